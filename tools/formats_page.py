@@ -15,7 +15,7 @@ _HEAD = """# Formats
 
 The formats that `nsw read` reads, their versions, what nsw does not read, and the fixture or test (below `tests/`) that
 proves it. nsw recognises a file by its content, not by its name. If it cannot read a file, or a part of it, nsw reports
-why as a problem beside the tables. `nsw/tables/schema.py` describes the tables.
+why as a problem beside the tables. `nsw/tables/schema.csv` describes the tables.
 
 nsw also reads a file of any format that is packed with gzip, from a copy below TMPDIR that it removes afterwards. For
 archives and other packers it prints the command that unpacks them.

@@ -64,9 +64,7 @@ def frame_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.Da
     return pd.DataFrame(list(rows), columns=[*columns, *other_columns])
 
 
-def with_parameters(
-    frame: pd.DataFrame, params: Mapping[str, Mapping[str, Any]], names: Iterable[str] | None = None
-) -> pd.DataFrame:
+def with_parameters(frame: pd.DataFrame, params: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     """The frame with the parameters of each row's run as columns behind `run`.
 
     A parameter whose name is that of a column gets the prefix `param_`: `device` becomes `param_device`.
@@ -74,13 +72,10 @@ def with_parameters(
     Args:
         frame: A table with a column `run`.
         params: The parameters of each run.
-        names: The parameters, in their order; those of the runs if not given.
     """
     import pandas as pd
 
-    parameter_names = list(
-        dict.fromkeys(key for values in params.values() for key in values) if names is None else names
-    )
+    parameter_names = dict.fromkeys(key for values in params.values() for key in values)
     existing = set(frame.columns)
     at = list(frame.columns).index("run") + 1
     added = {}

@@ -56,24 +56,7 @@ if TYPE_CHECKING:
     from nsw.analysis.sides import By
     from nsw.campaign.answers import Results
     from nsw.engine.folder import CampaignFolder
-    from nsw.readers.model import Options
     from nsw.recipe.model import LockedGit, Recipe
-
-__all__ = [
-    "PAIRS",
-    "Noise",
-    "UnlikeError",
-    "compare",
-    "compare_own_sides",
-    "floors",
-    "measure",
-    "measure_noise",
-    "measured_conditions",
-    "of_program",
-    "side_of",
-    "sides_of",
-    "store",
-]
 
 _TABLES: Final = (
     "figures", "gpu_summary", "phase_summary", "iterations", "nvtx_gpu_summary", "nvtx_summary", "phases",
@@ -173,14 +156,13 @@ def _rows_of(side: Side, table: str, runs: Sequence[Any]) -> list[Mapping[str, A
 # --- a side by its name ---------------------------------------------------------------------------------------------
 
 
-def sides_of(words: Sequence[str], root: Path | None, by: By, options: Options | None = None) -> tuple[Side, Side]:
+def sides_of(words: Sequence[str], root: Path | None, by: By) -> tuple[Side, Side]:
     """Load both sides that a person named: two sides, or one campaign that holds both.
 
     Args:
         words: Two names of sides, or that of the campaign; none: the newest campaign.
         root: The folder of campaigns; None: NSW_ROOT or ./campaigns.
         by: What is compared, which decides the tables to load.
-        options: How reports are read; None: the default.
 
     Raises:
         UsageError: There are more than two words, or the campaign holds one side.
@@ -198,7 +180,7 @@ def sides_of(words: Sequence[str], root: Path | None, by: By, options: Options |
         raise UsageError(
             "nsw compare needs two sides", hint="`nsw compare A B`, or the campaign of `nsw run --against`"
         )
-    first, second = (side_of(word, root, by, options) for word in words)
+    first, second = (side_of(word, root, by) for word in words)
     return first, second
 
 
@@ -268,14 +250,13 @@ def _versions(folder: CampaignFolder, now: Side) -> tuple[Side, Side] | None:
     )
 
 
-def side_of(word: str, root: Path | None, by: By, options: Options | None = None) -> Side:
+def side_of(word: str, root: Path | None, by: By) -> Side:
     """Load a side by its name: a report or folder of reports, a baseline, a campaign, or CAMPAIGN:RUNS.
 
     Args:
         word: The name.
         root: The folder of campaigns; None: NSW_ROOT or ./campaigns.
         by: What is compared, which decides the tables to load.
-        options: How reports are read; None: the default.
 
     Raises:
         CampaignError: There is no such campaign, run or report.
@@ -283,7 +264,7 @@ def side_of(word: str, root: Path | None, by: By, options: Options | None = None
     parent = folders.root(root)
     path = Path(word)
     if path.exists() and not (path / folders.LEDGER).exists():
-        return _of_reports(word, path, by, options)
+        return _of_reports(word, path, by)
     word_of_baseline = baselines.campaign_of(parent, word)
     if word_of_baseline is not None:
         return replace(_of_campaign(folders.find(parent, word_of_baseline), Selection(), by), name=word)
@@ -330,7 +311,7 @@ def _trace(folder: CampaignFolder, table: str, run: Any) -> Sequence[Mapping[str
         return campaign_results.trace(table, [run])
 
 
-def _of_reports(word: str, path: Path, by: By, options: Options | None) -> Side:
+def _of_reports(word: str, path: Path, by: By) -> Side:
     """Reports that are no campaign's: each is a run of one case."""
     from nsw.analysis.of_reports import LOOKED_AT, ReadReport, tables_of_reports
     from nsw.readers.detect import ReportSearch, read_many
@@ -338,7 +319,7 @@ def _of_reports(word: str, path: Path, by: By, options: Options | None) -> Side:
     search = ReportSearch()
     table_names = (*LOOKED_AT, "metrics") if by == "metric" else LOOKED_AT
     read, wrong = [], []
-    for report in search.recognised(read_many(list(search.files([path])), options, 1 if can_fork() else None)):
+    for report in search.recognised(read_many(list(search.files([path])), None, 1 if can_fork() else None)):
         wrong += [problem.message for problem in report.problems if problem.severity == "error"]
         if report.tables:
             read.append(

@@ -9,58 +9,60 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.campaign.selection import Selection, campaign_option, selected
 from nsw.engine.driven import locked_ledger
 from nsw.engine.events import Message
+from nsw.engine.folder import CampaignFolder, Log
 from nsw.engine.ledger_rows import FIGURES_FROM, RECIPE, SITE, Reading, State
 from nsw.engine.read import read_reports
 from nsw.engine.recipe_lock import locked_recipe, read_locked, write_locked
 from nsw.engine.tables import load_rows, row_count, table_files
 from nsw.errors import CampaignError
+from nsw.safe_files import hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from nsw.engine import folder as folders
-    from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
     from nsw.recipe.model import Recipe
 
 
-_READING_KEYS = (("app", "figures"), ("report",))  # the parts of a recipe that only concern reading
+_READING_KEYS: Final = (("app", "figures"), ("report",))  # the parts of a recipe that only concern reading
+_IGNORED_KEYS: Final = (
+    "app.command", "app.setup", "app.env", "app.launcher", "app.build", "app.container", "passes", "resources",
+)  # fmt: skip
 
 
-def take_over(folder: CampaignFolder, before: Recipe, now: Recipe) -> list[str]:
+def _take_over(
+    folder: CampaignFolder, source: Path, before: Recipe, now: Recipe, notify: Callable[[Message], object]
+) -> list[str]:
     """Put the figures and the report section of a recipe into the campaign's recipe.lock.yaml.
 
     Args:
         folder: The campaign's folder.
+        source: The file of the recipe to take them from.
         before: The recipe in its lockfile.
         now: The recipe to take them from.
+        notify: Called with the other keys in which both differ.
 
     Returns:
         What changed, a line each.
     """
     old, new = _as_data(before), _as_data(now)
-    changes = [line for path in _READING_KEYS for line in _differences(".".join(path), _at(old, path), _at(new, path))]
-    if changes:
+    changed = [line for path in _READING_KEYS for line in _differences(".".join(path), _at(old, path), _at(new, path))]
+    if changed:
         head, recipe = read_locked(folder)
         recipe["app"]["figures"], recipe["report"] = new["app"]["figures"], new["report"]
         write_locked(folder, head, recipe)
-    return changes
-
-
-def ignored_differences(before: Recipe, now: Recipe) -> list[str]:
-    """The keys of the two recipes that differ and that reading does not depend on, such as app.command."""
-    old, new = _as_data(before), _as_data(now)
-    keys = ["app.command", "app.setup", "app.env", "app.launcher", "app.build", "app.container", "passes", "resources"]
-    differing_keys = [key for key in keys if _at(old, key.split(".")) != _at(new, key.split("."))]
+        Log(folder.log).say(f"reread with {source} (SHA-256 {hash_of(source)}): {'; '.join(changed)}")
+    ignored = [key for key in _IGNORED_KEYS if _at(old, key.split(".")) != _at(new, key.split("."))]
     # a campaign that carries out some of the recipe's passes (`--pass`) has these alone
-    return [
-        key
-        for key in differing_keys
-        if key != "passes" or not all(recipe_pass in new["passes"] for recipe_pass in old["passes"])
-    ]
+    if "passes" in ignored and all(recipe_pass in new["passes"] for recipe_pass in old["passes"]):
+        ignored.remove("passes")
+    if ignored:
+        keys = ", ".join(ignored)
+        notify(Message(f"{source} differs in {keys} too, which reading does not change: `nsw run` does runs with it"))
+    return changed
 
 
-def release(
+def _release(
     folder: CampaignFolder, ledger: Ledger, chosen: Collection[str] | None = None
 ) -> tuple[list[str], list[str]]:
     """Let reports that are still here be read again.
@@ -78,7 +80,7 @@ def release(
     ended = ledger.runs(states=(State.DONE, State.FAILED))
     begun = [run for run in ended if run.attempt > 0 and run.reading is not Reading.NONE]
     runs = [run for run in begun if chosen is None or run.id in chosen]
-    readable = [run.id for run in runs if _has_files(folder.reports / run.id)]
+    readable = [run.id for run in runs if any(path.is_file() for path in (folder.reports / run.id).glob("*"))]
     for path in table_files(folder):
         if row_count(path) is None:
             path.replace(path.with_name(f"{path.name}.damaged"))
@@ -86,7 +88,7 @@ def release(
     return readable, [run.id for run in runs if run.id not in set(readable)]
 
 
-def reading_state(folder: CampaignFolder, ledger: Ledger) -> dict[str, Any]:
+def _reading_state(folder: CampaignFolder, ledger: Ledger) -> dict[str, Any]:
     """What reading again may change: rows by table, the values of figures, and what became of each run's reports."""
     counts = {path.stem: row_count(path) for path in table_files(folder)}
     figures = {} if counts.get("figures", 0) is None else {
@@ -96,7 +98,7 @@ def reading_state(folder: CampaignFolder, ledger: Ledger) -> dict[str, Any]:
     return {"rows": counts, "figures": figures, "reading": reading}
 
 
-def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+def _changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     """What reading again has changed, a line each."""
     lines = []
     for name in sorted({*before["rows"], *after["rows"]}):
@@ -127,10 +129,6 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:.10g}"
-
-
-def _has_files(home: Path) -> bool:
-    return home.is_dir() and any(path.is_file() for path in home.iterdir())
 
 
 def _as_data(recipe: Recipe) -> dict[str, Any]:
@@ -182,7 +180,7 @@ class Reread:
 
 
 def reread(
-    folder: folders.CampaignFolder,
+    folder: CampaignFolder,
     recipe: Path | None,
     notify: Callable[[Message], object],
     progress: Callable[[int, int], object],
@@ -207,11 +205,11 @@ def reread(
         chosen = {run.id for run in selected(ledger, ledger.runs(), selection)} if selection else None
         source, now = _recipe(ledger, recipe, notify)
         locked = locked_recipe(folder)
-        before = reading_state(folder, ledger)
+        before = _reading_state(folder, ledger)
         taken = _take_over(folder, source, locked, now, notify) if now is not None else []
         if recipe is not None:
             ledger.set_meta(FIGURES_FROM, str(recipe.absolute()))
-        runs, gone = release(folder, ledger, chosen)
+        runs, gone = _release(folder, ledger, chosen)
         if gone:
             others_text = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
             notify(Message(f"not read again: {gone[0]}{others_text}: nothing is left in {folder.reports / gone[0]}"))
@@ -223,7 +221,7 @@ def reread(
                 " with the rest",
             )
         read_reports(folder, ledger, progress)
-        return Reread(source, taken, changes(before, reading_state(folder, ledger)))
+        return Reread(source, taken, _changes(before, _reading_state(folder, ledger)))
 
 
 def _recipe(
@@ -239,18 +237,3 @@ def _recipe(
             notify(Message(f"{path} is gone: the figures are those of the campaign (`--recipe FILE` names others)"))
         return path, None
     return path, load_recipe(path, ledger.meta(SITE), with_files=False).recipe
-
-
-def _take_over(
-    folder: folders.CampaignFolder, source: Path, before: Recipe, now: Recipe, notify: Callable[[Message], object]
-) -> list[str]:
-    from nsw.engine.folder import Log
-    from nsw.safe_files import hash_of
-
-    changed_lines = take_over(folder, before, now)
-    if changed_lines:
-        Log(folder.log).say(f"reread with {source} (SHA-256 {hash_of(source)}): {'; '.join(changed_lines)}")
-    if ignored := ignored_differences(before, now):
-        keys = ", ".join(ignored)
-        notify(Message(f"{source} differs in {keys} too, which reading does not change: `nsw run` does runs with it"))
-    return changed_lines

@@ -20,7 +20,7 @@ from nsw.convert.script_options import PRINTS_ONLY, Line, PassWords, parse_pass,
 from nsw.convert.shell_script import Piece, Text, parse_script, shell_names
 from nsw.convert.starter import as_text, program_name, words_of
 from nsw.errors import UsageError
-from nsw.launchers.launch import layout_options
+from nsw.launchers.model import layout_options
 from nsw.metrics.catalogue import find_chip
 from nsw.recipe.program import FILLED, Launched, files_of, launched
 from nsw.recipe.secrets import holds_secret, looks_secret

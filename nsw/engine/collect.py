@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from nsw.apart import Allowance, TooMuchError, format_bytes
 from nsw.engine.folder import CampaignFolder, run_folder, run_of
 from nsw.engine.ledger_rows import COLLECT, Cause, Kind, Reading, Reason, RunRow, State, TaskInFlight
 from nsw.errors import CampaignError, UnreachableError
 from nsw.safe_files import make_folders, open_to_read, read_plain, replacing, write_bytes
 from nsw.schedulers.model import Answer, Phase
-from nsw.tables.unpacking_limit import Allowance, TooMuchError, format_bytes
 from nsw.transport.model import Entry, Transport, Unreadable
 from nsw.wording import plural
 

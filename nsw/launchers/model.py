@@ -7,12 +7,12 @@ registered by a line in nsw/recipe/launcher_names.py, or an entry point of anoth
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from nsw.errors import NswError
-from nsw.profilers.model import Variable
+from nsw.profilers.model import MACHINERY, Variable
 from nsw.recipe.launcher_names import load_launcher
 
 if TYPE_CHECKING:
@@ -278,3 +278,245 @@ class CustomLauncher(Launcher):
     def words(self, start: Launch, replaced: Collection[str], program: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002
         """The prefix and the program."""
         return (*start.prefix, *program)
+
+
+_ENVIRONMENT: Final = Variable("nsw_environment")
+QUANTITIES: Final = {
+    "processes": "processes", "nodes": "nodes", "per_node": "processes a node", "cpus": "CPU cores a process",
+    "gpus": "GPUs a node", "all_gpus": "GPUs in all", "rank_gpus": "GPUs a process", "gpu_ranks": "processes a GPU",
+}  # fmt: skip
+_GRES: Final = re.compile(r"(?:gres[/:])?gpu(?:[:/][A-Za-z][\w.-]*)?(?:[:=](\d+))?(?:\([^)]*\))?")
+_TYPED: Final = re.compile(r"(?:[A-Za-z][\w.-]*:)?(\d+)")
+_SAME_BINDING: Final = frozenset({"cores", "core", "depth"})  # words for the binding that nsw asks for itself
+
+
+def layout_options(kind: str, options: Sequence[str]) -> Iterator[tuple[str, str | None, int]]:
+    """What a launcher's options say of the layout: (meaning, value, place in the list)."""
+    launcher: Launcher = load_launcher(kind)
+    meanings = launcher.meanings
+    at = 0
+    while at < len(options):
+        word, position = options[at], at
+        at += 1
+        if not word.startswith("-"):
+            continue
+        name, equals, value = word.partition("=")
+        if launcher.has_underscores:
+            name = name.replace("_", "-")
+        if name not in meanings and word[:2] in meanings and (word[2:].isdigit() or launcher.joins_values):
+            name, equals, value = word[:2], "=", word[2:]
+        if launcher.abbreviates and name not in meanings and len(name) > len("--n"):
+            longer = [option for option in meanings if option.startswith(name)]
+            name = longer[0] if len({meanings[option] for option in longer}) == 1 else name
+        if name not in meanings:
+            continue
+        meaning = meanings[name]
+        if not equals and meaning not in launcher.flags and at < len(options):
+            value = options[at]
+            at += 1
+        yield meaning, value or None, position
+
+
+def gpus_in(gres: str) -> int | None:
+    """How many GPUs Slurm's generic resources hold, such as `gpu:a100:2,fs:1`; None where they name none."""
+    return 0 if gres == "none" else _sum(_GRES, gres)
+
+
+def _sum(pattern: re.Pattern[str], words: str) -> int | None:
+    matches = [match for item in words.split(",") if (match := pattern.fullmatch(item.strip()))]
+    return sum(int(match[1] or 1) for match in matches) if matches else None
+
+
+def requested_options(kind: str, options: Sequence[str]) -> list[RequestedOption]:
+    """What a launcher's options ask for of the layout, in whatever spelling they do."""
+    requested = []
+    for meaning, value, position in layout_options(kind, options):
+        words = value or ""
+        if meaning in {"gpus", "all_gpus", "rank_gpus", "gres"}:
+            count = gpus_in(words) if meaning == "gres" else _sum(_TYPED, words)
+            if count is None and meaning == "rank_gpus":
+                count = gpus_in(words)  # of --tres-per-task
+            if count is None and meaning in {"gres", "rank_gpus"}:
+                continue  # of other resources
+            requested.append(RequestedOption("gpus" if meaning == "gres" else meaning, count, words, position))
+        elif meaning == "one_a_node":
+            requested.append(RequestedOption("per_node", 1, "", position))
+        elif meaning == "by_node":
+            requested.append(RequestedOption("mapping", None, "node", position))
+        elif meaning == "mapping":
+            requested.append(RequestedOption("mapping", None, words, position))
+            if match := re.match(r"ppr:(\d+):node(?=:|$)", words, re.IGNORECASE):
+                requested.append(RequestedOption("per_node", int(match[1]), words, position))
+            if match := re.search(r":PE=(\d+)", words, re.IGNORECASE):
+                requested.append(RequestedOption("cpus", int(match[1]), words, position))
+        elif meaning == "binding":
+            words = ",".join(word for word in words.split(",") if word not in {"v", "verbose", "q", "quiet"})
+            if words:
+                requested.append(RequestedOption("binding", None, words, position))
+        else:
+            requested.append(RequestedOption(meaning, int(words) if words.isdigit() else None, words, position))
+    return requested
+
+
+def processes_in(kind: str, options: Sequence[str]) -> int | None:
+    """How many processes the recipe's own options ask the launcher for; None where they do not say."""
+    requested = requested_options(kind, options)
+    return next((option.count for option in requested if option.meaning == "processes"), None)
+
+
+def is_cyclic(kind: str, options: Sequence[str], mpi: str | None) -> bool:
+    """Whether the recipe's own options let the nodes take ranks in turn, as far as nsw knows the option.
+
+    Args:
+        kind: The launcher's name.
+        options: The recipe's own options for it.
+        mpi: The family of the site's MPI; None: not known.
+
+    Raises:
+        LayoutError: They ask for another order, which nsw cannot compare with where ranks landed.
+    """
+    launcher: Launcher = load_launcher(kind)
+    requested = requested_options(kind, options)
+    cyclic = False
+    for option in requested:
+        if option.meaning not in {"distribution", "mapping"}:
+            continue
+        try:
+            in_turn = launcher.takes_turns(option, requested, mpi)
+        except ValueError:
+            raise LayoutError(
+                (*OPTIONS, option.position),
+                f"{options[option.position]} asks for the order {option.words}, with which nsw cannot compare where"
+                " ranks landed",
+                "leave the option out: ranks fill the nodes in blocks"
+                + (f"; `{launcher.cyclic_option}` lets the nodes take them in turn" if launcher.cyclic_option else ""),
+            ) from None
+        cyclic = cyclic if in_turn is None else in_turn
+    return cyclic
+
+
+def binding_in(kind: str, options: Sequence[str]) -> str:
+    """The option of the recipe that binds processes to cores in a way of its own; empty where none does."""
+    binding = ""
+    for option in requested_options(kind, options):
+        word = options[option.position]  # as the recipe writes it
+        spelled = f"{word} {option.words}" if option.words and option.words not in word else word
+        if option.meaning == "mapping" and not re.search(r":PE=", option.words, re.IGNORECASE):
+            binding = binding or spelled
+        if option.meaning == "binding":
+            is_same = option.words in _SAME_BINDING or re.fullmatch(r"core:\d+", option.words)
+            binding = binding if is_same else spelled
+    return binding
+
+
+def launch(start: Launch, program: Sequence[str]) -> tuple[str, ...]:
+    """The program's words under its launcher.
+
+    Raises:
+        LayoutError: An option of the recipe contradicts the layout.
+    """
+    layout, options = start.layout, start.options
+    requested = requested_options(start.kind, options)
+    planned = planned_numbers(layout)
+    for option in requested:
+        number = planned.get(option.meaning)
+        if number is not None and option.count is not None and option.count != number:
+            raise LayoutError(
+                (*OPTIONS, option.position),
+                f"the option {options[option.position]} asks for {option.count} {QUANTITIES[option.meaning]}, and the"
+                f" recipe for {number}",
+                "leave the option out: nsw writes it",
+            )
+        if option.meaning == "alone" and layout.nodes > 1:
+            message = f"--standalone is for one node, and the run has {layout.nodes}"
+            raise LayoutError((*OPTIONS, option.position), message)
+    replaced = frozenset(option.meaning for option in requested)
+    replaced |= start.launcher.implied(start, requested, replaced)
+    if replaced & {"all_gpus", "rank_gpus"}:
+        replaced |= {"gpus"}
+    if replaced & {"mapping", "per_node"}:
+        replaced |= {"mapping", "per_node"}
+    return start.launcher.words(start, replaced, program)
+
+
+def planned_numbers(layout: Layout) -> Mapping[str, int | None]:
+    """The numbers of the layout by what options ask for; None where it has none."""
+    gpus, ranks = layout.node_gpus or None, layout.per_node
+    return {
+        "processes": layout.total, "nodes": layout.nodes, "per_node": ranks, "cpus": layout.cpus,
+        "gpus": gpus, "all_gpus": gpus and gpus * layout.nodes,
+        "rank_gpus": gpus // ranks if gpus and gpus % ranks == 0 else None,
+        "gpu_ranks": ranks // gpus if gpus and ranks % gpus == 0 else None,
+    }  # fmt: skip
+
+
+def start_on_nodes(launch: Launch, words: Sequence[str], secrets: int = 0) -> tuple[str, ...]:
+    """Words that start others once on each node of the run, as torchrun over several nodes needs.
+
+    Args:
+        launch: The layout and the site's facts.
+        words: The words to start on each node.
+        secrets: Which of the plan's secrets they need, from 1; 0: none.
+
+    Raises:
+        LayoutError: nsw knows no launcher for it on this site.
+    """
+    layout, place_facts = launch.layout, launch.place_facts
+    node = ("bash", MACHINERY, "on_node", *words)
+    if place_facts.node_launcher:
+        return (*place_facts.node_launcher, *node)
+    cores = layout.cpus and layout.cpus * layout.per_node
+    each = replace(
+        layout, kind="", ranks=(1,) * layout.nodes, tasks=layout.nodes, cpus=cores, variable="", cyclic=False, bound=""
+    )
+    if place_facts.scheduler == "slurm":
+        kind = "srun"
+    elif place_facts.mpi is not None:
+        kind = "mpirun" if place_facts.mpi == "openmpi" else "mpiexec"
+    elif place_facts.scheduler == "pbs":
+        number = str(secrets) if secrets else ""
+        environment_words = ("--from", _ENVIRONMENT, number)
+        return ("pbsdsh", "--", "bash", MACHINERY, "on_node", *environment_words, *words)
+    else:
+        raise LayoutError(
+            ("app", "launcher"),
+            f"nsw knows no command of this site that starts torchrun once on each of {layout.nodes} nodes",
+            "write the site's `mpi:` or `node_launcher:`, such as `mpiexec -n {{ nodes }} --ppn 1`",
+        )
+    launcher: Launcher = load_launcher(kind)
+    own_words = [word for _, part in launcher.parts(each, place_facts) for word in part]
+    return (kind, *own_words, *node)
+
+
+def rank_words(ranks: str | Sequence[int], profiled: Sequence[str], program: Sequence[str]) -> tuple[str, ...]:
+    """What a launcher starts for each process: the profiled program where its rank is named, else the program alone.
+
+    Args:
+        ranks: `all`, `first`, `node` (the first of each node), or the ranks.
+        profiled: The program under its profiler.
+        program: The program alone.
+    """
+    if ranks == "all":
+        return ("bash", MACHINERY, "rank", *profiled)
+    if ranks == "first":
+        ranks = (0,)
+    rank_names = ranks if isinstance(ranks, str) else ",".join(str(rank) for rank in sorted(set(ranks)))
+    return ("bash", MACHINERY, "rank", "--profile", rank_names, str(len(program)), *profiled, *program)
+
+
+def functions_before(command: Sequence[str]) -> tuple[str, ...]:
+    """The functions of the job's machinery that set the variables of a command, in the order of their calls."""
+    needed = {HOSTS: "nsw_list_hosts", FORWARD: "nsw_forward", _ENVIRONMENT: "nsw_keep_environment"}
+    variables = {word for word in command if isinstance(word, Variable)}
+    return tuple(name for variable, name in needed.items() if variable in variables)
+
+
+def launch_notes(start: Launch) -> tuple[str, ...]:
+    """What a person should know of how the ranks are started, beyond the layout."""
+    notes = []
+    if start.layout.variable:
+        notes.append(
+            f"each rank sees its own GPU as number 0 ({start.layout.variable}); a program that picks by its local rank"
+            " itself (such as SLURM_LOCALID) needs `launcher: {gpus: node}`"
+        )
+    return (*notes, *start.launcher.notes(start))

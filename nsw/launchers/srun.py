@@ -6,8 +6,16 @@ import shlex
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from nsw.launchers.launch import QUANTITIES, planned_numbers, requested_options
-from nsw.launchers.model import Launcher, Layout, LayoutError, Part, PlaceFacts
+from nsw.launchers.model import (
+    QUANTITIES,
+    Launcher,
+    Layout,
+    LayoutError,
+    Part,
+    PlaceFacts,
+    planned_numbers,
+    requested_options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

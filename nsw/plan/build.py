@@ -6,8 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.errors import Diagnostic, InputError, Mark, did_you_mean
-from nsw.launchers.launch import binding_in, functions_before, gpus_in, is_cyclic, launch_notes, processes_in
-from nsw.launchers.model import Launch, Layout, LayoutError, PlaceFacts
+from nsw.launchers.model import (
+    Launch,
+    Layout,
+    LayoutError,
+    PlaceFacts,
+    binding_in,
+    functions_before,
+    gpus_in,
+    is_cyclic,
+    launch_notes,
+    processes_in,
+)
 from nsw.launchers.srun import check_line
 from nsw.metrics import Chip, check, find_chip, unsupported
 from nsw.metrics.catalogue import chips
@@ -21,14 +31,10 @@ from nsw.plan.jobs import (
     UnresolvedError,
     build_job,
     in_blocks,
-    is_interleaved,
     pack,
     reductions,
-    repeats_of,
-    separate_warm_up_note,
     side_by_side,
     standing_at,
-    too_many_runs,
 )
 from nsw.plan.layout import Demand, layout_of
 from nsw.plan.model import APP, OF_BEFORE, Absent, Job, Part, Plan, Resources, Run, RunSecrets, SiteFacts, around_s
@@ -49,8 +55,12 @@ if TYPE_CHECKING:
     from nsw.plan.model import SiteFacts
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.matrix import Case
+    from nsw.recipe.model import Recipe
+    from nsw.recipe.passes import Pass
     from nsw.site.load import LoadedSite
+    from nsw.site.model import Site
 
+_MOST_RUNS: Final = 200_000  # that are planned
 _MOST_REASONS = 3  # in one line, where nothing of a recipe can be done
 
 
@@ -70,7 +80,7 @@ def build_plan(
         InputError: With every fault of the recipe that shows on this site.
     """
     cases = loaded.cases
-    if (too_many := too_many_runs(loaded)) is not None:
+    if (too_many := _too_many_runs(loaded)) is not None:
         raise InputError([too_many])
     faults = [*_axis_faults(loaded), *faults_on_site(loaded, loaded_site, facts)]
     faults += counters.unknown_sources(loaded)
@@ -92,7 +102,7 @@ def build_plan(
     per_task = None if site.limits.runs_per_job == FILL else int(site.limits.runs_per_job)
     blocks = _blocks(loaded, loaded_site, name, runs)
     in_order = [job for group in blocks for job in group.jobs]
-    not_interleaved = [run for run in runs if not is_interleaved(recipe, run.pass_kind)]
+    not_interleaved = [run for run in runs if not _is_interleaved(recipe, run.pass_kind)]
     jobs = pack(name, not_interleaved, runs_per_task=per_task,
                 max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus,
                 around_s=around_s(site.limits.grace), first=len(in_order) + 1)  # fmt: skip
@@ -106,7 +116,7 @@ def build_plan(
         notes=(
             *builder.added_passes({run.pass_name for run in runs}),
             *builder.notes,
-            *filter(None, [separate_warm_up_note(recipe, site, per_task)]),
+            *filter(None, [_separate_warm_up_note(recipe, site, per_task)]),
             *dict.fromkeys(map(str, blocks)),
             *sentences,
         ),
@@ -124,6 +134,62 @@ def build_plan(
     )
 
 
+def _repeats_of(recipe: Recipe, pass_: Pass, case: str) -> list[tuple[str, int]]:
+    """The id and the repeat (from 1; WARM_UP) of each run of a pass, in order.
+
+    Args:
+        recipe: The recipe.
+        pass_: The pass.
+        case: The case's id.
+    """
+    begin = f"{case}.{pass_.name}"
+    warm = [(f"{begin}.w{n}", WARM_UP) for n in range(1, _warm_ups(recipe, pass_) + 1)]
+    return [*warm, *((f"{begin}.r{n}", n) for n in range(1, (pass_.repeats or recipe.repeats) + 1))]
+
+
+def _warm_ups(recipe: Recipe, pass_: Pass) -> int:
+    """How many warm-up runs a pass has; counters, for which each kernel is replayed, have only their own."""
+    if pass_.warmup is not None:
+        return pass_.warmup
+    return 0 if isinstance(pass_, CountersPass) else recipe.warmup
+
+
+def _is_interleaved(recipe: Recipe, kind: str) -> bool:
+    """Whether runs of passes of a kind are done in blocks: those of the program alone, which are timed."""
+    return recipe.interleave is not None and kind == "baseline"
+
+
+def _too_many_runs(loaded: LoadedRecipe) -> Diagnostic | None:
+    """The fault of a recipe that asks for more runs than are planned; found before any of them is made."""
+    recipe = loaded.recipe
+    a_case = sum((pass_.repeats or recipe.repeats) + _warm_ups(recipe, pass_) for pass_ in recipe.passes)
+    if len(loaded.cases) * a_case <= _MOST_RUNS:
+        return None
+    key_path = ("repeats",) if loaded.document.node(("repeats",)) is not None else ("passes",)
+    message = f"cases, passes and repeats make more than {_MOST_RUNS:,} runs"
+    return loaded.document.diagnostic(key_path, message, hint="`--case` and `--pass` choose some; repeats: 3 is usual")
+
+
+def _separate_warm_up_note(recipe: Recipe, site: Site, per_task: int | None) -> str | None:
+    """A sentence where warm-ups may not warm what the repeats use; None where they do.
+
+    Args:
+        recipe: The recipe.
+        site: The site.
+        per_task: How many runs follow each other in one task; None: as many as fit.
+    """
+    warm_up_count = max(
+        (_warm_ups(recipe, pass_) for pass_ in recipe.passes if not _is_interleaved(recipe, pass_.kind)), default=0
+    )
+    one_at_a_time = site.scheduler == "local" and site.limits.max_in_flight == 1
+    if not warm_up_count or one_at_a_time or per_task is None or per_task > warm_up_count:
+        return None
+    return (
+        "warm-up runs and repeats are jobs of their own here: they may run on different nodes, or at the same time"
+        " (`limits.runs_per_job` of the site puts several runs into one job)"
+    )
+
+
 def _blocks(loaded: LoadedRecipe, loaded_site: LoadedSite, name: str, runs: list[Run]) -> list[Blocks]:
     """The runs that the recipe wants in blocks.
 
@@ -133,7 +199,7 @@ def _blocks(loaded: LoadedRecipe, loaded_site: LoadedSite, name: str, runs: list
     recipe, site = loaded.recipe, loaded_site.site
     if recipe.interleave is None:
         return []
-    timed = [run for run in runs if is_interleaved(recipe, run.pass_kind)]
+    timed = [run for run in runs if _is_interleaved(recipe, run.pass_kind)]
     longest = site.limits.max_walltime
     blocks = in_blocks(name, timed, recipe.interleave.seed, longest_s=longest, around_s=around_s(site.limits.grace))
     longest_block = max((job.walltime_s for group in blocks for job in group.jobs), default=0)
@@ -197,7 +263,7 @@ class _Builder:
             self._of_cases.setdefault((fault.path, fault.message, fault.hint), []).append(case.id)
             return []
         if self._fit and (too_many := self._too_many_for(program.needs)):
-            names = [id_ for pass_ in self._passes for id_, _ in repeats_of(recipe, pass_, case.id)]
+            names = [id_ for pass_ in self._passes for id_, _ in _repeats_of(recipe, pass_, case.id)]
             self.absent.setdefault((f"case {case.id}", too_many), []).extend(names)
             return []
         self._check_gpus(program.needs)
@@ -208,13 +274,13 @@ class _Builder:
             if isinstance(pass_, SecondStage) and tool != "ncu":
                 continue
             key_path = ("resources", "time") if pass_.time is None else ("passes",)
-            self._check_time(limit, key_path, alone=is_interleaved(recipe, pass_.kind))
+            self._check_time(limit, key_path, alone=_is_interleaved(recipe, pass_.kind))
             source = None if self._facts.replay else counters.source_of(pass_, self._passes)
             reason = done.impossible
             if reason is None and source is not None and impossible[source] is not None:
                 reason = f"pass {source}, which chooses its kernels, is not here either: {impossible[source]}"
             if reason is not None:
-                names = [id_ for id_, _ in repeats_of(recipe, pass_, case.id)]
+                names = [id_ for id_, _ in _repeats_of(recipe, pass_, case.id)]
                 self.absent.setdefault((f"pass {pass_.name}", reason), []).extend(names)
                 continue
             if isinstance(pass_, CountersPass):
@@ -257,7 +323,7 @@ class _Builder:
         )
 
     def _repeated(self, run: Run, pass_: Any) -> Iterator[Run]:
-        for id_, repeat in repeats_of(self._loaded.recipe, pass_, run.case_id):
+        for id_, repeat in _repeats_of(self._loaded.recipe, pass_, run.case_id):
             # of a warm-up nothing is read, so nothing is reduced
             reports = () if repeat == WARM_UP and run.reduction else run.reports
             yield replace(run, id=id_, repeat=repeat, reports=reports)
@@ -541,21 +607,10 @@ def _axis_faults(loaded: LoadedRecipe) -> list[Diagnostic]:
     ]
 
 
-RESOURCE_KEYS: Final = (
-    "nodes",
-    "gpus",
-    "cpus_per_task",
-    "memory",
-    "time",
-    "queue",
-    "partition",
-    "account",
-    "qos",
-    "gres",
-    "reservation",
-    "constraint",
-    "extra",
-)
+_RESOURCE_KEYS: Final = (
+    "nodes", "gpus", "cpus_per_task", "memory", "time", "queue", "partition", "account", "qos", "gres", "reservation",
+    "constraint", "extra",
+)  # fmt: skip
 # keys that may stand for the one that a scheduler names
 _ALSO: Final = {"queue": ("partition",), "partition": ("queue",), "gres": ("gpus",)}
 # what a node must have together: Slurm says only that no node has it
@@ -577,7 +632,7 @@ def marks(loaded: LoadedRecipe, loaded_site: LoadedSite, *, gpus: int) -> dict[s
     belongs: _KeyLocation | None = (loaded, ("resources",)) if has_resources else None
     locations = (
         (key, _find_key(loaded, loaded_site, _asked_for(loaded, loaded_site, key, gpus)) or belongs)
-        for key in RESOURCE_KEYS
+        for key in _RESOURCE_KEYS
     )
     return {key: mark for key, at in locations if at and (mark := at[0].document.mark(at[1]))}
 

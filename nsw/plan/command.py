@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
     from nsw.recipe.expressions import Expression
 
-__all__ = [
-    "FILE", "PRIVATE", "RECORD_ENVIRONMENT", "RUNTIMES", "Box", "boxed", "folder_of_tool", "with_secrets", "words",
-]  # fmt: skip
-
 PRIVATE = "private"  # folder beside `runs` in the campaign's folder on the site, closed to all but its owner
 FILE = f"{PRIVATE}/secrets.sh"
 RECORD_ENVIRONMENT = frozenset({"nsys"})
@@ -42,40 +38,11 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-]+")
 _SPECIAL = frozenset("|&;<>()$`*?[]{}!#~\n")
 _SPECIAL_IN_DOUBLE = frozenset("$`")
 # words that only a shell knows: a command that begins with one needs it
-_BUILTIN = frozenset(
-    [
-        ".",
-        ":",
-        "alias",
-        "case",
-        "cd",
-        "declare",
-        "eval",
-        "exec",
-        "exit",
-        "export",
-        "for",
-        "function",
-        "if",
-        "local",
-        "module",
-        "read",
-        "readonly",
-        "return",
-        "set",
-        "shift",
-        "shopt",
-        "source",
-        "time",
-        "trap",
-        "ulimit",
-        "umask",
-        "unset",
-        "until",
-        "wait",
-        "while",
-    ]
-)
+_BUILTIN = frozenset((
+    ".", ":", "alias", "case", "cd", "declare", "eval", "exec", "exit", "export", "for", "function", "if", "local",
+    "module", "read", "readonly", "return", "set", "shift", "shopt", "source", "time", "trap", "ulimit", "umask",
+    "unset", "until", "wait", "while",
+))  # fmt: skip
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 
 

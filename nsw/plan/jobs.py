@@ -13,35 +13,14 @@ from nsw.launchers.model import LayoutError
 from nsw.plan.command import words
 from nsw.plan.model import APP, AROUND_S, REDUCTION, Job, Resources, Run
 from nsw.recipe.matrix import Case, case_id
-from nsw.recipe.passes import CountersPass, Pass
 from nsw.recipe.units import Fault
 from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from nsw.errors import Diagnostic
     from nsw.recipe.expressions import Expression
-    from nsw.recipe.load import LoadedRecipe
-    from nsw.recipe.model import Recipe
     from nsw.site.model import Site
-
-__all__ = [
-    "WARM_UP",
-    "Blocks",
-    "are_tasks",
-    "build_job",
-    "command_of",
-    "fitting",
-    "in_blocks",
-    "is_interleaved",
-    "pack",
-    "reductions",
-    "repeats_of",
-    "separate_warm_up_note",
-    "side_by_side",
-    "too_many_runs",
-]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -168,63 +147,6 @@ def _batched(items: Sequence[T], size: int) -> list[tuple[T, ...]]:
 
 
 WARM_UP = 0  # the repeat of every run that is thrown away from the statistics
-MOST_RUNS: Final = 200_000
-
-
-def repeats_of(recipe: Recipe, pass_: Pass, case: str) -> list[tuple[str, int]]:
-    """The id and the repeat (from 1; WARM_UP) of each run of a pass, in order.
-
-    Args:
-        recipe: The recipe.
-        pass_: The pass.
-        case: The case's id.
-    """
-    begin = f"{case}.{pass_.name}"
-    warm = [(f"{begin}.w{n}", WARM_UP) for n in range(1, warm_ups(recipe, pass_) + 1)]
-    return [*warm, *((f"{begin}.r{n}", n) for n in range(1, (pass_.repeats or recipe.repeats) + 1))]
-
-
-def warm_ups(recipe: Recipe, pass_: Pass) -> int:
-    """How many warm-up runs a pass has; counters, for which each kernel is replayed, have only their own."""
-    if pass_.warmup is not None:
-        return pass_.warmup
-    return 0 if isinstance(pass_, CountersPass) else recipe.warmup
-
-
-def is_interleaved(recipe: Recipe, kind: str) -> bool:
-    """Whether runs of passes of a kind are done in blocks: those of the program alone, which are timed."""
-    return recipe.interleave is not None and kind == "baseline"
-
-
-def too_many_runs(loaded: LoadedRecipe) -> Diagnostic | None:
-    """The fault of a recipe that asks for more runs than are planned; found before any of them is made."""
-    recipe = loaded.recipe
-    a_case = sum((pass_.repeats or recipe.repeats) + warm_ups(recipe, pass_) for pass_ in recipe.passes)
-    if len(loaded.cases) * a_case <= MOST_RUNS:
-        return None
-    key_path = ("repeats",) if loaded.document.node(("repeats",)) is not None else ("passes",)
-    message = f"cases, passes and repeats make more than {MOST_RUNS:,} runs"
-    return loaded.document.diagnostic(key_path, message, hint="`--case` and `--pass` choose some; repeats: 3 is usual")
-
-
-def separate_warm_up_note(recipe: Recipe, site: Site, per_task: int | None) -> str | None:
-    """A sentence where warm-ups may not warm what the repeats use; None where they do.
-
-    Args:
-        recipe: The recipe.
-        site: The site.
-        per_task: How many runs follow each other in one task; None: as many as fit.
-    """
-    warm_up_count = max(
-        (warm_ups(recipe, pass_) for pass_ in recipe.passes if not is_interleaved(recipe, pass_.kind)), default=0
-    )
-    one_at_a_time = site.scheduler == "local" and site.limits.max_in_flight == 1
-    if not warm_up_count or one_at_a_time or per_task is None or per_task > warm_up_count:
-        return None
-    return (
-        "warm-up runs and repeats are jobs of their own here: they may run on different nodes, or at the same time"
-        " (`limits.runs_per_job` of the site puts several runs into one job)"
-    )
 
 
 _CHANGE_FOLDER = 'cd "../../../$0" && exec "$@"'  # from the folder that the job claims for it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from nsw.launchers.launch import launch, rank_words, start_on_nodes
+from nsw.launchers.model import launch, rank_words, start_on_nodes
 from nsw.metrics import find_chip
 from nsw.plan import counters as counting
 from nsw.plan.command import RECORD_ENVIRONMENT, Box, boxed, folder_of_tool, with_secrets
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from nsw.recipe.matrix import Case
     from nsw.recipe.model import Recipe
     from nsw.site.model import Site
-
-
-__all__ = ["CaseProgram", "profiled"]
 
 
 def check_ranks(ranks: str | Sequence[int], launch: Launch, *, each: bool) -> None:

@@ -86,17 +86,13 @@ def _scopes(counting: Counting) -> list[tuple[str, ...]]:
     """`--kernels` of each part of the recipe's choice; it holds for the metrics behind it."""
     kernels, exclude = counting.counters_pass.kernels, counting.counters_pass.left_out
     ordinals = stretch(counting.counters_pass.launches)
-    patterns = [_function_pattern(name) for name in kernels.names or ()]
+    # nvprof knows a kernel with its namespaces and template arguments, among which the name is searched
+    patterns = [f"(^|[^A-Za-z0-9_]){escaped(name)}($|[^A-Za-z0-9_])" for name in kernels.names or ()]
     if not patterns:
         left_out = f"^(?!.*({'|'.join(exclude)}))" if exclude else ""
         name_pattern = "" if kernels.regex is None else f".*({kernels.regex})" if left_out else kernels.regex
         patterns = [f"{left_out}{name_pattern}".replace("(?:", "(")]
     return [("--kernels", f"::{pattern}:{ordinals}") if pattern or ordinals else () for pattern in patterns]
-
-
-def _function_pattern(name: str) -> str:
-    """An expression for a function's name within what nvprof knows of a kernel: namespaces, template arguments too."""
-    return f"(^|[^A-Za-z0-9_]){escaped(name)}($|[^A-Za-z0-9_])"
 
 
 def measured(metrics: MetricRequest) -> tuple[str, ...]:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from nsw.apart import TooMuchError
     from nsw.tables import TableData
-    from nsw.tables.unpacking_limit import TooMuchError
 
 HEAD_BYTES = 65536
 MOST_SHOWN = 5  # problems that are alike
@@ -118,7 +118,7 @@ class Options:
     `nsys`: the nsys that the site of a run names; used when it is here too.
     `steps`: the NVTX range that is an iteration of the program; None: to be found out.
     `warmup`: how many iterations are warm-up; None: to be found out.
-    `max_unpacked`: bytes that a packed file may unpack to; by default nsw.tables.unpacking_limit says how many.
+    `max_unpacked`: bytes that a packed file may unpack to; by default nsw.apart says how many.
     `limits`: what a process that reads a file may take, where one of its own does.
     """
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 from urllib.parse import quote
 
+from nsw.apart import Allowance, TooMuchError
 from nsw.readers.model import Options, Report
 from nsw.safe_files import make_file, open_to_read
-from nsw.tables.unpacking_limit import Allowance, TooMuchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

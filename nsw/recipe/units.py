@@ -193,7 +193,8 @@ def _time_parts(text: str) -> Fraction:
         unit = _TIME_WORDS.get(match[2].lower())
         if unit is None:
             hint = did_you_mean(match[2].lower(), _TIME_WORDS) or "the units are d, h, m (minutes) and s"
-            raise Fault(f"{show_value(match[2])} is not a unit of time", hint=hint, offset=value_offset(text, match, 2))
+            offset = None if text[0].isspace() else match.start(2)  # where the text is as it was written
+            raise Fault(f"{show_value(match[2])} is not a unit of time", hint=hint, offset=offset)
         if match.start() != position or (last is not None and _SECONDS[unit] >= _SECONDS[last]):
             break
         total += Fraction(match[1]) * _SECONDS[unit]
@@ -203,20 +204,6 @@ def _time_parts(text: str) -> Fraction:
             f"expected a duration such as 10m, found {show_value(text)}", hint="such as 90s, 10m, 1h30m or 01:30:00"
         )
     return total
-
-
-def value_offset(text: str, match: re.Match[str], group: int) -> int | None:
-    """Where a group starts, when the text was not shortened before the match.
-
-    Args:
-        text: The text, without blanks around it.
-        match: What was found in it.
-        group: The number of the group.
-
-    Returns:
-        Characters before the group; None where the text began with a blank.
-    """
-    return match.start(group) if text and not text[0].isspace() else None
 
 
 def format_duration(seconds: int) -> str:

@@ -208,15 +208,8 @@ class Pbs(Adapter):
     )  # fmt: skip
     # what a job that nsw is started in left, and what turns #PBS lines off; those that say which server stay
     cleared_variables = (
-        "PBS_DPREFIX",
-        "PBS_O_",
-        "PBS_JOB",
-        "PBS_ARRAY",
-        "PBS_NODE",
-        "PBS_TASK",
-        "PBS_QUEUE",
-        "PBS_ENVIRONMENT",
-    )
+        "PBS_DPREFIX", "PBS_O_", "PBS_JOB", "PBS_ARRAY", "PBS_NODE", "PBS_TASK", "PBS_QUEUE", "PBS_ENVIRONMENT",
+    )  # fmt: skip
     keys = frozenset({"queue", "account", "exclusive", "gres"})
     # the server may or may not have heard it
     passing = (

@@ -602,18 +602,9 @@ def _demo_facts(site: Site) -> SiteFacts:
     )
 
 
-def keep(site: Mapping[str, Any], checks: Sequence[Check], now: float | None = None) -> None:
-    """Keep what was found of a site; where the file cannot be written nothing is kept.
-
-    Args:
-        site: The site as data.
-        checks: What was found.
-        now: Unix seconds; None: the clock's.
-    """
-    _write(
-        _checks_file(site),
-        {"time": now, "site": _digest(site), "checks": [asdict(site_check) for site_check in checks]},
-    )
+def keep(site: Mapping[str, Any], checks: Sequence[Check]) -> None:
+    """Keep what was found of a site; where the file cannot be written nothing is kept."""
+    _write(_checks_file(site), {"site": _digest(site), "checks": [asdict(site_check) for site_check in checks]})
 
 
 def gpu_found(site: Mapping[str, Any]) -> str | None:
@@ -637,20 +628,17 @@ def _good(site: Mapping[str, Any], subject: str) -> Check | None:
     return good.get(f"{subject} (node)") or good.get(subject)
 
 
-def kept_checks(
-    site: Mapping[str, Any], now: float | None = None, within: float = _DAY_S
-) -> tuple[float, list[Check]] | None:
+def kept_checks(site: Mapping[str, Any], within: float = _DAY_S) -> tuple[float, list[Check]] | None:
     """What was found of a site in the last `within` seconds, and how many seconds ago; None where nothing was.
 
     What was found of a site whose description has changed since does not count.
 
     Args:
         site: The site as data.
-        now: Unix seconds; None: the clock's.
         within: Seconds.
     """
     with suppress(OSError, ValueError, KeyError, TypeError, NswError):
-        data = _read(_checks_file(site), now, within)
+        data = _read(_checks_file(site), within)
         if data["site"] == _digest(site):
             return data["age"], [
                 Check(**row | {"verdict": Verdict(row["verdict"]), "gpus": tuple(row["gpus"])})
@@ -705,18 +693,12 @@ def chip_of(loaded_site: LoadedSite) -> str | None:
     return loaded_site.site.gpus.chip or find_facts(loaded_site).chip
 
 
-def site_metrics(loaded_site: LoadedSite, chip: Chip, now: float | None = None) -> SiteMetrics:
-    """Ask the site's ncu which metrics it knows on a chip, or read what it answered within the last week.
-
-    Args:
-        loaded_site: The site.
-        chip: The chip.
-        now: Unix seconds; None: the clock's.
-    """
+def site_metrics(loaded_site: LoadedSite, chip: Chip) -> SiteMetrics:
+    """Ask the site's ncu which metrics it knows on a chip, or read what it answered within the last week."""
     from nsw.transport.model import connect
 
     ncu, site = ncu_of(loaded_site), loaded_site.site
-    if (kept := kept_names(loaded_site, chip, now)) is not None:
+    if (kept := kept_names(loaded_site, chip)) is not None:
         return SiteMetrics(kept, f"by the {len(kept)} names that {ncu} of site {site.name} lists (kept)")
     query = " ".join(query_words(ncu, chip.name))
     load = f"module load {quote_all(site.modules)} 2>/dev/null; " if site.modules else ""
@@ -731,20 +713,14 @@ def site_metrics(loaded_site: LoadedSite, chip: Chip, now: float | None = None) 
         lines = (done.stderr or done.stdout).strip().splitlines()
         reason = lines[-1][:200] if lines else f"exit status {done.returncode}"
         return SiteMetrics(None, f"`{query}` gave no list on site {site.name} ({reason})")
-    _write(_metrics_file(loaded_site, chip), {"time": now, "names": sorted(names)})
+    _write(_metrics_file(loaded_site, chip), {"names": sorted(names)})
     return SiteMetrics(names, f"by the {len(names)} names that {ncu} of site {site.name} lists")
 
 
-def kept_names(loaded_site: LoadedSite, chip: Chip, now: float | None = None) -> frozenset[str] | None:
-    """The base names that the site's ncu listed within the last week; None where it was not asked.
-
-    Args:
-        loaded_site: The site.
-        chip: The chip.
-        now: Unix seconds; None: the clock's.
-    """
+def kept_names(loaded_site: LoadedSite, chip: Chip) -> frozenset[str] | None:
+    """The base names that the site's ncu listed within the last week; None where it was not asked."""
     with suppress(OSError, ValueError, KeyError, TypeError, NswError):
-        return frozenset(str(name) for name in _read(_metrics_file(loaded_site, chip), now, _WEEK_S)["names"]) or None
+        return frozenset(str(name) for name in _read(_metrics_file(loaded_site, chip), _WEEK_S)["names"]) or None
     return None
 
 
@@ -779,14 +755,14 @@ def listed_metrics(loaded_site: LoadedSite, checks: Iterable[Check]) -> Check | 
     return outcome("metrics", "good", count=len(metrics.names), chip=chip.name)
 
 
-def _read(path: Path, now: float | None, within: float) -> dict[str, Any]:
+def _read(path: Path, within: float) -> dict[str, Any]:
     """What was written there in the last `within` seconds, with its age.
 
     Raises:
         ValueError: It is older, or damaged; OSError, KeyError, TypeError and NswError likewise.
     """
     data: dict[str, Any] = json.loads(read_plain(path, owner=os.geteuid(), last=_MAX_BYTES))
-    age = (time.time() if now is None else now) - float(data["time"])
+    age = time.time() - float(data["time"])
     if not 0 <= age < within:
         raise ValueError
     return data | {"age": age}
@@ -796,4 +772,4 @@ def _write(path: Path, data: dict[str, Any]) -> None:
     """Write it down in one step; where that is not possible it is not kept."""
     with suppress(OSError):
         make_folders(path.parent, 0o700)
-        write_text(path, json.dumps(data | {"time": time.time() if data["time"] is None else data["time"]}))
+        write_text(path, json.dumps(data | {"time": time.time()}))

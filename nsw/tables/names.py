@@ -46,33 +46,11 @@ _PAIR = {"<": ">", "(": ")", "{": "}", "[": "]"}
 _MARK = {"<": "\x01", "(": "\x02", "{": "\x03", "[": ""}
 
 # Names that say nothing without what is before them.
-_GENERIC = frozenset(
-    (
-        "kernel",
-        "Kernel",
-        "Kernel2",
-        "device_kernel",
-        "run",
-        "main",
-        "apply",
-        "launch",
-        "execute",
-        "invoke",
-        "compute",
-        "call",
-        "func",
-        "function",
-        "forward",
-        "backward",
-        "global_kernel",
-        "gpu_kernel",
-        "entry",
-        "body",
-        "lambda",
-        "process",
-        "update",
-    )
-)
+_GENERIC = frozenset((
+    "kernel", "Kernel", "Kernel2", "device_kernel", "run", "main", "apply", "launch", "execute", "invoke", "compute",
+    "call", "func", "function", "forward", "backward", "global_kernel", "gpu_kernel", "entry", "body", "lambda",
+    "process", "update",
+))  # fmt: skip
 _EMPTY_SCOPES = frozenset({"detail", "impl", "Impl", "internal", "kernel", "core", ""})
 
 # Templates that run somebody else's functor: own name -> whether the argument is all that matters.

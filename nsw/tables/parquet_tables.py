@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
     Numbers: TypeAlias = "np.ndarray[Any, Any]"
 
-__all__ = [
-    "RowsByRun", "StoredRows", "StoredTableError", "lazy_rows", "stored_rows", "stored_table", "unchecked_table",
-    "values",
-]  # fmt: skip
-
 Row: TypeAlias = dict[str, Any]
 TableData: TypeAlias = "list[Row] | pa.Table"
 

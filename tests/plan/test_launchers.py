@@ -2,8 +2,17 @@
 
 import pytest
 
-from nsw.launchers.launch import binding_in, functions_before, is_cyclic, launch, processes_in, start_on_nodes
-from nsw.launchers.model import Launch, LayoutError, PlaceFacts
+from nsw.launchers.model import (
+    Launch,
+    LayoutError,
+    PlaceFacts,
+    binding_in,
+    functions_before,
+    is_cyclic,
+    launch,
+    processes_in,
+    start_on_nodes,
+)
 from nsw.launchers.mpi import family_of
 from nsw.launchers.srun import check_line
 from nsw.plan.layout import Demand, layout_of, sentence

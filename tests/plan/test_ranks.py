@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from nsw.launchers.launch import rank_words
+from nsw.launchers.model import rank_words
 from tests.jobs import in_a_job
 
 APP = "app: {command: python prog.py, launcher: {kind: KIND, processes: 4}}"

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from nsw import apart as unpacking
 from nsw.readers import Options, read, untrusted_files
 from nsw.readers.pytorch import kineto_events
 from nsw.tables import rows
-from nsw.tables import unpacking_limit as unpacking
 
 EVENT = {"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2, "args": {"device": 0, "stream": 7}}
 HEAD = b'{"schemaVersion": 1, "deviceProperties": [], "traceEvents": [\n'

@@ -189,7 +189,10 @@ def test_what_was_found_is_kept_for_a_day_and_only_for_the_same_site(tmp_path, m
     age, found = kept_checks.kept_checks(site)
     assert found == checks
     assert age < 60
-    assert kept_checks.kept_checks(site, now=time.time() + 25 * 3600) is None
+    later = time.time() + 25 * 3600
+    with monkeypatch.context() as tomorrow:
+        tomorrow.setattr(time, "time", lambda: later)
+        assert kept_checks.kept_checks(site) is None
     assert kept_checks.kept_checks(site | {"queue": "b"}) is None
     with_counters = kept_checks.warnings(site, counters=True)
     assert len(with_counters) == 2

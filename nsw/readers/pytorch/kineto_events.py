@@ -16,10 +16,10 @@ from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from nsw.apart import Allowance, TooMuchError
 from nsw.readers.invariants import LONGEST_NS
 from nsw.readers.untrusted_files import GZIP_MAGIC, unpacked
 from nsw.safe_files import open_to_read
-from nsw.tables.unpacking_limit import Allowance, TooMuchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
