@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nsw.analysis.kernels import active_share
 from nsw.analysis.rules.causes import causes
+from nsw.analysis.rules.gaps import framework_of
 from nsw.analysis.rules.hits import Hit
 from nsw.metrics.catalogue import find_gpu
 from nsw.quantities import duration
@@ -29,7 +30,7 @@ __all__ = ["LATENCY", "RULES", "bound_by", "kernel_advice", "roof_pct", "undecid
 LATENCY: Final = "latency"
 DRAM, L2, L1, SHARED, CACHES = "DRAM", "L2", "L1", "shared memory", "L1 or L2"
 FP64, XU, FMA, ALU, LSU, TENSOR = "FP64 pipe", "XU pipe", "FMA pipe", "ALU pipe", "load-store unit", "tensor cores"
-ISSUE, COMPUTING = "issue slots", "computing"
+ISSUE, COMPUTING = "issue slots", "SM"
 _MEMORY: Final = frozenset({DRAM, L2, L1, SHARED, CACHES})
 _BOUND_PCT: Final = 60.0  # of a part's peak, from which a kernel is bound by it, as ncu says too
 _SURELY_PCT: Final = 80.0  # where the other parts were not measured
@@ -52,6 +53,7 @@ _HALF: Final = 0.5
 _FAR_PCT: Final = 50.0  # of a part's peak, below which a kernel is surely far from its roof
 _REACHED_PCT: Final = 95.0  # of a part's peak: what kernels with enough in flight reach
 _NARROW: Final = 2.2  # bytes a thread
+_EACH_SPECIAL: Final = 8  # instructions of an accurate exponential, root or division of floats, at the least
 _STALLED_PCT: Final = 30.0  # of the active warps, which a reason explains
 _FULL_REGISTERS: Final = 250  # of 255 a thread
 _REGISTER_STEP: Final = 8  # limits of registers are multiples of it
@@ -62,7 +64,8 @@ _LIBRARY: Final = re.compile(
     r"(?:vectorized|unrolled|distribution)_elementwise|elementwise_kernel<|reduce_kernel<|multi_tensor_apply|"
     r"vectorized_layer_norm|CatArrayBatched|softmax_warp_|cunn_|fused_dropout_kernel_vec|max_pool_(?:for|back)ward_n|"
     r"bn_[bf]w_|op_generic_tensor|nchwToNhwc|nhwcToNchw|trt_|triton_(?:poi|red|per|tem|for)_|nccl(?:Dev)?Kernel|"
-    r"cub::|thrust::|Device(?:RadixSort|Scan|Reduce|Select)"
+    r"cub::|thrust::|Device(?:RadixSort|Scan|Reduce|Select)|"
+    r"^(?:(?:loop|input|gemm|transpose|concatenate|scatter)_\w*fusion\w*|fusion(?:_\d+)?|wrapped_\w+)$"
 )
 # what calls can change of a library's kernel
 _OF_CALLS: Final = frozenset({"too-few-blocks", "small-launches"})
@@ -113,6 +116,10 @@ def busy_parts(kernel: KernelRow) -> dict[str, float]:
 
 def _busiest(parts: Mapping[str, float]) -> str:
     return max(parts, key=lambda name: parts[name], default="")
+
+
+def _is_busy(part: str, share: float) -> str:
+    return f"{'' if part in _MEMORY else 'the '}{part} {'are' if part in {ISSUE, TENSOR} else 'is'} {share:.0f} % busy"
 
 
 def _times(share: float | None, factor: float) -> float | None:
@@ -194,7 +201,7 @@ def _scattered(kernel: KernelRow) -> Remark | None:
     won = _gain(kernel, useful)
     worst = min(bad, key=lambda access: access.used)
     cause = _scattered_cause(bad, useful, is_dram_busiest=parts.get(DRAM, 0.0) >= parts.get(L2, 0.0))
-    level = f"while {part} is {parts[part]:.0f} % busy"
+    level = f"while {_is_busy(part, parts[part])}"
     return Remark(
         won,
         cause,
@@ -267,7 +274,7 @@ def _narrow(kernel: KernelRow) -> Remark | None:
         _gain(kernel, quarter) if binds else 100 * (1 - max(0.25, parts.get(part, 0.0) / _REACHED_PCT)),
         "narrow-access", "1 or 2 bytes a thread and instruction",
         f"loads and stores little at once: {text} 1 or 2 bytes a thread"
-        + (f", while the {part} is {parts[part]:.0f} % busy" if binds else ", and no part is busy")
+        + (f", while {_is_busy(part, parts[part])}" if binds else ", and no part is busy")
         + ("" if DRAM not in parts else f" (DRAM {parts[DRAM]:.0f} %)"),
     )  # fmt: skip
 
@@ -400,28 +407,39 @@ def _pipe(kernel: KernelRow) -> tuple[str, float]:
 
 
 def _fp64(kernel: KernelRow) -> Remark | None:
-    """FP64 beside FP32 arithmetic or conversions, where the FP64 pipe or that of conversions binds."""
+    """FP64 beside FP32 data, where FP64 instructions or their conversions bind, or nothing is at its roof."""
     part, busy = _pipe(kernel)
-    metrics = kernel.metrics
+    metrics, parts = kernel.metrics, busy_parts(kernel)
     double = metrics.get("inst_fp_64") or metrics.get("flop_count_dp")
-    if part not in {FP64, XU, COMPUTING, ISSUE} or not double:
+    if not double:
         return None
-    single = metrics.get("inst_fp_32") if metrics.get("inst_fp_64") else metrics.get("flop_count_sp")
+    single = (metrics.get("inst_fp_32") if metrics.get("inst_fp_64") else metrics.get("flop_count_sp")) or 0.0
     converted = metrics.get("inst_bit_convert", 0.0)
-    share = busy_parts(kernel).get(FP64, 0.0)
-    if share < _HALF * busy and not (part == XU and converted > _HALF * double):
+    if single < 0.25 * double and converted < 0.1 * double and not _converts_its_data(kernel, converted):
         return None
-    if (single or 0.0) < 0.25 * double and converted < 0.1 * double:
+    share = parts.get(FP64, 0.0)
+    converts = part == XU and converted > _HALF * double
+    if part in {FP64, XU, COMPUTING, ISSUE} and (share >= _HALF * busy or converts):
+        gpu = find_gpu(kernel.device_name)
+        rate = gpu.flop_per_s["flop_count_dp"] / gpu.flop_per_s["flop_count_sp"] if gpu else _HALF
+        won = _gain(kernel, {FP64: rate, COMPUTING: rate, XU: 0.2 if converted else 1.0})
+    elif share >= _BUSY_PCT and roof_pct(kernel) < _ROOF_PCT:  # its long latencies bind, and its registers
+        others = max((pct for name, pct in parts.items() if name not in {FP64, XU, ISSUE, COMPUTING}), default=0.0)
+        won = min(share, 100 * (1 - others / _REACHED_PCT))
+    else:
         return None
-    gpu = find_gpu(kernel.device_name)
-    rate = gpu.flop_per_s["flop_count_dp"] / gpu.flop_per_s["flop_count_sp"] if gpu else _HALF
-    won = _gain(kernel, {FP64: rate, COMPUTING: rate, XU: 0.2 if converted else 1.0})
-    beside = f"{converted:,.0f} conversions" if converted >= (single or 0.0) else "FP32 arithmetic"
+    beside = f"{converted:,.0f} conversions" if converted >= single else "FP32 arithmetic"
+    also = "" if part in {"", FP64} else f", and {_is_busy(part, busy)}"
     return Remark(
-        won, "fp64-by-accident", f"FP64 beside FP32, {part} {busy:.0f} % busy",
-        f"computes in FP64 beside {beside}: the FP64 pipe is {share:.0f} % busy"
-        + ("" if part == FP64 else f", the {part} {busy:.0f} %"),
+        won, "fp64-by-accident", f"FP64 beside FP32, {part or FP64} {busy or share:.0f} % busy",
+        f"computes in FP64 beside {beside}: the FP64 pipe is {share:.0f} % busy{also}",
     )  # fmt: skip
+
+
+def _converts_its_data(kernel: KernelRow, converted: float) -> bool:
+    """Whether at least half of the FP32 values that it loads are converted: so many FP64 programs convert none."""
+    loaded = sum(8 * access.used * (access.sectors or 0.0) for access in _accesses(kernel) if access.word == "loads")
+    return 0 < _HALF * loaded <= converted
 
 
 def _special(kernel: KernelRow) -> Remark | None:
@@ -442,16 +460,30 @@ def _special(kernel: KernelRow) -> Remark | None:
                 _gain(kernel, {XU: 0.1, ALU: kept, FMA: kept, ISSUE: kept, COMPUTING: kept}), "integer-division",
                 f"integer division, {part} {busy:.0f} % busy",
                 f"divides integers: {100 * integer / every:.0f} % of its instructions are of integers and"
-                f" {100 * converted / every:.0f} % convert them, and the {part} is {busy:.0f} % busy",
+                f" {100 * converted / every:.0f} % convert them, and {_is_busy(part, busy)}",
             )  # fmt: skip
-    fp64_known = {"inst_fp_64", "flop_count_dp"} & metrics.keys() or busy_parts(kernel).get(FP64, 0.0) < 5
-    if part != XU or integer is None or not fp64_known:  # whose conversions the XU pipe does
-        return None
+    parts = busy_parts(kernel)
+    if integer is None or not ({"inst_fp_64", "flop_count_dp"} & metrics.keys() or parts.get(FP64, 0.0) < 5):
+        return None  # whose conversions the XU pipe does is not known
     # half a warp instruction a cycle of the four that an SM issues
-    issued = busy_parts(kernel).get(ISSUE)
-    kept = 1 - busy / (8 * issued) if issued else 1.0
+    of_all = parts.get(XU, 0.0) / (8 * parts[ISSUE]) if parts.get(ISSUE) else 0.0
+    if part in {ISSUE, FMA, ALU, COMPUTING}:
+        every = executed * _WARP * lanes
+        around = _EACH_SPECIAL * (of_all - (converted / every if every else 0.0))
+        if around < _HALF:
+            return None
+        left = max(0.0, 1 - around)
+        return Remark(
+            _gain(kernel, {XU: 0.0, ISSUE: left, FMA: left, ALU: left, COMPUTING: left}), "special-functions",
+            f"special functions, {part} {busy:.0f} % busy",
+            f"computes special functions (exponential, root, division): their unit is {parts[XU]:.0f} % busy, and the"
+            f" instructions around them keep the {part} {busy:.0f} % busy",
+        )  # fmt: skip
+    if part != XU:
+        return None
     return Remark(
-        _gain(kernel, {XU: 0.0, ISSUE: kept}), "special-functions", f"special functions, XU pipe {busy:.0f} % busy",
+        _gain(kernel, {XU: 0.0, ISSUE: 1 - of_all}), "special-functions",
+        f"special functions, XU pipe {busy:.0f} % busy",
         f"keeps the unit of special functions (sine, exponential, root, division) {busy:.0f} % busy",
     )  # fmt: skip
 
@@ -472,7 +504,7 @@ def _unfused(kernel: KernelRow) -> Remark | None:
             _gain(kernel, {pipe: kept, ISSUE: kept, COMPUTING: kept}), "unfused-multiply-add",
             f"{word} multiplications and additions unfused",
             f"has {pairs:.3g} {word} additions behind as many multiplications and only {fma:.3g} fused multiply-adds,"
-            f" and the {part} is {busy:.0f} % busy",
+            f" and {_is_busy(part, busy)}",
         )  # fmt: skip
     return None
 
@@ -594,7 +626,8 @@ def _latency(kernel: KernelRow) -> Remark | None:
     if kernel.stalls and sum(latencies) < 100 * _HALF and any(latencies):
         return None  # queues that are full are not emptied by more warps
     limit, waves = kernel.theoretical_occupancy_pct, metrics.get("waves_per_sm")
-    if limit is not None and (waves is None or waves >= 1):
+    reached = kernel.achieved_occupancy_pct
+    if limit is not None and (waves is None or waves >= 1) and (reached is None or reached >= _HALF * limit):
         # the fewer warps there are, the nearer to its roof a part may be and still gain by more of them
         bound = next((bound for most_warps, bound in _WORTH_MORE_WARPS if limit <= most_warps), 0.0)
         if busiest < bound and (busiest < _BOUND_PCT or metrics.get("stall_memory_dependency", 0.0) >= 100 * _HALF):
@@ -708,18 +741,24 @@ _OF_WASTE: Final = frozenset({"bank-conflicts", "uncoalesced-access", "divergenc
 _TELLS: Final = re.compile(r"\d")  # a figure of this kernel: other sentences explain what a rule is about
 
 
-def _remark(kernel: KernelRow) -> Remark | None:
-    """The cause of which most could be won: waste first, and latency where there is none."""
+def _remarks(kernel: KernelRow) -> list[Remark]:
+    """What is wrong with a kernel, the first to cure first: waste, and latency where there is none.
+
+    More warps may help a kernel with waste too, as long as no part is at its roof. They are the first to have where
+    addresses come from data, which the program cannot choose.
+    """
+    few = _latency(kernel)
     for tier in (_WASTE, (_matrix_product,), (_flushed,), (_latency, _clock)):
         remarks = [remark for look in tier if (remark := look(kernel)) is not None and remark.won >= _LEAST_PCT]
-        if any(remark.cause == "random-gather" for remark in remarks) and (few := _latency(kernel)) is not None:
-            remarks = (
-                [few] if few.cause.startswith("occupancy") else remarks
-            )  # addresses that the program cannot choose
-        if remarks:
-            best = max(remarks)
-            return best if not _is_librarys(kernel) or best.cause in _OF_LIBRARIES else None
-    return _at_its_roof(kernel) or (None if _is_librarys(kernel) else _ncu_rule(kernel))
+        if not remarks:
+            continue
+        best = [max(remarks)]
+        if tier is _WASTE and few is not None and few.cause.startswith("occupancy") and few.won >= _LEAST_PCT:
+            is_gather = any(remark.cause == "random-gather" for remark in remarks)
+            best = [few] if is_gather else [*best, few]
+        return best if not _is_librarys(kernel) or best[0].cause in _OF_LIBRARIES else []
+    remark = _at_its_roof(kernel) or (None if _is_librarys(kernel) else _ncu_rule(kernel))
+    return [] if remark is None else [remark]
 
 
 _WASTE: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (
@@ -756,6 +795,11 @@ def _at_its_roof(kernel: KernelRow) -> Remark | None:
     if used is None or cause is None:
         return None
     state = f"{part} {parts[part]:.0f} %, {used}"
+    occupancy, moved = kernel.theoretical_occupancy_pct, kernel.metrics.get("dram_bytes")
+    if occupancy is not None and occupancy <= _FAR_PCT:
+        state += f"; its occupancy of {occupancy:.0f} % is enough"
+    if part == DRAM and moved:  # counters do not tell how large its data are
+        state += f". A launch moves {moved / 1e9:.3g} GB"
     return Remark(0.0, cause, f"nothing wasted: {used}", f"is at its roof: {state}")
 
 
@@ -817,32 +861,30 @@ def _of_kernels(case: CaseSummary, _: Context) -> list[Hit]:
     best: dict[str, tuple[float, float, Remark, KernelRow]] = {}
     for kernel in case.kernels:
         share = kernel.share_pct if several else 100.0
-        if share is None or (remark := _remark(kernel)) is None or not _is_worth(remark, share):
+        if share is None:
             continue  # without shares nobody knows which kernel matters
-        weight = remark.won * share / 100
-        if remark.cause not in best or (weight, share) > best[remark.cause][:2]:
-            best[remark.cause] = (weight, share, remark, kernel)
-    is_torch = any("at::native" in kernel.name for kernel in case.kernels)
-    return [
-        _hit(case, kernel, remark, share if several else None, is_torch=is_torch)
-        for _, share, remark, kernel in best.values()
-    ]
+        for remark in _remarks(kernel):
+            weight = remark.won * share / 100
+            if _is_worth(remark, share) and (weight, share) > best.get(remark.cause, (-1.0, 0.0))[:2]:
+                best[remark.cause] = (weight, share, remark, kernel)
+    return [_hit(case, kernel, remark, share if several else None) for _, share, remark, kernel in best.values()]
 
 
 def _do(cause: str, *, is_librarys: bool) -> str:
     return "larger or fused calls" if is_librarys and cause in _OF_CALLS else causes()[cause].do
 
 
-def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | None, *, is_torch: bool) -> Hit:
+def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | None) -> Hit:
     cause = causes()[remark.cause]
     share_text = "" if share is None else f" ({share:.0f} % of the kernels' time)"
     is_librarys = _is_librarys(kernel)
-    framework = ("pytorch" if is_torch else "library") if is_librarys else "cuda"
-    saved = (
-        ""
-        if remark.won <= _LEAST_PCT or remark.fact.startswith("could win")
-        else f"; a cure saves up to {remark.won:.0f} % of its time"
-    )
+    framework = framework_of(case)
+    if is_librarys:
+        framework = "library" if framework == "any" else framework
+    else:  # Triton's kernels have no parameters in their names
+        framework = "cuda" if framework == "any" or "(" in kernel.name else "triton"
+    says_no_more = remark.won <= _LEAST_PCT or remark.cause == "small-launches" or remark.fact.startswith("could win")
+    saved = "" if says_no_more else f"; a cure saves up to {remark.won:.0f} % of its time"
     return Hit(
         remark.cause, case.id, remark.won * (100.0 if share is None else share) / 100, remark.what,
         _do(remark.cause, is_librarys=is_librarys),
@@ -853,8 +895,10 @@ def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | No
 def undecided(case: CaseSummary) -> str | None:
     """What was not measured of the kernel that takes most, so that nothing can be said of it; None: something is."""
     kernel = next(iter(case.kernels), None)
-    if kernel is None or _is_librarys(kernel) or (part := bound_by(kernel)) is None or _remark(kernel) is not None:
+    if kernel is None or _is_librarys(kernel) or _remarks(kernel):
         return None
+    if (part := bound_by(kernel)) is None:
+        return None if kernel.launch_ns is None else f"of {kernel.short_name} what binds it"
     if part == LATENCY:
         lacks = not kernel.stalls or not _COUNTED & kernel.metrics.keys()
     elif part in _MEMORY:
@@ -880,9 +924,5 @@ def kernel_advice(kernel: KernelRow, share: float | None) -> str:
         kernel: The kernel.
         share: Its share of the time of all kernels (%), where it is known.
     """
-    remark = None if share is None else _remark(kernel)
-    return (
-        _do(remark.cause, is_librarys=_is_librarys(kernel))
-        if remark is not None and _is_worth(remark, share or 0.0)
-        else ""
-    )
+    worth = [remark for remark in _remarks(kernel) if _is_worth(remark, share or 0.0)]
+    return _do(worth[0].cause, is_librarys=_is_librarys(kernel)) if worth else ""
