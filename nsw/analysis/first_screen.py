@@ -114,10 +114,11 @@ def _notes(summary: Summary) -> list[Block]:
 
 def _unmeasured(summary: Summary) -> list[Block]:
     """The pass that rules without data would need, as a line of the recipe."""
-    lacking = next((text for case in summary.cases if (text := undecided(case)) is not None), None)
+    lacking = next((found for case in summary.cases if (found := undecided(case)) is not None), None)
     if lacking is not None:
-        how = "`counters: {}` (group `diagnosis`)" if summary.site else "`ncu --set full`"
-        return [Note("passes", f"Not measured: {lacking}. {how} tells it.", tone="aside")]
+        subject, in_full_set = lacking
+        how = "`ncu --set full`" if in_full_set and not summary.site else "A pass `counters: {}` (group `diagnosis`)"
+        return [Note("passes", f"Not measured: {subject}. {how} tells it.", tone="aside")]
     traced = any(case.spent for case in summary.cases)
     counted = any(case.kernels for case in summary.cases)
     if not summary.has_gpus or (traced and counted):

@@ -31,6 +31,7 @@ QUIET = {
     "warp_nonpred_execution_efficiency": 98.0, "inst_executed": 2e7, "inst_executed_global_loads": 1e6,
     "inst_executed_global_stores": 1e6, "inst_executed_shared_loads": 0.0, "inst_executed_local": 0.0,
     "stall_memory_dependency": 70.0, "stall_barrier": 1.0, "l2_atomic_transactions": 0.0, "inst_integer": 1e7,
+    "inst_bit_convert": 0.0, "special_fu_utilization": 0.0, "flop_count_sp_fma": 0.0,
 }  # fmt: skip
 BUSY = 89 * 158 / 160  # of L1, over the whole launch
 WAITS = (Stall("memory dependency", 70.0),)
@@ -281,17 +282,18 @@ def test_what_binds_is_the_busiest_part_and_latency_where_none_is_busy():
 
 
 @pytest.mark.parametrize(
-    ("row", "lacking", "subject"),
+    ("row", "lacking", "subject", "in_full_set"),
     [
-        (dram(), "gld_efficiency gst_efficiency", "of k how much of what binds it (DRAM) is useful"),
-        (l1(**SHARED), "shared_bank_conflicts", "of k how much of what binds it (shared memory) is useful"),
-        (pipe("special_fu_utilization", 70.0), "inst_integer", "of k how much of what binds it (XU pipe) is useful"),
-        (kernel(), "l2_atomic_transactions", "of k what its warps wait for"),
+        (dram(), "gld_efficiency gst_efficiency", "of k how much of what binds it (DRAM) is useful", True),
+        (l1(**SHARED), "shared_bank_conflicts", "of k how much of what binds it (shared memory) is useful", True),
+        (pipe("alu_pipe_utilization"), "inst_integer", "of k how much of what binds it (ALU pipe) is useful", False),
+        (kernel(), "l2_atomic_transactions", "of k what its warps wait for", True),
+        (kernel(memory=None, dram=None), "l2_throughput", "of k what binds it", True),
     ],
 )
-def test_what_was_not_measured_is_said_where_it_keeps_a_verdict_back(row, lacking, subject):
+def test_what_was_not_measured_is_said_where_it_keeps_a_verdict_back(row, lacking, subject, in_full_set):
     metrics = {name: value for name, value in row.metrics.items() if name not in lacking.split()}
-    assert undecided(case(replace(row, metrics=metrics))) == subject
+    assert undecided(case(replace(row, metrics=metrics))) == (subject, in_full_set)
     assert undecided(case(dram())) is None
     assert undecided(case(replace(dram(), metrics={}, name="cublas"))) is None
     assert undecided(case()) is None

@@ -54,6 +54,7 @@ _FAR_PCT: Final = 50.0  # of a part's peak, below which a kernel is surely far f
 _REACHED_PCT: Final = 95.0  # of a part's peak: what kernels with enough in flight reach
 _NARROW: Final = 2.2  # bytes a thread
 _EACH_SPECIAL: Final = 8  # instructions of an accurate exponential, root or division of floats, at the least
+_EVENLY: Final = 0.85  # of the time that the mean SM has work, from which blocks are alike
 _STALLED_PCT: Final = 30.0  # of the active warps, which a reason explains
 _FULL_REGISTERS: Final = 250  # of 255 a thread
 _REGISTER_STEP: Final = 8  # limits of registers are multiples of it
@@ -180,13 +181,19 @@ class _Access(NamedTuple):
 
 def _accesses(kernel: KernelRow) -> list[_Access]:
     metrics = kernel.metrics
-    return [
-        _Access(
-            word, used / 100, metrics.get(f"{kind}_transactions_per_request"), metrics.get(f"{kind}_transactions")
-        )
-        for word, kind in (("loads", "gld"), ("stores", "gst"))
-        if (used := metrics.get(f"{kind}_efficiency"))  # 0 %: it has none
-    ]  # fmt: skip
+    accesses = []
+    for (word, kind), requests in zip(_ACCESSES, _global_instructions(kernel), strict=True):
+        sectors, each = metrics.get(f"{kind}_transactions"), metrics.get(f"{kind}_transactions_per_request")
+        if requests and sectors is not None and each is None:
+            each = sectors / requests
+        elif requests is not None and each is not None and sectors is None:
+            sectors = each * requests
+        if used := metrics.get(f"{kind}_efficiency"):  # 0 %: it has none
+            accesses.append(_Access(word, used / 100, each, sectors))
+    return accesses
+
+
+_ACCESSES: Final = (("loads", "gld"), ("stores", "gst"))
 
 
 def _scattered(kernel: KernelRow) -> Remark | None:
@@ -230,14 +237,20 @@ def _useful(kernel: KernelRow, accesses: list[_Access]) -> dict[str, float]:
     sectors_of_l2 = [metrics.get(name) for name in ("l2_tex_read_transactions", "l2_tex_write_transactions")]
     beyond_l1 = sum(filter(None, sectors_of_l2)) if all(count is not None for count in sectors_of_l2) else None
     if beyond_l1 is None:
-        misses = 1 - metrics.get("tex_cache_hit_rate", 100.0) / 100  # of loads; all stores go through
+        misses = 1 - metrics.get("tex_cache_hit_rate", 0.0) / 100  # of loads; all stores go through
         beyond_l1 = sum((a.sectors or 0.0) * (misses if a.word == "loads" else 1.0) for a in accesses)
-    beyond_l2 = metrics.get("dram_bytes", 0.0) / 32
+    beyond_l2 = (_dram_bytes(kernel) or 0.0) / 32
     return {
         L1: share, CACHES: share,
         L2: min(1.0, asked / beyond_l1) if beyond_l1 else 1.0,
         DRAM: min(1.0, asked / beyond_l2) if beyond_l2 else 1.0,
     }  # fmt: skip
+
+
+def _dram_bytes(kernel: KernelRow) -> float | None:
+    """What a launch moves from and to DRAM."""
+    rate, time = kernel.dram_bytes_per_s, kernel.metrics.get("duration")
+    return kernel.metrics.get("dram_bytes", None if rate is None or time is None else rate * time / 1e9)
 
 
 def _scattered_cause(bad: list[_Access], useful: Mapping[str, float], *, is_dram_busiest: bool) -> str:
@@ -258,10 +271,10 @@ def _narrow(kernel: KernelRow) -> Remark | None:
     """Memory instructions of 1 or 2 bytes a thread: L1, the load-store unit, issuing or the wait for memory binds."""
     parts = busy_parts(kernel)
     part, accesses = _busiest(parts), _accesses(kernel)
-    binds = parts.get(part, 0.0) >= _BOUND_PCT
-    if not accesses or (binds and part not in {L1, LSU, ISSUE, CACHES, COMPUTING}):
-        return None
-    if not binds and kernel.metrics.get("stall_memory_dependency", 0.0) < _STALLED_PCT:
+    busy = parts.get(part, 0.0)
+    binds = busy >= _BOUND_PCT and part in {L1, LSU, ISSUE, CACHES, COMPUTING}
+    waits = _LITTLE_PCT <= busy < _ROOF_PCT and kernel.metrics.get("stall_memory_dependency", 0.0) >= _STALLED_PCT
+    if not accesses or not (binds or waits):
         return None
     share = kernel.metrics.get("narrow_access_share")
     widths = [access.each * access.used for access in accesses if access.each]  # bytes a thread
@@ -271,10 +284,10 @@ def _narrow(kernel: KernelRow) -> Remark | None:
     quarter = dict.fromkeys((L1, LSU, ISSUE, CACHES, COMPUTING), 0.25)
     text = f"{share:.0f} % of its memory instructions move" if share is not None else "its memory instructions move"
     return Remark(
-        _gain(kernel, quarter) if binds else 100 * (1 - max(0.25, parts.get(part, 0.0) / _REACHED_PCT)),
+        _gain(kernel, quarter) if binds else 100 * (1 - max(0.25, busy / _REACHED_PCT)),
         "narrow-access", "1 or 2 bytes a thread and instruction",
         f"loads and stores little at once: {text} 1 or 2 bytes a thread"
-        + (f", while {_is_busy(part, parts[part])}" if binds else ", and no part is busy")
+        + (f", while {_is_busy(part, parts[part])}" if binds else ", and no part is at its roof")
         + ("" if DRAM not in parts else f" (DRAM {parts[DRAM]:.0f} %)"),
     )  # fmt: skip
 
@@ -463,7 +476,9 @@ def _special(kernel: KernelRow) -> Remark | None:
                 f" {100 * converted / every:.0f} % convert them, and {_is_busy(part, busy)}",
             )  # fmt: skip
     parts = busy_parts(kernel)
-    if integer is None or not ({"inst_fp_64", "flop_count_dp"} & metrics.keys() or parts.get(FP64, 0.0) < 5):
+    double = metrics.get("inst_fp_64", metrics.get("flop_count_dp", 0.0 if parts.get(FP64, 0.0) < 5 else None))
+    is_mix_known = {"inst_integer", "inst_bit_convert"} <= metrics.keys()
+    if not is_mix_known and (double != 0 or part != XU):
         return None  # whose conversions the XU pipe does is not known
     # half a warp instruction a cycle of the four that an SM issues
     of_all = parts.get(XU, 0.0) / (8 * parts[ISSUE]) if parts.get(ISSUE) else 0.0
@@ -513,7 +528,7 @@ def _matrix_product(kernel: KernelRow) -> Remark | None:
     """Fused multiply-adds alone on data of shared memory, or on rows and columns of global memory."""
     metrics, parts = kernel.metrics, busy_parts(kernel)
     part = _busiest(parts)
-    if kernel.tensor_pct is None or kernel.tensor_pct > 1 or part in {DRAM, L2} or parts.get(part, 0.0) < _BOUND_PCT:
+    if kernel.tensor_pct is None or kernel.tensor_pct > 1 or part in {DRAM, L2} or parts.get(part, 0.0) < _FAR_PCT:
         return None
     halves = metrics.get("flop_count_hp_fma") or 0.0
     add, mul, fma = (metrics.get(f"flop_count_sp_{name}") or 0.0 for name in ("add", "mul", "fma"))
@@ -550,9 +565,9 @@ def _shape(kernel: KernelRow) -> Remark | None:
     metrics = kernel.metrics
     blocks, waves, sms = metrics.get("blocks"), metrics.get("waves_per_sm"), _sm_count(kernel)
     active = active_share(kernel.metrics)
-    busiest = metrics.get("sm_active_cycles_max")
-    if busiest and metrics.get("sm_active_cycles"):
-        active = metrics["sm_active_cycles"] / busiest
+    busiest, mean = metrics.get("sm_active_cycles_max"), metrics.get("sm_active_cycles")
+    if busiest and mean:
+        active = mean / busiest
     if blocks is not None and sms and blocks < sms:
         return _few_blocks(kernel, blocks, sms)
     if active is None:
@@ -576,12 +591,12 @@ def _shape(kernel: KernelRow) -> Remark | None:
             f"has {blocks:,.0f} blocks for {sms:.0f} SMs, so that some have one more than others, and SMs are idle"
             f" {idle:.0f} % of the time",
         )  # fmt: skip
-    if busiest is None or is_short or (waves is not None and waves < 1 and (blocks is None or not sms)):
+    if busiest is None or mean is None or is_short or (waves is not None and waves < 1 and (blocks is None or not sms)):
         return None
     return Remark(
         min(idle, room), "unequal-blocks", f"the mean SM works {100 - idle:.0f} % of the time",
         f"has blocks of unequal work: the busiest SM works {busiest:,.0f} cycles, the mean one"
-        f" {metrics['sm_active_cycles']:,.0f}",
+        f" {mean:,.0f}",
     ) if idle >= 15 else None  # fmt: skip
 
 
@@ -632,7 +647,7 @@ def _latency(kernel: KernelRow) -> Remark | None:
         bound = next((bound for most_warps, bound in _WORTH_MORE_WARPS if limit <= most_warps), 0.0)
         if busiest < bound and (busiest < _BOUND_PCT or metrics.get("stall_memory_dependency", 0.0) >= 100 * _HALF):
             return _occupancy(kernel, limit, busiest)
-    decided = kernel.stalls and _COUNTED & metrics.keys()
+    decided = kernel.stalls and _COUNTED & metrics.keys() and (active_share(metrics) or 0.0) >= _EVENLY
     return _chain(kernel, busiest) if busiest < _FAR_PCT and decided else None
 
 
@@ -744,8 +759,8 @@ _TELLS: Final = re.compile(r"\d")  # a figure of this kernel: other sentences ex
 def _remarks(kernel: KernelRow) -> list[Remark]:
     """What is wrong with a kernel, the first to cure first: waste, and latency where there is none.
 
-    More warps may help a kernel with waste too, as long as no part is at its roof. They are the first to have where
-    addresses come from data, which the program cannot choose.
+    More warps may help a kernel with waste too, as long as no part is at its roof: they win of what is left then. They
+    are the first to have where addresses come from data, which the program cannot choose.
     """
     few = _latency(kernel)
     for tier in (_WASTE, (_matrix_product,), (_flushed,), (_latency, _clock)):
@@ -755,7 +770,7 @@ def _remarks(kernel: KernelRow) -> list[Remark]:
         best = [max(remarks)]
         if tier is _WASTE and few is not None and few.cause.startswith("occupancy") and few.won >= _LEAST_PCT:
             is_gather = any(remark.cause == "random-gather" for remark in remarks)
-            best = [few] if is_gather else [*best, few]
+            best = [few] if is_gather else [*best, few._replace(won=few.won * (1 - best[0].won / 100))]
         return best if not _is_librarys(kernel) or best[0].cause in _OF_LIBRARIES else []
     remark = _at_its_roof(kernel) or (None if _is_librarys(kernel) else _ncu_rule(kernel))
     return [] if remark is None else [remark]
@@ -811,14 +826,15 @@ def _all_used(kernel: KernelRow, part: str) -> str | None:
         if not accesses:
             return None
         scattered = [access for access in accesses if access.is_scattered]
-        if any(access.sectors is None for access in scattered):
+        if scattered and (any(access.sectors is None for access in accesses) or _dram_bytes(kernel) is None):
             return None
         share = _useful(kernel, accesses)[part] if scattered else 1.0
         return "all bytes used" if share >= _SURELY_PCT / 100 else None
     if part == SHARED:
-        return "no bank conflicts" if metrics.get("shared_bank_conflicts") is not None else None
+        added, wavefronts = metrics.get("shared_bank_conflicts"), metrics.get("shared_wavefronts", 0.0)
+        return "no bank conflicts" if added is not None and added <= _CONFLICTS * wavefronts else None
     lanes = metrics.get("warp_execution_efficiency")
-    if not _OPERATIONS & metrics.keys():  # which instructions they are is not known
+    if not metrics.keys() >= _OPERATIONS and part != TENSOR:  # which instructions they are is not known
         return None
     return "all threads active" if lanes is not None and lanes >= _SURELY_PCT else None
 
@@ -892,27 +908,31 @@ def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | No
     )  # fmt: skip
 
 
-def undecided(case: CaseSummary) -> str | None:
-    """What was not measured of the kernel that takes most, so that nothing can be said of it; None: something is."""
+def undecided(case: CaseSummary) -> tuple[str, bool] | None:
+    """What was not measured of the kernel that takes most, so that nothing can be said of it; None: something is.
+
+    With it whether ncu's full set tells it, which does not count instructions by their kind.
+    """
     kernel = next(iter(case.kernels), None)
     if kernel is None or _is_librarys(kernel) or _remarks(kernel):
         return None
     if (part := bound_by(kernel)) is None:
-        return None if kernel.launch_ns is None else f"of {kernel.short_name} what binds it"
+        is_partly_known = kernel.memory_pct is not None or kernel.sm_pct is not None
+        return (f"of {kernel.short_name} what binds it", True) if is_partly_known else None
     if part == LATENCY:
         lacks = not kernel.stalls or not _COUNTED & kernel.metrics.keys()
     elif part in _MEMORY:
         lacks = not _accesses(kernel) if part != SHARED else "shared_bank_conflicts" not in kernel.metrics
     else:
-        lacks = not _OPERATIONS & kernel.metrics.keys() or "warp_execution_efficiency" not in kernel.metrics
+        lacks = not kernel.metrics.keys() >= _OPERATIONS or "warp_execution_efficiency" not in kernel.metrics
     if not lacks:
         return None
     subject = "what its warps wait for" if part == LATENCY else f"how much of what binds it ({part}) is useful"
-    return f"of {kernel.short_name} {subject}"
+    return f"of {kernel.short_name} {subject}", part == LATENCY or part in _MEMORY
 
 
 _COUNTED: Final = frozenset({"l2_atomic_transactions", "inst_executed_global_reductions"})
-_OPERATIONS: Final = frozenset({"inst_integer", "flop_count_sp_fma"})
+_OPERATIONS: Final = frozenset({"inst_integer", "inst_bit_convert", "special_fu_utilization", "flop_count_sp_fma"})
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], list[Hit]]]] = {"kernels": _of_kernels}
 
