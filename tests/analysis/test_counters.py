@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.cases import CaseSummary
+from nsw.analysis.idle_gpu import IdleGpu
 from nsw.analysis.kernels import Advice, Stall, of_report
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import bound_by, kernel_advice, undecided
@@ -178,6 +179,19 @@ def test_a_cure_wins_the_wasted_share_of_what_binds_down_to_what_binds_next(ill,
     (hit,) = hits(ill).values()
     assert hit.gain_pct == pytest.approx(saved)
     assert f"a cure saves up to {saved:.0f} %" in hit.fact
+
+
+def test_a_kernel_wins_no_more_than_its_share_of_an_iteration_in_which_the_gpu_is_idle_too():
+    idle = IdleGpu(True, 40.0, 30e6, 100.0, (), (), {}, {}, 1, False, "the GPU")
+    ill = replace(case(kernel(blocks=66.0, waves_per_sm=0.06)), idle_gpu=idle)
+    found = {hit.cause: hit for hit in hits_of([ill])["c"]}
+    assert found["too-few-blocks"].gain_pct == pytest.approx(0.4 * 50)
+
+
+@pytest.mark.parametrize(("limit", "saved"), [(50.0, 100 * (1 - 0.5 / 0.75)), (12.5, 100 * (1 - 50 / 95))])
+def test_more_warps_fill_the_time_without_work_each_a_part_of_what_is_left(limit, saved):
+    ill = kernel(memory=50.0, dram=50.0, theoretical_occupancy_pct=limit, occupancy_limiter="registers")
+    assert hits(ill)["occupancy-registers"].gain_pct == pytest.approx(saved)
 
 
 def test_the_name_of_a_users_kernel_decides_nothing():

@@ -688,8 +688,9 @@ def _occupancy(kernel: KernelRow, limit: float, busiest: float) -> Remark:
     else:
         problem = f"{kernel.metrics.get('threads_per_block', 0):.0f} threads a block{an_sm}"
     reached = kernel.achieved_occupancy_pct
-    # twice the warps hide twice the latency, until a part is busy
-    won = 100 * (1 - max(limit / 100, busiest / _REACHED_PCT))
+    # a part is idle where no warp has work for it; with twice the warps that share is squared
+    idle = max(0.0, 1 - busiest / 100) ** (100 / limit)
+    won = 100 * (1 - busiest / min(_REACHED_PCT, 100 * (1 - idle))) if busiest else 100 - limit
     return Remark(
         won, _LIMITERS.get(word, "occupancy-block-size"),
         f"occupancy {'' if reached is None else f'{reached:.0f} of '}{limit:.0f} % ({word or 'limited'})",
@@ -901,8 +902,9 @@ def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | No
         framework = "cuda" if framework == "any" or "(" in kernel.name else "triton"
     says_no_more = remark.won <= _LEAST_PCT or remark.cause == "small-launches" or remark.fact.startswith("could win")
     saved = "" if says_no_more else f"; a cure saves up to {remark.won:.0f} % of its time"
+    at_work = 1.0 if case.idle_gpu is None else case.idle_gpu.busy_pct / 100
     return Hit(
-        remark.cause, case.id, remark.won * (100.0 if share is None else share) / 100, remark.what,
+        remark.cause, case.id, at_work * remark.won * (100.0 if share is None else share) / 100, remark.what,
         _do(remark.cause, is_librarys=is_librarys),
         f"{kernel.short_name}{share_text} {remark.fact}{saved}", cause.remedy(framework), remark.what, "kernels",
     )  # fmt: skip
