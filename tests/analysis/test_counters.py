@@ -301,7 +301,8 @@ def test_what_binds_is_the_busiest_part_and_latency_where_none_is_busy():
         (dram(), "gld_efficiency gst_efficiency", "of k how much of what binds it (DRAM) is useful", True),
         (l1(**SHARED), "shared_bank_conflicts", "of k how much of what binds it (shared memory) is useful", True),
         (pipe("alu_pipe_utilization"), "inst_integer", "of k how much of what binds it (ALU pipe) is useful", False),
-        (kernel(), "l2_atomic_transactions", "of k what its warps wait for", True),
+        (kernel(), "l2_atomic_transactions", "of k whether it waits for atomic operations", True),
+        (kernel(stalls=()), "l2_atomic_transactions", "of k what its warps wait for", True),
         (kernel(memory=None, dram=None), "l2_throughput", "of k what binds it", True),
     ],
 )

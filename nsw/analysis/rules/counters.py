@@ -921,15 +921,16 @@ def undecided(case: CaseSummary) -> tuple[str, bool] | None:
     if (part := bound_by(kernel)) is None:
         is_partly_known = kernel.memory_pct is not None or kernel.sm_pct is not None
         return (f"of {kernel.short_name} what binds it", True) if is_partly_known else None
+    subject = f"how much of what binds it ({part}) is useful"
     if part == LATENCY:
-        lacks = not kernel.stalls or not _COUNTED & kernel.metrics.keys()
+        subject = "whether it waits for atomic operations" if kernel.stalls else "what its warps wait for"
+        lacks = not kernel.stalls or (roof_pct(kernel) < _FAR_PCT and not _COUNTED & kernel.metrics.keys())
     elif part in _MEMORY:
         lacks = not _accesses(kernel) if part != SHARED else "shared_bank_conflicts" not in kernel.metrics
     else:
         lacks = not kernel.metrics.keys() >= _OPERATIONS or "warp_execution_efficiency" not in kernel.metrics
     if not lacks:
         return None
-    subject = "what its warps wait for" if part == LATENCY else f"how much of what binds it ({part}) is useful"
     return f"of {kernel.short_name} {subject}", part == LATENCY or part in _MEMORY
 
 
