@@ -120,7 +120,7 @@ def _unmeasured(summary: Summary) -> list[Block]:
     lacking = next((found for case in summary.cases if (found := undecided(case)) is not None), None)
     if lacking is not None:
         by_ncu = f"`ncu --metrics {','.join(lacking.metrics)}`"
-        how = "`counters: {}` (group `diagnosis`)" if summary.site else by_ncu
+        how = "A pass `counters: {}` (group `diagnosis`)" if summary.site else by_ncu
         return [Note("passes", f"Not measured: {lacking.subject}. {how} tells it.", tone="aside")]
     traced = any(case.spent for case in summary.cases)
     counted = any(case.kernels for case in summary.cases)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.cases import CaseSummary
+from nsw.analysis.idle_gpu import IdleGpu
 from nsw.analysis.kernels import Advice, Stall, of_report
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import bound_by, kernel_advice, undecided
@@ -31,6 +32,7 @@ QUIET = {
     "warp_nonpred_execution_efficiency": 98.0, "inst_executed": 2e7, "inst_executed_global_loads": 1e6,
     "inst_executed_global_stores": 1e6, "inst_executed_shared_loads": 0.0, "inst_executed_local": 0.0,
     "stall_memory_dependency": 70.0, "stall_barrier": 1.0, "l2_atomic_transactions": 0.0, "inst_integer": 1e7,
+    "inst_bit_convert": 0.0, "special_fu_utilization": 0.0, "flop_count_sp_fma": 0.0,
 }  # fmt: skip
 BUSY = 89 * 158 / 160  # of L1, over the whole launch
 WAITS = (Stall("memory dependency", 70.0),)
@@ -52,6 +54,10 @@ def l1(busy=89.0, **metrics):
 
 def pipe(name, busy=85.0, issue=40.0, **metrics):
     return kernel(sm=busy, issue_slot_utilization=issue, stall_memory_dependency=5.0, **{name: busy}, **metrics)
+
+
+def issuing(busy=75.0, **metrics):
+    return kernel(sm=busy, issue_slot_utilization=busy, stall_memory_dependency=5.0, **metrics)
 
 
 def few(**metrics):
@@ -90,6 +96,13 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("occupancy-block-size", pipe("alu_pipe_utilization", warp_execution_efficiency=50.0, threads_per_block=16.0), []),
     ("fp64-by-accident", pipe("double_precision_fu_utilization", **FP32_BESIDE),
      [pipe("double_precision_fu_utilization", inst_fp_64=1e8, inst_fp_32=1e6, inst_bit_convert=1e6), dram(**FP32_BESIDE)]),
+    ("fp64-by-accident", kernel(memory=62.0, dram=62.0, double_precision_fu_utilization=46.0, **FP32_BESIDE),
+     [dram(double_precision_fu_utilization=46.0, **FP32_BESIDE), kernel(memory=62.0, dram=62.0,
+      double_precision_fu_utilization=46.0, inst_fp_64=1e8)]),
+    ("fp64-by-accident", pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=3e7),
+     [pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=1e6)]),
+    ("special-functions", issuing(special_fu_utilization=52.0),
+     [issuing(special_fu_utilization=25.0), issuing(special_fu_utilization=52.0, inst_bit_convert=5e7)]),
     ("special-functions", pipe("special_fu_utilization"), [pipe("special_fu_utilization", busy=50.0), dram(special_fu_utilization=60.0)]),
     ("integer-division", pipe("special_fu_utilization", **DIVISION), [pipe("alu_pipe_utilization", **DIVISION | {"inst_bit_convert": 0.0})]),
     ("unfused-multiply-add", pipe("single_precision_fu_utilization", **PAIRS),
@@ -104,7 +117,8 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("random-gather", kernel(memory=85.0, dram=60.0, l2_throughput=85.0, **SCATTERED, dram_bytes=1024 * MB), []),
     ("too-few-blocks", kernel(blocks=20.0, waves_per_sm=0.02), [dram(busy=92.0, blocks=20.0, waves_per_sm=0.02)]),
     ("unequal-blocks", kernel(sm_active_cycles=80e3), [dram(busy=92.0, sm_active_cycles=80e3)]),
-    ("occupancy-registers", few(occupancy_limiter="registers"), [few(occupancy_limiter="registers", dram=92.0, memory=92.0)]),
+    ("occupancy-registers", few(occupancy_limiter="registers"), [few(occupancy_limiter="registers", dram=92.0, memory=92.0),
+     few(occupancy_limiter="registers", achieved_occupancy_pct=6.0)]),
     ("occupancy-shared-memory", few(occupancy_limiter="shared memory"), [few(occupancy_limiter="shared memory", stall_memory_dependency=0.0,
      stall_lg_throttle=60.0, stall_wait=5.0)]),
     ("occupancy-block-size", few(occupancy_limiter="blocks"), []),
@@ -167,6 +181,19 @@ def test_a_cure_wins_the_wasted_share_of_what_binds_down_to_what_binds_next(ill,
     assert f"a cure saves up to {saved:.0f} %" in hit.fact
 
 
+def test_a_kernel_wins_no_more_than_its_share_of_an_iteration_in_which_the_gpu_is_idle_too():
+    idle = IdleGpu(True, 40.0, 30e6, 100.0, (), (), {}, {}, 1, False, "the GPU")
+    ill = replace(case(kernel(blocks=66.0, waves_per_sm=0.06)), idle_gpu=idle)
+    found = {hit.cause: hit for hit in hits_of([ill])["c"]}
+    assert found["too-few-blocks"].gain_pct == pytest.approx(0.4 * 50)
+
+
+@pytest.mark.parametrize(("limit", "saved"), [(50.0, 100 * (1 - 0.5 / 0.75)), (12.5, 100 * (1 - 50 / 95))])
+def test_more_warps_fill_the_time_without_work_each_a_part_of_what_is_left(limit, saved):
+    ill = kernel(memory=50.0, dram=50.0, theoretical_occupancy_pct=limit, occupancy_limiter="registers")
+    assert hits(ill)["occupancy-registers"].gain_pct == pytest.approx(saved)
+
+
 def test_the_name_of_a_users_kernel_decides_nothing():
     said = {
         (hit.cause, hit.gain_pct)
@@ -182,6 +209,41 @@ def test_of_a_librarys_kernel_only_what_calls_can_change_is_said():
     (hit,) = hits(kernel(blocks=20.0, waves_per_sm=0.02, **cublas)).values()
     assert (hit.cause, hit.do) == ("too-few-blocks", "larger or fused calls")
     assert hit.advice.startswith("It is a library's kernel: give it a larger problem")
+
+
+def test_a_kernel_with_waste_and_too_few_warps_is_said_to_have_both():
+    ill = few(occupancy_limiter="registers", memory=64.0, l2_throughput=64.0, **SCATTERED)
+    assert set(hits(ill)) == {"uncoalesced-access", "occupancy-registers"}
+    at_its_roof = few(occupancy_limiter="registers", memory=90.0, l2_throughput=90.0, **SCATTERED)
+    assert set(hits(at_its_roof)) == {"uncoalesced-access"}
+
+
+@pytest.mark.parametrize(
+    ("name", "of_library", "framework"),
+    [
+        ("add_columns", "void at::native::fill<float>(float*)", "triton"),
+        ("add_columns(float*)", "void at::native::fill<float>(float*)", "cuda"),
+        ("add_columns", "void fill<float>(float*)", "cuda"),
+    ],
+)
+def test_a_kernel_of_the_users_has_the_remedy_of_the_language_that_it_is_written_in(name, of_library, framework):
+    ill = l1(**SCATTERED, name=name, share_pct=90.0)
+    found = hits(ill, kernel(name=of_library, share_pct=1.0))
+    assert found["uncoalesced-access"].advice == causes()["uncoalesced-access"].remedy(framework)
+
+
+def test_a_kernel_that_xla_made_is_a_librarys():
+    fusion = {"name": "loop_add_fusion_3", "duration": 2 * US}
+    (hit,) = hits(kernel(l1_throughput=1.0, l2_throughput=1.0, issue_slot_utilization=1.0, sm=1.0, memory=1.0, dram=1.0,
+                         **fusion)).values()  # fmt: skip
+    assert hit.advice == causes()["small-launches"].remedy("jax")
+    assert "saves" not in hit.fact
+    assert not hits(l1(**SCATTERED, **fusion | {"duration": 100 * US}))
+
+
+def test_a_healthy_kernel_with_few_warps_is_said_to_have_enough_of_them():
+    assert "its occupancy of 25 % is enough" in hits(few(memory=90.0, dram=90.0))["dram-bound"].fact
+    assert "A launch moves 0.256 GB" in hits(dram())["dram-bound"].fact
 
 
 def test_of_several_kernels_the_one_counts_of_which_most_could_be_won_and_a_healthy_one_is_said_last():
@@ -229,7 +291,7 @@ def test_what_binds_is_the_busiest_part_and_latency_where_none_is_busy():
     assert bound_by(pipe("special_fu_utilization")) == "XU pipe"
     assert bound_by(kernel()) == "latency"
     assert bound_by(replace(KERNEL, memory_pct=90.0, sm_pct=10.0)) == "L1 or L2"
-    assert bound_by(replace(KERNEL, memory_pct=10.0, sm_pct=90.0)) == "computing"
+    assert bound_by(replace(KERNEL, memory_pct=10.0, sm_pct=90.0)) == "SM"
     assert bound_by(replace(KERNEL, memory_pct=None, sm_pct=None, dram_pct=70.0)) is None
 
 
@@ -238,15 +300,17 @@ def test_what_binds_is_the_busiest_part_and_latency_where_none_is_busy():
     [
         (dram(), "gld_efficiency gst_efficiency", "of k how much of what binds it (DRAM) is useful"),
         (l1(**SHARED), "shared_bank_conflicts", "of k how much of what binds it (shared memory) is useful"),
-        (pipe("special_fu_utilization", 70.0), "inst_integer", "of k how much of what binds it (XU pipe) is useful"),
-        (kernel(), "l2_atomic_transactions", "of k what its warps wait for"),
+        (pipe("alu_pipe_utilization"), "inst_integer", "of k how much of what binds it (ALU pipe) is useful"),
+        (kernel(), "l2_atomic_transactions", "of k whether it waits for atomic operations"),
+        (kernel(stalls=()), "l2_atomic_transactions", "of k what its warps wait for"),
+        (kernel(memory=None, dram=None), "l2_throughput", "of k what binds it"),
     ],
 )
 def test_what_was_not_measured_is_said_where_it_keeps_a_verdict_back(row, lacking, subject):
     metrics = {name: value for name, value in row.metrics.items() if name not in lacking.split()}
-    said = undecided(case(replace(row, metrics=metrics)))
-    assert said.subject == subject
-    assert all("__" in name for name in said.metrics)  # as ncu has them
+    answer = undecided(case(replace(row, metrics=metrics)))
+    assert answer.subject == subject
+    assert all("__" in name for name in answer.metrics)  # as ncu has them
     assert undecided(case(dram())) is None
     assert undecided(case(replace(dram(), metrics={}, name="cublas"))) is None
     assert undecided(case()) is None

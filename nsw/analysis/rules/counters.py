@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nsw.analysis.kernels import active_share
 from nsw.analysis.rules.causes import causes
+from nsw.analysis.rules.gaps import framework_of
 from nsw.analysis.rules.hits import Hit
 from nsw.metrics import find_chip, for_ncu
 from nsw.metrics.catalogue import find_gpu
 from nsw.quantities import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.kernels import KernelRow
@@ -30,7 +31,7 @@ __all__ = ["LATENCY", "RULES", "bound_by", "kernel_advice", "open_questions", "r
 LATENCY: Final = "latency"
 DRAM, L2, L1, SHARED, CACHES = "DRAM", "L2", "L1", "shared memory", "L1 or L2"
 FP64, XU, FMA, ALU, LSU, TENSOR = "FP64 pipe", "XU pipe", "FMA pipe", "ALU pipe", "load-store unit", "tensor cores"
-ISSUE, COMPUTING = "issue slots", "computing"
+ISSUE, COMPUTING = "issue slots", "SM"
 _MEMORY: Final = frozenset({DRAM, L2, L1, SHARED, CACHES})
 _BOUND_PCT: Final = 60.0  # of a part's peak, from which a kernel is bound by it, as ncu says too
 _SURELY_PCT: Final = 80.0  # where the other parts were not measured
@@ -53,6 +54,8 @@ _HALF: Final = 0.5
 _FAR_PCT: Final = 50.0  # of a part's peak, below which a kernel is surely far from its roof
 _REACHED_PCT: Final = 95.0  # of a part's peak: what kernels with enough in flight reach
 _NARROW: Final = 2.2  # bytes a thread
+_EACH_SPECIAL: Final = 8  # instructions of an accurate exponential, root or division of floats, at the least
+_EVENLY: Final = 0.85  # of the time that the mean SM has work, from which blocks are alike
 _STALLED_PCT: Final = 30.0  # of the active warps, which a reason explains
 _FULL_REGISTERS: Final = 250  # of 255 a thread
 _REGISTER_STEP: Final = 8  # limits of registers are multiples of it
@@ -63,7 +66,8 @@ _LIBRARY: Final = re.compile(
     r"(?:vectorized|unrolled|distribution)_elementwise|elementwise_kernel<|reduce_kernel<|multi_tensor_apply|"
     r"vectorized_layer_norm|CatArrayBatched|softmax_warp_|cunn_|fused_dropout_kernel_vec|max_pool_(?:for|back)ward_n|"
     r"bn_[bf]w_|op_generic_tensor|nchwToNhwc|nhwcToNchw|trt_|triton_(?:poi|red|per|tem|for)_|nccl(?:Dev)?Kernel|"
-    r"cub::|thrust::|Device(?:RadixSort|Scan|Reduce|Select)"
+    r"cub::|thrust::|Device(?:RadixSort|Scan|Reduce|Select)|"
+    r"^(?:(?:loop|input|gemm|transpose|concatenate|scatter)_\w*fusion\w*|fusion(?:_\d+)?|wrapped_\w+)$"
 )
 # what calls can change of a library's kernel
 _OF_CALLS: Final = frozenset({"too-few-blocks", "small-launches"})
@@ -114,6 +118,10 @@ def busy_parts(kernel: KernelRow) -> dict[str, float]:
 
 def _busiest(parts: Mapping[str, float]) -> str:
     return max(parts, key=lambda name: parts[name], default="")
+
+
+def _is_busy(part: str, share: float) -> str:
+    return f"{'' if part in _MEMORY else 'the '}{part} {'are' if part in {ISSUE, TENSOR} else 'is'} {share:.0f} % busy"
 
 
 def _times(share: float | None, factor: float) -> float | None:
@@ -174,18 +182,23 @@ class _Access(NamedTuple):
 
 def _accesses(kernel: KernelRow) -> list[_Access]:
     metrics = kernel.metrics
-    accesses = [
-        _Access(
-            word, used / 100, metrics.get(f"{kind}_transactions_per_request"), metrics.get(f"{kind}_transactions")
-        )
-        for word, kind in (("loads", "gld"), ("stores", "gst"))
-        if (used := metrics.get(f"{kind}_efficiency"))  # 0 %: it has none
-    ]  # fmt: skip
+    accesses = []
+    for (word, kind), requests in zip(_ACCESSES, _global_instructions(kernel), strict=True):
+        sectors, each = metrics.get(f"{kind}_transactions"), metrics.get(f"{kind}_transactions_per_request")
+        if requests and sectors is not None and each is None:
+            each = sectors / requests
+        elif requests is not None and each is not None and sectors is None:
+            sectors = each * requests
+        if used := metrics.get(f"{kind}_efficiency"):  # 0 %: it has none
+            accesses.append(_Access(word, used / 100, each, sectors))
     if accesses or not (used := metrics.get("global_access_efficiency")):
         return accesses
-    sectors = [metrics.get(f"{kind}_transactions") for kind in ("gld", "gst")]
-    moved = sum(filter(None, sectors)) if any(sectors) else None
+    all_sectors = [metrics.get(f"{kind}_transactions") for _, kind in _ACCESSES]
+    moved = sum(filter(None, all_sectors)) if any(all_sectors) else None
     return [_Access("loads and stores", used / 100, metrics.get("gld_transactions_per_request"), moved)]
+
+
+_ACCESSES: Final = (("loads", "gld"), ("stores", "gst"))
 
 
 def _scattered(kernel: KernelRow) -> Remark | None:
@@ -200,7 +213,7 @@ def _scattered(kernel: KernelRow) -> Remark | None:
     won = _gain(kernel, useful)
     worst = min(bad, key=lambda access: access.used)
     cause = _scattered_cause(bad, useful, is_dram_busiest=parts.get(DRAM, 0.0) >= parts.get(L2, 0.0))
-    level = f"while {part} is {parts[part]:.0f} % busy"
+    level = f"while {_is_busy(part, parts[part])}"
     return Remark(
         won,
         cause,
@@ -229,14 +242,20 @@ def _useful(kernel: KernelRow, accesses: list[_Access]) -> dict[str, float]:
     sectors_of_l2 = [metrics.get(name) for name in ("l2_tex_read_transactions", "l2_tex_write_transactions")]
     beyond_l1 = sum(filter(None, sectors_of_l2)) if all(count is not None for count in sectors_of_l2) else None
     if beyond_l1 is None:
-        misses = 1 - metrics.get("tex_cache_hit_rate", 100.0) / 100  # of loads; all stores go through
+        misses = 1 - metrics.get("tex_cache_hit_rate", 0.0) / 100  # of loads; all stores go through
         beyond_l1 = sum((a.sectors or 0.0) * (misses if a.word == "loads" else 1.0) for a in accesses)
-    beyond_l2 = metrics.get("dram_bytes", 0.0) / 32
+    beyond_l2 = (_dram_bytes(kernel) or 0.0) / 32
     return {
         L1: share, CACHES: share,
         L2: min(1.0, asked / beyond_l1) if beyond_l1 else 1.0,
         DRAM: min(1.0, asked / beyond_l2) if beyond_l2 else 1.0,
     }  # fmt: skip
+
+
+def _dram_bytes(kernel: KernelRow) -> float | None:
+    """What a launch moves from and to DRAM."""
+    rate, time = kernel.dram_bytes_per_s, kernel.metrics.get("duration")
+    return kernel.metrics.get("dram_bytes", None if rate is None or time is None else rate * time / 1e9)
 
 
 def _scattered_cause(bad: list[_Access], useful: Mapping[str, float], *, is_dram_busiest: bool) -> str:
@@ -257,10 +276,10 @@ def _narrow(kernel: KernelRow) -> Remark | None:
     """Memory instructions of 1 or 2 bytes a thread: L1, the load-store unit, issuing or the wait for memory binds."""
     parts = busy_parts(kernel)
     part, accesses = _busiest(parts), _accesses(kernel)
-    binds = parts.get(part, 0.0) >= _BOUND_PCT
-    if not accesses or (binds and part not in {L1, LSU, ISSUE, CACHES, COMPUTING}):
-        return None
-    if not binds and kernel.metrics.get("stall_memory_dependency", 0.0) < _STALLED_PCT:
+    busy = parts.get(part, 0.0)
+    binds = busy >= _BOUND_PCT and part in {L1, LSU, ISSUE, CACHES, COMPUTING}
+    waits = _LITTLE_PCT <= busy < _ROOF_PCT and kernel.metrics.get("stall_memory_dependency", 0.0) >= _STALLED_PCT
+    if not accesses or not (binds or waits):
         return None
     share = kernel.metrics.get("narrow_access_share")
     widths = [access.each * access.used for access in accesses if access.each]  # bytes a thread
@@ -270,10 +289,10 @@ def _narrow(kernel: KernelRow) -> Remark | None:
     quarter = dict.fromkeys((L1, LSU, ISSUE, CACHES, COMPUTING), 0.25)
     text = f"{share:.0f} % of its memory instructions move" if share is not None else "its memory instructions move"
     return Remark(
-        _gain(kernel, quarter) if binds else 100 * (1 - max(0.25, parts.get(part, 0.0) / _REACHED_PCT)),
+        _gain(kernel, quarter) if binds else 100 * (1 - max(0.25, busy / _REACHED_PCT)),
         "narrow-access", "1 or 2 bytes a thread and instruction",
         f"loads and stores little at once: {text} 1 or 2 bytes a thread"
-        + (f", while the {part} is {parts[part]:.0f} % busy" if binds else ", and no part is busy")
+        + (f", while {_is_busy(part, parts[part])}" if binds else ", and no part is at its roof")
         + ("" if DRAM not in parts else f" (DRAM {parts[DRAM]:.0f} %)"),
     )  # fmt: skip
 
@@ -410,28 +429,39 @@ def _pipe(kernel: KernelRow) -> tuple[str, float]:
 
 
 def _fp64(kernel: KernelRow) -> Remark | None:
-    """FP64 beside FP32 arithmetic or conversions, where the FP64 pipe or that of conversions binds."""
+    """FP64 beside FP32 data, where FP64 instructions or their conversions bind, or nothing is at its roof."""
     part, busy = _pipe(kernel)
-    metrics = kernel.metrics
+    metrics, parts = kernel.metrics, busy_parts(kernel)
     double = metrics.get("inst_fp_64") or metrics.get("flop_count_dp")
-    if part not in {FP64, XU, COMPUTING, ISSUE} or not double:
+    if not double:
         return None
-    single = metrics.get("inst_fp_32") if metrics.get("inst_fp_64") else metrics.get("flop_count_sp")
+    single = (metrics.get("inst_fp_32") if metrics.get("inst_fp_64") else metrics.get("flop_count_sp")) or 0.0
     converted = metrics.get("inst_bit_convert", 0.0)
-    share = busy_parts(kernel).get(FP64, 0.0)
-    if share < _HALF * busy and not (part == XU and converted > _HALF * double):
+    if single < 0.25 * double and converted < 0.1 * double and not _converts_its_data(kernel, converted):
         return None
-    if (single or 0.0) < 0.25 * double and converted < 0.1 * double:
+    share = parts.get(FP64, 0.0)
+    converts = part == XU and converted > _HALF * double
+    if part in {FP64, XU, COMPUTING, ISSUE} and (share >= _HALF * busy or converts):
+        gpu = find_gpu(kernel.device_name)
+        rate = gpu.flop_per_s["flop_count_dp"] / gpu.flop_per_s["flop_count_sp"] if gpu else _HALF
+        won = _gain(kernel, {FP64: rate, COMPUTING: rate, XU: 0.2 if converted else 1.0})
+    elif share >= _BUSY_PCT and roof_pct(kernel) < _ROOF_PCT:  # its long latencies bind, and its registers
+        others = max((pct for name, pct in parts.items() if name not in {FP64, XU, ISSUE, COMPUTING}), default=0.0)
+        won = min(share, 100 * (1 - others / _REACHED_PCT))
+    else:
         return None
-    gpu = find_gpu(kernel.device_name)
-    rate = gpu.flop_per_s["flop_count_dp"] / gpu.flop_per_s["flop_count_sp"] if gpu else _HALF
-    won = _gain(kernel, {FP64: rate, COMPUTING: rate, XU: 0.2 if converted else 1.0})
-    beside = f"{converted:,.0f} conversions" if converted >= (single or 0.0) else "FP32 arithmetic"
+    beside = f"{converted:,.0f} conversions" if converted >= single else "FP32 arithmetic"
+    also = "" if part in {"", FP64} else f", and {_is_busy(part, busy)}"
     return Remark(
-        won, "fp64-by-accident", f"FP64 beside FP32, {part} {busy:.0f} % busy",
-        f"computes in FP64 beside {beside}: the FP64 pipe is {share:.0f} % busy"
-        + ("" if part == FP64 else f", the {part} {busy:.0f} %"),
+        won, "fp64-by-accident", f"FP64 beside FP32, {part or FP64} {busy or share:.0f} % busy",
+        f"computes in FP64 beside {beside}: the FP64 pipe is {share:.0f} % busy{also}",
     )  # fmt: skip
+
+
+def _converts_its_data(kernel: KernelRow, converted: float) -> bool:
+    """Whether at least half of the FP32 values that it loads are converted: so many FP64 programs convert none."""
+    loaded = sum(8 * access.used * (access.sectors or 0.0) for access in _accesses(kernel) if access.word == "loads")
+    return 0 < _HALF * loaded <= converted
 
 
 def _special(kernel: KernelRow) -> Remark | None:
@@ -452,16 +482,32 @@ def _special(kernel: KernelRow) -> Remark | None:
                 _gain(kernel, {XU: 0.1, ALU: kept, FMA: kept, ISSUE: kept, COMPUTING: kept}), "integer-division",
                 f"integer division, {part} {busy:.0f} % busy",
                 f"divides integers: {100 * integer / every:.0f} % of its instructions are of integers and"
-                f" {100 * converted / every:.0f} % convert them, and the {part} is {busy:.0f} % busy",
+                f" {100 * converted / every:.0f} % convert them, and {_is_busy(part, busy)}",
             )  # fmt: skip
-    fp64_known = {"inst_fp_64", "flop_count_dp"} & metrics.keys() or busy_parts(kernel).get(FP64, 0.0) < 5
-    if part != XU or integer is None or not fp64_known:  # whose conversions the XU pipe does
-        return None
+    parts = busy_parts(kernel)
+    double = metrics.get("inst_fp_64", metrics.get("flop_count_dp", 0.0 if parts.get(FP64, 0.0) < 5 else None))
+    is_mix_known = {"inst_integer", "inst_bit_convert"} <= metrics.keys()
+    if not is_mix_known and (double != 0 or part != XU):
+        return None  # whose conversions the XU pipe does is not known
     # half a warp instruction a cycle of the four that an SM issues
-    issued = busy_parts(kernel).get(ISSUE)
-    kept = 1 - busy / (8 * issued) if issued else 1.0
+    of_all = parts.get(XU, 0.0) / (8 * parts[ISSUE]) if parts.get(ISSUE) else 0.0
+    if part in {ISSUE, FMA, ALU, COMPUTING}:
+        every = executed * _WARP * lanes
+        around = _EACH_SPECIAL * (of_all - (converted / every if every else 0.0))
+        if around < _HALF:
+            return None
+        left = max(0.0, 1 - around)
+        return Remark(
+            _gain(kernel, {XU: 0.0, ISSUE: left, FMA: left, ALU: left, COMPUTING: left}), "special-functions",
+            f"special functions, {part} {busy:.0f} % busy",
+            f"computes special functions (exponential, root, division): their unit is {parts[XU]:.0f} % busy, and the"
+            f" instructions around them keep the {part} {busy:.0f} % busy",
+        )  # fmt: skip
+    if part != XU:
+        return None
     return Remark(
-        _gain(kernel, {XU: 0.0, ISSUE: kept}), "special-functions", f"special functions, XU pipe {busy:.0f} % busy",
+        _gain(kernel, {XU: 0.0, ISSUE: 1 - of_all}), "special-functions",
+        f"special functions, XU pipe {busy:.0f} % busy",
         f"keeps the unit of special functions (sine, exponential, root, division) {busy:.0f} % busy",
     )  # fmt: skip
 
@@ -482,7 +528,7 @@ def _unfused(kernel: KernelRow) -> Remark | None:
             _gain(kernel, {pipe: kept, ISSUE: kept, COMPUTING: kept}), "unfused-multiply-add",
             f"{word} multiplications and additions unfused",
             f"has {pairs:.3g} {word} additions behind as many multiplications and only {fma:.3g} fused multiply-adds,"
-            f" and the {part} is {busy:.0f} % busy",
+            f" and {_is_busy(part, busy)}",
         )  # fmt: skip
     return None
 
@@ -491,7 +537,7 @@ def _matrix_product(kernel: KernelRow) -> Remark | None:
     """Fused multiply-adds alone on data of shared memory, or on rows and columns of global memory."""
     metrics, parts = kernel.metrics, busy_parts(kernel)
     part = _busiest(parts)
-    if kernel.tensor_pct is None or kernel.tensor_pct > 1 or part in {DRAM, L2} or parts.get(part, 0.0) < _BOUND_PCT:
+    if kernel.tensor_pct is None or kernel.tensor_pct > 1 or part in {DRAM, L2} or parts.get(part, 0.0) < _FAR_PCT:
         return None
     halves = metrics.get("flop_count_hp_fma") or 0.0
     add, mul, fma = (metrics.get(f"flop_count_sp_{name}") or 0.0 for name in ("add", "mul", "fma"))
@@ -528,9 +574,9 @@ def _shape(kernel: KernelRow) -> Remark | None:
     metrics = kernel.metrics
     blocks, waves, sms = metrics.get("blocks"), metrics.get("waves_per_sm"), _sm_count(kernel)
     active = active_share(kernel.metrics)
-    busiest = metrics.get("sm_active_cycles_max")
-    if busiest and metrics.get("sm_active_cycles"):
-        active = metrics["sm_active_cycles"] / busiest
+    busiest, mean = metrics.get("sm_active_cycles_max"), metrics.get("sm_active_cycles")
+    if busiest and mean:
+        active = mean / busiest
     if blocks is not None and sms and blocks < sms:
         return _few_blocks(kernel, blocks, sms)
     if active is None:
@@ -554,12 +600,12 @@ def _shape(kernel: KernelRow) -> Remark | None:
             f"has {blocks:,.0f} blocks for {sms:.0f} SMs, so that some have one more than others, and SMs are idle"
             f" {idle:.0f} % of the time",
         )  # fmt: skip
-    if busiest is None or is_short or (waves is not None and waves < 1 and (blocks is None or not sms)):
+    if busiest is None or mean is None or is_short or (waves is not None and waves < 1 and (blocks is None or not sms)):
         return None
     return Remark(
         min(idle, room), "unequal-blocks", f"the mean SM works {100 - idle:.0f} % of the time",
         f"has blocks of unequal work: the busiest SM works {busiest:,.0f} cycles, the mean one"
-        f" {metrics['sm_active_cycles']:,.0f}",
+        f" {mean:,.0f}",
     ) if idle >= 15 else None  # fmt: skip
 
 
@@ -604,12 +650,13 @@ def _latency(kernel: KernelRow) -> Remark | None:
     if kernel.stalls and sum(latencies) < 100 * _HALF and any(latencies):
         return None  # queues that are full are not emptied by more warps
     limit, waves = kernel.theoretical_occupancy_pct, metrics.get("waves_per_sm")
-    if limit is not None and (waves is None or waves >= 1):
+    reached = kernel.achieved_occupancy_pct
+    if limit is not None and (waves is None or waves >= 1) and (reached is None or reached >= _HALF * limit):
         # the fewer warps there are, the nearer to its roof a part may be and still gain by more of them
         bound = next((bound for most_warps, bound in _WORTH_MORE_WARPS if limit <= most_warps), 0.0)
         if busiest < bound and (busiest < _BOUND_PCT or metrics.get("stall_memory_dependency", 0.0) >= 100 * _HALF):
             return _occupancy(kernel, limit, busiest)
-    decided = kernel.stalls and _COUNTED & metrics.keys()
+    decided = kernel.stalls and _COUNTED & metrics.keys() and (active_share(metrics) or 0.0) >= _EVENLY
     return _chain(kernel, busiest) if busiest < _FAR_PCT and decided else None
 
 
@@ -650,8 +697,9 @@ def _occupancy(kernel: KernelRow, limit: float, busiest: float) -> Remark:
     else:
         problem = f"{kernel.metrics.get('threads_per_block', 0):.0f} threads a block{an_sm}"
     reached = kernel.achieved_occupancy_pct
-    # twice the warps hide twice the latency, until a part is busy
-    won = 100 * (1 - max(limit / 100, busiest / _REACHED_PCT))
+    # a part is idle where no warp has work for it; with twice the warps that share is squared
+    idle = max(0.0, 1 - busiest / 100) ** (100 / limit)
+    won = 100 * (1 - busiest / min(_REACHED_PCT, 100 * (1 - idle))) if busiest else 100 - limit
     return Remark(
         won, _LIMITERS.get(word, "occupancy-block-size"),
         f"occupancy {'' if reached is None else f'{reached:.0f} of '}{limit:.0f} % ({word or 'limited'})",
@@ -718,18 +766,24 @@ _OF_WASTE: Final = frozenset({"bank-conflicts", "uncoalesced-access", "divergenc
 _TELLS: Final = re.compile(r"\d")  # a figure of this kernel: other sentences explain what a rule is about
 
 
-def _remark(kernel: KernelRow) -> Remark | None:
-    """The cause of which most could be won: waste first, and latency where there is none."""
+def _remarks(kernel: KernelRow) -> list[Remark]:
+    """What is wrong with a kernel, the first to cure first: waste, and latency where there is none.
+
+    More warps may help a kernel with waste too, as long as no part is at its roof: they win of what is left then. They
+    are the first to have where addresses come from data, which the program cannot choose.
+    """
+    few = _latency(kernel)
     for tier in (_WASTE, (_matrix_product,), (_flushed,), (_latency, _clock)):
         remarks = [remark for look in tier if (remark := look(kernel)) is not None and remark.won >= _LEAST_PCT]
-        if any(remark.cause == "random-gather" for remark in remarks) and (few := _latency(kernel)) is not None:
-            remarks = (
-                [few] if few.cause.startswith("occupancy") else remarks
-            )  # addresses that the program cannot choose
-        if remarks:
-            best = max(remarks)
-            return best if not _is_librarys(kernel) or best.cause in _OF_LIBRARIES else None
-    return _at_its_roof(kernel) or (None if _is_librarys(kernel) else _ncu_rule(kernel))
+        if not remarks:
+            continue
+        best = [max(remarks)]
+        if tier is _WASTE and few is not None and few.cause.startswith("occupancy") and few.won >= _LEAST_PCT:
+            is_gather = any(remark.cause == "random-gather" for remark in remarks)
+            best = [few] if is_gather else [*best, few._replace(won=few.won * (1 - best[0].won / 100))]
+        return best if not _is_librarys(kernel) or best[0].cause in _OF_LIBRARIES else []
+    remark = _at_its_roof(kernel) or (None if _is_librarys(kernel) else _ncu_rule(kernel))
+    return [] if remark is None else [remark]
 
 
 _WASTE: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (
@@ -766,6 +820,11 @@ def _at_its_roof(kernel: KernelRow) -> Remark | None:
     if used is None or cause is None:
         return None
     state = f"{part} {parts[part]:.0f} %, {used}"
+    occupancy, moved = kernel.theoretical_occupancy_pct, kernel.metrics.get("dram_bytes")
+    if occupancy is not None and occupancy <= _FAR_PCT:
+        state += f"; its occupancy of {occupancy:.0f} % is enough"
+    if part == DRAM and moved:  # counters do not tell how large its data are
+        state += f". A launch moves {moved / 1e9:.3g} GB"
     return Remark(0.0, cause, f"nothing wasted: {used}", f"is at its roof: {state}")
 
 
@@ -777,14 +836,15 @@ def _all_used(kernel: KernelRow, part: str) -> str | None:
         if not accesses:
             return None
         scattered = [access for access in accesses if access.is_scattered]
-        if any(access.sectors is None for access in scattered):
+        if scattered and (any(access.sectors is None for access in accesses) or _dram_bytes(kernel) is None):
             return None
         share = _useful(kernel, accesses)[part] if scattered else 1.0
         return "all bytes used" if share >= _SURELY_PCT / 100 else None
     if part == SHARED:
-        return "no bank conflicts" if metrics.get("shared_bank_conflicts") is not None else None
+        added, wavefronts = metrics.get("shared_bank_conflicts"), metrics.get("shared_wavefronts", 0.0)
+        return "no bank conflicts" if added is not None and added <= _CONFLICTS * wavefronts else None
     lanes = metrics.get("warp_execution_efficiency")
-    if not _OPERATIONS & metrics.keys():  # which instructions they are is not known
+    if not metrics.keys() >= _OPERATIONS and part != TENSOR:  # which instructions they are is not known
         return None
     return "all threads active" if lanes is not None and lanes >= _SURELY_PCT else None
 
@@ -825,8 +885,9 @@ def _worthwhile(case: CaseSummary) -> Iterator[tuple[KernelRow, float, Remark]]:
     """The kernels of which something is worth a remark, each with its share (%) of the kernels' time."""
     for kernel in case.kernels:
         share = kernel.share_pct if len(case.kernels) > 1 else 100.0
-        if share is not None and (remark := _remark(kernel)) is not None and _is_worth(remark, share):
-            yield kernel, share, remark  # without shares nobody knows which kernel matters
+        if share is None:
+            continue  # without shares nobody knows which kernel matters
+        yield from ((kernel, share, remark) for remark in _remarks(kernel) if _is_worth(remark, share))
 
 
 def open_questions(case: CaseSummary) -> dict[str, tuple[str, ...]]:
@@ -841,33 +902,31 @@ def _of_kernels(case: CaseSummary, _: Context) -> list[Hit]:
     best: dict[str, tuple[float, float, Remark, KernelRow]] = {}
     for kernel, share, remark in _worthwhile(case):
         weight = remark.won * share / 100
-        if remark.cause not in best or (weight, share) > best[remark.cause][:2]:
+        if (weight, share) > best.get(remark.cause, (-1.0, 0.0))[:2]:
             best[remark.cause] = (weight, share, remark, kernel)
-    is_torch = any("at::native" in kernel.name for kernel in case.kernels)
-    return [
-        _hit(case, kernel, remark, share if several else None, is_torch=is_torch)
-        for _, share, remark, kernel in best.values()
-    ]
+    return [_hit(case, kernel, remark, share if several else None) for _, share, remark, kernel in best.values()]
 
 
 def _do(cause: str, *, is_librarys: bool) -> str:
     return "larger or fused calls" if is_librarys and cause in _OF_CALLS else causes()[cause].do
 
 
-def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | None, *, is_torch: bool) -> Hit:
+def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | None) -> Hit:
     cause = causes()[remark.cause]
     line = kernel.source.worst.get(cause.memory) if kernel.source else None
     access = "" if line is None else f"; worst access: {line}"
     share_text = "" if share is None else f" ({share:.0f} % of the kernels' time)"
     is_librarys = _is_librarys(kernel)
-    framework = ("pytorch" if is_torch else "library") if is_librarys else "cuda"
-    saved = (
-        ""
-        if remark.won <= _LEAST_PCT or remark.fact.startswith("could win")
-        else f"; a cure saves up to {remark.won:.0f} % of its time"
-    )
+    framework = framework_of(case)
+    if is_librarys:
+        framework = "library" if framework == "any" else framework
+    else:  # Triton's kernels have no parameters in their names
+        framework = "cuda" if framework == "any" or "(" in kernel.name else "triton"
+    says_no_more = remark.won <= _LEAST_PCT or remark.cause == "small-launches" or remark.fact.startswith("could win")
+    saved = "" if says_no_more else f"; a cure saves up to {remark.won:.0f} % of its time"
+    at_work = 1.0 if case.idle_gpu is None else case.idle_gpu.busy_pct / 100
     return Hit(
-        remark.cause, case.id, remark.won * (100.0 if share is None else share) / 100, remark.what,
+        remark.cause, case.id, at_work * remark.won * (100.0 if share is None else share) / 100, remark.what,
         _do(remark.cause, is_librarys=is_librarys),
         f"{kernel.short_name}{share_text} {remark.fact}{access}{saved}", cause.remedy(framework), remark.what,
         "kernels",
@@ -884,21 +943,29 @@ class Lacking(NamedTuple):
 def undecided(case: CaseSummary) -> Lacking | None:
     """What was not measured of the kernel that takes most, so that nothing can be said of it; None: something is."""
     kernel = next(iter(case.kernels), None)
-    if kernel is None or _is_librarys(kernel) or (part := bound_by(kernel)) is None or _remark(kernel) is not None:
+    if kernel is None or _is_librarys(kernel) or _remarks(kernel):
         return None
+    if (part := bound_by(kernel)) is None:
+        is_partly_known = kernel.memory_pct is not None or kernel.sm_pct is not None
+        return _lacking(kernel, f"of {kernel.short_name} what binds it", _OF_PARTS) if is_partly_known else None
+    subject = f"how much of what binds it ({part}) is useful"
     if part == LATENCY:
-        lacks = not kernel.stalls or not _COUNTED & kernel.metrics.keys()
+        subject = "whether it waits for atomic operations" if kernel.stalls else "what its warps wait for"
+        lacks = not kernel.stalls or (roof_pct(kernel) < _FAR_PCT and not _COUNTED & kernel.metrics.keys())
         names = _OF_WAITS
     elif part in _MEMORY:
         lacks = not _accesses(kernel) if part != SHARED else "shared_bank_conflicts" not in kernel.metrics
         names = _OF_SHARED if part == SHARED else _OF_GLOBAL
     else:
-        lacks = not _OPERATIONS & kernel.metrics.keys() or "warp_execution_efficiency" not in kernel.metrics
+        lacks = not kernel.metrics.keys() >= _OPERATIONS or "warp_execution_efficiency" not in kernel.metrics
         names = _OF_PIPE
     if not lacks:
         return None
-    subject = "what its warps wait for" if part == LATENCY else f"how much of what binds it ({part}) is useful"
-    return Lacking(f"of {kernel.short_name} {subject}", for_ncu(names, find_chip(kernel.device_name)).metrics)
+    return _lacking(kernel, f"of {kernel.short_name} {subject}", names)
+
+
+def _lacking(kernel: KernelRow, subject: str, names: Sequence[str]) -> Lacking:
+    return Lacking(subject, for_ncu(names, find_chip(kernel.device_name)).metrics)
 
 
 _OF_WAITS: Final[tuple[str, ...]] = (
@@ -907,9 +974,10 @@ _OF_WAITS: Final[tuple[str, ...]] = (
 )  # fmt: skip
 _OF_GLOBAL: Final = ("gld_efficiency", "gst_efficiency")
 _OF_SHARED: Final = ("shared_bank_conflicts", "shared_wavefronts")
-_OF_PIPE: Final = ("warp_execution_efficiency", "inst_integer")
+_OF_PIPE: Final = ("warp_execution_efficiency", "inst_integer", "inst_bit_convert", "flop_count_sp_fma")
+_OF_PARTS: Final = ("sm_throughput", "memory_throughput", "l1_throughput", "l2_throughput", "dram_utilization")
 _COUNTED: Final = frozenset({"l2_atomic_transactions", "inst_executed_global_reductions"})
-_OPERATIONS: Final = frozenset({"inst_integer", "flop_count_sp_fma"})
+_OPERATIONS: Final = frozenset({"inst_integer", "inst_bit_convert", "special_fu_utilization", "flop_count_sp_fma"})
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], list[Hit]]]] = {"kernels": _of_kernels}
 
@@ -921,9 +989,5 @@ def kernel_advice(kernel: KernelRow, share: float | None) -> str:
         kernel: The kernel.
         share: Its share of the time of all kernels (%), where it is known.
     """
-    remark = None if share is None else _remark(kernel)
-    return (
-        _do(remark.cause, is_librarys=_is_librarys(kernel))
-        if remark is not None and _is_worth(remark, share or 0.0)
-        else ""
-    )
+    worth = [remark for remark in _remarks(kernel) if _is_worth(remark, share or 0.0)]
+    return _do(worth[0].cause, is_librarys=_is_librarys(kernel)) if worth else ""

@@ -113,7 +113,7 @@ def idle_hits(case: CaseSummary, slowed: float) -> list[Hit]:
 
 def framework_of(case: CaseSummary) -> str:
     """What launches the kernels of a case, by the names of libraries' kernels."""
-    names = [share.name for share in case.gpu_work]
+    names = [*(share.name for share in case.gpu_work), *(kernel.name for kernel in case.kernels)]
     if any(_PYTHON.search(name) for name in names):
         return "pytorch"
     return "jax" if any(_JAX.match(name) for name in names) else "any"
