@@ -2,11 +2,13 @@
 
 import csv
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from nsw.cli.application import COMMANDS
 from nsw.engine.ledger import Ledger
 
 from .test_exit_codes import refused
@@ -149,3 +151,19 @@ def test_the_end_of_a_run_says_where_to_look_next(nsw, recipe):
     said = nsw("run", recipe("{command: 'true'}"), "-s", "here")
     assert "nsw logs" not in said.err
     assert said.out.rstrip().endswith("--full` has all tables")
+
+
+def test_the_help_has_the_daily_commands_on_a_screen_and_names_the_others(nsw):
+    text = nsw("--help").out
+    lines = text.splitlines()
+    assert len(lines) <= 35
+    assert max(map(len, lines)) <= 80
+    assert all(re.search(rf"\b{name}\b", text) for name in COMMANDS)
+    assert {"Start", "Watch", "Results", "Compare", "Sites"} <= set(lines)
+    assert nsw("help").out == nsw().out == text
+
+
+def test_help_all_explains_each_command_and_help_of_one_that_one(nsw):
+    every = nsw("help", "--all").out
+    assert all(re.search(rf"│ {name} ", every) for name in COMMANDS)
+    assert nsw("help", "ls").out == nsw("ls", "--help").out
