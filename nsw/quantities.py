@@ -155,6 +155,14 @@ def change(value: float, digits: int = 1) -> str:
     return f"x {factor:,.0f}" if factor >= 1 else f"x {factor:.2g}"
 
 
+def faster(value: float) -> str:
+    """A change of speed in percent with its direction: `9.0 % slower`; from ten times and to a tenth as a factor."""
+    if not _TENTH < value < _TENFOLD:
+        return change(value)
+    direction = "faster" if value >= 0 else "slower"
+    return f"{abs(value):.1f} % {direction}"
+
+
 def changed_by(value: float) -> str:
     """The same in a sentence, after "by": `+12 %`, `a factor of 210`."""
     return change(value, 0).replace("x ", "a factor of ")

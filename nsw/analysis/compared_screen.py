@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Intervals, Note, Table, Waterfall
 from nsw.analysis.certainty import Verdict
 from nsw.analysis.first_screen import HEADLINE
-from nsw.analysis.sides import GPU_TIME, ITERATION, RUN_TIME
+from nsw.analysis.sides import GPU_TIME, ITERATION, RUN_TIME, measured_subjects
 from nsw.errors import UsageError, did_you_mean
 from nsw.quantities import TIMES, common
 from nsw.wording import and_more, plural
@@ -142,7 +142,9 @@ def _headline(comparison: Comparison) -> str:
     rows = comparison.rows
     kind_name = {"case": "cases", "class": "classes", "range": "NVTX ranges"}.get(comparison.by, f"{comparison.by}s")
     if not rows:
-        return f"{names}: no {kind_name} were measured"
+        subjects = measured_subjects(comparison.first, comparison.second)
+        hint = f"; {' or '.join(f'`--by {subject}`' for subject in subjects)} would compare these" if subjects else ""
+        return f"{names}: no {kind_name} were measured{hint}"
     if len(rows) == 1:
         row = rows[0]
         runs = f", {_runs(row.estimate)}" if row.estimate else ""
@@ -178,13 +180,13 @@ def _table(comparison: Comparison) -> Table:
     cases = len({row.case for row in rows}) > 1
     unit_suffix, scale = _unit(kept_rows)
     whats = len({row.what for row in rows}) > 1 or comparison.by not in {"case", "figure"}
-    oriented = any(row.higher_is_better is not None for row in rows)
+    oriented = all(row.higher_is_better is not None for row in rows)
     columns = [
         *([Column("case", "case", "name")] if cases else []),
         *([Column("what", comparison.by, "name")] if whats else []),
         Column("first", f"{_names(comparison)[0]}{unit_suffix}", "number"),
         Column("second", f"{_names(comparison)[1]}{unit_suffix}", "number"),
-        Column("gain_pct", "faster by" if oriented else "change", "change %"),
+        Column("gain_pct", "change", "faster %" if oriented else "change %"),
         Column("interval", "between", "text"),
         Column("runs", "runs", "text"),
         Column("verdict", "verdict", "text"),
@@ -194,8 +196,7 @@ def _table(comparison: Comparison) -> Table:
         return (
             *([row.case] if cases else []),
             *([row.what] if whats else []),
-            None if row.first is None else row.first / scale,
-            None if row.second is None else row.second / scale,
+            *(None if value is None else value / scale for value in row.means or (row.first, row.second)),
             None if row.gain is None else percent_of(row.gain),
             "-" if row.interval is None else " to ".join(map(_signed, row.interval)),
             _counts(row),
@@ -218,6 +219,7 @@ def _table(comparison: Comparison) -> Table:
 
 
 _BEHIND: Final = {
+    "function": "functions",
     "kernel": "gpu_summary", "class": "gpu_summary", "range": "nvtx_gpu_summary", "metric": "metrics",
     ITERATION: "iterations", GPU_TIME: "gpu_summary", RUN_TIME: "runs",
 }  # fmt: skip
@@ -359,7 +361,7 @@ def _difference_sentence(row: Compared, explained: Difference) -> str:
 def _undecided(comparison: Comparison) -> list[Block]:
     """What would decide those that cannot be told."""
     rows = [row for row in comparison.rows if row.verdict == "cannot tell" and row.estimate is not None]
-    if not rows or comparison.by not in {"case", "figure"}:
+    if not rows or comparison.by not in {"case", "figure"} or comparison.first.same_program:
         return []
     row = max(rows, key=lambda row: abs(row.gain or 0.0))
     estimate: Any = row.estimate
@@ -394,7 +396,7 @@ def _notes(comparison: Comparison) -> list[Block]:
         text = f"Of {len(estimates)} beside each other some differ by chance: only what is beyond that is decided."
         notes.append(Note("many", text, tone="aside"))
     assumed = [e for e in estimates if e.floor is not None and not e.floor.measured]
-    if any(estimate.verdict is Verdict.UNDECIDED for estimate in assumed):
+    if any(estimate.verdict is Verdict.UNDECIDED for estimate in assumed) and not comparison.first.same_program:
         text = (
             "No noise floor is known here, so that below 7 pairs 10 % of scatter between runs is assumed:"
             " `nsw noise RECIPE` measures it."

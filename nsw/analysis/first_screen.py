@@ -36,6 +36,10 @@ _WASTE_PCT: Final = 20.0  # of a case's time that could be won, from which it co
 _NEAR: Final = 0.95  # of the best
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _CASES_NAMED: Final = 4
+_IN_ORDER: Final = 10  # cases that stay in the order of the matrix: more are sorted
+_COLUMNS: Final = 8  # of a grid
+_NOISY: Final = 2.0  # times by which repeats of a case differ, from which no case is the best
+_MORE_FIGURES: Final = 2  # beside the first, that have a column
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
 _Part = tuple[Column, "Callable[[Any], Cell]"]
@@ -54,7 +58,9 @@ def first_screen(summary: Summary) -> list[Block]:
     """Headline, table, notes and findings, in this order."""
     screen = _of_kind(summary)
     conditions = _conditions(summary)
-    blocks: list[Block] = [Note(HEADLINE, screen.headline + (f" ({conditions})" if conditions else ""), tone="heading")]
+    blocks: list[Block] = [
+        Note(HEADLINE, _scatter(summary) + screen.headline + (f" ({conditions})" if conditions else ""), tone="heading")
+    ]
     if screen.table is not None and screen.table.rows:
         blocks.append(screen.table)
     blocks += _notes(summary)
@@ -80,6 +86,20 @@ def _of_kind(summary: Summary) -> _Screen:
     if len(summary.cases) == 1:
         return _single(summary, summary.cases[0])
     return _cases_side_by_side(summary)
+
+
+def _scatter(summary: Summary) -> str:
+    """Where repeats of a case differ so much that no ranking holds, that; else nothing."""
+    name = summary.figure or (_first_figure(summary.cases) or ("", ""))[0]
+    figures = [(f, case) for case in summary.cases if (f := best_figure(case, name)) is not None and f.least > 0]
+    if not figures:
+        return ""
+    worst, case = max(figures, key=lambda item: item[0].most / item[0].least)
+    times = worst.most / worst.least
+    if times < _NOISY:
+        return ""
+    ends = f"{number(worst.least)} to {number(worst.most)} {worst.unit or ''}".strip()
+    return f"Repeats of {case.id} differ {_factor(times)} times ({worst.name} {ends}), so no ranking is sure. "
 
 
 def _conditions(summary: Summary) -> str:
@@ -267,9 +287,12 @@ def _pairs(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> _Scree
     first, second = pairs[0]
     parts: list[_Part | None] = [
         *((Column(f"param.{name}", name), lambda p, name=name: _cell(p[0].series[name])) for name in first.series),
-        (Column("figure", f"{unit}, {_word(first.variant)} -> {_word(second.variant)}"),
+        (Column("figure", f"{_with_unit(summary.figure, unit)}, {_word(first.variant)} -> {_word(second.variant)}"),
          lambda p: f"{number(p[0].figure)} -> {number(p[1].figure)}"),
         (Column("ratio", "gain", "times"), lambda p: p[1].ratio),
+        (Column("effect", "effect"), _effect) if any(_overlap(*p) for p in pairs) and len(pairs) > 1 else None,
+        (Column("ratio_range", "its range"), lambda p: _ratio_range(*p))
+        if any(v.runs > 1 for p in pairs for v in p) else None,
         (Column("gpu_ns", "GPU ms/iteration"), lambda p: _milliseconds(*(_gpu(by_id, v) for v in p)))
         if any(_gpu(by_id, v) for p in pairs for v in p) else None,
         (Column("gpu_ratio", "its gain", "times"), lambda p: _gain(*(_gpu(by_id, v) for v in p)))
@@ -301,6 +324,24 @@ def _pairs(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> _Scree
     return _Screen(f"{variant_text} {', '.join(effects)} of {len(with_ratio)}{within} ({ranged})", table)
 
 
+def _effect(pair: tuple[Variant, Variant]) -> str:
+    """What the second variant does in this row."""
+    ratio = pair[1].ratio
+    if not ratio:
+        return ""
+    return "scatter" if _overlap(*pair) else "helps" if ratio > 1 else "slows" if ratio < 1 else ""
+
+
+def _ratio_range(first: Variant, second: Variant) -> str:
+    """Between the worst run of the second beside the best of the first, and the other way round."""
+    if not second.ratio or not all((first.least, first.most, second.least, second.most, first.figure)):
+        return ""
+    ends = (second.least / first.most, second.most / first.least)  # type: ignore[operator]  # all known
+    is_inverse = (second.ratio > 1) != (second.figure > first.figure)  # type: ignore[operator]  # less is better
+    low, high = sorted(1 / end for end in ends) if is_inverse else ends
+    return f"{low:,.2f} to {high:,.2f}"
+
+
 def _overlap(first: Variant, second: Variant) -> bool:
     """Whether repeats of two variants show that they may be the same."""
     if None in {first.least, first.most, second.least, second.most} or min(first.runs, second.runs) < 2:
@@ -316,7 +357,9 @@ def _each_variant(summary: Summary) -> _Screen:
     parts: list[_Part | None] = [
         *((Column(f"param.{name}", name), lambda v, name=name: _cell(v.series[name])) for name in variants[0].series),
         (Column("variant", summary.compared or "variant"), lambda v: _cell(v.variant)),
-        (Column("figure", unit, "number"), lambda v: v.figure),
+        (Column("figure", _with_unit(summary.figure, unit), "number"), lambda v: v.figure),
+        (Column("figure_range", "its range", "range"), lambda v: (v.least, v.most))
+        if any(v.runs > 1 for v in variants) else None,
         (Column("ratio", f"times {_word(summary.compared_to)}", "times"), lambda v: v.ratio),
         (Column("gpu_ns", "GPU time an iteration", "ns"), lambda v: _gpu(by_id, v))
         if any(_gpu(by_id, v) for v in variants) else None,
@@ -327,23 +370,34 @@ def _each_variant(summary: Summary) -> _Screen:
     series: dict[str, list[Variant]] = {}
     for variant in variants:
         series.setdefault(repr(variant.series), []).append(variant)
-    # first the series that can be trusted and does most work
-    by_weight = sorted(series.values(), key=lambda some: (any(v.case_id in void for v in some), -_work(by_id, some)))
+    # first the series that can be trusted: of a rate that with the best, of a time that which does most work
+    less = _is_less_better(summary, unit)
+    by_weight = sorted(
+        series.values(),
+        key=lambda some: (
+            any(v.case_id in void for v in some),
+            -_work(by_id, some) if less else -max(v.figure or 0.0 for v in some),
+        ),
+    )
     rows = [variant for members in by_weight for variant in members]
     repeats = len(variants[0].series)
     table = _table("", parts, rows, "compare", [v.case_id for v in variants],
-                   repeats=repeats, droppable=("occupancy",), wide="what")  # fmt: skip
+                   repeats=repeats, droppable=("figure_range", "kernel_ns"), wide="what")  # fmt: skip
     first = rows[0].series
     alike = [v for v in by_weight[0] if v.ratio]
     if not alike:
         return _Screen(f"{summary.compared}: nothing to compare with {_word(summary.compared_to)} was measured", table)
+    if len(alike) == 1:
+        value = f"{number(alike[0].figure)} {unit}"
+        return _Screen(f"only {_word(alike[0].variant)} was measured: {value}, nothing to compare it with", table)
     best = max(alike, key=lambda v: v.ratio or 0.0)
+    within = ", within the scatter of its runs" if any(_overlap(best, v) for v in alike if v is not best) else ""
     times = {_word(v.variant): (best.ratio or 0.0) / (v.ratio or 1.0) for v in alike if v is not best}
     slower_variants = [f"{word} {_factor(factor)}x" for word, factor in times.items()]
     at = f" at {', '.join(f'{name}={value}' for name, value in first.items())}" if first else ""
     in_table = frozenset((case, hits[0].cause) for case, hits in summary.hits.items() if hits)
     slower = f"; slower: {first_of(slower_variants, _CASES_NAMED)}" if slower_variants else ""
-    return _Screen(f"{_word(best.variant)} is the fastest{at}{slower}", table, in_table)
+    return _Screen(f"{_word(best.variant)} is the fastest{at}{within}{slower}", table, in_table)
 
 
 def _work(by_id: Mapping[str, CaseSummary], variants: Iterable[Variant]) -> float:
@@ -374,13 +428,23 @@ def _cases_side_by_side(summary: Summary) -> _Screen:
     names = [name for name in cases[0].params if len({repr(c.params.get(name)) for c in cases}) > 1] if cases else []
     figure = _first_figure(cases)
     hits = summary.hits
+    if figure and not any(hits.values()) and (grid := _grid(summary, names, figure)) is not None:
+        return _Screen(f"{_name(summary)}: {plural(len(cases), 'case')}{_best(summary, names, figure)}", grid)
+    more_figures = _other_figures(cases, figure)
     kernels = any(case.kernels for case in cases)
     parts: list[_Part | None] = [
         *((Column(f"param.{name}", name), lambda c, name=name: _cell(c.params.get(name))) for name in names),
         (Column("case", "case" if summary.site else "report"), lambda c: c.id) if not names else None,
         (Column("gpu_ns", "GPU time", "ns"), lambda c: c.gpu_ns) if not figure else None,
         (Column("top", "largest part", "name"), lambda c: _most_of(c, summary)) if not figure else None,
-        (Column("figure", figure[1], "number"), lambda c: _value(c, figure[0])) if figure else None,
+        (Column("figure", _with_unit(*figure), "number"), lambda c: _value(c, figure[0])) if figure else None,
+        (Column("figure_range", "its range", "range"), lambda c: _range(c, figure[0]))
+        if figure and any(f.runs > 1 for c in cases for f in c.figures if f.name == figure[0])
+        else None,
+        *(
+            (Column(f"figure.{name}", _with_unit(name, unit), "number"), lambda c, name=name: _value(c, name))
+            for name, unit in more_figures
+        ),
         (Column("busy_pct", "GPU busy", "whole %"), busy_pct) if any(busy_pct(c) is not None for c in cases) else None,
         *((_of_case(part) for part in _kernel_parts({c.id: c for c in cases})) if kernels else ()),
         (Column("what", "what is wrong"), lambda c: _first_problem(hits.get(c.id, ()))),
@@ -389,13 +453,18 @@ def _cases_side_by_side(summary: Summary) -> _Screen:
     if not any(hits.values()):
         parts = parts[:-2]
     order = sorted(range(len(cases)), key=lambda at: (-_weight(hits.get(cases[at].id, ())), at))
-    shown_cases = sorted(order[:_ROWS])
+    if figure and not any(hits.values()):
+        sign = 1 if _is_less_better(summary, figure[1]) else -1
+        values = [_value(case, figure[0]) for case in cases]
+        order.sort(key=lambda at: (values[at] is None, sign * (values[at] or 0.0)))
+    shown_cases = order[:_ROWS] if len(cases) > _IN_ORDER else sorted(order)
     table = _table("", parts, [cases[at] for at in shown_cases], "figures", [case.id for case in cases],
-                   wide="what" if figure else "top", droppable=("kernel_ns",),
+                   wide="what" if figure else "top",
+                   droppable=(*(f"figure.{name}" for name, _ in reversed(more_figures)), "figure_range", "kernel_ns"),
                    omitted=len(cases) - len(shown_cases)) if cases else None  # fmt: skip
     in_table = frozenset((cases[at].id, hits[cases[at].id][0].cause) for at in shown_cases if hits.get(cases[at].id))
     wasted = sum(_weight(case_hits) >= _WASTE_PCT for case_hits in hits.values())
-    headline = f"{summary.campaign.rsplit('-', 3)[0] if summary.site else summary.campaign}: "
+    headline = f"{_name(summary)}: "
     count = plural(len(cases), "case" if summary.site else "result")
     count += " with GPU work" if not summary.site and all(case.gpu_ns for case in cases) else ""
     if any(hits.values()):
@@ -410,7 +479,69 @@ def _cases_side_by_side(summary: Summary) -> _Screen:
             headline += f"; most in {longest.id}: {duration(longest.gpu_ns)}, {_most_of(longest, summary)}"
     else:
         return _Screen(headline + f"nothing was measured of {count}", None)
-    return _Screen(headline + (_best(cases, names, figure) if figure else ""), table, in_table)
+    return _Screen(headline + (_best(summary, names, figure) if figure else ""), table, in_table)
+
+
+def _name(summary: Summary) -> str:
+    """The campaign's name without the moment, or the report's."""
+    return summary.campaign.rsplit("-", 3)[0] if summary.site else summary.campaign
+
+
+def _is_less_better(summary: Summary, unit: str | None) -> bool:
+    return is_time(unit) if summary.higher_is_better is None else not summary.higher_is_better
+
+
+def _with_unit(name: str | None, unit: str) -> str:
+    """The heading of a figure: its name and unit, one of them where the name is the unit (`images_per_sec`)."""
+    return unit if not name or name.replace("_per_", "/").startswith(unit) else f"{name}, {unit}"
+
+
+def _other_figures(cases: Sequence[CaseSummary], first: tuple[str, str] | None) -> list[tuple[str, str]]:
+    """Name and unit of the figures after the first that have a column."""
+    units = {figure.name: figure.unit or figure.name for case in cases for figure in case.figures}
+    return [item for item in units.items() if first and item[0] != first[0]][:_MORE_FIGURES]
+
+
+def _range(case: CaseSummary, name: str) -> Cell:
+    figure = best_figure(case, name)
+    return (figure.least, figure.most) if figure and figure.runs > 1 else None
+
+
+def _grid(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> Table | None:
+    """The figure over two parameters, the best marked; None where the cases do not make a grid."""
+    if len(names) != 2:
+        return None
+    values = [list(dict.fromkeys(_word(case.params.get(name)) for case in summary.cases)) for name in names]
+    down, across = sorted((0, 1), key=lambda at: -len(values[at])) if len(values[1]) > _COLUMNS else (0, 1)
+    cells = {tuple(_word(case.params.get(name)) for name in names): case for case in summary.cases}
+    if min(map(len, values)) < 2 or not len(cells) == len(summary.cases) > _IN_ORDER or len(values[across]) > _COLUMNS:
+        return None
+    best = _best_case(summary, figure)
+
+    def text(row: str, column: str) -> Cell:
+        case = cells.get((row, column) if down == 0 else (column, row))
+        value = _value(case, figure[0]) if case else None
+        return f"* {number(value)}" if value is not None and case is best else value
+
+    repeats = [f for case in summary.cases if (f := best_figure(case, figure[0])) and f.runs > 1 and f.least > 0]
+    notes = ["* best"] if best else []
+    notes += [f"repeats differ by up to {max(100 * (f.most / f.least - 1) for f in repeats):.0f} %"] if repeats else []
+    others = [name for name, _ in _other_figures(summary.cases, figure)]
+    notes += [f"also measured: {', '.join(others)}"] if others else []
+    return Table(
+        TABLE, f"{_with_unit(*figure)}: {'; '.join(notes)}",
+        (Column(f"param.{names[down]}", names[down]),
+         *(Column(f"at.{value}", f"{names[across]}={value}", "number") for value in values[across])),
+        tuple((row, *(text(row, column) for column in values[across])) for row in values[down]),
+        evidence=(Evidence("figures", tuple(case.id for case in summary.cases)),),
+    )  # fmt: skip
+
+
+def _best_case(summary: Summary, figure: tuple[str, str]) -> CaseSummary | None:
+    """The case with the best figure of all."""
+    with_value = [(value, case) for case in summary.cases if (value := _value(case, figure[0]))]
+    pick = min if _is_less_better(summary, figure[1]) else max
+    return pick(with_value, key=lambda item: item[0])[1] if len(with_value) > 1 else None
 
 
 def _most_of(case: CaseSummary, summary: Summary) -> Cell:
@@ -425,20 +556,18 @@ def _most_of(case: CaseSummary, summary: Summary) -> Cell:
     return section[0] if section else ""
 
 
-def _best(cases: Sequence[CaseSummary], names: Sequence[str], figure: tuple[str, str]) -> str:
+def _best(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> str:
     """Where a figure is best, and along one number from where on it hardly gains."""
-    less = is_time(figure[1])
+    cases, less = summary.cases, _is_less_better(summary, figure[1])
     with_value = [(value, case) for case in cases if (value := _value(case, figure[0]))]
-    if (
-        len(with_value) < 2
-        or not names
-        or not all(isinstance(case.params.get(name), int | float) for case in cases for name in names)
-    ):
+    best = _best_case(summary, figure)
+    is_numeric = all(isinstance(case.params.get(name), int | float) for case in cases for name in names)
+    if best is None or not names or _scatter(summary) or (any(summary.hits.values()) and not is_numeric):
         return ""
-    value, best = (min if less else max)(with_value, key=lambda item: item[0])
-    at = ", ".join(f"{name}={best.params[name]}" for name in names)
+    value = _value(best, figure[0]) or 0.0
+    at = ", ".join(f"{name}={_word(best.params.get(name))}" for name in names)
     sentence = f"; best {number(value)} {figure[1]} at {at}"
-    if len(names) > 1 or len(with_value) < 3:
+    if len(names) > 1 or len(with_value) < 3 or not is_numeric:
         return sentence
     near = [c.params[names[0]] for v, c in with_value if (v <= value / _NEAR if less else v >= value * _NEAR)]
     knee = min(near)
@@ -511,7 +640,7 @@ def _table(
     ]
     names = [column.name for column, _ in filled_columns]
     rows = tuple(zip(*(cells for _, cells in filled_columns), strict=True))
-    title += f" ({plural(omitted, 'case')} more that weigh less)" if omitted > 0 else ""
+    title += f" ({plural(omitted, 'case')} more: `--full`)" if omitted > 0 else ""
     return Table(
         TABLE, title.strip(), tuple(column for column, _ in filled_columns), rows, wide=wide if wide in names else None,
         least=tuple(name for name in droppable if name in names), repeats=repeats,

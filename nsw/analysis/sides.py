@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.analysis.cases import grouped
@@ -42,14 +43,15 @@ __all__ = [
     "compare_sides",
     "differences",
     "matches",
+    "measured_subjects",
     "pairs_of_figures",
     "programs",
     "refusal",
     "unmatched",
 ]
 
-BY: Final = ("case", "figure", "kernel", "class", "range", "metric")
-By = Literal["case", "figure", "kernel", "class", "range", "metric"]
+BY: Final = ("case", "figure", "kernel", "class", "range", "metric", "function")
+By = Literal["case", "figure", "kernel", "class", "range", "metric", "function"]
 ITERATION: Final = "iteration"
 GPU_TIME: Final = "GPU time"
 RUN_TIME: Final = "run time"
@@ -77,6 +79,7 @@ class Side:
         gate: How much its figures may change, from the recipe.
         note: A person's note on the campaign.
         trace: Gives the rows of a trace of a run, read from its report; None where no report can be read here.
+        same_program: Whether the other side is this very program, as `nsw noise` runs it.
     """
 
     name: str
@@ -92,6 +95,7 @@ class Side:
     gate: Mapping[str, Tolerance] = field(default_factory=dict)
     note: str | None = None
     trace: Callable[[str, Any], Sequence[Row]] | None = None
+    same_program: bool = False
 
     _by_run: dict[str, Mapping[Any, Sequence[Row]]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -140,7 +144,7 @@ class Compared:
 
     Attributes:
         case: The case's name.
-        what: The figure, kernel, class, range or metric.
+        what: The figure, kernel, class, range, metric or function.
         unit: Of the values.
         first: The median of the first side's runs.
         second: The same of the second side.
@@ -149,6 +153,7 @@ class Compared:
         estimate: The difference; None where there is none, and `missing` says why.
         missing: Why there is none.
         weight: How much of an iteration changed, ns; the logarithm's size where there is no time.
+        means: The geometric means of both sides' values that the estimate compares, whose ratio it is.
     """
 
     case: str
@@ -161,6 +166,7 @@ class Compared:
     estimate: Estimate | None
     missing: str | None = None
     weight: float = 0.0
+    means: tuple[float, float] | None = None
 
     @property
     def gain(self) -> float | None:
@@ -343,6 +349,31 @@ def _of_metrics(side: Side, runs: Sequence[Any]) -> Measured:
     }
 
 
+def _of_functions(side: Side, runs: Sequence[Any]) -> Measured:
+    """Each function's own time, of a sampling profiler without times its share, by the first pass that has any."""
+    measured: Measured = {}
+    rows = side.rows("functions")
+    profiled = [run for run in runs if rows(run.id)]
+    for run in profiled:
+        if run.pass_name != profiled[0].pass_name:
+            continue
+        column, unit = next(
+            ((name, unit) for name, unit in _OWN if any(row.get(name) is not None for row in rows(run.id))),
+            ("samples", None),
+        )
+        sums: dict[str, float] = {}
+        for row in rows(run.id):
+            location = row.get("file") or row.get("module")
+            name = f"{row['name']} ({PurePath(location).name})" if location else str(row["name"])
+            sums[name] = sums.get(name, 0.0) + (row.get(column) or 0.0) * (1e9 if unit == "ns" else 1)
+        for name, value in sums.items():
+            measured.setdefault(name, {})[run.id] = Quantity(value, unit, False if unit == "ns" else None)
+    return measured
+
+
+_LARGE_SHARE: Final = 0.01
+_OWN: Final = (("self_s", "ns"), ("cpu_time_s", "ns"), ("self_pct", "%"))  # VTune's cpu_time_s is the function's own
+
 _MEASURED: Final[Mapping[str, Callable[[Side, Sequence[Any]], Measured]]] = {
     "case": _of_case,
     "figure": _of_figures,
@@ -350,6 +381,7 @@ _MEASURED: Final[Mapping[str, Callable[[Side, Sequence[Any]], Measured]]] = {
     "class": _of_classes,
     "range": _of_ranges,
     "metric": _of_metrics,
+    "function": _of_functions,
 }
 
 
@@ -372,6 +404,8 @@ def compare_sides(first: Side, second: Side, by: By = "case", tolerance: float =
     for match in matches(first, second):
         measured = _MEASURED[by](first, match.first), _MEASURED[by](second, match.second)
         quantities = dict.fromkeys((*measured[1], *measured[0]))
+        if by == "function":
+            quantities = {name: None for name in quantities if any(_is_large(name, side) for side in measured)}
         compared += [
             _compared(match, quantity, (first, second), measured, tolerance, exact=by in _FEW)
             for quantity in quantities
@@ -379,6 +413,12 @@ def compare_sides(first: Side, second: Side, by: By = "case", tolerance: float =
     if by in _FEW:
         return compared
     return sorted(_corrected(compared), key=lambda row: -row.weight)
+
+
+def measured_subjects(first: Side, second: Side) -> list[By]:
+    """What `--by` can compare of these sides: both have it in some case."""
+    pairs = matches(first, second)
+    return [by for by in BY if any(_MEASURED[by](first, p.first) and _MEASURED[by](second, p.second) for p in pairs)]
 
 
 def _compared(
@@ -408,14 +448,22 @@ def _compared(
         return replace(row, missing=missing, weight=abs(lone) if sample.unit == "ns" else 0.0)
     floor = _floor(sides, quantity)
     pairs = _pairs(match, sides, first, second)
+    before = [a for a, _ in pairs] or [q.value for q in first.values()]
+    after = [b for _, b in pairs] or [q.value for q in second.values()]
+    row = replace(row, means=(statistics.geometric_mean(before), statistics.geometric_mean(after)))
     if pairs:
         estimate = of_pairs([math.log(b / a) for a, b in pairs], floor, tolerance, exact=exact)
         row = replace(row, runs=(len(pairs), len(pairs)))
     else:
-        logs = [[math.log(q.value) for q in side.values()] for side in (first, second)]
-        estimate = of_runs(logs[0], logs[1], floor, tolerance)
+        estimate = of_runs([math.log(a) for a in before], [math.log(b) for b in after], floor, tolerance)
     size = abs((medians[1] or 0.0) - (medians[0] or 0.0)) if sample.unit == "ns" else abs(estimate.log_ratio)
     return replace(row, estimate=estimate, weight=size)
+
+
+def _is_large(name: str, measured: Measured) -> bool:
+    """Whether a function takes so much that its change can matter: many small ones beside it would hide it."""
+    total = sum(quantity.value for values in measured.values() for quantity in values.values())
+    return sum(quantity.value for quantity in measured.get(name, {}).values()) >= _LARGE_SHARE * total > 0
 
 
 def pairs_of_figures(first: Side, second: Side) -> dict[str, list[list[tuple[float, float]]]]:

@@ -95,6 +95,7 @@ class Summary:
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False, compare=False)
     hits: Mapping[str, Sequence[Hit]] = field(default_factory=dict)  # of each case, the weightiest first
     has_gpus: bool = False  # some run was given one
+    higher_is_better: bool | None = None  # of `figure`, as far as the recipe says
 
     def only(self, cases: Collection[str]) -> Summary:
         """What concerns these cases; ratios stay those of the whole campaign."""
@@ -159,6 +160,7 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
         tables=tables,
         hits=hits,
         has_gpus=any(getattr(run, "gpus", 0) for run in runs),
+        higher_is_better=request.higher_is_better,
     )
 
 

@@ -620,7 +620,7 @@ def compare(
         first: What is compared with: a campaign, its folder, id or baseline, `"CAMPAIGN:CASE"`, or a report. Alone:
             a campaign of `run(..., against=...)`, which holds both sides.
         second: What is compared.
-        by: What is compared: case, figure, kernel, class, range or metric.
+        by: What is compared: case, figure, kernel, class, range, metric or function.
         same: Differences below count as none, 0.01 being 1 %.
         root: The folder of campaigns.
 

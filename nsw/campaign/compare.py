@@ -46,7 +46,7 @@ from nsw.engine.ledger_rows import VERSIONS, State
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import EARLIER_FIGURES, lazily
 from nsw.errors import CampaignError, UsageError
-from nsw.recipe.matrix import AFTER, BEFORE, SIDE
+from nsw.recipe.matrix import AFTER, BEFORE, ITSELF, SIDE
 from nsw.resources import user_folder
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 _TABLES: Final = (
     "figures", "gpu_summary", "phase_summary", "iterations", "nvtx_gpu_summary", "nvtx_summary", "phases",
-    "api_summary", "communication",
+    "api_summary", "communication", "functions",
 )  # fmt: skip
 _EXPLAINED: Final = 3  # cases of which it is said what did it
 
@@ -75,7 +75,7 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
     Args:
         first: What is compared with, such as the program before a change.
         second: What is compared.
-        by: What a row is: case, figure, kernel, class, range or metric.
+        by: What a row is: case, figure, kernel, class, range, metric or function.
         equivalence: Differences below count as none; a logarithm of the ratio (0.01: about 1 %).
 
     Raises:
@@ -221,6 +221,8 @@ def _both(folder: CampaignFolder, by: By) -> tuple[Side, Side] | None:
     if not all(side.runs for side in sides):
         return None
     lock = locked_recipe(folder).lock
+    if lock is not None and lock.before is not None and lock.before.ref == ITSELF and not lock.before.files:
+        sides = [replace(side, same_program=True) for side in sides]
     if lock is not None and lock.before is not None and lock.before.files:
         program = of_program(lock.before.git, lock.before.files)
         shared_conditions = {

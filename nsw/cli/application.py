@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from inspect import Parameter, Signature, signature
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
@@ -33,6 +34,12 @@ COMMANDS: Final = {
     "export": "summarizing", "compare": "comparing", "gate": "comparing", "noise": "comparing", "baseline": "comparing",
     "read": "reading", "metrics": "metrics", "schema": "planning", "sites": "planning",
 }  # fmt: skip
+_DAILY: Final = {
+    "Start": ("init", "plan", "run", "resume", "retry"), "Watch": ("status", "watch", "logs", "ls", "cancel"),
+    "Results": ("summarize", "report", "read"), "Compare": ("compare", "gate"), "Sites": ("sites",),
+}  # fmt: skip
+_HELP_WIDTH: Final = 80
+_ABOUT: Final = "GPU profiling campaigns on clusters: one recipe in, an answer with evidence out."
 # the word for a value, by the name of the parameter; others are called like the parameter
 _WORDS: Final = {
     "cases": "CASE", "exclude": "CASE", "files": "PATTERN", "into": "FOLDER", "launch": "ID", "lines": "N",
@@ -130,6 +137,24 @@ def program(names: Sequence[str]) -> typer.Typer:
     return app
 
 
+def daily_help() -> str:
+    """The help of nsw: what most people need, on a screen, and the names of the other commands."""
+    from nsw.cli.completion import shipped
+
+    commands = shipped()[1]
+    lines = ["Usage: nsw COMMAND ...; `nsw COMMAND --help` explains one", "", _ABOUT]
+    for group, names in _DAILY.items():
+        lines += ["", group]
+        for name in names:
+            summary = re.split(r"[:;] ", commands[name].help)[0].rstrip(".")
+            summary = summary if len(summary) + 13 <= _HELP_WIDTH else summary.partition(", ")[0]
+            lines += wrap(summary, _HELP_WIDTH, initial_indent=f"  {name:11}", subsequent_indent=" " * 13)
+    daily = {name for names in _DAILY.values() for name in names}
+    others = ", ".join(name for name in commands if name not in daily)
+    lines += ["", *wrap(f"Others: {others}. `nsw help --all` explains all.", _HELP_WIDTH)]
+    return "\n".join(lines) + "\n"
+
+
 def program_of_help() -> typer.Typer:
     """The program whose commands have a name and a help, and no options: those of no command are asked for."""
     from nsw.cli.completion import shipped
@@ -148,7 +173,7 @@ def _bare_program() -> typer.Typer:
     app = typer.Typer(
         name="nsw",
         cls=Commands,
-        help="GPU profiling campaigns on clusters: one recipe in, an answer with evidence out.",
+        help=_ABOUT,
         no_args_is_help=True,
         add_completion=True,
         pretty_exceptions_enable=False,
@@ -203,7 +228,7 @@ def _root(
 
 _SYNONYMS: Final = {
     "submit": "run", "start": "run", "check": "plan", "validate": "plan", "list": "ls", "show": "status",
-    "stop": "cancel", "kill": "cancel", "continue": "resume", "rerun": "retry", "help": "--help",
+    "stop": "cancel", "kill": "cancel", "continue": "resume", "rerun": "retry",
     "diff": "compare", "query": "summarize --table NAME",
 }  # fmt: skip
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _EXITS: Final = {Outcome.PASSED: Exit.GOOD, Outcome.FAILED: Exit.GATE_FAILED, Outcome.UNDECIDED: Exit.UNDECIDED}
 
-Subject = StrEnum("Subject", ["CASE", "FIGURE", "KERNEL", "CLASS", "RANGE", "METRIC"])
+Subject = StrEnum("Subject", ["CASE", "FIGURE", "KERNEL", "CLASS", "RANGE", "METRIC", "FUNCTION"])
 BaselineAction = StrEnum("BaselineAction", ["SET", "LS", "RM"])
 Sides = Annotated[
     list[str] | None,
@@ -146,8 +146,9 @@ def noise(
     from nsw.campaign.running import Running
     from nsw.cli.running import begin, carry_out
     from nsw.recipe.load import Before
+    from nsw.recipe.matrix import ITSELF
 
-    same_program = Before("itself", notes=("both sides are the same program",), only_bare=True)
+    same_program = Before(ITSELF, notes=("both sides are the same program",), only_bare=True)
     settings = (*options.overrides.settings, f"repeats={pairs}")
     in_pairs = replace(options, overrides=replace(options.overrides, settings=settings, before=same_program))
     folder = begin(in_pairs, root, note="noise floor: both sides are the same program", yes=yes)

@@ -105,9 +105,12 @@ def completions(words: list[str], typed: str) -> list[Item]:
     """
     root, commands = shipped()
     at = next((n for n, word in enumerate(words) if not word.startswith("-")), None)
+    command_items = [Item(name, one_command.help) for name, one_command in commands.items()]
     if at is None:
-        command_items = [Item(name, one_command.help) for name, one_command in commands.items()]
+        command_items.append(Item("help", "Explain a command, or with --all each of them."))
         return _options(root, set(words), typed) if typed.startswith("-") else _beginning(command_items, typed)
+    if words[at] == "help":
+        return _beginning([Item("--all", "all commands"), *command_items], typed)
     command = commands.get(words[at])
     return [] if command is None else _of_command(command, words[at + 1 :], typed)
 

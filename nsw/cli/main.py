@@ -104,9 +104,15 @@ def _parsed(arguments: list[str]) -> int:
     """Carry out a command line by typer's parser."""
     import typer
 
-    from nsw.cli.application import COMMANDS, program, program_of_help, unknown
+    from nsw.cli.application import COMMANDS, daily_help, program, program_of_help, unknown
 
-    word = arguments[0] if arguments else "--help"
+    arguments = arguments or ["--help"]
+    if arguments in (["--help"], ["-h"], ["help"]) and "_NSW_COMPLETE" not in os.environ:  # which typer answers
+        sys.stdout.write(daily_help())
+        return Exit.GOOD
+    if arguments[0] == "help":  # of all commands, or of one
+        arguments = [word for word in arguments[1:] if word != "--all"] + ["--help"]
+    word = arguments[0]
     try:
         if word.startswith("-"):  # an option of nsw itself, none of which takes a value
             app = program_of_help()
@@ -114,7 +120,7 @@ def _parsed(arguments: list[str]) -> int:
             app = program([word])
         else:
             raise unknown(word)
-        return app(args=arguments or ["--help"], prog_name="nsw", standalone_mode=False) or Exit.GOOD
+        return app(args=arguments, prog_name="nsw", standalone_mode=False) or Exit.GOOD
     except typer.TyperException as fault:
         show(_usage(fault))
         return Exit.BAD_INPUT

@@ -295,7 +295,9 @@ class ComparedRow(TypedDict):
     more_runs: int | None
     paired: bool | None
     noise_floor: Literal["measured", "assumed"] | None
-    missing: str | None  # fmt: skip
+    missing: str | None
+    first_mean: NotRequired[float | None]
+    second_mean: NotRequired[float | None]  # fmt: skip
 
 
 class PartOfDifference(TypedDict):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 COLUMNS: Final = (
     "case", "what", "unit", "first", "second", "first_runs", "second_runs", "verdict", "higher_is_better", "gain_pct",
     "gain_low_pct", "gain_high_pct", "chance", "could_show_pct", "more_runs", "paired", "noise_floor", "missing",
+    "first_mean", "second_mean",
 )  # fmt: skip
 
 
@@ -105,6 +106,8 @@ def _row(row: Compared) -> dict[str, Any]:
         "paired": estimate.is_paired if estimate else None,
         "noise_floor": floor and ("measured" if floor.measured else "assumed"),
         "missing": row.missing,
+        "first_mean": row.means and row.means[0],
+        "second_mean": row.means and row.means[1],
     }
 
 

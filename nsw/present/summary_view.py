@@ -26,7 +26,7 @@ from nsw.analysis.blocks import (
 from nsw.analysis.first_screen import HEADLINE, first_screen, headline_of
 from nsw.present.terminal import numbered, table, unpadded, wrapped
 from nsw.present.untrusted_text import clean
-from nsw.quantities import MOMENTS, change, duration, in_one_unit, moment, number, percent, rate, size, spread
+from nsw.quantities import MOMENTS, change, duration, faster, in_one_unit, moment, number, percent, rate, size, spread
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "%": percent,
     "whole %": lambda value: f"{value:.0f} %",
     "change %": change,
+    "faster %": faster,
     "range": lambda pair: spread(*pair),
     "achieved and limit %": _occupancy,
     "names and ns": lambda pairs: ", ".join(f"{name} {duration(ns)}" for name, ns in pairs),

@@ -19,7 +19,6 @@ from rich.cells import cell_len
 
 from nsw.present.untrusted_text import clean, harmless
 from nsw.quantities import in_one_unit
-from nsw.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -83,7 +82,7 @@ class Fitted:
             count_text = "1 column is" if len(hidden_heads) == 1 else f"{len(hidden_heads)} columns are"
             remedies = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
             remedies += [f"with {self._elsewhere}"] if self._elsewhere else []
-            hint = f"({count_text} hidden, shown {' or '.join(remedies)}: {first_of(hidden_heads, _NAMED_COLUMNS)})"
+            hint = f"({count_text} hidden, shown {' or '.join(remedies)}: {_some(hidden_heads)})"
             yield Text(wrapped(console, hint), style="dim")
 
     def _drawn(self, console: Console, options: ConsoleOptions, widths: Mapping[int, int]) -> RenderResult:
@@ -94,6 +93,9 @@ class Fitted:
         from rich.text import Text
 
         title = None if self._title is None else Text(self._title)
+        if title is not None and title.cell_len > _total([*widths.values()]):  # rich would wrap it to the table's width
+            yield Text(wrapped(console, title.plain), style="bold")
+            title = None
         rich_table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for i, width in widths.items():
             side: Literal["right", "left"] = "right" if self._numbers[i] else "left"
@@ -170,6 +172,12 @@ class Fitted:
             if i in visible:
                 widths[i] += max(0, min(self._natural(i) - widths[i], -too_much()))
         return visible, widths
+
+
+def _some(heads: Sequence[str]) -> str:
+    """The first headings, whose own commas separate nothing, and how many more there are."""
+    omitted = len(heads) - _NAMED_COLUMNS
+    return " | ".join(heads[:_NAMED_COLUMNS]) + (f" and {omitted} more" if omitted > 0 else "")
 
 
 def _total(widths: Sequence[int]) -> int:

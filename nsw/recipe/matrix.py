@@ -23,6 +23,7 @@ Scalar: TypeAlias = str | int | float | bool
 SIDE = "side"  # the parameter by which two programs are compared, and its values
 BEFORE = "before"
 AFTER = "after"
+ITSELF = "itself"  # what `nsw noise` runs a recipe beside
 
 
 @dataclass(frozen=True, slots=True)

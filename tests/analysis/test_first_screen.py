@@ -108,7 +108,7 @@ def test_of_many_cases_those_are_shown_of_which_most_could_be_won():
     gpu = [gpu_row("k", 18 * MS, run=name) for name in names]
     shown = screen(runs, gpu_summary=gpu, iterations=rows, phase_summary=parts)
     assert [row[0] for row in shown["answer"].rows] == list(range(15))
-    assert shown["answer"].title == "(5 cases more that weigh less)"
+    assert shown["answer"].title == "(5 cases more: `--full`)"
     assert shown["headline"].startswith("sums: 20 of 20 cases could be clearly faster")
 
 
@@ -216,3 +216,61 @@ def test_a_recipes_classes_are_counted_first():
         phase_summary=parts,
     )
     assert [row[0] for row in shown["answer"].rows][:2] == ["chemistry", "GEMM"]
+
+
+def sweep(sizes, blocks, value, *, repeats=1, **how):
+    """The screen of a sweep of two parameters; `value` gives the figure of a case and repeat."""
+    runs = [make_run(f"{s}-{b}-{n}", f"{s}-{b}", params={"size": s, "block": b}) for s in sizes for b in blocks
+            for n in range(repeats)]  # fmt: skip
+    figures = [figure_row(value(*map(int, run.id.split("-"))), run=run.id, **how) for run in runs]
+    figures += [figure_row(1.0, run=run.id, name="memory", unit="MB") for run in runs]
+    return screen(runs, figures=figures)
+
+
+def test_two_parameters_make_a_grid_with_the_best_marked():
+    shown = sweep((1, 2, 3), (1, 2, 4, 8), lambda size, block, n: size * 100.0 + block + n, repeats=2)
+    assert shown["headline"] == "sums: 12 cases; best 308.5 images/s at size=3, block=8 (2 runs each)"
+    table = shown["answer"]
+    assert table.title == "speed, images/s: * best; repeats differ by up to 1 %; also measured: memory"
+    assert [column.title for column in table.columns] == ["size", "block=1", "block=2", "block=4", "block=8"]
+    assert table.rows[-1] == ("3", 301.5, 302.5, 304.5, "* 308.5")
+
+
+@pytest.mark.parametrize(("unit", "first"), [("images/s", 20.0), ("ms", 1.0)])
+def test_a_long_sweep_is_sorted_by_its_figure(unit, first):
+    runs, figures = measured(unit=unit, **{f"b{at}": float(at) for at in range(1, 21)})
+    table = screen(runs, figures=figures)["answer"]
+    assert table.rows[0][1] == first
+    assert len(table.rows) == 15
+
+
+def test_a_second_figure_and_the_ranges_of_repeats_have_columns():
+    table = sweep((1,), (1, 2), lambda _size, block, n: block * 10.0 + n, repeats=2)["answer"]
+    assert [column.title for column in table.columns] == ["block", "speed, images/s", "its range", "memory, MB"]
+    assert table.rows[0] == (1, 10.5, (10.0, 11.0), 1.0)
+
+
+def test_scatter_that_forbids_a_ranking_is_said_first():
+    headline = sweep((1,), (1, 2), lambda _size, block, n: block * 27.0**n, repeats=2)["headline"]
+    assert headline.startswith("Repeats of 1-1 differ 27 times (speed 1.00 to 27.00 images/s), so no ranking is sure.")
+    assert "best" not in headline
+
+
+def test_the_fastest_variant_is_that_of_the_best_series():
+    runs, figures = measured(s1_a0=1.0, s1_a1=4.0, s1_a2=2.0, s2_a0=20.0, s2_a1=10.0, s2_a2=5.0)
+    shown = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)
+    assert shown["headline"] == "0 is the fastest at s=2; slower: 1 2x, 2 4x (1 run each)"
+
+
+def test_a_single_variant_is_no_fastest():
+    runs, figures = measured(a0=4.0, a1=None, a2=None)
+    shown = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)
+    assert shown["headline"].startswith("only 0 was measured: 4.00 images/s, nothing to compare it with")
+
+
+def test_the_row_that_a_variant_does_not_help_is_marked():
+    values = {(1, 0): (100, 110), (1, 1): (150, 160), (2, 0): (100, 130), (2, 1): (110, 140)}
+    runs = [make_run(f"{b}-{a}-{n}", f"b{b}_a{a}", params={"b": b, "a": a}) for b, a in values for n in range(2)]
+    figures = [figure_row(values[b, a][n], run=f"{b}-{a}-{n}") for b, a in values for n in range(2)]
+    table = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)["answer"]
+    assert [row[3:] for row in table.rows] == [("helps", "1.36 to 1.60"), ("scatter", "0.85 to 1.40")]

@@ -13,6 +13,7 @@ from nsw.analysis.compared_screen import Comparison, Outcome, blocks_of_comparis
 from nsw.analysis.difference import Operation, difference, marked
 from nsw.analysis.first_screen import headline_of
 from nsw.analysis.sides import Side, compare_sides, differences, matches, programs, refusal, unmatched
+from nsw.present.summary_view import as_text
 from nsw.recipe.units import parse_tolerance
 
 QUIET = Floor(0.005, 0.005, 11)
@@ -217,3 +218,60 @@ def test_a_gate_without_rule_figure_or_case_never_passes():
     assert gate(same, same, "-2%", "other") == "undecided"
     assert gate(one, two, "-2%") == "undecided"
     assert math.isfinite(compare_sides(same, same)[0].estimate.low)
+
+
+def test_the_columns_are_the_means_whose_ratio_is_the_change():
+    first, second = (
+        side("a", {"": [100.0, 110.0, 150.0]}, floors={"speed": QUIET}),
+        side("b", {"": [80.0, 120.0, 90.0]}),
+    )
+    (row,) = compare_sides(first, second)
+    assert row.means == pytest.approx((118.167, 95.244), rel=1e-4)
+    table = next(
+        block for block in blocks_of_comparison(Comparison(first, second, "case", (row,))) if block.name == "comparison"
+    )
+    cells = dict(zip([column.name for column in table.columns], table.rows[0], strict=True))
+    assert cells["second"] / cells["first"] == pytest.approx(1 + cells["gain_pct"] / 100)
+
+
+@pytest.mark.parametrize(("gain", "text"), [(-9.0, "9.0 % slower"), (9.0, "9.0 % faster"), (2000.0, "x 21")])
+def test_a_change_of_speed_is_printed_with_its_direction(gain, text):
+    assert as_text(gain, "faster %") == text
+
+
+def with_functions(name: str, *rows: dict[str, Any]) -> Side:
+    """A side of three runs, each with these rows of table functions."""
+    runs = [Run(f"{name}{n}", "c", pass_name="host", repeat=n) for n in range(3)]
+    functions = [{"run": run.id, **row} for run in runs for row in rows]
+    return Side(name, name, runs, {"functions": functions}, floors={"slow (p.py)": QUIET})
+
+
+def test_functions_are_compared_by_their_own_time_without_those_that_take_nothing():
+    first, second = (
+        with_functions(
+            name,
+            {"name": "slow", "file": "/x/p.py", "self_s": seconds},
+            {"name": "tiny", "file": "/x/p.py", "self_s": 1e-6},
+        )
+        for name, seconds in (("a", 1.0), ("b", 2.0))
+    )
+    (row,) = compare_sides(first, second, "function")
+    assert (row.what, row.unit, row.verdict, row.means) == ("slow (p.py)", "ns", "slower", pytest.approx((1e9, 2e9)))
+
+
+def test_samples_of_functions_are_compared_by_their_share():
+    sides = [with_functions(n, {"name": "f", "module": "libm.so", "self_pct": 40.0, "samples": 4}) for n in "ab"]
+    (row,) = compare_sides(*sides, "function")
+    assert (row.what, row.unit, row.higher_is_better) == ("f (libm.so)", "%", None)
+
+
+def test_without_kernels_it_is_said_what_can_be_compared():
+    sides = [with_functions(n, {"name": "f", "self_s": 1.0}) for n in "ab"]
+    head = headline_of(blocks_of_comparison(Comparison(*sides, "kernel", ())))
+    assert head == "b beside a: no kernels were measured; `--by function` would compare these"
+
+
+def test_of_the_same_program_no_more_pairs_are_asked_for():
+    sides = [side(n, {"": [100.0, 110.0, 90.0]}, same_program=True) for n in "ab"]
+    blocks = blocks_of_comparison(Comparison(*sides, "case", tuple(compare_sides(*sides))))
+    assert {"cannot tell", "floor"}.isdisjoint(block.name for block in blocks)

@@ -2,12 +2,14 @@
 
 import csv
 import json
+import re
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from nsw.cli.application import COMMANDS
 from nsw.engine.ledger import Ledger
 from nsw.present.status_view import driven_words
 
@@ -171,3 +173,19 @@ def test_what_waits_is_not_driven_now():
     assert driven_words({"running": 1, "planned": 3}) == "driven by an nsw now"
     assert driven_words({"queued": 2, "planned": 3}) == "an nsw waits with it for the queue"
     assert driven_words({"done": 2, "planned": 3}) == "an nsw waits with it for its turn"
+
+
+def test_the_help_has_the_daily_commands_on_a_screen_and_names_the_others(nsw):
+    text = nsw("--help").out
+    lines = text.splitlines()
+    assert len(lines) <= 35
+    assert max(map(len, lines)) <= 80
+    assert all(re.search(rf"\b{name}\b", text) for name in COMMANDS)
+    assert {"Start", "Watch", "Results", "Compare", "Sites"} <= set(lines)
+    assert nsw("help").out == nsw().out == text
+
+
+def test_help_all_explains_each_command_and_help_of_one_that_one(nsw):
+    every = nsw("help", "--all").out
+    assert all(re.search(rf"│ {name} ", every) for name in COMMANDS)
+    assert nsw("help", "ls").out == nsw("ls", "--help").out

@@ -326,3 +326,18 @@ def test_paper_has_the_cases_that_are_open_and_the_rows_that_are_filtered(paper)
     assert [paper.run(IN_SIGHT, f"#case-{n} .sheet") > 0 for n in (0, 1, 2)] == [False, True, False]
     assert paper.run(IN_SIGHT, "#case-0 summary, #case-2 summary") == 2
     assert f"{min(found, 5)} of 267 rows are printed." in paper.run(TEXT)
+
+
+@pytest.mark.parametrize("width", [380, 1280])
+def test_what_is_wider_than_its_frame_scrolls_there_and_says_so(browser, demo, width):
+    browser.resize(width)
+    browser.open(demo)
+    browser.run("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    wider = "[...document.querySelectorAll('.wide, figure')].filter(f => f.scrollWidth > f.clientWidth + 1)"
+    drawn = "new Promise(then => requestAnimationFrame(() => requestAnimationFrame(() => then(true))))"
+    assert browser.wait_for(drawn)
+    assert browser.run(f"return {wider}.every(f => f.hasAttribute('data-scrolls'))")
+    hint = browser.run(f"return {wider}.map(f => getComputedStyle(f, '::before').content)")
+    assert all("scroll sideways" in text for text in hint)
+    assert bool(hint) or width > 380
+    assert browser.run("return document.documentElement.scrollWidth <= innerWidth")

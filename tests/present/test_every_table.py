@@ -84,7 +84,7 @@ def hidden(text):
     while depth:
         depth += {"(": 1, ")": -1}.get(text[end], 0)
         end += 1
-    return " ".join(text[begin.end() : end - 1].split()).split(", ")
+    return " ".join(text[begin.end() : end - 1].split()).split(" | ")
 
 
 def heading(column):

@@ -164,3 +164,9 @@ def test_the_wall_time_of_cprofile_has_no_heading_of_cpu_time():
     show_rows(out, "functions", [row], row, table_name="functions", parameters=())
     assert "cumulative (s)" in stream.getvalue()
     assert "cpu_time" not in stream.getvalue()
+
+
+def test_a_title_is_wider_than_its_table_where_the_terminal_has_room():
+    stream = io.StringIO()
+    console(stream).print(Fitted("a title that is wider than the table", ("n>",), [("1",)]))
+    assert stream.getvalue().splitlines()[0] == "a title that is wider than the table"

@@ -182,3 +182,9 @@ document.addEventListener("click", (event) => {
 });
 addEventListener("hashchange", () => open(document.getElementById(location.hash.slice(1))));
 open(document.getElementById(location.hash.slice(1)));
+
+/* What is wider than its frame has a hint that it scrolls there. */
+const frames = new ResizeObserver((entries) => {
+  for (const { target } of entries) target.toggleAttribute("data-scrolls", target.scrollWidth > target.clientWidth + 1);
+});
+for (const frame of document.querySelectorAll(".wide, figure")) frames.observe(frame);
