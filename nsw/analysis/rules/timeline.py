@@ -11,6 +11,7 @@ from nsw.analysis.kernel_classes import NCCL
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.gaps import framework_of, idle_hits
 from nsw.analysis.rules.hits import Context, Hit, direction
+from nsw.analysis.spent import undisturbed
 from nsw.metrics import find_chip
 from nsw.quantities import format_ns, rate
 from nsw.wording import and_more, one_or, plural
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from nsw.analysis.spent import Spent
     from nsw.analysis.steady import Waiting
 
-__all__ = ["RULES", "busy_pct", "healthy", "slowed_times"]
+__all__ = ["RULES", "busy_pct", "healthy", "slowed_times", "spent_of"]
 
 _PART: Final = 0.25  # of slow iterations
 _MANY: Final = 20  # operations of an iteration
@@ -141,6 +142,11 @@ def busy_pct(case: CaseSummary) -> float | None:
     if idle is None and case.idle_gpu is not None:
         idle = 100 - case.idle_gpu.busy_pct
     return None if idle is None else min(100.0, (100 - idle) * slowed_times(case))
+
+
+def spent_of(case: CaseSummary) -> Spent | None:
+    """Where the time of a case goes, as without the profiler."""
+    return case.spent and undisturbed(case.spent, slowed_times(case))
 
 
 def _pageable(case: CaseSummary, context: Context) -> Hit | None:
