@@ -26,6 +26,7 @@ from nsw.analysis.blocks import (
     Unit,
 )
 from nsw.analysis.first_screen import HEADLINE, first_screen, headline_of
+from nsw.analysis.rules.timeline import spent_of
 from nsw.present.terminal import numbered, table, unpadded, wrapped
 from nsw.present.untrusted_text import clean
 from nsw.quantities import MOMENTS, change, duration, in_one_unit, moment, number, percent, rate, size, spread
@@ -441,7 +442,7 @@ def summary_data(summary: Summary) -> dict[str, Any]:
         "compare": list(summary.variants),
         "model": list(summary.model),
         "findings": [_finding_data(finding) for finding in summary.findings],
-        "cases": list(summary.cases),
+        "cases": [replace(case, spent=spent_of(case)) for case in summary.cases],
         "outliers": list(summary.outliers),
         "missing": [clean(m) for m in summary.missing],
         "blocks": map(block_data, blocks),

@@ -213,7 +213,7 @@ def _not_overlapped(case: CaseSummary, _: Context) -> Hit | None:
 
 def _copies_alone(case: CaseSummary) -> Hit | None:
     """The same by tables that only tell how long copies are alone."""
-    spent, largest = case.spent, _most_copied(case)
+    spent, largest = spent_of(case), _most_copied(case)
     alone = spent.copies_pct if spent else None
     if alone is None or alone < _WORTH_PCT or largest is None or (case.idle_gpu is not None and case.idle_gpu.copies):
         return None
@@ -430,7 +430,7 @@ def _migrations(case: CaseSummary, _: Context) -> Hit | None:
 
 def _exposed(case: CaseSummary, _: Context) -> Hit | None:
     """Communication that nothing hides, and why: a late rank, small buckets, none beside the backward pass."""
-    spent = case.spent
+    spent = spent_of(case)
     exposed = spent.exposed_pct if spent else None
     if exposed is None or spent is None or exposed < _EXPOSED_PCT or not spent.span_ns:
         return None
@@ -779,8 +779,8 @@ def healthy(case: CaseSummary) -> Hit | None:
         return None
     copied = sum(copy.total_ns for copy in idle.copies if copy.direction != "on the GPU")
     cause, also = "gpu-busy", ""
-    if idle.collectives and case.spent is not None and case.spent.hidden_pct:
-        cause, also = "scales", f", collectives hidden behind other work ({case.spent.hidden_pct:.0f} %)"
+    if idle.collectives and (spent := spent_of(case)) is not None and spent.hidden_pct:
+        cause, also = "scales", f", collectives hidden behind other work ({spent.hidden_pct:.0f} %)"
     elif copied >= _COPIED_PCT / 100 * idle.med_ns:
         cause, also = "overlapped", ", copies beside kernels"
     elif any(name.startswith(("cudaGraphLaunch", "cuGraphLaunch")) for name in idle.calls):
