@@ -91,6 +91,29 @@ def duration(ns: float | None) -> str:
     return Quantity.from_value(_in_units(ns, TIMES), ns, TIMES)
 
 
+def summed(parts: Sequence[float]) -> tuple[str, list[str]]:
+    """The sum of times and each of them, `1.500 ms less`, in one unit and so rounded that they add up.
+
+    Args:
+        parts: ns, of both signs.
+
+    Returns:
+        The sum, and the parts in their order; empty for a part that rounds to nothing.
+    """
+    total = sum(parts)
+    most = max(map(abs, (total, *parts)))
+    unit, scale = next((unit for unit in TIMES if most >= unit[1]), TIMES[-1])
+    digits = 3 if most < 10 * scale else 2 if most < 100 * scale else 1
+    rounded = [round(part / scale, digits) for part in parts]
+    largest = max(range(len(parts)), key=lambda at: abs(parts[at]))
+    rounded[largest] = round(round(total / scale, digits) - sum(rounded) + rounded[largest], digits)
+
+    def text(value: float) -> str:
+        return f"{abs(value):,.{digits}f} {unit} {'more' if value > 0 else 'less'}" if value else ""
+
+    return text(round(total / scale, digits)), [text(value) for value in rounded]
+
+
 def format_ns(ns: float | None) -> str:
     """Nanoseconds for sentences, three digits: 1.23 ms."""
     if ns is None:

@@ -124,9 +124,9 @@ def measured_gains() -> dict[str, float]:
 # --- what nsw says --------------------------------------------------------------------------------------------------
 
 
-def findings_of(case: dict[str, Any], *, alone: bool = False, seed: int | None = None,
-                metrics: frozenset[str] | None = None) -> tuple[list[Any], list[Any], int | None]:  # fmt: skip
-    """The findings of a case in their order, its hits, and how many iterations were found.
+def summary_of(case: dict[str, Any], *, alone: bool = False, seed: int | None = None,
+               metrics: frozenset[str] | None = None) -> Any:  # fmt: skip
+    """The answer of a case.
 
     Args:
         case: A row of truth.yaml.
@@ -156,11 +156,15 @@ def findings_of(case: dict[str, Any], *, alone: bool = False, seed: int | None =
         for kind, report in reports.items()
     }  # fmt: skip
     if len(looked_at) == 1:
-        summary = summary_of_reports("case", list(looked_at.values()))
-    else:
-        runs, tables = tables_of_reports([looked_at["timeline"]], "case")
-        kernels = {"case": looked_at["counters"].kernels}
-        summary = summarize(CampaignData("case", "", None, runs, tables, kernels=kernels), ReportRequest())
+        return summary_of_reports("case", list(looked_at.values()))
+    runs, tables = tables_of_reports([looked_at["timeline"]], "case")
+    kernels = {"case": looked_at["counters"].kernels}
+    return summarize(CampaignData("case", "", None, runs, tables, kernels=kernels), ReportRequest())
+
+
+def findings_of(case: dict[str, Any], **how: Any) -> tuple[list[Any], list[Any], int | None]:
+    """The findings of a case in their order, its hits, and how many iterations were found; `how` as in `summary_of`."""
+    summary = summary_of(case, **how)
     hits = [hit for group in summary.hits.values() for hit in group]
     iterations = [case.iterations.count for case in summary.cases if case.iterations is not None]
     return list(summary.findings), hits, iterations[0] if iterations else None

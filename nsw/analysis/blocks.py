@@ -119,6 +119,8 @@ class Table(Block):
         least: Names of columns that may go where there is no room, the least important first.
         repeats: How many of the first columns are left out of a row that repeats them.
         goes_on: Columns that find no room follow in another table below, instead of going.
+        whole: Columns of shares that add up to 100: several in each row, the cells of a single one together. Rounding
+            changes neither the first nor the last.
     """
 
     kind: ClassVar[str] = "table"
@@ -130,6 +132,7 @@ class Table(Block):
     least: tuple[str, ...] = ()
     repeats: int = 0
     goes_on: bool = False
+    whole: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Hold the rows to the columns."""

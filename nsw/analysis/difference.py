@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS, class_of
 from nsw.analysis.steady import steady_rows
-from nsw.quantities import duration
+from nsw.quantities import summed
 from nsw.tables.names import short_name
 
 if TYPE_CHECKING:
@@ -95,29 +95,30 @@ class Difference:
 
     @property
     def sentence(self) -> str:
-        """The parts that weigh most, in words: `gemm_a is gone, 1.2 ms; the GPU is idle 0.3 ms more`."""
+        """The parts that weigh most and the rest, which add up: `gemm_a is gone, 1.200 ms less; idle 0.300 ms more`."""
         min_ns = _MIN_SHARE * max(abs(self.ns), 0.01 * self.before)
         parts = [change for change in self.changes if abs(change.ns) >= min_ns and change.what != _OVERLAPPED]
+        parts = parts[:_MAX_PARTS]
+        rest = self.ns - sum(change.ns for change in parts)
+        longer, (*sizes, rest_size) = summed([*(change.ns for change in parts), rest])
         span = "An iteration takes" if self.of_iteration else "The GPU's work takes"
-        head = f"{span} {duration(abs(self.ns))} {'more' if self.ns > 0 else 'less'}"
-        return f"{head}: {'; '.join(map(_in_words, parts[:_MAX_PARTS]))}" if parts else head
+        phrases = [_in_words(change, size) for change, size in zip(parts, sizes, strict=True) if size]
+        phrases += [f"the rest takes {rest_size}"] if phrases and rest_size else []
+        return f"{span} {longer or 'as long'}" + (f": {'; '.join(phrases)}" if phrases else "")
 
 
-def _in_words(change: Change) -> str:
-    size, direction = duration(abs(change.ns)), "more" if change.ns > 0 else "less"
-    if change.how == "gone":
-        return f"{change.what} is gone, {size}"
-    if change.how == "new":
-        return f"{change.what} is new, {size}"
+def _in_words(change: Change, size: str) -> str:
+    if change.how in {"gone", "new"}:
+        return f"{change.what} is {change.how}, {size}"
     if change.how == "renamed":
-        return f"{change.what} is {change.renamed} now, {size} {direction}"
+        return f"{change.what} is {change.renamed} now, {size}"
     if change.what == _IDLE:
-        return f"the GPU waits {size} {direction} for the host"
+        return f"the GPU waits {size} for the host"
     if change.what == NCCL:
-        return f"NCCL alone takes {size} {direction}"
+        return f"NCCL alone takes {size}"
     if change.what == COPIES and change.how is None:
-        return f"copies alone take {size} {direction}"
-    return f"{change.what} takes {size} {direction}"
+        return f"copies alone take {size}"
+    return f"{change.what} takes {size}"
 
 
 def operations(

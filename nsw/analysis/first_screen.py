@@ -14,7 +14,7 @@ from nsw.analysis.comparison import best_figure, is_time
 from nsw.analysis.kernel_classes import COPIES
 from nsw.analysis.rules.counters import undecided
 from nsw.analysis.rules.pairs import contradicted
-from nsw.analysis.rules.timeline import busy_pct, slowed_times
+from nsw.analysis.rules.timeline import busy_pct, slowed_times, spent_of
 from nsw.analysis.single_case import TABLE, section_of
 from nsw.quantities import duration, number
 from nsw.wording import first_of, plural
@@ -34,6 +34,7 @@ FAILED: Final = "program failed"  # the finding that a report's program failed
 _ROWS: Final = 15  # of the table; of more cases those that weigh most
 _WASTE_PCT: Final = 20.0  # of a case's time that could be won, from which it counts as wasted
 _NEAR: Final = 0.95  # of the best
+_WHOLE: Final = ("exposed_pct", "computing_pct", "copies_pct", "idle_pct")  # an iteration of the mean GPU
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _CASES_NAMED: Final = 4
 _IN_ORDER: Final = 10  # cases that stay in the order of the matrix: more are sorted
@@ -79,12 +80,12 @@ def _unless_in_table(finding: Finding, in_table: frozenset[tuple[str, str]]) -> 
 
 
 def _of_kind(summary: Summary) -> _Screen:
+    if len(summary.cases) == 1:
+        return _single(summary, summary.cases[0])
     if summary.curve is not None and any(point.figure is not None for point in summary.curve.points):
         return _scaling(summary, summary.curve)
     if any(variant.figure is not None for variant in summary.variants):
         return _variants(summary)
-    if len(summary.cases) == 1:
-        return _single(summary, summary.cases[0])
     return _cases_side_by_side(summary)
 
 
@@ -168,7 +169,7 @@ def _missing(lines: Sequence[str]) -> list[Block]:
 
 def _scaling(summary: Summary, curve: Scaling) -> _Screen:
     """A row a series: its ends, and where an iteration of the larger one goes; of one series a row a point."""
-    by_id = {case.id: case for case in summary.cases}
+    by_id = {case.id: case for case in (*summary.cases, *summary.context)}
     ends = [(first, last) for first, last in _first_and_last_points(curve) if last.figure is not None]
     single = len({repr(point.series) for point in curve.points}) == 1
     with_efficiency = [(first, last) for first, last in ends if last.efficiency_pct is not None and last is not first]
@@ -186,14 +187,18 @@ def _scaling(summary: Summary, curve: Scaling) -> _Screen:
         *(
             (Column(name, title, "whole %"), _share(by_id, name))
             for name, title in (
-                ("computing_pct", "computing"), ("exposed_pct", "NCCL alone"), ("hidden_pct", "hidden"),
-                ("most_idle_pct", "idle GPU"),
+                ("computing_pct", "computing"), ("copies_pct", "copies alone"), ("exposed_pct", "NCCL alone"),
+                ("idle_pct", "idle"), ("hidden_pct", "NCCL hidden"),
             )
             if any(_share(by_id, name)(end) for end in ends)
         ),
+        (Column("most_idle_pct", "most idle GPU", "whole %"), _share(by_id, "most_idle_pct"))
+        if any(_is_uneven(by_id[last.case_id]) for _, last in ends) else None,
     ]  # fmt: skip
-    table = _table("", parts, ends, "scaling",
-                   [last.case_id for _, last in ends], droppable=("hidden_pct", "step"))  # fmt: skip
+    table = _table(
+        "", parts, ends, "scaling", [last.case_id for _, last in ends],
+        droppable=("hidden_pct", "most_idle_pct", "step"), whole=_WHOLE,
+    )  # fmt: skip
     if not with_efficiency:
         return _Screen(f"{summary.campaign}: nothing to scale from was measured", table)
     largest = [e for e in with_efficiency if e[1].at == max(end[1].at for end in with_efficiency)]
@@ -235,10 +240,18 @@ def _series(name: str) -> Callable[[Any], Cell]:
 
 def _share(by_id: Mapping[str, CaseSummary], name: str) -> Callable[[Any], Cell]:
     def share(ends: tuple[ScalingPoint, ScalingPoint]) -> float | None:
-        spent = by_id[ends[1].case_id].spent
+        spent = spent_of(by_id[ends[1].case_id])
         return getattr(spent, name) if spent else None
 
     return share
+
+
+def _is_uneven(case: CaseSummary) -> bool:
+    """Whether some GPU is idle more than the mean, as printed."""
+    spent = spent_of(case)
+    return spent is not None and None not in {spent.idle_pct, spent.most_idle_pct} and (
+        round(spent.idle_pct or 0) != round(spent.most_idle_pct or 0)
+    )  # fmt: skip
 
 
 def _spans(by_id: Mapping[str, CaseSummary]) -> Callable[[Any], Cell]:
@@ -246,7 +259,7 @@ def _spans(by_id: Mapping[str, CaseSummary]) -> Callable[[Any], Cell]:
 
 
 def _span(by_id: Mapping[str, CaseSummary], point: ScalingPoint) -> float | None:
-    spent = by_id[point.case_id].spent
+    spent = spent_of(by_id[point.case_id])
     return spent.span_ns if spent else None
 
 
@@ -279,7 +292,7 @@ def _variants(summary: Summary) -> _Screen:
 
 
 def _pairs(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> _Screen:
-    by_id = {case.id: case for case in summary.cases}
+    by_id = {case.id: case for case in (*summary.cases, *summary.context)}
     pairs = [
         (b, a) if a.variant != summary.compared_to and b.variant == summary.compared_to else (a, b) for a, b in pairs
     ]
@@ -350,7 +363,7 @@ def _overlap(first: Variant, second: Variant) -> bool:
 
 
 def _each_variant(summary: Summary) -> _Screen:
-    by_id = {case.id: case for case in summary.cases}
+    by_id = {case.id: case for case in (*summary.cases, *summary.context)}
     variants = summary.variants
     unit = next((v.unit for v in variants if v.unit), None) or summary.figure or "figure"
     kernels = any(by_id[v.case_id].kernels for v in variants)
@@ -445,7 +458,8 @@ def _cases_side_by_side(summary: Summary) -> _Screen:
             (Column(f"figure.{name}", _with_unit(name, unit), "number"), lambda c, name=name: _value(c, name))
             for name, unit in more_figures
         ),
-        (Column("busy_pct", "GPU busy", "whole %"), busy_pct) if any(busy_pct(c) is not None for c in cases) else None,
+        (Column("busy_pct", "GPU busy", "whole %"), _busy) if any(_busy(c) is not None for c in cases) else None,
+        (Column("least_busy_pct", "least busy GPU", "whole %"), busy_pct) if any(map(_is_uneven, cases)) else None,
         *((_of_case(part) for part in _kernel_parts({c.id: c for c in cases})) if kernels else ()),
         (Column("what", "what is wrong"), lambda c: _first_problem(hits.get(c.id, ()))),
         (Column("do", "do"), lambda c: next((hit.do for hit in hits.get(c.id, ())), "")),
@@ -610,9 +624,11 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
     hits = summary.hits.get(case.id, ())
     figure = _first_figure([case])
     parts_said = [f"{figure[0]} {number(_value(case, figure[0]))} {figure[1]}"] if figure else []
-    if case.spent is not None and case.spent.span_ns is not None:
+    parts_said += _beside_base(summary, case)
+    spent = spent_of(case)
+    if spent is not None and spent.span_ns is not None:
         by_kernels = case.iterations is not None and case.iterations.found_by == "kernel_sequence"
-        span = duration(case.spent.span_ns)
+        span = duration(spent.span_ns)
         parts_said.append(f"its kernels repeat every {span}" if by_kernels else f"an iteration takes {span}")
     section = section_of(case, summary.tables)
     of_kernels = section is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
@@ -627,12 +643,28 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
     return _Screen(f"{case.id}: {', '.join(parts_said) or nothing_text}", section[1] if section else None)
 
 
+def _beside_base(summary: Summary, case: CaseSummary) -> list[str]:
+    """How a case does beside the one that its campaign compares it with, which is no part of the answer itself."""
+    by_id = {base.id for base in summary.context}
+    points = summary.curve.points if summary.curve else ()
+    point = next((point for point in points if point.case_id == case.id), None)
+    if point is not None and point.efficiency_pct is not None and by_id:
+        base = next(first for first in points if first.series == point.series)
+        return [f"{point.efficiency_pct:.0f} % efficiency beside {base.case_id}"]
+    variant = next((variant for variant in summary.variants if variant.case_id == case.id), None)
+    base_variant = next((variant for variant in summary.variants if variant.case_id in by_id), None)
+    if variant is not None and base_variant is not None and variant.ratio:
+        return [f"{variant.ratio:.2f} times {base_variant.case_id}"]
+    return []
+
+
 # --- cells --------------------------------------------------------------------------------------------------------
 
 
 def _table(
     title: str, parts: Sequence[_Part | None], members: Sequence[Any], evidence: str, cases: Sequence[str], *,
     wide: str | None = None, droppable: Sequence[str] = (), repeats: int = 0, omitted: int = 0,
+    whole: Sequence[str] = (),
 ) -> Table:  # fmt: skip
     columns_with_cells = [(column, [cell(member) for member in members]) for column, cell in filter(None, parts)]
     filled_columns = [
@@ -644,6 +676,7 @@ def _table(
     return Table(
         TABLE, title.strip(), tuple(column for column, _ in filled_columns), rows, wide=wide if wide in names else None,
         least=tuple(name for name in droppable if name in names), repeats=repeats,
+        whole=tuple(name for name in whole if name in names),
         evidence=(Evidence(evidence, tuple(cases)),),
     )  # fmt: skip
 
@@ -671,8 +704,14 @@ def _operations(by_id: Mapping[str, CaseSummary], variant: Variant) -> float | N
     return spent.operations if spent and spent.is_iteration else None
 
 
+def _busy(case: CaseSummary) -> float | None:
+    """How much of an iteration the mean GPU is at work; of GPUs that processes share the only one that is known."""
+    spent = spent_of(case)
+    return busy_pct(case) if spent is None or spent.idle_pct is None else 100 - spent.idle_pct
+
+
 def _idle(case: CaseSummary) -> float | None:
-    busy = busy_pct(case)
+    busy = _busy(case)
     return None if busy is None else 100 - busy
 
 

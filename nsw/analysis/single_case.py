@@ -11,6 +11,7 @@ from nsw.analysis.host import OTHER_WORK, WAITS, work_of
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.counters import LATENCY, bound_by, kernel_advice, roof_pct
 from nsw.analysis.rules.gaps import WORDS, idle_causes
+from nsw.analysis.rules.timeline import spent_of
 from nsw.analysis.spent import NOT_SHOWN
 from nsw.metrics import find
 from nsw.quantities import duration, rate, size
@@ -67,28 +68,39 @@ def where_time_goes(case: CaseSummary) -> list[Block]:
 
 
 def _parts_of(case: CaseSummary) -> Section | None:
-    spent = case.spent
+    spent = spent_of(case)
     if spent is None or not spent.gpu_ns:
         return None
     total_ns = spent.span_ns or spent.gpu_ns
     parts = [part for part in spent.shown if part.ns >= _SMALL * total_ns][:_PARTS]  # what rounds to 0 % has no row
     speeds = {copy.name: copy.bytes_per_s for copy in case.copies if (copy.total_bytes or 0.0) >= _LARGE * copy.calls}
     rows: list[tuple[Cell, ...]] = [
-        (_with_alone(p.name, spent), p.ns, 100 * p.ns / total_ns, p.operations or None, speeds.get(p.name), _largest(p))
-        for p in parts
+        (p.name, p.ns, 100 * p.ns / total_ns, p.operations or None, speeds.get(p.name), _largest(p)) for p in parts
     ]
-    if (remaining_parts := spent.shown[len(parts) :]) and (
-        ns := sum(p.ns for p in remaining_parts)
-    ) >= _SMALL * total_ns:
-        rows.append(("the rest", ns, 100 * ns / total_ns, sum(p.operations for p in remaining_parts), None, ""))
+    at_nccl = next((at for at, part in enumerate(parts) if part.name == NCCL), None)
+    if spent.exposed_pct is not None and at_nccl is not None:
+        calls, hidden = parts[at_nccl].operations or None, f"{spent.hidden_pct or 0:.0f} % more is hidden"
+        rows[at_nccl] = _row(f"{NCCL} alone", spent.exposed_pct, total_ns, calls, hidden)
+        rows.sort(key=lambda row: -float(row[1]))  # type: ignore[arg-type]  # times
+    remaining_parts = spent.shown[len(parts) :]
+    remaining_pct = 100 * sum(part.ns for part in remaining_parts) / total_ns
+    calls = sum(part.operations for part in remaining_parts) or None
+    if spent.idle_pct is not None:  # what the rows lack of an iteration, or have twice
+        open_pct = 100 - spent.idle_pct - sum(float(row[2]) for row in rows)  # type: ignore[arg-type,misc]
+        overlap_pct = min(0.0, open_pct - remaining_pct)
+        remaining_pct = max(open_pct, remaining_pct)
+    else:
+        overlap_pct = 0.0
+    if remaining_pct >= 100 * _SMALL:
+        rows.append(_row("the rest", remaining_pct, total_ns, calls))
+    if overlap_pct <= -100 * _SMALL:
+        rows.append(_row("counted twice: at work at once", overlap_pct, total_ns))
     if spent.idle_pct is not None:
         causes = (
             idle_causes(case, case.idle_gpu) if case.idle_gpu is not None and spent.idle_pct >= _TELLING_PCT else []
         )
         cause = f" ({WORDS[causes[0].cause]})" if causes else ""
-        rows.append(
-            (f"GPU idle{cause}", spent.idle_pct * total_ns / 100, spent.idle_pct, None, None, _each_idle(spent))
-        )
+        rows.append(_row(f"GPU idle{cause}", spent.idle_pct, total_ns, None, _each_idle(spent)))
     share_title = "of an iteration" if spent.is_iteration else "of GPU time"
     columns = (
         Column("part", "GPU work", "name"),
@@ -99,7 +111,8 @@ def _parts_of(case: CaseSummary) -> Section | None:
         Column("top", "largest, of it", "name"),
     )
     wide = "top" if any(row[-1] for row in rows) else "part"
-    return _largest_work(spent), _filled(case, columns, rows, evidence="hotspots", wide=wide)
+    table = _filled(case, columns, rows, evidence="hotspots", wide=wide)
+    return _largest_work(spent), replace(table, whole=("share_pct",) if spent.idle_pct is not None else ())
 
 
 def _each_idle(spent: Spent) -> str:
@@ -110,10 +123,11 @@ def _each_idle(spent: Spent) -> str:
     return ", ".join(f"{share:.0f} % {name}" for name, share in gpus) if len(gpus) > 1 else ""
 
 
-def _with_alone(name: str, spent: Spent) -> str:
-    """A part's name; NCCL's with what of the span it takes alone: the rest is beside other parts."""
-    has_alone_share = name == NCCL and spent.exposed_pct is not None
-    return f"{name} (alone {spent.exposed_pct:.0f} %)" if has_alone_share else name
+def _row(
+    name: str, share_pct: float, total_ns: float, operations: float | None = None, top: str = ""
+) -> tuple[Cell, ...]:
+    """A row that is not one part of GPU work: its share, and so its time."""
+    return name, share_pct * total_ns / 100, share_pct, operations, None, top
 
 
 def _largest_work(spent: Spent) -> str:

@@ -1,13 +1,13 @@
 """Where the time of a case goes: an iteration of its steady state, as parts that add up to it.
 
 A GPU's time is divided by what it did: computing (by class of kernel), copies alone, NCCL alone, idle. What NCCL does
-beside other work is hidden, and no part. The GPUs that processes work on count with their mean. A timeline without
-iterations has the classes of all its GPU work, and no time without it.
+beside other work is hidden, and no part. The GPUs that processes work on count with their mean; the one that is idle
+most stands beside it. A timeline without iterations has the classes of all its GPU work, and no time without it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.idle_gpu import busy_share
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-__all__ = ["NOT_SHOWN", "Part", "Spent", "spent"]
+__all__ = ["NOT_SHOWN", "Part", "Spent", "spent", "undisturbed"]
 
 NOT_SHOWN = "not in the report"
 _ALL_PCT, _TOGETHER_PCT = 97.0, 103.0  # that the printed shares of a table add up to, with what rounding adds
@@ -216,10 +216,38 @@ def _divided(iterations: Sequence[Row]) -> dict[str, Any]:
         share * (row.get("med_gpu_ns") or 0.0) / row["med_ns"]
         for share, row in zip(talking, measured_rows, strict=True)
     ]
-    parts["exposed_pct"] = _mean(exposed)
     parts["hidden_pct"] = max(0.0, _mean(in_all) - _mean(exposed))
-    parts["computing_pct"] = max(0.0, 100 - _mean(idle) - _mean(copies) - _mean(exposed))
+    over = max(1.0, (_mean(copies) + _mean(exposed)) / (_mean(busy) or 1.0))  # medians of shares may exceed their whole
+    parts["exposed_pct"], parts["copies_pct"] = _mean(exposed) / over, _mean(copies) / over
+    parts["computing_pct"] = max(0.0, _mean(busy) - parts["exposed_pct"] - parts["copies_pct"])
     return parts
+
+
+def undisturbed(spent: Spent, slowed: float) -> Spent:
+    """An iteration without what a profiler adds to its idle time.
+
+    Args:
+        spent: As it was measured.
+        slowed: How many times slower the program is under the profiler; from where nothing is idle on no more counts.
+    """
+    if spent.idle_pct is None or spent.most_idle_pct is None or slowed <= 1 or spent.idle_pct >= 100:
+        return spent
+    slowed = min(slowed, 100 / (100 - spent.idle_pct))
+
+    def more(share: float | None) -> float | None:
+        return None if share is None else share * slowed
+
+    def idle(share: float) -> float:
+        return max(0.0, 100 - (100 - share) * slowed)
+
+    return replace(
+        spent,
+        span_ns=None if spent.span_ns is None else spent.span_ns / slowed,
+        computing_pct=more(spent.computing_pct), copies_pct=more(spent.copies_pct),
+        exposed_pct=more(spent.exposed_pct), hidden_pct=more(spent.hidden_pct),
+        idle_pct=idle(spent.idle_pct), most_idle_pct=idle(spent.most_idle_pct),
+        idle_gpus=tuple((name, idle(share)) for name, share in spent.idle_gpus),
+    )  # fmt: skip
 
 
 def _mean(values: Iterable[float]) -> float:

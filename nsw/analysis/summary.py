@@ -96,20 +96,35 @@ class Summary:
     hits: Mapping[str, Sequence[Hit]] = field(default_factory=dict)  # of each case, the weightiest first
     has_gpus: bool = False  # some run was given one
     higher_is_better: bool | None = None  # of `figure`, as far as the recipe says
+    campaign_findings: tuple[Finding, ...] = ()  # of `findings` those that no rule says
+    context: tuple[CaseSummary, ...] = ()  # cases that were not chosen, which ratios of those that were refer to
 
     def only(self, cases: Collection[str]) -> Summary:
-        """What concerns these cases; ratios stay those of the whole campaign."""
-        curve = self.curve and replace(self.curve, points=tuple(p for p in self.curve.points if p.case_id in cases))
+        """What concerns these cases; ratios stay those of the whole campaign, and their baselines are kept beside."""
+        points = self.curve.points if self.curve else ()
+        firsts = {repr(point.series): point.case_id for point in reversed(points)}
+        bases = {firsts[repr(point.series)] for point in points if point.case_id in cases}
+        chosen_series = {repr(variant.series) for variant in self.variants if variant.case_id in cases}
+        bases |= {v.case_id for v in self.variants if v.variant == self.compared_to and repr(v.series) in chosen_series}
+        curve = self.curve and replace(self.curve, points=tuple(p for p in points if p.case_id in {*bases, *cases}))
+        variants = tuple(v for v in self.variants if v.case_id in {*bases, *cases})
+        hits = {case: case_hits for case, case_hits in self.hits.items() if case in cases}
+        by_id = {case.id: case for case in (*self.cases, *self.context)}
         return replace(
             self,
             cases=tuple(c for c in self.cases if c.id in cases),
+            context=tuple(case for case in by_id.values() if case.id in bases - set(cases)),
             curve=curve,
-            variants=tuple(v for v in self.variants if v.case_id in cases),
-            findings=tuple(f for f in self.findings if set(f.cases) <= set(cases)),
+            variants=variants,
+            findings=(
+                *(f for f in self.campaign_findings if set(f.cases) <= set(cases)),
+                *_paired_findings(curve, variants, by_id),
+                *as_findings(hits, several=len(cases) > 1),
+            ),
             model=tuple(m for m in self.model if m.case_id in cases),
             outliers=tuple(o for o in self.outliers if o.case_id in cases),
             nodes=tuple(case_nodes for case_nodes in self.nodes if case_nodes[0] in cases),
-            hits={case: case_hits for case, case_hits in self.hits.items() if case in cases},
+            hits=hits,
         )
 
 
@@ -134,8 +149,7 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
             higher_is_better=request.higher_is_better, tied=request.tied,
         )  # fmt: skip
     hits = hits_of(cases)
-    by_id = {case.id: case for case in cases}
-    paired_findings = [*(of_scaling(curve, by_id) if curve else ()), *of_variants(variants, by_id)]
+    campaign_findings = (*data.campaign_findings, *_crowded(tables, case_of))
     return Summary(
         campaign=data.campaign,
         site=data.site,
@@ -148,11 +162,11 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
         compared_to=request.baseline,
         figure=request.figure,
         findings=(
-            *data.campaign_findings,
-            *_crowded(tables, case_of),
-            *paired_findings,
+            *campaign_findings,
+            *_paired_findings(curve, variants, {case.id: case for case in cases}),
             *as_findings(hits, several=len(cases) > 1),
         ),
+        campaign_findings=campaign_findings,
         missing=tuple(data.missing),
         model=effective_rates(cases, request.models, runs, tables),
         outliers=tuple(outliers(runs, tables.get("figures", ()))),
@@ -162,6 +176,13 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
         has_gpus=any(getattr(run, "gpus", 0) for run in runs),
         higher_is_better=request.higher_is_better,
     )
+
+
+def _paired_findings(
+    curve: Scaling | None, variants: Sequence[Variant], by_id: Mapping[str, CaseSummary]
+) -> list[Finding]:
+    """What cases beside each other show."""
+    return [*(of_scaling(curve, by_id) if curve else ()), *of_variants(variants, by_id)]
 
 
 def _with_default_comparison(request: ReportRequest, runs: Sequence[Any]) -> ReportRequest:

@@ -464,16 +464,17 @@ def _answer(campaign_results: Results, only: Sequence[str] | None = None) -> int
     from nsw.present.terminal import console
     from nsw.recipe.matrix import SIDE
 
-    next_command = f"`nsw summarize {campaign_argument(campaign_results.folder)} --full` has all tables"
+    name = campaign_argument(campaign_results.folder)
+    next_command = f"`nsw summarize {name} --full` has all tables"
     if SIDE not in campaign_results.parameters or not _show_sides(campaign_results.folder, next_command):
         from nsw.present.summary_view import show_summary
 
-        show_summary(console(), campaign_results.summary, full=False, next_command=next_command)
+        show_summary(console(), campaign_results.summary, full=False, next_command=next_command, campaign=name)
     err = console(sys.stderr)
     problems = campaign_results.problems
     if campaign_results.is_recorded:  # nobody can do anything about a warning of the machine that was recorded
         problems = [problem for problem in problems if problem.severity == "error"]
-    show_short(err, problems, f"nsw problems {campaign_argument(campaign_results.folder)}")
+    show_short(err, problems, f"nsw problems {name}")
     for line in campaign_results.matched_lines():
         err.print(line)
     err.print(campaign_results.headline)

@@ -377,9 +377,9 @@ def _show(folder: CampaignFolder, summary: Summary, format: str, *, full: bool) 
             out.print(f"{folder.id} on site {summary.site}", style="bold")
             summary_view.show_summary(out, summary, full=True)
         return
-    summary_view.show_summary(
-        out, summary, full=False, next_command=f"`nsw summarize {campaign_argument(folder)} --full` has all tables"
-    )
+    name = campaign_argument(folder)
+    next_command = f"`nsw summarize {name} --full` has all tables"
+    summary_view.show_summary(out, summary, full=False, next_command=next_command, campaign=name)
 
 
 # --- nsw export --------------------------------------------------------------------------------------------

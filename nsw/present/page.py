@@ -23,7 +23,7 @@ from nsw.analysis.sides import ORDER
 from nsw.present.emit import strict_json
 from nsw.present.plots import svg_of
 from nsw.present.plots_of_planes import boxes_of, places_of
-from nsw.present.summary_view import as_text
+from nsw.present.summary_view import texts as texts_of
 from nsw.present.svg import column_of
 from nsw.present.untrusted_text import clean
 from nsw.quantities import in_one_unit
@@ -230,8 +230,8 @@ def _sheets(blocks: Iterable[Block], stem: str, anchors: _Anchors) -> list[_Shee
 def _sheet(block: Table, anchor: str, picture: str | None, anchors: _Anchors) -> _Sheet:
     """A block as a table of the page."""
     columns, data, texts = [], [], []
-    for at, column in enumerate(block.columns):
-        head, in_unit = in_one_unit(column.title, [as_text(row[at], column.unit) for row in block.rows])
+    for at, (column, column_texts) in enumerate(zip(block.columns, texts_of(block), strict=True)):
+        head, in_unit = in_one_unit(column.title, column_texts)
         text = [clean(cell) for cell in in_unit]
         is_number = column.unit in NUMBERS
         columns.append(_Column(clean(head), f"{column.name}, {column.unit}" if is_number else column.name, is_number))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +26,7 @@ from nsw.analysis.blocks import (
     Unit,
 )
 from nsw.analysis.first_screen import HEADLINE, first_screen, headline_of
+from nsw.analysis.rules.timeline import spent_of
 from nsw.present.terminal import numbered, table, unpadded, wrapped
 from nsw.present.untrusted_text import clean
 from nsw.quantities import MOMENTS, change, duration, faster, in_one_unit, moment, number, percent, rate, size, spread
@@ -47,14 +50,44 @@ def as_text(cell: Cell, unit: Unit) -> str:
     return _TEXTS.get(unit, str)(cell)
 
 
+def texts(block: Table) -> list[list[str]]:
+    """The texts of each column of a block; shares that add up do so as they are printed."""
+    columns = [[as_text(row[n], column.unit) for row in block.rows] for n, column in enumerate(block.columns)]
+    index = {column.name: n for n, column in enumerate(block.columns)}
+    at = [index[name] for name in block.whole]
+    if len(at) == 1:
+        groups = [[(row, at[0]) for row in range(len(block.rows))]]
+    else:
+        groups = [[(row, n) for n in at] for row in range(len(block.rows))] if at else []
+    for group in groups:
+        shares = [value for row, n in group if isinstance(value := block.rows[row][n], int | float)]
+        if len(shares) == len(group):
+            for (row, n), share in zip(group, _rounded(shares), strict=True):
+                columns[n][row] = f"{share} %"
+    return columns
+
+
+def _rounded(shares: Sequence[float]) -> list[int]:
+    """Whole numbers whose sum is 100: those give way that are nearest to the next number.
+
+    The first and the last, which sentences name, stay what they are there, but where there are no others.
+    """
+    whole = [round(share) for share in shares]
+    missing = 100 - sum(whole)
+    sign = 1 if missing > 0 else -1
+    inner = range(1, len(shares) - 1) if len(shares) > 2 else range(len(shares))
+    for n in sorted(inner, key=lambda n: sign * (whole[n] - shares[n]))[: abs(missing)]:
+        whole[n] += sign
+    return whole
+
+
 def cells(block: Table) -> list[list[str]]:
     """The texts of each column of a block; what the first columns repeat of the row above is left out."""
     heads = [row[: block.repeats] or None for row in block.rows]
     again = [head is not None and head == above for above, head in pairwise([None, *heads])]
     return [
-        ["" if is_repeated and n < block.repeats else as_text(row[n], column.unit)
-         for row, is_repeated in zip(block.rows, again, strict=True)]
-        for n, column in enumerate(block.columns)
+        ["" if is_repeated and n < block.repeats else text for text, is_repeated in zip(column, again, strict=True)]
+        for n, column in enumerate(texts(block))
     ]  # fmt: skip
 
 
@@ -289,9 +322,12 @@ def block_data(block: Block) -> dict[str, Any]:
 
 _LINES: Final = 24  # of the first screen
 _FINDINGS: Final = 5
+_PROVING: Final = 4  # cases of a command
 
 
-def show_summary(out: Console, summary: Summary, *, full: bool, next_command: str | None = None) -> None:
+def show_summary(
+    out: Console, summary: Summary, *, full: bool, next_command: str | None = None, campaign: str | None = None
+) -> None:
     """Print the first screen, or the full answer, which begins with it.
 
     Args:
@@ -299,27 +335,47 @@ def show_summary(out: Console, summary: Summary, *, full: bool, next_command: st
         summary: What.
         full: All tables, and every finding whole.
         next_command: The last line: the command that shows more.
+        campaign: What a command calls it; None: what was read is no campaign's, and no command proves a sentence.
     """
     blocks = blocks_of(summary, full=full)
     if full:
         show_blocks(out, blocks, "full")
-    else:
+    elif campaign is None:
         show_first_screen(out, blocks, next_command)
+    elif len(summary.cases) > 1:
+        show_first_screen(out, blocks, next_command, proof=partial(_proof, campaign))
+    else:  # which proves its sentences itself, but for the timeline
+        drawn = [case.id for case in summary.cases if case.iterations is not None and case.traced_by is not None]
+        draws = f"`nsw report {campaign} --timeline {shlex.quote(drawn[0])}` draws an iteration" if drawn else None
+        show_first_screen(out, blocks, next_command, last_line=draws)
 
 
-def show_first_screen(out: Console, blocks: Iterable[Block], next_command: str | None = None) -> None:
+def _proof(campaign: str, finding: Finding) -> str | None:
+    """The command that shows the cases which a sentence is about; of those that are only alike, the first."""
+    cases = finding.cases[:1] if finding.cause else finding.cases[:_PROVING]
+    chosen = "".join(f" --case {shlex.quote(case)}" for case in cases)
+    return f"nsw summarize {campaign}{chosen}" if cases else None
+
+
+def show_first_screen(
+    out: Console, blocks: Iterable[Block], next_command: str | None = None, *,
+    proof: Callable[[Finding], str | None] | None = None, last_line: str | None = None,
+) -> None:  # fmt: skip
     """Print headline, table and notes, and as many findings as fit on 24 lines, the weightiest first.
 
     Args:
         out: Where to.
         blocks: The answer.
-        next_command: The last line: the command that shows more.
+        next_command: Below it: the command that shows more.
+        proof: The command that proves a finding, which stands below it.
+        last_line: Below that.
     """
     first_blocks = [block for block in blocks if block.shown == "always"]
     findings = [block for block in first_blocks if isinstance(block, Finding)]
     around = [block for block in first_blocks if not isinstance(block, Finding | Table)]
     printed = {id(block): _printed(out, block) for block in around}
     lines = sum(text.count("\n") for text in printed.values()) + (2 if next_command else 0)
+    lines += wrapped(out, last_line).count("\n") + 1 if last_line else 0
     for block in first_blocks:
         if isinstance(block, Table):
             printed[id(block)] = _within(out, block, _LINES - lines)
@@ -329,13 +385,19 @@ def show_first_screen(out: Console, blocks: Iterable[Block], next_command: str |
     left = len(findings)
     for finding in findings[:_FINDINGS]:
         text = wrapped(out, f"* {finding.brief or finding.text}")
-        lines += text.count("\n") + 1
+        command = proof(finding) if proof else None
+        proof_text = wrapped(out, f"  `{command}`") if command else ""
+        lines += text.count("\n") + 1 + (proof_text.count("\n") + 1 if command else 0)
         if lines > _LINES and left < len(findings):
             break
         out.print(text, soft_wrap=True)
+        if command:
+            out.print(proof_text, style="dim", soft_wrap=True)
         left -= 1
     if next_command:
         out.print(wrapped(out, next_command + (f" ({plural(left, 'finding')} more)" if left else "")), soft_wrap=True)
+    if last_line:
+        out.print(wrapped(out, last_line), soft_wrap=True)
 
 
 def _within(out: Console, block: Table, lines: int) -> str:
@@ -381,7 +443,7 @@ def summary_data(summary: Summary) -> dict[str, Any]:
         "compare": list(summary.variants),
         "model": list(summary.model),
         "findings": [_finding_data(finding) for finding in summary.findings],
-        "cases": list(summary.cases),
+        "cases": [replace(case, spent=spent_of(case)) for case in summary.cases],
         "outliers": list(summary.outliers),
         "missing": [clean(m) for m in summary.missing],
         "blocks": map(block_data, blocks),

@@ -196,4 +196,4 @@ def test_of_iterations_with_nccl_it_is_told_what_of_them_it_takes_alone():
         ReadReport("a.txt", {"gpu_summary": whole(parts), "phase_summary": parts, "iterations": [row]})
     )
     assert headline == "a.txt: an iteration takes 1.000 ms, NCCL alone takes 9 % of it"
-    assert [row[0] for row in rows] == ["NCCL (alone 9 %)", "k", "GPU idle"]
+    assert [row[0] for row in rows] == ["k", "NCCL alone", "the rest", "GPU idle"]

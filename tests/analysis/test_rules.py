@@ -346,10 +346,10 @@ def point(n, value, span_ms, **shares):
     ("kind", "many", "text"),
     [
         ("weak", point(4, 300.0, 20.0, exposed_pct=40.0, idle_pct=10.0),
-         "An iteration takes 10.00 ms more than it should with n=4 (50 % of it): NCCL alone 8.000 ms, idle 2.000 ms more than with n=1."),
+         "An iteration takes 10.00 ms more than it should with n=4 (50 % of it): NCCL alone 8.00 ms more, idle 2.00 ms more than with n=1."),
         ("weak", point(4, 390.0, 10.5, exposed_pct=4.0), None),
         ("strong", point(4, 300.0, 5.0, exposed_pct=50.0),
-         "An iteration takes 2.500 ms more than it should with n=4 (50 % of it): NCCL alone 2.500 ms more than with n=1."),
+         "An iteration takes 2.500 ms more than it should with n=4 (50 % of it): NCCL alone 2.500 ms more than 1/4 of that with n=1."),
         ("strong", point(4, 390.0, 2.6), None),
     ],
 )  # fmt: skip

@@ -136,7 +136,8 @@ def test_the_parts_of_a_difference_add_up_to_it():
     assert made.ns == pytest.approx(-1e6)
     assert sum(change.ns for change in made.changes) == pytest.approx(made.ns)
     assert made.sentence == (
-        "An iteration takes 1.000 ms less: gemm_a is gone, 1.200 ms; the GPU waits 190.0 us more for the host"
+        "An iteration takes 1.000 ms less: gemm_a is gone, 1.200 ms less; the GPU waits 0.190 ms more for the host;"
+        " the rest takes 0.010 ms more"
     )
     whole = difference("n=1", (Case(None), Case(None)), (before, after))
     assert not whole.of_iteration

@@ -37,12 +37,13 @@ def test_nothing_is_compared_that_was_not_asked_for():
 def test_of_chosen_cases_only_what_is_theirs_is_shown_with_the_ratios_of_the_whole():
     whole = summary(axis="n", figure="speed", compare="n", baseline=1)
     assert [f.cases for f in whole.findings] == [("n-2", "n-4")]
-    assert whole.only({"n-4"}).findings == ()
+    assert [f.cases for f in whole.only({"n-4"}).findings] == [("n-4",)]
+    assert [case.id for case in whole.only({"n-4"}).context] == ["n-1"]
     part = whole.only({"n-2", "n-4"})
     assert [f.cases for f in part.findings] == [("n-2", "n-4")]
     assert set(part.hits) == {"n-2", "n-4"}
     part = part.only({"n-4"})
     assert [case.id for case in part.cases] == ["n-4"]
-    assert [(p.at, p.speedup) for p in part.curve.points] == [(4, 0.3)]
-    assert [(v.variant, v.ratio) for v in part.variants] == [(4, 0.3)]
+    assert [(p.at, p.speedup) for p in part.curve.points] == [(1, 1.0), (4, 0.3)]  # beside its baseline
+    assert [(v.variant, v.ratio) for v in part.variants] == [(1, 1.0), (4, 0.3)]
     assert summary().only({"n-4"}).curve is None

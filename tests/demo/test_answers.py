@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sqlite3
 from collections import defaultdict
 from pathlib import Path
@@ -176,3 +177,68 @@ def test_set_up_is_reported_beside_the_steady_state(cases):
     assert uploaded == pytest.approx(24.2e6, rel=0.01)
     copied = sum(c["total_ns"] for c in first["copies"])
     assert 5 < 100 * copied / first["gpu_ns"] < 7  # of all that the report holds they are 47.8 %
+
+
+def test_a_chosen_case_has_the_screen_of_a_report_and_names_how_it_does_beside_its_baseline(demo):
+    lines = demo.nsw("summarize", "--case", "gpus=4,batch=8").stdout.splitlines()
+    assert lines[0].startswith("gpus-4_batch-8: images_per_sec 6,790.5 images/s, 67 % efficiency beside gpus-1_batch-8")
+    assert any(line.startswith(" NCCL alone") for line in lines)
+    assert any(line.startswith("* GPU 0 is idle 41 % (the mean GPU 17 %)") for line in lines)
+    assert sum(line.startswith("* batch=8: an iteration takes 1.549 ms more") for line in lines) == 1
+
+
+def test_of_chosen_cases_the_baseline_stays_beside_them(demo):
+    chosen = demo.nsw("summarize", "--case", "gpus=4").stdout.splitlines()
+    whole = demo.nsw("summarize").stdout.splitlines()
+    assert chosen[:7] == whole[:7]
+    assert not any("gpus-2" in line for line in chosen)
+
+
+def test_each_command_that_an_answer_names_works(demo, tmp_path):
+    for chosen in ((), ("--case", "gpus=4"), ("--case", "gpus-4_batch-8")):
+        lines = demo.nsw("summarize", *chosen).stdout.splitlines()
+        commands = [words for line in lines for words in re.findall(r"nsw ((?:summarize|report) [^`]+)`", line)]
+        findings = sum(line.startswith("* ") for line in lines)
+        assert len(commands) == (2 if chosen[1:] == ("gpus-4_batch-8",) else findings + 1)
+        for command in dict.fromkeys(commands):
+            done = demo.nsw(
+                *shlex.split(command), *(["-o", str(tmp_path / "page.html")] if "report" in command else [])
+            )
+            assert done.returncode == 0, (command, done.stderr)
+    assert "timeline" in (tmp_path / "page.html").read_text()
+
+
+def test_the_parts_of_an_iteration_add_up_in_each_row_and_are_the_same_everywhere(summary, demo):
+    blocks = [block for block in summary["blocks"] if block["kind"] == "table"]
+    table = next(block for block in blocks if block["name"] == "answer")
+    columns = [column["name"] for column in table["columns"]]
+    by_case = {case["id"]: case["spent"] for case in summary["cases"]}
+    lines = demo.nsw("summarize").stdout.splitlines()[4:8]
+    for case, row, line in zip(
+        [f"gpus-4_batch-{batch}" for batch in (8, 16, 32, 128)], table["rows"], lines, strict=True
+    ):
+        cells = dict(zip(columns, row, strict=True))
+        parts = ("computing_pct", "copies_pct", "exposed_pct", "idle_pct")
+        assert sum(cells[part] for part in parts) == pytest.approx(100)
+        assert {part: cells[part] for part in parts} == pytest.approx({part: by_case[case][part] for part in parts})
+        printed = [int(share) for share in re.findall(r"(\d+) %", line)]
+        assert sum(printed[1:5]) == 100  # behind the efficiency
+    for case in by_case:
+        (spent,) = (block for block in blocks if block["name"] == "spent" and block["case"] == case)
+        at = [column["name"] for column in spent["columns"]].index("share_pct")
+        assert sum(row[at] for row in spent["rows"]) == pytest.approx(100, abs=1)
+        assert spent["rows"][-1][at] == pytest.approx(by_case[case]["idle_pct"])
+    iterations = next(block for block in blocks if block["name"] == "iterations")
+    at = [column["name"] for column in iterations["columns"]].index("gpu_busy_pct")
+    assert {row[0]: 100 - row[at] for row in iterations["rows"]} == pytest.approx(
+        {case: spent["idle_pct"] for case, spent in by_case.items()}
+    )
+
+
+def test_a_sentence_that_divides_a_change_adds_up(summary):
+    text = next(finding["text"] for finding in summary["findings"] if "more than it should" in finding["text"])
+    whole, *parts = [
+        float(size) * (1 if word == "more" else -1) for size, word in re.findall(r"([\d.]+) ms (more|less)", text)
+    ]
+    assert len(parts) == 4
+    assert sum(parts) == pytest.approx(whole)

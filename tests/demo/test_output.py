@@ -76,8 +76,8 @@ def test_the_first_screen_has_the_headline_first_and_24_lines(demo, monkeypatch)
         "90 % efficiency at gpus=4, batch=128; 67 % at batch=8: NCCL alone 41 % (H200, profiled, 1 run each)"
     )
     for row in (
-        "8 2,543.0 6,790.5 67 % 3.26 -> 4.81 38 % 41 % 19 % 41 %",
-        "128 13,867.2 50,110.1 90 % 9.22 -> 10.2 80 % 1 % 13 % 2 %",
+        "8 2,543.0 6,790.5 67 % 3.26 -> 4.81 39 % 3 % 41 % 17 % 41 %",
+        "128 13,867.2 50,110.1 90 % 9.22 -> 10.2 80 % 17 % 1 % 2 % 2 %",
     ):
         assert row in text
     assert (
@@ -152,7 +152,8 @@ def test_every_table_as_a_file_of_its_own(demo, tmp_path):
 def test_one_case_keeps_the_ratios_of_the_whole_campaign(demo):
     one = json.loads(demo.nsw("summarize", "--json", "--case", "gpus-4_batch-8").stdout)
     assert [c["id"] for c in one["cases"]] == ["gpus-4_batch-8"]
-    (point,) = one["scaling"]["points"]
+    base, point = one["scaling"]["points"]
+    assert base["case_id"] == "gpus-1_batch-8"
     assert point["speedup"] == pytest.approx(6790.5 / 2543.0)
 
 

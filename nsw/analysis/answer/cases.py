@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import kernel_blocks
 from nsw.analysis.blocks import Bars, Block, Column, Evidence, Note, Table, Timeline
+from nsw.analysis.rules.timeline import spent_of
 from nsw.analysis.single_case import where_time_goes
 from nsw.quantities import duration, number, percent
 from nsw.tables.names import numbered
@@ -44,7 +45,7 @@ def iteration_blocks(summary: Summary) -> list[Block]:
         return []
     sources = dict.fromkeys(told_by(i) for _, i in cases)
     rows = tuple(
-        (case.id, i.count, i.med_ns, i.least_ns, i.most_ns, i.gpu_busy_pct, _wall(case, "setup"),
+        (case.id, i.count, i.med_ns, i.least_ns, i.most_ns, _busy(case), _wall(case, "setup"),
          _wall(case, "warmup") if i.warmup else None, i.warmup)
         for case, i in cases
     )  # fmt: skip
@@ -59,6 +60,14 @@ def iteration_blocks(summary: Summary) -> list[Block]:
             evidence=(Evidence("iterations", tuple(case.id for case, _ in cases)),),
         )
     ]
+
+
+def _busy(case: CaseSummary) -> float | None:
+    """How much of an iteration the mean GPU is at work."""
+    spent = spent_of(case)
+    if spent is not None and spent.idle_pct is not None:
+        return 100 - spent.idle_pct
+    return case.iterations.gpu_busy_pct if case.iterations else None
 
 
 def told_by(iterations: Iterations) -> str:
@@ -169,7 +178,7 @@ def _phases(case: CaseSummary) -> list[Block]:
         f" {duration(iterations.med_ns)},"
         f" {duration(iterations.least_ns)} .. {duration(iterations.most_ns)}, the longest is number"
         f" {iterations.slowest};"
-        f" a GPU is at work {percent(iterations.gpu_busy_pct)} of the time"
+        f" a GPU is at work {percent(_busy(case))} of the time"
     )
     rows = tuple((_WORDS[p.phase], p.duration_ns, p.iterations, _spent_on(p)) for p in case.phases)
     return [

@@ -9,6 +9,7 @@ from nsw.analysis.answer.kernels import metric_column
 from nsw.analysis.blocks import Bars, Block, Cell, Column, Curve, Evidence, HeatMap, Note, StackedBars, Table, Unit
 from nsw.analysis.comparison import best_figure
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
+from nsw.analysis.rules.timeline import spent_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -195,7 +196,9 @@ _FEWEST: Final = 3  # values of a parameter that make a curve
 
 def time_blocks(summary: Summary) -> list[Block]:
     """A bar a case: an iteration by class of computing, copies alone, NCCL alone, idle; else all GPU work by class."""
-    cases_with_time = [(case, case.spent) for case in summary.cases if case.spent is not None and case.spent.gpu_ns]
+    cases_with_time = [
+        (case, spent) for case in summary.cases if (spent := spent_of(case)) is not None and spent.gpu_ns
+    ]
     divided = [(case, spent) for case, spent in cases_with_time if spent.computing_pct is not None]
     members = divided or cases_with_time
     if not members:

@@ -14,6 +14,7 @@ from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Hit
 from nsw.analysis.rules.host import host_work_while_idle
+from nsw.analysis.spent import undisturbed
 from nsw.quantities import format_ns
 from nsw.wording import plural
 
@@ -81,7 +82,10 @@ def idle_hits(case: CaseSummary, slowed: float) -> list[Hit]:
     idle = without_profiler(case.idle_gpu, slowed)
     if idle.busy_pct >= BUSY_PCT:
         return []
-    base = f"{idle.gpu} is idle {100 - idle.busy_pct:.0f} % of {_span(case, idle)}"
+    spent = case.spent and undisturbed(case.spent, slowed)
+    mean = spent.idle_pct if spent and len(spent.idle_gpus) > 1 else None
+    beside = "" if mean is None else f" (the mean GPU {mean:.0f} %)"
+    base = f"{idle.gpu} is idle {100 - idle.busy_pct:.0f} %{beside} of {_span(case, idle)}"
     others = ""
     if idle.processes > 1:
         others = " The others wait for it in NCCL kernels." if idle.collectives else " Or it waits for another process."

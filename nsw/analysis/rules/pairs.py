@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Evidence, Finding
-from nsw.analysis.kernel_classes import COPIES
-from nsw.analysis.rules.timeline import busy_pct, slowed_times
-from nsw.quantities import duration
+from nsw.analysis.rules.timeline import busy_pct, slowed_times, spent_of
+from nsw.quantities import summed
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
@@ -172,29 +171,27 @@ def _loss(
     if pct < _LOST_PCT:
         return None
     added_times = {name: after[name] - factor * before[name] for name in after}
-    largest_parts = sorted((item for item in added_times.items() if item[1] >= lost / 20), key=lambda item: -item[1])[
-        :3
-    ]
-    part_list = ", ".join(f"{name} {duration(ns)}" for name, ns in largest_parts)
+    longer, added_texts = summed(list(added_times.values()))
+    part_list = ", ".join(
+        f"{name} {text}"
+        for (name, _), text in sorted(zip(added_times.items(), added_texts, strict=True), key=lambda part: -part[0][1])
+        if text
+    )
     at = ", ".join(f"{name}={value}" for name, value in last.series.items())
     head = f"{at}: an" if at else "An"
+    share = "" if factor == 1 else f"{first.at:g}/{last.at:g} of that "
     text = (
-        f"{head} iteration takes {duration(lost)} more than it should with {curve.axis}={last.at:g}"
-        f" ({pct:.0f} % of it): {part_list} more than with {curve.axis}={first.at:g}."
+        f"{head} iteration takes {longer} than it should with {curve.axis}={last.at:g}"
+        f" ({pct:.0f} % of it): {part_list} than {share}with {curve.axis}={first.at:g}."
     )
     return pct, text, (fewest_gpus.id, most_gpus.id)
 
 
 def _parts(case: CaseSummary) -> dict[str, float] | None:
-    """An iteration's parts that add up to it, ns; without what the profiler added where that is known."""
-    spent = case.spent
+    """An iteration's parts that add up to it, ns."""
+    spent = spent_of(case)
     if spent is None or spent.span_ns is None or spent.computing_pct is None:
         return None
-    span = spent.span_ns / 100
-    parts = {
-        "computing": spent.computing_pct, COPIES: spent.copies_pct, "NCCL alone": spent.exposed_pct,
-        "idle": spent.idle_pct,
-    }  # fmt: skip
-    part_times = {name: (share or 0.0) * span for name, share in parts.items()}
-    added = spent.span_ns * (1 - 1 / slowed_times(case))
-    return part_times | {"idle": max(0.0, part_times["idle"] - added)}
+    shares = (spent.computing_pct, spent.copies_pct, spent.exposed_pct, spent.idle_pct)
+    names = ("computing", "copies alone", "NCCL alone", "idle")
+    return {name: (share or 0.0) * spent.span_ns / 100 for name, share in zip(names, shares, strict=True)}

@@ -11,6 +11,7 @@ from nsw.analysis.kernel_classes import NCCL
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.gaps import SHORT, framework_of, idle_hits
 from nsw.analysis.rules.hits import Context, Hit, direction
+from nsw.analysis.spent import undisturbed
 from nsw.metrics import find_chip
 from nsw.quantities import format_ns, rate
 from nsw.wording import and_more, one_or, plural
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from nsw.analysis.spent import Spent
     from nsw.analysis.steady import Collectives, Waiting
 
-__all__ = ["RULES", "busy_pct", "healthy", "slowed_times"]
+__all__ = ["RULES", "busy_pct", "healthy", "slowed_times", "spent_of"]
 
 _PART: Final = 0.25  # of slow iterations
 _MANY: Final = 20  # operations of an iteration
@@ -161,6 +162,11 @@ def busy_pct(case: CaseSummary) -> float | None:
     return None if idle is None else min(100.0, (100 - idle) * slowed_times(case))
 
 
+def spent_of(case: CaseSummary) -> Spent | None:
+    """Where the time of a case goes, as without the profiler."""
+    return case.spent and undisturbed(case.spent, slowed_times(case))
+
+
 def _pageable(case: CaseSummary, context: Context) -> Hit | None:
     """Copies of pageable memory again and again, by what the timeline tells of their memory."""
     idle = case.idle_gpu
@@ -225,7 +231,7 @@ def _not_overlapped(case: CaseSummary, _: Context) -> Hit | None:
 
 def _copies_alone(case: CaseSummary) -> Hit | None:
     """The same by tables that only tell how long copies are alone."""
-    spent, largest = case.spent, _most_copied(case)
+    spent, largest = spent_of(case), _most_copied(case)
     alone = spent.copies_pct if spent else None
     if alone is None or alone < _WORTH_PCT or largest is None or (case.idle_gpu is not None and case.idle_gpu.copies):
         return None
@@ -442,7 +448,7 @@ def _migrations(case: CaseSummary, _: Context) -> Hit | None:
 
 def _exposed(case: CaseSummary, _: Context) -> Hit | None:
     """Communication that nothing hides, and why: a late rank, small buckets, a slow link, none beside computing."""
-    spent, talk = case.spent, case.collectives
+    spent, talk = spent_of(case), case.collectives
     many_small = talk is not None and talk.calls >= _COLLECTIVES and talk.own_ns < _SMALL_COLLECTIVE_NS
     exposed = spent.exposed_pct if spent else None
     if talk is not None and many_small and exposed is None and talk.share_pct >= _EXPOSED_PCT:
@@ -838,8 +844,8 @@ def healthy(case: CaseSummary) -> Hit | None:
         return None
     copied = sum(copy.total_ns for copy in idle.copies if copy.direction != "on the GPU")
     cause, also = "gpu-busy", ""
-    if idle.collectives and case.spent is not None and case.spent.hidden_pct:
-        cause, also = "scales", f", collectives hidden behind other work ({case.spent.hidden_pct:.0f} %)"
+    if idle.collectives and (spent := spent_of(case)) is not None and spent.hidden_pct:
+        cause, also = "scales", f", collectives hidden behind other work ({spent.hidden_pct:.0f} %)"
     elif copied >= _COPIED_PCT / 100 * idle.med_ns:
         cause, also = "overlapped", ", copies beside kernels"
     elif any(name.startswith(("cudaGraphLaunch", "cuGraphLaunch")) for name in idle.calls):

@@ -1,0 +1,72 @@
+"""The parts of a whole add up to it, in data and as printed, and a word has one meaning: over all that was recorded."""
+
+import re
+
+import pytest
+
+from nsw.analysis.answer.registry import blocks_of
+from nsw.analysis.blocks import Table
+from nsw.analysis.rules.timeline import spent_of
+from nsw.analysis.spent import undisturbed
+from nsw.present.summary_view import texts
+
+from .recorded import ASKED, answer
+from .test_diagnosis import OPEN, score
+
+TIMELINES = sorted(case for case in OPEN if (score.recordings.FOLDER / f"{case}.timeline.xz").exists())
+
+
+def of_wholes(blocks):
+    """The shares of each whole, as data and as printed."""
+    for block in blocks:
+        if isinstance(block, Table) and block.whole:
+            at = [n for n, column in enumerate(block.columns) if column.name in block.whole]
+            printed = texts(block)
+            cells = [[(row[n], printed[n][number]) for n in at] for number, row in enumerate(block.rows)]
+            yield from [[cell for (cell,) in cells]] if len(at) == 1 else cells
+
+
+def check(summary):
+    """Hold an answer to what its words mean."""
+    blocks = blocks_of(summary)
+    for shares in of_wholes(blocks):
+        if None in (share for share, _ in shares):  # of a case without iterations nothing is idle or computing
+            assert {share for share, _ in shares} == {None}
+            continue
+        assert sum(share for share, _ in shares) == pytest.approx(100, abs=1), shares
+        assert sum(int(text.removesuffix(" %")) for _, text in shares) == 100, shares
+    idle = {case.id: spent.idle_pct for case in summary.cases if (spent := spent_of(case)) is not None}
+    for case in summary.cases:
+        spent = case.spent
+        if spent is None or spent.computing_pct is None:
+            continue
+        for slowed in (1.0, 1.7, 1000.0):
+            seen = undisturbed(spent, slowed)
+            parts = (seen.computing_pct, seen.copies_pct, seen.exposed_pct, seen.idle_pct)
+            assert sum(parts) == pytest.approx(100, abs=1e-6)
+            assert min(parts) >= 0
+            assert seen.most_idle_pct >= seen.idle_pct - 1e-6
+            times = [
+                spent.span_ns * share / 100 for share in (spent.computing_pct, spent.copies_pct, spent.exposed_pct)
+            ]
+            kept = [seen.span_ns * share / 100 for share in (seen.computing_pct, seen.copies_pct, seen.exposed_pct)]
+            assert kept == pytest.approx(times)  # a profiler adds to idle time alone
+    for block in blocks:
+        if block.name == "iterations" and isinstance(block, Table):
+            names = [column.name for column in block.columns]
+            for row in block.rows:
+                if idle.get(row[0]) is not None:
+                    assert row[names.index("gpu_busy_pct")] == pytest.approx(100 - idle[row[0]])
+    for finding in summary.findings:
+        if mean := re.search(r"\(the mean GPU (\d+) %\)", finding.text):
+            assert int(mean[1]) == round(idle[finding.cases[0]])
+
+
+@pytest.mark.parametrize("name", sorted(ASKED))
+def test_the_parts_of_recorded_campaigns_add_up(name):
+    check(answer(name))
+
+
+@pytest.mark.parametrize("case", TIMELINES)
+def test_the_parts_of_recorded_programs_add_up(case):
+    check(score.summary_of(OPEN[case]))
