@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport
 
+__all__ = ["Attachable", "Attached", "CampaignsOnSite", "attachable", "campaigns_on_site", "site_of_local_campaign"]
+
 _SECONDS: Final = 120.0
 _TOGETHER: Final = 200  # runs whose reports are brought together
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from nsw.plan.model import Part, Plan, Run
     from nsw.recipe.load import Overrides
 
+__all__ = ["Change", "Changes", "Extension", "apply_extension", "extension", "replan"]
+
 _FILES_IN_REASON: Final = 3  # files in a reason
 
 

@@ -58,6 +58,22 @@ if TYPE_CHECKING:
     from nsw.engine.folder import CampaignFolder
     from nsw.recipe.model import LockedGit, Recipe
 
+__all__ = [
+    "PAIRS",
+    "Noise",
+    "UnlikeError",
+    "compare",
+    "compare_own_sides",
+    "floors",
+    "measure",
+    "measure_noise",
+    "measured_conditions",
+    "of_program",
+    "side_of",
+    "sides_of",
+    "store",
+]
+
 _TABLES: Final = (
     "figures", "gpu_summary", "phase_summary", "iterations", "nvtx_gpu_summary", "nvtx_summary", "phases",
     "api_summary", "communication", "functions",

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from nsw.transport.model import Transport
 
+__all__ = ["MOST_SHOWN", "Grown", "LeftAlone", "Output", "Row", "can_be_followed", "find_row", "follow"]
+
 Row: TypeAlias = RunRow | BuildRow
 
 MOST_SHOWN: Final = 1 << 26  # bytes

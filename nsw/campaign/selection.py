@@ -20,6 +20,22 @@ if TYPE_CHECKING:
 
     from nsw.engine.folder import CampaignFolder
 
+__all__ = [
+    "RunsOption",
+    "Selection",
+    "campaign_and_runs",
+    "campaign_argument",
+    "campaign_of_words",
+    "campaign_option",
+    "complete_names",
+    "default_run",
+    "find_run",
+    "job_ids",
+    "matching_rows",
+    "require_matches",
+    "selected",
+]  # fmt: skip
+
 T = TypeVar("T", RunRow, RunRow | BuildRow)
 _PATTERN: Final = re.compile(r"[*?\[]")
 _HAVE: Final = "a case, its parameters (gpus=2), a pass, a run, a pattern or a job id; `nsw status --runs` lists them"

@@ -28,6 +28,17 @@ if TYPE_CHECKING:
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
 
+__all__ = [
+    "Version",
+    "findings",
+    "origins",
+    "problems",
+    "program_sources",
+    "record",
+    "versions_of",
+    "warning",
+]  # fmt: skip
+
 _CHANGED: Final = 3  # files in a message
 _FILES_IN_NAME: Final = 2  # files in the name of a version, cases beside it
 _DIGITS: Final = 12  # of a hash

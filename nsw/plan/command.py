@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     from nsw.recipe.expressions import Expression
 
+__all__ = [
+    "FILE", "PRIVATE", "RECORD_ENVIRONMENT", "RUNTIMES", "Box", "boxed", "folder_of_tool", "with_secrets", "words",
+]  # fmt: skip
+
 PRIVATE = "private"  # folder beside `runs` in the campaign's folder on the site, closed to all but its owner
 FILE = f"{PRIVATE}/secrets.sh"
 RECORD_ENVIRONMENT = frozenset({"nsys"})

@@ -22,6 +22,23 @@ if TYPE_CHECKING:
     from nsw.recipe.expressions import Expression
     from nsw.site.model import Site
 
+__all__ = [
+    "WARM_UP",
+    "Blocks",
+    "are_tasks",
+    "build_job",
+    "command_of",
+    "fitting",
+    "in_blocks",
+    "is_interleaved",
+    "pack",
+    "reductions",
+    "repeats_of",
+    "separate_warm_up_note",
+    "side_by_side",
+    "too_many_runs",
+]  # fmt: skip
+
 T = TypeVar("T")
 
 

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from nsw.metrics import Chip
     from nsw.recipe.fields import Secret
 
+__all__ = [
+    "APP", "AROUND_S", "GRACE_S", "OF_BEFORE", "REDUCTION", "Absent", "Job", "Part", "Plan", "Resources", "Run",
+    "RunSecrets", "SiteFacts", "around_s",
+]  # fmt: skip
+
 
 @dataclass(frozen=True)
 class SiteFacts:

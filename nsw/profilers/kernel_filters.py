@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from nsw.profilers.model import Counting
     from nsw.recipe.passes import Launches
 
+__all__ = ["any_name", "chosen_filter", "escaped", "from_to", "kernel_filter", "one_of", "range_filter", "stretch"]
+
 
 def one_of(numbers: Iterable[int]) -> str:
     """An expression that these numbers fit and no others."""

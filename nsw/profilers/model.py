@@ -9,6 +9,11 @@ if TYPE_CHECKING:
     from nsw.metrics.requests import MetricRequest
     from nsw.recipe.passes import CountersPass
 
+__all__ = [
+    "CHOSEN", "MACHINERY", "SCRIPTS", "Counting", "Profiled", "Profiler", "Request", "Variable", "long_options",
+    "unknown_analysis", "with_report",
+]  # fmt: skip
+
 
 class Variable(str):
     """A word that stands for a variable of the job script: `Variable("nsw")` is written as `"${nsw}"`.
