@@ -192,7 +192,7 @@ def _scaling(summary: Summary, curve: Scaling) -> _Screen:
             )
             if any(_share(by_id, name)(end) for end in ends)
         ),
-        (Column("most_idle_pct", "most idle GPU", "whole %"), _share(by_id, "most_idle_pct"))
+        (Column("most_idle_pct", "most idle", "whole %"), _share(by_id, "most_idle_pct"))
         if any(_is_uneven(by_id[last.case_id]) for _, last in ends) else None,
     ]  # fmt: skip
     table = _table(
