@@ -30,13 +30,9 @@ __all__ = [
     "command_of",
     "fitting",
     "in_blocks",
-    "is_interleaved",
     "pack",
     "reductions",
-    "repeats_of",
-    "separate_warm_up_note",
     "side_by_side",
-    "too_many_runs",
 ]  # fmt: skip
 
 T = TypeVar("T")

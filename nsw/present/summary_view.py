@@ -322,6 +322,7 @@ def block_data(block: Block) -> dict[str, Any]:
 
 _LINES: Final = 24  # of the first screen
 _FINDINGS: Final = 5
+_FEWEST: Final = 3  # findings that are printed, however long they are
 _PROVING: Final = 4  # cases of a command
 
 
@@ -361,7 +362,7 @@ def show_first_screen(
     out: Console, blocks: Iterable[Block], next_command: str | None = None, *,
     proof: Callable[[Finding], str | None] | None = None, last_line: str | None = None,
 ) -> None:  # fmt: skip
-    """Print headline, table and notes, and as many findings as fit on 24 lines, the weightiest first.
+    """Print headline, table and notes, and as many findings as fit on 24 lines, at least three, the weightiest first.
 
     Args:
         out: Where to.
@@ -383,12 +384,12 @@ def show_first_screen(
     for block in first_blocks:
         out.file.write(printed.get(id(block), ""))
     left = len(findings)
-    for finding in findings[:_FINDINGS]:
+    for at, finding in enumerate(findings[:_FINDINGS]):
         text = wrapped(out, f"* {finding.brief or finding.text}")
         command = proof(finding) if proof else None
         proof_text = wrapped(out, f"  `{command}`") if command else ""
         lines += text.count("\n") + 1 + (proof_text.count("\n") + 1 if command else 0)
-        if lines > _LINES and left < len(findings):
+        if lines > _LINES and at >= _FEWEST:
             break
         out.print(text, soft_wrap=True)
         if command:
