@@ -305,7 +305,9 @@ def _page(campaign_results: Results, tables: _Tables, timeline: str | None) -> s
         blocks = _with_verdict(folder, blocks)
     recipe = locked_recipe(folder)
     if timeline is None and campaign_results.is_recorded:  # small reports, and a reader who is to see what a page has
-        timeline = next((b.cases[0] for b in blocks if isinstance(b, Finding) and b.cause and b.cases), None)
+        first = next((block for block in blocks if isinstance(block, Finding) and block.cases), None)
+        # a finding without a cause compares: from its first case to its last
+        timeline = None if first is None else first.cases[0 if first.cause else -1]
     if timeline is not None:
         blocks.append(_timeline(campaign_results, timeline))
     return page(
