@@ -40,12 +40,13 @@ def schema():
 
 def unknown(message):
     """Fields that the schema does not have, at any depth."""
+    from google.protobuf.message import Message
     from google.protobuf.unknown_fields import UnknownFieldSet
 
     found = len(UnknownFieldSet(message))
     for field, value in message.ListFields():
         if field.message_type:
-            found += sum(map(unknown, value)) if field.is_repeated else unknown(value)
+            found += unknown(value) if isinstance(value, Message) else sum(map(unknown, value))
     return found
 
 
