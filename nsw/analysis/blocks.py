@@ -121,6 +121,7 @@ class Table(Block):
         goes_on: Columns that find no room follow in another table below, instead of going.
         whole: Columns of shares that add up to 100: several in each row, the cells of a single one together. Rounding
             changes neither the first nor the last.
+        best: Row and column of the best cell, which a screen marks.
     """
 
     kind: ClassVar[str] = "table"
@@ -133,6 +134,7 @@ class Table(Block):
     repeats: int = 0
     goes_on: bool = False
     whole: tuple[str, ...] = ()
+    best: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         """Hold the rows to the columns."""

@@ -532,11 +532,8 @@ def _grid(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> Ta
         return None
     best = _best_case(summary, figure)
 
-    def text(row: str, column: str) -> Cell:
-        case = cells.get((row, column) if down == 0 else (column, row))
-        value = _value(case, figure[0]) if case else None
-        return f"* {number(value)}" if value is not None and case is best else value
-
+    grid = [[cells.get((y, x) if down == 0 else (x, y)) for x in values[across]] for y in values[down]]
+    marked = [(at, n) for at, row in enumerate(grid) for n, case in enumerate(row, 1) if best and case is best]
     repeats = [f for case in summary.cases if (f := best_figure(case, figure[0])) and f.runs > 1 and f.least > 0]
     notes = ["* best"] if best else []
     notes += [f"repeats differ by up to {max(100 * (f.most / f.least - 1) for f in repeats):.0f} %"] if repeats else []
@@ -546,7 +543,9 @@ def _grid(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> Ta
         TABLE, f"{_with_unit(*figure)}: {'; '.join(notes)}",
         (Column(f"param.{names[down]}", names[down]),
          *(Column(f"at.{value}", f"{names[across]}={value}", "number") for value in values[across])),
-        tuple((row, *(text(row, column) for column in values[across])) for row in values[down]),
+        tuple((y, *(_value(case, figure[0]) if case else None for case in row))
+              for y, row in zip(values[down], grid, strict=True)),
+        best=next(iter(marked), None),
         evidence=(Evidence("figures", tuple(case.id for case in summary.cases)),),
     )  # fmt: skip
 

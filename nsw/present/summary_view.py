@@ -53,6 +53,9 @@ def as_text(cell: Cell, unit: Unit) -> str:
 def texts(block: Table) -> list[list[str]]:
     """The texts of each column of a block; shares that add up do so as they are printed."""
     columns = [[as_text(row[n], column.unit) for row in block.rows] for n, column in enumerate(block.columns)]
+    if block.best is not None and block.best[0] < len(block.rows):  # a low terminal shows the first rows
+        row, column = block.best
+        columns[column][row] = f"* {columns[column][row]}"
     index = {column.name: n for n, column in enumerate(block.columns)}
     at = [index[name] for name in block.whole]
     if len(at) == 1:

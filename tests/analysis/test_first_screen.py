@@ -233,7 +233,8 @@ def test_two_parameters_make_a_grid_with_the_best_marked():
     table = shown["answer"]
     assert table.title == "speed, images/s: * best; repeats differ by up to 1 %; also measured: memory"
     assert [column.title for column in table.columns] == ["size", "block=1", "block=2", "block=4", "block=8"]
-    assert table.rows[-1] == ("3", 301.5, 302.5, 304.5, "* 308.5")
+    assert table.rows[-1] == ("3", 301.5, 302.5, 304.5, 308.5)
+    assert table.best == (len(table.rows) - 1, 4)
 
 
 @pytest.mark.parametrize(("unit", "first"), [("images/s", 20.0), ("ms", 1.0)])
