@@ -68,6 +68,8 @@ _GROUP_READS: Final = 0o050
 class CampaignFolder:
     """The layout below one campaign's folder."""
 
+    _directory: int | None = None  # a class's, for one that Ctrl-C ends before it is made
+
     def __init__(self, path: Path) -> None:
         real = path.resolve()  # once: a link of a stranger may lead elsewhere the next time
         self.path = path = real if real != path.absolute() else path
@@ -83,7 +85,6 @@ class CampaignFolder:
         self.secrets = path / "secrets.sh"
         self.max_unpacked: int | None = None  # bytes that a packed report may unpack to; None: the usual
         self.limits = Limits()  # of the processes that read its reports, and its tables where others made them
-        self._directory: int | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A process that it is sent to opens the folder itself."""

@@ -287,7 +287,7 @@ def test_two_nsw_at_once_with_a_campaign_each_and_two_with_one(system, tmp_path,
             assert campaign.fault() is None, campaign.fault()
 
 
-def until(holds, seconds: float = 120) -> None:
+def until(holds, seconds: float = 600) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline
