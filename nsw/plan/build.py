@@ -246,8 +246,9 @@ class _Builder:
         self._passes = tuple(loaded.recipe.passes) if facts.replay else counters.passes_of(loaded.recipe)
 
     def added_passes(self, carried_out: set[str]) -> list[str]:
-        """A sentence for each pass that the recipe does not list, of those that are carried out."""
-        added = [pass_.name for pass_ in self._passes[len(self._loaded.recipe.passes) :]]
+        """A sentence for each timeline that the recipe does not list, of those that are carried out."""
+        unlisted = self._passes[len(self._loaded.recipe.passes) :]
+        added = [pass_.name for pass_ in unlisted if not isinstance(pass_, SecondStage)]
         sentence = "pass {} is added, a run a case: its timeline shows which kernels cost most"
         return [sentence.format(name) for name in added if name in carried_out]
 
@@ -270,8 +271,9 @@ class _Builder:
         self.notes |= dict.fromkeys(launch_notes(program.launch))
         impossible = {pass_.name: done.impossible for pass_, (_, done) in zip(self._passes, commands, strict=True)}
         runs: list[Run] = []
+        absent: set[str] = set()
         for pass_, limit, (tool, done) in zip(self._passes, limits, commands, strict=True):
-            if isinstance(pass_, SecondStage) and tool != "ncu":
+            if isinstance(pass_, SecondStage) and (tool != "ncu" or pass_.source in absent):
                 continue
             key_path = ("resources", "time") if pass_.time is None else ("passes",)
             self._check_time(limit, key_path, alone=_is_interleaved(recipe, pass_.kind))
@@ -280,6 +282,7 @@ class _Builder:
             if reason is None and source is not None and impossible[source] is not None:
                 reason = f"pass {source}, which chooses its kernels, is not here either: {impossible[source]}"
             if reason is not None:
+                absent.add(pass_.name)
                 names = [id_ for id_, _ in _repeats_of(recipe, pass_, case.id)]
                 self.absent.setdefault((f"pass {pass_.name}", reason), []).extend(names)
                 continue

@@ -109,7 +109,10 @@ def test_the_chip_of_a_site_elsewhere_is_the_one_that_its_check_found(home, monk
     assert find_facts(place).chip is None
     login = Check("GPUs", Verdict.GOOD, "1 x Tesla T4", gpus=("Tesla T4",))
     node = Check("GPUs (node)", Verdict.GOOD, "4 x NVIDIA H200", gpus=("NVIDIA H200",) * 4)
-    keep(data, [login], time.time() - 30 * 24 * 3600)
+    a_month_ago = time.time() - 30 * 24 * 3600
+    with monkeypatch.context() as clock:
+        clock.setattr(time, "time", lambda: a_month_ago)
+        keep(data, [login])
     assert find_facts(place).chip == "Tesla T4"
     keep(data, [login, node])
     assert find_facts(place).chip == "NVIDIA H200"

@@ -223,7 +223,7 @@ def test_a_gpu_that_is_used_little_is_worked_on_and_the_idle_one_is_named(progra
     assert busy(tables_of(path)) == {0: 95, 1: 20}
     case, findings = said(path)
     assert [(name, round(share)) for name, share in case.spent.idle_gpus] == [("GPU 0", 5), ("GPU 1", 80)]
-    assert findings[0].startswith("GPU 1 is idle 80 % of an iteration of 1 ms")
+    assert findings[0].startswith("GPU 1 is idle 80 % (the mean GPU 42 %) of an iteration of 1 ms")
     (table,) = where_time_goes(case)
     assert table.rows[-1][0].startswith("GPU idle")
     assert table.rows[-1][-1] == "80 % GPU 1, 5 % GPU 0"
