@@ -1045,7 +1045,7 @@ class Polling:
         if now - quiet.since >= _SAY_AFTER_S and not quiet.is_reported:
             quiet.is_reported = True
             self._say(
-                f"{self._adapter.queue} does not list some jobs any more, and {self._adapter.history}, which could say"
+                f"{self._adapter.queue} does not list some jobs any more, and {self._adapter.history}, which records"
                 " how they ended, has not answered for some minutes; nsw keeps asking."
                 f"\n{CommandError(failed, subject='the last try').message}"
             )

@@ -206,7 +206,7 @@ def test_values_of_parameters_are_compared_with_the_same_program(road, versions)
         ("after", 2),
     }
     assert "after beside before: time: cannot tell" in done.stdout
-    assert "+10.9 %" in done.stdout  # 102 and 92
+    assert "10.9 % faster" in done.stdout  # 102 and 92
     assert lock_of(road.campaign)["before"] == {"ref": "n=12", "files": {}}
 
 
@@ -302,7 +302,7 @@ def test_a_file_that_git_lfs_keeps_is_refused_and_no_program_of_the_repository_i
     hook.chmod(0o755)
     done = road.run(SIDES, "--against", "HEAD")
     assert done.returncode == 2
-    assert "src/prog.sh is kept by Git LFS" in done.stderr
+    assert "src/prog.sh is stored in Git LFS" in done.stderr
     assert not (road.home / "ran").exists()
 
 
