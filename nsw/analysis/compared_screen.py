@@ -402,8 +402,8 @@ def _notes(comparison: Comparison) -> list[Block]:
             " `nsw noise RECIPE` measures it."
         )
         notes.append(Note("floor", text, tone="aside"))
-    if any(not estimate.is_paired for estimate in estimates):
-        same_campaign = comparison.first.source == comparison.second.source and comparison.programs is None
+    same_campaign = comparison.first.source == comparison.second.source
+    if any(not e.is_paired for e in estimates) and not (same_campaign and comparison.programs is not None):
         remedy = "`interleave: true` in the recipe" if same_campaign else "`nsw run RECIPE --against REF`"
         text = f"The runs are no pairs: a drift of the machine looks like a difference. {remedy} runs them in turns."
         notes.append(Note("no pairs", text, tone="aside"))

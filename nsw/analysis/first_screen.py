@@ -100,7 +100,7 @@ def _scatter(summary: Summary) -> str:
     if times < _NOISY:
         return ""
     ends = f"{number(worst.least)} to {number(worst.most)} {worst.unit or ''}".strip()
-    return f"Repeats of {case.id} differ {_factor(times)} times ({worst.name} {ends}), so no ranking is sure. "
+    return f"Repeats of {case.id} differ {_factor(times)} times ({worst.name} {ends}). "
 
 
 def _conditions(summary: Summary) -> str:
@@ -546,6 +546,7 @@ def _grid(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> Ta
         tuple((y, *(_value(case, figure[0]) if case else None for case in row))
               for y, row in zip(values[down], grid, strict=True)),
         best=next(iter(marked), None),
+        least=tuple(f"at.{value}" for n, value in enumerate(values[across], 1) if n not in {at[1] for at in marked}),
         evidence=(Evidence("figures", tuple(case.id for case in summary.cases)),),
     )  # fmt: skip
 
@@ -575,16 +576,26 @@ def _best(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> st
     with_value = [(value, case) for case in cases if (value := _value(case, figure[0]))]
     best = _best_case(summary, figure)
     is_numeric = all(isinstance(case.params.get(name), int | float) for case in cases for name in names)
-    if best is None or not names or _scatter(summary) or (any(summary.hits.values()) and not is_numeric):
+    if best is None or not names or (any(summary.hits.values()) and not is_numeric):
         return ""
     value = _value(best, figure[0]) or 0.0
     at = ", ".join(f"{name}={_word(best.params.get(name))}" for name in names)
-    sentence = f"; best {number(value)} {figure[1]} at {at}"
+    sentence = f"; best {number(value)} {figure[1]} at {at}{_tied(cases, best, figure[0])}"
     if len(names) > 1 or len(with_value) < 3 or not is_numeric:
         return sentence
     near = [c.params[names[0]] for v, c in with_value if (v <= value / _NEAR if less else v >= value * _NEAR)]
     knee = min(near)
     return sentence + (f", within 5 % of it from {knee} on" if knee < best.params[names[0]] else "")
+
+
+def _tied(cases: Iterable[CaseSummary], best: CaseSummary, name: str) -> str:
+    """Which cases' repeats reach those of the best; nothing where none do, or where it did not repeat."""
+    top = best_figure(best, name)
+    if top is None or top.runs < 2:
+        return ""
+    figures = ((case, best_figure(case, name)) for case in cases if case is not best)
+    alike = [case.id for case, figure in figures if figure and figure.most >= top.least and figure.least <= top.most]
+    return f", and {first_of(alike, 2)} may be as good: repeats overlap" if alike else ""
 
 
 def _of_case(part: _Part) -> _Part:

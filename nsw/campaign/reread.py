@@ -10,15 +10,17 @@ from nsw.campaign.selection import Selection, campaign_option, selected
 from nsw.engine.driven import locked_ledger
 from nsw.engine.events import Message
 from nsw.engine.folder import CampaignFolder, Log
-from nsw.engine.ledger_rows import FIGURES_FROM, RECIPE, SITE, Reading, State
+from nsw.engine.ledger_rows import FIGURES_FROM, NOTE, RECIPE, SITE, Reading, State
 from nsw.engine.read import read_reports
 from nsw.engine.recipe_lock import locked_recipe, read_locked, write_locked
-from nsw.engine.tables import load_rows, row_count, table_files
+from nsw.engine.tables import load_rows, load_table, replace_rows, row_count, table_files
 from nsw.errors import CampaignError
 from nsw.safe_files import hash_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
+
+    import pyarrow as pa
 
     from nsw.engine.ledger import Ledger
     from nsw.recipe.model import Recipe
@@ -209,6 +211,8 @@ def reread(
         taken = _take_over(folder, source, locked, now, notify) if now is not None else []
         if recipe is not None:
             ledger.set_meta(FIGURES_FROM, str(recipe.absolute()))
+        was_read = {run.id for run in ledger.runs(states=(State.DONE,)) if run.reading is Reading.READ}
+        earlier = {path.stem: load_table(folder, path.stem) for path in table_files(folder) if row_count(path)}
         runs, gone = _release(folder, ledger, chosen)
         if gone:
             others_text = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
@@ -221,7 +225,45 @@ def reread(
                 " with the rest",
             )
         read_reports(folder, ledger, progress)
+        _keep_earlier_rows(folder, ledger, was_read & set(runs), earlier, notify)
         return Reread(source, taken, _changes(before, _reading_state(folder, ledger)))
+
+
+def _keep_earlier_rows(
+    folder: CampaignFolder, ledger: Ledger, was_read: Collection[str], earlier: Mapping[str, pa.Table | None],
+    notify: Callable[[Message], object],
+) -> None:  # fmt: skip
+    """Put back the rows of runs whose reports were read before and cannot be now, such as where nsys is missing.
+
+    Args:
+        folder: The campaign.
+        ledger: Its ledger.
+        was_read: The runs that were read again, of those that had been read.
+        earlier: The tables before.
+        notify: Called with what a person should know.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    problems = {
+        run.id: [p for p in ledger.problems() if p.run == run.id]
+        for run in ledger.runs(states=(State.DONE,), reading=Reading.UNREADABLE) if run.id in was_read
+    }  # fmt: skip
+    if not problems:
+        return
+    rows = {
+        name: table.filter(pc.is_in(table["run"], pa.array(list(problems), pa.string()))).to_pylist()
+        for name, table in earlier.items() if table is not None
+    }  # fmt: skip
+    replace_rows(folder, rows, list(problems), ledger.meta(NOTE))
+    with ledger.transaction():
+        for run, faults in problems.items():
+            ledger.update_tasks([run], reading=Reading.READ)
+            ledger.set_problems(run, [(p.report, "warning", p.message, p.fix) for p in faults])
+    first, faults = next(iter(problems.items()))
+    reason = next((p.message for p in faults if p.severity == "error"), "unreadable")
+    more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+    notify(Message(f"{first}{more} cannot be read again: {reason}; what was read before stays"))
 
 
 def _recipe(

@@ -411,10 +411,11 @@ def _within(out: Console, block: Table, lines: int) -> str:
         omitted = len(block.rows) - rows
         text = _printed(out, replace(block, rows=block.rows[:rows]))
         text += f"({plural(omitted, 'row')} more)\n" if omitted else ""
-        over = text.count("\n") - lines
+        printed_lines = text.count("\n")
+        over = printed_lines - lines
         if over <= 0 or rows <= 1:
             return text
-        rows = max(1, rows - over)
+        rows -= max(1, over * rows // printed_lines)  # a row may have several lines
 
 
 def _printed(out: Console, block: Block) -> str:

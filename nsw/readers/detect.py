@@ -490,9 +490,9 @@ _PERF = b"PERFILE2"
 _GZIP = b"\x1f\x8b"
 # First bytes -> what it is, and the command that unpacks it.
 _PACKED = (
-    (_GZIP, "gzip", "gunzip"),
-    (b"BZh", "bzip2", "bunzip2"),
-    (b"\xfd7zXZ\x00", "xz", "unxz"),
+    (_GZIP, "gzip", "gunzip -k"),
+    (b"BZh", "bzip2", "bunzip2 -k"),
+    (b"\xfd7zXZ\x00", "xz", "unxz -k"),
     (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
     (b"7z\xbc\xaf\x27\x1c", "7z", "7z x"),
 )

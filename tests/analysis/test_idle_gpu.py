@@ -204,8 +204,8 @@ def test_iterations_that_are_slow_in_turn_are_told_with_their_period_and_what_di
 def test_of_tables_made_before_gaps_were_measured_only_that_is_said():
     _, (text,) = told([KERNELS, LAUNCHES], [idle(gap=2 * MS)])
     assert text == (
-        "The GPU is idle 68 % of an iteration of 4 ms: its tables were made before gaps were measured. `nsw reread` reads"
-        " the reports again, and measures what the host does in the gaps."
+        "The GPU is idle 68 % of an iteration of 4 ms: its tables were made before gaps were measured. `nsw reread"
+        " CAMPAIGN` reads the reports again, and measures what the host does in the gaps."
     )
 
 

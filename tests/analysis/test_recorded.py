@@ -35,14 +35,14 @@ def row(lines, *cells):
 
 @pytest.mark.parametrize(
     "cells",
-    [("launch", "39.70", "9 %", "idle 91 %, gaps not measured", "nsw reread"),  # recorded before gaps were measured
-     ("loader", "13 %", "idle 87 %, gaps not measured", "nsw reread"),
-     ("sync", "15 %", "idle 85 %, gaps not measured", "nsw reread"),
+    [("launch", "39.70", "9 %", "idle 91 %, gaps not measured", "nsw reread CAMPAIGN"),  # recorded before gaps were measured
+     ("loader", "13 %", "idle 87 %, gaps not measured", "nsw reread CAMPAIGN"),
+     ("sync", "15 %", "idle 85 %, gaps not measured", "nsw reread CAMPAIGN"),
      ("pageable", "100 %", "77 % slow copies, 7.02 GB/s", "pin it (ill-pinned: 55.1 GB/s)"),
      ("pinned", "31 % copies, no kernel beside", "prefetch on a stream"),
      ("healthy", "100 % FP32 GEMM, no tensor cores", "try TF32 or bf16"),
      ("onebad", "100 %", "iteration 12 of 25 takes 136 ms", "look at the host there"),
-     ("malloc", "23 %", "idle 77 %, gaps not measured", "nsw reread")],
+     ("malloc", "23 %", "idle 77 %, gaps not measured", "nsw reread CAMPAIGN")],
 )  # fmt: skip
 def test_eight_programs_have_eight_illnesses(cells, monkeypatch):
     assert row(screen(answer("ills"), monkeypatch), *cells)

@@ -135,3 +135,23 @@ def test_passes_that_were_left_out_are_no_difference(nsw, recipe, home):
     assert "differs in" not in nsw("reread").err
     (home / name).write_text(text.replace("[baseline,", "[{baseline: {time: 2m}},"))
     assert "differs in passes too" in nsw("reread").err
+
+
+def test_rows_stay_of_a_report_that_cannot_be_read_any_more(nsw, recipe, home):
+    (home / "p.py").write_text("print(sum(range(1000)))\n")
+    (home / "r.yaml").write_text(
+        "nsw: 1\nname: profiled\napp: {command: python3 p.py, files: [p.py]}\n"
+        "passes: [host: {tool: cprofile}]\nresources: {gpus: 0}\n"
+    )
+    said = nsw("run", "r.yaml", "-s", "here")
+    assert said.code == 0, said.err
+    (campaign,) = (home / "campaigns").glob("*-*")
+    (report,) = (campaign / "reports").rglob("*.pstats*")
+    before = nsw("summarize", "--table", "functions", "--json").out
+    report.write_bytes(b"no profile")
+    said = nsw("reread")
+    assert said.code == 0, said.err
+    assert "cannot be read again: " in said.err
+    assert "what was read before stays" in said.err
+    assert nsw("summarize", "--table", "functions", "--json").out == before
+    assert "warning" in nsw("problems").out

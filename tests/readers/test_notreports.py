@@ -106,7 +106,7 @@ def test_a_command_that_is_advised_names_the_file_as_it_was_given(tmp_path, monk
     folder = Path("the runs")
     folder.mkdir()
     (folder / "a.sqlite.xz").write_bytes(lzma.compress(b"SQLite"))
-    assert told(folder / "a.sqlite.xz")[1] == "unpack it first: unxz 'the runs/a.sqlite.xz'"
+    assert told(folder / "a.sqlite.xz")[1] == "unpack it first: unxz -k 'the runs/a.sqlite.xz'"
     (folder / "a b.zip").write_bytes(archive("zip"))
     into = "'the runs/a b'"
     assert told(folder / "a b.zip")[1].endswith(f"`unzip 'the runs/a b.zip' -d {into} && nsw read {into}`")

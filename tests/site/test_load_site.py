@@ -80,8 +80,11 @@ def test_an_unknown_site_lists_the_known_ones_and_where_they_are(tmp_path):
         "  hint: did you mean 'polaris'?"
     )
     with pytest.raises(UsageError) as caught:
-        load_site("theta")
+        load_site("mira")
     assert caught.value.hint == f"define it in {user}"
+    with pytest.raises(UsageError) as caught:
+        load_site("theta")
+    assert "recipes/sites/theta.yaml` uses it, in a copy with your account in it" in caught.value.hint
     sites_file(tmp_path / "sites.yaml")
     with pytest.raises(UsageError) as caught:
         load_site("polars")

@@ -76,7 +76,7 @@ def ran(place: Fake | Real) -> list[int]:
 
 
 def campaign(place: Fake | Real) -> Path:
-    (found,) = (place.work / "campaigns").iterdir()
+    (found,) = (place.work / "campaigns").glob("*-*")
     return found
 
 
