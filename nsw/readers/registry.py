@@ -258,6 +258,18 @@ FORMATS: tuple[Format, ...] = (
         max_certainty=95,
     ),
     Format(
+        id="rocprofv3-csv",
+        tool="rocprofv3",
+        module="nsw.readers.rocprof.kernel_csv",
+        meaning="rocprofv3 --kernel-trace (--stats) --output-format csv: *_kernel_trace.csv, *_kernel_stats.csv",
+        versions="ROCm 6 and 7, from documentation, not run",
+        tables=("gpu_summary", "gpu_trace"),
+        unread="which GPU ran a kernel (agents count CPUs too), queues; statistics of API calls and copies (refused)",
+        proofs=("readers/test_rocprof.py",),
+        max_certainty=95,
+        begins=(b'"Kind"', b'"Name"'),
+    ),
+    Format(
         id="gprof",
         tool="gprof",
         module="nsw.readers.host.gprof",

@@ -46,7 +46,7 @@ _START_HINTS: Final = {
     "sites file": "a sites file has `nsw: 1` and `sites:` with a name for each site",
 }
 _NSW_KEY: Final = re.compile(r"^nsw:", re.MULTILINE)
-_JOB_LINE: Final = re.compile(r"^(#(?:\$|[A-Z]{3,})|# flux:) +-", re.MULTILINE)  # a directive of any batch system
+_JOB_LINE: Final = re.compile(r"^(#(?:\$|[A-Z]{3,}:?| ?[a-z]+:)) +-", re.MULTILINE)  # a directive of any batch system
 _PYTHON: Final = re.compile(r"^(?:import \w|from \w[\w.]* import |def \w+\(|class \w+[:(])", re.MULTILINE)
 _TOML: Final = re.compile(r"\A(?:\s|#[^\n]*\n)*(?:\[+[\w.\"'-]+\]+\s*\n|[\w-]+\s*=\s)")
 _HTML: Final = re.compile(r"\A\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)

@@ -34,11 +34,12 @@ ADAPTERS: Final = {
     "cobalt": "nsw.schedulers.cobalt:Cobalt",
     "lsf": "nsw.schedulers.lsf:Lsf",
     "sge": "nsw.schedulers.sge:Sge",
+    "flux": "nsw.schedulers.flux:Flux",
 }
 
 # a copy of the adapters' `submit`, so that PATH is searched without loading them; a line that is missing costs the time
 # to load that adapter, and tests/contract compares the others
-SUBMITS: Final = {"slurm": "sbatch", "pbs": "qsub", "cobalt": "qsub", "lsf": "bsub", "sge": "qsub"}
+SUBMITS: Final = {"slurm": "sbatch", "pbs": "qsub", "cobalt": "qsub", "lsf": "bsub", "sge": "qsub", "flux": "flux"}
 
 # kind of transport -> the function that gives a nsw.transport.model.Transport
 TRANSPORTS: Final = {

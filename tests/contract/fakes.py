@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tests.cobalt.places import Cobalt
-from tests.fakes.place import FakePlace, Sge, Slurm
+from tests.fakes.place import FakePlace, Flux, Sge, Slurm
 from tests.lsf.conftest import Lsf
 from tests.pbs.double import Double
 from tests.pbs.places import Pbs
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SYSTEMS: dict[str, type[FakePlace]] = {place.scheduler_name: place for place in (Slurm, Cobalt, Lsf, Sge)}
+SYSTEMS: dict[str, type[FakePlace]] = {place.scheduler_name: place for place in (Slurm, Cobalt, Lsf, Sge, Flux)}
 
 
 @contextmanager

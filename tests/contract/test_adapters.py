@@ -37,6 +37,7 @@ SAMPLES = {
     "cobalt": Sample("1234\n", "1234"),
     "lsf": Sample("Job <101> is submitted to queue <normal>.\n", "101"),
     "sge": Sample("12.1-3:1\n", "12"),
+    "flux": Sample("ƒM7Zq9AKHno\n", "M7Zq9AKHno"),
     "host": Sample("123.456\n", "123.456"),
 }
 NAMES = (*ADAPTERS, "host")
@@ -228,6 +229,7 @@ NOT_HELD = {
     "cobalt": ("   No jobs found.\nFailed to match any jobs\n", 0),
     "lsf": ("Job <12>: Job has already finished\n", 255),
     "sge": ('denied: job "12" does not exist\n', 1),
+    "flux": ("flux-job: job is inactive\n", 1),
     "host": ("", 0),
 }
 

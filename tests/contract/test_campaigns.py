@@ -130,6 +130,7 @@ REFUSED = {
     "cobalt": (1, "<Fault 1001: \"trying to add job to non-existent queue 'x'\">"),
     "lsf": (255, "x: No such queue. Job not submitted."),
     "sge": (1, 'Unable to run job: Job was rejected because job requests unknown queue "x".'),
+    "flux": (1, "flux-batch: ERROR: [Errno 22] 'x' is not a valid queue"),
 }
 
 
@@ -194,6 +195,7 @@ EXTRA = {
     "cobalt": ("#COBALT --notify=a@b", "#COBALT --jobname x"),
     "lsf": ("#BSUB -sp 1", "#BSUB -J x"),
     "sge": ("#$ -p 1", "#$ -N x"),
+    "flux": ("#flux: --cwd=/tmp", "# flux: --job-name=x"),
 }
 
 

@@ -97,3 +97,9 @@ class Sge(FakePlace):
     def is_now(self, job: str, **other: str) -> None:
         """As every fake's."""
         change(self.state / f"job-{job}" / "job.json", other)
+
+
+class Flux(FakePlace):
+    """The fake Flux."""
+
+    scheduler_name, submits, lists, commands = "flux", "flux", "flux jobs", "flux/bin"

@@ -218,6 +218,15 @@ NCU_TEXT = """==PROF== Connected to process 42 (/home/u/app)
     Elapsed Cycles                cycle        6,318
     ----------------------- ----------- ------------
 """
+ROCPROF_TRACE = """"Kind","Agent_Id","Queue_Id","Stream_Id","Thread_Id","Dispatch_Id","Kernel_Id","Kernel_Name","Correlation_Id","Start_Timestamp","End_Timestamp","LDS_Block_Size","Scratch_Size","VGPR_Count","Accum_VGPR_Count","SGPR_Count","Workgroup_Size_X","Workgroup_Size_Y","Workgroup_Size_Z","Grid_Size_X","Grid_Size_Y","Grid_Size_Z"
+"KERNEL_DISPATCH","Agent 4",1,1,852831,1,10,"void add<float>(float*, int)",1,1551874061244694,1551874061255734,0,0,8,0,16,64,1,1,1024,1024,1
+"KERNEL_DISPATCH","Agent 4",1,1,852831,2,13,"subtract(float*, int)",2,1551874061259214,1551874061270254,512,0,12,0,16,64,2,1,1000,1024,1
+"KERNEL_DISPATCH","Agent 4",2,2,852831,3,10,"void add<float>(float*, int)",3,1551874061270254,1551874061279974,0,0,8,0,16,64,1,1,1024,1024,1
+"""
+ROCPROF_STATS = """"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"
+"void add<float>(float*, int)",2,20760,10380.000000,65.28,9720,11040,933.380951
+"subtract(float*, int)",1,11040,11040.000000,34.72,11040,11040,0.000000
+"""
 
 
 class Seeds(dict[str, dict[str, bytes | dict[str, bytes]]]):
@@ -275,6 +284,7 @@ def make() -> Seeds:
             "aps.txt": intel.APS.encode(), "aps-ranks.txt": intel.APS_RANKS.encode(),
             "aps-metrics.txt": intel.APS_METRICS.encode(), "aps.html": intel.APS_HTML.encode(),
         },
+        "rocprofv3-csv": {"1_kernel_trace.csv": ROCPROF_TRACE.encode(), "1_kernel_stats.csv": ROCPROF_STATS.encode()},
         "onednn": {"convolution.txt": ONEDNN.read_bytes()[:6000]},
     }  # fmt: skip
     return Seeds(reports)

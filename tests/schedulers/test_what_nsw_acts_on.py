@@ -4,7 +4,7 @@ import pytest
 
 from nsw.engine.collect import Status, judge
 from nsw.engine.ledger_rows import Cause, Reason, State
-from nsw.schedulers import cobalt, lsf, pbs, sge, slurm
+from nsw.schedulers import cobalt, flux, lsf, pbs, sge, slurm
 from nsw.schedulers.model import ended_by_itself
 
 OVER = {
@@ -13,12 +13,14 @@ OVER = {
     "cobalt": cobalt.ended("maximum execution time exceeded; initiating job termination"),
     "lsf": lsf.answer("EXIT", "140", "TERM_RUNLIMIT: job killed after reaching LSF run time limit", ""),
     "sge": sge._ended("37 : qmaster enforced h_rt", "137"),
+    "flux": flux.answer("INACTIVE", "TIMEOUT", "142", "16", "timeout", "resource allocation expired"),
 }
 HELD = {
     "slurm": slurm.answer("PENDING", "JobHeldUser"),
     "cobalt": cobalt._STATES["user_hold"],
     "lsf": lsf.answer("PSUSP", "", "", ""),
     "sge": sge._live("hqw"),
+    "flux": flux.answer("SCHED", "", "", "0", "", ""),
 }
 
 

@@ -522,7 +522,7 @@ def test_templates_of_the_sites_file_stand_beside_it(tmp_path):
     assert text.endswith("echo the end\n")
 
 
-@pytest.mark.parametrize("scheduler", ["slurm", "pbs", "cobalt", "lsf", "sge"])
+@pytest.mark.parametrize("scheduler", ["slurm", "pbs", "cobalt", "lsf", "sge", "flux"])
 def test_a_script_for_the_login_node_has_no_lines_of_the_scheduler(scripts, scheduler):
     plan = make_plan(make_run(["true"]))
     marker = adapter_of(scheduler).marker
