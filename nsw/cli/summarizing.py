@@ -360,8 +360,8 @@ def _timeline(campaign_results: Results, case: str) -> Block:
         cases = dict.fromkeys(run.case_id for run in campaign_results.runs)
         option = campaign_argument(campaign_results.folder)
         if case in cases:
-            hint = f"`nsw problems {option}` says what is wrong with its report"
-            raise UsageError(f"--timeline {case}: no report of its timeline can be read here", hint=hint)
+            hint = f"`nsw problems {option}` says what is wrong with its reports"
+            raise UsageError(f"--timeline {case}: no timeline of it with iterations can be read here", hint=hint)
         hint = did_you_mean(case, cases) or f"`nsw summarize {option} --table iterations` lists the runs that have one"
         raise UsageError(f"--timeline {case}: there is no such case", hint=hint)
     return replace(lanes, case=None)

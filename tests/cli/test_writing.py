@@ -130,7 +130,7 @@ def test_a_report_is_named_after_its_campaign(nsw, good, home):
     page = (home / f"{good.name}.html").read_text()
     assert f"nsw summarize {good.name} --full" in page
     assert "recipe.lock.yaml" in page
-    refused(nsw("report", "--timeline", "x"), "--timeline x: no timeline with iterations", "hint")
+    refused(nsw("report", "--timeline", "x"), "--timeline x: there is no such case", "hint")
 
 
 def test_a_slash_at_the_end_makes_a_folder(nsw, good, home):
