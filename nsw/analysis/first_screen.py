@@ -39,7 +39,7 @@ _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _CASES_NAMED: Final = 4
 _IN_ORDER: Final = 10  # cases that stay in the order of the matrix: more are sorted
 _COLUMNS: Final = 8  # of a grid
-_NOISY: Final = 2.0  # times by which repeats of a case differ, from which no case is the best
+_NOISY: Final = 2.0  # times by which repeats of a case differ, from which the headline begins with it
 _MORE_FIGURES: Final = 2  # beside the first, that have a column
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
@@ -90,7 +90,7 @@ def _of_kind(summary: Summary) -> _Screen:
 
 
 def _scatter(summary: Summary) -> str:
-    """Where repeats of a case differ so much that no ranking holds, that; else nothing."""
+    """The case whose repeats differ most, where they differ much; else nothing."""
     name = summary.figure or (_first_figure(summary.cases) or ("", ""))[0]
     figures = [(f, case) for case in summary.cases if (f := best_figure(case, name)) is not None and f.least > 0]
     if not figures:
@@ -384,7 +384,7 @@ def _each_variant(summary: Summary) -> _Screen:
     for variant in variants:
         series.setdefault(repr(variant.series), []).append(variant)
     # first the series that can be trusted: of a rate that with the best, of a time that which does most work
-    less = _is_less_better(summary, unit)
+    less = _is_less_better(summary, summary.figure, unit)
     by_weight = sorted(
         series.values(),
         key=lambda some: (
@@ -468,7 +468,7 @@ def _cases_side_by_side(summary: Summary) -> _Screen:
         parts = parts[:-2]
     order = sorted(range(len(cases)), key=lambda at: (-_weight(hits.get(cases[at].id, ())), at))
     if figure and not any(hits.values()):
-        sign = 1 if _is_less_better(summary, figure[1]) else -1
+        sign = 1 if _is_less_better(summary, *figure) else -1
         values = [_value(case, figure[0]) for case in cases]
         order.sort(key=lambda at: (values[at] is None, sign * (values[at] or 0.0)))
     shown_cases = order[:_ROWS] if len(cases) > _IN_ORDER else sorted(order)
@@ -501,8 +501,10 @@ def _name(summary: Summary) -> str:
     return summary.campaign.rsplit("-", 3)[0] if summary.site else summary.campaign
 
 
-def _is_less_better(summary: Summary, unit: str | None) -> bool:
-    return is_time(unit) if summary.higher_is_better is None else not summary.higher_is_better
+def _is_less_better(summary: Summary, name: str | None, unit: str | None) -> bool:
+    """Whether a smaller figure is better: as the recipe says of the figure that it compares, else by the unit."""
+    is_unsaid = summary.higher_is_better is None or name != summary.figure
+    return is_time(unit) if is_unsaid else not summary.higher_is_better
 
 
 def _with_unit(name: str | None, unit: str) -> str:
@@ -554,7 +556,7 @@ def _grid(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> Ta
 def _best_case(summary: Summary, figure: tuple[str, str]) -> CaseSummary | None:
     """The case with the best figure of all."""
     with_value = [(value, case) for case in summary.cases if (value := _value(case, figure[0]))]
-    pick = min if _is_less_better(summary, figure[1]) else max
+    pick = min if _is_less_better(summary, *figure) else max
     return pick(with_value, key=lambda item: item[0])[1] if len(with_value) > 1 else None
 
 
@@ -572,7 +574,7 @@ def _most_of(case: CaseSummary, summary: Summary) -> Cell:
 
 def _best(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> str:
     """Where a figure is best, and along one number from where on it hardly gains."""
-    cases, less = summary.cases, _is_less_better(summary, figure[1])
+    cases, less = summary.cases, _is_less_better(summary, *figure)
     with_value = [(value, case) for case in cases if (value := _value(case, figure[0]))]
     best = _best_case(summary, figure)
     is_numeric = all(isinstance(case.params.get(name), int | float) for case in cases for name in names)

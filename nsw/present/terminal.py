@@ -82,7 +82,7 @@ class Fitted:
             count_text = "1 column is" if len(hidden_heads) == 1 else f"{len(hidden_heads)} columns are"
             remedies = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
             remedies += [f"with {self._elsewhere}"] if self._elsewhere else []
-            hint = f"({count_text} hidden, shown {' or '.join(remedies)}: {_some(hidden_heads)})"
+            hint = f"({count_text} hidden, shown {' or '.join(remedies)}: {_named_heads(hidden_heads)})"
             yield Text(wrapped(console, hint), style="dim")
 
     def _drawn(self, console: Console, options: ConsoleOptions, widths: Mapping[int, int]) -> RenderResult:
@@ -174,7 +174,7 @@ class Fitted:
         return visible, widths
 
 
-def _some(heads: Sequence[str]) -> str:
+def _named_heads(heads: Sequence[str]) -> str:
     """The first headings, whose own commas separate nothing, and how many more there are."""
     omitted = len(heads) - _NAMED_COLUMNS
     return " | ".join(heads[:_NAMED_COLUMNS]) + (f" and {omitted} more" if omitted > 0 else "")
