@@ -375,7 +375,7 @@ class BatchScheduler:
         """Let so many tasks run at the same time from now on; throttles of arrays change with the next poll."""
         if running and (argv := self._adapter.limit_command(self._jobs, running)) is not None:
             self._limit_there(argv, running)
-            running = self._limits.in_flight  # all are handed over: they keep to it without nsw
+            running = max(running, self._limits.in_flight)  # all are handed over: they keep to it without nsw
         if running != self._throttles.limit:
             self._throttles.limit = running
             self._pace.now()

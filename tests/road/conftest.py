@@ -19,8 +19,8 @@ from tests.far.place import Far, folder_of_both, make_user, missing
 SITES = """
 nsw: 1
 sites:
-  here: {scheduler: local, transport: local, gpus: {per_node: 0}, limits: {max_in_flight: 2}}
-  one: {scheduler: local, transport: local, gpus: {per_node: 0}, limits: {max_in_flight: 1}}
+  here: {scheduler: local, transport: local, gpus: {per_node: 0}, limits: {max_in_flight: 2, cpu_runs: 4}}
+  one: {scheduler: local, transport: local, gpus: {per_node: 0}, limits: {max_in_flight: 1, cpu_runs: 4}}
 """
 
 
