@@ -116,6 +116,7 @@ exec REAL "$@"
 """
 
 
+@pytest.mark.parametrize("place", ["here"], indirect=True)  # the sbatch that is late stands on this machine's PATH
 @pytest.mark.parametrize("is_taken_before", [True, False])
 def test_cancel_reaches_a_submission_that_is_taken_late_and_was_made_again(place, is_taken_before):
     wrapper = place.work / "bin/sbatch"
