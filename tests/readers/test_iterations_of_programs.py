@@ -279,6 +279,17 @@ def test_what_was_launched_before_the_calls_were_recorded_is_before_what_was_lau
     assert row["med_ns"] == pytest.approx(26 * 30 * US)
 
 
+def test_iterations_that_were_all_launched_before_the_calls_were_recorded_do_not_count(host):
+    """Their launches have one time, that of the first call: most iterations would take no time."""
+    host.calls_from = 1500 * US
+    for _ in range(20):
+        host.step()
+        host.run(*[A, B, C] * 8, HEAD, OPT, us=300)
+    (row,) = tables_of(host)["iterations"]
+    assert 6 <= row["iterations"] <= 9
+    assert row["min_ns"] > 0
+
+
 def test_marks_that_hold_little_of_the_work_are_no_iterations_unless_they_are_named(host):
     for n in range(10):
         host.database.range(host.now, host.now + 12 * US, f"upload {n}")

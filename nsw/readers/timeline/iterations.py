@@ -211,6 +211,10 @@ def _of_kernels(kernels: Kernels, separators: Sequence[IntArray], inputs: IntArr
     if repeated is None:
         return None
     heads, behind = repeated
+    at, count = np.unique(launched[heads], return_counts=True)  # launches before a recording begins have one time
+    heads = heads[np.isin(launched[heads], at[count == 1])]
+    if len(heads) < _FEWEST:
+        return None
     low, high = np.quantile(np.diff(starts[heads]), (0.25, 0.75)).tolist() if len(heads) > _FEWEST else (1.0, 1.0)
     if high > _UNEQUAL * low:
         return None
