@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary, Copy
     from nsw.analysis.figures import Figure
+    from nsw.analysis.idle_gpu import IdleGpu
     from nsw.analysis.placement import StrayContext
     from nsw.analysis.spent import Spent
     from nsw.analysis.steady import Collectives, Waiting
@@ -176,7 +177,7 @@ def _pageable(case: CaseSummary, context: Context) -> Hit | None:
         or any(copy.memory is None for copy in idle.copies if copy.direction != "on the GPU")
     ):
         return _slow_copies(case, context)
-    link = _PINNED if _capability(case) >= _HOPPER else _PINNED_PCIE_4
+    link = _link(case)
     mine = [copy for copy in idle.copies if copy.memory == "pageable" and (copy.med_bytes or 0.0) >= _LARGE]
     if not idle.is_iteration:  # what is copied once, at set-up, is not worth it
         mine = [copy for copy in mine if copy.calls >= _OFTEN and copy.late_pct >= _LATE_PCT]
@@ -197,6 +198,11 @@ def _pageable(case: CaseSummary, context: Context) -> Hit | None:
         f"{share:.0f} % {span} is copying pageable memory {largest.direction} at {rate(speed)}, where pinned memory"
         f" reaches some {_gigabytes(link)}", f"{share:.0f} %", "host_copies",
     )  # fmt: skip
+
+
+def _link(case: CaseSummary) -> float:
+    """What copies of pinned memory reach, byte/s."""
+    return _PINNED if _capability(case) >= _HOPPER else _PINNED_PCIE_4
 
 
 def _hit(case: CaseSummary, cause: str, gain: float, what: str, fact: str, size: str, table: str) -> Hit:
@@ -351,8 +357,27 @@ def _capability(case: CaseSummary) -> tuple[int, int]:
     return (chip and chip.capability) or (0, 0)
 
 
-def _copies(case: CaseSummary, _: Context) -> Hit | None:
+def _only_copies(case: CaseSummary, idle: IdleGpu) -> Hit | None:
+    """Iterations that are copies between host and GPU, with hardly a kernel that could run beside them."""
+    copies = [copy for copy in idle.copies if copy.direction != "on the GPU" and (copy.med_bytes or 0.0) >= _LARGE]
+    alone = sum(copy.alone_ns for copy in copies)
+    share = 100 * alone / idle.med_ns
+    if share < _MOSTLY_PCT or 100 * idle.use.get("computing_ns", 0.0) / idle.med_ns >= _WORTH_PCT:
+        return None
+    largest = max(copies, key=lambda copy: copy.total_ns)
+    speed = f" at {rate(largest.total_bytes / largest.total_ns * 1e9)}" if largest.total_bytes else ""
+    return Hit(
+        "copies-dominate", case.id, share, f"{share:.0f} % copies", "keep data on the GPU",
+        f"{share:.0f} % of an iteration is copying {largest.direction}{speed}, with hardly a kernel to run beside it",
+        "Keep on the GPU what several iterations use, or move fewer bytes (smaller types).", f"{share:.0f} %",
+        "host_copies",
+    )  # fmt: skip
+
+
+def _copies(case: CaseSummary, context: Context) -> Hit | None:
     """Copies that take more than the kernels, and whose rate is not known, or good."""
+    if case.idle_gpu is not None and case.idle_gpu.is_iteration and "computing_ns" in case.idle_gpu.use:
+        return None if _pageable(case, context) else _only_copies(case, case.idle_gpu)
     largest_copy = _most_copied(case)
     alone_known = case.spent is not None and case.spent.copies_pct is not None
     if (
@@ -437,8 +462,10 @@ def _migrations(case: CaseSummary, _: Context) -> Hit | None:
     share = 100 * ns / case.gpu_ns
     if case.idle_gpu is not None and case.idle_gpu.is_iteration:  # kernels and the host wait for the pages
         idle = case.idle_gpu
-        pages = sum(copy.total_ns for copy in idle.copies if copy.memory == "managed")
-        share = 100 * (pages + (idle.idle_ns if pages else 0.0)) / idle.med_ns
+        paged = [copy for copy in idle.copies if copy.memory == "managed"]
+        pages = sum(copy.total_ns for copy in paged)
+        prefetched = 1e9 * sum(copy.total_bytes or 0.0 for copy in paged) / _link(case)
+        share = 100 * max(0.0, pages + (idle.idle_ns if pages else 0.0) - prefetched) / idle.med_ns
     return _hit(
         case, "page-faults", min(95.0, share), f"{calls:,.0f} migrations of {size / calls / 1024:.0f} KiB",
         f"unified memory moves by page faults, in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average,"
@@ -726,9 +753,7 @@ def _periodic(case: CaseSummary, _: Context) -> Hit | None:
     if gpu >= _MOST * more:
         differs = f"{format_ns(min(gpu, more))} of that are more work of the GPU: evaluation, or a larger input"
     elif gpu <= _LITTLE * more:
-        differs = (
-            "the GPU has no more work in it: the host does something else (a checkpoint, garbage collection, a log)"
-        )
+        differs = f"the GPU has no more work in it: {_hosts_work(case.idle_gpu)}"
     else:
         differs = f"{format_ns(gpu)} of that are more work of the GPU, the rest the host's"
     return _hit(
@@ -736,6 +761,15 @@ def _periodic(case: CaseSummary, _: Context) -> Hit | None:
         f"{takes} {format_ns(more)} longer than the usual {format_ns(iterations.med_ns)}; {differs}",
         f"{share:.0f} %", "iterations",
     )  # fmt: skip
+
+
+def _hosts_work(idle: IdleGpu) -> str:
+    """What the host does in long gaps: their files, where those take much of them."""
+    gaps = [gap for gap in idle.gaps if gap.length == "long"]
+    writes, reads = (sum(ns) for ns in ((g.write_ns for g in gaps), (g.read_ns + g.open_ns for g in gaps)))
+    if writes + reads < _PART * sum(gap.total_ns for gap in gaps) or not gaps:
+        return "the host does something else (a checkpoint, garbage collection, a log)"
+    return "the host writes files (a checkpoint, a log)" if writes >= reads else "the host reads files"
 
 
 def _ordinal(number: int) -> str:
@@ -842,7 +876,7 @@ def healthy(case: CaseSummary) -> Hit | None:
     idle, busy = case.idle_gpu, busy_pct(case)
     if idle is None or busy is None or busy < BUSY_PCT or idle.operations < 1:
         return None
-    copied = sum(copy.total_ns for copy in idle.copies if copy.direction != "on the GPU")
+    copied = sum(copy.total_ns - copy.alone_ns for copy in idle.copies if copy.direction != "on the GPU")
     cause, also = "gpu-busy", ""
     if idle.collectives and (spent := spent_of(case)) is not None and spent.hidden_pct:
         cause, also = "scales", f", collectives hidden behind other work ({spent.hidden_pct:.0f} %)"
