@@ -1,8 +1,10 @@
 """Score what nsw says first of each recording against what it shows: `make diagnosis`.
 
-    python bench/diagnosis/score.py [--held-out] [--read] [--renamed SEED] [--metrics NAMES] [--only ID...] [--keep]
+    python bench/diagnosis/score.py [--held-out] [--part PART] [--cases] [--read] [--renamed SEED]
+                                    [--metrics NAMES] [--only ID...] [--keep]
 
-Case by case for the open part; of the held-out part the totals alone, and only with --held-out. A case is
+Case by case for the open part; of the held-out part the totals alone, and only with --held-out. --part scores
+another one instead: its totals, and with --cases its cases. A case is
 
     named    the first finding is its cause, with a remedy that acts on it
     half     the first finding is its cause without such a remedy, or a later one is its cause
@@ -44,7 +46,16 @@ import recordings  # noqa: E402  beside this file
 from record import STEPS  # noqa: E402
 
 NAMED = HERE / "named.txt"
-GROUPS = {"k": "kernels", "h": "kernels", "t": "timeline", "g": "timeline", "m": "two GPUs", "d": "two GPUs"}
+GROUPS = {
+    "k": "kernels",
+    "h": "kernels",
+    "n": "kernels",
+    "p": "timeline",
+    "t": "timeline",
+    "g": "timeline",
+    "m": "two GPUs",
+    "d": "two GPUs",
+}
 VERDICTS = ("named", "half", "silent", "wrong", "quiet", "blamed")
 _TOLERANCE, _TOO_LARGE = 1.5, 2.0
 _RARE = ("launch__", "device__", "nvlink__")  # columns that ncu gives with any metrics
@@ -83,12 +94,11 @@ def truth() -> dict[str, Any]:
     return yaml.safe_load((HERE / "truth.yaml").read_text())  # type: ignore[no-any-return]
 
 
-def cases(*, held_out: bool = False) -> list[dict[str, Any]]:
-    """The cases of a part that were recorded."""
-    part = "held-out" if held_out else "open"
+def cases(part: str = "open") -> list[dict[str, Any]]:
+    """The cases of a part that were recorded; `second` is both `second-open` and `second-held`."""
     return [
         case for case in truth()["cases"]
-        if case["part"] == part and any(recordings.FOLDER.glob(f"{case.get('of', case['id'])}.*.xz"))
+        if case["part"].startswith(part) and any(recordings.FOLDER.glob(f"{case.get('of', case['id'])}.*.xz"))
     ]  # fmt: skip
 
 
@@ -195,7 +205,7 @@ def score(case: dict[str, Any], **how: Any) -> Score:
 def _steps_of(case: dict[str, Any]) -> int:
     """How many steps the program took while it was traced; fewer are left where the end of a recording is cut off."""
     program = case["run"].split(" ", 1)[0]
-    warm = {"kernels": 3, "others": 3, "triton": 3, "two": 2}.get(program, 0)
+    warm = {"kernels": 3, "others": 3, "triton": 3, "second_kernels": 3, "two": 2}.get(program, 0)
     return int(case.get("steps", STEPS.get(program, 0))) + warm
 
 
@@ -433,7 +443,10 @@ def main() -> int:
     """Score, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--held-out", action="store_true", help="also the totals of the held-out part")
-    parser.add_argument("--cases", action="store_true", help="with --held-out: case by case; at the end alone")
+    parser.add_argument(
+        "--cases", action="store_true", help="with --held-out or --part: case by case; at the end alone"
+    )
+    parser.add_argument("--part", help="second, second-open or second-held: this part instead of the open one")
     parser.add_argument("--read", action="store_true", help="as `nsw read` of a single report shows it")
     parser.add_argument("--renamed", type=int, metavar="SEED", help="with names at random")
     parser.add_argument("--metrics", help="all, before, or groups and metrics: what counters are looked at")
@@ -442,6 +455,12 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="write named.txt: the open cases that are named, or quiet")
     options = parser.parse_args()
     how = {"alone": options.read, "seed": options.renamed, "metrics": metrics_named(options.metrics)}
+    if options.part:
+        scores = scores_of(cases(options.part), **how)
+        if options.cases:
+            print_cases(scores)
+        print_totals(f"{options.part} part", scores)
+        return 0
     chosen = [case for case in cases() if options.only is None or case["id"] in options.only]
     scores = scores_of(chosen, **how)
     print_cases(scores)
@@ -451,7 +470,7 @@ def main() -> int:
     if options.keep:
         NAMED.write_text("".join(f"{row.id}\n" for row in scores if row.verdict in {"named", "quiet"}))
     if options.held_out:
-        others = scores_of(cases(held_out=True), **how)
+        others = scores_of(cases("held-out"), **how)
         if options.cases:
             print_cases(others)
         print_totals("held-out part", others)

@@ -108,8 +108,7 @@ def test_each_cause_has_a_case_and_each_case_a_cause():
 def test_each_case_has_an_id_of_its_own_and_many_causes_are_in_both_parts():
     every = score.truth()["cases"]
     assert max(Counter(case["id"] for case in every).values()) == 1
-    parts = {part: {case["cause"] for case in score.cases(held_out=held_out) if "cause" in case}
-             for part, held_out in (("open", False), ("held-out", True))}  # fmt: skip
+    parts = {part: {case["cause"] for case in score.cases(part) if "cause" in case} for part in ("open", "held-out")}
     assert len(parts["open"] & parts["held-out"]) >= 0.4 * len(parts["open"] | parts["held-out"])
 
 
