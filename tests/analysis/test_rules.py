@@ -100,10 +100,10 @@ def read_back(count):
     return idle(gaps=(*gaps, Gaps("launch", "middle", 50.0, 3 * MS)), use={"values": count, "kernels": 100.0})
 
 
-def first_takes(ms, *, gpu):
-    """Two iterations of warm-up that take so many ms, before 20 of 10 ms with 9 ms of GPU work."""
+def first_takes(ms, *, gpu, count=2):
+    """Iterations of warm-up that take so many ms in all, before 20 of 10 ms with 9 ms of GPU work."""
     phases = (
-        Phase("warmup", ms * MS, gpu * 2 * MS, gpu * MS, None, 2),
+        Phase("warmup", ms * MS, gpu * count * MS, gpu * MS, None, count),
         Phase("steady", 200 * MS, 180 * MS, 180 * MS, None, 20),
     )
     return case(iterations=STEPS, phases=phases)
@@ -174,7 +174,7 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
      [of_class("elementwise", 2.5, short=49.0), of_class("elementwise", 2.4, short=90.0)], "50 % of the kernels take less"),
     ("slow-iteration", case(iterations=replace(STEPS, most_ns=30 * MS)), [case(iterations=replace(STEPS, most_ns=29 * MS))],
      "iteration 4 of 22 takes 30 ms"),
-    ("slow-first-iteration", first_takes(500, gpu=30), [first_takes(80, gpu=30), first_takes(500, gpu=10)],
+    ("slow-first-iteration", first_takes(500, gpu=30), [first_takes(80, gpu=30), first_takes(500, gpu=10), first_takes(500, gpu=30, count=4)],
      "the first 2 iterations take 500 ms"),
     ("stray-context", case(iterations=STEPS, stray_contexts=(StrayContext("rank 1", 0, 20, 0, 40 * US, 2 * US),)), [case()],
      "rank 1 also holds a context on GPU 0"),

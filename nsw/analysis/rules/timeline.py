@@ -84,9 +84,10 @@ _HOSTS_NS: Final = 1e6  # what a checkpoint, a log, a collection of garbage take
 _SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
 _MOST, _LITTLE = 0.7, 0.2  # of the longer time: the GPU's
 _FIRST_PCT: Final = 30.0  # of all iterations' time
+_FIRST: Final = 3  # iterations that try or compile kernels: more that are slow alike have a slow GPU
 _TUNES: Final = 2.0  # times the GPU's work of an iteration
 _OF_START: Final = 0.5  # of the gain: what is right for a long run
-_COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; in its second half: others are its start
+_COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; behind half of its work: others are its start
 _BUCKETS, _BUCKETS_PCT = 8, 2.0  # copies an iteration, and what they take of GPU time
 _PIECE: Final = 256 << 10  # bytes of a migration by page faults at most; a prefetch moves 2 MiB at once
 _MIGRATIONS: Final = 500
@@ -125,6 +126,10 @@ _GAINS: Final = {
     "layout-conversion": 1.0, "unfused-optimizer": 0.6, "unfused-attention": 0.8, "autocast-weight-casts": 0.9,
     "dense-embedding-gradient": 0.9,
 }  # fmt: skip
+
+
+# kernels that a framework launches within the operator that needs them
+_WITHIN_OPERATORS: Final = frozenset({"autocast-weight-casts", "layout-conversion"})
 
 
 def slowed_times(case: CaseSummary, pass_name: str | None = None) -> float:
@@ -680,6 +685,10 @@ def _of_kernels(
     launched = 100 * sum(kernel.calls or 0.0 for kernel in mine) / calls if calls else 0.0
     idle = case.idle_gpu.in_gaps("launch", lengths=SHORT) / case.idle_gpu.med_ns if case.idle_gpu else 0.0
     gain = (share * busy / 100 + launched * idle) * _GAINS[cause]
+    if case.idle_gpu is not None and idle > _MOSTLY and cause in _WITHIN_OPERATORS:
+        use = case.idle_gpu.use
+        in_calls = (use.get("cuda_ns", 0.0) - use.get("wait_ns", 0.0)) / (use.get("span_ns") or case.idle_gpu.med_ns)
+        gain = min(gain, launched * (max(in_calls, 0.0) + idle) / 2)  # a launch costs its call at least
     if case.idle_gpu is not None and (host_ns := case.idle_gpu.use.get("host_ns")) and not idle > _MOSTLY:
         gain = min(gain, max(100 * (1 - host_ns / case.idle_gpu.med_ns), gain / 4))  # then the host is the limit
     if (
@@ -818,7 +827,12 @@ def _slow_first(case: CaseSummary, _: Context) -> Hit | None:
         return None
     setup, warmup, steady = of.get("setup"), of.get("warmup"), of["steady"]
     copied = sum(ns for name, ns in setup.what if name.startswith("[CUDA mem")) if setup else 0.0
-    if warmup is not None and warmup.iterations and warmup.gpu_ns >= _TUNES * warmup.iterations * iterations.gpu_ns:
+    if (
+        warmup is not None
+        and warmup.iterations
+        and warmup.iterations <= _FIRST
+        and warmup.gpu_ns >= _TUNES * warmup.iterations * iterations.gpu_ns
+    ):
         more = warmup.duration_ns - warmup.iterations * iterations.med_ns
         count = (
             "the first iteration takes" if warmup.iterations == 1 else f"the first {warmup.iterations} iterations take"
