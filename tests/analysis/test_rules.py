@@ -215,13 +215,15 @@ def test_of_a_case_without_tables_no_rule_says_anything():
 
 def test_a_start_that_tries_kernels_takes_long_though_no_iteration_does():
     phases = (
-        Phase("setup", 900 * MS, 30 * MS, 30 * MS, None, None, (("[CUDA memcpy HtoD]", 5 * MS),)),
+        Phase("setup", 900 * MS, 30 * MS, 30 * MS, None, None, (("[CUDA memcpy HtoD]", 5 * MS),), times_kernels=True),
         Phase("steady", 100 * MS, 20 * MS, 20 * MS, None, 10),
     )
     found = hit("slow-first-iteration", case(phases=phases, iterations=STEPS))
     assert found.fact.startswith("the start takes 900 ms, as long as 90 later iterations")
     copied_only = (replace(phases[0], what=(("[CUDA memcpy HtoD]", 15 * MS),)), phases[1])
     assert hit("slow-first-iteration", case(phases=copied_only, iterations=STEPS)) is None
+    data_made = (replace(phases[0], times_kernels=False), phases[1])
+    assert hit("slow-first-iteration", case(phases=data_made, iterations=STEPS)) is None
 
 
 @pytest.mark.parametrize(

@@ -838,7 +838,7 @@ def _slow_first(case: CaseSummary, _: Context) -> Hit | None:
             "the first iteration takes" if warmup.iterations == 1 else f"the first {warmup.iterations} iterations take"
         )
         start = warmup
-    elif setup is not None and setup.gpu_ns - copied > steady.gpu_ns:
+    elif setup is not None and setup.times_kernels and setup.gpu_ns - copied > steady.gpu_ns:  # else it makes its data
         more, count, start = setup.duration_ns, "the start takes", setup
     else:  # libraries are loaded at each start
         return None
