@@ -34,7 +34,6 @@ _KERNELS: Final = "kernels"
 _FAULTS: Final = frozenset({"stray-context"})  # what no program wants, however little it takes
 # causes that name no fault: how time is lost rather than by what; what changes the results
 _GENERAL: Final = frozenset({"launch-bound", "tensor-cores-unused"})
-_OTHERS: Final = frozenset({"exposed-communication"})  # which explains no launches
 _EXPLAINS: Final = 0.25  # of a gain: a fault that wins as much comes first
 _ALIKE: Final = 4  # other cases of a rule that are named
 
@@ -80,7 +79,7 @@ def in_order(hits: Sequence[Hit]) -> list[Hit]:
 
     A fault that no program wants comes first, however little it takes.
     """
-    by_fault = max((hit.gain_pct for hit in hits if hit.cause not in _GENERAL | _OTHERS), default=0.0)
+    by_fault = max((hit.gain_pct for hit in hits if hit.cause not in _GENERAL), default=0.0)
 
     def place(hit: Hit) -> tuple[bool, float, bool, str]:
         is_behind = hit.cause in _GENERAL and by_fault >= _EXPLAINS * hit.gain_pct

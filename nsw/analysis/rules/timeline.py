@@ -516,11 +516,14 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
             f"{head}, {_who_is_late(case)}: the collectives begin after the backward pass, and none runs beside it",
             f"{exposed:.0f} %", "communication",
         )  # fmt: skip
+    first, do = "", "overlap or shrink communication"
+    if late and case.waiting is not None:
+        do = f"let {_short(case.waiting.late)} launch sooner, overlap the rest"
+        first = "Let the host of the late process launch sooner (CUDA graphs, less work between launches). "
     return Hit(
         "exposed-communication", case.id, exposed * (1 - _waiting_share(case) * late),
-        f"NCCL alone {exposed:.0f} %", "overlap or shrink communication",
-        f"{head}, {_who_is_late(case)}",
-        "Overlap it with computing (fewer and larger collectives), or move less (bf16 gradients).",
+        f"NCCL alone {exposed:.0f} %", do, f"{head}, {_who_is_late(case)}",
+        f"{first}Overlap it with computing (fewer and larger collectives), or move less (bf16 gradients).",
         f"{exposed:.0f} %", "communication",
     )  # fmt: skip
 
