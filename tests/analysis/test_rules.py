@@ -230,6 +230,16 @@ def test_a_start_that_tries_kernels_takes_long_though_no_iteration_does():
     assert hit("slow-first-iteration", case(phases=data_made, iterations=STEPS)) is None
 
 
+def test_launches_that_an_optimizer_makes_are_the_optimizers_fault_with_those_that_have_no_name_of_their_own():
+    steps = launched(
+        ("void at::native::vectorized_elementwise_kernel<4, addcdiv_cuda_kernel>()", 7, 20.0), (FILL, 50, 30.0)
+    )
+    step, bound = in_order([hit(name, replace(steps, idle_gpu=IDLE)) for name in ("unfused-optimizer", "launch-bound")])
+    assert (step.cause, bound.cause) == ("unfused-optimizer", "launch-bound")
+    # launches in 70 % of the time; and what the kernels take
+    assert step.gain_pct == pytest.approx(100 * 0.9 * 0.7 * 7 / 4 * 20 / 51 + 0.6 * 7 * 7 / 4)
+
+
 @pytest.mark.parametrize(
     ("gains", "order"),
     [({"launch-bound": 80.0, "unfused-optimizer": 20.0}, ["unfused-optimizer", "launch-bound"]),

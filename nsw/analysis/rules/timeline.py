@@ -71,6 +71,7 @@ _TENSOR_GAIN: Final = 0.3  # of that time: what whole programs win by TF32; it c
 _LARGE_GAIN, _LARGE_NS = 0.7, 300e3  # the same of large problems, by the mean of their kernels
 _LAYOUT_PCT: Final = 8.0  # of GPU time
 _FILL_PCT: Final = 5.0  # of GPU time: zeros of a dense gradient
+_OF_STEP: Final = 7 / 4  # kernels of Adam's update of a parameter, of which four have a name of their own
 _OPTIMIZER_PCT, _STEP_PCT, _SCORES_PCT, _CAST_PCT, _TABLE_PCT = 20.0, 10.0, 20.0, 15.0, 40.0
 _IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
 _SHORT_PCT: Final = 50.0  # of the kernels
@@ -122,7 +123,8 @@ _FILL: Final = re.compile(r"FillFunctor")
 _TABLE_WORK: Final = re.compile(
     r"embedding|FillFunctor|multi_tensor_apply|addcmul|addcdiv|lerp|sqrt_kernel|CUDAFunctor_add"
 )
-# what of such kernels' time a cure saves
+_FUSED_LAUNCHES: Final = 0.9  # of such kernels' launches: what a cure saves
+# what of their time it saves
 _GAINS: Final = {
     "layout-conversion": 1.0, "unfused-optimizer": 0.6, "unfused-attention": 0.8, "autocast-weight-casts": 0.9,
     "dense-embedding-gradient": 0.9,
@@ -631,6 +633,7 @@ def _optimizer(case: CaseSummary, _: Context) -> Hit | None:
         _STEP_PCT,
         "is an optimizer's step, parameter by parameter",
         least=_MANY,
+        of_each=_OF_STEP,
     ) or _of_kernels(case, "unfused-optimizer", _FOREACH, _OPTIMIZER_PCT, "is the optimizer's step", without=_FUSED)
 
 
@@ -662,7 +665,7 @@ def _embedding(case: CaseSummary, _: Context) -> Hit | None:
 
 def _of_kernels(
     case: CaseSummary, cause: str, pattern: re.Pattern[str], least_pct: float, description: str, *, least: float = 0,
-    needs: re.Pattern[str] | None = None, without: re.Pattern[str] | None = None,
+    needs: re.Pattern[str] | None = None, without: re.Pattern[str] | None = None, of_each: float = 1.0,
 ) -> Hit | None:  # fmt: skip
     """Kernels of libraries that take much of the GPU's work, by their names.
 
@@ -675,6 +678,7 @@ def _of_kernels(
         least: How many there are at least in an iteration.
         needs: A kernel that there must be too.
         without: A kernel that there must not be.
+        of_each: How many kernels there are for each that has such a name.
     """
     busy = busy_pct(case)
     busy = 100.0 if busy is None else busy
@@ -688,7 +692,10 @@ def _of_kernels(
     calls = sum(share.calls or 0.0 for share in case.gpu_work if share.kind == "kernel")
     launched = 100 * sum(kernel.calls or 0.0 for kernel in mine) / calls if calls else 0.0
     idle = case.idle_gpu.in_gaps("launch", lengths=SHORT) / case.idle_gpu.med_ns if case.idle_gpu else 0.0
-    gain = (share * busy / 100 + launched * idle) * _GAINS[cause]
+    gain = (
+        min(100.0, of_each * share) * busy / 100 * _GAINS[cause]
+        + min(100.0, of_each * launched) * idle * _FUSED_LAUNCHES
+    )
     if case.idle_gpu is not None and idle > _MOSTLY and cause in _WITHIN_OPERATORS:
         use = case.idle_gpu.use
         in_calls = (use.get("cuda_ns", 0.0) - use.get("wait_ns", 0.0)) / (use.get("span_ns") or case.idle_gpu.med_ns)
