@@ -92,7 +92,9 @@ def launched(*kernels):
 
 
 def short(pct, of_kernels, name="void at::native::vectorized_elementwise_kernel<4, AddFunctor>()"):
-    return replace(launched((name, pct)), spent=spent(WORK, short=of_kernels))
+    return replace(
+        launched((name, pct)), spent=spent(("elementwise", pct / 10), ("GEMM", 10 - pct / 10), short=of_kernels)
+    )
 
 
 def waits(count):

@@ -104,7 +104,6 @@ _STRIDED: Final = r"(?<!_)elementwise_kernel<(?:(?!LoadWithCast).)*gpu_kernel_im
 _LAYOUT: Final = re.compile(
     rf"nchwToNhwc|nhwcToNchw|tensorTransform|transposeTensor|batch_transpose|{_STRIDED}", re.IGNORECASE
 )
-_ELEMENTWISE: Final = re.compile(r"elementwise_kernel<")  # PyTorch's
 _UNFUSED_STEP: Final = re.compile(r"^(?!.*multi_tensor).*(?:addcmul|addcdiv|lerp|sqrt_kernel)", re.IGNORECASE)
 _FOREACH: Final = re.compile(r"multi_tensor_apply")
 _FUSED: Final = re.compile(r"Fused")
@@ -722,8 +721,8 @@ def _short_kernels(case: CaseSummary, _: Context) -> Hit | None:
     work = _work(case)
     if work is None or work[0].short_pct < _SHORT_PCT or work[0].operations < _MANY:
         return None
-    share = sum(part.share_pct for part in case.gpu_work if _ELEMENTWISE.search(part.name))
-    if share < _ELEMENTWISE_PCT:
+    share = work[0].share_pct("elementwise")
+    if share < _ELEMENTWISE_PCT or framework_of(case) != "pytorch":  # a user's kernel may have any name
         return None
     return Hit(
         "short-kernels", case.id, share / 2, f"{work[0].short_pct:.0f} % of the kernels take less than 5 us", "fuse",
