@@ -328,7 +328,8 @@ def _facts_of(case: CaseSummary, facts: Sequence[Mapping[str, Any]]) -> Section 
 # a table, the column by which its rows are weighed, and what they are shares of
 _WEIGHED_TABLES: Final = (
     ("operators", "self_device_ns", "the device's time"), ("operators", "self_cpu_ns", "CPU time"),
-    ("nvtx_gpu_summary", "projected_ns", "the ranges' GPU time"), ("nvtx_summary", "total_ns", "the ranges' time"),
+    ("nvtx_gpu_summary", "projected_ns", "the ranges' GPU time"),
+    ("nvtx_summary", "total_ns", "the ranges' time, in which nested ones count twice"),
     ("osrt_summary", "total_ns", "the time in system calls that do not wait; no GPU work"),
     ("functions", "allocated_bytes", "the memory that is allocated"), ("functions", "instructions", "the instructions"),
 )  # fmt: skip

@@ -6,6 +6,7 @@ holds, which is reported beside its numbers.
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import Counter
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 PHASES: Final = ("setup", "warmup", "steady", "end")
 _STEADY: Final = ("steady", "all")  # `all`: a process without iterations, beside others that have some
 _COPYING: Final = ("cudaMemcpy", "cuMemcpy")
+_EVENT_WAIT: Final = re.compile(r"cu(?:da)?Event(?:Synchronize|ElapsedTime)")
 _LISTED: Final = 3  # names for what a phase was spent on
 
 
@@ -27,7 +29,8 @@ class Phase:
     """A phase of a case: the mean of its processes; `iterations` and `what` as in its longest process.
 
     Times in ns: `duration_ns` on the wall, `gpu_busy_ns` of that a GPU at work, `gpu_ns` and `api_ns` sums of
-    operations and calls. `what` are the names that took most, with their ns.
+    operations and calls. `what` are the names that took most, with their ns; `times_kernels` whether the host waits for
+    events, as who tries kernels does.
     """
 
     phase: str
@@ -37,6 +40,7 @@ class Phase:
     api_ns: float | None
     iterations: int | None
     what: tuple[tuple[str, float], ...] = ()
+    times_kernels: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +147,7 @@ def phases(rows: Sequence[Row], parts: Sequence[Row]) -> tuple[Phase, ...]:
             continue
         longest = max(phase_rows, key=lambda r: r["duration_ns"])
         processes = {process_of(r) for r in phase_rows}
+        in_phase = [r for r in parts if r["phase"] == phase and process_of(r) in processes]
         api = [r["api_ns"] for r in phase_rows if r.get("api_ns") is not None]
         case_phases.append(
             Phase(
@@ -152,9 +157,8 @@ def phases(rows: Sequence[Row], parts: Sequence[Row]) -> tuple[Phase, ...]:
                 _mean(phase_rows, "gpu_busy_ns"),
                 sum(api) / len(api) if api else None,
                 longest.get("iterations"),
-                _longest_calls(
-                    [r for r in parts if r["phase"] == phase and process_of(r) in processes], len(processes)
-                ),
+                _longest_calls(in_phase, len(processes)),
+                any(_EVENT_WAIT.match(r["name"]) for r in in_phase if r["summary"] == "api_summary"),
             )
         )
     return tuple(case_phases)

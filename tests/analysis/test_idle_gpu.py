@@ -172,6 +172,14 @@ def test_copies_and_kernels_that_alternate_could_overlap_and_those_that_do_are_h
     assert text.startswith("The GPU is busy 98 % of an iteration of 4 ms, copies beside kernels; nothing stands out.")
 
 
+def test_iterations_of_copies_alone_are_not_healthy_though_no_kernel_could_hide_them():
+    (text,) = named(copies(memory="pinned", each=3.8 * MS), computing_ns=0.1 * MS)
+    assert text.startswith(
+        "95 % of an iteration is copying to the GPU at 4.211 GB/s, with hardly a kernel to run beside"
+    )
+    assert "hardly a kernel" not in " ".join(named(copies(memory="pinned", each=2 * MS), computing_ns=1.9 * MS))
+
+
 def test_small_copies_are_one_cause_and_few_large_ones_none():
     row = gap("copy", "short", 120, 15 * US)
     (text,) = explained(row, copies=[copies(calls=120, each=2 * US, size=2048)])
@@ -198,6 +206,9 @@ def test_iterations_that_are_slow_in_turn_are_told_with_their_period_and_what_di
     )
     (text,) = explained(busy=98.0, slower_gpu_ns=0.0, **slow)
     assert "the GPU has no more work in it: the host does something else" in text
+    writes = gap("launch", "long", 1 / 8, 2.4 * MS, write_ns=0.2 * MS)
+    (text,) = explained(writes, busy=98.0, slower_gpu_ns=0.0, **slow)
+    assert "no more work in it: the host writes files (a checkpoint, a log)" in text
     assert "8th" not in " ".join(explained(busy=98.0, slower_gpu_ns=0.0, **slow | {"slower_pct": 4.0}))
 
 

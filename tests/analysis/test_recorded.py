@@ -35,17 +35,25 @@ def row(lines, *cells):
 
 @pytest.mark.parametrize(
     "cells",
-    [("launch", "39.70", "9 %", "idle 91 %, gaps not measured", "nsw reread CAMPAIGN"),  # recorded before gaps were measured
-     ("loader", "13 %", "idle 87 %, gaps not measured", "nsw reread CAMPAIGN"),
-     ("sync", "15 %", "idle 85 %, gaps not measured", "nsw reread CAMPAIGN"),
-     ("pageable", "100 %", "77 % slow copies, 7.02 GB/s", "pin it (ill-pinned: 55.1 GB/s)"),
+    [("launch", "39.70", "9 %", "launch-bound, 2,000 operations of", "CUDA graphs"),
+     ("loader", "13 %", "waits 17.7 ms for the host", "look at the host there"),
+     ("sync", "15 %", "reads 50 values back an iteration", "keep values on the GPU"),
+     ("pageable", "100 %", "77 % pageable copies, 7.02 GB/s", "pinned memory"),
      ("pinned", "31 % copies, no kernel beside", "prefetch on a stream"),
      ("healthy", "100 % FP32 GEMM, no tensor cores", "try TF32 or bf16"),
      ("onebad", "100 %", "iteration 12 of 25 takes 136 ms", "look at the host there"),
-     ("malloc", "23 %", "idle 77 %, gaps not measured", "nsw reread CAMPAIGN")],
+     ("malloc", "23 %", "allocates and frees 1.28 ms", "allocate once, or pool")],
 )  # fmt: skip
 def test_eight_programs_have_eight_illnesses(cells, monkeypatch):
     assert row(screen(answer("ills"), monkeypatch), *cells)
+
+
+def test_tables_without_gaps_name_the_command_that_measures_them(monkeypatch):
+    data = campaign("ills")
+    del data.tables["gaps"]
+    assert row(
+        screen(summarize(data, ASKED["ills"]), monkeypatch), "launch", "idle 91 %, gaps not measured", "nsw reread"
+    )
 
 
 def test_the_profilers_part_is_said_once_and_taken_off(monkeypatch):

@@ -236,12 +236,30 @@ def chance(host):
         host.sleep(10 if n % 2 else 200_000)
 
 
+def layers_under_autocast(host):
+    """Four passes of 65 kernels a step: an input that is cast, and 16 layers. 260 is a multiple of 4 by chance."""
+    for _ in range(12):
+        host.step()
+        for _ in range(4):
+            host.run(HEAD, *[A, B, C, D] * 16)
+        host.wait()
+
+
+def long_first_step(host):
+    """A start with as many kernels as two steps."""
+    host.run(*[f"void start_{n}()" for n in range(100)])
+    for _ in range(12):
+        host.step()
+        host.run(*[f"void part_{k}()" for k in range(50)])
+
+
 PROGRAMS = [
     (long_kernels_with_waits, 12), (few_long_steps, 4), (autotuned, 15), (chance, None),
     (equal_kernels, None), (equal_kernels_with_waits, 12), (equal_kernels_with_pauses, 12), (time_steps, 40),
     (two_kernels_a_step, 60), (equal_layers, 20), (many_equal_layers, 12), (forward_and_backward, 20), (parameter_loop, 12),
     (accumulation, 12), (two_networks, 15), (evaluation, 200), (losses_now_and_then, 100), (streams, 20), (decode, 60),
     (behind_set_up, 20), (slow_at_times, 40), (one_program, None), (growing_loops, 780), (samples, 15),
+    (layers_under_autocast, 12), (long_first_step, 12),
 ]  # fmt: skip
 
 
@@ -277,6 +295,17 @@ def test_what_was_launched_before_the_calls_were_recorded_is_before_what_was_lau
     (row,) = tables_of(host)["iterations"]
     assert abs(row["iterations"] - 20) <= 1
     assert row["med_ns"] == pytest.approx(26 * 30 * US)
+
+
+def test_iterations_that_were_all_launched_before_the_calls_were_recorded_do_not_count(host):
+    """Their launches have one time, that of the first call: most iterations would take no time."""
+    host.calls_from = 1500 * US
+    for _ in range(20):
+        host.step()
+        host.run(*[A, B, C] * 8, HEAD, OPT, us=300)
+    (row,) = tables_of(host)["iterations"]
+    assert 6 <= row["iterations"] <= 9
+    assert row["min_ns"] > 0
 
 
 def test_marks_that_hold_little_of_the_work_are_no_iterations_unless_they_are_named(host):
@@ -343,8 +372,19 @@ def test_a_module_that_is_loaded_behind_a_long_gap_was_compiled(host):
         host.database.call(host.now - 30 * US, 20 * US, "cuModuleLoadData", correlationId=10_000 + n)
         host.run(f"void once_{n}()", f"void twice_{n}()")
     (use,) = tables_of(host)["gpu_use"]
-    assert (use["compiles"], use["late_compiles"]) == (5, 2)  # the first one is before the first kernel
+    assert (use["compiles"], use["late_compiles"]) == (5, 3)  # the first one is before the first kernel
     assert use["compile_ns"] > 0.9 * use["span_ns"]
+
+
+def test_libraries_that_are_loaded_at_their_first_use_are_the_start_of_a_run_however_long_it_takes(host):
+    for n in range(6):
+        host.sleep(200_000)
+        host.database.call(host.now - 30 * US, 20 * US, "cuLibraryLoadData", correlationId=10_000 + n)
+        host.run(f"void once_{n}()")
+    for n in range(20):
+        host.run(*[f"void other_{n}_{k}()" for k in range(5)])
+    (use,) = tables_of(host)["gpu_use"]
+    assert (use["compiles"], use["late_compiles"]) == (5, 0)
 
 
 def test_collectives_have_a_number_a_time_of_their_own_and_channels(host):

@@ -55,6 +55,8 @@ _FAR_PCT: Final = 50.0  # of a part's peak, below which a kernel is surely far f
 _REACHED_PCT: Final = 95.0  # of a part's peak: what kernels with enough in flight reach
 _NARROW: Final = 2.2  # bytes a thread
 _EACH_SPECIAL: Final = 8  # instructions of an accurate exponential, root or division of floats, at the least
+_LONG_SUM: Final = 64  # products that a stored value is the sum of, from which it may be of matrices
+_HARDLY: Final = 0.02  # of the FP64 instructions
 _EVENLY: Final = 0.85  # of the time that the mean SM has work, from which blocks are alike
 _STALLED_PCT: Final = 30.0  # of the active warps, which a reason explains
 _FULL_REGISTERS: Final = 250  # of 255 a thread
@@ -311,8 +313,16 @@ def _bank_conflicts(kernel: KernelRow) -> Remark | None:
     )
     every = metrics.get("l1_wavefronts") or (wavefronts * whole / share if share and whole else wavefronts)
     left = max(0.0, 1 - added / max(every, wavefronts))
+    won = _gain(kernel, dict.fromkeys((L1, SHARED, CACHES), left))
+    loads, stores = metrics.get("inst_executed_shared_loads"), metrics.get("inst_executed_shared_stores")
+    if loads is not None and stores is not None and wavefronts > _WARP * (loads + stores):  # more than they can make
+        return Remark(
+            won, "contended-atomics", "atomics on few addresses of shared memory",
+            f"has atomic operations on few addresses of shared memory: repeating them is"
+            f" {100 * added / wavefronts:.0f} % of its passes, and it is {parts[part]:.0f} % busy",
+        )  # fmt: skip
     return Remark(
-        _gain(kernel, dict.fromkeys((L1, SHARED, CACHES), left)), "bank-conflicts",
+        won, "bank-conflicts",
         f"bank conflicts: {100 * added / wavefronts:.0f} % of shared memory's passes",
         f"has bank conflicts: they add {100 * added / wavefronts:.0f} % of the passes through shared memory,"
         f" which is {parts[part]:.0f} % busy",
@@ -439,6 +449,9 @@ def _fp64(kernel: KernelRow) -> Remark | None:
     converted = metrics.get("inst_bit_convert", 0.0)
     if single < 0.25 * double and converted < 0.1 * double and not _converts_its_data(kernel, converted):
         return None
+    widths = [access.each * access.used for access in _accesses(kernel) if access.each]  # bytes a thread
+    if single < _HARDLY * double and widths and all(7 < width <= 8 for width in widths):
+        return None  # its data are FP64: integers are converted
     share = parts.get(FP64, 0.0)
     converts = part == XU and converted > _HALF * double
     if part in {FP64, XU, COMPUTING, ISSUE} and (share >= _HALF * busy or converts):
@@ -551,6 +564,9 @@ def _matrix_product(kernel: KernelRow) -> Remark | None:
         return None
     if (parts.get(XU) or 0.0) > 5:
         return None
+    stored = sum(8 * access.used * (access.sectors or 0.0) for access in _accesses(kernel) if access.word == "stores")
+    if 0 < products < _LONG_SUM * stored:  # a stencil or a small filter: no tile of tensor cores is filled
+        return None
     warps = products / _WARP
     from_shared = shared >= 0.03 * warps and (metrics.get("stall_barrier") or 0.0) > 0
     each = metrics.get("gld_transactions_per_request")
@@ -646,8 +662,7 @@ def _latency(kernel: KernelRow) -> Remark | None:
             room, "small-launches", f"too little work: {each / 1e3:.1f} us a launch",
             f"has too little work for the GPU: {each / 1e3:.1f} us a launch, its busiest part {busiest:.0f} % busy",
         )  # fmt: skip
-    latencies = [metrics.get(f"stall_{reason}", 0.0) for reason in ("memory_dependency", "short_scoreboard", "wait")]
-    if kernel.stalls and sum(latencies) < 100 * _HALF and any(latencies):
+    if kernel.stalls and 0 < _latencies(kernel) < 100 * _HALF:
         return None  # queues that are full are not emptied by more warps
     limit, waves = kernel.theoretical_occupancy_pct, metrics.get("waves_per_sm")
     reached = kernel.achieved_occupancy_pct
@@ -658,6 +673,12 @@ def _latency(kernel: KernelRow) -> Remark | None:
             return _occupancy(kernel, limit, busiest)
     decided = kernel.stalls and _COUNTED & metrics.keys() and (active_share(metrics) or 0.0) >= _EVENLY
     return _chain(kernel, busiest) if busiest < _FAR_PCT and decided else None
+
+
+def _latencies(kernel: KernelRow) -> float:
+    """How much of the active warps wait for results, %: those waits other warps can fill."""
+    reasons = ("memory_dependency", "short_scoreboard", "wait")
+    return sum(kernel.metrics.get(f"stall_{reason}", 0.0) for reason in reasons)
 
 
 def _stalled(kernel: KernelRow) -> Remark | None:
@@ -700,6 +721,8 @@ def _occupancy(kernel: KernelRow, limit: float, busiest: float) -> Remark:
     # a part is idle where no warp has work for it; with twice the warps that share is squared
     idle = max(0.0, 1 - busiest / 100) ** (100 / limit)
     won = 100 * (1 - busiest / min(_REACHED_PCT, 100 * (1 - idle))) if busiest else 100 - limit
+    if kernel.stalls:  # more warps do not shorten the other waits
+        won *= min(1.0, _latencies(kernel) / 100)
     return Remark(
         won, _LIMITERS.get(word, "occupancy-block-size"),
         f"occupancy {'' if reached is None else f'{reached:.0f} of '}{limit:.0f} % ({word or 'limited'})",

@@ -90,8 +90,6 @@ def idle_hits(case: CaseSummary, slowed: float) -> list[Hit]:
     if idle.processes > 1:
         others = " The others wait for it in NCCL kernels." if idle.collectives else " Or it waits for another process."
     found = idle_causes(case, idle)
-    if not idle.has_calls:
-        found = [cause for cause in found if cause.cause in _BY_OTHERS or case.host is not None]
     if idle.is_iteration and not found and not (idle.gaps and idle.has_calls):
         if 100 - idle.busy_pct < _LAUNCHES_PCT:
             return []
@@ -142,7 +140,9 @@ def idle_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
         _by_calls(idle, "load", "recompilation", "loads modules that were compiled"), _copying(idle),
         *_waits_and_launches(case, idle),
     ]  # fmt: skip
-    return sorted((part for part in parts if part is not None), key=lambda part: -part.saved_ns)
+    is_told = idle.has_calls or case.host is not None
+    known = [part for part in parts if part is not None and (is_told or part.cause in _BY_OTHERS)]
+    return sorted(known, key=lambda part: -part.saved_ns)
 
 
 def _long(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary, Copy
     from nsw.analysis.figures import Figure
+    from nsw.analysis.idle_gpu import IdleGpu
     from nsw.analysis.placement import StrayContext
     from nsw.analysis.spent import Spent
     from nsw.analysis.steady import Collectives, Waiting
@@ -70,6 +71,7 @@ _TENSOR_GAIN: Final = 0.3  # of that time: what whole programs win by TF32; it c
 _LARGE_GAIN, _LARGE_NS = 0.7, 300e3  # the same of large problems, by the mean of their kernels
 _LAYOUT_PCT: Final = 8.0  # of GPU time
 _FILL_PCT: Final = 5.0  # of GPU time: zeros of a dense gradient
+_OF_STEP: Final = 7 / 4  # kernels of Adam's update of a parameter, of which four have a name of their own
 _OPTIMIZER_PCT, _STEP_PCT, _SCORES_PCT, _CAST_PCT, _TABLE_PCT = 20.0, 10.0, 20.0, 15.0, 40.0
 _IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
 _SHORT_PCT: Final = 50.0  # of the kernels
@@ -83,9 +85,10 @@ _HOSTS_NS: Final = 1e6  # what a checkpoint, a log, a collection of garbage take
 _SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
 _MOST, _LITTLE = 0.7, 0.2  # of the longer time: the GPU's
 _FIRST_PCT: Final = 30.0  # of all iterations' time
+_FIRST: Final = 3  # iterations that try or compile kernels: more that are slow alike have a slow GPU
 _TUNES: Final = 2.0  # times the GPU's work of an iteration
 _OF_START: Final = 0.5  # of the gain: what is right for a long run
-_COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; in its second half: others are its start
+_COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; behind half of its work: others are its start
 _BUCKETS, _BUCKETS_PCT = 8, 2.0  # copies an iteration, and what they take of GPU time
 _PIECE: Final = 256 << 10  # bytes of a migration by page faults at most; a prefetch moves 2 MiB at once
 _MIGRATIONS: Final = 500
@@ -119,11 +122,16 @@ _FILL: Final = re.compile(r"FillFunctor")
 _TABLE_WORK: Final = re.compile(
     r"embedding|FillFunctor|multi_tensor_apply|addcmul|addcdiv|lerp|sqrt_kernel|CUDAFunctor_add"
 )
-# what of such kernels' time a cure saves
+_FUSED_LAUNCHES: Final = 0.9  # of such kernels' launches: what a cure saves
+# what of their time it saves
 _GAINS: Final = {
     "layout-conversion": 1.0, "unfused-optimizer": 0.6, "unfused-attention": 0.8, "autocast-weight-casts": 0.9,
     "dense-embedding-gradient": 0.9,
 }  # fmt: skip
+
+
+# kernels that a framework launches within the operator that needs them
+_WITHIN_OPERATORS: Final = frozenset({"autocast-weight-casts", "layout-conversion"})
 
 
 def slowed_times(case: CaseSummary, pass_name: str | None = None) -> float:
@@ -176,7 +184,7 @@ def _pageable(case: CaseSummary, context: Context) -> Hit | None:
         or any(copy.memory is None for copy in idle.copies if copy.direction != "on the GPU")
     ):
         return _slow_copies(case, context)
-    link = _PINNED if _capability(case) >= _HOPPER else _PINNED_PCIE_4
+    link = _link(case)
     mine = [copy for copy in idle.copies if copy.memory == "pageable" and (copy.med_bytes or 0.0) >= _LARGE]
     if not idle.is_iteration:  # what is copied once, at set-up, is not worth it
         mine = [copy for copy in mine if copy.calls >= _OFTEN and copy.late_pct >= _LATE_PCT]
@@ -197,6 +205,11 @@ def _pageable(case: CaseSummary, context: Context) -> Hit | None:
         f"{share:.0f} % {span} is copying pageable memory {largest.direction} at {rate(speed)}, where pinned memory"
         f" reaches some {_gigabytes(link)}", f"{share:.0f} %", "host_copies",
     )  # fmt: skip
+
+
+def _link(case: CaseSummary) -> float:
+    """What copies of pinned memory reach, byte/s."""
+    return _PINNED if _capability(case) >= _HOPPER else _PINNED_PCIE_4
 
 
 def _hit(case: CaseSummary, cause: str, gain: float, what: str, fact: str, size: str, table: str) -> Hit:
@@ -351,8 +364,27 @@ def _capability(case: CaseSummary) -> tuple[int, int]:
     return (chip and chip.capability) or (0, 0)
 
 
-def _copies(case: CaseSummary, _: Context) -> Hit | None:
+def _only_copies(case: CaseSummary, idle: IdleGpu) -> Hit | None:
+    """Iterations that are copies between host and GPU, with hardly a kernel that could run beside them."""
+    copies = [copy for copy in idle.copies if copy.direction != "on the GPU" and (copy.med_bytes or 0.0) >= _LARGE]
+    alone = sum(copy.alone_ns for copy in copies)
+    share = 100 * alone / idle.med_ns
+    if share < _MOSTLY_PCT or 100 * idle.use.get("computing_ns", 0.0) / idle.med_ns >= _WORTH_PCT:
+        return None
+    largest = max(copies, key=lambda copy: copy.total_ns)
+    speed = f" at {rate(largest.total_bytes / largest.total_ns * 1e9)}" if largest.total_bytes else ""
+    return Hit(
+        "copies-dominate", case.id, share, f"{share:.0f} % copies", "keep data on the GPU",
+        f"{share:.0f} % of an iteration is copying {largest.direction}{speed}, with hardly a kernel to run beside it",
+        "Keep on the GPU what several iterations use, or move fewer bytes (smaller types).", f"{share:.0f} %",
+        "host_copies",
+    )  # fmt: skip
+
+
+def _copies(case: CaseSummary, context: Context) -> Hit | None:
     """Copies that take more than the kernels, and whose rate is not known, or good."""
+    if case.idle_gpu is not None and case.idle_gpu.is_iteration and "computing_ns" in case.idle_gpu.use:
+        return None if _pageable(case, context) else _only_copies(case, case.idle_gpu)
     largest_copy = _most_copied(case)
     alone_known = case.spent is not None and case.spent.copies_pct is not None
     if (
@@ -437,8 +469,10 @@ def _migrations(case: CaseSummary, _: Context) -> Hit | None:
     share = 100 * ns / case.gpu_ns
     if case.idle_gpu is not None and case.idle_gpu.is_iteration:  # kernels and the host wait for the pages
         idle = case.idle_gpu
-        pages = sum(copy.total_ns for copy in idle.copies if copy.memory == "managed")
-        share = 100 * (pages + (idle.idle_ns if pages else 0.0)) / idle.med_ns
+        paged = [copy for copy in idle.copies if copy.memory == "managed"]
+        pages = sum(copy.total_ns for copy in paged)
+        prefetched = 1e9 * sum(copy.total_bytes or 0.0 for copy in paged) / _link(case)
+        share = 100 * max(0.0, pages + (idle.idle_ns if pages else 0.0) - prefetched) / idle.med_ns
     return _hit(
         case, "page-faults", min(95.0, share), f"{calls:,.0f} migrations of {size / calls / 1024:.0f} KiB",
         f"unified memory moves by page faults, in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average,"
@@ -483,11 +517,14 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
             f"{head}, {_who_is_late(case)}: the collectives begin after the backward pass, and none runs beside it",
             f"{exposed:.0f} %", "communication",
         )  # fmt: skip
+    first, do = "", "overlap or shrink communication"
+    if late and case.waiting is not None:
+        do = f"let {_short(case.waiting.late)} launch sooner, overlap the rest"
+        first = "Let the host of the late process launch sooner (CUDA graphs, less work between launches). "
     return Hit(
         "exposed-communication", case.id, exposed * (1 - _waiting_share(case) * late),
-        f"NCCL alone {exposed:.0f} %", "overlap or shrink communication",
-        f"{head}, {_who_is_late(case)}",
-        "Overlap it with computing (fewer and larger collectives), or move less (bf16 gradients).",
+        f"NCCL alone {exposed:.0f} %", do, f"{head}, {_who_is_late(case)}",
+        f"{first}Overlap it with computing (fewer and larger collectives), or move less (bf16 gradients).",
         f"{exposed:.0f} %", "communication",
     )  # fmt: skip
 
@@ -595,6 +632,7 @@ def _optimizer(case: CaseSummary, _: Context) -> Hit | None:
         _STEP_PCT,
         "is an optimizer's step, parameter by parameter",
         least=_MANY,
+        of_each=_OF_STEP,
     ) or _of_kernels(case, "unfused-optimizer", _FOREACH, _OPTIMIZER_PCT, "is the optimizer's step", without=_FUSED)
 
 
@@ -626,7 +664,7 @@ def _embedding(case: CaseSummary, _: Context) -> Hit | None:
 
 def _of_kernels(
     case: CaseSummary, cause: str, pattern: re.Pattern[str], least_pct: float, description: str, *, least: float = 0,
-    needs: re.Pattern[str] | None = None, without: re.Pattern[str] | None = None,
+    needs: re.Pattern[str] | None = None, without: re.Pattern[str] | None = None, of_each: float = 1.0,
 ) -> Hit | None:  # fmt: skip
     """Kernels of libraries that take much of the GPU's work, by their names.
 
@@ -639,6 +677,7 @@ def _of_kernels(
         least: How many there are at least in an iteration.
         needs: A kernel that there must be too.
         without: A kernel that there must not be.
+        of_each: How many kernels there are for each that has such a name.
     """
     busy = busy_pct(case)
     busy = 100.0 if busy is None else busy
@@ -652,7 +691,14 @@ def _of_kernels(
     calls = sum(share.calls or 0.0 for share in case.gpu_work if share.kind == "kernel")
     launched = 100 * sum(kernel.calls or 0.0 for kernel in mine) / calls if calls else 0.0
     idle = case.idle_gpu.in_gaps("launch", lengths=SHORT) / case.idle_gpu.med_ns if case.idle_gpu else 0.0
-    gain = (share * busy / 100 + launched * idle) * _GAINS[cause]
+    gain = (
+        min(100.0, of_each * share) * busy / 100 * _GAINS[cause]
+        + min(100.0, of_each * launched) * idle * _FUSED_LAUNCHES
+    )
+    if case.idle_gpu is not None and idle > _MOSTLY and cause in _WITHIN_OPERATORS:
+        use = case.idle_gpu.use
+        in_calls = (use.get("cuda_ns", 0.0) - use.get("wait_ns", 0.0)) / (use.get("span_ns") or case.idle_gpu.med_ns)
+        gain = min(gain, launched * (max(in_calls, 0.0) + idle) / 2)  # a launch costs its call at least
     if case.idle_gpu is not None and (host_ns := case.idle_gpu.use.get("host_ns")) and not idle > _MOSTLY:
         gain = min(gain, max(100 * (1 - host_ns / case.idle_gpu.med_ns), gain / 4))  # then the host is the limit
     if (
@@ -676,7 +722,7 @@ def _short_kernels(case: CaseSummary, _: Context) -> Hit | None:
     if work is None or work[0].short_pct < _SHORT_PCT or work[0].operations < _MANY:
         return None
     share = work[0].share_pct("elementwise")
-    if share < _ELEMENTWISE_PCT:
+    if share < _ELEMENTWISE_PCT or framework_of(case) != "pytorch":  # a user's kernel may have any name
         return None
     return Hit(
         "short-kernels", case.id, share / 2, f"{work[0].short_pct:.0f} % of the kernels take less than 5 us", "fuse",
@@ -726,9 +772,7 @@ def _periodic(case: CaseSummary, _: Context) -> Hit | None:
     if gpu >= _MOST * more:
         differs = f"{format_ns(min(gpu, more))} of that are more work of the GPU: evaluation, or a larger input"
     elif gpu <= _LITTLE * more:
-        differs = (
-            "the GPU has no more work in it: the host does something else (a checkpoint, garbage collection, a log)"
-        )
+        differs = f"the GPU has no more work in it: {_hosts_work(case.idle_gpu)}"
     else:
         differs = f"{format_ns(gpu)} of that are more work of the GPU, the rest the host's"
     return _hit(
@@ -736,6 +780,15 @@ def _periodic(case: CaseSummary, _: Context) -> Hit | None:
         f"{takes} {format_ns(more)} longer than the usual {format_ns(iterations.med_ns)}; {differs}",
         f"{share:.0f} %", "iterations",
     )  # fmt: skip
+
+
+def _hosts_work(idle: IdleGpu) -> str:
+    """What the host does in long gaps: their files, where those take much of them."""
+    gaps = [gap for gap in idle.gaps if gap.length == "long"]
+    writes, reads = (sum(ns) for ns in ((g.write_ns for g in gaps), (g.read_ns + g.open_ns for g in gaps)))
+    if writes + reads < _PART * sum(gap.total_ns for gap in gaps) or not gaps:
+        return "the host does something else (a checkpoint, garbage collection, a log)"
+    return "the host writes files (a checkpoint, a log)" if writes >= reads else "the host reads files"
 
 
 def _ordinal(number: int) -> str:
@@ -784,13 +837,18 @@ def _slow_first(case: CaseSummary, _: Context) -> Hit | None:
         return None
     setup, warmup, steady = of.get("setup"), of.get("warmup"), of["steady"]
     copied = sum(ns for name, ns in setup.what if name.startswith("[CUDA mem")) if setup else 0.0
-    if warmup is not None and warmup.iterations and warmup.gpu_ns >= _TUNES * warmup.iterations * iterations.gpu_ns:
+    if (
+        warmup is not None
+        and warmup.iterations
+        and warmup.iterations <= _FIRST
+        and warmup.gpu_ns >= _TUNES * warmup.iterations * iterations.gpu_ns
+    ):
         more = warmup.duration_ns - warmup.iterations * iterations.med_ns
         count = (
             "the first iteration takes" if warmup.iterations == 1 else f"the first {warmup.iterations} iterations take"
         )
         start = warmup
-    elif setup is not None and setup.gpu_ns - copied > steady.gpu_ns:
+    elif setup is not None and setup.times_kernels and setup.gpu_ns - copied > steady.gpu_ns:  # else it makes its data
         more, count, start = setup.duration_ns, "the start takes", setup
     else:  # libraries are loaded at each start
         return None
@@ -842,7 +900,7 @@ def healthy(case: CaseSummary) -> Hit | None:
     idle, busy = case.idle_gpu, busy_pct(case)
     if idle is None or busy is None or busy < BUSY_PCT or idle.operations < 1:
         return None
-    copied = sum(copy.total_ns for copy in idle.copies if copy.direction != "on the GPU")
+    copied = sum(copy.total_ns - copy.alone_ns for copy in idle.copies if copy.direction != "on the GPU")
     cause, also = "gpu-busy", ""
     if idle.collectives and (spent := spent_of(case)) is not None and spent.hidden_pct:
         cause, also = "scales", f", collectives hidden behind other work ({spent.hidden_pct:.0f} %)"

@@ -229,13 +229,13 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
 def _compiles(work: Operations, stretches: tuple[IntArray, IntArray], calls: Calls) -> tuple[int, int, float]:
     """Gaps so long that a module which is loaded in them was compiled: how many, how many late, how long (ns).
 
-    Late is the second half of the time.
+    Late is behind half of the work: at their first use libraries are loaded, which may take most of a short run.
     """
     order = np.argsort(work.start, kind="stable")
     until, begin = work.start[order][1:], np.maximum.accumulate(work.end[order])[:-1]
     mine = (until - begin >= _COMPILES_NS) & _inside(begin, stretches)
     mine[mine] = calls.of(LOAD).within(begin[mine], until[mine]) > 0
-    late = mine & (begin >= (int(stretches[0][0]) + int(stretches[1][-1])) // 2)
+    late = mine & (np.arange(len(mine)) >= len(mine) // 2)
     return int(mine.sum()), int(late.sum()), float((until - begin)[mine].sum())
 
 

@@ -211,6 +211,10 @@ def _of_kernels(kernels: Kernels, separators: Sequence[IntArray], inputs: IntArr
     if repeated is None:
         return None
     heads, behind = repeated
+    at, count = np.unique(launched[heads], return_counts=True)  # launches before a recording begins have one time
+    heads = heads[np.isin(launched[heads], at[count == 1])]
+    if len(heads) < _FEWEST:
+        return None
     low, high = np.quantile(np.diff(starts[heads]), (0.25, 0.75)).tolist() if len(heads) > _FEWEST else (1.0, 1.0)
     if high > _UNEQUAL * low:
         return None
@@ -264,8 +268,11 @@ def _separated(launched: IntArray, separators: Sequence[IntArray]) -> tuple[IntA
 
 def _holds(outer: IntArray, inner: IntArray) -> bool:
     """Whether a longer repetition has others than the shorter in it; of very few kernels always: a loop in it."""
-    length, step = (int(np.median(np.diff(heads))) for heads in (outer, inner) if len(heads) > 1)
-    return length >= 2 * step and (step <= _TRIVIAL or length % step != 0)
+    if min(len(outer), len(inner)) < 2:
+        return False
+    length, step = (int(np.median(np.diff(heads))) for heads in (outer, inner))
+    count = int(np.median(np.diff(np.searchsorted(inner, outer))))
+    return length >= 2 * step and (step <= _TRIVIAL or length != count * step)
 
 
 def _may_be_inner(heads: IntArray) -> bool:
@@ -341,7 +348,7 @@ def _lags(names: IntArray) -> list[tuple[int, bool]]:
             return lags
         if len(window) == len(names):
             break
-    return []
+    return _lags_within(names[len(names) // 4 : len(names) - len(names) // 10])  # behind a start that is much of it
 
 
 def _window(names: IntArray, size: int) -> IntArray:
