@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from nsw.recipe.model import Recipe
 
 __all__ = [
-    "Limit", "Price", "chooses", "counted_ranks", "dropped", "expected_ranks", "limit",
-    "notes", "passes_of", "planned_s", "price", "replay_fault", "requested", "source_of", "starts_each", "tools",
-    "unknown_sources",
+    "Limit", "Price", "chooses", "counted_ranks", "dropped", "limit", "notes", "passes_of", "planned_s", "price",
+    "replay_fault", "requested", "source_of", "starts_each", "tools", "unknown_sources",
 ]  # fmt: skip
 
 # the whole program is run again for each pass, all its processes together
@@ -332,23 +331,3 @@ def planned_s(recipe: Recipe, counters_pass: CountersPass, case: str, params: Ma
         return int(parse_duration(value) if isinstance(value, str) else value)
     except (Fault, NswError, TypeError, ValueError):
         return None
-
-
-def expected_ranks(recipe: Recipe, pass_name: str, local_ranks: Mapping[int, int]) -> frozenset[int] | None:
-    """The ranks that a pass profiles where each process has its own profiler; None: they were not counted.
-
-    Args:
-        recipe: The recipe.
-        pass_name: The pass.
-        local_ranks: The ranks of the run as they landed, each with its place on its node; empty: not known.
-    """
-    pass_ = next((pass_ for pass_ in recipe.passes if pass_.name == pass_name), None)
-    if pass_ is None or pass_.kind == "baseline":
-        return None
-    ranks = counted_ranks(pass_, each=True) if pass_.kind == "counters" else pass_.ranks
-    if ranks == "first":
-        return frozenset({0})
-    if not isinstance(ranks, str):
-        return frozenset(ranks or ())
-    profiled = (rank for rank, local in local_ranks.items() if ranks == "all" or local == 0)
-    return frozenset(profiled) or None
