@@ -17,7 +17,7 @@ from nsw.campaign.versions import origins, program_sources, record, versions_of
 from nsw.engine.driven import locked_ledger, look
 from nsw.engine.events import Message
 from nsw.engine.ledger import IN_FLIGHT, Ledger, State
-from nsw.engine.ledger_rows import APP_FOLDER, FIGURES_FROM, NOTE, ORIGINS, PARTS, PREPARED, RECIPE, SITE
+from nsw.engine.ledger_rows import APP_FOLDER, FIGURES_FROM, NOTE, ORIGINS, PARTS, PREPARED, RECIPE, SITE, Key
 from nsw.engine.loop import reset_failures
 from nsw.engine.stages import release_reductions
 from nsw.engine.tables import EARLIER_FIGURES, load_rows, replace_rows
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from nsw.campaign.planning import Planned
     from nsw.campaign.start import Ready
     from nsw.engine import folder as folders
-    from nsw.engine.ledger_rows import Key
     from nsw.plan.model import Part, Plan, Run
     from nsw.recipe.load import Overrides
 

@@ -21,10 +21,10 @@ from nsw.errors import CommandResult, Diagnostic, InputError, RefusedError, Unre
 from nsw.recipe.document import parse
 from nsw.recipe.expressions import is_template
 from nsw.recipe.launcher_names import launcher_commands, load_launcher
-from nsw.recipe.load import REPEATS, Before
+from nsw.recipe.load import REPEATS, Before, LoadedRecipe, Overrides, load_recipe
 from nsw.recipe.program import first_program, source
 from nsw.safe_files import write_text
-from nsw.site.names import LOCAL
+from nsw.site.names import LOCAL, untrusted_reason
 from nsw.transport.local import LocalTransport
 from nsw.wording import and_more, plural
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsw.plan.model import Job, Part, Plan, SiteFacts
-    from nsw.recipe.load import LoadedRecipe, Overrides
     from nsw.recipe.matrix import Matrix
     from nsw.schedulers.adapter import Adapter
     from nsw.site.load import LoadedSite
@@ -100,8 +99,6 @@ class Planned:
 
         Variables of a site elsewhere are not asked for: their names are in their place, such as USER.
         """
-        from nsw.engine.folder import root
-
         scratch = self.site.site.scratch
         if scratch is None:
             return f"{root().absolute()}/CAMPAIGN/scratch"
@@ -205,7 +202,6 @@ def with_note(planned: Planned, note: str | None) -> Planned:
 
 def _loaded(file: Path, site: str, options: Overrides | None) -> LoadedRecipe:
     from nsw.apart import limited
-    from nsw.recipe.load import load_recipe
 
     with limited(f"reading {file}"):
         loaded = load_recipe(file, site, options)
@@ -309,8 +305,6 @@ def _refuse_untrusted_templates(loaded_site: LoadedSite, templates: Mapping[str,
     Raises:
         InputError: One is such.
     """
-    from nsw.site.names import untrusted_reason
-
     faults = [
         loaded_site.document.diagnostic(
             ("sites", loaded_site.site.name, "templates", block),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.planning import ask, connect_to_site, reach
+from nsw.campaign.planning import Planned, ask, connect_to_site, reach
 from nsw.campaign.selection import campaign_argument
 from nsw.campaign.versions import origins
 from nsw.engine import folder as folders
@@ -25,7 +25,7 @@ from nsw.engine.ledger import BuildRow, Ledger, RunRow
 from nsw.engine.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
 from nsw.engine.trust import require_own_folder, require_own_place
 from nsw.errors import CampaignError, InputError, NswError, UsageError
-from nsw.plan.model import APP, OF_BEFORE
+from nsw.plan.model import APP, OF_BEFORE, Job, Plan, Run
 from nsw.recipe.document import as_yaml
 from nsw.recipe.units import parse_canary
 from nsw.safe_files import OTHERS_WRITE, copy_file, make_folders, open_plain, readable_by_group, write_text
@@ -36,9 +36,7 @@ from nsw.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from nsw.campaign.planning import Planned
     from nsw.engine.folder import CampaignFolder
-    from nsw.plan.model import Job, Plan, Run
     from nsw.recipe.model import Lock
     from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport

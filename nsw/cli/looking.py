@@ -23,14 +23,13 @@ from nsw.cli.options import (
     time_option,
 )
 from nsw.cli.output import tell
-from nsw.engine.ledger_rows import ENDED, State, missing_results
+from nsw.engine.ledger_rows import ENDED, BuildRow, RunRow, State, missing_results
 from nsw.errors import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nsw.engine.folder import CampaignFolder
-    from nsw.engine.ledger_rows import BuildRow, RunRow
 
 _NOTE = 36  # characters of a note in a list
 _PROBLEM = ("run", "report", "severity", "message", "fix")

@@ -18,7 +18,7 @@ from nsw.analysis.iteration_lanes import TIMELINE, iteration_lanes
 from nsw.apart import can_fork, run_isolated
 from nsw.cli.application import command
 from nsw.cli.options import Plot, ReadingLimits, ReadTarget, argument, option, size_option
-from nsw.cli.output import several, tell
+from nsw.cli.output import Target, several, tell
 from nsw.errors import Exit, LimitError, NswError, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.problems import Merged, show_merged
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.of_reports import ReadReport
     from nsw.analysis.summary import Summary
-    from nsw.cli.output import Target
     from nsw.readers.detect import ReportSearch
     from nsw.readers.model import Report
 

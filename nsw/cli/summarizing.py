@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from nsw.apart import can_fork, run_isolated
+from nsw.apart import Limits, can_fork, run_isolated
 from nsw.campaign.answers import Results, results
-from nsw.campaign.selection import campaign_and_runs, campaign_argument
+from nsw.campaign.selection import RunsOption, Selection, campaign_and_runs, campaign_argument
 from nsw.cli.application import command
 from nsw.cli.options import CampaignAndRuns, Plot, PlotTarget, ReadingLimits, Yes, option
 from nsw.cli.output import Folder, Target, output_path, several, tell
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from nsw.analysis.blocks import Block
     from nsw.analysis.summary import Summary
-    from nsw.apart import Limits
-    from nsw.campaign.selection import RunsOption, Selection
     from nsw.engine.folder import CampaignFolder
     from nsw.present.page import EvidenceRows
     from nsw.present.perfetto import PerfettoTrace

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nsw.engine.collect import AttemptEnd, Collector, Status, Verdict, answer_once_begun, judge
 from nsw.engine.ledger_rows import Kind, Reason, State, TaskInFlight
 from nsw.errors import CommandError, NswError, UnreachableError
-from nsw.schedulers.model import Answer, Phase
+from nsw.schedulers.model import Answer, Phase, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from nsw.engine.driven import DrivenCampaign
     from nsw.engine.ledger import Ledger
     from nsw.engine.stages import Dependencies
-    from nsw.schedulers.model import Submission
 
 
 _MAX_WITHDRAWALS = 3  # times that a run is submitted again by itself

@@ -11,7 +11,7 @@ from nsw.metrics.requests import MetricRequest, Passes, passes, tools_for
 from nsw.plan.jobs import Resolver
 from nsw.profilers.ncu import named_version
 from nsw.recipe.passes import AT_MOST, AUTO, SAMPLE, CountersPass, SecondStage, TimelinePass
-from nsw.recipe.units import Fault
+from nsw.recipe.units import Fault, parse_duration
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -323,8 +323,6 @@ def planned_s(recipe: Recipe, counters_pass: CountersPass, case: str, params: Ma
         case: The case's id.
         params: The case's parameters.
     """
-    from nsw.recipe.units import parse_duration
-
     time_text = counters_pass.time if counters_pass.time is not None else recipe.resources.time
     try:
         value = Resolver().value(time_text, {**params, "case": case})

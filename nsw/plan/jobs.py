@@ -13,7 +13,7 @@ from nsw.launchers.model import LayoutError
 from nsw.plan.command import words
 from nsw.plan.model import APP, AROUND_S, REDUCTION, Job, Resources, Run
 from nsw.recipe.matrix import Case, case_id
-from nsw.recipe.units import Fault
+from nsw.recipe.units import Fault, parse_duration, parse_size
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -344,7 +344,6 @@ def resources(requested: Any, site: Any, values: Mapping[str, Any], resolver: Re
         resolver: Evaluates them.
     """
     from nsw.recipe.fields import flag, whole_number
-    from nsw.recipe.units import parse_duration, parse_size
 
     def get(name: str, parse: Callable[[Any], Any] = str) -> Any:
         with standing_at("resources", name):
