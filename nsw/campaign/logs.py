@@ -18,6 +18,7 @@ from nsw.engine.folder import CampaignFolder, run_folder
 from nsw.engine.ledger import ENDED, BuildRow, Ledger, RunRow
 from nsw.engine.ledger_rows import SCRATCH
 from nsw.errors import NswError, UnreachableError
+from nsw.schedulers.model import Native
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -139,7 +140,6 @@ def _log_name(ledger: Ledger, site: dict[str, Any], row: Row) -> str:
     from nsw.schedulers.batch import LOGIN
     from nsw.schedulers.create import adapter_of
     from nsw.schedulers.local import Host
-    from nsw.schedulers.model import Native
 
     on_login = ledger.job_location(row.job) == LOGIN
     adapter = Host() if on_login else adapter_of(site.get("scheduler", "local"))

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.apart import limited
 from nsw.engine.events import Message
 from nsw.engine.folder import LEDGER, CampaignFolder, root
 from nsw.engine.recipe_lock import check_out, locked_recipe, resolve_commit
@@ -22,7 +23,9 @@ from nsw.recipe.document import parse
 from nsw.recipe.expressions import is_template
 from nsw.recipe.launcher_names import launcher_commands, load_launcher
 from nsw.recipe.load import REPEATS, Before, LoadedRecipe, Overrides, load_recipe
+from nsw.recipe.passes import on_a_site
 from nsw.recipe.program import first_program, source
+from nsw.resources import recipes_folder
 from nsw.safe_files import write_text
 from nsw.site.names import LOCAL, untrusted_reason
 from nsw.transport.local import LocalTransport
@@ -112,7 +115,6 @@ class Planned:
         Raises:
             InputError: A template of the site may have been written by another user.
         """
-        from nsw.recipe.passes import on_a_site
         from nsw.schedulers.create import adapter_of
         from nsw.scripts.render import render_job
 
@@ -166,7 +168,6 @@ def make_plan(
         InputError: The recipe or a sites file has faults, or the site cannot do it.
         UsageError: There is no such recipe or site, or an option fits nothing.
     """
-    from nsw.apart import limited
     from nsw.plan.build import build_plan
     from nsw.schedulers.adapter import foreign_lines, refused_keys
     from nsw.schedulers.create import adapter_of
@@ -201,7 +202,6 @@ def with_note(planned: Planned, note: str | None) -> Planned:
 
 
 def _loaded(file: Path, site: str, options: Overrides | None) -> LoadedRecipe:
-    from nsw.apart import limited
 
     with limited(f"reading {file}"):
         loaded = load_recipe(file, site, options)
@@ -280,8 +280,6 @@ def shipped_recipe(name: str) -> Path:
 
 def _shipped_recipes() -> dict[str, Path]:
     """The recipes that nsw ships, by the name of their file."""
-    from nsw.resources import recipes_folder
-
     return {p.name: p for p in sorted(recipes_folder().glob("*.yaml"))}
 
 

@@ -35,6 +35,7 @@ from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain, readable_by_group, write_text
 from nsw.schedulers.local import Owner, Turn, is_inside_a_run
 from nsw.site.names import LOCAL
+from nsw.version import __version__
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
@@ -406,7 +407,6 @@ class Running:
         from nsw.engine import handover as private
         from nsw.engine.handover import noting_owner
         from nsw.engine.read import reading
-        from nsw.version import __version__
 
         folder = self.folder
         with lock_campaign(folder, self.emit, only=self.only) as campaign, noting_owner(campaign.ledger):
