@@ -32,12 +32,10 @@ from nsw.analysis.steady import (
     steady_rows,
     waiting,
 )
-from nsw.tables.parquet_tables import RowsByRun, StoredRows
+from nsw.tables.parquet_tables import RowsByRun, StoredRows, TableData
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from nsw.tables.parquet_tables import TableData
 
 
 _FEWEST, _FEW_ALIKE, _ALIKE = 6, 3, 1.25  # iterations; those of which none takes so many times the median

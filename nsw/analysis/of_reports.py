@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.first_screen import FAILED
 from nsw.analysis.summary import TABLES, CampaignData, ReportRequest, Summary, summarize
-from nsw.tables import rows
+from nsw.tables import TableData, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from nsw.analysis.kernels import KernelRow
-    from nsw.tables import TableData
 
     _Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 

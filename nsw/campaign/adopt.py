@@ -9,8 +9,8 @@ import stat
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.engine.driven import look
-from nsw.engine.folder import STATE
-from nsw.engine.ledger_rows import IN_FLIGHT, ORIGINS, SCRATCH, SITE
+from nsw.engine.folder import STATE, CampaignFolder
+from nsw.engine.ledger_rows import IN_FLIGHT, ORIGINS, SCRATCH, SITE, BuildRow, RunRow
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.trust import require_own_root
 from nsw.errors import CampaignError, NswError, UsageError
@@ -20,9 +20,7 @@ from nsw.site.names import LOCAL
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
-    from nsw.engine.ledger_rows import BuildRow, RunRow
     from nsw.recipe.model import Recipe
 
 __all__ = ["acts_of", "adopt", "refuse"]

@@ -16,12 +16,15 @@ from nsw.campaign.selection import campaign_option
 from nsw.campaign.versions import origins, program_sources, record, versions_of
 from nsw.engine.driven import locked_ledger, look
 from nsw.engine.events import Message
+from nsw.engine.folder import Log
 from nsw.engine.ledger import IN_FLIGHT, Ledger, State
-from nsw.engine.ledger_rows import APP_FOLDER, FIGURES_FROM, NOTE, ORIGINS, PARTS, PREPARED, RECIPE, SITE
+from nsw.engine.ledger_rows import APP_FOLDER, FIGURES_FROM, NOTE, ORIGINS, PARTS, PREPARED, RECIPE, SITE, Key
 from nsw.engine.loop import reset_failures
+from nsw.engine.recipe_lock import read_locked, write_locked
 from nsw.engine.stages import release_reductions
 from nsw.engine.tables import EARLIER_FIGURES, load_rows, replace_rows
 from nsw.errors import CampaignError, UsageError
+from nsw.plan.model import APP, Part, Plan, Run
 from nsw.recipe.units import format_duration
 from nsw.safe_files import differing, hashes, read_text
 from nsw.wording import and_more
@@ -32,8 +35,6 @@ if TYPE_CHECKING:
     from nsw.campaign.planning import Planned
     from nsw.campaign.start import Ready
     from nsw.engine import folder as folders
-    from nsw.engine.ledger_rows import Key
-    from nsw.plan.model import Part, Plan, Run
     from nsw.recipe.load import Overrides
 
 __all__ = ["Change", "Changes", "Extension", "apply_extension", "extension", "replan"]
@@ -144,8 +145,6 @@ class Delta:
 
 def _apply(folder: folders.CampaignFolder, ledger: Ledger, delta: Delta) -> None:
     """Carry a delta out; the caller holds the campaign's lock, and drives it afterwards."""
-    from nsw.engine.recipe_lock import write_locked
-
     if delta.programs:  # what the former version printed, to compare with
         figures = [row for row in load_rows(folder, "figures") if row["run"] in set(delta.repeated)]
         replace_rows(folder, {EARLIER_FIGURES: figures}, sorted({row["run"] for row in figures}), ledger.meta(NOTE))
@@ -222,7 +221,6 @@ def apply_extension(extension: Extension) -> None:
         InputError: The scheduler would refuse a job.
     """
     from nsw.campaign.start import check, lock_of, resolved
-    from nsw.engine.recipe_lock import read_locked
     from nsw.recipe.load import joined
 
     assert extension.planned is not None
@@ -312,8 +310,6 @@ def replan(
     """
     from nsw.campaign.planning import make_plan
     from nsw.campaign.start import check
-    from nsw.engine.folder import Log
-    from nsw.engine.recipe_lock import read_locked
 
     head, data = read_locked(folder)
     recipe = ledger.meta(RECIPE)
@@ -370,8 +366,6 @@ def _set_time(data: dict[str, Any], time: str) -> None:
 
 def _next_part(ledger: Ledger, runs: Iterable[str], *, new_app: bool, time_s: int | None = None) -> Part:
     """The next part of a campaign: these runs, where `new_app` with a new copy of the program, beside the others."""
-    from nsw.plan.model import APP, Part
-
     number = ledger.meta(PARTS) + 2
     app = f"{APP}-{number}" if new_app else ledger.meta(APP_FOLDER)
     return Part(number, frozenset(runs), app, frozenset(build.app for build in ledger.builds()), time_s)

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from nsw.campaign.selection import Selection, default_run, find_run, job_ids, matching_rows, selected
 from nsw.engine import folder as folders
-from nsw.engine.collect import collected_attempt_folder
+from nsw.engine.collect import collected_attempt_folder, read_status
 from nsw.engine.driven import look
 from nsw.engine.folder import CampaignFolder, run_folder
 from nsw.engine.ledger import ENDED, BuildRow, Ledger, RunRow
 from nsw.engine.ledger_rows import SCRATCH
 from nsw.errors import NswError, UnreachableError
+from nsw.schedulers.model import Native
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -139,7 +140,6 @@ def _log_name(ledger: Ledger, site: dict[str, Any], row: Row) -> str:
     from nsw.schedulers.batch import LOGIN
     from nsw.schedulers.create import adapter_of
     from nsw.schedulers.local import Host
-    from nsw.schedulers.model import Native
 
     on_login = ledger.job_location(row.job) == LOGIN
     adapter = Host() if on_login else adapter_of(site.get("scheduler", "local"))
@@ -227,8 +227,6 @@ class _Following:
 
     def is_over(self, row: Row) -> bool:
         """Whether the attempt itself says that it is over."""
-        from nsw.engine.collect import read_status
-
         if row.attempt == 0:
             return False
         status = read_status(self.transport, run_folder(self.scratch, row.id, row.attempt))

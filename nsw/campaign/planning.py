@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.apart import limited
 from nsw.engine.events import Message
 from nsw.engine.folder import LEDGER, CampaignFolder, root
 from nsw.engine.recipe_lock import check_out, locked_recipe, resolve_commit
@@ -21,10 +22,12 @@ from nsw.errors import CommandResult, Diagnostic, InputError, RefusedError, Unre
 from nsw.recipe.document import parse
 from nsw.recipe.expressions import is_template
 from nsw.recipe.launcher_names import launcher_commands, load_launcher
-from nsw.recipe.load import REPEATS, Before
+from nsw.recipe.load import REPEATS, Before, LoadedRecipe, Overrides, load_recipe
+from nsw.recipe.passes import on_a_site
 from nsw.recipe.program import first_program, source
+from nsw.resources import recipes_folder
 from nsw.safe_files import write_text
-from nsw.site.names import LOCAL
+from nsw.site.names import LOCAL, untrusted_reason
 from nsw.transport.local import LocalTransport
 from nsw.wording import and_more, plural
 
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsw.plan.model import Job, Part, Plan, SiteFacts
-    from nsw.recipe.load import LoadedRecipe, Overrides
     from nsw.recipe.matrix import Matrix
     from nsw.schedulers.adapter import Adapter
     from nsw.site.load import LoadedSite
@@ -100,8 +102,6 @@ class Planned:
 
         Variables of a site elsewhere are not asked for: their names are in their place, such as USER.
         """
-        from nsw.engine.folder import root
-
         scratch = self.site.site.scratch
         if scratch is None:
             return f"{root().absolute()}/CAMPAIGN/scratch"
@@ -115,7 +115,6 @@ class Planned:
         Raises:
             InputError: A template of the site may have been written by another user.
         """
-        from nsw.recipe.passes import on_a_site
         from nsw.schedulers.create import adapter_of
         from nsw.scripts.render import render_job
 
@@ -169,7 +168,6 @@ def make_plan(
         InputError: The recipe or a sites file has faults, or the site cannot do it.
         UsageError: There is no such recipe or site, or an option fits nothing.
     """
-    from nsw.apart import limited
     from nsw.plan.build import build_plan
     from nsw.schedulers.adapter import foreign_lines, refused_keys
     from nsw.schedulers.create import adapter_of
@@ -204,8 +202,6 @@ def with_note(planned: Planned, note: str | None) -> Planned:
 
 
 def _loaded(file: Path, site: str, options: Overrides | None) -> LoadedRecipe:
-    from nsw.apart import limited
-    from nsw.recipe.load import load_recipe
 
     with limited(f"reading {file}"):
         loaded = load_recipe(file, site, options)
@@ -284,8 +280,6 @@ def shipped_recipe(name: str) -> Path:
 
 def _shipped_recipes() -> dict[str, Path]:
     """The recipes that nsw ships, by the name of their file."""
-    from nsw.resources import recipes_folder
-
     return {p.name: p for p in sorted(recipes_folder().glob("*.yaml"))}
 
 
@@ -309,8 +303,6 @@ def _refuse_untrusted_templates(loaded_site: LoadedSite, templates: Mapping[str,
     Raises:
         InputError: One is such.
     """
-    from nsw.site.names import untrusted_reason
-
     faults = [
         loaded_site.document.diagnostic(
             ("sites", loaded_site.site.name, "templates", block),

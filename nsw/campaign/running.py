@@ -13,9 +13,9 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from nsw.campaign.selection import job_ids
+from nsw.campaign.selection import campaign_argument, campaign_option, job_ids
 from nsw.engine.collect import error_line
-from nsw.engine.driven import write_state
+from nsw.engine.driven import DrivenCampaign, locked_ledger, write_state
 from nsw.engine.events import (
     BuildChanged,
     Downloading,
@@ -30,18 +30,18 @@ from nsw.engine.events import (
 )
 from nsw.engine.folder import CampaignFolder, Log, driven_since, run_folder, run_of
 from nsw.engine.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State
-from nsw.engine.recipe_lock import locked_recipe
+from nsw.engine.recipe_lock import finish, locked_recipe
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain, readable_by_group, write_text
 from nsw.schedulers.local import Owner, Turn, is_inside_a_run
 from nsw.site.names import LOCAL
+from nsw.version import __version__
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from nsw.engine.builds import Builds
-    from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
     from nsw.engine.loop import Driver
     from nsw.transport.model import Transport
@@ -210,7 +210,6 @@ def lock_campaign(
     """
     from nsw.campaign.fetch import watch_downloads
     from nsw.engine.builds import Builds
-    from nsw.engine.driven import DrivenCampaign, locked_ledger
     from nsw.engine.handover import follow_moved_folder, handover_of, mark_of, wait_for_commands
     from nsw.engine.loop import Driver
     from nsw.schedulers.create import create, with_login_node
@@ -391,8 +390,6 @@ class Running:
 
     def _rounds_with_hints(self) -> Generator[None]:
         """The rounds; an error that ends them names the command that goes on."""
-        from nsw.campaign.selection import campaign_argument
-
         try:
             yield from self._carry_out()
         except NswError as fault:
@@ -410,8 +407,6 @@ class Running:
         from nsw.engine import handover as private
         from nsw.engine.handover import noting_owner
         from nsw.engine.read import reading
-        from nsw.engine.recipe_lock import finish
-        from nsw.version import __version__
 
         folder = self.folder
         with lock_campaign(folder, self.emit, only=self.only) as campaign, noting_owner(campaign.ledger):
@@ -475,8 +470,6 @@ class Running:
 
     def _wait_for_turn(self, campaign: LockedCampaign) -> Generator[None]:
         """Wait until no other campaign of this user runs on this machine, unless nothing of this one is to begin."""
-        from nsw.campaign.selection import campaign_option
-
         site = campaign.ledger.site()
         is_local = site.get("scheduler") == LOCAL and (site.get("transport") or {}).get("kind", LOCAL) == LOCAL
         if self.now or not is_local or site.get("replay") or is_inside_a_run():

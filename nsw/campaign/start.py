@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.planning import ask, connect_to_site, reach
+from nsw.campaign.planning import Planned, ask, connect_to_site, reach
 from nsw.campaign.selection import campaign_argument
 from nsw.campaign.versions import origins
 from nsw.engine import folder as folders
@@ -23,22 +23,23 @@ from nsw.engine.driven import look, write_state
 from nsw.engine.handover import make_folder, write_secrets
 from nsw.engine.ledger import BuildRow, Ledger, RunRow
 from nsw.engine.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
+from nsw.engine.recipe_lock import differences, make_before_lock, make_lock
 from nsw.engine.trust import require_own_folder, require_own_place
 from nsw.errors import CampaignError, InputError, NswError, UsageError
-from nsw.plan.model import APP, OF_BEFORE
+from nsw.plan.model import APP, OF_BEFORE, Job, Plan, Run
 from nsw.recipe.document import as_yaml
 from nsw.recipe.units import parse_canary
 from nsw.safe_files import OTHERS_WRITE, copy_file, make_folders, open_plain, readable_by_group, write_text
+from nsw.scripts.quoting import secrets_text
 from nsw.scripts.render import write_machinery
 from nsw.site.names import LOCAL
+from nsw.transport.local import LocalTransport
 from nsw.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from nsw.campaign.planning import Planned
     from nsw.engine.folder import CampaignFolder
-    from nsw.plan.model import Job, Plan, Run
     from nsw.recipe.model import Lock
     from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport
@@ -297,9 +298,6 @@ def lock_of(planned: Planned) -> tuple[Lock, list[str]]:
     Raises:
         UsageError: The recipe or a file of the program has a name that is not UTF-8.
     """
-    from nsw.engine.recipe_lock import differences, make_before_lock, make_lock
-    from nsw.transport.local import LocalTransport
-
     loaded, local = planned.recipe, LocalTransport()
     before = loaded.recipe.lock
     lock = make_lock(planned.plan.files, loaded.folder, planned.site.site.name, local, before)
@@ -365,8 +363,6 @@ def start(home: Path, ready: Ready, lock: Lock, warn: Callable[[str], object] = 
         UsageError: No job script could be used there.
         InputError, UsageError: The site's scratch folder cannot be used.
     """
-    from nsw.scripts.quoting import secrets_text
-
     planned = ready.planned
     _check_path(home.absolute(), planned.site)
     site = planned.site.site

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.selection import campaign_argument
-from nsw.engine.folder import PROGRAM
+from nsw.engine.folder import PROGRAM, CampaignFolder
 from nsw.engine.ledger_rows import APP_FOLDER, ORIGINS, RECIPE, VERSIONS, RunRow, State
 from nsw.errors import UsageError
 from nsw.quantities import moment
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from nsw.analysis.blocks import Finding
-    from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
 
 __all__ = [

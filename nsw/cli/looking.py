@@ -23,14 +23,14 @@ from nsw.cli.options import (
     time_option,
 )
 from nsw.cli.output import tell
-from nsw.engine.ledger_rows import ENDED, State, missing_results
+from nsw.engine.ledger_rows import ENDED, BuildRow, RunRow, State, missing_results
 from nsw.errors import Exit
+from nsw.wording import headline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nsw.engine.folder import CampaignFolder
-    from nsw.engine.ledger_rows import BuildRow, RunRow
 
 _NOTE = 36  # characters of a note in a list
 _PROBLEM = ("run", "report", "severity", "message", "fix")
@@ -106,7 +106,6 @@ def watch(
     from nsw.engine.events import Started
     from nsw.present.status_view import Watch
     from nsw.present.untrusted_text import say
-    from nsw.wording import headline
 
     with Watching(folder, once=once) as watching:
         view = Watch(watching)
@@ -186,7 +185,6 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | No
 def _in_words(row: Mapping[str, Any]) -> str:
     """The states of its runs, and whether an nsw drives it."""
     from nsw.present.status_view import driven_words
-    from nsw.wording import headline
 
     driven = f", {driven_words(row['counts'])}" if row["driven"] else ""
     return headline(row["counts"], row["incomplete"], row["unreadable"]) + driven

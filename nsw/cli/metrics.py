@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from nsw.cli.application import command
 from nsw.cli.options import Sites, TableTarget, argument, option
-from nsw.cli.output import tell
+from nsw.cli.output import Target, tell
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.metrics import catalogue, check, find, find_chip, for_ncu, for_nvprof, groups, ncu_names
-from nsw.metrics.catalogue import LEVEL, chips
+from nsw.metrics.catalogue import LEVEL, Chip, Metric, chips
 from nsw.metrics.printed_metrics import portable_name
-from nsw.metrics.requests import tool_for, tool_named, tools_for
+from nsw.metrics.requests import Tool, tool_for, tool_named, tools_for
 from nsw.present.terminal import console, table
 from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nsw.cli.output import Target
-    from nsw.metrics.catalogue import Chip, Metric
-    from nsw.metrics.requests import Tool
     from nsw.site.load import LoadedSite
 
 Action = StrEnum("Action", ["LS", "SHOW", "CHECK", "TRANSLATE"])

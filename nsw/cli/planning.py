@@ -22,7 +22,8 @@ from nsw.cli.options import (
 )
 from nsw.cli.output import Target, show_message, tell, warn
 from nsw.errors import Exit, InputError, UnreachableError, UsageError
-from nsw.present.untrusted_text import harmless, say
+from nsw.present.untrusted_text import clean, harmless, say
+from nsw.safe_files import write_text
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -313,7 +314,6 @@ def render(
 ) -> int:
     """Print the job scripts of a recipe."""
     from nsw.campaign.planning import make_plan
-    from nsw.safe_files import write_text
     from nsw.scripts.render import machinery_name, machinery_text
 
     planned = make_plan(options.recipe, options.site, options.sites, options.overrides, show_message)
@@ -425,7 +425,6 @@ def show_check(site_check: Check) -> None:
     from textwrap import wrap
 
     from nsw.present.terminal import console
-    from nsw.present.untrusted_text import clean
 
     out = console()
     mark, style = _MARKS[site_check.verdict]

@@ -14,15 +14,18 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
+from nsw.analysis.blocks import Note
 from nsw.analysis.iteration_lanes import TIMELINE, iteration_lanes
 from nsw.apart import can_fork, run_isolated
 from nsw.cli.application import command
 from nsw.cli.options import Plot, ReadingLimits, ReadTarget, argument, option, size_option
-from nsw.cli.output import several, tell
+from nsw.cli.output import Target, several, tell
 from nsw.errors import Exit, LimitError, NswError, UsageError, did_you_mean
 from nsw.present import emit
+from nsw.present.emit import flat_kernels, flat_points
 from nsw.present.problems import Merged, show_merged
 from nsw.present.untrusted_text import as_json, say
+from nsw.quantities import size
 from nsw.safe_files import make_file
 from nsw.tables import TABLES, rows
 from nsw.wording import plural
@@ -34,7 +37,6 @@ if TYPE_CHECKING:
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.of_reports import ReadReport
     from nsw.analysis.summary import Summary
-    from nsw.cli.output import Target
     from nsw.readers.detect import ReportSearch
     from nsw.readers.model import Report
 
@@ -384,7 +386,6 @@ def _conditions(report: Report) -> dict[str, str]:
 def _print_page(reports: _Reports, *, answers: bool) -> None:
     """The answer as a page, with the tables of the reports; only these where rows of them were asked for."""
     from nsw.analysis.answer.registry import blocks_of
-    from nsw.analysis.blocks import Note
     from nsw.present.page import EvidenceRows, page
 
     looked_at: list[ReadReport] = []
@@ -478,7 +479,6 @@ def _computed(tables: Sequence[str]) -> str | None:
 def _put_computed(name: str, reports: _Reports, target: Target, top: int | None) -> int:
     """Print or write a computed table, with at most `top` rows of each report; the code is 1 when there are none."""
     from nsw.analysis.kernels import of_report
-    from nsw.present.emit import flat_kernels, flat_points
 
     rows_of = flat_kernels if name == "kernels" else flat_points
     computed_rows: list[dict[str, Any]] = []
@@ -652,8 +652,6 @@ def _standard_input(files: Sequence[Path]) -> Iterator[_Input]:
 
 def _keep(source: BinaryIO, target: BinaryIO) -> None:
     """Copy all of it; on a terminal with a word on how much has come."""
-    from nsw.quantities import size
-
     shows_progress = sys.stderr.isatty()
     if shows_progress and sys.stdin.isatty():
         print("reading what you type or paste; Ctrl-D on a line of its own ends it", file=sys.stderr)

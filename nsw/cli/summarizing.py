@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from nsw.apart import can_fork, run_isolated
+from nsw.analysis.blocks import Finding, Note
+from nsw.apart import Limits, can_fork, run_isolated
 from nsw.campaign.answers import Results, results
-from nsw.campaign.selection import campaign_and_runs, campaign_argument
+from nsw.campaign.selection import RunsOption, Selection, campaign_and_runs, campaign_argument
 from nsw.cli.application import command
 from nsw.cli.options import CampaignAndRuns, Plot, PlotTarget, ReadingLimits, Yes, option
 from nsw.cli.output import Folder, Target, output_path, several, tell
@@ -27,6 +28,7 @@ from nsw.present.untrusted_text import say
 from nsw.quantities import size
 from nsw.recipe.matrix import SIDE
 from nsw.safe_files import open_output
+from nsw.tables import TABLES
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
 
     from nsw.analysis.blocks import Block
     from nsw.analysis.summary import Summary
-    from nsw.apart import Limits
-    from nsw.campaign.selection import RunsOption, Selection
     from nsw.engine.folder import CampaignFolder
     from nsw.present.page import EvidenceRows
     from nsw.present.perfetto import PerfettoTrace
@@ -167,8 +167,6 @@ def first(rows: Rows, top: int | None, group_column: str | None) -> Rows:
 
 def table_names() -> list[str]:
     """What --table takes: the summary's tables, then those of the reports."""
-    from nsw.tables import TABLES
-
     return list(dict.fromkeys((*FLAT, RUNS, *TABLES)))
 
 
@@ -286,7 +284,6 @@ def _put_table(
 
 
 def _page_of_table(name: str, rows: Rows, note: str | None) -> str:
-    from nsw.analysis.blocks import Note
     from nsw.present.page import EvidenceRows, page
 
     notes = [Note("note", note)] if note else []
@@ -296,7 +293,6 @@ def _page_of_table(name: str, rows: Rows, note: str | None) -> str:
 def _page(campaign_results: Results, tables: _Tables, timeline: str | None) -> str:
     """The answer as a page, with the rows that its blocks name as their evidence."""
     from nsw.analysis.answer.registry import blocks_of
-    from nsw.analysis.blocks import Finding
     from nsw.campaign.compare import measured_conditions
     from nsw.present.page import page
 

@@ -17,7 +17,7 @@ import yaml
 
 from nsw.apart import limited
 from nsw.convert.script_options import PRINTS_ONLY, Line, PassWords, parse_pass, read_directives, reads_reports
-from nsw.convert.shell_script import Piece, Text, parse_script, shell_names
+from nsw.convert.shell_script import Block, Piece, Script, Statement, Text, parse_script, shell_names
 from nsw.convert.starter import as_text, program_name, words_of
 from nsw.errors import UsageError
 from nsw.launchers.model import layout_options
@@ -31,7 +31,6 @@ from nsw.site_check.starter import scalar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from nsw.convert.shell_script import Block, Script, Statement
 
 _PRINTS: Final = frozenset({
     "echo", "printf", "date", "hostname", "pwd", "printenv", "nvidia-smi", "which", "type", "whoami", "uname",

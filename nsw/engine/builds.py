@@ -124,7 +124,12 @@ class Builds:
         bad = [b for b in self._campaign.ledger.builds() if b.state in _BAD and b.id in needed]
         failures = [self._failure(b) for b in bad]
         if failures and not self._campaign.ledger.counts().get("done"):
-            raise CampaignError("\n".join(failures), hint=self._hint(bad[0]))
+            hint = (
+                "correct it and start again, or run `nsw retry --update-app`, which builds again and continues;"
+                f" `nsw logs {bad[0].id}` shows what it printed, and all of that is in"
+                f" {self._campaign.folder.path / 'build.txt'}"
+            )
+            raise CampaignError("\n".join(failures), hint=hint)
         return failures
 
     # --- what is known of a build -----------------------------------------------------------------------
@@ -164,10 +169,3 @@ class Builds:
             outcome = f"failed: {status.reason}"
         tail = "\n".join("  | " + line for line in output.splitlines()[-_TAIL:])
         return f"the build step {outcome}: {build.command}\n{tail}".rstrip("\n")
-
-    def _hint(self, build: BuildRow) -> str:
-        return (
-            "correct it and start again, or run `nsw retry --update-app`, which builds again and continues;"
-            f" `nsw logs {build.id}` shows what it printed, and all of that is in"
-            f" {self._campaign.folder.path / 'build.txt'}"
-        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,11 +21,10 @@ from nsw.errors import CampaignError
 from nsw.safe_files import copy_file, readable_by_group, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from nsw.engine.handover import Handover
-    from nsw.engine.ledger_rows import TaskInFlight
-    from nsw.schedulers.model import Scheduler, Submission
+    from nsw.schedulers.model import Scheduler
     from nsw.transport.model import Transport
 
 
@@ -99,99 +98,6 @@ class DrivenCampaign:
     def script(self, job: str) -> Path:
         """The script of a job, in the campaign's folder."""
         return self.folder.script(job).absolute()
-
-
-class _OpenSubmission:
-    """One submission: what of it is not over, by task."""
-
-    def __init__(self, submission: Submission, flying: Iterable[TaskInFlight]) -> None:
-        self.submission = submission
-        self.tasks: dict[int, list[TaskInFlight]] = {}
-        for run in flying:
-            self.tasks.setdefault(run.task, []).append(run)
-        self._unfinished: Submission | None = None
-
-    @property
-    def unfinished(self) -> Submission:
-        """The submission with the tasks that are not over; the same object as long as these do not change."""
-        if self._unfinished is None:
-            self._unfinished = replace(self.submission, tasks=tuple(sorted(self.tasks)))
-        return self._unfinished
-
-    def remove(self, run: TaskInFlight) -> None:
-        runs = self.tasks[run.task]
-        runs.remove(run)
-        if not runs:
-            del self.tasks[run.task]
-            self._unfinished = None
-
-
-class InFlight:
-    """The submissions that the scheduler has, with the runs and builds in them that are not over.
-
-    Args:
-        ledger: Where each is written down too.
-    """
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._open: dict[str, _OpenSubmission] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._open)
-
-    def add(self, submission: Submission) -> list[TaskInFlight]:
-        """The scheduler has it; its runs, which the ledger knows by it."""
-        flying = self._ledger.tasks_in_flight(submission)
-        self._open[submission.name] = _OpenSubmission(submission, flying)
-        return flying
-
-    def submissions(self) -> list[Submission]:
-        """Each with the tasks of it that are not over."""
-        return [submission.unfinished for submission in self._open.values()]
-
-    def submission(self, name: str) -> Submission:
-        """A submission with all tasks that it ever had."""
-        return self._open[name].submission
-
-    def tasks(self, name: str) -> dict[int, list[TaskInFlight]]:
-        """What of a submission is not over, by task."""
-        return self._open[name].tasks
-
-    def __iter__(self) -> Iterator[TaskInFlight]:
-        return (run for submission in self._open.values() for runs in submission.tasks.values() for run in runs)
-
-    def holding(self, matches: Callable[[TaskInFlight], bool]) -> list[Submission]:
-        """Submissions with only the tasks that hold what is wanted."""
-        matching = []
-        for submission in self._open.values():
-            tasks = sorted(task for task, runs in submission.tasks.items() if any(map(matches, runs)))
-            if tasks:
-                matching.append(replace(submission.submission, tasks=tuple(tasks)))
-        return matching
-
-    def finish(self, name: str, run: TaskInFlight) -> None:
-        """A run or build of a submission has ended."""
-        self._open[name].remove(run)
-
-    def drop(self, matches: Callable[[TaskInFlight], bool]) -> list[TaskInFlight]:
-        """Let go of what is wanted: nothing more will be heard of it."""
-        dropped = [
-            (name, run)
-            for name, submission in self._open.items()
-            for runs in submission.tasks.values()
-            for run in runs
-            if matches(run)
-        ]
-        for name, run in dropped:
-            self.finish(name, run)
-        return [run for _, run in dropped]
-
-    def close(self) -> None:
-        """Write down which submissions are over."""
-        for name in [name for name, submission in self._open.items() if not submission.tasks]:
-            self._ledger.finish_submission(name)
-            del self._open[name]
 
 
 _LARGEST: Final = 1 << 26  # bytes of state.json: some 150,000 runs

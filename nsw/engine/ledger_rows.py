@@ -419,10 +419,6 @@ def _enum_or_none(values: EnumType, value: str | None) -> Any:
     return None if value is None else values(value)
 
 
-def _tuple(text: str) -> tuple[Any, ...]:
-    return tuple(json.loads(text))
-
-
 @cache
 def _converters(kind: Callable[..., Any]) -> dict[str, Callable[[Any], Any] | None]:
     """What makes the value of each field of a row of what the file holds; None: it is the same."""
@@ -434,8 +430,10 @@ def _converters(kind: Callable[..., Any]) -> dict[str, Callable[[Any], Any] | No
             converters[name] = partial(_enum_or_none, values)
         elif get_origin(hint) is dict:
             converters[name] = json.loads
-        else:  # many runs have reports of the same names
-            converters[name] = lru_cache(maxsize=1024)(_tuple) if get_origin(hint) is tuple else None
+        elif get_origin(hint) is tuple:  # many runs have reports of the same names
+            converters[name] = lru_cache(maxsize=1024)(lambda text: tuple(json.loads(text)))
+        else:
+            converters[name] = None
     return converters
 
 

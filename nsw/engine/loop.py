@@ -7,9 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from nsw.engine.collect import Collector
-from nsw.engine.driven import DrivenCampaign, InFlight
 from nsw.engine.ledger_rows import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED, Kind, State, TaskInFlight
-from nsw.engine.poll import Poller, Withdrawal
+from nsw.engine.poll import InFlight, Poller, Withdrawal
 from nsw.engine.stages import Dependencies
 from nsw.engine.submit import Submitter
 from nsw.errors import CommandError, FencedError, NswError, UnreachableError
@@ -18,6 +17,7 @@ from nsw.safe_files import open_plain, read_plain
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from nsw.engine.driven import DrivenCampaign
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
     from nsw.engine.stages import Canary, Stages

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from nsw.engine.collect import AttemptEnd, Collector, Status, Verdict, answer_once_begun, judge
 from nsw.engine.ledger_rows import Kind, Reason, State, TaskInFlight
 from nsw.errors import CommandError, NswError, UnreachableError
-from nsw.schedulers.model import Answer, Phase
+from nsw.schedulers.model import Answer, Phase, Submission
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from nsw.engine.driven import DrivenCampaign, InFlight
+    from nsw.engine.driven import DrivenCampaign
+    from nsw.engine.ledger import Ledger
     from nsw.engine.stages import Dependencies
 
 
@@ -31,6 +32,99 @@ for dir in "$@"; do
 done
 :
 """
+
+
+class _OpenSubmission:
+    """One submission: what of it is not over, by task."""
+
+    def __init__(self, submission: Submission, flying: Iterable[TaskInFlight]) -> None:
+        self.submission = submission
+        self.tasks: dict[int, list[TaskInFlight]] = {}
+        for run in flying:
+            self.tasks.setdefault(run.task, []).append(run)
+        self._unfinished: Submission | None = None
+
+    @property
+    def unfinished(self) -> Submission:
+        """The submission with the tasks that are not over; the same object as long as these do not change."""
+        if self._unfinished is None:
+            self._unfinished = replace(self.submission, tasks=tuple(sorted(self.tasks)))
+        return self._unfinished
+
+    def remove(self, run: TaskInFlight) -> None:
+        runs = self.tasks[run.task]
+        runs.remove(run)
+        if not runs:
+            del self.tasks[run.task]
+            self._unfinished = None
+
+
+class InFlight:
+    """The submissions that the scheduler has, with the runs and builds in them that are not over.
+
+    Args:
+        ledger: Where each is written down too.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._open: dict[str, _OpenSubmission] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def add(self, submission: Submission) -> list[TaskInFlight]:
+        """The scheduler has it; its runs, which the ledger knows by it."""
+        flying = self._ledger.tasks_in_flight(submission)
+        self._open[submission.name] = _OpenSubmission(submission, flying)
+        return flying
+
+    def submissions(self) -> list[Submission]:
+        """Each with the tasks of it that are not over."""
+        return [submission.unfinished for submission in self._open.values()]
+
+    def submission(self, name: str) -> Submission:
+        """A submission with all tasks that it ever had."""
+        return self._open[name].submission
+
+    def tasks(self, name: str) -> dict[int, list[TaskInFlight]]:
+        """What of a submission is not over, by task."""
+        return self._open[name].tasks
+
+    def __iter__(self) -> Iterator[TaskInFlight]:
+        return (run for submission in self._open.values() for runs in submission.tasks.values() for run in runs)
+
+    def holding(self, matches: Callable[[TaskInFlight], bool]) -> list[Submission]:
+        """Submissions with only the tasks that hold what is wanted."""
+        matching = []
+        for submission in self._open.values():
+            tasks = sorted(task for task, runs in submission.tasks.items() if any(map(matches, runs)))
+            if tasks:
+                matching.append(replace(submission.submission, tasks=tuple(tasks)))
+        return matching
+
+    def finish(self, name: str, run: TaskInFlight) -> None:
+        """A run or build of a submission has ended."""
+        self._open[name].remove(run)
+
+    def drop(self, matches: Callable[[TaskInFlight], bool]) -> list[TaskInFlight]:
+        """Let go of what is wanted: nothing more will be heard of it."""
+        dropped = [
+            (name, run)
+            for name, submission in self._open.items()
+            for runs in submission.tasks.values()
+            for run in runs
+            if matches(run)
+        ]
+        for name, run in dropped:
+            self.finish(name, run)
+        return [run for _, run in dropped]
+
+    def close(self) -> None:
+        """Write down which submissions are over."""
+        for name in [name for name, submission in self._open.items() if not submission.tasks]:
+            self._ledger.finish_submission(name)
+            del self._open[name]
 
 
 class Withdrawal:

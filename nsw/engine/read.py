@@ -14,7 +14,7 @@ from nsw.engine.folder import CampaignFolder, run_of
 from nsw.engine.ledger_rows import NOTE, Reading, RunRow, State
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import EARLIER_FIGURES, load_rows, replace_rows, table_files
-from nsw.plan.counters import expected_ranks, passes_of
+from nsw.plan.counters import counted_ranks, passes_of
 from nsw.profilers.files_of_one_recording import Part, parts
 from nsw.readers.detect import read_many
 from nsw.readers.messages import said_in
@@ -28,20 +28,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.engine.ledger import Ledger
-    from nsw.recipe.model import Figure
+    from nsw.recipe.model import Figure, Recipe
 
 
 __all__ = [
-    "RankLocations",
-    "fault_of",
-    "missing_nodes",
-    "missing_rank_severity",
-    "missing_ranks",
-    "missing_ranks_sentence",
-    "rank_locations",
-    "read_reports",
-    "read_traces",
-    "reading",
+    "RankLocations", "expected_ranks", "fault_of", "missing_nodes", "missing_rank_severity", "missing_ranks",
+    "missing_ranks_sentence", "rank_locations", "read_reports", "read_traces", "reading",
 ]  # fmt: skip
 
 _FLUSH_EVERY_S: Final = 30.0
@@ -450,6 +442,26 @@ def _reports_of(folder: CampaignFolder, run: RunRow) -> list[Path]:
     if not home.is_dir():
         return []
     return [home / n for n in parts(p.name for p in home.iterdir() if _is_report(p))]
+
+
+def expected_ranks(recipe: Recipe, pass_name: str, local_ranks: Mapping[int, int]) -> frozenset[int] | None:
+    """The ranks that a pass profiles where each process has its own profiler; None: they were not counted.
+
+    Args:
+        recipe: The recipe.
+        pass_name: The pass.
+        local_ranks: The ranks of the run as they landed, each with its place on its node; empty: not known.
+    """
+    pass_ = next((pass_ for pass_ in recipe.passes if pass_.name == pass_name), None)
+    if pass_ is None or pass_.kind == "baseline":
+        return None
+    ranks = counted_ranks(pass_, each=True) if pass_.kind == "counters" else pass_.ranks
+    if ranks == "first":
+        return frozenset({0})
+    if not isinstance(ranks, str):
+        return frozenset(ranks or ())
+    profiled = (rank for rank, local in local_ranks.items() if ranks == "all" or local == 0)
+    return frozenset(profiled) or None
 
 
 def _is_report(path: Path) -> bool:

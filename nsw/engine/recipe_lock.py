@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.engine.ledger_rows import Choice
 from nsw.engine.tables import load_rows
-from nsw.errors import CampaignError, UsageError
+from nsw.errors import CampaignError, CommandResult, UsageError
 from nsw.recipe.document import LARGEST, as_yaml, parse
 from nsw.recipe.model import Lock, LockedBefore, LockedChoice, LockedChoices, LockedGit, Recipe
 from nsw.safe_files import differing, hashes, open_to_read, write_text
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
-    from nsw.errors import CommandResult
     from nsw.recipe.load import Before
     from nsw.transport.model import Transport
 

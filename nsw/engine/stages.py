@@ -597,9 +597,6 @@ def _write_locked_launches(
     Returns:
         Why that cannot be done; None: it is done.
     """
-    from nsw.analysis.guided import TABLE, NothingMatched, chosen_rows
-    from nsw.engine.tables import put_rows
-
     if not locked.kernels:
         return "the lockfile does not name the launches"
     if isinstance(counters_pass := _pass_of(folder, run), SecondStage):

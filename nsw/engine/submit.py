@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.engine.collect import Collector
-    from nsw.engine.driven import DrivenCampaign, InFlight
+    from nsw.engine.driven import DrivenCampaign
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
+    from nsw.engine.poll import InFlight
     from nsw.engine.stages import Dependencies, Stages
 
 

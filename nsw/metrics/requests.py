@@ -301,7 +301,7 @@ def _of_range(name: str, chip: Chip | None, tool: Tool | None, replay: str) -> _
 def _of_list(name: str, prefix: str, kind: str, tool: Tool | None) -> _Fault | None:
     if tool == "nvprof":
         return f"nvprof has no {kind}s: {prefix}{name}", "name metrics or groups, or let ncu measure"
-    names = _listed(kind)
+    names = tuple(row["name"] for row in rows("ncu_sets.csv") if row["what"] == kind)
     if name in names:
         return None
     near = nearest(name, names)
@@ -371,11 +371,6 @@ def _unknown(name: str) -> _Fault:
 
 def _on(chip: Chip | None, tool: str | None) -> str:
     return f"on {chip.name}" if chip is not None else f"by {tool}" if tool else "anywhere"
-
-
-def _listed(kind: str) -> tuple[str, ...]:
-    """Ncu's sets, or its sections."""
-    return tuple(row["name"] for row in rows("ncu_sets.csv") if row["what"] == kind)
 
 
 MEASURED: Final = "gh100"

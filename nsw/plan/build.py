@@ -106,6 +106,7 @@ def build_plan(
     jobs = pack(name, not_interleaved, runs_per_task=per_task,
                 max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus,
                 around_s=around_s(site.limits.grace), first=len(in_order) + 1)  # fmt: skip
+    reducing = reductions(name, runs, site)
     return Plan(
         name=recipe.name,
         site=site.name,
@@ -125,7 +126,7 @@ def build_plan(
         setup=() if facts.replay else tuple(recipe.app.setup),
         modules=() if facts.replay else tuple(site.modules),
         builds=tuple(job for app, job in builder.builds.items() if app in apps and app not in built),
-        reductions=reductions(f"{recipe.name}-{part.number}" if part else recipe.name, runs, site),
+        reductions=reducing,
         marks=marks(loaded, loaded_site, gpus=max((run.resources.gpus for run in runs), default=0)),
         secrets=tuple(builder.secrets),
         replay=facts.replay is not None,

@@ -11,7 +11,7 @@ from nsw.metrics.requests import MetricRequest, Passes, passes, tools_for
 from nsw.plan.jobs import Resolver
 from nsw.profilers.ncu import named_version
 from nsw.recipe.passes import AT_MOST, AUTO, SAMPLE, CountersPass, SecondStage, TimelinePass
-from nsw.recipe.units import Fault
+from nsw.recipe.units import Fault, parse_duration
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from nsw.recipe.model import Recipe
 
 __all__ = [
-    "Limit", "Price", "chooses", "counted_ranks", "dropped", "expected_ranks", "limit",
-    "notes", "passes_of", "planned_s", "price", "replay_fault", "requested", "source_of", "starts_each", "tools",
-    "unknown_sources",
+    "Limit", "Price", "chooses", "counted_ranks", "dropped", "limit", "notes", "passes_of", "planned_s", "price",
+    "replay_fault", "requested", "source_of", "starts_each", "tools", "unknown_sources",
 ]  # fmt: skip
 
 # the whole program is run again for each pass, all its processes together
@@ -324,31 +323,9 @@ def planned_s(recipe: Recipe, counters_pass: CountersPass, case: str, params: Ma
         case: The case's id.
         params: The case's parameters.
     """
-    from nsw.recipe.units import parse_duration
-
     time_text = counters_pass.time if counters_pass.time is not None else recipe.resources.time
     try:
         value = Resolver().value(time_text, {**params, "case": case})
         return int(parse_duration(value) if isinstance(value, str) else value)
     except (Fault, NswError, TypeError, ValueError):
         return None
-
-
-def expected_ranks(recipe: Recipe, pass_name: str, local_ranks: Mapping[int, int]) -> frozenset[int] | None:
-    """The ranks that a pass profiles where each process has its own profiler; None: they were not counted.
-
-    Args:
-        recipe: The recipe.
-        pass_name: The pass.
-        local_ranks: The ranks of the run as they landed, each with its place on its node; empty: not known.
-    """
-    pass_ = next((pass_ for pass_ in recipe.passes if pass_.name == pass_name), None)
-    if pass_ is None or pass_.kind == "baseline":
-        return None
-    ranks = counted_ranks(pass_, each=True) if pass_.kind == "counters" else pass_.ranks
-    if ranks == "first":
-        return frozenset({0})
-    if not isinstance(ranks, str):
-        return frozenset(ranks or ())
-    profiled = (rank for rank, local in local_ranks.items() if ranks == "all" or local == 0)
-    return frozenset(profiled) or None

@@ -12,8 +12,9 @@ from nsw.errors import NswError
 from nsw.launchers.model import LayoutError
 from nsw.plan.command import words
 from nsw.plan.model import APP, AROUND_S, REDUCTION, Job, Resources, Run
+from nsw.recipe.fields import flag, whole_number
 from nsw.recipe.matrix import Case, case_id
-from nsw.recipe.units import Fault
+from nsw.recipe.units import Fault, parse_duration, parse_size
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -214,7 +215,6 @@ def build_job(
 
 
 def _gpus(step: Any, values: Mapping[str, Any], resolver: Resolver) -> int:
-    from nsw.recipe.fields import whole_number
 
     with standing_at("app", "build", "gpus"):
         return whole_number(resolver.value(step.gpus, values))
@@ -343,8 +343,6 @@ def resources(requested: Any, site: Any, values: Mapping[str, Any], resolver: Re
         values: What expressions may name.
         resolver: Evaluates them.
     """
-    from nsw.recipe.fields import flag, whole_number
-    from nsw.recipe.units import parse_duration, parse_size
 
     def get(name: str, parse: Callable[[Any], Any] = str) -> Any:
         with standing_at("resources", name):

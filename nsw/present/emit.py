@@ -12,7 +12,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, is_dataclass
 from itertools import islice
@@ -27,7 +27,6 @@ from nsw.tables import TABLES, TableData, as_arrow, count, rows
 from nsw.wording import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import sys
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
@@ -22,7 +22,6 @@ from nsw.quantities import in_one_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     from rich.console import Console, ConsoleOptions, RenderResult
 

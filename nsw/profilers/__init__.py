@@ -9,12 +9,13 @@ import importlib
 from typing import cast
 
 from nsw.profilers.model import Profiled, Profiler, Request
-from nsw.recipe.passes import module_of
+from nsw.recipe.passes import PROFILERS, of_kind
 
 
 def load(tool: str) -> Profiler:
     """The profiler's module."""
-    return cast("Profiler", importlib.import_module(module_of(tool)))
+    module = next(tools[tool] for tools in map(of_kind, PROFILERS) if tool in tools)
+    return cast("Profiler", importlib.import_module(module))
 
 
 def shell_of(tool: str) -> str:

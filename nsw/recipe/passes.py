@@ -68,11 +68,6 @@ def of_kind(kind: str) -> dict[str, str]:
     return modules
 
 
-def module_of(tool: str) -> str:
-    """The module of a profiler."""
-    return next(tools[tool] for tools in map(of_kind, PROFILERS) if tool in tools)
-
-
 def with_files() -> tuple[str, ...]:
     """The profilers that have a module here or in another package."""
     return tuple(dict.fromkeys(tool for tools in map(of_kind, PROFILERS) for tool in tools))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nsw.errors import Diagnostic, did_you_mean
 from nsw.recipe.launcher_names import launcher_commands, load_launcher
+from nsw.resources import recipes_folder
 from nsw.safe_files import read_bytes
 
 if TYPE_CHECKING:
@@ -53,7 +54,6 @@ def taken_from_nsw(document: Document, folder: Path, files: Sequence[str]) -> It
 
 
 def _shipped(name: str) -> Path | None:
-    from nsw.resources import recipes_folder
 
     parts = PurePosixPath(name).parts
     if parts[:1] != (_FOLDER,) or ".." in parts:

@@ -236,7 +236,9 @@ class BatchScheduler:
 
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Submit in one remote command. Nothing is submitted twice: a submission in doubt is looked up by its name."""
-        self._make_folder()
+        if not self._has_folder:  # without it Slurm ends jobs before they begin, with no output
+            self._transport.make_folders([self._jobs])
+            self._has_folder = True
         throttled = self._throttled()
         shares = [self._throttles.make_way(len(s.tasks)) if throttled else None for s in submissions]
         commands = [self._command(s, share) for s, share in zip(submissions, shares, strict=True)]
@@ -479,11 +481,6 @@ class BatchScheduler:
 
     def _watched(self, submission: Submission) -> Watched:
         return Watched.of_submission(submission, self._jobs)
-
-    def _make_folder(self) -> None:
-        if not self._has_folder:  # without it Slurm ends jobs before they begin, with no output
-            self._transport.make_folders([self._jobs])
-            self._has_folder = True
 
     def _not_submitted(self, submission: Submission, result: CommandResult) -> Outcome:
         adapter = self._adapter

@@ -32,7 +32,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nsw.errors import RefusedError
+from nsw.errors import CommandResult, RefusedError
 from nsw.resources import user_folder
 from nsw.safe_files import open_plain, read_text
 from nsw.schedulers.adapter import Adapter, Line, Refusal, Request, Watched
@@ -41,7 +41,6 @@ from nsw.schedulers.model import Answer, Capabilities, Outcome, Phase, Scheduler
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nsw.errors import CommandResult
 
 INSIDE: Final = "NSW_CAMPAIGN"  # variable of a run: the campaign that it is of
 _FILE: Final = "turn"

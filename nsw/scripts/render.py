@@ -9,6 +9,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+import jinja2
 from jinja2 import FileSystemLoader, StrictUndefined
 from jinja2.runtime import BlockReference, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -16,6 +17,9 @@ from jinja2.utils import Cycler, Joiner
 
 from nsw.apart import limited
 from nsw.errors import NswError, did_you_mean
+from nsw.profilers import shell_of
+from nsw.recipe.passes import with_files
+from nsw.resources import templates_folder
 from nsw.safe_files import open_regular, write_text
 from nsw.scripts.quoting import comment, quote, quote_all
 from nsw.version import __version__
@@ -23,8 +27,6 @@ from nsw.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-    import jinja2
 
     from nsw.plan.model import Job, Plan
 
@@ -61,8 +63,6 @@ def render_job(
     Raises:
         NswError: A template of the site cannot be read or used.
     """
-    import jinja2
-
     site_templates = tuple(sorted((overrides or {}).items()))
     template = _template(scheduler, site_templates)
     try:
@@ -93,8 +93,6 @@ def render_job(
 
 @lru_cache(maxsize=8)
 def _template(scheduler: str, overrides: tuple[tuple[str, Path], ...]) -> jinja2.Template:
-    import jinja2
-
     environment = _environment(sandboxed=bool(overrides))
     name = f"job/{scheduler}.sh.j2"
     if not overrides:
@@ -120,10 +118,6 @@ _OF_PROFILERS = "# --- what profilers bring along ---\n"
 
 def machinery_text() -> str:
     """What all job scripts share, in a file of its own beside them."""
-    from nsw.profilers import shell_of
-    from nsw.recipe.passes import with_files
-    from nsw.resources import templates_folder
-
     text = templates_folder().joinpath("job", "machinery.sh").read_text(encoding="utf-8")
     head, mark, end = text.partition(_OF_PROFILERS)
     return "".join((head, mark, *(shell_of(tool) for tool in with_files()), end))
@@ -150,9 +144,6 @@ def _template_owner(overrides: Sequence[tuple[str, Path]]) -> str:
 
 @lru_cache(maxsize=2)
 def _environment(*, sandboxed: bool) -> jinja2.Environment:
-    import jinja2
-
-    from nsw.resources import templates_folder
     from nsw.site.names import template_folders
 
     folders = [str(folder) for folder in (templates_folder(), *template_folders())]

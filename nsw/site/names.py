@@ -68,11 +68,6 @@ def adapter_path(scheduler: str) -> str | None:
     return ADAPTERS.get(scheduler) or registered("nsw.schedulers").get(scheduler)
 
 
-def transport_path(kind: str) -> str | None:
-    """`module:name` of a transport's `connect`; None for an unknown kind."""
-    return TRANSPORTS.get(kind) or registered("nsw.transports").get(kind)
-
-
 def template_folders() -> list[Path]:
     """Where other packages have job scripts for their schedulers: the folder `templates` beside each adapter's module.
 

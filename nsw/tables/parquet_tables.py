@@ -6,7 +6,7 @@ A file that somebody else made may unpack to any size, so that it is read in a p
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
@@ -15,8 +15,6 @@ from nsw.tables.schema import TABLES
 from nsw.wording import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
     import numpy as np
     import pyarrow as pa
 

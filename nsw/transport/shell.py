@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Final, Protocol, Unpack
 
 from nsw.errors import CommandResult, UnreachableError
 from nsw.scripts.quoting import quote, quote_all
-from nsw.transport.model import MOST_OUTPUT, Excerpt
+from nsw.transport.model import MOST_OUTPUT, Conditions, Excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nsw.transport.model import Conditions
 
 __all__ = [
     "Answer",

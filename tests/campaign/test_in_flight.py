@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from nsw.engine.driven import InFlight
 from nsw.engine.ledger_rows import State, TaskInFlight
+from nsw.engine.poll import InFlight
 from nsw.schedulers.model import Submission
 
 

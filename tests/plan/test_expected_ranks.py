@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.plan.counters import expected_ranks
+from nsw.engine.read import expected_ranks
 from nsw.recipe.load import load_recipe_text
 
 RECIPE = """\

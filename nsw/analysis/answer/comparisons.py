@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import metric_column
 from nsw.analysis.blocks import Bars, Block, Cell, Column, Curve, Evidence, HeatMap, Note, StackedBars, Table, Unit
-from nsw.analysis.comparison import best_figure
+from nsw.analysis.comparison import Scaling, ScalingPoint, Variant, best_figure
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.timeline import spent_of
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
-    from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
     from nsw.analysis.spent import Spent
     from nsw.analysis.summary import Summary
 
