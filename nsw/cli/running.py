@@ -497,7 +497,7 @@ def _next_steps(campaign_results: Results) -> list[str]:
     if campaign_results.is_recorded:
         steps.append(
             f"next: `nsw report {campaign_argument(campaign_results.folder)}` writes this as a page, with a timeline;"
-            " `nsw init -- python train.py` begins a recipe for your own program (README.md, A recipe)"
+            " `nsw init -- python train.py` begins a recipe for your own program; docs/tutorial.md goes on from here"
         )
     return steps
 

@@ -106,6 +106,7 @@ class _Sheet:
     count: int
     left: str = ""
     picture: str | None = None
+    is_cards: bool = False  # a row is a card where the window is narrow
 
 
 @dataclass(slots=True)
@@ -120,12 +121,23 @@ class _Section:
 
 @dataclass(frozen=True, slots=True)
 class _Proof:
-    """Links to the rows of a table that prove a sentence."""
+    """Links to what proves a sentence.
+
+    Attributes:
+        table: The name of the table that proves it.
+        anchor: The place of its rows; None: the page has none of them.
+        cases: Name of each case, and the place of its tables.
+        timelines: Case of each timeline that the page has, and its place.
+        unlinked: How many further cases have tables on the page.
+        names: All its cases, as JSON.
+    """
 
     table: str
     anchor: str | None
-    cases: list[tuple[str, str]]  # its name, its place
+    cases: list[tuple[str, str]]
+    timelines: list[tuple[str, str]]
     unlinked: int
+    names: str
 
 
 def page(
@@ -149,8 +161,8 @@ def page(
     findings = [block for block in overall if isinstance(block, Finding)]
     above, headline, below = _around_headline([block for block in overall if isinstance(block, Note)])
     anchors = _Anchors()
-    sheets = _sheets(overall, "b", anchors)
     sections, left = _sections(cases, findings, anchors)
+    sheets = _sheets(overall, "b", anchors)
     sources = [_rows_sheet(rows, anchors) for rows in behind if rows.rows]
     every = (*sheets, *(sheet for section in sections for sheet in section.sheets), *sources)
     island = ", ".join(f"{strict_json(sheet.anchor)}: {sheet.data}" for sheet in every)
@@ -194,25 +206,33 @@ def _around_headline(notes: Iterable[Note]) -> tuple[list[Note], str | None, lis
 
 
 class _Anchors:
-    """Where the rows are that prove a sentence: of each table and case the first place, the nearest to the answer."""
+    """Where the page proves sentences. Of several places the first added counts: a case's own tables before others."""
 
     def __init__(self) -> None:
-        self._anchors: dict[tuple[str, str | None], str] = {}
+        self.tables: dict[str, str] = {}  # rows behind the answer, by table
+        self.sections: dict[str, str] = {}  # by case
+        self.timelines: dict[str, str] = {}  # by case
+        self._answer_rows: dict[tuple[str, str], str] = {}  # by table and case
+        self._rows_behind: dict[tuple[str, str], str] = {}
 
-    def add(self, table: str, case: str | None, anchor: str) -> None:
-        self._anchors.setdefault((table, case), anchor)
+    def add(self, table: str, case: str, anchor: str, *, behind: bool = False) -> None:
+        (self._rows_behind if behind else self._answer_rows).setdefault((table, case), anchor)
 
-    def add_table(self, table: str, anchor: str) -> None:
-        """The table itself, which its name leads to."""
-        self._anchors[table, None] = anchor
+    def _place(self, table: str, case: str) -> str | None:
+        key = (table, case)
+        return self._answer_rows.get(key) or self.sections.get(case) or self._rows_behind.get(key)
 
     def proofs(self, evidence: Iterable[Evidence]) -> Iterator[_Proof]:
-        """Links to the rows, of many cases to those of the first."""
+        """Links to the tables and timelines of cases; of many cases to those of the first."""
         for proof in evidence:
-            linked = [(case, self._anchors[proof.table, case])
-                     for case in proof.cases if (proof.table, case) in self._anchors]  # fmt: skip
+            linked = [(case, place) for case in proof.cases if (place := self._place(proof.table, case))]
             yield _Proof(
-                proof.table, self._anchors.get((proof.table, None)), linked[:_LINKED_CASES], len(linked[_LINKED_CASES:])
+                proof.table,
+                self.tables.get(proof.table),
+                linked[:_LINKED_CASES],
+                [(case, self.timelines[case]) for case in proof.cases if case in self.timelines],
+                len(linked[_LINKED_CASES:]),
+                strict_json(proof.cases),
             )
 
 
@@ -249,7 +269,7 @@ def _sheet(block: Table, anchor: str, picture: str | None, anchors: _Anchors) ->
     plot_data = _about_plot(block) if picture else {}
     return _Sheet(
         block.name, anchor, block.title, source, columns, first_rows, _json(columns, data, count, **plot_data), count,
-        picture=picture,
+        picture=picture, is_cards=block.name in _FIRST and block.best is None,
     )  # fmt: skip
 
 
@@ -269,7 +289,12 @@ def _about_plot(block: Table) -> dict[str, object]:
 def _add_anchors(block: Table, proof: Evidence, anchor: str, anchors: _Anchors) -> None:
     if block.name == _ANSWER or isinstance(block, HeatMap):
         return  # which sum up
-    anchors.add(proof.table, block.case, f"#{anchor}")
+    if isinstance(block, Lanes):
+        anchors.timelines.update(dict.fromkeys(proof.cases, f"#{anchor}-plot"))
+        return
+    if block.case is not None:
+        anchors.add(proof.table, block.case, f"#{anchor}")
+        return
     cases = set(proof.cases)
     for at, row in enumerate(block.rows):
         for cell in row:
@@ -283,10 +308,11 @@ def _rows_sheet(behind: EvidenceRows, anchors: _Anchors) -> _Sheet:
     """Rows behind the answer, as they are; of many the first of each case."""
     rows = _bounded(behind.rows)
     anchor = f"rows-{_SPARE.sub('-', behind.name)}"
-    anchors.add_table(behind.name, f"#{anchor}")
+    anchors.tables[behind.name] = f"#{anchor}"
     for at, row in enumerate(rows):
         if (case := row.get("case")) is not None:
-            anchors.add(behind.name, str(case), f"#{anchor}-{at}" if at < _FIRST_ROWS else f"#{anchor}")
+            place = f"#{anchor}-{at}" if at < _FIRST_ROWS else f"#{anchor}"
+            anchors.add(behind.name, str(case), place, behind=True)
     schema_columns = {column.name: column for column in TABLES[behind.name].columns} if behind.name in TABLES else {}
     columns, data, texts = [], [], []
     for name in dict.fromkeys(name for row in rows for name, value in row.items() if value is not None):
@@ -368,6 +394,7 @@ def _sections(
         if room < 0:
             break
         section = _section(case, cases[case], f"case-{at}", anchors)
+        anchors.sections[case] = f"#{section.anchor}"
         sections_by_case[case] = section
         for sheet in section.sheets:
             cell_size = sum(len(cell) + len("<td></td>") for row in sheet.shown for cell in row)
@@ -379,7 +406,10 @@ def _section(case: str, blocks: Sequence[Block], anchor: str, anchors: _Anchors)
     notes = [block for block in blocks if isinstance(block, Note)]
     heading = next((note for note in notes if note.tone == "heading"), None)
     other_notes = [note for note in notes if note is not heading]
-    return _Section(anchor, heading.text if heading else case, other_notes, _sheets(blocks, f"{anchor}-", anchors))
+    sheets = _sheets(blocks, f"{anchor}-", anchors)
+    for proof in (proof for note in other_notes for proof in note.evidence):
+        anchors.add(proof.table, case, f"#{anchor}")
+    return _Section(anchor, heading.text if heading else case, other_notes, sheets)
 
 
 # --- the rest of the page -------------------------------------------------------------------------------------------

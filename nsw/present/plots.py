@@ -303,7 +303,7 @@ def _timeline(block: Any, width: float, top: float) -> svg.Picture | None:
     return _stacks([block.case or ""], [bar], names, _colours(names), unit="ns", size=(width, top))
 
 
-# of what has the same one in each plot; all others have these in turn, dark blue last since text is written upon them
+# of what has the same one in each plot; all others have these in turn
 _FIXED_COLOURS: Final = {"copies_ns": 6, "nccl_ns": 5, "idle_ns": 7}
 _TURNS: Final = (4, 1, 2, 3, 0, 6, 5, 7)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette, which people with any colour blindness tell apart; its yellow darker, to be seen on white
 COLOURS: Final = {
-    "s1": "#0072B2", "s2": "#E69F00", "s3": "#009E73", "s4": "#CC79A7", "s5": "#56B4E9", "s6": "#D55E00",
+    "s1": "#4C80D6", "s2": "#E69F00", "s3": "#009E73", "s4": "#CC79A7", "s5": "#56B4E9", "s6": "#D55E00",
     "s7": "#CCBB44", "s8": "#999999", "axis": "#444444", "grid": "#E0E0E0", "label": "#222222", "ceiling": "#444444",
     "upon": "#111111",
 }  # fmt: skip
@@ -121,7 +121,7 @@ def cut(content: str, within: float, size: int = 12) -> str:
     """
     content = clean(content)
     ends = list(accumulate(map(_width, content)))
-    if not ends or size * ends[-1] <= within:
+    if not ends or size * ends[-1] <= within + 0.01:  # px: sums of floats differ by their order
         return content
     return content[: bisect_right(ends, within / size - _width("…"))].rstrip() + "…"
 

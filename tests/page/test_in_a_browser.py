@@ -101,38 +101,69 @@ def test_a_table_is_copied_whole_as_csv_that_no_spreadsheet_works_out(browser, h
     assert [row[head.index("n")] for row in rows] == [str(n) for n in range(len(rows))]
 
 
-def test_a_sentence_leads_to_the_rows_of_its_case(page):
-    case = page.run("return document.querySelector('.findings a[data-case]').dataset.case")
-    page.click(".findings a[data-case]")
-    target = page.run("return document.querySelector(':target').closest('.sheet').id")
-    rows = page.run(ROWS, f"#{target}")
-    assert rows
-    assert all(case in row for row in rows)
+LINKS = (
+    "return [...document.querySelectorAll('.findings li')].map(s => [s.textContent.trim(), [...s.querySelectorAll('.proof')]"
+    ".map(p => [...p.querySelectorAll('a')].map(a => [a.textContent, a.hash, a.dataset.case || '']))])"
+)
+
+
+def test_a_sentence_opens_the_tables_of_its_case_and_its_timeline(page):
+    sentences = page.run(LINKS)
+    page.run("document.querySelectorAll('details').forEach(d => { d.open = false; })")
+    links = [link for _, proofs in sentences for proof in proofs for link in proof]
+    of_cases = [(text, place) for text, place, case in links if text == case]
+    assert len(of_cases) >= len(sentences) > 5
+    for case, place in of_cases:
+        page.run("document.querySelector(`.findings a[href='${arguments[0]}']`).click()", place)
+        heading, is_open = page.run(
+            "const d = document.querySelector(arguments[0]).closest('details');"
+            "return [d.querySelector('summary').textContent, d.open]", place
+        )  # fmt: skip
+        assert heading.partition(":")[0] == case
+        assert is_open
+    timelines = [(text, place) for text, place, _ in links if text.startswith("timeline of ")]
+    assert timelines
+    for text, place in timelines:
+        title = page.run("return document.querySelector(arguments[0] + ' svg title').textContent", place)
+        assert title.endswith(f" of {text.removeprefix('timeline of ')}")
+
+
+def test_the_rows_behind_a_sentence_are_those_of_its_cases(page):
+    links = page.run(
+        "return [...document.querySelectorAll('.findings a[data-cases]')].map(a => [a.hash, JSON.parse(a.dataset.cases)])"
+    )
+    assert len(links) > 5
+    for at, (place, cases) in enumerate(links):
+        page.run("document.querySelectorAll('.findings a[data-cases]')[arguments[0]].click()", at)
+        rows = page.run(ROWS, place)
+        assert rows
+        assert all(set(row) & set(cases) for row in rows)
+        assert page.run("return document.querySelectorAll(arguments[0] + ' tbody tr:not(.chosen)').length", place) == 0
 
 
 def test_sentences_of_a_comparison_lead_to_the_rows_that_prove_them(browser, comparison):
-    links = (
-        "return [...document.querySelectorAll('.findings li')].map(s => [s.textContent, [...s.querySelectorAll('.proof')]"
-        ".map(p => [...p.querySelectorAll('a')].map(a => [a.textContent, a.hash]))])"
-    )
     browser.open(comparison)
-    sentences = browser.run(links)
+    sentences = browser.run(LINKS)
     assert len(sentences) == 3
     for sentence, proofs in sentences:
         case = sentence.partition(":")[0]
-        assert [proof[0][0] for proof in proofs] == ["figures", "gpu_summary"]
-        (verdict, changes) = (link for _, (name, link) in proofs if name == case)
-        shown = browser.run("return [...document.querySelector(arguments[0]).cells].map(c => c.textContent)", verdict)
-        assert shown[0] == case
-        assert shown[-1] == "faster"
+        assert [[text for text, *_ in proof] for proof in proofs] == [
+            [case, "rows of figures"],
+            [case, "rows of gpu_summary"],
+        ]
+        verdict, changes = (place for (_, place, _), _ in proofs)
+        browser.run("document.querySelector(`.findings a[href='${arguments[0]}']`).click()", verdict)
+        row = browser.run("const r = document.querySelector(arguments[0]);"
+                          "return [r.className, ...[...r.cells].map(c => c.textContent)]", verdict)  # fmt: skip
+        assert (row[0], row[1], row[-1]) == ("chosen", case, "faster")
         title = browser.run("return document.querySelector(arguments[0] + ' caption').textContent", changes)
         assert title.startswith(f"what changed in an iteration of {case} ")
-        for (name, rows), _ in proofs:
+        for _, (_, rows, _) in proofs:
             browser.open(comparison, rows)
             heads, *cells = browser.run(
                 "return [...document.querySelectorAll(':target tr')].map(r => [...r.cells].map(c => c.textContent))"
             )
-            assert browser.run("return document.querySelector(':target').closest('details').open"), name
+            assert browser.run("return document.querySelector(':target').closest('details').open"), rows
             assert {row[heads.index("side")].partition("=")[2] for row in cells} <= {"1", "4"}
             assert {row[heads.index("case")].partition("=")[0] for row in cells} == {"batch"}
 
@@ -341,3 +372,68 @@ def test_what_is_wider_than_its_frame_scrolls_there_and_says_so(browser, demo, w
     assert all("scroll sideways" in text for text in hint)
     assert bool(hint) or width > 380
     assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("part", ["answer", "others"])
+def test_on_a_telephone_the_case_is_seen_beside_each_number(browser, demo, part):
+    browser.resize(380)
+    browser.open(demo)
+    if part == "answer":
+        cells = browser.run(
+            "return [...document.querySelectorAll('.cards td')].map(c => [c.dataset.head, c.getBoundingClientRect().right])"
+        )
+        heads = browser.run("return [...document.querySelectorAll('.cards th')].map(h => h.textContent)")
+        assert [head for head, _ in cells] == heads * 4
+        assert all(right <= 380 for _, right in cells)
+        return
+    frames = browser.run(
+        "return [...document.querySelectorAll('[data-scrolls].wide')].filter(f => f.checkVisibility()).map(f => {"
+        " f.scrollLeft = f.scrollWidth; const left = (part) => part.getBoundingClientRect().left;"
+        " return [left(f.querySelector('td')) - left(f), left(f.querySelector('td + td')) - left(f)]; })"
+    )
+    assert frames
+    assert all(first == 0 > second for first, second in frames)
+
+
+FAINT = """
+const parts = (colour) => {
+  const numbers = colour.match(/[\\d.]+/g).map(Number);
+  return colour.startsWith("color(srgb") ? numbers.map((value, n) => (n < 3 ? 255 * value : value)) : numbers;
+};
+const blend = (over, under, share) => [0, 1, 2].map((n) => share * over[n] + (1 - share) * under[n]);
+const light = (colour) => [0.2126, 0.7152, 0.0722].reduce((sum, weight, n) => {
+  const value = colour[n] / 255;
+  return sum + weight * (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+}, 0);
+const paper = (node) => {
+  if (!node) return [255, 255, 255];
+  const [r, g, b, a = 1] = parts(getComputedStyle(node).backgroundColor);
+  return a === 0 ? paper(node.parentElement) : [r, g, b];
+};
+const below = (text, under) => {  // what rectangles of a plot are under the middle of a text
+  const box = text.getBoundingClientRect(), x = box.x + box.width / 2, y = box.y + box.height / 2;
+  for (const mark of text.closest("svg").querySelectorAll("rect")) {
+    const { left, right, top, bottom } = mark.getBoundingClientRect(), style = getComputedStyle(mark);
+    if (style.fill === "none" || x < left || x > right || y < top || y > bottom) continue;
+    under = blend(parts(style.fill), under, Number(style.fillOpacity) * (parts(style.fill)[3] ?? 1));
+  }
+  return under;
+};
+const faint = [];
+const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walk.nextNode()) {
+  const node = walk.currentNode.parentElement;
+  if (!walk.currentNode.data.trim() || !node.checkVisibility() || ["SCRIPT", "TITLE", "OPTION"].includes(node.tagName.toUpperCase())) continue;
+  const style = getComputedStyle(node), inPlot = node.closest("svg");
+  const pair = [parts(inPlot ? style.fill : style.color), inPlot ? below(node, paper(node)) : paper(node)].map(light);
+  if ((Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05) < 4.5) faint.push(walk.currentNode.data.trim());
+}
+return faint;
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_stands_out_from_what_is_behind_it(page, scheme):
+    page.colour_scheme(scheme)
+    page.run("document.querySelectorAll('.findings a[data-case]').forEach(link => link.click())")  # rows are marked
+    assert page.run(FAINT) == []

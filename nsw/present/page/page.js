@@ -39,7 +39,7 @@ const compare = (a, b) => {
 
 class Sheet {
   constructor(root, table) {
-    Object.assign(this, { root, table, order: null, only: null, sorted: null, down: false, most: FIRST });
+    Object.assign(this, { root, table, order: null, only: null, chosen: new Set(), sorted: null, down: false, most: FIRST });
     this.body = root.querySelector("tbody");
     this.heads = [...root.querySelectorAll("thead th")];
     this.heads.forEach((head, at) => {
@@ -78,7 +78,7 @@ class Sheet {
     const columns = this.table.d;
     const holds = this.only === null
       ? (row) => !wanted || columns.some((column) => textOf(column, row).toLowerCase().includes(wanted))
-      : (row) => columns.some((column) => column.x && words(column.x, row) === this.only);
+      : (row) => this.isOf(this.only, row);
     this.order = [...Array(this.table.n).keys()].filter(holds);
     if (this.sorted !== null) {
       const column = columns[this.sorted];
@@ -86,6 +86,20 @@ class Sheet {
       this.order.sort((a, b) => sign * compare(valueOf(column, a), valueOf(column, b)) || a - b);
     }
     return this.order;
+  }
+
+  isOf(cases, row) {
+    return this.table.d.some((column) => column.x && cases.has(words(column.x, row)));
+  }
+
+  /* Mark the rows of cases; of a long table behind the answer show them alone. */
+  choose(cases) {
+    this.chosen = cases;
+    const first = [...Array(this.table.n).keys()].find((row) => this.isOf(cases, row));
+    if (first === undefined) return;
+    if (this.root.closest(".source")) return void this.filter([...cases].join(", "), cases);
+    this.most = Math.max(this.most, this.rows().indexOf(first) + 1);
+    this.render();
   }
 
   sort(at) {
@@ -114,10 +128,12 @@ class Sheet {
   render() {
     const shown = this.rows().slice(0, this.most);
     this.body.replaceChildren(...shown.map((row) => {
-      const line = element("tr", null, { id: this.root.id + "-" + row });
+      const line = element("tr", null, { id: this.root.id + "-" + row, className: this.isOf(this.chosen, row) ? "chosen" : "" });
       this.table.d.forEach((column, at) => {
         const text = textOf(column, row);
-        line.append(element("td", text, { className: this.table.c[at][2] ? "n" : text.length > WIDE ? "w" : "" }));
+        const cell = element("td", text, { className: this.table.c[at][2] ? "n" : text.length > WIDE ? "w" : "" });
+        cell.dataset.head = this.table.c[at][0];
+        line.append(cell);
       });
       return line;
     }));
@@ -169,16 +185,15 @@ const open = (node) => {
   for (let above = node; above; above = above.parentElement) if (above.tagName === "DETAILS") above.open = true;
 };
 
-/* A link of a sentence shows the rows of its case alone. */
+/* A link opens its place; that of a sentence also marks the rows of its cases. */
 document.addEventListener("click", (event) => {
-  const link = event.target.closest("a[data-case]");
+  const link = event.target.closest("a[href^='#']");
   if (!link) return;
   const place = link.hash.slice(1);
   const sheet = sheets.get(place) || sheets.get(place.replace(/-\d+$/, ""));
-  if (!sheet) return;
-  const has = sheet.table.d.some((column) => column.x && (Array.isArray(column.x) ? column.x : column.x.d).includes(link.dataset.case));
-  if (has) sheet.filter(link.dataset.case, link.dataset.case);
-  open(sheet.root);
+  const { case: name, cases } = link.dataset;
+  if (sheet && (name || cases)) sheet.choose(new Set(cases ? JSON.parse(cases) : [name]));
+  open(document.getElementById(place));
 });
 addEventListener("hashchange", () => open(document.getElementById(location.hash.slice(1))));
 open(document.getElementById(location.hash.slice(1)));
