@@ -48,6 +48,7 @@ from nsw.engine.tables import EARLIER_FIGURES, lazily
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.matrix import AFTER, BEFORE, ITSELF, SIDE
 from nsw.resources import user_folder
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,8 +96,11 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
         equivalence: Differences below count as none; a logarithm of the ratio (0.01: about 1 %).
 
     Raises:
-        UnlikeError: They ran on unlike chips, or have no case in common.
+        UnlikeError: They ran on unlike chips, or have no case in common; one has invalid runs alone.
     """
+    for side in (first, second):
+        if side.invalid and not side.runs:
+            raise UnlikeError(f"nothing of {side.name} can be compared: {side.invalid}")
     if reason := refusal(first, second):
         raise UnlikeError(reason, hint="compare runs on the same chip; `nsw run RECIPE --against REF` runs both there")
     pairs = matches(first, second)
@@ -301,6 +305,7 @@ def side_of(word: str, root: Path | None, by: By) -> Side:
 def _of_campaign(folder: CampaignFolder, selection: Selection, by: By) -> Side:
     with results(folder, selection) as campaign_results:
         runs = [run for run in campaign_results.runs if run.state is State.DONE and run.repeat]
+        invalid = [run for run in campaign_results.runs if run.state is State.INVALID]
         recipe = locked_recipe(folder)
         conditions, note = measured_conditions(folder, campaign_results, recipe), campaign_results.note
     tables = (*_TABLES, "metrics") if by == "metric" else _TABLES
@@ -320,6 +325,9 @@ def _of_campaign(folder: CampaignFolder, selection: Selection, by: By) -> Side:
         classes=report.classes,
         gate=report.gate,
         note=note,
+        invalid=f"{plural(len(invalid), 'run')} invalid, such as {invalid[0].id}: {invalid[0].reason}"
+        if invalid
+        else "",
         trace=partial(_trace, folder) if folder.trusted else None,
     )
 

@@ -66,6 +66,7 @@ class CaseProgram:
     launch: Launch
     app: str
     box: Box | None
+    checks: tuple[tuple[str, ...], ...] = ()
 
 
 def profiled(

@@ -28,7 +28,7 @@ from nsw.tables import TABLES
 
 Rows = list[dict[str, Any]]
 Counts = dict[str, int]
-State = Literal["planned", "intent", "submitted", "queued", "running", "done", "failed", "lost", "cancelled"]
+State = Literal["planned", "intent", "submitted", "queued", "running", "done", "failed", "invalid", "lost", "cancelled"]
 Reading = Literal["none", "collected", "read", "unreadable", "incomplete"]
 Severity = Literal["error", "warning"]
 
