@@ -512,8 +512,8 @@ def reread(
         Path | None,
         option(
             "--recipe",
-            help="Take the figures, checks and the report section from this recipe, also next time; default: from the one"
-            " named last, else from the campaign's own file.",
+            help="Take the figures, checks and the report section from this recipe, also next time; default: from the"
+            " one named last, else from the campaign's own file.",
         ),
     ] = None,
     *,
