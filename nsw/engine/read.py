@@ -185,6 +185,7 @@ class _RunResult:
         self.problems: list[tuple[str | None, str, str, str | None]] = []
         self.lacking = 0
         self.invalid: list[str] = []
+        self.lost: list[str] = []  # the messages that records are missing
         self.not_as_asked: list[str] = []
 
     @property
@@ -257,6 +258,7 @@ class _Reader:
                 read.report(
                     tool_message.severity, tool_message.message, tool_message.fix, file=f"reports/{run.id}/{stream}"
                 )
+                read.lost += [tool_message.message] if tool_message.is_loss else []
         landed = rank_locations(home)
         if landed.rows and run.repeat:  # also of a run that failed: where its ranks landed may be why
             source_columns = {"run": run.id, "report": f"reports/{run.id}/{RANKS_FILE}"}
@@ -270,6 +272,7 @@ class _Reader:
         reports = [file.name for file in _reports_of(self._folder, run)]
         self._report_missing_reports(read, reports)
         self._report_missing_ranks(read, reports, landed)
+        self._judge_losses(read)
         if (twice := second_start(self._folder, run.id)) is not None:
             fact = {"key": "started_again", "value": None, "unit": None, "text": twice}
             read.add("facts", [fact], f"reports/{run.id}/{AGAIN}")
@@ -284,6 +287,7 @@ class _Reader:
                 read.add(table, of_use(rows) if table == "source_metrics" else rows, source)
         name = str(file.relative_to(self._folder.path))
         read.problems += [(name, p.severity, p.message, p.fix) for p in report.problems]
+        read.lost += [p.message for p in report.problems if p.is_loss]
 
     def _report_missing_reports(self, read: _RunResult, reports: Sequence[str]) -> None:
         run = read.run
@@ -306,6 +310,15 @@ class _Reader:
             fix = f"a process that ends by a signal or by _exit leaves none; {fix}"
             severity = "warning" if len(missing) <= allowed else missing_rank_severity(run.tool)
             read.report(severity, missing_ranks_sentence(missing, total), fix)
+
+    def _judge_losses(self, read: _RunResult) -> None:
+        """Make it an error that records are missing in more reports than the recipe allows: totals are too small."""
+        incomplete = {report for report, _, message, _ in read.problems if message in read.lost}
+        if len(incomplete) > self._recipe.allow_missing:
+            read.problems = [
+                (report, "error" if message in read.lost else severity, message, fix)
+                for report, severity, message, fix in read.problems
+            ]
 
     def _compare_counters(self, read: _RunResult) -> None:
         """Compare what a counters pass measured with what it was asked for: metrics, and launches that were chosen."""

@@ -482,7 +482,8 @@ class Recipe(Model):
         " kept, in no statistics, and `nsw retry` does it again.",
     )
     allow_missing: Annotated[Number, FREE] = Field(
-        default=0, description="Of how many ranks of a run the reports may be missing: then it is no error."
+        default=0,
+        description="Of how many ranks of a run the reports may be missing or lack records: then it is no error.",
     )
     report: Annotated[Report, FREE] = Field(default=Report(), description="What to report.")
     canary: Annotated[CanaryRule | None, FREE] = Field(
