@@ -295,7 +295,11 @@ class _Reader:
             fix = f"`nsw retry {run.id}` reduces it again, `nsw fetch {run.id}` downloads the report itself"
             read.report("error", f"its report was not reduced on the site: {reason}", fix)
         elif run.reports and not reports:
-            read.report("error", f"{run.tool or 'the profiler'} left no report", f"see its output: `nsw logs {run.id}`")
+            pass_ = next((each for each in passes_of(self._recipe) if each.name == run.pass_name), None)
+            window = getattr(pass_, "within", None)
+            reason = f": did the NVTX range {show_value(window.nvtx)} begin?" if window is not None else ""
+            fix = f"see its output: `nsw logs {run.id}`"
+            read.report("error", f"{run.tool or 'the profiler'} left no report{reason}", fix)
 
     def _report_missing_ranks(self, read: _RunResult, reports: Sequence[str], landed: RankLocations) -> None:
         """Report the processes and nodes that left no report: none of the run's figures counts them."""
