@@ -186,11 +186,14 @@ def sides_of(words: Sequence[str], root: Path | None, by: By) -> tuple[Side, Sid
 
     Raises:
         UsageError: There are more than two words, or the campaign holds one side.
+        UnlikeError: All runs of one side are invalid.
         CampaignError: There is no such campaign, run or report.
     """
     if len(words) < 2:
         folder = folders.find(folders.root(root), words[0] if words else None)
         both = _both(folder, by)
+        if both is None and (invalid := _of_campaign(folder, Selection(), by).invalid):
+            raise UnlikeError(f"{folder.id} has no valid runs of both sides: {invalid}")
         if both is None:
             raise UsageError(
                 f"{folder.id} holds one side", hint="`nsw compare A B` names two; `nsw run --against` runs both"

@@ -122,6 +122,15 @@ def test_a_gate_over_invalid_runs_is_undecided_and_says_which(nsw, carried_out):
     assert f"Gate undecided: nothing of {third.name} can be compared: 2 runs invalid" in said.err
 
 
+def test_a_gate_over_a_campaign_of_which_one_side_is_invalid_is_undecided(nsw, recipe, home):
+    (home / "say").write_text("echo f=$n; [ $n = 1 ] || echo nan\n")
+    more = "matrix: {n: [1]}\ncheck: [{regex: nan, never: true}]\nreport: {gate: {f: '-2%'}}\n"
+    assert nsw("run", recipe(APP.format(home=home), more), "-s", "here", "--against", "n=2").code == 1
+    said = nsw("gate")
+    assert said.code == 5
+    assert "has no valid runs of both sides: 3 runs invalid, such as " in said.err
+
+
 def test_a_reference_of_one_site_takes_the_place_of_the_recipes(nsw, recipe):
     app = "{command: 'echo f=100', figures: {f: {regex: 'f=(.*)', unit: images/s}}}"
     site = "sites: {here: {check: [{figure: f, near: 100, within: 1%}]}}\n"
