@@ -362,7 +362,8 @@ class ReportProblem(TypedDict):
     severity: Severity
     message: str
     line: int | None
-    fix: str | None  # fmt: skip
+    fix: str | None
+    is_loss: bool  # the profiler dropped records
 
 
 class Report(TypedDict):
