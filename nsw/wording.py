@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_ORDER = ("done", "running", "queued", "submitted", "intent", "planned", "failed", "lost", "cancelled")
+_ORDER = ("done", "running", "queued", "submitted", "intent", "planned", "failed", "invalid", "lost", "cancelled")
 _SEVERAL = {"case": "cases", "pass": "passes"}
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _FIRST_BYTE, _LAST_BYTE = 0xDC80, 0xDCFF  # how Python decodes a byte that is no UTF-8 (surrogateescape)

@@ -407,10 +407,16 @@ def _notes(comparison: Comparison) -> list[Block]:
         remedy = "`interleave: true` in the recipe" if same_campaign else "`nsw run RECIPE --against REF`"
         text = f"The runs are no pairs: a drift of the machine looks like a difference. {remedy} runs them in turns."
         notes.append(Note("no pairs", text, tone="aside"))
+    notes += [Note("invalid", f"not compared: {text}", tone="warning") for text in _invalid(comparison)]
     for side, cases in zip((comparison.first, comparison.second), comparison.lone, strict=True):
         if cases:
             notes.append(Note("missing", f"only in {side.name}: {and_more(cases, _CASES_NAMED)}", tone="warning"))
     return notes
+
+
+def _invalid(comparison: Comparison) -> list[str]:
+    """Which runs of both sides are invalid; a campaign that holds both says it once."""
+    return list(dict.fromkeys(filter(None, (comparison.first.invalid, comparison.second.invalid))))
 
 
 class Outcome(StrEnum):
@@ -456,12 +462,14 @@ def check_rules(rules: Collection[str], sides: Sequence[Side]) -> None:
 
 
 def judge(comparison: Comparison, rules: Mapping[str, Tolerance]) -> list[Judged]:
-    """Every rule over every case, and over what a side lacks.
+    """Every rule over every case, and over what a side lacks; where runs are invalid nothing is decided.
 
     Args:
         comparison: Both sides, by figure.
         rules: How much each figure may change.
     """
+    if invalid := "; ".join(_invalid(comparison)):
+        return [Judged(figure, tolerance, "", Outcome.UNDECIDED, invalid) for figure, tolerance in rules.items()]
     judged: list[Judged] = []
     for figure, tolerance in rules.items():
         rows = [row for row in comparison.rows if row.what == figure]

@@ -79,6 +79,7 @@ class Side:
         gate: How much its figures may change, from the recipe.
         note: A person's note on the campaign.
         trace: Gives the rows of a trace of a run, read from its report; None where no report can be read here.
+        invalid: Which of its runs are invalid and why, as a sentence; empty: none.
         same_program: Whether the other side is this very program, as `nsw noise` runs it.
     """
 
@@ -95,6 +96,7 @@ class Side:
     gate: Mapping[str, Tolerance] = field(default_factory=dict)
     note: str | None = None
     trace: Callable[[str, Any], Sequence[Row]] | None = None
+    invalid: str = ""
     same_program: bool = False
 
     _by_run: dict[str, Mapping[Any, Sequence[Row]]] = field(default_factory=dict, init=False, repr=False, compare=False)

@@ -290,8 +290,8 @@ def reread(
     Args:
         campaign: Its folder, id or the beginning of its id; the newest under `root` if not given.
         root: The folder of campaigns; NSW_ROOT or ./campaigns if not given.
-        recipe: The recipe to take figures and the report section from, also next time; if not given, the one named
-            last, else the campaign's own file.
+        recipe: The recipe to take figures, checks and the report section from, also next time; if not given, the one
+            named last, else the campaign's own file.
 
     Returns:
         How the tables differ from before, a line each.

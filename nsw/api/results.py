@@ -117,6 +117,7 @@ class Tables:
         functions: pd.DataFrame
         gpu_summary: pd.DataFrame
         gpu_trace: pd.DataFrame
+        invalid_figures: pd.DataFrame
         iteration_trace: pd.DataFrame
         iterations: pd.DataFrame
         launches: pd.DataFrame

@@ -14,7 +14,7 @@ from nsw.campaign.start import unsent_file_hint
 from nsw.campaign.versions import findings
 from nsw.engine.collect import parse_status
 from nsw.engine.driven import look
-from nsw.engine.ledger_rows import NOTE, SITE, STOPPED, Cause, Problem, Reading, RunRow, State, lacks_reports
+from nsw.engine.ledger_rows import BAD, NOTE, SITE, STOPPED, Cause, Problem, Reading, RunRow, State, lacks_reports
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.quantities import seconds
 from nsw.recipe.units import format_duration
@@ -110,7 +110,7 @@ def repeat_command(folder: CampaignFolder, ledger: Ledger, option: str) -> str:
     if (sending := unsent_file_hint(folder, ledger)) is not None:
         return sending
     counts, over = ledger.counts(), [r for r in ledger.runs(states=(State.FAILED,)) if r.cause is Cause.OVER_TIME]
-    if not any(counts.get(state) for state in (State.FAILED, State.LOST, State.CANCELLED)):  # only figures lack
+    if not any(counts.get(state) for state in (*BAD, State.CANCELLED)):  # only figures lack
         return f"`nsw reread{option}` reads it again, once the recipe's regex matches"
     if not over:
         return f"`nsw retry{option}` repeats what did not succeed"
@@ -316,7 +316,7 @@ class Results:
 
     def matched_lines(self) -> list[str]:
         """From which line of the first run that was read each figure is; [] of recorded runs."""
-        first = next((run for run in self.runs if run.reading is Reading.READ), None)
+        first = next((run for run in self.runs if run.state is State.DONE and run.reading is Reading.READ), None)
         return [] if first is None or self.is_recorded else matched_lines(self.folder, first)
 
     @property

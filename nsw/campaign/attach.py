@@ -19,7 +19,7 @@ from nsw.engine.driven import look
 from nsw.engine.folder import LEDGER, locked
 from nsw.engine.handover import RECIPE, describe_owner, kept_there, require_success
 from nsw.engine.ledger import Ledger, Reading, State
-from nsw.engine.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
+from nsw.engine.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA, WITH_OUTPUT
 from nsw.engine.trust import forget, require_own_folder, require_own_place
 from nsw.errors import CampaignError, CommandError, UnreachableError, UsageError
 from nsw.plan.command import FILE as SECRETS
@@ -288,11 +288,11 @@ def _is_safe(name: str) -> bool:
 def _fetch_reports(transport: Transport, remote_path: str, local: folders.CampaignFolder, ledger: Ledger) -> None:
     """What runs left that are over: it is read again here."""
     all_files = ledger.meta(COLLECT) == "everything"
-    ended = ledger.runs(states=(State.DONE, State.FAILED))
+    ended = ledger.runs(states=WITH_OUTPUT)
     collectable = [run for run in ended if run.attempt > 0 and run.reading is not Reading.NONE]
     for first in range(0, len(collectable), _TOGETHER):
         batch = collectable[first : first + _TOGETHER]
         collect(local, transport, remote_path, batch, all_files=all_files)
         reduced = ledger.reductions((State.DONE,), run_ids={run.id for run in batch})
         collect_reduced(local, transport, remote_path, {row.id: row.attempt for row in reduced})
-        ledger.update_tasks([run.id for run in batch], reading=Reading.COLLECTED)
+        ledger.read_again([run.id for run in batch])

@@ -48,6 +48,7 @@ from nsw.engine.tables import EARLIER_FIGURES, lazily
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.matrix import AFTER, BEFORE, ITSELF, SIDE
 from nsw.resources import user_folder
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,8 +96,11 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
         equivalence: Differences below count as none; a logarithm of the ratio (0.01: about 1 %).
 
     Raises:
-        UnlikeError: They ran on unlike chips, or have no case in common.
+        UnlikeError: They ran on unlike chips, or have no case in common; one has invalid runs alone.
     """
+    for side in (first, second):
+        if side.invalid and not side.runs:
+            raise UnlikeError(f"nothing of {side.name} can be compared: {side.invalid}")
     if reason := refusal(first, second):
         raise UnlikeError(reason, hint="compare runs on the same chip; `nsw run RECIPE --against REF` runs both there")
     pairs = matches(first, second)
@@ -182,11 +186,14 @@ def sides_of(words: Sequence[str], root: Path | None, by: By) -> tuple[Side, Sid
 
     Raises:
         UsageError: There are more than two words, or the campaign holds one side.
+        UnlikeError: All runs of one side are invalid.
         CampaignError: There is no such campaign, run or report.
     """
     if len(words) < 2:
         folder = folders.find(folders.root(root), words[0] if words else None)
         both = _both(folder, by)
+        if both is None and (invalid := _of_campaign(folder, Selection(), by).invalid):
+            raise UnlikeError(f"{folder.id} has no valid runs of both sides: {invalid}")
         if both is None:
             raise UsageError(
                 f"{folder.id} holds one side", hint="`nsw compare A B` names two; `nsw run --against` runs both"
@@ -301,6 +308,7 @@ def side_of(word: str, root: Path | None, by: By) -> Side:
 def _of_campaign(folder: CampaignFolder, selection: Selection, by: By) -> Side:
     with results(folder, selection) as campaign_results:
         runs = [run for run in campaign_results.runs if run.state is State.DONE and run.repeat]
+        invalid = [run for run in campaign_results.runs if run.state is State.INVALID]
         recipe = locked_recipe(folder)
         conditions, note = measured_conditions(folder, campaign_results, recipe), campaign_results.note
     tables = (*_TABLES, "metrics") if by == "metric" else _TABLES
@@ -320,6 +328,9 @@ def _of_campaign(folder: CampaignFolder, selection: Selection, by: By) -> Side:
         classes=report.classes,
         gate=report.gate,
         note=note,
+        invalid=f"{plural(len(invalid), 'run')} invalid, such as {invalid[0].id}: {invalid[0].reason}"
+        if invalid
+        else "",
         trace=partial(_trace, folder) if folder.trusted else None,
     )
 

@@ -10,7 +10,7 @@ from nsw.campaign.selection import Selection, campaign_option, selected
 from nsw.engine.driven import locked_ledger
 from nsw.engine.events import Message
 from nsw.engine.folder import CampaignFolder, Log
-from nsw.engine.ledger_rows import FIGURES_FROM, NOTE, RECIPE, SITE, Reading, State
+from nsw.engine.ledger_rows import FIGURES_FROM, NOTE, RECIPE, SITE, WITH_OUTPUT, Reading, State
 from nsw.engine.read import read_reports
 from nsw.engine.recipe_lock import locked_recipe, read_locked, write_locked
 from nsw.engine.tables import load_rows, load_table, replace_rows, row_count, table_files
@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from nsw.recipe.model import Recipe
 
 
-_READING_KEYS: Final = (("app", "figures"), ("report",))  # the parts of a recipe that only concern reading
+_READING_KEYS: Final = (
+    ("app", "figures"),
+    ("check",),
+    ("allow_missing",),
+    ("report",),
+)  # the parts of a recipe that only concern reading
 _IGNORED_KEYS: Final = (
     "app.command", "app.setup", "app.env", "app.launcher", "app.build", "app.container", "passes", "resources",
 )  # fmt: skip
@@ -35,7 +40,7 @@ _IGNORED_KEYS: Final = (
 def _take_over(
     folder: CampaignFolder, source: Path, before: Recipe, now: Recipe, notify: Callable[[Message], object]
 ) -> list[str]:
-    """Put the figures and the report section of a recipe into the campaign's recipe.lock.yaml.
+    """Put the figures, checks and the report section of a recipe into the campaign's recipe.lock.yaml.
 
     Args:
         folder: The campaign's folder.
@@ -51,7 +56,8 @@ def _take_over(
     changed = [line for path in _READING_KEYS for line in _differences(".".join(path), _at(old, path), _at(new, path))]
     if changed:
         head, recipe = read_locked(folder)
-        recipe["app"]["figures"], recipe["report"] = new["app"]["figures"], new["report"]
+        recipe["app"]["figures"] = new["app"]["figures"]
+        recipe |= {key: new[key] for key in ("check", "allow_missing", "report")}
         write_locked(folder, head, recipe)
         Log(folder.log).say(f"reread with {source} (SHA-256 {hash_of(source)}): {'; '.join(changed)}")
     ignored = [key for key in _IGNORED_KEYS if _at(old, key.split(".")) != _at(new, key.split("."))]
@@ -79,14 +85,14 @@ def _release(
     Returns:
         The runs whose reports are read again, and those whose reports are gone: their rows stay as they are.
     """
-    ended = ledger.runs(states=(State.DONE, State.FAILED))
+    ended = ledger.runs(states=WITH_OUTPUT)
     begun = [run for run in ended if run.attempt > 0 and run.reading is not Reading.NONE]
     runs = [run for run in begun if chosen is None or run.id in chosen]
     readable = [run.id for run in runs if any(path.is_file() for path in (folder.reports / run.id).glob("*"))]
     for path in table_files(folder):
         if row_count(path) is None:
             path.replace(path.with_name(f"{path.name}.damaged"))
-    ledger.update_tasks(readable, reading=Reading.COLLECTED)
+    ledger.read_again(readable)
     return readable, [run.id for run in runs if run.id not in set(readable)]
 
 
@@ -96,7 +102,9 @@ def _reading_state(folder: CampaignFolder, ledger: Ledger) -> dict[str, Any]:
     figures = {} if counts.get("figures", 0) is None else {
         (row["name"], row["run"]): row["value"] for row in load_rows(folder, "figures")
     }  # fmt: skip
-    reading = {run.id: str(run.reading) for run in ledger.runs() if run.state in {State.DONE, State.FAILED}}
+    reading = {
+        run.id: str(run.state if run.state is State.INVALID else run.reading) for run in ledger.runs(states=WITH_OUTPUT)
+    }
     return {"rows": counts, "figures": figures, "reading": reading}
 
 
@@ -192,7 +200,8 @@ def reread(
 
     Args:
         folder: The campaign.
-        recipe: The recipe to take figures and the report section from; None: that of the last time, else the run's.
+        recipe: The recipe to take figures, checks and the report section from; None: that of the last time, else the
+            run's.
         notify: Called with what a person should know.
         progress: Called with how many runs are read, of how many.
         selection: The runs; nothing: all. The others keep what was read of them, also the figures of before.

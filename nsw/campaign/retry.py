@@ -14,7 +14,7 @@ from nsw.engine.events import Message
 from nsw.engine.folder import run_of
 from nsw.engine.handover import forget_done, lacks_secrets
 from nsw.engine.ledger import IN_FLIGHT, Ledger, Reading, RunRow, State
-from nsw.engine.ledger_rows import SITE, SITE_DATA, lacks_figure, lacks_reports
+from nsw.engine.ledger_rows import BAD, SITE, SITE_DATA, lacks_figure, lacks_reports
 from nsw.engine.loop import reset_failures
 from nsw.engine.stages import (
     refused_canary,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Change", "resume", "retry", "seconds"]
 
-_AGAIN: Final = (State.FAILED, State.LOST, State.CANCELLED)  # what a retry does again
+_AGAIN: Final = (*BAD, State.CANCELLED)  # what a retry does again
 _ALL_RUNS: Final = Selection()
 _AS_BEFORE: Final = Change()
 _NAMES_IN_MESSAGE: Final = 3  # names in a message
@@ -108,7 +108,7 @@ def retry(
     is_partial = bool(runs) or bool(selection)
     with locked_ledger(folder, notify) as ledger:
         every, canary = ledger.runs(), {*refused_canary(ledger)}
-        states = (State.FAILED, State.LOST) if failed else _AGAIN
+        states = BAD if failed else _AGAIN
         unreduced = _unreduced(ledger, every, states) - canary
         selected_runs = selected(ledger, every, selection)
         first = canary | unreduced

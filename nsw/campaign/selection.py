@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
 from nsw.engine.ledger import BuildRow, Ledger, RunRow, State
+from nsw.engine.ledger_rows import BAD
 from nsw.errors import CampaignError, NswError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ T = TypeVar("T", RunRow, RunRow | BuildRow)
 _PATTERN: Final = re.compile(r"[*?\[]")
 _HAVE: Final = "a case, its parameters (gpus=2), a pass, a run, a pattern or a job id; `nsw status --runs` lists them"
 _CHOICES: Final = 8
-_BAD: Final = (State.FAILED, State.LOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def default_run(rows: Sequence[T], *, follow: bool = False) -> T:
     Raises:
         UsageError: There are several.
     """
-    bad = [row for row in rows if row.state in _BAD]
+    bad = [row for row in rows if row.state in BAD]
     running = [row for row in rows if row.state is State.RUNNING]
     candidates = (running or bad if follow else bad or running) or rows
     if len(candidates) == 1:
@@ -208,7 +208,7 @@ def default_run(rows: Sequence[T], *, follow: bool = False) -> T:
 
 def _choices(rows: Sequence[RunRow | BuildRow]) -> str:
     """The names to choose from, those first that something is wrong with, each with its state."""
-    rows = sorted(rows, key=lambda row: row.state not in _BAD)
+    rows = sorted(rows, key=lambda row: row.state not in BAD)
     lines = [f"\n    {row.id}  {row.state}" for row in rows[:_CHOICES]]
     omitted = len(rows) - _CHOICES
     return "name one of them:" + "".join(lines) + (f"\n    ... and {omitted} more" if omitted > 0 else "")
@@ -344,5 +344,5 @@ def complete_names(
         if kind == "case":
             return ledger.names(prefix, limit, column="case_id")
         if kind == "retry":
-            return ledger.names(prefix, limit, states=(State.FAILED, State.LOST, State.CANCELLED))
+            return ledger.names(prefix, limit, states=(*BAD, State.CANCELLED))
         return [*(build.id for build in ledger.builds()), *ledger.names(prefix, limit)]

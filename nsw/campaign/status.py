@@ -118,7 +118,7 @@ def _head(
 ) -> dict[str, Any]:
     driven = folders.is_driven(folder)
     left = sum(counts.get(s, 0) for s in ("planned", "intent", "submitted", "queued", "running"))
-    bad = sum(counts.get(s, 0) for s in ("failed", "lost", "cancelled"))
+    bad = sum(counts.get(s, 0) for s in ("failed", "invalid", "lost", "cancelled"))
     unread, incomplete = ledger.unread(), ledger.incomplete()
     steps = []
     new_owner = ledger.meta(TAKEN_OVER)

@@ -34,7 +34,7 @@ from nsw.cli.options import (
 from nsw.cli.output import Target, show_message, tell
 from nsw.engine import folder as folders
 from nsw.engine.events import Message
-from nsw.engine.ledger_rows import Reading, State
+from nsw.engine.ledger_rows import BAD, Reading, State
 from nsw.errors import Exit, UsageError
 from nsw.present.untrusted_text import say
 from nsw.quantities import size
@@ -280,14 +280,14 @@ def retry(
         list[str] | None,
         argument(
             help="Runs to do again: their ids or a part that only one has, cases, parameters (gpus=2), patterns, job"
-            " ids; a campaign may stand first. If none is named, all that failed, were lost or cancelled, or lack a"
-            " required figure."
+            " ids; a campaign may stand first. If none is named, all that failed, are invalid, were lost or cancelled,"
+            " or lack a required figure."
         ),
     ] = None,
     campaign: CampaignOption = None,
     root: Root = None,
     failed: Annotated[
-        bool, option("--failed", help="Only those that failed, were lost or lack a required figure.")
+        bool, option("--failed", help="Only those that failed, are invalid, were lost or lack a required figure.")
     ] = False,
     choose_again: Annotated[
         bool,
@@ -314,7 +314,7 @@ def retry(
         folder, words, show_message, failed=failed, choose_again=choose_again, selection=selection, change=change
     )
     if running is None:
-        tell("nothing to retry: no run failed, was lost or cancelled, or lacks a required figure")
+        tell("nothing to retry: no run failed, is invalid, was lost or cancelled, or lacks a required figure")
         return Exit.GOOD
     return carry_out(running, now=now)
 
@@ -487,7 +487,7 @@ def _answer(campaign_results: Results, only: Sequence[str] | None = None) -> int
 
 def _next_steps(campaign_results: Results) -> list[str]:
     """What a person may want to see now: why something failed, and what is there."""
-    bad = [r for r in campaign_results.runs if r.state in {State.FAILED, State.LOST} or r.reading is Reading.INCOMPLETE]
+    bad = [r for r in campaign_results.runs if r.state in BAD or r.reading is Reading.INCOMPLETE]
     steps, option = [], campaign_option(campaign_results.folder)
     if bad:
         again = campaign_results.repeat_command(option)
@@ -512,14 +512,14 @@ def reread(
         Path | None,
         option(
             "--recipe",
-            help="Take the figures and the report section from this recipe, also next time; default: from the one named"
-            " last, else from the campaign's own file.",
+            help="Take the figures, checks and the report section from this recipe, also next time; default: from the"
+            " one named last, else from the campaign's own file.",
         ),
     ] = None,
     *,
     selection: ChosenRuns,
 ) -> int:
-    """Read a campaign's reports again: for lost tables, a new figure or a corrected regex."""
+    """Read a campaign's reports again: for lost tables, a new figure or a corrected regex or check."""
     from nsw.campaign import reread as rereading
     from nsw.present.status_view import ReadingBar
 

@@ -79,6 +79,11 @@ app:
 #- matrix:
 #-   {option}: [{value}, {_twice(value)}]
 
+# What must hold of each run beside exit status 0; one of which it does not is invalid, and in no statistics.
+#- check:
+#-   - {{ regex: 'nan', never: true }}
+#-   - {{ figure: speed, at_least: 1 }}
+
 # One run says nothing of how much a measurement scatters.
 #- repeats: 3
 

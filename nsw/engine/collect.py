@@ -31,7 +31,9 @@ PACKED: Final = ".gz"  # of what a reduction makes
 _WORTH_A_LINE: Final = 1 << 20  # bytes
 _CLAIM = "claim"
 AGAIN = "again"  # a line for each other job that found the run claimed
-KEPT_FILES = ("stdout", "stderr", _CLAIM, "status", "after.log", AGAIN, "ranks.tsv")
+CHECKS_FILE: Final = "checks.tsv"  # what the job wrote down for the recipe's checks
+CHECKS_LOG: Final = "checks.log"  # what their commands printed
+KEPT_FILES = ("stdout", "stderr", _CLAIM, "status", "after.log", AGAIN, "ranks.tsv", CHECKS_FILE, CHECKS_LOG)
 
 
 def collect(

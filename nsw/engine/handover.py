@@ -505,7 +505,7 @@ def forget_done(folder: CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> 
         FencedError: Another nsw took the campaign over.
         UnreachableError: The site could not be asked.
     """
-    done = [run.id for run in ledger.runs_named(runs) if run.state is State.DONE]
+    done = [run.id for run in ledger.runs_named(runs) if run.state in {State.DONE, State.INVALID}]
     done += [row.id for row in ledger.reductions((State.DONE,), run_ids=set(runs))]
     if not done:
         return

@@ -525,6 +525,13 @@ class _Ends(_LedgerFile):
             [(*values.values(), id_) for id_ in ids],
         )
 
+    def read_again(self, ids: Iterable[str]) -> None:
+        """Let the reports of these runs be read again, which decides anew whether they are valid."""
+        self._db.executemany("UPDATE tasks SET reading = 'collected' WHERE id = ?", [(id_,) for id_ in ids])
+        self._db.execute(
+            "UPDATE tasks SET state = 'done', detail = NULL WHERE state = 'invalid' AND reading = 'collected'"
+        )
+
     def release(self, ids: Iterable[str]) -> None:
         """Plan these tasks again; their earlier attempts keep their folders."""
         self._db.executemany(

@@ -30,6 +30,7 @@ __all__ = [
     "AGAIN",
     "APP_FOLDER",
     "AT_A_TIME",
+    "BAD",
     "CALLS",
     "CLEANED",
     "COLLECT",
@@ -57,6 +58,7 @@ __all__ = [
     "VERSION",
     "VERSIONS",
     "WERE_READ",
+    "WITH_OUTPUT",
     "Absent",
     "BuildRow",
     "Choice",
@@ -92,7 +94,11 @@ _TEXTS: Final = (str, str | None)
 
 
 class State(StrEnum):
-    """Life of a task. `LOST`: absent from both witnesses, which is not failed."""
+    """Life of a task.
+
+    `INVALID`: done, and a check of the recipe does not hold, as its output and reports show. `LOST`: absent from both
+    witnesses, which is not failed.
+    """
 
     PLANNED = "planned"
     INTENT = "intent"
@@ -101,12 +107,15 @@ class State(StrEnum):
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
+    INVALID = "invalid"
     LOST = "lost"
     CANCELLED = "cancelled"
 
 
 IN_FLIGHT = (State.INTENT, State.SUBMITTED, State.QUEUED, State.RUNNING)
-ENDED = (State.DONE, State.FAILED, State.LOST, State.CANCELLED)
+BAD = (State.FAILED, State.INVALID, State.LOST)  # a retry does them again, cancelled ones beside
+ENDED = (State.DONE, *BAD, State.CANCELLED)
+WITH_OUTPUT = (State.DONE, State.INVALID, State.FAILED)  # of which reports are read
 
 
 class Kind(StrEnum):

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from nsw.engine.collect import Collector
-from nsw.engine.ledger_rows import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED, Kind, State, TaskInFlight
+from nsw.engine.ledger_rows import AT_A_TIME, BAD, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED, Kind, State, TaskInFlight
 from nsw.engine.poll import InFlight, Poller, Withdrawal
 from nsw.engine.stages import Dependencies
 from nsw.engine.submit import Submitter
@@ -160,9 +160,9 @@ def reset_failures(ledger: Ledger) -> None:
 
 
 def failures(ledger: Ledger) -> int:
-    """How many runs failed or were lost."""
+    """How many runs failed, are invalid or were lost."""
     counts = ledger.counts()
-    return counts.get(State.FAILED, 0) + counts.get(State.LOST, 0)
+    return sum(counts.get(state, 0) for state in BAD)
 
 
 _CANCEL = "cancel"

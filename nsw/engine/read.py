@@ -13,7 +13,8 @@ from nsw.engine.collect import AGAIN, KEPT_FILES, read_tail, second_start
 from nsw.engine.folder import CampaignFolder, run_of
 from nsw.engine.ledger_rows import NOTE, Reading, RunRow, State
 from nsw.engine.recipe_lock import locked_recipe
-from nsw.engine.tables import EARLIER_FIGURES, load_rows, replace_rows, table_files
+from nsw.engine.tables import EARLIER_FIGURES, INVALID_FIGURES, load_rows, replace_rows, table_files
+from nsw.engine.validity import failures
 from nsw.plan.counters import counted_ranks, passes_of
 from nsw.profilers.files_of_one_recording import Part, parts
 from nsw.readers.detect import read_many
@@ -22,6 +23,7 @@ from nsw.readers.model import Options, Report
 from nsw.readers.program_figures import figures
 from nsw.recipe.units import show_value
 from nsw.tables import rows as table_rows
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -174,13 +176,15 @@ class _RunResult:
         self.tables: dict[str, list[dict[str, Any]]] = {}
         self.problems: list[tuple[str | None, str, str, str | None]] = []
         self.lacking = 0
+        self.invalid: list[str] = []
+        self.lost: list[str] = []  # the messages that records are missing
         self.not_as_asked: list[str] = []
 
     @property
     def reading(self) -> Reading:
-        """What became of the reports: an error that is no missing figure counts first."""
+        """What became of the reports: an error that is no missing figure and no check counts first."""
         errors = sum(severity == "error" for _, severity, _, _ in self.problems)
-        if errors > self.lacking:
+        if errors > self.lacking + len(self.invalid):
             return Reading.UNREADABLE
         return Reading.INCOMPLETE if self.lacking else Reading.READ
 
@@ -246,6 +250,7 @@ class _Reader:
                 read.report(
                     tool_message.severity, tool_message.message, tool_message.fix, file=f"reports/{run.id}/{stream}"
                 )
+                read.lost += [tool_message.message] if tool_message.is_loss else []
         landed = rank_locations(home)
         if landed.rows and run.repeat:  # also of a run that failed: where its ranks landed may be why
             source_columns = {"run": run.id, "report": f"reports/{run.id}/{RANKS_FILE}"}
@@ -259,11 +264,12 @@ class _Reader:
         reports = [file.name for file in _reports_of(self._folder, run)]
         self._report_missing_reports(read, reports)
         self._report_missing_ranks(read, reports, landed)
+        self._judge_losses(read)
         if (twice := second_start(self._folder, run.id)) is not None:
             fact = {"key": "started_again", "value": None, "unit": None, "text": twice}
             read.add("facts", [fact], f"reports/{run.id}/{AGAIN}")
         self._compare_counters(read)
-        self._read_figures(read, home / "stdout")
+        self._check_validity(read, self._read_figures(read, home / "stdout"))
 
     def _add_report(self, read: _RunResult, file: Path, report: Report, part: Part) -> None:
         source = str((file.parent / part.source).relative_to(self._folder.path))
@@ -273,6 +279,7 @@ class _Reader:
                 read.add(table, of_use(rows) if table == "source_metrics" else rows, source)
         name = str(file.relative_to(self._folder.path))
         read.problems += [(name, p.severity, p.message, p.fix) for p in report.problems]
+        read.lost += [p.message for p in report.problems if p.is_loss]
 
     def _report_missing_reports(self, read: _RunResult, reports: Sequence[str]) -> None:
         run = read.run
@@ -280,19 +287,34 @@ class _Reader:
             fix = f"`nsw retry {run.id}` reduces it again, `nsw fetch {run.id}` downloads the report itself"
             read.report("error", f"its report was not reduced on the site: {reason}", fix)
         elif run.reports and not reports:
-            read.report("error", f"{run.tool or 'the profiler'} left no report", f"see its output: `nsw logs {run.id}`")
+            pass_ = next((each for each in passes_of(self._recipe) if each.name == run.pass_name), None)
+            window = getattr(pass_, "within", None)
+            reason = f": did the NVTX range {show_value(window.nvtx)} begin?" if window is not None else ""
+            fix = f"see its output: `nsw logs {run.id}`"
+            read.report("error", f"{run.tool or 'the profiler'} left no report{reason}", fix)
 
     def _report_missing_ranks(self, read: _RunResult, reports: Sequence[str], landed: RankLocations) -> None:
         """Report the processes and nodes that left no report: none of the run's figures counts them."""
         run = read.run
         fix = f"`nsw logs {run.id}` may say why, `nsw retry {run.id}` measures it again"
+        allowed = self._recipe.allow_missing
         if without := missing_nodes(reports, landed.nodes):
             nodes = f"node{'s' if len(without) > 1 else ''} {', '.join(map(str, without))} of {landed.nodes}"
-            read.report("error", f"no report of {nodes}", fix)
+            read.report("warning" if len(without) <= allowed else "error", f"no report of {nodes}", fix)
         missing, total = missing_ranks(reports, expected_ranks(self._recipe, run.pass_name, landed.local_ranks))
         if missing:
             fix = f"a process that ends by a signal or by _exit leaves none; {fix}"
-            read.report(missing_rank_severity(run.tool), missing_ranks_sentence(missing, total), fix)
+            severity = "warning" if len(missing) <= allowed else missing_rank_severity(run.tool)
+            read.report(severity, missing_ranks_sentence(missing, total), fix)
+
+    def _judge_losses(self, read: _RunResult) -> None:
+        """Make it an error that records are missing in more reports than the recipe allows: totals are too small."""
+        incomplete = {report for report, _, message, _ in read.problems if message in read.lost}
+        if len(incomplete) > self._recipe.allow_missing:
+            read.problems = [
+                (report, "error" if message in read.lost else severity, message, fix)
+                for report, severity, message, fix in read.problems
+            ]
 
     def _compare_counters(self, read: _RunResult) -> None:
         """Compare what a counters pass measured with what it was asked for: metrics, and launches that were chosen."""
@@ -318,20 +340,40 @@ class _Reader:
             read.report("warning", text, fix)
         read.not_as_asked = [text for text, _ in sentences_and_fixes]
 
-    def _read_figures(self, read: _RunResult, output: Path) -> None:
+    def _check_validity(self, read: _RunResult, figure_rows: Sequence[Mapping[str, Any]]) -> None:
+        """Report the recipe's checks that do not hold; of an invalid run no row is left but its figures, aside."""
+        run = read.run
+        if not self._recipe.check or not run.repeat:
+            return
+        for failure in failures(
+            self._recipe.check, self._folder.reports / run.id, figure_rows, profiled=run.tool is not None
+        ):
+            file = failure.file and f"reports/{run.id}/{failure.file}"
+            if failure.undecided:
+                read.report("warning", failure.sentence, f"`nsw retry {run.id}` runs it again", file=file)
+                continue
+            fix = f"`nsw retry {run.id}` runs it again; where the recipe's check is wrong, correct it and `nsw reread`"
+            read.report("error", failure.sentence, fix, file=file)
+            read.invalid.append(failure.sentence)
+        if read.invalid:
+            kept = {INVALID_FIGURES: read.tables.get("figures", []), "ranks": read.tables.get("ranks", [])}
+            read.tables = {table: rows for table, rows in kept.items() if rows}
+
+    def _read_figures(self, read: _RunResult, output: Path) -> list[dict[str, Any]]:
         """Find the figures in what a run printed; that a required one is not there is an error, of another a note."""
         if not output.exists():
-            return
+            return []
         source = str(output.relative_to(self._folder.path))
         requested_figures = self._recipe.app.figures
         rows = figures(output, requested_figures)
-        for row in rows:
-            row.pop("line", None)
-        read.add("figures", (row for row in rows if row["value"] is not None), source)
+        columns = ("name", "value", "unit", "matches")
+        values = ({name: row[name] for name in columns} for row in rows if row["value"] is not None)
+        read.add("figures", values, source)
         for row in (row for row in rows if row["value"] is None):
             figure = requested_figures[row["name"]]
             read.lacking += figure.required
             read.problems.append((source, *_missing_figure_problem(row, figure, read.run.id)))
+        return rows
 
 
 def _missing_figure_problem(row: Mapping[str, Any], figure: Figure, run: str) -> tuple[str, str, str | None]:
@@ -482,4 +524,7 @@ def _flush(folder: CampaignFolder, ledger: Ledger, batch: Sequence[_RunResult]) 
     with ledger.transaction():
         for read in batch:
             ledger.update_tasks([read.run.id], reading=read.reading)
+            if read.invalid:
+                more = f" (and {plural(len(read.invalid) - 1, 'more check')})" if len(read.invalid) > 1 else ""
+                ledger.update_tasks([read.run.id], state=State.INVALID, reason=f"{read.invalid[0]}{more}")
             ledger.set_problems(read.run.id, read.problems, read.not_as_asked)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 EARLIER_FIGURES: Final = "earlier_figures"  # the only table that no report is read into
+INVALID_FIGURES: Final = "invalid_figures"  # of runs that a check of the recipe made invalid: in no statistics
 
 _T = TypeVar("_T")
 

@@ -303,7 +303,10 @@ class _Builder:
         needs = replace(needs, tasks=launch.layout.tasks, one_a_node=launch.launcher.spawns)
         app = self._app(case, needs, values)
         box = self._box(app, values, secrets)
-        return CaseProgram(case, needs, env=env, secrets=secrets, words=words, launch=launch, app=app, box=box)
+        return CaseProgram(
+            case, needs, env=env, secrets=secrets, words=words, launch=launch, app=app, box=box,
+            checks=self._checks(values),
+        )  # fmt: skip
 
     def _run(self, program: CaseProgram, pass_: Any, tool: str | None, done: Profiled) -> Run:
         return Run(
@@ -324,13 +327,15 @@ class _Builder:
             reduction=done.reduction,
             layout=program.launch.layout,
             before=(*done.before, *functions_before(done.command)),
+            checks=program.checks,
         )
 
     def _repeated(self, run: Run, pass_: Any) -> Iterator[Run]:
         for id_, repeat in _repeats_of(self._loaded.recipe, pass_, run.case_id):
             # of a warm-up nothing is read, so nothing is reduced
             reports = () if repeat == WARM_UP and run.reduction else run.reports
-            yield replace(run, id=id_, repeat=repeat, reports=reports)
+            checks = () if repeat == WARM_UP else run.checks
+            yield replace(run, id=id_, repeat=repeat, reports=reports, checks=checks)
 
     def files(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """Files that the recipe names: where they are, their name beside the program."""
@@ -355,6 +360,19 @@ class _Builder:
             if isinstance(command, str):
                 return words(self._resolver.parse(command), values)
             return tuple(as_text(self._resolver.value(word, values)) for word in command)
+
+    def _checks(self, values: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+        """What the job writes down for the recipe's checks, each under the recipe's own text of it."""
+        functions: list[tuple[str, ...]] = []
+        for number, entry in enumerate(self._loaded.recipe.check):
+            with standing_at("check", number, entry.kind):
+                if entry.file is not None:
+                    path = as_text(self._resolver.value(entry.file, values))
+                    functions.append(("nsw_check_file", entry.file, path, *(["sum"] if entry.sha256 else [])))
+                elif entry.command is not None:
+                    command = words(self._resolver.parse(entry.command), values)
+                    functions.append(("nsw_check_command", entry.command, *command))
+        return tuple(functions)
 
     def _env(self, values: Mapping[str, Any]) -> tuple[dict[str, str], int]:
         """The environment of a case's runs, and which of the plan's `secrets` belongs to it (from 1; 0: none)."""

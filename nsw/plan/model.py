@@ -124,6 +124,7 @@ class Run:
     reduction: tuple[str, ...] = ()  # command that reduces its reports on the site, once it is done
     layout: Layout = field(default_factory=Layout)
     before: tuple[str, ...] = ()  # functions of the job's machinery that its launcher needs before it
+    checks: tuple[tuple[str, ...], ...] = ()  # functions of the machinery, with words, that write down what was checked
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ class CaseProgram:
     launch: Launch
     app: str
     box: Box | None
+    checks: tuple[tuple[str, ...], ...] = ()
 
 
 def profiled(
@@ -184,6 +185,7 @@ def _request(pass_: Any, tool: str, chip: str | None, *, chooses: bool) -> Reque
         steps=(pass_.steps.skip, pass_.steps.count) if getattr(pass_, "steps", None) is not None else None,
         analysis=getattr(pass_, "analysis", None),
         knobs=tuple((name, _word(value)) for name, value in getattr(pass_, "knobs", {}).items()),
+        within=(pass_.within.nvtx, pass_.within.domain) if pass_.kind == "timeline" and pass_.within else None,
     )
 
 

@@ -28,7 +28,7 @@ from nsw.tables import TABLES
 
 Rows = list[dict[str, Any]]
 Counts = dict[str, int]
-State = Literal["planned", "intent", "submitted", "queued", "running", "done", "failed", "lost", "cancelled"]
+State = Literal["planned", "intent", "submitted", "queued", "running", "done", "failed", "invalid", "lost", "cancelled"]
 Reading = Literal["none", "collected", "read", "unreadable", "incomplete"]
 Severity = Literal["error", "warning"]
 
@@ -362,7 +362,8 @@ class ReportProblem(TypedDict):
     severity: Severity
     message: str
     line: int | None
-    fix: str | None  # fmt: skip
+    fix: str | None
+    is_loss: bool  # the profiler dropped records
 
 
 class Report(TypedDict):

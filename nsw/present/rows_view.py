@@ -66,6 +66,7 @@ IMPORTANT: Final[Mapping[str, tuple[str, ...]]] = {
     "ranks": ("rank", "host", "local_rank", "gpus", "cpus"),
     "figures": ("name", "value", "unit", "matches"),
     "earlier_figures": ("name", "value", "unit", "matches"),
+    "invalid_figures": ("name", "value", "unit", "matches"),
     "facts": ("key", "value", "unit", "text"),
 }  # fmt: skip
 

@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
     from nsw.engine.ledger_rows import BuildRow
 
-STYLES = {"done": "green", "failed": "red", "lost": "red", "cancelled": "yellow", "running": "cyan"}
+STYLES = {
+    "done": "green", "failed": "red", "invalid": "red", "lost": "red", "cancelled": "yellow", "running": "cyan",
+}  # fmt: skip
 _MAX_ROWS = 30
 _LAST_LINE_WIDTH = 80  # characters of what a program printed last
 _FEW = 3  # runs alike that are still listed one by one

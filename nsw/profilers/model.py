@@ -65,7 +65,8 @@ class Request:
     `counting` is what a counters pass measures; None: it is another kind of pass. `report` is what nvprof leaves of a
     timeline: summary, trace, file. `graph_nodes`: kernels of CUDA graphs are traced one by one. `record` is what a
     host pass records beside times, `steps` how many training steps it passes over and how many it records.
-    `analysis` is what it collects, in the profiler's own words, and `knobs` are that analysis' settings.
+    `analysis` is what it collects, in the profiler's own words, and `knobs` are that analysis' settings. `within` is
+    the NVTX range that a timeline records, and its domain; None: the whole program, or the default domain.
     """
 
     path: str
@@ -84,6 +85,7 @@ class Request:
     steps: tuple[int, int] | None = None
     analysis: str | None = None
     knobs: tuple[tuple[str, str], ...] = ()
+    within: tuple[str, str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,22 @@ nsw_nsys_reduce() {    # NSYS NAME RUN: a small database of each report of the r
 _QUIET = (("--sample", "-s"), ("--cpuctxsw",))  # off unless the recipe's options say otherwise
 
 
+def _window(request: Request) -> tuple[str, ...]:
+    """The options by which nsys records a range alone.
+
+    `stop` lets the program run on and nsys end with its status; nsys's default ends the program. Names that the program
+    has not registered, such as PyTorch's, count only with that variable.
+    """
+    if request.within is None:
+        return ()
+    return (
+        "--capture-range=nvtx",
+        f"--nvtx-capture={'@'.join(filter(None, request.within))}",
+        "--capture-range-end=stop",
+        "--env-var=NSYS_NVTX_PROFILER_REGISTER_ONLY=0",
+    )
+
+
 def profile(request: Request) -> Profiled:
     """`nsys profile ... PROGRAM`.
 
@@ -64,6 +80,7 @@ def profile(request: Request) -> Profiled:
         f"--trace={','.join(request.trace) or 'cuda,nvtx'}",
         *quiet,
         *(("--cuda-graph-trace=node",) if request.graph_nodes and "--cuda-graph-trace" not in option_names else ()),
+        *_window(request),
         *request.options,
         "--force-overwrite=true",
         f"--output={output}",

@@ -37,6 +37,7 @@ class Message:
     """A message that nsw knows: how bad it is, what it means, what to do.
 
     `is_outcome`: it says that nothing came of it, and not why. `is_hang`: a kernel that is run again does not end.
+    `is_loss`: records of the capture are missing.
     """
 
     tools: frozenset[str]
@@ -46,6 +47,7 @@ class Message:
     fix: str | None = None
     is_outcome: bool = False
     is_hang: bool = False
+    is_loss: bool = False
 
     def matches(self, tool: str, text: str) -> bool:
         """Whether `tool` said this."""
@@ -67,6 +69,7 @@ def messages() -> tuple[Message, ...]:
             m.get("fix"),
             m.get("outcome", False),
             m.get("hang", False),
+            m.get("loss", False),
         )
         for m in tomllib.loads(text)["message"]
     )
@@ -96,7 +99,8 @@ def known_message(
     if meaning is not None and meaning.is_hang and kernel is not None:
         meaning = _hang_of(meaning, kernel)
     if meaning is not None:
-        return Problem(meaning.severity, f"{tool}: {message} ({meaning.explanation})", line, meaning.fix)
+        text = f"{tool}: {message} ({meaning.explanation})"
+        return Problem(meaning.severity, text, line, meaning.fix, meaning.is_loss)
     if severity is None:
         return None
     return Problem("error" if severity == "error" else "warning", f"{tool}: {message}", line)

@@ -31,13 +31,14 @@ class Problem:
     """Something that a user must know of a report.
 
     `error`: (part of) the file could not be read or holds no result. `warning`: what was read may mislead.
-    `line` counts from 1 in text files. `fix` says what to do.
+    `line` counts from 1 in text files. `fix` says what to do. `is_loss`: the profiler dropped records, or cut them off.
     """
 
     severity: Literal["error", "warning"]
     message: str
     line: int | None = None
     fix: str | None = None
+    is_loss: bool = False
 
 
 class Lack(Enum):

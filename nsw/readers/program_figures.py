@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.apart import limited, run_isolated
 from nsw.errors import LimitError
-from nsw.safe_files import open_text
+from nsw.safe_files import open_text, open_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import TextIO
 
-__all__ = ["figures"]
+__all__ = ["Line", "figures", "first_lines", "line_at"]
 
 _WINDOW: Final = 1 << 16  # characters that are searched at a time
 _OVERLAP: Final = 1 << 13  # characters that a match over several lines may have, at least
@@ -37,8 +37,8 @@ _SECONDS_A_BYTE: Final = 4e-6
 def figures(output: Path, specs: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Rows of table `figures`, one for each figure wanted; `value` is None when it was not found.
 
-    `line` of a row is the first line with a number of it. `no_number` is the last text that was matched and is no
-    number, where there is no value; `too_slow`: its expression was given up.
+    `line` of a row is the first line with a number of it, `at` its place for `line_at`. `no_number` is the last
+    text that was matched and is no number, where there is no value; `too_slow`: its expression was given up.
 
     Args:
         output: The program's standard output.
@@ -51,14 +51,69 @@ def figures(output: Path, specs: Mapping[str, Any]) -> list[dict[str, Any]]:
     return run_isolated(_find, output, dict(specs), size, subject=f"reading the figures of {output}", size=size)
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a program's output; `number` counts from 1, as `grep -n` does. `too_slow`: its regex was given up."""
+
+    number: int = 0
+    text: str = ""
+    too_slow: bool = False
+
+
+def first_lines(output: Path, regexes: Sequence[str]) -> list[Line | None]:
+    """The first line that each regular expression matches in; None where it matches nowhere.
+
+    Args:
+        output: The program's output.
+        regexes: The regular expressions.
+    """
+    size = output.stat().st_size
+    if threading.current_thread() is threading.main_thread():
+        return _first_lines(output, regexes, size)
+    return run_isolated(_first_lines, output, regexes, size, subject=f"searching {output}", size=size)
+
+
+def _first_lines(output: Path, regexes: Sequence[str], size: int) -> list[Line | None]:
+    seconds = _SECONDS + size * _SECONDS_A_BYTE
+    searches = [_Search(regex, seconds) for regex in regexes]
+    _go_through(output, searches)
+    return [
+        Line(too_slow=True) if search.gave_up else None if search.first is None else line_at(output, search.first)
+        for search in searches
+    ]
+
+
+def line_at(output: Path, offset: int) -> Line:
+    r"""Return the line of a place in a program's output.
+
+    Args:
+        output: The output.
+        offset: The place in characters, each end of a line (also `\r\n`) being one.
+    """
+    number = 0
+    with open_to_read(output) as file:
+        for number, data in enumerate(file, 1):
+            line = data.decode(errors="replace")
+            length = len(line.replace("\r\n", "\n"))
+            if offset < length:
+                begin, end = line.rfind("\r", 0, offset) + 1, line.find("\r", offset)
+                return Line(number, line[begin : end if end >= 0 else None].strip("\n"))
+            offset -= length
+    return Line(number)
+
+
 def _find(output: Path, specs: Mapping[str, Any], size: int) -> list[dict[str, Any]]:
     seconds = _SECONDS + size * _SECONDS_A_BYTE
-    searches = [_Search(name, spec, seconds) for name, spec in specs.items()]
+    searches = [_FigureSearch(name, spec, seconds) for name, spec in specs.items()]
+    _go_through(output, searches)
+    return [search.row() for search in searches]
+
+
+def _go_through(output: Path, searches: Sequence[_Search]) -> None:
     with open_text(output, errors="replace") as file:  # a carriage return, as of a progress bar, ends a line too
         for window in _windows(file):
             for search in searches:
                 search.go_through(window)
-    return [search.row() for search in searches]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,55 +169,70 @@ def _long_line(text: str, at: int, end: int) -> int | None:
 
 
 class _Search:
-    """What was found of a figure so far."""
+    """Where a regular expression matches first, in the whole output; `gave_up`: it took too long."""
 
-    def __init__(self, name: str, spec: Any, seconds: float) -> None:
-        self._name, self._unit, self._pick = name, spec.unit, spec.pick
-        self._regex = re.compile(spec.regex, re.MULTILINE)
+    def __init__(self, regex: str, seconds: float) -> None:
+        self._regex = re.compile(regex, re.MULTILINE)
         self._left = seconds
         self._end = 0  # of the last match, in the whole output
-        self._numbers = _Numbers()
-        self._no_number: str | None = None
-        self._line: str | None = None
-        self._gave_up = False
+        self.first: int | None = None
+        self.gave_up = False
 
     def go_through(self, window: _Window) -> None:
         """Take the matches that begin in a window, unless the expression took too long."""
-        if self._gave_up:
+        if self.gave_up:
             return
         started_at = time.process_time()
         try:
             with limited("a figure", seconds=max(0.001, self._left)):
                 self._take(window)
         except LimitError:
-            self._gave_up = True
+            self.gave_up = True
         self._left -= time.process_time() - started_at
 
-    def row(self) -> dict[str, Any]:
-        """The row of table `figures`."""
-        value = None if self._gave_up else self._numbers.picked(self._pick)
-        count = self._numbers.count
-        row = {"name": self._name, "value": value, "unit": self._unit, "matches": count}
-        if self._gave_up:
-            return row | {"too_slow": True}
-        if self._line is not None:
-            row["line"] = self._line
-        return row | ({"no_number": self._no_number} if self._no_number is not None and not count else {})
-
     def _take(self, window: _Window) -> None:
+        if self.first is None and (match := next(iter(self._matches(window)), None)) is not None:
+            self.first = window.offset + match.start()
+
+    def _matches(self, window: _Window) -> list[re.Match[str]]:
         start = max(window.start, self._end - window.offset)
         matches = list(self._regex.finditer(window.text, start, window.end))
         while matches and matches[-1].start() >= window.stop:
             matches.pop()
         if matches:
             self._end = window.offset + matches[-1].end()
+        return matches
+
+
+class _FigureSearch(_Search):
+    """What was found of a figure so far."""
+
+    def __init__(self, name: str, spec: Any, seconds: float) -> None:
+        super().__init__(spec.regex, seconds)
+        self._name, self._unit, self._pick = name, spec.unit, spec.pick
+        self._numbers = _Numbers()
+        self._no_number: str | None = None
+        self._line: str | None = None
+
+    def row(self) -> dict[str, Any]:
+        """The row of table `figures`."""
+        value = None if self.gave_up else self._numbers.picked(self._pick)
+        count = self._numbers.count
+        row = {"name": self._name, "value": value, "unit": self._unit, "matches": count}
+        if self.gave_up:
+            return row | {"too_slow": True}
+        if self._line is not None:
+            row |= {"line": self._line, "at": self.first}
+        return row | ({"no_number": self._no_number} if self._no_number is not None and not count else {})
+
+    def _take(self, window: _Window) -> None:
+        if matches := self._matches(window):
             texts = [match[1] or "" for match in matches]
             numbers = list(map(_number, texts))
             if self._line is None:
-                self._line = next(
-                    (_line_of(match) for match, number in zip(matches, numbers, strict=True) if number is not None),
-                    None,
-                )
+                match = next((m for m, number in zip(matches, numbers, strict=True) if number is not None), None)
+                if match is not None:
+                    self._line, self.first = _line_of(match), window.offset + match.start()
             self._numbers.add([number for number in numbers if number is not None])
             self._no_number = texts[-1]
 

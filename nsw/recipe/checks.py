@@ -436,6 +436,8 @@ _TEMPLATES: tuple[tuple[str, ...], ...] = (
     ("app", "container", "options", "*"),
     ("resources", "*"),
     ("resources", "extra", "*"),
+    ("check", "*", "file"),
+    ("check", "*", "command"),
     ("passes", "*", "*", "time"),
     ("passes", "*", "*", "options", "*"),
     ("report", "model", "flop"),
@@ -552,7 +554,7 @@ def name_mark(document: Document, path: KeyPath, name: str) -> Mark | None:
 
 
 def _report(recipe: _Gathered) -> Iterator[Diagnostic]:
-    """Words of `report` that name no parameter or figure."""
+    """Words of `report` and `check` that name no parameter or figure."""
     document, app_figures = recipe.document, recipe.document.get(("app", "figures"))
     figures, gate = list(app_figures) if isinstance(app_figures, dict) else [], document.get(("report", "gate"))
     parameter, figure = (recipe.names, "parameter of the matrix"), (figures, "figure of app.figures")
@@ -565,6 +567,7 @@ def _report(recipe: _Gathered) -> Iterator[Diagnostic]:
             (("report", "compare", "figure"), figure),
         )
     ]
+    words += [(path, name, figure) for path, name in document.find("check", "*", "figure")]
     words += [(("report", "gate", word), word, figure) for word in (gate if isinstance(gate, dict) else ())]
     for path, word, (allowed, subject) in words:
         if isinstance(word, str) and word not in allowed:

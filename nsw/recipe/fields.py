@@ -368,6 +368,13 @@ SizeOrTemplate = Annotated[
 Percent = Annotated[float, _with_serializer(units.parse_percent, _PERCENT, units.format_percent)]
 AmountOf = Annotated[units.Amount, _with_serializer(units.parse_amount, _AMOUNT, str)]
 ToleranceRule = Annotated[units.Tolerance, _with_serializer(units.parse_tolerance, _TOLERANCE, str)]
+_LEAST = {"anyOf": [{"type": "number"}, _SIZE]}
+Least = Annotated[float | str, Parsed(units.parse_least, _LEAST)]
+Real = Annotated[float, Parsed(units.parse_number, {"type": "number"})]
+Margin = Annotated[
+    str, Parsed(units.parse_margin, {"type": "string", "pattern": units.MARGIN, "examples": ["-5%", "5%"]})
+]
+Sha256 = Annotated[str, Parsed(units.parse_sha256, {"type": "string", "pattern": "^[0-9A-Fa-f]{64}$"})]
 _CANARY = {"anyOf": [{"enum": ["on", "off", True, False]}, {"type": "string", "pattern": r"^runs above [0-9]+$"}]}
 CanaryRule = Annotated[units.Canary, _with_serializer(units.parse_canary, _CANARY, str)]
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 DocumentKind = Literal["recipe", "sites file"]
 
-_RECIPE_KEYS: Final = frozenset({"app", "matrix", "passes", "resources", "repeats", "report", "collect"})
+_RECIPE_KEYS: Final = frozenset({"app", "matrix", "passes", "resources", "repeats", "report", "collect", "check"})
 _KEYS: Final[dict[str, frozenset[str]]] = {
     "recipe": _RECIPE_KEYS | {"nsw", "name", "description", "canary", "lock"},
     "sites file": frozenset({"nsw", "sites"}),

@@ -22,7 +22,9 @@ from nsw.recipe.fields import (
     Filled,
     Flag,
     FlagOrTemplate,
+    Least,
     Line,
+    Margin,
     Model,
     Name,
     Number,
@@ -30,7 +32,9 @@ from nsw.recipe.fields import (
     Parsed,
     Pattern,
     Percent,
+    Real,
     Regex,
+    Sha256,
     SizeOrTemplate,
     Template,
     Text,
@@ -44,7 +48,7 @@ from nsw.recipe.fields import (
 from nsw.recipe.launcher_names import LAUNCHERS, launchers
 from nsw.recipe.matrix import Matrix
 from nsw.recipe.passes import Pass, PassEntry
-from nsw.recipe.units import Fault
+from nsw.recipe.units import Fault, parse_number, parse_size, within
 
 MEASURED = ("copies", "collectives")
 
@@ -368,6 +372,64 @@ class Report(Model):
     )
 
 
+_LIMITS = {"regex": ("never",), "figure": ("at_least", "near", "within"), "file": ("at_least", "sha256"), "command": ()}
+
+
+class Check(Model):
+    """What must hold of a run beside exit status 0: one of regex, figure, file and command, with its limits."""
+
+    regex: Pattern | None = Field(
+        default=None,
+        description="Must match in what the program prints, on stdout or stderr; single quotes keep its backslashes.",
+    )
+    never: Flag | None = Field(default=None, description="Of a regex: whether it must match nowhere.")
+    figure: Filled | None = Field(default=None, description="A figure of app.figures.")
+    near: Real | None = Field(
+        default=None,
+        description="The value that the figure has here; it differs by at most `within`. Checked where no profiler"
+        " slows the program.",
+    )
+    within: Margin | None = Field(
+        default=None, description="How far it may be from `near`: 5% both ways, -5% below alone, +5% above alone."
+    )
+    at_least: Least | None = Field(
+        default=None, description="The least that the figure may be, or the least size of the file, such as 1M."
+    )
+    file: Filled | None = Field(default=None, description="A file that the run must leave, relative to its folder.")
+    sha256: Sha256 | None = Field(default=None, description="The file's SHA-256, as `sha256sum` prints it.")
+    command: Filled | None = Field(
+        default=None,
+        description="One line of shell, run in the run's folder in the job after the program, once, outside of"
+        " profiler, launcher and container; it must exit with 0. It has what is left of the run's time.",
+    )
+
+    @property
+    def kind(self) -> str:
+        """The key that says what is checked."""
+        return next(key for key in _LIMITS if getattr(self, key) is not None)
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        kinds = [key for key in _LIMITS if getattr(self, key) is not None]
+        if len(kinds) != 1:
+            both = f", not of {' and '.join(kinds)}" if kinds else ""
+            raise Fault(f"a check is of one of {', '.join(_LIMITS)}{both}", hint="such as {regex: 'nan', never: true}")
+        (kind,) = kinds
+        for key in sorted(self.model_fields_set - {kind, *_LIMITS[kind]}):
+            raise Fault(
+                f"'{key}' is no limit of a {kind}", hint=f"a {kind} has {' and '.join(_LIMITS[kind]) or 'none'}"
+            )
+        if kind == "figure" and self.at_least is None and self.near is None:
+            raise Fault("this check holds always", hint="add `at_least: 1`, or `near: 13000, within: -5%`")
+        if (self.near is None) != (self.within is None):
+            raise Fault("'near' and 'within' belong together", hint="such as near: 13000, within: -5%")
+        if kind == "figure" and isinstance(self.at_least, str):
+            within("at_least", parse_number, self.at_least)
+        if kind == "file" and isinstance(self.at_least, float):
+            within("at_least", parse_size, self.at_least)
+        return self
+
+
 class Interleave(Model):
     """In which order the runs of a block follow each other."""
 
@@ -413,6 +475,15 @@ class Recipe(Model):
     resources: Resources = Field(default=Resources(), description="What one run needs.")
     collect: Annotated[Literal["tables", "reports", "everything"], FREE] = Field(
         default="reports", description="What is downloaded; tables: what the site reduced."
+    )
+    check: Annotated[list[Check], FREE] = Field(
+        default=[],
+        description="What must hold of each run beside exit status 0. One of which a check does not hold is `invalid`:"
+        " kept, in no statistics, and `nsw retry` does it again.",
+    )
+    allow_missing: Annotated[Number, FREE] = Field(
+        default=0,
+        description="Of how many ranks of a run the reports may be missing or lack records: then it is no error.",
     )
     report: Annotated[Report, FREE] = Field(default=Report(), description="What to report.")
     canary: Annotated[CanaryRule | None, FREE] = Field(

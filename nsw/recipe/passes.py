@@ -192,23 +192,28 @@ class Launches(Model):
         return self
 
 
-class Within(Model):
-    """The part of the program that is measured."""
+class Range(Model):
+    """An NVTX range of the program."""
 
     nvtx: Filled = Field(description="Name of an NVTX range; only what is launched inside it is measured.")
     domain: Filled | None = Field(default=None, description="NVTX domain of the range; the default one.")
-    start_end: bool = Field(
-        default=False, description="Whether it is a start/end range (nvtxRangeStart) and no push/pop range."
-    )
-    instances: list[Count] | None = Field(
-        default=None, min_length=1, description="Only these instances of the range, the first being 1."
-    )
 
     @model_validator(mode="before")
     @classmethod
     def _from_word(cls, value: Any) -> Any:
         """`within: train_step` is short for `within: {nvtx: train_step}`."""
         return {"nvtx": value} if isinstance(value, str) else value
+
+
+class Within(Range):
+    """The part of the program that is measured."""
+
+    start_end: bool = Field(
+        default=False, description="Whether it is a start/end range (nvtxRangeStart) and no push/pop range."
+    )
+    instances: list[Count] | None = Field(
+        default=None, min_length=1, description="Only these instances of the range, the first being 1."
+    )
 
 
 DIAGNOSIS: Final = "diagnosis"  # the group of metrics that rules ask for
@@ -358,11 +363,29 @@ class TimelinePass(ProfiledPass):
         default=AUTO, description="Profiler; auto selects what the site has."
     )
     trace: list[TraceDomain] = Field(default=["cuda", "nvtx"], description="What is traced.")
+    within: Range | None = Field(
+        default=None,
+        description="Record only from the begin of the first NVTX range of this name to its end (nsys), which makes the"
+        " report small; the program runs on. nsys can skip none: for one in the middle give it a name of its own, such"
+        " as `step 100`, or one around several.",
+    )
     report: Literal["summary", "trace", "file"] = Field(
         default="summary",
         description="What nvprof leaves: summary: a row a kernel and call; trace: a row an event (--print-gpu-trace"
         " --print-api-trace); file: an .nvvp with all of it. nsys always leaves all.",
     )
+
+    @model_validator(mode="after")
+    def _recordable(self) -> Self:
+        if self.within is not None and self.tool == "nvprof":
+            raise Fault("nvprof cannot begin at an NVTX range", hint="`within` needs tool: nsys")
+        if self.within is not None and "@" in f"{self.within.nvtx}{self.within.domain}":
+            raise Fault(
+                "nsys cannot begin at a range with '@' in its name", hint="give the program's range another name"
+            )
+        if self.within is not None and "nvtx" not in self.trace:
+            raise Fault("`within` needs the NVTX ranges traced", hint="give it trace: [cuda, nvtx]")
+        return self
 
 
 class Steps(Model):

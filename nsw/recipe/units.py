@@ -6,8 +6,10 @@ belongs, a bare number is refused: it does not say what it counts.
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -140,6 +142,64 @@ def parse_tolerance(value: object) -> Tolerance:
     if match[1] == "-" and float(match[2]) >= 100:
         raise Fault("nothing falls by 100 % or more")
     return Tolerance(float(match[2]), match[1] == "-", bool(match[3]))
+
+
+MARGIN = r"^\s*([-+]?)\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*$"
+
+
+def parse_margin(value: object) -> str:
+    """`5%` both ways, `-5%` below alone, `+5%` above alone, as it was written.
+
+    Raises:
+        Fault: It is none of these.
+    """
+    if not isinstance(value, str) or re.match(MARGIN, value) is None:
+        raise Fault(
+            f"expected how far it may be, such as 5%, -5% or +5%; found {show_value(value)}",
+            hint="'5%' allows 5 % less or more, '-5%' less alone, '+5%' more alone",
+        )
+    return value
+
+
+def parse_least(value: object) -> float | str:
+    """A number, or the text of a size such as 1M.
+
+    Raises:
+        Fault: It is neither.
+    """
+    number = value
+    if isinstance(value, str):
+        with suppress(ValueError):
+            number = float(value)
+    if isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number):
+        return float(number)
+    if isinstance(value, str):
+        parse_size(value)
+        return value
+    raise Fault(f"expected a number, or a size such as 1M; found {show_value(value)}")
+
+
+def parse_number(value: object) -> float:
+    """A number.
+
+    Raises:
+        Fault: It is none.
+    """
+    number = parse_least(value)
+    if isinstance(number, str):
+        raise Fault(f"expected a number, found {show_value(value)}")
+    return number
+
+
+def parse_sha256(value: object) -> str:
+    """The 64 hexadecimal digits of a SHA-256.
+
+    Raises:
+        Fault: It is something else.
+    """
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9A-Fa-f]{64}", value):
+        raise Fault(f"expected the 64 hexadecimal digits that `sha256sum` prints, found {show_value(value)}")
+    return value.lower()
 
 
 def clock(seconds: int) -> str:

@@ -49,6 +49,7 @@ nsw_step() {    # STEP: after it was done; its exit status is $?
 }
 nsw_broken='' nsw_said=/dev/null nsw_stop='' nsw_signals='TERM INT HUP'
 nsw_after() { :; }    # what follows a run, for those that define it
+nsw_checks() { :; }    # likewise: what is written down for the recipe's checks, once the program has ended well
 [ "$0" = "${BASH_SOURCE[0]}" ] || trap 'nsw_stop=1' $nsw_signals    # this shell ends after its run, which passes the signal on
 
 nsw_secrets() {    # SET: exports the set's variables; NAME...: leaves them to the program, inside its profiler
@@ -124,8 +125,25 @@ nsw_unwritable() {    # WHAT: ends the job, so that nsw hears of it: nothing her
   echo "nsw: $1 cannot be written: is the disk or the quota full?" >&2
   exit 73
 }
+nsw_check_file() {    # CHECK FILE [sum]: writes down its size, and its SHA-256
+  local bytes=- sum=-
+  if [ -f "$2" ]; then
+    bytes=$(stat -Lc %s -- "$2")
+    [ -z "${3-}" ] || { sum=$(sha256sum <"$2"); sum=${sum%% *}; }
+  fi
+  printf 'file\t%s\t%s\t%s\t%s\n' "${bytes:--}" "${sum:--}" "$1" "$2" >>checks.tsv
+}
+nsw_check_command() {    # CHECK WORDS...: writes down how it ended; it has what is left of the run's time
+  local check=$1 status lines left=$((nsw_until - SECONDS))
+  shift
+  [ "$left" -gt 0 ] || left=1
+  timeout --kill-after="$nsw_grace" "$left" "$@" >>checks.log 2>&1 </dev/null
+  status=$?
+  lines=$(wc -l <checks.log)
+  printf 'command\t%s\t%s\t%s\n' "$status" "$lines" "$check" >>checks.tsv
+}
 nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, leaves a status file
-  local run=$1 limit=$2 dir code='' now state cause reason earlier nsw_claim nsw_child began over=''
+  local run=$1 limit=$2 dir code='' now state cause reason earlier nsw_claim nsw_child began over='' nsw_until=$((SECONDS + $2))
   shift 2
   [ -z "$nsw_stop" ] || exit 143
   for dir in "$nsw_scratch/runs/$run"/attempt-*; do    # a run that is done is not done again
@@ -195,6 +213,7 @@ nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, le
   trap 'nsw_stop=1' $nsw_signals
   [ -n "$nsw_signalled" ] || nsw_after
   nsw_now
+  [ "$code" != 0 ] || [ -n "$nsw_signalled$over" ] || nsw_checks
   state='done' cause='' reason=''
   [ "$code" -eq 0 ] || { state=failed cause='exit' reason="exit status $code"; }
   [ "$code" -ne 127 ] || cause='' reason="command not found"

@@ -215,3 +215,21 @@ assert row_count(folder.tables / "figures.parquet") == 2
 def test_a_process_that_added_to_a_table_ends_as_it_should(tmp_path, time):
     done = subprocess.run([sys.executable, "-c", ADDED_TO, tmp_path], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+DROPPED = "==1== Warning: 3 records were dropped due to insufficient device buffer space.\n"
+
+
+@pytest.mark.parametrize(("allowed", "outcome"), [("", Reading.UNREADABLE), ("allow_missing: 1\n", Reading.READ)])
+def test_a_run_whose_profiler_dropped_records_lacks_a_report_unless_the_recipe_allows_it(tmp_path, allowed, outcome):
+    folder = campaign(tmp_path / "c")
+    folder.recipe.write_text(RECIPE + allowed)
+    (folder.reports / RUNS[0] / "timeline.txt").write_text(DROPPED + SUMMARY.format(n=1))
+    with Ledger(folder.ledger) as ledger:
+        list(reading(folder, ledger))
+        states = {run.id: run.reading for run in ledger.runs()}
+        problems = {p.run: p for p in ledger.problems()}
+    assert states[RUNS[0]] is outcome
+    assert "records were dropped" in problems[RUNS[0]].message
+    assert problems[RUNS[0]].report == f"reports/{RUNS[0]}/timeline.txt"
+    assert states[RUNS[1]] is Reading.READ

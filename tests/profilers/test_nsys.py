@@ -18,6 +18,12 @@ def test_the_whole_command_line():
     )  # fmt: skip
 
 
+def test_a_range_is_recorded_alone_and_the_program_runs_on():
+    found = words(within=("step", None))
+    assert {"--capture-range=nvtx", "--nvtx-capture=step", "--capture-range-end=stop"} < set(found)
+    assert "--nvtx-capture=step@mine" in words(within=("step", "mine"))
+
+
 def test_options_of_the_recipe_take_the_place_of_the_quiet_defaults():
     for option in (("--sample=cpu",), ("--sample", "cpu"), ("-s", "cpu")):
         found = words(options=option)

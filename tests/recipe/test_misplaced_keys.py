@@ -17,7 +17,7 @@ RECIPE = "nsw: 1\nname: t\napp: {command: 'true'}\n"
         ("figures", ["app"]),
         ("gpus", ["resources"]),
         ("metrics", ["passes[].counters"]),
-        ("regex", ["app.figures.NAME"]),
+        ("regex", ["check[]"]),
         ("options", ["app.launcher", "app.container", "passes[].timeline"]),
         ("nonsense", []),
     ],

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 MPIRUN = """#!/bin/bash
 n=$2; shift 2
 for ((i = 0; i < n; i++)); do OMPI_COMM_WORLD_RANK=$i "$@" || exit; done
@@ -26,12 +28,17 @@ passes: [host: {tool: cprofile}]
 """
 
 
-def test_a_rank_without_a_report_is_missed_and_measured_again(road, monkeypatch):
+@pytest.fixture(autouse=True)
+def launcher(road, monkeypatch):
+    """The launcher and the program."""
     (tools := road.home / "bin").mkdir()
     (tools / "mpirun").write_text(MPIRUN)
     (tools / "mpirun").chmod(0o755)
     (road.home / "prog.py").write_text(PROGRAM)
     monkeypatch.setenv("PATH", str(tools), prepend=":")
+
+
+def test_a_rank_without_a_report_is_missed_and_measured_again(road):
     done = road.run(RECIPE.replace("HOME", str(road.home)))
     assert done.returncode == 1, done.stderr
     (run,) = road.runs()
@@ -57,3 +64,11 @@ def test_a_rank_without_a_report_is_missed_and_measured_again(road, monkeypatch)
     assert "again: 1 run: 1 done (1 with missing or unreadable reports)" in again.stderr + again.stdout
     assert road.runs()[run]["reading"] == "read"
     assert "no report of rank" not in road.nsw("problems").stdout
+
+
+def test_a_recipe_may_allow_that_a_rank_leaves_no_report(road):
+    done = road.run(RECIPE.replace("HOME", str(road.home)) + "allow_missing: 1\n")
+    assert done.returncode == 0, done.stderr
+    (run,) = road.runs()
+    assert f"warning: {run}: no report of rank 1: 2 of 3 processes left one" in road.nsw("problems").stdout
+    assert road.runs()[run]["reading"] == "read"

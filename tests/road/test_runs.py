@@ -1,6 +1,9 @@
 """Runs on this machine: what they do, how they end, what a user is told of it."""
 
 import json
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -188,6 +191,49 @@ def test_a_timeline_by_a_real_nsys_is_collected_and_read(road):
     shown = json.loads(road.nsw("summarize", "--table", "osrt_summary", "--json").stdout)
     assert any("nanosleep" in r["name"] or "select" in r["name"] for r in shown["rows"])
     assert all(r["run"] == "case.timeline.r1" or r["run"].endswith("timeline.r1") for r in shown["rows"])
+
+
+PROGRAM_OF_RANGES = """
+#include <stdio.h>
+#include <unistd.h>
+#include "nvtx3/nvToolsExt.h"
+int main(void) {
+  for (int i = 0; i < 4; i++) {
+    nvtxRangePushA("first"); usleep(20000); nvtxRangePop();
+    nvtxRangePushA("block"); nvtxRangePushA("step"); usleep(20000); nvtxRangePop(); nvtxRangePop();
+  }
+  puts("ran to its end");
+}
+"""
+
+
+@pytest.mark.nsys
+def test_a_timeline_within_a_range_holds_its_first_instance_alone_and_the_program_runs_on(road):
+    headers = Path(shutil.which("nsys")).resolve().parent / "nvtx" / "include"
+    if not headers.is_dir() or shutil.which("cc") is None:
+        pytest.skip("this nsys has no headers of NVTX, or there is no C compiler")
+    (road.home / "prog.c").write_text(PROGRAM_OF_RANGES)
+    build = ["cc", f"-I{headers}", road.home / "prog.c", "-o", road.home / "prog", "-ldl", "-lpthread"]
+    subprocess.run(build, check=True, capture_output=True)
+    timeline = "{tool: nsys, trace: [nvtx], within: WITHIN}"
+    app = "app: {command: ./prog, files: [prog]}\n"
+    recipe = HEAD.replace("[baseline]", f"[timeline: {timeline}]") + app
+    done = road.run(recipe.replace("WITHIN", "block"))
+    done = retried(done, *road.runs(), road.nsw)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "ran to its end" in road.nsw("logs", *road.runs()).stdout
+    rows = json.loads(road.nsw("summarize", "--table", "nvtx_summary", "--json").stdout)["rows"]
+    assert {row["name"]: row["calls"] for row in rows} == {"block": 1, "step": 1}
+
+
+def test_a_timeline_within_a_range_that_no_tool_can_begin_at_is_refused(road):
+    for timeline, words in (
+        ("{tool: nvprof, within: step}", "nvprof cannot begin at an NVTX range"),
+        ("{trace: [cuda], within: step}", "`within` needs the NVTX ranges traced"),
+        ("{within: 'a@b'}", "nsys cannot begin at a range with '@' in its name"),
+    ):
+        done = road.run(HEAD.replace("[baseline]", f"[timeline: {timeline}]") + "app: {command: 'true'}\n")
+        assert (done.returncode, words in done.stderr) == (2, True), done.stderr
 
 
 def test_a_pass_whose_profiler_is_missing_is_absent_and_the_others_are_done(road):

@@ -374,4 +374,5 @@ def _problem(reporter: str, texts: list[str]) -> Problem:
     repeats = f" (and {len(texts) - 1} like it)" if len(texts) > 1 else ""
     entry = explain("nsys", text)
     meaning = f" ({entry.explanation})" if entry else ""
-    return Problem("warning", f"{reporter}: {text}{repeats}{meaning}", fix=entry.fix if entry else None)
+    message = f"{reporter}: {text}{repeats}{meaning}"
+    return Problem("warning", message, fix=entry.fix if entry else None, is_loss=entry.is_loss if entry else False)

@@ -1,0 +1,171 @@
+"""Whether a run holds what its recipe's `check` says, by what was collected of it: `nsw reread` decides it anew.
+
+What only the job can see, its script wrote down: the size and hash of files, and how commands ended.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.engine.collect import CHECKS_FILE, CHECKS_LOG
+from nsw.readers.program_figures import first_lines, line_at
+from nsw.recipe.units import MARGIN, format_size, parse_size, show_value
+from nsw.safe_files import read_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from nsw.recipe.model import Check
+
+__all__ = ["Failure", "failures"]
+
+# CHECKS_FILE has lines `file SIZE SHA256 CHECK PATH`, SIZE `-` where there is no such file, SHA256 `-` where none was
+# asked for, and `command STATUS LINES CHECK`: how many lines of CHECKS_LOG there are once it has ended
+_MOST_BYTES: Final = 1 << 20
+_LONGEST_LINE: Final = 160  # characters of a line of output in a sentence
+_OVER_TIME: Final = frozenset({"124", "137"})
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A check that does not hold, or (`undecided`) of which nobody can tell; `file` of the run shows it."""
+
+    sentence: str
+    file: str | None = None
+    undecided: bool = False
+
+
+def failures(
+    checks: Sequence[Check], home: Path, figures: Sequence[Mapping[str, Any]], *, profiled: bool
+) -> list[Failure]:
+    """The checks that do not hold of a run, in the recipe's order.
+
+    Args:
+        checks: The recipe's.
+        home: The folder with what was collected of the run.
+        figures: A row for each figure of the recipe, as `nsw.readers.program_figures.figures` makes them.
+        profiled: Whether a profiler slowed the program, so that a figure's usual value says nothing.
+    """
+    evidence = _Evidence(checks, home, figures, profiled=profiled)
+    failing: list[Failure] = []
+    for number, check in enumerate(checks, 1):
+        if check.kind == "figure" and check.at_least is None and profiled:
+            continue
+        failure = getattr(evidence, f"of_{check.kind}")(check)
+        if failure is not None:
+            sentence = f"check {number}: {failure.sentence}"
+            failing.append(Failure(sentence, failure.file, failure.undecided))
+    return failing
+
+
+class _Evidence:
+    """What a run left that its checks are about."""
+
+    def __init__(
+        self, checks: Sequence[Check], home: Path, figures: Sequence[Mapping[str, Any]], *, profiled: bool
+    ) -> None:
+        self._home = home
+        self._profiled = profiled
+        self._figures = {row["name"]: row for row in figures}
+        regexes = [check.regex for check in checks if check.regex is not None]
+        outputs = [path for name in ("stdout", "stderr") if (path := home / name).is_file()] if regexes else []
+        self._lines = [(path.name, dict(zip(regexes, first_lines(path, regexes), strict=True))) for path in outputs]
+        self._facts = {tuple(line[:1] + line[3:4]): line for line in _facts(home)}
+
+    def of_regex(self, check: Check) -> Failure | None:
+        """That a text is in the output, or nowhere in it."""
+        shown = show_value(check.regex)
+        for name, lines in self._lines:
+            line = lines[str(check.regex)]
+            if line is not None and line.too_slow:
+                return Failure(f"the regex {shown} takes too long on the program's output", name)
+            if line is not None:
+                text = f"{shown} matches, which must never be: {name}:{line.number}: {_short(line.text)}"
+                return Failure(text, name) if check.never else None
+        return None if check.never else Failure(f"{shown} matches nothing that the program printed", "stdout")
+
+    def of_figure(self, check: Check) -> Failure | None:
+        """That a figure is large enough, or as usual."""
+        row = self._figures.get(str(check.figure), {})
+        value = row.get("value")
+        if value is None:
+            return Failure(f"figure {check.figure} has no value", "stdout")
+        low, high = self._bounds(check)
+        if low <= value <= high:
+            return None
+        limit = f"at least {low:,.10g}" if value < low else f"at most {high:,.10g}"
+        usual = f" ({check.near:,.10g} within {check.within})" if check.near is not None and not self._profiled else ""
+        printed = ""
+        if row.get("matches") == 1:
+            line = line_at(self._home / "stdout", row["at"])
+            printed = f": stdout:{line.number}: {_short(line.text)}"
+        return Failure(f"figure {check.figure} is {value:,.10g}, and must be {limit}{usual}{printed}", "stdout")
+
+    def _bounds(self, check: Check) -> tuple[float, float]:
+        """The least and the most that a figure may be."""
+        low, high = float("-inf") if check.at_least is None else float(check.at_least), float("inf")
+        margin = re.match(MARGIN, check.within or "")
+        if check.near is None or margin is None or self._profiled:
+            return low, high
+        off = abs(check.near) * float(margin[2]) / 100
+        if margin[1] != "+":
+            low = max(low, check.near - off)
+        if margin[1] != "-":
+            high = check.near + off
+        return low, high
+
+    def of_file(self, check: Check) -> Failure | None:
+        """That a file is there, large enough and the same."""
+        fact = self._facts.get(("file", str(check.file)))
+        if fact is None or len(fact) != 5:
+            return _not_recorded(f"file {check.file}")
+        _, size, digest, _, path = fact
+        if not size.isdecimal():
+            return Failure(f"file {path} is not there, or is no regular file")
+        if check.at_least is not None and int(size) < (least := parse_size(check.at_least)):
+            return Failure(f"file {path} has {int(size):,} bytes, and must have at least {format_size(least)}")
+        if check.sha256 is not None and digest == "-":
+            return _not_recorded(f"the SHA-256 of file {check.file}")
+        if check.sha256 is not None and digest != check.sha256:
+            return Failure(f"file {path} has the SHA-256 {digest}, and must have {check.sha256}")
+        return None
+
+    def of_command(self, check: Check) -> Failure | None:
+        """That a command ended with 0."""
+        fact = self._facts.get(("command", str(check.command)))
+        if fact is None or len(fact) != 4:
+            return _not_recorded(f"how {show_value(check.command)} ended")
+        _, status, number, _ = fact
+        if status == "0":
+            return None
+        ending = f"exit status {status}" + (" (over the run's time?)" if status in _OVER_TIME else "")
+        return Failure(f"{show_value(check.command)} ended with {ending}{self._logged(number)}", CHECKS_LOG)
+
+    def _logged(self, number: str) -> str:
+        """The last line that a command printed, by how many lines there were then."""
+        lines = _text(self._home / CHECKS_LOG).splitlines()
+        at = min(int(number), len(lines)) if number.isdecimal() else 0
+        return f": {CHECKS_LOG}:{at}: {_short(lines[at - 1])}" if at else ""
+
+
+def _not_recorded(subject: str) -> Failure:
+    return Failure(f"the job has not written down {subject}, so that nobody can tell", undecided=True)
+
+
+def _facts(home: Path) -> Iterator[list[str]]:
+    return (line.split("\t") for line in _text(home / CHECKS_FILE).splitlines())
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_plain(path, last=_MOST_BYTES).decode(errors="backslashreplace")
+    except OSError:
+        return ""
+
+
+def _short(line: str) -> str:
+    line = line.strip()
+    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "..."
