@@ -31,7 +31,8 @@ PACKED: Final = ".gz"  # of what a reduction makes
 _WORTH_A_LINE: Final = 1 << 20  # bytes
 _CLAIM = "claim"
 AGAIN = "again"  # a line for each other job that found the run claimed
-KEPT_FILES = ("stdout", "stderr", _CLAIM, "status", "after.log", AGAIN, "ranks.tsv")
+CONDITIONS_FILE = "conditions.txt"  # what was sampled beside the program
+KEPT_FILES = ("stdout", "stderr", _CLAIM, "status", "after.log", AGAIN, "ranks.tsv", CONDITIONS_FILE)
 
 
 def collect(

@@ -64,6 +64,8 @@ IMPORTANT: Final[Mapping[str, tuple[str, ...]]] = {
     "functions": ("name", "self_s", "calls", "file", "line", "cpu_time_s", "module"),
     "communication": ("name", *_STATISTICS[:3], "total_bytes", *_STATISTICS[3:]),
     "ranks": ("rank", "host", "local_rank", "gpus", "cpus"),
+    "conditions": ("host", "gpu", "sm_mhz", "power_w", "temperature_c", "energy_j", "energy_error_j", "samples",
+                   "power_limited_pct", "heat_limited_pct", "memory_before_mib", "load_before", "missing"),
     "figures": ("name", "value", "unit", "matches"),
     "earlier_figures": ("name", "value", "unit", "matches"),
     "facts": ("key", "value", "unit", "text"),

@@ -410,6 +410,11 @@ class Recipe(Model):
         min_length=1,
         description="The ways to observe each case, in order; the program alone (baseline) if left out.",
     )
+    conditions: Annotated[Flag, FREE] = Field(
+        default=True,
+        description="Whether the clocks, power and temperature of GPUs and the load of hosts are sampled beside the"
+        " program, in all passes but counters.",
+    )
     resources: Resources = Field(default=Resources(), description="What one run needs.")
     collect: Annotated[Literal["tables", "reports", "everything"], FREE] = Field(
         default="reports", description="What is downloaded; tables: what the site reduced."
