@@ -32,6 +32,7 @@ _AVERAGED_S: Final = 1.0  # power.draw.average is the mean of the last second
 _POWER: Final = 0x4 | 0x80  # of clocks_event_reasons.active: software power cap, power brake
 _HEAT: Final = 0x8 | 0x20 | 0x40  # slowdowns by the hardware, and by temperature
 _SETTING: Final = 0x2 | 0x10  # clocks that somebody set, sync boost
+_SHORTEST_S: Final = 2.0  # of a run whose host is described
 _HERTZ: Final = 100  # USER_HZ, the unit of /proc/stat
 
 
@@ -218,7 +219,7 @@ def _of_host(loads: Sequence[_Load]) -> dict[str, Any]:
     first, last = loads[0], loads[-1]
     ticks = [b - a for a, b in zip(first.jiffies, last.jiffies, strict=False)]
     total, seconds = sum(ticks), last.time_s - first.time_s
-    if total <= 0 or seconds <= 0 or len(ticks) < 8:  # user nice system idle iowait irq softirq steal
+    if total <= 0 or seconds < _SHORTEST_S or len(ticks) < 8:  # user nice system idle iowait irq softirq steal
         return {}
     return {
         # what runs this moment: a load of one minute still counts the run before

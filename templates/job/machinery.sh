@@ -234,7 +234,8 @@ nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, le
   [ -z "${NSW_LAYOUT-}" ] || mkdir -p .ranks
   nsw_sampling=
   if [ -n "${NSW_CONDITIONS-}" ] && mkdir .conditions && [ -z "${NSW_LAYOUT-}" ] && nsw_sampled; then
-    nsw_sample "$BASHPID" </dev/null >/dev/null 2>&1 &
+    now=$BASHPID    # which is another one behind `&`
+    nsw_sample "$now" </dev/null >/dev/null 2>&1 &
     nsw_sampling=$!
     nsw_now; nsw_start=$nsw_t    # what the first sample took is none of the program's time
   fi

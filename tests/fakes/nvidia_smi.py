@@ -15,7 +15,8 @@ from itertools import count
 from pathlib import Path
 
 RECORDED = Path(__file__).resolve().parents[1] / "fixtures" / "conditions"
-NAMES = {"clocks.sm": "clocks.current.sm", "clocks.mem": "clocks.current.memory", "power.draw": "power.draw.average"}
+NAMES = {"clocks.sm": "clocks.current.sm", "clocks.mem": "clocks.current.memory"}  # that it heads the column with
+RECORDED_AS = {"power.draw": "power.draw.average", "clocks_throttle_reasons.active": "clocks_event_reasons.active"}
 
 
 def known() -> str:
@@ -52,14 +53,18 @@ def main(words: list[str]) -> int:
     with gzip.open(RECORDED / "h100-steady.csv.gz", "rt") as file:
         head, *rows = list(csv.reader(file, skipinitialspace=True))
     titles = {title.partition(" ")[0]: title for title in head}
-    columns = [titles.get(NAMES.get(field, field)) for field in fields]
-    print(", ".join(column or field for column, field in zip(columns, fields, strict=True)), flush=True)
+    columns = [titles.get(RECORDED_AS.get(field, NAMES.get(field, field)), field) for field in fields]
+    heads = [NAMES.get(field, field) + column[len(column.partition(" ")[0]) :]
+             for field, column in zip(fields, columns, strict=True)]  # fmt: skip
+    print(", ".join(heads), flush=True)
     every = int(words[words.index("-lms") + 1]) / 1000 if "-lms" in words else None
     for at in count():
         row = dict(zip(head, rows[0 if every is None else min(at + 20, len(rows) - 20)], strict=True))
         for gpu in chosen:
             now = datetime.now(UTC).strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
             values = row | {"timestamp": now, "uuid": gpus[gpu], "index": str(gpu)}
+            if every is None:
+                values["memory.used [MiB]"] = "0"  # nobody is there before the program
             print(
                 ", ".join(values.get(column or field, "[N/A]") for column, field in zip(columns, fields, strict=True)),
                 flush=True,
