@@ -136,28 +136,36 @@ nsw_sampled() {    # sets nsw_sampler: the words that print samples of the GPUs 
   case ${#lines[@]} in [0-3]) ;; [4-9]|10) nsw_every=0.$((${#lines[@]} - 1)) ;; *) nsw_every=1 ;; esac
 }
 nsw_sample() {    # OWNER: samples into $nsw_samples until that process ends, or this one is sent SIGTERM
-  local owner=$1 frequencies=(/sys/devices/system/cpu/cpu*0/cpufreq/scaling_cur_freq) load jiffies khz word file pause
+  local owner=$1 frequencies=(/sys/devices/system/cpu/cpu*0/cpufreq/scaling_cur_freq) load jiffies khz word file
   nsw_smi=
-  trap '[ -z "$nsw_smi" ] || kill "$nsw_smi" 2>/dev/null' EXIT
+  trap nsw_end_sampler EXIT
   trap 'exit 0' $nsw_signals
   # what waits for the end of the program's descriptors, or of a claim, must not wait for this
   for file in /proc/self/fd/*; do
     file=${file##*/}
     [ "$file" -le 2 ] || [ "$file" = 255 ] || eval "exec $file>&-"
   done 2>/dev/null
+  exec {nsw_pause}<> <(:)    # `sleep` would be a process each time
   if [ "${#nsw_sampler[@]}" -gt 0 ]; then
     case $nsw_every in 1) word=1000 ;; *) word=${nsw_every#*.}00 ;; esac
     TZ=UTC0 "${nsw_sampler[@]}" -lms "$word" >>"$nsw_samples" 2>&1 &
     nsw_smi=$!
   fi
-  exec {pause}<> <(:)    # `sleep` would be a process each time
   while [ -d "/proc/$owner" ]; do
     nsw_now
     khz='' load='' jiffies=''
     { read -r load </proc/loadavg; read -r word jiffies </proc/stat; } 2>/dev/null
     for file in "${frequencies[@]}"; do { read -r word <"$file"; } 2>/dev/null && khz+=" $word"; done
     printf 'host,%s,%s,%s,%s\n' "$nsw_t" "$load" "$jiffies" "$khz" >>"$nsw_samples"
-    read -rt "$nsw_every" -u "$pause"
+    read -rt "$nsw_every" -u "$nsw_pause"
+  done
+}
+nsw_end_sampler() {    # takes nvidia-smi 0.1 s; where the driver hangs, it never ends
+  local tries
+  [ -n "$nsw_smi" ] && kill "$nsw_smi" 2>/dev/null || return 0
+  for ((tries = 0; tries < 20; tries++)); do
+    kill -0 "$nsw_smi" 2>/dev/null || break
+    read -rt 0.1 -u "$nsw_pause"
   done
 }
 nsw_conditions_of_nodes() {    # one file of all nodes
@@ -255,8 +263,7 @@ nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, le
     [ "$now" = 127 ] && [ -n "$code" ] || code=$now
     [ "$earlier" != "$nsw_signalled" ] || break    # else a signal ended the wait, and not the program
   done
-  if [ -n "$nsw_sampling" ]; then kill "$nsw_sampling" 2>/dev/null; wait "$nsw_sampling" 2>/dev/null; fi
-  [ ! -d .conditions ] || nsw_conditions_of_nodes
+  [ -z "$nsw_sampling" ] || kill "$nsw_sampling" 2>/dev/null
   # where a scheduler ends a job, its signal may reach this shell last
   case $code in 137|143) [ -n "$nsw_signalled" ] || sleep 5 ;; esac
   nsw_now
@@ -265,6 +272,8 @@ nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, le
   trap 'nsw_stop=1' $nsw_signals
   [ -n "$nsw_signalled" ] || nsw_after
   nsw_now
+  [ -z "$nsw_sampling" ] || wait "$nsw_sampling" 2>/dev/null
+  [ ! -d .conditions ] || nsw_conditions_of_nodes
   state='done' cause='' reason=''
   [ "$code" -eq 0 ] || { state=failed cause='exit' reason="exit status $code"; }
   [ "$code" -ne 127 ] || cause='' reason="command not found"

@@ -1,7 +1,8 @@
 """A fake nvidia-smi: an H100 as driver 580.159.04 showed it under load, row after row, at the time of today.
 
 It knows the fields that the real one listed (fixtures/conditions) but those of NSW_FAKE_SMI_WITHOUT, and refuses others
-in its words. NSW_FAKE_SMI names a file of its GPUs, one UUID a line.
+in its words. NSW_FAKE_SMI names a file of its GPUs, one UUID a line; NSW_FAKE_SMI_CLOCK is the SM's, MHz; with
+NSW_FAKE_SMI_TIMES its time passes so many times as fast.
 """
 
 import csv
@@ -10,7 +11,7 @@ import os
 import re
 import sys
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
@@ -58,11 +59,16 @@ def main(words: list[str]) -> int:
              for field, column in zip(fields, columns, strict=True)]  # fmt: skip
     print(", ".join(heads), flush=True)
     every = int(words[words.index("-lms") + 1]) / 1000 if "-lms" in words else None
+    times = float(os.environ.get("NSW_FAKE_SMI_TIMES") or 1)
+    start = datetime.now(UTC)
     for at in count():
         row = dict(zip(head, rows[0 if every is None else min(at + 20, len(rows) - 20)], strict=True))
         for gpu in chosen:
-            now = datetime.now(UTC).strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
+            moment = datetime.now(UTC) if times == 1 else start + timedelta(seconds=at * (every or 0))
+            now = moment.strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
             values = row | {"timestamp": now, "uuid": gpus[gpu], "index": str(gpu)}
+            if clock := os.environ.get("NSW_FAKE_SMI_CLOCK"):
+                values["clocks.current.sm [MHz]"] = clock
             if every is None:
                 values["memory.used [MiB]"] = "0"  # nobody is there before the program
             print(
@@ -71,7 +77,7 @@ def main(words: list[str]) -> int:
             )
         if every is None:
             return 0
-        time.sleep(every)
+        time.sleep(every / times)
     return 0
 
 
