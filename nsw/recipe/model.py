@@ -232,7 +232,8 @@ class Figure(Model):
     )
     higher_is_better: Flag | None = Field(
         default=None,
-        description="Which direction is an improvement; by default less of a time (s, ms/step) and of an energy (J), more of all else.",
+        description="Which direction is an improvement; by default less of a time (s, ms/step) and of an energy (J),"
+        " more of all else.",
     )
     required: Flag = Field(
         default=True,
