@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from nsw.readers.conditions import JOULE
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -65,6 +67,11 @@ def is_time(unit: str | None) -> bool:
     return (unit or "").lower().replace(" per ", "/").partition("/")[0].strip() in _TIME_UNITS
 
 
+def is_less_better(unit: str | None) -> bool:
+    """Whether less of it is better, unless the recipe says else: of a time, and of an energy."""
+    return is_time(unit) or (unit or "").partition("/")[0] == JOULE
+
+
 def best_figure(case: CaseSummary, name: str) -> Figure | None:
     """A figure of a case as the program gives it undisturbed; else while profiled, which the figure says."""
     case_figures = [f for f in case.figures if f.name == name]
@@ -75,7 +82,7 @@ def _gain(figure: Figure | None, base: Figure | None, *, higher_is_better: bool 
     """How many times better a figure is than that of the base; None where one is missing or zero."""
     if figure is None or base is None or not figure.median or not base.median:
         return None
-    better = not is_time(figure.unit) if higher_is_better is None else higher_is_better
+    better = not is_less_better(figure.unit) if higher_is_better is None else higher_is_better
     return figure.median / base.median if better else base.median / figure.median
 
 
@@ -125,7 +132,7 @@ def scaling(
     cases = [case for case in cases if axis in case.params]  # whoever wrote the ledger may have left it out
     figures_by_case = {case.id: best_figure(case, figure) for case in cases}
     unit = next((f.unit for f in figures_by_case.values() if f is not None), None)
-    better = higher_is_better if higher_is_better is not None else not is_time(unit)
+    better = higher_is_better if higher_is_better is not None else not is_less_better(unit)
     points: list[ScalingPoint] = []
     for members in _by_series(cases, axis):
         members.sort(key=lambda case: float(case.params[axis]))

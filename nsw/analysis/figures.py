@@ -9,6 +9,8 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.readers.conditions import is_energy
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -206,7 +208,7 @@ def outliers(runs: Sequence[Any], figures: Sequence[Mapping[str, Any]]) -> list[
     values: dict[tuple[str, str, str], list[tuple[Any, float, str | None]]] = {}
     with_figures = set()
     for row in figures:
-        if (run := measured.get(row["run"])) is not None:
+        if (run := measured.get(row["run"])) is not None and not is_energy(row["name"]):
             key = (run.case_id, run.pass_name, row["name"])
             values.setdefault(key, []).append((run, row["value"], row.get("unit")))
             with_figures.add((run.case_id, run.pass_name))

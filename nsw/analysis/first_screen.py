@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Note, Table
-from nsw.analysis.comparison import best_figure, is_time
+from nsw.analysis.comparison import best_figure, is_less_better
+from nsw.analysis.conditions import condition_notes
 from nsw.analysis.kernel_classes import COPIES
 from nsw.analysis.rules.counters import undecided
 from nsw.analysis.rules.pairs import contradicted
 from nsw.analysis.rules.timeline import busy_pct, slowed_times, spent_of
 from nsw.analysis.single_case import TABLE, section_of
 from nsw.quantities import duration, number
+from nsw.readers.conditions import is_energy
 from nsw.wording import first_of, plural
 
 if TYPE_CHECKING:
@@ -133,7 +135,7 @@ def _notes(summary: Summary) -> list[Block]:
     if pages and not any(page.has_lines for page in pages):
         notes.append(Note("lines", "Compile with -lineinfo to see the source line of the worst access.", tone="aside"))
     odd = (Note("outlier", f"outlier: {o.run}: {o.text}", tone="warning") for o in summary.outliers[:_LISTED])
-    return [*notes, *odd, *_missing(summary.missing)]
+    return [*notes, *condition_notes(summary)[:_LISTED], *odd, *_missing(summary.missing)]
 
 
 def _unmeasured(summary: Summary) -> list[Block]:
@@ -504,7 +506,7 @@ def _name(summary: Summary) -> str:
 def _is_less_better(summary: Summary, name: str | None, unit: str | None) -> bool:
     """Whether a smaller figure is better: as the recipe says of the figure that it compares, else by the unit."""
     is_unsaid = summary.higher_is_better is None or name != summary.figure
-    return is_time(unit) if is_unsaid else not summary.higher_is_better
+    return is_less_better(unit) if is_unsaid else not summary.higher_is_better
 
 
 def _with_unit(name: str | None, unit: str) -> str:
@@ -612,7 +614,8 @@ def _of_case(part: _Part) -> _Part:
 
 
 def _first_figure(cases: Iterable[CaseSummary]) -> tuple[str, str] | None:
-    return next(((f.name, f.unit or f.name) for case in cases for f in case.figures), None)
+    """The first that the program printed."""
+    return next(((f.name, f.unit or f.name) for case in cases for f in case.figures if not is_energy(f.name)), None)
 
 
 def _value(case: CaseSummary, name: str) -> float | None:

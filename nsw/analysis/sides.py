@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.analysis.cases import grouped
 from nsw.analysis.certainty import ASSUMED, EQUIVALENCE, Estimate, Floor, Verdict, discoveries, of_pairs, of_runs
-from nsw.analysis.comparison import is_time
+from nsw.analysis.comparison import is_less_better
+from nsw.analysis.conditions import not_comparable
 from nsw.analysis.kernel_classes import class_of
 from nsw.analysis.steady import steady_rows
+from nsw.readers.conditions import is_energy
 from nsw.wording import and_more
 
 if TYPE_CHECKING:
@@ -275,7 +277,7 @@ def _of_figures(side: Side, runs: Sequence[Any]) -> Measured:
             name, unit = row["name"], row.get("unit")
             if passes.setdefault(name, run.pass_name) == run.pass_name:
                 better = side.higher_is_better.get(name)
-                better = not is_time(unit) if better is None else better
+                better = not is_less_better(unit) if better is None else better
                 measured.setdefault(name, {})[run.id] = Quantity(row["value"], unit, better)
     return measured
 
@@ -284,8 +286,9 @@ def _of_case(side: Side, runs: Sequence[Any]) -> Measured:
     """The first of these that there is: the figure of the recipe, an iteration, the GPU's time, the run's time."""
     figures = _of_figures(side, runs)
     if figures:
-        name = side.figure if side.figure in figures else next(iter(figures))
-        return {name: figures[name]}
+        name = side.figure if side.figure in figures else next((name for name in figures if not is_energy(name)), None)
+        if name is not None:
+            return {name: figures[name]}
     rows, gpu = side.rows("iterations"), side.rows("gpu_summary")
     steps = {run.id: statistics.fmean(row["med_ns"] for row in rows(run.id)) for run in runs if rows(run.id)}
     if steps:
@@ -445,11 +448,14 @@ def _compared(
         sample.higher_is_better,
         None,
     )
-    if missing := _why_not(sides, first, second):
+    pairs = _pairs(match, sides, first, second)
+    missing = _why_not(sides, first, second)
+    if missing is None and not pairs:
+        missing = not_comparable(_conditions(sides[0], first), _conditions(sides[1], second))
+    if missing is not None:
         lone = (medians[1] or 0.0) - (medians[0] or 0.0)
         return replace(row, missing=missing, weight=abs(lone) if sample.unit == "ns" else 0.0)
     floor = _floor(sides, quantity)
-    pairs = _pairs(match, sides, first, second)
     before = [a for a, _ in pairs] or [q.value for q in first.values()]
     after = [b for _, b in pairs] or [q.value for q in second.values()]
     row = replace(row, means=(statistics.geometric_mean(before), statistics.geometric_mean(after)))
@@ -490,6 +496,12 @@ def _why_not(sides: tuple[Side, Side], first: Mapping[str, Quantity], second: Ma
     if any(q.value <= 0 for q in (*first.values(), *second.values())):
         return "a value is 0 or less, which has no ratio"
     return None
+
+
+def _conditions(side: Side, runs: Iterable[str]) -> list[Row]:
+    """What was sampled beside these runs."""
+    rows = side.rows("conditions")
+    return [row for run in runs for row in rows(run)]
 
 
 def _floor(sides: tuple[Side, Side], quantity: str) -> Floor:

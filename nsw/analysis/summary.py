@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TABLES = (
     "gpu_summary", "api_summary", "communication", "functions", "operators", "figures", "facts", "phases",
     "phase_summary", "iterations", "nvtx_summary", "nvtx_gpu_summary", "process_gpus", "ranks", "gaps",
-    "host_copies", "gpu_use",
+    "host_copies", "gpu_use", "conditions",
 )  # fmt: skip
 OF_KERNELS = ("metrics", "launches", "rules", "source_metrics")  # as columns: a row a metric of a launch is many
 
@@ -97,6 +97,7 @@ class Summary:
     has_gpus: bool = False  # some run was given one
     higher_is_better: bool | None = None  # of `figure`, as far as the recipe says
     campaign_findings: tuple[Finding, ...] = ()  # of `findings` those that no rule says
+    conditions: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)  # what was sampled, by case
     context: tuple[CaseSummary, ...] = ()  # cases that were not chosen, which ratios of those that were refer to
 
     def only(self, cases: Collection[str]) -> Summary:
@@ -125,6 +126,7 @@ class Summary:
             outliers=tuple(o for o in self.outliers if o.case_id in cases),
             nodes=tuple(case_nodes for case_nodes in self.nodes if case_nodes[0] in cases),
             hits=hits,
+            conditions={case: rows for case, rows in self.conditions.items() if case in cases},
         )
 
 
@@ -175,7 +177,18 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
         hits=hits,
         has_gpus=any(getattr(run, "gpus", 0) for run in runs),
         higher_is_better=request.higher_is_better,
+        conditions=_by_case(tables.get("conditions", ()), case_of),
     )
+
+
+def _by_case(
+    rows: Sequence[Mapping[str, Any]], case_of: Mapping[str, str]
+) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    by_case: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["run"] in case_of:
+            by_case.setdefault(case_of[row["run"]], []).append(row)
+    return by_case
 
 
 def _paired_findings(

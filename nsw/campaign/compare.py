@@ -77,7 +77,7 @@ __all__ = [
 
 _TABLES: Final = (
     "figures", "gpu_summary", "phase_summary", "iterations", "nvtx_gpu_summary", "nvtx_summary", "phases",
-    "api_summary", "communication", "functions",
+    "api_summary", "communication", "functions", "conditions",
 )  # fmt: skip
 _EXPLAINED: Final = 3  # cases of which it is said what did it
 

@@ -33,7 +33,10 @@ _CLAIM = "claim"
 AGAIN = "again"  # a line for each other job that found the run claimed
 CHECKS_FILE: Final = "checks.tsv"  # what the job wrote down for the recipe's checks
 CHECKS_LOG: Final = "checks.log"  # what their commands printed
-KEPT_FILES = ("stdout", "stderr", _CLAIM, "status", "after.log", AGAIN, "ranks.tsv", CHECKS_FILE, CHECKS_LOG)
+CONDITIONS_FILE: Final = "conditions.txt"  # what was sampled beside the program
+KEPT_FILES = (
+    "stdout", "stderr", _CLAIM, "status", "after.log", AGAIN, "ranks.tsv", CHECKS_FILE, CHECKS_LOG, CONDITIONS_FILE,
+)  # fmt: skip
 
 
 def collect(

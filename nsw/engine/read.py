@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.source_lines import of_use
-from nsw.engine.collect import AGAIN, KEPT_FILES, read_tail, second_start
+from nsw.engine.collect import AGAIN, CONDITIONS_FILE, KEPT_FILES, read_tail, second_start
 from nsw.engine.folder import CampaignFolder, run_of
 from nsw.engine.ledger_rows import NOTE, Reading, RunRow, State
 from nsw.engine.recipe_lock import locked_recipe
@@ -17,6 +17,7 @@ from nsw.engine.tables import EARLIER_FIGURES, INVALID_FIGURES, load_rows, repla
 from nsw.engine.validity import failures
 from nsw.plan.counters import counted_ranks, passes_of
 from nsw.profilers.files_of_one_recording import Part, parts
+from nsw.readers.conditions import conditions, energy_figures
 from nsw.readers.detect import read_many
 from nsw.readers.messages import said_in
 from nsw.readers.model import Options, Report
@@ -269,7 +270,9 @@ class _Reader:
             fact = {"key": "started_again", "value": None, "unit": None, "text": twice}
             read.add("facts", [fact], f"reports/{run.id}/{AGAIN}")
         self._compare_counters(read)
-        self._check_validity(read, self._read_figures(read, home / "stdout"))
+        figures = self._read_figures(read, home / "stdout")
+        self._read_conditions(read, home / CONDITIONS_FILE)
+        self._check_validity(read, figures)
 
     def _add_report(self, read: _RunResult, file: Path, report: Report, part: Part) -> None:
         source = str((file.parent / part.source).relative_to(self._folder.path))
@@ -374,6 +377,16 @@ class _Reader:
             read.lacking += figure.required
             read.problems.append((source, *_missing_figure_problem(row, figure, read.run.id)))
         return rows
+
+    def _read_conditions(self, read: _RunResult, file: Path) -> None:
+        """Read what was sampled beside a run; the energy is a figure, unless the program prints one of that name."""
+        if not file.exists():
+            return
+        source = str(file.relative_to(self._folder.path))
+        read.add("conditions", conditions(file, start_s=read.run.started, end_s=read.run.ended), source)
+        tables = read.tables
+        energies = energy_figures(tables.get("conditions", ()), tables.get("figures", ()), tables.get("iterations", ()))
+        read.add("figures", (row for row in energies if row["name"] not in self._recipe.app.figures), source)
 
 
 def _missing_figure_problem(row: Mapping[str, Any], figure: Figure, run: str) -> tuple[str, str, str | None]:

@@ -326,9 +326,14 @@ class _Builder:
             secrets=self._run_secrets(program.secrets, tool),
             reduction=done.reduction,
             layout=program.launch.layout,
-            before=(*done.before, *functions_before(done.command)),
+            before=(*self._sampler(pass_), *done.before, *functions_before(done.command)),
             checks=program.checks,
         )
+
+    def _sampler(self, pass_: Any) -> tuple[str, ...]:
+        """What samples the conditions of a run; a pass of counters replays kernels at clocks of its own."""
+        is_sampled = self._loaded.recipe.conditions and pass_.kind != "counters" and self._facts.replay is None
+        return ("nsw_conditions",) if is_sampled else ()
 
     def _repeated(self, run: Run, pass_: Any) -> Iterator[Run]:
         for id_, repeat in _repeats_of(self._loaded.recipe, pass_, run.case_id):

@@ -64,6 +64,8 @@ IMPORTANT: Final[Mapping[str, tuple[str, ...]]] = {
     "functions": ("name", "self_s", "calls", "file", "line", "cpu_time_s", "module"),
     "communication": ("name", *_STATISTICS[:3], "total_bytes", *_STATISTICS[3:]),
     "ranks": ("rank", "host", "local_rank", "gpus", "cpus"),
+    "conditions": ("host", "gpu", "sm_mhz", "power_w", "temperature_c", "energy_j", "energy_error_j", "samples",
+                   "power_limited_pct", "heat_limited_pct", "memory_before_mib", "load_before", "missing"),
     "figures": ("name", "value", "unit", "matches"),
     "earlier_figures": ("name", "value", "unit", "matches"),
     "invalid_figures": ("name", "value", "unit", "matches"),
@@ -92,7 +94,7 @@ COUNTS: Final = frozenset({
     "calls", "primitive_calls", "samples", "allocations", "invocations", "matches", "iterations", "warmup", "steady",
     "gaps", "to_gpu", "writing", "late_calls", "operations", "waits", "values", "streams", "default_stream",
     "lock_threads", "slow", "period", "gpu_ops", "med_gpu_ops", "collectives", "channels", "compiles", "late_compiles",
-    "kernels", "copies", "launches", "measured", "runs", "baseline_runs",
+    "kernels", "copies", "launches", "measured", "runs", "baseline_runs", "cores",
 })  # fmt: skip
 
 

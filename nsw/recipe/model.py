@@ -236,7 +236,8 @@ class Figure(Model):
     )
     higher_is_better: Flag | None = Field(
         default=None,
-        description="Which direction is an improvement; by default less of a time (s, ms/step), more of all else.",
+        description="Which direction is an improvement; by default less of a time (s, ms/step) and of an energy (J),"
+        " more of all else.",
     )
     required: Flag = Field(
         default=True,
@@ -471,6 +472,11 @@ class Recipe(Model):
         alias="passes",
         min_length=1,
         description="The ways to observe each case, in order; the program alone (baseline) if left out.",
+    )
+    conditions: Annotated[Flag, FREE] = Field(
+        default=True,
+        description="Whether the clocks, power and temperature of GPUs and the load of hosts are sampled beside the"
+        " program, in all passes but counters.",
     )
     resources: Resources = Field(default=Resources(), description="What one run needs.")
     collect: Annotated[Literal["tables", "reports", "everything"], FREE] = Field(

@@ -110,6 +110,75 @@ nsw_provenance() {    # once a job and node: what the numbers were measured on; 
   :
 }
 
+# --- conditions: what the GPUs and the host of a node do beside the program ---
+
+nsw_conditions() { export NSW_CONDITIONS=yes; }    # the run that follows is sampled
+nsw_sampled() {    # sets nsw_sampler: the words that print samples of the GPUs here, as far as this driver has them; nsw_every: seconds
+  local fields='timestamp,uuid' known group field gpus=${CUDA_VISIBLE_DEVICES-} lines
+  nsw_node
+  nsw_sampler=() nsw_every=0.2 nsw_samples=.conditions/$nsw_here
+  (set -C; : >"$nsw_samples") 2>/dev/null || return    # torchrun may start its ranks again
+  command -v nvidia-smi >/dev/null || return 0
+  known=$(timeout 10 nvidia-smi --help-query-gpu 2>/dev/null)
+  for group in clocks.sm clocks.mem power.draw.instant 'power.draw.average power.draw' temperature.gpu \
+    'clocks_event_reasons.active clocks_throttle_reasons.active' memory.used utilization.gpu ecc.errors.uncorrected.volatile.total; do
+    for field in $group; do [[ $known != *"\"$field\""* ]] || { fields+=,$field; break; }; done
+  done
+  nsw_sampler=(nvidia-smi --query-gpu="$fields" "--format=csv,nounits")
+  # numbers and UUIDs of GPUs, not of their MIG instances; where a rank was given its own alone, all that there are
+  if [[ $gpus =~ ^(GPU-)?[0-9a-f]+[-0-9a-fGPU,]*$ ]]; then
+    IFS=, read -ra lines <<<"$gpus"
+    [ "${NSW_NODE_GPUS:-${#lines[@]}}" != "${#lines[@]}" ] || nsw_sampler+=(-i "$gpus")
+  fi
+  # before the program: whether somebody else is there
+  if ! TZ=UTC0 timeout 10 "${nsw_sampler[@]}" >>"$nsw_samples" 2>&1; then nsw_sampler=(); return 0; fi
+  mapfile -t lines <"$nsw_samples"    # the head, and a line a GPU
+  # 0.2 % of a core on an H100 whose driver answers five times a second: many GPUs are asked less often
+  case ${#lines[@]} in [0-3]) ;; [4-9]|10) nsw_every=0.$((${#lines[@]} - 1)) ;; *) nsw_every=1 ;; esac
+}
+nsw_sample() {    # OWNER: samples into $nsw_samples until that process ends, or this one is sent SIGTERM
+  local owner=$1 frequencies=(/sys/devices/system/cpu/cpu*0/cpufreq/scaling_cur_freq) load jiffies khz word file
+  nsw_smi=
+  trap nsw_end_sampler EXIT
+  trap 'exit 0' $nsw_signals
+  # what waits for the end of the program's descriptors, or of a claim, must not wait for this
+  for file in /proc/self/fd/*; do
+    file=${file##*/}
+    [ "$file" -le 2 ] || [ "$file" = 255 ] || eval "exec $file>&-"
+  done 2>/dev/null
+  exec {nsw_pause}<> <(:)    # `sleep` would be a process each time
+  if [ "${#nsw_sampler[@]}" -gt 0 ]; then
+    case $nsw_every in 1) word=1000 ;; *) word=${nsw_every#*.}00 ;; esac
+    TZ=UTC0 "${nsw_sampler[@]}" -lms "$word" >>"$nsw_samples" 2>&1 &
+    nsw_smi=$!
+  fi
+  while [ -d "/proc/$owner" ]; do
+    nsw_now
+    khz='' load='' jiffies=''
+    { read -r load </proc/loadavg; read -r word jiffies </proc/stat; } 2>/dev/null
+    for file in "${frequencies[@]}"; do { read -r word <"$file"; } 2>/dev/null && khz+=" $word"; done
+    printf 'host,%s,%s,%s,%s\n' "$nsw_t" "$load" "$jiffies" "$khz" >>"$nsw_samples"
+    read -rt "$nsw_every" -u "$nsw_pause"
+  done
+}
+nsw_end_sampler() {    # takes nvidia-smi 0.1 s; where the driver hangs, it never ends
+  local tries
+  [ -n "$nsw_smi" ] && kill "$nsw_smi" 2>/dev/null || return 0
+  for ((tries = 0; tries < 20; tries++)); do
+    kill -0 "$nsw_smi" 2>/dev/null || break
+    read -rt 0.1 -u "$nsw_pause"
+  done
+}
+nsw_conditions_of_nodes() {    # one file of all nodes
+  local file
+  for file in .conditions/*; do
+    [ -e "$file" ] || continue
+    nsw_line node "${file##*/}"
+    cat "$file"
+  done >conditions.txt 2>/dev/null
+  rm -rf .conditions 2>/dev/null
+}
+
 # --- a run ---
 
 nsw_choice() {    # RUN SECONDS: reads what an earlier stage decided for this attempt; a missing or wrong file fails the run
@@ -189,6 +258,13 @@ nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, le
   fi
   [ -z "${nsw_app-}" ] || ln -s ../../../"$nsw_app"/* . 2>/dev/null
   [ -z "${NSW_LAYOUT-}" ] || mkdir -p .ranks
+  nsw_sampling=
+  if [ -n "${NSW_CONDITIONS-}" ] && mkdir .conditions && [ -z "${NSW_LAYOUT-}" ] && nsw_sampled; then
+    now=$BASHPID    # which is another one behind `&`
+    nsw_sample "$now" </dev/null >/dev/null 2>&1 &
+    nsw_sampling=$!
+    nsw_now; nsw_start=$nsw_t    # what the first sample took is none of the program's time
+  fi
   # in the background, so that a signal to this shell is passed on at once: timeout puts the program into a process group
   # of its own, which a scheduler's signal may not reach; after the grace it kills that group
   began=${nsw_t%.*} nsw_signalled=
@@ -205,6 +281,7 @@ nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, le
     [ "$now" = 127 ] && [ -n "$code" ] || code=$now
     [ "$earlier" != "$nsw_signalled" ] || break    # else a signal ended the wait, and not the program
   done
+  [ -z "$nsw_sampling" ] || kill "$nsw_sampling" 2>/dev/null
   # where a scheduler ends a job, its signal may reach this shell last
   case $code in 137|143) [ -n "$nsw_signalled" ] || sleep 5 ;; esac
   nsw_now
@@ -213,6 +290,8 @@ nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, le
   trap 'nsw_stop=1' $nsw_signals
   [ -n "$nsw_signalled" ] || nsw_after
   nsw_now
+  [ -z "$nsw_sampling" ] || wait "$nsw_sampling" 2>/dev/null
+  [ ! -d .conditions ] || nsw_conditions_of_nodes
   [ "$code" != 0 ] || [ -n "$nsw_signalled$over" ] || nsw_checks
   state='done' cause='' reason=''
   [ "$code" -eq 0 ] || { state=failed cause='exit' reason="exit status $code"; }
@@ -413,6 +492,8 @@ nsw_rank() {    # [--profile WHICH COUNT] WORDS...: one process of a launcher
   if [ -n "${NSW_HOME-}" ]; then cd "$NSW_HOME" || exit 1; fi
   nsw_whose
   for v in ${NSW_BEFORE-}; do "$v"; done
+  # a process of nobody's, since a program may wait for all of its own
+  if [ "$NSW_LOCAL_RANK" = 0 ] && [ -d .conditions ] && nsw_sampled; then (nsw_sample $$ </dev/null >/dev/null 2>&1 &); fi
   if [ -n "${NSW_VISIBLE-}" ]; then
     nsw_own_gpus
     export LOCAL_RANK=0

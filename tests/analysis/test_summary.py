@@ -8,10 +8,10 @@ SPEEDS = {1: 100.0, 2: 60.0, 4: 30.0}
 
 
 def summary(**asked):
-    """A figure in J of three cases, of which the last two copy much."""
+    """A figure in images/s of three cases, of which the last two copy much."""
     runs = [make_run(f"r{n}", f"n-{n}", params={"n": n}) for n in SPEEDS]
     tables = {
-        "figures": [figure_row(value, run=f"r{n}", unit="J") for n, value in SPEEDS.items()],
+        "figures": [figure_row(value, run=f"r{n}", unit="images/s") for n, value in SPEEDS.items()],
         "gpu_summary": [gpu_row("k", 60, run=f"r{n}") for n in SPEEDS]
         + [gpu_row("HtoD", 90, kind="memcpy", run=f"r{n}") for n in (2, 4)],
         "functions": [{"run": "r1", "name": "f", "own_ns": 5, "calls": 1}],

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.answer import cases, comparisons, kernels, notes
 from nsw.analysis.blocks import Block, Finding
+from nsw.analysis.conditions import condition_blocks
 from nsw.analysis.first_screen import first_screen
 from nsw.errors import NswError
 from nsw.resources import registered
@@ -35,6 +36,7 @@ ANALYSES: Final[Mapping[str, Callable[[Summary], Iterable[Block]]]] = {
     "roofline": kernels.roofline_blocks,
     "cases": cases.case_blocks,
     "nodes": notes.of_nodes,
+    "conditions": condition_blocks,
     "outliers": notes.outlier_blocks,
     "missing": notes.of_what_is_missing,
 }

@@ -1,0 +1,181 @@
+"""What was sampled beside the program: whether runs were measured alike, and what disturbed them.
+
+Clocks of GPUs follow their temperature and their power limit, and times follow the clocks. Runs of which one was slowed
+are not compared, unless they are pairs of one job: there the machine is the same for both, and a difference of the
+clocks is the program's own.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.analysis.blocks import Block, Column, Evidence, Note, Table
+from nsw.wording import first_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from nsw.analysis.summary import Summary
+
+    Row = Mapping[str, Any]
+
+__all__ = ["condition_blocks", "condition_notes", "not_comparable"]
+
+_CLOCKS_APART: Final = 0.03  # of the lower one
+_SLOWED_PCT: Final = 5.0  # of the steady state
+_OTHERS_MIB: Final = 1024.0  # in use before the program began: more than a driver and a desktop take
+_OTHERS_AT_WORK: Final = (256.0, 20.0)  # MiB and % of utilisation: less memory, but at work
+_LOADED: Final = 0.5  # of the cores
+_STEAL_PCT: Final = 2.0
+_RUNS_NAMED: Final = 3
+_CLOCKS: Final = (("sm_mhz", "clocks"), ("memory_mhz", "memory clocks"))
+
+
+def not_comparable(first: Sequence[Row], second: Sequence[Row]) -> str | None:
+    """Return why two sides were not measured alike; None where they were, or where that is not known.
+
+    Args:
+        first: Rows of table `conditions` of the first side's runs.
+        second: Those of the second side.
+    """
+    for column, words in _CLOCKS:
+        clocks = [_median(rows, column) for rows in (first, second)]
+        if None not in clocks and _apart(clocks):
+            return f"not comparable: {words} {_whole(clocks[0])} against {_whole(clocks[1])} MHz"
+    for happened, words in ((_is_shared, "a GPU was shared with somebody"), (_is_loaded, "a host was loaded")):
+        counts = [sum(happened(row) for row in rows) for rows in (first, second)]
+        if any(counts) and first and second and not all(counts):
+            return f"not comparable: {words} on the {'first' if counts[0] else 'second'} side alone"
+    return None
+
+
+def condition_notes(summary: Summary) -> list[Note]:
+    """A sentence for each case and thing that disturbed its runs, the worst first."""
+    return [
+        Note("conditions", f"{case}: {text}", tone="warning", evidence=(Evidence("conditions", (case,)),))
+        for sentences_of in (_of_others, _of_hosts, _of_heat, _of_clocks, _of_errors)
+        for case, case_rows in summary.conditions.items()
+        for text in sentences_of(case_rows)
+    ]
+
+
+def _of_others(rows: Sequence[Row]) -> Iterator[str]:
+    if shared := [row for row in rows if _is_shared(row)]:
+        most = max(shared, key=lambda row: row["memory_before_mib"])
+        yield (
+            f"a GPU was shared with somebody: {_whole(most['memory_before_mib'])} MiB were in use before"
+            f" {_runs(shared)} began, at {_whole(most['busy_before_pct'] or 0.0)} % utilisation. Measure on GPUs of"
+            " your own."
+        )
+
+
+def _of_hosts(rows: Sequence[Row]) -> Iterator[str]:
+    if loaded := [row for row in rows if _is_loaded(row)]:
+        most = max(loaded, key=lambda row: (row["steal_pct"] or 0.0, row["load_before"] or 0.0))
+        stolen = most["steal_pct"] or 0.0
+        reason = (
+            f"the hypervisor gave {_whole(stolen)} % of its CPU time to others"
+            if stolen >= _STEAL_PCT
+            else f"{_whole(most['load_before'])} processes ran on its {most['cores']} cores before the program began"
+        )
+        yield f"the host {most['host']} was loaded during {_runs(loaded)}: {reason}. Measure on a node of your own."
+
+
+def _of_heat(rows: Sequence[Row]) -> Iterator[str]:
+    if hot := [row for row in rows if (row["heat_limited_pct"] or 0.0) >= _SLOWED_PCT]:
+        worst = max(hot, key=lambda row: row["heat_limited_pct"])
+        yield (
+            f"heat held the clock of a GPU of {worst['host']} down for {_whole(worst['heat_limited_pct'])} % of the"
+            f" steady state of {_runs(hot)} ({_whole(worst['sm_mhz'])} MHz at {_whole(worst['temperature_c'])} °C)."
+            " Measure on another node."
+        )
+
+
+def _of_clocks(rows: Sequence[Row]) -> Iterator[str]:
+    """Of clocks that differ between the runs of a case; a power limit is said with it."""
+    for column, words in _CLOCKS:
+        clocks = sorted((row[column], row["run"]) for row in rows if row[column] is not None)
+        if clocks and _apart([clocks[0][0], clocks[-1][0]]):
+            limited = any((row["power_limited_pct"] or 0.0) >= _SLOWED_PCT for row in rows)
+            yield (
+                f"the {words} of its runs differ, {_whole(clocks[0][0])} MHz in {clocks[0][1]} and"
+                f" {_whole(clocks[-1][0])} MHz in {clocks[-1][1]}{', under the power limit' if limited else ''}."
+                " Pairs in one job (`interleave: true`) cancel that."
+            )
+
+
+def _of_errors(rows: Sequence[Row]) -> Iterator[str]:
+    if wrong := [row for row in rows if (row["ecc_errors"] or 0.0) > 0]:
+        yield (
+            f"GPU memory had uncorrected ECC errors during {_runs(wrong)} ({wrong[0]['host']}, {wrong[0]['gpu']}): do"
+            " not trust its results."
+        )
+
+
+def _is_shared(row: Row) -> bool:
+    memory, busy = row["memory_before_mib"] or 0.0, row["busy_before_pct"] or 0.0
+    return memory >= _OTHERS_MIB or (memory >= _OTHERS_AT_WORK[0] and busy >= _OTHERS_AT_WORK[1])
+
+
+def _is_loaded(row: Row) -> bool:
+    load, cores = row["load_before"], row["cores"]
+    return (row["steal_pct"] or 0.0) >= _STEAL_PCT or bool(load and cores and load >= max(_LOADED * cores, 2.0))
+
+
+def _apart(clocks: Sequence[float | None]) -> bool:
+    low, high = sorted(clock or 0.0 for clock in clocks)
+    return high > low * (1 + _CLOCKS_APART)
+
+
+def _median(rows: Sequence[Row], column: str) -> float | None:
+    values = [row[column] for row in rows if row[column] is not None]
+    return statistics.median(values) if values else None
+
+
+def _whole(value: float | None) -> str:
+    return "an unknown number of" if value is None else f"{value:,.0f}"
+
+
+def _runs(rows: Sequence[Row]) -> str:
+    return first_of(list(dict.fromkeys(row["run"] for row in rows)), _RUNS_NAMED)
+
+
+# --- the table ------------------------------------------------------------------------------------------------------
+
+_MEDIANS: Final = (
+    Column("sm_mhz", "SM MHz", "count"), Column("memory_mhz", "memory MHz", "count"),
+    Column("power_w", "power, W", "number"), Column("power_error_w", "± W", "number"),
+    Column("energy_j", "energy, J", "number"), Column("energy_error_j", "± J", "number"),
+    Column("temperature_c", "°C", "count"), Column("power_limited_pct", "power limit", "whole %"),
+    Column("heat_limited_pct", "heat", "whole %"), Column("setting_limited_pct", "set clock", "whole %"),
+)  # fmt: skip
+_LEAST: Final = ("setting_limited_pct", "power_error_w", "memory_mhz", "energy_error_j")
+
+
+def condition_blocks(summary: Summary) -> list[Block]:
+    """A row a case, with medians over its runs and GPUs; and why there is no energy."""
+    rows: list[tuple[Any, ...]] = []
+    lacking: dict[str, list[str]] = {}
+    for case, case_rows in summary.conditions.items():
+        on_gpus = [row for row in case_rows if row["gpu"] is not None]
+        if on_gpus:
+            medians = {column: _median(on_gpus, column.name) for column in _MEDIANS}
+            rows.append((case, *(_cell(column, value) for column, value in medians.items())))
+        for row in on_gpus:
+            if row["missing"]:
+                lacking.setdefault(row["missing"], []).append(row["run"])
+    evidence = (Evidence("conditions", tuple(row[0] for row in rows)),)
+    notes = [
+        Note("no energy", f"no energy of {first_of(list(dict.fromkeys(runs)), _RUNS_NAMED)}: {reason}", tone="aside")
+        for reason, runs in lacking.items()
+    ]
+    if not rows:
+        return []
+    title = "conditions of a GPU in the steady state (medians)"
+    return [Table("conditions", title, (Column("case", "case"), *_MEDIANS), tuple(rows), least=_LEAST,
+                  evidence=evidence), *condition_notes(summary), *notes]  # fmt: skip
+
+
+def _cell(column: Column, value: float | None) -> float | None:
+    return round(value) if value is not None and column.unit == "count" else value

@@ -1,0 +1,333 @@
+"""What the job sampled beside a program: clocks, power and temperature of GPUs, load of hosts, and the energy used.
+
+The file is written by the job's machinery: for each node a line `node=NAME`, the rows of `nvidia-smi --query-gpu` with
+their head, and lines `host,SECONDS,LOADAVG,STAT,KHZ`. The first row of a GPU is of the time before the program began.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import statistics
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from nsw.safe_files import open_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+__all__ = ["FEWEST_SAMPLES", "JOULE", "conditions", "energy", "energy_figures", "is_energy"]
+
+JOULE: Final = "J"
+_ENERGY: Final = "energy"
+_PER: Final = f"{_ENERGY}_per_"
+_SECONDS: Final = {"s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
+
+FEWEST_SAMPLES: Final = 50  # of a steady state whose energy is given
+_AVERAGED_S: Final = 1.0  # power.draw.average is the mean of the last second
+_POWER: Final = 0x4 | 0x80  # of clocks_event_reasons.active: software power cap, power brake
+_HEAT: Final = 0x8 | 0x20 | 0x40  # slowdowns by the hardware, and by temperature
+_SETTING: Final = 0x2 | 0x10  # clocks that somebody set, sync boost
+_SHORTEST_S: Final = 2.0  # of a run whose host is described
+_HERTZ: Final = 100  # USER_HZ, the unit of /proc/stat
+
+
+class _Sample(NamedTuple):
+    """One row of nvidia-smi; nan: this GPU or driver does not tell."""
+
+    time_s: float
+    sm_mhz: float
+    memory_mhz: float
+    peak_w: float
+    mean_w: float
+    temperature_c: float
+    reasons: int
+    memory_mib: float
+    busy_pct: float
+    ecc_errors: float
+
+
+class _Load(NamedTuple):
+    time_s: float
+    load: float
+    running: int
+    jiffies: tuple[int, ...]
+    khz: tuple[float, ...]
+
+
+@dataclass(slots=True)
+class _Node:
+    name: str
+    gpus: dict[str, list[_Sample]] = field(default_factory=dict)
+    loads: list[_Load] = field(default_factory=list)
+    message: str | None = None  # the first line that is none of the others: nvidia-smi's own
+
+
+def conditions(file: Path, *, start_s: float | None, end_s: float | None) -> list[dict[str, Any]]:
+    """Return rows of table `conditions`: one for each GPU, for a node without one with `gpu` null.
+
+    Args:
+        file: What the job sampled.
+        start_s: When the program began, Unix seconds; None: with the first sample.
+        end_s: When it ended, Unix seconds; None: with the last one.
+    """
+    rows: list[dict[str, Any]] = []
+    for node in _nodes(file):
+        host = {"host": node.name, "start_s": start_s, "end_s": end_s} | _of_host(node.loads)
+        rows += [host | _of_gpu(gpu, samples, start_s, end_s) for gpu, samples in node.gpus.items()]
+        if not node.gpus:
+            rows.append(host | {"missing": f"no GPU was sampled: {node.message or 'nvidia-smi is not there'}"})
+    return rows
+
+
+def is_energy(name: str) -> bool:
+    """Whether a figure of this name is what nsw made of the power."""
+    return name == _ENERGY or name.startswith(_PER)
+
+
+def energy_figures(
+    rows: Sequence[Mapping[str, Any]],
+    figures: Sequence[Mapping[str, Any]],
+    iterations: Sequence[Mapping[str, Any]] = (),
+) -> list[dict[str, Any]]:
+    """Return rows of table `figures` of a run: energy in joules, of all its GPUs, and of what its figures count.
+
+    A figure in `images/s` gives `energy_per_image`, one in `ms/step` `energy_per_step`: the power of the steady state
+    times the time of one. They are empty where the energy of a GPU is missing.
+
+    Args:
+        rows: The run's rows of table `conditions`.
+        figures: Its rows of table `figures`.
+        iterations: Its rows of table `iterations`.
+    """
+    if not rows or any(row.get("energy_j") is None for row in rows):
+        return []
+    watts = math.fsum(row["power_w"] for row in rows)
+    energies = {_ENERGY: (math.fsum(row["energy_j"] for row in rows), JOULE)}
+    times = [(figure["value"], *(figure.get("unit") or "").replace(" per ", "/").split("/")) for figure in figures]
+    for value, top, below in (time for time in times if len(time) == 3 and time[0] and time[0] > 0):
+        if below in _SECONDS:
+            counted, seconds = top, _SECONDS[below] / value
+        elif top in _SECONDS:
+            counted, seconds = below, _SECONDS[top] * value
+        else:
+            continue
+        counted = counted.removesuffix("s") if len(counted) > 2 else counted
+        energies.setdefault(f"{_PER}{counted}", (watts * seconds, f"{JOULE}/{counted}"))
+    if iterations:
+        seconds = statistics.fmean(row["med_ns"] for row in iterations) / 1e9
+        energies.setdefault(f"{_PER}iteration", (watts * seconds, f"{JOULE}/iteration"))
+    return [
+        {"name": name, "value": value, "unit": unit, "matches": len(rows)} for name, (value, unit) in energies.items()
+    ]
+
+
+def energy(times_s: Sequence[float], watts: Sequence[float], *, start_s: float, end_s: float) -> tuple[float, float]:
+    """Return the energy between two times and its error by sampling, both in joules.
+
+    The integral is that of straight lines between samples (trapezoids); before the first and behind the last sample the
+    power is theirs. The error is how much the integrals of every second sample differ from it, and for what the mean of
+    the last second lags behind half a second of the difference between both ends.
+
+    Args:
+        times_s: Times of the samples in order, Unix seconds; at least one.
+        watts: The power at each.
+        start_s: Where the integral begins.
+        end_s: Where it ends.
+    """
+    total = _integral(times_s, watts, start_s, end_s)
+    halves = [_integral(times_s[first::2], watts[first::2], start_s, end_s) for first in (0, 1) if len(times_s) > first]
+    lag = _AVERAGED_S / 2 * abs(_at(times_s, watts, end_s) - _at(times_s, watts, start_s))
+    return total, max(abs(half - total) for half in halves) + lag
+
+
+def _integral(times_s: Sequence[float], watts: Sequence[float], start_s: float, end_s: float) -> float:
+    inside = [(time, watt) for time, watt in zip(times_s, watts, strict=True) if start_s < time < end_s]
+    points = [(start_s, _at(times_s, watts, start_s)), *inside, (end_s, _at(times_s, watts, end_s))]
+    return math.fsum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in pairwise(points))
+
+
+def _at(times_s: Sequence[float], watts: Sequence[float], time_s: float) -> float:
+    """The power at a time, on the straight line between its neighbours."""
+    after = next((at for at, time in enumerate(times_s) if time >= time_s), len(times_s))
+    if after in {0, len(times_s)}:
+        return watts[min(after, len(times_s) - 1)]
+    before = after - 1
+    share = (time_s - times_s[before]) / (times_s[after] - times_s[before])
+    return watts[before] + share * (watts[after] - watts[before])
+
+
+# --- one GPU, one host ----------------------------------------------------------------------------------------------
+
+
+def _of_gpu(gpu: str, samples: Sequence[_Sample], start_s: float | None, end_s: float | None) -> dict[str, Any]:
+    steady = _steady(samples)
+    row: dict[str, Any] = {
+        "gpu": gpu,
+        "samples": len(steady),
+        "interval_s": _median([b.time_s - a.time_s for a, b in pairwise(samples)]),
+        "sm_mhz": _median([sample.sm_mhz for sample in steady]),
+        "memory_mhz": _median([sample.memory_mhz for sample in steady]),
+        "power_max_w": _most([sample.peak_w for sample in samples]),
+        "temperature_c": _most([sample.temperature_c for sample in samples]),
+        "power_limited_pct": _share(steady, _POWER),
+        "heat_limited_pct": _share(steady, _HEAT),
+        "setting_limited_pct": _share(steady, _SETTING),
+        "memory_before_mib": _number(samples[0].memory_mib),
+        "busy_before_pct": _number(samples[0].busy_pct),
+        "memory_mib": _most([sample.memory_mib for sample in samples]),
+        "busy_pct": _mean([sample.busy_pct for sample in steady]),
+        "ecc_errors": _number(samples[-1].ecc_errors - samples[0].ecc_errors),
+    }
+    powered = [(sample.time_s, sample.mean_w) for sample in samples if not math.isnan(sample.mean_w)]
+    if not powered:
+        return row | {"missing": "the driver does not tell the power of this GPU"}
+    if len(steady) < FEWEST_SAMPLES:
+        return row | {"missing": f"{len(steady)} samples of the GPU at work, and its energy needs {FEWEST_SAMPLES}"}
+    times, watts = zip(*powered, strict=True)
+    start = times[0] if start_s is None else start_s
+    end = times[-1] if end_s is None else end_s
+    row["energy_j"], row["energy_error_j"] = energy(times, watts, start_s=start, end_s=max(start, end))
+    span = steady[-1].time_s - steady[0].time_s
+    joules, error = energy(times, watts, start_s=steady[0].time_s, end_s=steady[-1].time_s)
+    return row | {"power_w": joules / span, "power_error_w": error / span, "missing": None}
+
+
+def _steady(samples: Sequence[_Sample]) -> Sequence[_Sample]:
+    """The samples from the GPU's first work to its last, less what the means of the last second reach over."""
+    busy = [sample.time_s for sample in samples if sample.busy_pct > 0]
+    if not busy:
+        return []
+    start, end = busy[0] + _AVERAGED_S, busy[-1] - _AVERAGED_S
+    return [sample for sample in samples if start <= sample.time_s <= end]
+
+
+def _share(samples: Sequence[_Sample], mask: int) -> float | None:
+    """The share of samples in which one of these reasons held the clock down, in percent."""
+    if not samples:
+        return None
+    return 100 * sum(bool(sample.reasons & mask) for sample in samples) / len(samples)
+
+
+def _of_host(loads: Sequence[_Load]) -> dict[str, Any]:
+    if len(loads) < 2:
+        return {}
+    first, last = loads[0], loads[-1]
+    ticks = [b - a for a, b in zip(first.jiffies, last.jiffies, strict=False)]
+    total, seconds = sum(ticks), last.time_s - first.time_s
+    if total <= 0 or seconds < _SHORTEST_S or len(ticks) < 8:  # user nice system idle iowait irq softirq steal
+        return {}
+    return {
+        # what runs this moment: a load of one minute still counts the run before
+        "load_before": min(first.load, float(max(first.running - 1, 0))),
+        "cores": round(total / _HERTZ / seconds),
+        "cpu_busy_pct": 100 * (total - ticks[3] - ticks[4]) / total,
+        "steal_pct": 100 * ticks[7] / total,
+        "cpu_mhz": _mean([khz / 1000 for load in loads for khz in load.khz]),
+    }
+
+
+def _known(values: Sequence[float]) -> list[float]:
+    return [value for value in values if not math.isnan(value)]
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return statistics.median(known) if (known := _known(values)) else None
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return statistics.fmean(known) if (known := _known(values)) else None
+
+
+def _most(values: Sequence[float]) -> float | None:
+    return max(_known(values), default=None)
+
+
+# --- the file -------------------------------------------------------------------------------------------------------
+
+
+def _nodes(file: Path) -> list[_Node]:
+    """The nodes of a file; a line that was cut off is passed over."""
+    nodes: list[_Node] = []
+    titles: list[str] = []
+    with open_text(file, errors="replace") as lines:
+        for line in lines:
+            text = line.strip()
+            if text.startswith("node="):
+                nodes.append(_Node(text.removeprefix("node=")))
+            elif nodes and text.startswith("host,"):
+                if (load := _load(text)) is not None:
+                    nodes[-1].loads.append(load)
+            elif text.startswith("timestamp, "):
+                titles = [title.partition(" ")[0] for title in text.split(", ")]
+            elif nodes and text:
+                _add_row(nodes[-1], text, titles)
+    return nodes
+
+
+def _add_row(node: _Node, text: str, titles: Sequence[str]) -> None:
+    (values,) = csv.reader([text], skipinitialspace=True)
+    row = dict(zip(titles, values, strict=False))
+    time_s = _time(row.get("timestamp", ""))
+    if time_s is None:
+        node.message = node.message or text
+    elif len(values) == len(titles):
+        node.gpus.setdefault(row["uuid"], []).append(
+            _Sample(
+                time_s,
+                _value(row, "clocks.current.sm"),
+                _value(row, "clocks.current.memory"),
+                _value(row, "power.draw.instant", "power.draw"),
+                _value(row, "power.draw.average", "power.draw"),
+                _value(row, "temperature.gpu"),
+                _mask(row.get("clocks_event_reasons.active") or row.get("clocks_throttle_reasons.active") or ""),
+                _value(row, "memory.used"),
+                _value(row, "utilization.gpu"),
+                _value(row, "ecc.errors.uncorrected.volatile.total"),
+            )
+        )
+
+
+def _load(text: str) -> _Load | None:
+    try:
+        _, seconds, load, jiffies, khz = text.split(",")
+        words = load.split()
+        return _Load(
+            float(seconds), float(words[0]), int(words[3].partition("/")[0]),
+            tuple(int(word) for word in jiffies.split()), tuple(float(word) for word in khz.split()),
+        )  # fmt: skip
+    except (ValueError, IndexError):
+        return None
+
+
+def _time(text: str) -> float | None:
+    """Unix seconds of nvidia-smi's `2026/11/28 15:13:21.847`, which the job asks for in UTC."""
+    try:
+        return datetime.strptime(text, "%Y/%m/%d %H:%M:%S.%f").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+
+
+def _value(row: dict[str, str], *names: str) -> float:
+    """The first of these that is a number, else nan: `[N/A]`, `[Not Supported]`."""
+    for name in names:
+        try:
+            return float(row[name])
+        except (KeyError, ValueError):
+            continue
+    return math.nan
+
+
+def _mask(text: str) -> int:
+    try:
+        return int(text, 16)
+    except ValueError:
+        return 0
