@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "pictures" / "page.png"
-SIZE = "1000,1036"  # px
+SIZE = "1240,680"  # px
 MOST = 150_000  # bytes, in a repository that people clone
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
