@@ -17,6 +17,7 @@ from nsw.engine.driven import look
 from nsw.engine.ledger_rows import NOTE, SITE, STOPPED, Cause, Problem, Reading, RunRow, State, lacks_reports
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.quantities import seconds
+from nsw.recipe.matrix import expansion
 from nsw.recipe.units import format_duration
 from nsw.site.names import LOCAL
 from nsw.wording import absent_lines, headline, plural
@@ -137,7 +138,7 @@ def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
     from nsw.analysis.summary import OF_KERNELS, TABLES, summarize
     from nsw.engine.tables import lazily, load_table
 
-    runs = ledger.runs()
+    runs = _in_order(folder, ledger.runs())
     tables = {name: lazily(folder, name) for name in TABLES}
     counters = {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
     data = CampaignData(
@@ -151,6 +152,15 @@ def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
         campaign_findings=findings(folder, ledger),
     )
     return summarize(data, _requested_analyses(folder, {run.case_id: run.params for run in runs}))
+
+
+def _in_order(folder: CampaignFolder, runs: list[RunRow]) -> list[RunRow]:
+    """The runs by case in the order of the recipe: blocks run in random order, which nobody asks for."""
+    recipe = locked_recipe(folder)
+    if recipe.interleave is None:
+        return runs
+    order = {case.id: at for at, case in enumerate(expansion(recipe.matrix).cases)}
+    return sorted(runs, key=lambda run: order.get(run.case_id, len(order)))
 
 
 def _requested_analyses(folder: CampaignFolder, cases: Mapping[str, Mapping[str, Any]]) -> Any:
@@ -272,7 +282,7 @@ class Results:
     def __init__(self, folder: CampaignFolder, ledger: Ledger, selection: Selection) -> None:
         self.folder = folder
         self._ledger = ledger
-        every = ledger.runs()
+        every = _in_order(folder, ledger.runs())
         cases = {run.case_id for run in selected(ledger, every, selection)} if selection else None
         self._cases = sorted(cases or ())
         self.runs: list[RunRow] = [run for run in every if cases is None or run.case_id in cases]

@@ -446,14 +446,12 @@ def _tell_of_interruption(folder: CampaignFolder) -> None:
 
 def _show_sides(folder: CampaignFolder, next_command: str) -> bool:
     """Print the verdict over both sides of a campaign; False where it has not both."""
-    from nsw.analysis.compared_screen import blocks_of_comparison
     from nsw.campaign.compare import compare_own_sides
-    from nsw.present.summary_view import show_first_screen
-    from nsw.present.terminal import console
+    from nsw.present.compare_view import show_screen
 
     both = compare_own_sides(folder)
     if both is not None:
-        show_first_screen(console(), blocks_of_comparison(both), next_command)
+        show_screen(both, f"nsw compare {campaign_argument(folder)}", next_command)
     return both is not None
 
 

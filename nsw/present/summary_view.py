@@ -29,7 +29,20 @@ from nsw.analysis.first_screen import HEADLINE, first_screen, headline_of
 from nsw.analysis.rules.timeline import spent_of
 from nsw.present.terminal import numbered, table, unpadded, wrapped
 from nsw.present.untrusted_text import clean
-from nsw.quantities import MOMENTS, change, duration, faster, in_one_unit, moment, number, percent, rate, size, spread
+from nsw.quantities import (
+    MOMENTS,
+    change,
+    duration,
+    faster,
+    in_one_unit,
+    longer,
+    moment,
+    number,
+    percent,
+    rate,
+    size,
+    spread,
+)
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -120,6 +133,7 @@ _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "whole %": lambda value: f"{value:.0f} %",
     "change %": change,
     "faster %": faster,
+    "longer %": longer,
     "range": lambda pair: spread(*pair),
     "achieved and limit %": _occupancy,
     "names and ns": lambda pairs: ", ".join(f"{name} {duration(ns)}" for name, ns in pairs),
