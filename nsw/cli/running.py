@@ -463,7 +463,7 @@ def _answer(campaign_results: Results, only: Sequence[str] | None = None) -> int
     from nsw.recipe.matrix import SIDE
 
     name = campaign_argument(campaign_results.folder)
-    next_command = f"`nsw summarize {name} --full` has all tables"
+    next_command = f"`nsw summarize {name} --full` has all findings and tables"
     if SIDE not in campaign_results.parameters or not _show_sides(campaign_results.folder, next_command):
         from nsw.present.summary_view import show_summary
 
