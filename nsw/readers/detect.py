@@ -417,7 +417,8 @@ def _is_whole(report: Report) -> bool:
     name = path.name.lower()
     try:
         if name.endswith(_PACKED_ENDS):
-            with open_to_read(path) as raw, (lzma if name.endswith(".xz") else gzip).open(raw) as packed:
+            unpacker = lzma.LZMAFile if name.endswith(".xz") else partial(gzip.GzipFile, None, "rb", 9)
+            with open_to_read(path) as raw, unpacker(raw) as packed:
                 begin = packed.read(1 << 20)
             return bool(begin) and (".sqlite" not in name or begin.startswith(SQLITE_MAGIC))
         if name.endswith(_DATABASES):
