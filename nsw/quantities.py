@@ -186,6 +186,13 @@ def faster(value: float) -> str:
     return f"{abs(value):.1f} % {direction}"
 
 
+def longer(value: float) -> str:
+    """A change of a time in percent with its direction: `46.3 % longer`, `31.6 % less time`; beyond, a factor."""
+    if not _TENTH < value < _TENFOLD:
+        return change(value)
+    return f"{abs(value):.1f} % {'longer' if value >= 0 else 'less time'}"
+
+
 def changed_by(value: float) -> str:
     """The same in a sentence, after "by": `+12 %`, `a factor of 210`."""
     return change(value, 0).replace("x ", "a factor of ")

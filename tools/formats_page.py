@@ -17,10 +17,10 @@ The formats that `nsw read` reads, their versions, what nsw does not read, and t
 proves it. nsw recognises a file by its content, not by its name. If it cannot read a file, or a part of it, nsw reports
 why as a problem beside the tables. `nsw/tables/schema.csv` describes the tables.
 
-nsw also reads a file of any format that is packed with gzip, from a copy below TMPDIR that it removes afterwards. For
+nsw also reads a file of any format that is packed with gzip or xz, from a copy below TMPDIR that it then removes. For
 archives and other packers it prints the command that unpacks them.
 
-A file that is packed with gzip may unpack to fifty times its size, and at least to 256 MiB. nsw refuses larger ones;
+A packed file may unpack to fifty times its size, and at least to 256 MiB. nsw refuses larger ones;
 `nsw read --max-unpacked 20G` raises the limit. Memory and time of reading have limits too ([security.md](security.md));
 `--max-memory 64G` and `--max-time 5h` raise them.
 

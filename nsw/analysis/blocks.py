@@ -11,12 +11,12 @@ from typing import ClassVar, Final, Literal
 
 Unit = Literal[
     "text", "name", "sentence", "count", "number", "plain", "times", "ns", "byte", "byte/s", "FLOP/s", "GB/s", "%",
-    "change %", "faster %", "range", "achieved and limit %", "names and ns", "whole %",
+    "change %", "faster %", "longer %", "range", "achieved and limit %", "names and ns", "whole %",
 ]  # fmt: skip
 # of those that hold numbers: which a table aligns to the right
 NUMBERS: Final[frozenset[Unit]] = frozenset({
     "count", "number", "plain", "times", "ns", "byte", "byte/s", "FLOP/s", "GB/s", "%", "change %", "faster %",
-    "range", "achieved and limit %", "whole %",
+    "longer %", "range", "achieved and limit %", "whole %",
 })  # fmt: skip
 
 Pair = tuple[float | None, float | None]

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Intervals, Note, Table, Waterfall
+from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Intervals, Note, Table, Unit, Waterfall
 from nsw.analysis.certainty import Verdict
+from nsw.analysis.comparison import is_time
 from nsw.analysis.first_screen import HEADLINE
 from nsw.analysis.sides import GPU_TIME, ITERATION, RUN_TIME, measured_subjects
 from nsw.errors import UsageError, did_you_mean
-from nsw.quantities import TIMES, common
+from nsw.quantities import TIMES, common, format_ns
 from nsw.wording import and_more, plural
 
 if TYPE_CHECKING:
@@ -41,7 +42,9 @@ _EXPLAINED: Final = 3
 _CASES_NAMED: Final = 3
 _UNEXPLAINED: Final = 0.5  # of a gain, which the time of an iteration does not show
 _SHORT: Final = 18  # characters of a name that a table's heading has room for
+_MOST: Final = 0.5  # of what all functions change, from which a function is what did it
 _LARGE: Final = 1.0  # logarithm from which a gain is said as a factor: 2.7 times
+_MANY_TIMES: Final = 10  # from which a change has no percentage, and its factor no digits
 _DECIDED: Final = ("faster", "slower", "higher", "lower")
 
 
@@ -58,6 +61,8 @@ class Comparison:
         differs: What differs between the sides beside the program, a line each.
         programs: How their programs differ.
         explained: What did it, by case.
+        functions: The same sides by function, where both have functions of the CPU.
+        profiler: What measured these.
     """
 
     first: Side
@@ -68,6 +73,8 @@ class Comparison:
     differs: tuple[str, ...] = ()
     programs: str | None = None
     explained: Mapping[str, Difference] = field(default_factory=dict)
+    functions: tuple[Compared, ...] = ()
+    profiler: str = ""
 
 
 def blocks_of_comparison(comparison: Comparison) -> list[Block]:
@@ -96,27 +103,48 @@ def percent_of(log: float) -> float:
 
 
 def verdict_text(row: Compared) -> str:
-    """The verdict with its size and interval: `11 % faster (9.2 to 13 %)`, `the same within 0.8 %`, `cannot tell`."""
-    estimate, gain, interval = row.estimate, row.gain, row.interval
-    if estimate is None or gain is None or interval is None:
+    """The verdict with the change of the value: `11 % faster (9.2 to 13 %)`, `the same within 0.8 %`, `cannot tell`.
+
+    Of a time: `takes 46 % longer (40 to 52 %)`.
+    """
+    estimate = row.estimate
+    if estimate is None:
         return row.missing or "cannot tell"
+    log, ends = estimate.log_ratio, (estimate.low, estimate.high)
     if row.verdict == "same":
         return f"the same within {_plain(percent_of(estimate.within))} %"
     if row.verdict not in _DECIDED:
-        return f"cannot tell ({_signed(interval[0])} to {_signed(interval[1])} %)"
-    if abs(gain) >= _LARGE:
-        factors = sorted(math.exp(abs(log)) for log in (gain, *interval))
-        return f"{math.exp(abs(gain)):.2f} times {row.verdict} ({factors[0]:.2f} to {factors[2]:.2f})"
-    low, high = sorted(abs(percent_of(log)) for log in interval)
-    return f"{_plain(abs(percent_of(gain)))} % {row.verdict} ({_plain(low)} to {_plain(high)} %)"
+        return f"cannot tell ({_signed(ends[0])} to {_signed(ends[1])} %)"
+    if abs(log) >= _LARGE:
+        word = row.verdict if is_time(row.unit) else _direction(row)
+        return f"{_times(log)} times {word} ({' to '.join(map(_times, sorted(ends, key=abs)))})"
+    low, high = sorted(abs(percent_of(end)) for end in ends)
+    verb = "takes " if is_time(row.unit) else ""
+    return f"{verb}{_plain(abs(percent_of(log)))} % {_direction(row)} ({_plain(low)} to {_plain(high)} %)"
+
+
+def _direction(row: Compared) -> str:
+    """The change of a value in a word: a time is longer or less, a rate faster or slower, all else more or less."""
+    is_more = row.estimate is not None and row.estimate.log_ratio > 0
+    if is_time(row.unit):
+        return "longer" if is_more else "less time"
+    return row.verdict if row.higher_is_better is not False else "more" if is_more else "less"
 
 
 def _plain(percent: float) -> str:
     return f"{percent:.2g}" if percent < 10 else f"{percent:.0f}"
 
 
+def _times(log: float) -> str:
+    """The factor of a logarithm of either sign."""
+    times = math.exp(abs(log))
+    return f"{times:,.0f}" if times >= _MANY_TIMES else f"{times:.2f}"
+
+
 def _signed(log: float) -> str:
     percent = percent_of(log)
+    if abs(log) >= math.log(_MANY_TIMES):
+        return f"{'x' if log > 0 else '1 /'} {_times(log)}"
     return f"{'+' if percent > 0 else ''}{percent:.2g}" if abs(percent) < 10 else f"{percent:+.0f}"
 
 
@@ -148,7 +176,7 @@ def _headline(comparison: Comparison) -> str:
     if len(rows) == 1:
         row = rows[0]
         runs = f", {_runs(row.estimate)}" if row.estimate else ""
-        return f"{names}: {row.what}: {verdict_text(row)}{runs}"
+        return f"{names}: {row.what}: {verdict_text(row)}{runs}{_in_function(comparison)}"
     counts = Counter(row.missing or row.verdict for row in rows)
     parts = [f"{counts[verdict]} {verdict}{_range(rows, verdict)}" for verdict in _DECIDED if counts[verdict]]
     if counts["same"]:
@@ -158,13 +186,42 @@ def _headline(comparison: Comparison) -> str:
     parts += [
         f"{count} {outcome}" for outcome, count in counts.items() if outcome not in {*_DECIDED, "same", "cannot tell"}
     ]
-    return f"{names}, {len(rows)} {kind_name}: " + ", ".join(parts)
+    return f"{names}, {len(rows)} {kind_name}: " + ", ".join(parts) + _in_function(comparison)
 
 
 def _range(rows: Sequence[Compared], verdict: str) -> str:
-    sizes = sorted(abs(percent_of(row.gain or 0.0)) for row in rows if row.verdict == verdict)
+    """By how much the values of one verdict changed, of times in which direction."""
+    decided = [row for row in rows if row.verdict == verdict]
+    logs = [row.estimate.log_ratio for row in decided if row.estimate is not None]
+    largest = max(map(abs, logs))
+    if largest >= _LARGE:
+        return f" (up to {_times(largest)} times)"
+    sizes = sorted(abs(percent_of(log)) for log in logs)
     ends = dict.fromkeys((_plain(sizes[0]), _plain(sizes[-1])))
-    return f" ({' to '.join(ends)} %)"
+    words = {_direction(row) for row in decided}
+    direction = f" {words.pop()}" if len(words) == 1 and words != {verdict} else ""
+    return f" ({' to '.join(ends)} %{direction})"
+
+
+def _in_function(comparison: Comparison) -> str:
+    """The function that changed most with the case that changed most; empty where none has most of the change."""
+    row = max((row for row in comparison.rows if row.verdict in _DECIDED), key=_weight, default=None)
+    if row is None or row.higher_is_better is None:
+        return ""
+    changes = [
+        ((each.second or 0.0) - (each.first or 0.0), each) for each in comparison.functions if each.case == row.case
+    ]
+    sign = 1 if row.verdict == "slower" else -1
+    most, function = max(changes, key=lambda change: sign * change[0], default=(0.0, None))
+    if function is None or sign * most < _MOST * sum(sign * ns for ns, _ in changes if sign * ns > 0) or not most:
+        return ""
+    name = function.what.rpartition(" (")[0] or function.what
+    change = (
+        f"{format_ns(abs(most))} {'more' if most > 0 else 'less'} in `{name}`"
+        if function.unit == "ns"
+        else f"`{name}` takes {function.second or 0.0:.0f} % of the samples, {function.first or 0.0:.0f} % before"
+    )
+    return f"; {_of_case(comparison, row)}{change}" + (f" ({comparison.profiler})" if comparison.profiler else "")
 
 
 # --- the table ------------------------------------------------------------------------------------------------------
@@ -178,15 +235,16 @@ def _table(comparison: Comparison) -> Table:
         heaviest = sorted(range(len(rows)), key=lambda at: -_weight(rows[at]))[:_ROWS]
         kept_rows = tuple(rows[at] for at in sorted(heaviest)) if comparison.by in {"case", "figure"} else rows[:_ROWS]
     cases = len({row.case for row in rows}) > 1
-    unit_suffix, scale = _unit(kept_rows)
+    unit, scale = _unit(kept_rows)
     whats = len({row.what for row in rows}) > 1 or comparison.by not in {"case", "figure"}
-    oriented = all(row.higher_is_better is not None for row in rows)
+    mean = "mean" if any(max(row.runs) > 1 for row in rows) else ""
+    heading = ", ".join(["", *filter(None, [f"{mean} {unit}".strip()])])
     columns = [
         *([Column("case", "case", "name")] if cases else []),
         *([Column("what", comparison.by, "name")] if whats else []),
-        Column("first", f"{_names(comparison)[0]}{unit_suffix}", "number"),
-        Column("second", f"{_names(comparison)[1]}{unit_suffix}", "number"),
-        Column("gain_pct", "change", "faster %" if oriented else "change %"),
+        Column("first", f"{_names(comparison)[0]}{heading}", "number"),
+        Column("second", f"{_names(comparison)[1]}{heading}", "number"),
+        Column("change_pct", "change", _unit_of_change(rows)),
         Column("interval", "between", "text"),
         Column("runs", "runs", "text"),
         Column("verdict", "verdict", "text"),
@@ -197,8 +255,8 @@ def _table(comparison: Comparison) -> Table:
             *([row.case] if cases else []),
             *([row.what] if whats else []),
             *(None if value is None else value / scale for value in row.means or (row.first, row.second)),
-            None if row.gain is None else percent_of(row.gain),
-            "-" if row.interval is None else " to ".join(map(_signed, row.interval)),
+            None if row.estimate is None else percent_of(row.estimate.log_ratio),
+            "-" if row.estimate is None else f"{_signed(row.estimate.low)} to {_signed(row.estimate.high)}",
             _counts(row),
             row.missing or row.verdict,
         )
@@ -231,12 +289,18 @@ def _table_behind(comparison: Comparison, row: Compared) -> str:
 
 
 def _unit(rows: Sequence[Compared]) -> tuple[str, float]:
-    """What the heading says of the unit, the same for both sides, and its size in what the rows are in."""
+    """The unit of both sides, empty where they have none in common, and its size in what the rows are in."""
     units = {row.unit for row in rows}
     if units == {"ns"}:
-        unit, scale = common([value for row in rows for value in (row.first, row.second) if value], TIMES)
-        return f", {unit}", scale
-    return (f", {next(iter(units))}" if len(units) == 1 and units != {None} else ""), 1.0
+        return common([value for row in rows for value in (row.first, row.second) if value], TIMES)
+    return (next(iter(units)) if len(units) == 1 else None) or "", 1.0
+
+
+def _unit_of_change(rows: Sequence[Compared]) -> Unit:
+    """How the changes of these values are printed: in words where all are times, or all are better the larger."""
+    if all(is_time(row.unit) for row in rows):
+        return "longer %"
+    return "faster %" if all(row.higher_is_better and not is_time(row.unit) for row in rows) else "change %"
 
 
 def _weight(row: Compared) -> float:
@@ -365,11 +429,8 @@ def _undecided(comparison: Comparison) -> list[Block]:
         return []
     row = max(rows, key=lambda row: abs(row.gain or 0.0))
     estimate: Any = row.estimate
-    likewise = (
-        f" Likewise {and_more([other_row.case for other_row in rows if other_row is not row], _CASES_NAMED)}."
-        if len(rows) > 1
-        else ""
-    )
+    others = list(dict.fromkeys(each.case for each in rows if each.case != row.case))
+    likewise = f" Likewise {and_more(others, _CASES_NAMED)}." if others else ""
     detectable = _plain(percent_of(estimate.detectable))
     text = (
         f"{_of_case(comparison, row)}{_runs(estimate)} would have shown a difference of {detectable} % or more;"

@@ -72,6 +72,19 @@ def is_less_better(unit: str | None) -> bool:
     return is_time(unit) or (unit or "").partition("/")[0] == JOULE
 
 
+def figure_title(name: str | None, unit: str | None, *, is_median: bool = False) -> str:
+    """The heading of a figure: its name and unit, one of them where the name is the unit (`images_per_sec`).
+
+    Args:
+        name: The figure's name; None: the unit is all that there is.
+        unit: Its unit; None or its name: it has none.
+        is_median: Whether the values are medians of several runs.
+    """
+    is_unit = not name or not unit or name.replace("_per_", "/").startswith(unit)
+    median = "median " if is_median else ""
+    return f"{median}{unit or name or 'figure'}" if is_unit else f"{name}, {median}{unit}"
+
+
 def best_figure(case: CaseSummary, name: str) -> Figure | None:
     """A figure of a case as the program gives it undisturbed; else while profiled, which the figure says."""
     case_figures = [f for f in case.figures if f.name == name]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Note, Table
-from nsw.analysis.comparison import best_figure, is_less_better
+from nsw.analysis.comparison import best_figure, figure_title, is_less_better, is_time
 from nsw.analysis.conditions import condition_notes
 from nsw.analysis.kernel_classes import COPIES
 from nsw.analysis.rules.counters import undecided
@@ -66,8 +66,18 @@ def first_screen(summary: Summary) -> list[Block]:
     ]
     if screen.table is not None and screen.table.rows:
         blocks.append(screen.table)
-    blocks += _notes(summary)
+    blocks += [*_notes(summary), *_also_measured(summary, screen.table)]
     return [*blocks, *(_unless_in_table(finding, screen.in_table) for finding in summary.findings)]
+
+
+def _also_measured(summary: Summary, table: Table | None) -> list[Block]:
+    """The figures that the screen does not show, and how to see them."""
+    first = _chosen_figure(summary)
+    columns = {column.name for column in table.columns} if table else set()
+    figures = dict.fromkeys(figure.name for case in summary.cases for figure in case.figures)
+    names = [name for name in figures if first and name != first[0] and f"figure.{name}" not in columns]
+    text = f"Also measured: {first_of(names, _CASES_NAMED)} (`--figure {names[0]}` shows it)." if names else ""
+    return [Note("figures", text, tone="aside")] if names and summary.site else []
 
 
 def headline_of(blocks: Iterable[Block]) -> str:
@@ -93,7 +103,7 @@ def _of_kind(summary: Summary) -> _Screen:
 
 def _scatter(summary: Summary) -> str:
     """The case whose repeats differ most, where they differ much; else nothing."""
-    name = summary.figure or (_first_figure(summary.cases) or ("", ""))[0]
+    name = (_chosen_figure(summary) or ("", ""))[0]
     figures = [(f, case) for case in summary.cases if (f := best_figure(case, name)) is not None and f.least > 0]
     if not figures:
         return ""
@@ -117,7 +127,8 @@ def _conditions(summary: Summary) -> str:
     profiled = all(figure.profiled for case in summary.cases for figure in case.figures)
     with_figures = any(case.figures for case in summary.cases)
     passes = ["profiled"] if with_figures and profiled else []
-    return ", ".join([*hardware, *passes, *often])
+    base = [f"for comparison {first_of([case.id for case in summary.context], 2)}"] if summary.context else []
+    return ", ".join([*hardware, *passes, *often, *base])
 
 
 def _notes(summary: Summary) -> list[Block]:
@@ -175,13 +186,13 @@ def _scaling(summary: Summary, curve: Scaling) -> _Screen:
     ends = [(first, last) for first, last in _first_and_last_points(curve) if last.figure is not None]
     single = len({repr(point.series) for point in curve.points}) == 1
     with_efficiency = [(first, last) for first, last in ends if last.efficiency_pct is not None and last is not first]
-    unit = curve.unit or curve.figure
+    title = figure_title(curve.figure, curve.unit, is_median=any(point.runs > 1 for point in curve.points))
     spans = any(by_id[last.case_id].spent and by_id[last.case_id].spent.span_ns for _, last in ends)  # type: ignore[union-attr]
     parts: list[_Part | None] = [
         *((Column(f"param.{name}", name), _series(name)) for name in curve.points[0].series if not single),
         (Column(f"param.{curve.axis}", curve.axis, "plain"), lambda e: e[1].at) if single else None,
-        (Column("first", f"{_axis(ends, curve, 0)}, {unit}", "number"), lambda e: e[0].figure) if not single else None,
-        (Column("last", unit if single else _axis(ends, curve, 1), "number"), lambda e: e[1].figure),
+        (Column("first", f"{_axis(ends, curve, 0)}, {title}", "number"), lambda e: e[0].figure) if not single else None,
+        (Column("last", title if single else _axis(ends, curve, 1), "number"), lambda e: e[1].figure),
         (Column("efficiency_pct", "efficiency", "whole %"), lambda e: e[1].efficiency_pct),
         (Column("efficiency_range", "its range"), _efficiency_range)
         if any(point.runs > 1 for point in curve.points) else None,
@@ -300,9 +311,10 @@ def _pairs(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> _Scree
     ]
     unit = next((v.unit for pair in pairs for v in pair if v.unit), None) or summary.figure or "figure"
     first, second = pairs[0]
+    title = figure_title(summary.figure, unit, is_median=any(v.runs > 1 for pair in pairs for v in pair))
     parts: list[_Part | None] = [
         *((Column(f"param.{name}", name), lambda p, name=name: _cell(p[0].series[name])) for name in first.series),
-        (Column("figure", f"{_with_unit(summary.figure, unit)}, {_word(first.variant)} -> {_word(second.variant)}"),
+        (Column("figure", f"{title}, {_word(first.variant)} -> {_word(second.variant)}"),
          lambda p: f"{number(p[0].figure)} -> {number(p[1].figure)}"),
         (Column("ratio", "gain", "times"), lambda p: p[1].ratio),
         (Column("effect", "effect"), _effect) if any(_overlap(*p) for p in pairs) and len(pairs) > 1 else None,
@@ -317,20 +329,20 @@ def _pairs(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> _Scree
         (Column("idle_pct", f"GPU idle, {_word(second.variant)}", "whole %"), lambda p: _idle(by_id[p[1].case_id]))
         if any(_idle(by_id[p[1].case_id]) is not None for p in pairs) else None,
     ]  # fmt: skip
-    table = _table("", parts, pairs, "compare",
-                   [v.case_id for pair in pairs for v in pair])  # fmt: skip
+    table = _table("", parts, pairs, "compare", [v.case_id for pair in pairs for v in pair],
+                   droppable=("operations", "gpu_ns", "gpu_ratio"))  # fmt: skip
     with_ratio = [(pair, pair[1].ratio) for pair in pairs if pair[1].ratio]
     alike = [p for p, _ in with_ratio if _overlap(*p)]
     better, worse = ([p for p, r in with_ratio if sign * (r - 1) > 0 and p not in alike] for sign in (1, -1))
     variant_text = f"{summary.compared}={_word(second.variant)}"
+    base_text = _variant(summary, first.variant)
     if not with_ratio:
-        return _Screen(f"{variant_text}: nothing to compare with {_word(first.variant)} was measured", table)
+        return _Screen(f"{variant_text}: nothing to compare with {base_text} was measured", table)
     if len(with_ratio) == 1:
-        ((_, ratio),) = with_ratio
+        (((base, other), ratio),) = with_ratio
         within = ", within the scatter of its runs" if alike else ""
-        return _Screen(
-            f"{variant_text} is {_faster(ratio)} than {_word(first.variant)} ({summary.figure}){within}", table
-        )
+        change = _change((other.figure or 0.0) / (base.figure or 1.0), unit, is_better=ratio >= 1)
+        return _Screen(f"{variant_text} {change} than {base_text} ({summary.figure}){within}", table)
     effects = [f"{verb} {len(group)}" for verb, group in (("helps", better), ("slows", worse)) if group]
     ranged = f"{min(r for _, r in with_ratio):.2f} to {max(r for _, r in with_ratio):.2f} times {summary.figure}"
     if not effects:
@@ -369,13 +381,13 @@ def _each_variant(summary: Summary) -> _Screen:
     variants = summary.variants
     unit = next((v.unit for v in variants if v.unit), None) or summary.figure or "figure"
     kernels = any(by_id[v.case_id].kernels for v in variants)
+    repeated = any(v.runs > 1 for v in variants)
     parts: list[_Part | None] = [
         *((Column(f"param.{name}", name), lambda v, name=name: _cell(v.series[name])) for name in variants[0].series),
         (Column("variant", summary.compared or "variant"), lambda v: _cell(v.variant)),
-        (Column("figure", _with_unit(summary.figure, unit), "number"), lambda v: v.figure),
-        (Column("figure_range", "its range", "range"), lambda v: (v.least, v.most))
-        if any(v.runs > 1 for v in variants) else None,
-        (Column("ratio", f"times {_word(summary.compared_to)}", "times"), lambda v: v.ratio),
+        (Column("figure", figure_title(summary.figure, unit, is_median=repeated), "number"), lambda v: v.figure),
+        (Column("figure_range", "its range", "range"), lambda v: (v.least, v.most)) if repeated else None,
+        (Column("ratio", f"times {_variant(summary, summary.compared_to)}", "times"), lambda v: v.ratio),
         (Column("gpu_ns", "GPU time an iteration", "ns"), lambda v: _gpu(by_id, v))
         if any(_gpu(by_id, v) for v in variants) else None,
         *(_kernel_parts(by_id) if kernels else ()),
@@ -401,18 +413,25 @@ def _each_variant(summary: Summary) -> _Screen:
     first = rows[0].series
     alike = [v for v in by_weight[0] if v.ratio]
     if not alike:
-        return _Screen(f"{summary.compared}: nothing to compare with {_word(summary.compared_to)} was measured", table)
+        base = _variant(summary, summary.compared_to)
+        return _Screen(f"{summary.compared}: nothing to compare with {base} was measured", table)
     if len(alike) == 1:
         value = f"{number(alike[0].figure)} {unit}"
-        return _Screen(f"only {_word(alike[0].variant)} was measured: {value}, nothing to compare it with", table)
+        only = _variant(summary, alike[0].variant)
+        return _Screen(f"only {only} was measured: {value}, nothing to compare it with", table)
     best = max(alike, key=lambda v: v.ratio or 0.0)
     within = ", within the scatter of its runs" if any(_overlap(best, v) for v in alike if v is not best) else ""
-    times = {_word(v.variant): (best.ratio or 0.0) / (v.ratio or 1.0) for v in alike if v is not best}
+    times = {_variant(summary, v.variant): (best.ratio or 0.0) / (v.ratio or 1.0) for v in alike if v is not best}
     slower_variants = [f"{word} {_factor(factor)}x" for word, factor in times.items()]
     at = f" at {', '.join(f'{name}={value}' for name, value in first.items())}" if first else ""
     in_table = frozenset((case, hits[0].cause) for case, hits in summary.hits.items() if hits)
     slower = f"; slower: {first_of(slower_variants, _CASES_NAMED)}" if slower_variants else ""
-    return _Screen(f"{_word(best.variant)} is the fastest{at}{within}{slower}", table, in_table)
+    return _Screen(f"{_variant(summary, best.variant)} is the fastest{at}{within}{slower}", table, in_table)
+
+
+def _variant(summary: Summary, value: Any) -> str:
+    """A variant in a sentence: `naive`, but `mode=1`, since a number alone says nothing."""
+    return value if isinstance(value, str) else f"{summary.compared}={_word(value)}"
 
 
 def _work(by_id: Mapping[str, CaseSummary], variants: Iterable[Variant]) -> float:
@@ -441,26 +460,34 @@ def _cases_side_by_side(summary: Summary) -> _Screen:
     """A row a case: its figure, how busy its GPU is, what is wrong and what to do."""
     cases = summary.cases
     names = [name for name in cases[0].params if len({repr(c.params.get(name)) for c in cases}) > 1] if cases else []
-    figure = _first_figure(cases)
+    figure = _chosen_figure(summary)
     hits = summary.hits
+    repeated = any(f.runs > 1 for case in cases for f in case.figures)
     if figure and not any(hits.values()) and (grid := _grid(summary, names, figure)) is not None:
         return _Screen(f"{_name(summary)}: {plural(len(cases), 'case')}{_best(summary, names, figure)}", grid)
     more_figures = _other_figures(cases, figure)
+    is_uneven = any(hit.cause == "slow-iteration" for case_hits in hits.values() for hit in case_hits)
+    busy_title = "GPU busy, median iteration" if is_uneven else "GPU busy"
     kernels = any(case.kernels for case in cases)
     parts: list[_Part | None] = [
         *((Column(f"param.{name}", name), lambda c, name=name: _cell(c.params.get(name))) for name in names),
         (Column("case", "case" if summary.site else "report"), lambda c: c.id) if not names else None,
         (Column("gpu_ns", "GPU time", "ns"), lambda c: c.gpu_ns) if not figure else None,
         (Column("top", "largest part", "name"), lambda c: _most_of(c, summary)) if not figure else None,
-        (Column("figure", _with_unit(*figure), "number"), lambda c: _value(c, figure[0])) if figure else None,
+        (Column("figure", figure_title(*figure, is_median=repeated), "number"), lambda c: _value(c, figure[0]))
+        if figure
+        else None,
         (Column("figure_range", "its range", "range"), lambda c: _range(c, figure[0]))
         if figure and any(f.runs > 1 for c in cases for f in c.figures if f.name == figure[0])
         else None,
         *(
-            (Column(f"figure.{name}", _with_unit(name, unit), "number"), lambda c, name=name: _value(c, name))
+            (
+                Column(f"figure.{name}", figure_title(name, unit, is_median=repeated), "number"),
+                lambda c, name=name: _value(c, name),
+            )
             for name, unit in more_figures
         ),
-        (Column("busy_pct", "GPU busy", "whole %"), _busy) if any(_busy(c) is not None for c in cases) else None,
+        (Column("busy_pct", busy_title, "whole %"), _busy) if any(_busy(c) is not None for c in cases) else None,
         (Column("least_busy_pct", "least busy GPU", "whole %"), busy_pct) if any(map(_is_uneven, cases)) else None,
         *((_of_case(part) for part in _kernel_parts({c.id: c for c in cases})) if kernels else ()),
         (Column("what", "what is wrong"), lambda c: _first_problem(hits.get(c.id, ()))),
@@ -484,7 +511,9 @@ def _cases_side_by_side(summary: Summary) -> _Screen:
     count = plural(len(cases), "case" if summary.site else "result")
     count += " with GPU work" if not summary.site and all(case.gpu_ns for case in cases) else ""
     if any(hits.values()):
-        headline += f"{wasted} of {count} could be clearly faster" if wasted else "no large loss was seen"
+        first = cases[order[0]]
+        most = f", most of all {first.id}: {_first_problem(hits[first.id]).partition(',')[0]}" if wasted > 1 else ""
+        headline += f"{wasted} of {count} could be clearly faster{most}" if wasted else "no large loss was seen"
     elif figure or any(_most_of(case, summary) for case in cases):
         headline += count
         largest = {_most_of(case, summary) for case in cases}
@@ -507,11 +536,6 @@ def _is_less_better(summary: Summary, name: str | None, unit: str | None) -> boo
     """Whether a smaller figure is better: as the recipe says of the figure that it compares, else by the unit."""
     is_unsaid = summary.higher_is_better is None or name != summary.figure
     return is_less_better(unit) if is_unsaid else not summary.higher_is_better
-
-
-def _with_unit(name: str | None, unit: str) -> str:
-    """The heading of a figure: its name and unit, one of them where the name is the unit (`images_per_sec`)."""
-    return unit if not name or name.replace("_per_", "/").startswith(unit) else f"{name}, {unit}"
 
 
 def _other_figures(cases: Sequence[CaseSummary], first: tuple[str, str] | None) -> list[tuple[str, str]]:
@@ -541,10 +565,8 @@ def _grid(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> Ta
     repeats = [f for case in summary.cases if (f := best_figure(case, figure[0])) and f.runs > 1 and f.least > 0]
     notes = ["* best"] if best else []
     notes += [f"repeats differ by up to {max(100 * (f.most / f.least - 1) for f in repeats):.0f} %"] if repeats else []
-    others = [name for name, _ in _other_figures(summary.cases, figure)]
-    notes += [f"also measured: {', '.join(others)}"] if others else []
     return Table(
-        TABLE, f"{_with_unit(*figure)}: {'; '.join(notes)}",
+        TABLE, f"{figure_title(*figure, is_median=bool(repeats))}: {'; '.join(notes)}",
         (Column(f"param.{names[down]}", names[down]),
          *(Column(f"at.{value}", f"{names[across]}={value}", "number") for value in values[across])),
         tuple((y, *(_value(case, figure[0]) if case else None for case in row))
@@ -613,9 +635,12 @@ def _of_case(part: _Part) -> _Part:
     return column, lambda case: cell(FigureOfCase(case.id))
 
 
-def _first_figure(cases: Iterable[CaseSummary]) -> tuple[str, str] | None:
-    """The first that the program printed."""
-    return next(((f.name, f.unit or f.name) for case in cases for f in case.figures if not is_energy(f.name)), None)
+def _chosen_figure(summary: Summary) -> tuple[str, str] | None:
+    """Name and unit of the figure that was asked for, else of the first that the program printed."""
+    figures = [figure for case in summary.cases for figure in case.figures]
+    printed = next((figure for figure in figures if not is_energy(figure.name)), None)
+    chosen = next((figure for figure in figures if figure.name == summary.figure), printed)
+    return (chosen.name, chosen.unit or chosen.name) if chosen else None
 
 
 def _value(case: CaseSummary, name: str) -> float | None:
@@ -637,7 +662,7 @@ def _first_problem(hits: Sequence[Hit]) -> str:
 def _single(summary: Summary, case: CaseSummary) -> _Screen:
     """Where the time of a case goes: GPU work by class, else kernels' counters, else functions, operators, calls."""
     hits = summary.hits.get(case.id, ())
-    figure = _first_figure([case])
+    figure = _chosen_figure(summary)
     parts_said = [f"{figure[0]} {number(_value(case, figure[0]))} {figure[1]}"] if figure else []
     parts_said += _beside_base(summary, case)
     spent = spent_of(case)
@@ -750,5 +775,11 @@ def _factor(times: float) -> str:
     return f"{times:,.0f}" if times >= 10 else f"{times:.2g}"
 
 
-def _faster(ratio: float) -> str:
-    return f"{100 * (ratio - 1):.0f} % faster" if ratio >= 1 else f"{100 * (1 - ratio):.0f} % slower"
+def _change(ratio: float, unit: str, *, is_better: bool) -> str:
+    """How a value changed: `takes 46 % longer` of a time, `is 9 % slower` of a rate."""
+    share = f"{abs(100 * (ratio - 1)):.0f} %"
+    if is_time(unit):
+        return f"takes {share} {'longer' if ratio > 1 else 'less time'}"
+    if is_better == (ratio >= 1):
+        return f"is {share} {'faster' if is_better else 'slower'}"
+    return f"is {share} {'more' if ratio > 1 else 'less'}"

@@ -11,7 +11,7 @@ from nsw.analysis.host import OTHER_WORK, WAITS, work_of
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.counters import LATENCY, bound_by, kernel_advice, roof_pct
 from nsw.analysis.rules.gaps import WORDS, idle_causes
-from nsw.analysis.rules.timeline import spent_of
+from nsw.analysis.rules.timeline import busy_pct, spent_of
 from nsw.analysis.spent import NOT_SHOWN
 from nsw.metrics import find
 from nsw.quantities import duration, rate, size
@@ -71,7 +71,7 @@ def _parts_of(case: CaseSummary) -> Section | None:
     spent = spent_of(case)
     if spent is None or not spent.gpu_ns:
         return None
-    total_ns = spent.span_ns or spent.gpu_ns
+    total_ns, idle_pct, share_title = _whole(case, spent)
     parts = [part for part in spent.shown if part.ns >= _SMALL * total_ns][:_PARTS]  # what rounds to 0 % has no row
     speeds = {copy.name: copy.bytes_per_s for copy in case.copies if (copy.total_bytes or 0.0) >= _LARGE * copy.calls}
     rows: list[tuple[Cell, ...]] = [
@@ -85,8 +85,8 @@ def _parts_of(case: CaseSummary) -> Section | None:
     remaining_parts = spent.shown[len(parts) :]
     remaining_pct = 100 * sum(part.ns for part in remaining_parts) / total_ns
     calls = sum(part.operations for part in remaining_parts) or None
-    if spent.idle_pct is not None:  # what the rows lack of an iteration, or have twice
-        open_pct = 100 - spent.idle_pct - sum(float(row[2]) for row in rows)  # type: ignore[arg-type,misc]
+    if idle_pct is not None:  # what the rows lack of the time, or have twice
+        open_pct = 100 - idle_pct - sum(float(row[2]) for row in rows)  # type: ignore[arg-type,misc]
         overlap_pct = min(0.0, open_pct - remaining_pct)
         remaining_pct = max(open_pct, remaining_pct)
     else:
@@ -94,14 +94,11 @@ def _parts_of(case: CaseSummary) -> Section | None:
     if remaining_pct >= 100 * _SMALL:
         rows.append(_row("the rest", remaining_pct, total_ns, calls))
     if overlap_pct <= -100 * _SMALL:
-        rows.append(_row("counted twice: at work at once", overlap_pct, total_ns))
-    if spent.idle_pct is not None:
-        causes = (
-            idle_causes(case, case.idle_gpu) if case.idle_gpu is not None and spent.idle_pct >= _TELLING_PCT else []
-        )
+        rows.append(_row("less what runs at the same time", overlap_pct, total_ns))
+    if idle_pct is not None:
+        causes = idle_causes(case, case.idle_gpu) if case.idle_gpu is not None and idle_pct >= _TELLING_PCT else []
         cause = f" ({WORDS[causes[0].cause]})" if causes else ""
-        rows.append(_row(f"GPU idle{cause}", spent.idle_pct, total_ns, None, _each_idle(spent)))
-    share_title = "of an iteration" if spent.is_iteration else "of GPU time"
+        rows.append(_row(f"GPU idle{cause}", idle_pct, total_ns, None, _each_idle(spent)))
     columns = (
         Column("part", "GPU work", "name"),
         Column("ns", "time", "ns"),
@@ -112,7 +109,20 @@ def _parts_of(case: CaseSummary) -> Section | None:
     )
     wide = "top" if any(row[-1] for row in rows) else "part"
     table = _filled(case, columns, rows, evidence="hotspots", wide=wide)
-    return _largest_work(spent), replace(table, whole=("share_pct",) if spent.idle_pct is not None else ())
+    share_base = "of that" if spent.is_iteration else share_title
+    return _largest_work(spent, total_ns, share_base), replace(
+        table, whole=("share_pct",) if idle_pct is not None else ()
+    )
+
+
+def _whole(case: CaseSummary, spent: Spent) -> tuple[float, float | None, str]:
+    """What shares are of: how long it is, how much of it the GPU is idle as far as this is known, and its name."""
+    if spent.is_iteration:
+        return spent.span_ns or spent.gpu_ns, spent.idle_pct, "of an iteration"
+    idle, busy = case.idle_gpu, busy_pct(case)
+    if idle is None or idle.is_iteration or not busy:
+        return spent.gpu_ns, None, "of GPU time"
+    return idle.med_ns * idle.busy_pct / busy, 100 - busy, "of the time it has work"
 
 
 def _each_idle(spent: Spent) -> str:
@@ -130,17 +140,16 @@ def _row(
     return name, share_pct * total_ns / 100, share_pct, operations, None, top
 
 
-def _largest_work(spent: Spent) -> str:
-    """What takes most of the GPU's work, in a few words."""
+def _largest_work(spent: Spent, total_ns: float, share_base: str) -> str:
+    """What takes most of the GPU's work, in a few words, with its share as in the table."""
     first = next((part for part in spent.shown if part.name != NOT_SHOWN), spent.shown[0])
     if not any(part.name not in {COPIES, SETS} for part in spent.parts):
         return f"{plural(round(spent.operations), 'GPU operation')} and no kernel, {duration(spent.gpu_ns)}"
     if first.name == NCCL and spent.exposed_pct is not None:
         return f"NCCL alone takes {spent.exposed_pct:.0f} % of it"
-    share_base = "its GPU time" if spent.is_iteration else "GPU time"
-    summary, ns = f"{100 * first.ns / spent.gpu_ns:.0f} % of {share_base} is {first.name}", first.ns
+    summary, ns = f"{100 * first.ns / total_ns:.0f} % {share_base} is {first.name}", first.ns
     if first.top and first.top_ns >= _NEARLY_ALL * first.ns and first.name not in {COPIES, NCCL}:
-        summary, ns = f"{100 * first.top_ns / spent.gpu_ns:.0f} % of {share_base} is {first.top}", first.top_ns
+        summary, ns = f"{100 * first.top_ns / total_ns:.0f} % {share_base} is {first.top}", first.top_ns
     complete = not any(part.name == NOT_SHOWN for part in spent.parts)
     if not spent.is_iteration and spent.operations < _FEW_CALLS and complete:
         summary += f", {duration(ns)} of {duration(spent.gpu_ns)}"

@@ -16,7 +16,9 @@ from nsw.engine.collect import parse_status
 from nsw.engine.driven import look
 from nsw.engine.ledger_rows import BAD, NOTE, SITE, STOPPED, Cause, Problem, Reading, RunRow, State, lacks_reports
 from nsw.engine.recipe_lock import locked_recipe
+from nsw.errors import UsageError, did_you_mean
 from nsw.quantities import seconds
+from nsw.recipe.matrix import expansion
 from nsw.recipe.units import format_duration
 from nsw.site.names import LOCAL
 from nsw.wording import absent_lines, headline, plural
@@ -132,12 +134,21 @@ def shorter_limit(folder: CampaignFolder, runs: Sequence[RunRow]) -> str | None:
     )
 
 
-def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
-    """The campaign's summary, from its tables and its recipe's `report`."""
+def summary_of(folder: CampaignFolder, ledger: Ledger, figure: str | None = None) -> Summary:
+    """The campaign's summary, from its tables and its recipe's `report`.
+
+    Args:
+        folder: The campaign.
+        ledger: Its ledger.
+        figure: The figure that cases are compared by; None: the recipe's.
+
+    Raises:
+        UsageError: There is no such figure.
+    """
     from nsw.analysis.summary import OF_KERNELS, TABLES, summarize
     from nsw.engine.tables import lazily, load_table
 
-    runs = ledger.runs()
+    runs = _in_order(folder, ledger.runs())
     tables = {name: lazily(folder, name) for name in TABLES}
     counters = {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
     data = CampaignData(
@@ -150,17 +161,31 @@ def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
         counters=counters,
         campaign_findings=findings(folder, ledger),
     )
-    return summarize(data, _requested_analyses(folder, {run.case_id: run.params for run in runs}))
+    measured = {row["name"] for row in tables["figures"]} if figure is not None else set()
+    if figure is not None and figure not in measured:
+        hint = did_you_mean(figure, measured) or f"measured: {', '.join(sorted(measured)) or 'no figure'}"
+        raise UsageError(f"--figure {figure}: no run of {folder.id} gave it", hint=hint)
+    return summarize(data, _requested_analyses(folder, {run.case_id: run.params for run in runs}, figure))
 
 
-def _requested_analyses(folder: CampaignFolder, cases: Mapping[str, Mapping[str, Any]]) -> Any:
-    """What the recipe wants reported."""
+def _in_order(folder: CampaignFolder, runs: list[RunRow]) -> list[RunRow]:
+    """The runs by case in the order of the recipe: blocks run in random order, which nobody asks for."""
+    recipe = locked_recipe(folder)
+    if recipe.interleave is None:
+        return runs
+    order = {case.id: at for at, case in enumerate(expansion(recipe.matrix).cases)}
+    return sorted(runs, key=lambda run: order.get(run.case_id, len(order)))
+
+
+def _requested_analyses(folder: CampaignFolder, cases: Mapping[str, Mapping[str, Any]], figure: str | None) -> Any:
+    """What the recipe wants reported, by another figure where it is named."""
     from nsw.analysis.summary import ReportRequest
 
     recipe = locked_recipe(folder)
     report, figures = recipe.report, recipe.app.figures
     scaling, compare = report.scaling, report.compare
-    figure = scaling.figure if scaling else (compare.figure if compare else None) or next(iter(figures), None)
+    asked = scaling.figure if scaling else (compare.figure if compare else None) or next(iter(figures), None)
+    figure = figure or asked
     baseline = compare.baseline if compare else None
     if compare and baseline is None:
         values = recipe.matrix.parameters[compare.parameter]
@@ -269,10 +294,11 @@ def is_good(ledger: Ledger, only: Sequence[str] | None = None) -> bool:
 class Results:
     """What a campaign shows, of the cases of some runs or of all, as long as its ledger is open."""
 
-    def __init__(self, folder: CampaignFolder, ledger: Ledger, selection: Selection) -> None:
+    def __init__(self, folder: CampaignFolder, ledger: Ledger, selection: Selection, figure: str | None = None) -> None:
         self.folder = folder
+        self._figure = figure
         self._ledger = ledger
-        every = ledger.runs()
+        every = _in_order(folder, ledger.runs())
         cases = {run.case_id for run in selected(ledger, every, selection)} if selection else None
         self._cases = sorted(cases or ())
         self.runs: list[RunRow] = [run for run in every if cases is None or run.case_id in cases]
@@ -332,7 +358,7 @@ class Results:
     @cached_property
     def summary(self) -> Summary:
         """The answer."""
-        summary = summary_of(self.folder, self._ledger)
+        summary = summary_of(self.folder, self._ledger, self._figure)
         return summary.only(self._cases) if self._cases else summary
 
     def rows(self, table: str) -> list[dict[str, Any]]:
@@ -379,7 +405,17 @@ class Results:
 
 
 @contextmanager
-def results(folder: CampaignFolder, selection: Selection = Selection()) -> Iterator[Results]:  # noqa: B008  it is frozen
-    """What a campaign shows, as it is now."""
+def results(
+    folder: CampaignFolder,
+    selection: Selection = Selection(),  # noqa: B008  it is frozen
+    figure: str | None = None,
+) -> Iterator[Results]:
+    """What a campaign shows, as it is now.
+
+    Args:
+        folder: The campaign.
+        selection: Of which runs; all of them by default.
+        figure: The figure that cases are compared by; None: the recipe's.
+    """
     with look(folder) as ledger:
-        yield Results(folder, ledger, selection)
+        yield Results(folder, ledger, selection, figure)

@@ -31,6 +31,7 @@ from nsw.analysis.sides import (
     compare_sides,
     differences,
     matches,
+    measured_subjects,
     pairs_of_figures,
     programs,
     refusal,
@@ -111,10 +112,15 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
         )
     rows = tuple(compare_sides(first, second, by, equivalence))
     lone = unmatched(first, second, pairs)
-    explained = _explain_changes(first, second, pairs, rows) if by in {"case", "figure"} else {}
+    is_of_figures = by in {"case", "figure"}
+    by_function = "function" in measured_subjects(first, second) if is_of_figures else False
+    profiled = (run for run in second.runs if second.rows("functions")(run.id))
     return Comparison(
         first, second, by, rows, (tuple(lone[0]), tuple(lone[1])),
-        differs=tuple(differences(first, second)), programs=programs(first, second), explained=explained,
+        differs=tuple(differences(first, second)), programs=programs(first, second),
+        explained=_explain_changes(first, second, pairs, rows) if is_of_figures else {},
+        functions=tuple(compare_sides(first, second, "function")) if by_function else (),
+        profiler=next((run.tool for run in profiled if hasattr(run, "tool")), "") if by_function else "",
     )  # fmt: skip
 
 

@@ -85,7 +85,8 @@ def compare(
         target.put_plot(plot_of(blocks_of_comparison(comparison), plot))
         return Exit.GOOD
     with target.printed():
-        compare_view.show(comparison, target.format, shlex.join(["nsw", "compare", *(sides or []), "--by", by.value]))
+        words = ["nsw", "compare", *(sides or []), *(["--root", str(root)] if root else [])]
+        compare_view.show(comparison, target.format, shlex.join(words))
     return Exit.GOOD
 
 

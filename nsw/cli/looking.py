@@ -161,7 +161,9 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | No
     out = console()
     rows = list(rows)
     columns = ["campaign", "site", "begun", "runs"]
-    cells = [{**r, "begun": _local_time(r.get("created")), "runs": r.get("problem") or _in_words(r)} for r in rows]
+    cells = [
+        {**r, "begun": _local_time(r.get("created")), "runs": "-" if r.get("problem") else _in_words(r)} for r in rows
+    ]
     if rows and Path(rows[0]["folder"]).parent != root.absolute().resolve():
         out.print(f"no campaign under {root}; those elsewhere, by their folders, which commands take as names:")
         for cell in cells:
@@ -178,6 +180,9 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | No
     if cells:
         shown = ([c.get(name) for name in columns] for c in cells)
         out.print(table(None, columns, shown, wide="runs", droppable=("note", "site")))
+        for row in rows:
+            if row.get("problem"):
+                out.print(f"{row['campaign']}: {row['problem']}", style="yellow")
     else:
         out.print(f"no campaign under {root}")
 

@@ -33,7 +33,7 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from nsw.analysis.blocks import Block
+    from nsw.analysis.blocks import Block, Finding
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.of_reports import ReadReport
     from nsw.analysis.summary import Summary
@@ -351,7 +351,14 @@ def _show_answer(reports: _Reports) -> None:
     out = console()
     looked_at = [looked for report in reports if report.tables for looked in [_looked_at(report)]]
     if looked_at:
-        show_summary(out, _summary(looked_at), full=False, next_command="`--full` prints all tables")
+        files = dict(zip(_names(looked_at), looked_at, strict=True))
+
+        def proof(finding: Finding) -> str | None:
+            report = files.get(finding.cases[0] if finding.cases else "", looked_at[0])
+            table = next((evidence.table for evidence in finding.evidence if report.tables.get(evidence.table)), None)
+            return table and f"nsw read {shlex.quote(report.name)} --table {table}"
+
+        show_summary(out, _summary(looked_at), full=False, next_command="`--full` prints all tables", proof=proof)
     show_merged(out, reports.problems)
 
 

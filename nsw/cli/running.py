@@ -446,14 +446,12 @@ def _tell_of_interruption(folder: CampaignFolder) -> None:
 
 def _show_sides(folder: CampaignFolder, next_command: str) -> bool:
     """Print the verdict over both sides of a campaign; False where it has not both."""
-    from nsw.analysis.compared_screen import blocks_of_comparison
     from nsw.campaign.compare import compare_own_sides
-    from nsw.present.summary_view import show_first_screen
-    from nsw.present.terminal import console
+    from nsw.present.compare_view import show_screen
 
     both = compare_own_sides(folder)
     if both is not None:
-        show_first_screen(console(), blocks_of_comparison(both), next_command)
+        show_screen(both, f"nsw compare {campaign_argument(folder)}", next_command)
     return both is not None
 
 
@@ -465,7 +463,7 @@ def _answer(campaign_results: Results, only: Sequence[str] | None = None) -> int
     from nsw.recipe.matrix import SIDE
 
     name = campaign_argument(campaign_results.folder)
-    next_command = f"`nsw summarize {name} --full` has all tables"
+    next_command = f"`nsw summarize {name} --full` has all findings and tables"
     if SIDE not in campaign_results.parameters or not _show_sides(campaign_results.folder, next_command):
         from nsw.present.summary_view import show_summary
 

@@ -66,6 +66,9 @@ def summarize(
         ),
     ] = None,
     full: Annotated[bool, option("--full", help="All tables behind the first screen.")] = False,
+    figure: Annotated[
+        str | None, option("--figure", metavar="NAME", help="Compare cases by this figure, not by the recipe's.")
+    ] = None,
     plot: Plot = None,
     *,
     target: PlotTarget,
@@ -80,7 +83,9 @@ def summarize(
     names = table_names()
     if table is not None and table not in names:
         raise UsageError(f"there is no table {table}", hint=did_you_mean(table, names) or f"tables: {', '.join(names)}")
-    return _answer_safely(*campaign_and_runs(which), limits, table=table, target=target, top=top, full=full, plot=plot)
+    return _answer_safely(
+        *campaign_and_runs(which), limits, table=table, target=target, top=top, full=full, plot=plot, figure=figure
+    )
 
 
 @command("nsw report alexnet-scaling-20261121 -o answer.html")
@@ -118,9 +123,9 @@ def _answer_safely(folder: CampaignFolder, selection: Selection, limits: Limits,
 
 def _answer(
     folder: CampaignFolder, selection: Selection, *, target: Target, table: str | None = None, top: int | None = None,
-    full: bool = False, plot: str | None = None, timeline: str | None = None,
+    full: bool = False, plot: str | None = None, timeline: str | None = None, figure: str | None = None,
 ) -> int:  # fmt: skip
-    with results(folder, selection) as campaign_results:
+    with results(folder, selection, figure) as campaign_results:
         note, code = campaign_results.note, Exit.GOOD if campaign_results.is_good() else Exit.SOME_FAILED
         tables = _Tables(campaign_results)
         if table is not None:
@@ -380,7 +385,7 @@ def _show(folder: CampaignFolder, summary: Summary, format: str, *, full: bool) 
             summary_view.show_summary(out, summary, full=True)
         return
     name = campaign_argument(folder)
-    next_command = f"`nsw summarize {name} --full` has all tables"
+    next_command = f"`nsw summarize {name} --full` has all findings and tables"
     summary_view.show_summary(out, summary, full=False, next_command=next_command, campaign=name)
 
 

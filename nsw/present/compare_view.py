@@ -37,16 +37,32 @@ def show(comparison: Comparison, form: str, command: str) -> None:
     Args:
         comparison: The comparison.
         form: table, markdown, html or json.
-        command: The command line that repeats it, for the page.
+        command: The command line that names its sides.
     """
     if form == "json":
         emit.as_json(comparison_data(comparison))
     elif form == "markdown":
         sys.stdout.write(_markdown(comparison, blocks_of_comparison(comparison)))
     elif form == "html":
-        sys.stdout.write(_page(comparison, blocks_of_comparison(comparison), command))
+        repeat = command if comparison.by == "case" else f"{command} --by {comparison.by}"
+        sys.stdout.write(_page(comparison, blocks_of_comparison(comparison), repeat))
     else:
-        show_first_screen(console(), blocks_of_comparison(comparison))
+        show_screen(comparison, command)
+
+
+def show_screen(comparison: Comparison, command: str, next_command: str | None = None) -> None:
+    """Print the first screen of a comparison, with the commands that prove its sentences.
+
+    Args:
+        comparison: The comparison.
+        command: The command line that names its sides.
+        next_command: The line below it: the command that shows more of the campaign.
+    """
+    functions = f"`{command} --by function` compares every function" if comparison.functions else None
+    show_first_screen(
+        console(), blocks_of_comparison(comparison), next_command, last_line=functions,
+        proof=lambda finding: f"{command} --by kernel" if finding.name == "difference" else None,
+    )  # fmt: skip
 
 
 def _markdown(comparison: Comparison, blocks: Sequence[Block]) -> str:

@@ -9,6 +9,8 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from rich.cells import cell_len
+
 from nsw.analysis.answer.kernels import kernel_blocks
 from nsw.analysis.answer.registry import blocks_of
 from nsw.analysis.blocks import (
@@ -29,7 +31,20 @@ from nsw.analysis.first_screen import HEADLINE, first_screen, headline_of
 from nsw.analysis.rules.timeline import spent_of
 from nsw.present.terminal import numbered, table, unpadded, wrapped
 from nsw.present.untrusted_text import clean
-from nsw.quantities import MOMENTS, change, duration, faster, in_one_unit, moment, number, percent, rate, size, spread
+from nsw.quantities import (
+    MOMENTS,
+    change,
+    duration,
+    faster,
+    in_one_unit,
+    longer,
+    moment,
+    number,
+    percent,
+    rate,
+    size,
+    spread,
+)
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -120,6 +135,7 @@ _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "whole %": lambda value: f"{value:.0f} %",
     "change %": change,
     "faster %": faster,
+    "longer %": longer,
     "range": lambda pair: spread(*pair),
     "achieved and limit %": _occupancy,
     "names and ns": lambda pairs: ", ".join(f"{name} {duration(ns)}" for name, ns in pairs),
@@ -325,13 +341,14 @@ def block_data(block: Block) -> dict[str, Any]:
 
 _LINES: Final = 24  # of the first screen
 _FINDINGS: Final = 5
-_FEWEST: Final = 3  # findings that are printed, however long they are
+_FEWEST: Final = 8  # lines of the table, however long the first finding is
 _PROVING: Final = 4  # cases of a command
 
 
 def show_summary(
-    out: Console, summary: Summary, *, full: bool, next_command: str | None = None, campaign: str | None = None
-) -> None:
+    out: Console, summary: Summary, *, full: bool, next_command: str | None = None, campaign: str | None = None,
+    proof: Callable[[Finding], str | None] | None = None,
+) -> None:  # fmt: skip
     """Print the first screen, or the full answer, which begins with it.
 
     Args:
@@ -339,13 +356,14 @@ def show_summary(
         summary: What.
         full: All tables, and every finding whole.
         next_command: The last line: the command that shows more.
-        campaign: What a command calls it; None: what was read is no campaign's, and no command proves a sentence.
+        campaign: What a command calls it; None: what was read is no campaign's.
+        proof: The command that proves a finding of what is no campaign's.
     """
     blocks = blocks_of(summary, full=full)
     if full:
         show_blocks(out, blocks, "full")
     elif campaign is None:
-        show_first_screen(out, blocks, next_command)
+        show_first_screen(out, blocks, next_command, proof=proof)
     elif len(summary.cases) > 1:
         show_first_screen(out, blocks, next_command, proof=partial(_proof, campaign))
     else:  # which proves its sentences itself, but for the timeline
@@ -365,7 +383,9 @@ def show_first_screen(
     out: Console, blocks: Iterable[Block], next_command: str | None = None, *,
     proof: Callable[[Finding], str | None] | None = None, last_line: str | None = None,
 ) -> None:  # fmt: skip
-    """Print headline, table and notes, and as many findings as fit on 24 lines, at least three, the weightiest first.
+    """Print headline, table and notes, and as many findings as fit on 24 lines, the weightiest first.
+
+    Its first finding is printed in any case, and some of the table: further rows and findings go, with their number.
 
     Args:
         out: Where to.
@@ -378,30 +398,41 @@ def show_first_screen(
     findings = [block for block in first_blocks if isinstance(block, Finding)]
     around = [block for block in first_blocks if not isinstance(block, Finding | Table)]
     printed = {id(block): _printed(out, block) for block in around}
-    lines = sum(text.count("\n") for text in printed.values()) + (2 if next_command else 0)
-    lines += wrapped(out, last_line).count("\n") + 1 if last_line else 0
+    sentences = []
+    for finding in findings[:_FINDINGS]:
+        command = proof(finding) if proof else None
+        text = wrapped(out, f"* {finding.brief or finding.text}")
+        sentences.append((text, wrapped(out, f"  `{command}`") if command else ""))
+    more = f"{next_command} ({plural(len(findings), 'finding')} more)" if next_command and findings else next_command
+    lines = sum(text.count("\n") for text in printed.values())
+    lines += sum(_lines(out, text) for text in (more, last_line) if text)
+    first = sum(_lines(out, text) for text in sentences[0] if text) if sentences else 0
     for block in first_blocks:
         if isinstance(block, Table):
-            printed[id(block)] = _within(out, block, _LINES - lines)
+            printed[id(block)] = _within(out, block, max(_LINES - lines - first, _FEWEST))
             lines += printed[id(block)].count("\n")
     for block in first_blocks:
         out.file.write(printed.get(id(block), ""))
     left = len(findings)
-    for at, finding in enumerate(findings[:_FINDINGS]):
-        text = wrapped(out, f"* {finding.brief or finding.text}")
-        command = proof(finding) if proof else None
-        proof_text = wrapped(out, f"  `{command}`") if command else ""
-        lines += text.count("\n") + 1 + (proof_text.count("\n") + 1 if command else 0)
-        if lines > _LINES and at >= _FEWEST:
+    for at, (text, command) in enumerate(sentences):
+        lines += sum(_lines(out, part) for part in (text, command) if part)
+        if lines > _LINES and at:
             break
         out.print(text, soft_wrap=True)
         if command:
-            out.print(proof_text, style="dim", soft_wrap=True)
+            out.print(command, style="dim", soft_wrap=True)
         left -= 1
     if next_command:
         out.print(wrapped(out, next_command + (f" ({plural(left, 'finding')} more)" if left else "")), soft_wrap=True)
     if last_line:
         out.print(wrapped(out, last_line), soft_wrap=True)
+
+
+def _lines(out: Console, text: str) -> int:
+    """How many lines of a terminal a text takes: commands are not broken, and the terminal breaks them."""
+    if not out.is_terminal:
+        return text.count("\n") + 1
+    return sum(max(1, -(-cell_len(line) // out.width)) for line in wrapped(out, text).split("\n"))
 
 
 def _within(out: Console, block: Table, lines: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import lzma
 import os
 import re
 import shlex
@@ -23,7 +24,14 @@ from nsw.readers.invariants import leave_out_broken_rows, report_no_values
 from nsw.readers.messages import only_messages, program_failure
 from nsw.readers.model import SURE_OF_ALL, Lack, Options, Reader, Report, Sample
 from nsw.readers.registry import FORMATS, Format, formats_of_packages
-from nsw.readers.untrusted_files import GZIP_MAGIC, SQLITE_MAGIC, open_read_only, read_packed, unpacked_beginning
+from nsw.readers.untrusted_files import (
+    GZIP_MAGIC,
+    SQLITE_MAGIC,
+    XZ_MAGIC,
+    open_read_only,
+    read_packed,
+    unpacked_beginning,
+)
 from nsw.safe_files import open_to_read
 
 if TYPE_CHECKING:
@@ -83,7 +91,7 @@ def _read(path: Path, options: Options, *, nested: bool = False) -> Report:
     if not sample.is_folder and (explanation := pointer(sample)) is not None:
         return _no_report(report, explanation)
     detected = detect(sample)
-    if detected is None and sample.head.startswith(GZIP_MAGIC) and not nested and not is_archive(sample):
+    if detected is None and sample.head.startswith((GZIP_MAGIC, XZ_MAGIC)) and not nested and not is_archive(sample):
         unpacked = read_packed(
             path, options, lambda unpacked_path: detect(Sample(unpacked_path)) is not None, partial(_read, nested=True)
         )
@@ -148,7 +156,7 @@ def detect(sample: Sample) -> tuple[Format, Reader] | None:
 def _surest(sample: Sample) -> _Sure | None:
     best = _surest_of(FORMATS, sample, None)
     # to look for packages takes time; what is packed is shown to them once it is unpacked
-    if (best is None or best[0] < SURE_OF_ALL) and not sample.head.startswith(GZIP_MAGIC):
+    if (best is None or best[0] < SURE_OF_ALL) and not sample.head.startswith((GZIP_MAGIC, XZ_MAGIC)):
         best = _surest_of(formats_of_packages()[0], sample, best)
     return best
 
@@ -388,7 +396,7 @@ _REPORTS = (
 )  # fmt: skip
 # others write such files too: they are meant as reports while they cannot be opened as what they are named
 _DATABASES = (".sqlite", ".sqlite3")
-_PACKED_ENDS = (".sqlite.gz", ".json.gz")
+_PACKED_ENDS = (".sqlite.gz", ".json.gz", ".sqlite.xz", ".json.xz")
 _MAYBE = (*_DATABASES, *_PACKED_ENDS, ".prof", ".cprof")
 _WRITTEN = (*_MAYBE, ".json", ".csv", ".txt")  # what a pointer may stand for
 
@@ -409,13 +417,14 @@ def _is_whole(report: Report) -> bool:
     name = path.name.lower()
     try:
         if name.endswith(_PACKED_ENDS):
-            with open_to_read(path) as raw, gzip.open(raw) as packed:
+            unpacker = lzma.LZMAFile if name.endswith(".xz") else partial(gzip.GzipFile, None, "rb", 9)
+            with open_to_read(path) as raw, unpacker(raw) as packed:
                 begin = packed.read(1 << 20)
             return bool(begin) and (".sqlite" not in name or begin.startswith(SQLITE_MAGIC))
         if name.endswith(_DATABASES):
             with open_to_read(path) as file:
                 return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC and _can_be_asked(path)
-    except (OSError, EOFError, zlib.error, sqlite3.Error):
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, sqlite3.Error):
         return False
     return report.lack is Lack.UNKNOWN
 
@@ -487,12 +496,11 @@ _NSYS_EXPORTS = (
 )
 
 _PERF = b"PERFILE2"
-_GZIP = b"\x1f\x8b"
 # First bytes -> what it is, and the command that unpacks it.
 _PACKED = (
-    (_GZIP, "gzip", "gunzip -k"),
+    (GZIP_MAGIC, "gzip", "gunzip -k"),
     (b"BZh", "bzip2", "bunzip2 -k"),
-    (b"\xfd7zXZ\x00", "xz", "unxz -k"),
+    (XZ_MAGIC, "xz", "unxz -k"),
     (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
     (b"7z\xbc\xaf\x27\x1c", "7z", "7z x"),
 )
@@ -591,7 +599,7 @@ def explain(sample: Sample) -> NotReport | None:
         )
     if is_archive(sample):
         return NotReport("an archive of files", f"unpack it, and read the folder: {_unpack(sample)}")
-    if head.startswith(_GZIP) and (wrong := _bad_gzip(head, sample.size)) is not None:
+    if head.startswith(GZIP_MAGIC) and (wrong := _bad_gzip(head, sample.size)) is not None:
         return NotReport(wrong, "the copy was cut short or changed: copy it again")
     for magic, kind, command in _PACKED:
         if head.startswith(magic):

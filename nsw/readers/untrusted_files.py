@@ -1,10 +1,11 @@
-"""Files of others: SQLite opened so that nothing of it can change, gzip unpacked piece by piece within a limit.
+"""Files of others: SQLite opened so that nothing of it can change, gzip and xz unpacked piece by piece within a limit.
 
 A packed report of any format is unpacked to be read.
 """
 
 from __future__ import annotations
 
+import lzma
 import os
 import shlex
 import sqlite3
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
+XZ_MAGIC: Final = b"\xfd7zXZ\x00"
+_XZ_MEMORY: Final = 1 << 28  # bytes that a dictionary may take: `xz -9` asks for 65 MiB
 _WINDOW = 1 << 18  # bytes that come out at a time
 _PACKED = 1 << 16  # bytes that go in at a time
 _LOOKED_AT = 16 << 20  # unpacked bytes by which a report is known: what is none is not unpacked further
@@ -32,7 +35,7 @@ _LOOKED_AT = 16 << 20  # unpacked bytes by which a report is known: what is none
 def read_packed(
     path: Path, options: Options, is_known: Callable[[Path], bool], read: Callable[[Path, Options], Report]
 ) -> Report | None:
-    """Read a report that is packed with gzip, from a copy that is removed afterwards.
+    """Read a report that is packed with gzip or xz, from a copy that is removed afterwards.
 
     Args:
         path: The packed file.
@@ -46,7 +49,7 @@ def read_packed(
     report = Report(str(path))
     try:
         with tempfile.TemporaryDirectory(prefix="nsw-unpacked-") as folder:
-            copy = Path(folder) / (path.name.removesuffix(".gz") or "report")
+            copy = Path(folder) / (path.name.removesuffix(".gz").removesuffix(".xz") or "report")
             broken = _unpack(path, copy, Allowance(path.stat().st_size, options.max_unpacked), is_known)
             if not copy.stat().st_size:
                 return None
@@ -60,7 +63,8 @@ def read_packed(
         return report
     if broken is not None:
         report.error(
-            f"packed with gzip, and damaged or cut short: {broken}", fix="copy it again: what came out was read"
+            f"packed with {_kind(path)}, and damaged or cut short: {broken}",
+            fix="copy it again: what came out was read",
         )
     return report
 
@@ -78,14 +82,20 @@ def _unpack(path: Path, copy: Path, allowance: Allowance, is_known: Callable[[Pa
                     if not is_known(copy):
                         break
                     is_report = True
-        except (EOFError, zlib.error) as fault:
+        except (EOFError, zlib.error, lzma.LZMAError) as fault:
             return str(fault)
     return None
 
 
+def _kind(path: Path) -> str:
+    """How it is packed."""
+    with open_to_read(path) as file:
+        return "xz" if file.read(len(XZ_MAGIC)) == XZ_MAGIC else "gzip"
+
+
 def _renamed(report: Report, copy: Path, path: Path) -> Report:
     """The report of the copy as that of the packed file."""
-    inside = "packed with gzip: " if report.tool is None else ""
+    inside = f"packed with {_kind(path)}: " if report.tool is None else ""
     report.path = str(path)
     report.problems = [
         replace(p, message=inside + _with_packed_name(p.message, copy, path), fix=_fix(p.fix, copy, path))
@@ -104,7 +114,8 @@ def _with_packed_name(text: str, copy: Path, path: Path) -> str:
 def _fix(text: str | None, copy: Path, path: Path) -> str | None:
     if text is None or str(copy) not in text:
         return text
-    return f"unpack it first: gunzip -k {shlex.quote(str(path))}; then: {_with_packed_name(text, copy, path)}"
+    command = "unxz" if _kind(path) == "xz" else "gunzip"
+    return f"unpack it first: {command} -k {shlex.quote(str(path))}; then: {_with_packed_name(text, copy, path)}"
 
 
 def unpacked_beginning(head: bytes, size: int = 65536) -> bytes:
@@ -118,17 +129,20 @@ def unpacked_beginning(head: bytes, size: int = 65536) -> bytes:
 
 
 def unpacked(raw: BinaryIO, allowance: Allowance) -> Iterator[bytes]:
-    """The content of a gzip file, as far as it goes.
+    """The content of a file that is packed with gzip or xz, as far as it goes.
 
     Python's own reader gives nothing of a chunk that the end of the file cuts.
 
     Raises:
         EOFError: The file ends before its content.
         TooMuchError: The content is larger than is allowed.
-        zlib.error: The file is damaged.
+        zlib.error, lzma.LZMAError: The file is damaged.
     """
-    unpacker = zlib.decompressobj(wbits=31)
     data = raw.read(_PACKED)
+    if data.startswith(XZ_MAGIC):
+        yield from _unpacked_xz(raw, data, allowance)
+        return
+    unpacker = zlib.decompressobj(wbits=31)
     while data:
         chunk = unpacker.decompress(data, _WINDOW)
         allowance.take(len(chunk))
@@ -141,6 +155,20 @@ def unpacked(raw: BinaryIO, allowance: Allowance) -> Iterator[bytes]:
             unpacker = zlib.decompressobj(wbits=31)
     if not unpacker.eof:
         raise EOFError("the compressed data end before their end mark")
+
+
+def _unpacked_xz(raw: BinaryIO, data: bytes, allowance: Allowance) -> Iterator[bytes]:
+    while data.startswith(XZ_MAGIC):  # a stream; behind the last one may be padding
+        unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+        while not unpacker.eof:
+            chunk = unpacker.decompress(data, _WINDOW)
+            allowance.take(len(chunk))
+            if chunk:
+                yield chunk
+            data = raw.read(_PACKED) if unpacker.needs_input else b""
+            if not data and unpacker.needs_input and not unpacker.eof:
+                raise EOFError("the compressed data end before their end mark")
+        data = unpacker.unused_data or data or raw.read(_PACKED)
 
 
 SQLITE_MAGIC: Final = b"SQLite format 3\0"

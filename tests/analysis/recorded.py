@@ -51,9 +51,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def screen(summary, monkeypatch, *, full=False):
-    """The lines of an answer on a terminal of 100 columns."""
-    for name, value in (("COLUMNS", "100"), ("TERM", "xterm")):
+def screen(summary, monkeypatch, *, full=False, columns=100):
+    """The lines of an answer on a terminal."""
+    for name, value in (("COLUMNS", str(columns)), ("TERM", "xterm")):
         monkeypatch.setenv(name, value)
     stream = Terminal()
     show_summary(console(stream), summary, full=full, next_command="`nsw summarize --full` has all tables")

@@ -49,8 +49,8 @@ def test_of_one_series_each_point_has_a_row():
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ({(1, 0): (100, 110), (1, 1): (150, 160)}, "a=1 is 48 % faster than 0 (speed) (2 runs each)"),
-        ({(1, 0): (100, 130), (1, 1): (120, 150)}, "a=1 is 17 % faster than 0 (speed), within the scatter of its runs"),
+        ({(1, 0): (100, 110), (1, 1): (150, 160)}, "a=1 is 48 % faster than a=0 (speed) (2 runs each)"),
+        ({(1, 0): (100, 130), (1, 1): (120, 150)}, "a=1 is 17 % faster than a=0 (speed), within the scatter of its runs"),
         ({(1, 0): (100, 110), (1, 1): (150, 160), (2, 0): (100, 130), (2, 1): (110, 140)},
          "a=1 helps 1 of 2, 1 within the scatter of its runs (1.09 to 1.48 times speed)"),
         ({(1, 0): (100, 130), (1, 1): (120, 150), (2, 0): (100, 130), (2, 1): (90, 120)},
@@ -109,7 +109,7 @@ def test_of_many_cases_those_are_shown_of_which_most_could_be_won():
     shown = screen(runs, gpu_summary=gpu, iterations=rows, phase_summary=parts)
     assert [row[0] for row in shown["answer"].rows] == list(range(15))
     assert shown["answer"].title == "(5 cases more: `--full`)"
-    assert shown["headline"].startswith("sums: 20 of 20 cases could be clearly faster")
+    assert shown["headline"].startswith("sums: 20 of 20 cases could be clearly faster, most of all b1: idle 90 %")
 
 
 def profiled(free, held):
@@ -136,7 +136,7 @@ def test_where_the_time_of_a_single_case_goes():
     rows = [iterations_row(10 * MS, busy=60.0, memory=0.0) | {"med_gpu_ns": 6 * MS}]
     gpu = [gpu_row("gemm", 90 * MS), gpu_row("reduce_kernel", 18 * MS)]
     shown = screen([timeline()], gpu_summary=gpu, iterations=rows, phase_summary=parts)
-    assert shown["headline"] == "c: an iteration takes 10.00 ms, 83 % of its GPU time is gemm (1 run each)"
+    assert shown["headline"] == "c: an iteration takes 10.00 ms, 50 % of that is gemm (1 run each)"
     assert [row[:4] for row in shown["answer"].rows] == [
         ("gemm", 5 * MS, 50.0, 1.0), ("reduce_kernel", 1 * MS, 10.0, 2.0), ("GPU idle", 4 * MS, 40.0, None),
     ]  # fmt: skip
@@ -231,7 +231,8 @@ def test_two_parameters_make_a_grid_with_the_best_marked():
     shown = sweep((1, 2, 3), (1, 2, 4, 8), lambda size, block, n: size * 100.0 + block + n, repeats=2)
     assert shown["headline"] == "sums: 12 cases; best 308.5 images/s at size=3, block=8 (2 runs each)"
     table = shown["answer"]
-    assert table.title == "speed, images/s: * best; repeats differ by up to 1 %; also measured: memory"
+    assert table.title == "speed, median images/s: * best; repeats differ by up to 1 %"
+    assert shown["figures"].text == "Also measured: memory (`--figure memory` shows it)."
     assert [column.title for column in table.columns] == ["size", "block=1", "block=2", "block=4", "block=8"]
     assert table.rows[-1] == ("3", 301.5, 302.5, 304.5, 308.5)
     assert table.best == (len(table.rows) - 1, 4)
@@ -247,7 +248,12 @@ def test_a_long_sweep_is_sorted_by_its_figure(unit, first):
 
 def test_a_second_figure_and_the_ranges_of_repeats_have_columns():
     table = sweep((1,), (1, 2), lambda _size, block, n: block * 10.0 + n, repeats=2)["answer"]
-    assert [column.title for column in table.columns] == ["block", "speed, images/s", "its range", "memory, MB"]
+    assert [column.title for column in table.columns] == [
+        "block",
+        "speed, median images/s",
+        "its range",
+        "memory, median MB",
+    ]
     assert table.rows[0] == (1, 10.5, (10.0, 11.0), 1.0)
 
 
@@ -260,13 +266,13 @@ def test_scatter_of_a_case_is_said_before_anything_else():
 def test_the_fastest_variant_is_that_of_the_best_series():
     runs, figures = measured(s1_a0=1.0, s1_a1=4.0, s1_a2=2.0, s2_a0=20.0, s2_a1=10.0, s2_a2=5.0)
     shown = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)
-    assert shown["headline"] == "0 is the fastest at s=2; slower: 1 2x, 2 4x (1 run each)"
+    assert shown["headline"] == "a=0 is the fastest at s=2; slower: a=1 2x, a=2 4x (1 run each)"
 
 
 def test_a_single_variant_is_no_fastest():
     runs, figures = measured(a0=4.0, a1=None, a2=None)
     shown = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)
-    assert shown["headline"].startswith("only 0 was measured: 4.00 images/s, nothing to compare it with")
+    assert shown["headline"].startswith("only a=0 was measured: 4.00 images/s, nothing to compare it with")
 
 
 def test_the_row_that_a_variant_does_not_help_is_marked():
@@ -275,3 +281,72 @@ def test_the_row_that_a_variant_does_not_help_is_marked():
     figures = [figure_row(values[b, a][n], run=f"{b}-{a}-{n}") for b, a in values for n in range(2)]
     table = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)["answer"]
     assert [row[3:] for row in table.rows] == [("helps", "1.36 to 1.60"), ("scatter", "0.85 to 1.40")]
+
+
+@pytest.mark.parametrize(
+    ("unit", "after", "says"),
+    [("s", 2.56, "a=1 takes 46 % longer than a=0 (speed)"), ("s", 0.875, "a=1 takes 50 % less time than a=0 (speed)"),
+     ("/s", 0.875, "a=1 is 50 % slower than a=0 (speed)"), ("/s", 2.56, "a=1 is 46 % faster than a=0 (speed)")],
+)  # fmt: skip
+def test_of_a_time_the_change_is_that_of_the_time_and_of_a_rate_that_of_the_rate(unit, after, says):
+    runs, figures = measured(unit=unit, a0=1.75, a1=after)
+    shown = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)
+    assert shown["headline"].startswith(says)
+
+
+def test_the_figure_that_is_asked_for_makes_the_grid():
+    runs = [make_run(f"{s}-{b}", f"{s}-{b}", params={"size": s, "block": b}) for s in range(3) for b in range(4)]
+    for run in runs:
+        run.gpus = 0
+    figures = [figure_row(1.0, run=run.id) for run in runs]
+    figures += [figure_row(100.0 + at, run=run.id, name="memory", unit="bytes moved") for at, run in enumerate(runs)]
+    shown = screen(runs, ReportRequest(figure="memory", higher_is_better=False), figures=figures)
+    assert "best 100.0 bytes moved at size=0, block=0" in shown["headline"]
+    assert shown["answer"].title == "memory, bytes moved: * best"
+    assert shown["figures"].text == "Also measured: speed (`--figure speed` shows it)."
+
+
+def test_a_baseline_that_was_not_selected_is_said_to_be_for_comparison():
+    runs, figures = measured(b8_n1=100.0, b8_n2=120.0, b16_n1=100.0, b16_n2=190.0)
+    summary = summarize(CampaignData("s-1-2-3", "s", None, runs, {"figures": figures}), WEAK).only({"b8_n2", "b16_n2"})
+    assert first_screen(summary)[0].text.endswith("(1 run each, for comparison b8_n1, b16_n1)")
+
+
+def test_columns_of_a_scaling_table_have_the_figures_name_and_unit():
+    runs, figures = measured(n1=100.0, n2=190.0)
+    assert screen(runs, WEAK, figures=figures)["answer"].columns[1].title == "speed, images/s"
+
+
+def test_beside_a_slow_iteration_the_busy_share_is_that_of_the_median_one():
+    runs = [timeline(f"b{at}", f"b{at}", b=at) for at in range(2)]
+    rows = [iterations_row(busy=99.0, slowest=900 * MS, run="b0"), iterations_row(busy=99.0, run="b1")]
+    parts = [part("steady", "k", 18 * MS, run=run.id) for run in runs]
+    gpu = [gpu_row("k", 18 * MS, run=run.id) for run in runs]
+    shown = screen(runs, gpu_summary=gpu, iterations=rows, phase_summary=parts)
+    assert "GPU busy, median iteration" in [column.title for column in shown["answer"].columns]
+
+
+def test_a_gpu_without_iterations_has_a_row_of_its_idle_time_and_shares_that_add_up():
+    of_gpu = {"run": "r", "report": "a", "pid": 1, "device": 0, "phase": None}
+    use = {**of_gpu, "span_ns": 100 * MS, "busy_ns": 16 * MS, "operations": 1000, "kernels": 1000, "iterations": None}
+    gap = {**of_gpu, "cause": "launch", "length": "short", "gaps": 999, "total_ns": 84 * MS, "med_ns": 0.084 * MS}
+    tables = {"gpu_summary": [gpu_row("touch", 16 * MS, calls=1000)], "gpu_use": [use], "gaps": [gap]}
+    table = screen([timeline()], **tables)["answer"]
+    assert table.columns[2].title == "of the time it has work"
+    assert [(row[0].partition(" (")[0], row[2]) for row in table.rows] == [("touch", 16.0), ("GPU idle", 84.0)]
+    assert table.whole == ("share_pct",)
+
+
+def test_what_runs_at_the_same_time_is_taken_off_so_that_shares_add_up():
+    parts = [
+        part("steady", "gemm", 0.8 * 18 * MS),
+        part("steady", "[CUDA memcpy Host-to-Device]", 0.7 * 18 * MS, kind="memcpy"),
+    ]
+    row = iterations_row() | {"med_gpu_ns": 1.5 * MS}
+    gpu = [gpu_row("gemm", 0.8 * 18 * MS), gpu_row("[CUDA memcpy Host-to-Device]", 0.7 * 18 * MS, kind="memcpy")]
+    shown = screen([timeline()], gpu_summary=gpu, iterations=[row], phase_summary=parts)
+    rows = {row[0]: row[2] for row in shown["answer"].rows}
+    assert sum(rows.values()) == pytest.approx(100)
+    assert rows["less what runs at the same time"] < 0
+    largest = max(rows.values())
+    assert f"{largest:.0f} % of that is gemm" in shown["headline"]

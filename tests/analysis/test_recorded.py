@@ -16,14 +16,21 @@ def name(request):
     return request.param
 
 
-def test_a_first_screen_has_24_lines_and_the_headline_is_the_first(name, monkeypatch):
-    summary = answer(name)
-    lines = screen(summary, monkeypatch)
+@pytest.mark.parametrize("columns", [80, 100, 160])
+def test_a_first_screen_has_24_lines_with_headline_table_and_first_finding(name, columns, monkeypatch):
+    lines = screen(answer(name), monkeypatch, columns=columns)
     assert len(lines) <= 24
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= columns
+    assert sum(line.startswith("* ") for line in lines) >= 1
+    assert sum("─────" in line for line in lines) == 1
+
+
+def test_the_headline_of_a_first_screen_is_its_first_line(name, monkeypatch):
+    summary = answer(name)
+    lines = screen(summary, monkeypatch, columns=160)
     assert lines[0].endswith("(H100 80GB HBM3, 1 run each)")
     assert lines[-1].startswith("`nsw summarize --full`") or lines[-2].startswith("`nsw summarize --full`")
-    full = screen(summary, monkeypatch, full=True)
+    full = screen(summary, monkeypatch, full=True, columns=160)
     assert full[0] == lines[0]
     assert len(full) > 100
 
@@ -45,7 +52,7 @@ def row(lines, *cells):
      ("malloc", "23 %", "allocates and frees 1.28 ms", "allocate once, or pool")],
 )  # fmt: skip
 def test_eight_programs_have_eight_illnesses(cells, monkeypatch):
-    assert row(screen(answer("ills"), monkeypatch), *cells)
+    assert row(screen(answer("ills"), monkeypatch, columns=160), *cells)
 
 
 def test_tables_without_gaps_name_the_command_that_measures_them(monkeypatch):
@@ -58,7 +65,7 @@ def test_tables_without_gaps_name_the_command_that_measures_them(monkeypatch):
 
 def test_the_profilers_part_is_said_once_and_taken_off(monkeypatch):
     text = " ".join(screen(answer("ills"), monkeypatch))
-    assert text.startswith("ills: 8 of 8 cases could be clearly faster (H100 80GB HBM3, 1 run each)")
+    assert text.startswith("ills: 8 of 8 cases could be clearly faster, most of all ill-launch: idle 91 % (H100")
     assert "The profiler slowed ill-launch 1.4x, ill-sync 1.2x: shares of idle time are corrected for it." in text
 
 

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from nsw.analysis.certainty import Floor
-from nsw.analysis.compared_screen import Comparison, Outcome, blocks_of_comparison, judge, outcome_of, verdict_text
+from nsw.analysis.compared_screen import (
+    Comparison,
+    Outcome,
+    blocks_of_comparison,
+    judge,
+    outcome_of,
+    percent_of,
+    verdict_text,
+)
 from nsw.analysis.difference import Operation, difference, marked
 from nsw.analysis.first_screen import headline_of
 from nsw.analysis.sides import Side, compare_sides, differences, matches, programs, refusal, unmatched
@@ -54,14 +62,21 @@ def test_cases_belong_together_by_the_parameters_that_are_not_compared():
 
 @pytest.mark.parametrize(
     ("unit", "after", "verdict"),
-    [("images/s", 110.0, "11 % faster"), ("images/s", 90.0, "10 % slower"), ("ms/step", 90.0, "11 % faster")],
+    [
+        ("images/s", 110.0, "10 % faster"),
+        ("images/s", 90.0, "10 % slower"),
+        ("images/s", 400.0, "4.00 times faster"),
+        ("ms/step", 90.0, "takes 10 % less time"),
+        ("ms/step", 146.0, "takes 46 % longer"),
+        ("ms/step", 400.0, "4.00 times slower"),
+        ("s", 25.0, "4.00 times faster"),
+        ("s", 3000.0, "30 times slower"),
+    ],
 )
 def test_faster_is_more_of_a_rate_and_less_of_a_time(unit, after, verdict):
     how = {"unit": unit, "floors": {"speed": QUIET}}
     (row,) = compare_sides(side("a", {"": [100.0, 100.1, 99.9]}, **how), side("b", {"": [after] * 3}, **how))
-    assert verdict_text(row).startswith(
-        verdict.replace("11 % faster", "10 % faster") if unit == "images/s" else verdict
-    )
+    assert verdict_text(row).startswith(verdict)
 
 
 def test_runs_of_a_block_are_pairs_and_all_others_are_not():
@@ -232,12 +247,33 @@ def test_the_columns_are_the_means_whose_ratio_is_the_change():
         block for block in blocks_of_comparison(Comparison(first, second, "case", (row,))) if block.name == "comparison"
     )
     cells = dict(zip([column.name for column in table.columns], table.rows[0], strict=True))
-    assert cells["second"] / cells["first"] == pytest.approx(1 + cells["gain_pct"] / 100)
+    assert cells["second"] / cells["first"] == pytest.approx(1 + cells["change_pct"] / 100)
+    assert [column.title for column in table.columns[:2]] == ["a, mean images/s", "b, mean images/s"]
 
 
-@pytest.mark.parametrize(("gain", "text"), [(-9.0, "9.0 % slower"), (9.0, "9.0 % faster"), (2000.0, "x 21")])
-def test_a_change_of_speed_is_printed_with_its_direction(gain, text):
-    assert as_text(gain, "faster %") == text
+@pytest.mark.parametrize(
+    ("change", "unit", "text"),
+    [(-9.0, "faster %", "9.0 % slower"), (9.0, "faster %", "9.0 % faster"), (2000.0, "faster %", "x 21"),
+     (46.3, "longer %", "46.3 % longer"), (-31.6, "longer %", "31.6 % less time"), (2000.0, "longer %", "x 21")],
+)  # fmt: skip
+def test_a_change_of_speed_or_time_is_printed_with_its_direction(change, unit, text):
+    assert as_text(change, unit) == text
+
+
+@pytest.mark.parametrize("by", ["case", "figure"])
+def test_a_time_that_grew_from_1_75_to_2_56_takes_46_percent_longer_wherever_it_is_printed(by):
+    how = {"unit": "s", "floors": {"speed": QUIET}}
+    sides = side("a", {"": [1.75, 1.751, 1.749]}, **how), side("b", {"": [2.56] * 3}, **how)
+    made = Comparison(*sides, by, tuple(compare_sides(*sides, by)))
+    blocks = blocks_of_comparison(made)
+    assert "takes 46 % longer" in headline_of(blocks)
+    table = next(block for block in blocks if block.name == "comparison")
+    assert "46.3 % longer" in [
+        as_text(*cell) for cell in zip(table.rows[0], [c.unit for c in table.columns], strict=True)
+    ]
+    (judged,) = judge(made, {"speed": parse_tolerance("+2%")})
+    assert (judged.outcome, judged.why[:17]) == ("failed", "takes 46 % longer")
+    assert percent_of(made.rows[0].gain) == pytest.approx(-31.6, abs=0.1)  # as in JSON: of the speed
 
 
 def with_functions(name: str, *rows: dict[str, Any]) -> Side:
@@ -258,6 +294,22 @@ def test_functions_are_compared_by_their_own_time_without_those_that_take_nothin
     )
     (row,) = compare_sides(first, second, "function")
     assert (row.what, row.unit, row.verdict, row.means) == ("slow (p.py)", "ns", "slower", pytest.approx((1e9, 2e9)))
+
+
+@pytest.mark.parametrize(
+    ("after", "says"), [(1.81, "; 810 ms more in `slow` (cprofile)"), (0.4, "; 600 ms less in `slow` (cprofile)")]
+)
+def test_the_verdict_names_the_function_that_did_it(after, says):
+    def with_figure(name, seconds):
+        rows = [{"name": "slow", "file": "/x/p.py", "self_s": seconds}, {"name": "even", "self_s": 1.0}]
+        made = with_functions(name, *rows)
+        figures = [{"run": run.id, "name": "wall", "value": seconds + 1.0, "unit": "s"} for run in made.runs]
+        return replace(made, tables={**made.tables, "figures": figures}, floors={"wall": QUIET})
+
+    sides = with_figure("a", 1.0), with_figure("b", after)
+    functions = tuple(compare_sides(*sides, "function"))
+    made = Comparison(*sides, "case", tuple(compare_sides(*sides)), functions=functions, profiler="cprofile")
+    assert headline_of(blocks_of_comparison(made)).endswith(says)
 
 
 def test_samples_of_functions_are_compared_by_their_share():

@@ -158,3 +158,32 @@ def test_a_program_that_was_changed_is_compared_with_what_the_same_runs_printed_
     assert "Programs: p.sh changed" in said.out
     assert nsw("reread").code == 0
     assert nsw("compare").out == said.out
+
+
+def test_rows_are_in_the_order_of_the_recipe_whatever_order_the_blocks_ran_in(nsw, recipe):
+    one = recipe(
+        "{command: 'echo f={{ n }}', figures: {f: {regex: 'f=(.*)', unit: s}}}",
+        "matrix: {n: [6, 1, 5, 2, 4, 3]}\nrepeats: 2\ninterleave: true\n",
+    )
+    assert nsw("run", one, "-s", "here").code == 0
+    wanted = [f"n-{n}" for n in (6, 1, 5, 2, 4, 3)]
+    ran = [run["case"] for run in json.loads(nsw("status", "--json").out)["runs"]]
+    assert list(dict.fromkeys(ran)) != wanted
+    assert [case["id"] for case in json.loads(nsw("summarize", "--json").out)["cases"]] == wanted
+
+
+def test_the_verdict_on_a_program_of_the_cpu_has_the_command_that_compares_functions(nsw, home, recipe):
+    (home / "p.py").write_text("import time, sys\nt = float(sys.argv[1])\ntime.sleep(t)\nprint(f'f={t}')\n")
+    one = recipe(
+        "{command: 'python3 p.py {{ t }}', files: [p.py], figures: {f: {regex: 'f=(.*)', unit: s}}}",
+        "matrix: {t: [0.01]}\nrepeats: 3\n",
+    )
+    text = (home / one).read_text()
+    (home / one).write_text(text.replace("[baseline]", "[baseline: {}, host: {tool: cprofile}]"))
+    assert nsw("run", one, "-s", "here").code == 0
+    assert nsw("run", one, "-s", "here", "--set", "matrix.t=[0.5]").code == 0
+    campaigns = [campaign["campaign"] for campaign in json.loads(nsw("ls", "--json").out)["campaigns"]]
+    shown = nsw("compare", *campaigns).out
+    assert "times slower" in shown
+    assert "in `<built-in method time.sleep>` (cprofile)" in shown
+    assert f"`nsw compare {' '.join(campaigns)} --by function` compares every function" in shown

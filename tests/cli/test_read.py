@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pstats
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -119,6 +120,15 @@ def test_nsw_read_shows_kernels_first_and_has_the_rows_on_request(nsw):
     (report,) = json.loads(nsw("read", details, "--json").out)["reports"]
     assert report["kernels"][0]["metrics"]["achieved_occupancy"] == pytest.approx(49.23, abs=0.01)
     assert len(report["tables"]["metrics"]) == 174
+
+
+def test_below_a_sentence_of_a_report_is_the_command_that_proves_it(nsw):
+    report = str(Path(__file__).parents[1] / "fixtures" / "h200" / "lenet-trace.json.gz")
+    shown = nsw("read", report).out.splitlines()
+    at = next(n for n, line in enumerate(shown) if line.startswith("* "))
+    command = shlex.split(shown[at + 1].strip(" `"))
+    assert command[:2] == ["nsw", "read"]
+    assert nsw(*command[1:]).code == 0
 
 
 def test_nsw_read_says_that_printed_shares_are_of_the_parts_of_a_report(nsw):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,25 @@ def test_reread_and_clean_keep_to_the_named_runs(nsw, four):
     assert nsw("retry").code == 1, "scripts and files of the campaign are still there"
     assert nsw("clean", "--everything", "--yes").code == 0
     assert not scratch.exists()
+
+
+def test_another_figure_compares_the_cases(nsw, recipe):
+    figures = "{f: {regex: 'f=(.*)', unit: s}, g: {regex: 'g=(.*)', unit: MB}}"
+    one = recipe(
+        f"{{command: 'echo f={{{{ n }}}}; echo g=$((10 - {{{{ n }}}}))', figures: {figures}}}",
+        "matrix: {n: [1, 2, 3]}\n",
+    )
+    assert nsw("run", one, "-s", "here").code == 0
+    assert "best 1.00 s at n=1" in nsw("summarize").out
+    assert "best 9.00 MB at n=1" in nsw("summarize", "--figure", "g").out
+    refused = nsw("summarize", "--figure", "h")
+    assert refused.code == 2
+    assert "--figure h: no run of" in refused.err
+    assert "measured: f, g" in refused.err
+
+
+def test_an_older_campaign_has_its_reason_on_a_line_of_its_own(nsw, good):
+    (good.parent / "old").mkdir()
+    shutil.copy(good / "campaign.db", good.parent / "old")
+    shown = nsw("ls").out.splitlines()
+    assert shown[-1].startswith("old: campaigns/old has no state.json: an older nsw made it")

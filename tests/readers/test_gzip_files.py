@@ -1,6 +1,7 @@
-"""A report of any format that is packed with gzip is read straight away, within the limit, and leaves nothing behind."""
+"""A report of any format that is packed with gzip or xz is read straight away, within the limit, and leaves nothing behind."""
 
 import gzip
+import lzma
 import tempfile
 from pathlib import Path
 
@@ -94,3 +95,29 @@ def test_of_a_report_and_its_packed_export_in_a_folder_one_is_read(tmp_path):
     for name in ("a.nsys-rep", "a.sqlite.gz", "b.csv", "b.csv.gz", "c.sqlite.gz"):
         (tmp_path / name).touch()
     assert [path.name for path in below(tmp_path) if path.is_file()] == ["a.sqlite.gz", "b.csv", "c.sqlite.gz"]
+
+
+@pytest.mark.parametrize("name", ["tiled.sqlite", "naive-details.csv"])
+def test_a_report_that_is_packed_with_xz_has_the_tables_of_the_plain_one(tmp_path, name):
+    stored = H200 / f"{name}.gz"
+    data = gzip.decompress(stored.read_bytes()) if stored.exists() else (H200 / name).read_bytes()
+    (tmp_path / name).write_bytes(data)
+    half = len(data) // 2
+    streams = [lzma.compress(data[:half]), lzma.compress(data[half:])]  # as parallel packers write them
+    (tmp_path / f"{name}.xz").write_bytes(b"".join(streams) + bytes(4))
+    plain, found = read(tmp_path / name), read(tmp_path / f"{name}.xz")
+    assert found.tables
+    assert {n: [*rows(n, t)] for n, t in found.tables.items()} == {n: [*rows(n, t)] for n, t in plain.tables.items()}
+    assert found.problems == plain.problems
+
+
+def test_xz_that_is_cut_short_damaged_or_too_large_is_reported(tmp_path):
+    data = lzma.compress(gzip.decompress((H200 / "tiled.sqlite.gz").read_bytes()))
+    file = tmp_path / "r.sqlite.xz"
+    file.write_bytes(data[:-100])
+    assert any("packed with xz, and damaged or cut short" in p.message for p in read(file).problems)
+    file.write_bytes(data)
+    (problem,) = read(file, Options(max_unpacked=50 << 10)).problems
+    assert "unpack to more than 50.0 KiB" in problem.message
+    file.write_bytes(lzma.compress(NO_REPORT))
+    assert [p.message for p in read(file).problems] == ["packed with xz: no known report format"]

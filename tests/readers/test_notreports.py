@@ -1,8 +1,8 @@
 """Files in place of reports, of whatever name: what they are, and how to get the report."""
 
+import bz2
 import gzip
 import io
-import lzma
 import tarfile
 import zipfile
 from pathlib import Path
@@ -105,8 +105,8 @@ def test_a_command_that_is_advised_names_the_file_as_it_was_given(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     folder = Path("the runs")
     folder.mkdir()
-    (folder / "a.sqlite.xz").write_bytes(lzma.compress(b"SQLite"))
-    assert told(folder / "a.sqlite.xz")[1] == "unpack it first: unxz -k 'the runs/a.sqlite.xz'"
+    (folder / "a.sqlite.bz2").write_bytes(bz2.compress(b"SQLite"))
+    assert told(folder / "a.sqlite.bz2")[1] == "unpack it first: bunzip2 -k 'the runs/a.sqlite.bz2'"
     (folder / "a b.zip").write_bytes(archive("zip"))
     into = "'the runs/a b'"
     assert told(folder / "a b.zip")[1].endswith(f"`unzip 'the runs/a b.zip' -d {into} && nsw read {into}`")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import metric_column
 from nsw.analysis.blocks import Bars, Block, Cell, Column, Curve, Evidence, HeatMap, Note, StackedBars, Table, Unit
-from nsw.analysis.comparison import Scaling, ScalingPoint, Variant, best_figure
+from nsw.analysis.comparison import Scaling, ScalingPoint, Variant, best_figure, figure_title
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.timeline import spent_of
 
@@ -77,7 +77,7 @@ def _curve(curve: Scaling) -> Block:
     parts: list[_Part | None] = [
         *_series(series_names),
         (_parameter(curve.axis, "plain"), lambda p: p.at),
-        (Column("figure", curve.unit or curve.figure, "number"), lambda p: p.figure),
+        (Column("figure", figure_title(curve.figure, curve.unit), "number"), lambda p: p.figure),
         (Column("range", "range", "range"), _range) if repeated else None,
         (Column("speedup", "speed-up", "times"), lambda p: p.speedup),
         (Column("efficiency_pct", "efficiency", "%"), lambda p: p.efficiency_pct),
@@ -144,7 +144,7 @@ def variant_blocks(summary: Summary) -> list[Block]:
     parts: list[_Part | None] = [
         *_series(variants[0].series),
         (Column("variant", summary.compared or "variant"), lambda v: _as_cell(v.variant)),
-        (Column("figure", variants[0].unit or "figure", "number"), lambda v: v.figure),
+        (Column("figure", figure_title(summary.figure, variants[0].unit), "number"), lambda v: v.figure),
         (Column("range", "range", "range"), _range) if repeated else None,
         (Column("ratio", f"times {summary.compared_to}", "times"), lambda v: v.ratio),
         (Column("gpu_ns", "GPU time", "ns"), lambda v: v.gpu_ns) if with_gpu else None,
