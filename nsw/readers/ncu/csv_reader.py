@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.messages import Messages
 from nsw.readers.model import Report, Sample
-from nsw.readers.ncu.csv_pages import Page, SourceRows, page_of, split
+from nsw.readers.ncu.csv_pages import Page, SourceRows, is_alike, page_of, quoted_cells, split
 from nsw.readers.ncu.results import (
     RULE_COLUMNS,
     LeftOut,
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from nsw.readers.ncu.plain_rows import PlainRows
     from nsw.readers.ncu.results import Names
     from nsw.readers.text.lines import Line, LineBlock
-    from nsw.tables.parquet_tables import Row
 
 __all__ = ["Scan", "read", "sniff"]
+
+Launches: TypeAlias = "dict[int | str, int]"
 
 LARGE: Final = 4 << 20  # bytes from which Arrow's start pays
 _BLOCK: Final = 2 << 20  # bytes, so that each block is worth being taken apart in a thread
@@ -82,6 +83,7 @@ def read(path: Path, options: Options) -> Report:
 
 _TITLED: Final = ('"Kernel Name","', '"Function Name","', '"File Path","', '"File Name","')  # of a source page
 _WORKERS: Final = 1
+_MAX_HEADS: Final = 50_000  # remembered
 _JOINED: Final = 200  # lines that one quoted field may span
 _NEW_ROW: Final = re.compile(r'"\d+"[,;\t]"\d+"[,;\t]')
 _ROW_START: Final = re.compile(r'"?(?:\d+|0x[0-9a-fA-F]+)"?[,;\t]')
@@ -91,9 +93,9 @@ _ROW_START: Final = re.compile(r'"?(?:\d+|0x[0-9a-fA-F]+)"?[,;\t]')
 class Waiting:
     """Rows of one page as text: their decimal mark is known when all have been seen."""
 
-    metrics: list[tuple[Row, Names, str]] = field(default_factory=list)
-    spreads: list[tuple[Row, Names, tuple[str, str, str]]] = field(default_factory=list)
-    rules: list[tuple[Row, list[str]]] = field(default_factory=list)
+    metrics: list[tuple[int, Names, str]] = field(default_factory=list)  # owner, names, value
+    spreads: list[tuple[int, Names, tuple[str, str, str]]] = field(default_factory=list)
+    rules: list[tuple[int, list[str]]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -108,9 +110,10 @@ class Scan:
     blocks: int
     source: SourceRows = field(default_factory=SourceRows)
     page: Page | None = None
-    units: list[str] = field(default_factory=list)
+    launches: dict[str, Launches] = field(default_factory=dict)  # of the page, by process and id: their owners
+    summaries: dict[tuple[Any, ...], int] = field(default_factory=dict)  # by all of their columns: their owners
+    heads: dict[str, tuple[int, Launches]] = field(default_factory=dict)  # by the cells that launches have in common
     waiting: Waiting = field(default_factory=Waiting)
-    columns: list[tuple[int, Names]] = field(default_factory=list)
     parse: Parser | None = None  # once enough values have been seen to decide the marks of the page
     at: int = 0  # the line
     aside: tuple[int, int] = (0, 0)  # fields of a table between the rows, and its last line
@@ -182,15 +185,11 @@ class Scan:
         stop = rows.other_lines[bisect_left(rows.other_lines, at)]
         if at == stop:
             return at
-        first_run = int(np.searchsorted(rows.run_lines, at, "right")) - 1
-        owners: list[int] = []
-        for run in range(first_run, int(np.searchsorted(rows.run_lines, stop))):
-            row, known = rows.heads[run], len(results.launches)
-            owner = self.launch(page, row) if row else None
-            if owner is None or (len(results.launches) == known and not page.is_of(row, owner)):
-                stop = max(at, int(rows.run_lines[run]))
-                break
-            owners.append(results.owner(owner))
+        first_run, last_run = np.searchsorted(rows.run_lines, (at + 1, stop)).tolist()
+        first_run -= 1
+        owners = self.owners(rows.ids[first_run:last_run], rows.heads[first_run:last_run])
+        if len(owners) < last_run - first_run:
+            stop = max(at, int(rows.run_lines[first_run + len(owners)]))
         if not owners:
             return at
         owner_codes, codes = np.array(owners), np.array([results.name(names) for names in rows.names])
@@ -201,6 +200,40 @@ class Scan:
         advice = {column: cells[first:last] for column, cells in rows.rules.items()}
         results.rules(owner_codes[rows.rule_runs[first:last] - first_run], advice)
         return stop
+
+    def owners(self, ids: Sequence[int], heads: Sequence[str]) -> list[int]:
+        """The launches of plain rows up to the first that is of none, or names another kernel than the launch's.
+
+        Args:
+            ids: The ids; -1 where it is not written as a number is.
+            heads: The cells behind them that tell of the launch.
+        """
+        results, owners = self.results, []
+        for launch_id, head in zip(ids, heads, strict=True):
+            if launch_id < 0 or (entry := self.heads.get(head) or self.new_head(head)) is None:
+                break
+            common, launches = entry
+            owner = launches.get(launch_id)
+            if owner is None:
+                owner = launches[launch_id] = results.owner(common, launch_id)
+            elif results.common_of[owner] != common and not is_alike(results.columns_of(owner), results.common[common]):
+                break
+            owners.append(owner)
+        return owners
+
+    def new_head(self, head: str) -> tuple[int, Launches] | None:
+        """What launches have in common by its cells, and the launches of that process; None where it is no such row."""
+        page = self.page
+        assert page is not None
+        row = ["0", *quoted_cells(head)]
+        if len(row) != page.start or not page.fits(row):
+            return None
+        columns = page.owner(row, self.block, self.rank)
+        del columns["launch_id"]
+        if len(self.heads) >= _MAX_HEADS:
+            self.heads.clear()
+        entry = self.heads[head] = self.results.share(columns), self.launches.setdefault(page.key(row)[1], {})
+        return entry
 
     def feed(self, number: int, line: str) -> None:
         """Read one line; one that begins a field of several lines waits for the rest of them."""
@@ -249,15 +282,15 @@ class Scan:
             self.source.begin()
         elif page.kind != "session":
             self.blocks += 1
-        self.page, self.units, self.columns = page, [], []
+        self.page, self.launches, self.heads = page, {}, {}
 
-    def metric(self, owner: Row, names: Names, text: str) -> None:
+    def metric(self, owner: int, names: Names, text: str) -> None:
         """Add one metric of a launch.
 
         While the decimal mark is unknown, metrics wait until enough of them show it or the page ends.
 
         Args:
-            owner: The row of the launch.
+            owner: The number of the launch.
             names: Section, metric, description and unit.
             text: The value as printed.
         """
@@ -283,7 +316,7 @@ class Scan:
         waiting.rules.clear()
         return parse
 
-    def rule(self, owner: Row, cells: list[str]) -> None:
+    def rule(self, owner: int, cells: list[str]) -> None:
         """One rule by the cells of `RULE_TITLES`: its speed-up is a number as those of the metrics."""
         if self.parse is None:
             self.waiting.rules.append((owner, cells))
@@ -344,14 +377,15 @@ class Scan:
         if page.kind == "source":
             return self.source.row(page, row, self.rank)
         if page.kind == "raw" and page.is_units(row):
-            self.units = self.units or row
+            if not page.units:
+                self.page = replace(page, units=tuple(row))
             return True
         if page.kind == "summary":
             return self.summary_row(page, row)
         owner = self.launch(page, row) if page.is_sized(row) else None
         if owner is None:
             return False
-        if not page.is_of(row, owner):
+        if not page.is_of(row, self.results.columns_of(owner)):
             self.left.of_two.setdefault(page.key(row)[0], self.at)
             return True
         if page.kind == "raw":
@@ -359,21 +393,22 @@ class Scan:
             return True
         return self.details_row(page, row, owner)
 
-    def launch(self, page: Page, row: Sequence[str]) -> Row | None:
+    def launch(self, page: Page, row: Sequence[str]) -> int | None:
         """The launch that a row is of; None when it is no row of this page."""
-        key = (self.block, *page.key(row))
-        launch = self.results.launches.get(key)  # an id that is known needs no second look
-        if launch is None and page.fits(row):
-            launch = self.results.launches[key] = page.owner(row, self.block, self.rank)
-        return launch
+        launch_id, process = page.key(row)
+        launches = self.launches.setdefault(process, {})
+        owner = launches.get(launch_id)  # an id that is known needs no second look
+        if owner is None and page.fits(row):
+            owner = launches[launch_id] = self.results.launch(**page.owner(row, self.block, self.rank))
+        return owner
 
-    def details_row(self, page: Page, row: list[str], owner: Row) -> bool:
+    def details_row(self, page: Page, row: list[str], owner: int) -> bool:
         """Add a metric of a launch, a rule, or both; returns whether the fields were such a row.
 
         Args:
             page: The details page.
             row: The fields of the row.
-            owner: The row of the launch.
+            owner: The number of the launch.
         """
         section, name, label, unit = page.metric_names(row)
         names: Names = (section or None, name, label or None, unit)
@@ -387,18 +422,15 @@ class Scan:
             return False  # advice without its rule
         return True
 
-    def raw_row(self, page: Page, row: list[str], owner: Row) -> None:
+    def raw_row(self, page: Page, row: list[str], owner: int) -> None:
         """Add all metrics of a launch.
 
         Args:
             page: The raw page.
             row: The fields of the row, one per title of the page.
-            owner: The row of the launch.
+            owner: The number of the launch.
         """
-        units = self.units
-        if not self.columns:
-            self.columns = [(i, (None, page.header[i], None, units[i] if units else None)) for i in page.metrics]
-        for i, names in self.columns:
+        for i, names in zip(page.metrics, page.raw_names, strict=True):
             self.metric(owner, names, row[i])
 
     def summary_row(self, page: Page, row: list[str]) -> bool:
@@ -407,7 +439,9 @@ class Scan:
             return False
         columns = {k: v for k, v in page.owner(row, self.block, self.rank).items() if k != "launch_id"}
         columns["invocations"] = parse_integer(page.field(row, "Invocations"))
-        owner = self.results.summary(tuple(columns.values()), **columns)
+        key = tuple(columns.values())
+        if (owner := self.summaries.get(key)) is None:
+            owner = self.summaries[key] = self.results.summary(**columns)
         section, name, _, unit = page.metric_names(row)
         names = (section or None, name, None, unit)
         if is_misplaced(name, unit):

@@ -1,4 +1,4 @@
-"""Blocks of plain rows of a large details page, taken apart by where their quotes are.
+"""Blocks of plain rows of a large details or raw page, taken apart by where their quotes are.
 
 pyarrow.csv is not used: it makes every cell of every row.
 """
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nsw.readers.ncu.csv_pages import RULE_TITLES, split
+from nsw.readers.ncu.csv_pages import RULE_TITLES
 from nsw.readers.ncu.results import RULE_COLUMNS, section_title
 from nsw.readers.ncu.values import Parser, Values, is_misplaced, values_of
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["PlainRows", "plain_rows"]
 
 _QUOTE, _COMMA, _NEWLINE, _RETURN, _ESCAPE = b'",\n\r\x1b'
+_NUMBER: Final = r"^(?:0|[1-9][0-9]{0,17})$"
 _OF_METRICS: Final = ("Metric Name", "Metric Unit", "Metric Value")  # empty in a row of a rule
 
 
@@ -39,7 +40,8 @@ class PlainRows:
     Attributes:
         other_lines: The lines that are no plain rows, ascending, and the number of all lines.
         run_lines: The first line of each run.
-        heads: The cells of these that tell of the launch; empty where they are not written as ncu does.
+        ids: The id of the launch of each run; -1 where it is not written as a number is.
+        heads: The other cells of each run that tell of its launch, with their quotes.
         metric_lines: The line of each metric, ascending.
         metric_runs: The run of each metric.
         names: The names of metrics, each once.
@@ -52,7 +54,8 @@ class PlainRows:
 
     other_lines: list[int]
     run_lines: IntArray
-    heads: list[list[str]]
+    ids: list[int]
+    heads: list[str]
     metric_lines: IntArray
     metric_runs: IntArray
     names: list[Names]
@@ -68,20 +71,29 @@ def plain_rows(block: str, page: Page, parse: Parser) -> PlainRows:
 
     Args:
         block: The lines, without the end of the last one.
-        page: The details page that they are of, whose columns are as ncu sorts them (`Page.is_sorted`).
+        page: The page that they are of, whose columns are as ncu sorts them (`Page.is_sorted`).
         parse: How its numbers are written.
     """
     block = block.replace("\r\n", "\n").removesuffix("\r") if "\r" in block else block
     lines = _Lines(block)
-    (start, value), width = page.names_at, len(page.header)
-    metrics = lines.rows(start, value + 1, end=b'",' if width > value + 1 else b'"')
-    metrics, names, metric_names = _names(metrics, page)
-    rules, advice = _rules(lines.rows(start, width if "Rule Name" in page.at else 0, end=b'"'), page, parse)
+    start, width, value = page.start, len(page.header), page.min_fields - 1
+    if page.kind == "raw":
+        metrics = lines.rows(start, width, end=b'"')
+        rules, advice = _rules(lines.rows(0, 0, end=b'"'), page, parse)
+        names, metric_names = page.raw_names, np.tile(np.arange(width - start), len(metrics.lines))
+        metric_lines = np.repeat(metrics.lines, width - start)
+        values = lines.texts((metrics.quotes.reshape(-1, 2) + np.array((1, 0))).astype(np.int32))
+    else:
+        metrics = lines.rows(start, value + 1, end=b'",' if width > value + 1 else b'"')
+        metrics, names, metric_names = _names(metrics, page)
+        metric_lines, values = metrics.lines, metrics.texts(value)
+        rules, advice = _rules(lines.rows(start, width if "Rule Name" in page.at else 0, end=b'"'), page, parse)
 
     plain = np.concatenate((metrics.lines, rules.lines))
     order = np.argsort(plain)
     plain = plain[order]
-    heads = lines.texts(np.concatenate((metrics.heads(), rules.heads()))[order])
+    spans = np.concatenate((metrics.heads(), rules.heads()))[order]
+    heads = lines.texts(spans)
     begins = np.ones(len(plain), dtype=bool)
     if len(plain):
         is_other_launch = pc.not_equal(heads[1:], heads[:-1]).to_numpy(zero_copy_only=False)
@@ -90,15 +102,20 @@ def plain_rows(block: str, page: Page, parse: Parser) -> PlainRows:
     runs[plain] = np.cumsum(begins) - 1
     is_other = np.ones(lines.count, dtype=bool)
     is_other[plain] = False
+    spans = spans[begins]
+    ends = lines.quotes[lines.first_quotes[plain[begins]] + 1]  # of the ids
+    ids = lines.texts(np.stack((spans[:, 0] + 1, ends), axis=1))
+    is_number = pc.and_(pc.match_substring_regex(ids, _NUMBER), pa.array(lines.bytes[ends + 1] == _COMMA))
     return PlainRows(
         other_lines=[*np.flatnonzero(is_other).tolist(), lines.count],
         run_lines=plain[begins],
-        heads=[_head(head, start) for head in _words(heads.filter(pa.array(begins)))],
-        metric_lines=metrics.lines,
-        metric_runs=runs[metrics.lines],
+        ids=pc.if_else(is_number, ids, "-1").cast(pa.int64()).to_pylist(),
+        heads=_words(lines.texts(np.stack((ends + 2, spans[:, 1]), axis=1))),
+        metric_lines=metric_lines,
+        metric_runs=runs[metric_lines],
         names=names,
         metric_names=metric_names,
-        values=values_of(metrics.texts(value), parse),
+        values=values_of(values, parse),
         rule_lines=rules.lines,
         rule_runs=runs[rules.lines],
         rules=advice,
@@ -164,18 +181,10 @@ class _Rows:
         return self if mask.all() else _Rows(self.block, self.start, self.lines[mask], self.quotes[mask])
 
 
-def _head(text: str, size: int) -> list[str]:
-    """The cells that tell of a launch, or none where they are not so many, or not written as ncu does."""
-    cells = text[1:-1].split('","') if '""' not in text else split(text, ",") or []
-    if len(cells) != size or text != ",".join('"' + cell.replace('"', '""') + '"' for cell in cells):
-        return []
-    return list(map(sys.intern, cells))  # launches have most of them in common
-
-
 def _names(rows: _Rows, page: Page) -> tuple[_Rows, list[Names], IntArray]:
     """The rows of metrics, their names, and the place of each row's names; rows without a name are left out."""
-    start, value = page.names_at
-    each = rows.texts(start, value - 1).dictionary_encode()
+    start = page.start
+    each = rows.texts(start, page.min_fields - 2).dictionary_encode()
     names: list[Names] = []
     is_name = []
     for text in _words(each.dictionary):
