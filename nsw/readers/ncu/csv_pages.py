@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import sys
 from array import array
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.readers.ncu.results import ARROW_ROWS, dictionary, none_if_nan, nullable
 from nsw.readers.ncu.values import Parser, decide_marks, parse_integer
+from nsw.readers.text.lines import delimited_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nsw.readers.ncu.results import Names
     from nsw.tables.parquet_tables import Row, TableData
 
-__all__ = ["RULE_TITLES", "Page", "SourceRows", "is_alike", "page_of", "quoted_cells", "range_names", "split"]
+__all__ = ["RULE_TITLES", "Page", "SourceRows", "is_alike", "page_of", "quoted_cells", "range_names"]
 
 Kind = Literal["details", "summary", "raw", "source", "session"]
 
@@ -256,7 +256,7 @@ def page_of(line: str) -> Page | None:
         line = line[glued.start() :]
     line = line.strip().lstrip("\ufeff")
     for delimiter in _DELIMITERS:
-        if delimiter in line and (fields := split(line, delimiter)) and (kind := _kind(fields)):
+        if delimiter in line and (fields := delimited_cells(line, delimiter)) and (kind := _kind(fields)):
             return Page(kind, tuple(fields), delimiter, line.startswith('"'))
     return None
 
@@ -280,17 +280,9 @@ def _kind(fields: list[str]) -> Kind | None:
     return "details" if {"ID", "Metric Value"} <= names else None
 
 
-def split(line: str, delimiter: str) -> list[str] | None:
-    """The fields of one row, or None when it is no CSV."""
-    try:
-        return next(csv.reader((line,), delimiter=delimiter), None)
-    except csv.Error:
-        return None
-
-
 def quoted_cells(text: str) -> list[str]:
     """The cells of `"a","b"`, each in quotes as ncu writes them; none where a text is written in another way."""
-    cells = text[1:-1].split('","') if '""' not in text else split(text, ",") or []
+    cells = text[1:-1].split('","') if '""' not in text else delimited_cells(text, ",")
     if text != ",".join('"' + cell.replace('"', '""') + '"' for cell in cells):
         return []
     return list(map(sys.intern, cells))  # launches have most of them in common

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.messages import Messages
 from nsw.readers.model import Report, Sample
-from nsw.readers.ncu.csv_pages import Page, SourceRows, is_alike, page_of, quoted_cells, split
+from nsw.readers.ncu.csv_pages import Page, SourceRows, is_alike, page_of, quoted_cells
 from nsw.readers.ncu.results import (
     RULE_COLUMNS,
     LeftOut,
@@ -22,7 +22,7 @@ from nsw.readers.ncu.results import (
     warn_of_guess,
 )
 from nsw.readers.ncu.values import EVIDENCE_VALUES, Parser, decide_marks, is_misplaced, parse_integer
-from nsw.readers.text.lines import LOOKED_AT, as_shown, by_rank, is_labelled, line_blocks, text_lines
+from nsw.readers.text.lines import LOOKED_AT, as_shown, by_rank, delimited_cells, is_labelled, line_blocks, text_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -197,8 +197,8 @@ class Scan:
         runs, names = rows.metric_runs[first:last], rows.metric_names[first:last]
         results.metrics(owner_codes[runs - first_run], codes[names], rows.values.part(first, last))
         first, last = np.searchsorted(rows.rule_lines, (at, stop)).tolist()
-        advice = {column: cells[first:last] for column, cells in rows.rules.items()}
-        results.rules(owner_codes[rows.rule_runs[first:last] - first_run], advice)
+        if first < last:
+            results.rules(owner_codes[rows.rule_runs[first:last] - first_run], rows.rules.slice(first, last - first))
         return stop
 
     def owners(self, ids: Sequence[int], heads: Sequence[str]) -> list[int]:
@@ -209,14 +209,17 @@ class Scan:
             heads: The cells behind them that tell of the launch.
         """
         results, owners = self.results, []
+        common_of, launch_ids = results.common_of, results.launch_ids
         for launch_id, head in zip(ids, heads, strict=True):
             if launch_id < 0 or (entry := self.heads.get(head) or self.new_head(head)) is None:
                 break
             common, launches = entry
             owner = launches.get(launch_id)
             if owner is None:
-                owner = launches[launch_id] = results.owner(common, launch_id)
-            elif results.common_of[owner] != common and not is_alike(results.columns_of(owner), results.common[common]):
+                owner = launches[launch_id] = len(common_of)  # as `results.owner` adds it, without half a million calls
+                common_of.append(common)
+                launch_ids.append(launch_id)
+            elif common_of[owner] != common and not is_alike(results.columns_of(owner), results.common[common]):
                 break
             owners.append(owner)
         return owners
@@ -274,7 +277,7 @@ class Scan:
     def is_title(self, line: str) -> bool:
         """Whether the line names what a source page is of."""
         is_place = self.page is None or self.page.kind == "source"
-        return is_place and line.startswith(_TITLED) and self.source.title(split(line, ",") or [])
+        return is_place and line.startswith(_TITLED) and self.source.title(delimited_cells(line, ","))
 
     def begin(self, page: Page) -> None:
         """A header: the lines below are of its page."""
@@ -339,11 +342,11 @@ class Scan:
             return False
         if page.quoted and not line.startswith('"'):  # what its first cell held is lost
             return self.is_damaged(page, line, number)
-        row = split(line, page.delimiter) if line.count('"') % 2 == 0 else None
-        if row is not None and self.row(page, row):
+        row = delimited_cells(line, page.delimiter) if line.count('"') % 2 == 0 else []
+        if row and self.row(page, row):
             return True
         self.source.line = None  # the line of source code that this may have been is not known
-        if row is not None and self.is_aside(row, number):
+        if row and self.is_aside(row, number):
             return True
         return self.is_damaged(page, line, number)
 
@@ -394,7 +397,7 @@ class Scan:
         return self.details_row(page, row, owner)
 
     def launch(self, page: Page, row: Sequence[str]) -> int | None:
-        """The launch that a row is of; None when it is no row of this page."""
+        """The number of the launch that a row is of; None when it is no row of this page."""
         launch_id, process = page.key(row)
         launches = self.launches.setdefault(process, {})
         owner = launches.get(launch_id)  # an id that is known needs no second look

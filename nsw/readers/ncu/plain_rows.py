@@ -14,12 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nsw.readers.ncu.csv_pages import RULE_TITLES
-from nsw.readers.ncu.results import RULE_COLUMNS, section_title
+from nsw.readers.ncu.results import RULE_COLUMNS, column, nullable, section_title
 from nsw.readers.ncu.values import Parser, Values, is_misplaced, values_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from nsw.readers.ncu.csv_pages import Page
     from nsw.readers.ncu.results import Names
     from nsw.readers.timeline.statistics import IntArray
@@ -49,7 +47,7 @@ class PlainRows:
         values: The value of each metric.
         rule_lines: The line of each rule, ascending.
         rule_runs: The run of each rule.
-        rules: The columns of the rules table.
+        rules: The columns of the rules table that do not tell of the launch.
     """
 
     other_lines: list[int]
@@ -63,7 +61,7 @@ class PlainRows:
     values: Values
     rule_lines: IntArray
     rule_runs: IntArray
-    rules: dict[str, list[Any]]
+    rules: pa.Table
 
 
 def plain_rows(block: str, page: Page, parse: Parser) -> PlainRows:
@@ -196,7 +194,7 @@ def _names(rows: _Rows, page: Page) -> tuple[_Rows, list[Names], IntArray]:
     return rows.filter(has_name), names, codes[has_name]
 
 
-def _rules(rows: _Rows, page: Page, parse: Parser) -> tuple[_Rows, dict[str, list[Any]]]:
+def _rules(rows: _Rows, page: Page, parse: Parser) -> tuple[_Rows, pa.Table]:
     """The rows of rules and the columns of the rules table; rows without a rule, or with a metric, are left out."""
     at = page.at
     if len(rows.lines):
@@ -205,22 +203,23 @@ def _rules(rows: _Rows, page: Page, parse: Parser) -> tuple[_Rows, dict[str, lis
             is_rule = pc.and_(is_rule, pc.equal(rows.texts(at[title]), ""))
         rows = rows.filter(is_rule.to_numpy(zero_copy_only=False))
 
-    def column(title: str, convert: Callable[[str], Any]) -> list[Any]:
-        if title not in at:
-            return [None] * len(rows.lines)
-        each = rows.texts(at[title]).dictionary_encode()
-        cells = np.array([convert(text.strip()) for text in _words(each.dictionary)], dtype=object)
-        column_cells: list[Any] = cells[each.indices.to_numpy()].tolist()
-        return column_cells
+    def cells(title: str) -> pa.StringArray:
+        texts = rows.texts(at[title]) if title in at else pa.repeat("", len(rows.lines))
+        return pc.utf8_trim_whitespace(texts)
 
-    columns = {
-        name: column(title, lambda text: text or None)
-        for name, title in zip(RULE_COLUMNS, RULE_TITLES[:-1], strict=True)
-    }
-    columns["section"] = column(RULE_TITLES[0], lambda text: section_title(text) or None)
-    columns["speedup_pct"] = column(RULE_TITLES[-1], lambda text: parse(text.removesuffix("%")).number)
-    columns["speedup_pct_pm"] = column(RULE_TITLES[-1], lambda text: parse(text.removesuffix("%")).half)
-    return rows, columns
+    columns = {}
+    for name, title in zip(RULE_COLUMNS, RULE_TITLES[:-1], strict=True):
+        each = cells(title)
+        if name == "message":  # few repeat
+            columns[name] = pc.if_else(pc.equal(each, ""), pa.scalar(None, pa.string()), each)
+        else:
+            each = each.dictionary_encode()
+            convert = section_title if name == "section" else str
+            words = [convert(word) or None for word in _words(each.dictionary)]
+            columns[name] = column("rules", name, words, each.indices)
+    speedups = values_of(pc.replace_substring_regex(cells(RULE_TITLES[-1]), "%$", ""), parse)
+    columns |= {"speedup_pct": nullable(speedups.numbers), "speedup_pct_pm": nullable(speedups.halves)}
+    return rows, pa.table(columns)
 
 
 def _words(texts: pa.StringArray) -> list[str]:

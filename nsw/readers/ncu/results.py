@@ -15,7 +15,7 @@ from nsw.readers.text.quantities import has_other_mark
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
@@ -30,6 +30,7 @@ __all__ = [
     "LeftOut",
     "Names",
     "Results",
+    "column",
     "dictionary",
     "none_if_nan",
     "nullable",
@@ -77,7 +78,8 @@ class Results:
     texts: dict[int, str] = field(default_factory=dict)  # of the few metrics that have one, by their place
     spreads: dict[int, tuple[Value, Value, Value]] = field(default_factory=dict)  # likewise: min, max, avg
     rule_of: array[int] = field(default_factory=lambda: array("i"))  # of each rule: its owner
-    advice: dict[str, list[Any]] = field(default_factory=lambda: {c: [] for c in _ADVICE})
+    advice: dict[str, list[Any]] = field(default_factory=lambda: {c: [] for c in _ADVICE})  # behind `advice_tables`
+    advice_tables: list[pa.Table] = field(default_factory=list)
     facts: list[Row] = field(default_factory=list)
     next_id: int = 0  # of the next launch in a page that does not number them
     durations: array[float] = field(default_factory=lambda: array("d"))  # of each owner, in ns; NaN: none
@@ -162,14 +164,23 @@ class Results:
     def rule(self, owner: int, **columns: Any) -> None:
         """One piece of advice on a launch; columns are those of the rules table."""
         self.rule_of.append(owner)
-        for column, cells in self.advice.items():
-            cells.append(columns.get(column))
+        for title, cells in self.advice.items():
+            cells.append(columns.get(title))
 
-    def rules(self, rule_of: IntArray, advice: Mapping[str, Sequence[Any]]) -> None:
+    def rules(self, rule_of: IntArray, advice: pa.Table) -> None:
         """Many of them, with the number of the owner of each."""
+        self._end_advice()
         self.rule_of.frombytes(rule_of.astype("i").tobytes())
-        for column, cells in self.advice.items():
-            cells.extend(advice[column])
+        self.advice_tables.append(advice)
+
+    def _end_advice(self) -> None:
+        import pyarrow as pa
+
+        if self.advice["rule"]:
+            columns = {c: column("rules", c, cells) for c, cells in self.advice.items()}
+            columns["message"] = columns["message"].dictionary_decode()  # few repeat
+            self.advice_tables.append(pa.table(columns))
+            self.advice = {c: [] for c in _ADVICE}
 
     def fill(self, report: Report, options: Options) -> None:
         """Put the tables that were asked for, and that have rows, into the report."""
@@ -201,13 +212,12 @@ class Results:
         self.durations, self.duration_halves = absent, absent[:]
         units = {code: names[3] for names, code in self.names.items() if names[1] in DURATIONS}
         half_in_ns = cache(in_ns)
-        for at, code in enumerate(self.name_of):
-            if code not in units or isnan(number := self.numbers[at]):
-                continue
-            if (time := in_ns(number, units[code])) is None:
+        for at in [at for at, code in enumerate(self.name_of) if code in units]:
+            unit = units[self.name_of[at]]
+            if isnan(self.numbers[at]) or (time := in_ns(self.numbers[at], unit)) is None:
                 continue
             owner, half = self.owner_of[at], self.halves[at]
-            half = half if isnan(half) else half_in_ns(half, units[code]) or 0.0
+            half = half if isnan(half) else half_in_ns(half, unit) or 0.0
             if isnan(self.durations[owner]) or self.duration_halves[owner] > (0.0 if isnan(half) else half):
                 self.durations[owner], self.duration_halves[owner] = time, half
 
@@ -268,13 +278,13 @@ class Results:
 
         if name == "launch_id":
             ids = np.asarray(self.launch_ids)
-            return pa.array(ids, mask=ids < 0).take(owners)
+            return pa.array(ids.astype(np.int32) if ids.max() < 1 << 31 else ids, mask=ids < 0).take(owners)
         cells, codes = [columns.get(name) for columns in self.common], np.array(self.common_of)
         if name == "device_name" and self.device_names:
             words = {text: len(cells) + i for i, text in enumerate(dict.fromkeys(self.device_names.values()))}
             codes[list(self.device_names)] = [words[text] for text in self.device_names.values()]
             cells += words
-        return _column(table, name, cells, pa.array(codes).take(owners))
+        return column(table, name, cells, pa.array(codes).take(owners))
 
     def _launch_table(self, launches: list[int]) -> pa.Table:
         """The launches as an Arrow table, a column at a time, for half a million dicts are large."""
@@ -309,12 +319,12 @@ class Results:
         columns = {name: self._owner_column("metrics", name, owners) for name in OWNED}
         columns = {name: column for name, column in columns.items() if column.null_count < len(column)}
         for i, name in enumerate(_NAMES):
-            columns[name] = _column("metrics", name, [name_parts[i] for name_parts in self.names], names)
+            columns[name] = column("metrics", name, [name_parts[i] for name_parts in self.names], names)
         columns["text"] = self._text_column()
         columns |= {"value": nullable(self.numbers), "value_pm": nullable(self.halves)}
         if self.spreads:
             each = [_spread(self.spreads.get(i)) for i in range(len(self.numbers))]
-            columns |= {c: _column("metrics", c, [spread[c] for spread in each]) for c in each[0]}
+            columns |= {c: column("metrics", c, [spread[c] for spread in each]) for c in each[0]}
         return pa.table(columns)
 
     def _text_column(self) -> pa.DictionaryArray:
@@ -330,30 +340,37 @@ class Results:
 
     def _rule_rows(self) -> list[Row]:
         owners = [{c: row.get(c) for c in _RULED} for row in map(self._owner_row, range(len(self.common_of)))]
-        advice_rows = zip(*self.advice.values(), strict=True)
-        return [
-            owners[owner] | dict(zip(self.advice, cells, strict=True))
-            for owner, cells in zip(self.rule_of, advice_rows, strict=True)
-        ]
+        advice: list[Row] = [row for table in self.advice_tables for row in table.to_pylist()]
+        advice += [dict(zip(self.advice, cells, strict=True)) for cells in zip(*self.advice.values(), strict=True)]
+        return [owners[owner] | row for owner, row in zip(self.rule_of, advice, strict=True)]
 
     def _rule_table(self) -> pa.Table:
         import pyarrow as pa
 
         owners = pa.array(self.rule_of, pa.int32())
         columns = {c: self._owner_column("rules", c, owners) for c in _RULED}
-        columns |= {c: _column("rules", c, cells) for c, cells in self.advice.items() if c != "message"}
-        return pa.table(columns | {"message": pa.array(self.advice["message"], pa.string())})  # few repeat
+        self._end_advice()
+        advice = pa.concat_tables(self.advice_tables).unify_dictionaries().combine_chunks()
+        return pa.table({**columns, **dict(zip(advice.column_names, advice.columns, strict=True))})
 
 
-def _column(table: str, name: str, cells: list[Any], indices: pa.Array | None = None) -> pa.Array:
-    """A column of a table; strings are dictionaries, for they repeat, and `places` say where cells do."""
+def column(table: str, name: str, cells: list[Any], indices: pa.Array | None = None) -> pa.Array:
+    """A column of a table; strings are dictionaries, for they repeat, and numbers are small where they can be.
+
+    Args:
+        table: The name of the table.
+        name: The name of the column.
+        cells: The cells, or those that repeat.
+        indices: Which of the cells each row has.
+    """
     import pyarrow as pa
 
     from nsw.tables.parquet_tables import arrow_schema
 
     type_ = arrow_schema(table).field(name).type
     if not pa.types.is_string(type_):
-        each = pa.array(cells, type=type_)
+        is_small = pa.types.is_integer(type_) and all(cell is None or abs(cell) < 1 << 31 for cell in cells)
+        each = pa.array(cells, type=pa.int32() if is_small else type_)
         return each if indices is None else each.take(indices)
     few = dictionary(cells)
     return few if indices is None else pa.DictionaryArray.from_arrays(few.indices.take(indices), few.dictionary)
