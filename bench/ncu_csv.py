@@ -1,12 +1,12 @@
-"""Time and peak memory of reading a large details CSV of Nsight Compute, beside pandas and the csv module.
+"""Time and peak memory of reading a large CSV of Nsight Compute, beside pandas and the csv module.
 
     python bench/ncu_csv.py [--rows 1000000]
 
 The files are made in a temporary folder: sections with rules; the same with a program's output, several
-processes, a kernel with quotes in its name and rules over two lines; and two metrics a launch. Each reader
-(nsw's is `nsw.readers.read`, which recognises the format and makes every table) runs in a process of its
-own, whose peak memory (ru_maxrss, with the interpreter and every import), wall time from its start and CPU
-time are printed: the best of three.
+processes, a kernel with quotes in its name and rules over two lines; two metrics a launch; and a raw page, a
+launch a row. Each reader (nsw's is `nsw.readers.read`, which recognises the format and makes every table) runs in
+a process of its own, whose peak memory (ru_maxrss, with the interpreter and every import), wall time from its start
+and CPU time are printed: the best of three.
 """
 
 from __future__ import annotations
@@ -125,6 +125,22 @@ def write_pairs(path: Path, rows: int) -> int:
     return rows // 2
 
 
+def write_raw(path: Path, rows: int) -> int:
+    """A raw CSV, a launch a row, with `rows` values in all."""
+    rng = random.Random(7)
+    metrics = [(f"{name} {i}", unit) for i, section in enumerate(SECTIONS.values()) for name, unit in section]
+    columns = HEADER.split(',"Section Name"', maxsplit=1)[0]
+    launches = rows // len(metrics)
+    with path.open("w", encoding="utf-8") as file:
+        file.write(columns + "".join(f',"{name}"' for name, _ in metrics) + "\n")
+        file.write('""' + ',""' * columns.count(",") + "".join(f',"{unit}"' for _, unit in metrics) + "\n")
+        for launch in range(launches):
+            head = (f'"{launch}","4711","python3.12","127.0.0.1","void op_{rng.randint(0, 40)}<float>(int, T2, T3)",'
+                    f'"1","7","(256, 1, 1)","({rng.randint(1, 999)}, 1, 1)","0","9.0"')  # fmt: skip
+            file.write(head + "".join(f',"{_value(rng, name, unit)}"' for name, unit in metrics) + "\n")
+    return launches
+
+
 def _value(rng: random.Random, name: str, unit: str) -> str:
     if name == "Function Cache Configuration":
         return "CachePreferNone"
@@ -140,7 +156,7 @@ def main() -> None:
     packages = ", ".join(f"{p} {version(p)}" for p in ("pyarrow", "pandas", "numpy"))
     print(f"{platform.machine()}, {os.cpu_count()} CPUs; Python {platform.python_version()}, {packages}")
     with tempfile.TemporaryDirectory() as folder:
-        for make in (write, write_mixed, write_pairs):
+        for make in (write, write_mixed, write_pairs, write_raw):
             path = Path(folder) / "details.csv"
             launches = make(path, rows)
             print(f"{make.__name__}: {rows} metrics of {launches} launches, {path.stat().st_size / 1e6:.0f} MB")

@@ -7,7 +7,7 @@ Small tables are rows, large ones columns of codes: each different pair of name 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.metrics.printed_metrics import LEVEL_WIDTH, Base, Portable, best_sources, of_level, unit_of
 from nsw.tables.parquet_tables import Row, TableData, coded, numbers
@@ -15,6 +15,7 @@ from nsw.tables.parquet_tables import Row, TableData, coded, numbers
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import numpy as np
     import pyarrow as pa
 
     from nsw.readers.model import Report
@@ -70,9 +71,7 @@ def _with_columns(data: pa.Table, base: Base) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    names, name_codes = coded(data, "metric")
-    units, unit_codes = coded(data, "unit")
-    pairs = name_codes * len(units) + unit_codes
+    names, units, pairs = _coded_pairs(data)
     present = np.flatnonzero(np.bincount(pairs, minlength=len(names) * len(units)))
     by_pair = {int(p): (names[p // len(units)] or "", units[p % len(units)]) for p in present}
     portable_name = best_sources(set(by_pair.values()), base)
@@ -87,9 +86,11 @@ def _with_columns(data: pa.Table, base: Base) -> pa.Table:
         value = np.where(absent, numbers(data, "avg"), value)
         half = np.where(absent, numbers(data, "avg_pm"), half)
     factors = np.array([*(p.factor for p in portables), np.nan])[codes]
-    levels = np.array([*(p.is_level for p in portables), False])[codes]
-    half = np.where(levels, np.where(value > 0, LEVEL_WIDTH, np.nan), half * factors)
-    value = np.where(levels, np.where(value > 0, 10 * value - LEVEL_WIDTH, 0.0 * value), value * factors)
+    is_level = np.flatnonzero(np.array([*(p.is_level for p in portables), False])[codes])
+    level = value[is_level]
+    value, half = value * factors, half * factors
+    value[is_level] = np.where(level > 0, 10 * level - LEVEL_WIDTH, 0.0 * level)
+    half[is_level] = np.where(level > 0, LEVEL_WIDTH, np.nan)
     half[np.isnan(value)] = np.nan
     for column, words in (("portable", [p.name for p in portables]), ("portable_unit", [p.unit for p in portables])):
         different = list(dict.fromkeys(words))
@@ -101,16 +102,24 @@ def _with_columns(data: pa.Table, base: Base) -> pa.Table:
     return data
 
 
-def _pairs(data: TableData) -> list[Pair]:
-    """Each metric with each of its units, in their order."""
-    if isinstance(data, list):
-        pairs = ((row.get("metric"), row.get("unit")) for row in data)
-        return [(metric, unit) for metric, unit in dict.fromkeys(pairs) if metric and unit]
+def _coded_pairs(data: pa.Table) -> tuple[list[Any], list[Any], np.ndarray[Any, Any]]:
+    """All metrics, all units, and of each row which metric times the number of units plus which unit it has."""
     import numpy as np
 
     names, name_codes = coded(data, "metric")
     units, unit_codes = coded(data, "unit")
-    present = np.unique(name_codes * len(units) + unit_codes).tolist()
+    return names, units, (name_codes * len(units) + unit_codes).astype(np.int32)
+
+
+def _pairs(data: TableData) -> list[Pair]:
+    """Each metric with each of its units, in their order."""
+    if isinstance(data, list):
+        different = dict.fromkeys((row.get("metric"), row.get("unit")) for row in data)
+        return [(metric, unit) for metric, unit in different if metric and unit]
+    import numpy as np
+
+    names, units, pairs = _coded_pairs(data)
+    present = np.unique(pairs).tolist()
     return [(names[p // len(units)], units[p % len(units)]) for p in present if units[p % len(units)]]
 
 
@@ -142,13 +151,11 @@ def _converted_columns(data: pa.Table, changes: dict[Pair, tuple[str, float]]) -
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    names, name_codes = coded(data, "metric")
-    units, unit_codes = coded(data, "unit")
+    names, units, pairs = _coded_pairs(data)
     ratios, new_units = np.ones(len(names) * len(units)), np.tile(np.arange(len(units)), len(names))
     for (metric, unit), (smallest, ratio) in changes.items():
         at = names.index(metric) * len(units) + units.index(unit)
         ratios[at], new_units[at] = ratio, units.index(smallest)
-    pairs = name_codes * len(units) + unit_codes
     codes = new_units[pairs].astype(np.int32)
     unit = pa.DictionaryArray.from_arrays(
         pa.array(codes, mask=codes == len(units) - 1), pa.array(units[:-1], pa.string())

@@ -48,8 +48,9 @@ def test_a_report_is_read_by_the_reader_of_another_package(env, tmp_path):
     assert "rocprof-stats" in nsw(env, tmp_path, "--formats").stdout
 
 
-def test_a_damaged_row_is_reported_with_its_line(env, tmp_path):
-    (tmp_path / "results.stats.csv").write_text(REPORT + "cut,1\n")
+@pytest.mark.parametrize("row", ["cut,1", f"{'long' * 50_000},1,2,2,0.1"])
+def test_a_damaged_row_is_reported_with_its_line(env, tmp_path, row):
+    (tmp_path / "results.stats.csv").write_text(f"{REPORT}{row}\n")
     done = nsw(env, tmp_path, "results.stats.csv", "--format", "json")
     assert [(p["severity"], p["line"]) for p in report(done)["problems"]] == [("error", 4)]
     assert len(report(done)["tables"]["gpu_summary"]) == 2

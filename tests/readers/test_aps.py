@@ -83,6 +83,14 @@ def test_csv_says_the_same(reads):
     assert facts(reads(printed.APS_METRICS_CSV)) == {"mpi_s": 166.471, "frequency_hz": 2.75e9}
 
 
+def test_a_row_with_a_very_long_cell_costs_no_other_row(reads):
+    titles, *rows = printed.APS_METRICS_CSV.splitlines()
+    long = f"{'name' * 50_000}, s;node001;1;N/A;N/A;1.5;None"
+    report = reads("\n".join([titles, long, *rows]))
+    assert facts(report) == facts(reads(printed.APS_METRICS_CSV))
+    assert [problem.line for problem in report.problems] == [2]
+
+
 def test_a_torn_row_is_said_with_its_line(reads):
     report = reads(printed.APS_METRICS.replace("        166.471           None", ""))
     [problem] = report.problems

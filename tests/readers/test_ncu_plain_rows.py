@@ -244,6 +244,53 @@ def test_other_files_are_read_the_same(tmp_path, change):
     assert_same(*both_ways(path))
 
 
+def raw(metrics, launches=200, *, change=lambda cells: cells):
+    """A raw page, a launch a row: numbers, texts, empty cells, a kernel with quotes in its name."""
+    rng = random.Random(5)
+    lines = [
+        line([*DETAILS[:11], *metrics]),
+        line([""] * 11 + [rng.choice(["%", "us", "", "msecond"]) for _ in metrics]),
+    ]
+    for i in range(launches):
+        head = [str(i), rng.choice(["42", "43"]), "app", "127.0.0.1", rng.choice(["k(int)", 'k<"x">(int)', "_Z3addPfS_i"]),
+                "1", "7", "(16, 4, 1)", f"({i % 3}, 1, 1)", "0", "9.0"]  # fmt: skip
+        values = [
+            rng.choice(["", "n/a", f"{rng.random() * 1e4:,.6f}", "7", "NVIDIA H100", "5 (1; 2)"]) for _ in metrics
+        ]
+        lines.append(line(change(head + values)))
+    return "\n".join(lines) + "\n"
+
+
+RAW = ["gpu__time_duration.sum", "device__attribute_display_name", "x.avg", "y.sum"]
+
+
+@pytest.mark.parametrize("count", [8, 10_000])
+def test_launches_of_a_raw_page_are_read_together_as_row_by_row(tmp_path, taken, count):
+    path = tmp_path / "raw.csv"
+    path.write_text(raw(RAW))
+    assert_same(*both_ways(path, count))
+    assert sum(taken) > 100
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda cells: cells[:-1] if cells[0] == "99" else cells, lambda cells: ["7", *cells[1:]],
+     lambda cells: ["x", *cells[1:]] if cells[0] == "99" else cells, lambda cells: [*cells, ""]],
+    ids=["a cell too few", "all of one id", "an id of letters", "a cell too many"],
+)  # fmt: skip
+def test_damaged_rows_of_a_raw_page_are_read_as_row_by_row(tmp_path, change):
+    path = tmp_path / "raw.csv"
+    path.write_text(raw(RAW, change=change))
+    assert_same(*both_ways(path))
+
+
+def test_a_raw_page_whose_metrics_are_not_behind_its_launch_is_read_row_by_row(tmp_path, taken):
+    path = tmp_path / "raw.csv"
+    path.write_text(raw([*RAW, "Kernel Time"]))
+    assert_same(*both_ways(path))
+    assert not sum(taken)
+
+
 def test_only_what_is_asked_for(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text(large(1))

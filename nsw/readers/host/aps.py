@@ -6,14 +6,13 @@ row a metric and rank. The HTML report is a page whose figures are one JSON obje
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.host.intel_figures import Summary, facts_of, is_known
 from nsw.readers.model import Options, Report, Sample, read_text
-from nsw.readers.text.lines import by_rank, spaced_cells, text_lines
+from nsw.readers.text.lines import by_rank, delimited_cells, spaced_cells, text_lines
 from nsw.readers.text.quantities import parse_integer
 
 if TYPE_CHECKING:
@@ -178,7 +177,8 @@ class _Table(_Block):
         text = text.strip().lstrip("| ")
         if self._delimiter is None:
             return spaced_cells(text)
-        return [cell.strip() for cell in next(csv.reader([text], delimiter=self._delimiter), [])]
+        cells = delimited_cells(text, self._delimiter) or text.split(self._delimiter)
+        return [cell.strip() for cell in cells]
 
     def take(self, text: str) -> bool:
         if not text.strip() or text.startswith("|"):  # a rule, a total

@@ -7,14 +7,21 @@ stand amid the output of a job.
 
 from __future__ import annotations
 
-import csv
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.host.intel_figures import Summary, seconds, snake
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.text.lines import as_shown, by_rank, ruled_cells, ruled_spans, spaced_cells, text_lines
+from nsw.readers.text.lines import (
+    as_shown,
+    by_rank,
+    delimited_cells,
+    ruled_cells,
+    ruled_spans,
+    spaced_cells,
+    text_lines,
+)
 from nsw.readers.text.quantities import QUANTITY, Quantity, number, percent, size
 
 if TYPE_CHECKING:
@@ -255,10 +262,7 @@ def _titles(text: str) -> _Titles | None:
 
 
 def _split(text: str, delimiter: str) -> list[str]:
-    try:
-        return next(csv.reader([text], delimiter=delimiter), [])
-    except csv.Error:  # a field too long for a cell
-        return text.split(delimiter)
+    return delimited_cells(text, delimiter) or text.split(delimiter)
 
 
 class _Rows:

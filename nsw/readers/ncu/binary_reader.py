@@ -168,7 +168,7 @@ def _take(results: Results, action: dict[str, Any]) -> None:
     """One launch as `ncu_extract` printed it."""
     columns: Row = {"block": 0, **{c: action[c] for c in _LAUNCH}}
     columns |= {c: None if action[c] is None else int(action[c]) for c in ("device", "context", "stream")}
-    launch = results.launch(action["launch_id"], **columns)
+    launch = results.launch(**columns)
     for name, unit, number, text in action["metrics"]:
         value = Value(None if number is None else float(number), None, text)
         results.metric(launch, (None, name, None, unit), value)

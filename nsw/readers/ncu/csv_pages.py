@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import sys
 from array import array
@@ -12,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.readers.ncu.results import ARROW_ROWS, dictionary, none_if_nan, nullable
 from nsw.readers.ncu.values import Parser, decide_marks, parse_integer
+from nsw.readers.text.lines import delimited_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from nsw.readers.ncu.results import Names
     from nsw.tables.parquet_tables import Row, TableData
 
-__all__ = ["RULE_TITLES", "Page", "SourceRows", "page_of", "range_names", "split"]
+__all__ = ["RULE_TITLES", "Page", "SourceRows", "is_alike", "page_of", "quoted_cells", "range_names"]
 
 Kind = Literal["details", "summary", "raw", "source", "session"]
 
@@ -45,7 +46,6 @@ _RANGE: Final = re.compile(r'"(?:\d+:)?([^":]*):([^"]*)"')
 _DEFAULT_DOMAIN: Final = "<default domain>"
 _LAUNCH_FACTS: Final = ("kernel", "grid", "block_size")  # of a launch, by each of its rows
 _SPREAD: Final = ("Minimum", "Maximum", "Average")
-_MAX_OWNERS: Final = 50_000  # rows remembered
 _VALUES: Final = frozenset({"Metric Unit", "Metric Value", *_SPREAD})  # titles of the pages with a metric a row
 _OF_RULES: Final = frozenset({"Rule Type", "Rule Description"})
 _DELIMITERS: Final = (",", ";", "\t")
@@ -59,12 +59,13 @@ _GLUED: Final = re.compile(r'"ID"[,;\t]"Process ID"')
 
 @dataclass(frozen=True)
 class Page:
-    """The header of one CSV: `quoted` when its fields are in quotes, as ncu writes them."""
+    """The header of one CSV: `quoted` when its fields are in quotes, as ncu writes them; `units` of a raw page."""
 
     kind: Kind
     header: tuple[str, ...]
     delimiter: str
     quoted: bool
+    units: tuple[str, ...] = ()
 
     @cached_property
     def at(self) -> dict[str, int]:
@@ -79,24 +80,33 @@ class Page:
         return max(self.at[e] for e in ends) + 1 if ends else len(self.header)
 
     @cached_property
-    def names_at(self) -> tuple[int, int]:
-        """Where a details row's names begin, behind all that tells of the launch, and its value; zeros if mixed."""
-        value = self.at["Metric Value"]
-        name_positions = [i for i in self._name_positions if i < len(self.header)]
-        owner = [self.at[c] for c in OWNER_COLUMNS if c in self.at]
-        start = min(name_positions, default=0)
-        sorted_so = max(owner, default=0) < start and max(name_positions, default=0) < value == self.min_fields - 1
-        return (start, value) if sorted_so and self.delimiter == "," else (0, 0)
+    def start(self) -> int:
+        """Where the names or the metrics begin, behind the id and all else that tells of a launch; 0 if mixed."""
+        if self.delimiter != "," or self.header[0] != "ID":
+            return 0
+        positions = [i for i in self._name_positions if i < len(self.header)]
+        value = self.min_fields - 1
+        if self.kind == "raw":
+            positions, value = list(self.metrics), len(self.header)
+        start = min(positions, default=0)
+        owner = max(self.at[column] for column in OWNER_COLUMNS if column in self.at)
+        is_whole = self.kind == "details" or len(positions) == value - start
+        return start if owner < start and max(positions) < value and is_whole else 0
 
     @property
     def is_sorted(self) -> bool:
-        """Whether it is a details page whose columns are as ncu sorts them."""
-        return self.kind == "details" and self.names_at[0] > 0
+        """Whether it is a details or a raw page whose columns are as ncu sorts them."""
+        return self.kind in {"details", "raw"} and self.start > 0
 
     @cached_property
     def metrics(self) -> tuple[int, ...]:
         """The places of the metrics in a raw page; the columns of NVTX ranges are none."""
         return tuple(i for i, n in enumerate(self.header) if n not in _LAUNCH and "Domain:" not in n)
+
+    @cached_property
+    def raw_names(self) -> list[Names]:
+        """Section, metric, description and unit of each metric of a raw page."""
+        return [(None, self.header[i], None, self.units[i] if self.units else None) for i in self.metrics]
 
     def metric_names(self, row: list[str]) -> list[str]:
         """Section, metric, label and unit of a row; empty where the page or the row lacks them."""
@@ -133,13 +143,14 @@ class Page:
             return size == width or (self.kind == "raw" and not any(row[width:]))
         return size == self.min_fields + 1 and not row[self.min_fields] and self.kind == "details"
 
-    def key(self, row: Sequence[str]) -> tuple[str, str]:
-        """What tells launches of one CSV apart: id and process."""
-        at = self.at.get("Process ID")
-        return row[self.at["ID"]].strip(), "" if at is None else row[at].strip()
+    def key(self, row: Sequence[str]) -> tuple[int | str, str]:
+        """What tells launches of one CSV apart: id, a text where it is not written as a number is, and process."""
+        text, at = row[self.at["ID"]].strip(), self.at.get("Process ID")
+        number = parse_integer(text)
+        return text if number is None or str(number) != text else number, "" if at is None else row[at].strip()
 
     def is_of(self, row: Sequence[str], launch: Row) -> bool:
-        """Whether a row names the kernel and the sizes of a launch with its id."""
+        """Whether a row names the kernel and the sizes of a launch with its id, whose columns these are."""
         return _cells(row, self._telling) == [launch.get(column) for column in _LAUNCH_FACTS]
 
     @cached_property
@@ -170,29 +181,16 @@ class Page:
             block: The number of the page among those with results, from 0.
             rank: The launcher's rank whose lines these are; None without ranks.
         """
-        at, end = self._head
-        cells = (*row[:at], *row[at + 1 : end])
-        owner = self._owners.get(cells)
-        if owner is None:
-            owner = owner_of(dict(zip(OWNER_COLUMNS, _cells(row, self._owned), strict=True)), block, rank)
-            if len(self._owners) < _MAX_OWNERS:
-                self._owners[cells] = owner
-        return owner | {"block": block, "rank": rank, "launch_id": parse_integer(row[at]) if at < len(row) else None}
+        return owner_of(dict(zip(OWNER_COLUMNS, _cells(row, self._owned), strict=True)), block, rank)
 
     @cached_property
     def _owned(self) -> tuple[int, ...]:
         return self._positions(*OWNER_COLUMNS)
 
-    @cached_property
-    def _head(self) -> tuple[int, int]:
-        """The column of the id, and the end of the columns that belong to the launch."""
-        end = 1 + max(position for position in self._owned if position < len(self.header))
-        return self.at.get("ID", len(self.header)), end
 
-    @cached_property
-    def _owners(self) -> dict[tuple[str, ...], Row]:
-        """Rows of launches by their cells but for the id: launches have most of them in common."""
-        return {}
+def is_alike(launch: Row, other: Row) -> bool:
+    """Whether two launches have one kernel and one size."""
+    return all(launch.get(column) == other.get(column) for column in _LAUNCH_FACTS)
 
 
 def _cells(row: Sequence[str], positions: Sequence[int]) -> list[str | None]:
@@ -258,7 +256,7 @@ def page_of(line: str) -> Page | None:
         line = line[glued.start() :]
     line = line.strip().lstrip("\ufeff")
     for delimiter in _DELIMITERS:
-        if delimiter in line and (fields := split(line, delimiter)) and (kind := _kind(fields)):
+        if delimiter in line and (fields := delimited_cells(line, delimiter)) and (kind := _kind(fields)):
             return Page(kind, tuple(fields), delimiter, line.startswith('"'))
     return None
 
@@ -282,12 +280,12 @@ def _kind(fields: list[str]) -> Kind | None:
     return "details" if {"ID", "Metric Value"} <= names else None
 
 
-def split(line: str, delimiter: str) -> list[str] | None:
-    """The fields of one row, or None when it is no CSV."""
-    try:
-        return next(csv.reader((line,), delimiter=delimiter), None)
-    except csv.Error:
-        return None
+def quoted_cells(text: str) -> list[str]:
+    """The cells of `"a","b"`, each in quotes as ncu writes them; none where a text is written in another way."""
+    cells = text[1:-1].split('","') if '""' not in text else delimited_cells(text, ",")
+    if text != ",".join('"' + cell.replace('"', '""') + '"' for cell in cells):
+        return []
+    return list(map(sys.intern, cells))  # launches have most of them in common
 
 
 _KERNEL: Final = ("Kernel Name", "Function Name")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.messages import Messages
 from nsw.readers.model import Report, Sample
-from nsw.readers.ncu.csv_pages import Page, SourceRows, page_of, split
+from nsw.readers.ncu.csv_pages import Page, SourceRows, is_alike, page_of, quoted_cells
 from nsw.readers.ncu.results import (
     RULE_COLUMNS,
     LeftOut,
@@ -22,7 +22,7 @@ from nsw.readers.ncu.results import (
     warn_of_guess,
 )
 from nsw.readers.ncu.values import EVIDENCE_VALUES, Parser, decide_marks, is_misplaced, parse_integer
-from nsw.readers.text.lines import LOOKED_AT, as_shown, by_rank, is_labelled, line_blocks, text_lines
+from nsw.readers.text.lines import LOOKED_AT, as_shown, by_rank, delimited_cells, is_labelled, line_blocks, text_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from nsw.readers.ncu.plain_rows import PlainRows
     from nsw.readers.ncu.results import Names
     from nsw.readers.text.lines import Line, LineBlock
-    from nsw.tables.parquet_tables import Row
 
 __all__ = ["Scan", "read", "sniff"]
+
+Launches: TypeAlias = "dict[int | str, int]"
 
 LARGE: Final = 4 << 20  # bytes from which Arrow's start pays
 _BLOCK: Final = 2 << 20  # bytes, so that each block is worth being taken apart in a thread
@@ -82,6 +83,7 @@ def read(path: Path, options: Options) -> Report:
 
 _TITLED: Final = ('"Kernel Name","', '"Function Name","', '"File Path","', '"File Name","')  # of a source page
 _WORKERS: Final = 1
+_MAX_HEADS: Final = 50_000  # remembered
 _JOINED: Final = 200  # lines that one quoted field may span
 _NEW_ROW: Final = re.compile(r'"\d+"[,;\t]"\d+"[,;\t]')
 _ROW_START: Final = re.compile(r'"?(?:\d+|0x[0-9a-fA-F]+)"?[,;\t]')
@@ -91,9 +93,9 @@ _ROW_START: Final = re.compile(r'"?(?:\d+|0x[0-9a-fA-F]+)"?[,;\t]')
 class Waiting:
     """Rows of one page as text: their decimal mark is known when all have been seen."""
 
-    metrics: list[tuple[Row, Names, str]] = field(default_factory=list)
-    spreads: list[tuple[Row, Names, tuple[str, str, str]]] = field(default_factory=list)
-    rules: list[tuple[Row, list[str]]] = field(default_factory=list)
+    metrics: list[tuple[int, Names, str]] = field(default_factory=list)  # owner, names, value
+    spreads: list[tuple[int, Names, tuple[str, str, str]]] = field(default_factory=list)
+    rules: list[tuple[int, list[str]]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -108,9 +110,10 @@ class Scan:
     blocks: int
     source: SourceRows = field(default_factory=SourceRows)
     page: Page | None = None
-    units: list[str] = field(default_factory=list)
+    launches: dict[str, Launches] = field(default_factory=dict)  # of the page, by process and id: their owners
+    summaries: dict[tuple[Any, ...], int] = field(default_factory=dict)  # by all of their columns: their owners
+    heads: dict[str, tuple[int, Launches]] = field(default_factory=dict)  # by the cells that launches have in common
     waiting: Waiting = field(default_factory=Waiting)
-    columns: list[tuple[int, Names]] = field(default_factory=list)
     parse: Parser | None = None  # once enough values have been seen to decide the marks of the page
     at: int = 0  # the line
     aside: tuple[int, int] = (0, 0)  # fields of a table between the rows, and its last line
@@ -182,15 +185,11 @@ class Scan:
         stop = rows.other_lines[bisect_left(rows.other_lines, at)]
         if at == stop:
             return at
-        first_run = int(np.searchsorted(rows.run_lines, at, "right")) - 1
-        owners: list[int] = []
-        for run in range(first_run, int(np.searchsorted(rows.run_lines, stop))):
-            row, known = rows.heads[run], len(results.launches)
-            owner = self.launch(page, row) if row else None
-            if owner is None or (len(results.launches) == known and not page.is_of(row, owner)):
-                stop = max(at, int(rows.run_lines[run]))
-                break
-            owners.append(results.owner(owner))
+        first_run, last_run = np.searchsorted(rows.run_lines, (at + 1, stop)).tolist()
+        first_run -= 1
+        owners = self.owners(rows.ids[first_run:last_run], rows.heads[first_run:last_run])
+        if len(owners) < last_run - first_run:
+            stop = max(at, int(rows.run_lines[first_run + len(owners)]))
         if not owners:
             return at
         owner_codes, codes = np.array(owners), np.array([results.name(names) for names in rows.names])
@@ -198,9 +197,46 @@ class Scan:
         runs, names = rows.metric_runs[first:last], rows.metric_names[first:last]
         results.metrics(owner_codes[runs - first_run], codes[names], rows.values.part(first, last))
         first, last = np.searchsorted(rows.rule_lines, (at, stop)).tolist()
-        advice = {column: cells[first:last] for column, cells in rows.rules.items()}
-        results.rules(owner_codes[rows.rule_runs[first:last] - first_run], advice)
+        if first < last:
+            results.rules(owner_codes[rows.rule_runs[first:last] - first_run], rows.rules.slice(first, last - first))
         return stop
+
+    def owners(self, ids: Sequence[int], heads: Sequence[str]) -> list[int]:
+        """The launches of plain rows up to the first that is of none, or names another kernel than the launch's.
+
+        Args:
+            ids: The ids; -1 where it is not written as a number is.
+            heads: The cells behind them that tell of the launch.
+        """
+        results, owners = self.results, []
+        common_of, launch_ids = results.common_of, results.launch_ids
+        for launch_id, head in zip(ids, heads, strict=True):
+            if launch_id < 0 or (entry := self.heads.get(head) or self.new_head(head)) is None:
+                break
+            common, launches = entry
+            owner = launches.get(launch_id)
+            if owner is None:
+                owner = launches[launch_id] = len(common_of)  # as `results.owner` adds it, without half a million calls
+                common_of.append(common)
+                launch_ids.append(launch_id)
+            elif common_of[owner] != common and not is_alike(results.columns_of(owner), results.common[common]):
+                break
+            owners.append(owner)
+        return owners
+
+    def new_head(self, head: str) -> tuple[int, Launches] | None:
+        """What launches have in common by its cells, and the launches of that process; None where it is no such row."""
+        page = self.page
+        assert page is not None
+        row = ["0", *quoted_cells(head)]
+        if len(row) != page.start or not page.fits(row):
+            return None
+        columns = page.owner(row, self.block, self.rank)
+        del columns["launch_id"]
+        if len(self.heads) >= _MAX_HEADS:
+            self.heads.clear()
+        entry = self.heads[head] = self.results.share(columns), self.launches.setdefault(page.key(row)[1], {})
+        return entry
 
     def feed(self, number: int, line: str) -> None:
         """Read one line; one that begins a field of several lines waits for the rest of them."""
@@ -241,7 +277,7 @@ class Scan:
     def is_title(self, line: str) -> bool:
         """Whether the line names what a source page is of."""
         is_place = self.page is None or self.page.kind == "source"
-        return is_place and line.startswith(_TITLED) and self.source.title(split(line, ",") or [])
+        return is_place and line.startswith(_TITLED) and self.source.title(delimited_cells(line, ","))
 
     def begin(self, page: Page) -> None:
         """A header: the lines below are of its page."""
@@ -249,15 +285,15 @@ class Scan:
             self.source.begin()
         elif page.kind != "session":
             self.blocks += 1
-        self.page, self.units, self.columns = page, [], []
+        self.page, self.launches, self.heads = page, {}, {}
 
-    def metric(self, owner: Row, names: Names, text: str) -> None:
+    def metric(self, owner: int, names: Names, text: str) -> None:
         """Add one metric of a launch.
 
         While the decimal mark is unknown, metrics wait until enough of them show it or the page ends.
 
         Args:
-            owner: The row of the launch.
+            owner: The number of the launch.
             names: Section, metric, description and unit.
             text: The value as printed.
         """
@@ -283,7 +319,7 @@ class Scan:
         waiting.rules.clear()
         return parse
 
-    def rule(self, owner: Row, cells: list[str]) -> None:
+    def rule(self, owner: int, cells: list[str]) -> None:
         """One rule by the cells of `RULE_TITLES`: its speed-up is a number as those of the metrics."""
         if self.parse is None:
             self.waiting.rules.append((owner, cells))
@@ -306,11 +342,11 @@ class Scan:
             return False
         if page.quoted and not line.startswith('"'):  # what its first cell held is lost
             return self.is_damaged(page, line, number)
-        row = split(line, page.delimiter) if line.count('"') % 2 == 0 else None
-        if row is not None and self.row(page, row):
+        row = delimited_cells(line, page.delimiter) if line.count('"') % 2 == 0 else []
+        if row and self.row(page, row):
             return True
         self.source.line = None  # the line of source code that this may have been is not known
-        if row is not None and self.is_aside(row, number):
+        if row and self.is_aside(row, number):
             return True
         return self.is_damaged(page, line, number)
 
@@ -344,14 +380,15 @@ class Scan:
         if page.kind == "source":
             return self.source.row(page, row, self.rank)
         if page.kind == "raw" and page.is_units(row):
-            self.units = self.units or row
+            if not page.units:
+                self.page = replace(page, units=tuple(row))
             return True
         if page.kind == "summary":
             return self.summary_row(page, row)
         owner = self.launch(page, row) if page.is_sized(row) else None
         if owner is None:
             return False
-        if not page.is_of(row, owner):
+        if not page.is_of(row, self.results.columns_of(owner)):
             self.left.of_two.setdefault(page.key(row)[0], self.at)
             return True
         if page.kind == "raw":
@@ -359,21 +396,22 @@ class Scan:
             return True
         return self.details_row(page, row, owner)
 
-    def launch(self, page: Page, row: Sequence[str]) -> Row | None:
-        """The launch that a row is of; None when it is no row of this page."""
-        key = (self.block, *page.key(row))
-        launch = self.results.launches.get(key)  # an id that is known needs no second look
-        if launch is None and page.fits(row):
-            launch = self.results.launches[key] = page.owner(row, self.block, self.rank)
-        return launch
+    def launch(self, page: Page, row: Sequence[str]) -> int | None:
+        """The number of the launch that a row is of; None when it is no row of this page."""
+        launch_id, process = page.key(row)
+        launches = self.launches.setdefault(process, {})
+        owner = launches.get(launch_id)  # an id that is known needs no second look
+        if owner is None and page.fits(row):
+            owner = launches[launch_id] = self.results.launch(**page.owner(row, self.block, self.rank))
+        return owner
 
-    def details_row(self, page: Page, row: list[str], owner: Row) -> bool:
+    def details_row(self, page: Page, row: list[str], owner: int) -> bool:
         """Add a metric of a launch, a rule, or both; returns whether the fields were such a row.
 
         Args:
             page: The details page.
             row: The fields of the row.
-            owner: The row of the launch.
+            owner: The number of the launch.
         """
         section, name, label, unit = page.metric_names(row)
         names: Names = (section or None, name, label or None, unit)
@@ -387,18 +425,15 @@ class Scan:
             return False  # advice without its rule
         return True
 
-    def raw_row(self, page: Page, row: list[str], owner: Row) -> None:
+    def raw_row(self, page: Page, row: list[str], owner: int) -> None:
         """Add all metrics of a launch.
 
         Args:
             page: The raw page.
             row: The fields of the row, one per title of the page.
-            owner: The row of the launch.
+            owner: The number of the launch.
         """
-        units = self.units
-        if not self.columns:
-            self.columns = [(i, (None, page.header[i], None, units[i] if units else None)) for i in page.metrics]
-        for i, names in self.columns:
+        for i, names in zip(page.metrics, page.raw_names, strict=True):
             self.metric(owner, names, row[i])
 
     def summary_row(self, page: Page, row: list[str]) -> bool:
@@ -407,7 +442,9 @@ class Scan:
             return False
         columns = {k: v for k, v in page.owner(row, self.block, self.rank).items() if k != "launch_id"}
         columns["invocations"] = parse_integer(page.field(row, "Invocations"))
-        owner = self.results.summary(tuple(columns.values()), **columns)
+        key = tuple(columns.values())
+        if (owner := self.summaries.get(key)) is None:
+            owner = self.summaries[key] = self.results.summary(**columns)
         section, name, _, unit = page.metric_names(row)
         names = (section or None, name, None, unit)
         if is_misplaced(name, unit):

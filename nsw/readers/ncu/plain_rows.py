@@ -1,4 +1,4 @@
-"""Blocks of plain rows of a large details page, taken apart by where their quotes are.
+"""Blocks of plain rows of a large details or raw page, taken apart by where their quotes are.
 
 pyarrow.csv is not used: it makes every cell of every row.
 """
@@ -13,13 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nsw.readers.ncu.csv_pages import RULE_TITLES, split
-from nsw.readers.ncu.results import RULE_COLUMNS, section_title
+from nsw.readers.ncu.csv_pages import RULE_TITLES
+from nsw.readers.ncu.results import RULE_COLUMNS, column, nullable, section_title
 from nsw.readers.ncu.values import Parser, Values, is_misplaced, values_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from nsw.readers.ncu.csv_pages import Page
     from nsw.readers.ncu.results import Names
     from nsw.readers.timeline.statistics import IntArray
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["PlainRows", "plain_rows"]
 
 _QUOTE, _COMMA, _NEWLINE, _RETURN, _ESCAPE = b'",\n\r\x1b'
+_NUMBER: Final = r"^(?:0|[1-9][0-9]{0,17})$"
 _OF_METRICS: Final = ("Metric Name", "Metric Unit", "Metric Value")  # empty in a row of a rule
 
 
@@ -39,7 +38,8 @@ class PlainRows:
     Attributes:
         other_lines: The lines that are no plain rows, ascending, and the number of all lines.
         run_lines: The first line of each run.
-        heads: The cells of these that tell of the launch; empty where they are not written as ncu does.
+        ids: The id of the launch of each run; -1 where it is not written as a number is.
+        heads: The other cells of each run that tell of its launch, with their quotes.
         metric_lines: The line of each metric, ascending.
         metric_runs: The run of each metric.
         names: The names of metrics, each once.
@@ -47,12 +47,13 @@ class PlainRows:
         values: The value of each metric.
         rule_lines: The line of each rule, ascending.
         rule_runs: The run of each rule.
-        rules: The columns of the rules table.
+        rules: The columns of the rules table that do not tell of the launch.
     """
 
     other_lines: list[int]
     run_lines: IntArray
-    heads: list[list[str]]
+    ids: list[int]
+    heads: list[str]
     metric_lines: IntArray
     metric_runs: IntArray
     names: list[Names]
@@ -60,7 +61,7 @@ class PlainRows:
     values: Values
     rule_lines: IntArray
     rule_runs: IntArray
-    rules: dict[str, list[Any]]
+    rules: pa.Table
 
 
 def plain_rows(block: str, page: Page, parse: Parser) -> PlainRows:
@@ -68,20 +69,29 @@ def plain_rows(block: str, page: Page, parse: Parser) -> PlainRows:
 
     Args:
         block: The lines, without the end of the last one.
-        page: The details page that they are of, whose columns are as ncu sorts them (`Page.is_sorted`).
+        page: The page that they are of, whose columns are as ncu sorts them (`Page.is_sorted`).
         parse: How its numbers are written.
     """
     block = block.replace("\r\n", "\n").removesuffix("\r") if "\r" in block else block
     lines = _Lines(block)
-    (start, value), width = page.names_at, len(page.header)
-    metrics = lines.rows(start, value + 1, end=b'",' if width > value + 1 else b'"')
-    metrics, names, metric_names = _names(metrics, page)
-    rules, advice = _rules(lines.rows(start, width if "Rule Name" in page.at else 0, end=b'"'), page, parse)
+    start, width, value = page.start, len(page.header), page.min_fields - 1
+    if page.kind == "raw":
+        metrics = lines.rows(start, width, end=b'"')
+        rules, advice = _rules(lines.rows(0, 0, end=b'"'), page, parse)
+        names, metric_names = page.raw_names, np.tile(np.arange(width - start), len(metrics.lines))
+        metric_lines = np.repeat(metrics.lines, width - start)
+        values = lines.texts((metrics.quotes.reshape(-1, 2) + np.array((1, 0))).astype(np.int32))
+    else:
+        metrics = lines.rows(start, value + 1, end=b'",' if width > value + 1 else b'"')
+        metrics, names, metric_names = _names(metrics, page)
+        metric_lines, values = metrics.lines, metrics.texts(value)
+        rules, advice = _rules(lines.rows(start, width if "Rule Name" in page.at else 0, end=b'"'), page, parse)
 
     plain = np.concatenate((metrics.lines, rules.lines))
     order = np.argsort(plain)
     plain = plain[order]
-    heads = lines.texts(np.concatenate((metrics.heads(), rules.heads()))[order])
+    spans = np.concatenate((metrics.heads(), rules.heads()))[order]
+    heads = lines.texts(spans)
     begins = np.ones(len(plain), dtype=bool)
     if len(plain):
         is_other_launch = pc.not_equal(heads[1:], heads[:-1]).to_numpy(zero_copy_only=False)
@@ -90,15 +100,20 @@ def plain_rows(block: str, page: Page, parse: Parser) -> PlainRows:
     runs[plain] = np.cumsum(begins) - 1
     is_other = np.ones(lines.count, dtype=bool)
     is_other[plain] = False
+    spans = spans[begins]
+    ends = lines.quotes[lines.first_quotes[plain[begins]] + 1]  # of the ids
+    ids = lines.texts(np.stack((spans[:, 0] + 1, ends), axis=1))
+    is_number = pc.and_(pc.match_substring_regex(ids, _NUMBER), pa.array(lines.bytes[ends + 1] == _COMMA))
     return PlainRows(
         other_lines=[*np.flatnonzero(is_other).tolist(), lines.count],
         run_lines=plain[begins],
-        heads=[_head(head, start) for head in _words(heads.filter(pa.array(begins)))],
-        metric_lines=metrics.lines,
-        metric_runs=runs[metrics.lines],
+        ids=pc.if_else(is_number, ids, "-1").cast(pa.int64()).to_pylist(),
+        heads=_words(lines.texts(np.stack((ends + 2, spans[:, 1]), axis=1))),
+        metric_lines=metric_lines,
+        metric_runs=runs[metric_lines],
         names=names,
         metric_names=metric_names,
-        values=values_of(metrics.texts(value), parse),
+        values=values_of(values, parse),
         rule_lines=rules.lines,
         rule_runs=runs[rules.lines],
         rules=advice,
@@ -164,18 +179,10 @@ class _Rows:
         return self if mask.all() else _Rows(self.block, self.start, self.lines[mask], self.quotes[mask])
 
 
-def _head(text: str, size: int) -> list[str]:
-    """The cells that tell of a launch, or none where they are not so many, or not written as ncu does."""
-    cells = text[1:-1].split('","') if '""' not in text else split(text, ",") or []
-    if len(cells) != size or text != ",".join('"' + cell.replace('"', '""') + '"' for cell in cells):
-        return []
-    return list(map(sys.intern, cells))  # launches have most of them in common
-
-
 def _names(rows: _Rows, page: Page) -> tuple[_Rows, list[Names], IntArray]:
     """The rows of metrics, their names, and the place of each row's names; rows without a name are left out."""
-    start, value = page.names_at
-    each = rows.texts(start, value - 1).dictionary_encode()
+    start = page.start
+    each = rows.texts(start, page.min_fields - 2).dictionary_encode()
     names: list[Names] = []
     is_name = []
     for text in _words(each.dictionary):
@@ -187,7 +194,7 @@ def _names(rows: _Rows, page: Page) -> tuple[_Rows, list[Names], IntArray]:
     return rows.filter(has_name), names, codes[has_name]
 
 
-def _rules(rows: _Rows, page: Page, parse: Parser) -> tuple[_Rows, dict[str, list[Any]]]:
+def _rules(rows: _Rows, page: Page, parse: Parser) -> tuple[_Rows, pa.Table]:
     """The rows of rules and the columns of the rules table; rows without a rule, or with a metric, are left out."""
     at = page.at
     if len(rows.lines):
@@ -196,22 +203,23 @@ def _rules(rows: _Rows, page: Page, parse: Parser) -> tuple[_Rows, dict[str, lis
             is_rule = pc.and_(is_rule, pc.equal(rows.texts(at[title]), ""))
         rows = rows.filter(is_rule.to_numpy(zero_copy_only=False))
 
-    def column(title: str, convert: Callable[[str], Any]) -> list[Any]:
-        if title not in at:
-            return [None] * len(rows.lines)
-        each = rows.texts(at[title]).dictionary_encode()
-        cells = np.array([convert(text.strip()) for text in _words(each.dictionary)], dtype=object)
-        column_cells: list[Any] = cells[each.indices.to_numpy()].tolist()
-        return column_cells
+    def cells(title: str) -> pa.StringArray:
+        texts = rows.texts(at[title]) if title in at else pa.repeat("", len(rows.lines))
+        return pc.utf8_trim_whitespace(texts)
 
-    columns = {
-        name: column(title, lambda text: text or None)
-        for name, title in zip(RULE_COLUMNS, RULE_TITLES[:-1], strict=True)
-    }
-    columns["section"] = column(RULE_TITLES[0], lambda text: section_title(text) or None)
-    columns["speedup_pct"] = column(RULE_TITLES[-1], lambda text: parse(text.removesuffix("%")).number)
-    columns["speedup_pct_pm"] = column(RULE_TITLES[-1], lambda text: parse(text.removesuffix("%")).half)
-    return rows, columns
+    columns = {}
+    for name, title in zip(RULE_COLUMNS, RULE_TITLES[:-1], strict=True):
+        each = cells(title)
+        if name == "message":  # few repeat
+            columns[name] = pc.if_else(pc.equal(each, ""), pa.scalar(None, pa.string()), each)
+        else:
+            each = each.dictionary_encode()
+            convert = section_title if name == "section" else str
+            words = [convert(word) or None for word in _words(each.dictionary)]
+            columns[name] = column("rules", name, words, each.indices)
+    speedups = values_of(pc.replace_substring_regex(cells(RULE_TITLES[-1]), "%$", ""), parse)
+    columns |= {"speedup_pct": nullable(speedups.numbers), "speedup_pct_pm": nullable(speedups.halves)}
+    return rows, pa.table(columns)
 
 
 def _words(texts: pa.StringArray) -> list[str]:

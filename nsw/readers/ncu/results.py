@@ -6,6 +6,7 @@ import re
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -14,7 +15,7 @@ from nsw.readers.text.quantities import has_other_mark
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
@@ -29,6 +30,7 @@ __all__ = [
     "LeftOut",
     "Names",
     "Results",
+    "column",
     "dictionary",
     "none_if_nan",
     "nullable",
@@ -60,103 +62,97 @@ Names: TypeAlias = "tuple[str | None, str, str | None, str | None]"  # section, 
 
 @dataclass(slots=True)
 class Results:
-    """Launches in order of appearance, and metrics as columns: a report may hold a million of them.
+    """Owners, metrics and rules as columns: a report may hold a million of them.
 
-    A metric or rule points at its owner, the row of its launch or of its summary over launches.
+    An owner is a launch or a summary over launches. Owners, metrics and rules are numbered from 0 in their order.
     """
 
-    launches: dict[Hashable, Row] = field(default_factory=dict)
-    summaries: dict[Hashable, Row] = field(default_factory=dict)
-    rule_of: array[int] = field(default_factory=lambda: array("i"))  # of each rule: the place of its owner
-    advice: dict[str, list[Any]] = field(default_factory=lambda: {c: [] for c in _ADVICE})
-    facts: list[Row] = field(default_factory=list)
-    owners: list[Row] = field(default_factory=list)  # each once
-    owner_index: dict[int, int] = field(default_factory=dict)  # of these rows by their `id`
+    common: list[Row] = field(default_factory=list)  # columns of the launches table that owners may share
+    common_of: array[int] = field(default_factory=lambda: array("i"))  # of each owner
+    launch_ids: array[int] = field(default_factory=lambda: array("q"))  # of each owner; negative: a summary
     names: dict[Names, int] = field(default_factory=dict)
-    owner_of: array[int] = field(default_factory=lambda: array("i"))  # of each metric: the place of its owner
-    name_of: array[int] = field(default_factory=lambda: array("i"))
-    numbers: array[float] = field(default_factory=lambda: array("d"))  # of a launch; NaN: none
+    owner_of: array[int] = field(default_factory=lambda: array("i"))  # of each metric
+    name_of: array[int] = field(default_factory=lambda: array("i"))  # of each metric
+    numbers: array[float] = field(default_factory=lambda: array("d"))  # of each metric of a launch; NaN: none
     halves: array[float] = field(default_factory=lambda: array("d"))
     texts: dict[int, str] = field(default_factory=dict)  # of the few metrics that have one, by their place
     spreads: dict[int, tuple[Value, Value, Value]] = field(default_factory=dict)  # likewise: min, max, avg
-    other_marks: Counter[str] = field(default_factory=Counter)  # no numbers by the mark of the rest
-    lost: int = 0  # launches without a header, which are counted in the numbers of those behind them
+    rule_of: array[int] = field(default_factory=lambda: array("i"))  # of each rule: its owner
+    advice: dict[str, list[Any]] = field(default_factory=lambda: {c: [] for c in _ADVICE})  # behind `advice_tables`
+    advice_tables: list[pa.Table] = field(default_factory=list)
+    facts: list[Row] = field(default_factory=list)
+    next_id: int = 0  # of the next launch in a page that does not number them
+    durations: array[float] = field(default_factory=lambda: array("d"))  # of each owner, in ns; NaN: none
+    duration_halves: array[float] = field(default_factory=lambda: array("d"))
+    device_names: dict[int, str] = field(default_factory=dict)  # of the owners that have it among their metrics
 
     @property
     def empty(self) -> bool:
         """Whether nothing was found."""
-        return not (self.launches or self.owners or self.facts)
+        return not (self.common_of or self.facts)
 
-    def launch(self, key: Hashable, **columns: Any) -> Row:
-        """The row of a launch, made when its key is new; columns are those of the launches table."""
-        return self.launches.setdefault(key, columns)
+    def launch(self, launch_id: int, **columns: Any) -> int:
+        """Add a launch by the columns of the launches table; returns its number among the owners."""
+        return self.owner(self.share(columns), launch_id)
 
-    def summary(self, key: Hashable, **columns: Any) -> Row:
-        """The owner of a summary's metrics, made when its key is new; no row of the launches table."""
-        return self.summaries.setdefault(key, columns)
+    def summary(self, **columns: Any) -> int:
+        """Add the owner of a summary's metrics; returns its number among the owners."""
+        return self.owner(self.share(columns), -1)
 
-    def owner(self, row: Row) -> int:
-        """The index in `owners` of the row of a launch or a summary, which is added when it is new."""
-        index = self.owner_index.setdefault(id(row), len(self.owners))
-        if index == len(self.owners):
-            self.owners.append(row)
-        return index
+    def share(self, columns: Row) -> int:
+        """Add columns that owners have in common; returns their index in `common`."""
+        self.common.append(columns)
+        return len(self.common) - 1
+
+    def owner(self, common: int, launch_id: int) -> int:
+        """Add an owner with these common columns; returns its number."""
+        self.common_of.append(common)
+        self.launch_ids.append(launch_id)
+        return len(self.common_of) - 1
+
+    def columns_of(self, owner: int) -> Row:
+        """What an owner may have in common with others, which must not be changed."""
+        return self.common[self.common_of[owner]]
 
     def name(self, names: Names) -> int:
         """The number of a metric's names."""
         return self.names.setdefault(names, len(self.names))
 
-    def metric(self, owner: Row, names: Names, value: Value) -> None:
-        """Add one metric of one launch; it may set the launch's duration or the GPU's name.
+    def metric(self, owner: int, names: Names, value: Value) -> None:
+        """Add one metric of one launch.
 
         Args:
-            owner: The row of the launch or the summary.
+            owner: The number of the launch or the summary.
             names: Section, metric, description and unit.
             value: The value, in that unit.
         """
-        self.owner_of.append(self.owner(owner))
+        if value.text is not None:
+            self.texts[len(self.numbers)] = value.text
+        self.owner_of.append(owner)
         self.name_of.append(self.name(names))
         self.numbers.append(_NAN if value.number is None else value.number)
         self.halves.append(_NAN if value.half is None else value.half)
-        if value.text is not None:
-            self._note_text(len(self.numbers) - 1, owner, names, value.text)
-        if names[1] in DURATIONS:
-            note_duration(owner, names[3], value)
 
     def metrics(self, owner_of: IntArray, name_of: IntArray, values: Values) -> None:
         """Add many metrics of launches; each array has one element per metric.
 
         Args:
-            owner_of: The index that `owner` gave.
+            owner_of: The number of its owner.
             name_of: The number that `name` gave.
             values: The values, each in the unit of its name.
         """
-        import numpy as np
-
-        first, names = len(self.numbers), list(self.names)
+        first = len(self.numbers)
+        self.texts.update((first + at, text) for at, text in zip(values.text_positions, values.texts, strict=True))
         self.owner_of.frombytes(owner_of.astype("i").tobytes())
         self.name_of.frombytes(name_of.astype("i").tobytes())
         self.numbers.frombytes(values.numbers.tobytes())
         self.halves.frombytes(values.halves.tobytes())
-        for at, text in zip(values.text_positions, values.texts, strict=True):
-            self._note_text(first + at, self.owners[owner_of[at]], names[name_of[at]], text)
-        timed = [code for code, name_parts in enumerate(names) if name_parts[1] in DURATIONS]
-        for at in np.flatnonzero(np.isin(name_of, timed)).tolist():
-            value = Value(none_if_nan(self.numbers[first + at]), none_if_nan(self.halves[first + at]))
-            note_duration(self.owners[owner_of[at]], names[name_of[at]][3], value)
 
-    def _note_text(self, at: int, owner: Row, names: Names, text: str) -> None:
-        self.texts[at] = text
-        if has_other_mark(text):
-            self.other_marks[text] += 1
-        if text and names[1] in DEVICE_NAMES:
-            owner["device_name"] = text
-
-    def spread(self, owner: Row, names: Names, minimum: Value, maximum: Value, mean: Value) -> None:
+    def spread(self, owner: int, names: Names, minimum: Value, maximum: Value, mean: Value) -> None:
         """Add one metric over many launches.
 
         Args:
-            owner: The row of the summary.
+            owner: The number of the summary.
             names: Section, metric, description and unit.
             minimum: The least value of a launch, in that unit.
             maximum: The greatest.
@@ -165,32 +161,43 @@ class Results:
         self.spreads[len(self.numbers)] = (minimum, maximum, mean)
         self.metric(owner, names, Value(text=mean.text or minimum.text or maximum.text))
 
-    def rule(self, owner: Row, **columns: Any) -> None:
+    def rule(self, owner: int, **columns: Any) -> None:
         """One piece of advice on a launch; columns are those of the rules table."""
-        self.rule_of.append(self.owner(owner))
-        for column, cells in self.advice.items():
-            cells.append(columns.get(column))
+        self.rule_of.append(owner)
+        for title, cells in self.advice.items():
+            cells.append(columns.get(title))
 
-    def rules(self, rule_of: IntArray, advice: Mapping[str, Sequence[Any]]) -> None:
-        """Many of them; their owners as `owner` numbers them."""
+    def rules(self, rule_of: IntArray, advice: pa.Table) -> None:
+        """Many of them, with the number of the owner of each."""
+        self._end_advice()
         self.rule_of.frombytes(rule_of.astype("i").tobytes())
-        for column, cells in self.advice.items():
-            cells.extend(advice[column])
+        self.advice_tables.append(advice)
+
+    def _end_advice(self) -> None:
+        import pyarrow as pa
+
+        if self.advice["rule"]:
+            columns = {c: column("rules", c, cells) for c, cells in self.advice.items()}
+            columns["message"] = columns["message"].dictionary_decode()  # few repeat
+            self.advice_tables.append(pa.table(columns))
+            self.advice = {c: [] for c in _ADVICE}
 
     def fill(self, report: Report, options: Options) -> None:
         """Put the tables that were asked for, and that have rows, into the report."""
-        say_other_marks(report, self.other_marks)
+        say_other_marks(report, Counter(filter(has_other_mark, self.texts.values())))
         if len(self.numbers) > ARROW_ROWS:
             import pyarrow as pa
 
             pa.default_memory_pool().release_unused()  # the tables take as much again
-        rows = [*self.launches.values(), *self.summaries.values()]
-        if unmeasured := forget_sizes(rows, report):
-            self._forget_zeros(unmeasured)
-        name_kernels(rows)
+        self._find_durations()
+        self._find_device_names()
+        self._forget_unmeasured(report)
+        name_kernels(self.common)
+        launches = [owner for owner, launch_id in enumerate(self.launch_ids) if launch_id >= 0]
         tables: dict[str, TableData] = {}
-        if self.launches:
-            tables["launches"] = [_less(row, "invocations") for row in self.launches.values()]
+        if launches:
+            is_large = len(launches) > ARROW_ROWS
+            tables["launches"] = self._launch_table(launches) if is_large else [*map(self._owner_row, launches)]
         if self.numbers:
             tables["metrics"] = self._metric_table() if len(self.numbers) > ARROW_ROWS else self._metric_rows()
         if self.rule_of:
@@ -199,10 +206,52 @@ class Results:
             tables["facts"] = self.facts
         report.tables |= {name: table for name, table in tables.items() if options.wants(name)}
 
-    def _forget_zeros(self, unmeasured: set[int]) -> None:
+    def _find_durations(self) -> None:
+        """Take each owner's duration from its metrics; of two that are printed, the one with more digits."""
+        absent = array("d", [_NAN]) * len(self.common_of)
+        self.durations, self.duration_halves = absent, absent[:]
+        units = {code: names[3] for names, code in self.names.items() if names[1] in DURATIONS}
+        half_in_ns = cache(in_ns)
+        for at in [at for at, code in enumerate(self.name_of) if code in units]:
+            unit = units[self.name_of[at]]
+            if isnan(self.numbers[at]) or (time := in_ns(self.numbers[at], unit)) is None:
+                continue
+            owner, half = self.owner_of[at], self.halves[at]
+            half = half if isnan(half) else half_in_ns(half, unit) or 0.0
+            if isnan(self.durations[owner]) or self.duration_halves[owner] > (0.0 if isnan(half) else half):
+                self.durations[owner], self.duration_halves[owner] = time, half
+
+    def _find_device_names(self) -> None:
+        codes = {code for names, code in self.names.items() if names[1] in DEVICE_NAMES}
+        texts = self.texts.items() if codes else ()
+        self.device_names = {self.owner_of[at]: text for at, text in texts if text and self.name_of[at] in codes}
+
+    def _forget_unmeasured(self, report: Report) -> None:
+        """Make the sizes and figures of launches that never ran absent, and say so once.
+
+        A launch without threads does not exist: CUDA refuses it, so these sizes are ncu's way to say nothing.
+        """
+        sizeless = {i for i, row in enumerate(self.common) if row.get("grid") == NO_SIZE == row.get("block_size")}
+        unmeasured = [owner for owner, common in enumerate(self.common_of) if common in sizeless] if sizeless else []
+        if not unmeasured:
+            return
+        unmeasured.sort(key=lambda owner: self.launch_ids[owner] < 0)
+        first = unmeasured[0]
+        described = _describe_unmeasured(self.columns_of(first), self.launch_ids[first], len(unmeasured) - 1)
+        report.warn(
+            f"{described}: ncu wrote only zeros for the size and the figures; they are absent here",
+            fix="see what ncu and the program printed (==ERROR== lines), and profile again",
+        )
+        for common in sizeless:
+            self.common[common] |= {"grid": None, "block_size": None}
+        for owner in unmeasured:
+            self.durations[owner] = self.duration_halves[owner] = _NAN
+        self._forget_zeros(frozenset(unmeasured))
+
+    def _forget_zeros(self, unmeasured: frozenset[int]) -> None:
         names = list(self.names)
-        for i, (owner_code, code) in enumerate(zip(self.owner_of, self.name_of, strict=True)):
-            if id(self.owners[owner_code]) not in unmeasured or not needs_measuring(names[code][1]):
+        for i, (owner, code) in enumerate(zip(self.owner_of, self.name_of, strict=True)):
+            if owner not in unmeasured or not needs_measuring(names[code][1]):
                 continue
             if self.numbers[i] == 0:
                 self.numbers[i] = self.halves[i] = _NAN
@@ -210,16 +259,56 @@ class Results:
                 minimum, maximum, mean = self.spreads[i]
                 self.spreads[i] = (unless_zero(minimum), unless_zero(maximum), unless_zero(mean))
 
+    def _owner_row(self, owner: int) -> Row:
+        """An owner by the columns of the launches table, and the invocations of a summary."""
+        row = self.columns_of(owner) | {
+            "duration_ns": none_if_nan(self.durations[owner]),
+            "duration_ns_pm": none_if_nan(self.duration_halves[owner]),
+        }
+        if self.launch_ids[owner] >= 0:
+            row["launch_id"] = self.launch_ids[owner]
+        if owner in self.device_names:
+            row["device_name"] = self.device_names[owner]
+        return row
+
+    def _owner_column(self, table: str, name: str, owners: pa.Array) -> pa.Array:
+        """A column of a table whose rows belong to these owners; they have it in common but for id and device name."""
+        import numpy as np
+        import pyarrow as pa
+
+        if name == "launch_id":
+            ids = np.asarray(self.launch_ids)
+            return pa.array(ids.astype(np.int32) if ids.max() < 1 << 31 else ids, mask=ids < 0).take(owners)
+        cells, codes = [columns.get(name) for columns in self.common], np.array(self.common_of)
+        if name == "device_name" and self.device_names:
+            words = {text: len(cells) + i for i, text in enumerate(dict.fromkeys(self.device_names.values()))}
+            codes[list(self.device_names)] = [words[text] for text in self.device_names.values()]
+            cells += words
+        return column(table, name, cells, pa.array(codes).take(owners))
+
+    def _launch_table(self, launches: list[int]) -> pa.Table:
+        """The launches as an Arrow table, a column at a time, for half a million dicts are large."""
+        import numpy as np
+        import pyarrow as pa
+
+        owners = pa.array(launches, pa.int32())
+        names = dict.fromkeys(name for columns in self.common for name in columns if name != "invocations")
+        names |= {"launch_id": None} | ({"device_name": None} if self.device_names else {})
+        columns = {name: self._owner_column("launches", name, owners) for name in names}
+        for name, numbers in (("duration_ns", self.durations), ("duration_ns_pm", self.duration_halves)):
+            columns[name] = nullable(np.asarray(numbers)[launches])
+        return pa.table(columns)
+
     def _metric_rows(self) -> list[Row]:
-        owners = [{c: owner.get(c) for c in OWNED} for owner in self.owners]
+        owners = [{c: row.get(c) for c in OWNED} for row in map(self._owner_row, range(len(self.common_of)))]
         names = [dict(zip(_NAMES, name_parts, strict=True)) for name_parts in self.names]
         columns = zip(self.owner_of, self.name_of, self.numbers, self.halves, strict=True)
         return [
-            owners[owner_code]
+            owners[owner]
             | names[code]
             | {"text": self.texts.get(i), "value": none_if_nan(number), "value_pm": none_if_nan(half)}
             | _spread(self.spreads.get(i))
-            for i, (owner_code, code, number, half) in enumerate(columns)
+            for i, (owner, code, number, half) in enumerate(columns)
         ]
 
     def _metric_table(self) -> pa.Table:
@@ -227,17 +316,15 @@ class Results:
         import pyarrow as pa
 
         owners, names = pa.array(self.owner_of, pa.int32()), pa.array(self.name_of, pa.int32())
-        columns = {}
-        for name in OWNED:
-            if any(cells := [owner.get(name) for owner in self.owners]) or any(cell is not None for cell in cells):
-                columns[name] = _column("metrics", name, cells, owners)
+        columns = {name: self._owner_column("metrics", name, owners) for name in OWNED}
+        columns = {name: column for name, column in columns.items() if column.null_count < len(column)}
         for i, name in enumerate(_NAMES):
-            columns[name] = _column("metrics", name, [name_parts[i] for name_parts in self.names], names)
+            columns[name] = column("metrics", name, [name_parts[i] for name_parts in self.names], names)
         columns["text"] = self._text_column()
         columns |= {"value": nullable(self.numbers), "value_pm": nullable(self.halves)}
         if self.spreads:
             each = [_spread(self.spreads.get(i)) for i in range(len(self.numbers))]
-            columns |= {c: _column("metrics", c, [spread[c] for spread in each]) for c in each[0]}
+            columns |= {c: column("metrics", c, [spread[c] for spread in each]) for c in each[0]}
         return pa.table(columns)
 
     def _text_column(self) -> pa.DictionaryArray:
@@ -252,38 +339,41 @@ class Results:
         return pa.DictionaryArray.from_arrays(pa.array(codes, mask=is_absent), pa.array(list(words), pa.string()))
 
     def _rule_rows(self) -> list[Row]:
-        owners = [{c: owner.get(c) for c in _RULED} for owner in self.owners]
-        advice_rows = zip(*self.advice.values(), strict=True)
-        return [
-            owners[owner_code] | dict(zip(self.advice, cells, strict=True))
-            for owner_code, cells in zip(self.rule_of, advice_rows, strict=True)
-        ]
+        owners = [{c: row.get(c) for c in _RULED} for row in map(self._owner_row, range(len(self.common_of)))]
+        advice: list[Row] = [row for table in self.advice_tables for row in table.to_pylist()]
+        advice += [dict(zip(self.advice, cells, strict=True)) for cells in zip(*self.advice.values(), strict=True)]
+        return [owners[owner] | row for owner, row in zip(self.rule_of, advice, strict=True)]
 
     def _rule_table(self) -> pa.Table:
         import pyarrow as pa
 
         owners = pa.array(self.rule_of, pa.int32())
-        columns = {c: _column("rules", c, [o.get(c) for o in self.owners], owners) for c in _RULED}
-        columns |= {c: _column("rules", c, cells) for c, cells in self.advice.items() if c != "message"}
-        return pa.table(columns | {"message": pa.array(self.advice["message"], pa.string())})  # few repeat
+        columns = {c: self._owner_column("rules", c, owners) for c in _RULED}
+        self._end_advice()
+        advice = pa.concat_tables(self.advice_tables).unify_dictionaries().combine_chunks()
+        return pa.table({**columns, **dict(zip(advice.column_names, advice.columns, strict=True))})
 
 
-def _column(table: str, name: str, cells: list[Any], indices: pa.Array | None = None) -> pa.Array:
-    """A column of a table; strings are dictionaries, for they repeat, and `places` say where cells do."""
+def column(table: str, name: str, cells: list[Any], indices: pa.Array | None = None) -> pa.Array:
+    """A column of a table; strings are dictionaries, for they repeat, and numbers are small where they can be.
+
+    Args:
+        table: The name of the table.
+        name: The name of the column.
+        cells: The cells, or those that repeat.
+        indices: Which of the cells each row has.
+    """
     import pyarrow as pa
 
     from nsw.tables.parquet_tables import arrow_schema
 
     type_ = arrow_schema(table).field(name).type
     if not pa.types.is_string(type_):
-        each = pa.array(cells, type=type_)
+        is_small = pa.types.is_integer(type_) and all(cell is None or abs(cell) < 1 << 31 for cell in cells)
+        each = pa.array(cells, type=pa.int32() if is_small else type_)
         return each if indices is None else each.take(indices)
     few = dictionary(cells)
     return few if indices is None else pa.DictionaryArray.from_arrays(few.indices.take(indices), few.dictionary)
-
-
-def _less(row: Row, column: str) -> Row:
-    return {k: v for k, v in row.items() if k != column} if column in row else row
 
 
 def none_if_nan(number: float) -> float | None:
@@ -312,23 +402,6 @@ def dictionary(cells: list[str | None]) -> pa.DictionaryArray:
     import pyarrow as pa
 
     return pa.array(cells, type=pa.string()).dictionary_encode()
-
-
-def note_duration(launch: Row, unit: str | None, value: Value) -> None:
-    """Set a launch's duration in ns; of two that are printed, the one with more digits stays.
-
-    Args:
-        launch: The row of the launch, which is changed.
-        unit: The unit of the value; one that is not of time leaves the launch as it is.
-        value: The value as printed.
-    """
-    time = None if value.number is None else in_ns(value.number, unit)
-    if time is None:
-        return
-    half = None if value.half is None else in_ns(value.half, unit)
-    previous = launch.get("duration_ns")
-    if previous is None or (launch.get("duration_ns_pm") or 0.0) > (half or 0.0):
-        launch["duration_ns"], launch["duration_ns_pm"] = time, half
 
 
 def name_kernels(rows: Iterable[Row]) -> None:
@@ -372,7 +445,7 @@ class LeftOut:
     """What stood in the file and is in no table."""
 
     damaged: list[int] = field(default_factory=list)
-    of_two: dict[str, int] = field(default_factory=dict)  # ids of which rows name another kernel: the first line
+    of_two: dict[int | str, int] = field(default_factory=dict)  # ids of which rows name another kernel: the first line
     source_lines: int = 0  # without any figure
     repeated: int = 0  # of a source page, that are there twice
 
@@ -478,28 +551,7 @@ def _fact(name: str, cell: str, rank: int | None, device: int | None) -> Row:
 
 
 NO_SIZE: Final = "(0, 0, 0)"
-_SIZES: Final = ("grid", "block_size")
 _OF_THE_GPU: Final = "device__attribute_"  # known without any measurement, so a zero is one
-
-
-def forget_sizes(rows: Iterable[Row], report: Report) -> set[int]:
-    """Make the sizes and durations of launches that never ran absent, and say so once.
-
-    A launch without threads does not exist: CUDA refuses it, so these sizes are ncu's way to say nothing.
-
-    Returns:
-        The `id` of each such row, whose figures are to be forgotten too.
-    """
-    unmeasured = [row for row in rows if row.get("grid") == NO_SIZE and row.get("block_size") == NO_SIZE]
-    for row in unmeasured:
-        row.update(dict.fromkeys((*_SIZES, "duration_ns", "duration_ns_pm")))
-    if unmeasured:
-        report.warn(
-            f"{_describe_unmeasured(unmeasured)}: ncu wrote only zeros for the size and the figures; they are"
-            " absent here",
-            fix="see what ncu and the program printed (==ERROR== lines), and profile again",
-        )
-    return {id(row) for row in unmeasured}
 
 
 def needs_measuring(metric: str) -> bool:
@@ -512,13 +564,13 @@ def unless_zero(value: Value) -> Value:
     return ABSENCE if value.number == 0 else value
 
 
-def _describe_unmeasured(rows: list[Row]) -> str:
-    kernel, other_count = rows[0].get("kernel"), len(rows) - 1
-    if "invocations" in rows[0]:
+def _describe_unmeasured(launch: Row, launch_id: int, other_count: int) -> str:
+    kernel = launch.get("kernel")
+    if "invocations" in launch:
         return (
             f"the launches of {kernel}"
             + (f" and of {other_count} more kernels" if other_count else "")
             + " were not measured"
         )
-    launch = f"launch {rows[0].get('launch_id')} ({kernel})"
-    return f"{launch} and {other_count} more were not measured" if other_count else f"{launch} was not measured"
+    subject = f"launch {launch_id} ({kernel})"
+    return f"{subject} and {other_count} more were not measured" if other_count else f"{subject} was not measured"

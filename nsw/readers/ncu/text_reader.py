@@ -254,7 +254,7 @@ class _Scan:
     rank: int | None
     process: Row = field(default_factory=dict)
     device: Row = field(default_factory=dict)
-    owner: Row | None = None
+    owner: int | None = None
     is_summary: bool = False
     section: str | None = None
     label: str | None = None
@@ -266,8 +266,8 @@ class _Scan:
     last: tuple[str, list[str]] | None = None
     advice: Row | None = None
     before: str = ""
-    waiting: list[tuple[Row, list[str | None], list[str]]] = field(default_factory=list)
-    rules: list[tuple[Row, Row, int]] = field(default_factory=list)  # launch, advice, line
+    waiting: list[tuple[int, list[str | None], list[str]]] = field(default_factory=list)
+    rules: list[tuple[int, Row, int]] = field(default_factory=list)  # launch, advice, line
     ended: Columns | None = None  # of the table that ended on the line before
     damaged: list[int] = field(default_factory=list)
     sections: set[str] = field(default_factory=set)  # of this launch so far
@@ -278,7 +278,7 @@ class _Scan:
     has_content: bool = False  # whether this launch has a section or a figure
     is_doubtful: bool = False  # it follows the header of a launch that has neither: whose figures come next?
     plain: set[tuple[str | None, str]] = field(default_factory=set)  # its metrics outside of sections: table, name
-    announced: list[tuple[Row, int]] = field(default_factory=list)  # launches and summaries, and the line of each
+    announced: list[tuple[int, int]] = field(default_factory=list)  # launches and summaries, and the line of each
 
     def run(self, lines: Iterable[Line]) -> None:
         for number, line in lines:
@@ -306,7 +306,7 @@ class _Scan:
             self.device = device
         elif self.announced and is_piece_of_header(line):
             self.owner, self.sections = None, set()
-            self.results.lost += 1
+            self.results.next_id += 1
         elif (section := _SECTION.fullmatch(line)) is not None:
             self.enter(section[1].rstrip(), number)
         elif (name := _TABLE_NAME.fullmatch(line)) is not None:
@@ -322,7 +322,7 @@ class _Scan:
         """A section begins; each occurs once in a launch, so another of the same name is of a launch without header."""
         if section in self.sections:
             self.owner, self.advice, self.sections = None, None, set()
-            self.results.lost += 1
+            self.results.next_id += 1
         if self.owner is None and not self.sections:
             self.headless.append(number)
         self.sections.add(section)
@@ -336,10 +336,10 @@ class _Scan:
         columns: Row = {"block": 0, "rank": self.rank, **self.process, **self.device, **header.columns}
         if self.is_summary:
             columns["invocations"] = header.invocations
-            self.owner = self.results.summary(len(self.results.summaries), **columns)
+            self.owner = self.results.summary(**columns)
         else:
-            key = len(self.results.launches) + self.results.lost
-            self.owner = self.results.launch(key, launch_id=key, **columns)
+            self.owner = self.results.launch(self.results.next_id, **columns)
+            self.results.next_id += 1
         self.announced.append((self.owner, number))
 
     def in_table(self, line: str, number: int) -> bool:
@@ -487,8 +487,8 @@ class _Scan:
 
     def without_figures(self) -> list[int]:
         """The lines of launches of which nothing was read: ncu prints none without a figure."""
-        with_figures = {id(owner) for owner, _, _ in self.waiting}
-        return [number for owner, number in self.announced if id(owner) not in with_figures]
+        with_figures = {owner for owner, _, _ in self.waiting}
+        return [number for owner, number in self.announced if owner not in with_figures]
 
     def end(self) -> bool:
         """Read the numbers, now that the decimal mark can be decided; whether it was guessed."""

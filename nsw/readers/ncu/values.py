@@ -158,17 +158,15 @@ def values_of(printed: pa.StringArray, parse: Parser) -> Values:
     length = pc.binary_length(plain).to_numpy(zero_copy_only=False)
     widths = np.array(half_widths(), dtype=float)  # of None: NaN
     halves = widths[np.where(point < 0, 0, length - point - 1)]
-    positions: list[int] = []
-    texts: list[str] = []
     unconverted = np.flatnonzero(~simple.to_numpy(zero_copy_only=False))
-    for at, text in zip(unconverted.tolist(), printed.take(pa.array(unconverted)).to_pylist(), strict=True):
-        value = parse(text)
-        numbers[at] = np.nan if value.number is None else value.number
-        halves[at] = np.nan if value.half is None else value.half
-        if value.text is not None:
-            positions.append(at)
-            texts.append(value.text)
-    return Values(numbers, halves, positions, texts)
+    coded = printed.take(pa.array(unconverted)).dictionary_encode()  # of texts there are few
+    parsed = [parse(text) for text in coded.dictionary.to_pylist()]
+    codes = coded.indices.to_numpy()
+    numbers[unconverted] = np.array([value.number for value in parsed], float)[codes]
+    halves[unconverted] = np.array([value.half for value in parsed], float)[codes]
+    has_text = np.array([value.text is not None for value in parsed], bool)[codes]
+    texts = [parsed[code].text or "" for code in codes[has_text].tolist()]
+    return Values(numbers, halves, unconverted[has_text].tolist(), texts)
 
 
 @cache

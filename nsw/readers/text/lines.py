@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import itertools
 import re
 from collections import deque
@@ -29,6 +30,7 @@ __all__ = [
     "Stacks",
     "as_shown",
     "by_rank",
+    "delimited_cells",
     "is_labelled",
     "line_blocks",
     "ruled_cells",
@@ -171,6 +173,14 @@ def ruled_cells(text: str, spans: Sequence[Span], *, mark: str = "", is_last_ope
     if is_last_open:
         cells[-1] = text[spans[-1][0] :].strip()
     return cells
+
+
+def delimited_cells(text: str, delimiter: str) -> list[str]:
+    """The cells of a row of CSV; none where it is no CSV: a cell is longer than Python's csv module takes."""
+    try:
+        return next(csv.reader([text], delimiter=delimiter), [])
+    except csv.Error:
+        return []
 
 
 def spaced_cells(text: str) -> list[str]:

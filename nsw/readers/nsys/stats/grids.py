@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from nsw.readers.nsys.stats.reports import are_damaged, are_rows, is_header, is_known, is_row
-from nsw.readers.text.lines import Line, Lines, Span, ruled_cells, ruled_spans
+from nsw.readers.text.lines import Line, Lines, Span, delimited_cells, ruled_cells, ruled_spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -170,15 +170,15 @@ def _delimited(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Gr
     if first is None or delimiter is None:
         return
     start = _titles_start(text, first.start(), delimiter)
-    headers = _cells(text[start:], delimiter)
-    if headers is not None and is_header(headers):
+    headers = delimited_cells(text[start:], delimiter)
+    if is_header(headers):
         grid = Grid(number, headers, titles, "csv", is_damaged=are_damaged(headers))
         yield from _filled(grid, _csv_rows(lines, grid, start, delimiter))
 
 
 def _titles_start(text: str, known_start: int, delimiter: str) -> int:
     """Where the titles begin: at the first known one, or what is before it is another column."""
-    cells = _cells(text, delimiter) if known_start else None
+    cells = delimited_cells(text, delimiter) if known_start else []
     return 0 if cells and is_known(cells[0]) else known_start
 
 
@@ -198,7 +198,7 @@ def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator
             yield line[1][prefix:] + "\n"
 
     def is_record(text: str) -> bool:
-        return _fits(grid, _cells(text[prefix:], delimiter))
+        return _fits(grid, delimited_cells(text[prefix:], delimiter))
 
     for row in itertools.count():
         if row % _MANY == 0:  # where they hold something else, the next hundreds are looked at one by one
@@ -258,13 +258,6 @@ def _nothing_but_rows(texts: list[str], headers: list[str], delimiter: str) -> l
         return None
     rows = [list(map(str.strip, cells)) for cells in records if len(cells) == len(headers)]
     return rows if len(rows) == len(texts) and are_rows(headers, rows) else None
-
-
-def _cells(text: str, delimiter: str) -> list[str] | None:
-    try:
-        return next(csv.reader([text], delimiter=delimiter), None)
-    except csv.Error:
-        return None
 
 
 def _under_dashes(dashes: _Ruler, header: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:

@@ -6,7 +6,6 @@ before the lines tell the streams of several processes apart, each with a `Strea
 
 from __future__ import annotations
 
-import csv
 import html
 import re
 from collections import Counter
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from nsw.readers.messages import known_message
 from nsw.readers.nvprof.vocabulary import Columns, split_device
-from nsw.readers.text.lines import CONTROL, line_blocks
+from nsw.readers.text.lines import CONTROL, delimited_cells, line_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -266,9 +265,4 @@ def _without_prefixes(text: str) -> tuple[int | None, str]:
 
 def cells_of(text: str, mark: str) -> list[str]:
     """The cells of one line; a quote that is never closed closes at the line's end. None where one is too long."""
-    if '"' not in text:
-        return text.split(mark)
-    try:
-        return next(csv.reader([text], delimiter=mark), [])
-    except csv.Error:
-        return []
+    return delimited_cells(text, mark) if '"' in text else text.split(mark)
