@@ -9,10 +9,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Intervals, Note, Table, Unit, Waterfall
-from nsw.analysis.certainty import Verdict
+from nsw.analysis.certainty import Estimate, Verdict
 from nsw.analysis.comparison import is_time
 from nsw.analysis.first_screen import HEADLINE
-from nsw.analysis.sides import GPU_TIME, ITERATION, RUN_TIME, measured_subjects
+from nsw.analysis.sides import GPU_TIME, ITERATION, RUN_TIME, Compared, Side, measured_subjects
 from nsw.errors import UsageError, did_you_mean
 from nsw.quantities import TIMES, common, format_ns
 from nsw.wording import and_more, plural
@@ -20,9 +20,7 @@ from nsw.wording import and_more, plural
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from nsw.analysis.certainty import Estimate
     from nsw.analysis.difference import Difference
-    from nsw.analysis.sides import Compared, Side
     from nsw.recipe.units import Tolerance
 
 __all__ = [

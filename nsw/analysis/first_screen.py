@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Note, Table
-from nsw.analysis.comparison import best_figure, figure_title, is_less_better, is_time
+from nsw.analysis.comparison import Scaling, ScalingPoint, Variant, best_figure, figure_title, is_less_better, is_time
 from nsw.analysis.conditions import condition_notes
 from nsw.analysis.kernel_classes import COPIES
 from nsw.analysis.rules.counters import undecided
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
-    from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
     from nsw.analysis.rules.hits import Hit
     from nsw.analysis.summary import Summary
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.analysis.roofline import Point, binding, memory_alone, points
-from nsw.analysis.source_lines import source_lines
+from nsw.analysis.source_lines import SourceLines, source_lines
 from nsw.metrics import find, find_chip
 from nsw.metrics.printed_metrics import LEVEL_WIDTH, computed, ncu_components, ncu_name, unit_of
 from nsw.tables import rows
@@ -20,7 +20,6 @@ from nsw.tables.parquet_tables import TableData, coded, numbers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from nsw.analysis.source_lines import SourceLines
     from nsw.metrics.catalogue import Chip
     from nsw.tables.parquet_tables import Numbers
 

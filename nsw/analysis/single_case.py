@@ -12,7 +12,7 @@ from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.counters import LATENCY, bound_by, kernel_advice, roof_pct
 from nsw.analysis.rules.gaps import WORDS, idle_causes
 from nsw.analysis.rules.timeline import busy_pct, spent_of
-from nsw.analysis.spent import NOT_SHOWN
+from nsw.analysis.spent import NOT_SHOWN, Part, Spent
 from nsw.metrics import find
 from nsw.quantities import duration, rate, size
 from nsw.tables.names import numbered
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary, Share
     from nsw.analysis.kernels import KernelRow
-    from nsw.analysis.spent import Part, Spent
 
     Section = tuple[str, Table]  # the most telling of a table in a few words, and the table
 

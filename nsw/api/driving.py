@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nsw.api.results import Campaign, Files, Names, files, find, frame_of, names
 from nsw.campaign import retry as retrying
+from nsw.campaign import start
 from nsw.campaign.running import Running as Driven
 from nsw.campaign.selection import Selection
 from nsw.engine import folder as folders
@@ -23,8 +24,6 @@ from nsw.recipe.load import Overrides
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pandas as pd
 
     from nsw.campaign.planning import Planned as Made
@@ -111,7 +110,6 @@ def run(
         UsageError: There is no such recipe, site, case or pass; or it costs too much without `yes`.
         UnreachableError: The site does not answer.
     """
-    from nsw.campaign import start
     from nsw.campaign.planning import make_plan, with_note
 
     messages: list[Message] = []

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from nsw.analysis.blocks import Finding, Note
+from nsw.analysis.blocks import Block, Finding, Note
 from nsw.analysis.certainty import EQUIVALENCE
 from nsw.analysis.first_screen import HEADLINE, headline_of
 from nsw.apart import Limits
@@ -22,11 +22,8 @@ from nsw.tables.schema import TABLES, TRACES
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     import pandas as pd
 
-    from nsw.analysis.blocks import Block
     from nsw.analysis.compared_screen import Comparison
     from nsw.analysis.sides import By
     from nsw.campaign.watch import Watching

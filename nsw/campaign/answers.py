@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.placement import Span, pairs, sentences
-from nsw.analysis.summary import CampaignData, Summary
+from nsw.analysis.summary import OF_KERNELS, TABLES, CampaignData, ReportRequest, Summary, summarize
 from nsw.campaign.selection import Selection, campaign_option, job_ids, selected
 from nsw.campaign.start import unsent_file_hint
 from nsw.campaign.versions import findings
@@ -19,7 +19,7 @@ from nsw.engine.recipe_lock import locked_recipe
 from nsw.errors import UsageError, did_you_mean
 from nsw.quantities import seconds
 from nsw.recipe.matrix import expansion
-from nsw.recipe.units import format_duration
+from nsw.recipe.units import Fault, format_duration
 from nsw.site.names import LOCAL
 from nsw.wording import absent_lines, headline, plural
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from nsw.analysis.blocks import Lanes
     from nsw.analysis.effective import AskedModel
-    from nsw.analysis.summary import Summary
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
     from nsw.recipe.model import PerformanceModel
@@ -145,7 +144,6 @@ def summary_of(folder: CampaignFolder, ledger: Ledger, figure: str | None = None
     Raises:
         UsageError: There is no such figure.
     """
-    from nsw.analysis.summary import OF_KERNELS, TABLES, summarize
     from nsw.engine.tables import lazily, load_table
 
     runs = _in_order(folder, ledger.runs())
@@ -179,8 +177,6 @@ def _in_order(folder: CampaignFolder, runs: list[RunRow]) -> list[RunRow]:
 
 def _requested_analyses(folder: CampaignFolder, cases: Mapping[str, Mapping[str, Any]], figure: str | None) -> Any:
     """What the recipe wants reported, by another figure where it is named."""
-    from nsw.analysis.summary import ReportRequest
-
     recipe = locked_recipe(folder)
     report, figures = recipe.report, recipe.app.figures
     scaling, compare = report.scaling, report.compare
@@ -210,7 +206,6 @@ def _models(model: PerformanceModel, cases: Mapping[str, Mapping[str, Any]]) -> 
     from nsw.analysis.effective import AskedLink, AskedModel
     from nsw.recipe.expressions import Expression
     from nsw.recipe.fields import amount
-    from nsw.recipe.units import Fault
 
     def number(amount_or_formula: float | str, values: Mapping[str, Any]) -> float:
         return amount(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw import safe_files
-from nsw.analysis.cases import summarize_cases
+from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.certainty import EQUIVALENCE, Floor
 from nsw.analysis.compared_screen import Comparison
 from nsw.analysis.difference import Difference, Operation, differ_in_kernels, difference, marked, operations
@@ -39,7 +39,7 @@ from nsw.analysis.sides import (
 )
 from nsw.apart import can_fork
 from nsw.campaign import baselines
-from nsw.campaign.answers import results
+from nsw.campaign.answers import Results, results
 from nsw.campaign.selection import Selection
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
@@ -54,9 +54,7 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nsw.analysis.cases import CaseSummary
     from nsw.analysis.sides import By
-    from nsw.campaign.answers import Results
     from nsw.engine.folder import CampaignFolder
     from nsw.recipe.model import LockedGit, Recipe
 
@@ -383,7 +381,12 @@ def measured_conditions(folder: CampaignFolder, results: Results, recipe: Recipe
     if hosts and not results.is_recorded:
         conditions["nodes"] = ", ".join(hosts)
     resources = recipe.resources
-    conditions["layout"] = f"{resources.nodes} nodes, {resources.gpus} GPUs, {recipe.app.launcher.kind}"
+    amounts = [
+        f"{word}s by case" if isinstance(count, str) else plural(count, word)  # a template says how many
+        for count, word in ((resources.nodes, "node"), (resources.gpus, "GPU"))
+        if count is not None
+    ]
+    conditions["layout"] = ", ".join([*amounts, recipe.app.launcher.kind])
     if lock is not None:
         conditions |= {"nsw": lock.version, **({} if results.is_recorded else lock.tools | lock.machine)}
         conditions |= of_program(lock.git, lock.files)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign import versions
-from nsw.campaign.selection import campaign_and_runs, campaign_argument, campaign_option, job_ids, selected
-from nsw.campaign.watch import ledger_now
+from nsw.campaign.selection import RunsOption, campaign_and_runs, campaign_argument, campaign_option, job_ids, selected
+from nsw.campaign.watch import Onlooker, ledger_now
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
 from nsw.engine.ledger import ENDED, BuildRow, Ledger, Reading, RunRow, State
@@ -24,8 +24,6 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nsw.campaign.selection import RunsOption
-    from nsw.campaign.watch import Onlooker
     from nsw.engine.folder import CampaignFolder
 
 __all__ = ["Status", "list_campaigns", "problems_of", "status"]

@@ -13,7 +13,7 @@ import typer
 
 from nsw.analysis.compared_screen import Outcome, blocks_of_comparison, check_rules, judge, outcome_of, percent_of
 from nsw.campaign import baselines
-from nsw.campaign.compare import UnlikeError, sides_of
+from nsw.campaign.compare import UnlikeError, measure_noise, sides_of
 from nsw.campaign.compare import compare as compared
 from nsw.cli.application import command
 from nsw.cli.options import (
@@ -37,14 +37,13 @@ from nsw.present.plots import plot_of
 from nsw.present.rows_view import show_rows
 from nsw.present.terminal import console
 from nsw.present.untrusted_text import say
-from nsw.recipe.units import Fault, parse_percent, parse_tolerance
+from nsw.recipe.units import Fault, Tolerance, parse_percent, parse_tolerance
 from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nsw.analysis.sides import By
-    from nsw.recipe.units import Tolerance
 
 _EXITS: Final = {Outcome.PASSED: Exit.GOOD, Outcome.FAILED: Exit.GATE_FAILED, Outcome.UNDECIDED: Exit.UNDECIDED}
 
@@ -143,7 +142,6 @@ def noise(
     now: Now = False,
 ) -> int:
     """Run a recipe beside itself: how much its figures scatter where nothing changed, for compare and gate."""
-    from nsw.campaign.compare import measure_noise
     from nsw.campaign.running import Running
     from nsw.cli.running import begin, carry_out
     from nsw.recipe.load import Before

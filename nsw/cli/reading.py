@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
-from nsw.analysis.blocks import Note
+from nsw.analysis.blocks import Block, Finding, Note
 from nsw.analysis.iteration_lanes import TIMELINE, iteration_lanes
 from nsw.apart import can_fork, run_isolated
 from nsw.cli.application import command
@@ -33,7 +33,6 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from nsw.analysis.blocks import Block, Finding
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.of_reports import ReadReport
     from nsw.analysis.summary import Summary

@@ -33,7 +33,7 @@ from nsw.cli.options import (
 )
 from nsw.cli.output import Target, show_message, tell
 from nsw.engine import folder as folders
-from nsw.engine.events import Message
+from nsw.engine.events import Event, Message
 from nsw.engine.ledger_rows import BAD, Reading, State
 from nsw.errors import Exit, UsageError
 from nsw.present.untrusted_text import say
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from nsw.campaign.clean import Cleaning
     from nsw.campaign.running import Running
     from nsw.cli.options import RecipeOptions
-    from nsw.engine.events import Event
     from nsw.engine.folder import CampaignFolder
 
 _FETCHED = 20  # files that are listed

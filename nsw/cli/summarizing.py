@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from nsw.analysis.blocks import Finding, Note
+from nsw.analysis.blocks import Block, Finding, Note
 from nsw.apart import Limits, can_fork, run_isolated
 from nsw.campaign.answers import Results, results
 from nsw.campaign.selection import RunsOption, Selection, campaign_and_runs, campaign_argument
@@ -34,7 +34,6 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from nsw.analysis.blocks import Block
     from nsw.analysis.summary import Summary
     from nsw.engine.folder import CampaignFolder
     from nsw.present.page import EvidenceRows

@@ -31,12 +31,11 @@ from nsw.safe_files import read_bytes, read_text, replacing, write_text
 from nsw.schedulers.model import JOBS
 from nsw.scripts.quoting import quote
 from nsw.transport.commands import Fence, take_ownership
-from nsw.transport.model import read
+from nsw.transport.model import Transport, connect, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from nsw.transport.model import Transport
 
 __all__ = [
     "ARCHIVE",
@@ -216,8 +215,6 @@ def site_in_hand(folder: CampaignFolder, ledger: Ledger) -> Iterator[tuple[Trans
         FencedError: Another nsw took the campaign over.
         UnreachableError: The site gave no answer.
     """
-    from nsw.transport.model import connect
-
     scratch = ledger.meta(SCRATCH)
     with closing(connect(ledger.site(), scratch, mark_of(folder, ledger))) as transport:
         if (handover := handover_of(folder, ledger, transport, scratch)) is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nsw.engine.collect import Collector
 from nsw.engine.ledger_rows import AT_A_TIME, BAD, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED, Kind, State, TaskInFlight
 from nsw.engine.poll import InFlight, Poller, Withdrawal
-from nsw.engine.stages import Dependencies
+from nsw.engine.stages import Canary, Dependencies, Stages
 from nsw.engine.submit import Submitter
 from nsw.errors import CommandError, FencedError, NswError, UnreachableError
 from nsw.safe_files import open_plain, read_plain
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from nsw.engine.driven import DrivenCampaign
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
-    from nsw.engine.stages import Canary, Stages
     from nsw.schedulers.model import Submission
 
 
@@ -397,6 +396,5 @@ def _load_canary(campaign: DrivenCampaign) -> Canary:
 
 
 def _load_stages(campaign: DrivenCampaign) -> Stages:
-    from nsw.engine.stages import Stages
 
     return Stages(campaign)

@@ -41,24 +41,20 @@ from nsw.plan.model import APP, OF_BEFORE, Absent, Job, Part, Plan, Resources, R
 from nsw.plan.passes import CaseProgram, profiled
 from nsw.profilers import Profiled
 from nsw.profilers.model import SCRIPTS
-from nsw.recipe.fields import Secret
-from nsw.recipe.matrix import BEFORE, SIDE
-from nsw.recipe.passes import AUTO, CountersPass, SecondStage
+from nsw.recipe.fields import Secret, whole_number
+from nsw.recipe.matrix import BEFORE, SIDE, Case
+from nsw.recipe.passes import AUTO, CountersPass, Pass, SecondStage
 from nsw.recipe.program import source
-from nsw.recipe.units import Fault, as_text, clock
-from nsw.site.model import FILL
+from nsw.recipe.units import Fault, as_text, clock, parse_duration
+from nsw.site.model import FILL, Site
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from nsw.plan.model import SiteFacts
     from nsw.recipe.load import LoadedRecipe
-    from nsw.recipe.matrix import Case
     from nsw.recipe.model import Recipe
-    from nsw.recipe.passes import Pass
     from nsw.site.load import LoadedSite
-    from nsw.site.model import Site
 
 _MOST_RUNS: Final = 200_000  # that are planned
 _MOST_REASONS = 3  # in one line, where nothing of a recipe can be done
@@ -414,7 +410,6 @@ class _Builder:
         return RunSecrets(number, tuple(secrets), tuple(dict.fromkeys((*secrets, *sources))))
 
     def _launch(self, values: Mapping[str, Any], needs: Resources) -> Launch:
-        from nsw.recipe.fields import whole_number
 
         site, requested = self._loaded_site.site, self._loaded.recipe.resources
         launcher = self._loaded.recipe.app.launcher
@@ -496,8 +491,6 @@ class _Builder:
 
     def _limit(self, number: int, pass_: Any, needs: Resources, values: Mapping[str, Any]) -> Resources:
         """What a pass needs: the run's own, with the pass's time."""
-        from nsw.recipe.units import parse_duration
-
         if self._time_s is not None:
             return replace(needs, time_s=self._time_s)
         if pass_.time is None:
@@ -677,8 +670,6 @@ def refused_at(
         hint: What to do.
         gpus: How many GPUs the refused job asks for.
     """
-    from nsw.errors import Diagnostic
-
     at = _find_key(loaded, loaded_site, _asked_for(loaded, loaded_site, key, gpus)) if key else None
     if at is not None:
         return at[0].document.diagnostic(at[1], message, hint=hint)

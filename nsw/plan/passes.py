@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from nsw.launchers.model import launch, rank_words, start_on_nodes
+from nsw.launchers.model import Launch, launch, rank_words, start_on_nodes
 from nsw.metrics import find_chip
 from nsw.plan import counters as counting
 from nsw.plan.command import RECORD_ENVIRONMENT, Box, boxed, folder_of_tool, with_secrets
 from nsw.plan.jobs import are_tasks
 from nsw.plan.layout import MAKERS
-from nsw.plan.model import SiteFacts
+from nsw.plan.model import Resources, SiteFacts
 from nsw.profilers import Profiled, Profiler, Request, load
 from nsw.profilers.cprofile import is_python
 from nsw.profilers.model import CHOSEN, Counting
@@ -21,8 +21,6 @@ from nsw.recipe.units import Fault
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nsw.launchers.model import Launch
-    from nsw.plan.model import Resources
     from nsw.recipe.matrix import Case
     from nsw.recipe.model import Recipe
     from nsw.site.model import Site

@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.blocks import Column, Note, Table
-from nsw.analysis.compared_screen import Outcome, blocks_of_comparison, percent_of
+from nsw.analysis.blocks import Block, Column, Note, Table
+from nsw.analysis.compared_screen import Comparison, Judged, Outcome, blocks_of_comparison, percent_of
 from nsw.analysis.first_screen import HEADLINE, headline_of
-from nsw.analysis.sides import matches
+from nsw.analysis.sides import Compared, Side, matches
 from nsw.present import emit
 from nsw.present.summary_view import as_markdown, block_data, show_blocks, show_first_screen
 from nsw.present.terminal import console
@@ -20,9 +20,6 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.analysis.blocks import Block
-    from nsw.analysis.compared_screen import Comparison, Judged
-    from nsw.analysis.sides import Compared, Side
 
 COLUMNS: Final = (
     "case", "what", "unit", "first", "second", "first_runs", "second_runs", "verdict", "higher_is_better", "gain_pct",

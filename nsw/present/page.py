@@ -17,7 +17,7 @@ from importlib.resources import files
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from nsw.analysis.blocks import NUMBERS, Finding, HeatMap, Lanes, Note, Scatter, Table
+from nsw.analysis.blocks import NUMBERS, Block, Evidence, Finding, HeatMap, Lanes, Note, Scatter, Table
 from nsw.analysis.first_screen import HEADLINE
 from nsw.analysis.sides import ORDER
 from nsw.present.emit import strict_json
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from nsw.analysis.blocks import Block, Evidence
 
 _FIRST_ROWS: Final = 20  # rows of a table without JavaScript, and on paper
 _FOLDED: Final = 5  # rows on paper of a table behind the answer; both numbers are in page.js and page.css, too

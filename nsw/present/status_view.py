@@ -23,7 +23,7 @@ from nsw.engine.events import (
     RunsEnded,
     Started,
 )
-from nsw.engine.ledger_rows import ENDED, Cause, RunRow, State, missing_results
+from nsw.engine.ledger_rows import ENDED, BuildRow, Cause, RunRow, State, missing_results
 from nsw.present.problems import show_problems
 from nsw.present.terminal import console, elided, table
 from nsw.present.untrusted_text import clean
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-    from nsw.engine.ledger_rows import BuildRow
 
 STYLES = {
     "done": "green", "failed": "red", "invalid": "red", "lost": "red", "cancelled": "yellow", "running": "cyan",

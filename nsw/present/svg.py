@@ -17,13 +17,12 @@ from xml.sax.saxutils import escape, quoteattr
 
 from nsw.present.summary_view import as_text
 from nsw.present.untrusted_text import clean
-from nsw.quantities import BYTES, TIMES, common, rates
+from nsw.quantities import BYTES, TIMES, Units, common, rates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from nsw.analysis.blocks import Table, Unit
-    from nsw.quantities import Units
 
 # Okabe and Ito's palette, which people with any colour blindness tell apart; its yellow darker, to be seen on white
 COLOURS: Final = {

@@ -15,14 +15,12 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, Literal
 
-from nsw.readers.model import Problem
+from nsw.readers.model import Problem, Report, Sample
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_read_only
 from nsw.safe_files import open_to_read
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from nsw.readers.model import Report, Sample
 
 
 Severity = Literal["error", "warning"]

@@ -9,14 +9,13 @@ from functools import cached_property
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-from nsw.apart import Limits
+from nsw.apart import Limits, TooMuchError
 from nsw.safe_files import open_to_read, read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from nsw.apart import TooMuchError
     from nsw.tables import TableData
 
 HEAD_BYTES = 65536

@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from nsw.apart import limited, run_isolated
 from nsw.errors import LimitError
@@ -21,7 +21,6 @@ from nsw.safe_files import open_text, open_to_read
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
-    from typing import TextIO
 
 __all__ = ["Line", "figures", "first_lines", "line_at"]
 

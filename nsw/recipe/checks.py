@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_
 
 from pydantic import BaseModel, ValidationError
 
-from nsw.errors import MOST_SHOWN, Diagnostic, did_you_mean, nearest
+from nsw.errors import MOST_SHOWN, Diagnostic, Mark, did_you_mean, nearest
 from nsw.metrics import check as metric_faults
 from nsw.recipe.document import Document, KeyPath, Node
 from nsw.recipe.expressions import Expression, find_name, is_template
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from nsw.errors import Mark
-    from nsw.recipe.document import Document, KeyPath
     from nsw.recipe.model import Recipe
 
 

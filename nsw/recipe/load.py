@@ -9,29 +9,22 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from nsw.errors import MOST_SHOWN, Diagnostic, InputError, UsageError, did_you_mean, first_of, nearest
 from nsw.recipe.checks import check, check_matrix, kind_at, validate
 from nsw.recipe.document import LARGEST, Document, Node, SourceText, as_yaml, in_order, merged, parse
 from nsw.recipe.fields import FREE, Model
 from nsw.recipe.matrix import AFTER, BEFORE, SIDE, Case, Matrix
-from nsw.recipe.model import Recipe
+from nsw.recipe.model import LockedGit, Recipe
 from nsw.recipe.passes import PassEntry
 from nsw.recipe.program import taken_from_nsw, unshipped
 from nsw.recipe.units import show_value
 from nsw.safe_files import open_regular
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from nsw.recipe.document import Document
-    from nsw.recipe.matrix import Case
-    from nsw.recipe.model import LockedGit
 
 DocumentKind = Literal["recipe", "sites file"]
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from nsw.analysis.kernels import active_share
+from nsw.analysis.kernels import KernelRow, active_share
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.gaps import framework_of
-from nsw.analysis.rules.hits import Hit
+from nsw.analysis.rules.hits import Context, Hit
 from nsw.metrics import find_chip, for_ncu
 from nsw.metrics.catalogue import find_gpu
 from nsw.quantities import duration
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
-    from nsw.analysis.kernels import KernelRow
-    from nsw.analysis.rules.hits import Context
 
 __all__ = ["LATENCY", "RULES", "bound_by", "kernel_advice", "open_questions", "roof_pct", "undecided"]
 

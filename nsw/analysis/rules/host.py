@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nsw.analysis.host import LOADER, MPI
-from nsw.analysis.rules.hits import Hit
+from nsw.analysis.rules.hits import Context, Hit
 from nsw.quantities import format_ns, seconds
 from nsw.wording import plural
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nsw.analysis.cases import CaseSummary
-    from nsw.analysis.rules.hits import Context
 
 __all__ = ["RULES", "HostWork", "host_work_while_idle"]
 

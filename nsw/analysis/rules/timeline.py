@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.comparison import is_time
-from nsw.analysis.idle_gpu import BUSY_PCT
+from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.kernel_classes import NCCL
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.gaps import SHORT, framework_of, idle_hits
 from nsw.analysis.rules.hits import Context, Hit, direction
-from nsw.analysis.spent import undisturbed
+from nsw.analysis.spent import Spent, undisturbed
 from nsw.metrics import find_chip
 from nsw.quantities import format_ns, rate
 from nsw.wording import and_more, one_or, plural
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary, Copy
     from nsw.analysis.figures import Figure
-    from nsw.analysis.idle_gpu import IdleGpu
     from nsw.analysis.placement import StrayContext
-    from nsw.analysis.spent import Spent
     from nsw.analysis.steady import Collectives, Waiting
 
 __all__ = ["RULES", "busy_pct", "healthy", "slowed_times", "spent_of"]

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.host.intel_figures import Summary, facts_of, is_known
 from nsw.readers.model import Options, Report, Sample, read_text
-from nsw.readers.text.lines import by_rank, delimited_cells, spaced_cells, text_lines
+from nsw.readers.text.lines import Line, by_rank, delimited_cells, spaced_cells, text_lines
 from nsw.readers.text.quantities import parse_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.readers.text.lines import Line
     from nsw.tables import Row
 
 __all__ = ["read", "sniff"]

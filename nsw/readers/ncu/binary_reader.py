@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.installed_tools import ToolFault, find_tool, run_tool
-from nsw.readers.model import Options, Report
+from nsw.readers.model import Options, Report, Sample
 from nsw.readers.ncu import csv_reader as ncu_csv
 from nsw.readers.ncu.results import Results, section_title, tool_version
 from nsw.readers.ncu.values import Value
 from nsw.safe_files import open_text, open_to_read
 
 if TYPE_CHECKING:
-    from nsw.readers.model import Sample
     from nsw.tables.parquet_tables import Row
 
 __all__ = ["extract_command", "find_ncu", "read", "sniff"]

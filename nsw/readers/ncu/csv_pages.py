@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.readers.ncu.results import ARROW_ROWS, dictionary, none_if_nan, nullable
+from nsw.readers.ncu.results import ARROW_ROWS, Names, dictionary, none_if_nan, nullable
 from nsw.readers.ncu.values import Parser, decide_marks, parse_integer
 from nsw.readers.text.lines import delimited_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nsw.readers.ncu.results import Names
     from nsw.tables.parquet_tables import Row, TableData
 
 __all__ = ["RULE_TITLES", "Page", "SourceRows", "is_alike", "page_of", "quoted_cells", "range_names"]

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.messages import Messages
-from nsw.readers.model import Report, Sample
+from nsw.readers.model import Options, Report, Sample
 from nsw.readers.ncu.csv_pages import Page, SourceRows, is_alike, page_of, quoted_cells
 from nsw.readers.ncu.results import (
     RULE_COLUMNS,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
-    from nsw.readers.model import Options
     from nsw.readers.ncu.plain_rows import PlainRows
     from nsw.readers.ncu.results import Names
     from nsw.readers.text.lines import Line, LineBlock

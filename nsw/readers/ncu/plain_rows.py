@@ -13,13 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nsw.readers.ncu.csv_pages import RULE_TITLES
-from nsw.readers.ncu.results import RULE_COLUMNS, column, nullable, section_title
+from nsw.readers.ncu.csv_pages import RULE_TITLES, Page
+from nsw.readers.ncu.results import RULE_COLUMNS, Names, column, nullable, section_title
 from nsw.readers.ncu.values import Parser, Values, is_misplaced, values_of
 
 if TYPE_CHECKING:
-    from nsw.readers.ncu.csv_pages import Page
-    from nsw.readers.ncu.results import Names
     from nsw.readers.timeline.statistics import IntArray
 
 __all__ = ["PlainRows", "plain_rows"]

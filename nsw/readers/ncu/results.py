@@ -10,7 +10,7 @@ from functools import cache
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nsw.readers.ncu.values import ABSENCE, Value, in_ns
+from nsw.readers.ncu.values import ABSENCE, Value, Values, in_ns
 from nsw.readers.text.quantities import has_other_mark
 from nsw.wording import one_or
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from nsw.readers.model import Options, Report
-    from nsw.readers.ncu.values import Values
     from nsw.readers.timeline.statistics import IntArray
     from nsw.tables.parquet_tables import Row, TableData
 

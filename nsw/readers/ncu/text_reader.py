@@ -7,18 +7,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.messages import Messages
-from nsw.readers.model import Report
+from nsw.readers.model import Options, Report, Sample
 from nsw.readers.ncu.results import LeftOut, Results, session_fact, tool_version
 from nsw.readers.ncu.values import Parser, decide_marks, is_misplaced
-from nsw.readers.text.lines import by_rank, ruled_cells, ruled_spans, text_lines
+from nsw.readers.text.lines import Line, Span, by_rank, ruled_cells, ruled_spans, text_lines
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from nsw.readers.model import Options, Sample
-    from nsw.readers.text.lines import Line, Span
     from nsw.tables.parquet_tables import Row
 
 __all__ = ["read", "sniff"]

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, Mark, Votes, is_marked, last_marks, number, proven_mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any, TypeAlias
 
     import numpy as np
     import pyarrow as pa

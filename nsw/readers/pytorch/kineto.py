@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, MISSING, OP, EventStream, Trace
 from nsw.readers.untrusted_files import unpacked_beginning
-from nsw.tables import TRACES, as_arrow
+from nsw.tables import TRACES, Row, as_arrow
 from nsw.tables.names import demangle, short_name
 from nsw.wording import one_or
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from nsw.tables import Row
 
 __all__ = ["GpuTrace", "communication", "gpu_summary", "name_columns", "operators", "read", "sniff"]
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from nsw.readers.pytorch.kineto import name_columns
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, OP, Trace
-from nsw.readers.timeline.iterations import Iterations
+from nsw.readers.timeline.iterations import Iterations, Marks
 from nsw.readers.timeline.process_phases import (
     Recorded,
     launch_times,
@@ -30,12 +30,10 @@ from nsw.readers.timeline.process_phases import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nsw.readers.pytorch.kineto_events import Trace
     from nsw.tables import Row
 
     Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
     Spans: TypeAlias = tuple[Ints, Ints]  # starts and ends, disjoint, ascending
-    from nsw.readers.timeline.iterations import Marks
 
 __all__ = [
     "CATEGORIES", "facts", "intersected", "merged", "of_operations", "phase_tables", "subtracted",

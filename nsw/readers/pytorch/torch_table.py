@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from nsw.readers.messages import known_message
 from nsw.readers.model import Options, Problem, Report, Sample
-from nsw.readers.text.lines import as_shown, by_rank, ruled_cells, ruled_spans, spaced_cells, text_lines
+from nsw.readers.text.lines import Line, Span, as_shown, by_rank, ruled_cells, ruled_spans, spaced_cells, text_lines
 from nsw.readers.text.quantities import Quantity, digits, duration, parse_integer, percent, size
 from nsw.wording import plural
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from nsw.readers.text.lines import Line, Span
     from nsw.tables import Row
 
 __all__ = ["read", "sniff"]

@@ -10,14 +10,13 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from nsw.readers.nvprof.vocabulary import Sum
+from nsw.readers.nvprof.vocabulary import Api, Sum
 from nsw.tables.names import demangle_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from nsw.readers.model import Report
-    from nsw.readers.nvprof.vocabulary import Api
 
 __all__ = [
     "API",

@@ -21,15 +21,13 @@ from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from nsw.readers.nvprof.text.state import cells_of
-from nsw.readers.nvprof.vocabulary import split_device
+from nsw.readers.nvprof.text.state import RowTaker, Sink, Stream, cells_of
+from nsw.readers.nvprof.vocabulary import Columns, split_device
 from nsw.readers.text.quantities import number, parse_integer, size_factor, split_unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nsw.readers.nvprof.text.state import RowTaker, Sink, Stream
-    from nsw.readers.nvprof.vocabulary import Columns
 
 __all__ = [
     "DAMAGED", "HEADER", "KERNEL", "UNITS_NAME", "UNITS_SIGN", "MetricTable", "add_metric", "add_units",

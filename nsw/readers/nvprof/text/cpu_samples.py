@@ -14,14 +14,11 @@ left out is below the table: `Max stack depth: 2`, `Percentage threshold: 10%`.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from nsw.readers.nvprof.text.state import AGAIN
+from nsw.readers.nvprof.text.state import AGAIN, Sink, Stream
 from nsw.readers.nvprof.text.summaries import TIME
 from nsw.readers.text.quantities import duration, number
-
-if TYPE_CHECKING:
-    from nsw.readers.nvprof.text.state import Sink, Stream
 
 __all__ = ["HEADER", "CpuTable"]
 

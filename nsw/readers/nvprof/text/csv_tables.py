@@ -17,7 +17,7 @@ from nsw.readers.nvprof.text.other_tables import (
     misplaced_count,
     size_of,
 )
-from nsw.readers.nvprof.text.state import cells_of
+from nsw.readers.nvprof.text.state import Sink, Stream, cells_of
 from nsw.readers.nvprof.text.summaries import SECTIONS, add_summary_row, calls_of, figures_of
 from nsw.readers.nvprof.text.traces import TraceColumns
 from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, duration, parse_integer, percent, size_factor
@@ -25,7 +25,6 @@ from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, duration, parse_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nsw.readers.nvprof.text.state import Sink, Stream
 
 __all__ = ["csv_table", "header_of"]
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.readers.nvprof.text.counters import event_table
 from nsw.readers.nvprof.text.summaries import TIME
-from nsw.readers.nvprof.vocabulary import QUANTITIES, exact_to_a_ns, split_device, system_rows
+from nsw.readers.nvprof.vocabulary import QUANTITIES, Columns, exact_to_a_ns, split_device, system_rows
 from nsw.readers.text.quantities import Quantity, duration, number, parse_integer, size
 
 if TYPE_CHECKING:
     from nsw.readers.nvprof.text.state import RowTaker, Sink, Stream
-    from nsw.readers.nvprof.vocabulary import Columns
 
 __all__ = [
     "HEADER", "LISTING", "TITLES", "MemoryTable", "PassedOver", "add_fact", "add_memory_row", "announce",

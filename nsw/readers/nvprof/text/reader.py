@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nvprof.text import counters, cpu_samples, other_tables, summaries, traces
 from nsw.readers.nvprof.text.csv_tables import csv_table, header_of
-from nsw.readers.nvprof.text.state import AGAIN, Sink, Stream, clean, read_lines
+from nsw.readers.nvprof.text.state import AGAIN, RowTaker, Sink, Stream, clean, read_lines
 from nsw.readers.nvprof.text.summaries import nvtx_name, take_old_range
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsw.readers.nvprof.text.state import RowTaker
 
 __all__ = ["read", "sniff"]
 

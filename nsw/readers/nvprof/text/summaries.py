@@ -13,16 +13,14 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nsw.readers.nvprof.vocabulary import exact_to_a_ns, is_call, openacc_kind
-from nsw.readers.text.quantities import duration, parse_integer, percent
+from nsw.readers.nvprof.vocabulary import Columns, exact_to_a_ns, is_call, openacc_kind
+from nsw.readers.text.quantities import Quantity, duration, parse_integer, percent
 from nsw.tables.names import api_name, gpu_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsw.readers.nvprof.text.state import Sink, Stream
-    from nsw.readers.nvprof.vocabulary import Columns
-    from nsw.readers.text.quantities import Quantity
 
 __all__ = [
     "HEADER", "ROW", "SECTIONS", "TIME", "Figures", "SummaryTable", "add_openacc", "add_summary_row", "calls_of",

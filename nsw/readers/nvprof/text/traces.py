@@ -15,8 +15,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from nsw.readers.nvprof.text.counters import add_value, metric_value
-from nsw.readers.nvprof.text.summaries import add_openacc
-from nsw.readers.nvprof.vocabulary import SAMPLES, Sampled, split_device, whole_ns
+from nsw.readers.nvprof.text.summaries import Figures, add_openacc
+from nsw.readers.nvprof.vocabulary import SAMPLES, Columns, Sampled, split_device, whole_ns
 from nsw.readers.text.quantities import TIME_UNITS, parse_integer, rate, size, size_factor
 from nsw.tables.names import api_name, gpu_kind
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsw.readers.nvprof.text.state import Sink, Stream
-    from nsw.readers.nvprof.text.summaries import Figures
-    from nsw.readers.nvprof.vocabulary import Columns
 
 __all__ = ["COUNTER_HEADER", "HEADER", "TraceColumns", "TraceTable"]
 
