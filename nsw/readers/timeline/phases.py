@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.readers.timeline.statistics import IntArray, statistics, with_shares
+from nsw.readers.timeline.statistics import statistics, with_shares
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsw.readers.timeline.calls import Calls
     from nsw.readers.timeline.iterations import Iterations
+    from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 
 _NCCL = re.compile(

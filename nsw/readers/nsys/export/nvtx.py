@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsw.readers.nsys.export.source import NULL, NVTX, TEXT, Source, TableFault, has_columns, narrow, require_integers
-from nsw.readers.timeline.statistics import IntArray, group, merge, statistics, with_shares
+from nsw.readers.timeline.statistics import group, merge, statistics, with_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from nsw.readers.nsys.export.source import Batch, Collected
+    from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 
 _BLOCK = 32  # values folded into one before the table of powers is built; 1/32 of its memory
@@ -475,6 +476,8 @@ def _add(totals: IntArray, label: IntArray, figures: IntArray) -> None:
 
 def _medians(spans: list[tuple[IntArray, IntArray]]) -> dict[int, float]:
     """The median projection of each label."""
+    from nsw.readers.timeline.statistics import group
+
     if not spans:
         return {}
     grouped = group(*(np.concatenate(column) for column in zip(*spans, strict=True)))

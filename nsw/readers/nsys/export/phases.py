@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
-from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, Collected, TableFault, process_of
+from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
 from nsw.readers.timeline.calls import SYNCHRONISE, Calls
 from nsw.readers.timeline.iterations import (
     Kernels,
@@ -36,11 +36,13 @@ from nsw.readers.timeline.phases import (
     phased,
 )
 from nsw.readers.timeline.phases import KERNEL as COMPUTE
-from nsw.readers.timeline.statistics import Groups, IntArray
+from nsw.readers.timeline.statistics import Groups
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from nsw.readers.nsys.export.source import Collected
+    from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 
 UNPHASED: Final = len(PHASES)  # the phase of a process without iterations

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 import numpy as np
 
 from nsw.readers.invariants import LONGEST_NS
-from nsw.readers.timeline.statistics import Grouped, IntArray, group, require_sums
+from nsw.readers.timeline.statistics import Grouped, group, require_sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from nsw.readers.timeline.statistics import IntArray
+
     Batch: TypeAlias = dict[str, IntArray]
+    from nsw.readers.timeline.statistics import IntArray
 
 NULL = -(2**63)  # stands for SQL's NULL in an integer column; no time, size or id of a report is this
 DURATION = "duration"  # a made-up column that `scan` gives: end less start

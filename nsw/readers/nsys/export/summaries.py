@@ -32,8 +32,8 @@ from nsw.readers.nsys.export.source import (
 )
 from nsw.readers.timeline.calls import LOCK, Calls, call_kinds
 from nsw.readers.timeline.phases import nccl_operation
-from nsw.readers.timeline.statistics import Durations, Groups, IntArray, group, merge, statistics, with_shares
-from nsw.tables.names import api_name, short_name
+from nsw.readers.timeline.statistics import Durations, Groups, group, merge, statistics, with_shares
+from nsw.tables.names import api_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from nsw.readers.nsys.export.source import Batch
+    from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 
     Phases: TypeAlias = Callable[[str], IntArray | None]  # of a table, the part of each row
@@ -219,6 +220,7 @@ _KINDS = {KERNEL: "kernel", MEMCPY: "memcpy", MEMSET: "memset", GRAPH: "graph"}
 
 
 def _row(tables: GpuTables, table: str, name: str, durations: Durations) -> Row:
+    from nsw.tables.names import short_name
 
     row: Row = {"kind": _KINDS[table], "name": name, "short_name": name, **statistics(durations.values)}
     if table == KERNEL:
@@ -577,6 +579,7 @@ def gpu_trace(source: Source, phases: Phases) -> pa.Table:
 
 def api_trace(source: Source, phases: Phases) -> pa.Table:
     """One row per call of the CUDA runtime and driver, sorted by start; names are those of api_summary."""
+    from nsw.tables.names import api_name
 
     def extra_columns(batch: Batch) -> dict[str, Any]:
         return {"tid": _part(batch["globalTid"], 0), "name": _names(source, batch["nameId"], api_name)}
@@ -586,6 +589,7 @@ def api_trace(source: Source, phases: Phases) -> pa.Table:
 
 
 def _kernels(source: Source, phases: Phases) -> list[pa.Table]:
+    from nsw.tables.names import short_name
 
     def extra_columns(batch: Batch) -> dict[str, Any]:
         return {

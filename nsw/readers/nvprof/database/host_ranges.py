@@ -19,17 +19,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from nsw.readers.nvprof.database.records import API, COPY_KINDS, KERNELS, MEMCPYS, TIMED, Database, integer_sql
+from nsw.readers.nvprof.database.records import API, COPY_KINDS, KERNELS, MEMCPYS, TIMED, integer_sql
 from nsw.readers.nvprof.vocabulary import Sum, api_name, openacc_kind
 from nsw.readers.timeline.process_phases import Recorded, launch_times, marks_by_name, tables_of_process
-from nsw.readers.timeline.statistics import IntArray, with_shares
+from nsw.readers.timeline.statistics import with_shares
 from nsw.tables.names import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from nsw.readers.model import Options
+    from nsw.readers.nvprof.database.records import Database
     from nsw.readers.timeline.iterations import Marks
+    from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 
 __all__ = ["nvtx_gpu_summary", "nvtx_summary", "openacc_summary", "openmp_summary", "phase_tables"]
