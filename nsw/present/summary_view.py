@@ -341,6 +341,7 @@ def block_data(block: Block) -> dict[str, Any]:
 
 _LINES: Final = 24  # of the first screen
 _FINDINGS: Final = 5
+_LEAST_FINDINGS: Final = 3  # printed in any case: what to do is worth more than a short screen
 _FEWEST: Final = 8  # lines of the table, however long the first finding is
 _PROVING: Final = 4  # cases of a command
 
@@ -385,7 +386,8 @@ def show_first_screen(
 ) -> None:  # fmt: skip
     """Print headline, table and notes, and as many findings as fit on 24 lines, the weightiest first.
 
-    Its first finding is printed in any case, and some of the table: further rows and findings go, with their number.
+    The first three findings are printed in any case, and some of the table: further rows and findings go, with their
+    number.
 
     Args:
         out: Where to.
@@ -416,7 +418,7 @@ def show_first_screen(
     left = len(findings)
     for at, (text, command) in enumerate(sentences):
         lines += sum(_lines(out, part) for part in (text, command) if part)
-        if lines > _LINES and at:
+        if lines > _LINES and at >= _LEAST_FINDINGS:
             break
         out.print(text, soft_wrap=True)
         if command:
