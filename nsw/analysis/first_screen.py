@@ -118,7 +118,8 @@ def _conditions(summary: Summary) -> str:
     """On what hardware, by which passes, how often each case ran."""
     gpus = sorted({gpu for case in summary.cases for gpu in case.gpus})
     hardware = [gpu.removeprefix("NVIDIA ") for gpu in gpus[:2]]
-    counts = {figure.runs for case in summary.cases for figure in case.figures}
+    name = (_chosen_figure(summary) or ("", ""))[0]
+    counts = {figure.runs for case in summary.cases if (figure := best_figure(case, name)) is not None}
     runs = sorted((counts or {case.measured for case in summary.cases}) - {0}) if summary.site else []
     often = (
         [plural(runs[0], "run") + " each" if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs a case"] if runs else []
