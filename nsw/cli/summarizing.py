@@ -236,9 +236,8 @@ class _Tables:
 def _put_all(target: Target, tables: _Tables, note: str | None) -> None:
     """Every table as a file of its own in the folder; without a folder the only one."""
     if not target.is_folder:
-        table_list = [
-            name for name, _ in tables.tables_with_rows() if name != RUNS
-        ]  # there always is one, asked for by its name
+        # runs always have rows, and conditions nearly always: both are asked for by name
+        table_list = [name for name, _ in tables.tables_with_rows() if name not in (RUNS, "conditions")]
         if len(table_list) != 1:
             raise several(target.format, table_list)
         _put_table(target, table_list[0], tables.rows(table_list[0]), note)

@@ -85,7 +85,7 @@ def test_what_was_asked_for_is_brought_over_a_connection_that_ends_on_the_way(fa
         laptop.nsw("resume", "--root", "campaigns")
     assert far.faults(), far.commands()
     assert verbs(nsys_of(laptop)) == ["profile"] * 3
-    usual = {"stdout", "stderr", "claim", "status"}
+    usual = {"stdout", "stderr", "claim", "status", "conditions.txt"}
     for run in (folder / "reports").iterdir():
         assert {path.name for path in run.iterdir()} - usual == brought
         (report,) = run.glob("*.nsys-rep")
