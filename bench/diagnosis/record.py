@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import contextlib
 import csv
 import io
 import os
@@ -30,9 +31,12 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HERE = Path(__file__).parent
 STEPS = {"kernels": 12, "others": 12, "triton": 12, "host": 20, "torch": 12, "jax": 12, "two": 8,
@@ -119,6 +123,19 @@ class Recorder:
                 self.ran(f"nvcc {program}", ["nvcc", "-O3", "-std=c++17", "-lineinfo", "-arch=sm_90", "-o",
                          str(self.binaries / program), str(HERE / "sources" / COMPILED[program])], 120)  # fmt: skip
 
+    @contextlib.contextmanager
+    def beside(self, name: str) -> Iterator[None]:
+        """Meanwhile another process keeps a GPU busy, where that is the case's illness."""
+        if not name.startswith("late-shared"):
+            yield
+            return
+        hog = subprocess.Popen([*self.command("two"), "hog"], stdout=subprocess.PIPE, text=True)
+        try:
+            hog.stdout.readline()
+            yield
+        finally:
+            hog.kill()
+
     def time(self) -> None:
         """Run ill and cured programs alone, all of a program in a process."""
         for program in dict.fromkeys(case["program"] for case in self.cases):
@@ -126,14 +143,18 @@ class Recorder:
             for case in self.cases:
                 if case["program"] == program:
                     names |= dict.fromkeys(name for name in (case["name"], case.get("cured")) if name)
-            alone = ("slow-link", "late-shared") if program == "two" else ()
-            names = {name: None for name in names if not name.startswith(alone)} if alone else names
+            alone = [name for name in names if program == "two" and name.startswith(("slow-link", "late-shared"))]
+            names = {name: None for name in names if name not in alone}
             # what starts up again after each failure is lost: a process for every 12 of those that import much
             groups = (
                 [list(names)] if program != "torch" else [list(names)[at : at + 12] for at in range(0, len(names), 12)]
             )
+            groups += [[name] for name in alone if name.startswith("late-shared")]
             for group in groups:
-                output = self.ran(f"time {program}", [*self.command(program), "time", str(STEPS[program]), *group], 240)
+                with self.beside(group[0]):
+                    output = self.ran(
+                        f"time {program}", [*self.command(program), "time", str(STEPS[program]), *group], 240
+                    )
                 with self.lock, (self.out / "times.txt").open("a") as file:
                     file.write(output or "")
                 for line in (output or "").splitlines():
@@ -225,19 +246,12 @@ class Recorder:
             )
             if gpu is not None and self.gpus > 1:
                 env["CUDA_VISIBLE_DEVICES"] = str(gpu)
-            hog = None
-            if case["name"].startswith("late-shared"):
-                hog = subprocess.Popen([*self.command("two"), "hog"], stdout=subprocess.PIPE, text=True)
-                hog.stdout.readline()
-            try:
-                words = [self.nsys, "profile", "-s", "none", "--cpuctxsw=none", "-t", "cuda,nvtx,osrt",
-                         "--osrt-threshold=10000", "-f", "true", "-o", str(report)]  # fmt: skip
+            words = [self.nsys, "profile", "-s", "none", "--cpuctxsw=none", "-t", "cuda,nvtx,osrt",
+                     "--osrt-threshold=10000", "-f", "true", "-o", str(report)]  # fmt: skip
+            with self.beside(case["name"]):
                 output = self.ran(f"nsys {case['id']} {case['run']}",
                                   [*words, *self.command(case["program"]), "run", steps, case["name"]],
                                   CASE_S, **env)  # fmt: skip
-            finally:
-                if hog is not None:
-                    hog.kill()
             if output is None:
                 return
             with self.lock, (self.out / "times.txt").open("a") as file:

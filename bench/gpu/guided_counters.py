@@ -2,13 +2,14 @@
 
 AlexNet, batch 32, 20 steps; needs a GPU, PyTorch, nsys and ncu.
 
-    python bench/gpu/guided_counters.py [--site SITE --sites FILE] [--launches 230] [--skip 0]
+    python bench/gpu/guided_counters.py [--site SITE --sites FILE] [--launches 127] [--skip 635]
 
 A machine that is lent for less time does it in parts, in one folder: --folder F --parts ab, then --folder F --parts c.
 
-(a) the program alone; (b) `nsw run` of a guided recipe: timeline and counters; (c) ncu --set full on every kernel,
-ended after --launches (230 take some 8 minutes) and scaled by the share of the launches that it reached. All with
---clock-control none. Then, over the kernels that both saw, the means of three metrics weighted by the timeline's times.
+(a) the program alone; (b) `nsw run` of a recipe with the default `counters:`; (c) ncu --set full on every kernel,
+ended after --launches (127, a step, take some 4 minutes) and scaled by the share of the launches that it
+reached. All with --clock-control none. Then, over the kernels that both saw, the means of three metrics weighted by the
+timeline's times.
 """
 
 from __future__ import annotations
@@ -27,15 +28,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 APP = ROOT / "recipes" / "apps" / "train.py"
 PROGRAM = ("train.py", "-a", "alexnet", "-b", "32", "--steps", "20")
-COMPARED = ("achieved_occupancy", "ipc", "dram_utilization")
+COMPARED = ("achieved_occupancy", "dram_utilization", "tex_cache_hit_rate")
 RECIPE = f"""\
 nsw: 1
 name: guided-bench
 app: {{command: "{sys.executable} {" ".join(PROGRAM)}", files: [train.py]}}
 passes:
   - timeline: {{tool: nsys}}
-  - counters: {{tool: ncu, kernels: {{cover: 90%, at_most: 20}}, launches: {{sample: 5}}, clocks: none,
-      metrics: [speed_of_light, occupancy, stalls, roofline, ipc]}}
+  - counters: {{tool: ncu, clocks: none}}
 resources: {{gpus: 1, time: 30m}}
 """
 
@@ -75,8 +75,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--site", default="local")
     parser.add_argument("--sites")
-    parser.add_argument("--launches", type=int, default=230, help="launches that (c) measures")
-    parser.add_argument("--skip", type=int, default=0, help="launches that (c) passes over, to reach the steady state")
+    parser.add_argument("--launches", type=int, default=127, help="launches that (c) measures")
+    parser.add_argument("--skip", type=int, default=635, help="launches that (c) passes over, to the sixth step")
     parser.add_argument("--folder", type=Path, help="where everything is kept; by default a new one")
     parser.add_argument("--parts", default="abc", help="which of (a), (b), (c); what the others took is in the folder")
     options = parser.parse_args()
