@@ -18,9 +18,17 @@ _SMALLEST: Final = 0.1  # of a unit: a column whose smallest is below gets a sma
 _LARGEST: Final = 1e6  # unless its largest would have so many of it
 
 _TENTH, _TENFOLD = -90.0, 900.0  # per cent: beyond them a factor is easier to read
+JOULE: Final = "J"
+ENERGY: Final = "energy"  # the figures that nsw makes of the power
+ENERGY_PER: Final = f"{ENERGY}_per_"
 MOMENTS: Final = frozenset({"started", "ended"})  # columns of table `runs` that hold Unix seconds
 
 Units = tuple[tuple[str, float], ...]
+
+
+def is_energy(name: str) -> bool:
+    """Whether a figure of this name is what nsw made of the power."""
+    return name == ENERGY or name.startswith(ENERGY_PER)
 
 
 class Quantity(str):

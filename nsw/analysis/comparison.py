@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from nsw.readers.conditions import JOULE
+from nsw.quantities import JOULE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

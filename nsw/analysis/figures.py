@@ -9,7 +9,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.conditions import is_energy
+from nsw.quantities import is_energy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

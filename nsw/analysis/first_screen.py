@@ -17,8 +17,7 @@ from nsw.analysis.rules.counters import undecided
 from nsw.analysis.rules.pairs import contradicted
 from nsw.analysis.rules.timeline import busy_pct, slowed_times, spent_of
 from nsw.analysis.single_case import TABLE, section_of
-from nsw.quantities import duration, number
-from nsw.readers.conditions import is_energy
+from nsw.quantities import duration, is_energy, number
 from nsw.wording import first_of, plural
 
 if TYPE_CHECKING:

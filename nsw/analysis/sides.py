@@ -19,7 +19,7 @@ from nsw.analysis.comparison import is_less_better
 from nsw.analysis.conditions import not_comparable
 from nsw.analysis.kernel_classes import class_of
 from nsw.analysis.steady import steady_rows
-from nsw.readers.conditions import is_energy
+from nsw.quantities import is_energy
 from nsw.wording import and_more
 
 if TYPE_CHECKING:

@@ -108,6 +108,7 @@ class Tables:
         api_trace: pd.DataFrame
         chosen_launches: pd.DataFrame
         communication: pd.DataFrame
+        conditions: pd.DataFrame
         earlier_figures: pd.DataFrame
         facts: pd.DataFrame
         figures: pd.DataFrame

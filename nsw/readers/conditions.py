@@ -14,17 +14,15 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from nsw.quantities import ENERGY, ENERGY_PER, JOULE
 from nsw.safe_files import open_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["FEWEST_SAMPLES", "JOULE", "conditions", "energy", "energy_figures", "is_energy"]
+__all__ = ["FEWEST_SAMPLES", "conditions", "energy", "energy_figures"]
 
-JOULE: Final = "J"
-_ENERGY: Final = "energy"
-_PER: Final = f"{_ENERGY}_per_"
 _SECONDS: Final = {"s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
 
 FEWEST_SAMPLES: Final = 50  # of a steady state whose energy is given
@@ -84,11 +82,6 @@ def conditions(file: Path, *, start_s: float | None, end_s: float | None) -> lis
     return rows
 
 
-def is_energy(name: str) -> bool:
-    """Whether a figure of this name is what nsw made of the power."""
-    return name == _ENERGY or name.startswith(_PER)
-
-
 def energy_figures(
     rows: Sequence[Mapping[str, Any]],
     figures: Sequence[Mapping[str, Any]],
@@ -107,7 +100,7 @@ def energy_figures(
     if not rows or any(row.get("energy_j") is None for row in rows):
         return []
     watts = math.fsum(row["power_w"] for row in rows)
-    energies = {_ENERGY: (math.fsum(row["energy_j"] for row in rows), JOULE)}
+    energies = {ENERGY: (math.fsum(row["energy_j"] for row in rows), JOULE)}
     times = [(figure["value"], *(figure.get("unit") or "").replace(" per ", "/").split("/")) for figure in figures]
     for value, top, below in (time for time in times if len(time) == 3 and time[0] and time[0] > 0):
         if below in _SECONDS:
@@ -117,10 +110,10 @@ def energy_figures(
         else:
             continue
         counted = counted.removesuffix("s") if len(counted) > 2 else counted
-        energies.setdefault(f"{_PER}{counted}", (watts * seconds, f"{JOULE}/{counted}"))
+        energies.setdefault(f"{ENERGY_PER}{counted}", (watts * seconds, f"{JOULE}/{counted}"))
     if iterations:
         seconds = statistics.fmean(row["med_ns"] for row in iterations) / 1e9
-        energies.setdefault(f"{_PER}iteration", (watts * seconds, f"{JOULE}/iteration"))
+        energies.setdefault(f"{ENERGY_PER}iteration", (watts * seconds, f"{JOULE}/iteration"))
     return [
         {"name": name, "value": value, "unit": unit, "matches": len(rows)} for name, (value, unit) in energies.items()
     ]

@@ -141,7 +141,7 @@ nsw_sample() {    # OWNER: samples into $nsw_samples until that process ends, or
   nsw_smi=
   trap nsw_end_sampler EXIT
   trap 'exit 0' $nsw_signals
-  # what waits for the end of the program's descriptors, or of a claim, must not wait for this
+  # who waits until the program's descriptors are closed, or a claim's, must not wait for this
   for file in /proc/self/fd/*; do
     file=${file##*/}
     [ "$file" -le 2 ] || [ "$file" = 255 ] || eval "exec $file>&-"

@@ -93,8 +93,10 @@ def test_what_waits_and_runs_is_ended_by_cancel_though_nsw_was_killed(place):
 def test_cancel_reaches_the_program_and_what_it_started(place):
     """A signal to the script's process group, which Cobalt sends, does not reach timeout's, where the program is."""
     (place.work / "program.sh").write_text(f"""
-        setsid bash -c 'trap "echo worker >>{place.work}/ended; exit" TERM; while :; do sleep 0.05; done' &
+        setsid bash -c 'trap "echo worker >>{place.work}/ended; exit" TERM
+            echo >{place.work}/worker; while :; do sleep 0.05; done' &
         trap 'echo program >>{place.work}/ended; exit' TERM
+        until [ -e {place.work}/worker ]; do sleep 0.05; done
         echo >{place.work}/ready
         while :; do sleep 0.05; done
     """)

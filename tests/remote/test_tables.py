@@ -45,7 +45,7 @@ def run(site: Cluster, collect: str, *more: str) -> Path:
 
 def files(folder: Path) -> dict[str, set[str]]:
     """What came of each run, but for what every run leaves."""
-    usual = {"stdout", "stderr", "claim", "status"}
+    usual = {"stdout", "stderr", "claim", "status", "conditions.txt"}
     return {run: {p.name for p in (folder / "reports" / run).iterdir()} - usual for run in RUNS}
 
 

@@ -1008,7 +1008,7 @@ def test_what_an_earlier_attempt_left_is_kept_whole_though_nsw_is_killed_meanwhi
     it.open()
     it.rounds()
     home = it.folder.reports / "n-1.baseline.r1"
-    assert {p.name for p in home.iterdir()} == {"attempt-1", "claim", "status", "stderr", "stdout"}
+    assert {p.name for p in home.iterdir()} == {"attempt-1", "claim", "conditions.txt", "status", "stderr", "stdout"}
     assert {p.name for p in (home / "attempt-1").iterdir()} == {"claim", "status", "stderr", "stdout"}
     assert ["attempt=1\n" in (home / at).read_text() for at in ("attempt-1/status", "status")] == [True, False]
 
