@@ -68,6 +68,8 @@ def few(**metrics):
 SCATTERED = {"gld_efficiency": 12.5, "gld_transactions_per_request": 32.0, "gld_transactions": 32e6}
 BOTH = SCATTERED | {"gst_efficiency": 12.5, "gst_transactions_per_request": 32.0, "gst_transactions": 32e6}
 SHARED = {"shared_wavefronts": 7e7, "l1_wavefronts": 7.5e7, "inst_executed_shared_loads": 2e6}
+STORED_MORE = {"inst_executed_local": 8e6, "inst_executed_local_loads": 3e6, "inst_executed_local_stores": 5e6}
+LOADED_MORE = {"inst_executed_local": 8e6, "inst_executed_local_loads": 5e6, "inst_executed_local_stores": 3e6}
 TILED = {"flop_count_sp_fma": 3.2e8, "flop_count_sp_add": 0.0, "flop_count_sp_mul": 0.0, "inst_executed_shared_loads": 2e6,
          "stall_barrier": 8.0, "gst_transactions": 4e5}  # fmt: skip
 FP32_BESIDE = {"inst_fp_64": 1e8, "inst_fp_32": 5e7, "inst_bit_convert": 5e7}
@@ -77,7 +79,9 @@ PAIRS = {"flop_count_sp_add": 1e8, "flop_count_sp_mul": 1e8, "flop_count_sp_fma"
 ILL = [  # cause, a kernel that has it, those near it that have it not
     ("uncoalesced-access", l1(**SCATTERED),
      [l1(), l1(**SCATTERED | {"gld_transactions_per_request": 1.0}), l1(**SCATTERED | {"gld_efficiency": 80.0})]),
-    ("array-of-structures", dram(**BOTH, dram_bytes=2048 * MB), [dram(), dram(**BOTH, dram_bytes=256 * MB)]),
+    ("array-of-structures", dram(**BOTH, dram_bytes=2048 * MB, threads=16e6),  # two loads a thread
+     [dram(), dram(**BOTH, dram_bytes=256 * MB, threads=16e6), dram(**BOTH, dram_bytes=2048 * MB, threads=1e6)]),
+    ("uncoalesced-access", dram(**BOTH, dram_bytes=2048 * MB, threads=1e6), []),  # each thread walks along its row
     ("random-gather", dram(**SCATTERED | {"gld_transactions_per_request": 18.0, "gld_transactions": 18e6}, dram_bytes=1024 * MB),
      [dram(gld_transactions_per_request=18.0)]),
     ("narrow-access", kernel(narrow_access_share=90.0),
@@ -88,6 +92,8 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("register-spills", dram(inst_executed_local=8e6, registers=255.0), [dram(inst_executed_local=1e5, registers=255.0)]),
     ("local-array-indexing", dram(inst_executed_local=8e6, registers=30.0), []),
     ("local-array-indexing", dram(inst_executed_local=8e6, registers=32.0, spilling_inst=0.0), []),
+    ("local-array-indexing", dram(**STORED_MORE, registers=32.0), []),
+    ("register-spills", dram(**LOADED_MORE, registers=32.0), [dram(**STORED_MORE, registers=32.0)]),
     ("contended-atomics", kernel(l2_throughput_max=98.0, l2_throughput=4.0, l2_sectors=1e7, l2_atomic_transactions=1e7),
      [kernel(l2_throughput_max=21.0, l2_throughput=20.0, l2_sectors=1e7, l2_atomic_transactions=1e7)]),
     ("contended-atomics", l1(**SHARED | {"inst_executed_shared_loads": 1e4}, shared_bank_conflicts=6.5e7, inst_executed_shared_stores=1e4),
@@ -120,6 +126,9 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("tail-wave", kernel(waves_per_sm=1.05, sm_active_cycles=86e3, blocks=1e3), [kernel(waves_per_sm=1.95, blocks=1e3)]),
     ("tail-wave", kernel(waves_per_sm=0.6, sm_active_cycles=100e3, blocks=160.0), [kernel(waves_per_sm=0.99, blocks=262.0)]),
     ("random-gather", kernel(memory=85.0, dram=60.0, l2_throughput=85.0, **SCATTERED, dram_bytes=1024 * MB), []),
+    ("random-gather", kernel(memory=85.0, l2_throughput=85.0, **SCATTERED, dram_bytes=16 * MB),  # of a table that L2 holds
+     [kernel(memory=85.0, l2_throughput=85.0, **SCATTERED, dram_bytes=128 * MB),  # rows and columns
+      kernel(memory=85.0, l2_throughput=85.0, **SCATTERED | {"tex_cache_hit_rate": 87.5}, dram_bytes=16 * MB)]),
     ("too-few-blocks", kernel(blocks=20.0, waves_per_sm=0.02), [dram(busy=92.0, blocks=20.0, waves_per_sm=0.02)]),
     ("unequal-blocks", kernel(sm_active_cycles=80e3), [dram(busy=92.0, sm_active_cycles=80e3)]),
     ("occupancy-registers", few(occupancy_limiter="registers"), [few(occupancy_limiter="registers", dram=92.0, memory=92.0),
@@ -127,6 +136,9 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("occupancy-shared-memory", few(occupancy_limiter="shared memory"), [few(occupancy_limiter="shared memory", stall_memory_dependency=0.0,
      stall_lg_throttle=60.0, stall_wait=5.0)]),
     ("occupancy-block-size", few(occupancy_limiter="blocks"), []),
+    ("occupancy-shared-memory", few(occupancy_limiter="shared memory", memory=58.0, l2_throughput=58.0, **SCATTERED, dram_bytes=16 * MB), []),
+    ("occupancy-registers", few(occupancy_limiter="registers", memory=64.0, dram=64.0, stalls=(Stall("memory dependency", 48.0),)),
+     [few(occupancy_limiter="registers", memory=64.0, dram=64.0, stalls=(Stall("barrier", 48.0),))]),
     ("barriers", kernel(stall_barrier=60.0, stall_memory_dependency=10.0), [kernel(stall_barrier=20.0)]),
     ("instruction-cache", kernel(stall_inst_fetch=60.0, stall_memory_dependency=10.0), []),
     ("dependent-chain", kernel(), [kernel(memory=65.0, l2_throughput=65.0), kernel(stalls=())]),

@@ -40,6 +40,8 @@ _LEAST_PCT: Final = 10.0  # of a kernel's time, likewise
 _MUCH_PCT: Final = 10.0  # of the kernels' time, from which what binds a healthy kernel is said
 _USED_PCT: Final = 62.5  # of a sector: half of it is used by a stride of two
 _SCATTERED: Final = 8.0  # sectors of a request, from which its threads use other sectors than their neighbours
+_AGAIN: Final = 2.0  # times what DRAM moves: bytes that are asked for again and again
+_WALK: Final = 8  # loads of a thread, by which it could use all of a sector itself
 _CONFLICTS: Final = 0.25  # of the wavefronts of shared memory
 _LOCAL: Final = 0.2  # of the memory instructions
 _LANES_PCT: Final = 62.5  # threads active an instruction: 20 of 32
@@ -212,7 +214,7 @@ def _scattered(kernel: KernelRow) -> Remark | None:
     useful = _useful(kernel, accesses)
     won = _gain(kernel, useful)
     worst = min(bad, key=lambda access: access.used)
-    cause = _scattered_cause(bad, useful, is_dram_busiest=parts.get(DRAM, 0.0) >= parts.get(L2, 0.0))
+    cause = _scattered_cause(kernel, bad, useful)
     level = f"while {_is_busy(part, parts[part])}"
     return Remark(
         won,
@@ -258,18 +260,26 @@ def _dram_bytes(kernel: KernelRow) -> float | None:
     return kernel.metrics.get("dram_bytes", None if rate is None or time is None else rate * time / 1e9)
 
 
-def _scattered_cause(bad: list[_Access], useful: Mapping[str, float], *, is_dram_busiest: bool) -> str:
+def _scattered_cause(kernel: KernelRow, bad: list[_Access], useful: Mapping[str, float]) -> str:
     """What scatters them, as far as counters tell: whether the rest of each sector is thrown away, and by whom.
 
     A gather loads its indices side by side too: its mean request has fewer sectors than threads. DRAM, which serves
-    neighbouring sectors best, is less busy with one than L2.
+    neighbouring sectors best, is less busy with one than L2. From a table that L2 holds it loads each byte again and
+    again; where rows and columns cross, DRAM moves what is asked for, or L1 has the rest of a sector.
     """
-    if useful[DRAM] >= _USED_PCT / 100:  # others use the rest: rows and columns
+    parts, access = busy_parts(kernel), bad[0]
+    is_loads = len(bad) == 1 and access.word == "loads"
+    is_rest_used = useful[DRAM] >= _USED_PCT / 100  # by others: rows and columns
+    asked, moved = 32 * access.used * (access.sectors or 0.0), _dram_bytes(kernel)
+    l1_hits = kernel.metrics.get("tex_cache_hit_rate", 100.0)
+    if is_rest_used and not (is_loads and moved and asked >= _AGAIN * moved and l1_hits < 100 * _HALF):
         return "uncoalesced-access"
-    access = bad[0]
     has_indices = access.each is not None and access.each < _WARP - 1
-    is_gather = len(bad) == 1 and access.word == "loads" and (has_indices or not is_dram_busiest)
-    return "random-gather" if is_gather else "array-of-structures"
+    if is_loads and (has_indices or parts.get(DRAM, 0.0) < parts.get(L2, 0.0)):
+        return "random-gather"
+    threads, (loads, _) = kernel.metrics.get("threads"), _global_instructions(kernel)
+    walks = threads is None or loads is None or loads * _WARP >= _WALK * threads
+    return "uncoalesced-access" if is_rest_used or walks else "array-of-structures"
 
 
 def _narrow(kernel: KernelRow) -> Remark | None:
@@ -340,8 +350,9 @@ def _local_memory(kernel: KernelRow) -> Remark | None:
     """Local memory: registers that spill, or arrays that are indexed at run time."""
     metrics, parts = kernel.metrics, busy_parts(kernel)
     local = metrics.get("inst_executed_local")
-    if local is None and {"inst_executed_local_loads", "inst_executed_local_stores"} <= metrics.keys():
-        local = metrics["inst_executed_local_loads"] + metrics["inst_executed_local_stores"]
+    loads, stores = (metrics.get(f"inst_executed_local_{kind}") for kind in ("loads", "stores"))
+    if local is None and loads is not None and stores is not None:
+        local = loads + stores
     shared = (metrics.get("inst_executed_shared_loads"), metrics.get("inst_executed_shared_stores"))
     others = [count for count in (*_global_instructions(kernel), *shared) if count is not None]
     if not local or not others or local < _LOCAL * (local + sum(others)):
@@ -358,8 +369,9 @@ def _local_memory(kernel: KernelRow) -> Remark | None:
         spills = spilled > 0
     elif kernel.source is not None and kernel.source.indexed is not None:
         spills = kernel.source.indexed < _HALF
-    else:
-        spills = registers >= _FULL_REGISTERS or registers % _REGISTER_STEP == 0
+    else:  # who spills a value loads it again at least once
+        is_reloaded = loads is None or stores is None or loads >= stores
+        spills = registers >= _FULL_REGISTERS or (registers % _REGISTER_STEP == 0 and is_reloaded)
     head = f"{100 * share:.0f} % of its memory instructions go to local memory"
     if spills:
         return Remark(
@@ -667,7 +679,8 @@ def _latency(kernel: KernelRow) -> Remark | None:
     if limit is not None and (waves is None or waves >= 1) and (reached is None or reached >= _HALF * limit):
         # the fewer warps there are, the nearer to its roof a part may be and still gain by more of them
         bound = next((bound for most_warps, bound in _WORTH_MORE_WARPS if limit <= most_warps), 0.0)
-        if busiest < bound and (busiest < _BOUND_PCT or metrics.get("stall_memory_dependency", 0.0) >= 100 * _HALF):
+        waits = [stall for stall in kernel.stalls[:1] if stall.reason == "memory dependency"]
+        if busiest < bound and (busiest < _BOUND_PCT or waits):
             return _occupancy(kernel, limit, busiest)
     decided = kernel.stalls and _COUNTED & metrics.keys() and (active_share(metrics) or 0.0) >= _EVENLY
     return _chain(kernel, busiest) if busiest < _FAR_PCT and decided else None

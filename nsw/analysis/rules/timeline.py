@@ -68,7 +68,7 @@ _HOPPER: Final = (9, 0)  # over PCIe 5
 _TENSOR_GAIN: Final = 0.3  # of that time: what whole programs win by TF32; it costs accuracy
 _LARGE_GAIN, _LARGE_NS = 0.7, 300e3  # the same of large problems, by the mean of their kernels
 _LAYOUT_PCT: Final = 8.0  # of GPU time
-_FILL_PCT: Final = 5.0  # of GPU time: zeros of a dense gradient
+_FILLED: Final = 0.03  # of the time: zeros for a gradient of most parameters, over which Adam passes 18 times unfused
 _OF_STEP: Final = 7 / 4  # kernels of Adam's update of a parameter, of which four have a name of their own
 _OPTIMIZER_PCT, _STEP_PCT, _SCORES_PCT, _CAST_PCT, _TABLE_PCT = 20.0, 10.0, 20.0, 15.0, 40.0
 _IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
@@ -651,8 +651,11 @@ def _casts(case: CaseSummary, _: Context) -> Hit | None:
 
 def _embedding(case: CaseSummary, _: Context) -> Hit | None:
     """A gradient that is filled with zeros and updated as a table, though few rows are used."""
-    filled = sum(share.share_pct for share in case.gpu_work if _FILL.search(share.name))
-    if filled < _FILL_PCT:
+    filled, worked = (
+        sum(share.total_ns or 0.0 for share in case.gpu_work if kernels.search(share.name))
+        for kernels in (_FILL, _TABLE_WORK)
+    )
+    if filled < _FILLED * worked:
         return None
     return _of_kernels(
         case, "dense-embedding-gradient", _TABLE_WORK, _TABLE_PCT,
