@@ -128,10 +128,10 @@ def summarize_cases(
     cases: dict[str, list[Any]] = {}
     for run in runs:
         cases.setdefault(run.case_id, []).append(run)
-    return [_case(id_, members, by_run, cover, counters or {}, classes) for id_, members in cases.items()]
+    return [_summarize_case(id_, members, by_run, cover, counters or {}, classes) for id_, members in cases.items()]
 
 
-def _case(
+def _summarize_case(
     id_: str,
     runs: list[Any],
     by_run: Mapping[str, Mapping[Any, Sequence[Mapping[str, Any]]]],
@@ -156,14 +156,14 @@ def _case(
         for row in parts:
             split.setdefault(row["run"], set()).add(row.get("report"))
         unsplit_rows = (
-            row for run in case_runs for row in _of_others(by_run.get(table, {}), run.id, split.get(run.id, ()))
+            row for run in case_runs for row in _other_report_rows(by_run.get(table, {}), run.id, split.get(run.id, ()))
         )
         return steady_rows(table, unsplit_rows, parts)
 
     gpu = steady("gpu_summary", with_gpu)
-    gpu_ns = _total(gpu)
+    gpu_ns = _total_time(gpu)
     talk = [r for r in steady("communication", with_gpu) if "nccl" in {r.get("library"), r.get("kind")}]
-    communication = _total(talk)
+    communication = _total_time(talk)
     several = max(1, len(with_gpu))
     # a median of few iterations says little, unless they are alike: where time goes is said of the whole run then
     alike = all(
@@ -176,19 +176,19 @@ def _case(
         params=runs[0].params,
         reports=len({row.get("report") for row in gpu}),
         gpu_ns=gpu_ns / several if gpu else None,
-        kernel_ns=_total(r for r in gpu if r["kind"] in {"kernel", "graph"}) / several if gpu else None,
+        kernel_ns=_total_time(r for r in gpu if r["kind"] in {"kernel", "graph"}) / several if gpu else None,
         communication_pct=100 * communication / gpu_ns if gpu and gpu_ns else None,
         hotspots=covering(gpu, cover, several),
         gpu_work=covering(gpu, 1.0, several),
         api=covering(steady("api_summary", with_api), cover, max(1, len(with_api))),
-        copies=_copies(gpu, several),
-        functions=_functions(rows("functions", with_functions), cover, max(1, len(with_functions))),
-        import_ns=_imports(rows("functions", with_functions), len(with_functions)),
+        copies=_sum_copies(gpu, several),
+        functions=_function_shares(rows("functions", with_functions), cover, max(1, len(with_functions))),
+        import_ns=_import_time(rows("functions", with_functions), len(with_functions)),
         figures=figures,
         perturbation=tuple(perturbations(figures, runs)),
         gpus=tuple(sorted({str(r["text"]) for r in rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
         measured=len(with_gpu or with_api or with_functions),
-        kernels=_kernels(runs, counters, gpu, several),
+        kernels=_counted_kernels(runs, counters, gpu, several),
         phases=phases(rows("phases", with_gpu), rows("phase_summary", with_gpu)),
         iterations=iterations(rows("iterations", with_gpu)),
         waiting=waiting(talk, gpu_ns, rows("gpu_use", with_gpu), rows("gaps", with_gpu)),
@@ -206,13 +206,13 @@ def _case(
             classes,
             shared=may_share_gpus(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
         ),
-        loading_ns=_loading(rows("nvtx_summary", with_gpu)),
+        loading_ns=_median_dataloader_wait(rows("nvtx_summary", with_gpu)),
         host=host_side(runs, by_run),
         stray_contexts=stray_contexts(rows("process_gpus", with_gpu)),
     )
 
 
-def _of_others(
+def _other_report_rows(
     by_run: Mapping[Any, Sequence[Mapping[str, Any]]], run: str, reports: Collection[Any]
 ) -> Sequence[Mapping[str, Any]]:
     """The rows of a run, at least those of other reports than these: the rows of a large table take long to make."""
@@ -223,7 +223,7 @@ def _of_others(
     )
 
 
-def _loading(ranges: Iterable[Mapping[str, Any]]) -> float | None:
+def _median_dataloader_wait(ranges: Iterable[Mapping[str, Any]]) -> float | None:
     """The median time of a call in which PyTorch's DataLoader is waited for."""
     waited = [
         row["med_ns"] or row["avg_ns"] for row in ranges if _LOADER.search(row["name"] or "") and row.get("avg_ns")
@@ -231,7 +231,7 @@ def _loading(ranges: Iterable[Mapping[str, Any]]) -> float | None:
     return max(waited, default=None)
 
 
-def _kernels(
+def _counted_kernels(
     runs: Sequence[Any], counters: Mapping[str, TableData], gpu: Iterable[Mapping[str, Any]], traced: int
 ) -> tuple[KernelRow, ...]:
     """The kernels that counters were measured of, with the times of the case's timeline where it has one."""
@@ -289,7 +289,7 @@ def covering(rows: Iterable[Mapping[str, Any]], cover: float, runs: int = 1) -> 
                 short,
                 kind,
                 total / runs,
-                None if calls is None else _each(calls, runs),
+                None if calls is None else _count_per_run(calls, runs),
                 100 * total / total_ns,
                 100 * running / total_ns,
             )
@@ -297,12 +297,12 @@ def covering(rows: Iterable[Mapping[str, Any]], cover: float, runs: int = 1) -> 
     return tuple(result)
 
 
-def _each(count: float, runs: int) -> float:
+def _count_per_run(count: float, runs: int) -> float:
     """The share of one run, a whole number where it is one."""
     return count // runs if count % runs == 0 else count / runs
 
 
-def _copies(rows: Iterable[Mapping[str, Any]], runs: int) -> tuple[Copy, ...]:
+def _sum_copies(rows: Iterable[Mapping[str, Any]], runs: int) -> tuple[Copy, ...]:
     merged: dict[str, list[Any]] = {}
     for row in rows:
         if row["kind"] in {"memcpy", "memset", "um"}:
@@ -312,13 +312,13 @@ def _copies(rows: Iterable[Mapping[str, Any]], runs: int) -> tuple[Copy, ...]:
             entry[2] += row.get("total_bytes") or 0
             entry[3] = entry[3] and row.get("total_bytes") is not None
     return tuple(
-        Copy(name, _each(calls, runs), ns / runs, size / runs if known else None,
+        Copy(name, _count_per_run(calls, runs), ns / runs, size / runs if known else None,
              size / ns * 1e9 if known and ns else None)
         for name, (calls, ns, size, known) in sorted(merged.items(), key=lambda item: -item[1][1])
     )  # fmt: skip
 
 
-def _functions(rows: Sequence[Mapping[str, Any]], cover: float, runs: int) -> tuple[Share, ...]:
+def _function_shares(rows: Sequence[Mapping[str, Any]], cover: float, runs: int) -> tuple[Share, ...]:
     """The functions by their own time; by their share of the samples, without times, where a profile has none."""
     weights, timed = own_weights(rows)
     weighed = (
@@ -330,7 +330,7 @@ def _functions(rows: Sequence[Mapping[str, Any]], cover: float, runs: int) -> tu
     return shares if timed else tuple(replace(share, total_ns=None) for share in shares)
 
 
-def _imports(rows: Sequence[Mapping[str, Any]], runs: int) -> float | None:
+def _import_time(rows: Sequence[Mapping[str, Any]], runs: int) -> float | None:
     """What the import of modules takes, where the profiles tell."""
     import_times = [row["import_s"] for row in rows if row.get("import_s") is not None]
     return 1e9 * sum(import_times) / runs if import_times else None
@@ -343,7 +343,7 @@ def _function_with_location(row: Mapping[str, Any]) -> str:
     return f"{row['name']} ({location})" if location else str(row["name"])
 
 
-def _total(rows: Iterable[Mapping[str, Any]]) -> float:
+def _total_time(rows: Iterable[Mapping[str, Any]]) -> float:
     return sum(row.get("total_ns") or 0 for row in rows)
 
 

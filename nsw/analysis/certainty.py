@@ -146,11 +146,11 @@ def of_pairs(
         low, high, chance = *_flip_interval(logs), _flip_chance(np.asarray(logs), 0.0)
     else:
         low, high = mean - half(n), mean + half(n)
-        own_chance = _chance(mean, scatter / math.sqrt(n), n - 1) if n > 1 else 0.0
+        own_chance = _p_value(mean, scatter / math.sqrt(n), n - 1) if n > 1 else 0.0
         chance = (
             own_chance
             if alone
-            else max(own_chance * ALPHA / _T_ALPHA, _chance(mean, floor.pair / math.sqrt(n), floor.freedom))
+            else max(own_chance * ALPHA / _T_ALPHA, _p_value(mean, floor.pair / math.sqrt(n), floor.freedom))
         )
     return _estimate(
         mean, (low, high), chance, equivalence, half, error, n, is_paired=True, floor=None if alone else floor
@@ -193,8 +193,8 @@ def of_runs(
     alone = n >= _ALONE
     error, freedom = welch(*counts)
     of_floor = floor.run * math.sqrt(1 / counts[0] + 1 / counts[1])
-    own_chance = _chance(mean, error, freedom) if n > 1 else 0.0
-    chance = own_chance if alone else max(own_chance * ALPHA / _T_ALPHA, _chance(mean, of_floor, floor.freedom))
+    own_chance = _p_value(mean, error, freedom) if n > 1 else 0.0
+    chance = own_chance if alone else max(own_chance * ALPHA / _T_ALPHA, _p_value(mean, of_floor, floor.freedom))
     interval = (mean - half(n), mean + half(n))
     error = error if alone else max(error, of_floor)
     return _estimate(
@@ -233,7 +233,7 @@ def discoveries(chances: Sequence[float], rate: float = ALPHA) -> list[bool]:
 # --- the sign-flip test ---------------------------------------------------------------------------------------------
 
 
-def _sums(values: np.ndarray) -> np.ndarray:
+def _sums_over_signs(values: np.ndarray) -> np.ndarray:
     """The sums under each of the 2^n signs."""
     sums = np.zeros(1)
     for value in values:
@@ -248,7 +248,7 @@ def _flip_chance(logs: np.ndarray, shift: float) -> float:
     """
     moved = logs - shift
     half = len(moved) // 2
-    first_sums, second_sums = _sums(moved[:half]), np.sort(_sums(moved[half:]))
+    first_sums, second_sums = _sums_over_signs(moved[:half]), np.sort(_sums_over_signs(moved[half:]))
     bound = abs(moved.sum()) * (1 - 1e-9)
     above = len(second_sums) - np.searchsorted(second_sums, bound - first_sums, side="left")
     return float(min(1.0, 2 * above.sum() / 2 ** len(moved)))
@@ -273,7 +273,7 @@ def _flip_interval(logs: Sequence[float]) -> tuple[float, float]:
 # --- Student's t ----------------------------------------------------------------------------------------------------
 
 
-def _chance(mean: float, error: float, freedom: float) -> float:
+def _p_value(mean: float, error: float, freedom: float) -> float:
     """How often a mean as far from 0 comes by chance, on both sides."""
     if not error:
         return 1.0 if not mean else 0.0
@@ -284,7 +284,7 @@ def t_tail(t: float, freedom: float) -> float:
     """The share of Student's distribution beyond -t and t; Gauss's where `freedom` is infinite."""
     if math.isinf(freedom):
         return math.erfc(t / math.sqrt(2))
-    return _beta(freedom / (freedom + t * t), freedom / 2, 0.5)
+    return _incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5)
 
 
 @lru_cache(maxsize=4096)
@@ -299,12 +299,12 @@ def t_quantile(alpha: float, freedom: float) -> float:
     return high
 
 
-def _beta(x: float, a: float, b: float) -> float:
+def _incomplete_beta(x: float, a: float, b: float) -> float:
     """The regularised incomplete beta function, by its continued fraction (Abramowitz and Stegun 26.5.8)."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
     if x > (a + 1) / (a + b + 2):  # where the fraction converges slowly
-        return 1 - _beta(1 - x, b, a)
+        return 1 - _incomplete_beta(1 - x, b, a)
     log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     tiny = 1e-300
     c, d = 1.0, 1 / ((1 - (a + b) * x / (a + 1)) or tiny)

@@ -80,15 +80,17 @@ def blocks_of_comparison(comparison: Comparison) -> list[Block]:
     blocks: list[Block] = [Note("differs", f"Not alike: {line}", tone="warning") for line in comparison.differs]
     if comparison.programs:
         blocks.append(Note("programs", f"Programs: {comparison.programs}", tone="aside"))
-    blocks.append(Note(HEADLINE, _headline(comparison), tone="heading"))
-    blocks.append(Note("sides", f"A: {_full(comparison.first)}, B: {_full(comparison.second)}", tone="aside"))
+    blocks.append(Note(HEADLINE, _comparison_headline(comparison), tone="heading"))
+    blocks.append(
+        Note("sides", f"A: {_full_side_name(comparison.first)}, B: {_full_side_name(comparison.second)}", tone="aside")
+    )
     if comparison.rows:
-        blocks.append(_table(comparison))
-    blocks += [*_explained(comparison), *_undecided(comparison), *_notes(comparison)]
+        blocks.append(_changes_table(comparison))
+    blocks += [*_explanation_blocks(comparison), *_undecided_blocks(comparison), *_note_blocks(comparison)]
     return [
         *blocks,
-        *_intervals(comparison),
-        *(_waterfall(comparison, explained) for explained in comparison.explained.values()),
+        *_interval_blocks(comparison),
+        *(_waterfall_blocks(comparison, explained) for explained in comparison.explained.values()),
     ]
 
 
@@ -110,18 +112,19 @@ def verdict_text(row: Compared) -> str:
         return row.missing or "cannot tell"
     log, ends = estimate.log_ratio, (estimate.low, estimate.high)
     if row.verdict == "same":
-        return f"the same within {_plain(percent_of(estimate.within))} %"
+        return f"the same within {_percent_text(percent_of(estimate.within))} %"
     if row.verdict not in _DECIDED:
-        return f"cannot tell ({_signed(ends[0])} to {_signed(ends[1])} %)"
+        return f"cannot tell ({_signed_change_text(ends[0])} to {_signed_change_text(ends[1])} %)"
     if abs(log) >= _LARGE:
-        word = row.verdict if is_time(row.unit) else _direction(row)
-        return f"{_times(log)} times {word} ({' to '.join(map(_times, sorted(ends, key=abs)))})"
+        word = row.verdict if is_time(row.unit) else _direction_word(row)
+        return f"{_factor_text(log)} times {word} ({' to '.join(map(_factor_text, sorted(ends, key=abs)))})"
     low, high = sorted(abs(percent_of(end)) for end in ends)
     verb = "takes " if is_time(row.unit) else ""
-    return f"{verb}{_plain(abs(percent_of(log)))} % {_direction(row)} ({_plain(low)} to {_plain(high)} %)"
+    change = f"{_percent_text(abs(percent_of(log)))} % {_direction_word(row)}"
+    return f"{verb}{change} ({_percent_text(low)} to {_percent_text(high)} %)"
 
 
-def _direction(row: Compared) -> str:
+def _direction_word(row: Compared) -> str:
     """The change of a value in a word: a time is longer or less, a rate faster or slower, all else more or less."""
     is_more = row.estimate is not None and row.estimate.log_ratio > 0
     if is_time(row.unit):
@@ -129,42 +132,42 @@ def _direction(row: Compared) -> str:
     return row.verdict if row.higher_is_better is not False else "more" if is_more else "less"
 
 
-def _plain(percent: float) -> str:
+def _percent_text(percent: float) -> str:
     return f"{percent:.2g}" if percent < 10 else f"{percent:.0f}"
 
 
-def _times(log: float) -> str:
+def _factor_text(log: float) -> str:
     """The factor of a logarithm of either sign."""
     times = math.exp(abs(log))
     return f"{times:,.0f}" if times >= _MANY_TIMES else f"{times:.2f}"
 
 
-def _signed(log: float) -> str:
+def _signed_change_text(log: float) -> str:
     percent = percent_of(log)
     if abs(log) >= math.log(_MANY_TIMES):
-        return f"{'x' if log > 0 else '1 /'} {_times(log)}"
+        return f"{'x' if log > 0 else '1 /'} {_factor_text(log)}"
     return f"{'+' if percent > 0 else ''}{percent:.2g}" if abs(percent) < 10 else f"{percent:+.0f}"
 
 
-def _runs(estimate: Estimate) -> str:
+def _run_counts_text(estimate: Estimate) -> str:
     return plural(estimate.runs, "pair") if estimate.is_paired else f"{plural(estimate.runs, 'run')} a side"
 
 
-def _full(side: Side) -> str:
+def _full_side_name(side: Side) -> str:
     """The side's name, with its campaign where it names only cases, and its note."""
     campaign = side.source.rpartition("/")[2]
     name = side.name if campaign in side.name else f"{side.name} of {campaign}"
     return name + (f" ({side.note})" if side.note else "")
 
 
-def _names(comparison: Comparison) -> tuple[str, str]:
+def _short_side_names(comparison: Comparison) -> tuple[str, str]:
     """Of the sides, for a table: their own where they are short."""
     names = comparison.first.name, comparison.second.name
     return names if max(map(len, names)) <= _SHORT else ("A", "B")
 
 
-def _headline(comparison: Comparison) -> str:
-    names = "{1} beside {0}".format(*_names(comparison))
+def _comparison_headline(comparison: Comparison) -> str:
+    names = "{1} beside {0}".format(*_short_side_names(comparison))
     rows = comparison.rows
     kind_name = {"case": "cases", "class": "classes", "range": "NVTX ranges"}.get(comparison.by, f"{comparison.by}s")
     if not rows:
@@ -173,10 +176,12 @@ def _headline(comparison: Comparison) -> str:
         return f"{names}: no {kind_name} were measured{hint}"
     if len(rows) == 1:
         row = rows[0]
-        runs = f", {_runs(row.estimate)}" if row.estimate else ""
-        return f"{names}: {row.what}: {verdict_text(row)}{runs}{_in_function(comparison)}"
+        runs = f", {_run_counts_text(row.estimate)}" if row.estimate else ""
+        return f"{names}: {row.what}: {verdict_text(row)}{runs}{_most_changed_function_text(comparison)}"
     counts = Counter(row.missing or row.verdict for row in rows)
-    parts = [f"{counts[verdict]} {verdict}{_range(rows, verdict)}" for verdict in _DECIDED if counts[verdict]]
+    parts = [
+        f"{counts[verdict]} {verdict}{_range_of_changes(rows, verdict)}" for verdict in _DECIDED if counts[verdict]
+    ]
     if counts["same"]:
         parts.append(f"{counts['same']} the same")
     if counts["cannot tell"]:
@@ -184,26 +189,26 @@ def _headline(comparison: Comparison) -> str:
     parts += [
         f"{count} {outcome}" for outcome, count in counts.items() if outcome not in {*_DECIDED, "same", "cannot tell"}
     ]
-    return f"{names}, {len(rows)} {kind_name}: " + ", ".join(parts) + _in_function(comparison)
+    return f"{names}, {len(rows)} {kind_name}: " + ", ".join(parts) + _most_changed_function_text(comparison)
 
 
-def _range(rows: Sequence[Compared], verdict: str) -> str:
+def _range_of_changes(rows: Sequence[Compared], verdict: str) -> str:
     """By how much the values of one verdict changed, of times in which direction."""
     decided = [row for row in rows if row.verdict == verdict]
     logs = [row.estimate.log_ratio for row in decided if row.estimate is not None]
     largest = max(map(abs, logs))
     if largest >= _LARGE:
-        return f" (up to {_times(largest)} times)"
+        return f" (up to {_factor_text(largest)} times)"
     sizes = sorted(abs(percent_of(log)) for log in logs)
-    ends = dict.fromkeys((_plain(sizes[0]), _plain(sizes[-1])))
-    words = {_direction(row) for row in decided}
+    ends = dict.fromkeys((_percent_text(sizes[0]), _percent_text(sizes[-1])))
+    words = {_direction_word(row) for row in decided}
     direction = f" {words.pop()}" if len(words) == 1 and words != {verdict} else ""
     return f" ({' to '.join(ends)} %{direction})"
 
 
-def _in_function(comparison: Comparison) -> str:
+def _most_changed_function_text(comparison: Comparison) -> str:
     """The function that changed most with the case that changed most; empty where none has most of the change."""
-    row = max((row for row in comparison.rows if row.verdict in _DECIDED), key=_weight, default=None)
+    row = max((row for row in comparison.rows if row.verdict in _DECIDED), key=_change_weight, default=None)
     if row is None or row.higher_is_better is None:
         return ""
     changes = [
@@ -219,29 +224,29 @@ def _in_function(comparison: Comparison) -> str:
         if function.unit == "ns"
         else f"`{name}` takes {function.second or 0.0:.0f} % of the samples, {function.first or 0.0:.0f} % before"
     )
-    return f"; {_of_case(comparison, row)}{change}" + (f" ({comparison.profiler})" if comparison.profiler else "")
+    return f"; {_case_prefix(comparison, row)}{change}" + (f" ({comparison.profiler})" if comparison.profiler else "")
 
 
 # --- the table ------------------------------------------------------------------------------------------------------
 
 
-def _table(comparison: Comparison) -> Table:
+def _changes_table(comparison: Comparison) -> Table:
     """A row a quantity; of more than 15 those that weigh most."""
     rows = comparison.rows
     kept_rows = rows
     if len(rows) > _ROWS:
-        heaviest = sorted(range(len(rows)), key=lambda at: -_weight(rows[at]))[:_ROWS]
+        heaviest = sorted(range(len(rows)), key=lambda at: -_change_weight(rows[at]))[:_ROWS]
         kept_rows = tuple(rows[at] for at in sorted(heaviest)) if comparison.by in {"case", "figure"} else rows[:_ROWS]
     cases = len({row.case for row in rows}) > 1
-    unit, scale = _unit(kept_rows)
+    unit, scale = _common_unit(kept_rows)
     whats = len({row.what for row in rows}) > 1 or comparison.by not in {"case", "figure"}
     mean = "mean" if any(max(row.runs) > 1 for row in rows) else ""
     heading = ", ".join(["", *filter(None, [f"{mean} {unit}".strip()])])
     columns = [
         *([Column("case", "case", "name")] if cases else []),
         *([Column("what", comparison.by, "name")] if whats else []),
-        Column("first", f"{_names(comparison)[0]}{heading}", "number"),
-        Column("second", f"{_names(comparison)[1]}{heading}", "number"),
+        Column("first", f"{_short_side_names(comparison)[0]}{heading}", "number"),
+        Column("second", f"{_short_side_names(comparison)[1]}{heading}", "number"),
         Column("change_pct", "change", _unit_of_change(rows)),
         Column("interval", "between", "text"),
         Column("runs", "runs", "text"),
@@ -254,7 +259,9 @@ def _table(comparison: Comparison) -> Table:
             *([row.what] if whats else []),
             *(None if value is None else value / scale for value in row.means or (row.first, row.second)),
             None if row.estimate is None else percent_of(row.estimate.log_ratio),
-            "-" if row.estimate is None else f"{_signed(row.estimate.low)} to {_signed(row.estimate.high)}",
+            "-"
+            if row.estimate is None
+            else f"{_signed_change_text(row.estimate.low)} to {_signed_change_text(row.estimate.high)}",
             _counts(row),
             row.missing or row.verdict,
         )
@@ -286,7 +293,7 @@ def _table_behind(comparison: Comparison, row: Compared) -> str:
     return _BEHIND.get(comparison.by) or _BEHIND.get(row.what, "figures")
 
 
-def _unit(rows: Sequence[Compared]) -> tuple[str, float]:
+def _common_unit(rows: Sequence[Compared]) -> tuple[str, float]:
     """The unit of both sides, empty where they have none in common, and its size in what the rows are in."""
     units = {row.unit for row in rows}
     if units == {"ns"}:
@@ -301,7 +308,7 @@ def _unit_of_change(rows: Sequence[Compared]) -> Unit:
     return "faster %" if all(row.higher_is_better and not is_time(row.unit) for row in rows) else "change %"
 
 
-def _weight(row: Compared) -> float:
+def _change_weight(row: Compared) -> float:
     return abs(row.gain or 0.0) if row.verdict in _DECIDED else 0.0
 
 
@@ -314,14 +321,14 @@ def _counts(row: Compared) -> str:
 # --- plots alone ----------------------------------------------------------------------------------------------------
 
 
-def _intervals(comparison: Comparison) -> list[Block]:
+def _interval_blocks(comparison: Comparison) -> list[Block]:
     """A ratio a row that has one, with its interval; of more than 15 those that weigh most."""
     with_interval = [row for row in comparison.rows if row.gain is not None and row.interval is not None]
-    heaviest = sorted(with_interval, key=lambda row: -_weight(row))[:_ROWS]
+    heaviest = sorted(with_interval, key=lambda row: -_change_weight(row))[:_ROWS]
     heaviest_rows = [row for row in with_interval if any(row is heavy_row for heavy_row in heaviest)]
     if not heaviest_rows:
         return []
-    first, second = _names(comparison)
+    first, second = _short_side_names(comparison)
     single, several = len({row.what for row in heaviest_rows}) == 1, len({row.case for row in heaviest_rows}) > 1
     oriented = all(row.higher_is_better is not None for row in heaviest_rows)
     columns = (
@@ -334,7 +341,7 @@ def _intervals(comparison: Comparison) -> list[Block]:
     rows = tuple(
         (
             ", ".join([*([row.case] if single or several else []), *([] if single else [row.what])]),
-            *_ratios(row),
+            *_gain_with_interval(row),
             _counts(row),
             row.verdict,
         )
@@ -350,7 +357,7 @@ def _intervals(comparison: Comparison) -> list[Block]:
     ]  # fmt: skip
 
 
-def _ratios(row: Compared) -> tuple[float, tuple[float, float]]:
+def _gain_with_interval(row: Compared) -> tuple[float, tuple[float, float]]:
     """The gain and its interval as factors."""
     low, high = sorted(row.interval or (0.0, 0.0))
     return math.exp(row.gain or 0.0), (math.exp(low), math.exp(high))
@@ -360,9 +367,9 @@ _BECAME: Final = {"gone": " (gone)", "new": " (new)", "renamed": " (renamed)"}
 _STEPS: Final = 8
 
 
-def _waterfall(comparison: Comparison, explained: Difference) -> Block:
+def _waterfall_blocks(comparison: Comparison, explained: Difference) -> Block:
     """From the time of the first side to that of the second, the parts that weigh most first."""
-    first, second = _names(comparison)
+    first, second = _short_side_names(comparison)
     changes = sorted(explained.changes, key=lambda change: -abs(change.ns))
     steps = [(change.what + _BECAME.get(change.how or "", ""), change.ns) for change in changes[:_STEPS]]
     rest = sum(change.ns for change in changes[_STEPS:])
@@ -385,18 +392,19 @@ def _waterfall(comparison: Comparison, explained: Difference) -> Block:
 # --- sentences ------------------------------------------------------------------------------------------------------
 
 
-def _explained(comparison: Comparison) -> list[Block]:
+def _explanation_blocks(comparison: Comparison) -> list[Block]:
     """What did it, of the cases that changed most."""
     if comparison.by not in {"case", "figure"}:
         return []
-    decided = sorted((row for row in comparison.rows if row.verdict in _DECIDED), key=lambda row: -_weight(row))
+    decided = sorted((row for row in comparison.rows if row.verdict in _DECIDED), key=lambda row: -_change_weight(row))
     seen: dict[str, Compared] = {}
     for row in decided:
         seen.setdefault(row.case, row)
     findings: list[Block] = [
         Finding(
             "difference",
-            f"{_of_case(comparison, row)}{verdict_text(row)}. {_difference_sentence(row, comparison.explained[case])}.",
+            f"{_case_prefix(comparison, row)}{verdict_text(row)}."
+            f" {_difference_sentence(row, comparison.explained[case])}.",
             evidence=(Evidence(_table_behind(comparison, row), (case,)), Evidence("gpu_summary", (case,))),
         )
         for case, row in seen.items()
@@ -405,7 +413,7 @@ def _explained(comparison: Comparison) -> list[Block]:
     return findings[:_EXPLAINED]  # fmt: skip
 
 
-def _of_case(comparison: Comparison, row: Compared) -> str:
+def _case_prefix(comparison: Comparison, row: Compared) -> str:
     """The name of a row's case, where there are several."""
     return f"{row.case}: " if len({row.case for row in comparison.rows}) > 1 else ""
 
@@ -420,7 +428,7 @@ def _difference_sentence(row: Compared, explained: Difference) -> str:
     return explained.sentence
 
 
-def _undecided(comparison: Comparison) -> list[Block]:
+def _undecided_blocks(comparison: Comparison) -> list[Block]:
     """What would decide those that cannot be told."""
     rows = [row for row in comparison.rows if row.verdict == "cannot tell" and row.estimate is not None]
     if not rows or comparison.by not in {"case", "figure"} or comparison.first.same_program:
@@ -429,9 +437,10 @@ def _undecided(comparison: Comparison) -> list[Block]:
     estimate: Any = row.estimate
     others = list(dict.fromkeys(each.case for each in rows if each.case != row.case))
     likewise = f" Likewise {and_more(others, _CASES_NAMED)}." if others else ""
-    detectable = _plain(percent_of(estimate.detectable))
+    detectable = _percent_text(percent_of(estimate.detectable))
     text = (
-        f"{_of_case(comparison, row)}{_runs(estimate)} would have shown a difference of {detectable} % or more;"
+        f"{_case_prefix(comparison, row)}{_run_counts_text(estimate)} would have shown a difference of"
+        f" {detectable} % or more;"
         f" {_what_decides(estimate)}.{likewise}"
     )
     return [Finding("cannot tell", text, evidence=(Evidence(_table_behind(comparison, row), (row.case,)),))]
@@ -448,7 +457,7 @@ def _what_decides(estimate: Estimate) -> str:
     return f"by their scatter {plural(estimate.more_needed, 'more run')} of each side would decide"
 
 
-def _notes(comparison: Comparison) -> list[Block]:
+def _note_blocks(comparison: Comparison) -> list[Block]:
     estimates = [row.estimate for row in comparison.rows if row.estimate is not None]
     notes: list[Block] = []
     if any(e.verdict is Verdict.UNDECIDED and (e.low > 0 or e.high < 0) for e in estimates):
@@ -466,14 +475,14 @@ def _notes(comparison: Comparison) -> list[Block]:
         remedy = "`interleave: true` in the recipe" if same_campaign else "`nsw run RECIPE --against REF`"
         text = f"The runs are no pairs: a drift of the machine looks like a difference. {remedy} runs them in turns."
         notes.append(Note("no pairs", text, tone="aside"))
-    notes += [Note("invalid", f"not compared: {text}", tone="warning") for text in _invalid(comparison)]
+    notes += [Note("invalid", f"not compared: {text}", tone="warning") for text in _invalid_run_lines(comparison)]
     for side, cases in zip((comparison.first, comparison.second), comparison.lone, strict=True):
         if cases:
             notes.append(Note("missing", f"only in {side.name}: {and_more(cases, _CASES_NAMED)}", tone="warning"))
     return notes
 
 
-def _invalid(comparison: Comparison) -> list[str]:
+def _invalid_run_lines(comparison: Comparison) -> list[str]:
     """Which runs of both sides are invalid; a campaign that holds both says it once."""
     return list(dict.fromkeys(filter(None, (comparison.first.invalid, comparison.second.invalid))))
 
@@ -527,12 +536,12 @@ def judge(comparison: Comparison, rules: Mapping[str, Tolerance]) -> list[Judged
         comparison: Both sides, by figure.
         rules: How much each figure may change.
     """
-    if invalid := "; ".join(_invalid(comparison)):
+    if invalid := "; ".join(_invalid_run_lines(comparison)):
         return [Judged(figure, tolerance, "", Outcome.UNDECIDED, invalid) for figure, tolerance in rules.items()]
     judged: list[Judged] = []
     for figure, tolerance in rules.items():
         rows = [row for row in comparison.rows if row.what == figure]
-        judged += [Judged(figure, tolerance, row.case, *_of_row(tolerance, row)) for row in rows]
+        judged += [Judged(figure, tolerance, row.case, *_judge_row(tolerance, row)) for row in rows]
         lone = [
             Judged(figure, tolerance, case, Outcome.UNDECIDED, f"only {side.name} has it")
             for side, cases in zip((comparison.first, comparison.second), comparison.lone, strict=True)
@@ -544,7 +553,7 @@ def judge(comparison: Comparison, rules: Mapping[str, Tolerance]) -> list[Judged
     return judged
 
 
-def _of_row(tolerance: Tolerance, row: Compared) -> tuple[Outcome, str]:
+def _judge_row(tolerance: Tolerance, row: Compared) -> tuple[Outcome, str]:
     estimate = row.estimate
     if estimate is None:
         return Outcome.UNDECIDED, row.missing or "nothing was measured"

@@ -91,7 +91,7 @@ def best_figure(case: CaseSummary, name: str) -> Figure | None:
     return min(case_figures, key=lambda f: f.profiled, default=None)
 
 
-def _gain(figure: Figure | None, base: Figure | None, *, higher_is_better: bool | None) -> float | None:
+def _gain_over_base(figure: Figure | None, base: Figure | None, *, higher_is_better: bool | None) -> float | None:
     """How many times better a figure is than that of the base; None where one is missing or zero."""
     if figure is None or base is None or not figure.median or not base.median:
         return None
@@ -99,7 +99,7 @@ def _gain(figure: Figure | None, base: Figure | None, *, higher_is_better: bool 
     return figure.median / base.median if better else base.median / figure.median
 
 
-def _measured(figure: Figure | None) -> dict[str, Any]:
+def _figure_fields(figure: Figure | None) -> dict[str, Any]:
     """What a point and a variant have of a figure."""
     if figure is None:
         return {"figure": None, "least": None, "most": None, "runs": 0}
@@ -111,7 +111,7 @@ def _other_params(case: CaseSummary, *parameters: str) -> dict[str, Any]:
     return {name: value for name, value in case.params.items() if name not in parameters}
 
 
-def _by_series(cases: Sequence[CaseSummary], *parameters: str) -> list[list[CaseSummary]]:
+def _group_cases_by_series(cases: Sequence[CaseSummary], *parameters: str) -> list[list[CaseSummary]]:
     """The cases that differ in these parameters alone together."""
     series: dict[tuple[tuple[str, str], ...], list[CaseSummary]] = {}
     for case in cases:
@@ -147,21 +147,21 @@ def scaling(
     unit = next((f.unit for f in figures_by_case.values() if f is not None), None)
     better = higher_is_better if higher_is_better is not None else not is_less_better(unit)
     points: list[ScalingPoint] = []
-    for members in _by_series(cases, axis):
+    for members in _group_cases_by_series(cases, axis):
         members.sort(key=lambda case: float(case.params[axis]))
         base = next((c for c in members if baseline is None or c.params[axis] == baseline), None)
         first = figures_by_case[base.id] if base else None
         for case in members:
             case_figure = figures_by_case[case.id]
             factor = float(case.params[axis]) / float(base.params[axis]) if base and base.params[axis] else 0.0
-            gain = _gain(case_figure, first, higher_is_better=better) if factor else None
+            gain = _gain_over_base(case_figure, first, higher_is_better=better) if factor else None
             speedup = gain * factor if gain is not None and kind == "weak" and not better else gain
             points.append(
                 ScalingPoint(
                     series=_other_params(case, axis),
                     at=case.params[axis],
                     case_id=case.id,
-                    **_measured(case_figure),
+                    **_figure_fields(case_figure),
                     profiled=case_figure.profiled if case_figure else False,
                     speedup=speedup,
                     efficiency_pct=None if speedup is None else 100 * speedup / factor,
@@ -226,7 +226,7 @@ def compare(
     cases = [case for case in cases if parameter in case.params]
     each = any(c.iterations is not None for c in cases)
     result = []
-    for members in _by_series(cases, parameter, *tied):
+    for members in _group_cases_by_series(cases, parameter, *tied):
         base = next((c for c in members if c.params[parameter] == baseline), None)
         first = best_figure(base, figure) if base else None
         for case in members:
@@ -237,9 +237,9 @@ def compare(
                     series=_other_params(case, parameter, *tied),
                     variant=case.params[parameter],
                     case_id=case.id,
-                    **_measured(case_figure),
+                    **_figure_fields(case_figure),
                     unit=case_figure.unit if case_figure else None,
-                    ratio=_gain(case_figure, first, higher_is_better=higher_is_better),
+                    ratio=_gain_over_base(case_figure, first, higher_is_better=higher_is_better),
                     top=hottest.short_name if hottest else None,
                     gpu_ns=(case.iterations.gpu_ns if case.iterations else None) if each else case.gpu_ns,
                     per_iteration=each,

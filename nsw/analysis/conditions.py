@@ -40,9 +40,9 @@ def not_comparable(first: Sequence[Row], second: Sequence[Row]) -> str | None:
         second: Those of the second side.
     """
     for column, words in _CLOCKS:
-        clocks = [_median(rows, column) for rows in (first, second)]
-        if None not in clocks and _apart(clocks):
-            return f"not comparable: {words} {_whole(clocks[0])} against {_whole(clocks[1])} MHz"
+        clocks = [_column_median(rows, column) for rows in (first, second)]
+        if None not in clocks and _clocks_differ(clocks):
+            return f"not comparable: {words} {_rounded(clocks[0])} against {_rounded(clocks[1])} MHz"
     for happened, words in ((_is_shared, "a GPU was shared with somebody"), (_is_loaded, "a host was loaded")):
         counts = [sum(happened(row) for row in rows) for rows in (first, second)]
         if any(counts) and first and second and not all(counts):
@@ -54,58 +54,58 @@ def condition_notes(summary: Summary) -> list[Note]:
     """A sentence for each case and thing that disturbed its runs, the worst first."""
     return [
         Note("conditions", f"{case}: {text}", tone="warning", evidence=(Evidence("conditions", (case,)),))
-        for sentences_of in (_of_others, _of_hosts, _of_heat, _of_clocks, _of_errors)
+        for sentences_of in (_other_process_notes, _host_notes, _temperature_notes, _clock_notes, _gpu_error_notes)
         for case, case_rows in summary.conditions.items()
         for text in sentences_of(case_rows)
     ]
 
 
-def _of_others(rows: Sequence[Row]) -> Iterator[str]:
+def _other_process_notes(rows: Sequence[Row]) -> Iterator[str]:
     if shared := [row for row in rows if _is_shared(row)]:
         most = max(shared, key=lambda row: row["memory_before_mib"])
         yield (
-            f"a GPU was shared with somebody: {_whole(most['memory_before_mib'])} MiB were in use before"
-            f" {_runs(shared)} began, at {_whole(most['busy_before_pct'] or 0.0)} % utilisation. Measure on GPUs of"
+            f"a GPU was shared with somebody: {_rounded(most['memory_before_mib'])} MiB were in use before"
+            f" {_runs(shared)} began, at {_rounded(most['busy_before_pct'] or 0.0)} % utilisation. Measure on GPUs of"
             " your own."
         )
 
 
-def _of_hosts(rows: Sequence[Row]) -> Iterator[str]:
+def _host_notes(rows: Sequence[Row]) -> Iterator[str]:
     if loaded := [row for row in rows if _is_loaded(row)]:
         most = max(loaded, key=lambda row: (row["steal_pct"] or 0.0, row["load_before"] or 0.0))
         stolen = most["steal_pct"] or 0.0
         reason = (
-            f"the hypervisor gave {_whole(stolen)} % of its CPU time to others"
+            f"the hypervisor gave {_rounded(stolen)} % of its CPU time to others"
             if stolen >= _STEAL_PCT
-            else f"{_whole(most['load_before'])} processes ran on its {most['cores']} cores before the program began"
+            else f"{_rounded(most['load_before'])} processes ran on its {most['cores']} cores before the program began"
         )
         yield f"the host {most['host']} was loaded during {_runs(loaded)}: {reason}. Measure on a node of your own."
 
 
-def _of_heat(rows: Sequence[Row]) -> Iterator[str]:
+def _temperature_notes(rows: Sequence[Row]) -> Iterator[str]:
     if hot := [row for row in rows if (row["heat_limited_pct"] or 0.0) >= _SLOWED_PCT]:
         worst = max(hot, key=lambda row: row["heat_limited_pct"])
         yield (
-            f"heat held the clock of a GPU of {worst['host']} down for {_whole(worst['heat_limited_pct'])} % of the"
-            f" steady state of {_runs(hot)} ({_whole(worst['sm_mhz'])} MHz at {_whole(worst['temperature_c'])} °C)."
+            f"heat held the clock of a GPU of {worst['host']} down for {_rounded(worst['heat_limited_pct'])} % of the"
+            f" steady state of {_runs(hot)} ({_rounded(worst['sm_mhz'])} MHz at {_rounded(worst['temperature_c'])} °C)."
             " Measure on another node."
         )
 
 
-def _of_clocks(rows: Sequence[Row]) -> Iterator[str]:
+def _clock_notes(rows: Sequence[Row]) -> Iterator[str]:
     """Of clocks that differ between the runs of a case; a power limit is said with it."""
     for column, words in _CLOCKS:
         clocks = sorted((row[column], row["run"]) for row in rows if row[column] is not None)
-        if clocks and _apart([clocks[0][0], clocks[-1][0]]):
+        if clocks and _clocks_differ([clocks[0][0], clocks[-1][0]]):
             limited = any((row["power_limited_pct"] or 0.0) >= _SLOWED_PCT for row in rows)
             yield (
-                f"the {words} of its runs differ, {_whole(clocks[0][0])} MHz in {clocks[0][1]} and"
-                f" {_whole(clocks[-1][0])} MHz in {clocks[-1][1]}{', under the power limit' if limited else ''}."
+                f"the {words} of its runs differ, {_rounded(clocks[0][0])} MHz in {clocks[0][1]} and"
+                f" {_rounded(clocks[-1][0])} MHz in {clocks[-1][1]}{', under the power limit' if limited else ''}."
                 " Pairs in one job (`interleave: true`) cancel that."
             )
 
 
-def _of_errors(rows: Sequence[Row]) -> Iterator[str]:
+def _gpu_error_notes(rows: Sequence[Row]) -> Iterator[str]:
     if wrong := [row for row in rows if (row["ecc_errors"] or 0.0) > 0]:
         yield (
             f"GPU memory had uncorrected ECC errors during {_runs(wrong)} ({wrong[0]['host']}, {wrong[0]['gpu']}): do"
@@ -123,17 +123,17 @@ def _is_loaded(row: Row) -> bool:
     return (row["steal_pct"] or 0.0) >= _STEAL_PCT or bool(load and cores and load >= max(_LOADED * cores, 2.0))
 
 
-def _apart(clocks: Sequence[float | None]) -> bool:
+def _clocks_differ(clocks: Sequence[float | None]) -> bool:
     low, high = sorted(clock or 0.0 for clock in clocks)
     return high > low * (1 + _CLOCKS_APART)
 
 
-def _median(rows: Sequence[Row], column: str) -> float | None:
+def _column_median(rows: Sequence[Row], column: str) -> float | None:
     values = [row[column] for row in rows if row[column] is not None]
     return statistics.median(values) if values else None
 
 
-def _whole(value: float | None) -> str:
+def _rounded(value: float | None) -> str:
     return "an unknown number of" if value is None else f"{value:,.0f}"
 
 
@@ -160,8 +160,8 @@ def condition_blocks(summary: Summary) -> list[Block]:
     for case, case_rows in summary.conditions.items():
         on_gpus = [row for row in case_rows if row["gpu"] is not None]
         if on_gpus:
-            medians = {column: _median(on_gpus, column.name) for column in _MEDIANS}
-            rows.append((case, *(_cell(column, value) for column, value in medians.items())))
+            medians = {column: _column_median(on_gpus, column.name) for column in _MEDIANS}
+            rows.append((case, *(_condition_cell(column, value) for column, value in medians.items())))
         for row in on_gpus:
             if row["missing"]:
                 lacking.setdefault(row["missing"], []).append(row["run"])
@@ -177,5 +177,5 @@ def condition_blocks(summary: Summary) -> list[Block]:
                   evidence=evidence), *condition_notes(summary), *notes]  # fmt: skip
 
 
-def _cell(column: Column, value: float | None) -> float | None:
+def _condition_cell(column: Column, value: float | None) -> float | None:
     return round(value) if value is not None and column.unit == "count" else value

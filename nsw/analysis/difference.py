@@ -102,12 +102,12 @@ class Difference:
         rest = self.ns - sum(change.ns for change in parts)
         longer, (*sizes, rest_size) = summed([*(change.ns for change in parts), rest])
         span = "An iteration takes" if self.of_iteration else "The GPU's work takes"
-        phrases = [_in_words(change, size) for change, size in zip(parts, sizes, strict=True) if size]
+        phrases = [_change_sentence(change, size) for change, size in zip(parts, sizes, strict=True) if size]
         phrases += [f"the rest takes {rest_size}"] if phrases and rest_size else []
         return f"{span} {longer or 'as long'}" + (f": {'; '.join(phrases)}" if phrases else "")
 
 
-def _in_words(change: Change, size: str) -> str:
+def _change_sentence(change: Change, size: str) -> str:
     if change.how in {"gone", "new"}:
         return f"{change.what} is {change.how}, {size}"
     if change.how == "renamed":
@@ -216,15 +216,15 @@ def difference(
         sides: Both sides of the case.
         work: The operations of both.
     """
-    spans = [_span(side) for side in sides]
+    spans = [_iteration_parts(side) for side in sides]
     if not all(work):
         return None
     of_iteration = all(span is not None for span in spans)
-    changes = _of_operations(*work)
+    changes = _operation_changes(*work)
     totals = [sum(operation.ns for operation in side) for side in work]
     if of_iteration:
         before, after = (span or {} for span in spans)
-        kernels = [_computing(side) for side in work]
+        kernels = [_compute_kernel_time(side) for side in work]
         exposed_names = {
             _short_name(o) for side in work for o in side if o.group in {NCCL, COPIES, SETS}
         }  # only what nothing hides
@@ -240,7 +240,7 @@ def difference(
     return Difference(case, of_iteration, totals[0], totals[1], tuple(c for c in changes if c.before or c.after))
 
 
-def _span(case: CaseSummary) -> dict[str, float] | None:
+def _iteration_parts(case: CaseSummary) -> dict[str, float] | None:
     """An iteration's parts, ns, which add up to it."""
     spent = case.spent
     if spent is None or spent.span_ns is None or spent.computing_pct is None:
@@ -252,7 +252,7 @@ def _span(case: CaseSummary) -> dict[str, float] | None:
     return {name: (pct or 0.0) * share for name, pct in shares.items()}
 
 
-def _computing(work: Sequence[Operation]) -> float:
+def _compute_kernel_time(work: Sequence[Operation]) -> float:
     """The time of kernels that are no NCCL's."""
     return sum(operation.ns for operation in work if operation.group not in {NCCL, COPIES, SETS})
 
@@ -261,7 +261,7 @@ def _short_name(operation: Operation) -> str:
     return short_name(operation.name)
 
 
-def _of_operations(first: Sequence[Operation], second: Sequence[Operation]) -> list[Change]:
+def _operation_changes(first: Sequence[Operation], second: Sequence[Operation]) -> list[Change]:
     """A part a kernel and kind of copy."""
     before = {(o.name, o.kind): o for o in first}
     after = {(o.name, o.kind): o for o in second}
@@ -270,7 +270,7 @@ def _of_operations(first: Sequence[Operation], second: Sequence[Operation]) -> l
     ]
     vanished = [operation for key, operation in before.items() if key not in after]
     new = [operation for key, operation in after.items() if key not in before]
-    for old, now in _renamed(vanished, new):
+    for old, now in _match_renamed_kernels(vanished, new):
         vanished.remove(old)
         new.remove(now)
         changes.append(Change(_short_name(old), "renamed", old.ns, now.ns, _short_name(now)))
@@ -279,9 +279,16 @@ def _of_operations(first: Sequence[Operation], second: Sequence[Operation]) -> l
     return changes
 
 
-def _renamed(vanished: Sequence[Operation], new: Sequence[Operation]) -> list[tuple[Operation, Operation]]:
+def _match_renamed_kernels(
+    vanished: Sequence[Operation], new: Sequence[Operation]
+) -> list[tuple[Operation, Operation]]:
     """Kernels that have another name, each with the most similar one that came; each once."""
-    pairs = [(likeness, old, now) for old in vanished for now in new if (likeness := _likeness(old, now)) is not None]
+    pairs = [
+        (likeness, old, now)
+        for old in vanished
+        for now in new
+        if (likeness := _count_matching_marks(old, now)) is not None
+    ]
     pairs.sort(key=lambda pair: (-pair[0], abs(pair[1].ns - pair[2].ns)))
     used: Counter[int] = Counter()
     matched = []
@@ -292,7 +299,7 @@ def _renamed(vanished: Sequence[Operation], new: Sequence[Operation]) -> list[tu
     return matched
 
 
-def _likeness(old: Operation, now: Operation) -> int | None:
+def _count_matching_marks(old: Operation, now: Operation) -> int | None:
     """How many marks agree; None where the class, the launches or a mark that both have differs."""
     if old.group != now.group or abs(old.calls - now.calls) > _ALIKE * max(old.calls, now.calls):
         return None

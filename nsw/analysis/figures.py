@@ -118,13 +118,13 @@ def perturbations(figures: Sequence[Figure], runs: Sequence[Any]) -> Iterator[Pe
         for profiled in (f for f in figures if f.pass_name == name):
             free = next((f for f in figures if not f.profiled and f.name == profiled.name and f.median), None)
             if free is not None:
-                yield _compared(free, profiled)
+                yield _profiled_against_free(free, profiled)
         time = _run_time([run for run in runs if run.pass_name == name])
         if free_time and time and free_time.median > 0:
-            yield _compared(free_time, time)
+            yield _profiled_against_free(free_time, time)
 
 
-def _compared(free: Figure, profiled: Figure) -> Perturbation:
+def _profiled_against_free(free: Figure, profiled: Figure) -> Perturbation:
     several = free.runs > 1 and profiled.runs > 1
     are_apart = profiled.most < free.least or profiled.least > free.most
     return Perturbation(

@@ -57,14 +57,18 @@ class _Screen:
 
 def first_screen(summary: Summary) -> list[Block]:
     """Headline, table, notes and findings, in this order."""
-    screen = _of_kind(summary)
-    conditions = _conditions(summary)
+    screen = _screen_by_kind(summary)
+    conditions = _conditions_text(summary)
     blocks: list[Block] = [
-        Note(HEADLINE, _scatter(summary) + screen.headline + (f" ({conditions})" if conditions else ""), tone="heading")
+        Note(
+            HEADLINE,
+            _largest_scatter_text(summary) + screen.headline + (f" ({conditions})" if conditions else ""),
+            tone="heading",
+        )
     ]
     if screen.table is not None and screen.table.rows:
         blocks.append(screen.table)
-    blocks += [*_notes(summary), *_also_measured(summary, screen.table)]
+    blocks += [*_note_blocks(summary), *_also_measured(summary, screen.table)]
     return [*blocks, *(_unless_in_table(finding, screen.in_table) for finding in summary.findings)]
 
 
@@ -89,17 +93,17 @@ def _unless_in_table(finding: Finding, in_table: frozenset[tuple[str, str]]) -> 
     return replace(finding, shown="full") if is_in_table else finding
 
 
-def _of_kind(summary: Summary) -> _Screen:
+def _screen_by_kind(summary: Summary) -> _Screen:
     if len(summary.cases) == 1:
-        return _single(summary, summary.cases[0])
+        return _single_case_screen(summary, summary.cases[0])
     if summary.curve is not None and any(point.figure is not None for point in summary.curve.points):
-        return _scaling(summary, summary.curve)
+        return _scaling_screen(summary, summary.curve)
     if any(variant.figure is not None for variant in summary.variants):
-        return _variants(summary)
+        return _variants_screen(summary)
     return _cases_side_by_side(summary)
 
 
-def _scatter(summary: Summary) -> str:
+def _largest_scatter_text(summary: Summary) -> str:
     """The case whose repeats differ most, where they differ much; else nothing."""
     name = (_chosen_figure(summary) or ("", ""))[0]
     figures = [(f, case) for case in summary.cases if (f := best_figure(case, name)) is not None and f.least > 0]
@@ -110,10 +114,10 @@ def _scatter(summary: Summary) -> str:
     if times < _NOISY:
         return ""
     ends = f"{number(worst.least)} to {number(worst.most)} {worst.unit or ''}".strip()
-    return f"Repeats of {case.id} differ {_factor(times)} times ({worst.name} {ends}). "
+    return f"Repeats of {case.id} differ {_factor_text(times)} times ({worst.name} {ends}). "
 
 
-def _conditions(summary: Summary) -> str:
+def _conditions_text(summary: Summary) -> str:
     """On what hardware, by which passes, how often each case ran."""
     gpus = sorted({gpu for case in summary.cases for gpu in case.gpus})
     hardware = [gpu.removeprefix("NVIDIA ") for gpu in gpus[:2]]
@@ -130,7 +134,7 @@ def _conditions(summary: Summary) -> str:
     return ", ".join([*hardware, *passes, *often, *base])
 
 
-def _notes(summary: Summary) -> list[Block]:
+def _note_blocks(summary: Summary) -> list[Block]:
     """What a profiler changed, and what is missing, a line each."""
     slowed = [(times, case.id) for case in summary.cases if (times := slowed_times(case)) >= _SLOWED]
     slowest = sorted(slowed, key=lambda item: -item[0])
@@ -140,15 +144,15 @@ def _notes(summary: Summary) -> list[Block]:
         notes.append(
             Note("slowed", f"The profiler slowed {names}: shares of idle time are corrected for it.", tone="aside")
         )
-    notes += _unmeasured(summary)
+    notes += _missing_pass_blocks(summary)
     pages = [kernel.source for case in summary.cases for kernel in case.kernels if kernel.source is not None]
     if pages and not any(page.has_lines for page in pages):
         notes.append(Note("lines", "Compile with -lineinfo to see the source line of the worst access.", tone="aside"))
     odd = (Note("outlier", f"outlier: {o.run}: {o.text}", tone="warning") for o in summary.outliers[:_LISTED])
-    return [*notes, *condition_notes(summary)[:_LISTED], *odd, *_missing(summary.missing)]
+    return [*notes, *condition_notes(summary)[:_LISTED], *odd, *_missing_data_blocks(summary.missing)]
 
 
-def _unmeasured(summary: Summary) -> list[Block]:
+def _missing_pass_blocks(summary: Summary) -> list[Block]:
     """The pass that rules without data would need, as a line of the recipe."""
     lacking = next((found for case in summary.cases if (found := undecided(case)) is not None), None)
     if lacking is not None:
@@ -170,7 +174,7 @@ def _unmeasured(summary: Summary) -> list[Block]:
     return [Note("passes", text, tone="aside", shown=shown_in)]  # type: ignore[arg-type]  # one of its words
 
 
-def _missing(lines: Sequence[str]) -> list[Block]:
+def _missing_data_blocks(lines: Sequence[str]) -> list[Block]:
     """The first of what is missing, and how much more is: the full answer has all."""
     omitted = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
     return [Note("missing", line + omitted, tone="warning") for line in lines[:1]]
@@ -179,7 +183,7 @@ def _missing(lines: Sequence[str]) -> list[Block]:
 # --- scaling ------------------------------------------------------------------------------------------------------
 
 
-def _scaling(summary: Summary, curve: Scaling) -> _Screen:
+def _scaling_screen(summary: Summary, curve: Scaling) -> _Screen:
     """A row a series: its ends, and where an iteration of the larger one goes; of one series a row a point."""
     by_id = {case.id: case for case in (*summary.cases, *summary.context)}
     ends = [(first, last) for first, last in _first_and_last_points(curve) if last.figure is not None]
@@ -215,9 +219,9 @@ def _scaling(summary: Summary, curve: Scaling) -> _Screen:
         return _Screen(f"{summary.campaign}: nothing to scale from was measured", table)
     largest = [e for e in with_efficiency if e[1].at == max(end[1].at for end in with_efficiency)]
     best, worst = (pick(largest, key=lambda e: e[1].efficiency_pct or 0.0) for pick in (max, min))
-    headline = f"{_efficiency(best)} efficiency at {curve.axis}={_plain(best[1].at)}"
+    headline = f"{_efficiency_text(best)} efficiency at {curve.axis}={_plain(best[1].at)}"
     if len(largest) > 1:
-        headline += f", {_series_text(best[1])}; {_efficiency(worst)} at {_series_text(worst[1])}"
+        headline += f", {_series_text(best[1])}; {_efficiency_text(worst)} at {_series_text(worst[1])}"
     return _Screen(headline + _why_lost(summary.hits.get(worst[1].case_id, ())), table)
 
 
@@ -275,7 +279,7 @@ def _span(by_id: Mapping[str, CaseSummary], point: ScalingPoint) -> float | None
     return spent.span_ns if spent else None
 
 
-def _efficiency(ends: tuple[ScalingPoint, ScalingPoint]) -> str:
+def _efficiency_text(ends: tuple[ScalingPoint, ScalingPoint]) -> str:
     return f"{ends[1].efficiency_pct:.0f} %"
 
 
@@ -292,18 +296,18 @@ def _why_lost(hits: Sequence[Hit]) -> str:
 # --- variants -----------------------------------------------------------------------------------------------------
 
 
-def _variants(summary: Summary) -> _Screen:
+def _variants_screen(summary: Summary) -> _Screen:
     """Two variants: a row a series, from one to the other; more: a row a variant."""
     series: dict[str, list[Variant]] = {}
     for variant in summary.variants:
         series.setdefault(repr(variant.series), []).append(variant)
     values = list(dict.fromkeys(repr(v.variant) for v in summary.variants))
     if len(values) == 2 and all(len(members) == 2 for members in series.values()):
-        return _pairs(summary, [(members[0], members[1]) for members in series.values()])
+        return _variant_pairs_screen(summary, [(members[0], members[1]) for members in series.values()])
     return _each_variant(summary)
 
 
-def _pairs(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> _Screen:
+def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> _Screen:
     by_id = {case.id: case for case in (*summary.cases, *summary.context)}
     pairs = [
         (b, a) if a.variant != summary.compared_to and b.variant == summary.compared_to else (a, b) for a, b in pairs
@@ -316,31 +320,31 @@ def _pairs(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> _Scree
         (Column("figure", f"{title}, {_word(first.variant)} -> {_word(second.variant)}"),
          lambda p: f"{number(p[0].figure)} -> {number(p[1].figure)}"),
         (Column("ratio", "gain", "times"), lambda p: p[1].ratio),
-        (Column("effect", "effect"), _effect) if any(_overlap(*p) for p in pairs) and len(pairs) > 1 else None,
+        (Column("effect", "effect"), _effect) if any(_overlaps(*p) for p in pairs) and len(pairs) > 1 else None,
         (Column("ratio_range", "its range"), lambda p: _ratio_range(*p))
         if any(v.runs > 1 for p in pairs for v in p) else None,
-        (Column("gpu_ns", "GPU ms/iteration"), lambda p: _milliseconds(*(_gpu(by_id, v) for v in p)))
-        if any(_gpu(by_id, v) for p in pairs for v in p) else None,
-        (Column("gpu_ratio", "its gain", "times"), lambda p: _gain(*(_gpu(by_id, v) for v in p)))
-        if any(_gpu(by_id, v) for p in pairs for v in p) else None,
-        (Column("operations", "operations"), lambda p: _counts(*(_operations(by_id, v) for v in p)))
-        if any(_operations(by_id, v) for p in pairs for v in p) else None,
-        (Column("idle_pct", f"GPU idle, {_word(second.variant)}", "whole %"), lambda p: _idle(by_id[p[1].case_id]))
-        if any(_idle(by_id[p[1].case_id]) is not None for p in pairs) else None,
+        (Column("gpu_ns", "GPU ms/iteration"), lambda p: _milliseconds(*(_gpu_work_of_variant(by_id, v) for v in p)))
+        if any(_gpu_work_of_variant(by_id, v) for p in pairs for v in p) else None,
+        (Column("gpu_ratio", "its gain", "times"), lambda p: _gain(*(_gpu_work_of_variant(by_id, v) for v in p)))
+        if any(_gpu_work_of_variant(by_id, v) for p in pairs for v in p) else None,
+        (Column("operations", "operations"), lambda p: _counts(*(_operations_of_variant(by_id, v) for v in p)))
+        if any(_operations_of_variant(by_id, v) for p in pairs for v in p) else None,
+        (Column("idle_pct", f"GPU idle, {_word(second.variant)}", "whole %"), lambda p: _idle_pct(by_id[p[1].case_id]))
+        if any(_idle_pct(by_id[p[1].case_id]) is not None for p in pairs) else None,
     ]  # fmt: skip
     table = _table("", parts, pairs, "compare", [v.case_id for pair in pairs for v in pair],
                    droppable=("operations", "gpu_ns", "gpu_ratio"))  # fmt: skip
     with_ratio = [(pair, pair[1].ratio) for pair in pairs if pair[1].ratio]
-    alike = [p for p, _ in with_ratio if _overlap(*p)]
+    alike = [p for p, _ in with_ratio if _overlaps(*p)]
     better, worse = ([p for p, r in with_ratio if sign * (r - 1) > 0 and p not in alike] for sign in (1, -1))
     variant_text = f"{summary.compared}={_word(second.variant)}"
-    base_text = _variant(summary, first.variant)
+    base_text = _variant_name(summary, first.variant)
     if not with_ratio:
         return _Screen(f"{variant_text}: nothing to compare with {base_text} was measured", table)
     if len(with_ratio) == 1:
         (((base, other), ratio),) = with_ratio
         within = ", within the scatter of its runs" if alike else ""
-        change = _change((other.figure or 0.0) / (base.figure or 1.0), unit, is_better=ratio >= 1)
+        change = _change_words((other.figure or 0.0) / (base.figure or 1.0), unit, is_better=ratio >= 1)
         return _Screen(f"{variant_text} {change} than {base_text} ({summary.figure}){within}", table)
     effects = [f"{verb} {len(group)}" for verb, group in (("helps", better), ("slows", worse)) if group]
     ranged = f"{min(r for _, r in with_ratio):.2f} to {max(r for _, r in with_ratio):.2f} times {summary.figure}"
@@ -355,7 +359,7 @@ def _effect(pair: tuple[Variant, Variant]) -> str:
     ratio = pair[1].ratio
     if not ratio:
         return ""
-    return "scatter" if _overlap(*pair) else "helps" if ratio > 1 else "slows" if ratio < 1 else ""
+    return "scatter" if _overlaps(*pair) else "helps" if ratio > 1 else "slows" if ratio < 1 else ""
 
 
 def _ratio_range(first: Variant, second: Variant) -> str:
@@ -368,7 +372,7 @@ def _ratio_range(first: Variant, second: Variant) -> str:
     return f"{low:,.2f} to {high:,.2f}"
 
 
-def _overlap(first: Variant, second: Variant) -> bool:
+def _overlaps(first: Variant, second: Variant) -> bool:
     """Whether repeats of two variants show that they may be the same."""
     if None in {first.least, first.most, second.least, second.most} or min(first.runs, second.runs) < 2:
         return False
@@ -386,9 +390,9 @@ def _each_variant(summary: Summary) -> _Screen:
         (Column("variant", summary.compared or "variant"), lambda v: _cell(v.variant)),
         (Column("figure", figure_title(summary.figure, unit, is_median=repeated), "number"), lambda v: v.figure),
         (Column("figure_range", "its range", "range"), lambda v: (v.least, v.most)) if repeated else None,
-        (Column("ratio", f"times {_variant(summary, summary.compared_to)}", "times"), lambda v: v.ratio),
-        (Column("gpu_ns", "GPU time an iteration", "ns"), lambda v: _gpu(by_id, v))
-        if any(_gpu(by_id, v) for v in variants) else None,
+        (Column("ratio", f"times {_variant_name(summary, summary.compared_to)}", "times"), lambda v: v.ratio),
+        (Column("gpu_ns", "GPU time an iteration", "ns"), lambda v: _gpu_work_of_variant(by_id, v))
+        if any(_gpu_work_of_variant(by_id, v) for v in variants) else None,
         *(_kernel_parts(by_id) if kernels else ()),
         (Column("what", "what is wrong"), lambda v: _first_problem(summary.hits.get(v.case_id, ()))),
     ]  # fmt: skip
@@ -402,7 +406,7 @@ def _each_variant(summary: Summary) -> _Screen:
         series.values(),
         key=lambda some: (
             any(v.case_id in void for v in some),
-            -_work(by_id, some) if less else -max(v.figure or 0.0 for v in some),
+            -_gpu_work_of_series(by_id, some) if less else -max(v.figure or 0.0 for v in some),
         ),
     )
     rows = [variant for members in by_weight for variant in members]
@@ -412,28 +416,28 @@ def _each_variant(summary: Summary) -> _Screen:
     first = rows[0].series
     alike = [v for v in by_weight[0] if v.ratio]
     if not alike:
-        base = _variant(summary, summary.compared_to)
+        base = _variant_name(summary, summary.compared_to)
         return _Screen(f"{summary.compared}: nothing to compare with {base} was measured", table)
     if len(alike) == 1:
         value = f"{number(alike[0].figure)} {unit}"
-        only = _variant(summary, alike[0].variant)
+        only = _variant_name(summary, alike[0].variant)
         return _Screen(f"only {only} was measured: {value}, nothing to compare it with", table)
     best = max(alike, key=lambda v: v.ratio or 0.0)
-    within = ", within the scatter of its runs" if any(_overlap(best, v) for v in alike if v is not best) else ""
-    times = {_variant(summary, v.variant): (best.ratio or 0.0) / (v.ratio or 1.0) for v in alike if v is not best}
-    slower_variants = [f"{word} {_factor(factor)}x" for word, factor in times.items()]
+    within = ", within the scatter of its runs" if any(_overlaps(best, v) for v in alike if v is not best) else ""
+    times = {_variant_name(summary, v.variant): (best.ratio or 0.0) / (v.ratio or 1.0) for v in alike if v is not best}
+    slower_variants = [f"{word} {_factor_text(factor)}x" for word, factor in times.items()]
     at = f" at {', '.join(f'{name}={value}' for name, value in first.items())}" if first else ""
     in_table = frozenset((case, hits[0].cause) for case, hits in summary.hits.items() if hits)
     slower = f"; slower: {first_of(slower_variants, _CASES_NAMED)}" if slower_variants else ""
-    return _Screen(f"{_variant(summary, best.variant)} is the fastest{at}{within}{slower}", table, in_table)
+    return _Screen(f"{_variant_name(summary, best.variant)} is the fastest{at}{within}{slower}", table, in_table)
 
 
-def _variant(summary: Summary, value: Any) -> str:
+def _variant_name(summary: Summary, value: Any) -> str:
     """A variant in a sentence: `naive`, but `mode=1`, since a number alone says nothing."""
     return value if isinstance(value, str) else f"{summary.compared}={_word(value)}"
 
 
-def _work(by_id: Mapping[str, CaseSummary], variants: Iterable[Variant]) -> float:
+def _gpu_work_of_series(by_id: Mapping[str, CaseSummary], variants: Iterable[Variant]) -> float:
     """GPU time of a series, however it was measured."""
     cases = [by_id[variant.case_id] for variant in variants]
     return sum(case.gpu_ns or sum(kernel.time_ns or 0.0 for kernel in case.kernels) for case in cases)
@@ -462,8 +466,10 @@ def _cases_side_by_side(summary: Summary) -> _Screen:
     figure = _chosen_figure(summary)
     hits = summary.hits
     repeated = any(f.runs > 1 for case in cases for f in case.figures)
-    if figure and not any(hits.values()) and (grid := _grid(summary, names, figure)) is not None:
-        return _Screen(f"{_name(summary)}: {plural(len(cases), 'case')}{_best(summary, names, figure)}", grid)
+    if figure and not any(hits.values()) and (grid := _grid_table(summary, names, figure)) is not None:
+        return _Screen(
+            f"{_campaign_name(summary)}: {plural(len(cases), 'case')}{_best_figure_text(summary, names, figure)}", grid
+        )
     more_figures = _other_figures(cases, figure)
     is_uneven = any(hit.cause == "slow-iteration" for case_hits in hits.values() for hit in case_hits)
     busy_title = "GPU busy, median iteration" if is_uneven else "GPU busy"
@@ -472,32 +478,34 @@ def _cases_side_by_side(summary: Summary) -> _Screen:
         *((Column(f"param.{name}", name), lambda c, name=name: _cell(c.params.get(name))) for name in names),
         (Column("case", "case" if summary.site else "report"), lambda c: c.id) if not names else None,
         (Column("gpu_ns", "GPU time", "ns"), lambda c: c.gpu_ns) if not figure else None,
-        (Column("top", "largest part", "name"), lambda c: _most_of(c, summary)) if not figure else None,
-        (Column("figure", figure_title(*figure, is_median=repeated), "number"), lambda c: _value(c, figure[0]))
+        (Column("top", "largest part", "name"), lambda c: _largest_time_share_cell(c, summary)) if not figure else None,
+        (Column("figure", figure_title(*figure, is_median=repeated), "number"), lambda c: _figure_value(c, figure[0]))
         if figure
         else None,
-        (Column("figure_range", "its range", "range"), lambda c: _range(c, figure[0]))
+        (Column("figure_range", "its range", "range"), lambda c: _range_cell(c, figure[0]))
         if figure and any(f.runs > 1 for c in cases for f in c.figures if f.name == figure[0])
         else None,
         *(
             (
                 Column(f"figure.{name}", figure_title(name, unit, is_median=repeated), "number"),
-                lambda c, name=name: _value(c, name),
+                lambda c, name=name: _figure_value(c, name),
             )
             for name, unit in more_figures
         ),
-        (Column("busy_pct", busy_title, "whole %"), _busy) if any(_busy(c) is not None for c in cases) else None,
+        (Column("busy_pct", busy_title, "whole %"), _busy_share)
+        if any(_busy_share(c) is not None for c in cases)
+        else None,
         (Column("least_busy_pct", "least busy GPU", "whole %"), busy_pct) if any(map(_is_uneven, cases)) else None,
-        *((_of_case(part) for part in _kernel_parts({c.id: c for c in cases})) if kernels else ()),
+        *((_part_for_case(part) for part in _kernel_parts({c.id: c for c in cases})) if kernels else ()),
         (Column("what", "what is wrong"), lambda c: _first_problem(hits.get(c.id, ()))),
         (Column("do", "do"), lambda c: next((hit.do for hit in hits.get(c.id, ())), "")),
     ]
     if not any(hits.values()):
         parts = parts[:-2]
-    order = sorted(range(len(cases)), key=lambda at: (-_weight(hits.get(cases[at].id, ())), at))
+    order = sorted(range(len(cases)), key=lambda at: (-_findings_weight(hits.get(cases[at].id, ())), at))
     if figure and not any(hits.values()):
         sign = 1 if _is_less_better(summary, *figure) else -1
-        values = [_value(case, figure[0]) for case in cases]
+        values = [_figure_value(case, figure[0]) for case in cases]
         order.sort(key=lambda at: (values[at] is None, sign * (values[at] or 0.0)))
     shown_cases = order[:_ROWS] if len(cases) > _IN_ORDER else sorted(order)
     table = _table("", parts, [cases[at] for at in shown_cases], "figures", [case.id for case in cases],
@@ -505,28 +513,30 @@ def _cases_side_by_side(summary: Summary) -> _Screen:
                    droppable=(*(f"figure.{name}" for name, _ in reversed(more_figures)), "figure_range", "kernel_ns"),
                    omitted=len(cases) - len(shown_cases)) if cases else None  # fmt: skip
     in_table = frozenset((cases[at].id, hits[cases[at].id][0].cause) for at in shown_cases if hits.get(cases[at].id))
-    wasted = sum(_weight(case_hits) >= _WASTE_PCT for case_hits in hits.values())
-    headline = f"{_name(summary)}: "
+    wasted = sum(_findings_weight(case_hits) >= _WASTE_PCT for case_hits in hits.values())
+    headline = f"{_campaign_name(summary)}: "
     count = plural(len(cases), "case" if summary.site else "result")
     count += " with GPU work" if not summary.site and all(case.gpu_ns for case in cases) else ""
     if any(hits.values()):
         first = cases[order[0]]
         most = f", most of all {first.id}: {_first_problem(hits[first.id]).partition(',')[0]}" if wasted > 1 else ""
         headline += f"{wasted} of {count} could be clearly faster{most}" if wasted else "no large loss was seen"
-    elif figure or any(_most_of(case, summary) for case in cases):
+    elif figure or any(_largest_time_share_cell(case, summary) for case in cases):
         headline += count
-        largest = {_most_of(case, summary) for case in cases}
+        largest = {_largest_time_share_cell(case, summary) for case in cases}
         longest = max(cases, key=lambda case: case.gpu_ns or 0.0)
         if len(largest) == 1 and not figure:
             headline += f", each {largest.pop()}"
         elif not summary.site and longest.gpu_ns:
-            headline += f"; most in {longest.id}: {duration(longest.gpu_ns)}, {_most_of(longest, summary)}"
+            headline += (
+                f"; most in {longest.id}: {duration(longest.gpu_ns)}, {_largest_time_share_cell(longest, summary)}"
+            )
     else:
         return _Screen(headline + f"nothing was measured of {count}", None)
-    return _Screen(headline + (_best(summary, names, figure) if figure else ""), table, in_table)
+    return _Screen(headline + (_best_figure_text(summary, names, figure) if figure else ""), table, in_table)
 
 
-def _name(summary: Summary) -> str:
+def _campaign_name(summary: Summary) -> str:
     """The campaign's name without the moment, or the report's."""
     return summary.campaign.rsplit("-", 3)[0] if summary.site else summary.campaign
 
@@ -543,12 +553,12 @@ def _other_figures(cases: Sequence[CaseSummary], first: tuple[str, str] | None) 
     return [item for item in units.items() if first and item[0] != first[0]][:_MORE_FIGURES]
 
 
-def _range(case: CaseSummary, name: str) -> Cell:
+def _range_cell(case: CaseSummary, name: str) -> Cell:
     figure = best_figure(case, name)
     return (figure.least, figure.most) if figure and figure.runs > 1 else None
 
 
-def _grid(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> Table | None:
+def _grid_table(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> Table | None:
     """The figure over two parameters, the best marked; None where the cases do not make a grid."""
     if len(names) != 2:
         return None
@@ -568,7 +578,7 @@ def _grid(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> Ta
         TABLE, f"{figure_title(*figure, is_median=bool(repeats))}: {'; '.join(notes)}",
         (Column(f"param.{names[down]}", names[down]),
          *(Column(f"at.{value}", f"{names[across]}={value}", "number") for value in values[across])),
-        tuple((y, *(_value(case, figure[0]) if case else None for case in row))
+        tuple((y, *(_figure_value(case, figure[0]) if case else None for case in row))
               for y, row in zip(values[down], grid, strict=True)),
         best=next(iter(marked), None),
         least=tuple(f"at.{value}" for n, value in enumerate(values[across], 1) if n not in {at[1] for at in marked}),
@@ -578,12 +588,12 @@ def _grid(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> Ta
 
 def _best_case(summary: Summary, figure: tuple[str, str]) -> CaseSummary | None:
     """The case with the best figure of all."""
-    with_value = [(value, case) for case in summary.cases if (value := _value(case, figure[0]))]
+    with_value = [(value, case) for case in summary.cases if (value := _figure_value(case, figure[0]))]
     pick = min if _is_less_better(summary, *figure) else max
     return pick(with_value, key=lambda item: item[0])[1] if len(with_value) > 1 else None
 
 
-def _most_of(case: CaseSummary, summary: Summary) -> Cell:
+def _largest_time_share_cell(case: CaseSummary, summary: Summary) -> Cell:
     """What takes most of a case's time, and how much of it: copies count together."""
     copies = case.spent.share_pct(COPIES) if case.spent else 0.0
     if copies and copies >= (case.hotspots[0].share_pct if case.hotspots else 0.0):
@@ -595,17 +605,17 @@ def _most_of(case: CaseSummary, summary: Summary) -> Cell:
     return section[0] if section else ""
 
 
-def _best(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> str:
+def _best_figure_text(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> str:
     """Where a figure is best, and along one number from where on it hardly gains."""
     cases, less = summary.cases, _is_less_better(summary, *figure)
-    with_value = [(value, case) for case in cases if (value := _value(case, figure[0]))]
+    with_value = [(value, case) for case in cases if (value := _figure_value(case, figure[0]))]
     best = _best_case(summary, figure)
     is_numeric = all(isinstance(case.params.get(name), int | float) for case in cases for name in names)
     if best is None or not names or (any(summary.hits.values()) and not is_numeric):
         return ""
-    value = _value(best, figure[0]) or 0.0
+    value = _figure_value(best, figure[0]) or 0.0
     at = ", ".join(f"{name}={_word(best.params.get(name))}" for name in names)
-    sentence = f"; best {number(value)} {figure[1]} at {at}{_tied(cases, best, figure[0])}"
+    sentence = f"; best {number(value)} {figure[1]} at {at}{_tied_cases_text(cases, best, figure[0])}"
     if len(names) > 1 or len(with_value) < 3 or not is_numeric:
         return sentence
     near = [c.params[names[0]] for v, c in with_value if (v <= value / _NEAR if less else v >= value * _NEAR)]
@@ -613,7 +623,7 @@ def _best(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> st
     return sentence + (f", within 5 % of it from {knee} on" if knee < best.params[names[0]] else "")
 
 
-def _tied(cases: Iterable[CaseSummary], best: CaseSummary, name: str) -> str:
+def _tied_cases_text(cases: Iterable[CaseSummary], best: CaseSummary, name: str) -> str:
     """Which cases' repeats reach those of the best; nothing where none do, or where it did not repeat."""
     top = best_figure(best, name)
     if top is None or top.runs < 2:
@@ -623,7 +633,7 @@ def _tied(cases: Iterable[CaseSummary], best: CaseSummary, name: str) -> str:
     return f", and {first_of(alike, 2)} may be as good: repeats overlap" if alike else ""
 
 
-def _of_case(part: _Part) -> _Part:
+def _part_for_case(part: _Part) -> _Part:
     """A part that looks at `case_id`, for a case."""
     column, cell = part
 
@@ -642,12 +652,12 @@ def _chosen_figure(summary: Summary) -> tuple[str, str] | None:
     return (chosen.name, chosen.unit or chosen.name) if chosen else None
 
 
-def _value(case: CaseSummary, name: str) -> float | None:
+def _figure_value(case: CaseSummary, name: str) -> float | None:
     figure = best_figure(case, name)
     return figure.median if figure else None
 
 
-def _weight(hits: Sequence[Hit]) -> float:
+def _findings_weight(hits: Sequence[Hit]) -> float:
     return hits[0].gain_pct if hits else 0.0
 
 
@@ -658,11 +668,11 @@ def _first_problem(hits: Sequence[Hit]) -> str:
 # --- a single case ------------------------------------------------------------------------------------------------
 
 
-def _single(summary: Summary, case: CaseSummary) -> _Screen:
+def _single_case_screen(summary: Summary, case: CaseSummary) -> _Screen:
     """Where the time of a case goes: GPU work by class, else kernels' counters, else functions, operators, calls."""
     hits = summary.hits.get(case.id, ())
     figure = _chosen_figure(summary)
-    parts_said = [f"{figure[0]} {number(_value(case, figure[0]))} {figure[1]}"] if figure else []
+    parts_said = [f"{figure[0]} {number(_figure_value(case, figure[0]))} {figure[1]}"] if figure else []
     parts_said += _beside_base(summary, case)
     spent = spent_of(case)
     if spent is not None and spent.span_ns is not None:
@@ -732,25 +742,25 @@ def _plain(value: float) -> str:
     return f"{value:g}"
 
 
-def _gpu(by_id: Mapping[str, CaseSummary], variant: Variant) -> float | None:
+def _gpu_work_of_variant(by_id: Mapping[str, CaseSummary], variant: Variant) -> float | None:
     """GPU work of an iteration; None where there are none: spans that differ are not compared."""
     spent = by_id[variant.case_id].spent
     return spent.gpu_ns if spent and spent.is_iteration else None
 
 
-def _operations(by_id: Mapping[str, CaseSummary], variant: Variant) -> float | None:
+def _operations_of_variant(by_id: Mapping[str, CaseSummary], variant: Variant) -> float | None:
     spent = by_id[variant.case_id].spent
     return spent.operations if spent and spent.is_iteration else None
 
 
-def _busy(case: CaseSummary) -> float | None:
+def _busy_share(case: CaseSummary) -> float | None:
     """How much of an iteration the mean GPU is at work; of GPUs that processes share the only one that is known."""
     spent = spent_of(case)
     return busy_pct(case) if spent is None or spent.idle_pct is None else 100 - spent.idle_pct
 
 
-def _idle(case: CaseSummary) -> float | None:
-    busy = _busy(case)
+def _idle_pct(case: CaseSummary) -> float | None:
+    busy = _busy_share(case)
     return None if busy is None else 100 - busy
 
 
@@ -770,11 +780,11 @@ def _counts(before: float | None, after: float | None) -> str:
     return f"{before:,.0f} -> {after:,.0f}" if before and after else "-"
 
 
-def _factor(times: float) -> str:
+def _factor_text(times: float) -> str:
     return f"{times:,.0f}" if times >= 10 else f"{times:.2g}"
 
 
-def _change(ratio: float, unit: str, *, is_better: bool) -> str:
+def _change_words(ratio: float, unit: str, *, is_better: bool) -> str:
     """How a value changed: `takes 46 % longer` of a time, `is 9 % slower` of a rate."""
     share = f"{abs(100 * (ratio - 1)):.0f} %"
     if is_time(unit):

@@ -63,7 +63,7 @@ def launched_inside(
         ranges: Rows of table nvtx_trace, in the same time.
         within: The range.
     """
-    spans = _spans(ranges, within)
+    spans = _range_spans_by_thread(ranges, within)
     launched: set[tuple[Any, Any]] = set()
     for call in calls:
         spans_found = spans.get((call["pid"], None if within.start_end else call["tid"]))
@@ -84,7 +84,7 @@ def _is_like(row: _Row, within: Within) -> bool:
     return row["style"] == style and (row["domain"] or None) == within.domain
 
 
-def _spans(ranges: Iterable[_Row], within: Within) -> dict[tuple[Any, Any], _Spans]:
+def _range_spans_by_thread(ranges: Iterable[_Row], within: Within) -> dict[tuple[Any, Any], _Spans]:
     """The asked instances by process and thread; the instances of a process are counted by their start."""
     matching_ranges = sorted(
         (row for row in ranges if row["name"] == within.name and _is_like(row, within)),
@@ -207,18 +207,18 @@ def choose(
     if not kernels:
         raise NothingMatched("the timeline holds no kernel")
     base = "mangled" if all(k.key for k in kernels) else "function"
-    fitting = [k for k in kernels if _fits(k.name, request)]
+    fitting = [k for k in kernels if _name_matches_request(k.name, request)]
     if not fitting:
         raise NothingMatched(_no_match_message(request, [k.name for k in kernels]))
     total_ns = sum(k.total for k in kernels)
-    heaviest = _heaviest(fitting, request)
-    needs = _needs(heaviest, request.sample or SAMPLE)
-    ordinals = _ordinals(heaviest, needs)
-    picked = tuple(_picked(heaviest, ordinals))
+    heaviest = _heaviest_kernels(fitting, request)
+    needs = _needed_launches(heaviest, request.sample or SAMPLE)
+    ordinals = _fewest_ordinals(heaviest, needs)
+    picked = tuple(_launches_of_ordinals(heaviest, ordinals))
     measured = len(picked)
     needed = sum(n for n, _ in needs.values())
     return Chosen(
-        _arguments(heaviest, ordinals, tool, base, measure_words),
+        _profiler_arguments(heaviest, ordinals, tool, base, measure_words),
         tuple(k.name for k in heaviest),
         sum(k.total for k in heaviest) / total_ns if total_ns else 0.0,
         measured,
@@ -238,7 +238,7 @@ def picked_again(trace: Iterable[Mapping[str, Any]], names: Collection[str], ord
         ordinals: The launches of each that are measured, from 1.
     """
     rows = ({**row, "phase": None} for row in trace)  # what was chosen counts, wherever it falls this time
-    return list(_picked([k for k in _kernels(rows, 0) if (k.key or k.name) in names], ordinals))
+    return list(_launches_of_ordinals([k for k in _kernels(rows, 0) if (k.key or k.name) in names], ordinals))
 
 
 def picked_once(chosen: Iterable[Mapping[str, Any]], launches: Iterable[int]) -> list[Picked]:
@@ -263,10 +263,10 @@ def filter_of(picked: Sequence[Picked]) -> tuple[str, ...]:
     names = dict.fromkeys((pick.mangled_name or "", pick.short_name, pick.kernel) for pick in picked)
     kernels = [_Kernel(*several) for several in names]
     base = "mangled" if all(kernel.key for kernel in kernels) else "function"
-    return _arguments(kernels, [pick.ordinal for pick in picked], "ncu", base, ())
+    return _profiler_arguments(kernels, [pick.ordinal for pick in picked], "ncu", base, ())
 
 
-def _picked(kernels: Iterable[_Kernel], ordinals: Sequence[int]) -> Iterator[Picked]:
+def _launches_of_ordinals(kernels: Iterable[_Kernel], ordinals: Sequence[int]) -> Iterator[Picked]:
     """The launches that these ordinals mean, as far as each kernel has so many."""
     for kernel in kernels:
         for ordinal in ordinals:
@@ -274,24 +274,24 @@ def _picked(kernels: Iterable[_Kernel], ordinals: Sequence[int]) -> Iterator[Pic
                 shape = kernel.shape_of[ordinal - 1]
                 duration = kernel.durations[ordinal - 1]
                 yield Picked(
-                    kernel.full_name, kernel.name, kernel.key or None, ordinal, _printed(shape[:3]),
-                    _printed(shape[3:6]), duration,
+                    kernel.full_name, kernel.name, kernel.key or None, ordinal, _grid_as_ncu_prints(shape[:3]),
+                    _grid_as_ncu_prints(shape[3:6]), duration,
                 )  # fmt: skip
 
 
-def _printed(sizes: Sequence[object]) -> str | None:
+def _grid_as_ncu_prints(sizes: Sequence[object]) -> str | None:
     """A grid or block as ncu prints it; None where the timeline does not tell it."""
     return None if None in sizes else f"({', '.join(map(str, sizes))})"
 
 
 def _cut_short(fitting: Sequence[_Kernel], heaviest: Sequence[_Kernel], request: LaunchRequest) -> str:
-    share = _share(request)
+    share = _requested_share(request)
     if request.top is not None or sum(k.total for k in heaviest) >= share * sum(k.total for k in fitting):
         return ""
     return f" (asked: {share:.0%} of {len(fitting)} kernels, at most {len(heaviest)} of them)"
 
 
-def _share(request: LaunchRequest) -> float:
+def _requested_share(request: LaunchRequest) -> float:
     names_kernels = bool(request.names) or request.regex is not None
     return request.cover if request.cover is not None else 1.0 if names_kernels else COVER
 
@@ -312,7 +312,7 @@ def _kernels(trace: Iterable[Mapping[str, Any]], warmup: int) -> list[_Kernel]:
         key = row["mangled_name"] if by_mangled else name
         kernel = kernels.setdefault(key, _Kernel(key if by_mangled else "", name, row["name"]))
         kernel.durations.append(int(row["duration_ns"]))
-        kernel.shape_of.append(_shape(row))
+        kernel.shape_of.append(_launch_shape(row))
         if split and row.get("phase") != "steady":
             continue
         kernel.total += int(row["duration_ns"])
@@ -321,20 +321,20 @@ def _kernels(trace: Iterable[Mapping[str, Any]], warmup: int) -> list[_Kernel]:
     return sorted((k for k in kernels.values() if k.shapes), key=lambda k: (-k.total, k.key, k.name))
 
 
-def _shape(row: Mapping[str, Any]) -> tuple[object, ...]:
+def _launch_shape(row: Mapping[str, Any]) -> tuple[object, ...]:
     sizes = tuple(row.get(f"{part}_{axis}") for part in ("grid", "block") for axis in "xyz")
     return (*sizes, row.get("static_smem_bytes"), row.get("dynamic_smem_bytes"))
 
 
-def _fits(name: str, request: LaunchRequest) -> bool:
-    if request.names and not {name, _function(name)} & set(request.names):
+def _name_matches_request(name: str, request: LaunchRequest) -> bool:
+    if request.names and not {name, _function_name(name)} & set(request.names):
         return False
     if request.regex is not None and not re.search(request.regex, name):
         return False
     return not any(re.search(pattern, name) for pattern in request.exclude)
 
 
-def _function(name: str) -> str:
+def _function_name(name: str) -> str:
     """The function alone, as ncu's --kernel-name has it: `ns::f<int>` -> `f`."""
     return re.split(r"[<(]", name, maxsplit=1)[0].rpartition("::")[2]
 
@@ -348,11 +348,11 @@ def _no_match_message(request: LaunchRequest, names: Sequence[str]) -> str:
     return f"its filter matched 0 of {len(set(names))} kernels; {introduction}: {', '.join(shown_names)}"
 
 
-def _heaviest(kernels: Sequence[_Kernel], request: LaunchRequest) -> list[_Kernel]:
+def _heaviest_kernels(kernels: Sequence[_Kernel], request: LaunchRequest) -> list[_Kernel]:
     if request.top is not None:
         return list(kernels[: request.top])
     names_kernels = bool(request.names) or request.regex is not None
-    share = _share(request)
+    share = _requested_share(request)
     max_kernels = (
         request.at_most
         if request.at_most is not None
@@ -370,17 +370,19 @@ def _heaviest(kernels: Sequence[_Kernel], request: LaunchRequest) -> list[_Kerne
     return heaviest
 
 
-def _needs(kernels: Sequence[_Kernel], sample: int) -> dict[tuple[int, tuple[object, ...]], tuple[int, list[int]]]:
+def _needed_launches(
+    kernels: Sequence[_Kernel], sample: int
+) -> dict[tuple[int, tuple[object, ...]], tuple[int, list[int]]]:
     """How many launches of each kernel's shapes are wanted, and those that may stand for the shape."""
     needs = {}
     for number, kernel in enumerate(kernels):
         weights = {shape: sum(kernel.durations[o - 1] for o in ordinals) for shape, ordinals in kernel.shapes.items()}
-        for shape, count in _shared_out(sample, weights, {s: len(o) for s, o in kernel.shapes.items()}).items():
-            needs[number, shape] = (count, _usual(kernel, kernel.shapes[shape]))
+        for shape, count in _divide_sample(sample, weights, {s: len(o) for s, o in kernel.shapes.items()}).items():
+            needs[number, shape] = (count, _typical_launches(kernel, kernel.shapes[shape]))
     return needs
 
 
-def _shared_out(
+def _divide_sample(
     sample: int, weights: Mapping[tuple[object, ...], int], available: Mapping[tuple[object, ...], int]
 ) -> dict[tuple[object, ...], int]:
     """The sample over shapes by their time: one each for the most expensive, the rest by what is left of each."""
@@ -394,14 +396,14 @@ def _shared_out(
     return dict(counts)
 
 
-def _usual(kernel: _Kernel, ordinals: Sequence[int]) -> list[int]:
+def _typical_launches(kernel: _Kernel, ordinals: Sequence[int]) -> list[int]:
     """Launches in the order in which they may stand for all: of usual duration, not the first ones of the program."""
     later = [o for o in ordinals if 10 * o > len(kernel.durations)] or list(ordinals)
     middle = sorted(kernel.durations[o - 1] for o in later)[len(later) // 2]
     return sorted(later, key=lambda o: (abs(kernel.durations[o - 1] - middle), o))[:_CANDIDATES]
 
 
-def _ordinals(
+def _fewest_ordinals(
     kernels: Sequence[_Kernel], needs: Mapping[tuple[int, tuple[object, ...]], tuple[int, list[int]]]
 ) -> list[int]:
     """Few ordinals that give each need its launches: at each step the one that serves most and brings least along."""
@@ -432,7 +434,7 @@ def _ordinals(
     return sorted(chosen)
 
 
-def _arguments(
+def _profiler_arguments(
     kernels: Sequence[_Kernel], ordinals: Sequence[int], tool: str, base: str, measure_words: Sequence[str]
 ) -> tuple[str, ...]:
     if tool == "nvprof":
@@ -475,7 +477,7 @@ def matched(chosen: Iterable[Mapping[str, Any]], launches: Iterable[Mapping[str,
     for row in chosen:
         if row.get("ordinal") is not None:
             chosen_by_name[str(row.get("mangled_name") or ""), str(row["kernel"])].append(row)
-    left = _by_names(_of_one_process(launches))
+    left = _launches_by_kernel(_launches_of_first_process(launches))
     matched_rows: list[dict[str, Any]] = []
     for (mangled, kernel), rows in chosen_by_name.items():
         names = (mangled, squeezed(kernel), str(rows[0]["short_name"]))
@@ -483,8 +485,8 @@ def matched(chosen: Iterable[Mapping[str, Any]], launches: Iterable[Mapping[str,
         ordered = sorted(rows, key=lambda row: int(row["ordinal"]))
         for at, row in enumerate(ordered):
             matched_rows.append(_with_launch(row, measured_launches[at] if at < len(measured_launches) else None))
-        matched_rows += [_unexpected(launch) for launch in measured_launches[len(ordered) :]]
-    return [*matched_rows, *(_unexpected(launch) for unexpected in left.values() for launch in unexpected)]
+        matched_rows += [_unexpected_launch_row(launch) for launch in measured_launches[len(ordered) :]]
+    return [*matched_rows, *(_unexpected_launch_row(launch) for unexpected in left.values() for launch in unexpected)]
 
 
 def moved_sentences(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -494,7 +496,8 @@ def moved_sentences(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     if affected := [row for row in chosen if row["state"] == MISSING]:
         source = affected[0].get("chosen_from") or "the timeline"
         sentences.append(
-            f"{len(affected)} of {len(chosen)} launches chosen from {source} were not measured: {_counted(affected)}"
+            f"{len(affected)} of {len(chosen)} launches chosen from {source} were not measured:"
+            f" {_launches_text(affected)}"
         )
     if affected := [row for row in chosen if row["state"] == OTHER_SHAPE]:
         example = affected[0]
@@ -506,12 +509,12 @@ def moved_sentences(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
         )
     if affected := [row for row in rows if row["state"] == UNEXPECTED]:
         sentences.append(
-            f"{len(affected)} launches were measured that the timeline did not choose: {_counted(affected)}"
+            f"{len(affected)} launches were measured that the timeline did not choose: {_launches_text(affected)}"
         )
     return [(f"launches moved between the passes: {text}", _FIX) for text in sentences]
 
 
-def _by_names(launches: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+def _launches_by_kernel(launches: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     """The launches of each kernel in their order, by its mangled name, else its name without spaces."""
     launches_by_name: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in launches:
@@ -519,7 +522,7 @@ def _by_names(launches: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[s
     return dict(launches_by_name)
 
 
-def _of_one_process(launches: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _launches_of_first_process(launches: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The launches of the first rank, of its process with most of them: kernels were chosen from one process."""
     groups: dict[tuple[int, Any], list[Mapping[str, Any]]] = defaultdict(list)
     for row in launches:
@@ -546,7 +549,7 @@ def _with_launch(row: Mapping[str, Any], launch: Mapping[str, Any] | None) -> di
     }
 
 
-def _unexpected(launch: Mapping[str, Any]) -> dict[str, Any]:
+def _unexpected_launch_row(launch: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "kernel": launch.get("kernel"),
         "short_name": launch.get("short_name") or launch.get("kernel"),
@@ -558,7 +561,7 @@ def _unexpected(launch: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _counted(rows: Sequence[Mapping[str, Any]]) -> str:
+def _launches_text(rows: Sequence[Mapping[str, Any]]) -> str:
     counts: dict[str, int] = defaultdict(int)
     for row in rows:
         counts[str(row["short_name"])] += 1

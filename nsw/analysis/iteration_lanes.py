@@ -67,8 +67,10 @@ def iteration_lanes(
         if row["iteration"] == number:
             starts.setdefault(row["report"], row["start_ns"])
     names = process_names([*gpu, *nvtx], iterations)
-    all_boxes = [*_of_gpu(gpu, starts, span, names, classes), *_of_ranges(nvtx, starts, span, names)]
-    rows, every = (_rows(_at_most(all_boxes, most, grain)) for most, grain in ((boxes, span / _GRAIN), (ZOOMED, 0.0)))
+    all_boxes = [*_gpu_boxes(gpu, starts, span, names, classes), *_range_boxes(nvtx, starts, span, names)]
+    rows, every = (
+        _box_rows(_cap_boxes(all_boxes, most, grain)) for most, grain in ((boxes, span / _GRAIN), (ZOOMED, 0.0))
+    )
     columns = (
         Column("process", "process", "name"), Column("lane", "stream", "name"), Column("start_ns", "start", "ns"),
         Column("length_ns", "duration", "ns"), Column("name", "what", "name"), Column("class", "class"),
@@ -94,7 +96,7 @@ def process_names(rows: Iterable[Row], iterations: Iterable[Row] = ()) -> dict[t
         rows: Rows of traces.
         iterations: Rows of iteration_trace: of a process that has some they tell its GPUs.
     """
-    devices, worked_on = _devices(rows), _devices(iterations)
+    devices, worked_on = _gpus_by_process(rows), _gpus_by_process(iterations)
     names = {}
     for key, process_devices in devices.items():
         known = sorted(worked_on.get(key) or process_devices)
@@ -108,7 +110,7 @@ def process_names(rows: Iterable[Row], iterations: Iterable[Row] = ()) -> dict[t
     return names
 
 
-def _devices(rows: Iterable[Row]) -> dict[tuple[Any, ...], set[Any]]:
+def _gpus_by_process(rows: Iterable[Row]) -> dict[tuple[Any, ...], set[Any]]:
     """The GPUs of each process, as far as they are known."""
     devices: dict[tuple[Any, ...], set[Any]] = {}
     for row in rows:
@@ -118,7 +120,7 @@ def _devices(rows: Iterable[Row]) -> dict[tuple[Any, ...], set[Any]]:
     return devices
 
 
-def _within(rows: Iterable[Row], starts: Mapping[Any, float], span: float) -> list[tuple[float, float, Row]]:
+def _rows_in_iteration(rows: Iterable[Row], starts: Mapping[Any, float], span: float) -> list[tuple[float, float, Row]]:
     """The rows that are at work in the iteration, with start and end cut to it."""
     cut_rows = []
     for row in rows:
@@ -131,12 +133,12 @@ def _within(rows: Iterable[Row], starts: Mapping[Any, float], span: float) -> li
     return cut_rows
 
 
-def _of_gpu(
+def _gpu_boxes(
     rows: Iterable[Row], starts: Mapping[Any, float], span: float, names: Mapping[tuple[Any, ...], str],
     classes: Mapping[str, str] | None,
 ) -> list[_Box]:  # fmt: skip
-    within = _within(rows, starts, span)
-    several = {process for process, some in _devices(row for _, _, row in within).items() if len(some) > 1}
+    within = _rows_in_iteration(rows, starts, span)
+    several = {process for process, some in _gpus_by_process(row for _, _, row in within).items() if len(some) > 1}
 
     def lane(row: Row) -> str:
         stream = f"stream {row['stream']}" if row.get("stream") is not None else "GPU"
@@ -149,13 +151,13 @@ def _of_gpu(
     ]  # fmt: skip
 
 
-def _of_ranges(
+def _range_boxes(
     rows: Iterable[Row], starts: Mapping[Any, float], span: float, names: Mapping[tuple[Any, ...], str]
 ) -> list[_Box]:
     """The ranges, those inside others in lanes below them."""
     range_boxes: list[_Box] = []
     open_: dict[tuple[Any, ...], list[float]] = {}
-    for start, end, row in sorted(_within(rows, starts, span), key=lambda item: (item[0], -item[1])):
+    for start, end, row in sorted(_rows_in_iteration(rows, starts, span), key=lambda item: (item[0], -item[1])):
         ends = open_.setdefault((*origin(row), row.get("tid")), [])
         while ends and ends[-1] <= start:
             ends.pop()
@@ -166,26 +168,28 @@ def _of_ranges(
     return range_boxes
 
 
-def _rows(boxes: Iterable[_Box]) -> tuple[tuple[Any, ...], ...]:
+def _box_rows(boxes: Iterable[_Box]) -> tuple[tuple[Any, ...], ...]:
     return tuple((b.process, b.lane, b.start, b.end - b.start, b.name, b.group, b.operations) for b in boxes)
 
 
-def _at_most(boxes: Iterable[_Box], max_boxes: int, grain: float) -> list[_Box]:
+def _cap_boxes(boxes: Iterable[_Box], max_boxes: int, grain: float) -> list[_Box]:
     """The boxes by process and lane, so many at most: short neighbours, nearer than the grain (ns), become one."""
-    ordered = sorted(boxes, key=_order)
+    ordered = sorted(boxes, key=_box_sort_key)
     while True:
-        merged = [box for _, lane in groupby(ordered, lambda b: (b.process, b.lane)) for box in _merged(lane, grain)]
+        merged = [
+            box for _, lane in groupby(ordered, lambda b: (b.process, b.lane)) for box in _merge_boxes(lane, grain)
+        ]
         if len(merged) <= max_boxes:
             return merged
         grain = max(2 * grain, 1.0)
 
 
-def _order(box: _Box) -> tuple[Any, ...]:
+def _box_sort_key(box: _Box) -> tuple[Any, ...]:
     """By process and lane, ranges first, with stream 7 before stream 16."""
     return len(box.process), box.process, box.group != _RANGES, len(box.lane), box.lane, box.start
 
 
-def _merged(lane: Iterable[_Box], grain: float) -> list[_Box]:
+def _merge_boxes(lane: Iterable[_Box], grain: float) -> list[_Box]:
     """Short boxes with a small gap between them as one, of the class that takes most of it."""
     runs: list[list[_Box]] = []
     for box in lane:
@@ -195,10 +199,10 @@ def _merged(lane: Iterable[_Box], grain: float) -> list[_Box]:
             last.append(box)
         else:
             runs.append([box])
-    return [run[0] if len(run) == 1 else _together(run) for run in runs]
+    return [run[0] if len(run) == 1 else _join_boxes(run) for run in runs]
 
 
-def _together(run: Sequence[_Box]) -> _Box:
+def _join_boxes(run: Sequence[_Box]) -> _Box:
     took: dict[str, float] = {}
     for box in run:
         took[box.group] = took.get(box.group, 0.0) + box.end - box.start

@@ -71,11 +71,12 @@ def classes_of(table: str) -> tuple[tuple[str, str], ...]:
     """The classes of such a table: a name and a pattern each."""
     lines = table.replace("\n  ", " ").strip().splitlines()
     return tuple(
-        (name, "|".join(map(_pattern, words.split()))) for name, _, words in (line.partition(": ") for line in lines)
+        (name, "|".join(map(_word_pattern, words.split())))
+        for name, _, words in (line.partition(": ") for line in lines)
     )
 
 
-def _pattern(word: str) -> str:
+def _word_pattern(word: str) -> str:
     return f"(?<![a-z]){word[1:]}(?![a-z])" if word.startswith("=") else word
 
 
@@ -105,11 +106,11 @@ def class_of(name: str, kind: str | None = "kernel", recipe_classes: Mapping[str
 @cache
 def _class_by_patterns(name: str) -> str:
     text = short_name(name)  # arguments of templates name types, and those of functions too
-    return next((class_name for class_name, pattern in _patterns() if pattern.search(text)), OTHER_KERNELS)
+    return next((class_name for class_name, pattern in _class_patterns() if pattern.search(text)), OTHER_KERNELS)
 
 
 @cache
-def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+def _class_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
     plugin_classes = []
     for entry_point in registered(GROUP).values():
         module, _, attribute = entry_point.partition(":")

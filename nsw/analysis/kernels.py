@@ -65,10 +65,10 @@ def launch_values(metrics: TableData, launches: TableData | None = None) -> Laun
     import numpy as np
 
     kernels, kernel_of_row = coded(metrics, "kernel")
-    owner, first = _owners(metrics)
-    chip, device_name = _chip(metrics, launches)
+    owner, first = _owner_of_each_row(metrics)
+    chip, device_name = _chip_of_launches(metrics, launches)
     invocations = numbers(metrics, "invocations")[first]
-    columns = _direct(metrics, owner, len(first)) | _components(metrics, owner, len(first))
+    columns = _portable_metric_values(metrics, owner, len(first)) | _component_values(metrics, owner, len(first))
     with np.errstate(all="ignore"):
         for name, column in list(computed(columns, chip)):
             clean = np.where(np.isfinite(column), column, np.nan)
@@ -78,14 +78,14 @@ def launch_values(metrics: TableData, launches: TableData | None = None) -> Laun
         kernel_of_row[first],
         np.where(np.isnan(invocations), 1.0, invocations),
         {name: column for name, column in columns.items() if "__" not in name},
-        _unnamed(metrics, owner, len(first)),
+        _other_metric_values(metrics, owner, len(first)),
         chip,
         device_name,
-        _levels(metrics),
+        _metrics_printed_as_level(metrics),
     )
 
 
-def _levels(metrics: TableData) -> frozenset[str]:
+def _metrics_printed_as_level(metrics: TableData) -> frozenset[str]:
     """The portable metrics that were printed as a level, which stands for a tenth of the peak."""
     import numpy as np
 
@@ -96,7 +96,7 @@ def _levels(metrics: TableData) -> frozenset[str]:
     )
 
 
-def _owners(metrics: TableData) -> tuple[Numbers, Numbers]:
+def _owner_of_each_row(metrics: TableData) -> tuple[Numbers, Numbers]:
     """The owner of each row, numbered from 0 in order of appearance, and the first row of each owner."""
     import numpy as np
 
@@ -112,35 +112,39 @@ def _owners(metrics: TableData) -> tuple[Numbers, Numbers]:
     return rank[codes], np.sort(first)
 
 
-def _direct(metrics: TableData, owner: Numbers, owners: int) -> dict[str, Numbers]:
+def _portable_metric_values(metrics: TableData, owner: Numbers, owners: int) -> dict[str, Numbers]:
     """The metrics that the readers gave a portable name."""
     words, codes = coded(metrics, "portable")
-    return _matrix(words, codes, owner, numbers(metrics, "portable_value"), owners)
+    return _values_by_metric_name(words, codes, owner, numbers(metrics, "portable_value"), owners)
 
 
-def _components(metrics: TableData, owner: Numbers, owners: int) -> dict[str, Numbers]:
+def _component_values(metrics: TableData, owner: Numbers, owners: int) -> dict[str, Numbers]:
     """The names of ncu that expressions are over, in base units."""
     words, codes = coded(metrics, "metric")
     ncu_names = [ncu_name(word) if word else "" for word in words]
     component_words = [name if name in ncu_components() else None for name in ncu_names]
-    return _matrix(component_words, codes, owner, _value(metrics), owners) if any(component_words) else {}
+    return (
+        _values_by_metric_name(component_words, codes, owner, _base_unit_values(metrics), owners)
+        if any(component_words)
+        else {}
+    )
 
 
-def _unnamed(metrics: TableData, owner: Numbers, owners: int) -> dict[str, Numbers]:
+def _other_metric_values(metrics: TableData, owner: Numbers, owners: int) -> dict[str, Numbers]:
     """The metrics and events without a portable name that are numbers."""
     import numpy as np
 
     words, codes = coded(metrics, "metric")
     portable_words, named_codes = coded(metrics, "portable")
-    value = _value(metrics)
+    value = _base_unit_values(metrics)
     unnamed = (named_codes == len(portable_words) - 1) & ~np.isnan(value)
     present_codes = np.unique(codes[unnamed])
     if not len(present_codes) or len(present_codes) > _MOST_UNNAMED:
         return {}
-    return _matrix(words, np.where(unnamed, codes, len(words) - 1), owner, value, owners)
+    return _values_by_metric_name(words, np.where(unnamed, codes, len(words) - 1), owner, value, owners)
 
 
-def _value(metrics: TableData) -> Numbers:
+def _base_unit_values(metrics: TableData) -> Numbers:
     """The value of a launch, or the mean of a summary, in base units."""
     import numpy as np
 
@@ -152,7 +156,7 @@ def _value(metrics: TableData) -> Numbers:
     return scaled
 
 
-def _matrix(
+def _values_by_metric_name(
     words: Sequence[str | None], codes: Numbers, owner: Numbers, values: Numbers, owners: int
 ) -> dict[str, Numbers]:
     """Values by word, a column of all owners each; of several of one owner the first counts."""
@@ -170,7 +174,7 @@ def _matrix(
     return columns
 
 
-def _chip(metrics: TableData, launches: TableData | None) -> tuple[Chip | None, str | None]:
+def _chip_of_launches(metrics: TableData, launches: TableData | None) -> tuple[Chip | None, str | None]:
     """The chip, by the device's name or its compute capability; None where they differ or are not told."""
     names = [name for name in coded(metrics, "device_name")[0] if name]
     if launches is not None and len(launches):
@@ -306,15 +310,15 @@ def kernel_table(
         return ()
     measured = launch_values(metrics, tables.get("launches"))
     sources = source_lines(tables.get("source_metrics"))
-    shapes = _shapes(tables.get("launches"))
-    advice = _advice(tables.get("rules"), measured, no_ranges=_RANGE in shapes)
+    shapes = _launch_shapes_by_kernel(tables.get("launches"))
+    advice = _advice_by_kernel(tables.get("rules"), measured, no_ranges=_RANGE in shapes)
     times: dict[str, tuple[float, float]] = {}
     for name, (total, calls) in (timeline or {}).items():
         before = times.get(squeezed(name), (0.0, 0.0))
         times[squeezed(name)] = (before[0] + total, before[1] + calls)
     kernel_rows = [
-        _row(name, mean, measured, shapes.get(name, ()), advice.get(name), times.get(squeezed(name)))
-        for name, mean in _means(measured).items()
+        _kernel_row(name, mean, measured, shapes.get(name, ()), advice.get(name), times.get(squeezed(name)))
+        for name, mean in _mean_by_kernel(measured).items()
     ]
     known_times = [row.time_ns for row in kernel_rows if row.time_ns is not None and not _is_range(row)]
     total_ns = sum(total for total, _ in timeline.values()) if timeline else sum(known_times)
@@ -356,7 +360,7 @@ class _Measured:
     time_ns: float | None
 
 
-def _means(measured: LaunchValues) -> dict[str, _Measured]:
+def _mean_by_kernel(measured: LaunchValues) -> dict[str, _Measured]:
     import numpy as np
 
     many = len(measured.kernels)
@@ -369,10 +373,11 @@ def _means(measured: LaunchValues) -> dict[str, _Measured]:
     usual = np.divide(times, with_time, out=np.ones(many), where=with_time > 0)
     weight = measured.calls * np.where(np.isnan(duration), usual[measured.kernel], duration)
     columns = {
-        name: _mean(column, measured.kernel, measured.calls if _is_amount(name) else weight, many)
+        name: _weighted_mean(column, measured.kernel, measured.calls if _is_amount(name) else weight, many)
         for name, column in measured.values.items()
     } | {
-        name: _mean(column, measured.kernel, measured.calls, many) for name, column in measured.unnamed_metrics.items()
+        name: _weighted_mean(column, measured.kernel, measured.calls, many)
+        for name, column in measured.unnamed_metrics.items()
     }
     return {
         name: _Measured(
@@ -384,7 +389,7 @@ def _means(measured: LaunchValues) -> dict[str, _Measured]:
     }  # fmt: skip
 
 
-def _mean(column: Numbers, kernel: Numbers, weight: Numbers, many: int) -> Numbers:
+def _weighted_mean(column: Numbers, kernel: Numbers, weight: Numbers, many: int) -> Numbers:
     import numpy as np
 
     has_value = ~np.isnan(column)
@@ -399,7 +404,7 @@ def _is_amount(name: str) -> bool:
     return metric is not None and metric.unit in _AMOUNTS
 
 
-def _row(
+def _kernel_row(
     name: str,
     measured: _Measured,
     values: LaunchValues,
@@ -426,18 +431,18 @@ def _row(
         time_ns=time,
         share_pct=None,
         time_from=source,  # type: ignore[arg-type]  # one of its words
-        sm_pct=metrics.get("sm_throughput", _busiest(metrics, _SM_PARTS)),
-        memory_pct=metrics.get("memory_throughput", _busiest(metrics, _MEMORY_PARTS)),
+        sm_pct=metrics.get("sm_throughput", _busiest_part_share(metrics, _SM_PARTS)),
+        memory_pct=metrics.get("memory_throughput", _busiest_part_share(metrics, _MEMORY_PARTS)),
         dram_bytes_per_s=_dram_bytes_per_s(metrics),
         dram_pct=None if "dram_utilization" in values.levels else metrics.get("dram_utilization"),
         achieved_occupancy_pct=metrics.get("achieved_occupancy"),
         theoretical_occupancy_pct=metrics.get("theoretical_occupancy"),
-        occupancy_limiter=_limiter(metrics),
+        occupancy_limiter=_occupancy_limiter(metrics),
         registers=metrics.get("registers_per_thread"),
         shared_memory_bytes=sum(shared) if shared else None,
         shapes=shapes,
         tensor_pct=_tensor_pct(metrics),
-        stalls=_stalls(metrics),
+        stalls=_stall_reasons(metrics),
         roofline=binding(kernel_points) or memory_alone(metrics, device_name),
         advice=advice,
         device_name=device_name,
@@ -455,7 +460,7 @@ def active_share(metrics: Mapping[str, float]) -> float | None:
     return None if share is None else share / 100
 
 
-def _busiest(metrics: Mapping[str, float], parts: tuple[str, ...]) -> float | None:
+def _busiest_part_share(metrics: Mapping[str, float], parts: tuple[str, ...]) -> float | None:
     """How busy the busiest of these parts is over the launch; None where not all were measured."""
     shares, active = [metrics.get(name) for name in parts], active_share(metrics) or 1.0
     if None in shares:
@@ -491,7 +496,7 @@ def _with_share(row: KernelRow, total_ns: float) -> KernelRow:
     return replace(row, share_pct=100 * row.time_ns / total_ns)
 
 
-def _limiter(metrics: Mapping[str, float]) -> str | None:
+def _occupancy_limiter(metrics: Mapping[str, float]) -> str | None:
     """What keeps more warps from an SM; None where nothing does, or it is not known."""
     limits = {word: metrics[name] for name, word in _LIMITS.items() if name in metrics}
     limiters = (
@@ -503,7 +508,7 @@ def _limiter(metrics: Mapping[str, float]) -> str | None:
     return ", ".join(limiters) or None
 
 
-def _stalls(metrics: Mapping[str, float]) -> tuple[Stall, ...]:
+def _stall_reasons(metrics: Mapping[str, float]) -> tuple[Stall, ...]:
     names = [n for n in metrics if n.startswith("stall_") and n not in _TOGETHER and n != _NO_STALL]
     if not {"stall_wait", "stall_short_scoreboard"} & set(names):
         names += [n for n in metrics if n in _TOGETHER]
@@ -511,7 +516,7 @@ def _stalls(metrics: Mapping[str, float]) -> tuple[Stall, ...]:
     return tuple(Stall(name.removeprefix("stall_").replace("_", " "), pct) for pct, name in largest_stalls)
 
 
-def _shapes(launches: TableData | None) -> dict[str, tuple[tuple[str, str], ...]]:
+def _launch_shapes_by_kernel(launches: TableData | None) -> dict[str, tuple[tuple[str, str], ...]]:
     """The different grids and blocks of each kernel, most frequent first."""
     import numpy as np
 
@@ -530,7 +535,7 @@ def _shapes(launches: TableData | None) -> dict[str, tuple[tuple[str, str], ...]
     return shapes_by_kernel
 
 
-def _advice(rules: TableData | None, measured: LaunchValues, *, no_ranges: bool) -> dict[str, Advice]:
+def _advice_by_kernel(rules: TableData | None, measured: LaunchValues, *, no_ranges: bool) -> dict[str, Advice]:
     """Of each kernel the rule with the greatest estimated speed-up, global ones first; a mean over its launches.
 
     `no_ranges`: what is called `range` is a kernel. Of a range there is no advice on how one kernel was launched.
@@ -565,10 +570,10 @@ def _advice(rules: TableData | None, measured: LaunchValues, *, no_ranges: bool)
         rank = (word == "global", pct)
         if name not in best or rank > best[name][0]:
             rule_name = names[rule[rule_row]] or sections[section[rule_row]] or "rule"
-            best[name] = (rank, Advice(rule_name, _message(rules, int(rule_row)), pct, word))
+            best[name] = (rank, Advice(rule_name, _rule_message(rules, int(rule_row)), pct, word))
     return {name: advice for name, (_, advice) in best.items()}
 
 
-def _message(rules: TableData, index: int) -> str:
+def _rule_message(rules: TableData, index: int) -> str:
     row: dict[str, Any] = rules[index] if isinstance(rules, list) else rules.slice(index, 1).to_pylist()[0]
     return str(row.get("message") or "")

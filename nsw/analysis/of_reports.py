@@ -73,7 +73,7 @@ def summary_of_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
         name: What they are together, for the headline.
         reports: The reports.
     """
-    results = [part for report in reports for part in _results(report, alone=len(reports) == 1)]
+    results = [part for report in reports for part in _reports_of_each_result(report, alone=len(reports) == 1)]
     runs, tables = tables_of_reports(results)
     failed = [
         Finding(FAILED, f"{r.name}: the program failed while it was profiled: {r.failed}. What was measured"
@@ -93,20 +93,20 @@ def tables_of_reports(
     runs = [_Run(report.name, case or report.name) for report in reports]
     tables: dict[str, list[Mapping[str, Any]]] = {table: [] for table in _RUN_TABLES}
     for report in reports:
-        for table, data in _with_summaries(report.tables).items():
+        for table, data in _add_missing_summaries(report.tables).items():
             if (table_rows := tables.get(table)) is not None:
                 table_rows += [{**row, "run": report.name} for row in rows(table, data)]
     return runs, tables
 
 
-def _results(report: ReadReport, *, alone: bool) -> list[ReadReport]:
+def _reports_of_each_result(report: ReadReport, *, alone: bool) -> list[ReadReport]:
     """A report for each result with GPU work, or table of operators, that a file has: their sums are of no run."""
-    summed = _with_summaries(report.tables)
+    summed = _add_missing_summaries(report.tables)
     tables: _Rows = {name: list(rows(name, summed[name])) for name in _ANSWER_TABLES if name in summed}
     block_rows = tables.get("gpu_summary") or tables.get("operators", ())
     blocks = sorted({row["block"] for row in block_rows if row.get("block") is not None})
     if len(blocks) < 2:
-        return [replace(report, tables=_of_iterations(tables))]
+        return [replace(report, tables=_drop_doubtful_iterations(tables))]
     name_prefix = "" if alone else f"{report.name}: "
     return [
         ReadReport(
@@ -120,7 +120,7 @@ def _results(report: ReadReport, *, alone: bool) -> list[ReadReport]:
     ]
 
 
-def _of_iterations(tables: _Rows) -> _Rows:
+def _drop_doubtful_iterations(tables: _Rows) -> _Rows:
     """The tables, without iterations that only repeated kernels show and that hold less than half of the GPU's work.
 
     Set-up does not count; warm-up is of the iterations.
@@ -140,19 +140,19 @@ def _of_iterations(tables: _Rows) -> _Rows:
     }
 
 
-def _with_summaries(tables: Mapping[str, TableData]) -> Mapping[str, TableData]:
+def _add_missing_summaries(tables: Mapping[str, TableData]) -> Mapping[str, TableData]:
     """The tables, with the summaries that a report which holds only traces lacks."""
     completed: dict[str, TableData] = dict(tables)
     for trace, summary in (("gpu_trace", "gpu_summary"), ("api_trace", "api_summary")):
         if trace in tables and summary not in tables:
-            completed[summary] = _summed(rows(trace, tables[trace]))
+            completed[summary] = _sum_trace_by_name(rows(trace, tables[trace]))
     gpu = list(rows("gpu_summary", completed.get("gpu_summary", [])))
     if "um_summary" in tables and not any("Unified" in row["name"] for row in gpu):
-        completed["gpu_summary"] = [*gpu, *_migrations(rows("um_summary", tables["um_summary"]))]
+        completed["gpu_summary"] = [*gpu, *_unified_memory_copies(rows("um_summary", tables["um_summary"]))]
     return completed
 
 
-def _migrations(unified: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _unified_memory_copies(unified: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """The copies of unified memory, which nvprof prints in a table of its own, as rows of gpu_summary."""
     for row in unified:
         if (direction := _COPY_DIRECTIONS.get(row["name"])) is not None:
@@ -160,7 +160,7 @@ def _migrations(unified: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]
             yield {**row, "name": name, "short_name": name, "kind": "um"}
 
 
-def _summed(trace: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _sum_trace_by_name(trace: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A row a name and kind, with times and calls."""
     rows_by_key: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in trace:

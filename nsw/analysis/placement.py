@@ -63,13 +63,13 @@ def ranks_on_one_gpu(ranks: Iterable[Row], kernels: Iterable[Row], cases: Mappin
         several = sum(other_run == run for other_run, _ in seen) > 1
         # of several GPUs the one with most work: others may hold a context only
         most = [(rank, max(took, key=lambda device: took[device])) for (_, rank), took in used.get(run, {}).items()]
-        text = _crowded(node, gpus, most, several=several)
+        text = _crowded_node_fault(node, gpus, most, several=several)
         if text is not None:
             case_sentences[cases.get(run, run), text] = None
     return list(case_sentences)
 
 
-def _crowded(
+def _crowded_node_fault(
     node: str, gpus: Mapping[int, list[str]], processes: Iterable[tuple[int | None, int]], *, several: bool
 ) -> str | None:
     """What is wrong on one node, of `several`; None where nothing is, or it is not known."""
@@ -117,10 +117,10 @@ def stray_contexts(process_gpus: Iterable[Row]) -> tuple[StrayContext, ...]:
         row for rows in processes.values() if any(row["works"] for row in rows)
         for row in rows if not row["works"] and row.get("device") is not None
     ]  # fmt: skip
-    return _of_first_run(sorted(stray, key=lambda row: row["device"])) if stray else ()
+    return _stray_contexts_of_first_run(sorted(stray, key=lambda row: row["device"])) if stray else ()
 
 
-def _of_first_run(rows: Sequence[Row]) -> tuple[StrayContext, ...]:
+def _stray_contexts_of_first_run(rows: Sequence[Row]) -> tuple[StrayContext, ...]:
     return tuple(
         StrayContext(
             process_name(row, None), row["device"], row["kernels"], row["copies"], row["gpu_ns"],
@@ -162,7 +162,7 @@ def pairs(spans: Iterable[Span], gpus_of: Callable[[str], frozenset[str] | None]
             Asked only of runs that another one overlapped.
     """
     shared_pairs = []
-    for first_span, second_span in _at_the_same_time(spans):
+    for first_span, second_span in _overlapping_spans(spans):
         first_gpus, second_gpus = gpus_of(first_span.run), gpus_of(second_span.run)
         if first_gpus is None or second_gpus is None:
             continue
@@ -173,7 +173,7 @@ def pairs(spans: Iterable[Span], gpus_of: Callable[[str], frozenset[str] | None]
     return shared_pairs
 
 
-def _at_the_same_time(spans: Iterable[Span]) -> Iterator[tuple[Span, Span]]:
+def _overlapping_spans(spans: Iterable[Span]) -> Iterator[tuple[Span, Span]]:
     for _, on_host in groupby(sorted(spans, key=attrgetter("host", "started", "run")), key=attrgetter("host")):
         going: list[Span] = []
         for span in on_host:

@@ -89,7 +89,7 @@ def points(metrics: Mapping[str, float | None], device_name: str | None = None) 
         point
         for counted in _PRECISIONS
         for level in _LEVELS
-        if (point := _point(metrics, counted, level, gpu)) is not None
+        if (point := _roofline_point(metrics, counted, level, gpu)) is not None
     ]
     return tuple(sorted(kernel_points, key=lambda p: -(p.share_pct or 0.0)))
 
@@ -133,7 +133,7 @@ def _without_moves(metrics: Mapping[str, float | None], gpu: Gpu | None) -> Mapp
     return metrics | {"flop_count_hp": 0.0} if peak and flop / time * _NS < _MOVES * peak else metrics  # type: ignore[operator]
 
 
-def _point(metrics: Mapping[str, float | None], counted: str, level: Level, gpu: Gpu | None) -> Point | None:
+def _roofline_point(metrics: Mapping[str, float | None], counted: str, level: Level, gpu: Gpu | None) -> Point | None:
     name = _PRECISIONS[counted][0]
     flop, size, time = metrics.get(counted), metrics.get(_LEVELS[level][0]), metrics.get("duration")
     if not flop or not size or not time:

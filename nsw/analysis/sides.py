@@ -213,17 +213,19 @@ def matches(first: Side, second: Side) -> list[Match]:
         (name, runs), first_runs = next(iter(second_cases.items())), next(iter(first_cases.values()))
         return [Match(name, first_runs, runs)]
     single = [
-        {key: value for key, value in _values(cases).items() if len(value) == 1}
+        {key: value for key, value in _parameter_values(cases).items() if len(value) == 1}
         for cases in (first_cases, second_cases)
     ]
     side_parameters = {
-        key for key in {*single[0], *single[1]} if _is_apart(key, _values(first_cases), _values(second_cases))
+        key
+        for key in {*single[0], *single[1]}
+        if _is_apart(key, _parameter_values(first_cases), _parameter_values(second_cases))
     }
-    first_by_key = {_key(runs[0].params, side_parameters): runs for runs in first_cases.values()}
+    first_by_key = {_case_key(runs[0].params, side_parameters): runs for runs in first_cases.values()}
     return [
-        Match(_name(runs[0].params, side_parameters) or case, first_by_key[key], runs)
+        Match(_case_name(runs[0].params, side_parameters) or case, first_by_key[key], runs)
         for case, runs in second_cases.items()
-        if (key := _key(runs[0].params, side_parameters)) in first_by_key
+        if (key := _case_key(runs[0].params, side_parameters)) in first_by_key
     ]
 
 
@@ -240,7 +242,7 @@ def unmatched(first: Side, second: Side, matched: Iterable[Match]) -> tuple[list
     return [case for case in first.cases if case not in seen[0]], [case for case in second.cases if case not in seen[1]]
 
 
-def _values(cases: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
+def _parameter_values(cases: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
     values_of: dict[str, set[str]] = {}
     for runs in cases.values():
         for key, value in runs[0].params.items():
@@ -254,11 +256,11 @@ def _is_apart(key: str, first_values: Mapping[str, set[str]], second_values: Map
     return len(first_set) <= 1 and len(second_set) <= 1 and first_set != second_set
 
 
-def _key(params: Mapping[str, Any], side_parameters: set[str]) -> tuple[tuple[str, str], ...]:
+def _case_key(params: Mapping[str, Any], side_parameters: set[str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((key, repr(value)) for key, value in params.items() if key not in side_parameters))
 
 
-def _name(params: Mapping[str, Any], side_parameters: set[str]) -> str:
+def _case_name(params: Mapping[str, Any], side_parameters: set[str]) -> str:
     return ", ".join(f"{key}={value}" for key, value in params.items() if key not in side_parameters)
 
 
@@ -267,7 +269,7 @@ def _name(params: Mapping[str, Any], side_parameters: set[str]) -> str:
 Measured = dict[str, dict[str, Quantity]]  # by what and run
 
 
-def _of_figures(side: Side, runs: Sequence[Any]) -> Measured:
+def _measured_figures(side: Side, runs: Sequence[Any]) -> Measured:
     """The figures of the bare runs; of one that only profiled runs print, those of the first pass that has it."""
     measured: Measured = {}
     passes: dict[str, str] = {}
@@ -282,9 +284,9 @@ def _of_figures(side: Side, runs: Sequence[Any]) -> Measured:
     return measured
 
 
-def _of_case(side: Side, runs: Sequence[Any]) -> Measured:
+def _main_measure_of_case(side: Side, runs: Sequence[Any]) -> Measured:
     """The first of these that there is: the figure of the recipe, an iteration, the GPU's time, the run's time."""
-    figures = _of_figures(side, runs)
+    figures = _measured_figures(side, runs)
     if figures:
         name = side.figure if side.figure in figures else next((name for name in figures if not is_energy(name)), None)
         if name is not None:
@@ -300,7 +302,7 @@ def _of_case(side: Side, runs: Sequence[Any]) -> Measured:
     return {RUN_TIME: {run.id: Quantity(run.seconds, "s", higher_is_better=False) for run in bare}} if bare else {}
 
 
-def _of_gpu(side: Side, runs: Sequence[Any], name_of: Callable[[Row], str]) -> Measured:
+def _gpu_time_by_name(side: Side, runs: Sequence[Any], name_of: Callable[[Row], str]) -> Measured:
     """GPU time of an iteration, of the whole run where there are none, by what `name_of` calls a row of gpu_summary."""
     measured: Measured = {}
     gpu, parts, iterations = (side.rows(table) for table in ("gpu_summary", "phase_summary", "iterations"))
@@ -315,15 +317,15 @@ def _of_gpu(side: Side, runs: Sequence[Any], name_of: Callable[[Row], str]) -> M
     return measured
 
 
-def _of_kernels(side: Side, runs: Sequence[Any]) -> Measured:
-    return _of_gpu(side, runs, lambda row: str(row.get("short_name") or row["name"]))
+def _gpu_time_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
+    return _gpu_time_by_name(side, runs, lambda row: str(row.get("short_name") or row["name"]))
 
 
-def _of_classes(side: Side, runs: Sequence[Any]) -> Measured:
-    return _of_gpu(side, runs, lambda row: class_of(row["name"], row["kind"], side.classes))
+def _gpu_time_by_class(side: Side, runs: Sequence[Any]) -> Measured:
+    return _gpu_time_by_name(side, runs, lambda row: class_of(row["name"], row["kind"], side.classes))
 
 
-def _of_ranges(side: Side, runs: Sequence[Any]) -> Measured:
+def _gpu_time_by_range(side: Side, runs: Sequence[Any]) -> Measured:
     """GPU time of a call of an NVTX range."""
     measured: Measured = {}
     rows = side.rows("nvtx_gpu_summary")
@@ -335,7 +337,7 @@ def _of_ranges(side: Side, runs: Sequence[Any]) -> Measured:
     return measured
 
 
-def _of_metrics(side: Side, runs: Sequence[Any]) -> Measured:
+def _mean_metrics_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
     """The mean of each portable metric over the launches of a kernel."""
     sums: dict[str, dict[str, list[float]]] = {}
     units: dict[str, str | None] = {}
@@ -354,7 +356,7 @@ def _of_metrics(side: Side, runs: Sequence[Any]) -> Measured:
     }
 
 
-def _of_functions(side: Side, runs: Sequence[Any]) -> Measured:
+def _own_time_by_function(side: Side, runs: Sequence[Any]) -> Measured:
     """Each function's own time, of a sampling profiler without times its share, by the first pass that has any."""
     measured: Measured = {}
     rows = side.rows("functions")
@@ -380,13 +382,13 @@ _LARGE_SHARE: Final = 0.01
 _OWN: Final = (("self_s", "ns"), ("cpu_time_s", "ns"), ("self_pct", "%"))  # VTune's cpu_time_s is the function's own
 
 _MEASURED: Final[Mapping[str, Callable[[Side, Sequence[Any]], Measured]]] = {
-    "case": _of_case,
-    "figure": _of_figures,
-    "kernel": _of_kernels,
-    "class": _of_classes,
-    "range": _of_ranges,
-    "metric": _of_metrics,
-    "function": _of_functions,
+    "case": _main_measure_of_case,
+    "figure": _measured_figures,
+    "kernel": _gpu_time_by_kernel,
+    "class": _gpu_time_by_class,
+    "range": _gpu_time_by_range,
+    "metric": _mean_metrics_by_kernel,
+    "function": _own_time_by_function,
 }
 
 
@@ -417,7 +419,7 @@ def compare_sides(first: Side, second: Side, by: By = "case", tolerance: float =
         ]
     if by in _FEW:
         return compared
-    return sorted(_corrected(compared), key=lambda row: -row.weight)
+    return sorted(_correct_verdicts(compared), key=lambda row: -row.weight)
 
 
 def measured_subjects(first: Side, second: Side) -> list[By]:
@@ -448,10 +450,10 @@ def _compared(
         sample.higher_is_better,
         None,
     )
-    pairs = _pairs(match, sides, first, second)
+    pairs = _paired_run_values(match, sides, first, second)
     missing = _why_not(sides, first, second)
     if missing is None and not pairs:
-        missing = not_comparable(_conditions(sides[0], first), _conditions(sides[1], second))
+        missing = not_comparable(_condition_rows(sides[0], first), _condition_rows(sides[1], second))
     if missing is not None:
         lone = (medians[1] or 0.0) - (medians[0] or 0.0)
         return replace(row, missing=missing, weight=abs(lone) if sample.unit == "ns" else 0.0)
@@ -478,9 +480,9 @@ def pairs_of_figures(first: Side, second: Side) -> dict[str, list[list[tuple[flo
     """The values of pairs, by figure, a list a case."""
     by_figure: dict[str, list[list[tuple[float, float]]]] = {}
     for match in matches(first, second):
-        values = _of_figures(first, match.first), _of_figures(second, match.second)
+        values = _measured_figures(first, match.first), _measured_figures(second, match.second)
         for figure in values[0].keys() & values[1].keys():
-            pairs = _pairs(match, (first, second), values[0][figure], values[1][figure])
+            pairs = _paired_run_values(match, (first, second), values[0][figure], values[1][figure])
             if pairs and all(value > 0 for pair in pairs for value in pair):
                 by_figure.setdefault(figure, []).append(pairs)
     return by_figure
@@ -498,7 +500,7 @@ def _why_not(sides: tuple[Side, Side], first: Mapping[str, Quantity], second: Ma
     return None
 
 
-def _conditions(side: Side, runs: Iterable[str]) -> list[Row]:
+def _condition_rows(side: Side, runs: Iterable[str]) -> list[Row]:
     """What was sampled beside these runs."""
     rows = side.rows("conditions")
     return [row for run in runs for row in rows(run)]
@@ -508,7 +510,7 @@ def _floor(sides: tuple[Side, Side], quantity: str) -> Floor:
     return next((side.floors[quantity] for side in reversed(sides) if quantity in side.floors), ASSUMED)
 
 
-def _pairs(
+def _paired_run_values(
     match: Match, sides: tuple[Side, Side], first: Mapping[str, Quantity], second: Mapping[str, Quantity]
 ) -> list[tuple[float, float]]:
     """The values of runs that one block of one job holds."""
@@ -522,7 +524,7 @@ def _pairs(
     ]
 
 
-def _corrected(rows: Sequence[Compared]) -> Iterator[Compared]:
+def _correct_verdicts(rows: Sequence[Compared]) -> Iterator[Compared]:
     """The rows, without the verdicts that so many comparisons do not bear."""
     estimates = [row.estimate for row in rows if row.estimate is not None]
     shown = iter(discoveries([estimate.chance for estimate in estimates]))

@@ -51,35 +51,36 @@ def section_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any
         tables: The rows that it was made of.
     """
     return (
-        _parts_of(case)
-        or _kernels_of(case)
-        or _functions_of(case)
-        or _rows_of(case, tables)
-        or _run_facts_of(case)
-        or _facts_of(case, tables.get("facts", ()))
+        _gpu_parts_section(case)
+        or _kernels_section(case)
+        or _functions_section(case)
+        or _table_rows_section(case, tables)
+        or _run_facts_section(case)
+        or _run_figures_section(case, tables.get("facts", ()))
     )
 
 
 def where_time_goes(case: CaseSummary) -> list[Block]:
     """An iteration of a case by class of GPU work, and idle time with its cause; else all its GPU work by class."""
-    section = _parts_of(case)
+    section = _gpu_parts_section(case)
     return [replace(section[1], title="where the time goes", name="spent", case=case.id)] if section else []
 
 
-def _parts_of(case: CaseSummary) -> Section | None:
+def _gpu_parts_section(case: CaseSummary) -> Section | None:
     spent = spent_of(case)
     if spent is None or not spent.gpu_ns:
         return None
-    total_ns, idle_pct, share_title = _whole(case, spent)
+    total_ns, idle_pct, share_title = _whole_of_shares(case, spent)
     parts = [part for part in spent.shown if part.ns >= _SMALL * total_ns][:_PARTS]  # what rounds to 0 % has no row
     speeds = {copy.name: copy.bytes_per_s for copy in case.copies if (copy.total_bytes or 0.0) >= _LARGE * copy.calls}
     rows: list[tuple[Cell, ...]] = [
-        (p.name, p.ns, 100 * p.ns / total_ns, p.operations or None, speeds.get(p.name), _largest(p)) for p in parts
+        (p.name, p.ns, 100 * p.ns / total_ns, p.operations or None, speeds.get(p.name), _largest_operation_text(p))
+        for p in parts
     ]
     at_nccl = next((at for at, part in enumerate(parts) if part.name == NCCL), None)
     if spent.exposed_pct is not None and at_nccl is not None:
         calls, hidden = parts[at_nccl].operations or None, f"{spent.hidden_pct or 0:.0f} % more is hidden"
-        rows[at_nccl] = _row(f"{NCCL} alone", spent.exposed_pct, total_ns, calls, hidden)
+        rows[at_nccl] = _share_row(f"{NCCL} alone", spent.exposed_pct, total_ns, calls, hidden)
         rows.sort(key=lambda row: -float(row[1]))  # type: ignore[arg-type]  # times
     remaining_parts = spent.shown[len(parts) :]
     remaining_pct = 100 * sum(part.ns for part in remaining_parts) / total_ns
@@ -91,13 +92,13 @@ def _parts_of(case: CaseSummary) -> Section | None:
     else:
         overlap_pct = 0.0
     if remaining_pct >= 100 * _SMALL:
-        rows.append(_row("the rest", remaining_pct, total_ns, calls))
+        rows.append(_share_row("the rest", remaining_pct, total_ns, calls))
     if overlap_pct <= -100 * _SMALL:
-        rows.append(_row("less what runs at the same time", overlap_pct, total_ns))
+        rows.append(_share_row("less what runs at the same time", overlap_pct, total_ns))
     if idle_pct is not None:
         causes = idle_causes(case, case.idle_gpu) if case.idle_gpu is not None and idle_pct >= _TELLING_PCT else []
         cause = f" ({WORDS[causes[0].cause]})" if causes else ""
-        rows.append(_row(f"GPU idle{cause}", idle_pct, total_ns, None, _each_idle(spent)))
+        rows.append(_share_row(f"GPU idle{cause}", idle_pct, total_ns, None, _each_idle(spent)))
     columns = (
         Column("part", "GPU work", "name"),
         Column("ns", "time", "ns"),
@@ -107,14 +108,14 @@ def _parts_of(case: CaseSummary) -> Section | None:
         Column("top", "largest, of it", "name"),
     )
     wide = "top" if any(row[-1] for row in rows) else "part"
-    table = _filled(case, columns, rows, evidence="hotspots", wide=wide)
+    table = _filled_table(case, columns, rows, evidence="hotspots", wide=wide)
     share_base = "of that" if spent.is_iteration else share_title
     return _largest_work(spent, total_ns, share_base), replace(
         table, whole=("share_pct",) if idle_pct is not None else ()
     )
 
 
-def _whole(case: CaseSummary, spent: Spent) -> tuple[float, float | None, str]:
+def _whole_of_shares(case: CaseSummary, spent: Spent) -> tuple[float, float | None, str]:
     """What shares are of: how long it is, how much of it the GPU is idle as far as this is known, and its name."""
     if spent.is_iteration:
         return spent.span_ns or spent.gpu_ns, spent.idle_pct, "of an iteration"
@@ -132,7 +133,7 @@ def _each_idle(spent: Spent) -> str:
     return ", ".join(f"{share:.0f} % {name}" for name, share in gpus) if len(gpus) > 1 else ""
 
 
-def _row(
+def _share_row(
     name: str, share_pct: float, total_ns: float, operations: float | None = None, top: str = ""
 ) -> tuple[Cell, ...]:
     """A row that is not one part of GPU work: its share, and so its time."""
@@ -155,7 +156,7 @@ def _largest_work(spent: Spent, total_ns: float, share_base: str) -> str:
     return summary
 
 
-def _filled(
+def _filled_table(
     case: CaseSummary, columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], *, evidence: str, wide: str
 ) -> Table:
     """A table of the columns that have a value."""
@@ -171,7 +172,7 @@ def _filled(
     )
 
 
-def _measured_of(kernel: KernelRow) -> list[str]:
+def _measured_metrics_text(kernel: KernelRow) -> list[str]:
     """What was measured of a kernel of which it is not known what binds it."""
     reached, limit = kernel.achieved_occupancy_pct, kernel.theoretical_occupancy_pct
     shares = (
@@ -185,13 +186,13 @@ def _measured_of(kernel: KernelRow) -> list[str]:
     return measured_shares + ([f"DRAM {rate(moved)}"] if moved else [])
 
 
-def _largest(part: Part) -> str:
+def _largest_operation_text(part: Part) -> str:
     """What takes most of a class, and its share where it is not all."""
     share = 100 * part.top_ns / part.ns if part.ns else 0.0
     return part.top if share >= _ALL_PCT or not part.top else f"{share:.0f} % {part.top}"
 
 
-def _kernels_of(case: CaseSummary) -> Section | None:
+def _kernels_section(case: CaseSummary) -> Section | None:
     """A row a kernel, those that take most."""
     if not case.kernels:
         return None
@@ -203,14 +204,14 @@ def _kernels_of(case: CaseSummary) -> Section | None:
         Column("gst_efficiency", "stores used", "whole %"), Column("do", "what to do"),
     )  # fmt: skip
     names = numbered([k.short_name for k in case.kernels])
-    rows = [(name, *_counted(k, alone=len(names) == 1)) for name, k in zip(names, case.kernels, strict=True)]
-    table = _filled(case, columns, rows, evidence="kernels", wide="kernel")
+    rows = [(name, *_kernel_cells(k, alone=len(names) == 1)) for name, k in zip(names, case.kernels, strict=True)]
+    table = _filled_table(case, columns, rows, evidence="kernels", wide="kernel")
     if len(table.columns) == 1:
-        table = _metrics_of(case)
+        table = _metrics_table(case)
     return _kernels_summary(case.kernels, table), replace(table, rows=table.rows[:_ROWS])
 
 
-def _metrics_of(case: CaseSummary) -> Table:
+def _metrics_table(case: CaseSummary) -> Table:
     """Kernels by the metrics themselves, for reports that have none of a kernel's own columns."""
     columns = (Column("kernel", "kernel", "name"), Column("metric", "metric"), Column("value", "value", "number"),
                Column("unit", "unit"))  # fmt: skip
@@ -219,10 +220,10 @@ def _metrics_of(case: CaseSummary) -> Table:
         for kernel in case.kernels for name, value in kernel.metrics.items()
         if " " not in name and not name.endswith("_frequency")  # labels have units of their own
     ]  # fmt: skip
-    return _filled(case, columns, rows, evidence="kernels", wide="kernel")
+    return _filled_table(case, columns, rows, evidence="kernels", wide="kernel")
 
 
-def _counted(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
+def _kernel_cells(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
     """The cells of a kernel; `alone`: it is the only one, whose share says nothing."""
     limit, metrics = bound_by(kernel), kernel.metrics
     return (
@@ -243,17 +244,17 @@ def _kernels_summary(kernels: Sequence[KernelRow], table: Table) -> str:
         each = " a launch" if first.launches > 1 else ""
         summary = first.short_name + (f" takes {duration(first.launch_ns)}{each}" if first.launch_ns else "")
     elif first.share_pct is None:
-        return f"{summary}, without times" + "".join(f", {text}" for text in _ranges(table)[:_RANGES])
+        return f"{summary}, without times" + "".join(f", {text}" for text in _column_ranges_text(table)[:_RANGES])
     else:
         summary = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
     if limit is not None:
         return summary + f", bound by {limit}" + ("" if limit == LATENCY else f", {roof_pct(first):.0f} % of its peak")
-    if first.launch_ns is None and not _measured_of(first):
+    if first.launch_ns is None and not _measured_metrics_text(first):
         return f"{summary} has only {plural(len(first.metrics), 'metric')}, and no time"
-    return ", ".join((summary, *_measured_of(first)))
+    return ", ".join((summary, *_measured_metrics_text(first)))
 
 
-def _ranges(table: Table) -> list[str]:
+def _column_ranges_text(table: Table) -> list[str]:
     """Of each column of shares the least and the greatest, or how many are low."""
     ranges = []
     for n, column in enumerate(table.columns):
@@ -274,11 +275,11 @@ _SHARES: Final = (Column("name", "name", "name"), Column("ns", "time", "ns"), Co
 _FUNCTIONS: Final = (Column("name", "function", "name"), Column("work", "work"), *_SHARES[1:])
 
 
-def _functions_of(case: CaseSummary) -> Section | None:
+def _functions_section(case: CaseSummary) -> Section | None:
     if case.functions:
-        return _functions_summary(case), _filled(
+        return _functions_summary(case), _filled_table(
             case, _FUNCTIONS,
-            [(s.short_name, _work(s), s.total_ns, s.share_pct, s.calls or None) for s in case.functions[:_PARTS]],
+            [(s.short_name, _work_class(s), s.total_ns, s.share_pct, s.calls or None) for s in case.functions[:_PARTS]],
             evidence="functions", wide="name",
         )  # fmt: skip
     shares = case.api
@@ -287,12 +288,12 @@ def _functions_of(case: CaseSummary) -> Section | None:
     rows = tuple((s.short_name, s.total_ns, s.share_pct, s.calls or None) for s in shares[:_PARTS])
     if (calls := sum(share.calls or 0 for share in shares)) < _FEW_CALLS:
         bare = [(name, ns, None, count) for name, ns, _, count in rows]
-        return plural(round(calls), "CUDA API call"), _filled(case, _SHARES, bare, evidence="api", wide="name")
+        return plural(round(calls), "CUDA API call"), _filled_table(case, _SHARES, bare, evidence="api", wide="name")
     summary = f"{shares[0].short_name} takes {shares[0].share_pct:.0f} % of CUDA API time"
     return summary, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence("api", (case.id,)),))
 
 
-def _work(function: Share) -> str:
+def _work_class(function: Share) -> str:
     """The class of a function's work; empty where its name does not tell."""
     work = work_of(function.short_name, function.name.removeprefix(function.short_name))
     return "" if work == OTHER_WORK else work
@@ -304,7 +305,7 @@ _REST: Final = "[Others]"  # of a report that names the largest only
 def _functions_summary(case: CaseSummary) -> str:
     """The function that works most, and how much of the time is waiting."""
     named_functions = (share for share in case.functions if share.short_name != _REST)
-    first = next((share for share in named_functions if _work(share) not in WAITS), None)
+    first = next((share for share in named_functions if _work_class(share) not in WAITS), None)
     wait = next(iter(case.host.waits if case.host else ()), None)
     share_base = "self time" if case.functions[0].total_ns is not None else "the samples"
     phrases = [f"{first.short_name} takes {first.share_pct:.0f} % of {share_base}"] if first else []
@@ -316,7 +317,7 @@ def _functions_summary(case: CaseSummary) -> str:
 _FIGURES: Final = (Column("key", "figure"), Column("value", "value", "number"), Column("unit", "unit"))
 
 
-def _facts_of(case: CaseSummary, facts: Sequence[Mapping[str, Any]]) -> Section | None:
+def _run_figures_section(case: CaseSummary, facts: Sequence[Mapping[str, Any]]) -> Section | None:
     """The figures of a whole run, where a report has nothing else."""
     rows = [(row["key"], row["value"], row.get("unit") or "") for row in facts if row.get("value") is not None]
     if not rows:
@@ -328,7 +329,7 @@ def _facts_of(case: CaseSummary, facts: Sequence[Mapping[str, Any]]) -> Section 
         else []
     )
     phrases += [f"IPC {values_by_key['ipc']:.3g}"] if "ipc" in values_by_key else []
-    return ", ".join(phrases) or plural(len(rows), "figure"), _filled(
+    return ", ".join(phrases) or plural(len(rows), "figure"), _filled_table(
         case, _FIGURES, rows, evidence="facts", wide="key"
     )
 
@@ -351,7 +352,7 @@ _WAITS: Final = re.compile(
 )
 
 
-def _timed(table: str, column: str, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _rows_with_times(table: str, column: str, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The rows with times that say most: no calls that wait, and no operators beside what the GPU did for them."""
     timed_rows = [row for row in rows if row.get(column) and row.get("name")]
     if table == "osrt_summary":
@@ -366,7 +367,7 @@ def _timed(table: str, column: str, rows: Sequence[Mapping[str, Any]]) -> list[M
     return operators if operator_total >= _NEARLY_ALL * kernel_total else kernels
 
 
-def _shares(timed: Sequence[Mapping[str, Any]], column: str) -> list[float]:
+def _share_of_each_row(timed: Sequence[Mapping[str, Any]], column: str) -> list[float]:
     """The share of each row, as printed where the report prints it: it may not show all rows."""
     printed = [row.get(column.removesuffix("_ns") + "_pct") for row in timed]
     if all(share is not None for share in printed):
@@ -375,7 +376,7 @@ def _shares(timed: Sequence[Mapping[str, Any]], column: str) -> list[float]:
     return [100 * row[column] / total for row in timed]
 
 
-def _by_name(rows: Sequence[Mapping[str, Any]], column: str) -> list[Mapping[str, Any]]:
+def _join_rows_by_name(rows: Sequence[Mapping[str, Any]], column: str) -> list[Mapping[str, Any]]:
     """Rows of one name together: an operator may have a row a shape."""
     share = column.removesuffix("_ns") + "_pct"
     merged: dict[str, dict[str, Any]] = {}
@@ -387,15 +388,15 @@ def _by_name(rows: Sequence[Mapping[str, Any]], column: str) -> list[Mapping[str
     return list(merged.values())
 
 
-def _rows_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Section | None:
+def _table_rows_section(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Section | None:
     """The rows that weigh most of the first table in which one is worth a word, else of the first that has any."""
     first = None
     for table, column, share_base in _WEIGHED_TABLES:
-        timed = _by_name(_timed(table, column, tables.get(table, ())), column)
+        timed = _join_rows_by_name(_rows_with_times(table, column, tables.get(table, ())), column)
         if not timed:
             continue
         timed.sort(key=lambda row: -row[column])
-        shares = _shares(timed, column)
+        shares = _share_of_each_row(timed, column)
         rows = tuple(
             (str(row["name"]), row[column], share, row.get("calls"))
             for row, share in zip(timed[:_PARTS], shares, strict=False)
@@ -403,7 +404,7 @@ def _rows_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any]]
         )
         columns = (_SHARES[0], _WEIGHTS.get(column, _SHARES[1]), *_SHARES[2:])
         section = (f"{timed[0]['name']} takes {shares[0]:.0f} % of {share_base}",
-                   _filled(case, columns, rows, evidence=table, wide="name"))  # fmt: skip
+                   _filled_table(case, columns, rows, evidence=table, wide="name"))  # fmt: skip
         if rows:
             return section
         first = first or section
@@ -427,10 +428,10 @@ _OF_PROGRAMS: Final = frozenset(
 )
 
 
-def _run_facts_of(case: CaseSummary) -> Section | None:
+def _run_facts_section(case: CaseSummary) -> Section | None:
     """What was found of the whole run, beside counts of events, where nothing is known of its parts."""
     facts = case.host.facts if case.host else {}
-    rows = tuple((title, _fact(key, facts[key])) for key, title in _RUN_FACTS if key in facts)
+    rows = tuple((title, _fact_text(key, facts[key])) for key, title in _RUN_FACTS if key in facts)
     if "elapsed_s" not in facts or not _OF_PROGRAMS & facts.keys():
         return None
     mpi = f", {facts['mpi_pct']:.0f} % of it in MPI" if facts.get("mpi_pct") else ""
@@ -439,7 +440,7 @@ def _run_facts_of(case: CaseSummary) -> Section | None:
     return summary, Table(TABLE, "", columns, rows, evidence=(Evidence("facts", (case.id,)),))
 
 
-def _fact(key: str, value: float) -> str:
+def _fact_text(key: str, value: float) -> str:
     """A fact for people, by the unit at the end of its key."""
     if key.endswith("_s"):
         return duration(1e9 * value)

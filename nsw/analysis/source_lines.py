@@ -77,7 +77,7 @@ def source_lines(table: TableData | None) -> dict[str, SourceLines]:
     for row in _rows(table):
         if row["kernel"]:
             kernels[squeezed(row["kernel"])].append(row)
-    return {name: _of_kernel(kernel_rows) for name, kernel_rows in kernels.items()}
+    return {name: _source_lines_of_kernel(kernel_rows) for name, kernel_rows in kernels.items()}
 
 
 def of_use(source_rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
@@ -95,7 +95,7 @@ def _rows(table: TableData | None) -> Iterable[Mapping[str, Any]]:
     return of_use(rows("source_metrics", table.filter(known)))
 
 
-def _of_kernel(kernel_rows: Iterable[Mapping[str, Any]]) -> SourceLines:
+def _source_lines_of_kernel(kernel_rows: Iterable[Mapping[str, Any]]) -> SourceLines:
     lines: dict[tuple[str, int], dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     local = {True: 0.0, False: 0.0}
     for row in kernel_rows:
@@ -103,12 +103,12 @@ def _of_kernel(kernel_rows: Iterable[Mapping[str, Any]]) -> SourceLines:
             lines[row["file"] or "", row["line"]][row["address"]][row["metric"]] = row["value"]
         if row["metric"] == _EXECUTED and (access := _LOCAL_ACCESS.search(row["source"] or "")) is not None:
             local[access[1] != _STACK] += row["value"]
-    worst = {kind: line for kind in _MOVED if (line := _worst(kind, lines)) is not None}
+    worst = {kind: line for kind in _MOVED if (line := _worst_line(kind, lines)) is not None}
     executed = sum(local.values())
     return SourceLines(bool(lines), worst, local[True] / executed if executed else None)
 
 
-def _worst(kind: str, lines: Mapping[tuple[str, int], Mapping[str, Mapping[str, float]]]) -> SourceLine | None:
+def _worst_line(kind: str, lines: Mapping[tuple[str, int], Mapping[str, Mapping[str, float]]]) -> SourceLine | None:
     """The line whose instructions waste most together, with the wasted share of the worst of them."""
     moved, wasted = _MOVED[kind]
     wastes = {

@@ -123,9 +123,11 @@ def spent(
             short += calls if ns < _SHORT_NS * calls else 0
     if not took:
         return None
-    if not iterations and (unseen := _unseen(gpu)):
+    if not iterations and (unseen := _unlisted_gpu_time(gpu)):
         took[NOT_SHOWN] = {"": [unseen / spans, 0.0]}
-    parts = tuple(sorted((_part(name, operations) for name, operations in took.items()), key=lambda part: -part.ns))
+    parts = tuple(
+        sorted((_part_of_operations(name, operations) for name, operations in took.items()), key=lambda part: -part.ns)
+    )
     common_fields = {
         "parts": parts,
         "shown": parts if classes else _parts_to_show(parts, took),
@@ -135,7 +137,7 @@ def spent(
     }
     if not iterations:
         return Spent(is_iteration=False, span_ns=None, **common_fields)  # type: ignore[arg-type]  # of the dictionary's values
-    divided: dict[str, Any] = {} if shared else _divided(iterations)
+    divided: dict[str, Any] = {} if shared else _divide_span(iterations)
     return Spent(is_iteration=True, span_ns=_mean(row["med_ns"] for row in iterations), **common_fields, **divided)  # type: ignore[arg-type]
 
 
@@ -162,7 +164,7 @@ def _above_median(gpu: Sequence[Row], iterations: Sequence[Row]) -> float:
     return total_ns / median if median and total_ns else 1.0
 
 
-def _unseen(gpu: Sequence[Row]) -> float:
+def _unlisted_gpu_time(gpu: Sequence[Row]) -> float:
     """GPU time of rows that a report leaves out, by the shares that it prints; 0 where it shows all, or prints none."""
     gpu = [row for row in gpu if row["kind"] != "um"]  # which nvprof prints without shares
     if any(row.get("time_pct") is None for row in gpu):
@@ -179,7 +181,7 @@ def _unseen(gpu: Sequence[Row]) -> float:
     return unseen
 
 
-def _part(name: str, operations: Mapping[str, Sequence[float]]) -> Part:
+def _part_of_operations(name: str, operations: Mapping[str, Sequence[float]]) -> Part:
     top = max(operations, key=lambda operation: operations[operation][0])
     return Part(
         name,
@@ -190,7 +192,7 @@ def _part(name: str, operations: Mapping[str, Sequence[float]]) -> Part:
     )
 
 
-def _divided(iterations: Sequence[Row]) -> dict[str, Any]:
+def _divide_span(iterations: Sequence[Row]) -> dict[str, Any]:
     """How the span is divided, where every process tells it."""
     measured_rows = [row for row in iterations if row.get("med_gpu_busy_pct") is not None]
     if len(measured_rows) != len(iterations):

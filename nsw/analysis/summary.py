@@ -151,7 +151,7 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
             higher_is_better=request.higher_is_better, tied=request.tied,
         )  # fmt: skip
     hits = hits_of(cases)
-    campaign_findings = (*data.campaign_findings, *_crowded(tables, case_of))
+    campaign_findings = (*data.campaign_findings, *_crowding_findings(tables, case_of))
     return Summary(
         campaign=data.campaign,
         site=data.site,
@@ -177,11 +177,11 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
         hits=hits,
         has_gpus=any(getattr(run, "gpus", 0) for run in runs),
         higher_is_better=request.higher_is_better,
-        conditions=_by_case(tables.get("conditions", ()), case_of),
+        conditions=_rows_by_case(tables.get("conditions", ()), case_of),
     )
 
 
-def _by_case(
+def _rows_by_case(
     rows: Sequence[Mapping[str, Any]], case_of: Mapping[str, str]
 ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     by_case: dict[str, list[Mapping[str, Any]]] = {}
@@ -213,7 +213,7 @@ def _with_default_comparison(request: ReportRequest, runs: Sequence[Any]) -> Rep
     return request
 
 
-def _crowded(tables: Mapping[str, Sequence[Mapping[str, Any]]], case_of: Mapping[str, str]) -> list[Finding]:
+def _crowding_findings(tables: Mapping[str, Sequence[Mapping[str, Any]]], case_of: Mapping[str, str]) -> list[Finding]:
     """Ranks that worked on one GPU while others were idle."""
     crowded = ranks_on_one_gpu(tables.get("ranks", ()), tables.get("phase_summary", ()), case_of)
     return [

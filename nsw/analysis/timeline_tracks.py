@@ -62,7 +62,7 @@ def chosen_rows(
     }
     if steps is None:
         return {name: list(map(dict, rank_rows.get(name, ()))) for name in TABLES_OF_TRACKS}
-    spans = _spans(rank_rows.get(STEPS, ()), *steps)
+    spans = _iteration_spans_by_report(rank_rows.get(STEPS, ()), *steps)
     latest = max((start for start, _ in spans.values()), default=0)
     return {
         name: [dict(row) | {"start_ns": row["start_ns"] + latest - span[0]}
@@ -71,7 +71,7 @@ def chosen_rows(
     }  # fmt: skip
 
 
-def _spans(iterations: Iterable[Row], first: int, last: int) -> dict[Any, tuple[int, int]]:
+def _iteration_spans_by_report(iterations: Iterable[Row], first: int, last: int) -> dict[Any, tuple[int, int]]:
     """When the steps begin and end in each report, whose processes have one clock."""
     spans: dict[Any, tuple[int, int]] = {}
     for row in iterations:
@@ -100,9 +100,9 @@ def tracks_of(case: str, tables: Mapping[str, Rows]) -> list[Track]:
         by_track: dict[tuple[Any, ...], list[Slice]] = {}
         for row in tables.get(table, ()):
             if row["start_ns"] is not None:
-                by_track.setdefault((origin(row), _track_name(table, row)), []).append(_slice(table, row))
+                by_track.setdefault((origin(row), _track_name(table, row)), []).append(_slice_of_row(table, row))
         for (process, name), slices in sorted(by_track.items(), key=lambda item: (names[item[0][0]], item[0][1])):
-            tracks += _nested(f"{case}, {names[process]}", name, slices)
+            tracks += _pack_slices_in_tracks(f"{case}, {names[process]}", name, slices)
     return tracks
 
 
@@ -114,7 +114,7 @@ def _track_name(table: str, row: Row) -> str:
     return label if row.get("tid") is None else f"{label}, thread {row['tid']}"
 
 
-def _slice(table: str, row: Row) -> Slice:
+def _slice_of_row(table: str, row: Row) -> Slice:
     start, length = row["start_ns"], row["duration_ns"]
     details = {name: value for name in _DETAILS if (value := row.get(name)) is not None}
     for extent in ("grid", "block"):
@@ -127,7 +127,7 @@ def _slice(table: str, row: Row) -> Slice:
     return Slice(start, end, name, row.get("kind") or _KIND[table], row.get("correlation"), details)
 
 
-def _nested(process: str, name: str, slices: Iterable[Slice]) -> list[Track]:
+def _pack_slices_in_tracks(process: str, name: str, slices: Iterable[Slice]) -> list[Track]:
     """As few tracks as it takes that no slice begins inside another one and ends after it."""
     tracks: list[Track] = []
     open_: list[list[int]] = []  # of each track the ends of the slices that are not over

@@ -61,11 +61,11 @@ def unmeasured(
     missing_metrics = []
     for name, parts in _requested_metrics(requested, tool, find_chip(chip)):
         measured_kernels = kernels_with_value.get(name, set()) | set.intersection(
-            *(_kernels_with(part, kernels_with_value) for part in parts)
+            *(_kernels_with_metric(part, kernels_with_value) for part in parts)
         )
         if without := kernels - measured_kernels:
             reason = _absence_reason(
-                parts, tool, at, replay, without, {part: _kernels_with(part, empty) for part in parts}
+                parts, tool, at, replay, without, {part: _kernels_with_metric(part, empty) for part in parts}
             )
             missing_metrics.append(Unmeasured(name, tuple(sorted(without)), len(kernels), reason))
     return missing_metrics
@@ -97,7 +97,7 @@ def _kernels_by_metric(metrics: Iterable[Mapping[str, Any]]) -> tuple[dict[str, 
     return with_value, empty
 
 
-def _kernels_with(part: str, by_name: Mapping[str, set[str]]) -> set[str]:
+def _kernels_with_metric(part: str, by_name: Mapping[str, set[str]]) -> set[str]:
     """The kernels with a metric; a base name stands for all its suffixes."""
     kernels = by_name.get(part)
     if kernels is not None:

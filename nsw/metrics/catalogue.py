@@ -77,11 +77,16 @@ def find_chip(text: str | None) -> Chip | None:
         if chip.capability and lowered == "{}.{}".format(*chip.capability):
             return chip
     words = lowered.replace("-", " ").split()
-    matches = [(len(product), chip) for chip in chips().values() for product in chip.products if _holds(words, product)]
+    matches = [
+        (len(product), chip)
+        for chip in chips().values()
+        for product in chip.products
+        if _contains_words(words, product)
+    ]
     return max(matches, key=lambda pair: pair[0])[1] if matches else None
 
 
-def _holds(words: list[str], product: str) -> bool:
+def _contains_words(words: list[str], product: str) -> bool:
     """Whether all words of a product's name are among the words of a device's, in their order."""
     rest = iter(words)
     return all(word in rest for word in product.lower().replace("-", " ").split())
@@ -291,14 +296,14 @@ def _tree(node: ast.expr) -> Node:
         return _SIGNS[type(node.op)], _tree(node.left), _tree(node.right)
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return float(node.value)
-    return _dotted(node)
+    return _dotted_name(node)
 
 
-def _dotted(node: ast.expr) -> str:
+def _dotted_name(node: ast.expr) -> str:
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
-        return f"{_dotted(node.value)}.{node.attr}"
+        return f"{_dotted_name(node.value)}.{node.attr}"
     raise ValueError(f"not an expression over metrics: {ast.unparse(node)}")
 
 

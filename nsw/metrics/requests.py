@@ -158,7 +158,7 @@ def for_ncu(names: Sequence[str], chip: Chip | None = None, replay: str = "kerne
     """
     requested: dict[str, None] = {}
     absent: dict[str, str] = {}
-    for name, metric in _each(names):
+    for name, metric in _requested_metrics(names):
         measurement = metric.on(chip) if metric is not None else None
         if measurement is not None and metric is not None and not measurement.expressions:
             absent[metric.name] = measurement.reason or NO_EQUIVALENT
@@ -168,15 +168,17 @@ def for_ncu(names: Sequence[str], chip: Chip | None = None, replay: str = "kerne
             absent[metric.name if metric is not None else name] = reason
         else:
             requested.update(dict.fromkeys(parts))
-    absent |= {f"{EVENT}{name}": "ncu has no events" for name in _behind(EVENT, names)}
-    return MetricRequest(tuple(requested), (), _behind(SET, names), _behind(SECTION, names), absent)
+    absent |= {f"{EVENT}{name}": "ncu has no events" for name in _names_after_prefix(EVENT, names)}
+    return MetricRequest(
+        tuple(requested), (), _names_after_prefix(SET, names), _names_after_prefix(SECTION, names), absent
+    )
 
 
 def for_nvprof(names: Sequence[str], chip: Chip | None = None) -> MetricRequest:  # noqa: ARG001  nvprof refuses by itself
     """What to ask of nvprof."""
     requested: dict[str, None] = {}
     absent: dict[str, str] = {}
-    for name, metric in _each(names):
+    for name, metric in _requested_metrics(names):
         if metric is not None and metric.nvprof is None:
             absent[metric.name] = NOT_IN_NVPROF
         elif metric is None and ncu_names.is_raw(name):
@@ -185,18 +187,18 @@ def for_nvprof(names: Sequence[str], chip: Chip | None = None) -> MetricRequest:
             requested.setdefault(name)
         else:
             requested.update(dict.fromkeys(names_in(metric.nvprof)))
-    sets = _behind(SET, names)
+    sets = _names_after_prefix(SET, names)
     absent |= {f"{SET}{name}": "nvprof has no such set" for name in sets if name != ANALYSIS}
-    absent |= {f"{SECTION}{name}": "nvprof has no sections" for name in _behind(SECTION, names)}
-    return MetricRequest(tuple(requested), _behind(EVENT, names), tuple({ANALYSIS} & {*sets}), (), absent)
+    absent |= {f"{SECTION}{name}": "nvprof has no sections" for name in _names_after_prefix(SECTION, names)}
+    return MetricRequest(tuple(requested), _names_after_prefix(EVENT, names), tuple({ANALYSIS} & {*sets}), (), absent)
 
 
 def portable_names(names: Sequence[str]) -> tuple[str, ...]:
     """The portable names among those asked for, groups resolved, each once."""
-    return tuple(dict.fromkeys(metric.name for _, metric in _each(names) if metric is not None))
+    return tuple(dict.fromkeys(metric.name for _, metric in _requested_metrics(names) if metric is not None))
 
 
-def _each(names: Sequence[str]) -> Iterator[tuple[str, Metric | None]]:
+def _requested_metrics(names: Sequence[str]) -> Iterator[tuple[str, Metric | None]]:
     """Every metric asked for, with its entry in the catalogue; None: a tool's own name."""
     for name in names:
         if name.startswith((SET, SECTION, EVENT)):
@@ -207,7 +209,7 @@ def _each(names: Sequence[str]) -> Iterator[tuple[str, Metric | None]]:
             yield name, find(name)
 
 
-def _behind(prefix: str, names: Sequence[str]) -> tuple[str, ...]:
+def _names_after_prefix(prefix: str, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.removeprefix(prefix) for name in names if name.startswith(prefix)))
 
 
@@ -242,7 +244,7 @@ def check(
         replay: The pass's replay mode.
     """
     faults = (
-        _fault(name, chip, tool, site_names) or _second_set(names, index) or _of_range(name, chip, tool, replay)
+        _fault(name, chip, tool, site_names) or _second_set(names, index) or _range_fault(name, chip, tool, replay)
         for index, name in enumerate(names)
     )
     return [MetricFault(index, names[index], *fault) for index, fault in enumerate(faults) if fault is not None]
@@ -257,24 +259,26 @@ def _fault(name: str, chip: Chip | None, tool: Tool | None, site_names: Collecti
         return (f"{name} is a word of nvprof", "ncu's set:full measures most") if by_ncu else None
     for prefix, kind in ((SET, "set"), (SECTION, "section")):
         if name.startswith(prefix):
-            return _of_list(name.removeprefix(prefix), prefix, kind, tool)
+            return _listed_kind_fault(name.removeprefix(prefix), prefix, kind, tool)
     if name.startswith(EVENT):
         return ("ncu has no events: " + name, "name metrics, or let nvprof measure") if tool == "ncu" else None
     if (group := groups().get(name)) is not None:
-        reasons = [_absent(metric, chip, tool) for member in group.metrics if (metric := find(member)) is not None]
+        reasons = [
+            _why_unmeasured(metric, chip, tool) for member in group.metrics if (metric := find(member)) is not None
+        ]
         if all(reasons):
             return f"nothing of the group {name} is measured {_on(chip, tool)}: {reasons[0]}", None
         return None
     metric = find(name)
     if metric is not None:
-        reason = _absent(metric, chip, tool) or _not_listed(metric, chip, site_names)
+        reason = _why_unmeasured(metric, chip, tool) or _not_listed(metric, chip, site_names)
         return (
             None
             if reason is None
-            else (f"{name} is not measured {_on(chip, tool)}: {reason}", _instead(metric, chip, tool))
+            else (f"{name} is not measured {_on(chip, tool)}: {reason}", _nearest_metric(metric, chip, tool))
         )
     if ncu_names.is_raw(name):
-        return _of_ncu(name, chip, tool, site_names)
+        return _ncu_name_fault(name, chip, tool, site_names)
     return _unknown(name)
 
 
@@ -286,7 +290,7 @@ def _second_set(names: Sequence[str], index: int) -> _Fault | None:
     return f"ncu takes one set, and {before[0]} is named before", "name sections (section:NAME) or metrics beside it"
 
 
-def _of_range(name: str, chip: Chip | None, tool: Tool | None, replay: str) -> _Fault | None:
+def _range_fault(name: str, chip: Chip | None, tool: Tool | None, replay: str) -> _Fault | None:
     """That ncu measures a range as a whole, and so no metric of instructions."""
     if tool == "nvprof" or replay not in RANGES or name.startswith((SET, SECTION)):
         return None
@@ -298,7 +302,7 @@ def _of_range(name: str, chip: Chip | None, tool: Tool | None, replay: str) -> _
     return f"{subject} {verb}: {next(iter(request.absent.values()))}", "replay: kernel measures it, launch by launch"
 
 
-def _of_list(name: str, prefix: str, kind: str, tool: Tool | None) -> _Fault | None:
+def _listed_kind_fault(name: str, prefix: str, kind: str, tool: Tool | None) -> _Fault | None:
     if tool == "nvprof":
         return f"nvprof has no {kind}s: {prefix}{name}", "name metrics or groups, or let ncu measure"
     names = tuple(row["name"] for row in rows("ncu_sets.csv") if row["what"] == kind)
@@ -309,7 +313,7 @@ def _of_list(name: str, prefix: str, kind: str, tool: Tool | None) -> _Fault | N
     return f"ncu has no {kind} {name}", f"{hint}; {_SECTIONS_OF_OTHERS}"
 
 
-def _absent(metric: Metric, chip: Chip | None, tool: Tool | None) -> str | None:
+def _why_unmeasured(metric: Metric, chip: Chip | None, tool: Tool | None) -> str | None:
     """Why a metric is not measured there; None: it is, or it cannot be known."""
     measurement = metric.on(chip)
     with_ncu = None if measurement.expressions else measurement.reason or NO_EQUIVALENT
@@ -333,14 +337,16 @@ def _not_listed(metric: Metric, chip: Chip | None, site_names: Collection[str] |
     return f"the site's ncu does not list {', '.join(lacking)}" if lacking else None
 
 
-def _instead(metric: Metric, chip: Chip | None, tool: Tool | None) -> str | None:
+def _nearest_metric(metric: Metric, chip: Chip | None, tool: Tool | None) -> str | None:
     """The metric of the same family that is there and has the nearest name."""
     family = [m for m in catalogue().values() if m.family == metric.family and m.name != metric.name]
-    alternative = nearest(metric.name, [m.name for m in family if _absent(m, chip, tool) is None])
+    alternative = nearest(metric.name, [m.name for m in family if _why_unmeasured(m, chip, tool) is None])
     return f"near it: {alternative}" if alternative else None
 
 
-def _of_ncu(name: str, chip: Chip | None, tool: Tool | None, site_names: Collection[str] | None) -> _Fault | None:
+def _ncu_name_fault(
+    name: str, chip: Chip | None, tool: Tool | None, site_names: Collection[str] | None
+) -> _Fault | None:
     if tool == "nvprof" or (chip is not None and chip.names is None):
         return f"{name} is a name of Nsight Compute, which does not measure {_on(chip, 'nvprof')}", None
     if ncu_names.is_own(name):

@@ -65,9 +65,9 @@ def _write_list(items: Iterator[Any]) -> None:
 def strict_json(value: Any) -> str:
     """The text of a value; NaN and infinity are null, a dataclass is an object of its fields."""
     try:
-        return json_text(value, default=_plain)
+        return json_text(value, default=_plain_value)
     except ValueError:  # NaN or infinity: to look for them takes longer than to write what has none
-        return json_text(finite(value), default=_plain)
+        return json_text(finite(value), default=_plain_value)
 
 
 def write_utf8(text: bytes | memoryview) -> None:
@@ -121,7 +121,7 @@ def as_parquet(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    frame = pa.table({c: pa.array(_alike([row.get(c) for row in rows])) for c in columns})
+    frame = pa.table({c: pa.array(_unify_value_types([row.get(c) for row in rows])) for c in columns})
     if note:
         frame = frame.replace_schema_metadata({"nsw_note": note})
     try:
@@ -151,7 +151,7 @@ def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _alike(values: list[Any]) -> list[Any]:
+def _unify_value_types(values: list[Any]) -> list[Any]:
     """A column's values of one type: numbers with numbers, of a mixture the texts; in the fields of a struct too.
 
     Texts are such as Parquet can hold.
@@ -161,7 +161,7 @@ def _alike(values: list[Any]) -> list[Any]:
         names = list(dict.fromkeys(name for value in values if value for name in value))
         if not names:  # Parquet has no struct without fields
             return [None] * len(values)
-        fields = {name: _alike([value and value.get(name) for value in values]) for name in names}
+        fields = {name: _unify_value_types([value and value.get(name) for value in values]) for name in names}
         return [value and {name: fields[name][at] for name in names} for at, value in enumerate(values)]
     if str not in types and (len(types) < 2 or types <= {int, float}):
         return values
@@ -173,7 +173,7 @@ def as_row(record: Any) -> dict[str, Any]:
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     if is_dataclass(value):
         return as_row(value)
     if hasattr(value, "isoformat"):
@@ -184,7 +184,7 @@ def _plain(value: Any) -> Any:
 def finite(value: Any) -> Any:
     """The value with NaN and infinities, at any depth, as None."""
     if is_dataclass(value):
-        value = _plain(value)
+        value = _plain_value(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -384,10 +384,10 @@ _NESTED: Final = frozenset({"shapes", "stalls", "roofline", "advice", "points", 
 def flat_kernels(kernels: Sequence[KernelRow]) -> list[dict[str, Any]]:
     """The rows without anything nested; every metric is a column, null where a kernel lacks it."""
     names = list(dict.fromkeys(name for k in kernels for name in k.metrics))
-    return [_flat(kernel) | {name: kernel.metrics.get(name) for name in names} for kernel in kernels]
+    return [_flatten_kernel(kernel) | {name: kernel.metrics.get(name) for name in names} for kernel in kernels]
 
 
-def _flat(kernel: KernelRow) -> dict[str, Any]:
+def _flatten_kernel(kernel: KernelRow) -> dict[str, Any]:
     plain: dict[str, Any] = {name: value for name, value in as_row(kernel).items() if name not in _NESTED}
     plain["shape"] = shape(kernel)
     for at in range(_STALLS):

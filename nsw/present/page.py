@@ -259,7 +259,7 @@ def _sheet(block: Table, anchor: str, picture: str | None, anchors: _Anchors) ->
         cells = (row[at] for row in block.rows)
         pairs = [cell if isinstance(cell, tuple) else (cell,) for cell in cells]
         numbers = [next((x for x in pair if isinstance(x, int | float)), None) for pair in pairs] if is_number else None
-        data.append({"x": _packed(text)} | ({"v": numbers} if numbers else {}))
+        data.append({"x": _pack_texts(text)} | ({"v": numbers} if numbers else {}))
     for proof in block.evidence:
         _add_anchors(block, proof, anchor, anchors)
     source = ", ".join(dict.fromkeys(proof.table for proof in block.evidence))
@@ -305,7 +305,7 @@ def _add_anchors(block: Table, proof: Evidence, anchor: str, anchors: _Anchors) 
 
 def _rows_sheet(behind: EvidenceRows, anchors: _Anchors) -> _Sheet:
     """Rows behind the answer, as they are; of many the first of each case."""
-    rows = _bounded(behind.rows)
+    rows = _limit_rows(behind.rows)
     anchor = f"rows-{_SPARE.sub('-', behind.name)}"
     anchors.tables[behind.name] = f"#{anchor}"
     for at, row in enumerate(rows):
@@ -320,7 +320,7 @@ def _rows_sheet(behind: EvidenceRows, anchors: _Anchors) -> _Sheet:
         values = [row.get(name) for row in rows]
         is_number = all(isinstance(value, int | float | None) and not isinstance(value, bool) for value in values)
         written = [] if is_number else ["-" if value is None else clean(value) for value in values]
-        data.append({"v": values} if is_number else {"x": _packed(written)})
+        data.append({"v": values} if is_number else {"x": _pack_texts(written)})
         texts.append(written[:_FIRST_ROWS] or list(map(_plain, values[:_FIRST_ROWS])))
         known = schema_columns.get(name)
         unit = known.unit if known and known.unit else ""
@@ -335,7 +335,7 @@ def _rows_sheet(behind: EvidenceRows, anchors: _Anchors) -> _Sheet:
     )  # fmt: skip
 
 
-def _bounded(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _limit_rows(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """All rows, or so many of each case that there are not too many."""
     if len(rows) <= EvidenceRows.max_rows:
         return rows
@@ -356,7 +356,7 @@ def _plain(value: float | None) -> str:
     return f"{away:,.0f}" if abs(value) >= 1e5 else f"{away:.6g}".replace("e-0", "e-")
 
 
-def _packed(texts: Sequence[str]) -> Any:
+def _pack_texts(texts: Sequence[str]) -> Any:
     """Texts; those that repeat once, with their places."""
     words = {text: at for at, text in enumerate(dict.fromkeys(texts))}
     if len(words) * 2 > len(texts):
@@ -448,7 +448,7 @@ def _sentence_markup(text: str) -> Markup:
     )
 
 
-def _written(value: Any) -> Any:
+def _escape_template_value(value: Any) -> Any:
     """What a template writes: of every text only what steers nothing."""
     return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
@@ -459,7 +459,7 @@ def _templates() -> Environment:
 
     environment = Environment(
         loader=DictLoader({_TEMPLATE: _file(_TEMPLATE)}), undefined=StrictUndefined, autoescape=True,
-        finalize=_written, trim_blocks=True, lstrip_blocks=True,
+        finalize=_escape_template_value, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters.update(said=_sentence_markup, markup=_markup, rows=partial(plural, word="row"))
     return environment

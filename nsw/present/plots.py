@@ -117,7 +117,7 @@ def _curve(block: Any, width: float, top: float) -> svg.Picture | None:
     ]
     parts += [svg.text(notes, left, top - 8, size=svg.SMALL, within=width - left)] if notes else []
     for n, series_points in enumerate(lines.values()):
-        parts += _ideal(series_points, n, x, y)
+        parts += _ideal_line(series_points, n, x, y)
     for n, series_points in enumerate(lines.values()):
         parts += _line(block, series_points, n, x, y)
     ends = svg.spread_out([y.at(series_points[-1].y) for series_points in lines.values()], 15, top + 4, bottom)
@@ -161,7 +161,7 @@ def _x_of_curve(xs: Sequence[float], left: float, right: float, *, log: bool) ->
     return axis
 
 
-def _ideal(points: Sequence[_Point], series: int, x: svg.Axis, y: svg.Axis) -> list[str]:
+def _ideal_line(points: Sequence[_Point], series: int, x: svg.Axis, y: svg.Axis) -> list[str]:
     ideal = [(x.at(p.x), y.at(p.ideal)) for p in points if p.ideal is not None]
     return [svg.path(ideal, svg.class_of(series), width=1.5, dash="2 4")] if len(ideal) > 1 else []
 
@@ -291,7 +291,9 @@ def _stacked_bars(block: Any, width: float, top: float) -> svg.Picture | None:
     names = [block.columns[at].title for at in columns]
     colours = _colours([block.columns[at].name for at in columns])
     unit = block.columns[columns[0]].unit if columns else "number"
-    return _stacks(labels, bars, names, colours, unit=unit, size=(width, top), left_out=block.rows[_MAX_BARS:])
+    return _stacked_bars_picture(
+        labels, bars, names, colours, unit=unit, size=(width, top), left_out=block.rows[_MAX_BARS:]
+    )
 
 
 def _timeline(block: Any, width: float, top: float) -> svg.Picture | None:
@@ -300,7 +302,7 @@ def _timeline(block: Any, width: float, top: float) -> svg.Picture | None:
     lengths = [svg.number_of(row[length_at]) or 0.0 for row in block.rows]
     bar = [_Piece(length, n, n, svg.row_tip(block, n)) for n, length in enumerate(lengths) if length > 0]
     names = [as_text(row[label_at], "text") for row in block.rows]
-    return _stacks([block.case or ""], [bar], names, _colours(names), unit="ns", size=(width, top))
+    return _stacked_bars_picture([block.case or ""], [bar], names, _colours(names), unit="ns", size=(width, top))
 
 
 # of what has the same one in each plot; all others have these in turn
@@ -314,7 +316,7 @@ def _colours(names: Sequence[str]) -> list[int]:
     return [_FIXED_COLOURS[name] if name in _FIXED_COLOURS else next(turns) for name in names]
 
 
-def _stacks(
+def _stacked_bars_picture(
     labels: Sequence[str], bars: Sequence[Sequence[_Piece]], names: Sequence[str], colours: Sequence[int], *,
     unit: Any, size: tuple[float, float], left_out: Sequence[Any] = (),
 ) -> svg.Picture | None:  # fmt: skip
@@ -341,7 +343,7 @@ def _stacks(
             parts.append(svg.rect(x, at, end - x, _BAR, svg.class_of(colours[piece.series]), piece.tip, row=piece.row))
             share = f"{100 * piece.length / total:.0f} %"
             if end - x > svg.room(share, svg.SMALL) + 10:
-                parts.append(_plate(share, (x + end) / 2, at, (x, end), colours[piece.series]))
+                parts.append(_text_on_bar(share, (x + end) / 2, at, (x, end), colours[piece.series]))
             else:
                 parts.append(svg.hatch(x, at, end - x, _BAR, colours[piece.series]))
             done += piece.length
@@ -349,7 +351,7 @@ def _stacks(
     return svg.Picture(parts, rows.bottom + 48, f"{plural(len(bars), 'bar')}, each of {', '.join(names)}")
 
 
-def _plate(content: str, middle: float, at: float, ends: tuple[float, float], kind: int) -> str:
+def _text_on_bar(content: str, middle: float, at: float, ends: tuple[float, float], kind: int) -> str:
     """A text upon a bar, whose hatch leaves room for it."""
     half = svg.room(content, svg.SMALL) / 2 + 3
     left, right = middle - half, middle + half

@@ -124,7 +124,7 @@ def scatter(block: Any, width: float, top: float) -> svg.Picture | None:
         if any(names)
         else ([], top)
     )
-    roofs = _roofs(block.ceilings)
+    roofs = _highest_ceilings(block.ceilings)
     flat: list[Any] = [roof for roof in roofs if roof.y is not None]
     slopes: list[Any] = [roof for roof in roofs if roof.slope is not None]
     ridges = [roof.y / slope.slope for roof in flat for slope in slopes]
@@ -153,7 +153,7 @@ def _radius(block: Any, row: Sequence[Any]) -> float:
     return 4.5 if share is None else 3.0 + 4.0 * math.sqrt(max(0.0, min(share, 100.0)) / 100)
 
 
-def _roofs(ceilings: Iterable[Ceiling]) -> list[Ceiling]:
+def _highest_ceilings(ceilings: Iterable[Ceiling]) -> list[Ceiling]:
     """The highest roof of each name: those of other clocks are hardly lower, and would be drawn upon each other."""
     highest: dict[tuple[str, bool], Ceiling] = {}
     for roof in ceilings:
@@ -208,10 +208,10 @@ def _names_of_points(
             free = (
                 within[0] < box[0]
                 and box[2] < within[1]
-                and not any(_overlap(box, occupied_box) for occupied_box in occupied)
+                and not any(_boxes_overlap(box, occupied_box) for occupied_box in occupied)
             )
-            seen = not any(_crosses(ends, box) for ends in lines) and not any(
-                _overlap(lead, b) for b in boxes_by_name.values()
+            seen = not any(_line_crosses_box(ends, box) for ends in lines) and not any(
+                _boxes_overlap(lead, b) for b in boxes_by_name.values()
             )
             if free and seen:
                 boxes_by_name[name] = box
@@ -233,14 +233,14 @@ def _label_positions(x: float, y: float, radius: float, wide: float) -> list[tup
     return near + [(x + 5 - wide, y + radius + 15 * step) for step in (1, 2, 3, 4, 5)]
 
 
-def _crosses(ends: Sequence[tuple[float, float]], box: tuple[float, float, float, float]) -> bool:
+def _line_crosses_box(ends: Sequence[tuple[float, float]], box: tuple[float, float, float, float]) -> bool:
     """Whether a line that rises goes through a box."""
     (x0, y0), (x1, y1) = ends
     at_left, at_right = (y0 + (x - x0) / (x1 - x0) * (y1 - y0) for x in (box[0], box[2]))
     return at_right < box[3] and at_left > box[1]
 
 
-def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+def _boxes_overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 

@@ -197,7 +197,7 @@ def _terminal_table(out: Console, block: Table) -> None:
         out.print(table(block.title or None, [_head(c) for c in block.columns], rows, wide=wide, droppable=droppable))
         return
     first, *other_columns = column_texts
-    parts = _fitted(block.columns[1:], other_columns, first, out.width)
+    parts = _fit_columns(block.columns[1:], other_columns, first, out.width)
     first = numbered(first, _LEAST_NAME) if len(parts) > 1 else first  # alike in all parts, however wide each is
     for part, part_columns in enumerate(parts):
         heads = [_head(block.columns[0]), *(_head(block.columns[n + 1]) for n in part_columns)]
@@ -213,7 +213,7 @@ def _title(block: Table, name: str | None) -> str | None:
     return next((c.title for c in block.columns if c.name == name), None)
 
 
-def _fitted(
+def _fit_columns(
     columns: Sequence[Column], texts: Sequence[Sequence[object]], names: Sequence[str], width: int
 ) -> list[list[int]]:
     """The columns of each table: as many as fit beside the names."""
@@ -366,14 +366,14 @@ def show_summary(
     elif campaign is None:
         show_first_screen(out, blocks, next_command, proof=proof)
     elif len(summary.cases) > 1:
-        show_first_screen(out, blocks, next_command, proof=partial(_proof, campaign))
+        show_first_screen(out, blocks, next_command, proof=partial(_evidence_command, campaign))
     else:  # which proves its sentences itself, but for the timeline
         drawn = [case.id for case in summary.cases if case.iterations is not None and case.traced_by is not None]
         draws = f"`nsw report {campaign} --timeline {shlex.quote(drawn[0])}` draws an iteration" if drawn else None
         show_first_screen(out, blocks, next_command, last_line=draws)
 
 
-def _proof(campaign: str, finding: Finding) -> str | None:
+def _evidence_command(campaign: str, finding: Finding) -> str | None:
     """The command that shows the cases which a sentence is about; of those that are only alike, the first."""
     cases = finding.cases[:1] if finding.cause else finding.cases[:_PROVING]
     chosen = "".join(f" --case {shlex.quote(case)}" for case in cases)
@@ -399,7 +399,7 @@ def show_first_screen(
     first_blocks = [block for block in blocks if block.shown == "always"]
     findings = [block for block in first_blocks if isinstance(block, Finding)]
     around = [block for block in first_blocks if not isinstance(block, Finding | Table)]
-    printed = {id(block): _printed(out, block) for block in around}
+    printed = {id(block): _printed_block(out, block) for block in around}
     sentences = []
     for finding in findings[:_FINDINGS]:
         command = proof(finding) if proof else None
@@ -411,7 +411,7 @@ def show_first_screen(
     first = sum(_lines(out, text) for text in sentences[0] if text) if sentences else 0
     for block in first_blocks:
         if isinstance(block, Table):
-            printed[id(block)] = _within(out, block, max(_LINES - lines - first, _FEWEST))
+            printed[id(block)] = _limit_table_lines(out, block, max(_LINES - lines - first, _FEWEST))
             lines += printed[id(block)].count("\n")
     for block in first_blocks:
         out.file.write(printed.get(id(block), ""))
@@ -437,12 +437,12 @@ def _lines(out: Console, text: str) -> int:
     return sum(max(1, -(-cell_len(line) // out.width)) for line in wrapped(out, text).split("\n"))
 
 
-def _within(out: Console, block: Table, lines: int) -> str:
+def _limit_table_lines(out: Console, block: Table, lines: int) -> str:
     """A table of at most so many lines: its last rows go, and their number is told."""
     rows = len(block.rows)
     while True:
         omitted = len(block.rows) - rows
-        text = _printed(out, replace(block, rows=block.rows[:rows]))
+        text = _printed_block(out, replace(block, rows=block.rows[:rows]))
         text += f"({plural(omitted, 'row')} more)\n" if omitted else ""
         printed_lines = text.count("\n")
         over = printed_lines - lines
@@ -451,7 +451,7 @@ def _within(out: Console, block: Table, lines: int) -> str:
         rows -= max(1, over * rows // printed_lines)  # a row may have several lines
 
 
-def _printed(out: Console, block: Block) -> str:
+def _printed_block(out: Console, block: Block) -> str:
     """What a block prints."""
     with out.capture() as printed:
         show_block(out, block)

@@ -99,11 +99,11 @@ def text(
 
 def room(content: str, size: int = 12) -> float:
     """Estimate the width of a text in px; the viewer's font is not known."""
-    return size * sum(map(_width, content))
+    return size * sum(map(_letter_width, content))
 
 
 @cache
-def _width(letter: str) -> float:
+def _letter_width(letter: str) -> float:
     """Of a letter, in sizes of the font."""
     if letter in _NARROW:
         return 0.36
@@ -119,10 +119,10 @@ def cut(content: str, within: float, size: int = 12) -> str:
         size: px of its letters.
     """
     content = clean(content)
-    ends = list(accumulate(map(_width, content)))
+    ends = list(accumulate(map(_letter_width, content)))
     if not ends or size * ends[-1] <= within + 0.01:  # px: sums of floats differ by their order
         return content
-    return content[: bisect_right(ends, within / size - _width("…"))].rstrip() + "…"
+    return content[: bisect_right(ends, within / size - _letter_width("…"))].rstrip() + "…"
 
 
 def line(
@@ -246,17 +246,17 @@ _HATCHES: Final = ("/\\", "/", "\\", "-", "", "-|", "|", "")
 
 def _strokes(x: float, y: float, width: float, height: float, kind: str) -> Iterator[str]:
     if kind == "-":
-        yield from (f"M{_figure(x)} {_figure(y + at)}h{_figure(width)}" for at in _steps(_GAP / 2, height))
+        yield from (f"M{_figure(x)} {_figure(y + at)}h{_figure(width)}" for at in _axis_steps(_GAP / 2, height))
     elif kind == "|":
-        yield from (f"M{_figure(x + at)} {_figure(y)}v{_figure(height)}" for at in _steps(_GAP / 2, width))
+        yield from (f"M{_figure(x + at)} {_figure(y)}v{_figure(height)}" for at in _axis_steps(_GAP / 2, width))
     else:
-        for at in _steps(_GAP - height, width):
+        for at in _axis_steps(_GAP - height, width):
             first, last = max(at, 0.0), min(at + height, width)  # it may begin at the bar's left, and end at its right
             ends = [end - at if kind == "\\" else height - end + at for end in (first, last)]
             yield f"M{_figure(x + first)} {_figure(y + ends[0])}L{_figure(x + last)} {_figure(y + ends[1])}"
 
 
-def _steps(first: float, end: float) -> Iterator[float]:
+def _axis_steps(first: float, end: float) -> Iterator[float]:
     count = max(0, math.ceil((end - first) / _GAP))
     return (first + n * _GAP for n in range(count))
 

@@ -75,8 +75,8 @@ def conditions(file: Path, *, start_s: float | None, end_s: float | None) -> lis
     """
     rows: list[dict[str, Any]] = []
     for node in _nodes(file):
-        host = {"host": node.name, "start_s": start_s, "end_s": end_s} | _of_host(node.loads)
-        rows += [host | _of_gpu(gpu, samples, start_s, end_s) for gpu, samples in node.gpus.items()]
+        host = {"host": node.name, "start_s": start_s, "end_s": end_s} | _host_conditions(node.loads)
+        rows += [host | _gpu_conditions(gpu, samples, start_s, end_s) for gpu, samples in node.gpus.items()]
         if not node.gpus:
             rows.append(host | {"missing": f"no GPU was sampled: {node.message or 'nvidia-smi is not there'}"})
     return rows
@@ -132,19 +132,19 @@ def energy(times_s: Sequence[float], watts: Sequence[float], *, start_s: float, 
         start_s: Where the integral begins.
         end_s: Where it ends.
     """
-    total = _integral(times_s, watts, start_s, end_s)
-    halves = [_integral(times_s[first::2], watts[first::2], start_s, end_s) for first in (0, 1) if len(times_s) > first]
-    lag = _AVERAGED_S / 2 * abs(_at(times_s, watts, end_s) - _at(times_s, watts, start_s))
+    total = _energy(times_s, watts, start_s, end_s)
+    halves = [_energy(times_s[first::2], watts[first::2], start_s, end_s) for first in (0, 1) if len(times_s) > first]
+    lag = _AVERAGED_S / 2 * abs(_power_at(times_s, watts, end_s) - _power_at(times_s, watts, start_s))
     return total, max(abs(half - total) for half in halves) + lag
 
 
-def _integral(times_s: Sequence[float], watts: Sequence[float], start_s: float, end_s: float) -> float:
+def _energy(times_s: Sequence[float], watts: Sequence[float], start_s: float, end_s: float) -> float:
     inside = [(time, watt) for time, watt in zip(times_s, watts, strict=True) if start_s < time < end_s]
-    points = [(start_s, _at(times_s, watts, start_s)), *inside, (end_s, _at(times_s, watts, end_s))]
+    points = [(start_s, _power_at(times_s, watts, start_s)), *inside, (end_s, _power_at(times_s, watts, end_s))]
     return math.fsum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in pairwise(points))
 
 
-def _at(times_s: Sequence[float], watts: Sequence[float], time_s: float) -> float:
+def _power_at(times_s: Sequence[float], watts: Sequence[float], time_s: float) -> float:
     """The power at a time, on the straight line between its neighbours."""
     after = next((at for at, time in enumerate(times_s) if time >= time_s), len(times_s))
     if after in {0, len(times_s)}:
@@ -157,22 +157,22 @@ def _at(times_s: Sequence[float], watts: Sequence[float], time_s: float) -> floa
 # --- one GPU, one host ----------------------------------------------------------------------------------------------
 
 
-def _of_gpu(gpu: str, samples: Sequence[_Sample], start_s: float | None, end_s: float | None) -> dict[str, Any]:
-    steady = _steady(samples)
+def _gpu_conditions(gpu: str, samples: Sequence[_Sample], start_s: float | None, end_s: float | None) -> dict[str, Any]:
+    steady = _samples_at_work(samples)
     row: dict[str, Any] = {
         "gpu": gpu,
         "samples": len(steady),
         "interval_s": _median([b.time_s - a.time_s for a, b in pairwise(samples)]),
         "sm_mhz": _median([sample.sm_mhz for sample in steady]),
         "memory_mhz": _median([sample.memory_mhz for sample in steady]),
-        "power_max_w": _most([sample.peak_w for sample in samples]),
-        "temperature_c": _most([sample.temperature_c for sample in samples]),
-        "power_limited_pct": _share(steady, _POWER),
-        "heat_limited_pct": _share(steady, _HEAT),
-        "setting_limited_pct": _share(steady, _SETTING),
+        "power_max_w": _maximum([sample.peak_w for sample in samples]),
+        "temperature_c": _maximum([sample.temperature_c for sample in samples]),
+        "power_limited_pct": _throttled_share(steady, _POWER),
+        "heat_limited_pct": _throttled_share(steady, _HEAT),
+        "setting_limited_pct": _throttled_share(steady, _SETTING),
         "memory_before_mib": _number(samples[0].memory_mib),
         "busy_before_pct": _number(samples[0].busy_pct),
-        "memory_mib": _most([sample.memory_mib for sample in samples]),
+        "memory_mib": _maximum([sample.memory_mib for sample in samples]),
         "busy_pct": _mean([sample.busy_pct for sample in steady]),
         "ecc_errors": _number(samples[-1].ecc_errors - samples[0].ecc_errors),
     }
@@ -190,7 +190,7 @@ def _of_gpu(gpu: str, samples: Sequence[_Sample], start_s: float | None, end_s: 
     return row | {"power_w": joules / span, "power_error_w": error / span, "missing": None}
 
 
-def _steady(samples: Sequence[_Sample]) -> Sequence[_Sample]:
+def _samples_at_work(samples: Sequence[_Sample]) -> Sequence[_Sample]:
     """The samples from the GPU's first work to its last, less what the means of the last second reach over."""
     busy = [sample.time_s for sample in samples if sample.busy_pct > 0]
     if not busy:
@@ -199,14 +199,14 @@ def _steady(samples: Sequence[_Sample]) -> Sequence[_Sample]:
     return [sample for sample in samples if start <= sample.time_s <= end]
 
 
-def _share(samples: Sequence[_Sample], mask: int) -> float | None:
+def _throttled_share(samples: Sequence[_Sample], mask: int) -> float | None:
     """The share of samples in which one of these reasons held the clock down, in percent."""
     if not samples:
         return None
     return 100 * sum(bool(sample.reasons & mask) for sample in samples) / len(samples)
 
 
-def _of_host(loads: Sequence[_Load]) -> dict[str, Any]:
+def _host_conditions(loads: Sequence[_Load]) -> dict[str, Any]:
     if len(loads) < 2:
         return {}
     first, last = loads[0], loads[-1]
@@ -224,7 +224,7 @@ def _of_host(loads: Sequence[_Load]) -> dict[str, Any]:
     }
 
 
-def _known(values: Sequence[float]) -> list[float]:
+def _known_values(values: Sequence[float]) -> list[float]:
     return [value for value in values if not math.isnan(value)]
 
 
@@ -233,15 +233,15 @@ def _number(value: float) -> float | None:
 
 
 def _median(values: Sequence[float]) -> float | None:
-    return statistics.median(known) if (known := _known(values)) else None
+    return statistics.median(known) if (known := _known_values(values)) else None
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    return statistics.fmean(known) if (known := _known(values)) else None
+    return statistics.fmean(known) if (known := _known_values(values)) else None
 
 
-def _most(values: Sequence[float]) -> float | None:
-    return max(_known(values), default=None)
+def _maximum(values: Sequence[float]) -> float | None:
+    return max(_known_values(values), default=None)
 
 
 # --- the file -------------------------------------------------------------------------------------------------------
@@ -281,7 +281,9 @@ def _add_row(node: _Node, text: str, titles: Sequence[str]) -> None:
                 _value(row, "power.draw.instant", "power.draw"),
                 _value(row, "power.draw.average", "power.draw"),
                 _value(row, "temperature.gpu"),
-                _mask(row.get("clocks_event_reasons.active") or row.get("clocks_throttle_reasons.active") or ""),
+                _parse_throttle_mask(
+                    row.get("clocks_event_reasons.active") or row.get("clocks_throttle_reasons.active") or ""
+                ),
                 _value(row, "memory.used"),
                 _value(row, "utilization.gpu"),
                 _value(row, "ecc.errors.uncorrected.volatile.total"),
@@ -319,7 +321,7 @@ def _value(row: dict[str, str], *names: str) -> float:
     return math.nan
 
 
-def _mask(text: str) -> int:
+def _parse_throttle_mask(text: str) -> int:
     try:
         return int(text, 16)
     except ValueError:

@@ -146,14 +146,14 @@ def detect(sample: Sample) -> tuple[Format, Reader] | None:
     By its beginning if that suffices: to look through all of a long file takes longer than to read some.
     """
     sample.is_looked_through = False
-    best = _surest(sample)
+    best = _surest_reader(sample)
     if (best is None or best[0] < SURE_OF_ALL) and sample.size > len(sample.head):
         sample.is_looked_through = True
-        best = _surest(sample)
+        best = _surest_reader(sample)
     return (best[1], best[2]) if best else None
 
 
-def _surest(sample: Sample) -> _Sure | None:
+def _surest_reader(sample: Sample) -> _Sure | None:
     best = _surest_of(FORMATS, sample, None)
     # to look for packages takes time; what is packed is shown to them once it is unpacked
     if (best is None or best[0] < SURE_OF_ALL) and not sample.head.startswith((GZIP_MAGIC, XZ_MAGIC)):
@@ -271,11 +271,11 @@ def read_many(paths: Sequence[Path], options: Options | None = None, workers: in
     try:
         while at < len(paths):
             try:
-                for report in _pooled(paths[at:], chosen, count):
+                for report in _read_in_pool(paths[at:], chosen, count):
                     yield report
                     at += 1
                 if at < len(paths):  # the pool broke over this file, or over one that was read beside it
-                    yield _alone(paths[at], chosen)
+                    yield _read_in_own_process(paths[at], chosen)
                     at += 1
             except LimitError as fault:  # of memory little may be left there: the next file has another process
                 yield stopped(paths[at], fault)
@@ -309,7 +309,7 @@ def _workers(paths: Sequence[Path], *, requested: bool) -> int:
     return int(requested or sum(map(size_of, paths)) >= _SMALL)
 
 
-def _pooled(paths: Sequence[Path], options: Options, workers: int) -> Iterator[Report]:
+def _read_in_pool(paths: Sequence[Path], options: Options, workers: int) -> Iterator[Report]:
     """Reports from a pool of processes until one of them dies.
 
     Raises:
@@ -332,7 +332,7 @@ def _pooled(paths: Sequence[Path], options: Options, workers: int) -> Iterator[R
             return
 
 
-def _alone(path: Path, options: Options) -> Report:
+def _read_in_own_process(path: Path, options: Options) -> Report:
     """Read a file in a process of its own, which may die of it."""
     return run_isolated(read, path, options, subject=f"reading {path}", size=size_of(path), limits=options.limits)
 
@@ -598,7 +598,7 @@ def explain(sample: Sample) -> NotReport | None:
             f"print it there: `perf report --stdio --header -g none -i {data} > {data}.txt`",
         )
     if is_archive(sample):
-        return NotReport("an archive of files", f"unpack it, and read the folder: {_unpack(sample)}")
+        return NotReport("an archive of files", f"unpack it, and read the folder: {_unpack_commands(sample)}")
     if head.startswith(GZIP_MAGIC) and (wrong := _bad_gzip(head, sample.size)) is not None:
         return NotReport(wrong, "the copy was cut short or changed: copy it again")
     for magic, kind, command in _PACKED:
@@ -615,7 +615,7 @@ def is_archive(sample: Sample) -> bool:
     return head.startswith(_ZIPPED) or head[_TAR_AT:].startswith(_TAR) or name.endswith(_TAR_NAMES)
 
 
-def _unpack(sample: Sample) -> str:
+def _unpack_commands(sample: Sample) -> str:
     """The commands that unpack an archive into a folder of its own and read that."""
     archive = str(sample.path)
     folder = next((archive[: -len(end)] for end in _ARCHIVES if archive.lower().endswith(end)), f"{archive}.d")

@@ -44,7 +44,7 @@ def leave_out_broken_rows(report: Report) -> None:
     """Take out of all tables what breaks an invariant, and report it."""
     for table in [name for name in report.tables if name in TABLES]:
         data = report.tables[table]
-        rows = enumerate(data) if isinstance(data, list) else _suspects(table, data)
+        rows = enumerate(data) if isinstance(data, list) else _rows_breaking_rule(table, data)
         broken = [(at, row, reason) for at, row in rows if (reason := broken_rule(table, row)) is not None]
         if not broken:
             continue
@@ -52,7 +52,7 @@ def leave_out_broken_rows(report: Report) -> None:
         if table == "launches":
             report.tables[table] = _without_times(data, indices)
         else:
-            report.tables[table] = _without(data, indices)
+            report.tables[table] = _drop_rows(data, indices)
         _report_broken(report, table, broken)
 
 
@@ -120,7 +120,7 @@ def _half_width(row: Row, side: str | float) -> float:
     return float(row.get(f"{side}_pm") or 0.0)
 
 
-def _suspects(table: str, data: pa.Table) -> Iterator[tuple[int, Row]]:
+def _rows_breaking_rule(table: str, data: pa.Table) -> Iterator[tuple[int, Row]]:
     """The rows of a large table, with their places, that break a rule but for what rounding explains."""
     import numpy as np
 
@@ -145,7 +145,7 @@ def _is_above(data: pa.Table, low: str | float, high: str | float) -> Any:
     return pc.fill_null(pc.greater(below, above), False).to_numpy()
 
 
-def _without(data: TableData, indices: Sequence[int]) -> TableData:
+def _drop_rows(data: TableData, indices: Sequence[int]) -> TableData:
     """The rows that are not at these places."""
     if isinstance(data, list):
         left_out = frozenset(indices)

@@ -95,7 +95,7 @@ def known_message(
     message = text.strip()[:_LONGEST]
     meaning = explain(tool, text)
     if meaning is not None and meaning.is_hang and kernel is not None:
-        meaning = _hang_of(meaning, kernel)
+        meaning = _hang_message(meaning, kernel)
     if meaning is not None:
         text = f"{tool}: {message} ({meaning.explanation})"
         return Problem(meaning.severity, text, line, meaning.fix, meaning.is_loss)
@@ -110,7 +110,7 @@ def kernel_in(text: str) -> str | None:
     return match["kernel"] if match else None
 
 
-def _hang_of(meaning: Message, kernel: str) -> Message:
+def _hang_message(meaning: Message, kernel: str) -> Message:
     """The message of a hang, with what the kernel's name tells."""
     if _NCCL.search(kernel):
         reason = f"{kernel} is run again and waits for the other ranks, which have done it once"
@@ -157,7 +157,7 @@ def messages_in(tool: str, text: str) -> list[Problem]:
 
 def said_in(tool: str, path: Path) -> list[Problem]:
     """As `said`, of the beginning and the end of a file; [] when it is not there."""
-    return messages_in(tool, _ends(path).decode(errors="replace"))
+    return messages_in(tool, _read_file_ends(path).decode(errors="replace"))
 
 
 # what ends a program whose output is around a report: the end of Python's traceback, CUDA's and the system's words
@@ -173,7 +173,7 @@ def program_failure(path: Path) -> str | None:
     """The line in which a program says among the lines of a report that it failed; None where there is none."""
     if path.is_dir():
         return None
-    data = _ends(path)
+    data = _read_file_ends(path)
     text = _streams(path) if data.startswith(SQLITE_MAGIC) else "" if b"\0" in data else data.decode(errors="replace")
     failed = _FAILED.search(text)
     if failed is None:
@@ -193,7 +193,7 @@ def _streams(path: Path) -> str:
     return ""
 
 
-def _ends(path: Path) -> bytes:
+def _read_file_ends(path: Path) -> bytes:
     """The beginning and the end of a file; nothing when it is not there."""
     try:
         with open_to_read(path) as file:
@@ -219,7 +219,7 @@ def only_messages(sample: Sample) -> tuple[str, list[Problem]] | None:
     return None
 
 
-def _available(text: str) -> str | None:
+def _listed_kernels_text(text: str) -> str | None:
     """What ncu lists where its filter matched nothing, for people."""
     listed = _AVAILABLE.search(text)
     if listed is None:
@@ -249,7 +249,7 @@ def _problems(tool: str, text: str, *, known_only: bool) -> list[Problem]:
         )
         if problem is None or (meaning is None and known_only) or len(problems) >= _MAX_MESSAGES:
             continue
-        if tool == "ncu" and "were profiled" in problem.message and (listed_kernels := _available(text)):
+        if tool == "ncu" and "were profiled" in problem.message and (listed_kernels := _listed_kernels_text(text)):
             problem = replace(problem, fix=listed_kernels)
         problems.setdefault(problem.message, problem)
         if meaning is not None and meaning.is_outcome:

@@ -536,7 +536,7 @@ def receive(
         raise
     if code != 0:
         raise _refused(stderr)
-    _compare(resumed_first, digests)
+    _check_digests(resumed_first, digests)
     for file in downloads:
         file.part.replace(file.local_path)
     return counter.came
@@ -647,7 +647,7 @@ def _write(descriptor: int, view: memoryview) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _compare(downloads: Sequence[_Download], digests: Sequence[str]) -> None:
+def _check_digests(downloads: Sequence[_Download], digests: Sequence[str]) -> None:
     wrong = [file for file, digest in zip(downloads, digests, strict=True) if file.digest.hexdigest() != digest]
     for file in wrong:
         file.part.unlink(missing_ok=True)

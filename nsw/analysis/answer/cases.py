@@ -45,7 +45,7 @@ def iteration_blocks(summary: Summary) -> list[Block]:
         return []
     sources = dict.fromkeys(told_by(i) for _, i in cases)
     rows = tuple(
-        (case.id, i.count, i.med_ns, i.least_ns, i.most_ns, _busy(case), _wall(case, "setup"),
+        (case.id, i.count, i.med_ns, i.least_ns, i.most_ns, _busy_share(case), _wall(case, "setup"),
          _wall(case, "warmup") if i.warmup else None, i.warmup)
         for case, i in cases
     )  # fmt: skip
@@ -62,7 +62,7 @@ def iteration_blocks(summary: Summary) -> list[Block]:
     ]
 
 
-def _busy(case: CaseSummary) -> float | None:
+def _busy_share(case: CaseSummary) -> float | None:
     """How much of an iteration the mean GPU is at work."""
     spent = spent_of(case)
     if spent is not None and spent.idle_pct is not None:
@@ -100,10 +100,10 @@ _PHASES: Final = (
 
 def case_blocks(summary: Summary) -> Iterator[Block]:
     """What is known of each case."""
-    return (block for case in summary.cases for block in _case(case, summary.cover))
+    return (block for case in summary.cases for block in _case_blocks(case, summary.cover))
 
 
-def _case(case: CaseSummary, cover: float) -> list[Block]:
+def _case_blocks(case: CaseSummary, cover: float) -> list[Block]:
     """What is known of one; `cover`: the share of the time that those listed take together, 0 to 1."""
     if not any((case.figures, case.hotspots, case.api, case.copies, case.functions, case.kernels)):
         return [Note("case", f"{case.id}: nothing was read", case=case.id, shown="full")]
@@ -113,30 +113,30 @@ def _case(case: CaseSummary, cover: float) -> list[Block]:
         *(
             Note("figure", f"{f.name} {number(f.median)} {f.unit or ''}"
                  f" ({f.pass_name}{', profiled' if f.profiled else ''}; {plural(f.runs, 'run')})",
-                 **_full(case, "figures"))
+                 **_full_keys(case, "figures"))
             for f in case.figures
         ),
-        *_phases(case),
+        *_phase_blocks(case),
         *(replace(block, shown="full") for block in where_time_goes(case)),
-        *_shares(case, "hotspots", f"GPU operations that take {portion} of GPU time{phase_note}", case.hotspots),
+        *_share_blocks(case, "hotspots", f"GPU operations that take {portion} of GPU time{phase_note}", case.hotspots),
         *kernel_blocks(case.kernels, case=case.id, visibility="full"),
-        *_shares(case, "api", f"CUDA API calls that take {portion} of API time{phase_note}", case.api),
+        *_share_blocks(case, "api", f"CUDA API calls that take {portion} of API time{phase_note}", case.api),
     ]  # fmt: skip
     if case.copies:
         rows = tuple((c.name, c.calls, c.total_ns, c.total_bytes, c.bytes_per_s) for c in case.copies)
-        blocks.append(Table("copies", f"copies and sets{phase_note}", _COPIES, rows, **_full(case, "copies")))
+        blocks.append(Table("copies", f"copies and sets{phase_note}", _COPIES, rows, **_full_keys(case, "copies")))
     if case.import_ns:
         text = f"imports of modules {duration(case.import_ns)}: not in what follows"
-        blocks.append(Note("imports", text, **_full(case, "functions")))
+        blocks.append(Note("imports", text, **_full_keys(case, "functions")))
     functions = f"functions that take {portion} of the CPU's time, each without those that it calls"
-    return [*blocks, *_host(case), *_shares(case, "functions", functions, case.functions)]
+    return [*blocks, *_cpu_class_blocks(case), *_share_blocks(case, "functions", functions, case.functions)]
 
 
 _WORK: Final = (Column("work", "the CPU's work", "name"), Column("share_pct", "share", "whole %"),
                 Column("top", "largest function", "name"))  # fmt: skip
 
 
-def _host(case: CaseSummary) -> list[Block]:
+def _cpu_class_blocks(case: CaseSummary) -> list[Block]:
     """What the CPU works on by class, and what it waits for."""
     host = case.host
     if host is None or not (host.work or host.waits):
@@ -144,10 +144,10 @@ def _host(case: CaseSummary) -> list[Block]:
     rows = tuple((work.name, work.share_pct, work.top) for work in host.work if work.share_pct >= _LITTLE_PCT)
     waits = "".join(f"; {wait.share_pct:.0f} % of all time {wait.name}" for wait in host.waits[:_WAITS])
     title = f"what the CPU works on, by its functions{waits}"
-    return [Table("host", title, _WORK, rows, wide="top", **_full(case, "functions"))]
+    return [Table("host", title, _WORK, rows, wide="top", **_full_keys(case, "functions"))]
 
 
-def _full(case: CaseSummary, table: str) -> dict[str, Any]:
+def _full_keys(case: CaseSummary, table: str) -> dict[str, Any]:
     """What the blocks of a case in full share."""
     return {"case": case.id, "shown": "full", "evidence": (Evidence(table, (case.id,)),)}
 
@@ -161,7 +161,7 @@ def _heading(case: CaseSummary, phase_note: str) -> str:
     return case.id + heading
 
 
-def _phases(case: CaseSummary) -> list[Block]:
+def _phase_blocks(case: CaseSummary) -> list[Block]:
     """How its iterations were told and what they take; the phases, with what each was spent on."""
     iterations = case.iterations
     if iterations is None and case.one_phase:
@@ -169,7 +169,7 @@ def _phases(case: CaseSummary) -> list[Block]:
             f"no iterations were found ({case.one_phase}): what follows is of the whole run, set-up included."
             " `report: {steps: {nvtx: RANGE}}` in the recipe names a range of the program"
         )
-        return [Note("phases", text, **_full(case, "phases"))]
+        return [Note("phases", text, **_full_keys(case, "phases"))]
     if iterations is None:
         return []
     process_note = f", in each of {iterations.processes} processes" if iterations.processes > 1 else ""
@@ -178,11 +178,11 @@ def _phases(case: CaseSummary) -> list[Block]:
         f" {duration(iterations.med_ns)},"
         f" {duration(iterations.least_ns)} .. {duration(iterations.most_ns)}, the longest is number"
         f" {iterations.slowest};"
-        f" a GPU is at work {percent(_busy(case))} of the time"
+        f" a GPU is at work {percent(_busy_share(case))} of the time"
     )
-    rows = tuple((_WORDS[p.phase], p.duration_ns, p.iterations, _spent_on(p)) for p in case.phases)
+    rows = tuple((_WORDS[p.phase], p.duration_ns, p.iterations, _largest_phase_shares(p)) for p in case.phases)
     return [
-        Note("iterations", text, **_full(case, "iterations")),
+        Note("iterations", text, **_full_keys(case, "iterations")),
         Timeline(
             "phases",
             "phases; what follows is of the steady state",
@@ -190,12 +190,12 @@ def _phases(case: CaseSummary) -> list[Block]:
             rows,
             label="phase",
             length="duration_ns",
-            **_full(case, "phases"),
+            **_full_keys(case, "phases"),
         ),
     ]
 
 
-def _spent_on(phase: Phase) -> tuple[tuple[str, float], ...]:
+def _largest_phase_shares(phase: Phase) -> tuple[tuple[str, float], ...]:
     """What a phase took most of its time for; around the steady state first what is no CUDA call, if that is most."""
     if phase.phase == "steady" or phase.api_ns is None or not phase.what:
         return phase.what
@@ -203,7 +203,7 @@ def _spent_on(phase: Phase) -> tuple[tuple[str, float], ...]:
     return (("outside CUDA calls", outside), *phase.what) if outside > phase.duration_ns / 2 else phase.what
 
 
-def _shares(case: CaseSummary, name: str, title: str, shares: Sequence[Share]) -> list[Block]:
+def _share_blocks(case: CaseSummary, name: str, title: str, shares: Sequence[Share]) -> list[Block]:
     if not shares:
         return []
     # names of instances of one template look alike, and are not the same kernel
@@ -229,6 +229,6 @@ def _shares(case: CaseSummary, name: str, title: str, shares: Sequence[Share]) -
             least=("mean_ns", "cumulative_pct", "calls"),
             label="name",
             value="share_pct",
-            **_full(case, name),
+            **_full_keys(case, name),
         )
     ]

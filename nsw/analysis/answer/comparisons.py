@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     _Part = tuple[Column, Callable[[Any], Cell]]
 
 
-def _parameter(parameter: str, unit: Unit = "text") -> Column:
+def _parameter_column(parameter: str, unit: Unit = "text") -> Column:
     """The column of a parameter, named so that none is taken for a column of nsw."""
     return Column(f"param.{parameter}", parameter, unit)
 
@@ -31,20 +31,20 @@ def _as_cell(value: Any) -> Cell:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def _series(names: Iterable[str]) -> list[_Part]:
+def _series_columns(names: Iterable[str]) -> list[_Part]:
     """The columns of the parameters that tell series apart."""
-    return [(_parameter(name), partial(_of_series, name)) for name in names]
+    return [(_parameter_column(name), partial(_series_parameter_cell, name)) for name in names]
 
 
-def _of_series(name: str, member: ScalingPoint | Variant) -> Cell:
+def _series_parameter_cell(name: str, member: ScalingPoint | Variant) -> Cell:
     return _as_cell(member.series[name])
 
 
-def _range(member: ScalingPoint | Variant) -> Cell:
+def _range_cell(member: ScalingPoint | Variant) -> Cell:
     return member.least, member.most
 
 
-def _filled(
+def _columns_with_values(
     parts: Sequence[_Part | None], members: Sequence[Any]
 ) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
     """The columns that there are (those left out are None), and the rows."""
@@ -64,10 +64,10 @@ def scaling_blocks(summary: Summary) -> list[Block]:
     curve = summary.curve
     if curve is None or all(p.figure is None for p in curve.points):
         return []
-    return [_curve(curve), *_heat_map(curve)]
+    return [_scaling_curve_block(curve), *_heat_map(curve)]
 
 
-def _curve(curve: Scaling) -> Block:
+def _scaling_curve_block(curve: Scaling) -> Block:
     series_names = list(curve.points[0].series)
     repeated = any(p.runs > 1 for p in curve.points)
     talks = any(p.communication_pct is not None for p in curve.points)
@@ -75,16 +75,16 @@ def _curve(curve: Scaling) -> Block:
         ", median of the runs" if repeated else ""
     )
     parts: list[_Part | None] = [
-        *_series(series_names),
-        (_parameter(curve.axis, "plain"), lambda p: p.at),
+        *_series_columns(series_names),
+        (_parameter_column(curve.axis, "plain"), lambda p: p.at),
         (Column("figure", figure_title(curve.figure, curve.unit), "number"), lambda p: p.figure),
-        (Column("range", "range", "range"), _range) if repeated else None,
+        (Column("range", "range", "range"), _range_cell) if repeated else None,
         (Column("speedup", "speed-up", "times"), lambda p: p.speedup),
         (Column("efficiency_pct", "efficiency", "%"), lambda p: p.efficiency_pct),
         (Column("communication_pct", "NCCL share of GPU time", "%"), lambda p: p.communication_pct) if talks else None,
         (Column("runs", "runs", "count"), lambda p: p.missing or p.runs),
     ]
-    columns, rows = _filled(parts, curve.points)
+    columns, rows = _columns_with_values(parts, curve.points)
     return Curve(
         "scaling",
         f"{curve.kind} scaling of {curve.figure} along {curve.axis} ({conditions})",
@@ -95,12 +95,12 @@ def _curve(curve: Scaling) -> Block:
         x=f"param.{curve.axis}",
         y="figure",
         series=tuple(c.name for c in columns[: len(series_names)]),
-        ideals=tuple(_ideal(p, curve) for p in curve.points),
+        ideals=tuple(_ideal_figure(p, curve) for p in curve.points),
         evidence=(Evidence("scaling", tuple(p.case_id for p in curve.points)),),
     )
 
 
-def _ideal(point: ScalingPoint, curve: Scaling) -> float | None:
+def _ideal_figure(point: ScalingPoint, curve: Scaling) -> float | None:
     """The figure at an efficiency of 100 %."""
     if point.figure is None or not point.efficiency_pct:
         return None
@@ -119,8 +119,8 @@ def _heat_map(curve: Scaling) -> list[Block]:
             "efficiency",
             f"efficiency of {curve.kind} scaling by {curve.axis} and {series_name}",
             (
-                _parameter(series_name),
-                _parameter(curve.axis, "plain"),
+                _parameter_column(series_name),
+                _parameter_column(curve.axis, "plain"),
                 Column("efficiency_pct", "efficiency", "%"),
             ),
             tuple((_as_cell(p.series[series_name]), p.at, p.efficiency_pct) for p in curve.points),
@@ -142,15 +142,15 @@ def variant_blocks(summary: Summary) -> list[Block]:
     with_gpu = any(v.gpu_ns is not None for v in variants)
     with_top = any(v.top for v in variants)
     parts: list[_Part | None] = [
-        *_series(variants[0].series),
+        *_series_columns(variants[0].series),
         (Column("variant", summary.compared or "variant"), lambda v: _as_cell(v.variant)),
         (Column("figure", figure_title(summary.figure, variants[0].unit), "number"), lambda v: v.figure),
-        (Column("range", "range", "range"), _range) if repeated else None,
+        (Column("range", "range", "range"), _range_cell) if repeated else None,
         (Column("ratio", f"times {summary.compared_to}", "times"), lambda v: v.ratio),
         (Column("gpu_ns", "GPU time", "ns"), lambda v: v.gpu_ns) if with_gpu else None,
         (Column("top", "most time in", "name"), lambda v: v.top or "") if with_top else None,
     ]
-    columns, rows = _filled(parts, variants)
+    columns, rows = _columns_with_values(parts, variants)
     title = f"{summary.figure} by {summary.compared}, compared with {summary.compared}={summary.compared_to}"
     return [
         Bars(
@@ -202,7 +202,7 @@ def time_blocks(summary: Summary) -> list[Block]:
     members = divided or cases_with_time
     if not members:
         return []
-    parts = [(case, _divided(spent) if divided else _classes(spent)) for case, spent in members]
+    parts = [(case, _divide_span(spent) if divided else _time_by_class(spent)) for case, spent in members]
     sizes: dict[str, float] = {}
     for _, class_times in parts:
         for name, ns in class_times.items():
@@ -231,11 +231,11 @@ _COPIES_ALONE, _NCCL_ALONE, _IDLE = "copies alone", "NCCL alone", "idle"
 _KEYS: Final = {_COPIES_ALONE: "copies_ns", _NCCL_ALONE: "nccl_ns", _IDLE: "idle_ns"}
 
 
-def _classes(spent: Spent) -> dict[str, float]:
+def _time_by_class(spent: Spent) -> dict[str, float]:
     return {part.name: part.ns for part in spent.parts}
 
 
-def _divided(spent: Spent) -> dict[str, float]:
+def _divide_span(spent: Spent) -> dict[str, float]:
     """The span in parts that add up to it; the classes of computing by their durations, since some overlap."""
     span = (spent.span_ns or 0.0) / 100
     computing = {part.name: part.ns for part in spent.parts if part.name not in {NCCL, COPIES, SETS}}
@@ -249,7 +249,7 @@ def _divided(spent: Spent) -> dict[str, float]:
 
 def sweep_blocks(summary: Summary) -> list[Block]:
     """Each figure over the parameter of numbers with most values, or a bar a case; of two parameters a heat map too."""
-    varied = _varied(summary.cases)
+    varied = _varied_parameters(summary.cases)
     figures = dict.fromkeys(figure.name for case in summary.cases for figure in case.figures)
     shown_figures = {summary.curve.figure if summary.curve else None}
     if summary.variants and not _is_curve(varied):
@@ -260,7 +260,7 @@ def sweep_blocks(summary: Summary) -> list[Block]:
         members = [case for case in summary.cases if best_figure(case, name) is not None]
         if len(members) < 2:
             continue
-        blocks += [] if name in shown_figures else [_sweep(members, name, varied)]
+        blocks += [] if name in shown_figures else [_sweep_block(members, name, varied)]
         several.append(name)
     if len(varied) != 2:
         return blocks
@@ -268,7 +268,7 @@ def sweep_blocks(summary: Summary) -> list[Block]:
     return [*blocks, *maps, *_maps_of_metrics(summary.cases, varied)]
 
 
-def _varied(cases: Sequence[CaseSummary]) -> dict[str, list[Any]]:
+def _varied_parameters(cases: Sequence[CaseSummary]) -> dict[str, list[Any]]:
     """The parameters with several values, those with values that are numbers first, of most values."""
     values: dict[str, list[Any]] = {}
     for case in cases:
@@ -289,12 +289,12 @@ def _is_curve(varied: Mapping[str, Sequence[Any]]) -> bool:
     return len(first) >= _FEWEST and _are_numbers(first)
 
 
-def _of_figure(cases: Sequence[CaseSummary], name: str, parameters: Sequence[str]) -> dict[str, Any]:
+def _figure_block_keys(cases: Sequence[CaseSummary], name: str, parameters: Sequence[str]) -> dict[str, Any]:
     """What blocks of a figure share: a row a case, with its parameters, the figure and its range."""
     members = [(case, best_figure(case, name)) for case in cases]
     unit = next((figure.unit for _, figure in members if figure and figure.unit), None)
     numbers = {key: _are_numbers([case.params.get(key) for case in cases]) for key in parameters}
-    columns = [_parameter(key, "plain" if numbers[key] else "text") for key in parameters]
+    columns = [_parameter_column(key, "plain" if numbers[key] else "text") for key in parameters]
     rows = tuple(
         (*(_as_cell(case.params.get(key)) for key in parameters), figure.median, (figure.least, figure.most))
         for case, figure in members if figure is not None
@@ -305,13 +305,13 @@ def _of_figure(cases: Sequence[CaseSummary], name: str, parameters: Sequence[str
     }  # fmt: skip
 
 
-def _sweep(cases: Sequence[CaseSummary], name: str, varied: Mapping[str, Sequence[Any]]) -> Block:
+def _sweep_block(cases: Sequence[CaseSummary], name: str, varied: Mapping[str, Sequence[Any]]) -> Block:
     keys = list(varied)
     if _is_curve(varied):
         series = tuple(f"param.{key}" for key in keys[1:])
-        block_fields = _of_figure(cases, name, [*keys[1:], keys[0]])
+        block_fields = _figure_block_keys(cases, name, [*keys[1:], keys[0]])
         return Curve("sweep", f"{name} by {keys[0]}", x=f"param.{keys[0]}", y="figure", series=series, **block_fields)
-    block_fields = _of_figure(cases, name, keys)
+    block_fields = _figure_block_keys(cases, name, keys)
     return Bars("sweep", f"{name} by {', '.join(keys)}", label=f"param.{keys[-1]}", value="figure", **block_fields)
 
 
@@ -324,19 +324,19 @@ def _map_of_figures(cases: Sequence[CaseSummary], names: Sequence[str], varied: 
     for name in names:
         unit = next((figure.unit for case in cases if (figure := best_figure(case, name)) and figure.unit), None)
         title = f"{name} ({unit})" if unit else name
-        parts.append((Column(f"figure.{name}", title, "number"), partial(_median, name)))
-        if any(_scatter(name, case) for case in cases):
-            parts.append((Column(f"range.{name}", "range", "range"), partial(_scatter, name)))
+        parts.append((Column(f"figure.{name}", title, "number"), partial(_median_cell, name)))
+        if any(_scatter_cell(name, case) for case in cases):
+            parts.append((Column(f"range.{name}", "range", "range"), partial(_scatter_cell, name)))
     subject = names[0] if len(names) == 1 else "figures"
-    return _map("map", subject, cases, parts=parts, varied=varied, evidence="figures")
+    return _map_block("map", subject, cases, parts=parts, varied=varied, evidence="figures")
 
 
-def _median(name: str, case: CaseSummary) -> Cell:
+def _median_cell(name: str, case: CaseSummary) -> Cell:
     figure = best_figure(case, name)
     return figure.median if figure else None
 
 
-def _scatter(name: str, case: CaseSummary) -> Cell:
+def _scatter_cell(name: str, case: CaseSummary) -> Cell:
     figure = best_figure(case, name)
     return (figure.least, figure.most) if figure and figure.runs > 1 else None
 
@@ -346,29 +346,32 @@ def _maps_of_metrics(cases: Sequence[CaseSummary], varied: Mapping[str, Sequence
     measured = [case for case in cases if case.kernels]
     every = (*_FIRST_METRICS, *(name for case in measured for name in case.kernels[0].metrics))
     names = [name for name in dict.fromkeys(every)
-             if len({_metric(name, case) for case in measured} - {None}) > 1]  # fmt: skip
+             if len({_metric_cell(name, case) for case in measured} - {None}) > 1]  # fmt: skip
     if not names:
         return []
     parts: list[_Part] = [(Column("kernel", "kernel", "name"), lambda case: case.kernels[0].short_name)]
-    parts += [(metric_column(name), partial(_metric, name)) for name in names]
+    parts += [(metric_column(name), partial(_metric_cell, name)) for name in names]
     return [
-        _map("metric_map", "metrics of the hottest kernel", measured, parts=parts, varied=varied, evidence="kernels")
+        _map_block(
+            "metric_map", "metrics of the hottest kernel", measured, parts=parts, varied=varied, evidence="kernels"
+        )
     ]
 
 
-def _metric(name: str, case: CaseSummary) -> Cell:
+def _metric_cell(name: str, case: CaseSummary) -> Cell:
     return case.kernels[0].metrics.get(name)
 
 
-def _map(
+def _map_block(
     name: str, subject: str, cases: Sequence[CaseSummary], *, parts: Sequence[_Part],
     varied: Mapping[str, Sequence[Any]], evidence: str,
 ) -> Block:  # fmt: skip
     x, y = varied
     axes: list[_Part] = [
-        (_parameter(key, "plain" if _are_numbers(varied[key]) else "text"), partial(_of_case, key)) for key in (y, x)
+        (_parameter_column(key, "plain" if _are_numbers(varied[key]) else "text"), partial(_parameter_cell, key))
+        for key in (y, x)
     ]
-    columns, rows = _filled([*axes, *parts], cases)
+    columns, rows = _columns_with_values([*axes, *parts], cases)
     value, *other_columns = (column.name for column, _ in parts if column.unit not in {"name", "range"})
     return HeatMap(
         name, f"{subject} by {x} and {y}", columns, rows, x=f"param.{x}", y=f"param.{y}", value=value,
@@ -376,7 +379,7 @@ def _map(
     )  # fmt: skip
 
 
-def _of_case(key: str, case: CaseSummary) -> Cell:
+def _parameter_cell(key: str, case: CaseSummary) -> Cell:
     return _as_cell(case.params.get(key))
 
 

@@ -52,17 +52,17 @@ def roof_name(point: Point) -> str:
     return f"{point.level} ({point.precision})" if point.precision else point.level
 
 
-def _occupancy(kernel: KernelRow) -> Cell:
+def _occupancy_cell(kernel: KernelRow) -> Cell:
     achieved, limit = kernel.achieved_occupancy_pct, kernel.theoretical_occupancy_pct
     return None if achieved is None and limit is None else (achieved, limit)
 
 
-def _roof(point: Point) -> str:
+def _roof_text(point: Point) -> str:
     """Which roof is above a kernel, and how near it is."""
     return f"{percent(point.share_pct)} of {roof_name(point)}"
 
 
-def _advice(kernel: KernelRow) -> str | None:
+def _advice_text(kernel: KernelRow) -> str | None:
     if kernel.advice is None:
         return None
     local = "" if kernel.advice.speedup_type == "global" else " (local)"
@@ -81,15 +81,15 @@ _COLUMNS: Final[Mapping[Column, Callable[[KernelRow], Cell]]] = {
         lambda k: None if k.dram_bytes_per_s is None else k.dram_bytes_per_s / _GB
     ),
     Column("dram_pct", "DRAM of peak", "%"): lambda k: k.dram_pct,
-    Column("occupancy_pct", "occupancy", "achieved and limit %"): _occupancy,
+    Column("occupancy_pct", "occupancy", "achieved and limit %"): _occupancy_cell,
     Column("occupancy_limiter", "limited by"): lambda k: k.occupancy_limiter,
     Column("tensor_pct", "tensor", "%"): lambda k: k.tensor_pct,
-    Column("roofline", "roofline"): lambda k: None if k.roofline is None else _roof(k.roofline),
+    Column("roofline", "roofline"): lambda k: None if k.roofline is None else _roof_text(k.roofline),
     Column("registers", "registers", "count"): lambda k: k.registers,
     Column("shared_memory_bytes", "shared", "byte"): lambda k: k.shared_memory_bytes,
     Column("shape", "grid x block"): shape,
     Column("stalls", "warps wait for"): lambda k: ", ".join(f"{s.reason} {s.pct:.0f} %" for s in k.stalls) or None,
-    Column("advice", "best advice"): _advice,
+    Column("advice", "best advice"): _advice_text,
 }
 _UNITS: Final[Mapping[str, Unit]] = {"%": "%", "ns": "ns", "byte": "byte", "byte/s": "byte/s"}
 
@@ -164,7 +164,7 @@ _ROOFLINE: Final = (
 def roofline_blocks(summary: Summary) -> list[Block]:
     """The cases beside each other, and a scatter plot a case that has points."""
     cases = [case for case in summary.cases if any(k.points for k in case.kernels)]
-    return [*([_plot_of_cases(cases)] if len(cases) > 1 else []), *map(_plot, cases)]
+    return [*([_plot_of_cases(cases)] if len(cases) > 1 else []), *map(_roofline_plot, cases)]
 
 
 def _plot_of_cases(cases: Sequence[CaseSummary]) -> Block:
@@ -176,7 +176,7 @@ def _plot_of_cases(cases: Sequence[CaseSummary]) -> Block:
         "rooflines",
         "rooflines of all cases, each kernel where it is nearest to its roof",
         (Column("case", "case", "name"), *_ROOFLINE),
-        tuple((case.id, *_cells(k, p)) for case, k, p in binding_points),
+        tuple((case.id, *_kernel_cells(k, p)) for case, k, p in binding_points),
         wide="kernel",
         shown="data",
         evidence=(Evidence("roofline", tuple(case.id for case, _, _ in binding_points)),),
@@ -185,22 +185,22 @@ def _plot_of_cases(cases: Sequence[CaseSummary]) -> Block:
         label="case" if all(len(case.kernels) == 1 for case in cases) else "kernel",
         series=("precision", "level"),
         size=("time_pct",),
-        ceilings=_ceilings([p for _, k, _ in binding_points for p in k.points]),
+        ceilings=_distinct_ceilings([p for _, k, _ in binding_points for p in k.points]),
     )
 
 
-def _cells(k: KernelRow, p: Point) -> tuple[Cell, ...]:
+def _kernel_cells(k: KernelRow, p: Point) -> tuple[Cell, ...]:
     return (k.short_name, p.precision, p.level, p.intensity, p.flop_per_s, p.roof_flop_per_s, p.share_pct, p.side,
             k.share_pct)  # fmt: skip
 
 
-def _plot(case: CaseSummary) -> Block:
+def _roofline_plot(case: CaseSummary) -> Block:
     kernel_points = [(kernel, point) for kernel in case.kernels for point in kernel.points]
     return Scatter(
         "roofline",
         f"rooflines of {case.id}",
         _ROOFLINE,
-        tuple(_cells(k, p) for k, p in kernel_points),
+        tuple(_kernel_cells(k, p) for k, p in kernel_points),
         wide="kernel",
         case=case.id,
         shown="data",
@@ -210,11 +210,11 @@ def _plot(case: CaseSummary) -> Block:
         label="kernel",
         series=("precision", "level"),
         size=("time_pct",),
-        ceilings=_ceilings([p for _, p in kernel_points]),
+        ceilings=_distinct_ceilings([p for _, p in kernel_points]),
     )
 
 
-def _ceilings(points: list[Point]) -> tuple[Ceiling, ...]:
+def _distinct_ceilings(points: list[Point]) -> tuple[Ceiling, ...]:
     """Each ceiling once; those of launches at other clocks differ, and all are kept."""
     flat = [Ceiling(p.precision, p.peak_flop_per_s, None, p.ceilings) for p in points if p.peak_flop_per_s is not None]
     slopes = [Ceiling(p.level, None, p.peak_bytes_per_s, p.ceilings) for p in points if p.peak_bytes_per_s is not None]

@@ -64,7 +64,7 @@ def perturbation_blocks(summary: Summary) -> list[Block]:
     changes = [(case.id, p) for case in cases for p in case.perturbation]
     if not changes:
         return []
-    notes_of = [_note(p, slowed_times(case, p.pass_name)) for case in cases for p in case.perturbation]
+    notes_of = [_perturbation_note(p, slowed_times(case, p.pass_name)) for case in cases for p in case.perturbation]
     noted = any(notes_of)
     rows = tuple(
         (case, p.pass_name, p.figure, p.baseline, p.profiled, p.unit or "", p.change_pct, *((note,) if noted else ()))
@@ -79,11 +79,13 @@ def perturbation_blocks(summary: Summary) -> list[Block]:
     alike: dict[tuple[object, ...], list[tuple[str, Perturbation]]] = {}
     for case, p in sorted(first.values(), key=lambda item: -abs(item[1].change_pct)):
         alike.setdefault((p.pass_name, p.figure, p.certain), []).append((case, p))
-    notes = [Note("perturbation", f"warning: {_sentence(group)}", tone="warning") for group in alike.values()]
+    notes = [
+        Note("perturbation", f"warning: {_perturbation_warning(group)}", tone="warning") for group in alike.values()
+    ]
     return [table, *notes]
 
 
-def _note(p: Perturbation, slowed_times: float) -> str:
+def _perturbation_note(p: Perturbation, slowed_times: float) -> str:
     """What a change does not tell."""
     if p.certain is False:
         return "within the scatter"
@@ -101,7 +103,7 @@ def _ran_once(changes: Sequence[Perturbation]) -> str:
     return " and ".join(side for side, runs in run_counts.items() if set(runs) == {1}) or "pass or baseline"
 
 
-def _sentence(alike: Sequence[tuple[str, Perturbation]]) -> str:
+def _perturbation_warning(alike: Sequence[tuple[str, Perturbation]]) -> str:
     """One warning for the cases in which a pass changed a figure much, the largest change first."""
     case, p = alike[0]
     subject, by, case_list = case, f"by {changed_by(p.change_pct)}, more than {WARN_PCT:.0f} %", ""

@@ -48,7 +48,7 @@ def blocks_of(summary: Summary, *, full: bool = True) -> Iterator[Block]:
     Raises:
         NswError: An analysis of another package failed.
     """
-    plugin_blocks = [block for name in registered(GROUP) for block in _of_others(name, summary)]
+    plugin_blocks = [block for name in registered(GROUP) for block in _plugin_analysis_blocks(name, summary)]
     findings = [block for block in plugin_blocks if isinstance(block, Finding)]
     first = (*first_screen(summary), *findings)
     if not full:
@@ -63,7 +63,7 @@ def in_full(block: Block) -> Block:
     return replace(block, shown="full") if block.shown == "always" else block
 
 
-def _of_others(name: str, summary: Summary) -> list[Block]:
+def _plugin_analysis_blocks(name: str, summary: Summary) -> list[Block]:
     """The blocks of another package's analysis."""
     entry_point = registered(GROUP)[name]
     module, _, function = entry_point.partition(":")

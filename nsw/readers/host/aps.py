@@ -77,13 +77,13 @@ def sniff(sample: Sample) -> int:
 def read(path: Path, options: Options) -> Report:
     """Fill `facts`, a block a summary or table."""
     report = Report(str(path), tool="aps", format="aps")
-    facts = _of_page(path, report) if Sample(path).text.lstrip()[:1] == "<" else _of_text(path, report)
+    facts = _rows_of_page(path, report) if Sample(path).text.lstrip()[:1] == "<" else _rows_of_text(path, report)
     if options.wants("facts") and facts:
         report.tables["facts"] = facts
     return report
 
 
-def _of_text(path: Path, report: Report) -> list[Row]:
+def _rows_of_text(path: Path, report: Report) -> list[Row]:
     blocks: list[_Block] = []
     for rank, lines in by_rank(text_lines(path)):
         _take_all(lines, rank, blocks, report)
@@ -224,7 +224,7 @@ class _Metrics(_Table):
         return bool(figures) or row["Metric Value"].startswith("N/A")
 
 
-def _of_page(path: Path, report: Report) -> list[Row]:
+def _rows_of_page(path: Path, report: Report) -> list[Row]:
     text = read_text(path)
     match = _JSON.search(text)
     try:

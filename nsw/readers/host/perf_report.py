@@ -144,7 +144,7 @@ def read(path: Path, options: Options) -> Report:
     tables: list[_Table] = []
     for line in text_lines(path):
         if line[1].startswith("#"):
-            _comment(line, header, tables, report)
+            _parse_comment_line(line, header, tables, report)
         elif tables:
             tables[-1].take(*line)
     report.tool_version = header.get("perf version")
@@ -157,7 +157,7 @@ def read(path: Path, options: Options) -> Report:
     return report
 
 
-def _comment(line: Line, header: dict[str, str], tables: list[_Table], report: Report) -> None:
+def _parse_comment_line(line: Line, header: dict[str, str], tables: list[_Table], report: Report) -> None:
     """Read a line of the header, of a table's titles, or the dots under them."""
     number_, text = line
     if match := _EVENT.match(text):
@@ -169,7 +169,7 @@ def _comment(line: Line, header: dict[str, str], tables: list[_Table], report: R
     elif _TITLES.match(text):
         if not tables or tables[-1].titles:
             tables.append(_Table(Event("")))
-        _title(tables[-1], text)
+        _parse_table_title(tables[-1], text)
     elif tables and not tables[-1].mark and not tables[-1].spans and set(text) <= set("#. ") and "." in text:
         table = tables[-1]
         table.spans = ruled_spans(text.replace(".", "-"))
@@ -177,7 +177,7 @@ def _comment(line: Line, header: dict[str, str], tables: list[_Table], report: R
         header.setdefault(match[1], match[2].strip())
 
 
-def _title(table: _Table, text: str) -> None:
+def _parse_table_title(table: _Table, text: str) -> None:
     match = _MARK.match(text)
     table.mark = match[1] if match else ""
     bare = text[1:].strip()

@@ -103,13 +103,13 @@ def read(path: Path, options: Options) -> Report:
         elif not text.strip() or text.startswith("#") or block < 0 or is_over:
             continue
         elif lasted := _SECONDS.match(text):
-            facts += _lasted(lasted, block)
+            facts += _elapsed_time_rows(lasted, block)
             has_lasted = True
         elif is_amid and has_lasted:
             is_over = True  # what the program printed next
         else:
             try:
-                counted = list(_of_line(text.rstrip()))
+                counted = list(_counts_of_line(text.rstrip()))
             except ValueError as fault:
                 report.error(str(fault), line=line)
                 continue
@@ -126,19 +126,19 @@ def read(path: Path, options: Options) -> Report:
     return report
 
 
-def _lasted(match: re.Match[str], block: int) -> list[Row]:
+def _elapsed_time_rows(match: re.Match[str], block: int) -> list[Row]:
     value = number(match[1])
     return [] if value is None else [_fact(_LASTED[match[2]], value, "s") | {"block": block}]
 
 
-def _of_line(text: str) -> Iterator[_Count]:
+def _counts_of_line(text: str) -> Iterator[_Count]:
     """The count of a line.
 
     Raises:
         ValueError: It is of a part of the machine or of the run.
     """
     if text.lstrip().startswith("{"):
-        yield from _of_json(text)
+        yield from _counts_of_json(text)
     elif match := _SEPARATED.match(text):
         cells = text.split(match[1])
         metric = (cells[5], cells[6]) if len(cells) > 6 else ("", "")
@@ -152,7 +152,7 @@ def _of_line(text: str) -> Iterator[_Count]:
         )  # fmt: skip
 
 
-def _of_json(text: str) -> Iterator[_Count]:
+def _counts_of_json(text: str) -> Iterator[_Count]:
     try:
         entry = json.loads(text)
     except (ValueError, RecursionError):

@@ -63,7 +63,7 @@ def read(path: Path, options: Options) -> Report:
                 sampled = True
             elif (row := _function(key, value)) is not None:
                 functions.append(row)
-                _note(entries, key, value)
+                _note_import_times(entries, key, value)
             else:
                 odd += 1
     except MarshalError as fault:
@@ -74,7 +74,7 @@ def read(path: Path, options: Options) -> Report:
     if odd:
         report.error(f"{odd} entries do not have cProfile's form and were left out")
     if sampled:
-        _no_calls(functions, report)
+        _warn_of_no_calls(functions, report)
     seconds_by_key = import_seconds(entries)
     if seconds_by_key is not None:
         for row, seconds in zip(functions, seconds_by_key.values(), strict=False):
@@ -107,7 +107,7 @@ def _function(key: tuple[object, ...], value: object) -> Row | None:
         "name": name,
         "file": file if in_python else None,
         "line": line if in_python else None,
-        "module": _module(file, name),
+        "module": _module_of_file(file, name),
         "calls": int(calls),
         "primitive_calls": int(primitive),
         "self_s": float(own_s),
@@ -115,7 +115,7 @@ def _function(key: tuple[object, ...], value: object) -> Row | None:
     }
 
 
-def _note(entries: dict[Key, Entry], key: tuple[object, ...], value: object) -> None:
+def _note_import_times(entries: dict[Key, Entry], key: tuple[object, ...], value: object) -> None:
     """Keep what tells the imports: times, and the function's own time by caller."""
     match key, value:
         case (str(file), int(line), str(name)), (_, _, float() | int() as own_s, float() | int() as total, *edges):
@@ -137,7 +137,7 @@ def _is_time(value: float) -> bool:
     return -1.0 < value < 1e12
 
 
-def _module(file: str, name: str) -> str | None:
+def _module_of_file(file: str, name: str) -> str | None:
     """The dotted module that the place of a file tells; the bare file name outside of a library."""
     if file == "~":
         built_in = _BUILT_IN.fullmatch(name)
@@ -156,7 +156,7 @@ def _module(file: str, name: str) -> str | None:
     return parts[-1] if within == file else ".".join(parts)
 
 
-def _no_calls(functions: list[Row], report: Report) -> None:
+def _warn_of_no_calls(functions: list[Row], report: Report) -> None:
     report.warn("a sampling profiler made it: it counts samples, so calls and primitive_calls are absent")
     for row in functions:
         row["calls"] = row["primitive_calls"] = None
@@ -198,7 +198,7 @@ def import_seconds(entries: Mapping[Key, Entry]) -> dict[Key, float] | None:
     program = max(modules, key=lambda key: entries[key].total_s, default=None)
     share = {key: 1.0 if _is_import(key) and key != program else 0.0 for key in entries}
     shared = [key for key in entries if not _is_import(key) and entries[key].callers]
-    weights = {key: _weights(entries, key, entries[key].total_s, 1) for key in shared}
+    weights = {key: _caller_weights(entries, key, entries[key].total_s, 1) for key in shared}
     for _ in range(_ROUNDS):
         change = 0.0
         for key in shared:
@@ -210,7 +210,7 @@ def import_seconds(entries: Mapping[Key, Entry]) -> dict[Key, float] | None:
     import_share = dict(share)  # what calls others long may be called often by imports itself, such as next()
     for key in shared:
         of_itself = entries[key].callers.get(key, (0.0, 0.0))[0]
-        caller_weights = _weights(entries, key, entries[key].self_s - of_itself, 0)
+        caller_weights = _caller_weights(entries, key, entries[key].self_s - of_itself, 0)
         import_share[key] = sum(weight * share[caller] for caller, weight in caller_weights.items())
     return {key: entries[key].self_s * part for key, part in import_share.items()}
 
@@ -219,7 +219,7 @@ def _is_import(key: Key) -> bool:
     return key[2] == _MODULE or key[0].startswith(_IMPORTING)
 
 
-def _weights(entries: Mapping[Key, Entry], key: Key, total: float, time_index: int) -> dict[Key, float]:
+def _caller_weights(entries: Mapping[Key, Entry], key: Key, total: float, time_index: int) -> dict[Key, float]:
     """How much of a function's time each caller is charged with, together at most 1; recursion charges nobody.
 
     The rest is of callers that the profile lost: PyTorch's import drops the frames that it began in, the program's too.

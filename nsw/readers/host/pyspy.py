@@ -60,7 +60,9 @@ def read(path: Path, options: Options) -> Report:
         match = _STACK.match(text)
         if match is not None:
             frames = [
-                frame for part in _parts(match[1]) if (frame := _function(part, with_line=rate_match is not None))
+                frame
+                for part in _stack_frames(match[1])
+                if (frame := _function(part, with_line=rate_match is not None))
             ]
             stacks.add(frames[::-1] or [_NO_FRAME], int(match[2]))
         elif text.strip():
@@ -76,7 +78,7 @@ def read(path: Path, options: Options) -> Report:
     return report
 
 
-def _parts(text: str) -> list[str]:
+def _stack_frames(text: str) -> list[str]:
     """The frames of a stack; a process's command line may hold semicolons itself."""
     return [part for part in _COMMAND.sub(r"\1:", text).split(";") if part]
 

@@ -65,7 +65,7 @@ def read(path: Path, options: Options) -> Report:
         elif not text.strip():
             in_table = in_table and not threads[-1].timers
         elif in_table and not set(text.strip()) <= {"-"}:
-            timer = _timer(text)
+            timer = _parse_timer(text)
             if timer is None:
                 bad.append(line)
             else:
@@ -84,20 +84,24 @@ def read(path: Path, options: Options) -> Report:
         report.tables["functions"] = [
             {"block": n, "rank": thread.rank, **row}
             for n, thread in enumerate(used_threads)
-            for row in functions(thread.timers, _amount)
+            for row in functions(thread.timers, _timer_times)
         ]
     return report
 
 
-def _timer(text: str) -> Timer | None:
+def _parse_timer(text: str) -> Timer | None:
     match = _ROW.fullmatch(text)
-    own_time, total, calls = (_msec(match[1]), _msec(match[2]), number(match[3])) if match else (None, None, None)
+    own_time, total, calls = (
+        (_parse_milliseconds(match[1]), _parse_milliseconds(match[2]), number(match[3]))
+        if match
+        else (None, None, None)
+    )
     if match is None or own_time is None or total is None or calls is None:
         return None
     return Timer(match[4].strip(), calls.value, own_time.value, total.value)
 
 
-def _msec(text: str) -> Quantity | None:
+def _parse_milliseconds(text: str) -> Quantity | None:
     """Milliseconds as pprof prints them: `2:11.067` is 131067 ms, `11,900` is 11900 ms, `0.0206` is that many ms."""
     match = _CLOCK.fullmatch(text)
     if match is None:
@@ -108,7 +112,7 @@ def _msec(text: str) -> Quantity | None:
     return Quantity(((int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)) * 1000 + int(milliseconds), None)
 
 
-def _amount(timer: Timer) -> Row:
+def _timer_times(timer: Timer) -> Row:
     """Times in s; pprof cuts whole ms, and prints three digits of less than one."""
     return {
         "self_s": timer.own_amount / 1e3, "self_s_pm": _width(timer.own_amount),

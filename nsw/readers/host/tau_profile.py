@@ -56,7 +56,7 @@ def read(path: Path, options: Options) -> Report:
     for line, text in lines:
         if text.rstrip().endswith((" aggregates", " userevents")) and not text.startswith('"'):
             break
-        timer = _timer(text, mpi)
+        timer = _parse_timer(text, mpi)
         if timer is None:
             bad.append(line)
         else:
@@ -74,7 +74,7 @@ def read(path: Path, options: Options) -> Report:
     return report
 
 
-def _timer(text: str, mpi: list[float]) -> Timer | None:
+def _parse_timer(text: str, mpi: list[float]) -> Timer | None:
     match = _TIMER.match(text)
     numbers = [number(match[n]) for n in (2, 3, 4)] if match else []
     calls, own_time, total = (*numbers, None, None, None)[:3]
@@ -143,31 +143,31 @@ def functions(timers: Sequence[Timer], amount: Callable[[Timer], Row]) -> list[R
     for timer in flat:
         match = _KIND.match(timer.name)
         of_kind.setdefault(match[1] if match else "", []).append(timer)
-    sampled = {_bare(timer.name): timer.total for timer in of_kind.get("CONTEXT", ())}
+    sampled = {_bare_timer_name(timer.name): timer.total for timer in of_kind.get("CONTEXT", ())}
     rows = [
         {
             **_name_columns(timer.name),
             **_counts(timer),
-            **amount(timer._replace(own_amount=_less(timer, sampled.get(timer.name)))),
+            **amount(timer._replace(own_amount=_without_sampled_time(timer, sampled.get(timer.name)))),
         }
         for timer in of_kind.get("", ())
     ]
     return rows + [
         {**_name_columns(name), "samples": round(timer.calls), **amount(timer), "line": None}
-        for name, timer in _summed(of_kind.get("SUMMARY", of_kind.get("SAMPLE", []))).items()
+        for name, timer in _sum_samples_by_function(of_kind.get("SUMMARY", of_kind.get("SAMPLE", []))).items()
     ]
 
 
-def _less(timer: Timer, sampled: float | None) -> float:
+def _without_sampled_time(timer: Timer, sampled: float | None) -> float:
     """A timer's own time less what its samples say of the functions in it."""
     return timer.own_amount if sampled is None else max(0.0, timer.own_amount - sampled)
 
 
-def _summed(timers: Iterable[Timer]) -> dict[str, Timer]:
+def _sum_samples_by_function(timers: Iterable[Timer]) -> dict[str, Timer]:
     """The samples of each function, which TAU tells apart by their line."""
     merged: dict[str, Timer] = {}
     for timer in timers:
-        name = re.sub(r" ?\{\d{1,9}\}\]$", "]", _bare(timer.name))
+        name = re.sub(r" ?\{\d{1,9}\}\]$", "]", _bare_timer_name(timer.name))
         existing = merged.get(name, Timer(name, 0, 0, 0))
         merged[name] = Timer(
             name, existing.calls + timer.calls, existing.own_amount + timer.own_amount, existing.total + timer.total
@@ -175,7 +175,7 @@ def _summed(timers: Iterable[Timer]) -> dict[str, Timer]:
     return merged
 
 
-def _bare(name: str) -> str:
+def _bare_timer_name(name: str) -> str:
     return _KIND.sub("", name, count=1)
 
 

@@ -73,7 +73,7 @@ def sniff(sample: Sample) -> int:
     """By the titles of a table, or by the first line of a summary and another that only VTune prints."""
     if sample.is_binary:
         return 0
-    if any(_titles(as_shown(line)) for line in sample.text.splitlines()):
+    if any(_parse_titles(as_shown(line)) for line in sample.text.splitlines()):
         return 95
     text = sample.text
     if _ELAPSED.search(text) and any(word in text for word in _REPORTS):
@@ -127,7 +127,7 @@ class _Stream:
 
     def _outside(self, text: str) -> None:
         """A line that is no row of a table."""
-        titles = _titles(text)
+        titles = _parse_titles(text)
         if titles is not None:
             self._begin(titles)
         elif _RULE.match(text) and self._before.strip():
@@ -246,14 +246,14 @@ class _Titles:
         return self.names[-2:] == _LEVELS[1:]
 
 
-def _titles(text: str) -> _Titles | None:
+def _parse_titles(text: str) -> _Titles | None:
     """The titles in a line of CSV, where they are VTune's."""
     if "Metric Value" not in text and not _GROUPS.match(text.lstrip('" ')):
         return None
     for delimiter in _DELIMITERS:
         if delimiter not in text:
             continue
-        names = tuple(cell.strip() for cell in _split(text, delimiter))
+        names = tuple(cell.strip() for cell in _split_csv_line(text, delimiter))
         if names in {_LEVELS, _LEVELS[1:]} or (
             len(names) > 1 and _GROUPS.match(names[0]) and any(map(_MEASURED.match, names))
         ):
@@ -261,7 +261,7 @@ def _titles(text: str) -> _Titles | None:
     return None
 
 
-def _split(text: str, delimiter: str) -> list[str]:
+def _split_csv_line(text: str, delimiter: str) -> list[str]:
     return delimited_cells(text, delimiter) or text.split(delimiter)
 
 
@@ -277,7 +277,7 @@ class _Rows:
         self._bandwidth: list[tuple[tuple[str, ...], str]] = []
         self._group = re.sub(r"^Source ", "", self.titles[0]) if self.titles else ""
         self._is_tree = _TREE.search(self.titles[0] if self.titles else "") is not None
-        self._columns = [_column(title) for title in self.titles]
+        self._columns = [_column_of_title(title) for title in self.titles]
         self._is_of_vtune = any(name is not None and name not in {"module", "file"} for name, _ in self._columns)
         self._is_of_bandwidth = self._group == "Bandwidth Domain"
 
@@ -345,7 +345,7 @@ def _plain_title(title: str) -> str:
     return title.rstrip().removesuffix(":Self")
 
 
-def _column(title: str) -> tuple[str | None, float]:
+def _column_of_title(title: str) -> tuple[str | None, float]:
     """The column of `functions` that a title is of, and by what its numbers are multiplied."""
     multiple = re.search(r"\(([KMG])\)\Z", title)
     is_share = title.endswith("(%)") and not title.startswith("% ")
@@ -380,14 +380,14 @@ class _Separated(_Rows):
         """Take a line; False: it is none of the table's, or a damaged row."""
         if not text.strip():
             return self.count == 0  # one may stand behind the titles
-        cells = _split(text, self._delimiter)
+        cells = _split_csv_line(text, self._delimiter)
         if len(cells) == len(self.titles) + 1 and not cells[-1].strip():  # a delimiter at the end
             cells.pop()
         return self.take_cells(cells)
 
     def is_torn(self, text: str) -> bool:
         """Whether a line that was not taken is a damaged row."""
-        return len(_split(text, self._delimiter)) >= max(2, len(self.titles) // 2)
+        return len(_split_csv_line(text, self._delimiter)) >= max(2, len(self.titles) // 2)
 
 
 class _Ruled(_Rows):
@@ -419,5 +419,5 @@ class _Levels:
 
     def cells(self, text: str) -> list[str] | None:
         """The cells of a line; None where the summary ends."""
-        cells = [cell.strip() for cell in _split(text, self._delimiter)] if text.strip() else []
+        cells = [cell.strip() for cell in _split_csv_line(text, self._delimiter)] if text.strip() else []
         return cells if len(cells) >= self.width else None

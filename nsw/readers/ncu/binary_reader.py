@@ -128,7 +128,7 @@ def sniff(sample: Sample) -> int:
 
 def read(path: Path, options: Options) -> Report:
     """Read the report by `ncu_report` where it is installed, else by an ncu that is found."""
-    report = Report(str(path), tool="ncu", format="ncu-binary", tool_version=_made_by(path))
+    report = Report(str(path), tool="ncu", format="ncu-binary", tool_version=_ncu_version_of_report(path))
     with open_to_read(path) as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             report.error("does not begin with NVR, as every Nsight Compute report does", fix="copy it again")
@@ -155,7 +155,7 @@ def _by_module(report: Report, path: Path, options: Options, output: Path, failu
     results = Results()
     with open_text(output) as lines:
         for line in lines:
-            _take(results, json.loads(line))
+            _add_launch(results, json.loads(line))
     if results.empty:
         failures.append("ncu_report: found no launch in it")
         return False
@@ -163,7 +163,7 @@ def _by_module(report: Report, path: Path, options: Options, output: Path, failu
     return True
 
 
-def _take(results: Results, action: dict[str, Any]) -> None:
+def _add_launch(results: Results, action: dict[str, Any]) -> None:
     """One launch as `ncu_extract` printed it."""
     columns: Row = {"block": 0, **{c: action[c] for c in _LAUNCH}}
     columns |= {c: None if action[c] is None else int(action[c]) for c in ("device", "context", "stream")}
@@ -218,7 +218,7 @@ def _explain(report: Report, path: Path, failures: list[str]) -> None:
         )
 
 
-def _made_by(path: Path) -> str | None:
+def _ncu_version_of_report(path: Path) -> str | None:
     """The version of the ncu that made the report: text in its header, or in the session at its end."""
     with open_to_read(path) as file:
         match = _VERSION.search(file.read(_LOOKED_AT))

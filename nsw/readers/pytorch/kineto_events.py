@@ -92,7 +92,7 @@ class EventStream:
             self._report.error(f"{self._damaged} damaged events were skipped", line=self._first_damage)
 
     def _document(self) -> Iterator[Any]:
-        first = self._next()
+        first = self._next_token_character()
         if first == "[":
             self._at += 1
             yield from self._events(closed=False)
@@ -100,16 +100,16 @@ class EventStream:
         if first != "{":
             raise _DamagedError("neither an object nor a list of events")
         self._at += 1
-        while self._next() != "}":
+        while self._next_token_character() != "}":
             key = self._value()
-            if not isinstance(key, str) or self._next() != ":":
+            if not isinstance(key, str) or self._next_token_character() != ":":
                 raise _DamagedError("a key was expected")
             self._at += 1
-            if key == "traceEvents" and self._next() == "[":
+            if key == "traceEvents" and self._next_token_character() == "[":
                 self._at += 1
                 yield from self._events(closed=True)
             else:
-                self._next()
+                self._next_token_character()
                 self.header[key] = self._value()
 
     def _events(self, *, closed: bool) -> Iterator[Any]:
@@ -126,7 +126,7 @@ class EventStream:
             except (StopIteration, ValueError, RecursionError):
                 pass
             try:
-                if self._next() == "]":
+                if self._next_token_character() == "]":
                     self._at += 1
                     return
                 event = self._value()
@@ -145,7 +145,7 @@ class EventStream:
         self._damaged += 1
         self._first_damage = self._first_damage or self._current_line()
 
-    def _next(self) -> str:
+    def _next_token_character(self) -> str:
         """The next character that is no blank or comma."""
         while True:
             match = _BLANK.match(self._window, self._at)

@@ -337,7 +337,7 @@ def add_phases(report: Report, options: Options) -> None:
     if origin is None:
         return
 
-    recorded = _recorded(trace, kinds, report.tables.get("api_trace", []))
+    recorded = _recorded_events(trace, kinds, report.tables.get("api_trace", []))
     first, last = int(recorded.start.min()), int((recorded.start + recorded.duration).max())
     every = "iteration_trace" in requested
     tables = tables_of_process(recorded, (first, last), named_step=None, warmup=options.warmup, every=every)
@@ -370,7 +370,7 @@ def _one_origin(trace: TableData, chosen: Chosen) -> Row | None:
     return origin
 
 
-def _recorded(trace: TableData, kinds: IntArray, calls: TableData) -> Recorded:
+def _recorded_events(trace: TableData, kinds: IntArray, calls: TableData) -> Recorded:
     """What the rows of a kind, and the calls that have times, say of their process."""
     chosen, timed = kinds != _NO_OPERATION, _timed(calls)
 

@@ -304,7 +304,7 @@ def nvtx_ranges(source: Source) -> Ranges | None:
     styled = np.isin(events["eventType"], list(_STYLES))
     if not styled.any():
         return None
-    domains = _domains(source, events)
+    domains = _domain_names(source, events)
     latest = int(np.maximum(events["start"], events["end"]).max())
     chosen: Batch = {name: values[styled] for name, values in events.items()}
     labels, numbers = _label(source, chosen, domains)
@@ -314,7 +314,7 @@ def nvtx_ranges(source: Source) -> Ranges | None:
     _refuse_absurd(chosen["start"], end)
     return Ranges(
         chosen["start"], end, chosen["globalTid"], chosen["endGlobalTid"], numbers, labels, int(unended.sum()),
-        _rank(source, events),
+        _mpi_rank(source, events),
     )  # fmt: skip
 
 
@@ -365,7 +365,7 @@ def mpi_calls(ranges: Ranges) -> list[Row]:
     return [{"library": "mpi", "name": name, **statistics(values)} for name, values in merged.items()]
 
 
-def _rank(source: Source, events: Batch) -> int | None:
+def _mpi_rank(source: Source, events: Batch) -> int | None:
     """The MPI rank in the names of threads; None where there is none, or several."""
     thread_rows = (events["eventType"] == _THREAD).nonzero()[0]
     codes = set(zip(events[TEXT][thread_rows].tolist(), events["textId"][thread_rows].tolist(), strict=True))
@@ -375,7 +375,7 @@ def _rank(source: Source, events: Batch) -> int | None:
     return ranks.pop() if len(ranks) == 1 else None
 
 
-def _domains(source: Source, events: Batch) -> dict[tuple[int, int], str]:
+def _domain_names(source: Source, events: Batch) -> dict[tuple[int, int], str]:
     """Name by process and domain id; the first creation of an id counts."""
     created = (events["eventType"] == _DOMAIN_CREATE).nonzero()[0]
     created = created[events["start"][created].argsort(kind="stable")]
@@ -451,7 +451,7 @@ def nvtx_gpu_summary(ranges: Ranges, calls: Collected | None, gpu: Iterable[Coll
         low, high = np.searchsorted(cells.thread_index, (thread_index, thread_index + 1)).tolist()
         thread_ranges = slice(int(boundaries.first[thread_index]), int(boundaries.first[thread_index + 1]))
         if low < high:
-            figures = _project(start[thread_ranges], end[thread_ranges], _select(cells, slice(low, high)))
+            figures = _project(start[thread_ranges], end[thread_ranges], _select_cells(cells, slice(low, high)))
             _add(totals, number[thread_ranges], figures)
             has_work = figures[0] > 0
             spans.append((number[thread_ranges][has_work], figures[3][has_work]))
@@ -484,7 +484,7 @@ def _medians(spans: list[tuple[IntArray, IntArray]]) -> dict[int, float]:
     return {key: float(np.median(grouped.values_of(at))) for at, key in enumerate(grouped.keys)}
 
 
-def _select(cells: Cells, rows: IntArray | slice) -> Cells:
+def _select_cells(cells: Cells, rows: IntArray | slice) -> Cells:
     return type(cells)(*(getattr(cells, name)[rows] for name in cells.__slots__))
 
 
@@ -506,7 +506,7 @@ def _project(start: IntArray, end: IntArray, cells: Cells) -> IntArray:
     over = Extremes(cells.call_end, np.maximum).over_slices(low, high) > end[nonempty]
     for index in over.nonzero()[0].tolist():
         figures[:, nonempty[index]] = _project_one(
-            _select(cells, slice(low[index], high[index])), int(end[nonempty[index]])
+            _select_cells(cells, slice(low[index], high[index])), int(end[nonempty[index]])
         )
     return figures
 
@@ -516,7 +516,7 @@ def _project_one(cells: Cells, end: int) -> tuple[int, int, int, int]:
     inside = cells.call_end <= end
     if not inside.any():
         return (0, 0, 0, 0)
-    inside_cells = _select(cells, inside.nonzero()[0])
+    inside_cells = _select_cells(cells, inside.nonzero()[0])
     return (
         1,
         int(inside_cells.count.sum()),

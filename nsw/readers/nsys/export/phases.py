@@ -159,7 +159,7 @@ def split(
     result = Split(processes, hosts)
     for table, collected in gpu.items():
         result.launched[table] = _launch_times(result, collected, calls)
-    marks = _marks(result, ranges, calls)
+    marks = _iteration_range_candidates(result, ranges, calls)
     missing = named_step
     for index in range(len(result.processes)):
         work = result.work[index] = _work(result, gpu, index, nccl)
@@ -249,7 +249,7 @@ def _work(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collecti
         device = _small(collected.distinct["deviceId"])[collected.codes["deviceId"][rows]]
         values = (
             start, start + collected.durations[rows], split.launched[table][rows], device, categories,
-            *(column[rows] for column in _details(collected)),
+            *(column[rows] for column in _operation_details(collected)),
         )  # fmt: skip
         for column, part in zip(columns, values, strict=True):
             column.append(part)
@@ -260,7 +260,7 @@ _WAYS: Final = {1: TO_GPU, 2: FROM_GPU, 8: ON_GPU}  # by copyKind
 _UNIFIED: Final = {11: TO_GPU, 12: FROM_GPU}
 
 
-def _details(collected: Collected) -> tuple[IntArray, ...]:
+def _operation_details(collected: Collected) -> tuple[IntArray, ...]:
     """Size, way, memory, stream and blocks of each row of a table; -1 where it has none."""
     columns, absent = collected.columns, np.full(len(collected.keys), -1, np.int64)
     way = memory = blocks = absent
@@ -290,7 +290,7 @@ def _rows(split: Split, collected: Collected, index: int) -> Any:
     return np.flatnonzero(_process_indices(split, collected, "globalPid") == index) if several else slice(None)
 
 
-def _marks(split: Split, ranges: Ranges | None, calls: Collected | None) -> dict[int, list[Marks]]:
+def _iteration_range_candidates(split: Split, ranges: Ranges | None, calls: Collected | None) -> dict[int, list[Marks]]:
     """The ranges that may be iterations: by index of the process, those of most time first."""
     if ranges is None:
         return {}
@@ -366,7 +366,7 @@ def timelines(
         contexts: By process the devices on which it has a CUDA context.
         host: What their hosts call.
     """
-    spans = {index: _span(made, index, work, calls, ranges) for index, work in made.work.items()}
+    spans = {index: _process_span(made, index, work, calls, ranges) for index, work in made.work.items()}
     return [
         Timeline(
             {"pid": made.processes[index]}, work, span, made.phased.get(index), made.repetitions.get(index, 0),
@@ -396,7 +396,7 @@ def _calls_of(process: int | None, host: HostCalls | None) -> Calls | None:
     return Calls(calls.start[mine], calls.end[mine], calls.kind[mine], locking) if mine.any() else None
 
 
-def _span(
+def _process_span(
     split: Split, index: int, work: Operations, calls: Collected | None, ranges: Ranges | None
 ) -> tuple[int, int] | None:
     """The first and the last time of a process in the report."""

@@ -48,13 +48,13 @@ def fill(report: Report, source: Source, options: Options) -> None:
         source: The export.
         options: The tables to make and what is known of the run.
     """
-    outcomes = _run(_first_makers(options), source)
+    outcomes = _make_tables(_first_makers(options), source)
     results = {name: o.value for name, o in outcomes.items() if o.fault is None}
-    outcomes["host_calls"] = _try(lambda source: _host_calls(source, results, options), source)
+    outcomes["host_calls"] = _catch_table_error(lambda source: _host_calls(source, results, options), source)
     results["host_calls"] = outcomes["host_calls"].value
-    outcomes["split"] = _try(lambda _: _split(results, outcomes, options), source)
+    outcomes["split"] = _catch_table_error(lambda _: _split(results, outcomes, options), source)
     results["split"] = outcomes["split"].value or Split()
-    outcomes |= _run(_second_makers(results, options), source)
+    outcomes |= _make_tables(_second_makers(results, options), source)
     results |= {name: o.value for name, o in outcomes.items() if o.fault is None}
     faults = {str(o.fault): o.fault for o in outcomes.values() if o.fault is not None}
     for fault in faults.values():
@@ -157,7 +157,7 @@ def _second_makers(results: Mapping[str, Any], options: Options) -> dict[str, Ca
     return makers
 
 
-def _run(makers: Mapping[str, Callable[[Source], Any]], source: Source) -> dict[str, _Outcome]:
+def _make_tables(makers: Mapping[str, Callable[[Source], Any]], source: Source) -> dict[str, _Outcome]:
     """Make them two at a time, which takes a quarter less time: the drivers work outside Python's lock.
 
     What makers share is the source alone, whose docstring says why that is safe.
@@ -165,11 +165,11 @@ def _run(makers: Mapping[str, Callable[[Source], Any]], source: Source) -> dict[
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(max_workers=2) as pool:
-        running = {name: pool.submit(_try, make, source) for name, make in makers.items()}
+        running = {name: pool.submit(_catch_table_error, make, source) for name, make in makers.items()}
         return {name: future.result() for name, future in running.items()}
 
 
-def _try(make: Callable[[Source], Any], source: Source) -> _Outcome:
+def _catch_table_error(make: Callable[[Source], Any], source: Source) -> _Outcome:
     try:
         return _Outcome(make(source))
     except TableFault as fault:

@@ -106,11 +106,11 @@ def _grids_at(line: Line, pending: Line | None, lines: Lines, before: deque[str]
     if is_ruled and pending is not None and (dashes := _dashes_in(text)):
         yield from _under_dashes(dashes, pending, lines, titles)
     elif is_ruled and _BORDER.search(text):
-        yield from _boxed(line, lines, nearer)
+        yield from _boxed_table(line, lines, nearer)
     elif ("[" in text or "<" in text) and (opens := _OPENS.match(text)) is not None:
         yield from _spread_titles(line, lines, nearer, "html" if opens[1] else "json")
     elif _first_cell(text) is not None:
-        yield from _delimited(line, lines, nearer)
+        yield from _delimited_table(line, lines, nearer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def _is_between(text: str) -> bool:
     )
 
 
-def _filled(grid: Grid, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Grid]:
+def _table_parts_with_rows(grid: Grid, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Grid]:
     """The table with its rows, a part at a time; it has none where its titles are damaged."""
     for row in rows:
         if grid.is_damaged:
@@ -162,7 +162,7 @@ def _filled(grid: Grid, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Grid]
         yield grid
 
 
-def _delimited(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
+def _delimited_table(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
     """The parts of the table whose titles this line is; nothing where it is none."""
     number, text = line
     first = _first_cell(text)
@@ -173,7 +173,7 @@ def _delimited(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Gr
     headers = delimited_cells(text[start:], delimiter)
     if is_header(headers):
         grid = Grid(number, headers, titles, "csv", is_damaged=are_damaged(headers))
-        yield from _filled(grid, _csv_rows(lines, grid, start, delimiter))
+        yield from _table_parts_with_rows(grid, _csv_rows(lines, grid, start, delimiter))
 
 
 def _titles_start(text: str, known_start: int, delimiter: str) -> int:
@@ -212,7 +212,7 @@ def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator
             cells = None
         if cells is None or not _fits(grid, cells):
             lines.give_back(record_lines)
-            skipped = _strays(lines, is_record)
+            skipped = _skip_stray_lines(lines, is_record)
             last = lines.peek()
             if not skipped and last is not None and _is_damaged_row(last[1], grid, prefix, delimiter):
                 lines.take()
@@ -269,10 +269,10 @@ def _under_dashes(dashes: _Ruler, header: Line, lines: Lines, titles: tuple[str,
     headers = layout.cut(header[1])
     if headers is not None and is_header(headers):
         grid = Grid(header[0], headers, titles, "column", is_damaged=are_damaged(headers))
-        yield from _filled(grid, _printed_rows(lines, grid, layout))
+        yield from _table_parts_with_rows(grid, _printed_rows(lines, grid, layout))
 
 
-def _boxed(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
+def _boxed_table(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
     """The titles of a table in a box whose upper border is `line`."""
     header = lines.peek()
     headers = [cell.strip() for cell in header[1].partition("|")[2].rstrip().rstrip("|").split("|")] if header else []
@@ -317,7 +317,7 @@ def _printed_rows(lines: Lines, grid: Grid, layout: _Layout) -> Iterator[tuple[i
     while (line := lines.peek()) is not None:
         cells = _printed_row(line[1], grid.headers, layout)
         if cells is None:
-            skipped = _strays(lines, lambda text: _fits(grid, layout.cut(text)))
+            skipped = _skip_stray_lines(lines, lambda text: _fits(grid, layout.cut(text)))
             if not skipped:
                 if _FIGURES.search(line[1]) and not _is_between(line[1]):
                     grid.stray.append(line[0])
@@ -338,7 +338,7 @@ def _printed_row(text: str, headers: list[str], layout: _Layout) -> list[str] | 
     return cells if cells is not None and is_row(headers, cells) else None
 
 
-def _strays(lines: Lines, is_row_of_it: Callable[[str], bool]) -> list[int]:
+def _skip_stray_lines(lines: Lines, is_row_of_it: Callable[[str], bool]) -> list[int]:
     """Take the lines that another program printed between two rows; their numbers."""
     for ahead in range(_STRAY):
         current, following = lines.peek(ahead), lines.peek(ahead + 1)

@@ -124,7 +124,7 @@ def read(path: Path, options: Options) -> Report:
         untitled = _Untitled(report)
         for grid in find_grids(lines):
             if isinstance(grid, tuple):
-                _note(report, *grid)
+                _note_line_outside_tables(report, *grid)
                 untitled.line(*grid)
                 continue
             untitled.table()
@@ -277,7 +277,7 @@ def _add_table(collected: Collected, kind: Kind, grid: Grid, marks: Marks) -> No
             collected.unread(grid.report or table_name(grid.titles, grid.headers), grid)
 
 
-def _note(report: Report, number: int, text: str) -> None:
+def _note_line_outside_tables(report: Report, number: int, text: str) -> None:
     """A line outside of tables: the tool's version, or a complaint of nsys."""
     if report.tool_version is None and (version := _VERSION.search(text)):
         report.tool_version = version[1]

@@ -433,7 +433,7 @@ class Columns:
         """Grid and block out of cells such as `  128    1    1`."""
         columns: dict[str, Sequence[Any] | None] = {}
         for header, target in _EXTENTS.items():
-            sizes = self.each(header, _extent)
+            sizes = self.each(header, _parse_dimensions)
             for index, axis in enumerate("xyz"):
                 columns[f"{target}_{axis}"] = sizes and [size and size[index] for size in sizes]
         return columns
@@ -463,7 +463,7 @@ def _rounded(value: float) -> int | None:
     return round(value) if abs(value) < 2**62 else None
 
 
-def _extent(text: str) -> tuple[int, ...] | None:
+def _parse_dimensions(text: str) -> tuple[int, ...] | None:
     parts = text.split()
     return tuple(map(int, parts)) if len(parts) == 3 and all(p.isdigit() and len(p) < 10 for p in parts) else None
 
@@ -521,12 +521,12 @@ class Tally:
             return [{"name": "CPU page faults", "calls": self._faults}]
         if self.table == "nvtx_summary":
             return _with_exact_shares(
-                [{"name": name, "style": "pushpop"} | _figures(t) for name, t in self._times.items()]
+                [{"name": name, "style": "pushpop"} | _time_statistics(t) for name, t in self._times.items()]
             )
         return _with_exact_shares([self._call(name, times) for name, times in self._times.items()])
 
     def _call(self, name: str, times: _Times) -> Row:
-        row: Row = {"library": "mpi", "name": name} | _figures(times)
+        row: Row = {"library": "mpi", "name": name} | _time_statistics(times)
         if sent := self._sent.get(name):
             set_quantity(row, "total_bytes", _sum(sent))
         if len(self._ranks) == 1:
@@ -583,7 +583,7 @@ def _fits(start: Quantity, end: Quantity, duration: Quantity) -> bool:
     return difference <= slack * 1.001 and 0 <= duration.value < _LONGEST
 
 
-def _figures(times: _Times) -> Row:
+def _time_statistics(times: _Times) -> Row:
     import numpy as np
 
     values = np.sort(np.array(times.values, np.float64))
