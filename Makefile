@@ -16,7 +16,7 @@ WORKERS ?= $(if $(filter tests,$(TESTS)),6,0)
 STUCK_S ?= 900
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-newest test-oldest test-pythons soak check bench diagnosis pictures lock clean
+.PHONY: help setup demo test test-newest test-oldest test-pythons soak check bench diagnosis pictures docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r target text; do printf 'make %-12s %s\n' "$$target" "$$text"; done
@@ -65,6 +65,11 @@ diagnosis: ## score what nsw says first of recorded programs with known illnesse
 pictures: ## draw README's picture, the page of the demo (needs Chromium)
 	@$(SETUP)
 	@"$(BIN)/python" tools/pictures.py
+
+docs: ## build the documentation as a site in build/site, with a gallery; broken links fail
+	@$(SETUP) --dev
+	@"$(BIN)/python" tools/gallery.py build/gallery
+	@PYTHONPATH=tools/setup "$(PYTHON)" tools/docs_site.py
 
 lock: ## lock the newest versions of all libraries with their hashes, for make and CI
 	@"$(PYTHON)" tools/setup/lock.py

@@ -45,20 +45,24 @@ if TYPE_CHECKING:
     from nsw.api.driving import resume as resume
     from nsw.api.driving import retry as retry
     from nsw.api.driving import run as run
+    from nsw.api.history import history as history
     from nsw.api.results import Campaign as Campaign
+    from nsw.api.results import Campaigns as Campaigns
     from nsw.api.results import Compared as Compared
     from nsw.api.results import Reports as Reports
     from nsw.api.results import compare as compare
+    from nsw.api.results import open_all as open_all
     from nsw.api.results import open_campaign as open  # noqa: A004  nsw.open("campaign") reads as it should
     from nsw.api.results import read as read
 
 __all__ = [
-    "Campaign", "Compared", "Planned", "Reports", "Running", "__version__", "adopt", "attach", "compare", "dry_run",
-    "errors", "events", "open", "read", "reread", "resume", "retry", "run",
+    "Campaign", "Campaigns", "Compared", "Planned", "Reports", "Running", "__version__", "adopt", "attach", "compare",
+    "dry_run", "errors", "events", "history", "open", "open_all", "read", "reread", "resume", "retry", "run",
 ]  # fmt: skip
 
 _FROM = {
     "Campaign": "api.results:Campaign",
+    "Campaigns": "api.results:Campaigns",
     "Compared": "api.results:Compared",
     "Planned": "api.driving:Planned",
     "Reports": "api.results:Reports",
@@ -69,7 +73,9 @@ _FROM = {
     "dry_run": "api.driving:dry_run",
     "errors": "errors",
     "events": "events",
+    "history": "api.history:history",
     "open": "api.results:open_campaign",
+    "open_all": "api.results:open_all",
     "read": "api.results:read",
     "reread": "api.driving:reread",
     "resume": "api.driving:resume",

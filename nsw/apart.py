@@ -53,6 +53,7 @@ _MEMORY: Final = min(16 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE
 _SECONDS: Final = 120.0
 _SECONDS_A_BYTE: Final = 5e-6
 _GRACE_S: Final = 5.0
+_ARENAS: Final = -8  # M_ARENA_MAX of glibc
 _DIES_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG of prctl
 _ONE_AT_A_TIME: Final = RLock()
 
@@ -146,21 +147,23 @@ def run_isolated(function: Callable[..., _T], *args: Any, subject: str, size: in
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_answer, args=(sender, function, args, subject, chosen))
     _flush()  # a copy would print it again
-    with starting():
-        process.start()
-    sender.close()
-    try:
+    try:  # from the start on: Python waits at its end for a process that Ctrl-C left behind
+        with starting():
+            process.start()
+        sender.close()
         answer = receiver.recv_bytes()
     except EOFError:
         process.join()
         raise _ended(process.exitcode or 0, subject, chosen) from None
     except BaseException:
-        process.terminate()
-        process.join(_GRACE_S)
-        process.kill()
+        if process.pid is not None:
+            process.terminate()
+            process.join(_GRACE_S)
+            process.kill()
         raise
     finally:
-        process.join()
+        if process.pid is not None:
+            process.join()
     good, result = pickle.loads(answer)  # noqa: S301  of our own process
     if not good:
         raise result
@@ -225,6 +228,7 @@ def _enter() -> None:
     sys.meta_path.insert(0, _WithoutPandas)
     with suppress(OSError, AttributeError):  # where there is no prctl
         ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
+        ctypes.CDLL(None).mallopt(_ARENAS, 1)  # else each thread keeps what it freed: a fifth more memory
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 

@@ -189,7 +189,7 @@ def change(value: float, digits: int = 1) -> str:
 def faster(value: float) -> str:
     """A change of speed in percent with its direction: `9.0 % slower`; from ten times and to a tenth as a factor."""
     if not _TENTH < value < _TENFOLD:
-        return change(value)
+        return _factor(value)
     direction = "faster" if value >= 0 else "slower"
     return f"{abs(value):.1f} % {direction}"
 
@@ -197,8 +197,13 @@ def faster(value: float) -> str:
 def longer(value: float) -> str:
     """A change of a time in percent with its direction: `46.3 % longer`, `31.6 % less time`; beyond, a factor."""
     if not _TENTH < value < _TENFOLD:
-        return change(value)
+        return _factor(value)
     return f"{abs(value):.1f} % {'longer' if value >= 0 else 'less time'}"
+
+
+def _factor(value: float) -> str:
+    """A change in percent as `x 210`, or `1 / 15`."""
+    return f"1 / {100 / (100 + value):,.0f}" if -100 < value < 0 else change(value)
 
 
 def changed_by(value: float) -> str:

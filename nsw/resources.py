@@ -1,6 +1,6 @@
 """What is beside nsw's code: the files that it ships, the user's own folders, what other packages register.
 
-An installed nsw holds templates and recipes in nsw/_data; a checkout has them at its top, where people edit them.
+An installed nsw holds templates, recipes and pages in nsw/_data; a checkout has them at its top, to be edited there.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ def templates_folder() -> Path:
 def recipes_folder() -> Path:
     """The folder of the shipped recipes; their programs are in its folder `apps`."""
     return _folder("recipes")
+
+
+def docs_folder() -> Path:
+    """The folder of the pages that `nsw help` shows."""
+    return _folder("docs")
 
 
 def reducer() -> Path:

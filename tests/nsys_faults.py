@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from subprocess import CompletedProcess
 
-OWN_FAULT = re.compile("Connection to Agent lost|Local Endpoint is not available")
+OWN_FAULT = re.compile("Connection to Agent lost|Local Endpoint is not available|Importation failed")
 TRIES = 4
 
 

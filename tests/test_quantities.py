@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.quantities import change, duration, in_one_unit, percent, rate, size
+from nsw.quantities import change, duration, faster, in_one_unit, longer, percent, rate, size
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,8 @@ def test_a_column_of_quantities_has_one_unit(head, cells, found):
 )  # fmt: skip
 def test_a_change_beyond_ten_times_is_a_factor(percent_more, text):
     assert change(percent_more) == text
+
+
+def test_a_large_change_of_a_time_or_a_speed_is_a_factor_that_is_no_fraction():
+    assert (longer(-93.4), longer(20867.8), longer(-50.0)) == ("1 / 15", "x 210", "50.0 % less time")
+    assert (faster(-99.0), faster(-100.0)) == ("1 / 100", "x 0")

@@ -1,4 +1,4 @@
-"""Write docs/formats.md from nsw/readers/registry.py: `python tools/formats_page.py [--check]`."""
+"""Write docs/formats.md from nsw/readers/data/formats.toml: `python tools/formats_page.py [--check]`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nsw.readers.registry import FORMATS, Format
 PAGE = Path(__file__).parents[1] / "docs" / "formats.md"
 _HEAD = """# Formats
 
-<!-- made by tools/formats_page.py from nsw/readers/registry.py: change it there -->
+<!-- made by tools/formats_page.py from nsw/readers/data/formats.toml: change it there -->
 
 The formats that `nsw read` reads, their versions, what nsw does not read, and the fixture or test (below `tests/`) that
 proves it. nsw recognises a file by its content, not by its name. If it cannot read a file, or a part of it, nsw reports

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = (ROOT / "README.md", ROOT / "docs" / "pairs.md")
+PAGES = (ROOT / "README.md", ROOT / "docs" / "pairs.md", ROOT / "docs" / "recipe.md")
 BLOCK = re.compile(r"(<!-- tools/screens\.py: (\w+) -->\n```text\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
 RANDOM = {re.compile(r"-\d{8}-\d{6}-[0-9a-f]{4}"): "-20261128-120000-1a2b", re.compile(r"seed \d+"): "seed 8907"}
 # speeds scatter by 0.3 %, in each run by its name: the same whenever the screen is made
@@ -91,9 +91,9 @@ def demo(folder: Path, root: Path) -> str:
 
 
 def fault(folder: Path) -> str:
-    """What nsw says of README's recipe with a key that is misspelt."""
+    """What nsw says of the recipe in docs/recipe.md with a key that is misspelt."""
     yaml = re.compile(r"^```yaml\n(nsw: 1\nname: alexnet-scaling\n.*?)^```$", re.DOTALL | re.MULTILINE)
-    (recipe,) = yaml.findall(PAGES[0].read_text())
+    (recipe,) = yaml.findall(PAGES[2].read_text())
     (folder / "recipe.yaml").write_text(re.sub(r" +#.*", "", recipe).replace("  figures:", "  figurs:"))
     return nsw(folder, "plan", "recipe.yaml")[1]
 

@@ -51,6 +51,7 @@ GROUPS = {
     "h": "kernels",
     "n": "kernels",
     "p": "timeline",
+    "q": "timeline",  # those with counters are kernels
     "t": "timeline",
     "g": "timeline",
     "m": "two GPUs",
@@ -196,16 +197,22 @@ def score(case: dict[str, Any], **how: Any) -> Score:
         verdict = "half" if any(right) else "wrong"
     estimate = next((hit.gain_pct / 100 for hit in hits if findings and hit.cause == findings[0].name), None)
     return Score(
-        case["id"], GROUPS[case["id"][0]], case.get("cause") or case["healthy"], verdict, bool(case.get("changed")),
+        case["id"], _group_of(case), case.get("cause") or case["healthy"], verdict, bool(case.get("changed")),
         tuple(finding.text for finding in findings), tuple(finding.name for finding in findings), estimate,
         measured_gains().get(case["id"]), iterations, _steps_of(case),
     )  # fmt: skip
 
 
+def _group_of(case: dict[str, Any]) -> str:
+    counted = case["id"][0] == "q" and (recordings.FOLDER / f"{case['id']}.counters.xz").exists()
+    return "kernels" if counted else GROUPS[case["id"][0]]
+
+
 def _steps_of(case: dict[str, Any]) -> int:
     """How many steps the program took while it was traced; fewer are left where the end of a recording is cut off."""
     program = case["run"].split(" ", 1)[0]
-    warm = {"kernels": 3, "others": 3, "triton": 3, "second_kernels": 3, "two": 2}.get(program, 0)
+    warm = {"kernels": 3, "others": 3, "triton": 3, "second_kernels": 3,
+            "third_kernels": 3, "two": 2}.get(program, 0)  # fmt: skip
     return int(case.get("steps", STEPS.get(program, 0))) + warm
 
 
@@ -446,7 +453,7 @@ def main() -> int:
     parser.add_argument(
         "--cases", action="store_true", help="with --held-out or --part: case by case; at the end alone"
     )
-    parser.add_argument("--part", help="second, second-open or second-held: this part instead of the open one")
+    parser.add_argument("--part", help="second, second-open, third-held...: this part instead of the open one")
     parser.add_argument("--read", action="store_true", help="as `nsw read` of a single report shows it")
     parser.add_argument("--renamed", type=int, metavar="SEED", help="with names at random")
     parser.add_argument("--metrics", help="all, before, or groups and metrics: what counters are looked at")

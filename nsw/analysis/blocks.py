@@ -213,16 +213,18 @@ class Waterfall(Table):
 class Lanes(Table):
     """A box a row, `length` ns from `start` on, in the lane that the columns `lane` name; coloured by `series`.
 
+    `level` is the column, if there is one, with the part of the lane's height that a box fills, in percent; null: all.
     `unmerged` are the same boxes before short neighbours became one, where a row stands for several: for zooming.
     """
 
     kind: ClassVar[str] = "lanes"
-    drawn: ClassVar[tuple[str, ...]] = ("lane", "start", "length", "label", "series")
+    drawn: ClassVar[tuple[str, ...]] = ("lane", "start", "length", "label", "series", "level")
     lane: tuple[str, ...] = ()
     start: str = ""
     length: str = ""
     label: str = ""
     series: tuple[str, ...] = ()
+    level: tuple[str, ...] = ()
     unmerged: tuple[tuple[Cell, ...], ...] = ()
 
 

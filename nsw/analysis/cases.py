@@ -32,6 +32,7 @@ from nsw.analysis.steady import (
     steady_rows,
     waiting,
 )
+from nsw.analysis.stragglers import OF_STRAGGLERS, Straggler, stragglers
 from nsw.tables.parquet_tables import RowsByRun, StoredRows, TableData
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class CaseSummary:
     iterations: Iterations | None = None
     waiting: Waiting | None = None
     collectives: Collectives | None = None
+    stragglers: tuple[Straggler, ...] = ()
     import_ns: float | None = None
     perturbation: tuple[Perturbation, ...] = ()
     idle_gpu: IdleGpu | None = None
@@ -114,6 +116,7 @@ def summarize_cases(
     cover: float,
     counters: Mapping[str, TableData] | None = None,
     classes: Mapping[str, str] | None = None,
+    windowed: Collection[str] = (),
 ) -> list[CaseSummary]:
     """Summarise every case of a campaign, in the plan's order.
 
@@ -123,12 +126,17 @@ def summarize_cases(
         cover: How much of the time the hotspots listed together take, 0 to 1.
         counters: The tables metrics, launches and rules that there are.
         classes: Classes of kernels that the recipe names, a pattern each.
+        windowed: Passes that record a part of the program. A profiler halts it there for seconds, so that their
+            figures and run times tell nothing of how much it slows the rest.
     """
     by_run = {name: grouped(rows, "run") for name, rows in tables.items()}
     cases: dict[str, list[Any]] = {}
     for run in runs:
         cases.setdefault(run.case_id, []).append(run)
-    return [_summarize_case(id_, members, by_run, cover, counters or {}, classes) for id_, members in cases.items()]
+    return [
+        _summarize_case(id_, members, by_run, cover, counters or {}, classes, windowed)
+        for id_, members in cases.items()
+    ]
 
 
 def _summarize_case(
@@ -138,12 +146,15 @@ def _summarize_case(
     cover: float,
     counters: Mapping[str, TableData],
     classes: Mapping[str, str] | None,
+    windowed: Collection[str],
 ) -> CaseSummary:
     @cache
     def of_run(table: str, run: str) -> Sequence[Mapping[str, Any]]:
         return by_run.get(table, {}).get(run, ())
 
-    def rows(table: str, case_runs: Sequence[Any] = runs) -> list[Mapping[str, Any]]:
+    def rows(table: str, case_runs: Sequence[Any] = runs) -> Sequence[Mapping[str, Any]]:
+        if len(case_runs) == 1:
+            return of_run(table, case_runs[0].id)
         return [row for run in case_runs for row in of_run(table, run.id)]
 
     with_gpu, with_api, with_functions = (
@@ -161,16 +172,18 @@ def _summarize_case(
         return steady_rows(table, unsplit_rows, parts)
 
     gpu = steady("gpu_summary", with_gpu)
+    work = covering(gpu, 1.0, several := max(1, len(with_gpu)))
     gpu_ns = _total_time(gpu)
     talk = [r for r in steady("communication", with_gpu) if "nccl" in {r.get("library"), r.get("kind")}]
     communication = _total_time(talk)
-    several = max(1, len(with_gpu))
     # a median of few iterations says little, unless they are alike: where time goes is said of the whole run then
     alike = all(
         row["steady"] >= _FEWEST or (row["steady"] >= _FEW_ALIKE and row["max_ns"] <= _ALIKE * row["med_ns"])
         for row in rows("iterations", with_gpu)
     )
     figures = figures_of(runs, by_run.get("figures", {}))
+    free = {figure.name for figure in figures if not figure.profiled}
+    figures = tuple(each for each in figures if each.pass_name not in windowed or each.name not in free)
     return CaseSummary(
         id=id_,
         params=runs[0].params,
@@ -178,14 +191,18 @@ def _summarize_case(
         gpu_ns=gpu_ns / several if gpu else None,
         kernel_ns=_total_time(r for r in gpu if r["kind"] in {"kernel", "graph"}) / several if gpu else None,
         communication_pct=100 * communication / gpu_ns if gpu and gpu_ns else None,
-        hotspots=covering(gpu, cover, several),
-        gpu_work=covering(gpu, 1.0, several),
+        hotspots=tuple(
+            share
+            for share, before in zip(work, (0.0, *(share.cumulative_pct for share in work)), strict=False)
+            if before < 100 * cover
+        ),
+        gpu_work=work,
         api=covering(steady("api_summary", with_api), cover, max(1, len(with_api))),
         copies=_sum_copies(gpu, several),
         functions=_function_shares(rows("functions", with_functions), cover, max(1, len(with_functions))),
-        import_ns=_import_time(rows("functions", with_functions), len(with_functions)),
+        import_ns=_mean_import_ns(rows("functions", with_functions), len(with_functions)),
         figures=figures,
-        perturbation=tuple(perturbations(figures, runs)),
+        perturbation=tuple(perturbations(figures, [run for run in runs if run.pass_name not in windowed])),
         gpus=tuple(sorted({str(r["text"]) for r in rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
         measured=len(with_gpu or with_api or with_functions),
         kernels=_counted_kernels(runs, counters, gpu, several),
@@ -193,6 +210,7 @@ def _summarize_case(
         iterations=iterations(rows("iterations", with_gpu)),
         waiting=waiting(talk, gpu_ns, rows("gpu_use", with_gpu), rows("gaps", with_gpu)),
         collectives=collectives(rows("gpu_use", with_gpu[:1])),
+        stragglers=stragglers({name: rows(name, with_gpu) for name in OF_STRAGGLERS}),
         idle_gpu=idle_gpu(
             rows("iterations", with_gpu),
             {name: rows(name, with_gpu) for name in ("phase_summary", "gaps", "host_copies", "gpu_use")},
@@ -326,11 +344,20 @@ def _function_shares(rows: Sequence[Mapping[str, Any]], cover: float, runs: int)
          "calls": row.get("calls")}
         for row, weight in zip(rows, weights, strict=True)
     )  # fmt: skip
-    shares = covering(weighed, cover, runs)
-    return shares if timed else tuple(replace(share, total_ns=None) for share in shares)
+    listed = _listed_share(rows, weights)
+    shares = [replace(share, share_pct=listed * share.share_pct) for share in covering(weighed, cover, runs)]
+    return tuple(share if timed else replace(share, total_ns=None) for share in shares)
 
 
-def _import_time(rows: Sequence[Mapping[str, Any]], runs: int) -> float | None:
+def _listed_share(rows: Sequence[Mapping[str, Any]], weights: Sequence[float]) -> float:
+    """What of the time the listed functions are, 0 to 1, where their shares are printed: a report may be cut."""
+    printed = [row.get("self_pct") for row, weight in zip(rows, weights, strict=True) if weight]
+    reports = len({(row.get("run"), row.get("report")) for row in rows})
+    total = sum(share for share in printed if share is not None)
+    return min(1.0, total / (100 * reports)) if printed and None not in printed and reports else 1.0
+
+
+def _mean_import_ns(rows: Sequence[Mapping[str, Any]], runs: int) -> float | None:
     """What the import of modules takes, where the profiles tell."""
     import_times = [row["import_s"] for row in rows if row.get("import_s") is not None]
     return 1e9 * sum(import_times) / runs if import_times else None

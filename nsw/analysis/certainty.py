@@ -8,12 +8,17 @@ natural logarithms of ratios, positive where the second side has more. Three way
 - below 7 pairs Student's t of the pairs' own scatter together with the noise floor, of which both must be exceeded:
   three pairs that agree by chance make no verdict. Where no floor was measured (`nsw noise`), 10 % are assumed.
 - runs that are no pairs: Welch's t, with the floor below 7 runs of either side.
+
+Pairs that are added until they decide are looked at several times, and each look spends a part of ALPHA: that of the
+k-th is ALPHA / (k (k + 1)), so that all together stay below ALPHA. The parts are added (Bonferroni), whatever the looks
+have in common and whenever somebody stops, and each look is the exact test: the noise may have heavy tails, and drift.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -28,23 +33,29 @@ __all__ = [
     "ALPHA",
     "ASSUMED",
     "EQUIVALENCE",
+    "LOOKS",
     "Estimate",
     "Floor",
     "Verdict",
+    "alpha_of_look",
     "discoveries",
+    "flip_chance",
+    "next_look",
     "of_pairs",
     "of_runs",
     "t_tail",
 ]
 
 ALPHA: Final = 1 / 64  # how often a verdict may be wrong where nothing changed: 7 pairs that agree are as rare
+LOOKS: Final = (8, 12, 18, 27, 40, 60, 90, 135, 200)  # numbers of pairs; 8 that agree are as rare as half of ALPHA
 EQUIVALENCE: Final = 0.01  # differences below are none, unless somebody asks for less
 _T_ALPHA: Final = 0.05  # of the t test that the noise floor accompanies
-_ALONE: Final = 7  # pairs, or runs of a side, that need no floor: of their 2^7 signs 2 are extreme
+_ALONE: Final = 7  # runs of a side that need no floor
 _POWER: Final = 0.8  # with which a difference would have been shown
-_MOST_PAIRS: Final = 200  # that are worth a suggestion
+_MOST_PAIRS: Final = LOOKS[-1]  # that are worth a suggestion
 _MOST_FLIPS: Final = 30  # pairs whose 2^n signs are counted exactly; of more the t test is as good
 _STEPS: Final = 40  # of a bisection
+_FLIP_STEPS: Final = 20  # of one whose steps count signs: to a millionth of the scatter
 
 
 class Verdict(StrEnum):
@@ -84,7 +95,8 @@ class Estimate:
         log_ratio: The mean of the logarithms.
         low: The interval's lower end.
         high: Its upper end.
-        chance: How often a difference as large comes by chance; at most ALPHA where the interval leaves out 0.
+        chance: How often a difference as large comes by chance; at most ALPHA (a look's part of it) where the interval
+            leaves out 0.
         verdict: What it shows.
         equivalence: What counts as the same.
         detectable: The least difference that as many runs would have shown with a probability of 80 %.
@@ -116,8 +128,24 @@ class Estimate:
         return replace(self, verdict=Verdict.UNDECIDED)
 
 
+def next_look(pairs: int) -> int | None:
+    """The number of pairs at which so many are looked at next; None: never."""
+    return next(iter(LOOKS[bisect_right(LOOKS, pairs) :]), None)
+
+
+def alpha_of_look(pairs: int) -> float:
+    """The chance of an error that the look at so many pairs may spend, a share of ALPHA: half of it up to 8 pairs."""
+    number = bisect_left(LOOKS, pairs) + 1
+    return ALPHA / (number * (number + 1))
+
+
 def of_pairs(
-    logs: Sequence[float], floor: Floor = ASSUMED, equivalence: float = EQUIVALENCE, *, exact: bool = True
+    logs: Sequence[float],
+    floor: Floor = ASSUMED,
+    equivalence: float = EQUIVALENCE,
+    *,
+    exact: bool = True,
+    alpha: float = ALPHA,
 ) -> Estimate:
     """What pairs show.
 
@@ -127,23 +155,26 @@ def of_pairs(
         equivalence: Differences below count as none.
         exact: Whether the sign-flip test decides from 7 pairs on. Its chances are coarse: of many differences beside
             each other it could show none, and Student's t takes its place.
+        alpha: How often the verdict may be wrong where nothing changed. Below ALPHA, as at one of several looks, too
+            few pairs for the sign-flip test decide nothing.
 
     Raises:
         ValueError: There is no pair.
     """
     n = len(logs)
     mean, scatter = statistics.fmean(logs), statistics.stdev(logs) if n > 1 else 0.0
-    alone = n >= _ALONE
+    least = math.ceil(1 - math.log2(alpha))  # pairs that need no floor: of their signs 2 are extreme
+    alone = n >= least
 
     def half(count: int) -> float:
-        if count >= _ALONE:
-            return t_quantile(ALPHA, count - 1) * scatter / math.sqrt(count)
+        if count >= least:
+            return t_quantile(alpha, count - 1) * scatter / math.sqrt(count)
         own_half = t_quantile(_T_ALPHA, count - 1) * scatter if count > 1 else 0.0
         return max(own_half, t_quantile(ALPHA, floor.freedom) * floor.pair) / math.sqrt(count)
 
     error = (scatter if alone else max(scatter, floor.pair)) / math.sqrt(n)
     if alone and exact and n <= _MOST_FLIPS:
-        low, high, chance = *_flip_interval(logs), _flip_chance(np.asarray(logs), 0.0)
+        low, high, chance = *_flip_interval(logs, alpha), flip_chance(np.asarray(logs))
     else:
         low, high = mean - half(n), mean + half(n)
         own_chance = _p_value(mean, scatter / math.sqrt(n), n - 1) if n > 1 else 0.0
@@ -152,9 +183,10 @@ def of_pairs(
             if alone
             else max(own_chance * ALPHA / _T_ALPHA, _p_value(mean, floor.pair / math.sqrt(n), floor.freedom))
         )
-    return _estimate(
+    estimate = _estimate(
         mean, (low, high), chance, equivalence, half, error, n, is_paired=True, floor=None if alone else floor
     )
+    return estimate if alone or alpha == ALPHA else estimate.undecided()
 
 
 def of_runs(
@@ -241,29 +273,36 @@ def _sums_over_signs(values: np.ndarray) -> np.ndarray:
     return sums
 
 
-def _flip_chance(logs: np.ndarray, shift: float) -> float:
+def flip_chance(logs: np.ndarray, shift: float = 0.0) -> float:
     """The share of all signs under which the sum is as far from 0, were the difference `shift`.
 
-    All 2^n sums are those of both halves of the pairs added; one half is sorted, so that they are counted, not made.
+    All 2^n sums are those of both halves of the pairs added; both are sorted, so that they are counted, not made.
+
+    Args:
+        logs: The logarithm of each pair's ratio, of shape (n,), n > 0.
+        shift: The difference, as a logarithm.
+
+    Returns:
+        A probability.
     """
     moved = logs - shift
     half = len(moved) // 2
-    first_sums, second_sums = _sums_over_signs(moved[:half]), np.sort(_sums_over_signs(moved[half:]))
+    first_sums, second_sums = (np.sort(_sums_over_signs(part)) for part in (moved[:half], moved[half:]))
     bound = abs(moved.sum()) * (1 - 1e-9)
-    above = len(second_sums) - np.searchsorted(second_sums, bound - first_sums, side="left")
+    above = len(second_sums) - np.searchsorted(second_sums, bound - first_sums[::-1], side="left")
     return float(min(1.0, 2 * above.sum() / 2 ** len(moved)))
 
 
-def _flip_interval(logs: Sequence[float]) -> tuple[float, float]:
+def _flip_interval(logs: Sequence[float], alpha: float) -> tuple[float, float]:
     """All differences that the test does not refuse."""
     values = np.asarray(logs)
     mean, reach = float(values.mean()), float(np.ptp(values)) or 0.0
 
     def end(sign: int) -> float:
         inside, outside = 0.0, reach + 1e-12
-        for _ in range(_STEPS):
+        for _ in range(_FLIP_STEPS):
             middle = (inside + outside) / 2
-            is_inside = _flip_chance(values, mean + sign * middle) > ALPHA
+            is_inside = flip_chance(values, mean + sign * middle) > alpha
             inside, outside = (middle, outside) if is_inside else (inside, middle)
         return mean + sign * outside
 

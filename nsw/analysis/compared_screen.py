@@ -59,6 +59,7 @@ class Comparison:
         differs: What differs between the sides beside the program, a line each.
         programs: How their programs differ.
         explained: What did it, by case.
+        at_equal_clocks: Of cases that are compute-bound and not comparable by their clocks: as if these were equal.
         functions: The same sides by function, where both have functions of the CPU.
         profiler: What measured these.
     """
@@ -71,6 +72,7 @@ class Comparison:
     differs: tuple[str, ...] = ()
     programs: str | None = None
     explained: Mapping[str, Difference] = field(default_factory=dict)
+    at_equal_clocks: tuple[Compared, ...] = ()
     functions: tuple[Compared, ...] = ()
     profiler: str = ""
 
@@ -81,11 +83,21 @@ def blocks_of_comparison(comparison: Comparison) -> list[Block]:
     if comparison.programs:
         blocks.append(Note("programs", f"Programs: {comparison.programs}", tone="aside"))
     blocks.append(Note(HEADLINE, _comparison_headline(comparison), tone="heading"))
-    blocks.append(
-        Note("sides", f"A: {_full_side_name(comparison.first)}, B: {_full_side_name(comparison.second)}", tone="aside")
-    )
+    sides = f"A: {_full_side_name(comparison.first)}, B: {_full_side_name(comparison.second)}"
+    if any(max(row.runs) > 1 for row in comparison.rows):
+        sides += "; means of the runs, whose ratio is the change (`nsw summarize` prints medians)"
+    blocks.append(Note("sides", sides, tone="aside"))
     if comparison.rows:
         blocks.append(_changes_table(comparison))
+    blocks += [
+        Finding(
+            "equal clocks",
+            f"{_case_prefix(comparison, row)}{row.what} at equal clocks: {verdict_text(row)}. Both sides are"
+            " compute-bound, and each run's value is scaled by its clock to that of the first side.",
+            evidence=(Evidence("conditions", (row.case,)), Evidence("metrics", (row.case,))),
+        )
+        for row in comparison.at_equal_clocks
+    ]
     blocks += [*_explanation_blocks(comparison), *_undecided_blocks(comparison), *_note_blocks(comparison)]
     return [
         *blocks,
@@ -163,7 +175,7 @@ def _full_side_name(side: Side) -> str:
 def _short_side_names(comparison: Comparison) -> tuple[str, str]:
     """Of the sides, for a table: their own where they are short."""
     names = comparison.first.name, comparison.second.name
-    return names if max(map(len, names)) <= _SHORT else ("A", "B")
+    return names if max(map(len, names)) <= _SHORT and len(set(names)) > 1 else ("A", "B")
 
 
 def _comparison_headline(comparison: Comparison) -> str:
@@ -173,9 +185,11 @@ def _comparison_headline(comparison: Comparison) -> str:
     if not rows:
         subjects = measured_subjects(comparison.first, comparison.second)
         hint = f"; {' or '.join(f'`--by {subject}`' for subject in subjects)} would compare these" if subjects else ""
-        return f"{names}: no {kind_name} were measured{hint}"
+        return f"{names}: no {kind_name} that can be compared{hint}"
     if len(rows) == 1:
         row = rows[0]
+        if comparison.second.adding is not None and _is_undecided_pairs(row):
+            return f"{names}: {row.what}: {_not_decided_text(comparison, row)}"
         runs = f", {_run_counts_text(row.estimate)}" if row.estimate else ""
         return f"{names}: {row.what}: {verdict_text(row)}{runs}{_most_changed_function_text(comparison)}"
     counts = Counter(row.missing or row.verdict for row in rows)
@@ -190,6 +204,19 @@ def _comparison_headline(comparison: Comparison) -> str:
         f"{count} {outcome}" for outcome, count in counts.items() if outcome not in {*_DECIDED, "same", "cannot tell"}
     ]
     return f"{names}, {len(rows)} {kind_name}: " + ", ".join(parts) + _most_changed_function_text(comparison)
+
+
+def _is_undecided_pairs(row: Compared) -> bool:
+    return row.verdict == "cannot tell" and row.estimate is not None and row.estimate.is_paired
+
+
+def _not_decided_text(comparison: Comparison, row: Compared) -> str:
+    """Of pairs that are added until they decide: `not decided after 12 pairs (price reached): the difference ...`."""
+    estimate: Any = row.estimate
+    adding = comparison.second.adding
+    ended = adding.ended if adding is not None and adding.ended else "more are to be added"
+    low, high = _signed_change_text(estimate.low), _signed_change_text(estimate.high)
+    return f"not decided after {_run_counts_text(estimate)} ({ended}): the difference lies between {low} and {high} %"
 
 
 def _range_of_changes(rows: Sequence[Compared], verdict: str) -> str:
@@ -435,6 +462,16 @@ def _undecided_blocks(comparison: Comparison) -> list[Block]:
         return []
     row = max(rows, key=lambda row: abs(row.gain or 0.0))
     estimate: Any = row.estimate
+    if comparison.second.adding is not None and len(comparison.rows) > 1:
+        return [
+            Finding(
+                "cannot tell",
+                f"{each.case}: {_not_decided_text(comparison, each)}",
+                evidence=(Evidence(_table_behind(comparison, each), (each.case,)),),
+            )
+            for each in rows[:_CASES_NAMED]
+            if _is_undecided_pairs(each)
+        ]
     others = list(dict.fromkeys(each.case for each in rows if each.case != row.case))
     likewise = f" Likewise {and_more(others, _CASES_NAMED)}." if others else ""
     detectable = _percent_text(percent_of(estimate.detectable))
@@ -447,14 +484,16 @@ def _undecided_blocks(comparison: Comparison) -> list[Block]:
 
 
 def _what_decides(estimate: Estimate) -> str:
-    """How many more pairs, or runs of each side, would decide."""
+    """How many more pairs, or runs of each side, would decide: an estimate by the difference and scatter so far."""
     if estimate.runs == 1:
         return "how a single one scatters is not known: repeat it"
     if estimate.more_needed is None:
         return f"more than 200 {'pairs' if estimate.is_paired else 'runs of each side'} would be needed"
-    if estimate.is_paired:
-        return f"by their scatter {plural(estimate.more_needed, 'more pair')} would decide"
-    return f"by their scatter {plural(estimate.more_needed, 'more run')} of each side would decide"
+    more = plural(estimate.more_needed, "more pair" if estimate.is_paired else "more run")
+    return (
+        f"if further ones differ and scatter as these do, about {more}{'' if estimate.is_paired else ' of each side'}"
+        f" would decide: `repeats: {estimate.runs + estimate.more_needed}` in the recipe"
+    )
 
 
 def _note_blocks(comparison: Comparison) -> list[Block]:
@@ -463,7 +502,12 @@ def _note_blocks(comparison: Comparison) -> list[Block]:
     if any(e.verdict is Verdict.UNDECIDED and (e.low > 0 or e.high < 0) for e in estimates):
         text = f"Of {len(estimates)} beside each other some differ by chance: only what is beyond that is decided."
         notes.append(Note("many", text, tone="aside"))
-    assumed = [e for e in estimates if e.floor is not None and not e.floor.measured]
+    adding = comparison.second.adding
+    if adding is not None:
+        pairs = max((e.runs for e in estimates if e.is_paired), default=0)
+        text = f"Pairs were added until they decide: {plural(pairs, 'pair')}, {adding.cost}."
+        notes.append(Note("price", text, tone="aside"))
+    assumed = [e for e in estimates if e.floor is not None and not e.floor.measured and adding is None]
     if any(estimate.verdict is Verdict.UNDECIDED for estimate in assumed) and not comparison.first.same_program:
         text = (
             "No noise floor is known here, so that below 7 pairs 10 % of scatter between runs is assumed:"

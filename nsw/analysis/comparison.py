@@ -85,6 +85,11 @@ def figure_title(name: str | None, unit: str | None, *, is_median: bool = False)
     return f"{median}{unit or name or 'figure'}" if is_unit else f"{name}, {median}{unit}"
 
 
+def name_and_unit(name: str, unit: str | None) -> str:
+    """The heading of a figure in full tables and on axes: `loss`, `images_per_sec (images/s)`."""
+    return f"{name} ({unit})" if unit and unit != name else name
+
+
 def best_figure(case: CaseSummary, name: str) -> Figure | None:
     """A figure of a case as the program gives it undisturbed; else while profiled, which the figure says."""
     case_figures = [f for f in case.figures if f.name == name]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-__all__ = ["condition_blocks", "condition_notes", "not_comparable"]
+__all__ = ["CLOCKS_DIFFER", "condition_blocks", "condition_notes", "gpu_clock", "not_comparable"]
 
 _CLOCKS_APART: Final = 0.03  # of the lower one
 _SLOWED_PCT: Final = 5.0  # of the steady state
@@ -29,6 +29,7 @@ _OTHERS_AT_WORK: Final = (256.0, 20.0)  # MiB and % of utilisation: less memory,
 _LOADED: Final = 0.5  # of the cores
 _STEAL_PCT: Final = 2.0
 _RUNS_NAMED: Final = 3
+CLOCKS_DIFFER: Final = "not comparable: clocks "  # begins the reason where those of the SMs do
 _CLOCKS: Final = (("sm_mhz", "clocks"), ("memory_mhz", "memory clocks"))
 
 
@@ -50,11 +51,16 @@ def not_comparable(first: Sequence[Row], second: Sequence[Row]) -> str | None:
     return None
 
 
+def gpu_clock(rows: Sequence[Row]) -> float | None:
+    """The median clock of the SMs, a number of MHz; None where none was sampled."""
+    return _column_median(rows, "sm_mhz")
+
+
 def condition_notes(summary: Summary) -> list[Note]:
     """A sentence for each case and thing that disturbed its runs, the worst first."""
     return [
         Note("conditions", f"{case}: {text}", tone="warning", evidence=(Evidence("conditions", (case,)),))
-        for sentences_of in (_other_process_notes, _host_notes, _temperature_notes, _clock_notes, _gpu_error_notes)
+        for sentences_of in (_other_process_notes, _host_notes, _heat_limit_notes, _clock_notes, _gpu_error_notes)
         for case, case_rows in summary.conditions.items()
         for text in sentences_of(case_rows)
     ]
@@ -82,7 +88,7 @@ def _host_notes(rows: Sequence[Row]) -> Iterator[str]:
         yield f"the host {most['host']} was loaded during {_runs(loaded)}: {reason}. Measure on a node of your own."
 
 
-def _temperature_notes(rows: Sequence[Row]) -> Iterator[str]:
+def _heat_limit_notes(rows: Sequence[Row]) -> Iterator[str]:
     if hot := [row for row in rows if (row["heat_limited_pct"] or 0.0) >= _SLOWED_PCT]:
         worst = max(hot, key=lambda row: row["heat_limited_pct"])
         yield (

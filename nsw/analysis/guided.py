@@ -2,7 +2,7 @@
 
 ncu takes one expression for kernels and one for ordinals, so each chosen ordinal is measured of every chosen kernel:
 ordinals that several kernels need are preferred, and what comes along is told. Inside an NVTX range ncu counts the
-launches of a kernel alone, over the instances that are asked for (docs/gpu.md).
+launches of a kernel alone, over the instances that are asked for (docs/gpu-measurements.md).
 
 The tool's filter counts launches of each kernel, so the n-th measured launch of a kernel is the n-th chosen ordinal. A
 program that does not repeat itself moves its kernels: then the counters are of other work than the timeline's times.

@@ -13,8 +13,6 @@ from functools import cache
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.kernel_classes import classes_of
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -31,24 +29,30 @@ LOADER: Final = "waiting for loader workers"
 _WAITING: Final = "waiting"
 _IMPORTS: Final = "importing modules"
 _BARRIERS: Final = "waiting at OpenMP barriers"
-WAITS: Final = frozenset({_GPU_WAIT, LOADER, MPI, _WAITING, _BARRIERS})
+_MPI_START: Final = "starting and ending MPI"
+WAITS: Final = frozenset({_GPU_WAIT, LOADER, MPI, _MPI_START, _WAITING, _BARRIERS})
 
-# as that of kernel_classes: a class a line with its patterns
+# a class a line, with patterns of which any may be in the name, those with = as a word; indented lines go on
 _TABLE: Final = r"""
 waiting for the GPU: cu(?:da|ctx|stream|event|device)\w*synchronize '(?:item|cpu|tolist)'.of.'torch =cuda.synchronize
 waiting for loader workers: _try_get_data _get_data multiprocessingdataloaderiter
 waiting at OpenMP barriers: kmp_\w*barrier kmp_\w*wait gomp_\w*barrier gomp_\w*wait kmp_fork kmp_hyper
-MPI: =p?mpi_ libmpi mpidi ucp_worker uct_ psm2 ofi_ opal_progress ompi_ =gloo =barrier
-waiting: =e?poll =ppoll =select =epoll_ =futex lock_wait pthread_cond 'acquire' nanosleep =sleep =wait =waitpid
-  sched_yield =recv =accept =join cpu_idle =idle
+starting and ending MPI: \bp?mpi_(?:init|finalize)
+MPI file access: \bp?mpi_file_
+MPI: \bp?mpi_ libmpi mpidi ucp_worker uct_ psm2 ofi_ opal_progress ompi_ =gloo =barrier
+waiting: (?<!:)\b_*(?:gi_+)?(?:p?poll|p?select6?|sleep|usleep)(?![\w:]) epoll_p?wait =(?:ep|sys)_poll =do_select
+  'e?poll' 'select' =epoll =futex lock_wait pthread_cond 'acquire' nanosleep =wait =waitpid sched_yield =recv
+  __accept accept4 'accept' thread\w*join 'join'.of.'_?thread cpu_?idle =(?:intel|acpi|do|mwait)_idle \bidle\b
 importing modules: frozen.importlib importlib _find_and_load exec_module get_code marshal.loads imp\.create
 decoding JPEG: jpe?g huff idct jdhuff decode_mcu ycc_rgb turbojpeg
 decoding images: imagingdecoder imagefile imdecode imread =png libpng webp
 compression: inflate zstd lz4 bz2 lzma gzip blosc snappy libz\b zlib compress
 resizing images: resample =resize resize bilinear bicubic torchvision.*transforms imagingcore
-reading files: 'read' =pread =read readinto fread =readline 'readline' h5py =lmdb tarfile zipfile ='?open'? \bio\.open
-parsing text: json =csv strtod read_csv tokeniz =loads literal_eval regex =sre_
-pickling: pickle =dumps reduction\.py
+reading files: 'read' =pread readinto
+  (?<![a-z])(?<!rcu_)(?<!down_)(?<!up_)(?<!native_)read(?![a-z]|_(?:(?:un|try)?lock|tsc|msr|hpet|seq|once))
+  fread =readline 'readline' h5py =lmdb tarfile zipfile ='?open'? \bio\.open
+text formats: json =csv strtod read_csv tokeniz literal_eval regex =sre_ iterencode
+pickling: pickle reduction\.py
 random numbers: random mt19937 mersenne philox shuffle randint =rand
 convolution: conv(?!ert) im2col winograd
 matrix products: gemm gemv dgemm sgemm cblas openblas mkl_blas libblis matmul addmm bmm =mm =dot inner_product
@@ -66,8 +70,22 @@ the operating system: kernel\.kallsyms vmlinux \[k\] entry_syscall do_syscall
 """
 
 
-_CLASSES: Final = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in classes_of(_TABLE))
+def _classes_of(table: str) -> tuple[tuple[str, str], ...]:
+    """The classes of a table: a name and a pattern each."""
+    lines = table.replace("\n  ", " ").strip().splitlines()
+    return tuple(
+        (name, "|".join(map(_word_pattern, words.split())))
+        for name, _, words in (line.partition(": ") for line in lines)
+    )
 
+
+def _word_pattern(word: str) -> str:
+    return f"(?<![a-z]){word[1:]}(?![a-z])" if word.startswith("=") else word
+
+
+_CLASSES: Final = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _classes_of(_TABLE))
+
+_TEMPLATE_ARGUMENTS: Final = re.compile(r"(?<=\w)<[^<>]*>(?=\W|\Z)")
 _LIBRARY: Final = re.compile(r"(?:site|dist)-packages|/lib/python|\.so\b|^(?!.*\.py\b)")
 # functions that launch GPU work or wait for it; those of torch.utils are the host's own
 _ON_GPU: Final = re.compile(r"\btorch\b(?!.utils)|\bcu(?:da|dnn|blas|py)|\bjax|run_backward", re.IGNORECASE)
@@ -79,11 +97,21 @@ def work_of(name: str, location: str = "") -> str:
 
     What users call their own files and modules says little.
     """
-    for text in (name, "/".join(location.split("/")[-2:]) if _LIBRARY.search(location) else ""):
+    for text in (
+        _without_template_arguments(name),
+        "/".join(location.split("/")[-2:]) if _LIBRARY.search(location) else "",
+    ):
         work_class = next((class_name for class_name, pattern in _CLASSES if text and pattern.search(text)), None)
         if work_class is not None:
             return work_class
     return OTHER_WORK
+
+
+def _without_template_arguments(name: str) -> str:
+    """The name without what C++ puts between angle brackets, which names other functions and types."""
+    while (bare := _TEMPLATE_ARGUMENTS.sub("", name)) != name:
+        name = bare
+    return name
 
 
 @dataclass(frozen=True, slots=True)

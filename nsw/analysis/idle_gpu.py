@@ -22,6 +22,7 @@ BUSY_PCT: Final = 90.0  # at and above it a GPU is not called idle
 _SHARED_PCT: Final = 60.0  # of processes that may share a GPU: what they keep busy together
 _FEWEST: Final = 3  # iterations
 _LOADS: Final = re.compile(r"cu(?:da)?(?:ModuleLoad|LibraryLoad)")
+_EVERYWHERE: Final = 0.1  # long gaps an operation, without iterations: no pauses, but what the program is like
 _LEAST_LAUNCHES: Final = 20  # without iterations: of fewer nothing is said
 
 
@@ -131,7 +132,12 @@ def _of_unsplit(tables: Mapping[str, Sequence[Row]]) -> list[IdleGpu | None]:
 
 
 def _unsplit(use: Row, tables: Mapping[str, Sequence[Row]]) -> IdleGpu | None:
-    gaps = tuple(part for part in _gaps(use, tables["gaps"], 1) if part.length != "long")
+    gaps = _gaps(use, tables["gaps"], 1)
+    often = sum(part.gaps for part in gaps if part.length == "long") >= max(
+        _EVERYWHERE * use["operations"], _LEAST_LAUNCHES
+    )
+    if not often or use.get("late_compiles"):  # pauses, set-up, compilers
+        gaps = tuple(part for part in gaps if part.length != "long")
     span = use["busy_ns"] + sum(part.total_ns for part in gaps)
     if not span:
         return None

@@ -1,7 +1,8 @@
-"""One iteration of a case as a timeline: the GPU's work by process and stream, and the NVTX ranges meanwhile.
+"""One iteration of a case as a timeline: the GPU's work by process and stream, NVTX ranges, and nsys's samples.
 
-It is the steady iteration of median duration. Processes of one report share its clock; those of several reports begin
-at their own start of that iteration. Neighbours too short to be seen become one box.
+It is the steady iteration of median duration. Processes of one report share its clock; several reports have one by
+the collectives that they share, and else begin at their own start of that iteration. Neighbours too short to be seen
+become one box.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Column, Evidence, Lanes
+from nsw.analysis.clocks import clocks_of
+from nsw.analysis.gpu_metrics import SHARES
 from nsw.analysis.kernel_classes import class_of
 from nsw.wording import plural
 
@@ -27,6 +30,11 @@ ZOOMED: Final = 50_000  # of one that can be zoomed
 _DEPTH: Final = 3  # NVTX ranges inside each other
 _GRAIN: Final = 2_000  # of the iteration's time: what is shorter can hardly be seen
 _RANGES: Final = "NVTX"
+_SAMPLES: Final = "samples"
+_THREADS: Final = "CPU"
+_THREAD_LANES: Final = 4  # of a process
+_RAN: Final = 0.01  # of the iteration: threads that ran less have no lane
+_BINS, _ZOOMED_BINS = 100, 2_000  # of a lane of samples, in a picture and in one that can be zoomed
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +48,13 @@ class _Box:
     name: str
     group: str
     operations: int = 1
+    level: float | None = None  # of a sample, in percent
 
 
 def iteration_lanes(
-    case: str, gpu: Sequence[Row], nvtx: Sequence[Row], iterations: Sequence[Row], *,
-    classes: Mapping[str, str] | None = None, boxes: int = BOXES,
+    case: str, gpu: Sequence[Row], nvtx: Sequence[Row], iterations: Sequence[Row], samples: Sequence[Row] = (),
+    threads: Sequence[Row] = (), collectives: Sequence[Row] = (), *, classes: Mapping[str, str] | None = None,
+    boxes: int = BOXES,
 ) -> Lanes | None:  # fmt: skip
     """The timeline of one iteration; None where no iterations are known.
 
@@ -53,6 +63,9 @@ def iteration_lanes(
         gpu: Rows of gpu_trace of one of its runs.
         nvtx: Rows of nvtx_trace.
         iterations: Rows of iteration_trace.
+        samples: Rows of gpu_metric_trace.
+        threads: Rows of cpu_trace.
+        collectives: Rows of collectives: several reports that share some are shown by one clock.
         classes: Classes of kernels that the recipe names.
         boxes: How many there may be in a picture: shorter ones become one with their neighbours.
     """
@@ -66,19 +79,28 @@ def iteration_lanes(
     for row in steady:
         if row["iteration"] == number:
             starts.setdefault(row["report"], row["start_ns"])
+    clocks = clocks_of(collectives)
+    if starts.keys() <= clocks.keys():
+        start = clocks[middle["report"]].to_reference(middle["start_ns"])
+        starts = {report: round(clocks[report].from_reference(start)) for report in starts}
     names = process_names([*gpu, *nvtx], iterations)
     all_boxes = [*_gpu_boxes(gpu, starts, span, names, classes), *_range_boxes(nvtx, starts, span, names)]
+    all_boxes += _thread_boxes(_rows_in_iteration(threads, starts, span), span, names)
+    sampled = _rows_in_iteration(samples, starts, span)
     rows, every = (
-        _box_rows(_cap_boxes(all_boxes, most, grain)) for most, grain in ((boxes, span / _GRAIN), (ZOOMED, 0.0))
-    )
+        _box_rows(sorted([*_cap_boxes(all_boxes, most, grain), *_sample_boxes(sampled, names, span / bins)],
+                         key=_box_sort_key), leveled=bool(sampled))
+        for most, grain, bins in ((boxes, span / _GRAIN, _BINS), (ZOOMED, 0.0, _ZOOMED_BINS))
+    )  # fmt: skip
     columns = (
         Column("process", "process", "name"), Column("lane", "stream", "name"), Column("start_ns", "start", "ns"),
         Column("length_ns", "duration", "ns"), Column("name", "what", "name"), Column("class", "class"),
-        Column("operations", "operations", "count"),
+        Column("operations", "operations", "count"), *((Column("level_pct", "level", "%"),) if sampled else ()),
     )  # fmt: skip
     return Lanes(
         TIMELINE, f"iteration {number} of {case}", columns, rows, lane=("process", "lane"), start="start_ns",
-        length="length_ns", label="name", series=("class",), case=case, shown="data",
+        length="length_ns", label="name", series=("class",), level=("level_pct",) if sampled else (), case=case,
+        shown="data",
         unmerged=every if len(every) > len(rows) else (),
         evidence=(Evidence("gpu_trace", (case,)), Evidence("nvtx_trace", (case,))),
     )  # fmt: skip
@@ -168,8 +190,48 @@ def _range_boxes(
     return range_boxes
 
 
-def _box_rows(boxes: Iterable[_Box]) -> tuple[tuple[Any, ...], ...]:
-    return tuple((b.process, b.lane, b.start, b.end - b.start, b.name, b.group, b.operations) for b in boxes)
+def _thread_boxes(
+    runs: Iterable[tuple[float, float, Row]], span: float, names: Mapping[tuple[Any, ...], str]
+) -> list[_Box]:
+    """When the threads ran that ran longest, of each process with GPU work or ranges."""
+    by_thread: dict[tuple[Any, ...], list[_Box]] = {}
+    for start, end, row in runs:
+        if (process := names.get(origin(row))) is not None:
+            lane = f"CPU, {row['name'] or 'thread'} {row['tid']}"
+            box = _Box(process, lane, start, end, f"{row['name'] or 'thread'} on a CPU", _THREADS)
+            by_thread.setdefault((*origin(row), row["tid"]), []).append(box)
+    ran = {thread: sum(box.end - box.start for box in boxes) for thread, boxes in by_thread.items()}
+    longest: dict[tuple[Any, ...], list[_Box]] = {}
+    for thread in sorted(ran, key=lambda thread: -ran[thread]):
+        process_lanes = longest.setdefault(thread[:-1], [])
+        if ran[thread] >= _RAN * span and len({box.lane for box in process_lanes}) < _THREAD_LANES:
+            process_lanes += by_thread[thread]
+    return [box for boxes in longest.values() for box in boxes]
+
+
+def _sample_boxes(
+    sampled: Iterable[tuple[float, float, Row]], names: Mapping[tuple[Any, ...], str], width: float
+) -> list[_Box]:
+    """The samples, a lane a share; those that begin within the same width (ns) become one with their mean."""
+    bins: dict[tuple[str, str, int], list[tuple[float, float, float]]] = {}
+    for start, end, row in sampled:
+        process = names.get(origin(row), f"GPU {row['device']}")
+        for lane, columns in SHARES.items():
+            if None not in (shares := [row[column] for column in columns]):
+                bins.setdefault((process, lane, int(start / width)), []).append((start, end, sum(shares)))
+    boxes = []
+    for (process, lane, _), parts in bins.items():
+        level = sum((end - start) * share for start, end, share in parts) / sum(end - start for start, end, _ in parts)
+        name = f"{lane} {level:.0f} %"
+        boxes.append(_Box(process, lane, parts[0][0], parts[-1][1], name, _SAMPLES, len(parts), min(level, 100.0)))
+    return boxes
+
+
+def _box_rows(boxes: Iterable[_Box], *, leveled: bool) -> tuple[tuple[Any, ...], ...]:
+    return tuple(
+        (b.process, b.lane, b.start, b.end - b.start, b.name, b.group, b.operations, *((b.level,) if leveled else ()))
+        for b in boxes
+    )
 
 
 def _cap_boxes(boxes: Iterable[_Box], max_boxes: int, grain: float) -> list[_Box]:
@@ -185,8 +247,10 @@ def _cap_boxes(boxes: Iterable[_Box], max_boxes: int, grain: float) -> list[_Box
 
 
 def _box_sort_key(box: _Box) -> tuple[Any, ...]:
-    """By process and lane, ranges first, with stream 7 before stream 16."""
-    return len(box.process), box.process, box.group != _RANGES, len(box.lane), box.lane, box.start
+    """By process and lane: threads, ranges, streams (7 before 16), samples."""
+    kind = {_THREADS: 0, _RANGES: 1, _SAMPLES: 3}.get(box.group, 2)
+    order = list(SHARES).index(box.lane) if box.group == _SAMPLES else len(box.lane)
+    return len(box.process), box.process, kind, order, box.lane, box.start
 
 
 def _merge_boxes(lane: Iterable[_Box], grain: float) -> list[_Box]:

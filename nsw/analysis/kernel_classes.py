@@ -1,34 +1,29 @@
 """What kernels compute, by their names: the classes in which an answer says where GPU time goes.
 
-Classes are data: the first pattern that a name matches decides. Other packages add some before these (entry points of
-the group `nsw.kernel_classes`, each a sequence of (class, pattern)), recipes with `report: {classes: {NAME: PATTERN}}`.
+Only libraries' kernels have a class: a user's own kernel is what its counters say, whatever its name. Patterns are data
+(kernel_classes.csv): the first that matches the beginning of a name decides. Other packages add some before these
+(entry points of the group `nsw.kernel_classes`, each a sequence of (class, pattern)), recipes with `report: {classes:
+{NAME: PATTERN}}`.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 from functools import cache
 from importlib import import_module
+from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from nsw.resources import registered
-from nsw.tables.names import short_name
+from nsw.tables.names import is_mangled, readable, short_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = [
-    "CLASSES",
-    "COPIES",
-    "LAYOUT",
-    "NCCL",
-    "OPTIMIZER",
-    "OTHER_KERNELS",
-    "SETS",
-    "class_of",
-    "classes_of",
-    "is_fp32_arithmetic",
-]
+    "COPIES", "LAYOUT", "NCCL", "OPTIMIZER", "OTHER_KERNELS", "SETS", "class_of", "is_fp32_arithmetic", "matcher",
+]  # fmt: skip
 
 GROUP: Final = "nsw.kernel_classes"
 COPIES: Final = "copies"
@@ -38,49 +33,8 @@ LAYOUT: Final = "layout"
 OPTIMIZER: Final = "optimizer"
 OTHER_KERNELS: Final = "other kernels"  # of no class that is known
 
-# a class a line, with patterns of which any may be in the name, those with = as a word; indented lines go on
-_TABLE: Final = r"""
-NCCL: nccl(?:dev)?kernel nccl\w*kernel nvshmem rccl
-optimizer: multi_tensor_apply \badam \blamb\b sgd_?(?:kernel|update) applymomentum apply_?gradient
-  fused_?(?:adam|sgd)
-layout: nchwtonhwc nhwctonchw transpose_?readwrite batch_?transpose transpose_?tensor swapdims tensor_?transform
-  convert_?layout im2col col2im flip_filter
-attention: flash_?(?:fwd|bwd|attn|attention) fmha \battention attn mha_ sdpa splitkv paged_?kv
-pooling: pool adaptive_average
-convolution: unroll_kernel cudnn_\d conv(?!ert) cudnn.*engine [fdw]grad fprop winograd fft2d dgrad_engine wgrad_alg
-  implicit_gemm image_first_layer cf32cf32 depthwise cgemm
-matrix-vector: gemv gemmk1
-GEMM: gemm gemmk matmul nvjet cublas cutlass splitkreduce xmma magma trsm syrk wmma mma_
-random numbers: random distribution philox curand dropout bernoulli mtgp xorwow
-normalisation: norm bn_(?:fw|bw) batch_?stat welford
-softmax and loss: softmax nll_loss cross_?entropy \bloss logsumexp ctc
-sort and scan: sort scan topk unique histogram partition onesweep merge_?kernel select_?kernel bitonic
-reduction: =dot reduce reduction sum_kernel argm(?:ax|in) segmented \bsum\b norm_?l2 asum
-indexing: index gather scatter embedding lookup catarray split_?with slice =take masked_ nonzero one_?hot
-  roll_ pad_
-FFT: fft regular_radix vector_radix
-elementwise: elementwise pointwise functor activation relu gelu silu sigmoid tanh add_?(?:kernel|bias) mul_?kernel
-  fill copy =cast convert scale axpy copy_?kernel triton_poi where_kernel clamp op_(?:generic_)?tensor mapplan triad
-  add_tensor float_to_half addvec vecadd vector_?add =bias threshold memset \badd\b =sin =cos =exp init
-fused by a compiler: triton_ fusion fused loop_ input_
-sparse: spmv spmm csr coo_ sparse bsr
-"""
-
-
-def classes_of(table: str) -> tuple[tuple[str, str], ...]:
-    """The classes of such a table: a name and a pattern each."""
-    lines = table.replace("\n  ", " ").strip().splitlines()
-    return tuple(
-        (name, "|".join(map(_word_pattern, words.split())))
-        for name, _, words in (line.partition(": ") for line in lines)
-    )
-
-
-def _word_pattern(word: str) -> str:
-    return f"(?<![a-z]){word[1:]}(?![a-z])" if word.startswith("=") else word
-
-
-CLASSES: Final = classes_of(_TABLE)
+# what is no part of a name that patterns are written for: return types, and how the tools print unnamed namespaces
+_AROUND: Final = re.compile(r"^void |^std::enable_if<.*?>::type |(?:\(anonymous namespace\)|<unnamed>|\(unnamed\))::")
 
 # FP32 multiplications and additions without tensor cores: cuBLAS, cuDNN and CUTLASS name their instructions
 _FP32: Final = re.compile(r"sgemm|simt_s|ffma|gemmsn|gemmk1|cf32cf32|winograd|fft2d|gemv2[nt]", re.IGNORECASE)
@@ -105,21 +59,39 @@ def class_of(name: str, kind: str | None = "kernel", recipe_classes: Mapping[str
 
 @cache
 def _class_by_patterns(name: str) -> str:
-    text = short_name(name)  # arguments of templates name types, and those of functions too
-    return next((class_name for class_name, pattern in _class_patterns() if pattern.search(text)), OTHER_KERNELS)
+    short, full = short_name(name), _AROUND.sub("", readable(name))
+    for class_name, pattern in _plugin_patterns():
+        if pattern.search(short):
+            return class_name
+    for class_name, pattern in _library_patterns():
+        if pattern.match(full) or (is_mangled(name) and pattern.match(name)):  # some cannot be demangled
+            return class_name
+    return OTHER_KERNELS
 
 
 @cache
-def _class_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    plugin_classes = []
+def matcher(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    """A function that tells whether a name has the pattern in it, once a name: cases have the same kernels."""
+    return cache(lambda name: pattern.search(name) is not None)
+
+
+@cache
+def _library_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    text = files("nsw.analysis").joinpath("kernel_classes.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines())
+    return tuple((row["class"], re.compile(row["pattern"], re.IGNORECASE)) for row in rows)
+
+
+@cache
+def _plugin_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    classes = []
     for entry_point in registered(GROUP).values():
         module, _, attribute = entry_point.partition(":")
-        plugin_classes += getattr(import_module(module), attribute)
-    return tuple(
-        (class_name, re.compile(pattern, re.IGNORECASE)) for class_name, pattern in (*plugin_classes, *CLASSES)
-    )
+        classes += getattr(import_module(module), attribute)
+    return tuple((class_name, re.compile(pattern, re.IGNORECASE)) for class_name, pattern in classes)
 
 
+@cache
 def is_fp32_arithmetic(name: str) -> bool:
     """Whether a GEMM or a convolution multiplies in FP32 without tensor cores, by its name."""
     return _FP32.search(name) is not None and _OTHER_TYPE.search(name) is None

@@ -136,7 +136,8 @@ def _drop_doubtful_iterations(tables: _Rows) -> _Rows:
     return {
         name: table_rows
         for name, table_rows in tables.items()
-        if name not in {"iterations", "phases", "phase_summary", "gaps", "host_copies", "gpu_use"}
+        if name
+        not in {"iterations", "phases", "phase_summary", "gaps", "host_copies", "gpu_use", "gpu_metrics", "collectives"}
     }
 
 

@@ -14,9 +14,20 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.analysis.cases import grouped
-from nsw.analysis.certainty import ASSUMED, EQUIVALENCE, Estimate, Floor, Verdict, discoveries, of_pairs, of_runs
-from nsw.analysis.comparison import is_less_better
-from nsw.analysis.conditions import not_comparable
+from nsw.analysis.certainty import (
+    ALPHA,
+    ASSUMED,
+    EQUIVALENCE,
+    Estimate,
+    Floor,
+    Verdict,
+    alpha_of_look,
+    discoveries,
+    of_pairs,
+    of_runs,
+)
+from nsw.analysis.comparison import is_less_better, is_time
+from nsw.analysis.conditions import gpu_clock, not_comparable
 from nsw.analysis.kernel_classes import class_of
 from nsw.analysis.steady import steady_rows
 from nsw.quantities import is_energy
@@ -26,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from nsw.recipe.units import Tolerance
+    from nsw.tables.parquet_tables import TableData
 
     Row = Mapping[str, Any]
 
@@ -38,14 +50,17 @@ __all__ = [
     "ITERATION",
     "ORDER",
     "RUN_TIME",
+    "Adding",
     "Compared",
     "Match",
     "Quantity",
     "Side",
+    "at_equal_clocks",
     "compare_sides",
     "differences",
     "matches",
     "measured_subjects",
+    "measured_values",
     "pairs_of_figures",
     "programs",
     "refusal",
@@ -60,6 +75,17 @@ RUN_TIME: Final = "run time"
 _FEW: Final = ("case", "figure")  # of which each decides by itself; of the many others some differ by chance
 _BARE: Final = "baseline"  # the kind of pass that no profiler changes
 _OTHER_UNITS: Final = "the units are unlike: {} and {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Adding:
+    """Pairs that are added until they decide: what they cost (`3 min 20 s of 40 min`), and why no more are added.
+
+    `ended` is empty while pairs are still added.
+    """
+
+    cost: str
+    ended: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +109,8 @@ class Side:
         trace: Gives the rows of a trace of a run, read from its report; None where no report can be read here.
         invalid: Which of its runs are invalid and why, as a sentence; empty: none.
         same_program: Whether the other side is this very program, as `nsw noise` runs it.
+        counters: Gives the tables of counters that there are, as columns; None: there are none.
+        adding: Of pairs that are added until they decide; None: their number was fixed before.
     """
 
     name: str
@@ -100,6 +128,8 @@ class Side:
     trace: Callable[[str, Any], Sequence[Row]] | None = None
     invalid: str = ""
     same_program: bool = False
+    counters: Callable[[], Mapping[str, TableData]] | None = None
+    adding: Adding | None = None
 
     _by_run: dict[str, Mapping[Any, Sequence[Row]]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -302,6 +332,16 @@ def _main_measure_of_case(side: Side, runs: Sequence[Any]) -> Measured:
     return {RUN_TIME: {run.id: Quantity(run.seconds, "s", higher_is_better=False) for run in bare}} if bare else {}
 
 
+def measured_values(side: Side, runs: Sequence[Any]) -> Measured:
+    """Return the figures of a case by name and run; the main measure where it has none.
+
+    Args:
+        side: The side.
+        runs: The runs of the case.
+    """
+    return _measured_figures(side, runs) or _main_measure_of_case(side, runs)
+
+
 def _gpu_time_by_name(side: Side, runs: Sequence[Any], name_of: Callable[[Row], str]) -> Measured:
     """GPU time of an iteration, of the whole run where there are none, by what `name_of` calls a row of gpu_summary."""
     measured: Measured = {}
@@ -422,6 +462,36 @@ def compare_sides(first: Side, second: Side, by: By = "case", tolerance: float =
     return sorted(_correct_verdicts(compared), key=lambda row: -row.weight)
 
 
+def at_equal_clocks(row: Compared, match: Match, sides: tuple[Side, Side]) -> Compared | None:
+    """The row as if all runs had the first side's clock, where the time follows the clock (the caller knows that).
+
+    Args:
+        row: A row of a time or a rate that is not comparable.
+        match: The case.
+        sides: Both sides.
+
+    Returns:
+        None where a run's clock is not known, or the row is of something else.
+    """
+    measured = [
+        _measured_figures(side, runs).get(row.what, {})
+        for side, runs in zip(sides, (match.first, match.second), strict=True)
+    ]
+    clocks = [
+        {run: gpu_clock(_condition_rows(side, [run])) for run in values}
+        for side, values in zip(sides, measured, strict=True)
+    ]
+    base = gpu_clock(_condition_rows(sides[0], measured[0]))
+    power = 1 if is_time(row.unit) else -1 if (row.unit or "").endswith("/s") else 0
+    if base is None or not power or None in {*clocks[0].values(), *clocks[1].values()}:
+        return None
+    logs = [
+        [math.log(values[run].value * ((clock or base) / base) ** power) for run, clock in side_clocks.items()]
+        for values, side_clocks in zip(measured, clocks, strict=True)
+    ]
+    return replace(row, missing=None, estimate=of_runs(logs[0], logs[1], _floor(sides, row.what)))
+
+
 def measured_subjects(first: Side, second: Side) -> list[By]:
     """What `--by` can compare of these sides: both have it in some case."""
     pairs = matches(first, second)
@@ -462,7 +532,9 @@ def _compared(
     after = [b for _, b in pairs] or [q.value for q in second.values()]
     row = replace(row, means=(statistics.geometric_mean(before), statistics.geometric_mean(after)))
     if pairs:
-        estimate = of_pairs([math.log(b / a) for a, b in pairs], floor, tolerance, exact=exact)
+        alpha = alpha_of_look(max(run.repeat for run in match.second)) if sides[1].adding else ALPHA
+        logs = [math.log(b / a) for a, b in pairs]
+        estimate = of_pairs(logs, floor, tolerance, exact=exact, alpha=alpha)
         row = replace(row, runs=(len(pairs), len(pairs)))
     else:
         estimate = of_runs([math.log(a) for a in before], [math.log(b) for b in after], floor, tolerance)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Section = tuple[str, Table]  # the most telling of a table in a few words, and the table
 
-__all__ = ["TABLE", "section_of", "where_time_goes"]
+__all__ = ["TABLE", "section_of", "time_by_kernel_class"]
 
 TABLE: Final = "answer"
 _PARTS: Final = 8  # rows of GPU work, functions, operators
@@ -60,7 +60,7 @@ def section_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any
     )
 
 
-def where_time_goes(case: CaseSummary) -> list[Block]:
+def time_by_kernel_class(case: CaseSummary) -> list[Block]:
     """An iteration of a case by class of GPU work, and idle time with its cause; else all its GPU work by class."""
     section = _gpu_parts_section(case)
     return [replace(section[1], title="where the time goes", name="spent", case=case.id)] if section else []
@@ -71,18 +71,15 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
     if spent is None or not spent.gpu_ns:
         return None
     total_ns, idle_pct, share_title = _whole_of_shares(case, spent)
-    parts = [part for part in spent.shown if part.ns >= _SMALL * total_ns][:_PARTS]  # what rounds to 0 % has no row
+    alone_rows, work = _alone_rows(spent, total_ns)
+    parts = [part for part in work if part.ns >= _SMALL * total_ns][: _PARTS - len(alone_rows)]  # 0 % has no row
     speeds = {copy.name: copy.bytes_per_s for copy in case.copies if (copy.total_bytes or 0.0) >= _LARGE * copy.calls}
-    rows: list[tuple[Cell, ...]] = [
+    rows = alone_rows + [
         (p.name, p.ns, 100 * p.ns / total_ns, p.operations or None, speeds.get(p.name), _largest_operation_text(p))
         for p in parts
     ]
-    at_nccl = next((at for at, part in enumerate(parts) if part.name == NCCL), None)
-    if spent.exposed_pct is not None and at_nccl is not None:
-        calls, hidden = parts[at_nccl].operations or None, f"{spent.hidden_pct or 0:.0f} % more is hidden"
-        rows[at_nccl] = _share_row(f"{NCCL} alone", spent.exposed_pct, total_ns, calls, hidden)
-        rows.sort(key=lambda row: -float(row[1]))  # type: ignore[arg-type]  # times
-    remaining_parts = spent.shown[len(parts) :]
+    rows.sort(key=lambda row: -float(row[1]))  # type: ignore[arg-type]  # times
+    remaining_parts = work[len(parts) :]
     remaining_pct = 100 * sum(part.ns for part in remaining_parts) / total_ns
     calls = sum(part.operations for part in remaining_parts) or None
     if idle_pct is not None:  # what the rows lack of the time, or have twice
@@ -113,6 +110,23 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
     return _largest_work(spent, total_ns, share_base), replace(
         table, whole=("share_pct",) if idle_pct is not None else ()
     )
+
+
+def _alone_rows(spent: Spent, total_ns: float) -> tuple[list[tuple[Cell, ...]], list[Part]]:
+    """The rows of NCCL and of copies, with what no other kernel hides, where that is known; the parts without them."""
+    rows, work = [], list(spent.shown)
+    for names, alone_pct in (((NCCL,), spent.exposed_pct), ((COPIES, SETS), spent.copies_pct)):
+        mine = [part for part in work if part.name in names]
+        ns = sum(part.ns for part in mine)
+        if alone_pct is None or ns < _SMALL * total_ns:
+            continue
+        work = [part for part in work if part not in mine]
+        hidden_pct = (spent.hidden_pct or 0.0) if NCCL in names else max(0.0, 100 * ns / total_ns - alone_pct)
+        top = [] if NCCL in names else [_largest_operation_text(mine[0])]
+        hidden = [f"{hidden_pct:.0f} % more is hidden"] if round(hidden_pct) or not top else []
+        calls = sum(part.operations for part in mine) or None
+        rows.append(_share_row(f"{names[0]} alone", alone_pct, total_ns, calls, "; ".join(top + hidden)))
+    return rows, work
 
 
 def _whole_of_shares(case: CaseSummary, spent: Spent) -> tuple[float, float | None, str]:
@@ -147,6 +161,8 @@ def _largest_work(spent: Spent, total_ns: float, share_base: str) -> str:
         return f"{plural(round(spent.operations), 'GPU operation')} and no kernel, {duration(spent.gpu_ns)}"
     if first.name == NCCL and spent.exposed_pct is not None:
         return f"NCCL alone takes {spent.exposed_pct:.0f} % of it"
+    if first.name == COPIES and spent.copies_pct is not None:
+        return f"copies alone take {spent.copies_pct:.0f} % of it"
     summary, ns = f"{100 * first.ns / total_ns:.0f} % {share_base} is {first.name}", first.ns
     if first.top and first.top_ns >= _NEARLY_ALL * first.ns and first.name not in {COPIES, NCCL}:
         summary, ns = f"{100 * first.top_ns / total_ns:.0f} % {share_base} is {first.top}", first.top_ns
@@ -177,7 +193,7 @@ def _measured_metrics_text(kernel: KernelRow) -> list[str]:
     reached, limit = kernel.achieved_occupancy_pct, kernel.theoretical_occupancy_pct
     shares = (
         ("SM at {} of its peak", kernel.sm_pct), ("DRAM at {} of its peak", kernel.dram_pct),
-        ("{} of the loaded bytes used", kernel.metrics.get("gld_efficiency")),
+        ("{} of the loaded bytes used", _used_pct(kernel.metrics.get("gld_efficiency"))),
         ("issue slots {} used", kernel.metrics.get("issue_slot_utilization")),
         (f"occupancy {{}}{'' if limit is None else f' of at most {limit:.0f} %'}", reached),
     )  # fmt: skip
@@ -223,14 +239,19 @@ def _metrics_table(case: CaseSummary) -> Table:
     return _filled_table(case, columns, rows, evidence="kernels", wide="kernel")
 
 
+def _used_pct(efficiency: float | None) -> float | None:
+    """The share of moved bytes that is used: 0 % is no access, and threads that share bytes use more than all."""
+    return min(efficiency, 100.0) if efficiency else None
+
+
 def _kernel_cells(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
     """The cells of a kernel; `alone`: it is the only one, whose share says nothing."""
     limit, metrics = bound_by(kernel), kernel.metrics
     return (
         None if alone else kernel.share_pct, kernel.launch_ns, limit, None if limit is None else roof_pct(kernel),
         kernel.launch_ns and kernel.dram_bytes_per_s, metrics.get("sm_efficiency") if kernel.sm_pct is None else None,
-        kernel.achieved_occupancy_pct, metrics.get("gld_efficiency") or None,  # 0 %: it has none
-        metrics.get("gst_efficiency") or None, kernel_advice(kernel, 100.0 if alone else kernel.share_pct),
+        kernel.achieved_occupancy_pct, _used_pct(metrics.get("gld_efficiency")),
+        _used_pct(metrics.get("gst_efficiency")), kernel_advice(kernel, 100.0 if alone else kernel.share_pct),
     )  # fmt: skip
 
 

@@ -1,8 +1,9 @@
 """Where the time of a case goes: an iteration of its steady state, as parts that add up to it.
 
-A GPU's time is divided by what it did: computing (by class of kernel), copies alone, NCCL alone, idle. What NCCL does
-beside other work is hidden, and no part. The GPUs that processes work on count with their mean; the one that is idle
-most stands beside it. A timeline without iterations has the classes of all its GPU work, and no time without it.
+A GPU's time is divided by what it did: computing (by class of kernel), copies alone, NCCL alone, idle. Alone is what
+has no other kernel beside it, so copies beside NCCL are hidden. What is hidden is no part. The GPUs that processes work
+on count with their mean; the one that is idle most stands beside it. A timeline without iterations has the classes of
+all its GPU work, and no time without it.
 """
 
 from __future__ import annotations
@@ -55,13 +56,13 @@ class Spent:
         fp32_ns: Of that: GEMM and convolution in FP32 without tensor cores.
         short_pct: Share of the kernels that take less than 5 us, by their names' means.
         operations: GPU operations.
-        computing_pct: Of the span: at least one kernel that is no NCCL's at work, or a copy beside NCCL.
-        copies_pct: Of the span: copies and sets alone.
-        exposed_pct: Of the span: NCCL's kernels alone.
+        computing_pct: Of the span: at least one kernel that is no NCCL's at work.
+        copies_pct: Of the span: copies and sets with no kernel beside them.
+        exposed_pct: Of the span: NCCL's kernels with no other kernel beside them.
         idle_pct: Of the span: no GPU work, the mean of the GPUs.
         most_idle_pct: The same of the GPU that is idle most.
         idle_gpus: The same of each, by name.
-        hidden_pct: Of the span: NCCL's kernels beside other work.
+        hidden_pct: Of the span: NCCL's kernels beside other kernels.
     """
 
     is_iteration: bool

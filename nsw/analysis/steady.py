@@ -131,9 +131,9 @@ def steady_rows(name: str, summary_rows: Iterable[Row], parts: Iterable[Row]) ->
     split: dict[tuple[Any, Any], list[Row]] = {}
     for row in parts:
         if row["summary"] == name:
-            split.setdefault(_report(row), [])
+            report_rows = split.setdefault(_report(row), [])
             if row["phase"] in _STEADY:
-                split[_report(row)].append(row)
+                report_rows.append(row)
     unsplit_rows = [row for row in summary_rows if _report(row) not in split]
     return [*(row for rows in split.values() for row in rows), *unsplit_rows]
 
@@ -141,6 +141,7 @@ def steady_rows(name: str, summary_rows: Iterable[Row], parts: Iterable[Row]) ->
 def phases(rows: Sequence[Row], parts: Sequence[Row]) -> tuple[Phase, ...]:
     """The phases of a case's processes, in their order; none where no process has iterations."""
     case_phases: list[Phase] = []
+    parts = [row for row in parts if row["summary"] == "api_summary" or row.get("kind") in {"memcpy", "um"}]
     for phase in PHASES:
         phase_rows = [r for r in rows if r["phase"] == phase]
         if not phase_rows:
@@ -265,12 +266,14 @@ def worked_on(gpu: Sequence[Row], iterations: Iterable[Row]) -> list[Row]:
     devices: dict[tuple[Any, ...], set[Any]] = {}
     for row in iterations:
         devices.setdefault(process_of(row), set()).add(row.get("device"))
-    kept = []
-    for row in gpu:
-        device, known = row.get("device"), devices.get(process_of(row), {None})
-        if device is None or None in known or device in known:
-            kept.append(row)
-    return kept
+    unknown = {None}
+    return [
+        row
+        for row in gpu
+        if (device := row.get("device")) is None
+        or device in (known := devices.get(process_of(row), unknown))
+        or None in known
+    ]
 
 
 def gpu_names(rows: Sequence[Row]) -> list[str]:

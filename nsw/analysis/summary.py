@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TABLES = (
     "gpu_summary", "api_summary", "communication", "functions", "operators", "figures", "facts", "phases",
     "phase_summary", "iterations", "nvtx_summary", "nvtx_gpu_summary", "process_gpus", "ranks", "gaps",
-    "host_copies", "gpu_use", "conditions",
+    "host_copies", "gpu_use", "collectives", "conditions", "gpu_metrics",
 )  # fmt: skip
 OF_KERNELS = ("metrics", "launches", "rules", "source_metrics")  # as columns: a row a metric of a launch is many
 
@@ -71,6 +71,7 @@ class ReportRequest:
     higher_is_better: bool | None = None
     models: Mapping[str, AskedModel | str] = field(default_factory=dict)  # by case; a text: why it has none
     classes: Mapping[str, str] = field(default_factory=dict)  # of kernels, a pattern each
+    windowed: Collection[str] = ()  # passes that record a part of the program
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,8 @@ class Summary:
     higher_is_better: bool | None = None  # of `figure`, as far as the recipe says
     campaign_findings: tuple[Finding, ...] = ()  # of `findings` those that no rule says
     conditions: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)  # what was sampled, by case
+    gpu_metrics: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)  # rows by case
+    classes: Mapping[str, str] = field(default_factory=dict)  # of kernels, that the recipe names
     context: tuple[CaseSummary, ...] = ()  # cases that were not chosen, which ratios of those that were refer to
 
     def only(self, cases: Collection[str]) -> Summary:
@@ -127,13 +130,14 @@ class Summary:
             nodes=tuple(case_nodes for case_nodes in self.nodes if case_nodes[0] in cases),
             hits=hits,
             conditions={case: rows for case, rows in self.conditions.items() if case in cases},
+            gpu_metrics={case: rows for case, rows in self.gpu_metrics.items() if case in cases},
         )
 
 
 def summarize(data: CampaignData, request: ReportRequest) -> Summary:
     """Summarise a campaign by what its recipe asks for."""
     runs, tables = data.runs, data.tables
-    cases = summarize_cases(runs, tables, request.cover, data.counters, request.classes)
+    cases = summarize_cases(runs, tables, request.cover, data.counters, request.classes, request.windowed)
     cases = [replace(case, kernels=data.kernels[case.id]) if case.id in data.kernels else case for case in cases]
     request = _with_default_comparison(request, runs)
     case_of = {run.id: run.case_id for run in runs}
@@ -178,6 +182,8 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
         has_gpus=any(getattr(run, "gpus", 0) for run in runs),
         higher_is_better=request.higher_is_better,
         conditions=_rows_by_case(tables.get("conditions", ()), case_of),
+        gpu_metrics=_rows_by_case(tables.get("gpu_metrics", ()), case_of),
+        classes=request.classes,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.clocks import clocks_of
 from nsw.analysis.iteration_lanes import origin, process_names
 
 if TYPE_CHECKING:
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
     Rows = Sequence[Row]
 
-__all__ = ["STEPS", "TABLES_OF_TRACKS", "Slice", "Track", "chosen_rows", "tracks_of"]
+__all__ = ["COLLECTIVES", "STEPS", "TABLES_OF_TRACKS", "Slice", "Track", "chosen_rows", "tracks_of"]
 
 TABLES_OF_TRACKS: Final = ("nvtx_trace", "api_trace", "gpu_trace")  # in the order of their tracks
 STEPS: Final = "iteration_trace"
+COLLECTIVES: Final = "collectives"
 _KIND: Final = {"nvtx_trace": "nvtx", "api_trace": "api"}  # of the GPU each row has its own
 _DETAILS: Final = ("domain", "bytes", "registers", "src_memory", "dst_memory", "graph", "correlation", "return_value")
 
@@ -50,22 +52,33 @@ def chosen_rows(
 ) -> dict[str, list[dict[str, Any]]]:
     """The rows of traces that are of these ranks, and at work in these steps.
 
-    With steps, processes of several reports begin the first one at the same time: each report has a clock of its own.
+    Reports that share collectives have one clock by them. Others keep their own, or with steps begin the first one at
+    the same time.
 
     Args:
-        tables: Rows by the name of their trace, with `iteration_trace`.
+        tables: Rows by the name of their trace, with `iteration_trace` and `collectives`.
         ranks: The ranks; None: all processes.
         steps: The first and the last iteration; None: the whole trace.
     """
     rank_rows = {
         name: [row for row in rows if ranks is None or row.get("rank") in ranks] for name, rows in tables.items()
     }
+    clocks = clocks_of(tables.get(COLLECTIVES, ()))
+    reports = {row.get("report") for name in TABLES_OF_TRACKS for row in rank_rows.get(name, ())}
+    aligned = bool(clocks) and reports <= clocks.keys()
+    if aligned:
+        for name in (*TABLES_OF_TRACKS, STEPS):
+            rank_rows[name] = [
+                {**row, "start_ns": round(clocks[row["report"]].to_reference(row["start_ns"]))}
+                for row in rank_rows.get(name, ())
+                if row["start_ns"] is not None
+            ]
     if steps is None:
         return {name: list(map(dict, rank_rows.get(name, ()))) for name in TABLES_OF_TRACKS}
     spans = _iteration_spans_by_report(rank_rows.get(STEPS, ()), *steps)
     latest = max((start for start, _ in spans.values()), default=0)
     return {
-        name: [dict(row) | {"start_ns": row["start_ns"] + latest - span[0]}
+        name: [dict(row) | {"start_ns": row["start_ns"] + (0 if aligned else latest - span[0])}
                for row in rank_rows.get(name, ()) if (span := spans.get(row.get("report"))) and _overlaps(row, *span)]
         for name in TABLES_OF_TRACKS
     }  # fmt: skip

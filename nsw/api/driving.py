@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from nsw.api.results import Campaign, Files, Names, files, find, frame_of, names
 from nsw.campaign import retry as retrying
@@ -79,9 +79,11 @@ def run(
     passes: Names | None = None,
     fit: bool = False,
     against: str | Path | None = None,
+    until: Literal["decided"] | None = None,
+    at_most: str | None = None,
     note: str | None = None,
     into: str | Path | Campaign | None = None,
-    yes: bool = False,
+    yes: bool | str = False,
     now: bool = False,
 ) -> Running:
     """Plan a recipe on a site and make its campaign; iterate what comes back, or call its `wait`, to carry it out.
@@ -99,10 +101,13 @@ def run(
         fit: Skip cases that the site cannot hold, instead of refusing the recipe.
         against: Run each case on both sides, in pairs: before, with the program of this git revision or of the campaign
             in this folder, or with other values (`"n=2,mode=fast"`); and after, as it is now.
+        until: Add pairs until each case is decided, or `at_most` is reached.
+        at_most: How long its jobs may run in all, such as `"40m"`, or `"2 node-hours"`, `"4 gpu-hours"`.
         note: Kept with the campaign and its tables.
         into: Add to this campaign the runs that it lacks, and do those again whose program or parameters changed; it
             stays on its site and keeps its note.
-        yes: Start it although it costs more than the site's `confirm_above`.
+        yes: Start it although it costs more than the site's `confirm_above`; with a price such as `"2 gpu-hours"`:
+            unless it may cost more than that.
         now: On this machine: start although another campaign runs here, instead of waiting for its turn.
 
     Raises:
@@ -111,9 +116,12 @@ def run(
         UnreachableError: The site does not answer.
     """
     from nsw.campaign.planning import make_plan, with_note
+    from nsw.campaign.until import until_decided
 
     messages: list[Message] = []
     chosen = _overrides(set, case, exclude, passes, fit=fit, against=against)
+    is_comparison = against is not None and into is None
+    adding = until_decided(until, at_most, files(sites), is_comparison=is_comparison)
     if into is not None:
         if site is not None or note is not None:
             raise UsageError("site and note cannot be combined with into: a campaign keeps its own")
@@ -127,12 +135,12 @@ def run(
     ready = start.check(planned)
     messages += [Message(text, "warning") for text in ready.warnings]
     _refuse_dear(planned, home, yes=yes)
-    folder = start.start(home, ready, lock, lambda text: messages.append(Message(text, "warning")))
+    folder = start.start(home, ready, lock, lambda text: messages.append(Message(text, "warning")), until=adding)
     return _with_messages(Running(folder, now=now), messages)
 
 
 def _run_into(
-    folder: CampaignFolder, recipe: str, sites: list[Path] | None, chosen: Overrides, *, yes: bool, now: bool
+    folder: CampaignFolder, recipe: str, sites: list[Path] | None, chosen: Overrides, *, yes: bool | str, now: bool
 ) -> Running:
     from nsw.campaign.changes import apply_extension, extension
 
@@ -145,9 +153,11 @@ def _run_into(
     return _with_messages(Running(folder, now=now), messages)
 
 
-def _refuse_dear(planned: Made, home: Path, *, yes: bool) -> None:
-    from nsw.campaign.start import cost_question, expected_cost
+def _refuse_dear(planned: Made, home: Path, *, yes: bool | str) -> None:
+    from nsw.campaign.start import above_price, cost_question, expected_cost
 
+    if isinstance(yes, str) and (cost := above_price(planned, yes)):
+        raise UsageError(f"{cost}; nothing was submitted", hint="fewer cases or passes, or a shorter time limit")
     if not yes and (cost := cost_question(planned, expected_cost(home, planned.plan))):
         raise UsageError(f"{cost}; nothing was submitted", hint="yes=True starts it")
 

@@ -14,6 +14,7 @@ from nsw.analysis.blocks import Block, Finding, Note
 from nsw.analysis.certainty import EQUIVALENCE
 from nsw.analysis.first_screen import HEADLINE, headline_of
 from nsw.apart import Limits
+from nsw.api.combined import UNITS_OF_RUNS, CombinedTables
 from nsw.campaign.answers import Results, results
 from nsw.engine import folder as folders
 from nsw.engine.ledger_rows import State
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 Names: TypeAlias = str | Sequence[str]
 Files: TypeAlias = str | Path | Sequence[str | Path]
 
+_OWN_TABLES = ("runs", "problems")  # of a campaign, which neither reports nor the summary hold
 _PREFIX = "param_"  # of a parameter whose name is that of a column
 
 
@@ -54,11 +56,23 @@ def _unknown(kind: str, name: str, names: Iterable[str]) -> str:
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
-    """Rows as a frame; these columns first, and there even without a row."""
+    """Rows as a frame; these columns first, and there even without a row. `attrs["units"]` has the units of columns."""
     import pandas as pd
 
+    from nsw.present.rows_view import unit_of
+
     other_columns = dict.fromkeys(key for row in rows for key in row if key not in set(columns))
-    return pd.DataFrame(list(rows), columns=[*columns, *other_columns])
+    frame = pd.DataFrame(list(rows), columns=[*columns, *other_columns])
+    return _with_units(frame, {str(column): unit_of(str(column)) for column in frame.columns})
+
+
+def _with_units(frame: pd.DataFrame, units: Mapping[str, str | None]) -> pd.DataFrame:
+    frame.attrs["units"] = {column: unit for column, unit in units.items() if unit and column in frame.columns}
+    return frame
+
+
+def _units_of_table(name: str) -> dict[str, str | None]:
+    return {column.name: column.unit for column in TABLES[name].columns}
 
 
 def with_parameters(frame: pd.DataFrame, params: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
@@ -101,7 +115,10 @@ class Result:
 
 
 class Tables:
-    """The tables of nsw.tables.schema as attributes; one that no report filled is an empty frame with its columns."""
+    """The tables of nsw.tables.schema as attributes; one that no report filled is an empty frame with its columns.
+
+    `attrs["units"]` of a frame has the units of its columns.
+    """
 
     if TYPE_CHECKING:  # for mypy and for editors; a test compares this with the schema
         api_summary: pd.DataFrame
@@ -133,6 +150,12 @@ class Tables:
         gaps: pd.DataFrame
         host_copies: pd.DataFrame
         gpu_use: pd.DataFrame
+        collectives: pd.DataFrame
+        cpu_samples: pd.DataFrame
+        cpu_threads: pd.DataFrame
+        cpu_trace: pd.DataFrame
+        gpu_metrics: pd.DataFrame
+        gpu_metric_trace: pd.DataFrame
         ranks: pd.DataFrame
         rules: pd.DataFrame
         source_metrics: pd.DataFrame
@@ -142,7 +165,7 @@ class Tables:
         def __getattr__(self, name: str) -> pd.DataFrame:
             if name not in TABLES:
                 raise AttributeError(_unknown("table", name, TABLES))
-            return self._frame(name)
+            return self[name]
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         """The table of that name, as the attribute is.
@@ -152,7 +175,7 @@ class Tables:
         """
         if name not in TABLES:
             raise KeyError(_unknown("table", name, TABLES))
-        return self._frame(name)
+        return _with_units(self._frame(name), _units_of_table(name))
 
     def __iter__(self) -> Any:
         """The names of the tables that hold rows."""
@@ -374,6 +397,7 @@ class Answers:
         kernels: pd.DataFrame
         model: pd.DataFrame
         perturbation: pd.DataFrame
+        stragglers: pd.DataFrame
         roofline: pd.DataFrame
         scaling: pd.DataFrame
     else:
@@ -397,11 +421,18 @@ class Answers:
         """What nsw found, a sentence or two each."""
         return [finding.text for finding in self._summary().findings]
 
+    @property
+    def blocks(self) -> list[Block]:
+        """What `nsw summarize` shows, each with the tables and cases that prove it, as `Campaign.table` takes them."""
+        from nsw.analysis.answer.registry import blocks_of
+
+        return list(blocks_of(self._summary(), full=False))
+
     def __dir__(self) -> list[str]:
         """The tables, the headline and the findings."""
         from nsw.present.emit import FLAT
 
-        return sorted([*FLAT, "findings", "headline"])
+        return sorted([*FLAT, "blocks", "findings", "headline"])
 
     def _summary(self) -> Any:
         with results(self._folder) as campaign_results:
@@ -461,7 +492,7 @@ class Campaign(Result):
 
         with results(self._campaign_folder) as campaign_results:
             jobs = campaign_results.jobs
-            return pd.DataFrame([flat_run(run, jobs) for run in campaign_results.runs])
+            return _with_units(pd.DataFrame([flat_run(run, jobs) for run in campaign_results.runs]), UNITS_OF_RUNS)
 
     @property
     def problems(self) -> pd.DataFrame:
@@ -469,6 +500,52 @@ class Campaign(Result):
         with results(self._campaign_folder) as campaign_results:
             columns = ("run", "report", "severity", "message", "fix")
             return frame_of([dict(zip(columns, p, strict=True)) for p in campaign_results.problems], columns)
+
+    def compare(self, other: Campaign | str | Path, *, by: By = "case", same: float = EQUIVALENCE) -> Compared:
+        """Compare another campaign, case or report with this campaign, as `nsw compare THIS OTHER` does.
+
+        Args:
+            other: What is compared with this campaign.
+            by: What is compared: case, figure, kernel, class, range, metric or function.
+            same: Differences below count as none, 0.01 being 1 %.
+
+        Raises:
+            UsageError, CampaignError: As `compare` of this module.
+        """
+        return compare(self, other, by=by, same=same, root=self.folder.parent)
+
+    @property
+    def table_names(self) -> list[str]:
+        """The tables that have rows, as `table` takes them, and the traces, which are read when they are asked for."""
+        from nsw.present.emit import FLAT, flat_rows
+
+        with results(self._campaign_folder) as campaign_results:
+            summary = campaign_results.summary
+        return list(dict.fromkeys([*(name for name in FLAT if flat_rows(summary, name)), *_OWN_TABLES, *self.tables]))
+
+    def table(self, name: str, cases: Names = ()) -> pd.DataFrame:
+        """A table by its name, of `answers`, of `tables`, or `runs` or `problems`; each row with its case.
+
+        Args:
+            name: The table, as `nsw summarize --table` takes it.
+            cases: Only rows of these cases; all if none is named.
+
+        Raises:
+            UsageError: There is no such table, or no such case.
+        """
+        from nsw.present.emit import FLAT
+
+        case_of = dict(zip(self.runs["id"], self.runs["case"], strict=True))
+        table_names, case_names = (*FLAT, *_OWN_TABLES, *TABLES), dict.fromkeys(case_of.values())
+        for kind, word, known in (("table", name, table_names), *(("case", case, case_names) for case in names(cases))):
+            if word not in known:
+                raise UsageError(_unknown(kind, word, known))
+        source: Any = self.answers if name in FLAT else self if name in _OWN_TABLES else self.tables
+        frame: pd.DataFrame = getattr(source, name)
+        case = frame["run"].map(case_of) if "run" in frame else frame.get("case")
+        if "case" not in frame and case is not None:
+            frame.insert(0, "case", case)
+        return frame[case.isin(names(cases))] if cases and case is not None else frame
 
     def cancel(self) -> None:
         """End what is queued or running, here or through the nsw that drives the campaign; what is done stays."""
@@ -562,6 +639,62 @@ def find(named: str | Path | None, root: str | Path | None) -> folders.CampaignF
     """The folder of a campaign, by what `open_campaign` takes."""
     parent = folders.root(Path(root) if root is not None else None)
     return folders.find(parent, str(named) if named is not None else None)
+
+
+class CampaignsTables(Tables):
+    """The stored tables of several campaigns: column `campaign`, then `run` and its parameters, then the rest."""
+
+    def __init__(self, combined: CombinedTables) -> None:
+        self._combined = combined
+
+    def _frame(self, name: str) -> pd.DataFrame:
+        frame: pd.DataFrame = self._combined.table(name).to_pandas()
+        return frame
+
+    def _names(self) -> list[str]:
+        return sorted(name for name in self._combined.names if name in TABLES)
+
+
+class Campaigns(Sequence[Campaign]):
+    """Several campaigns, the oldest first.
+
+    Attributes:
+        tables: Their tables, each as one pandas frame.
+    """
+
+    def __init__(self, campaign_folders: Sequence[folders.CampaignFolder]) -> None:
+        self._combined = CombinedTables(campaign_folders)
+        self.tables = CampaignsTables(self._combined)
+
+    def __repr__(self) -> str:
+        return f"<{plural(len(self), 'nsw campaign')}; tables: {', '.join(self.tables) or 'none'}>"
+
+    def __len__(self) -> int:
+        """How many campaigns there are."""
+        return len(self._combined.folders)
+
+    def __getitem__(self, at: Any) -> Any:
+        """A campaign, or those of a slice."""
+        chosen = self._combined.folders[at]
+        return Campaigns(chosen) if isinstance(at, slice) else Campaign(chosen)
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """One row a run: campaign, id (the tables' `run`), state, times, parameters (`param_state` for a clash)."""
+        return _with_units(self._combined.table("runs").to_pandas(), UNITS_OF_RUNS)
+
+
+def open_all(root: str | Path | None = None) -> Campaigns:
+    """All campaigns under a folder of campaigns, the oldest first, with one frame for each table.
+
+    Args:
+        root: Where campaigns are; None: NSW_ROOT or ./campaigns.
+
+    Raises:
+        CampaignError: There is none.
+    """
+    parent = folders.root(Path(root) if root is not None else None)
+    return Campaigns(folders.existing(parent) or [folders.find(parent, None)])
 
 
 # --- comparisons ---------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from nsw.engine.recipe_lock import locked_recipe
 from nsw.errors import UsageError, did_you_mean
 from nsw.quantities import seconds
 from nsw.recipe.matrix import expansion
+from nsw.recipe.passes import TimelinePass
 from nsw.recipe.units import Fault, format_duration
 from nsw.site.names import LOCAL
 from nsw.wording import absent_lines, headline, plural
@@ -198,6 +199,7 @@ def _requested_analyses(folder: CampaignFolder, cases: Mapping[str, Mapping[str,
         higher_is_better=figures[figure].higher_is_better if figure in figures else None,
         models=_models(report.model, cases) if report.model else {},
         classes=report.classes,
+        windowed={each.name for each in recipe.passes if isinstance(each, TimelinePass) and each.is_windowed},
     )
 
 
@@ -379,6 +381,15 @@ class Results:
 
         return read_traces(self.folder, self._ledger, runs, names)
 
+    @property
+    def drawable_cases(self) -> list[str]:
+        """The cases of which an iteration can be drawn: nsw acts for the campaign, and a report of theirs is here."""
+        from nsw.engine.read import reports_of
+
+        passes = {case.id: case.traced_by for case in self.summary.cases if case.iterations and self.folder.trusted}
+        traced_runs = [run for run in self.runs if passes.get(run.case_id) == run.pass_name]
+        return [run.case_id for run in traced_runs if reports_of(self.folder, run)]
+
     def timeline(self, case: str | None = None) -> Lanes | None:
         """One iteration of a case by process and stream, read from its report; None where no timeline tells of any.
 
@@ -394,7 +405,7 @@ class Results:
         run = next((run for run in self.runs if run.id in traced_runs and case in {None, run.case_id}), None)
         if run is None:
             return None
-        names = ("gpu_trace", "nvtx_trace", "iteration_trace")
+        names = ("gpu_trace", "nvtx_trace", "iteration_trace", "gpu_metric_trace", "cpu_trace", "collectives")
         ((_, tables),) = self.traces([run], names)
         return iteration_lanes(run.case_id, *(tables.get(name, []) for name in names))
 

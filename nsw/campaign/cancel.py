@@ -45,7 +45,7 @@ class Standing:
         return sum(count for state, count in self.counts.items() if state not in ENDED)
 
     @property
-    def again(self) -> int:
+    def retryable_runs(self) -> int:
         """How many runs a retry would do."""
         return sum(self.counts.values()) - self.left - self.counts.get(State.DONE, 0)
 

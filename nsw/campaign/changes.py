@@ -1,6 +1,6 @@
-"""Changes of a campaign: runs, program and recipe, as `nsw run --into` and `nsw retry` ask for them.
+"""Changes of a campaign: runs, program and recipe, as `nsw run --into`, `--until` and `nsw retry` ask for them.
 
-Both become one `Delta`, a part of the campaign: jobs with scripts of their own, a folder of its own for a program that
+Each becomes one `Delta`, a part of the campaign: jobs with scripts of their own, a folder of its own for a program that
 is copied again, and the recipe afterwards. `_apply` alone carries it out.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.selection import campaign_option
-from nsw.campaign.versions import origins, program_sources, record, versions_of
+from nsw.campaign.versions import app_files_to_copy_again, origins, record, versions_of
 from nsw.engine.driven import locked_ledger, look
 from nsw.engine.events import Message
 from nsw.engine.folder import Log
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from nsw.engine import folder as folders
     from nsw.recipe.load import Overrides
 
-__all__ = ["Change", "Changes", "Extension", "apply_extension", "extension", "replan"]
+__all__ = ["Change", "Changes", "Extension", "add_pairs", "apply_extension", "extension", "replan"]
 
 _FILES_IN_REASON: Final = 3  # files in a reason
 
@@ -313,7 +313,7 @@ def replan(
 
     head, data = read_locked(folder)
     recipe = ledger.meta(RECIPE)
-    files = program_sources(ledger) if change.update_app else None
+    files = app_files_to_copy_again(ledger) if change.update_app else None
     now, before = hashes(files or ()), dict((data.get("lock") or {}).get("files") or {})
     changed = differing(before, now)
     if change.update_app and not changed:
@@ -353,6 +353,51 @@ def replan(
     for line in changes_made:
         notify(Message(line))
     Log(folder.log).say(f"part {part.number} ({len(runs)} runs again): {'; '.join(changes_made) or 'as before'}")
+
+
+def add_pairs(
+    folder: folders.CampaignFolder,
+    ledger: Ledger,
+    runs: Sequence[str],
+    *,
+    repeats: int,
+    sites: Sequence[Path] | None,
+) -> None:
+    """Add runs of more repeats to a campaign; the caller holds the campaign's lock.
+
+    Args:
+        folder: The campaign.
+        ledger: Its ledger.
+        runs: The ids of the runs, all of baseline passes.
+        repeats: How many repeats these passes have then.
+        sites: Sites files to search first for the campaign's site.
+
+    Raises:
+        UsageError: The program's files are gone.
+        InputError: The site cannot do it, or its scheduler would refuse a job.
+    """
+    from nsw.campaign.planning import make_plan
+    from nsw.campaign.start import check
+
+    head, data = read_locked(folder)
+    data["passes"] = [
+        {"baseline": (entry.get("baseline") or {}) | {"repeats": repeats}} if "baseline" in entry else entry
+        for entry in data["passes"]
+    ]
+    write_locked(folder, head, data)  # first: an nsw that is killed here plans the same runs again
+    part = _next_part(ledger, runs, new_app=False)
+    planned = make_plan(str(folder.recipe), ledger.meta(SITE), sites, part=part)
+    delta = Delta(
+        part=part,
+        ready=check(planned),
+        restarted=(),
+        repeated=(),
+        programs={},
+        facts=(),
+        head=head,
+        recipe=data,
+    )
+    _apply(folder, ledger, delta)
 
 
 def _set_time(data: dict[str, Any], time: str) -> None:

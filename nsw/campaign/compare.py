@@ -11,6 +11,7 @@ import json
 import math
 import shlex
 import statistics
+from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import log
@@ -21,13 +22,17 @@ from nsw import safe_files
 from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.certainty import EQUIVALENCE, Floor
 from nsw.analysis.compared_screen import Comparison
+from nsw.analysis.conditions import CLOCKS_DIFFER
 from nsw.analysis.difference import Difference, Operation, differ_in_kernels, difference, marked, operations
+from nsw.analysis.rules.counters import is_compute_bound
 from nsw.analysis.sides import (
     CHIP,
     COMMIT,
     FILES,
+    Adding,
     Match,
     Side,
+    at_equal_clocks,
     compare_sides,
     differences,
     matches,
@@ -37,39 +42,46 @@ from nsw.analysis.sides import (
     refusal,
     unmatched,
 )
+from nsw.analysis.summary import OF_KERNELS
 from nsw.apart import can_fork
 from nsw.campaign import baselines
 from nsw.campaign.answers import Results, results
 from nsw.campaign.selection import Selection
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
-from nsw.engine.ledger_rows import VERSIONS, State
+from nsw.engine.ledger_rows import UNTIL, VERSIONS, State
 from nsw.engine.recipe_lock import locked_recipe
-from nsw.engine.tables import EARLIER_FIGURES, lazily
+from nsw.engine.tables import EARLIER_FIGURES, lazily, load_table
 from nsw.errors import CampaignError, UsageError
+from nsw.quantities import seconds, size
 from nsw.recipe.matrix import AFTER, BEFORE, ITSELF, SIDE
+from nsw.recipe.units import parse_price
 from nsw.resources import user_folder
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from nsw.analysis.sides import By
+    from nsw.analysis.sides import By, Compared
     from nsw.engine.folder import CampaignFolder
     from nsw.recipe.model import LockedGit, Recipe
+    from nsw.tables.parquet_tables import TableData
 
 __all__ = [
     "PAIRS",
     "Noise",
     "UnlikeError",
+    "both_sides",
     "compare",
     "compare_own_sides",
+    "difference_of",
     "floors",
     "measure",
     "measure_noise",
     "measured_conditions",
     "of_program",
     "side_of",
+    "side_of_campaign",
     "sides_of",
     "store",
 ]
@@ -117,9 +129,30 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
         first, second, by, rows, (tuple(lone[0]), tuple(lone[1])),
         differs=tuple(differences(first, second)), programs=programs(first, second),
         explained=_explain_changes(first, second, pairs, rows) if is_of_figures else {},
+        at_equal_clocks=tuple(_at_equal_clocks(first, second, pairs, rows)) if is_of_figures else (),
         functions=tuple(compare_sides(first, second, "function")) if by_function else (),
         profiler=next((run.tool for run in profiled if hasattr(run, "tool")), "") if by_function else "",
     )  # fmt: skip
+
+
+def _at_equal_clocks(first: Side, second: Side, pairs: Sequence[Match], rows: Sequence[Compared]) -> Iterator[Compared]:
+    """The rows whose sides had other clocks, as if these were equal, of cases that are compute-bound."""
+    matches_by_name = {match.name: match for match in pairs}
+    for row in rows:
+        match = matches_by_name[row.case]
+        if (row.missing or "").startswith(CLOCKS_DIFFER) and all(
+            _is_compute_bound(side, runs) for side, runs in ((first, match.first), (second, match.second))
+        ):
+            scaled = at_equal_clocks(row, match, (first, second))
+            yield from [scaled] if scaled is not None else []
+
+
+def _is_compute_bound(side: Side, runs: Sequence[Any]) -> bool:
+    if side.counters is None:
+        return False
+    tables = {name: _rows_of(side, name, runs) for name in _TABLES}
+    (case,) = summarize_cases(runs, tables, 1.0, side.counters(), side.classes)
+    return is_compute_bound(case)
 
 
 def _explain_changes(first: Side, second: Side, pairs: Sequence[Match], rows: Sequence[Any]) -> dict[str, Difference]:
@@ -130,13 +163,20 @@ def _explain_changes(first: Side, second: Side, pairs: Sequence[Match], rows: Se
     matches_by_name = {match.name: match for match in pairs}
     explained: dict[str, Difference] = {}
     for name in list(dict.fromkeys(row.case for row in changed))[:_EXPLAINED]:
-        difference = _difference(matches_by_name[name], first, second)
+        difference = difference_of(matches_by_name[name], first, second)
         if difference is not None:
             explained[name] = difference
     return explained
 
 
-def _difference(match: Match, first: Side, second: Side) -> Difference | None:
+def difference_of(match: Match, first: Side, second: Side) -> Difference | None:
+    """What did it in a case of both sides; None where a side has no GPU work.
+
+    Args:
+        match: The case.
+        first: The side that has its first runs.
+        second: The side that has its second runs.
+    """
     cases: list[CaseSummary] = []
     work: list[list[Operation]] = []
     traced_runs: list[Any] = []
@@ -195,8 +235,8 @@ def sides_of(words: Sequence[str], root: Path | None, by: By) -> tuple[Side, Sid
     """
     if len(words) < 2:
         folder = folders.find(folders.root(root), words[0] if words else None)
-        both = _both(folder, by)
-        if both is None and (invalid := _of_campaign(folder, Selection(), by).invalid):
+        both = both_sides(folder, by)
+        if both is None and (invalid := side_of_campaign(folder, by=by).invalid):
             raise UnlikeError(f"{folder.id} has no valid runs of both sides: {invalid}")
         if both is None:
             raise UsageError(
@@ -213,7 +253,7 @@ def sides_of(words: Sequence[str], root: Path | None, by: By) -> tuple[Side, Sid
 
 def compare_own_sides(folder: CampaignFolder) -> Comparison | None:
     """Both sides of a campaign; None where it holds one, or nothing of both was measured."""
-    both = _both(folder, "case")
+    both = both_sides(folder, "case")
     return compare(*both) if both is not None and matches(*both) else None
 
 
@@ -223,7 +263,7 @@ def measure_noise(folder: CampaignFolder) -> tuple[list[Noise], Path]:
     Raises:
         CampaignError: It holds no pairs of a figure.
     """
-    both = _both(folder, "figure")
+    both = both_sides(folder, "figure")
     pairs = pairs_of_figures(*both) if both is not None else {}
     noises = [
         measured_noise for figure, cases in pairs.items() if (measured_noise := measure(figure, cases)) is not None
@@ -236,9 +276,9 @@ def measure_noise(folder: CampaignFolder) -> tuple[list[Noise], Path]:
     return noises, store(both[1].conditions["site"], chip, name, noises)
 
 
-def _both(folder: CampaignFolder, by: By) -> tuple[Side, Side] | None:
-    """The sides of a campaign of `nsw run --against`, each with what was done; None where it has not both."""
-    campaign_side = _of_campaign(folder, Selection(), by)
+def both_sides(folder: CampaignFolder, by: By) -> tuple[Side, Side] | None:
+    """Both sides of a campaign of `nsw run --against`, each with what was done; None where it has not both."""
+    campaign_side = side_of_campaign(folder, by=by)
     if not any(SIDE in run.params for run in campaign_side.runs):
         return _versions(folder, campaign_side)
     sides = [
@@ -296,25 +336,41 @@ def side_of(word: str, root: Path | None, by: By) -> Side:
         return _of_reports(word, path, by)
     word_of_baseline = baselines.campaign_of(parent, word)
     if word_of_baseline is not None:
-        return replace(_of_campaign(folders.find(parent, word_of_baseline), Selection(), by), name=word)
+        return replace(side_of_campaign(folders.find(parent, word_of_baseline), by=by), name=word)
     try:
-        return _of_campaign(folders.find(parent, word), Selection(), by)
+        return side_of_campaign(folders.find(parent, word), by=by)
     except CampaignError as fault:
         campaign, colon, runs = word.rpartition(":")
         campaign_name = baselines.campaign_of(parent, campaign) or campaign
         try:
             folder = folders.find(parent, campaign_name if colon else None)
-            return replace(_of_campaign(folder, Selection((runs,)), by), name=runs)
+            return replace(side_of_campaign(folder, Selection((runs,)), by), name=runs)
         except (CampaignError, UsageError):
             raise CampaignError(f"'{word}' is no campaign, baseline, run or report here", hint=fault.hint) from None
 
 
-def _of_campaign(folder: CampaignFolder, selection: Selection, by: By) -> Side:
+def side_of_campaign(
+    folder: CampaignFolder,
+    selection: Selection = Selection(),  # noqa: B008  it is frozen
+    by: By = "case",
+) -> Side:
+    """A side that is a campaign, or some runs of one.
+
+    Args:
+        folder: The campaign.
+        selection: Its runs.
+        by: What is compared, which decides the tables to load.
+
+    Raises:
+        CampaignError: The campaign cannot be read.
+    """
     with results(folder, selection) as campaign_results:
         runs = [run for run in campaign_results.runs if run.state is State.DONE and run.repeat]
         invalid = [run for run in campaign_results.runs if run.state is State.INVALID]
         recipe = locked_recipe(folder)
         conditions, note = measured_conditions(folder, campaign_results, recipe), campaign_results.note
+    with look(folder) as ledger:
+        until = ledger.meta(UNTIL)
     tables = (*_TABLES, "metrics") if by == "metric" else _TABLES
     report = recipe.report
     figures = recipe.app.figures
@@ -336,7 +392,22 @@ def _of_campaign(folder: CampaignFolder, selection: Selection, by: By) -> Side:
         if invalid
         else "",
         trace=partial(_trace, folder) if folder.trusted else None,
+        counters=partial(_counters, folder),
+        adding=_adding(until),
     )
+
+
+def _adding(until: Mapping[str, Any]) -> Adding | None:
+    """What adding pairs cost so far, and why it ended; None where the campaign has a fixed number of them."""
+    if not until:
+        return None
+    price, spent = parse_price(until["at_most"]), until.get("spent", 0.0)
+    cost = f"{seconds(spent)} of {seconds(price.number)}" if price.unit == "second" else f"{spent:.2g} of {price}"
+    return Adding(cost, until.get("ended", ""))
+
+
+def _counters(folder: CampaignFolder) -> dict[str, TableData]:
+    return {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
 
 
 def _trace(folder: CampaignFolder, table: str, run: Any) -> Sequence[Mapping[str, Any]]:
@@ -363,7 +434,24 @@ def _of_reports(word: str, path: Path, by: By) -> Side:
     runs, tables = tables_of_reports(read, case=word)
     chips = {row["text"] for row in tables["facts"] if row["key"] == "gpu_name" and row.get("text")}
     conditions = {CHIP: " | ".join(sorted(chips))} if chips else {}
-    return Side(name=path.name, source=word, runs=runs, tables=tables, conditions=conditions)
+    return Side(name=path.name, source=word, runs=runs, tables=tables, conditions=conditions | _work_of(tables))
+
+
+def _work_of(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, str]:
+    """How many GPUs take part, and what an iteration moves to each: where no recipe tells whether the work is alike."""
+    work = {}
+    gpus = Counter(row["run"] for row in tables["iterations"])
+    iterations = sum(row["steady"] for row in tables["iterations"])
+    if gpus:
+        work["GPUs"] = " | ".join(str(count) for count in sorted(set(gpus.values())))
+    copied = sum(
+        row["total_bytes"] or 0
+        for row in tables["host_copies"]
+        if (row["phase"], row["direction"]) == ("steady", "to the GPU")
+    )
+    if iterations:
+        work["copied to a GPU in an iteration"] = size(float(f"{copied / iterations:.2g}"))
+    return work
 
 
 def measured_conditions(folder: CampaignFolder, results: Results, recipe: Recipe) -> dict[str, str]:

@@ -124,6 +124,9 @@ class Planned:
             str(t): path for t, path in site.profilers.items()
         }
         tools = {tool: path for tool, path in tool_paths.items() if tool in used}
+        container = self.recipe.recipe.app.container
+        if container is not None and not re.search(r"[{$]", container.image):  # the same for all runs
+            tools["image"] = f"{container.runtime} {container.image}"
         overrides = {block: self.site.folder / file for block, file in site.templates.items()}
         _refuse_untrusted_templates(self.site, overrides)
         adapter = adapter_of(site.scheduler)

@@ -182,11 +182,13 @@ class Reread:
         source: The recipe that figures were taken from.
         taken: What was taken from it, a line each.
         changes: How the tables differ from before, a line each.
+        unread: The runs that could not be read again, whose rows are those of before.
     """
 
     source: Path
     taken: list[str]
     changes: list[str]
+    unread: list[str]
 
 
 def reread(
@@ -234,14 +236,14 @@ def reread(
                 " with the rest",
             )
         read_reports(folder, ledger, progress)
-        _keep_earlier_rows(folder, ledger, was_read & set(runs), earlier, notify)
-        return Reread(source, taken, _changes(before, _reading_state(folder, ledger)))
+        unread = _keep_earlier_rows(folder, ledger, was_read & set(runs), earlier, notify)
+        return Reread(source, taken, _changes(before, _reading_state(folder, ledger)), unread)
 
 
 def _keep_earlier_rows(
     folder: CampaignFolder, ledger: Ledger, was_read: Collection[str], earlier: Mapping[str, pa.Table | None],
     notify: Callable[[Message], object],
-) -> None:  # fmt: skip
+) -> list[str]:  # fmt: skip
     """Put back the rows of runs whose reports were read before and cannot be now, such as where nsys is missing.
 
     Args:
@@ -250,6 +252,9 @@ def _keep_earlier_rows(
         was_read: The runs that were read again, of those that had been read.
         earlier: The tables before.
         notify: Called with what a person should know.
+
+    Returns:
+        These runs.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -259,7 +264,7 @@ def _keep_earlier_rows(
         for run in ledger.runs(states=(State.DONE,), reading=Reading.UNREADABLE) if run.id in was_read
     }  # fmt: skip
     if not problems:
-        return
+        return []
     rows = {
         name: table.filter(pc.is_in(table["run"], pa.array(list(problems), pa.string()))).to_pylist()
         for name, table in earlier.items() if table is not None
@@ -270,9 +275,11 @@ def _keep_earlier_rows(
             ledger.update_tasks([run], reading=Reading.READ)
             ledger.set_problems(run, [(p.report, "warning", p.message, p.fix) for p in faults])
     first, faults = next(iter(problems.items()))
-    reason = next((p.message for p in faults if p.severity == "error"), "unreadable")
+    reason, remedy = next(((p.message, p.fix) for p in faults if p.severity == "error"), ("unreadable", None))
     more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
-    notify(Message(f"{first}{more} cannot be read again: {reason}; what was read before stays"))
+    text = f"{first}{more} cannot be read again: {reason}; what was read before stays"
+    notify(Message(f"{text}\n  hint: {remedy}" if remedy else text))
+    return list(problems)
 
 
 def _recipe(

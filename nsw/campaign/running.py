@@ -403,7 +403,19 @@ class Running:
             raise full_disk from None
 
     def _carry_out(self) -> Generator[None]:
+        """Carry out what is planned, and again where pairs were added that are to decide."""
+        try:
+            while (yield from self._carry_out_planned()):
+                pass
+        finally:
+            if self._turn is not None:
+                self._turn.release()
+                self._turn = None
+
+    def _carry_out_planned(self) -> Generator[None, None, bool]:
+        """Carry out what is planned, and return whether there is more now."""
         from nsw.campaign.answers import is_good
+        from nsw.campaign.until import add_undecided
         from nsw.engine import handover as private
         from nsw.engine.handover import noting_owner
         from nsw.engine.read import reading
@@ -426,6 +438,8 @@ class Running:
                     for done, total in read:
                         self.emit(ReportsRead(done, total))
                         yield
+                if self.only is None and add_undecided(folder, campaign.ledger, self.emit):
+                    return True
                 for message in finish(folder, campaign.ledger, campaign.transport, campaign.scratch):
                     self.emit(Message(message, "warning"))
                 private.forget_secrets(folder, campaign.ledger, campaign.transport, campaign.scratch)
@@ -438,9 +452,7 @@ class Running:
                 raise
             finally:
                 self._locked, self.driving = None, False
-                if self._turn is not None:
-                    self._turn.release()
-                    self._turn = None
+        return False
 
     def _run_remaining(self, campaign: LockedCampaign) -> Generator[None]:
         """Put what the runs need on the site, and submit, poll and judge until none is left."""
@@ -475,7 +487,7 @@ class Running:
         if self.now or not is_local or site.get("replay") or is_inside_a_run():
             return
         try:
-            self._turn = Turn(
+            self._turn = self._turn or Turn(
                 Owner(campaign.folder.id, str(campaign.folder.path.absolute()), f"{campaign.scratch}/jobs")
             )
         except OSError as fault:

@@ -33,6 +33,7 @@ __all__ = [
     "find_run",
     "job_ids",
     "matching_rows",
+    "recipe_argument",
     "require_matches",
     "selected",
 ]  # fmt: skip
@@ -304,11 +305,16 @@ def _run_of_path(word: str, parent: Path) -> str | None:
 def campaign_argument(folder: CampaignFolder) -> str:
     """How a hint names a campaign: by its id where the next command looks for it there, else by its path."""
     path, working_folder = folder.path, Path.cwd()
-    if path.parent.resolve() == folders.root(None).resolve():
+    if folder.is_copy or path.parent.resolve() == folders.root(None).resolve():
         return folder.id
     return shlex.quote(
         str(path.relative_to(working_folder) if path.is_absolute() and path.is_relative_to(working_folder) else path)
     )
+
+
+def recipe_argument(folder: CampaignFolder) -> str:
+    """How a hint names the recipe of a campaign."""
+    return folder.recipe.name if folder.is_copy else shlex.quote(str(folder.recipe))
 
 
 def campaign_option(folder: CampaignFolder) -> str:

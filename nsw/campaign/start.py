@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.planning import Planned, ask, connect_to_site, reach
@@ -28,7 +29,7 @@ from nsw.engine.trust import require_own_folder, require_own_place
 from nsw.errors import CampaignError, InputError, NswError, UsageError
 from nsw.plan.model import APP, OF_BEFORE, Job, Plan, Run
 from nsw.recipe.document import as_yaml
-from nsw.recipe.units import parse_canary
+from nsw.recipe.units import Fault, parse_amount, parse_canary
 from nsw.safe_files import OTHERS_WRITE, copy_file, make_folders, open_plain, readable_by_group, write_text
 from nsw.scripts.quoting import secrets_text
 from nsw.scripts.render import write_machinery
@@ -37,7 +38,7 @@ from nsw.transport.local import LocalTransport
 from nsw.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from nsw.engine.folder import CampaignFolder
     from nsw.recipe.model import Lock
@@ -80,10 +81,14 @@ def _seconds(job: Job, task: tuple[Run, ...], durations: dict[str, float]) -> fl
     return max(sum(durations.get(_key(run), run.resources.time_s) for run in lane) for lane in job.lanes(task))
 
 
-def _earlier_durations(root: Path, plan: Plan) -> dict[str, float]:
-    """Seconds that each case and pass, build and reduction took when it was last done."""
+def earlier_campaigns(root: Path, plan: Plan) -> Iterator[tuple[CampaignFolder, list[RunRow | BuildRow]]]:
+    """The newest campaigns of a plan's recipe on its site, newest first, each with what was done.
+
+    Args:
+        root: The folder of campaigns.
+        plan: The plan.
+    """
     same_plan = [campaign for campaign in folders.existing(root) if campaign.id.startswith(f"{plan.name}-")]
-    durations: dict[str, float] = {}
     for folder in same_plan[: -_MOST_CAMPAIGNS - 1 : -1]:
         try:
             if not folder.trusted:
@@ -94,9 +99,16 @@ def _earlier_durations(root: Path, plan: Plan) -> dict[str, float]:
                 rows: list[RunRow | BuildRow] = [*ledger.runs(), *ledger.builds(), *ledger.reductions()]
         except (NswError, OSError):
             continue
+        yield folder, [row for row in rows if row.state is State.DONE]
+
+
+def _earlier_durations(root: Path, plan: Plan) -> dict[str, float]:
+    """Seconds that each case and pass, build and reduction took when it was last done."""
+    durations: dict[str, float] = {}
+    for _, rows in earlier_campaigns(root, plan):
         times: dict[str, list[float]] = {}
         for row in rows:
-            if row.state is State.DONE and row.seconds is not None:
+            if row.seconds is not None:
                 times.setdefault(_key(row), []).append(row.seconds)
         durations = {key: max(seconds) for key, seconds in times.items()} | durations
     return durations
@@ -113,7 +125,7 @@ class Ingredients:
 
     `recipe` is the resolved recipe as data, `site` the site as data; `render` gives the script of a job for a
     campaign's id and scratch folder; `origin` is the recipe's file; `secrets` the text of the file with the secret
-    environment variables, empty where there are none.
+    environment variables, empty where there are none; `until` what the ledger keeps of `--until decided`.
     """
 
     recipe: dict[str, Any]
@@ -122,6 +134,7 @@ class Ingredients:
     render: Callable[[Job, str, str], str]
     origin: Path | None = None
     secrets: str = field(default="", repr=False)
+    until: Mapping[str, Any] = field(default_factory=dict)
 
 
 def begin(
@@ -180,6 +193,7 @@ def _fill(
             ledger.set_meta(ledger_rows.SITE_DATA, ingredients.site)
             ledger.set_meta(ledger_rows.SCRATCH, scratch)
             ledger.set_meta(ledger_rows.CREATED, time.time())
+            ledger.set_meta(ledger_rows.UNTIL, dict(ingredients.until))
             if stop_after:
                 ledger.set_meta(ledger_rows.STOP_AFTER, int(stop_after))
             ledger.set_meta(ledger_rows.COLLECT, ingredients.recipe.get("collect") or "reports")
@@ -329,6 +343,27 @@ def check(planned: Planned) -> Ready:
     return Ready(planned, render, calls, tuple(f"{p.jobs[0]}: {p.waits}" for p in prospects if p.waits))
 
 
+def above_price(planned: Planned, price: str) -> str | None:
+    """Why a plan may cost more than a price; None where it cannot.
+
+    Args:
+        planned: The plan.
+        price: Such as `2 gpu-hours`.
+
+    Raises:
+        UsageError: It is no price.
+    """
+    try:
+        limit = parse_amount(price)
+    except Fault as fault:
+        raise UsageError(fault.message, hint=fault.hint or "such as '2 gpu-hours'") from None
+    plan = planned.plan
+    if limit.unit == "gpu-hour" and not all(run.resources.gpus for run in plan.runs):
+        return f"some runs ask for no GPU, so that {limit} do not limit what this costs; a price in node-hours does"
+    cost = plan.node_hours if limit.unit == "node-hour" else plan.gpu_hours
+    return f"this costs up to {cost:.2f} {limit.unit}s, and {limit} are allowed" if cost > limit.number else None
+
+
 def cost_question(planned: Planned, expected: ExpectedCost | None) -> str | None:
     """What a person must confirm: the cost, where it is above the site's confirm_above; else None.
 
@@ -349,7 +384,14 @@ def cost_question(planned: Planned, expected: ExpectedCost | None) -> str | None
     return f"this {costs} {cost:.2f} {limit.unit}s, more than the site's confirm_above ({limit.number:g})"
 
 
-def start(home: Path, ready: Ready, lock: Lock, warn: Callable[[str], object] = lambda _text: None) -> CampaignFolder:
+def start(
+    home: Path,
+    ready: Ready,
+    lock: Lock,
+    warn: Callable[[str], object] = lambda _text: None,
+    *,
+    until: Mapping[str, Any] = MappingProxyType({}),
+) -> CampaignFolder:
     """Make the campaign's folder below `home`; nothing is submitted yet.
 
     Args:
@@ -357,6 +399,7 @@ def start(home: Path, ready: Ready, lock: Lock, warn: Callable[[str], object] = 
         ready: A plan that the site would take.
         lock: The lock of the new campaign.
         warn: Called with what a person should know of the folders above it.
+        until: What the ledger keeps of `--until decided`; empty: the campaign has the runs of its plan alone.
 
     Raises:
         CampaignError: The folder cannot be made, or a stranger could replace it or its folder on the site.
@@ -374,6 +417,7 @@ def start(home: Path, ready: Ready, lock: Lock, warn: Callable[[str], object] = 
         ready.render,
         planned.recipe.path,
         secrets_text(planned.plan.secrets, os.environ),
+        until,
     )
 
     def check_folder(made: CampaignFolder, path: Path, later: Path) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.selection import campaign_argument
+from nsw.campaign.selection import campaign_argument, recipe_argument
 from nsw.engine.folder import PROGRAM, CampaignFolder
 from nsw.engine.ledger_rows import APP_FOLDER, ORIGINS, RECIPE, VERSIONS, RunRow, State
 from nsw.errors import UsageError
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Version",
+    "app_files_to_copy_again",
     "findings",
     "origins",
     "problems",
-    "program_sources",
     "record",
     "versions_of",
     "warning",
@@ -190,8 +190,9 @@ def _some_cases(cases: Sequence[str]) -> str:
 
 def _remedy(folder: CampaignFolder) -> str:
     """What does the runs of older versions again."""
-    recipe = shlex.quote(str(folder.recipe))
-    return f"`nsw run {recipe} --into {campaign_argument(folder)}` does the runs of older versions again"
+    return (
+        f"`nsw run {recipe_argument(folder)} --into {campaign_argument(folder)}` does the runs of older versions again"
+    )
 
 
 def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -200,7 +201,7 @@ def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> list[tuple
     return [(str(source.absolute()), list(_hashes_of_authored(source).items())) for source in sources]
 
 
-def program_sources(ledger: Ledger) -> list[tuple[str, str]]:
+def app_files_to_copy_again(ledger: Ledger) -> list[tuple[str, str]]:
     """Where the application's files came from, each with its name beside the program.
 
     Raises:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from nsw.cli.topics import TOPICS
 from nsw.errors import UsageError, did_you_mean
 from nsw.version import __version__
 
@@ -32,7 +33,9 @@ COMMANDS: Final = {
     "adopt": "running", "clean": "running", "throttle": "running", "status": "looking", "watch": "looking",
     "logs": "looking", "problems": "looking", "ls": "looking", "summarize": "summarizing", "report": "summarizing",
     "export": "summarizing", "compare": "comparing", "gate": "comparing", "noise": "comparing", "baseline": "comparing",
-    "read": "reading", "metrics": "metrics", "schema": "planning", "sites": "planning",
+    "history": "history", "model": "modelling", "query": "querying", "read": "reading", "metrics": "metrics",
+    "mcp": "agents",
+    "schema": "planning", "sites": "planning",
 }  # fmt: skip
 _DAILY: Final = {
     "Start": ("init", "plan", "run", "resume", "retry"), "Watch": ("status", "watch", "logs", "ls", "cancel"),
@@ -151,7 +154,15 @@ def daily_help() -> str:
             lines += wrap(summary, _HELP_WIDTH, initial_indent=f"  {name:11}", subsequent_indent=" " * 13)
     daily = {name for names in _DAILY.values() for name in names}
     others = ", ".join(name for name in commands if name not in daily)
-    lines += ["", *wrap(f"Others: {others}. `nsw help --all` explains all.", _HELP_WIDTH)]
+    topics = ", ".join(TOPICS)
+    lines += [
+        "",
+        *wrap(
+            f"Others: {others}. `nsw help --all` explains all, `nsw help TOPIC` {topics}.",
+            _HELP_WIDTH,
+            break_on_hyphens=False,
+        ),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -229,11 +240,13 @@ def _root(
 _SYNONYMS: Final = {
     "submit": "run", "start": "run", "check": "plan", "validate": "plan", "list": "ls", "show": "status",
     "stop": "cancel", "kill": "cancel", "continue": "resume", "rerun": "retry",
-    "diff": "compare", "query": "summarize --table NAME",
+    "diff": "compare",
 }  # fmt: skip
 
 
-def unknown(word: str) -> UsageError:
-    """The error for an unknown command, with the nearest one."""
-    suggestion = f"did you mean 'nsw {_SYNONYMS[word]}'?" if word in _SYNONYMS else did_you_mean(word, COMMANDS)
-    return UsageError(f"there is no command {word!r}", hint=suggestion or "`nsw --help` lists the commands")
+def unknown(word: str, topics: Sequence[str] = ()) -> UsageError:
+    """The error for an unknown command, or for what is no topic either, with the nearest of all."""
+    names = [*COMMANDS, *topics]
+    suggestion = f"did you mean 'nsw {_SYNONYMS[word]}'?" if word in _SYNONYMS else did_you_mean(word, names)
+    hint = suggestion or f"`nsw --help` lists the commands{' and topics' if topics else ''}"
+    return UsageError(f"there is no command {'or topic ' if topics else ''}{word!r}", hint=hint)

@@ -41,9 +41,11 @@ from nsw.recipe.units import Fault, Tolerance, parse_percent, parse_tolerance
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from nsw.analysis.sides import By
+    from nsw.cli.output import Target
 
 _EXITS: Final = {Outcome.PASSED: Exit.GOOD, Outcome.FAILED: Exit.GATE_FAILED, Outcome.UNDECIDED: Exit.UNDECIDED}
 
@@ -83,7 +85,7 @@ def compare(
     if target.is_of_plot:
         target.put_plot(plot_of(blocks_of_comparison(comparison), plot))
         return Exit.GOOD
-    with target.printed():
+    with target.stdout_to_output():
         words = ["nsw", "compare", *(sides or []), *(["--root", str(root)] if root else [])]
         compare_view.show(comparison, target.format, shlex.join(words))
     return Exit.GOOD
@@ -101,12 +103,22 @@ def gate(
             " repeated. Default: report.gate of B's recipe.",
         ),
     ] = None,
+    by_history: Annotated[
+        bool,
+        option(
+            "--history",
+            help="Fail on a step for the worse in the last 10 campaigns of a recipe, whose name may be given, that no"
+            " baseline and no note since then accepts.",
+        ),
+    ] = False,
     root: Root = None,
     *,
     target: GateTarget,
 ) -> int:
     """Hold B to rules beside A: exit code 4 where one fails, 5 where the runs do not decide."""
     words, rule_texts = sides or [], rules or []
+    if by_history:
+        return _gate_history(words, rule_texts, root, target)
     tolerances: Mapping[str, Tolerance] = dict(map(_rule, rule_texts))
     try:
         compared_sides = sides_of(words, root, "figure")
@@ -118,7 +130,7 @@ def gate(
         return Exit.UNDECIDED
     judged = judge(comparison, tolerances)
     outcome = outcome_of(judged)
-    with target.printed():
+    with target.stdout_to_output():
         if target.format == "json":
             emit.as_json(compare_view.gate_data(comparison, judged, outcome))
         elif target.format == "markdown":
@@ -130,6 +142,27 @@ def gate(
             sys.stdout.write(compare_view.gate_page(comparison, judged, outcome, line))
         else:
             compare_view.show_gate(comparison, judged, outcome)
+    return _EXITS[outcome]
+
+
+def _gate_history(words: Sequence[str], rules: Sequence[str], root: Path | None, target: Target) -> int:
+    """The outcome of `nsw gate --history`."""
+    from nsw.campaign.history import Request, history, unaccepted
+    from nsw.present.history_view import history_data, show_gate_of_history
+
+    if len(words) > 1 or rules:
+        raise UsageError("nsw gate --history takes one recipe's name, and no rule", hint="`nsw gate --history NAME`")
+    if target.format not in {"table", "json"}:
+        raise UsageError(f"nsw gate --history prints no {target.format}", hint="--format json")
+    result = history(Request(recipe=words[0] if words else None, root=root))
+    steps = unaccepted(result)
+    decided = all(series.is_long_enough for series in result.series)
+    outcome = Outcome.FAILED if steps else Outcome.PASSED if decided else Outcome.UNDECIDED
+    with target.stdout_to_output():
+        if target.format == "json":
+            emit.as_json({"outcome": str(outcome), **history_data(result, steps)})
+        else:
+            show_gate_of_history(result, steps, outcome)
     return _EXITS[outcome]
 
 

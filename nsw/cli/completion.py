@@ -459,6 +459,7 @@ _BY_PARAMETER: Final[dict[str, Callable[[ParameterValues, str], Iterable[str]]]]
     "site": _sites,
     "passes": _passes,
     "campaign": _campaigns,
+    "campaigns": _campaigns,
     "against": _campaigns,
     "named": _campaigns,
     "sides": _sides,

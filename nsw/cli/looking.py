@@ -101,7 +101,7 @@ def watch(
     folder: ChosenCampaign,
     once: Annotated[bool, option("--once", help="Print the state once and exit.")] = False,
 ) -> int:
-    """Show the live progress of a campaign that another nsw drives or that no nsw drives; read-only."""
+    """Show the live progress of a campaign, whether a nsw drives it or none; read-only."""
     from nsw.campaign.watch import Watching
     from nsw.engine.events import Started
     from nsw.present.status_view import Watch

@@ -105,12 +105,21 @@ def _parsed(arguments: list[str]) -> int:
     import typer
 
     from nsw.cli.application import COMMANDS, daily_help, program, program_of_help, unknown
+    from nsw.cli.topics import TOPICS, show_topic
 
     arguments = arguments or ["--help"]
     if arguments in (["--help"], ["-h"], ["help"]) and "_NSW_COMPLETE" not in os.environ:  # which typer answers
         sys.stdout.write(daily_help())
         return Exit.GOOD
-    if arguments[0] == "help":  # of all commands, or of one
+    if arguments[0] == "help":  # of all commands, of one, or on a topic
+        topic = arguments[1]
+        if topic in TOPICS:
+            from nsw.present.terminal import console
+
+            show_topic(console(), topic)
+            return Exit.GOOD
+        if topic not in COMMANDS and not topic.startswith("-"):
+            raise unknown(topic, list(TOPICS))
         arguments = [word for word in arguments[1:] if word != "--all"] + ["--help"]
     word = arguments[0]
     try:

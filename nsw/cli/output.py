@@ -77,7 +77,7 @@ class Target:
         return Target(self.format, file)
 
     @contextmanager
-    def printed(self) -> Iterator[None]:
+    def stdout_to_output(self) -> Iterator[None]:
         """What is printed goes to the file, where one is named; Parquet writes its own.
 
         Raises:
@@ -115,7 +115,7 @@ class Target:
             NswError: It cannot be drawn or written.
         """
         if self.format == "svg":
-            with self.printed():
+            with self.stdout_to_output():
                 sys.stdout.write(svg + "\n")
             return
         from nsw.present.plots import png_of
@@ -144,7 +144,7 @@ class Target:
         from nsw.present import emit
 
         if self.format == "csv":
-            with self.printed():
+            with self.stdout_to_output():
                 emit.as_csv(rows, columns)
         else:
             emit.as_parquet(list(rows), columns, self.output, note)
@@ -174,7 +174,7 @@ class Target:
         if self.is_of_rows:
             self.put_rows(rows, columns, note)
             return
-        with self.printed():
+        with self.stdout_to_output():
             if self.format == "json":
                 from nsw.present import emit
 

@@ -247,12 +247,13 @@ def show_plan(options: RecipeOptions, target: Target, root: Path | None) -> int:
     """
     from nsw.campaign.planning import ask, make_plan
     from nsw.campaign.start import expected_cost
+    from nsw.campaign.windows import with_window_notes
     from nsw.engine import folder as folders
     from nsw.present import plan_view
     from nsw.present.terminal import console
 
     planned = make_plan(options.recipe, options.site, options.sites, options.overrides, show_message)
-    made_plan = planned.plan
+    made_plan = with_window_notes(planned.plan, planned.recipe.recipe, folders.root(root))
     expected = expected_cost(folders.root(root), made_plan)
     script, prospects, silent = planned.renderer(), list["Prospect"](), ""
     try:

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 _SOURCES: Final = frozenset({"metrics", "launches", "rules", "gpu_summary"})  # what they are computed from
 _MOST_ROWS: Final = 20
-_OF_TIMELINE: Final = ("gpu_trace", "nvtx_trace", "iteration_trace")
+_OF_TIMELINE: Final = ("gpu_trace", "nvtx_trace", "iteration_trace", "gpu_metric_trace", "cpu_trace", "collectives")
+_MADE_OF: Final = {"hotspots": "gpu_summary", "copies": "gpu_summary"}  # what a report has of a campaign's table
 _SIDES: Final = 4  # reports whose conditions find room beside each other
 _TEST: Final = re.compile(r"(\w+)\s*(!=|>=|<=|=|~|>|<)\s*(.*)", re.DOTALL)
 _STDIN: Final = "<stdin>"
@@ -100,22 +101,9 @@ def read(
     if not files:
         hint = "`nsw read FILE...`, or `... | nsw read -`; `nsw read --formats` lists what can be read"
         raise UsageError("no file was named", hint=hint)
-    tables, table_names = table or [], (*TABLES, *emit.COMPUTED)
-    for name in tables:
-        if name not in table_names:
-            raise UsageError(
-                f"there is no table {name}", hint=did_you_mean(name, table_names) or f"tables: {', '.join(table_names)}"
-            )
-    computed = _computed(tables)
+    request = _Request(table or [], tests, top, full, plot, target)
     target.check_plot(plot)
-    if target.is_of_plot and (tables or tests or top or full):
-        raise UsageError(
-            "--table, --where, --launch, --top and --full choose rows, and a plot has none",
-            hint="`nsw read FILE --plot NAME -o plot.svg`",
-        )
-    wanted_tables = _SOURCES if computed else frozenset(tables) if tables else None
-    if plot == TIMELINE:
-        wanted_tables = frozenset(_OF_TIMELINE)
+    wanted_tables = request.wanted_tables()
     largest = size_option("--max-unpacked", max_unpacked)
     options = Options(wanted_tables, max_unpacked=largest, steps=steps, limits=limits)
     search = ReportSearch()
@@ -123,21 +111,7 @@ def read(
         paths = list(search.files(standard_input.files))
 
         def answer(reports: Iterable[Report]) -> int:
-            """Print or write what was asked for of the reports; the exit code."""
-            table_check = _TableCheck(tables, several=len(paths) > 1)
-            recognised = search.recognised(standard_input.with_names(reports))
-            if target.is_of_plot:
-                chosen = _Reports(recognised)
-                code = _put_plot(chosen, plot, target)
-            elif computed:
-                chosen = _Reports(_chosen(recognised, tests, None))
-                code = _put_computed(computed, chosen, target, top)
-            else:
-                chosen = _Reports(_chosen(table_check.check_reports(recognised), tests, top))
-                answers = not (full or tables or tests or top)
-                _put_tables(chosen, tables, target, max_rows=_MOST_ROWS if top is None else top, answers=answers)
-                code = Exit.GOOD
-            return max(code, chosen.code, _tell(search), table_check.tell())
+            return request.answer(standard_input.with_names(reports), search, several=len(paths) > 1)
 
         forks, is_long = can_fork(), takes_long(paths)
         if len(paths) > 1 or not paths or not forks:
@@ -150,6 +124,58 @@ def read(
                                 size=size_of(path), limits=options.limits)  # fmt: skip
         except LimitError as fault:
             return answer([stopped(path, fault)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What a person asks for of the reports."""
+
+    tables: list[str]
+    tests: Sequence[_Condition]
+    top: int | None
+    full: bool
+    plot: str | None
+    target: Target
+
+    def wanted_tables(self) -> frozenset[str] | None:
+        """The tables that have to be read; None: all.
+
+        Raises:
+            UsageError: There is no such table, or rows are chosen for a plot.
+        """
+        names = (*TABLES, *emit.COMPUTED)
+        for name in self.tables:
+            if name not in names:
+                raise UsageError(
+                    f"there is no table {name}", hint=did_you_mean(name, names) or f"tables: {', '.join(names)}"
+                )
+        computed = _computed(self.tables)
+        if self.target.is_of_plot and (self.tables or self.tests or self.top or self.full):
+            raise UsageError(
+                "--table, --where, --launch, --top and --full choose rows, and a plot has none",
+                hint="`nsw read FILE --plot NAME -o plot.svg`",
+            )
+        if self.plot == TIMELINE:
+            return frozenset(_OF_TIMELINE)
+        return _SOURCES if computed else frozenset(self.tables) if self.tables else None
+
+    def answer(self, reports: Iterable[Report], search: ReportSearch, *, several: bool) -> int:
+        """Print or write what was asked for; the exit code."""
+        computed, target, top = _computed(self.tables), self.target, self.top
+        table_check = _TableCheck(self.tables, several=several)
+        recognised = search.recognised(reports)
+        if target.is_of_plot:
+            chosen = _Reports(recognised)
+            code = _put_plot(chosen, self.plot, target)
+        elif computed:
+            chosen = _Reports(_chosen(recognised, self.tests, None))
+            code = _put_computed(computed, chosen, target, top)
+        else:
+            chosen = _Reports(_chosen(table_check.check_reports(recognised), self.tests, top))
+            answers = not (self.full or self.tables or self.tests or top)
+            _put_tables(chosen, self.tables, target, max_rows=_MOST_ROWS if top is None else top, answers=answers)
+            code = Exit.GOOD
+        return max(code, chosen.code, _tell(search), table_check.tell())
 
 
 @dataclass(slots=True)
@@ -176,7 +202,7 @@ class _Reports:
 
 def _put_tables(reports: _Reports, tables: list[str], target: Target, *, max_rows: int, answers: bool) -> None:
     if not target.is_of_rows:
-        with target.printed():
+        with target.stdout_to_output():
             if target.format == "json":
                 _print_json(reports, kernels=not tables)
             elif target.format == "html":
@@ -354,7 +380,10 @@ def _show_answer(reports: _Reports) -> None:
 
         def proof(finding: Finding) -> str | None:
             report = files.get(finding.cases[0] if finding.cases else "", looked_at[0])
-            table = next((evidence.table for evidence in finding.evidence if report.tables.get(evidence.table)), None)
+            tables = {name for name, data in report.tables.items() if data}
+            tables |= set(emit.COMPUTED if report.kernels else ())
+            names = [_MADE_OF.get(evidence.table, evidence.table) for evidence in finding.evidence]
+            table = next((name for name in names if name in tables), None)
             return table and f"nsw read {shlex.quote(report.name)} --table {table}"
 
         show_summary(out, _summary(looked_at), full=False, next_command="`--full` prints all tables", proof=proof)

@@ -6,8 +6,10 @@ import signal
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -41,7 +43,7 @@ from nsw.quantities import size
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsw.campaign.attach import Attachable
     from nsw.campaign.clean import Cleaning
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 
 _FETCHED = 20  # files that are listed
 _MAX_KEPT = 8
+
+Until = StrEnum("Until", ["DECIDED"])
 
 
 # --- nsw run -----------------------------------------------------------------------------------------------
@@ -68,15 +72,30 @@ def run(
         option("--note", metavar="TEXT", help="A remark on the campaign, shown by ls, status and compare."),
     ] = None,
     now: Now = False,
+    until: Annotated[
+        Until | None,
+        option("--until", help="With --against: add pairs until each case is decided, or --at-most is reached."),
+    ] = None,
+    at_most: Annotated[
+        str | None,
+        option(
+            "--at-most",
+            metavar="PRICE",
+            help="Of --until: how long the jobs may run in all, such as 40m, or '2 node-hours', '4 gpu-hours'.",
+        ),
+    ] = None,
 ) -> int:
     """Run a recipe: plan, run, collect, read, answer."""
     from nsw.campaign.running import Running
+    from nsw.campaign.until import until_decided
     from nsw.cli import planning
 
+    is_comparison = options.overrides.against is not None and campaign is None
+    adding = until_decided(until, at_most, options.sites, is_comparison=is_comparison)
     if campaign is None:
         if dry_run:
             return planning.show_plan(options, Target("table"), root)
-        return carry_out(Running(begin(options, root, note=note, yes=yes)), now=now)
+        return carry_out(Running(begin(options, root, note=note, yes=yes, until=adding)), now=now)
     if note is not None:
         raise UsageError("--note cannot be combined with --into: a campaign keeps its own")
     folder = folder_to_extend(options, campaign, root)
@@ -85,7 +104,14 @@ def run(
     return _run_into(folder, options, yes=yes, now=now)
 
 
-def begin(options: RecipeOptions, root: Path | None, *, note: str | None, yes: bool) -> CampaignFolder:
+def begin(
+    options: RecipeOptions,
+    root: Path | None,
+    *,
+    note: str | None,
+    yes: bool,
+    until: Mapping[str, Any] = MappingProxyType({}),
+) -> CampaignFolder:
     """Plan, ask when it is dear, make the campaign.
 
     Args:
@@ -93,6 +119,7 @@ def begin(options: RecipeOptions, root: Path | None, *, note: str | None, yes: b
         root: The folder of campaigns; None: NSW_ROOT or ./campaigns.
         note: A remark that is stored with the campaign.
         yes: Whether a dear campaign begins without a question.
+        until: What the ledger keeps of `--until decided`; empty: no pairs are added.
 
     Returns:
         The campaign's folder; nothing is submitted yet.
@@ -103,6 +130,7 @@ def begin(options: RecipeOptions, root: Path | None, *, note: str | None, yes: b
     """
     from nsw.campaign import start
     from nsw.campaign.planning import make_plan, with_note
+    from nsw.campaign.windows import with_window_notes
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
     from nsw.site_check.check import warnings
@@ -115,7 +143,7 @@ def begin(options: RecipeOptions, root: Path | None, *, note: str | None, yes: b
     site_warnings = warnings(planned.site.site.model_dump(mode="json", by_alias=True), counters="counters" in kinds)
     warning_lines = [*(w.render() for w in planned.recipe.warnings), *differences, *site_warnings]
     expected = start.expected_cost(home, planned.plan)
-    plan = planned.plan
+    plan = with_window_notes(planned.plan, planned.recipe.recipe, home)
     if plan.replay:  # what is said of recordings, the answer says
         plan = replace(plan, note=None, absent=())
     show_plan(console(sys.stderr), plan, warning_lines, expected=expected)
@@ -124,7 +152,9 @@ def begin(options: RecipeOptions, root: Path | None, *, note: str | None, yes: b
         _warn(text)
     if not yes:
         _confirm_cost(start.cost_question(planned, expected))
-    folder = start.start(home, ready, lock, _warn)
+    folder = start.start(home, ready, lock, _warn, until=until)
+    if until:
+        tell(f"pairs are added to these until each case is decided, for {until['at_most']} at most")
     tell(f"campaign {folder.path}")
     return folder
 
@@ -367,8 +397,14 @@ def throttle(
     standing = cancelling.standing_of(folder)
     unheld = cancelling.throttle(folder, running, _show_if_message)
     if not standing.left:
-        later = f"; `nsw retry` will keep to {plural(running, 'task')} at a time" if standing.again and running else ""
-        later = later or ("; what `nsw retry` releases is held until `nsw throttle N`" if standing.again else "")
+        later = (
+            f"; `nsw retry` will keep to {plural(running, 'task')} at a time"
+            if standing.retryable_runs and running
+            else ""
+        )
+        later = later or (
+            "; what `nsw retry` releases is held until `nsw throttle N`" if standing.retryable_runs else ""
+        )
         tell(f"{folder.id} is over, and nothing is left to throttle ({headline(standing.counts)}){later}")
         return Exit.GOOD
     not_over = f"{plural(standing.left, 'run')} not over"
@@ -443,7 +479,7 @@ def _tell_of_interruption(folder: CampaignFolder) -> None:
         tell(f"{plural(left, 'run')} {'waits' if left == 1 else 'wait'} for `nsw resume {campaign_argument(folder)}`")
 
 
-def _show_sides(folder: CampaignFolder, next_command: str) -> bool:
+def show_sides(folder: CampaignFolder, next_command: str) -> bool:
     """Print the verdict over both sides of a campaign; False where it has not both."""
     from nsw.campaign.compare import compare_own_sides
     from nsw.present.compare_view import show_screen
@@ -463,10 +499,13 @@ def _answer(campaign_results: Results, only: Sequence[str] | None = None) -> int
 
     name = campaign_argument(campaign_results.folder)
     next_command = f"`nsw summarize {name} --full` has all findings and tables"
-    if SIDE not in campaign_results.parameters or not _show_sides(campaign_results.folder, next_command):
+    if SIDE not in campaign_results.parameters or not show_sides(campaign_results.folder, next_command):
         from nsw.present.summary_view import show_summary
 
-        show_summary(console(), campaign_results.summary, full=False, next_command=next_command, campaign=name)
+        show_summary(
+            console(), campaign_results.summary, full=False, next_command=next_command, campaign=name,
+            drawable_cases=campaign_results.drawable_cases,
+        )  # fmt: skip
     err = console(sys.stderr)
     problems = campaign_results.problems
     if campaign_results.is_recorded:  # nobody can do anything about a warning of the machine that was recorded
@@ -527,8 +566,10 @@ def reread(
         say(f"  {line}")
     for line in done.changes or ["nothing changed: the tables are as they were"]:
         say(line)
+    if done.unread and not done.changes:  # whose answer is that of before
+        return Exit.SOME_FAILED
     with results(folder) as campaign_results:
-        return _answer(campaign_results)
+        return max(_answer(campaign_results), Exit.SOME_FAILED if done.unread else Exit.GOOD)
 
 
 @command("")

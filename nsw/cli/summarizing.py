@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
-import shlex
 import sys
+import tempfile
 from collections import Counter
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from nsw.analysis.blocks import Block, Finding, Note
 from nsw.apart import Limits, can_fork, run_isolated
 from nsw.campaign.answers import Results, results
-from nsw.campaign.selection import RunsOption, Selection, campaign_and_runs, campaign_argument
+from nsw.campaign.selection import RunsOption, Selection, campaign_and_runs, campaign_argument, recipe_argument
 from nsw.cli.application import command
 from nsw.cli.options import CampaignAndRuns, Plot, PlotTarget, ReadingLimits, Yes, option
 from nsw.cli.output import Folder, Target, output_path, several, tell
@@ -32,16 +34,47 @@ from nsw.tables import TABLES
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from nsw.analysis.summary import Summary
+    from nsw.campaign.anonymous import Names
     from nsw.engine.folder import CampaignFolder
     from nsw.present.page import EvidenceRows
     from nsw.present.perfetto import PerfettoTrace
 
 Rows = list[dict[str, Any]]
+PROPOSAL: Final = "proposal"
 RUNS = "runs"  # a row a run; its parameters are the fields of one column
 _LARGE: Final = 200_000_000  # bytes that a browser takes long to open
+_PAGE: Final = "answer.html"
+_README: Final = """What nsw measured, without names of people, machines and folders.
+
+answer.html   open it in a browser; it loads nothing from elsewhere
+answer.md     the same as text
+answer.json   the same as data (`nsw schema answers` describes it)
+tables.csv    the tables, how many rows each has, what a row is
+tables/       a CSV file each; in Python:
+
+    import pandas, zipfile
+    with zipfile.ZipFile("FILE.zip") as share:
+        hotspots = pandas.read_csv(share.open("tables/hotspots.csv"))
+
+user1, host1, account1, partition1 and GPU-1 stand for names, the same wherever they are.
+"""
+
+
+HideKernels = Annotated[
+    bool,
+    option("--hide-kernels", help="Name your kernels (`kernel 1`) and NVTX ranges by number; libraries' keep theirs."),
+]
+Rename = Annotated[
+    list[str] | None,
+    option(
+        "--rename",
+        metavar="OLD=NEW",
+        help="Write NEW for OLD in what is shared; WORD=WORD lets it stay. May be repeated.",
+    ),
+]
 
 
 @command("nsw summarize --table hotspots -o hotspots.csv")
@@ -52,7 +85,7 @@ def summarize(
         option(
             "--table",
             help="One table as rows: scaling, compare, hotspots, kernels, roofline, api, copies, figures, functions,"
-            " model, gpu_summary ...",
+            " model, stragglers, gpu_summary ...",
         ),
     ] = None,
     top: Annotated[
@@ -60,7 +93,8 @@ def summarize(
         option(
             "--top",
             min=1,
-            help="With --table: so many rows, of each case in hotspots, kernels, roofline, api, copies and functions,"
+            help="With --table: so many rows, of each case in hotspots, kernels, roofline, api, copies, functions and"
+            " stragglers,"
             " of each run in tables of reports.",
         ),
     ] = None,
@@ -98,21 +132,54 @@ def report(
         str | None,
         option("--timeline", metavar="CASE", help="Also draw one iteration of this case, whose report is read for it."),
     ] = None,
+    proposal: Annotated[
+        bool,
+        option("--proposal", help="Also the scaling figure for a proposal: efficiency, GPU-hours; -o F.svg: it alone."),
+    ] = False,
+    anonymous: Annotated[
+        bool, option("--anonymous", help="Without paths, users, hosts, arguments: as the page in `nsw export --share`.")
+    ] = False,
+    hide_kernels: HideKernels = False,
+    rename: Rename = None,
     *,
     limits: ReadingLimits,
 ) -> int:
     """Write the answer of a campaign as a page: one HTML file with plots, tables and conditions."""
     folder, selection = campaign_and_runs(which)
+    if anonymous:
+        if timeline or selection or proposal:
+            raise UsageError(
+                "--anonymous takes the whole campaign, without --timeline, --proposal and --case",
+                hint="leave them out: reports, which timelines are read from, are not shared",
+            )
+        return _share_safely(
+            folder, limits, output, page_alone=True, hide=hide_kernels, renames=_renames(rename), dry_run=False
+        )
+    if hide_kernels or rename:
+        raise UsageError("--hide-kernels and --rename belong to --anonymous")
     file = output or Path(f"{folder.id}.html")
-    code = _answer_safely(folder, selection, limits, target=Target("html", file), full=True, timeline=timeline)
+    form = "svg" if proposal and file.suffix == ".svg" else "html"
+    code = _answer_safely(
+        folder, selection, limits, target=Target(form, file), full=True, timeline=timeline, proposal=proposal
+    )
     say(f"{file}: {size(file.stat().st_size)}")
     return code
 
 
 def _answer_safely(folder: CampaignFolder, selection: Selection, limits: Limits, **answer_options: Any) -> int:
     """The answer, of a campaign of somebody else made in a process with limits; 1 when some runs failed."""
+    return answer_apart(folder, limits, partial(_answer, folder, selection, **answer_options))
+
+
+def answer_apart(folder: CampaignFolder, limits: Limits, answer: Callable[[], int]) -> int:
+    """What `answer` returns, called in a process with limits if the campaign is somebody else's.
+
+    Args:
+        folder: The campaign.
+        limits: Memory and time that reading may take.
+        answer: Prints the answer and returns the exit code.
+    """
     folder.limits = limits
-    answer = partial(_answer, folder, selection, **answer_options)
     if not can_fork() or folder.trusted:
         return answer()
     length = sum(path.lstat().st_size for path in table_files(folder))  # all at once: Arrow is loaded but once
@@ -123,6 +190,7 @@ def _answer_safely(folder: CampaignFolder, selection: Selection, limits: Limits,
 def _answer(
     folder: CampaignFolder, selection: Selection, *, target: Target, table: str | None = None, top: int | None = None,
     full: bool = False, plot: str | None = None, timeline: str | None = None, figure: str | None = None,
+    proposal: bool = False,
 ) -> int:  # fmt: skip
     with results(folder, selection, figure) as campaign_results:
         note, code = campaign_results.note, Exit.GOOD if campaign_results.is_good() else Exit.SOME_FAILED
@@ -136,16 +204,18 @@ def _answer(
             _put_all(target, tables, note)
             return code
         if target.is_of_plot:
-            target.put_plot(_plot(campaign_results, plot))
+            target.put_plot(_plot(campaign_results, PROPOSAL if proposal else plot))
             return code
         summary = campaign_results.summary
+        with_sides = SIDE in campaign_results.parameters and not selection and figure is None
         if target.format == "html":
-            text = _page(campaign_results, tables, timeline)
-            with target.printed():
+            text = _page(campaign_results, tables, timeline, proposal=proposal)
+            with target.stdout_to_output():
                 sys.stdout.write(text)
             return code
-    with target.printed():
-        _show(folder, summary, target.format, full=full)
+        drawable_cases = campaign_results.drawable_cases if not full and target.format == "table" else []
+    with target.stdout_to_output():
+        _show(folder, summary, target.format, full=full, with_sides=with_sides, drawable_cases=drawable_cases)
     return code
 
 
@@ -293,7 +363,7 @@ def _page_of_table(name: str, rows: Rows, note: str | None) -> str:
     return page(name, notes, behind=[EvidenceRows(name, rows, f"nsw summarize --table {name}")])
 
 
-def _page(campaign_results: Results, tables: _Tables, timeline: str | None) -> str:
+def _page(campaign_results: Results, tables: _Tables, timeline: str | None, *, proposal: bool) -> str:
     """The answer as a page, with the rows that its blocks name as their evidence."""
     from nsw.analysis.answer.registry import blocks_of
     from nsw.campaign.compare import measured_conditions
@@ -303,19 +373,25 @@ def _page(campaign_results: Results, tables: _Tables, timeline: str | None) -> s
     if SIDE in campaign_results.parameters:
         blocks = _with_verdict(folder, blocks)
     recipe = locked_recipe(folder)
-    if timeline is None and campaign_results.is_recorded:  # small reports, and a reader who is to see what a page has
+    if (
+        timeline is None and campaign_results.is_recorded and folder.trusted
+    ):  # small reports, and a reader who is to see what a page has
         first = next((block for block in blocks if isinstance(block, Finding) and block.cases), None)
         # a finding without a cause compares: from its first case to its last
         timeline = None if first is None else first.cases[0 if first.cause else -1]
     if timeline is not None:
         blocks.append(_timeline(campaign_results, timeline))
+    if proposal:
+        from nsw.campaign.modelling import proposal_of
+
+        blocks.append(proposal_of(campaign_results))
     return page(
         f"{folder.id} on site {campaign_results.site}",
         blocks,
         behind=[tables.behind(name) for name in dict.fromkeys(proof.table for b in blocks for proof in b.evidence)],
         conditions=[(folder.id, {"recipe": recipe.name, **measured_conditions(folder, campaign_results, recipe)})],
         commands=[
-            f"nsw run {shlex.quote(str(folder.recipe))} --site {campaign_results.site}",
+            f"nsw run {recipe_argument(folder)} --site {campaign_results.site}",
             f"nsw summarize {campaign_argument(folder)} --full",
         ],
     )
@@ -340,6 +416,10 @@ def _plot(campaign_results: Results, name: str | None) -> str:
     from nsw.analysis.iteration_lanes import TIMELINE
     from nsw.present.plots import plot_of
 
+    if name == PROPOSAL:
+        from nsw.campaign.modelling import proposal_of
+
+        return plot_of([proposal_of(campaign_results)], name)
     if name != TIMELINE:
         return plot_of(blocks_of(campaign_results.summary), name)
     timeline = campaign_results.timeline()
@@ -366,7 +446,11 @@ def _timeline(campaign_results: Results, case: str) -> Block:
     return replace(lanes, case=None)
 
 
-def _show(folder: CampaignFolder, summary: Summary, format: str, *, full: bool) -> None:
+def _show(
+    folder: CampaignFolder, summary: Summary, format: str, *, full: bool, with_sides: bool,
+    drawable_cases: Sequence[str] = (),
+) -> None:  # fmt: skip
+    from nsw.cli.running import show_sides
     from nsw.present import summary_view
     from nsw.present.terminal import console, paged
 
@@ -384,7 +468,10 @@ def _show(folder: CampaignFolder, summary: Summary, format: str, *, full: bool) 
         return
     name = campaign_argument(folder)
     next_command = f"`nsw summarize {name} --full` has all findings and tables"
-    summary_view.show_summary(out, summary, full=False, next_command=next_command, campaign=name)
+    if not with_sides or not show_sides(folder, next_command):
+        summary_view.show_summary(
+            out, summary, full=False, next_command=next_command, campaign=name, drawable_cases=drawable_cases
+        )
 
 
 # --- nsw export --------------------------------------------------------------------------------------------
@@ -406,22 +493,167 @@ def export(
     parquet: Annotated[
         Path | None, option("--parquet", metavar="FOLDER", help="All tables, a Parquet file each.")
     ] = None,
+    sqlite: Annotated[
+        Path | None,
+        option("--sqlite", metavar="FILE", help="The tables of `nsw query` as a database; `columns` has the units."),
+    ] = None,
+    share: Annotated[
+        Path | None,
+        option("--share", metavar="FILE.zip", help="Answer, page and tables for others, without names of people."),
+    ] = None,
+    hide_kernels: HideKernels = False,
+    rename: Rename = None,
+    dry_run: Annotated[
+        bool, option("--dry-run", help="With --share: list what would go, under which names, and what stays.")
+    ] = False,
     yes: Yes = False,
     *,
     limits: ReadingLimits,
 ) -> int:
-    """Write what a campaign measured for other programs: timelines for Perfetto, all tables as CSV or Parquet."""
-    if (trace is not None) + (csv is not None) + (parquet is not None) != 1:
+    """Write what a campaign measured: timelines for Perfetto, tables as CSV, Parquet, SQLite, an answer to share."""
+    if sum(target is not None for target in (trace, csv, parquet, sqlite, share)) != 1:
         raise UsageError(
-            "nsw export needs one of: --trace FILE, --csv FOLDER, --parquet FOLDER",
+            "nsw export needs one of: --trace FILE, --csv FOLDER, --parquet FOLDER, --sqlite FILE, --share FILE.zip",
             hint="`nsw export --trace timeline.pftrace`, `nsw export --csv tables/`",
+        )
+    if share is None and (hide_kernels or rename or dry_run):
+        raise UsageError("--hide-kernels, --rename and --dry-run belong to --share")
+    if share is not None:
+        folder, selection = campaign_and_runs(which)
+        if ranks or step or selection:
+            raise UsageError("--share takes the whole campaign, without --case, --rank and --step")
+        return _share_safely(
+            folder, limits, share, page_alone=False, hide=hide_kernels, renames=_renames(rename), dry_run=dry_run
         )
     if trace is None and (ranks or step):
         raise UsageError("--rank and --step belong to --trace")
     if trace is not None:
         return _export_trace(which, trace, limits, ranks=ranks, steps=_steps_of(step), yes=yes)
+    if sqlite is not None:
+        return _export_sqlite(which, sqlite, limits)
     target = Target("csv", Folder(csv)) if csv is not None else Target("parquet", Folder(parquet or ""))
     return _answer_safely(*campaign_and_runs(which), limits, target=target)
+
+
+def _export_sqlite(which: RunsOption, file: Path, limits: Limits) -> int:
+    from nsw.api.combined import CombinedTables
+    from nsw.api.sqlite_file import write_sqlite
+
+    folder, selection = campaign_and_runs(which)
+    folder.limits = limits
+    written = write_sqlite(CombinedTables([folder], selection), file)
+    say(f"{file}: {plural(len(written), 'table')}, {plural(sum(written.values()), 'row')}")
+    return Exit.GOOD
+
+
+def _renames(words: Collection[str] | None) -> dict[str, str]:
+    """What --rename says.
+
+    Raises:
+        UsageError: It names no OLD.
+    """
+    pairs = [word.partition("=") for word in words or ()]
+    if any(not old or not equals for old, equals, _ in pairs):
+        raise UsageError("--rename: expected OLD=NEW", hint="such as --rename ada=user")
+    return {old: new for old, _, new in pairs}
+
+
+def _share_safely(folder: CampaignFolder, limits: Limits, file: Path | None, **how: Any) -> int:
+    """What a campaign gives to others, of one of somebody else made in a process with limits."""
+    folder.limits = limits
+    task = partial(_share, folder, file, **how)
+    if not can_fork() or folder.trusted:
+        return task()
+    length = sum(path.lstat().st_size for path in table_files(folder))
+    return run_isolated(task, subject=f"reading {folder.path}", size=length, limits=limits)
+
+
+def _share(
+    folder: CampaignFolder, file: Path | None, *, page_alone: bool, hide: bool, renames: dict[str, str], dry_run: bool
+) -> int:
+    """Write the page or the zip for others, of a copy of the campaign without what is not theirs.
+
+    Args:
+        folder: The campaign.
+        file: The file to write; None: the copy's name.
+        page_alone: Whether the file is the page.
+        hide: Whether kernels and NVTX ranges are renamed too.
+        renames: What is replaced by what.
+        dry_run: Whether it is listed only.
+
+    Raises:
+        UsageError: A secret or a name would leave; nothing was written.
+        NswError: The file cannot be written.
+    """
+    from nsw.campaign.anonymous import anonymous_copy, names_of, secrets_of
+    from nsw.campaign.share import leaks_in, refuse_leaks, write_whole, zip_of
+    from nsw.present.page import page
+
+    names = names_of(folder, renames)
+    with tempfile.TemporaryDirectory(prefix="nsw-share-") as temporary:
+        copy = anonymous_copy(folder, Path(temporary), names, hide=hide)
+        with results(copy) as campaign_results:
+            tables = _Tables(campaign_results)
+            items = _shared_items(campaign_results, tables, page_alone=page_alone)
+    file = file or Path(f"{copy.id}.html")
+    leaks = leaks_in(items, names, secrets_of(folder) | {temporary: "TMPDIR"}, frozenset(page("", []).splitlines()))
+    if dry_run:
+        for line in _listing(folder, items, names):
+            say(line)
+    refuse_leaks(leaks)
+    if dry_run:
+        say("no known secret, user or host name is in it; nothing was written")
+        return Exit.GOOD
+    data = items[_PAGE] if page_alone else zip_of(items)
+    write_whole(file, data)
+    say(f"{file}: {size(len(data))}; look at it before you pass it on")
+    return Exit.GOOD
+
+
+def _shared_items(campaign_results: Results, tables: _Tables, *, page_alone: bool) -> dict[str, bytes]:
+    """The files for others by name."""
+    from nsw.present import summary_view
+
+    items = {_PAGE: _page(campaign_results, tables, None, proposal=False)}
+    if not page_alone:
+        summary = campaign_results.summary
+        with redirect_stdout(io.StringIO()) as answer:
+            emit.as_json(summary_view.summary_data(summary))
+        items |= {"answer.json": answer.getvalue(), "answer.md": summary_view.summary_markdown(summary)}
+        index = []
+        for name, nested in tables.tables_with_rows():
+            rows = emit.flat(nested)
+            stream = io.StringIO()
+            emit.write_csv(stream, rows, emit.columns_of(rows), head=True)
+            items[f"tables/{name}.csv"] = stream.getvalue()
+            meaning = TABLES[name].meaning if name in TABLES else f"made of the tables of reports: {name}"
+            index.append({"file": f"tables/{name}.csv", "rows": len(rows), "meaning": meaning})
+        stream = io.StringIO()
+        emit.write_csv(stream, index, ("file", "rows", "meaning"), head=True)
+        items |= {"tables.csv": stream.getvalue(), "README.txt": _README}
+    return {name: text.encode() for name, text in items.items()}
+
+
+def _listing(folder: CampaignFolder, items: Mapping[str, bytes], names: Names) -> Iterator[str]:
+    """What goes, what it is called there, and what stays, a line each."""
+    from nsw.campaign.anonymous import kind_of
+    from nsw.engine.tables import load_table
+
+    yield "goes:"
+    yield from (f"  {name}: {size(len(data))}" for name, data in items.items())
+    yield "renamed:"
+    yield from (f"  {names.kinds[old]} {old} -> {new}" for old, new in names.hosts.items())
+    yield from (f"  {old} -> {new}" for old, new in names.hidden.items())
+    yield "  paths -> their base names, GPUs -> GPU-1 ..."
+    yield "stays here:"
+    yield "  reports, traces, output, scripts, logs; the command, its arguments and environment; reasons of failures"
+    for path in table_files(folder):
+        table = load_table(folder, path.stem)
+        columns = [] if table is None else table.column_names
+        kinds = {column: kind_of(path.stem, column) for column in columns}
+        if left := [column for column, kind in kinds.items() if kind in {None, "out"}]:
+            yield f"  {path.stem}: {'all' if len(left) == len(columns) else ', '.join(left)}"
+        yield from (f"  {path.stem}: {c}, in part" for c, kind in kinds.items() if kind in {"fact", "instruction"})
 
 
 def _export_trace(
@@ -479,14 +711,14 @@ def _steps_of(text: str | None) -> tuple[int, int] | None:
 
 def _trace(campaign_results: Results, ranks: Collection[int] | None, steps: tuple[int, int] | None) -> PerfettoTrace:
     """The chosen timelines; a run is let go once it is in the trace."""
-    from nsw.analysis.timeline_tracks import STEPS, TABLES_OF_TRACKS, chosen_rows, tracks_of
+    from nsw.analysis.timeline_tracks import COLLECTIVES, STEPS, TABLES_OF_TRACKS, chosen_rows, tracks_of
     from nsw.present.perfetto import PerfettoTrace
 
     perfetto_trace = PerfettoTrace()
     kinds = [(run.case_id, run.pass_kind) for run in campaign_results.runs]
     known_ranks: set[int | None] = set()
     has_events = False
-    for run, tables in campaign_results.traces(campaign_results.runs, (*TABLES_OF_TRACKS, STEPS)):
+    for run, tables in campaign_results.traces(campaign_results.runs, (*TABLES_OF_TRACKS, STEPS, COLLECTIVES)):
         rows = [row for name in TABLES_OF_TRACKS for row in tables.get(name, ())]
         has_events = has_events or bool(rows)
         known_ranks |= {row.get("rank") for row in rows}

@@ -8,23 +8,32 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field
-from itertools import dropwhile, pairwise
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
 from nsw.apart import limited
-from nsw.convert.script_options import PRINTS_ONLY, Line, PassWords, parse_pass, read_directives, reads_reports
+from nsw.convert.command_parts import CommandParts, ContainerWords, command_parts, profilers_in
+from nsw.convert.script_options import (
+    PRINTS_ONLY,
+    Line,
+    PassWords,
+    read_directives,
+    reads_reports,
+    switches_recording,
+)
 from nsw.convert.shell_script import Block, Piece, Script, Statement, Text, parse_script, shell_names
 from nsw.convert.starter import as_text, program_name, words_of
 from nsw.errors import UsageError
 from nsw.launchers.model import layout_options
 from nsw.metrics.catalogue import find_chip
-from nsw.recipe.program import FILLED, Launched, files_of, launched
+from nsw.recipe.program import FILLED, Launched, files_of, is_relative_image
 from nsw.recipe.secrets import holds_secret, looks_secret
 from nsw.recipe.units import format_duration
+from nsw.safe_files import read_bytes
 from nsw.site.names import LOCAL
 from nsw.site_check.starter import scalar
 
@@ -36,7 +45,6 @@ _PRINTS: Final = frozenset({
     "echo", "printf", "date", "hostname", "pwd", "printenv", "nvidia-smi", "which", "type", "whoami", "uname",
     "lscpu", "free", "df", "ls", "cat", "wait", "sleep", "true", ":", "set", "exit", "sync",
 })  # fmt: skip
-_BEFORE: Final = frozenset({"time", "exec", "nohup", "command"})  # what starts the program behind it, and nothing else
 _FILTERS: Final = frozenset({"tee", "grep", "head", "tail", "awk", "sed", "sort", "cat", "less"})
 _SETTING: Final = frozenset({
     "module", "ml", "source", ".", "conda", "mamba", "spack", "export", "unset", "ulimit", "umask", "alias", "eval",
@@ -54,6 +62,7 @@ _SUBMIT_FOLDER: Final = frozenset({"$SLURM_SUBMIT_DIR", "${SLURM_SUBMIT_DIR}", "
 _OWN_FOLDER: Final = "nsw runs the program in a folder with app.files in it"
 _KEEPS_OUTPUT: Final = "nsw keeps what a run prints: `nsw logs`"
 _COUNTS: Final = frozenset({"-n", "-np", "--ntasks", "--np", "--n", "--pes", "--nrs"})
+_MAPPED: Final = re.compile(r"ppr:(\d+):node(?::pe=(\d+))?", re.IGNORECASE)  # of mpirun --map-by
 _MARGIN: Final = 60  # seconds that nsw adds to the time of a run
 _MAX_SHOWN: Final = 120  # characters of a line
 
@@ -81,16 +90,34 @@ class _Run:
 
     statement: Statement
     folder: Text | None
-    start: Launched | None
-    words: PassWords | None  # None: the program alone
-    program: list[Text]
-    is_outside: bool = False
+    parts: CommandParts
+
+    @property
+    def words(self) -> PassWords | None:
+        """The profiler; None: the program alone."""
+        return self.parts.words
+
+    @property
+    def start(self) -> Launched | None:
+        """The launcher."""
+        return self.parts.start
+
+    @property
+    def program(self) -> list[Text]:
+        """The program's words."""
+        return self.parts.program
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether the profiler starts the launcher."""
+        return self.parts.is_outside and self.start is not None
 
     @property
     def key(self) -> tuple[Any, ...]:
         """What two runs of one recipe have alike."""
         folder = self.folder and self.folder.source_text
-        return folder, self.start and self.start[:3], tuple(word.source_text for word in self.program)
+        image = self.parts.container and self.parts.container.image and self.parts.container.image.source_text
+        return folder, image, self.start and self.start[:3], tuple(word.source_text for word in self.program)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +128,7 @@ class _Start:
     processes: int = 1
     options: Sequence[str] = ()
     settings: Mapping[str, int] = field(default_factory=dict)
+    prefix: str = ""
 
 
 def convert(
@@ -147,6 +175,13 @@ class _Conversion:
         self._unknown: dict[Block, bool] = {}  # blocks that are not understood: whether there are runs in them
         self._reported_blocks: set[Block] = set()
         self._in_condition = False
+        self._written_files = {
+            PurePosixPath(target.literal or "").name: statement.document
+            for statement in script.statements
+            for sign, target in statement.redirects
+            if statement.document and sign == ">"
+        }
+        self._run_by_statement: dict[int, _Run | None] = {}
         self._take_statements()
 
     @property
@@ -183,6 +218,8 @@ class _Conversion:
     def _take_statements(self) -> None:
         runs = [run for statement in self._script.statements if (run := self._run_of(statement))]
         last = max((run.statement.line for run in runs if run.words), default=runs[-1].statement.line if runs else 0)
+        for block in self._script.called:
+            self._tell_block(block, "its lines are taken where it is called", understood=True)
         for statement in self._script.statements:
             unknown = next((block for block in statement.blocks if not _is_known(block, statement)), None)
             run = self._run_of(statement)
@@ -211,6 +248,12 @@ class _Conversion:
             self._take_assignments(statement)
         elif statement.before in {"|", "|&"} and program in _FILTERS:
             self._tell(statement, _KEEPS_OUTPUT)
+        elif statement.program == "shift" or any(
+            statement.program == _function(block) for block in self._script.called
+        ):
+            self._tell(statement, "the function's lines")
+        elif switches_recording(statement.words):
+            self._tell(statement, "nsw records the whole run", understood=False)
         elif reads_reports(statement.words):
             self._tell(statement, "nsw reads the reports itself: `nsw summarize`")
         elif program in _PRINTS and not _writes(statement):
@@ -282,7 +325,11 @@ class _Conversion:
     @property
     def _paths(self) -> dict[str, str]:
         """Profilers that the script calls by their paths."""
-        return {run.words.tool: run.words.path for run in self._runs if run.words and "/" in run.words.path}
+        return {
+            run.words.tool: run.words.path
+            for run in self._runs
+            if run.words and re.fullmatch(r"[\w./+-]*/[\w./+-]+", run.words.path) and not run.parts.is_inside_container
+        }
 
     def _exports(self, statement: Statement) -> bool:
         """Put what is exported into app.env, if its value is the same whenever and after whatever it is set."""
@@ -313,22 +360,50 @@ class _Conversion:
 
     def _run_of(self, statement: Statement) -> _Run | None:
         """A command that is profiled, that a launcher starts, or that is a program by its path; None for others."""
+        if id(statement) not in self._run_by_statement:
+            self._run_by_statement[id(statement)] = self._parse_run(statement)
+        run = self._run_by_statement[id(statement)]
+        return replace(run, folder=self._folder) if run else None
+
+    def _parse_run(self, statement: Statement) -> _Run | None:
         if not statement.words or statement.is_condition or reads_reports(statement.words):
             return None
-        words = list(dropwhile(lambda word: word.literal in _BEFORE, statement.words))
-        outer = parse_pass(words)
-        start, program = _launcher(outer.program if outer else words)
-        inner = None if outer else parse_pass(program)
-        profiler = outer or inner
-        run = _Run(
-            statement,
-            self._folder,
-            start,
-            profiler,
-            inner.program if inner else program,
-            is_outside=outer is not None and start is not None,
-        )
-        return run if run.program and (profiler or _is_program(program, is_launched=start is not None)) else None
+        parts = command_parts(statement.words, self._text_of)
+        is_started = parts.start is not None or parts.container is not None or bool(parts.prefix)
+        if not parts.program or not (parts.words or _is_program(parts.program, is_launched=is_started)):
+            return None
+        parts.program = [self._in_own_folder(statement, word) for word in parts.program]
+        for text, reason in parts.notes:
+            self._tell(statement, reason, understood=False, text=text)
+        path = parts.words.path if parts.words else ""
+        if "/" in path and (parts.is_inside_container or not re.fullmatch(r"[\w./+-]+", path)):
+            reason = (
+                "nsw starts the image's own"
+                if parts.is_inside_container
+                else "nsw starts the site's: name its path there"
+            )
+            self._tell(statement, reason, understood=parts.is_inside_container, text=path)
+        if parts.words is None and (left := profilers_in(parts.program)):
+            self._tell(statement, f"nsw does not see what {left[0]} starts", understood=False)
+            return None
+        return _Run(statement, None, parts)
+
+    def _in_own_folder(self, statement: Statement, word: Text) -> Text:
+        """A word in which the folder of the submission, which is another of nsw's jobs, is the script's."""
+        if not any(piece.kind == "variable" and piece.text in _SUBMIT_FOLDER for piece in word.pieces):
+            return word
+        folder = Piece("text", str(self._path.parent.absolute()))
+        self._tell(statement, f"{folder.text}: nsw submits from another folder", text=word.source_text)
+        return Text(tuple(folder if piece.text in _SUBMIT_FOLDER and piece.text else piece for piece in word.pieces))
+
+    def _text_of(self, name: str) -> str | None:
+        """The text of a script that the job starts: written by it, or beside it."""
+        if (text := self._written_files.get(PurePosixPath(name).name)) is not None:
+            return text
+        try:
+            return read_bytes(self._path.parent.absolute() / name, 1 << 20).decode()
+        except (OSError, ValueError):
+            return None
 
     def _groups(self) -> list[list[_Run]]:
         """The runs of each recipe: one program, by its profiled runs and the runs of it alone."""
@@ -358,6 +433,10 @@ class _Conversion:
     def _started(self, run: _Run) -> _Start:
         """How the program of a run is started, less what nsw writes itself."""
         start, directives = run.start, self.directives
+        if run.parts.prefix:
+            return _Start(
+                "custom", directives.tasks or 1, prefix=" ".join(_shell_word(w, "") for w in run.parts.prefix)
+            )
         if start is None:
             if (directives.tasks or 1) > 1:
                 message = (
@@ -370,12 +449,21 @@ class _Conversion:
         is_mpi = start.kind.startswith("mpi")  # whose own options stay: which MPI it is decides what nsw writes
         options, number = list(start.options), dict[str, int]()
         for message, value, at in reversed(list(layout_options(start.kind, options))):
-            if message in {"per_node", "cpus", "nodes", "all_gpus"} and value is not None and value.isdecimal():
+            if message in {"gpus", "rank_gpus", "gres"} and value is not None:
+                number |= _gpus_of(message, value)
+            elif message == "mapping" and (mapped := _MAPPED.match(value or "")):
+                number |= {"per_node": int(mapped[1])} | ({"cpus": int(mapped[2])} if mapped[2] else {})
+            elif message in {"per_node", "cpus", "nodes", "all_gpus"} and value is not None and value.isdecimal():
                 number[message] = int(value)
                 width = 1 if value in options[at] else 2
                 options[at : at + width] = options[at : at + width] if is_mpi else []
         nodes = number.get("nodes") or directives.nodes or 1
-        processes = start.processes or number.get("per_node", 0) * nodes or directives.tasks or 1
+        each_node = nodes if start.kind == "srun" else 1  # srun's default
+        processes = start.processes or number.get("per_node", 0) * nodes or directives.tasks or each_node
+        if processes < nodes and "nodes" not in number:
+            message = f"{processes} process on {nodes} nodes: nsw asks for as many nodes as processes"
+            self._tell(run.statement, message, understood=False, text=f"{start.kind} {' '.join(start.options)}".strip())
+            number["nodes"] = processes
         if start.processes is None and _is_count_computed(options):
             message = f"the number is computed: nsw takes {processes}"
             self._tell(run.statement, message, understood=False, text=f"{start.kind} -n")
@@ -434,8 +522,31 @@ class _Conversion:
             yield from (f"    {name}: {_yaml(as_text(value))}\n" for name, value in env.items())
         if start.kind != "none":
             yield f"  launcher: {_flow(_launcher_keys(start, group))}\n"
+        if first.parts.container is not None:
+            yield f"  container: {_flow(self._container(first, first.parts.container))}\n"
         if self._build:
             yield f"  build: {_flow({'command': self._build_command()})}\n"
+
+    def _container(self, run: _Run, container: ContainerWords) -> dict[str, Any]:
+        """The keys of app.container."""
+
+        def text_of(word: Text) -> str:
+            if word.computed:
+                self._tell(run.statement, "only the job knows it", understood=False, text=word.source_text)
+            return as_text(word.source_text)
+
+        keys: dict[str, Any] = {"runtime": container.runtime}
+        image = text_of(container.image) if container.image else "write the image here"
+        if is_relative_image(container.runtime, image):
+            image = str(self._path.parent.absolute() / image)
+        keys["image"] = image
+        keys |= {"gpus": True} if container.gpus else {}
+        keys |= {"mounts": [text_of(mount) for mount in container.mounts]} if container.mounts else {}
+        keys |= {"env": {name: text_of(value) for name, value in container.env}} if container.env else {}
+        keys |= {"options": [text_of(option) for option in container.options]} if container.options else {}
+        if run.words is not None and not run.parts.is_inside_container:
+            keys["profiler"] = "outside"
+        return keys
 
     def _command(self, run: _Run) -> str:
         line = run.statement.line
@@ -445,6 +556,9 @@ class _Conversion:
             if (piece := word.computed) is not None:
                 subject = "the script runs its own arguments" if piece.kind == "list" else piece.name
                 self._tell(run.statement, f"{subject}: fill it in in app.command", understood=False, text=piece.text)
+        if profilers_in(run.program):
+            self._tell(run.statement, "it starts a profiler of its own: write the program", understood=False)
+            words = [f'"${{NSW_FILL_IN:?{location}: write the program that the profiler starts}}"']
         command = " ".join(words)
         for sign, target in run.statement.redirects:
             if sign.lstrip("0") == "<":
@@ -463,7 +577,8 @@ class _Conversion:
     def _own_env(self, run: _Run) -> dict[str, str]:
         """Variables that are set for a run alone."""
         variables = {}
-        for name, value in run.statement.assigns if run.statement.words else ():
+        assigned: list[tuple[str, list[Text] | None]] = [(name, [value]) for name, value in run.parts.assigns]
+        for name, value in (*(run.statement.assigns if run.statement.words else ()), *assigned):
             text = value[0].literal if value else None
             if text is None:
                 self._tell(run.statement, "only the job knows its value", understood=False, text=f"{name}=...")
@@ -521,11 +636,13 @@ class _Conversion:
     def _passes(self, group: Sequence[_Run]) -> Iterator[str]:
         """The lines below `passes:`; of the program alone there is one pass."""
         kinds = [run.words.kind for run in group if run.words]
-        alone = [run for run in group if run.words is None]
+        alone = [run for run in group if run.words is None or run.words.kind == "baseline"]
         names: set[str] = set()
         for run in group:
-            if run.words is None:
+            if run.words is None or run.words.kind == "baseline":
                 self._tell(run.statement, "passes: baseline")
+                for text, reason in run.words.unknown if run.words else ():
+                    self._tell(run.statement, reason, understood=False, text=text)
                 if run is alone[0]:
                     yield f"  - baseline: {{}} # line {run.statement.line}: the program alone\n"
             else:
@@ -536,6 +653,8 @@ class _Conversion:
         """A pass that has a profiler, and what nsw adds to its command line."""
         if words.kind == "counters" and run.start is not None and not run.is_outside:
             keys["ranks"] = "all"  # by default nsw's is the first alone
+        if run.parts.ranks:
+            keys["ranks"] = run.parts.ranks
         keys |= {"tool": words.tool, **words.fields} | ({"options": words.options} if words.options else {})
         yield f"  - {words.kind}: {_flow(keys)} # line {run.statement.line}\n"
         self._tell(run.statement, f"passes: {words.kind} by {words.tool}")
@@ -554,6 +673,9 @@ class _Conversion:
         for setting, key in (("nodes", "nodes"), ("all_gpus", "gpus"), ("cpus", "cpus_per_task")):
             if setting in settings:
                 keys[key] = settings[setting]
+        if not keys["gpus"]:
+            of_nodes = settings.get("node_gpus", 0) * keys.get("nodes", 1)
+            keys["gpus"] = of_nodes or settings.get("rank_gpus", 0) * start.processes
         if "per_node" in settings and settings["per_node"] * keys.get("nodes", 1) != start.processes:
             keys["tasks_per_node"] = settings["per_node"]
         notes = []
@@ -614,20 +736,6 @@ def _is_program(words: Sequence[Text], *, is_launched: bool) -> bool:
     return is_launched or first.kind == "list" or first.text.startswith(("./", "/")) or interpreter is not None
 
 
-def _launcher(words: Sequence[Text]) -> tuple[Launched | None, list[Text]]:
-    """The launcher that a command starts with, and the words behind it."""
-    literal = [FILLED if word.literal is None else word.literal for word in words]
-    if literal:
-        literal[0] = PurePosixPath(literal[0]).name if literal[0].startswith("/") else literal[0]
-    start = launched(literal)
-    if start is None:
-        return None, list(words)
-    program = list(words[len(words) - len(start.program) :]) if len(start.program) < len(words) else list(words[1:])
-    if start.kind == "torchrun" and start.program[0] == "python":
-        program = [Text((Piece("text", "python"),)), *words[len(words) - len(start.program) + 1 :]]
-    return start, program
-
-
 def _is_count_computed(options: Sequence[str]) -> bool:
     """Whether the number of processes is given, and only the job knows it."""
     pairs = (*pairwise(options), *(tuple(word.partition("=")[::2]) for word in options))
@@ -641,18 +749,33 @@ def _resource_sets(start: Launched) -> _Start | None:
         return None
     ranks = option_values.get("set_ranks") or "1"
     each = int(ranks) if ranks.isdecimal() else 1
-    return _Start(start.kind, start.processes * each, ["-n", str(start.processes), *start.options])
+    gpus = option_values.get("set_gpus") or ""
+    settings = {"all_gpus": start.processes * int(gpus)} if gpus.isdecimal() else {}
+    return _Start(start.kind, start.processes * each, ["-n", str(start.processes), *start.options], settings)
+
+
+def _gpus_of(meaning: str, value: str) -> dict[str, int]:
+    """The GPUs of a node or of a process that an option of srun asks for."""
+    numbers = re.findall(r"(?:^|[:=])(\d+)$", value)
+    if not numbers or (meaning == "gres" and "gpu" not in value):
+        return {}
+    return {"rank_gpus" if meaning == "rank_gpus" else "node_gpus": int(numbers[0])}
 
 
 def _launcher_keys(start: _Start, group: Sequence[_Run]) -> dict[str, Any]:
     """A recipe's app.launcher; where the profiler is, if that is not where nsw puts it by default."""
     keys: dict[str, Any] = {"kind": start.kind, "processes": start.processes}
+    keys |= {"prefix": start.prefix} if start.prefix else {}
     if start.options:
         keys["options"] = [as_text(option) for option in start.options]
     outside = {run.is_outside for run in group if run.words is not None}
     if outside and outside != {start.kind == "torchrun"}:
         keys["profiler"] = "outside" if True in outside else "inside"
     return keys
+
+
+def _function(block: Block) -> str:
+    return block.head.removeprefix("function ")
 
 
 def _writes(statement: Statement) -> bool:
@@ -720,7 +843,7 @@ def _unique(name: str, names: set[str]) -> str:
 
 
 def _recipe_name(job: str, run: _Run, number: int) -> str:
-    words = words_of([word.literal or "program" for word in run.program])
+    words = words_of([word.literal or "program" for word in run.program[run.parts.prefixed :]])
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", job).strip("-._")[:60] or program_name(words)
     return name if number == 1 else f"{name}-{number}"
 

@@ -8,7 +8,9 @@ mean, the adapters of the batch systems know.
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
@@ -20,53 +22,13 @@ from nsw.schedulers.create import adapters
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from nsw.schedulers.adapter import Adapter
 
 _OWN_REPORT: Final = "nsw names the report itself"
 _NOT_KNOWN: Final = "only the job knows its value"
-_PROFILERS: Final = {
-    "nsys": "nsys", "ncu": "ncu", "nv-nsight-cu-cli": "ncu", "nvprof": "nvprof", "vtune": "vtune", "amplxe-cl": "vtune",
-    "aps": "aps",
-}  # fmt: skip
-_READING: Final = {  # words behind which a profiler measures nothing
-    "nsys": r"stats|export|analyze|recipe|status|--version|-v",
-    "ncu": r"-i|--import(=.*)?|--query-metrics|--list-\w+|--version|-v",
-    "nvprof": r"-i|--import-profile(=.*)?|--query-(metrics|events)|--version|-V",
-    "vtune": r"--?(report|R|finalize|archive|import|help|version)(=.*)?",
-    "aps": r"--report(=.*)?|-s|--version",
-}
-_FLAGS: Final = {  # options without a value; of vtune and aps those with one
-    "nsys": "--help --version -h -v",
-    "ncu": "-f --force-overwrite --csv --nvtx --quiet --verbose --call-stack --print-fp --print-rule-details"
-    " --disable-extra-suffixes --support-32bit --open-in-ui",
-    "nvprof": "-f --force-overwrite --csv -s --print-summary --print-gpu-trace --print-api-trace --print-gpu-summary"
-    " --print-api-summary --profile-child-processes --profile-all-processes --analysis-metrics --quiet -q"
-    " --print-summary-per-gpu --print-openacc-summary --print-openacc-trace --print-openmp-summary"
-    " --print-nvlink-topology --print-pci-topology --dependency-analysis",
-}
-_HANDLED: Final = {  # tool -> options that nsw writes itself -> the reason to leave them out
-    "nsys": {"-o --output -f --force-overwrite": _OWN_REPORT},
-    "ncu": {
-        "-o --export -f --force-overwrite": _OWN_REPORT,
-        "--csv --page --log-file --print-units --print-summary": "nsw exports the report's pages itself",
-    },
-    "nvprof": {
-        "-f --force-overwrite --log-file": _OWN_REPORT,
-        "--csv -u --normalized-time-unit --profile-child-processes --print-summary -s": (
-            "nsw prints the table as CSV in ns, of each process"
-        ),
-    },
-    "vtune": {"-r --r -result-dir --result-dir": _OWN_REPORT},
-    "aps": {"-r --result-dir": _OWN_REPORT},
-}
-_VALUED: Final = {
-    "vtune": "-c -collect -r -result-dir -knob -strategy -data-limit -d -duration -finalization-mode -search-dir"
-    " -source-search-dir -app-working-dir -target-duration-type -mrte-mode -resume-after -cpu-mask -ring-buffer"
-    " -target-process -target-pid -loop-mode -inline-mode -custom-collector",
-    "aps": "-r --result-dir -c --collection-mode",
-}
+_TABLES: Final = tomllib.loads(files("nsw.convert").joinpath("profiler_options.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(slots=True)
@@ -129,34 +91,65 @@ class _Option(NamedTuple):
         return f"{self.name}{'=' if self.joined else ' '}{self.value.source_text}"
 
 
-def _tool(words: Sequence[Text]) -> str | None:
-    first = words[0].literal if words else None
-    return _PROFILERS.get(PurePosixPath(first).name) if first else None
+def called_tool(words: Sequence[Text]) -> str | None:
+    """The profiler that a command line starts with, by whatever path; None for other programs."""
+    if not words or not words[0].pieces:
+        return None
+    text = words[0].source_text
+    if match := _LOOKED_UP.fullmatch(text):
+        text = match[1]
+    tool: str | None = _TABLES["profilers"].get(PurePosixPath(text.rstrip("}").rpartition(":-")[2]).name)
+    return tool
+
+
+_LOOKED_UP: Final = re.compile(r"\$\((?:which|command -v|type -p) +([\w.-]+)\)|`which +([\w.-]+)`")
+_SESSIONS: Final = frozenset({"start", "stop", "cancel", "shutdown"})
 
 
 def reads_reports(words: Sequence[Text]) -> bool:
     """Whether a command is a profiler's, and measures nothing: it prints what it has measured."""
-    tool = _tool(words)
-    return tool is not None and any(re.fullmatch(_READING[tool], word.literal or "") for word in words[1:])
+    tool = called_tool(words)
+    if tool is None:
+        return False
+    if tool == "nsys":  # its command is the first word
+        return len(words) < 2 or re.fullmatch(_TABLES["reading"][tool], words[1].literal or "") is not None
+    return any(re.fullmatch(_TABLES["reading"][tool], word.literal or "") for word in _options_of(words, tool))
+
+
+def _options_of(words: Sequence[Text], table: str) -> Iterator[Text]:
+    """The options before the program, and the word behind them."""
+    at = 1
+    while at < len(words):
+        word, at = words[at], at + 1
+        yield word
+        text = word.literal or ""
+        if not text.startswith("-"):
+            return
+        at += "=" not in text and _has_value(table, text)
+
+
+def switches_recording(words: Sequence[Text]) -> bool:
+    """Whether a command switches the recording of `nsys launch` on or off."""
+    return called_tool(words) == "nsys" and len(words) > 1 and words[1].literal in _SESSIONS
 
 
 def parse_pass(words: Sequence[Text]) -> PassWords | None:
     """The pass that a command line asks for; None where it starts with no profiler that measures."""
-    tool = _tool(words)
+    tool = called_tool(words)
     if tool is None or reads_reports(words):
         return None
-    pass_words, rest = PassWords(tool, words[0].literal or tool), list(words[1:])
+    pass_words, rest = PassWords(tool, words[0].literal or words[0].source_text), list(words[1:])
     if tool == "nsys":
         command = rest[0].literal if rest else None
-        if command not in {"profile", "nvprof"}:
+        if command not in {"profile", "nvprof", "launch"}:
             return None
-        _read(
-            pass_words,
-            rest[1:],
-            "nvprof" if command == "nvprof" else "nsys",
-            _nsys_nvprof if command == "nvprof" else _nsys,
-        )
-        if command == "profile":  # nsys's own default
+        table, take = ("nvprof", _nsys_nvprof) if command == "nvprof" else ("nsys", _nsys)
+        _read(pass_words, rest[1:], table, take)
+        if command == "launch":
+            pass_words.unknown.append(
+                ("nsys launch", "nsw records the whole run, not from `nsys start` to `nsys stop`")
+            )
+        if command != "nvprof":  # nsys's own default
             pass_words.fields.setdefault("trace", ["cuda", "opengl", "nvtx", "osrt"])
     elif tool == "ncu":
         pass_words.kind = "counters"
@@ -169,6 +162,10 @@ def parse_pass(words: Sequence[Text]) -> PassWords | None:
             pass_words.fields = {"launches": {"skip": 0}, **pass_words.fields}
             pass_words.fields.setdefault("kernels", {"exclude": []})
             pass_words.fields.pop("report", None)
+    elif tool in _TABLES["no_pass"]:
+        pass_words.kind = "baseline"
+        _read(pass_words, rest, tool, lambda *_: None)
+        pass_words.unknown.append((words[0].source_text, f"nsw starts no {tool}: a pass of its own program alone"))
     else:
         pass_words.kind = "host"
         _read(pass_words, rest, tool, _vtune if tool == "vtune" else PassWords.keep)
@@ -177,36 +174,49 @@ def parse_pass(words: Sequence[Text]) -> PassWords | None:
 
 def _read(pass_words: PassWords, words: list[Text], table: str, take: Callable[[PassWords, _Option], None]) -> None:
     """Take the options up to the program's first word."""
+    computed: list[Text] = []  # since the last option: options too, or the program
     while words:
         first = words[0].pieces[0] if words[0].pieces else Piece("text", "")
         if words[0].literal == "--":
             pass_words.program = words[1:]
             return
-        if first.kind == "computed":  # options, or the program: it has more words behind it then
-            pass_words.unknown.append((words.pop(0).source_text, _NOT_KNOWN))
+        if first.kind == "computed" and len(words[0].pieces) == 1:
+            computed.append(words.pop(0))
             continue
         if first.kind != "text" or not first.text.startswith("-"):
             break
         word = words.pop(0)
+        pass_words.unknown += [(unknown.source_text, _NOT_KNOWN) for unknown in computed]
+        computed.clear()
         name, equals, rest = first.text.partition("=")
         if equals:
             value: Text | None = Text((Piece("text", rest), *word.pieces[1:]))
         else:
-            value = words.pop(0) if words and _has_value(table, name) else None
+            has_value = words and _has_value(table, name) and not re.match("--?[A-Za-z]", words[0].literal or "")
+            value = words.pop(0) if has_value else None
         option = _Option(name, value, bool(equals))
-        reasons = {} if take is _nsys_nvprof else _HANDLED[pass_words.tool]
+        reasons = {} if take is _nsys_nvprof else _TABLES["handled"].get(pass_words.tool, {})
         reason = next((reason for names, reason in reasons.items() if name in names.split()), None)
         if reason is not None:
             pass_words.left_out.append((option.text_shown, reason))
         else:
             take(pass_words, option)
-    pass_words.program = words
+    options = len(computed) if words and _PROGRAM.match(words[0].source_text) else max(0, len(computed) - 1)
+    if not words:  # `$EXE $ARGS`
+        options = 0
+    pass_words.unknown += [(unknown.source_text, _NOT_KNOWN) for unknown in computed[:options]]
+    pass_words.program = [*computed[options:], *words]
+
+
+_PROGRAM: Final = re.compile(r"[.~$\w-]*/|(python|julia|Rscript|perl|bash|sh|mpi|torchrun|srun)")
 
 
 def _has_value(table: str, name: str) -> bool:
-    if table in _VALUED:
-        return name.replace("--", "-", 1) in _VALUED[table].split() or name in _VALUED[table].split()
-    return name not in _FLAGS[table].split()
+    if table in _TABLES["no_pass"]:
+        return name in _TABLES["no_pass"][table].split()
+    if table in _TABLES["valued"]:
+        return not {name, name.replace("--", "-", 1)}.isdisjoint(_TABLES["valued"][table].split())
+    return name not in _TABLES["flags"][table].split()
 
 
 def _nsys(pass_words: PassWords, option: _Option) -> None:
@@ -377,8 +387,16 @@ class Directives:
             value: Its value; empty where it has none.
         """
         text = f"{option}{'=' if option.startswith('--') and value else ' ' if value else ''}{value}"
+        if re.search(r"[\s&|()<>;]", value):  # as it was quoted
+            text = text.replace(value, f'"{value}"')
+        if option in {"-d", "--dependency"} and adapter.name == "Slurm":
+            reason = "a dependency on another job: not carried over"
+            self.became.append(Line(line, line, text, reason, is_understood=False))
+            return
         requested = adapter.requested_keys(option, value)
-        keys = [self._set(key_name, text_value, adapter) for key_name, text_value in requested]
+        keys = [self._set(key_name, text_value, adapter) for key_name, text_value in requested if key_name != "extra"]
+        if ("extra", "") in requested:
+            keys.append(self._extra(line, adapter, text).what)
         if requested and None not in keys:
             self.became.append(Line(line, line, text, "; ".join(dict.fromkeys(key for key in keys if key))))
         else:
@@ -423,6 +441,9 @@ class Directives:
         return Line(line, line, text, "resources.extra")
 
 
+_NEXT_COMPONENT: Final = re.compile(r"#SBATCH\s+(het|pack)job\b")
+
+
 def read_directives(comments: Sequence[tuple[int, str]], commands: str) -> Directives:
     """What the directives ask for.
 
@@ -433,7 +454,12 @@ def read_directives(comments: Sequence[tuple[int, str]], commands: str) -> Direc
     adapters_by_name = adapters()
     directives = [(line, text, name) for line, text in comments if (name := _scheduler_of(text, adapters_by_name))]
     requested = Directives(directives[0][2] if directives else _by_variables(commands, adapters_by_name))
+    components = [line for line, text in comments if _NEXT_COMPONENT.match(text)]
     for line, text, name in directives:
+        if components and line > components[0]:
+            reason = "another component of a heterogeneous job: nsw's jobs have one"
+            requested.became.append(Line(line, line, text, reason, is_understood=False))
+            continue
         if name != requested.scheduler:
             requested.became.append(
                 Line(

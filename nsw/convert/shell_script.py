@@ -7,7 +7,7 @@ that were set in a loop or a conditional are not known: such a piece of a word i
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nsw.errors import UsageError
@@ -36,6 +36,18 @@ _JOINING: Final = frozenset({"&&", "||", "|", "|&"})
 _END_OF_HEAD: Final = re.compile(r";|(?<!\S)#")
 _SHELLS: Final = re.compile(r"(ba|da|z|k)?sh\d*|")
 _PROCESSES: Final = ("<(", ">(")
+_STARTS_PROFILER: Final = re.compile(r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|rocprof(?:v[23])?)(?:\s|$)")
+STARTED_IN_TEXT: Final = re.compile(
+    r"(?<![\w./-])(?:\S*/)?(?:nsys|ncu|nvprof|vtune|rocprof(?:v\d)?) +(?:profile|launch|-)"
+)
+_ARRAY_INDICES: Final = frozenset(
+    {"SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID"}
+)
+_SCRIPT: Final = r'"?\$(?:0|\{?BASH_SOURCE(?:\[0\])?(?::-\$0)?\}?)"?'
+_OWN_FOLDER: Final = re.compile(  # the usual commands for the folder that a script is in
+    rf"\$\((?:dirname (?:-- )?{_SCRIPT}"
+    rf'|cd (?:-- )?"?\$\(dirname (?:-- )?{_SCRIPT}\)"?(?: [&\d]?>[^;]*)? && pwd(?: -P)?)\)'
+)
 _COMPUTED: Final = "a variable that the script computes"
 _SPECIAL: Final = frozenset(" \t\n;&|()<>")
 
@@ -85,11 +97,13 @@ class Block:
 
     Attributes:
         loop: Of a `for` over words: its variable and the words.
+        branch: Of a conditional: how many `else`, `elif` or patterns came before.
     """
 
     line: int
     head: str
     loop: tuple[str, tuple[tuple[Piece, ...], ...]] | None = None
+    branch: int = 0
 
 
 @dataclass(slots=True)
@@ -106,6 +120,7 @@ class Statement:
         blocks: What it is in, the outermost first.
         loops: Of the loops over words that are known: the variable, and the words.
         is_condition: Whether it decides of an `if` or `while`.
+        document: The text of its here-document.
     """
 
     line: int
@@ -118,6 +133,7 @@ class Statement:
     blocks: tuple[Block, ...] = ()
     loops: Mapping[str, Sequence[str]] = field(default_factory=dict)
     is_condition: bool = False
+    document: str = ""
 
     @property
     def program(self) -> str:
@@ -134,12 +150,14 @@ class Script:
         comments: Lines that begin with # and stand before the first command, with their numbers.
         statements: Its commands in order.
         block_ends: The last line of each block, by the first.
+        called: The functions that it calls: their statements are where the calls are.
     """
 
     shebang: str
     comments: list[tuple[int, str]]
     statements: list[Statement]
     block_ends: Mapping[int, int]
+    called: Sequence[Block] = ()
 
 
 def shell_names(text: str) -> set[str]:
@@ -147,12 +165,13 @@ def shell_names(text: str) -> set[str]:
     return set(re.findall(r"\$(?:\{[#!]?)?([A-Za-z_]\w*)", text))
 
 
-def parse_script(text: str, name: str = "script") -> Script:
+def parse_script(text: str, name: str = "script", arguments: Sequence[Text] | None = None) -> Script:
     """Take a script apart.
 
     Args:
         text: The script.
         name: Its name, for messages.
+        arguments: What it is started with; None: only its caller knows.
 
     Raises:
         UsageError: It is no shell script, or a quote or a parenthesis of it has no end.
@@ -166,7 +185,9 @@ def parse_script(text: str, name: str = "script") -> Script:
     lines = text.split("\n")
     comments = [(at, line) for at, line in enumerate(lines[: first - 1], 1) if line.startswith("#")]
     shebang = lines[0] if lines[0].startswith("#!") else ""
-    return Script(shebang, comments, list(_evaluated(raw, name)), reader.block_ends)
+    evaluation = _Evaluation(raw, name, arguments)
+    statements = list(evaluation.statements())
+    return Script(shebang, comments, statements, reader.block_ends, tuple(evaluation.called))
 
 
 def _interpreter(text: str) -> str:
@@ -195,6 +216,7 @@ class _Raw:
     redirects: list[tuple[str, tuple[Piece, ...]]] = field(default_factory=list)
     blocks: tuple[Block, ...] = ()
     is_condition: bool = False
+    document: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -209,7 +231,7 @@ class _Reader:
         self._name = name
         self._at = 0
         self._blocks: list[tuple[str, Block]] = []  # the word that ends it, and the block
-        self._documents: list[str] = []  # delimiters of here-documents that begin after this line
+        self._documents: list[tuple[str, bool, _Raw]] = []  # here-documents that begin after this line
         self.block_ends: dict[int, int] = {}
 
     @property
@@ -243,7 +265,7 @@ class _Reader:
     def _begin_function(self, raw: _Raw) -> None:
         """`NAME() {`: what is read so far is the name, and stands behind the parenthesis."""
         self._at += 1
-        self._open("}", raw.line, f"function {_written(raw.words[0])}")
+        self._open("}", raw.line, f"function {_written(raw.words[-1])}")
         self._skip_to("{")
 
     def _new(self, before: str) -> _Raw:
@@ -289,7 +311,7 @@ class _Reader:
                 self._at += 1
             target = self._word()
             if "<<" in operator and operator != "<<<":
-                self._documents.append(_written(target))
+                self._documents.append((_written(target), any(piece.quoted for piece in target), raw))
             raw.redirects.append((operator, target))
         elif self._text.startswith("((", self._at):
             end = self._end_of("((", "))")
@@ -330,6 +352,10 @@ class _Reader:
     def _keyword(self, raw: _Raw) -> None:
         """Blocks that the word opens or closes, which leaves a command of its own behind it."""
         word = _written(raw.words[-1])
+        if word == "{" and len(raw.words) == 3 and _written(raw.words[0]) == "function":
+            self._open("}", raw.line, f"function {_written(raw.words[1])}")
+            raw.words.clear()
+            return
         is_pattern = self._text.startswith(")", self._at) and self._blocks and self._blocks[-1][0] == "esac"
         if raw.assigns or len(raw.words) > 1 or is_pattern:
             return
@@ -342,6 +368,8 @@ class _Reader:
         elif word in _WITHIN:
             raw.words.clear()
             raw.is_condition = word == "elif" or (raw.is_condition and word == "!")
+            if word in {"else", "elif"}:
+                self._next_branch()
         elif word in _OPENING:
             self._begin(raw, word)
 
@@ -376,6 +404,11 @@ class _Reader:
     ) -> None:
         self._blocks.append((end, Block(line, head, loop)))
 
+    def _next_branch(self) -> None:
+        if self._blocks:
+            end, block = self._blocks[-1]
+            self._blocks[-1] = end, replace(block, branch=block.branch + 1)
+
     def _skip_to(self, word: str, *, keep: bool = False) -> None:
         match = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(self._text, self._at)
         if match:
@@ -384,28 +417,44 @@ class _Reader:
     def _skip_documents(self) -> None:
         """Pass over the here-documents that begin on the next line."""
         while self._documents:
-            delimiter = self._documents.pop(0)
+            delimiter, is_literal, raw = self._documents.pop(0)
+            begin = self._at
             while self._at < len(self._text):
                 end = self._text.find("\n", self._at)
                 end = len(self._text) if end < 0 else end
                 line, self._at = self._text[self._at : end], end + 1
                 if line.strip() == delimiter:
                     break
+            document = self._text[begin : self._at].rstrip("\n").rpartition("\n")[0]
+            raw.document = document if is_literal else re.sub(r"\\([$`\\])", r"\1", document)
 
     def _finished(self, raw: _Raw, operator: str) -> Iterator[_Raw]:
         """The command that ends here, with subshells, here-documents and patterns of a `case` taken care of."""
         if operator == "\n":
             self._skip_documents()
         if operator == ")" and self._blocks and self._blocks[-1][0] == "esac":
+            self._next_branch()
             return  # a pattern
         raw.blocks = tuple(block for _, block in self._blocks)
         if not raw.is_empty:
             raw.text = self._text[raw.begin : raw.end]
+            yield from self._profiled_within(raw)
             yield raw
         if operator == "(":
             self._open(")", self._line, "(" + self._text[self._at :].partition("\n")[0].strip())
         elif operator == ")" and self._blocks and self._blocks[-1][0] == ")":
             self.block_ends[self._blocks.pop()[1].line] = self._line
+
+    def _profiled_within(self, raw: _Raw) -> Iterator[_Raw]:
+        """The commands in `$(...)` of a command, where they start a profiler."""
+        words = [*raw.words, *(word for _, _, value in raw.assigns for word in value or ())]
+        for piece in (piece for word in words for piece in word):
+            if piece.kind == "computed" and STARTED_IN_TEXT.search(piece.text):
+                text = piece.text.removeprefix("$").strip("`")
+                for inner in _Reader(text, self._name).statements():
+                    inner.line, inner.last = raw.line + inner.line - 1, raw.line + inner.last - 1
+                    inner.blocks = (*raw.blocks, *(b for b in inner.blocks if not b.head.startswith(("(", "{"))))
+                    yield inner
 
     # words
 
@@ -468,6 +517,8 @@ class _Reader:
         for opening, closing, reason in (("$((", "))", "arithmetic"), ("$(", ")", "the output of a command")):
             if text.startswith(opening, at):
                 self._at = self._end_of(opening, closing)
+                if _OWN_FOLDER.fullmatch(text[at : self._at]):
+                    return Piece("variable", "$PWD", "PWD", quoted)
                 return Piece("computed", text[at : self._at], reason, quoted)
         if text.startswith("${", at):
             self._at = self._end_of("${", "}")
@@ -485,13 +536,21 @@ class _Reader:
 
     def _end_of(self, opening: str, closing: str) -> int:
         """Where a nested expression ends."""
-        at, depth = self._at + len(opening), 1
+        at, depth, begin = self._at + len(opening), 1, self._at
         pair = {")": "(", "))": "(", "}": "{"}[closing]
         depth += opening.count("(") - 1 if closing != "}" else 0
         while at < len(self._text):
             char = self._text[at]
             if char == "'" and closing == ")":
                 at = max(at, self._text.find("'", at + 1))
+            elif char == "\\" and closing == ")":
+                at += 1
+                char = ""
+            elif char == '"' and closing == ")":  # what is quoted closes nothing
+                self._at = at
+                self._double([])
+                at, self._at = self._at, begin
+                continue
             depth += (char == pair) - (char == closing[0])
             at += 1
             if depth == 0:
@@ -524,9 +583,9 @@ def _written(pieces: Iterable[Piece]) -> str:
 def _variable(name: str, text: str, quoted: bool) -> Piece:
     if name in {"@", "*"}:
         return Piece("list", text, name, quoted)
-    if name.isidentifier():
+    if name.isidentifier() or name.isdecimal():
         return Piece("variable", text, name, quoted)
-    return Piece("computed", text, "an argument of the script" if name.isdecimal() else "the shell's own", quoted)
+    return Piece("computed", text, "the shell's own", quoted)
 
 
 def _braced(text: str, quoted: bool) -> Piece:
@@ -536,8 +595,10 @@ def _braced(text: str, quoted: bool) -> Piece:
         return Piece("list", text, match[1], quoted)
     if match:
         return _variable(match[1], text, quoted)
+    if re.fullmatch(r"@:\d+", inner):
+        return Piece("list", text, inner, quoted)
     name = _NAME.match(inner)
-    if name and name[0].isidentifier() and inner[name.end() :].startswith((":-", "-")):
+    if name and (name[0].isidentifier() or name[0].isdecimal()) and inner[name.end() :].startswith((":-", "-")):
         return Piece("variable", text, name[0], quoted)  # a default, which the job knows whether it needs
     return Piece("computed", text, "an expression of the shell", quoted)
 
@@ -558,26 +619,59 @@ class _Values:
         self._loop_words: dict[int, list[str]] = {}  # of loops over words that are known, by the id of their block
         self._variables: dict[str, list[Text] | None] = {}  # None: computed
         self._exported: set[str] = set()
+        self._in_blocks: dict[str, tuple[tuple[Block, ...], list[Text] | None]] = {}  # set in a block, for its rest
+        self.blocks: tuple[Block, ...] = ()  # of the statement that is read
+        self.arguments: Sequence[Text] | None = None  # None: not known
 
-    def set(self, name: str, value: list[Text] | None, *, append: bool = False, exported: bool = False) -> None:
+    def set(self, name: str, value: list[Text] | None, *, exported: bool = False) -> None:
         """Give a variable its value.
 
         Args:
             name: The variable.
             value: Its words; None: they are not known.
-            append: Whether they follow those that it has (`+=`).
             exported: Whether the job's processes have it.
         """
-        if append and value is not None and (before := self._variables.get(name)) is not None:
-            value = [*before, *value]
         # a short script that doubles a value forty times would fill the memory
         is_long = value is not None and sum(len(p.text) for word in value for p in word.pieces) > _LONGEST_VALUE
         self._variables[name] = None if is_long else value
         self._exported |= {name} if exported else set()
 
-    def forget(self, name: str) -> None:
-        """What is set in a loop or a conditional: the value of before holds, and none is not the environment's."""
+    def appended(self, name: str, value: list[Text] | None, *, is_array: bool) -> list[Text] | None:
+        """The value behind `NAME+=VALUE`; None: not known."""
+        before = self._value(name) if name in self._variables else []
+        if before is None or value is None:
+            return None
+        if is_array or not before or not value:
+            return [*before, *value]
+        return [*before[:-1], Text((*before[-1].pieces, *value[0].pieces))]
+
+    def set_in_block(self, name: str, value: list[Text] | None) -> None:
+        """Give a variable a value for the rest of the block that is read; one that starts a profiler stays.
+
+        Behind the block the value of before holds, and none is not the environment's.
+        """
+        self._in_blocks[name] = self.blocks, value
+        if value and _STARTS_PROFILER.search(" ".join(word.source_text for word in value)):
+            self._variables[name] = value
         self._variables.setdefault(name, None)
+
+    def _value(self, name: str) -> list[Text] | None:
+        blocks, value = self._in_blocks.get(name, ((), None))
+        if name in self._in_blocks and self.blocks[: len(blocks)] == blocks:
+            return value
+        return self._variables.get(name)
+
+    def _argument(self, piece: Piece) -> Sequence[Piece]:
+        """The pieces of $1; where only the caller knows it, its default in ${1:-default}."""
+        number = int(piece.name)
+        if self.arguments is not None and number <= len(self.arguments) and number:
+            return self.arguments[number - 1].pieces
+        default = re.fullmatch(r"\$\{\d+:?-(.*)\}", piece.text)
+        if default and not set(default[1]) & set("$`\\"):
+            return [Piece("text", default[1].strip("\"'"))]
+        if self.arguments is not None and number and not default:
+            return []
+        return [piece._replace(kind="computed", name="an argument of the script")]
 
     def words(self, pieces: Sequence[Piece], loops: Collection[str]) -> list[Text]:
         """The words that one of the script becomes: an array may hold several, unquoted values are split at blanks.
@@ -587,7 +681,12 @@ class _Values:
         """
         fields: list[list[Piece]] = [[]]
         for piece in pieces:
-            elements = self._variables.get(piece.name) if piece.kind == "list" else None
+            elements: Sequence[Text] | None = None
+            if piece.kind == "list":
+                elements = self._value(piece.name)
+                if piece.name[0] in "@*":
+                    first = int(piece.name[2:] or 1) - 1
+                    elements = self.arguments and self.arguments[first:]
             parts = [self._expanded(piece, loops)] if elements is None else [element.pieces for element in elements]
             for at, piece_group in enumerate(parts):
                 fields += [[]] if at else []
@@ -611,20 +710,30 @@ class _Values:
         lists = {}
         for block in blocks:
             if block.loop is not None and id(block) not in self._loop_words:
-                words = [word.literal for pieces in block.loop[1] for word in self.words(pieces, ())]
+                words = [
+                    text for pieces in block.loop[1] for word in self.words(pieces, ()) for text in _sequence(word)
+                ]
                 self._loop_words[id(block)] = [] if None in words else [word for word in words if word is not None]
             if block.loop is not None and (known_words := self._loop_words[id(block)]):
                 lists[block.loop[0]] = known_words
+            elif block.loop is not None:
+                self._variables.setdefault(block.loop[0], None)
+            elif counter := _COUNTER.match(block.head):
+                self._variables.setdefault(counter[1], None)
         return lists
 
     def _expanded(self, piece: Piece, loops: Collection[str]) -> Sequence[Piece]:
         if piece.kind != "variable":
             return [piece]
+        if piece.name.isdecimal():
+            return self._argument(piece)
+        if piece.name in _ARRAY_INDICES:
+            return [piece._replace(kind="computed", name="the index of an array job")]
         if piece.name in loops:
             return [Piece("parameter", piece.name)]
         if piece.name not in self._variables:
             return [piece]
-        value = self._variables[piece.name]
+        value = self._value(piece.name)
         if piece.name in self._exported and (value is None or any(word.literal is None for word in value)):
             return [piece]  # the job has it
         if value is None:
@@ -635,6 +744,25 @@ class _Values:
             else part
             for part in (value[0].pieces if value else ())
         ]
+
+
+_COUNTER: Final = re.compile(r"for\s*\(\(\s*(\w+)")
+_SEQUENCE: Final = re.compile(r"(?:\$\(|`)seq +(-?\d+)(?: +(-?\d+))?(?: +(-?\d+))? *[)`]|\{(-?\d+)\.\.(-?\d+)\}")
+
+
+def _sequence(word: Text) -> list[str | None]:
+    """The words of `$(seq 1 4)` and of `{1..4}`; of others the word itself, None where it is not known."""
+    match = _SEQUENCE.fullmatch(word.source_text)
+    if match is None:
+        return [word.literal]
+    if match[4]:
+        first, step, last = int(match[4]), 1, int(match[5])
+    else:
+        numbers = [int(number) for number in match.groups()[:3] if number]
+        first, step, last = {1: (1, 1, numbers[0]), 2: (numbers[0], 1, numbers[-1])}.get(len(numbers), tuple(numbers))
+    step = step if match[4] is None or first <= last else -1
+    numbers_in_order = range(first, last + (1 if step > 0 else -1), step or 1)
+    return [str(number) for number in numbers_in_order[:1000]]
 
 
 def _extend(fields: list[list[Piece]], pieces: Iterable[Piece], *, is_split: bool) -> None:
@@ -648,30 +776,73 @@ def _extend(fields: list[list[Piece]], pieces: Iterable[Piece], *, is_split: boo
             fields[-1] += [piece._replace(text=text)] if text else []
 
 
-def _evaluated(raw: Sequence[_Raw], script: str) -> Iterator[Statement]:
-    values = _Values(script)
-    for raw_statement in raw:
-        loops = values.loops(raw_statement.blocks)
-        statement = Statement(
-            raw_statement.line,
-            raw_statement.last,
-            raw_statement.text,
-            raw_statement.before,
-            words=[word for pieces in raw_statement.words for word in values.words(pieces, loops)],
-            redirects=[(sign, _unsplit(values, target, loops)) for sign, target in raw_statement.redirects],
-            blocks=raw_statement.blocks,
-            loops=loops,
-            is_condition=raw_statement.is_condition,
-        )
-        is_export = bool(raw_statement.words) and _written(raw_statement.words[0]) == "export"
-        for name, append, assigned in _assignments(raw_statement):
-            value = None if assigned is None else [_unsplit(values, pieces, loops) for pieces in assigned]
+_DEEPEST_CALL: Final = 8
+_MOST_STATEMENTS: Final = 20_000
+
+
+class _Evaluation:
+    """The statements of a script with their values; those of a function where it is called."""
+
+    def __init__(self, raw: Sequence[_Raw], script: str, arguments: Sequence[Text] | None) -> None:
+        self._raw = raw
+        self._values = _Values(script)
+        self._values.arguments = arguments
+        self._count = 0
+        first_words = {_written(statement.words[0]) for statement in raw if statement.words}
+        self._bodies: dict[str, list[tuple[int, _Raw]]] = {}  # how deep the function's block is, and the statement
+        for statement in raw:
+            for depth, block in enumerate(statement.blocks):
+                name = block.head.removeprefix("function ")
+                if name != block.head and name in first_words:
+                    self._bodies.setdefault(name, []).append((depth, statement))
+        self.called = list(dict.fromkeys(body[0][1].blocks[body[0][0]] for body in self._bodies.values()))
+
+    def statements(self) -> Iterator[Statement]:
+        """The statements in the order in which they are run."""
+        for raw in self._raw:
+            if not any(block in self.called for block in raw.blocks):
+                yield from self._run(raw, raw.blocks, 0)
+
+    def _run(self, raw: _Raw, blocks: tuple[Block, ...], depth: int) -> Iterator[Statement]:
+        self._values.blocks = blocks
+        statement = self._statement(raw, blocks)
+        self._count += 1
+        body = self._bodies.get(statement.program)
+        if body is None or depth > _DEEPEST_CALL or self._count > _MOST_STATEMENTS:
+            yield statement
+            return
+        arguments, self._values.arguments = self._values.arguments, statement.words[1:]
+        for block_depth, inner in body:
+            yield from self._run(inner, (*blocks, *inner.blocks[block_depth + 1 :]), depth + 1)
+        self._values.arguments = arguments
+
+    def _statement(self, raw: _Raw, blocks: tuple[Block, ...]) -> Statement:
+        values = self._values
+        loops = values.loops(blocks)
+        statement = Statement(raw.line, raw.last, raw.text, raw.before, blocks=blocks, loops=loops)
+        statement.words = [word for pieces in raw.words for word in values.words(pieces, loops)]
+        statement.redirects = [(sign, _unsplit(values, target, loops)) for sign, target in raw.redirects]
+        statement.is_condition, statement.document = raw.is_condition, raw.document
+        is_export = bool(raw.words) and _written(raw.words[0]) == "export"
+        for name, append, assigned in _assignments(raw):
+            value = None if assigned is None else [word for pieces in assigned for word in self._assigned(raw, pieces)]
+            if append:
+                value = values.appended(name, value, is_array=f"{name}+=(" in raw.text)
             statement.assigns.append((name, value))
-            if raw_statement.blocks:
-                values.forget(name)
-            elif not (raw_statement.assigns and raw_statement.words):  # else it is set for that command alone
-                values.set(name, None if raw_statement.before == "||" else value, append=append, exported=is_export)
-        yield statement
+            if any(not block.head.startswith("{") for block in blocks):
+                values.set_in_block(name, value)
+            elif not (raw.assigns and raw.words):  # else it is set for that command alone
+                values.set(name, None if raw.before == "||" else value, exported=is_export)
+        if statement.program == "shift" and values.arguments is not None:
+            count = statement.words[1].literal if len(statement.words) > 1 else "1"
+            values.arguments = values.arguments[int(count) if count and count.isdecimal() else 1 :]
+        return statement
+
+    def _assigned(self, raw: _Raw, pieces: Sequence[Piece]) -> list[Text]:
+        """A value, which is not split at blanks; an array's element may be several words."""
+        loops = self._values.loops(self._values.blocks)
+        is_list = any(piece.kind == "list" for piece in pieces) and len(raw.assigns) == 1
+        return self._values.words(pieces, loops) if is_list else [_unsplit(self._values, pieces, loops)]
 
 
 def _unsplit(values: _Values, pieces: Sequence[Piece], loops: Collection[str]) -> Text:

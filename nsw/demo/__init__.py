@@ -31,13 +31,15 @@ class RecordedFile:
 
     Args:
         name: What it is called when extracted.
-        stored: What it is called in the package; `.xz` when compressed.
+        stored: What it is in, in the package; `.xz` when compressed, perhaps with others.
+        offset: Bytes of others before it there.
         size: Bytes when extracted.
         sha256: Of the extracted file.
     """
 
     name: str
     stored: str
+    offset: int
     size: int
     sha256: str
 
@@ -83,7 +85,7 @@ def _recording(entry: Mapping[str, Any], collection: str) -> Recording:
         params=entry["params"],
         pass_kind=entry["pass"],
         command=tuple(entry["command"]),
-        files=tuple(RecordedFile(f["name"], f["stored"], f["bytes"], f["sha256"]) for f in entry["files"]),
+        files=tuple(RecordedFile(f["name"], f["stored"], f["offset"], f["bytes"], f["sha256"]) for f in entry["files"]),
         collection=collection,
     )
 
@@ -123,13 +125,10 @@ def _extract_file(recording: Recording, file: RecordedFile, target: Path) -> Pat
     import hashlib
 
     path = target / file.name
-    digest, size = hashlib.sha256(), 0
+    digest = hashlib.sha256()
     with replacing(path) as out:
         for chunk in _chunks(recording, file):
             digest.update(chunk)
-            size += len(chunk)
-            if size > file.size:  # a damaged file must not fill the disk
-                raise _damaged(file, f"it holds more than the {file.size} bytes recorded")
             out.write(chunk)
         if digest.hexdigest() != file.sha256:
             raise _damaged(file, f"its SHA-256 is {digest.hexdigest()}, recorded was {file.sha256}")
@@ -146,7 +145,10 @@ def _chunks(recording: Recording, file: RecordedFile) -> Iterator[bytes]:
     stored = folder_of(recording.collection).joinpath(file.stored)
     with stored.open("rb") as raw, lzma.open(raw) if file.stored.endswith(".xz") else nullcontext(raw) as stream:
         try:
-            while chunk := stream.read(_CHUNK):
+            stream.seek(file.offset)
+            left = file.size
+            while chunk := stream.read(min(left, _CHUNK)):
+                left -= len(chunk)
                 yield chunk
         except (lzma.LZMAError, EOFError) as error:
             raise _damaged(file, str(error)) from error

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from nsw.apart import Allowance, TooMuchError, format_bytes
+from nsw.engine.failures import known_failure
 from nsw.engine.folder import CampaignFolder, run_folder, run_of
 from nsw.engine.ledger_rows import COLLECT, Cause, Kind, Reading, Reason, RunRow, State, TaskInFlight
 from nsw.errors import CampaignError, UnreachableError
@@ -273,7 +274,7 @@ class Collector:
             raise UnreachableError(f"{home}/status cannot be read: {status.reason}")
         return status
 
-    def has_left_traces(self, run: TaskInFlight) -> bool:
+    def began_or_was_done_before(self, run: TaskInFlight) -> bool:
         """Whether it began, or an earlier attempt of it was done."""
         status = self.status(run.id, run.attempt)
         return (status is not None and status.state != "withdrawn") or self._earlier_done_attempt(run) is not None
@@ -702,14 +703,22 @@ _SIGNAL_WORDS: Final = frozenset({"Terminated", "Killed", "Hangup"})
 
 
 def reason_with(reason: Reason | None, stderr: bytes | None, *, login_shell: bool) -> Reason | None:
-    """The reason of a failed run or build with what it said last, and with what to do where its set-up shows that.
+    """The reason of a failed run or build with what it said last; of a failure that is known also what to do.
 
     Args:
         reason: What is known of the failure without it.
         stderr: The end of what it said.
         login_shell: Whether jobs of the site start in a login shell.
     """
-    words = error_line(stderr)
+    said = _reason_with_words(reason, error_line(stderr), login_shell=login_shell)
+    if said is None:
+        return None
+    text = (stderr or b"").decode(errors="backslashreplace")
+    failure = known_failure(said.detail, text, over_time=said.cause is Cause.OVER_TIME)
+    return said if failure is None else replace(said, detail=failure.described(said.detail))
+
+
+def _reason_with_words(reason: Reason | None, words: str | None, *, login_shell: bool) -> Reason | None:
     if reason is None:
         return Reason(words) if words else None
     if words is None or words in _SIGNAL_WORDS:

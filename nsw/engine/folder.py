@@ -69,6 +69,7 @@ class CampaignFolder:
     """The layout below one campaign's folder."""
 
     _directory: int | None = None  # a class's, for one that Ctrl-C ends before it is made
+    is_copy = False  # made for others to read the answer of: sentences name no path of it
 
     def __init__(self, path: Path) -> None:
         real = path.resolve()  # once: a link of a stranger may lead elsewhere the next time

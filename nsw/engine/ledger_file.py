@@ -15,6 +15,7 @@ import shlex
 import sqlite3
 from contextlib import closing
 from enum import EnumType
+from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, get_args, get_origin
 
@@ -36,6 +37,7 @@ __all__ = [
     "STATE_VERSION",
     "as_campaign_error",
     "bring_up_to_date",
+    "columns_of",
     "copy_of_state",
     "dump",
     "journal_of",
@@ -301,12 +303,23 @@ _KEYS: Final = {key.name: key for key in vars(ledger_rows).values() if isinstanc
 
 
 def dump(db: sqlite3.Connection) -> str:
-    """All tables of a ledger as JSON: of each its rows, with the columns of the schema in their order."""
+    """All tables of a ledger as JSON: of each its rows, with the columns of the schema in their order.
+
+    A ledger of an older state has them in another order: what a newer state added stands last there.
+    """
     tables = {}
     for table in _TABLES:
-        names = ", ".join(name for _, name, *_ in db.execute(f"PRAGMA table_info({table})"))
+        names = ", ".join(columns_of(table))
         tables[table] = db.execute(f"SELECT {names} FROM {table}").fetchall()  # noqa: S608  nsw's own names
     return json.dumps({"version": STATE_VERSION, "tables": tables})
+
+
+@cache
+def columns_of(table: str) -> tuple[str, ...]:
+    """The columns of a table in the order in which `dump` writes them."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(SCHEMA)
+        return tuple(row[1] for row in db.execute(f"PRAGMA table_info({table})"))
 
 
 def restore(db: sqlite3.Connection, text: bytes, path: Path) -> None:

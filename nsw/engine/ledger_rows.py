@@ -55,6 +55,7 @@ __all__ = [
     "STOPPED",
     "STOP_AFTER",
     "TAKEN_OVER",
+    "UNTIL",
     "VERSION",
     "VERSIONS",
     "WERE_READ",
@@ -538,6 +539,8 @@ STOP_AFTER: Final = Key[int | None]("stop_after", int | None)  # failures after 
 STOPPED: Final = Key[str | None]("stopped", str | None)  # why nothing new is submitted
 FAILED_BEFORE: Final = Key[int]("failed_before", int)  # runs that had failed when a person last wanted to go on
 PARTS: Final = Key[int]("parts", int)  # how often jobs were added to the campaign
+# of `--until decided`: at_most, sites; then what was spent, and why no more pairs are added
+UNTIL: Final = Key[dict[str, Any]]("until", dict[str, Any])
 APP_FOLDER: Final = Key[str]("app_folder", str, "app")  # of the application's newest files
 # of the program: files with their SHA-256, which build of them, Unix seconds, jobs; the first has all other jobs
 ProgramVersion: TypeAlias = tuple[dict[str, str], int, float, list[str]]

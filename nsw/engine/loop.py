@@ -187,7 +187,7 @@ class Driver:
         self._failures = FailureLimit(campaign, self._flight) if limited else None
         self._canary = canary or (_load_canary(campaign) if ledger.canary() is not None else None)
         staged = bool(ledger.waiting_for_stages()) or bool(ledger.choices())
-        self._stages = stages or (_load_stages(campaign) if staged else None)
+        self._stages = stages or (Stages(campaign) if staged else None)
         ending = Collector(campaign)
         self._submitting = Submitter(campaign, self._flight, ending, self._needs, self._stages)
         self._watching = Poller(campaign, self._flight, ending, self._needs)
@@ -339,7 +339,7 @@ class Driver:
         Of the others the jobs that began them are followed from now on.
         """
         claimed = Withdrawal(self._campaign).withdraw([*flying, *doubtful])
-        self._watching.follow_claims([one for one in flying if one.id not in claimed])
+        self._watching.follow_claiming_jobs([one for one in flying if one.id not in claimed])
         return claimed
 
     def _requested_cancel(self) -> list[str] | None:
@@ -393,8 +393,3 @@ def _load_canary(campaign: DrivenCampaign) -> Canary:
     from nsw.engine.stages import Canary  # with the readers, which other campaigns do not need while they run
 
     return Canary(campaign)
-
-
-def _load_stages(campaign: DrivenCampaign) -> Stages:
-
-    return Stages(campaign)

@@ -181,7 +181,7 @@ class Withdrawal:
         Raises:
             UnreachableError: The site could not be asked.
         """
-        idle = [run for run in several if self.may_resubmit(run) and not ending.has_left_traces(run)]
+        idle = [run for run in several if self.may_resubmit(run) and not ending.began_or_was_done_before(run)]
         resubmittable = self._without_begun_neighbours(idle, {run.id for run in idle}, ending)
         return {run.id for run in self._without_begun_neighbours(resubmittable, self.withdraw(resubmittable), ending)}
 
@@ -414,7 +414,7 @@ class Poller:
                 )
                 verdict = replace(verdict, reason=Reason(missing))
             end = self._ending.attempt_end(run, verdict, status)
-            return replace(end, second=self._duplicate_job(name, run, status))
+            return replace(end, second=self._own_job_if_another_ran_it(name, run, status))
         # a scheduler may report a job as running before the job has reported since when, or has begun anew
         same_start = status is None or status.started == run.started
         if (verdict.state, verdict.reason) == (run.state, run.reason) and same_start:
@@ -426,7 +426,7 @@ class Poller:
         build_end = None if end.status is not None else self._needs.end_of(end.run.id)
         return end if build_end is None else replace(end, verdict=build_end)
 
-    def follow_claims(self, several: Iterable[TaskInFlight]) -> None:
+    def follow_claiming_jobs(self, several: Iterable[TaskInFlight]) -> None:
         """Ask, of those that have begun, about the jobs that their claims name: a submission may exist twice.
 
         Raises:
@@ -459,7 +459,7 @@ class Poller:
         self._campaign.scheduler.follow(submission, one.task, status.job_id)
         return True
 
-    def _duplicate_job(self, name: str, run: TaskInFlight, status: Status | None) -> str | None:
+    def _own_job_if_another_ran_it(self, name: str, run: TaskInFlight, status: Status | None) -> str | None:
         """The job that nsw submitted for a run that another one of the same name did; None where it did it itself."""
         if not self._campaign.scheduler.batches or status is None or not status.job_id:
             return None

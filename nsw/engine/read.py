@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.source_lines import of_use
+from nsw.engine import completeness
 from nsw.engine.collect import AGAIN, CONDITIONS_FILE, KEPT_FILES, read_tail, second_start
 from nsw.engine.folder import CampaignFolder, run_of
 from nsw.engine.ledger_rows import NOTE, Reading, RunRow, State
@@ -16,7 +17,7 @@ from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import EARLIER_FIGURES, INVALID_FIGURES, load_rows, replace_rows, table_files
 from nsw.engine.validity import failures
 from nsw.plan.counters import counted_ranks, passes_of
-from nsw.profilers.files_of_one_recording import Part, parts
+from nsw.profilers.files_of_one_recording import Part, parts, recording
 from nsw.readers.conditions import conditions, energy_figures
 from nsw.readers.detect import read_many
 from nsw.readers.messages import said_in
@@ -32,16 +33,20 @@ if TYPE_CHECKING:
 
     from nsw.engine.ledger import Ledger
     from nsw.recipe.model import Figure, Recipe
+    from nsw.recipe.passes import TimelinePass
 
 
 __all__ = [
     "RankLocations", "expected_ranks", "fault_of", "missing_nodes", "missing_rank_severity", "missing_ranks",
-    "missing_ranks_sentence", "rank_locations", "read_reports", "read_traces", "reading",
+    "missing_ranks_sentence", "rank_locations", "read_reports", "read_traces", "reading", "reports_of",
 ]  # fmt: skip
 
 _FLUSH_EVERY_S: Final = 30.0
 _PART = re.compile(r"\w+\.(rank|node)(\d{1,6})\.")  # as profilers are told to name the report of each process or node
 _MAY_LEAVE_NONE = frozenset({"ncu", "nvprof"})  # of a process that runs no kernel
+# what nsys says of a process that runs on when its recording ends, which is as it should be in a window
+_ENDED_EARLY: Final = re.compile("Not all .* events might have been collected")
+_LOGS: Final = "`nsw logs {}`"
 _RANKS_IN_MESSAGE = 4  # ranks in a message
 
 
@@ -179,6 +184,7 @@ class _RunResult:
         self.lacking = 0
         self.invalid: list[str] = []
         self.lost: list[str] = []  # the messages that records are missing
+        self.unreadable: list[str] = []  # those that a report, or a part of it, cannot be read
         self.not_as_asked: list[str] = []
 
     @property
@@ -233,7 +239,7 @@ class _Reader:
 
     def read(self, runs: Sequence[RunRow], options: Options) -> Generator[_RunResult]:
         """The tables of each run's reports, one run after the other."""
-        files = [_reports_of(self._folder, run) for run in runs]
+        files = [reports_of(self._folder, run) for run in runs]
         reports = read_many([file for several in files for file in several], options)
         for run, run_files in zip(runs, files, strict=True):
             read = _RunResult(run)
@@ -262,10 +268,11 @@ class _Reader:
         if landed.crowded is not None:
             fix = "bind each to its own: `resources: {cpus_per_task: N}`, or the launcher's own option"
             read.report("warning", landed.crowded, fix, file=f"reports/{run.id}/{RANKS_FILE}")
-        reports = [file.name for file in _reports_of(self._folder, run)]
+        reports = [file.name for file in reports_of(self._folder, run)]
         self._report_missing_reports(read, reports)
-        self._report_missing_ranks(read, reports, landed)
-        self._judge_losses(read)
+        missing = self._report_missing_ranks(read, reports, landed)
+        self._report_early_ends(read)
+        self._judge_losses(read, len(reports), self._recipe.allow_missing - missing)
         if (twice := second_start(self._folder, run.id)) is not None:
             fact = {"key": "started_again", "value": None, "unit": None, "text": twice}
             read.add("facts", [fact], f"reports/{run.id}/{AGAIN}")
@@ -281,8 +288,25 @@ class _Reader:
                 rows = table_rows(table, data)
                 read.add(table, of_use(rows) if table == "source_metrics" else rows, source)
         name = str(file.relative_to(self._folder.path))
-        read.problems += [(name, p.severity, p.message, p.fix) for p in report.problems]
-        read.lost += [p.message for p in report.problems if p.is_loss]
+        window = self._window(read.run)
+        problems = [p for p in report.problems if window is None or not _ENDED_EARLY.search(p.message)]
+        read.problems += [(name, p.severity, p.message, p.fix) for p in problems]
+        read.lost += [p.message for p in problems if p.is_loss]
+        read.unreadable += [p.message for p in problems if p.severity == "error" and not p.is_loss]
+        if window is not None and report.tables:
+            facts = table_rows("facts", report.tables.get("facts", []))
+            recorded_s = next((row["value"] / 1e9 for row in facts if row["key"] == "duration_ns"), None)
+            if gap := completeness.window_gap(window, len(recording(file)), recorded_s):
+                gap = gap if (rank := rank_of(file.name)) is None else f"rank {rank}: {gap}"
+                read.problems.append(
+                    (name, "warning", gap, f"ask for less, or run longer: {_LOGS.format(read.run.id)}")
+                )
+                read.lost.append(gap)
+
+    def _window(self, run: RunRow) -> TimelinePass | None:
+        """The pass of a run, where it records a part of the program."""
+        passes = (each for each in passes_of(self._recipe) if each.name == run.pass_name)
+        return next((each for each in passes if each.kind == "timeline" and each.is_windowed), None)
 
     def _report_missing_reports(self, read: _RunResult, reports: Sequence[str]) -> None:
         run = read.run
@@ -290,14 +314,14 @@ class _Reader:
             fix = f"`nsw retry {run.id}` reduces it again, `nsw fetch {run.id}` downloads the report itself"
             read.report("error", f"its report was not reduced on the site: {reason}", fix)
         elif run.reports and not reports:
-            pass_ = next((each for each in passes_of(self._recipe) if each.name == run.pass_name), None)
-            window = getattr(pass_, "within", None)
-            reason = f": did the NVTX range {show_value(window.nvtx)} begin?" if window is not None else ""
-            fix = f"see its output: `nsw logs {run.id}`"
+            window = self._window(run)
+            question = window and completeness.empty_window(window)
+            reason = f": {question}" if question else ""
+            fix = f"see its output: {_LOGS.format(run.id)}"
             read.report("error", f"{run.tool or 'the profiler'} left no report{reason}", fix)
 
-    def _report_missing_ranks(self, read: _RunResult, reports: Sequence[str], landed: RankLocations) -> None:
-        """Report the processes and nodes that left no report: none of the run's figures counts them."""
+    def _report_missing_ranks(self, read: _RunResult, reports: Sequence[str], landed: RankLocations) -> int:
+        """Report the processes and nodes that left no report; return how many, which no figure of the run counts."""
         run = read.run
         fix = f"`nsw logs {run.id}` may say why, `nsw retry {run.id}` measures it again"
         allowed = self._recipe.allow_missing
@@ -309,15 +333,29 @@ class _Reader:
             fix = f"a process that ends by a signal or by _exit leaves none; {fix}"
             severity = "warning" if len(missing) <= allowed else missing_rank_severity(run.tool)
             read.report(severity, missing_ranks_sentence(missing, total), fix)
+        return len(without) + len(missing)
 
-    def _judge_losses(self, read: _RunResult) -> None:
-        """Make it an error that records are missing in more reports than the recipe allows: totals are too small."""
-        incomplete = {report for report, _, message, _ in read.problems if message in read.lost}
-        if len(incomplete) > self._recipe.allow_missing:
-            read.problems = [
-                (report, "error" if message in read.lost else severity, message, fix)
-                for report, severity, message, fix in read.problems
-            ]
+    def _report_early_ends(self, read: _RunResult) -> None:
+        """Warn of ranks whose traces have fewer iterations than others'."""
+        for report, sentence in completeness.ended_early(read.tables.get("iterations", ())):
+            read.report("warning", sentence, f"see how that rank ended: {_LOGS.format(read.run.id)}", file=report)
+
+    def _judge_losses(self, read: _RunResult, reports: int, allowed: int) -> None:
+        """Make it an error that more reports are incomplete than the recipe allows, and else a warning.
+
+        Args:
+            read: The run.
+            reports: How many reports it has; what cannot be read is allowed where another can.
+            allowed: How many may be incomplete beside those that are not there.
+        """
+        unreadable = {report for report, _, message, _ in read.problems if message in read.unreadable}
+        messages = {*read.lost, *(read.unreadable if len(unreadable) < reports else ())}
+        incomplete = {report for report, _, message, _ in read.problems if message in messages}
+        severity = "error" if len(incomplete) > allowed else "warning"
+        read.problems = [
+            (report, severity if message in messages else other, message, fix)
+            for report, other, message, fix in read.problems
+        ]
 
     def _compare_counters(self, read: _RunResult) -> None:
         """Compare what a counters pass measured with what it was asked for: metrics, and launches that were chosen."""
@@ -330,6 +368,10 @@ class _Reader:
         from nsw.analysis.unmeasured import sentences, unmeasured
 
         metrics, launches = read.tables.get("metrics", []), read.tables.get("launches", [])
+        if few := completeness.fewer_launches(counters_pass, launches):
+            read.report("warning", few, f"ask for fewer, or see how the program ended: {_LOGS.format(run.id)}")
+        if dropped := completeness.dropped_samples(metrics):
+            read.report("warning", dropped, "options: [--pm-sampling-interval=N], with N larger, takes fewer")
         absent = unmeasured(
             counters_pass.metrics, run.tool or "ncu", self._chip, counters_pass.replay, metrics, launches
         )
@@ -491,7 +533,7 @@ def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow, progress: Call
     return "; ".join(wrong) or None
 
 
-def _reports_of(folder: CampaignFolder, run: RunRow) -> list[Path]:
+def reports_of(folder: CampaignFolder, run: RunRow) -> list[Path]:
     """The files that a run's profiler left and that are read, in order of their names."""
     home = folder.reports / run.id
     if not home.is_dir():

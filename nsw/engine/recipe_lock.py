@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST = 4 * LARGEST + 4  # bytes: LARGEST characters of UTF-8, and one more
-_NOT_TOOLS = frozenset({"host", "kernel", "bash", "cpus", "modules", "cpu"})
+_NOT_TOOLS = frozenset({"host", "kernel", "bash", "cpus", "modules", "cpu", "image"})
 _READ = (
     "bash", "-c", 'cd "$1/provenance" 2>/dev/null || exit 0; cat ./*/host; echo =; cat ./*/gpus.csv 2>/dev/null', "nsw",
 )  # fmt: skip
@@ -243,7 +243,7 @@ def tools_of(provenance: str) -> dict[str, str]:
 
 
 _NAME = 1  # column of gpus.csv
-_OF_HOST: Final = {"cpu": "CPU", "modules": "modules"}
+_OF_HOST: Final = {"cpu": "CPU", "modules": "modules", "image": "container image"}
 _OF_GPU: Final = {1: "chip", 7: "SM clock, at most", 9: "power limit", 10: "persistence mode", 11: "ECC", 12: "MIG"}
 
 

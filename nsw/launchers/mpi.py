@@ -43,6 +43,8 @@ class _Mpi(Launcher):
     value_options = (
         "-H -host --host -hosts -hostfile --hostfile -machinefile --machinefile -f -bind-to --bind-to -map-by"
         " --map-by -rank-by --rank-by --cpu-bind --mem-bind --env -x -wdir --wdir -wd -rf --rankfile -launcher"
+        " -genvlist -envlist --genvlist --envlist --prefix -output-filename --output-filename --cpu-set --cpu-list"
+        " --gpu-bind --tune -am --am --pmi -bootstrap -iface --app --path -path --preload-files"
     )
     meanings = MappingProxyType({
         "-n": "processes", "-np": "processes", "--n": "processes", "--np": "processes",

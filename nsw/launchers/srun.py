@@ -26,9 +26,16 @@ class Srun(Launcher):
 
     count_options = ("-n", "--ntasks")
     value_options = (
-        "-A -C -d -D -e -J -m -M -o -p -q -t -w -x -G --account --constraint --cpu-bind --cpu_bind"
-        " --distribution --error --export --gpu-bind --gres --hint --job-name --mem --mem-bind --mpi"
-        " --nodelist --output --partition --qos --time --chdir"
+        "-A -B -C -D -G -J -L -M -N -P -R -S -T -W -b -c -d -e -i -m -o -p -q -r -t -w -x --account --begin"
+        " --chdir --comment --constraint --container --container-env --container-image --container-mounts"
+        " --container-name --container-workdir --cores-per-socket --cpu-bind --cpu_bind --cpu-freq --cpus-per-gpu"
+        " --cpus-per-task --dependency --distribution --environment --epilog --error --exclude --export --extra-"
+        " node-info --gpu-bind --gpu-freq --gpus --gpus-per-node --gpus-per-socket --gpus-per-task --gres --gres-"
+        " flags --het-group --hint --input --jobid --job-name --licenses --mem --mem-bind --mem-per-cpu --mem-per-"
+        " gpu --mpi --network --nodelist --nodes --ntasks-per-core --ntasks-per-gpu --ntasks-per-node --ntasks-per-"
+        " socket --open-mode --output --pack-group --partition --profile --prolog --propagate --qos --relative"
+        " --reservation --signal --switches --task-epilog --task-prolog --threads --threads-per-core --time --tmp"
+        " --tres-per-task --wait"
     )
     meanings = MappingProxyType({
         "-n": "processes", "--ntasks": "processes", "-N": "nodes", "--nodes": "nodes", "--ntasks-per-node": "per_node",

@@ -44,7 +44,7 @@ from nsw.profilers.model import SCRIPTS
 from nsw.recipe.fields import Secret, whole_number
 from nsw.recipe.matrix import BEFORE, SIDE, Case
 from nsw.recipe.passes import AUTO, CountersPass, Pass, SecondStage
-from nsw.recipe.program import source
+from nsw.recipe.program import is_relative_image, source
 from nsw.recipe.units import Fault, as_text, clock, parse_duration
 from nsw.site.model import FILL, Site
 from nsw.site.names import LOCAL
@@ -505,11 +505,29 @@ class _Builder:
             return None
         with standing_at("app", "container", "image"):
             image = as_text(self._resolver.value(container.image, values))
+            app_keys = self._loaded.recipe.app
+            sent = {name.rpartition("/")[2] for name in app_keys.files}
+            is_sent = image.removeprefix("./").partition("/")[0] in sent or app_keys.setup or app_keys.build
+            if is_relative_image(container.runtime, image) and not is_sent:
+                raise Fault(
+                    f"the image {image} is a file without its path: each run starts in a folder of its own and will"
+                    " not find it",
+                    hint="write its absolute path on the site, such as /home/me/image.sif or $HOME/image.sif",
+                )
         with standing_at("app", "container", "options"):
             options = tuple(as_text(self._resolver.value(option, values)) for option in container.options)
+        mounts = []
+        for number, mount in enumerate(container.mounts):
+            with standing_at("app", "container", "mounts", number):
+                mounts.append(as_text(self._resolver.value(mount, values)))
+        env = []
+        for name, value in container.env.items():
+            with standing_at("app", "container", "env", name):
+                env.append((name, as_text(self._resolver.value(value, values))))
         recipe = self._loaded.recipe.app
         folders = ([app] if recipe.files or recipe.build else []) + ([PRIVATE] if secret else [])
-        return Box(container.runtime, image, options, container.profiler == "inside", (*folders, SCRIPTS))
+        is_inside, seen = container.profiler == "inside", (*folders, SCRIPTS)
+        return Box(container.runtime, image, options, is_inside, seen, tuple(mounts), tuple(env), container.gpus)
 
     def _profiled(self, number: int, pass_: Any, program: CaseProgram) -> tuple[str | None, Profiled]:
         if self._facts.replay is not None:

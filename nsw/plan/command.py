@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from nsw.recipe.expressions import Expression
 
 __all__ = [
-    "FILE", "PRIVATE", "RECORD_ENVIRONMENT", "RUNTIMES", "Box", "boxed", "folder_of_tool", "with_secrets", "words",
+    "FILE", "PRIVATE", "PYXIS", "RECORD_ENVIRONMENT", "RUNTIMES", "Box", "boxed", "boxed_step", "folder_of_tool",
+    "with_container_env", "with_secrets", "words",
 ]  # fmt: skip
 
 PRIVATE = "private"  # folder beside `runs` in the campaign's folder on the site, closed to all but its owner
 FILE = f"{PRIVATE}/secrets.sh"
+PYXIS = "pyxis"
 RECORD_ENVIRONMENT = frozenset({"nsys"})
 
 
@@ -147,36 +149,69 @@ def _as_parameters(text: str, states: str, values: list[str]) -> str:
 class Runtime:
     """The words of one program that runs containers.
 
-    `bind` and `workdir` are written before `FOLDER:FOLDER` and `FOLDER`; `environment` makes the job's variables
-    known inside, where that is not done anyway; `image` is written before the image's name.
+    Attributes:
+        words: Its command.
+        bind: What is written before `FOLDER:FOLDER`.
+        workdir: What is written before the folder to start in.
+        variable: What is written before `NAME=VALUE`; empty: `env` inside sets it.
+        environment: Options that make the job's variables known inside, where that is not done anyway.
+        names: Whether they are passed by their names, one by one.
+        image: What is written before the image's name.
+        gpus: Options that bring the GPUs in.
+        end: What is written between the image and the program.
     """
 
     words: tuple[str, ...]
     bind: str
     workdir: str
+    variable: str = "--env="
     environment: tuple[str, ...] = ()
+    names: bool = False
     image: str = ""
+    gpus: tuple[str, ...] = ()
+    end: tuple[str, ...] = ()
 
 
 RUNTIMES: dict[str, Runtime] = {
-    "apptainer": Runtime(("apptainer", "exec"), "--bind=", "--pwd="),
-    "singularity": Runtime(("singularity", "exec"), "--bind=", "--pwd="),
+    "apptainer": Runtime(("apptainer", "exec"), "--bind=", "--pwd=", gpus=("--nv",)),
+    "singularity": Runtime(("singularity", "exec"), "--bind=", "--pwd=", gpus=("--nv",)),
     "shifter": Runtime(("shifter",), "--volume=", "--workdir=", image="--image="),
     # the image's own variables (its PATH, for one) still come before the job's
-    "podman": Runtime(("podman", "run", "--rm"), "--volume=", "--workdir=", environment=("--env-host",)),
-}
+    "podman": Runtime(
+        ("podman", "run", "--rm"), "--volume=", "--workdir=", environment=("--env-host",),
+        gpus=("--device=nvidia.com/gpu=all",),
+    ),
+    "docker": Runtime(("docker", "run", "--rm"), "--volume=", "--workdir=", names=True, gpus=("--gpus=all",)),
+    "sarus": Runtime(("sarus", "run"), "--mount=type=bind,source=", "--workdir="),
+    "charliecloud": Runtime(("ch-run",), "--bind=", "--cd=", variable="--set-env=", end=("--",)),
+    PYXIS: Runtime(("srun",), "--container-mounts=", "--container-workdir=", variable="", image="--container-image="),
+}  # fmt: skip
 
 _RUN = '"$PWD"'
 _CAMPAIGN = '"${PWD%/*/*/*}"'  # of runs/RUN/attempt-N; the application's folder is beside runs
 # over the image's own, these would leave nothing of the image
 _TOO_MUCH = frozenset({"/", "/usr", "/usr/local", "/opt", "/home", "/root"})
+_VARIABLE = re.compile(r"\$(\w+|\{\w+\})")
+# the job's variables but for those that say where programs of the image are
+_BY_NAME = (
+    "for nsw_name in $(compgen -e); do case $nsw_name in PATH|HOME|LD_LIBRARY_PATH|PYTHONPATH) ;;"
+    ' *) set -- --env "$nsw_name" "$@" ;; esac; done; '
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
     """A recipe's container for one case.
 
-    `profiler_inside`: whether the profiler is the image's; `folders`: names of folders beside `runs` that it must see.
+    Attributes:
+        runtime: The program that runs it.
+        image: Its file or reference.
+        options: More arguments.
+        profiler_inside: Whether the profiler is the image's.
+        folders: Names of folders beside `runs` that it must see.
+        mounts: Folders of the site, `SOURCE:TARGET`.
+        env: Variables with their values inside.
+        gpus: Whether the GPUs are brought in by an option.
     """
 
     runtime: str
@@ -184,23 +219,82 @@ class Box:
     options: tuple[str, ...] = ()
     profiler_inside: bool = True
     folders: tuple[str, ...] = ()
+    mounts: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    gpus: bool = False
 
 
 def boxed(box: Box, program: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
-    """The program's words inside its container.
+    """The program's words inside its container; of pyxis as a step of one process.
 
     Args:
         box: The container.
         program: What runs inside.
         tools: Folders of this machine that it needs at the same place inside.
     """
+    if box.runtime == PYXIS:
+        return boxed_step(box, ("srun", "--ntasks=1", *with_container_env(box, program)), tools)
+    return _in_runtime(box, (), with_container_env(box, program), tools)
+
+
+def boxed_step(box: Box, step: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
+    """The words of a step of srun whose processes are in containers of pyxis.
+
+    Args:
+        box: The container.
+        step: The words of srun, with the program's.
+        tools: Folders of this machine that it needs at the same place inside.
+    """
+    return _in_runtime(box, step[1:], (), tools)
+
+
+def with_container_env(box: Box, program: Sequence[str]) -> tuple[str, ...]:
+    """The program's words with the container's variables, where the runtime has no option for them."""
+    if RUNTIMES[box.runtime].variable or not box.env:
+        return tuple(program)
+    return ("env", *(f"{name}={value}" for name, value in box.env), *program)
+
+
+def _in_runtime(box: Box, step: Sequence[str], program: Sequence[str], tools: Sequence[str]) -> tuple[str, ...]:
     runtime = RUNTIMES[box.runtime]
     folders = [_RUN, *(f"{_CAMPAIGN}/{shlex.quote(name)}" for name in box.folders)]
-    binds = " ".join(f"{runtime.bind}{folder}:{folder}" for folder in folders)
-    fixed = " ".join((*runtime.words, *runtime.environment))
-    text = f'exec {fixed} {binds} {runtime.workdir}{_RUN} "$@"'
-    bound = tuple(f"{runtime.bind}{folder}:{folder}" for folder in tools)
-    return ("bash", "-c", text, "nsw", *bound, *box.options, f"{runtime.image}{box.image}", *program)
+    binds = [_mount(runtime, f"{folder}:{folder}") for folder in folders]
+    texts = [mount for mount in box.mounts if "$" in mount]  # the job's shell fills in its variables
+    binds += [_mount(runtime, _for_shell(mount)) for mount in texts]
+    mounts = [*(f"{folder}:{folder}" for folder in tools), *(mount for mount in box.mounts if mount not in texts)]
+    bound = [_mount(runtime, mount) for mount in mounts]
+    if box.runtime == PYXIS and len(binds) + len(bound) > 1:  # one option, whose values commas divide
+        binds += [_for_shell(mount) for mount in bound]
+        binds, bound = [runtime.bind + ",".join(bind.removeprefix(runtime.bind) for bind in binds)], []
+    env = [f"{runtime.variable}{name}={value}" for name, value in box.env if runtime.variable]
+    options = (*bound, *env, *(runtime.gpus if box.gpus else ()), *box.options)
+    fixed = " ".join((*runtime.words, *runtime.environment, *binds, f"{runtime.workdir}{_RUN}"))
+    image = f"{runtime.image}{box.image}"
+    if "$" in image:
+        image_text = f"{_for_shell(image)} "
+        text = f'set -- "${{@:1:{len(options)}}}" {image_text}"${{@:{len(options) + 1}}}"; '
+        words = (*options, *runtime.end, *step, *program)
+    else:
+        text, words = "", (*options, image, *runtime.end, *step, *program)
+    return ("bash", "-c", f'{text}{_BY_NAME if runtime.names else ""}exec {fixed} "$@"', "nsw", *words)
+
+
+def _mount(runtime: Runtime, mount: str) -> str:
+    """A mount as the runtime writes it, of `SOURCE:TARGET` or `SOURCE:TARGET:ro`."""
+    source, _, target = mount.partition(":")
+    target, _, rights = (target or source).partition(":")
+    if "source=" in runtime.bind:
+        return f"{runtime.bind}{source},destination={target}{',readonly' if rights == 'ro' else ''}"
+    return f"{runtime.bind}{source}:{target}{':' + rights if rights else ''}"
+
+
+def _for_shell(text: str) -> str:
+    """Text as a word of shell in which `$NAME` is filled in and nothing else."""
+    parts = _VARIABLE.split(text)
+    return "".join(
+        f'"${{{part.strip("{}")}}}"' if number % 2 else shlex.quote(part) if part else ""
+        for number, part in enumerate(parts)
+    )
 
 
 def folder_of_tool(path: str) -> str | None:

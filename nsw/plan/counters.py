@@ -108,7 +108,7 @@ def passes_of(recipe: Recipe) -> tuple[Any, ...]:
     """The passes that are carried out.
 
     They are the recipe's, a second stage of each counters pass that has one, and a timeline where a guided pass has
-    none to choose from.
+    none of the whole program to choose from: ncu counts launches from the program's start.
     """
     passes = tuple(recipe.passes)
     guided = [pass_ for pass_ in passes if isinstance(pass_, CountersPass) and pass_.is_guided]
@@ -119,7 +119,7 @@ def passes_of(recipe: Recipe) -> tuple[Any, ...]:
             name += "-2"
         taken_names.add(name)
         passes = (*passes, SecondStage.after(first, name))
-    if not guided or any(pass_.kind == "timeline" for pass_ in passes):
+    if not guided or _whole_timelines(passes):
         return passes
     name = next(name for name in ("timeline", "timeline-for-counters", "timeline.nsw") if name not in taken_names)
     requested_source = guided[0].source
@@ -128,13 +128,18 @@ def passes_of(recipe: Recipe) -> tuple[Any, ...]:
     return (*passes, TimelinePass(name=name, repeats=1))
 
 
+def _whole_timelines(passes: Sequence[Any]) -> list[str]:
+    """The names of the timeline passes that record the whole program."""
+    return [pass_.name for pass_ in passes if pass_.kind == "timeline" and not pass_.is_windowed]
+
+
 def source_of(pass_: Any, passes: Sequence[Any]) -> str | None:
     """The name of the pass that a pass's kernels are chosen from, mostly a timeline; None: it is not guided."""
     if isinstance(pass_, SecondStage):
         return pass_.source
     if not isinstance(pass_, CountersPass) or not pass_.is_guided:
         return None
-    timelines = [candidate.name for candidate in passes if candidate.kind == "timeline"]
+    timelines = _whole_timelines(passes)
     return pass_.source if pass_.source in timelines else timelines[0]
 
 
@@ -144,8 +149,9 @@ def chooses(pass_: Any, passes: Sequence[Any]) -> bool:
 
 
 def unknown_sources(loaded: LoadedRecipe) -> list[Diagnostic]:
-    """The faults of `from`: no timeline pass has that name."""
+    """The faults of `from`: no timeline pass has that name, or it records a part of the program."""
     timelines = [pass_.name for pass_ in loaded.recipe.passes if pass_.kind == "timeline"]
+    windowed = {*timelines} - {*_whole_timelines(loaded.recipe.passes)}
     diagnostics = []
     for number, pass_ in enumerate(loaded.recipe.passes):
         if isinstance(pass_, CountersPass) and pass_.source is not None and timelines and pass_.source not in timelines:
@@ -154,6 +160,10 @@ def unknown_sources(loaded: LoadedRecipe) -> list[Diagnostic]:
             diagnostics.append(
                 loaded.document.diagnostic(key_path, f"there is no timeline pass {pass_.source}", hint=hint)
             )
+        elif isinstance(pass_, CountersPass) and pass_.source in windowed:
+            message = f"timeline pass {pass_.source} has a window, and ncu counts launches from the program's start"
+            hint = "choose from a timeline of the whole program, or leave `from` away: nsw adds one"
+            diagnostics.append(loaded.document.diagnostic(("passes", number, "counters", "from"), message, hint=hint))
     return [*diagnostics, *_without_ranges(loaded)]
 
 
@@ -172,7 +182,7 @@ def _without_ranges(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
 
 
 _METRICS_IN_NOTE: Final = 6  # metrics that are left out for the same reason
-# launches measured for each chosen one, as ncu measures each ordinal of every kernel: usual, and most (docs/gpu.md)
+# launches that ncu measures for each chosen one, usual and most (docs/gpu-measurements.md)
 _ALONG: Final = 1.6
 _ALONG_AT_MOST: Final = 2.5
 

@@ -105,6 +105,9 @@ def in_blocks(
 ) -> list[Blocks]:
     """Blocks of runs that follow each other, in an order that the seed decides; warm-ups are a block before them.
 
+    Blocks that are added to a campaign have an order of their own, by the first of them: what drifts would else show
+    the same in each part.
+
     Args:
         name: Beginning of the jobs' names.
         runs: What to pack.
@@ -112,7 +115,7 @@ def in_blocks(
         longest_s: Longest walltime of a job, in seconds; a block that is longer has a job of its own.
         around_s: Seconds of a job beside its runs.
     """
-    chance = random.Random(seed)  # noqa: S311  an order, no secret
+    chance = random.Random(seed + max(0, min((run.repeat for run in runs), default=0) - 1))  # noqa: S311  an order, no secret
     groups: dict[Resources, dict[int, list[Run]]] = {}
     for run in runs:
         groups.setdefault(_but_time(run.resources), {}).setdefault(run.repeat, []).append(run)

@@ -5,10 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from nsw.launchers.model import Launch, launch, rank_words, start_on_nodes
+from nsw.launchers.model import Launch, LayoutError, launch, rank_words, start_on_nodes
 from nsw.metrics import find_chip
 from nsw.plan import counters as counting
-from nsw.plan.command import RECORD_ENVIRONMENT, Box, boxed, folder_of_tool, with_secrets
+from nsw.plan.command import (
+    PYXIS,
+    RECORD_ENVIRONMENT,
+    Box,
+    boxed,
+    boxed_step,
+    folder_of_tool,
+    with_container_env,
+    with_secrets,
+)
 from nsw.plan.jobs import are_tasks
 from nsw.plan.layout import MAKERS
 from nsw.plan.model import Resources, SiteFacts
@@ -98,6 +107,7 @@ def profiled(
     tool, path, missing = _tool(
         pass_, SiteFacts() if in_image else facts, {} if in_image else dict(site.profilers), chip
     )
+    missing = missing or _no_samples(pass_, tool, site)
     if missing is not None:
         return tool, Profiled(impossible=missing)
     profiler = load(tool)
@@ -183,7 +193,8 @@ def _request(pass_: Any, tool: str, chip: str | None, *, chooses: bool) -> Reque
         steps=(pass_.steps.skip, pass_.steps.count) if getattr(pass_, "steps", None) is not None else None,
         analysis=getattr(pass_, "analysis", None),
         knobs=tuple((name, _word(value)) for name, value in getattr(pass_, "knobs", {}).items()),
-        within=(pass_.within.nvtx, pass_.within.domain) if pass_.kind == "timeline" and pass_.within else None,
+        gpu_metrics=getattr(pass_, "gpu_metrics", None),
+        window=pass_ if pass_.kind == "timeline" and pass_.is_windowed else None,
     )
 
 
@@ -224,12 +235,24 @@ class _Nest:
         self, ranks: str | Sequence[int], profiled: Sequence[str], program: Sequence[str], tools: Sequence[str] = ()
     ) -> tuple[str, ...]:
         """The launcher's processes: those of `ranks` under their profiler, the others alone."""
+        if self._outside and self._box is not None and self._box.runtime == PYXIS:
+            if self._launch.kind != "srun":
+                raise LayoutError(
+                    ("app", "launcher"),
+                    f"containers of pyxis are started by srun, and {self._launch.kind} is no srun",
+                    "write `launcher: {kind: srun}`",
+                )
+            profiled, program = with_container_env(self._box, profiled), with_container_env(self._box, program)
+            return boxed_step(self._box, launch(self._launch, self._rank(ranks, profiled, program)), tools)
         if self._outside:
             return launch(self._launch, self._rank(ranks, self.boxed(profiled, tools), self.boxed(program, tools)))
         return self.on_nodes(launch(self._launch, self._rank(ranks, profiled, program)), tools)
 
     def on_nodes(self, words: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
         """What starts a node's processes, on each node of the run."""
+        if self._box is not None and self._box.runtime == PYXIS and self._launch.over_nodes:
+            message = f"{self._launch.kind} over several nodes cannot be started in containers of pyxis"
+            raise LayoutError(("app", "launcher"), message, "write `launcher: {kind: srun}`")
         words = self.boxed(words, tools)
         return start_on_nodes(self._launch, words, self._secrets) if self._launch.over_nodes else words
 
@@ -254,6 +277,17 @@ def _each_process(profiler: Profiler, pass_: Any, launch: Launch, inside: bool |
     if inside is not None:
         return inside
     return not launch.launcher.spawns or (pass_.kind == "counters" and counting.starts_each(pass_, launch))
+
+
+def _no_samples(pass_: Any, tool: str, site: Site) -> str | None:
+    """Why a timeline with samples of GPU metrics is left out."""
+    if getattr(pass_, "gpu_metrics", None) is None:
+        return None
+    if tool != "nsys":
+        return f"{tool} does not sample GPU metrics: `gpu_metrics` needs nsys"
+    if site.gpus.no_metrics is not None:
+        return f"GPU metrics cannot be sampled here ({site.gpus.no_metrics}): take `gpu_metrics` out of the pass"
+    return None
 
 
 def _no_gpus(pass_: Any, facts: SiteFacts, chip: str | None) -> str | None:

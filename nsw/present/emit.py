@@ -18,7 +18,6 @@ from dataclasses import fields, is_dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO, TypeAlias
 
-from nsw.analysis.answer.kernels import roof_name, shape
 from nsw.errors import NswError, UsageError
 from nsw.present.untrusted_text import as_csv_cell
 from nsw.present.untrusted_text import as_json as json_text
@@ -121,7 +120,7 @@ def as_parquet(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    frame = pa.table({c: pa.array(_unify_value_types([row.get(c) for row in rows])) for c in columns})
+    frame = pa.table({c: pa.array(of_one_type([row.get(c) for row in rows])) for c in columns})
     if note:
         frame = frame.replace_schema_metadata({"nsw_note": note})
     try:
@@ -151,7 +150,7 @@ def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _unify_value_types(values: list[Any]) -> list[Any]:
+def of_one_type(values: list[Any]) -> list[Any]:
     """A column's values of one type: numbers with numbers, of a mixture the texts; in the fields of a struct too.
 
     Texts are such as Parquet can hold.
@@ -161,7 +160,7 @@ def _unify_value_types(values: list[Any]) -> list[Any]:
         names = list(dict.fromkeys(name for value in values if value for name in value))
         if not names:  # Parquet has no struct without fields
             return [None] * len(values)
-        fields = {name: _unify_value_types([value and value.get(name) for value in values]) for name in names}
+        fields = {name: of_one_type([value and value.get(name) for value in values]) for name in names}
         return [value and {name: fields[name][at] for name in names} for at, value in enumerate(values)]
     if str not in types and (len(types) < 2 or types <= {int, float}):
         return values
@@ -388,6 +387,8 @@ def flat_kernels(kernels: Sequence[KernelRow]) -> list[dict[str, Any]]:
 
 
 def _flatten_kernel(kernel: KernelRow) -> dict[str, Any]:
+    from nsw.analysis.answer.kernels import roof_name, shape
+
     plain: dict[str, Any] = {name: value for name, value in as_row(kernel).items() if name not in _NESTED}
     plain["shape"] = shape(kernel)
     for at in range(_STALLS):
@@ -404,8 +405,10 @@ def flat_points(kernels: Sequence[KernelRow]) -> list[dict[str, Any]]:
 
 
 FLAT = ("scaling", "compare", "hotspots", "kernels", "roofline", "api", "copies", "figures", "functions", "model",
-        "perturbation")  # fmt: skip
-OF_A_CASE = frozenset({"hotspots", "kernels", "roofline", "api", "copies", "functions"})  # several rows a case
+        "perturbation", "stragglers")  # fmt: skip
+OF_A_CASE = frozenset(
+    {"hotspots", "kernels", "roofline", "api", "copies", "functions", "stragglers"}
+)  # several rows a case
 _OF_TIMELINES = ("hotspots", "api", "copies")
 
 
@@ -425,10 +428,15 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
             for p in curve.points
         ]
     if table_name == "compare":
-        return [
-            _row_after_parameters(v.series, {k: x for k, x in as_row(v).items() if k != "series"})
+        from nsw.analysis.rules.pairs import void_ratios  # the rules take longer to load than many a report to read
+
+        void = void_ratios(summary.variants, {case.id: case for case in (*summary.cases, *summary.context)})
+        rows = [
+            as_row(v) | {"ratio": None if v.case_id in void else v.ratio, "void": v.case_id in void}
             for v in summary.variants
         ]
+        return [_row_after_parameters(v.series, {k: x for k, x in row.items() if k != "series"})
+                for v, row in zip(summary.variants, rows, strict=True)]  # fmt: skip
     if table_name == "model":
         return [
             _row_after_parameters(m.params, {k: v for k, v in as_row(m).items() if k not in {"params", "links"}}

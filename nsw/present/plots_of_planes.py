@@ -247,8 +247,9 @@ def _boxes_overlap(a: tuple[float, float, float, float], b: tuple[float, float, 
 # --- a timeline -----------------------------------------------------------------------------------------------------
 
 _LANE: Final = 18.0  # px
+_SAMPLES: Final = "samples"  # whose height tells their share
 # series of what has the same colour in each plot; the largest of the others have these in turn, what is left one
-_FIXED_COLOURS: Final = {"NCCL": 5, "copies": 6, "NVTX": 7}
+_FIXED_COLOURS: Final = {"NCCL": 5, "copies": 6, "NVTX": 7, "CPU": 7, _SAMPLES: 0}
 _TURNS: Final = (4, 1, 2, 3)
 _OTHER_COLOUR: Final = 0
 _NAMED_FROM: Final = 44.0  # px of a box
@@ -262,6 +263,7 @@ class _Box:
     x: float
     y: float
     width: float
+    height: float
     name: str
     tip: str
 
@@ -297,7 +299,7 @@ def lanes(block: Any, width: float, top: float) -> svg.Picture | None:
         css_class = svg.class_of(colours.get(name, _OTHER_COLOUR))
         boxes = [_box(block, n, axis, tops) for n in members]
         parts.append(svg.node("g", *map(_drawn, boxes), fill=svg.COLOURS[css_class], class_=css_class))
-        parts += [_upon(box) for box in boxes if box.width > _NAMED_FROM]
+        parts += [_upon(box) for box in boxes if box.width > _NAMED_FROM and name != _SAMPLES]
     description = f"{len(block.rows):,} boxes in {plural(len(keys), 'lane')} over {as_text(end, 'ns')}"
     return svg.Picture(parts, bottom + 48, description)
 
@@ -307,6 +309,7 @@ def boxes_of(block: Any) -> dict[str, Any]:
 
     `lanes` and `classes` have names with the number of boxes and the class of colour, `names` what a box is with the
     place of its class. Times are whole ns: `from` since the start of the box before it, `length`; `name` is a place.
+    `level` is in percent of the lane's height; null: all of it.
     """
     start_at, length_at, name_at = (svg.column_of(block, part) for part in (block.start, block.length, block.label))
     unmerged = replace(block, rows=block.unmerged)
@@ -323,7 +326,7 @@ def boxes_of(block: Any) -> dict[str, Any]:
         "from": [start - before for before, start in pairwise([0, *starts])],
         "length": [round(row[length_at]) for row in unmerged.rows],
         "name": [indices[name] for name in name_and_class],
-    }
+    } | ({"level": [row[svg.column_of(block, block.level[0])] for row in unmerged.rows]} if block.level else {})
 
 
 def _colours(block: Any) -> tuple[dict[str, int], list[str]]:
@@ -362,11 +365,14 @@ def _box(block: Any, n: int, axis: svg.Axis, tops: Mapping[tuple[str, ...], floa
     group = ", ".join(str(row[svg.column_of(block, part)]) for part in block.series)
     x, end = axis.at(start), axis.at(start + length)
     box_tip = svg.tip(name, f"{as_text(length, 'ns')} from {as_text(start, 'ns')} on, {group}")
-    return _Box(n, x, tops[_lane(block, row)], max(end - x, 0.4), name, box_tip)
+    level = row[svg.column_of(block, block.level[0])] if block.level else None
+    height = (_LANE - 3) * (1.0 if level is None else level / 100)
+    y = tops[_lane(block, row)] + _LANE - 3 - height
+    return _Box(n, x, y, max(end - x, 0.4), height, name, box_tip)
 
 
 def _drawn(box: _Box) -> str:
-    return svg.node("rect", box.tip, x=box.x, y=box.y, width=box.width, height=_LANE - 3, data_row=box.row)
+    return svg.node("rect", box.tip, x=box.x, y=box.y, width=box.width, height=box.height, data_row=box.row)
 
 
 def _upon(box: _Box) -> str:

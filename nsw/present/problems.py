@@ -48,7 +48,7 @@ class Merged:
             line: Where in the report.
         """
         plain_message = _COUNTED.sub("", message)
-        key = (severity, _less(plain_message, run), _less(fix or "", run))
+        key = (severity, _with_run_masked(plain_message, run), _with_run_masked(fix or "", run))
         shown_reports = self._problems.setdefault(key, _MergedProblem(plain_message, fix)).shown_reports
         if line is not None and (not shown_reports or report in shown_reports):
             shown_reports[report] = (
@@ -79,7 +79,7 @@ def _severity(entry: tuple[tuple[str, str, str], _MergedProblem]) -> int:
     return order.index(entry[0][0]) if entry[0][0] in order else len(order)
 
 
-def _less(text: str, run: str) -> str:
+def _with_run_masked(text: str, run: str) -> str:
     return text.replace(run, "RUN") if run else text
 
 

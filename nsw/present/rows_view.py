@@ -42,6 +42,13 @@ IMPORTANT: Final[Mapping[str, tuple[str, ...]]] = {
     "gaps": ("device", "cause", "length", "gaps", "total_ns", "med_ns", "cuda_ns", "pid", "rank"),
     "host_copies": ("device", "direction", "memory", "calls", "total_ns", "alone_ns", "total_bytes", "pid", "rank"),
     "gpu_use": ("device", "iterations", "span_ns", "busy_ns", "operations", "cuda_ns", "wait_ns", "pid", "rank"),
+    "collectives": ("iteration", "number", "device", "duration_ns", "alone_ns", "idle_ns", "rank", "pid", "start_ns"),
+    "cpu_samples": ("name", "phase", "samples_pct", "samples", "module", "pid"),
+    "cpu_threads": ("name", "phase", "running_pct", "running_ns", "samples", "tid", "pid"),
+    "cpu_trace": ("name", "start_ns", "duration_ns", "tid"),
+    "gpu_metrics": ("part", "name", "time_ns", "sms_active_pct", "tensor_pct", "dram_read_pct", "dram_write_pct",
+                    "pcie_rx_pct", "samples", "missing", "device", "rank"),
+    "gpu_metric_trace": ("start_ns", "sms_active_pct", "tensor_pct", "dram_read_pct", "dram_write_pct", "device"),
     "process_gpus": ("device", "works", "pid", "rank", "kernels", "copies", "gpu_ns", "iteration_gpu_ns"),
     "iterations": ("steady", "med_ns", "pid", "device", "gpu_busy_pct", "min_ns", "max_ns", "slowest", "warmup", "rank",
                    "name"),
@@ -76,7 +83,7 @@ IMPORTANT: Final[Mapping[str, tuple[str, ...]]] = {
 IMPORTANT_IN_SUMMARIES: Final[Mapping[str, tuple[str, ...]]] = {
     "runs": ("id", "state", "reason", "seconds", "job_id", "exit_code", "reading", "attempt", "host"),
     "scaling": ("case", "value", "unit", "speedup", "efficiency_pct", "missing", "communication_pct", "runs"),
-    "compare": ("case_id", "variant", "figure", "unit", "ratio", "least", "most", "gpu_ns", "top"),
+    "compare": ("case_id", "variant", "figure", "unit", "ratio", "void", "least", "most", "gpu_ns", "top"),
     "hotspots": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct", "kind", "phase"),
     "kernels": (*_CASE_FIRST, "time_ns", "share_pct", "launches", "sm_pct", "memory_pct", "achieved_occupancy_pct",
                 "dram_bytes_per_s", "advice", "advice_speedup_pct"),
@@ -86,6 +93,7 @@ IMPORTANT_IN_SUMMARIES: Final[Mapping[str, tuple[str, ...]]] = {
     "functions": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct"),
     "figures": ("case", "name", "median", "unit", "pass_name", "least", "most", "runs", "profiled"),
     "model": ("case_id", "measured_flop_per_s", "modelled_flop_per_s", "flop_per_s", "intensity", "missing"),
+    "stragglers": ("case", "name", "last_pct", "late_ns", "cost_ns", "cost_pct", "why", "node", "device", "late"),
     "perturbation": ("case", "pass_name", "figure", "change_pct", "baseline", "profiled", "unit", "certain"),
 }  # fmt: skip
 
@@ -162,6 +170,7 @@ _UNITS: Final[Mapping[str, str]] = {
     "modelled_flop_per_s": "FLOP/s", "measured_flop_per_s": "FLOP/s",
 }  # fmt: skip
 _ENDS: Final = (("_pct", "%"), ("_s", "s"))  # of names of columns whose numbers have one unit already
+_SUFFIXES: Final = {"_ns": "ns", "_bytes": "byte", "bytes_per_s": "byte/s", "flop_per_s": "FLOP/s"}
 # what the headings of a computed table cannot say
 _ASIDES: Final[Mapping[str, str]] = {
     "roofline": "share: flop_per_s of roof_flop_per_s, the most that the peaks allow at this intensity (FLOP/byte of"
@@ -283,6 +292,12 @@ def _fitted_table(
         wide=None if wide is None else heads[wide], names=_ALSO_NAMES, droppable=droppable, elsewhere=_ELSEWHERE,
     )  # fmt: skip
     return fitted, cells
+
+
+def unit_of(column: str) -> str | None:
+    """The unit of a column of a table that a summary makes, by its name; None where it has none."""
+    ends = (*_SUFFIXES.items(), *(() if column.endswith("_per_s") else _ENDS))
+    return _UNITS.get(column) or next((unit for end, unit in ends if column.endswith(end)), None)
 
 
 def _by_importance(shown_columns: Sequence[str], important: Sequence[str], parameters: Sequence[str]) -> list[str]:

@@ -28,7 +28,9 @@ from nsw.analysis.blocks import (
     Unit,
 )
 from nsw.analysis.first_screen import HEADLINE, first_screen, headline_of
+from nsw.analysis.rules.pairs import void_ratios
 from nsw.analysis.rules.timeline import spent_of
+from nsw.analysis.screen_table import slowest_case
 from nsw.present.terminal import numbered, table, unpadded, wrapped
 from nsw.present.untrusted_text import clean
 from nsw.quantities import (
@@ -48,10 +50,11 @@ from nsw.quantities import (
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from rich.console import Console
 
+    from nsw.analysis.cases import CaseSummary
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.summary import Summary
 
@@ -339,16 +342,16 @@ def block_data(block: Block) -> dict[str, Any]:
     return common_data | {"title": block.title, "columns": list(block.columns), "rows": list(block.rows)} | parts
 
 
-_LINES: Final = 24  # of the first screen
+_LINES: Final = 24  # of the first screen, on a low terminal and where there is none
 _FINDINGS: Final = 5
 _LEAST_FINDINGS: Final = 3  # printed in any case: what to do is worth more than a short screen
-_FEWEST: Final = 8  # lines of the table, however long the first finding is
+_FEWEST: Final = 4  # rows of the table, however much is around it
 _PROVING: Final = 4  # cases of a command
 
 
 def show_summary(
     out: Console, summary: Summary, *, full: bool, next_command: str | None = None, campaign: str | None = None,
-    proof: Callable[[Finding], str | None] | None = None,
+    proof: Callable[[Finding], str | None] | None = None, drawable_cases: Collection[str] = (),
 ) -> None:  # fmt: skip
     """Print the first screen, or the full answer, which begins with it.
 
@@ -359,22 +362,47 @@ def show_summary(
         next_command: The last line: the command that shows more.
         campaign: What a command calls it; None: what was read is no campaign's.
         proof: The command that proves a finding of what is no campaign's.
+        drawable_cases: The cases of which an iteration can be drawn.
     """
-    blocks = blocks_of(summary, full=full)
+    blocks = list(blocks_of(summary, full=full))
     if full:
         show_blocks(out, blocks, "full")
     elif campaign is None:
         show_first_screen(out, blocks, next_command, proof=proof)
     elif len(summary.cases) > 1:
-        show_first_screen(out, blocks, next_command, proof=partial(_evidence_command, campaign))
-    else:  # which proves its sentences itself, but for the timeline
-        drawn = [case.id for case in summary.cases if case.iterations is not None and case.traced_by is not None]
-        draws = f"`nsw report {campaign} --timeline {shlex.quote(drawn[0])}` draws an iteration" if drawn else None
-        show_first_screen(out, blocks, next_command, last_line=draws)
+        slowest = slowest_case(summary)
+        proven = {case for block in blocks if isinstance(block, Finding) and block.shown == "always"
+                  for case in block.cases[:1]}  # fmt: skip
+        divides = (
+            f"`nsw summarize {campaign} --case {shlex.quote(slowest.id)}` shows where the time of the slowest case goes"
+            if slowest and slowest.id not in proven else None
+        )  # fmt: skip
+        show_first_screen(out, blocks, next_command, proof=partial(_evidence_command, campaign), last_line=divides)
+    else:  # which proves its sentences itself, but for the timeline and the counters
+        last_line = _closer_command(campaign, summary.cases, drawable_cases)
+        show_first_screen(out, blocks, next_command, proof=partial(_reread_command, campaign), last_line=last_line)
+
+
+def _closer_command(campaign: str, cases: Sequence[CaseSummary], drawable_cases: Collection[str]) -> str | None:
+    """The command that shows more of the only case: an iteration, else its counters."""
+    for case in cases:
+        name = shlex.quote(case.id)
+        if case.id in drawable_cases:
+            return f"`nsw report {campaign} --timeline {name}` draws an iteration"
+        if case.kernels:
+            return f"`nsw summarize {campaign} --case {name} --table kernels --json` has every counter"
+    return None
+
+
+def _reread_command(campaign: str, finding: Finding) -> str | None:
+    """The command that measures what old tables lack."""
+    return f"nsw reread {campaign}" if finding.cause == "gaps-unmeasured" else None
 
 
 def _evidence_command(campaign: str, finding: Finding) -> str | None:
     """The command that shows the cases which a sentence is about; of those that are only alike, the first."""
+    if reread := _reread_command(campaign, finding):
+        return reread
     cases = finding.cases[:1] if finding.cause else finding.cases[:_PROVING]
     chosen = "".join(f" --case {shlex.quote(case)}" for case in cases)
     return f"nsw summarize {campaign}{chosen}" if cases else None
@@ -384,7 +412,7 @@ def show_first_screen(
     out: Console, blocks: Iterable[Block], next_command: str | None = None, *,
     proof: Callable[[Finding], str | None] | None = None, last_line: str | None = None,
 ) -> None:  # fmt: skip
-    """Print headline, table and notes, and as many findings as fit on 24 lines, the weightiest first.
+    """Print headline, table and notes, and as many findings as fit on 24 lines or the terminal, the weightiest first.
 
     The first three findings are printed in any case, and some of the table: further rows and findings go, with their
     number.
@@ -396,6 +424,7 @@ def show_first_screen(
         proof: The command that proves a finding, which stands below it.
         last_line: Below that.
     """
+    room = max(_LINES, out.height - 1) if out.is_terminal else _LINES
     first_blocks = [block for block in blocks if block.shown == "always"]
     findings = [block for block in first_blocks if isinstance(block, Finding)]
     around = [block for block in first_blocks if not isinstance(block, Finding | Table)]
@@ -411,14 +440,14 @@ def show_first_screen(
     first = sum(_lines(out, text) for text in sentences[0] if text) if sentences else 0
     for block in first_blocks:
         if isinstance(block, Table):
-            printed[id(block)] = _limit_table_lines(out, block, max(_LINES - lines - first, _FEWEST))
+            printed[id(block)] = _limit_table_lines(out, block, room - lines - first)
             lines += printed[id(block)].count("\n")
     for block in first_blocks:
         out.file.write(printed.get(id(block), ""))
     left = len(findings)
     for at, (text, command) in enumerate(sentences):
         lines += sum(_lines(out, part) for part in (text, command) if part)
-        if lines > _LINES and at >= _LEAST_FINDINGS:
+        if lines > room and at >= _LEAST_FINDINGS:
             break
         out.print(text, soft_wrap=True)
         if command:
@@ -438,17 +467,28 @@ def _lines(out: Console, text: str) -> int:
 
 
 def _limit_table_lines(out: Console, block: Table, lines: int) -> str:
-    """A table of at most so many lines: its last rows go, and their number is told."""
-    rows = len(block.rows)
+    """A table of at most so many lines: its last rows go, and their number is printed.
+
+    Of shares that add up downwards the last row, idle time, stays.
+    """
+    whole = [at for at, column in enumerate(block.columns) if column.name in block.whole]
+    printed = texts(block)  # as all rows together are rounded
+    all_rows = [
+        tuple(printed[n][row] if n in whole else cell for n, cell in enumerate(cells))
+        for row, cells in enumerate(block.rows)
+    ]
+    last = all_rows[-1:] if len(whole) == 1 else []
+    rows = len(all_rows)
     while True:
-        omitted = len(block.rows) - rows
-        text = _printed_block(out, replace(block, rows=block.rows[:rows]))
+        omitted = len(all_rows) - rows
+        kept = [*all_rows[: rows - len(last)], *last] if omitted else all_rows
+        text = _printed_block(out, replace(block, rows=tuple(kept), whole=()))
         text += f"({plural(omitted, 'row')} more)\n" if omitted else ""
         printed_lines = text.count("\n")
         over = printed_lines - lines
-        if over <= 0 or rows <= 1:
+        if over <= 0 or rows <= _FEWEST:
             return text
-        rows -= max(1, over * rows // printed_lines)  # a row may have several lines
+        rows = max(_FEWEST, rows - max(1, over * rows // printed_lines))  # a row may have several lines
 
 
 def _printed_block(out: Console, block: Block) -> str:
@@ -470,6 +510,7 @@ def summary_markdown(summary: Summary) -> str:
 
 def summary_data(summary: Summary) -> dict[str, Any]:
     """The summary as JSON data, unrounded: dataclasses of the analysis as they are, and its blocks one by one."""
+    void = void_ratios(summary.variants, {case.id: case for case in (*summary.cases, *summary.context)})
     blocks = blocks_of(summary)  # which raises here what analyses of others do
     return {
         "campaign": summary.campaign,
@@ -478,7 +519,7 @@ def summary_data(summary: Summary) -> dict[str, Any]:
         "headline": clean(headline_of(first_screen(summary))),
         "cover": summary.cover,
         "scaling": summary.curve,
-        "compare": list(summary.variants),
+        "compare": [replace(v, ratio=None) if v.case_id in void else v for v in summary.variants],
         "model": list(summary.model),
         "findings": [_finding_data(finding) for finding in summary.findings],
         "cases": [replace(case, spent=spent_of(case)) for case in summary.cases],

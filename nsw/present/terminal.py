@@ -275,7 +275,7 @@ def _shortened(cell: str) -> str:
 
 _SENTENCES = frozenset({
     "why", "message", "text", "description", "passes", "runs", "note", "reason", "meaning", "chips", "what",
-    "what is wrong",
+    "what is wrong", "law",
 })  # fmt: skip  # columns that wrap
 
 

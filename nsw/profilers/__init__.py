@@ -9,11 +9,12 @@ import importlib
 from typing import cast
 
 from nsw.profilers.model import Profiled, Profiler, Request
-from nsw.recipe.passes import PROFILERS, of_kind
 
 
 def load(tool: str) -> Profiler:
     """The profiler's module."""
+    from nsw.recipe.passes import PROFILERS, of_kind  # pydantic takes longer to load than many a report to read
+
     module = next(tools[tool] for tools in map(of_kind, PROFILERS) if tool in tools)
     return cast("Profiler", importlib.import_module(module))
 

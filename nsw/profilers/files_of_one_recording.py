@@ -5,11 +5,13 @@ A report for the GUI stays beside the pages that were exported from it, and each
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,44 @@ _SAMPLES: Final = ".perf.data"
 _FUNCTIONS: Final = ".perf.txt"  # printed from the samples where the program's own files are
 
 
+# one of several ranges that nsys captured: timeline.NUMBER.ENDING, or timeline.rankN.NUMBER.ENDING
+_RANGE: Final = re.compile(r"(timeline(?:\.(?:rank|node)\d+)?)\.(\d{1,6})(\.nsys-rep|\.qdstrm|\.sqlite(?:\.gz)?)")
+
+
 def parts(names: Iterable[str]) -> dict[str, Part]:
     """The files of one folder that are read, in order of their names."""
     sorted_names = sorted(names)
-    return {name: part for name in sorted_names if (part := _part(name, frozenset(sorted_names))) is not None}
+    all_names = frozenset(sorted_names)
+    return {
+        name: part
+        for name in sorted_names
+        if (part := _part(name, all_names)) is not None and ranges_of(name, all_names)[0] == name
+    }
+
+
+def ranges_of(name: str, names: Iterable[str]) -> list[str]:
+    """The files of one recording that are read as one, in order of time: a range each; of other files the file alone.
+
+    Args:
+        name: A file of the recording.
+        names: The files of its folder.
+    """
+    if (match := _RANGE.fullmatch(name)) is None:
+        return [name]
+    found = {
+        int(other[2]): other[0]
+        for other in map(_RANGE.fullmatch, names)
+        if other and other.group(1, 3) == match.group(1, 3)
+    }
+    return [found[number] for number in sorted(found)]
+
+
+def recording(path: Path) -> list[Path]:
+    """A file, and behind it the later ranges of the same recording that lie beside it."""
+    if _RANGE.fullmatch(path.name) is None:
+        return [path]
+    ranges = ranges_of(path.name, (other.name for other in path.parent.iterdir()))
+    return [path.with_name(name) for name in ranges[ranges.index(path.name) :]]
 
 
 def _part(name: str, names: frozenset[str]) -> Part | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 
 if TYPE_CHECKING:
     from nsw.metrics.requests import MetricRequest
-    from nsw.recipe.passes import CountersPass
+    from nsw.recipe.passes import CountersPass, TimelinePass
 
 __all__ = [
     "CHOSEN", "MACHINERY", "SCRIPTS", "Counting", "Profiled", "Profiler", "Request", "Variable", "long_options",
@@ -65,8 +65,9 @@ class Request:
     `counting` is what a counters pass measures; None: it is another kind of pass. `report` is what nvprof leaves of a
     timeline: summary, trace, file. `graph_nodes`: kernels of CUDA graphs are traced one by one. `record` is what a
     host pass records beside times, `steps` how many training steps it passes over and how many it records.
-    `analysis` is what it collects, in the profiler's own words, and `knobs` are that analysis' settings. `within` is
-    the NVTX range that a timeline records, and its domain; None: the whole program, or the default domain.
+    `analysis` is what it collects, in the profiler's own words, and `knobs` are that analysis' settings. `window`
+    is the part of the program that a timeline records; None: all of it.
+    `gpu_metrics` is how often GPU metrics are sampled, in Hz; None: not.
     """
 
     path: str
@@ -85,7 +86,8 @@ class Request:
     steps: tuple[int, int] | None = None
     analysis: str | None = None
     knobs: tuple[tuple[str, str], ...] = ()
-    within: tuple[str, str | None] | None = None
+    window: TimelinePass | None = None
+    gpu_metrics: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Nsight Compute: hardware counters of kernels, from Volta (compute capability 7.0) on.
 
-Command lines were run with ncu 2025.3 on an H200 (docs/gpu.md) and checked without a GPU with 2022.3 and 2024.2;
-those of other versions follow NVIDIA's manuals.
+Command lines were run with ncu 2025.3 on an H200 (docs/gpu-measurements.md) and checked without a GPU with 2022.3
+and 2024.2; those of other versions follow NVIDIA's manuals.
 """
 
 from __future__ import annotations

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from nsw.profilers.model import MACHINERY, Profiled, Request
+from nsw.recipe.passes import CUDA_PROFILER_API
+
+if TYPE_CHECKING:
+    from nsw.recipe.passes import TimelinePass
 
 TOOL = "nsys"
 ONE_PROCESS = False
@@ -17,6 +23,35 @@ nsw_nsys_export() {    # NSYS NAME: an export beside each report
   for report in "$2"*.nsys-rep; do
     "$1" export --type=sqlite --force-overwrite=true --output="${report%.nsys-rep}.sqlite" "$report" || exit
   done
+}
+nsw_nsys_sampled() {    # NSYS HERTZ WORD...: nsys profile WORD..., with samples of all GPUs where nsys can take them
+  local nsys=$1 hertz=$2 option=--gpu-metrics-devices answer
+  shift 2
+  if [ "${NSW_LOCAL_RANK:-0}" = 0 ]; then    # one of a node: a second nsys is refused
+    answer=$("$nsys" profile $option=help 2>&1) ||    # the older name
+      { option=--gpu-metrics-device; answer=$("$nsys" profile $option=help 2>&1); }
+    if grep -Eq '^[[:space:]]*[0-9]+:' <<<"$answer"; then set -- $option=all "--gpu-metrics-frequency=$hertz" "$@"
+    else printf 'nsw: nsys samples no GPU metrics here, and records the rest:\n%s\n' "$answer" >&2; fi
+  fi
+  exec "$nsys" profile "$@"
+}
+nsw_nsys_then_program() {    # WORD...: an nsys that may end before its program; waits for both
+  local status group folder
+  folder=$(mktemp -d) || exit
+  NSW_PROGRAM=$folder "$@" && status=0 || status=$?
+  if read -r group 2>/dev/null <"$folder/group"; then    # else nsys started no program
+    # nsys starts the program in a session of its own: a signal must be passed on
+    trap 'kill -TERM -- "-$group" 2>/dev/null' TERM
+    until [ -s "$folder/status" ] || ! kill -0 -- "-$group" 2>/dev/null; do sleep 0.1; done
+    [ "$status" -ne 0 ] || read -r status 2>/dev/null <"$folder/status" || status=143
+  fi
+  rm -rf "$folder"
+  exit "$status"
+}
+nsw_nsys_program() {    # PROGRAM WORD...: notes its session and its exit status for nsw_nsys_then_program
+  echo $$ >"$NSW_PROGRAM/group"
+  "$@"
+  echo $? >"$NSW_PROGRAM/status"
 }
 nsw_nsys_reduce() {    # NSYS NAME RUN: a small database of each report of the run
   local at state from='' python='' one found='' report name whole
@@ -48,20 +83,24 @@ nsw_nsys_reduce() {    # NSYS NAME RUN: a small database of each report of the r
 _QUIET = (("--sample", "-s"), ("--cpuctxsw",))  # off unless the recipe's options say otherwise
 
 
-def _window(request: Request) -> tuple[str, ...]:
-    """The options by which nsys records a range alone.
+def _window(timeline: TimelinePass | None) -> tuple[str, ...]:
+    """The options by which nsys records a part of the program.
 
-    `stop` lets the program run on and nsys end with its status; nsys's default ends the program. Names that the program
-    has not registered, such as PyTorch's, count only with that variable.
+    `stop` and `repeat` let the program run on and nsys end with its status, where nsys's default ends the program.
+    With --kill=none the program runs on, but nsys (tried: 2024.2) does not wait for it. Names that the program has not
+    registered, such as PyTorch's, count only with that variable.
     """
-    if request.within is None:
+    if timeline is None:
         return ()
-    return (
-        "--capture-range=nvtx",
-        f"--nvtx-capture={'@'.join(filter(None, request.within))}",
-        "--capture-range-end=stop",
-        "--env-var=NSYS_NVTX_PROFILER_REGISTER_ONLY=0",
-    )
+    within = timeline.within
+    if within is None:
+        start = () if timeline.after is None else (f"--delay={timeline.after}",)
+        return start if timeline.duration is None else (*start, f"--duration={timeline.duration}", "--kill=none")
+    end = "--capture-range-end=" + ("stop" if within.count == 1 else f"repeat:{within.count}")
+    if within.nvtx == CUDA_PROFILER_API:
+        return ("--capture-range=cudaProfilerApi", end)
+    name = "@".join(filter(None, (within.nvtx, within.domain)))
+    return ("--capture-range=nvtx", f"--nvtx-capture={name}", end, "--env-var=NSYS_NVTX_PROFILER_REGISTER_ONLY=0")
 
 
 def profile(request: Request) -> Profiled:
@@ -74,17 +113,23 @@ def profile(request: Request) -> Profiled:
     option_names = {option.split("=")[0] for option in request.options}
     quiet = [f"{name}=none" for name, *short in _QUIET if not option_names & {name, *short}]
     output = f"{_REPORT}.{request.part}%q{{{request.rank_variable}}}" if request.per_rank else _REPORT
+    start: tuple[str, ...] = (request.path, "profile")
+    if request.gpu_metrics is not None:
+        start = ("bash", MACHINERY, "nsys_sampled", request.path, str(request.gpu_metrics))
+    program = request.program
+    if request.window is not None and request.window.duration is not None:
+        start = ("bash", MACHINERY, "nsys_then_program", *start)
+        program = ("bash", MACHINERY, "nsys_program", *program)
     command = (
-        request.path,
-        "profile",
+        *start,
         f"--trace={','.join(request.trace) or 'cuda,nvtx'}",
         *quiet,
         *(("--cuda-graph-trace=node",) if request.graph_nodes and "--cuda-graph-trace" not in option_names else ()),
-        *_window(request),
+        *_window(request.window),
         *request.options,
         "--force-overwrite=true",
         f"--output={output}",
-        *request.program,
+        *program,
     )
     if not request.export_here:
         return Profiled(command, reports=(f"{_REPORT}*.nsys-rep", f"{_REPORT}*.qdstrm"))

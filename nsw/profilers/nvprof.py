@@ -27,8 +27,8 @@ def profile(request: Request) -> Profiled:
     """
     if request.counting is not None:
         return _counters(request, request.counting)
-    if request.within is not None:
-        return Profiled(impossible="nvprof cannot begin at an NVTX range: `within` of a timeline needs nsys")
+    if request.window is not None:
+        return Profiled(impossible="nvprof records the whole program: `within`, `after` and `for` need nsys")
     if request.report == "file":
         export_options = ("--export-profile", _file(_TIMELINE, request, "nvvp"), "--force-overwrite")
         command = (request.path, "--profile-child-processes", *export_options, *request.options, *request.program)

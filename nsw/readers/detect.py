@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 from nsw.apart import Limits, NoPoolError, inside, is_possible, out_of_memory, pool, run_isolated, starting, with_limits
 from nsw.errors import LimitError
-from nsw.profilers.files_of_one_recording import parts
-from nsw.readers.invariants import leave_out_broken_rows, report_no_values
-from nsw.readers.messages import only_messages, program_failure
+from nsw.profilers.files_of_one_recording import parts, recording
+from nsw.readers.invariants import leave_out_broken_rows, report_no_values, report_unrecorded_launches
+from nsw.readers.messages import nsys_profile_output, only_messages, program_failure
 from nsw.readers.model import SURE_OF_ALL, Lack, Options, Reader, Report, Sample
+from nsw.readers.other_files import other_file
 from nsw.readers.registry import FORMATS, Format, formats_of_packages
 from nsw.readers.untrusted_files import (
     GZIP_MAGIC,
@@ -57,6 +58,8 @@ def read(path: Path, options: Options | None = None) -> Report:
     report = _read(path, options or Options())
     leave_out_broken_rows(report)
     report_no_values(report)
+    if options is None or options.wants("gpu_summary"):
+        report_unrecorded_launches(report)
     if report.tables:
         report.failed = program_failure(path)
     if "metrics" in report.tables:
@@ -100,6 +103,9 @@ def _read(path: Path, options: Options, *, nested: bool = False) -> Report:
     if detected is None:
         if not sample.is_folder and (explanation := explain(sample)) is not None:
             return _no_report(report, explanation)
+        if (problems := nsys_profile_output(sample)) is not None:
+            report.tool, report.problems = "nsys", problems
+            return report
         if (spoken := only_messages(sample)) is not None:
             report.tool, report.problems = spoken
             report.error(f"contains only messages of {report.tool}, no results")
@@ -167,7 +173,7 @@ _Sure: TypeAlias = tuple[int, Format, Reader]
 def _surest_of(formats: Iterable[Format], sample: Sample, best: _Sure | None) -> _Sure | None:
     """The surest reader of these and of `best`."""
     is_packed = sample.head.startswith(GZIP_MAGIC)
-    head = unpacked_beginning(sample.head)
+    head = sample.text.encode() if sample.is_numbered else unpacked_beginning(sample.head)
     for format_ in formats:
         if is_packed and not format_.unpacks:  # asked once it is unpacked
             continue
@@ -296,9 +302,9 @@ def takes_long(paths: Sequence[Path]) -> bool:
 
 
 def size_of(path: Path) -> int:
-    """The bytes of a file, or of the files of a folder that is a report."""
+    """The bytes of a file with the later ranges of its recording, or of the files of a folder that is a report."""
     try:
-        return sum(f.stat().st_size for f in path.iterdir()) if path.is_dir() else path.stat().st_size
+        return sum(f.stat().st_size for f in (path.iterdir() if path.is_dir() else recording(path)))
     except OSError:
         return 0  # what is wrong with it is reported when it is read
 
@@ -473,29 +479,12 @@ _LFS_SIZE = re.compile(rb"^size (\d{1,15})$", re.MULTILINE)
 _ANNEX = re.compile(rb"\A(?:\.\./)*(?:/annex/objects/|\.git/annex/objects/)")
 _HTML = re.compile(r"\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
 _OF_VTUNE = (".vtune", ".amplxe")
-_PROFILE_LOG = re.compile(
-    r"^(?:# (?:CUDA|OPENCL)_PROFILE_LOG_VERSION |(?:[ \t]*\d+[ \t]+)?method=\[ \S+ \] gputime=\[)", re.MULTILINE
-)
 _OF_NSW = re.compile(r"(?m)\A(?:#[^\n]*\n|\s)*nsw: \d+$")
 _TITLE = re.compile(r"<title[^>]*>\s*([^<]{1,120})", re.IGNORECASE)
 _REPORT_TAGS = re.compile(r"application performance snapshot|aps|vtune|nsight", re.IGNORECASE)
 
-# the source page of ncu as text: titles that are wrapped letter by letter over columns of figures
-_SOURCE_TEXT = re.compile(
-    r"^(?:Kernel|Function|File) Name {2,}\S.*\n-+ [- ]+\n(?:Address|#|Line No) +Source\b", re.MULTILINE
-)
 _CRASHED = re.compile(r"\s*(Segmentation fault|Bus error|Killed|Aborted|Illegal instruction)(?: \(core dumped\))?\s*")
 
-# Exports of nsys that are not read: what is in their first bytes.
-_NSYS_EXPORTS = (
-    (re.compile(rb'\A\{"data":\["\[Unknown\]"'), "JSON"),
-    (re.compile(rb'\Adata: "\[Unknown\]"'), "text"),
-    (re.compile(rb'\A\{\s*"VmSystemInformation"'), "info"),
-    (re.compile(rb"\A\x89HDF(?s:.)*StringIds"), "HDF5"),
-    (re.compile(rb"\A\xff{4}(?s:.){0,400}table_desc(?s:.)*StringIds"), "Arrow"),
-)
-
-_PERF = b"PERFILE2"
 # First bytes -> what it is, and the command that unpacks it.
 _PACKED = (
     (GZIP_MAGIC, "gzip", "gunzip -k"),
@@ -570,15 +559,6 @@ def explain(sample: Sample) -> NotReport | None:
         if title is None or not _REPORT_TAGS.search(title[1]):
             title_text = f" ({title[1].strip()})" if title else ""
             return NotReport(f"a web page{title_text}, not a report", "download the file itself (on GitHub: Raw)")
-    if not sample.is_binary and _PROFILE_LOG.search(sample.text):
-        return NotReport(
-            "a log of CUDA's profiler before nvprof (COMPUTE_PROFILE=1, until CUDA 7.5), which is not read",
-            "profile again with nvprof or nsys",
-        )
-    if not sample.is_binary and _SOURCE_TEXT.search(sample.text):
-        return NotReport(
-            "ncu's source page as text, which is not read", "ncu --import REPORT --page source --csv > source.csv"
-        )
     if not sample.is_binary and (match := _CRASHED.fullmatch(sample.text)) is not None:
         return NotReport(f"no result: the program that should have written it ended with '{match[1]}'", "run it again")
     if not sample.is_binary and _OF_NSW.search(sample.text):
@@ -586,17 +566,8 @@ def explain(sample: Sample) -> NotReport | None:
             "a recipe or a sites file of nsw, not a report",
             f"`nsw plan {shlex.quote(str(sample.path))}` shows its plan",
         )
-    for words, kind in _NSYS_EXPORTS:
-        if words.search(head):
-            return NotReport(
-                f"an export of nsys as {kind}, which is not read", "export it with `nsys export --type sqlite`"
-            )
-    if head.startswith(_PERF):
-        data = shlex.quote(str(sample.path))
-        return NotReport(
-            "a recording of Linux perf, whose functions only the machine that made it can name",
-            f"print it there: `perf report --stdio --header -g none -i {data} > {data}.txt`",
-        )
+    if (other := other_file(sample)) is not None:
+        return NotReport(*other)
     if is_archive(sample):
         return NotReport("an archive of files", f"unpack it, and read the folder: {_unpack_commands(sample)}")
     if head.startswith(GZIP_MAGIC) and (wrong := _bad_gzip(head, sample.size)) is not None:

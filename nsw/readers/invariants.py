@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.readers.model import MOST_SHOWN, Report
 from nsw.readers.text.quantities import TIME_UNITS
 from nsw.tables import TABLES
+from nsw.tables.names import is_launch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,12 +58,25 @@ def leave_out_broken_rows(report: Report) -> None:
 
 
 _VALUES: Final = ("value", "avg", "text")
+_MANY_ABSENT: Final = 3  # metrics without a value; of fewer the chip lacks them
+_ABSENT_SHARE: Final = 0.2
 
 
 def report_no_values(report: Report) -> None:
     """Say so where a report names metrics and has a value of none."""
     metrics = report.tables.get("metrics")
-    if metrics is None or not len(metrics) or report.problems or _has_values(metrics):
+    if metrics is None or not len(metrics):
+        return
+    absent = len(metrics) - _values_in(metrics)
+    if report.problems:  # they say why
+        return
+    if report.tool == "ncu" and _MANY_ABSENT <= absent < len(metrics) and absent >= len(metrics) * _ABSENT_SHARE:
+        report.warn(
+            f"{absent:,} of {len(metrics):,} metrics have no value (nan, n/a): this ncu cannot count them on this GPU,"
+            " as 2026.2 cannot count many on Blackwell",
+            fix="measure them with ncu 2025.2, or with one newer than this",
+        )
+    if absent < len(metrics):
         return
     report.error(
         "none of its metrics has a value (n/a)",
@@ -70,16 +84,36 @@ def report_no_values(report: Report) -> None:
     )
 
 
-def _has_values(metrics: TableData) -> bool:
+_OF_TIMELINES: Final = frozenset({"nsys-sqlite", "nsys-parquet", "kineto"})  # which hold all that was recorded
+
+
+def report_unrecorded_launches(report: Report) -> None:
+    """Warn where the host launched kernels and the timeline has no GPU work at all."""
+    calls = report.tables.get("api_summary")
+    if report.format not in _OF_TIMELINES or calls is None or len(report.tables.get("gpu_summary", ())):
+        return
+    rows = calls if isinstance(calls, list) else calls.to_pylist()
+    if launches := sum(row["calls"] or 0 for row in rows if is_launch(row["name"] or "")):
+        were = "1 kernel was" if launches == 1 else f"{launches:,} kernels were"
+        report.warn(
+            f"{were} launched, none recorded: the driver is newer than {report.tool} knows, another tool holds CUPTI,"
+            " or this is WSL2",
+            fix="profile under Linux itself, with one profiler at a time, and one as new as the CUDA driver",
+        )
+
+
+def _values_in(metrics: TableData) -> int:
+    """How many rows have a value."""
     if isinstance(metrics, list):
-        return any(row.get(column) is not None for row in metrics for column in _VALUES)
-    return any(metrics[column].null_count < len(metrics) for column in _VALUES if column in metrics.column_names)
+        return sum(any(row.get(column) is not None for column in _VALUES) for row in metrics)
+    return max(len(metrics) - int(metrics[name].null_count) for name in _VALUES if name in metrics.column_names)
 
 
 def broken_rule(table: str, row: Row) -> str | None:
     """What in a row cannot be, or None."""
     for low, high in _rules(table):
-        below, above = _value(row, low), _value(row, high)
+        below = row.get(low) if isinstance(low, str) else low
+        above = row.get(high) if isinstance(high, str) else high
         if below is None or above is None or below <= above:
             continue
         slack = (_SLACK_OF_METRICS if table == "metrics" else _SLACK) * abs(above)
@@ -110,10 +144,6 @@ def _rules(table: str) -> Sequence[Rule]:
         *((c.name, float(_LONGEST[c.unit])) for c in columns if c.unit in _LONGEST),
         *((name, _GREATEST_SHARE) for name in names if name == "time_pct"),
     ]
-
-
-def _value(row: Row, side: str | float) -> float | None:
-    return row.get(side) if isinstance(side, str) else side
 
 
 def _half_width(row: Row, side: str | float) -> float:

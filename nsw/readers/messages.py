@@ -7,6 +7,7 @@ and for what is there in place of a report. A message is looked up without its p
 from __future__ import annotations
 
 import re
+import shlex
 import sqlite3
 from collections import Counter
 from contextlib import closing, suppress
@@ -35,6 +36,7 @@ class Message:
     """A message that nsw knows: how bad it is, what it means, what to do.
 
     `is_outcome`: it says that nothing came of it, and not why. `is_hang`: a kernel that is run again does not end.
+    `is_replay`: to run a kernel again failed, as that of a collective does, for which other ranks wait no more.
     `is_loss`: records of the capture are missing.
     """
 
@@ -46,6 +48,7 @@ class Message:
     is_outcome: bool = False
     is_hang: bool = False
     is_loss: bool = False
+    is_replay: bool = False
 
     def matches(self, tool: str, text: str) -> bool:
         """Whether `tool` said this."""
@@ -68,6 +71,7 @@ def messages() -> tuple[Message, ...]:
             m.get("outcome", False),
             m.get("hang", False),
             m.get("loss", False),
+            m.get("replay", False),
         )
         for m in tomllib.loads(text)["message"]
     )
@@ -94,7 +98,8 @@ def known_message(
     """
     message = text.strip()[:_LONGEST]
     meaning = explain(tool, text)
-    if meaning is not None and meaning.is_hang and kernel is not None:
+    waits = meaning is not None and (meaning.is_hang or (meaning.is_replay and _NCCL.search(kernel or "")))
+    if meaning is not None and waits and kernel is not None:
         meaning = _hang_message(meaning, kernel)
     if meaning is not None:
         text = f"{tool}: {message} ({meaning.explanation})"
@@ -207,6 +212,46 @@ def _read_file_ends(path: Path) -> bytes:
     return data
 
 
+_NSYS_OUTPUT: Final = re.compile(
+    r"^Generating '[^'\n]+\.qdstrm'|^Importer error status:|^Generated:\s*\n\s*\S+\.(?:nsys-rep|qdrep|qdstrm)"
+    r"|^Saved report file to |^Report file moved to |^Capturing recipe|^Processing \d* ?events\.\.\.",
+    re.MULTILINE,
+)
+_NSYS_WROTE: Final = re.compile(
+    r"^(?:Generated:\s*\n\s*|Report file moved to |Saved report file to |\t)\"?(\S[^\n\"]*\.(?:nsys-rep|qdrep|qdstrm))",
+    re.MULTILINE,
+)
+_QDSTRM: Final = ".qdstrm"
+
+
+def nsys_profile_output(sample: Sample) -> list[Problem] | None:
+    """What `nsys profile` printed in a job's output: its errors, its reports; None: it printed nothing."""
+    if sample.is_binary or sample.is_folder:
+        return None
+    text = sample.without_numbers(_read_file_ends(sample.path).decode(sample.encoding, errors="replace"))
+    text = text.replace("\r\n", "\n")
+    if _NSYS_OUTPUT.search(text) is None:
+        return None
+    problems = messages_in("nsys", text)
+    reports = list(dict.fromkeys(match[1] for match in _NSYS_WROTE.finditer(text)))
+    first = next((report for report in reports if not report.endswith(_QDSTRM)), reports[0] if reports else None)
+    more = f" (and {len(reports) - 1} more)" if len(reports) > 1 else ""
+    if first is None:
+        message, fix = (
+            "and names no report that it wrote",
+            "see the program's own output, and the messages of nsys above",
+        )
+    elif first.endswith(_QDSTRM):
+        message = f"which recorded {first}{more} and did not import it"
+        fix = (
+            f"import it: `QdstrmImporter -i {shlex.quote(first)}`, in the folder host-linux-x64 of an nsys of that"
+            " version or newer, then read the .nsys-rep"
+        )
+    else:
+        message, fix = f"no report itself; nsys wrote {first}{more}", f"nsw read {shlex.quote(first)}"
+    return [*problems, Problem("error", f"the output of `nsys profile`, {message}", None, fix)]
+
+
 def only_messages(sample: Sample) -> tuple[str, list[Problem]] | None:
     """The tool and its messages, when a file holds nothing else: it was to be a report, and none was made."""
     if sample.is_binary or sample.is_folder:
@@ -297,7 +342,7 @@ class Messages:
                 f"contains only messages of ncu; its results are in {self.reports[0]}",
                 fix=f"nsw read {self.reports[0]}",
             )
-        elif self.profiled:
+        elif self.profiled and not any(p.severity == "error" for p in report.problems):
             count = "1 launch" if self.profiled == 1 else f"{self.profiled} launches"
             report.error(
                 f"ncu profiled {count}, but no result of that is in this file",
@@ -309,6 +354,7 @@ class Messages:
         first: dict[str, Problem] = {}
         alike: Counter[str] = Counter()
         following: set[str] = set()
+        causes: set[str] = set()
         for (kind, text), number in self.seen.items():
             meaning, kernel = explain("ncu", text), self.during[kind, text]
             problem = known_message("ncu", text, line=number, severity=kind.lower(), kernel=kernel)
@@ -320,9 +366,12 @@ class Messages:
             key = meaning.explanation if meaning else text
             first.setdefault(key, problem)
             alike[key] += 1
-            if meaning is not None and meaning.is_outcome:
-                following.add(key)
-        if any(p.severity == "error" for key, p in first.items() if key not in following):
+            (following if meaning is not None and meaning.is_outcome else causes).add(key)
+        following -= causes
+        errors = [key for key, p in first.items() if p.severity == "error"]
+        if errors and following.issuperset(errors):
+            following = set(errors[1:])  # no cause is here: the first consequence says most
+        if errors and following:
             left_out = sum(alike[key] for key in following)
             first = {key: p for key, p in first.items() if key not in following}
         else:

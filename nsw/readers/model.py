@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
@@ -22,6 +23,11 @@ HEAD_BYTES = 65536
 MOST_SHOWN = 5  # problems that are alike
 _ALLOWED: Final = "if you know who made it: `nsw read --max-unpacked 20G` allows 20 GiB"
 SURE_OF_ALL = 90  # the most that a reader is by what it finds behind the head
+# `cat -n`, `grep -n`, editors; a table has titles above its numbers
+_LINE_NUMBER: Final = re.compile(r"^ {0,8}(\d{1,7})(?:\t|:| \| ?|  (?! )|\Z)", re.MULTILINE)
+_NUMBERED_BYTES: Final = 4096
+_NUMBERED_LINES: Final = 40
+_FEWEST_NUMBERED: Final = 4
 _PIECE_BYTES = 1 << 20  # that are looked through at a time
 
 
@@ -106,6 +112,7 @@ class Report:
 
 PHASE_TABLES: Final = (
     "phases", "iterations", "iteration_trace", "phase_summary", "process_gpus", "gaps", "host_copies", "gpu_use",
+    "collectives",
 )  # fmt: skip
 
 
@@ -172,8 +179,21 @@ class Sample:
 
     @cached_property
     def text(self) -> str:
-        """The first 64 KiB as text; bytes that are no text become U+FFFD."""
-        return self.head.decode(self.encoding, errors="replace")
+        """The first 64 KiB as text, without numbers of lines; bytes that are no text become U+FFFD."""
+        text = self.head.decode(self.encoding, errors="replace")
+        return self.without_numbers(text)
+
+    @cached_property
+    def is_numbered(self) -> bool:
+        """Whether each line begins with its number, as `cat -n` and `grep -n` print it."""
+        lines = self.head[:_NUMBERED_BYTES].decode(self.encoding, errors="replace").split("\n")[:-1][:_NUMBERED_LINES]
+        numbers = [int(match[1]) for line in lines if (match := _LINE_NUMBER.match(line))]
+        enough = len(lines) >= _FEWEST_NUMBERED and len(numbers) == len(lines)
+        return enough and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+    def without_numbers(self, text: str) -> str:
+        """Lines of the file without their numbers, where they have any."""
+        return _LINE_NUMBER.sub("", text) if self.is_numbered else text
 
     @property
     def is_binary(self) -> bool:
@@ -217,4 +237,4 @@ class Reader(Protocol):
 def read_text(path: Path) -> str:
     """A whole text file, whatever its encoding and line ends."""
     sample = Sample(path)
-    return read_bytes(path).decode(sample.encoding, errors="replace")
+    return sample.without_numbers(read_bytes(path).decode(sample.encoding, errors="replace"))

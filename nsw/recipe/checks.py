@@ -432,6 +432,8 @@ _TEMPLATES: tuple[tuple[str, ...], ...] = (
     ("app", "build", "gpus"),
     ("app", "container", "image"),
     ("app", "container", "options", "*"),
+    ("app", "container", "mounts", "*"),
+    ("app", "container", "env", "*"),
     ("resources", "*"),
     ("resources", "extra", "*"),
     ("check", "*", "file"),

@@ -361,6 +361,8 @@ Duration = Annotated[int, _with_serializer(units.parse_duration, _DURATION, unit
 DurationOrTemplate = Annotated[
     int | str, _with_serializer(partial(or_template, units.parse_duration), _DURATION, units.format_duration)
 ]
+_FREQUENCY = {"type": "string", "examples": ["10kHz", "500Hz"]}
+Frequency = Annotated[int, _with_serializer(units.parse_sampling_frequency, _FREQUENCY, "{}Hz".format)]
 Size = Annotated[int, _with_serializer(units.parse_size, _SIZE, units.format_size)]
 SizeOrTemplate = Annotated[
     int | str, _with_serializer(partial(or_template, units.parse_size), _SIZE, units.format_size)

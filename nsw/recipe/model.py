@@ -39,6 +39,7 @@ from nsw.recipe.fields import (
     Template,
     Text,
     ToleranceRule,
+    Variable,
     amount,
     empty_as_map,
     flag,
@@ -215,8 +216,25 @@ class Build(Model):
 class Container(Model):
     """The container that the application runs in."""
 
-    runtime: Literal["apptainer", "singularity", "shifter", "podman"] = Field(description="The program that runs it.")
-    image: Template = Field(description="Image file or reference.")
+    runtime: Literal["apptainer", "singularity", "shifter", "podman", "docker", "sarus", "pyxis", "charliecloud"] = (
+        Field(description="The program that runs it; pyxis: srun itself, by its --container options.")
+    )
+    image: Template = Field(
+        description="Image file or reference. $NAME is a variable of the job; a file needs its absolute path."
+    )
+    mounts: list[Template] = Field(
+        default=[],
+        description="Folders to mount: SOURCE, SOURCE:TARGET or SOURCE:TARGET:ro. $NAME is a variable of the job. The"
+        " run's folder, app.files and a profiler from outside are mounted in any case.",
+    )
+    env: dict[Variable, Template] = Field(
+        default={}, description="Variables that have another value inside; those of app.env are known inside anyway."
+    )
+    gpus: Flag = Field(
+        default=False,
+        description="Whether to bring the GPUs in: --nv, --gpus=all or --device=nvidia.com/gpu=all. shifter, sarus and"
+        " pyxis bring them in themselves; charliecloud by `ch-fromhost --nvidia IMAGE`, once.",
+    )
     options: list[Template] = Field(default=[], description="More arguments for the runtime.")
     profiler: Inside = Field(
         default="inside", description="Whether the profiler runs inside the container or starts it."

@@ -7,8 +7,10 @@ from pydantic import BeforeValidator, Field, model_validator
 from nsw.recipe.fields import (
     FREE,
     Count,
+    Duration,
     DurationOrTemplate,
     Filled,
+    Frequency,
     KernelName,
     KernelRegex,
     Model,
@@ -205,6 +207,40 @@ class Range(Model):
         return {"nvtx": value} if isinstance(value, str) else value
 
 
+CUDA_PROFILER_API: Final = "cuda_profiler_api"
+_MIDDLE: Final = ("instances", "skip", "first")
+
+
+class Window(Range):
+    """The NVTX ranges that a timeline records, the first of that name on."""
+
+    count: Count = Field(
+        default=1,
+        description="So many ranges, each a report of its own; they are read as one. nsys halts the program for some"
+        " seconds after each: that time is in none of them.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _first_ones(cls, value: Any) -> Any:
+        if isinstance(value, dict) and (key := next((key for key in _MIDDLE if key in value), None)):
+            raise Fault(
+                f"nsys records the first ranges of a name and can skip none, so there is no '{key}'",
+                hint="give the one in the middle a name of its own in the program, such as `step 100`; or call"
+                f" cudaProfilerStart() there and write within: {CUDA_PROFILER_API}; or record by the clock, without"
+                " `within`: after: 60s, for: 10s",
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _nameable(self) -> Self:
+        if "@" in f"{self.nvtx}{self.domain}":
+            raise Fault(
+                "nsys cannot begin at a range with '@' in its name", hint="give the program's range another name"
+            )
+        return self
+
+
 class Within(Range):
     """The part of the program that is measured."""
 
@@ -363,11 +399,23 @@ class TimelinePass(ProfiledPass):
         default=AUTO, description="Profiler; auto selects what the site has."
     )
     trace: list[TraceDomain] = Field(default=["cuda", "nvtx"], description="What is traced.")
-    within: Range | None = Field(
+    within: Window | None = Field(
         default=None,
-        description="Record only from the begin of the first NVTX range of this name to its end (nsys), which makes the"
-        " report small; the program runs on. nsys can skip none: for one in the middle give it a name of its own, such"
-        " as `step 100`, or one around several.",
+        description="Record only the first NVTX range of this name, or the first `count` of them (nsys): the report is"
+        " small, and the program runs on. nsys can skip none: for one in the middle give it a name of its own, such as"
+        " `step 100`. cuda_profiler_api: from the program's cudaProfilerStart() to its cudaProfilerStop().",
+    )
+    after: Duration | None = Field(
+        default=None, description="Record from so long after the program's start on (nsys); the program runs on."
+    )
+    duration: Duration | None = Field(
+        default=None, alias="for", description="Record no longer than this (nsys); the program runs on."
+    )
+    gpu_metrics: Frequency | None = Field(
+        default=None,
+        description="How often nsys samples how busy the parts of each GPU are (SMs, tensor cores, DRAM, PCIe, NVLink),"
+        " such as 10kHz; not by default. It needs permission to read the GPU's counters, which one program at a time"
+        " can: where nsys does not get them, the rest is recorded, and the run says why.",
     )
     report: Literal["summary", "trace", "file"] = Field(
         default="summary",
@@ -375,16 +423,26 @@ class TimelinePass(ProfiledPass):
         " --print-api-trace); file: an .nvvp with all of it. nsys always leaves all.",
     )
 
+    @property
+    def is_windowed(self) -> bool:
+        """Whether a part of the program is recorded alone."""
+        return (self.within, self.after, self.duration) != (None, None, None)
+
     @model_validator(mode="after")
     def _recordable(self) -> Self:
-        if self.within is not None and self.tool == "nvprof":
-            raise Fault("nvprof cannot begin at an NVTX range", hint="`within` needs tool: nsys")
-        if self.within is not None and "@" in f"{self.within.nvtx}{self.within.domain}":
+        if self.gpu_metrics is not None and self.tool == "nvprof":
+            raise Fault("nvprof does not sample GPU metrics", hint="`gpu_metrics` needs tool: nsys")
+        if self.is_windowed and self.tool == "nvprof":
+            raise Fault("nvprof records the whole program", hint="`within`, `after` and `for` need tool: nsys")
+        if self.within is None:
+            return self
+        if self.after is not None or self.duration is not None:
             raise Fault(
-                "nsys cannot begin at a range with '@' in its name", hint="give the program's range another name"
+                "a timeline is recorded within a range or by the clock, not both",
+                hint="keep `within`, or `after` and `for`",
             )
-        if self.within is not None and "nvtx" not in self.trace:
-            raise Fault("`within` needs the NVTX ranges traced", hint="give it trace: [cuda, nvtx]")
+        if (traced := "cuda" if self.within.nvtx == CUDA_PROFILER_API else "nvtx") not in self.trace:
+            raise Fault(f"`within` needs {traced} traced", hint="give it trace: [cuda, nvtx]")
         return self
 
 

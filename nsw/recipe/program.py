@@ -62,6 +62,16 @@ def _shipped(name: str) -> Path | None:
     return path if path.exists() else None
 
 
+_IMAGE_FILES: Final = frozenset({".sif", ".simg", ".sqsh", ".sqfs", ".squashfs"})
+
+
+def is_relative_image(runtime: str, image: str) -> bool:
+    """Whether a container's image is a file that is looked for in the folder of the run."""
+    path = PurePosixPath(image)
+    is_file = runtime in {"apptainer", "singularity"} or path.suffix in _IMAGE_FILES or image.startswith("./")
+    return is_file and "://" not in image and not path.is_absolute() and not image.startswith("$")
+
+
 _MOST_BYTES = 1 << 20
 _MOST_FILES = 50
 

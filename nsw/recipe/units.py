@@ -75,13 +75,13 @@ _AMOUNT = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*([A-Za-z][A-Za-z-]*)")
 _SIZE_POWERS = {"k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _LONGEST = 10 * 365 * 86400  # seconds; what is longer is a slip
 
-AmountUnit = Literal["node-hour", "gpu-hour"]
+AmountUnit = Literal["node-hour", "gpu-hour", "second"]
 _AMOUNT_UNITS: tuple[AmountUnit, ...] = ("node-hour", "gpu-hour")
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much of a machine: a number of node-hours or GPU-hours."""
+    """How much of a machine: a number of node-hours or GPU-hours, or of seconds that its jobs take."""
 
     number: float
     unit: AmountUnit
@@ -308,6 +308,20 @@ def format_memory(size: int) -> str:
     return format_size(-(-size // 1024) * 1024)
 
 
+def parse_sampling_frequency(value: object) -> int:
+    """Hz of `10kHz`, `500 Hz`: as often as nsys samples GPU metrics, 10 Hz to 200 kHz.
+
+    Raises:
+        Fault: It is none of these.
+    """
+    text = _with_unit(value, "frequency", "10kHz", "write {0}kHz or {0}Hz")
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(k?)Hz", text, re.IGNORECASE)
+    hertz = Fraction(match[1]) * (1000 if match[2] else 1) if match else Fraction(0)
+    if hertz.denominator != 1 or not 10 <= hertz <= 200_000:
+        raise Fault(f"expected a frequency from 10Hz to 200kHz, such as 10kHz, found {show_value(text)}")
+    return int(hertz)
+
+
 def parse_percent(value: object) -> float:
     """The fraction of `90%`: 0.9; above 0 and at most 1.
 
@@ -348,6 +362,15 @@ def parse_amount(value: object) -> Amount:
             return Amount(float(match[1]), unit)
     hint = did_you_mean(word, _AMOUNT_UNITS) or "the units are node-hours and gpu-hours"
     raise Fault(f"{show_value(match[2])} is not a unit of an amount", hint=hint)
+
+
+def parse_price(value: str) -> Amount:
+    """`2 node-hours`, `4 gpu-hours`, or a time such as `40m`, in seconds.
+
+    Raises:
+        Fault: It is none of these.
+    """
+    return parse_amount(value) if "-hour" in value else Amount(parse_duration(value), "second")
 
 
 def parse_canary(value: object) -> Canary:

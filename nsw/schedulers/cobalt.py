@@ -167,6 +167,12 @@ class Cobalt(Adapter):
     # these change what qstat prints
     cleared_variables = ("QSTAT_HEADER", "CQSTAT_HEADER")
 
+    def requested_keys(self, option: str, value: str) -> list[tuple[str, str]]:
+        """What an option asks for; of --attrs the GPUs of a node, whose other words stay."""
+        if option == "--attrs" and (number := re.search(r"\bn?gpus=(\d+)", value)):
+            return [("node_gpus", number[1]), ("extra", "")]
+        return super().requested_keys(option, value)
+
     # --- submitting ---------------------------------------------------------------------------------------
 
     def head(self, job: Job, scratch: str, extra: list[str]) -> list[str]:

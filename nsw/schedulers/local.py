@@ -36,7 +36,16 @@ from nsw.errors import CommandResult, RefusedError
 from nsw.resources import user_folder
 from nsw.safe_files import open_plain, read_text
 from nsw.schedulers.adapter import Adapter, Line, Refusal, Request, Watched
-from nsw.schedulers.model import Answer, Capabilities, Outcome, Phase, Scheduler, Submission, ended_by_itself
+from nsw.schedulers.model import (
+    Answer,
+    Capabilities,
+    Outcome,
+    Phase,
+    Scheduler,
+    Submission,
+    ended_by_itself,
+    parse_spans,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -130,8 +139,15 @@ class LocalScheduler(Scheduler):
         """Start the task; its process id and start time, or None when its GPUs are in use.
 
         Raises:
-            RefusedError: This machine does not have so many GPUs, or no safe folder for claims on them.
+            RefusedError: This machine does not have so many GPUs, or no safe folder for claims on them, or the shell
+                is in an allocation of Slurm's on other machines.
         """
+        if (job := job_elsewhere()) is not None:
+            raise RefusedError(
+                f"this shell belongs to job {job} of Slurm, and {socket.gethostname()} is none of that job's nodes",
+                hint=f"`srun --jobid={job} --overlap --pty bash` opens a shell on its first node: start nsw there;"
+                " or leave the allocation (`exit`)",
+            )
         needs = 0 if self._share else submission.gpus or 0
         if needs > len(self._gpus):
             have = len(self._gpus) or "none"
@@ -354,7 +370,10 @@ class Gpu:
 
 
 def detect() -> list[Gpu]:
-    """The GPUs of this machine that the environment lets us use (CUDA_VISIBLE_DEVICES); none: []."""
+    """The GPUs of this machine that the environment lets us use; none: [].
+
+    CUDA_VISIBLE_DEVICES says which, and where a shell in a job of Slurm's has none, the job's own list.
+    """
     if not shutil.which("nvidia-smi"):
         return []
     try:
@@ -362,7 +381,10 @@ def detect() -> list[Gpu]:
     except (OSError, subprocess.TimeoutExpired):
         return []
     gpus = [Gpu(m["index"], m["name"], m["uuid"]) for m in map(_LINE.match, done.stdout.splitlines()) if m]
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    of_job = os.environ.get("SLURM_STEP_GPUS") or os.environ.get("SLURM_JOB_GPUS")
+    if of_job is not None and of_job.count(",") + 1 == len(gpus):
+        of_job = None  # cgroups hide the others, and number the job's own from 0
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", of_job)
     if visible is None:
         return gpus
     chosen: list[Gpu] = []
@@ -373,6 +395,26 @@ def detect() -> list[Gpu]:
         if gpu not in chosen:
             chosen.append(gpu)
     return chosen
+
+
+def job_elsewhere() -> str | None:
+    """The job of Slurm that this shell belongs to, where no node of it is this machine: `salloc` on a login node."""
+    job, node_list = os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURM_JOB_NODELIST")
+    if (
+        job is None or node_list is None or "SLURMD_NODENAME" in os.environ
+    ):  # what slurmd starts is on a node of the job
+        return None
+    return None if is_in_node_list(socket.gethostname().partition(".")[0], node_list) else job
+
+
+def is_in_node_list(host: str, node_list: str) -> bool:
+    """Whether a host is among Slurm's `n[1-4,7],gpu01`."""
+    for item in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", node_list):
+        pieces = re.split(r"\[([^\]]*)\]", item)  # every second is what stood in brackets
+        match = re.fullmatch(r"(\d+)".join(map(re.escape, pieces[::2])), host)
+        if match and all(int(m) in parse_spans(spans) for m, spans in zip(match.groups(), pieces[1::2], strict=True)):
+            return True
+    return False
 
 
 def claims_folder() -> tuple[Path, list[str]]:

@@ -117,6 +117,7 @@ class Lsf(Adapter):
     asks = MappingProxyType({
         "-q": "queue", "-P": "account", "-J": "name", "-W": "time", "-nnodes": "nodes", "-n": "tasks", "-o": "output",
         "-e": "output", "-oo": "output", "-eo": "output", "-U": "reservation", "-x": "exclusive",
+        "-gpu": "node_gpus", "-R": "",
     })  # fmt: skip
     flags = frozenset({"-x", "-H", "-N", "-B"})
     time_units = (60, 60)
@@ -150,7 +151,21 @@ class Lsf(Adapter):
         """The `#BSUB` lines."""
         if re.search(r"%[IJ]", scratch):
             raise UsageError(f"scratch must not hold %I or %J, which LSF replaces by numbers: {scratch}")
-        return [*_lines(job.resources), f"#BSUB -W {_minutes(job.walltime_s)}", *extra]
+        return [*_lines(job.resources, extra), f"#BSUB -W {_minutes(job.walltime_s)}", *extra]
+
+    def requested_keys(self, option: str, value: str) -> list[tuple[str, str]]:
+        """What an option asks for; of -gpu and -R the GPUs of a host, and the slots of one."""
+        if option == "-gpu":
+            number = re.search(r"\bnum=(\d+)(/task)?", value)
+            key = "task_gpus" if number and number[2] else "node_gpus"
+            is_number_alone = number is not None and number[0] == value
+            return [(key, number[1] if number else "1"), *([] if is_number_alone else [("extra", "")])]
+        if option == "-R":
+            asked = [("node_gpus", n) for n in re.findall(r"\bngpus(?:_\w+)?=(\d+)", value)]
+            asked += [("per_node", n) for n in re.findall(r"\bspan\[ptile=(\d+)\]", value)]
+            is_span_alone = re.fullmatch(r"span\[(ptile=\d+|hosts=1)\]", value) is not None
+            return asked if is_span_alone and asked else [*asked, ("extra", "")] if asked else []
+        return super().requested_keys(option, value)
 
     def unwanted(self, line: str) -> tuple[str, str] | None:
         """The first option that is nsw's own."""
@@ -249,8 +264,8 @@ def _minutes(seconds: int) -> int:
     return max(1, -(-seconds // 60))
 
 
-def _lines(needs: Resources) -> list[str]:
-    """What the job needs. A slot is a core; memory and GPUs are counted by host."""
+def _lines(needs: Resources, extra: Sequence[str]) -> list[str]:
+    """What the job needs, less what `extra` asks for. A slot is a core; memory and GPUs are counted by host."""
     if needs.gpus % needs.nodes:
         raise RefusedError(
             f"{needs.gpus} GPUs cannot be divided equally among {needs.nodes} hosts, and LSF counts them by host",
@@ -260,9 +275,11 @@ def _lines(needs: Resources) -> list[str]:
     processes = max(1, -(-needs.tasks // needs.nodes))
     slots = processes * (needs.cpus_per_task or 1)
     size = None if needs.memory_bytes is None else f"{format_memory(needs.memory_bytes)}B"
+    asks_itself = any(re.search(r"\s-gpu\s|\bngpus", line) for line in extra)
+    gpus = needs.gpus and not asks_itself and f"num={needs.gpus // needs.nodes}"
     option_values = (
         ("n", str(slots * needs.nodes)), ("R", f"span[ptile={slots}]"),
-        ("R", size and f"rusage[mem={size}]"), ("M", size), ("gpu", needs.gpus and f"num={needs.gpus // needs.nodes}"),
+        ("R", size and f"rusage[mem={size}]"), ("M", size), ("gpu", gpus),
         ("q", needs.queue), ("P", needs.account), ("U", needs.reservation),
     )  # fmt: skip
     lines = [

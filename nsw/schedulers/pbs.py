@@ -264,7 +264,9 @@ class Pbs(Adapter):
         """The options of a directive line with their values; each resource of -l by itself."""
         return [
             (option, part) for option, value in super().options_in(line)
-            for part in ([value] if option != "-l" or value.startswith("select=") else re.split(r",(?=\w+=)", value))
+            for part in (
+                [value] if option != "-l" or value.startswith(("select=", "nodes=")) else re.split(r",(?=\w+=)", value)
+            )
         ]  # fmt: skip
 
     def requested_keys(self, option: str, value: str) -> list[tuple[str, str]]:
@@ -274,6 +276,10 @@ class Pbs(Adapter):
         name, _, rest = value.partition("=")
         if name == "select" and "+" not in rest:
             return _asked_chunks(rest)
+        if name == "nodes" and "+" not in rest:  # Torque's
+            return _asked_chunks(re.sub(r":ppn=", ":ncpus=", re.sub(r":gpus=", ":ngpus=", rest.partition(",")[0])))
+        if name in {"ngpus", "gpus"}:
+            return [("node_gpus", rest)]
         return {"walltime": [("time", rest)], "place": [("place", rest)] if rest == "scatter" else []}.get(name, [])
 
     def unwanted(self, line: str) -> tuple[str, str] | None:

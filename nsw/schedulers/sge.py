@@ -86,6 +86,22 @@ class Sge(Adapter):
     # of several jobs those that had ended are refused beside those that were changed
     over = "has registered the job|has deleted job|modified hold of|does not exist|is already in deletion|denied: job"
 
+    def options_in(self, line: str) -> list[tuple[str, str]]:
+        """The options of a directive line with their values; each resource of -l by itself."""
+        return [
+            (option, part) for option, value in super().options_in(line)
+            for part in (value.split(",") if option == "-l" else [value])
+        ]  # fmt: skip
+
+    def requested_keys(self, option: str, value: str) -> list[tuple[str, str]]:
+        """What an option asks for; of -l the time and the GPUs, whose name is the site's."""
+        name, _, number = value.partition("=")
+        if option == "-l" and name == "h_rt":
+            return [("time", number)]
+        if option == "-l" and re.search("gpu|cuda", name):
+            return [("gpus", number or "1"), ("extra", "")]
+        return super().requested_keys(option, value)
+
     # --- submitting ---------------------------------------------------------------------------------------
 
     def head(self, job: Job, scratch: str, extra: list[str]) -> list[str]:

@@ -36,7 +36,11 @@ if TYPE_CHECKING:
     from nsw.plan.model import Job
 
 _GRES: Final = re.compile(r"gpu(?=[:,(]|$)(?::(?!\d+(?:[(,]|$))([^:,(]+))?(?::(\d+))?")  # gpu:a100:4(S:0-1), gpu:4, gpu
-_ASKED_GPUS: Final = re.compile(r"(?:gpu:)?(?:([A-Za-z][\w.-]*):)?(\d+)|gpu(?::([A-Za-z][\w.-]*))?")  # 4, gpu:a100:4
+_GRES_OPTIONS: Final = frozenset({"--gres", "--tres-per-task", "--tres-per-node"})
+# 4, gpu:a100:4, gpu:1g.10gb:1 (MIG)
+_ASKED_GPUS: Final = re.compile(
+    r"(?:(?:gres/)?gpu:)?(?:(?=\d*[A-Za-z])([\w.-]+):)?(\d+)|gpu(?::(?=\d*[A-Za-z])([\w.-]+))?"
+)
 _UNIT: Final = "\x1f"  # no state, reason or name of nsw's holds it
 _SQUEUE_FIELDS: Final = ("%F", "%K", "%T", "%j", "%r", "%l", "%u")
 _END_FIELDS: Final = ",".join(f"{field}:|" for field in ("ArrayJobID", "ArrayTaskID", "State", "Name", "exit_code"))
@@ -335,6 +339,7 @@ class Slurm(Adapter):
         "-J": "name", "--job-name": "name", "-C": "constraint", "--constraint": "constraint",
         "--reservation": "reservation", "--mem": "memory", "--exclusive": "exclusive", "--gres": "node_gpus",
         "-G": "gpus", "--gpus": "gpus", "--gpus-per-node": "node_gpus", "--gpus-per-task": "task_gpus",
+        "--tres-per-node": "node_gpus", "--tres-per-task": "task_gpus",
         "-o": "output", "--output": "output", "-e": "output", "--error": "output", "--gpu-bind": "gpu_bind",
     })  # fmt: skip
     flags = frozenset({"--exclusive", "--requeue", "--no-requeue", "--contiguous", "--overcommit", "--hold", "-H"})
@@ -393,11 +398,18 @@ class Slurm(Adapter):
         key = self.asks.get(option)
         if key not in {"gpus", "node_gpus", "task_gpus"}:
             return super().requested_keys(option, value)
-        match = _ASKED_GPUS.fullmatch(value)
-        if match is None or (option == "--gres") != value.startswith("gpu"):
+        items = [re.sub(r"\(.*\)$", "", item.strip()) for item in value.split(",")]
+        gpus, *others = sorted(items, key=lambda item: not _ASKED_GPUS.fullmatch(item))
+        match = _ASKED_GPUS.fullmatch(gpus.replace("gres/gpu=", "gres/gpu:"))
+        if match is None and option not in _GRES_OPTIONS and re.fullmatch(r"\d*[A-Za-z][\w.-]*", gpus):
+            return [(key, "1"), ("gpu_kind", gpus), ("gres", f"gpu:{gpus}:{{{{ gpus }}}}")]  # --gpus=h100
+        if match is None or any("gpu" in other for other in others):
+            return []
+        if option in _GRES_OPTIONS and not gpus.startswith(("gpu", "gres/gpu")):
             return []
         kind = match[1] or match[3]
-        of_kind = [("gpu_kind", kind), ("gres", f"gpu:{kind}:{{{{ gpus }}}}")] if kind else []
+        gres = ",".join([f"gpu:{kind}:{{{{ gpus }}}}" if kind else "gpu:{{ gpus }}", *others])
+        of_kind = [("gpu_kind", kind or ""), ("gres", gres)] if kind or others else []
         return [(key, match[2] or "1"), *of_kind]
 
     def unwanted(self, line: str) -> tuple[str, str] | None:

@@ -114,9 +114,9 @@ def wish(options: Iterable[tuple[str, str]]) -> Wish:
             requests[name] = value
         elif option not in _NEUTRAL:
             is_whole = False
-    count = _number(requests.get("nodes", "1").partition("-")[0].partition(",")[0], 1)
-    tasks = _number(requests.get("tasks", ""), 1)
-    each = _number(requests.get("per_node", ""), -(-tasks // count))
+    count = _positive_or(requests.get("nodes", "1").partition("-")[0].partition(",")[0], 1)
+    tasks = _positive_or(requests.get("tasks", ""), 1)
+    each = _positive_or(requests.get("per_node", ""), -(-tasks // count))
     gres = items(requests.get("gres", ""))
     for key, per_node in (("node_gpus", 1.0), ("task_gpus", each), ("gpus", 1 / count)):
         for _, kind, number in items(_gpu(requests[key])) if key in requests else ():
@@ -127,7 +127,7 @@ def wish(options: Iterable[tuple[str, str]]) -> Wish:
         partitions=frozenset(filter(None, requests.get("partition", "").split(","))),
         nodes=count,
         gres=gres,
-        cpus=each * _number(requests.get("cpus", ""), 1),
+        cpus=each * _positive_or(requests.get("cpus", ""), 1),
         memory_mb=_megabytes(requests.get("memory", "")),
         features=[frozenset(word.split("|")) for word in words] if "[" not in features else [],
         is_whole=is_whole and "[" not in features and "!" not in features,
@@ -170,7 +170,7 @@ def _gpu(text: str) -> str:
     return ",".join(f"gpu:{part.removeprefix('gpu:')}" for part in text.split(","))
 
 
-def _number(text: str, otherwise: int) -> int:
+def _positive_or(text: str, otherwise: int) -> int:
     return int(text) if text.isdigit() and int(text) else otherwise
 
 

@@ -114,6 +114,11 @@ class Gpus(Model):
         description="In which order the processes of a node take its GPUs, such as [3, 2, 1, 0] where the first cores"
         " are next to the last GPU.",
     )
+    no_metrics: Line | None = Field(
+        default=None,
+        description="Why nobody may sample GPU metrics here, such as: DCGM holds the counters. Timelines with"
+        " `gpu_metrics` are refused with it.",
+    )
 
 
 class Limits(Model):

@@ -69,6 +69,7 @@ _PLUMBING = re.compile(
     r"|\w{1,2}|\d\w*)\Z"
 )
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
+_LAUNCH = re.compile(r"cu(?:da)?(?:Graph)?Launch(?!Host)|hip(?:Module|Ext|Graph)?Launch")
 _ENCLOSING = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:<[^<>]*>)?\([^()]*\)(?: const)?::\{lambda")
 _CUTLASS_ARGUMENT = re.compile(r"(?:Kernel2?|device_kernel)<(?:struct )?(cutlass_\w+)(?![\w:])")
 _CORRELATION = re.compile(r"(?<!\s)\s*+\[\d+\]\s*\Z")  # each row of blanks is tried once
@@ -98,7 +99,7 @@ def names_of(printed: Iterable[str]) -> dict[str, dict[str, str | None]]:
 @lru_cache(maxsize=_CACHED)
 def short_name(name: str) -> str:
     """A name for a table of some 40 columns; `[CUDA memcpy HtoD]` and names that are plain stay."""
-    name = _readable(name)
+    name = readable(name)
     if match := _CUTLASS_ARGUMENT.search(name):
         return match[1]
     scopes, own_name, arguments = _dissect(name)
@@ -125,7 +126,8 @@ def squeezed(name: str) -> str:
     return "".join(name.split())
 
 
-def _readable(name: str) -> str:
+def readable(name: str) -> str:
+    """A name demangled as far as it can be, without what `nvprof` puts after it."""
     name = name.strip()[:_LONGEST]
     if is_mangled(name):
         demangled = demangle(name)
@@ -323,6 +325,11 @@ def demangle_all(names: Iterable[str]) -> dict[str, str]:
         for batch in _batches(questions):
             answers.update(zip(batch, _ask_patiently(batch), strict=True))
     return answers
+
+
+def is_launch(call: str) -> bool:
+    """Whether a call of the CUDA or HIP API launches a kernel or a graph."""
+    return _LAUNCH.match(call) is not None
 
 
 def is_mangled(name: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain, islice, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
@@ -110,6 +111,9 @@ def _rows(batch: pa.RecordBatch, name: str, texts: Mapping[str, list[Any]] = Map
     names = batch.schema.names
     absent = dict.fromkeys((*TABLES[name].names, *names))
     columns = [values(column, texts.get(title)) for title, column in zip(names, batch.columns, strict=True)]
+    if [*absent] == names:
+        yield from (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+        return
     for row in zip(*columns, strict=True):
         complete_row = absent.copy()
         complete_row.update(zip(names, row, strict=True))
@@ -257,6 +261,7 @@ def as_arrow(name: str, data: TableData) -> pa.Table:
     return data.select(schema.names).cast(schema)
 
 
+@cache
 def arrow_schema(name: str) -> pa.Schema:
     """The Arrow schema of a table; unit and meaning are in each field's metadata."""
     import pyarrow as pa

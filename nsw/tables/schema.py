@@ -75,4 +75,4 @@ def _read() -> dict[str, Table]:
 TABLES: Mapping[str, Table] = MappingProxyType(_read())
 
 # Made by default; the rest, one row an event, only when the file holds nothing else or when asked for.
-TRACES = frozenset({"gpu_trace", "api_trace", "iteration_trace", "nvtx_trace"})
+TRACES = frozenset({"gpu_trace", "api_trace", "iteration_trace", "nvtx_trace", "gpu_metric_trace", "cpu_trace"})

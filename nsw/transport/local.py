@@ -196,7 +196,7 @@ class _Exchange:
             self._stderr.add(b"\nit printed more than %d bytes, and nsw ended it\n" % MOST_OUTPUT)
         return CommandResult(
             tuple(argv), -1 if late else self._child.returncode, self._stdout.decode(errors="surrogateescape"),
-            self._stderr.content().decode(errors="backslashreplace"), timed_out=late, seconds=seconds,
+            self._stderr.head_and_tail().decode(errors="backslashreplace"), timed_out=late, seconds=seconds,
         )  # fmt: skip
 
     def _register(self, waiting: selectors.BaseSelector) -> None:

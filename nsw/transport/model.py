@@ -49,7 +49,7 @@ class Excerpt:
             self._left_out += excess
             del self._tail[:excess]
 
-    def content(self) -> bytes:
+    def head_and_tail(self) -> bytes:
         """What was kept, with a line for what was not."""
         gap = b"\n[%d bytes are left out]\n" % self._left_out if self._left_out else b""
         return bytes(self._head + gap + self._tail)

@@ -163,7 +163,7 @@ class _Process:
             if time.monotonic() > deadline:
                 raise ConnectionLostError("it did not exit")
         self.kill()
-        return code, self._stderr_excerpt.content()
+        return code, self._stderr_excerpt.head_and_tail()
 
     def kill(self) -> None:
         self._process.kill()

@@ -428,4 +428,4 @@ def _answer(bash: Bash, timeout: float, limit_bytes: int) -> Answer:
     bash.exactly(size_out, stdout.extend)
     bash.exactly(size_err, stderr.add)
     late = code in {124, 137} and seconds >= int(timeout)
-    return Answer(-1 if late else code, stdout, stderr.content(), late, float(seconds))
+    return Answer(-1 if late else code, stdout, stderr.head_and_tail(), late, float(seconds))

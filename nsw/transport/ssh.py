@@ -205,7 +205,7 @@ class _Channel:
             raise ConnectionLostError("it did not exit")
         code = self._channel.recv_exit_status()
         self._channel.close()
-        return code, stderr.content()
+        return code, stderr.head_and_tail()
 
     def kill(self) -> None:
         self._channel.close()

@@ -6,13 +6,18 @@
 # --- facts and status files ---
 
 nsw_now() { local t=${EPOCHREALTIME:-}; if [ -n "$t" ]; then nsw_t=${t/,/.}; else nsw_t=$(date +%s.%N); fi; }
-nsw_line() { local v=${2//[$'\n\r']/ }; printf '%s=%s\n' "$1" "$v"; }    # one fact a line, whatever it holds
-nsw_status() {    # STATE KEY VALUE...: the facts of a run
+nsw_line() {    # one fact a line, whatever it holds
+  local v=${2//[$'\n\r']/ }
+  printf '%s=%s\n' "$1" "$v" || nsw_cut=1
+}
+nsw_status() {    # STATE KEY VALUE...: the facts of a run; it fails where a line fails: there may be room for later ones again
+  nsw_cut=''
   nsw_line state "$1"; shift
   nsw_line job "$nsw_job"; nsw_line job_id "$nsw_job_id"; nsw_line task "$nsw_task"; nsw_line attempt "$nsw_attempt"
   nsw_line restart "$nsw_restart"
   nsw_line host "${HOSTNAME:-}"; nsw_line gpus "${CUDA_VISIBLE_DEVICES-}"; nsw_line start "$nsw_start"
   while [ $# -gt 1 ]; do nsw_line "$1" "$2"; shift 2; done
+  [ -z "$nsw_cut" ]
 }
 nsw_end() {    # as nsw_status, into the status file, which is replaced whole; a full disk is given a minute
   local try
@@ -88,6 +93,14 @@ nsw_node() {    # this node's name: Slurm's of the task that this process is in,
   done 2>/dev/null
   [ -n "$nsw_here" ] || { read -r nsw_here </proc/sys/kernel/hostname; } 2>/dev/null || nsw_here=$(uname -n)
 }
+nsw_image() {    # RUNTIME IMAGE: its digest; of a file that takes long to read its size and time
+  local digest
+  if [ -f "$2" ]; then
+    if digest=$(timeout 20 sha256sum "$2"); then echo "sha256:${digest%% *}"; else stat -c '%s bytes, changed %y' "$2"; fi
+  elif [ "$1" = docker ] || [ "$1" = podman ]; then
+    timeout 20 "$1" image inspect --format '{{.Id}} {{.RepoDigests}}' "$2"
+  fi
+}
 nsw_provenance() {    # once a job and node: what the numbers were measured on; nsw_tools has a line `NAME PATH` a profiler
   local dir name path key value
   nsw_node
@@ -101,6 +114,7 @@ nsw_provenance() {    # once a job and node: what the numbers were measured on; 
       case $key in model\ name*) nsw_line cpu "${value# }"; break ;; esac
     done </proc/cpuinfo
     while read -r name path; do
+      if [ "$name" = image ]; then nsw_line image "$(nsw_image "${path%% *}" "${path#* }")"; continue; fi
       [ -z "$name" ] || ! command -v "$path" >/dev/null || nsw_line "$name" "$(timeout 60 "$path" --version 2>&1 </dev/null | tail -n 1)"
     done <<<"${nsw_tools-}"
     command -v nvcc >/dev/null && nsw_line nvcc "$(nvcc --version 2>&1 | tail -n 1)"

@@ -51,9 +51,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def screen(summary, monkeypatch, *, full=False, columns=100):
+def screen(summary, monkeypatch, *, full=False, columns=100, lines=24):
     """The lines of an answer on a terminal."""
-    for name, value in (("COLUMNS", str(columns)), ("TERM", "xterm")):
+    for name, value in (("COLUMNS", str(columns)), ("LINES", str(lines)), ("TERM", "xterm")):
         monkeypatch.setenv(name, value)
     stream = Terminal()
     show_summary(console(stream), summary, full=full, next_command="`nsw summarize --full` has all tables")

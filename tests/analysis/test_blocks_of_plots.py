@@ -150,6 +150,54 @@ def test_streams_of_several_gpus_have_a_lane_each_and_a_context_names_no_process
     assert {row[0] for row in iteration_lanes("c", gpu, [], both).rows} == {"GPU 0, 1"}
 
 
+SHARES = ("sms_active_pct", "tensor_pct", "dram_read_pct", "dram_write_pct", "pcie_rx_pct", "pcie_tx_pct",
+          "nvlink_rx_pct", "nvlink_tx_pct")  # fmt: skip
+
+
+def sample(start, length, **shares):
+    """A row of gpu_metric_trace of process 1."""
+    return (
+        dict.fromkeys(SHARES)
+        | {"report": "r", "pid": 1, "device": 0, "start_ns": start, "duration_ns": length}
+        | shares
+    )
+
+
+def test_samples_are_lanes_whose_height_is_their_share():
+    gpu = [operation(2_000, 50)]
+    samples = [sample(1_980 + 20 * n, 20, tensor_pct=10.0 * n, dram_read_pct=30, dram_write_pct=5) for n in range(9)]
+    block = iteration_lanes("c", gpu, [], ITERATIONS, samples)
+    level = next(n for n, column in enumerate(block.columns) if column.name == "level_pct")
+    boxes = [(row[1], row[2], row[3], row[4], row[level]) for row in block.rows]
+    assert boxes[0] == ("stream 7", 0.0, 50, "gemm", None)
+    assert boxes[1:7] == [
+        ("tensor cores", 20.0 * n, 20, f"tensor cores {10 * n + 10} %", 10 * n + 10) for n in range(6)
+    ]
+    assert set(boxes[7:]) == {("DRAM", 20.0 * n, 20, "DRAM 35 %", 35) for n in range(6)}
+    assert block.level == ("level_pct",)
+    assert iteration_lanes("c", gpu, [], ITERATIONS).level == ()
+
+
+def test_the_threads_that_run_longest_are_lanes_above_the_ranges():
+    gpu = [operation(2_000, 50)]
+    threads = [
+        {"report": "r", "pid": pid, "tid": tid, "name": f"t{tid}", "start_ns": 2_000 + 10 * tid, "duration_ns": length}
+        for pid, tid, length in ((1, 1, 10), (1, 2, 60), (1, 3, 50), (1, 4, 40), (1, 5, 30), (1, 6, 0.5), (9, 7, 90))
+    ]
+    block = iteration_lanes("c", gpu, [], ITERATIONS, (), threads)
+    assert [row[1] for row in block.rows] == ["CPU, t2 2", "CPU, t3 3", "CPU, t4 4", "CPU, t5 5", "stream 7"]
+    assert block.rows[0][2:6] == (20, 60, "t2 on a CPU", "CPU")
+
+
+def test_samples_of_a_long_iteration_become_a_hundred_means():
+    gpu, steps = [operation(0, 100_000)], [iteration(0, 0, 100_000)]
+    block = iteration_lanes("c", gpu, [], steps, [sample(10 * n, 10, tensor_pct=n % 2 * 100) for n in range(10_000)])
+    means = [row for row in block.rows if row[1] == "tensor cores"]
+    assert len(means) == 100
+    assert {(row[3], row[4], row[-1]) for row in means} == {(1_000, "tensor cores 50 %", 50)}
+    assert len([row for row in block.unmerged if row[1] == "tensor cores"]) == 2_000
+
+
 def test_neighbours_that_cannot_be_seen_become_one_box():
     gpu = [operation(2_000 + n, 0.5, stream=n % 3, name=f"gemm {n}") for n in range(100)]
     block = iteration_lanes("c", gpu, [], ITERATIONS, boxes=10)

@@ -2,14 +2,15 @@
 
 import gzip
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.analysis.compared_screen import Outcome, judge
+from nsw.analysis.certainty import Floor
+from nsw.analysis.compared_screen import Outcome, blocks_of_comparison, judge
 from nsw.analysis.conditions import condition_blocks, not_comparable
 from nsw.analysis.sides import Side, compare_sides
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
@@ -187,6 +188,27 @@ def test_sides_that_were_alike_are_compared():
 def test_pairs_of_one_job_are_compared_though_the_clocks_differ():
     (row,) = compare_sides(side("A", 1000, in_blocks=True), side("B", 700, in_blocks=True, sm_mhz=1410.0))
     assert row.verdict == "slower"
+
+
+@pytest.mark.parametrize(("speed", "words"), [(712, "the same within"), (600, "16 % slower")])
+def test_figures_of_compute_bound_sides_are_scaled_to_equal_clocks_beside_the_refusal(monkeypatch, speed, words):
+    first, second = side("A", 1000), side("B", speed, sm_mhz=1410.0)
+    assert compare(first, second).at_equal_clocks == ()  # without counters nobody knows what binds them
+    counted = [replace(one, counters=dict, floors={"speed": Floor(0.005, 0.005, 11)}) for one in (first, second)]
+    assert compare(*counted).at_equal_clocks == ()  # and these have none of any kernel
+    monkeypatch.setattr("nsw.campaign.compare.is_compute_bound", lambda _: True)
+    comparison = compare(*counted)
+    (row,) = comparison.rows
+    assert (row.verdict, row.missing) == ("cannot tell", "not comparable: clocks 1,980 against 1,410 MHz")
+    (finding,) = [block for block in blocks_of_comparison(comparison) if block.name == "equal clocks"]
+    assert f"speed at equal clocks: {words}" in finding.text
+    assert "Both sides are compute-bound" in finding.text
+
+
+def test_memory_clocks_that_differ_are_not_scaled(monkeypatch):
+    monkeypatch.setattr("nsw.campaign.compare.is_compute_bound", lambda _: True)
+    sides = [replace(side("A", 1000), counters=dict), replace(side("B", 700, memory_mhz=1593.0), counters=dict)]
+    assert compare(*sides).at_equal_clocks == ()
 
 
 def test_a_gate_over_unlike_clocks_is_undecided_with_the_reason():

@@ -12,8 +12,9 @@ from nsw.analysis.cases import CaseSummary
 from nsw.analysis.idle_gpu import IdleGpu
 from nsw.analysis.kernels import Advice, Stall, of_report
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.counters import bound_by, kernel_advice, undecided
+from nsw.analysis.rules.counters import bound_by, is_compute_bound, kernel_advice, undecided
 from nsw.analysis.rules.registry import as_findings, hits_of
+from nsw.analysis.spent import Spent
 from nsw.readers import read
 
 from .made import KERNEL
@@ -82,7 +83,7 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("array-of-structures", dram(**BOTH, dram_bytes=2048 * MB, threads=16e6),  # two loads a thread
      [dram(), dram(**BOTH, dram_bytes=256 * MB, threads=16e6), dram(**BOTH, dram_bytes=2048 * MB, threads=1e6)]),
     ("uncoalesced-access", dram(**BOTH, dram_bytes=2048 * MB, threads=1e6), []),  # each thread walks along its row
-    ("random-gather", dram(**SCATTERED | {"gld_transactions_per_request": 18.0, "gld_transactions": 18e6}, dram_bytes=1024 * MB),
+    ("random-gather", dram(**SCATTERED | {"gld_transactions_per_request": 18.0, "gld_efficiency": 22.2, "gld_transactions": 18e6}, dram_bytes=1024 * MB),
      [dram(gld_transactions_per_request=18.0)]),
     ("narrow-access", kernel(narrow_access_share=90.0),
      [kernel(narrow_access_share=10.0), dram(narrow_access_share=90.0)]),
@@ -357,3 +358,18 @@ def test_the_source_counters_of_a_full_report_are_read_as_a_share():
                for name, value in zip(names, (400.0, 100.0), strict=True)]  # fmt: skip
     (row,) = of_report({"metrics": metrics})
     assert row.metrics["global_access_efficiency"] == 25.0
+
+
+@pytest.mark.parametrize(
+    ("kernels", "idle", "is_bound"),
+    [
+        ([(pipe("double_precision_fu_utilization"), 95.0), (dram(), 5.0)], 2.0, True),
+        ([(pipe("double_precision_fu_utilization"), 60.0), (dram(), 40.0)], 2.0, False),
+        ([(pipe("double_precision_fu_utilization"), 95.0)], 30.0, False),  # the host decides too
+        ([(pipe("double_precision_fu_utilization"), 95.0)], None, False),
+        ([(kernel(), 100.0)], 2.0, False),  # latency, which has a part outside of the SMs
+    ],
+)
+def test_a_program_is_compute_bound_where_the_sms_bind_its_kernels_and_the_gpu_is_busy(kernels, idle, is_bound):
+    rows = [replace(row, share_pct=share) for row, share in kernels]
+    assert is_compute_bound(replace(case(*rows), spent=Spent(True, 1e6, (), 0.0, 0.0, 1.0, idle_pct=idle))) == is_bound

@@ -1,10 +1,14 @@
 """The first screen: which table and headline follow from what the recipe varies and what was measured."""
 
+import io
+
 import pytest
 
 from nsw.analysis.first_screen import first_screen
 from nsw.analysis.kernel_classes import class_of
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
+from nsw.present.summary_view import show_summary
+from nsw.present.terminal import console
 from nsw.recipe.load import load_recipe_text
 
 from .made import figure_row, gpu_row, make_run
@@ -92,9 +96,9 @@ def test_a_time_is_best_where_it_is_least():
     assert screen(runs, figures=figures)["headline"] == "sums: 2 cases; best 5.00 ms at b=2 (1 run each)"
 
 
-def test_without_a_timeline_it_is_said_what_shows_the_gpu():
+def test_without_a_timeline_it_is_said_what_shows_the_gpu_and_without_a_profile_what_shows_the_program():
     runs, figures = measured(b1=10.0)
-    assert "passes" not in screen(runs, figures=figures)
+    assert "`- host: {tool: cprofile}` (of Python)" in screen(runs, figures=figures)["passes"].text
     runs[0].gpus = 1
     assert "`- timeline: {}` among the recipe's passes shows it" in screen(runs, figures=figures)["passes"].text
 
@@ -142,7 +146,7 @@ def test_where_the_time_of_a_single_case_goes():
     ]  # fmt: skip
 
 
-NAMES = [f"gemm_{at}" for at in range(9)]
+NAMES = [f"nvjet_{n}" for n in range(9)]
 
 
 @pytest.mark.parametrize(
@@ -175,6 +179,25 @@ def test_of_a_profile_of_the_cpu_the_functions_are_shown():
     assert [row[:3] for row in shown["answer"].rows] == [("load", 3e9, 75.0), ("step", 1e9, 25.0)]
 
 
+def test_where_there_is_no_finding_the_command_for_the_slowest_case_is_named():
+    runs, figures = measured(unit="ms", b1=10.0, b2=50.0, b3=20.0)
+    rows = [{"run": run.id, "report": "a", "name": "load", "self_s": 3.0, "calls": 2} for run in runs]
+    data = CampaignData("sums-20261124-160605-5a9e", "s", None, runs, {"figures": figures, "functions": rows})
+    stream = io.StringIO()
+    show_summary(console(stream), summarize(data, ReportRequest()), full=False, campaign="sums")
+    assert stream.getvalue().endswith("`nsw summarize sums --case b2` shows where the time of the slowest case goes\n")
+
+
+def test_below_idle_time_whose_gaps_old_tables_lack_stands_the_command_that_reads_them_again():
+    kernels = [part("steady", "gemm", 20 * MS, calls=36)]
+    rows = [iterations_row(4 * MS, busy=32.0) | {"med_gpu_ops": 125.0, "med_longest_gap_ns": 2 * MS}]
+    tables = {"gpu_summary": kernels, "phase_summary": kernels, "iterations": rows}
+    data = CampaignData("sums-20261124-160605-5a9e", "s", None, [timeline()], tables)
+    stream = io.StringIO()
+    show_summary(console(stream), summarize(data, ReportRequest()), full=False, campaign="sums")
+    assert "\n  `nsw reread sums`\n" in stream.getvalue()
+
+
 def test_a_function_that_only_waits_is_not_what_a_headline_begins_with():
     rows = [
         {"run": "r", "name": name, "self_s": s, "calls": 2} for name, s in (("time.sleep", 3.0), ("decode_mcu", 1.0))
@@ -205,9 +228,9 @@ report: {classes: {halo: '^(un)?pack_', chemistry: 'react_\\w+'}}
 def test_a_recipes_classes_are_counted_first():
     classes = load_recipe_text(CLASSES).recipe.report.classes
     assert classes == {"halo": r"^(un)?pack_", "chemistry": r"react_\w+"}
-    assert (class_of("unpack_gemm", recipe_classes=classes), class_of("unpack_gemm")) == ("halo", "GEMM")
-    parts = [part("steady", "react_gemm", 90 * MS), part("steady", "gemm", 18 * MS)]
-    gpu = [gpu_row("react_gemm", 90 * MS), gpu_row("gemm", 18 * MS)]
+    assert (class_of("unpack_gemm", recipe_classes=classes), class_of("unpack_gemm")) == ("halo", "other kernels")
+    parts = [part("steady", "react_gemm", 90 * MS), part("steady", "nvjet_tst", 18 * MS)]
+    gpu = [gpu_row("react_gemm", 90 * MS), gpu_row("nvjet_tst", 18 * MS)]
     shown = screen(
         [timeline()],
         ReportRequest(classes=classes),
@@ -267,6 +290,13 @@ def test_the_fastest_variant_is_that_of_the_best_series():
     runs, figures = measured(s1_a0=1.0, s1_a1=4.0, s1_a2=2.0, s2_a0=20.0, s2_a1=10.0, s2_a2=5.0)
     shown = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)
     assert shown["headline"] == "a=0 is the fastest at s=2; slower: a=1 2x, a=2 4x (1 run each)"
+
+
+def test_of_times_the_series_that_takes_most_is_first():
+    runs, figures = measured(unit="ms", s1_a0=1.0, s1_a1=4.0, s1_a2=2.0, s2_a0=20.0, s2_a1=10.0, s2_a2=5.0)
+    shown = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)
+    assert shown["headline"] == "a=2 is the fastest at s=2; slower: a=0 4x, a=1 2x (1 run each)"
+    assert [row[0] for row in shown["answer"].rows] == [2, 2, 2, 1, 1, 1]
 
 
 def test_a_single_variant_is_no_fastest():

@@ -1,14 +1,12 @@
 """Guided counters: the kernels that cover the asked share, representative launches of their shapes, few ordinals."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from nsw.analysis.guided import LaunchRequest, NothingMatched, Within, choose
 from nsw.engine.stages import _first_worked_on, _kernels
-
-RECORDED = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200"
+from tests.recorded import alexnet
 
 
 def launch(name, duration, grid=1, mangled=True, **more):
@@ -128,10 +126,7 @@ def test_nvprof_gets_one_filter_with_what_is_measured_behind_it():
 
 
 def test_a_recorded_training_run_is_covered_by_few_launches(tmp_path):
-    import lzma
-
-    packed = RECORDED / "alexnet-g2-b32.sqlite.xz"
-    (tmp_path / "timeline.sqlite").write_bytes(lzma.decompress(packed.read_bytes()))
+    (tmp_path / "timeline.sqlite").write_bytes(alexnet("g2-b32"))
     trace = _kernels(tmp_path)
     assert len({row["pid"] for row in trace}) == 1
     chosen = choose(trace, LaunchRequest(exclude=("nccl",), cover=0.9, at_most=20, sample=5), "ncu")
@@ -143,10 +138,7 @@ def test_a_recorded_training_run_is_covered_by_few_launches(tmp_path):
 
 
 def test_inside_a_range_of_a_recorded_run_the_launches_of_the_range_are_counted(tmp_path):
-    import lzma
-
-    packed = RECORDED / "alexnet-g2-b32.sqlite.xz"
-    (tmp_path / "timeline.sqlite").write_bytes(lzma.decompress(packed.read_bytes()))
+    (tmp_path / "timeline.sqlite").write_bytes(alexnet("g2-b32"))
     every, first = (_kernels(tmp_path, within=Within("step", instances=some)) for some in ((), (1,)))
     assert len(every) == 20 * len(first) + 2  # as many in each of 20 steps; two more once
     assert (

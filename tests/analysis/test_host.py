@@ -55,6 +55,11 @@ class Run:
         ("joined_rows", "tables.py", "other work"),
         ("advance", "/home/json/python3.11/site-packages/model/solver.py", "other work"),
         ("0x7f00", "python3.11", "the Python interpreter"),
+        ("dumps", "/usr/lib/python3.11/json/__init__.py", "text formats"),
+        ("loads", "/usr/lib/python3.11/json/__init__.py", "text formats"),
+        ("iterencode", "encoder.py", "text formats"),
+        ("dumps", "/usr/lib/python3.11/multiprocessing/reduction.py", "pickling"),
+        ("<built-in method _pickle.loads>", "", "pickling"),
     ],
 )
 def test_a_function_belongs_to_a_class_by_its_name_else_by_where_it_is(name, where, work):

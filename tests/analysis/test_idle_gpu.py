@@ -190,7 +190,7 @@ def test_small_copies_are_one_cause_and_few_large_ones_none():
 def test_streams_that_the_default_stream_serialises_and_those_that_are_of_one_stream():
     numbers = {"busy_ns": 4 * MS, "computing_ns": 3.9 * MS, "kernel_ns": 3.9 * MS, "small_ns": 3.9 * MS}
     (text,) = explained(busy=98.0, streams=4, default_stream=30, **numbers)
-    assert text.startswith("Kernels of 4 streams run one after the other, with work in the default stream between")
+    assert text.startswith("Kernels of 4 streams run 1.0 at a time, with work in the default stream between them")
     assert "default stream" not in " ".join(explained(busy=98.0, streams=4, default_stream=0, **numbers))
     (text,) = explained(busy=98.0, streams=1, default_stream=0, **numbers)
     assert "is kernels of at most 32 blocks, each of which fills a part of the GPU, one after the other" in text
@@ -215,8 +215,9 @@ def test_iterations_that_are_slow_in_turn_are_told_with_their_period_and_what_di
 def test_of_tables_made_before_gaps_were_measured_only_that_is_said():
     _, (text,) = told([KERNELS, LAUNCHES], [idle(gap=2 * MS)])
     assert text == (
-        "The GPU is idle 68 % of an iteration of 4 ms: its tables were made before gaps were measured. `nsw reread"
-        " CAMPAIGN` reads the reports again, and measures what the host does in the gaps."
+        "The GPU is idle 68 % of an iteration of 4 ms: its tables were made before gaps were measured. `nsw reread`"
+        " reads the reports again and measures them; for reports of nsys it needs an nsys on this machine (on PATH, or"
+        " named by NSW_NSYS)."
     )
 
 
@@ -292,7 +293,7 @@ def test_a_figure_that_is_no_speed_does_not_count_as_the_profilers_part():
 
 def test_one_slow_iteration_is_no_idleness_of_the_others():
     (text,) = said(idle(17.6, med_busy=90.0, slowest=84 * MS, number=7))
-    assert text.startswith("Iteration 8 of 20 takes 84 ms")
+    assert text.startswith("Iteration 7 of 20 (counted from 0) takes 84 ms")
 
 
 def test_short_kernels_that_overlap_on_streams_keep_a_gpu_busy():

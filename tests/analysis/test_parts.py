@@ -51,7 +51,16 @@ def check(summary):
             ]
             kept = [seen.span_ns * share / 100 for share in (seen.computing_pct, seen.copies_pct, seen.exposed_pct)]
             assert kept == pytest.approx(times)  # a profiler adds to idle time alone
+    of_case = {case.id: spent for case in summary.cases if (spent := spent_of(case)) is not None}
     for block in blocks:
+        if block.name == "spent":
+            shares = dict(zip([row[0] for row in block.rows], [row[2] for row in block.rows], strict=True))
+            spent, words = of_case[block.case], {"NCCL alone": "exposed_pct", "copies alone": "copies_pct"}
+            assert {word: shares[word] for word in words if word in shares} == {
+                word: getattr(spent, name) for word, name in words.items() if word in shares
+            }
+            if spent.computing_pct is not None:  # `alone` has one meaning, and no class of copies is beside it
+                assert not {"copies", "NCCL", "sets"} & shares.keys()
         if block.name == "iterations" and isinstance(block, Table):
             names = [column.name for column in block.columns]
             for row in block.rows:

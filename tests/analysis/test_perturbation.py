@@ -7,7 +7,9 @@ from types import SimpleNamespace
 from rich.console import Console
 
 from nsw.analysis.answer import notes
+from nsw.analysis.cases import summarize_cases
 from nsw.analysis.figures import Figure, perturbations
+from nsw.analysis.rules.timeline import slowdown_factor
 from nsw.present.summary_view import show_blocks
 
 from .made import case
@@ -127,3 +129,19 @@ def test_scatter_and_small_changes_are_shown_without_a_warning():
     small = (figure("baseline", False, 100), figure("torch", True, 95))
     assert "warning" not in shown(perturbed(small, [run("torch", "host", 1.0)]))
     assert shown(case(n=1)) == ""
+
+
+def test_a_pass_that_records_a_window_tells_nothing_of_how_much_the_profiler_slows_the_program():
+    runs = [
+        SimpleNamespace(id=name, params={}, **vars(run(name, name, seconds)))
+        for name, seconds in (("baseline", 10.0), ("timeline", 14.0))
+    ]
+    figures = [
+        {"run": name, "name": "speed", "value": value, "unit": "images/s"}
+        for name, value in (("baseline", 100.0), ("timeline", 20.0))
+    ]
+    (halted,) = summarize_cases(runs, {"figures": figures}, 1.0, windowed={"timeline"})
+    (slowed,) = summarize_cases(runs, {"figures": figures}, 1.0)
+    assert halted.perturbation == ()
+    assert slowdown_factor(replace(halted, traced_by="timeline")) == 1
+    assert slowdown_factor(replace(slowed, traced_by="timeline")) == 5

@@ -1,5 +1,6 @@
 """First screens of recorded campaigns: the lines that matter, and that no name of a case decides what is said."""
 
+import io
 import random
 import re
 from dataclasses import replace
@@ -7,8 +8,12 @@ from dataclasses import replace
 import pytest
 
 from nsw.analysis.answer.registry import blocks_of
-from nsw.analysis.blocks import Finding
-from nsw.analysis.summary import summarize
+from nsw.analysis.blocks import Finding, Table
+from nsw.analysis.first_screen import first_screen
+from nsw.analysis.summary import ReportRequest, summarize
+from nsw.present.emit import flat_rows
+from nsw.present.summary_view import show_summary, texts
+from nsw.present.terminal import console
 
 from .recorded import ASKED, answer, campaign, screen
 
@@ -55,7 +60,7 @@ def row(lines, *cells):
      ("pageable", "100 %", "77 % pageable copies, 7.02 GB/s", "pinned memory"),
      ("pinned", "31 % copies, no kernel beside", "prefetch on a stream"),
      ("healthy", "100 % FP32 GEMM, no tensor cores", "try TF32 or bf16"),
-     ("onebad", "100 %", "iteration 12 of 25 takes 136 ms", "look at the host there"),
+     ("onebad", "100 %", "iteration 11 of 25 (counted from 0) takes 136 ms", "look at the host there"),
      ("malloc", "23 %", "allocates and frees 1.28 ms", "allocate once, or pool")],
 )  # fmt: skip
 def test_eight_programs_have_eight_illnesses(cells, monkeypatch):
@@ -66,7 +71,10 @@ def test_tables_without_gaps_name_the_command_that_measures_them(monkeypatch):
     data = campaign("ills")
     del data.tables["gaps"]
     assert row(
-        screen(summarize(data, ASKED["ills"]), monkeypatch), "launch", "idle 91 %, gaps not measured", "nsw reread"
+        screen(summarize(data, ASKED["ills"]), monkeypatch),
+        "launch",
+        "idle 91 %, gaps not measured",
+        "read its reports again",
     )
 
 
@@ -88,6 +96,38 @@ def test_variants_are_compared_by_figure_and_counters_and_a_cold_start_is_called
     assert "* variant-naive_n-2048: its figure is 127 times lower than its kernels' times imply" in text
     assert "Ratios to it are void." in text
     assert "fits L2 (20 of 50 MB)" in text
+
+
+def test_a_pair_with_a_cold_start_is_void_and_no_gain():
+    data = campaign("stencil")
+    runs = [run for run in data.runs if run.params["variant"] in {"naive", "column"}]
+    blocks = first_screen(summarize(replace(data, runs=runs), ASKED["stencil"]))
+    assert blocks[0].text.startswith("variant=column is 82 % slower than naive at n=16384 (gpoints)")
+    assert {row[0]: row[3] for row in blocks[1].rows} == {2048: "void", 16384: "slows"}
+
+
+def test_a_case_with_counters_names_the_command_that_has_them_all():
+    data = campaign("stencil")
+    runs = [run for run in data.runs if run.params == {"variant": "column", "n": 16384}]
+    stream = io.StringIO()
+    show_summary(console(stream), summarize(replace(data, runs=runs), ReportRequest()), full=False, campaign="c")
+    command = "`nsw summarize c --case variant-column_n-16384 --table kernels --json`"
+    assert stream.getvalue().endswith(f"{command} has every counter\n")
+
+
+def test_a_table_that_is_cut_keeps_idle_time_and_every_share(monkeypatch):
+    data = campaign("amp")
+    runs = [run for run in data.runs if run.params == {"net": "alexnet", "amp": True}]
+    summary = summarize(replace(data, runs=runs), ReportRequest())
+    (table,) = (block for block in first_screen(summary) if isinstance(block, Table))
+    monkeypatch.setattr("nsw.present.summary_view._LINES", 1)
+    lines = screen(summary, monkeypatch, lines=2)
+    cut = next(n for n, line in enumerate(lines) if line.endswith(" more)"))
+    printed = [share[1] for line in lines[3:cut] if (share := re.search(r"\b(\d+ %)", line))]
+    shares = texts(table)[2]
+    assert printed == [*shares[: len(printed) - 1], shares[-1]]
+    assert 1 < len(printed) < len(shares)
+    assert "GPU idle" in lines[cut - 2]
 
 
 def test_what_an_iteration_gains_is_told_beside_the_figure_and_spans_are_not_mixed(monkeypatch):
@@ -133,3 +173,28 @@ def test_names_and_order_of_cases_decide_nothing(name):
     assert {mapped(f.text) for f in other.findings if f.name in of_pairs} == {
         f.text for f in known.findings if f.name in of_pairs
     }
+
+
+def test_a_void_figure_is_in_no_headline_and_no_ratio():
+    summary = summarize(campaign("stencil"), ASKED["stencil"])
+    chosen = summary.only({case.id for case in summary.cases if case.params["n"] == 2048})
+    blocks = first_screen(chosen)
+    assert "naive" not in blocks[0].text
+    assert blocks[0].text.startswith("fat is the fastest at n=2048; slower: column ")
+    at = [column.name for column in blocks[1].columns].index("ratio")
+    assert {row[at] for row in blocks[1].rows} == {"void"}
+    assert {(row["ratio"], row["void"]) for row in flat_rows(chosen, "compare")} == {(None, True)}
+
+
+def test_of_two_sides_summarize_prints_no_verdict_but_names_the_command_that_does():
+    data = campaign("stencil")
+    sides = {"naive": "before", "column": "after"}
+    runs = [
+        replace(run, params={"n": run.params["n"], "side": sides[run.params["variant"]]})
+        for run in data.runs
+        if run.params["variant"] in sides
+    ]
+    asked = replace(ASKED["stencil"], compare="side", baseline="before")
+    blocks = first_screen(summarize(replace(data, runs=runs), asked))
+    assert blocks[0].text.startswith(f"the verdict on before and after: `nsw compare {data.campaign}`")
+    assert "effect" not in {column.name for column in blocks[1].columns}

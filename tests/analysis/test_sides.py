@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from nsw.analysis.compared_screen import (
 )
 from nsw.analysis.difference import Operation, difference, marked
 from nsw.analysis.first_screen import headline_of
-from nsw.analysis.sides import Side, compare_sides, differences, matches, programs, refusal, unmatched
+from nsw.analysis.sides import Adding, Side, compare_sides, differences, matches, programs, refusal, unmatched
 from nsw.present.summary_view import as_text
 from nsw.recipe.units import parse_tolerance
 
@@ -123,7 +124,7 @@ def test_the_screen_says_verdict_sizes_and_what_would_decide():
     assert headline_of(blocks) == "b beside a, 2 cases: 1 faster (20 %), 1 cannot be told"
     (finding,) = (block for block in blocks if block.name == "cannot tell")
     assert "n=2: 3 runs a side would have shown a difference of" in finding.text
-    assert "more run" in finding.text
+    assert re.search(r"about \d+ more runs? of each side would decide: `repeats: \d+` in the recipe", finding.text)
 
 
 # --- what did it ----------------------------------------------------------------------------------------------------
@@ -321,10 +322,27 @@ def test_samples_of_functions_are_compared_by_their_share():
 def test_without_kernels_it_is_said_what_can_be_compared():
     sides = [with_functions(n, {"name": "f", "self_s": 1.0}) for n in "ab"]
     head = headline_of(blocks_of_comparison(Comparison(*sides, "kernel", ())))
-    assert head == "b beside a: no kernels were measured; `--by function` would compare these"
+    assert head == "b beside a: no kernels that can be compared; `--by function` would compare these"
 
 
 def test_of_the_same_program_no_more_pairs_are_asked_for():
     sides = [side(n, {"": [100.0, 110.0, 90.0]}, same_program=True) for n in "ab"]
     blocks = blocks_of_comparison(Comparison(*sides, "case", tuple(compare_sides(*sides))))
     assert {"cannot tell", "floor"}.isdisjoint(block.name for block in blocks)
+
+
+def test_pairs_that_were_added_decide_by_their_look_and_the_answer_says_what_they_cost():
+    values = [100.0, 102.0, 99.0, 101.0, 100.0, 98.0, 101.5, 100.0]
+    how = {"in_blocks": True, "source": "c", "adding": Adding("3 min of 40 min", "price reached")}
+    first = side("before", {"": values}, **how)
+
+    def answer(factor: float, count: int = 8) -> str:
+        second = side("after", {"": [factor * value for value in values[:count]]}, **how)
+        comparison = Comparison(first, second, "case", tuple(compare_sides(first, second)))
+        return " ".join(block.text for block in blocks_of_comparison(comparison) if hasattr(block, "text"))
+
+    assert "10 % faster (10 to 10 %), 8 pairs" in answer(1.1)
+    assert "Pairs were added until they decide: 8 pairs, 3 min of 40 min." in answer(1.1)
+    undecided = answer(1.1, 7)
+    assert "speed: not decided after 7 pairs (price reached): the difference lies between" in undecided
+    assert "nsw noise" not in undecided  # it would not decide either

@@ -140,7 +140,9 @@ def test_copies_of_a_single_iteration_are_not_those_of_all():
     cases, found = told(parts, [iterations_row(memory=0.0, slowest=84 * MS, number=12)])
     assert cases[0].copies[0].total_ns == 80 * MS
     (text,) = found
-    assert text.startswith("Iteration 13 of 20 takes 84 ms, 84 times the median of 1 ms, with a GPU at work 3 % of it.")
+    assert text.startswith(
+        "Iteration 12 of 20 (counted from 0) takes 84 ms, 84 times the median of 1 ms, with a GPU at work 3 % of it."
+    )
 
 
 def ranks(*nccl, calls=40):
@@ -217,13 +219,13 @@ def test_set_up_of_nccl_is_no_share_of_it():
 def test_one_slow_iteration_is_told_and_its_neighbours_are_not():
     assert told(UPLOAD, [iterations_row(slowest=2.9 * MS)])[1] == []
     (text,) = told(UPLOAD, [iterations_row(slowest=84 * MS, number=7)])[1]
-    assert text.startswith("Iteration 8 of 20 takes 84 ms, 84 times the median of 1 ms")
+    assert text.startswith("Iteration 7 of 20 (counted from 0) takes 84 ms, 84 times the median of 1 ms")
 
 
 def test_one_slow_iteration_does_not_make_the_others_wait_for_the_host():
     """Of 18 iterations one takes 84 ms with an idle GPU: over all time a GPU is busy 18 %, in an iteration 90 %."""
     (text,) = told(UPLOAD, [iterations_row(slowest=84 * MS, number=7, busy=17.6, med_busy=90.0)])[1]
-    assert text.startswith("Iteration 8 of 20 takes 84 ms")
+    assert text.startswith("Iteration 7 of 20 (counted from 0) takes 84 ms")
 
 
 def test_scaling_is_that_of_the_bare_program_and_one_spoiled_repeat_does_not_move_it():

@@ -1,8 +1,6 @@
 """What a read timeline decides for a guided run: arguments, launches on record, a time limit."""
 
-import lzma
 import time
-from pathlib import Path
 
 import pytest
 
@@ -15,8 +13,8 @@ from nsw.engine.tables import load_rows
 from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.profilers.model import CHOSEN
 from tests.campaign.stand_ins import Met
+from tests.recorded import alexnet
 
-DATABASE = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200" / "alexnet-g1-b8.sqlite.xz"
 RECIPE = """\
 nsw: 1
 name: t
@@ -34,7 +32,7 @@ def folder(tmp_path):
     folder = CampaignFolder(tmp_path)
     folder.tables.mkdir()
     (folder.reports / LOOK).mkdir(parents=True)
-    (folder.reports / LOOK / "timeline.sqlite").write_bytes(lzma.decompress(DATABASE.read_bytes()))
+    (folder.reports / LOOK / "timeline.sqlite").write_bytes(alexnet("g1-b8"))
     folder.recipe.write_text(RECIPE)
     runs = [
         Run(LOOK, "c", {}, "timeline", "timeline", "nsys", 1, ("true",), {}, Resources(), ("*.sqlite",)),

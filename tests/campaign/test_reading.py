@@ -16,6 +16,7 @@ from nsw.engine.read import reading
 from nsw.engine.tables import load_rows
 from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.readers import detect
+from tests.readers.conftest import Database
 
 SUMMARY = """==1== Profiling result:
             Type  Time(%)      Time     Calls       Avg       Min       Max  Name
@@ -233,3 +234,57 @@ def test_a_run_whose_profiler_dropped_records_lacks_a_report_unless_the_recipe_a
     assert "records were dropped" in problems[RUNS[0]].message
     assert problems[RUNS[0]].report == f"reports/{RUNS[0]}/timeline.txt"
     assert states[RUNS[1]] is Reading.READ
+
+
+def windowed(path, more=""):
+    """A campaign of one run with a window of three ranges on two ranks, of which rank 1 captured two."""
+    folder = CampaignFolder(path)
+    folder.tables.mkdir(parents=True)
+    folder.recipe.write_text(f"nsw: 1\nname: n\napp: {{command: 'true'}}\npasses: [timeline: {WINDOW}]\n{more}")
+    (folder.reports / "r").mkdir(parents=True)
+    for rank, count in ((0, 3), (1, 2)):
+        for number in range(1, count + 1):
+            database = Database(folder.reports / "r" / f"timeline.rank{rank}.{number}.sqlite")
+            database.range(0, 1000, "step")
+            text = "Not all NVTX events might have been collected."
+            database.add("DIAGNOSTIC_EVENT", severity=2, text=text, globalPid=77 << 24)
+            database.done()
+    run = Run("r", "c", {}, "timeline", "timeline", "nsys", 1, ("true",), {}, Resources(), ("timeline*.sqlite",))
+    with Ledger(folder.ledger, create=True) as ledger:
+        ledger.add_plan(Plan("n", "s", ("c",), (Job("j", Resources(), ((run,),)),)))
+        ledger.update_tasks(["r"], state=State.DONE, reading=Reading.COLLECTED)
+    return folder
+
+
+WINDOW = "{within: {nvtx: step, count: 3}}"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "outcome", "severity"),
+    [("", Reading.UNREADABLE, "error"), ("allow_missing: 1\n", Reading.READ, "warning")],
+)
+def test_a_rank_whose_report_cannot_be_read_lacks_one_unless_the_recipe_allows_it(tmp_path, allowed, outcome, severity):
+    folder = windowed(tmp_path / "c", allowed)
+    for number in (1, 2):
+        (folder.reports / "r" / f"timeline.rank1.{number}.sqlite").write_bytes(b"")
+    done(folder, by(0))
+    with Ledger(folder.ledger) as ledger:
+        (run,), problems = ledger.runs(), ledger.problems()
+    assert run.reading is outcome
+    assert {(p.severity, p.report) for p in problems} == {(severity, "reports/r/timeline.rank1.1.sqlite")}
+
+
+@pytest.mark.parametrize(
+    ("allowed", "outcome", "severity"),
+    [("", Reading.UNREADABLE, "error"), ("allow_missing: 1\n", Reading.READ, "warning")],
+)
+def test_the_rank_whose_window_caught_less_is_named(tmp_path, allowed, outcome, severity):
+    folder = windowed(tmp_path / "c", allowed)
+    done(folder, by(0))
+    with Ledger(folder.ledger) as ledger:
+        (run,), (problem,) = ledger.runs(), ledger.problems()
+    assert (run.reading, problem.severity) == (outcome, severity)  # that the program ran on is no problem
+    assert problem.message == "rank 1: nsys captured 2 of 3 ranges 'step': no more began and ended"
+    assert problem.report == "reports/r/timeline.rank1.1.sqlite"
+    rows = load_rows(folder, "nvtx_summary")
+    assert {row["rank"]: row["calls"] for row in rows} == {0: 3, 1: 2}

@@ -139,6 +139,9 @@ def test_noise_is_measured_and_kept_for_the_verdicts_of_few_pairs(nsw, home, rec
     assert rows["rows"][0]["paired"] is True
     assert rows["programs"] is None
     first = json.loads(nsw("ls", "--json").out)["campaigns"][0]["campaign"]
+    verdict = next(line for line in nsw("compare", first).out.splitlines() if line.startswith("after beside before"))
+    assert verdict in nsw("summarize", first).out.splitlines()
+    assert "nothing beyond the scatter" not in nsw("summarize", first, "--full").out
     assert nsw("report", first, "-o", "p.html").code == 0
     page = (home / "p.html").read_text()
     assert "<h1>after beside before: f: " in page

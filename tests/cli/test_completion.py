@@ -19,6 +19,11 @@ from nsw.resources import recipes_folder
 
 # completed as files by the shell, or numbers
 NOT_KNOWN = {
+    "rename",
+    "share",
+    "at",
+    "at_most",
+    "over",
     "rules",
     "pairs",
     "note",
@@ -36,6 +41,8 @@ NOT_KNOWN = {
     "script",
     "csv",
     "parquet",
+    "sql",
+    "sqlite",
     "ranks",
     "step",
     "into",

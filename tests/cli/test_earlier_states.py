@@ -10,7 +10,7 @@ import pytest
 
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger import Ledger
-from nsw.engine.ledger_file import MIGRATIONS, OLDEST, SCHEMA, STATE_VERSION, migrate
+from nsw.engine.ledger_file import MIGRATIONS, OLDEST, SCHEMA, STATE_VERSION, dump, migrate, restore
 from nsw.engine.ledger_rows import Cause
 
 FIXTURES = Path(__file__).parents[1] / "fixtures/campaigns"
@@ -60,6 +60,7 @@ def test_a_campaign_of_an_earlier_state_is_summarised_and_stays_as_it_is(nsw, ca
         ["status", folder], ["summarize", folder, "--full"], ["report", folder, "-o", "answer.html"],
         ["export", folder, "--csv", "tables"], ["compare", folder, folder],
         ["problems", folder], ["ls", "--root", folder.parent],
+        ["report", folder, "--anonymous", "-o", "shared.html"], ["export", folder, "--share", "shared.zip"],
     ):  # fmt: skip
         done = nsw(*words)
         assert done.code in {0, 1}, (words, done.err)
@@ -124,6 +125,15 @@ def test_a_migrated_ledger_has_the_columns_of_a_new_one(campaign, state):
         with closing(sqlite3.connect(":memory:")) as new:
             new.executescript(SCHEMA)
             assert columns(db) == columns(new)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_migrated_ledger_is_written_down_and_made_again_from_that(campaign, state):
+    path = campaign(state) / "campaign.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as db, closing(sqlite3.connect(":memory:")) as again:
+        migrate(db)
+        restore(again, dump(db).encode(), path)
+        assert dump(again) == dump(db)
 
 
 def test_sentences_of_state_3_become_causes_and_words(campaign):

@@ -6,14 +6,14 @@ down what it was asked for.
 
 from __future__ import annotations
 
-import lzma
 import os
 from pathlib import Path
 
 import pytest
 
-RECORDED = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200"
-FIRST, OTHER = "alexnet-g1-b8.sqlite.xz", "alexnet-g1-b128.sqlite.xz"  # of which other kernels would be chosen
+from tests.recorded import alexnet
+
+FIRST, OTHER = "g1-b8", "g1-b128"  # of which other kernels would be chosen
 NSYS = """#!/bin/bash
 [ "$1" != --version ] || { echo "NVIDIA Nsight Systems version 2024.1"; exit; }
 for word; do case $word in --output=*) out=${word#*=} ;; esac; done
@@ -65,7 +65,7 @@ def guided(home):
 
 def record(home: Path, name: str) -> None:
     """The timeline that nsys gives from now on."""
-    (home / "timeline.sqlite").write_bytes(lzma.decompress((RECORDED / name).read_bytes()))
+    (home / "timeline.sqlite").write_bytes(alexnet(name))
 
 
 def run(nsw, recipe) -> tuple[Path, str]:

@@ -8,6 +8,7 @@ import pstats
 import shlex
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -122,13 +123,15 @@ def test_nsw_read_shows_kernels_first_and_has_the_rows_on_request(nsw):
     assert len(report["tables"]["metrics"]) == 174
 
 
-def test_below_a_sentence_of_a_report_is_the_command_that_proves_it(nsw):
-    report = str(Path(__file__).parents[1] / "fixtures" / "h200" / "lenet-trace.json.gz")
+@pytest.mark.parametrize("name", ["h200/lenet-trace.json.gz", "h200/naive-details.csv"])
+def test_below_a_sentence_of_a_report_is_the_command_that_proves_it(nsw, name):
+    report = str(Path(__file__).parents[1] / "fixtures" / name)
     shown = nsw("read", report).out.splitlines()
-    at = next(n for n, line in enumerate(shown) if line.startswith("* "))
-    command = shlex.split(shown[at + 1].strip(" `"))
-    assert command[:2] == ["nsw", "read"]
-    assert nsw(*command[1:]).code == 0
+    commands = [shlex.split(below.strip(" `")) for line, below in pairwise(shown) if line.startswith("* ")]
+    assert commands
+    for command in commands:
+        assert command[:2] == ["nsw", "read"]
+        assert nsw(*command[1:]).code == 0
 
 
 def test_nsw_read_says_that_printed_shares_are_of_the_parts_of_a_report(nsw):

@@ -150,7 +150,8 @@ def test_rows_stay_of_a_report_that_cannot_be_read_any_more(nsw, recipe, home):
     before = nsw("summarize", "--table", "functions", "--json").out
     report.write_bytes(b"no profile")
     said = nsw("reread")
-    assert said.code == 0, said.err
+    assert said.code == 1
+    assert "`nsw summarize" not in said.out  # the answer is that of before
     assert "cannot be read again: " in said.err
     assert "what was read before stays" in said.err
     assert nsw("summarize", "--table", "functions", "--json").out == before

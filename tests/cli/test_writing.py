@@ -154,7 +154,7 @@ def test_help_has_an_example_and_no_type_for_what_is_on_or_off(nsw, command):
 @pytest.mark.parametrize("command", shipped()[1])
 def test_help_has_words_for_values_and_no_types(nsw, command):
     text = nsw(command, "--help").out
-    assert not re.findall(r"<(?!ls\||table\||ncu\||recipe\||set\||case\|)[^ ]*", text)
+    assert not re.findall(r"<(?!ls\||table\||ncu\||recipe\||set\||case\||decided>)[^ ]*", text)
 
 
 @pytest.mark.parametrize(

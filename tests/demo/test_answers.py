@@ -209,6 +209,32 @@ def test_each_command_that_an_answer_names_works(demo, tmp_path):
     assert "timeline" in (tmp_path / "page.html").read_text()
 
 
+def test_an_iteration_is_offered_to_be_drawn_only_where_its_report_is_here(demo):
+    def offers() -> bool:
+        return (
+            "--timeline gpus-4_batch-8` draws an iteration" in demo.nsw("summarize", "--case", "gpus=4,batch=8").stdout
+        )
+
+    assert offers()
+    reports = (demo.folder / "reports").rename(demo.folder / "away")
+    try:
+        assert not offers()
+    finally:
+        reports.rename(demo.folder / "reports")
+
+
+def test_reports_of_unlike_work_are_called_not_alike_before_their_verdict(demo):
+    first, more_gpus, larger = (
+        str(next((demo.folder / "reports" / f"{case}.timeline.r1").glob("*.sqlite*")))
+        for case in ("gpus-1_batch-8", "gpus-4_batch-8", "gpus-1_batch-128")
+    )
+    assert demo.nsw("compare", first, more_gpus).stdout.startswith("Not alike: GPUs: 1 and 4\nB beside A")
+    assert demo.nsw("compare", first, larger).stdout.startswith(
+        "Not alike: copied to a GPU in an iteration: 4.578 MiB and 73.43 MiB\nB beside A"
+    )
+    assert demo.nsw("compare", first, first).stdout.startswith("B beside A")
+
+
 def test_the_parts_of_an_iteration_add_up_in_each_row_and_are_the_same_everywhere(summary, demo):
     blocks = [block for block in summary["blocks"] if block["kind"] == "table"]
     table = next(block for block in blocks if block["name"] == "answer")

@@ -7,6 +7,7 @@ import pytest
 
 import nsw
 from nsw.errors import CampaignError
+from nsw.present.rows_view import unit_of
 from nsw.tables.schema import TABLES
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "alexnet_scaling.yaml"
@@ -86,3 +87,39 @@ def test_a_campaign_is_found_by_its_id_or_as_the_newest(demo, campaign):
     assert campaign.id in repr(campaign)
     with pytest.raises(CampaignError):
         nsw.open("no-such-campaign", demo.root)
+
+
+def test_frames_have_the_units_of_their_columns(campaign):
+    for name in campaign.tables:
+        units = campaign.tables[name].attrs["units"]
+        assert units == {c.name: c.unit for c in TABLES[name].columns if c.unit}, name
+    units = {"total_ns": "ns", "total_bytes": "byte", "bytes_per_s": "byte/s"}
+    assert campaign.answers.copies.attrs["units"] == units
+    assert campaign.runs.attrs["units"]["seconds"] == "s"
+
+
+def test_the_unit_that_a_name_ends_in_is_that_of_the_schema():
+    """Tables of a summary have no schema: the unit is read from the name."""
+    columns = [column for table in TABLES.values() for column in table.columns if unit_of(column.name)]
+    assert len(columns) > 100
+    assert not [column for column in columns if unit_of(column.name) != column.unit]
+
+
+def test_all_campaigns_under_a_folder_are_one_frame_for_each_table(demo, campaign):
+    every = nsw.open_all(demo.root)
+    assert [one.id for one in every] == [campaign.id]
+    combined, alone = every.tables.gpu_summary, campaign.tables.gpu_summary
+    assert list(combined.columns) == ["campaign", *alone.columns]
+    assert set(combined["campaign"]) == {campaign.id}
+    assert list(combined["total_ns"]) == list(alone["total_ns"])
+    assert combined.attrs == alone.attrs
+    assert every.tables.rules.empty
+    assert len(every.runs) == len(campaign.runs)
+    assert "1 nsw campaign" in repr(every)
+    with pytest.raises(CampaignError, match="there is no campaign"):
+        nsw.open_all(demo.root / "nothing")
+
+
+def test_a_campaign_is_compared_as_the_command_does(demo, campaign):
+    words = ("compare", str(demo.folder), f"{campaign.id}:gpus=2", "--json", "--root", str(demo.root))
+    assert json.loads(demo.nsw(*words).stdout)["headline"] == campaign.compare(f"{campaign.id}:gpus=2").headline

@@ -210,13 +210,16 @@ def run_task(job: dict[str, Any], index: int) -> int | None:
 def end(task: subprocess.Popen[bytes]) -> None:
     """SIGTERM for every process, then SIGKILL. The program hears of it first and the script last, as with a real
     slurmstepd on a busy node: between two of them there is time to begin something else."""
-    for ours in (False, True):  # coreutils' timeout makes a group of its own; subshells are in the script's
-        for pid in session_of(task.pid):
+    programs, shells = [], []  # all looked up before the first signal: /proc is read slowly on a busy machine
+    for pid in session_of(task.pid):
+        with contextlib.suppress(ProcessLookupError):
+            # coreutils' timeout makes a group of its own; subshells are in the script's
+            (shells if os.getpgid(pid) == task.pid else programs).append(pid)
+    for pids in (programs, [pid for pid in shells if pid != task.pid], [task.pid]):
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
-                if pid != task.pid and (os.getpgid(pid) == task.pid) is ours:
-                    os.kill(pid, signal.SIGTERM)
-        time.sleep(0.5)
-    os.kill(task.pid, signal.SIGTERM)
+                os.kill(pid, signal.SIGTERM)
+        time.sleep(0.3)
     for pid in session_of(task.pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-import lzma
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cli.test_guided_from_lockfile import NCU, NSYS
+from tests.recorded import alexnet
 
 from .conftest import behind
 from .laptop import AT, Laptop
 from .place import Far
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .staged import Site
 
 RECIPE = """
@@ -113,7 +114,6 @@ def test_only_the_owner_adds_to_a_campaign_and_a_new_owner_has_all_programs(mach
     assert (tmp_path / "elsewhere" / folder.name / "reports/n-2.baseline.r1/stdout").read_text() == "f=22\n"
 
 
-RECORDED = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200"
 GUIDED = """
 nsw: 1
 name: guided
@@ -129,7 +129,7 @@ collect: tables
 
 def record(home: Path, batch: int) -> None:
     """The timeline that nsys gives from now on: other kernels would be chosen of another batch size."""
-    (home / "timeline.sqlite").write_bytes(lzma.decompress((RECORDED / f"alexnet-g1-b{batch}.sqlite.xz").read_bytes()))
+    (home / "timeline.sqlite").write_bytes(alexnet(f"g1-b{batch}"))
 
 
 def test_a_guided_campaign_with_another_program_chooses_its_kernels_again(machine, tmp_path):

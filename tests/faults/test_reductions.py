@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import lzma
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger import Ledger, State
 from nsw.engine.tables import load_rows
+from tests.recorded import alexnet
 from tests.remote.reduced import recipe, verbs
 from tests.remote.test_tables import expected
 
@@ -22,11 +21,11 @@ from .test_site import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.slurm
 TABLES = recipe("tables").replace("time: 1m", "time: 1m, memory: 50M")
 RUNS = [f"n-{n}.timeline.r1" for n in (1, 2, 3)]
-RECORDED = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200" / "alexnet-g1-b8.sqlite.xz"
 # it writes down what it was asked for; a report of it there is none, since nothing here reads one
 NCU = """#!/bin/bash
 [ "$1" != --version ] || { echo "Version 2024.1"; exit; }
@@ -176,7 +175,7 @@ def asked(file: Path) -> dict[str, str]:
 @pytest.mark.parametrize(("kind", "place"), [("ssh", "login"), pytest.param("openssh", "job", marks=pytest.mark.soak)])
 def test_counters_are_chosen_from_a_reduced_timeline_as_from_a_whole_one(slurm, tmp_path, kind, place):
     with distant(kind, slurm) as it:
-        laptop = Laptop(it, tmp_path / "laptop", GUIDED, MOST[place], lzma.decompress(RECORDED.read_bytes()))
+        laptop = Laptop(it, tmp_path / "laptop", GUIDED, MOST[place], alexnet("g1-b8"))
         ncu = it.folder / "nsight" / "ncu"
         ncu.write_text(NCU)
         ncu.chmod(0o755)

@@ -194,16 +194,12 @@ def quota(folder: Path, size: str, owner: str) -> Iterator[Path]:
 def limit(subvolume: Path, size: str) -> None:
     """Set its quota, which holds from now on. Removing files would not do: btrfs counts for a while what it reserved.
 
-    btrfs refuses the change, too, while it still writes what brought the folder to its limit; so it is asked again.
+    It is set through the folder above: asked through the subvolume, btrfs refuses the change for as long as
+    the subvolume is at its limit (minutes, seen), because the change itself would count as written there.
     """
-
-    def set_limit() -> bool:
-        command = ["btrfs", "qgroup", "limit", size, subvolume]
-        answer = subprocess.run(command, capture_output=True, text=True, check=False)
-        print(answer.stderr)
-        return answer.returncode == 0
-
-    until(set_limit)
+    command = ["btrfs", "inspect-internal", "rootid", subvolume]
+    root = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    subprocess.run(["btrfs", "qgroup", "limit", size, f"0/{root}", subvolume.parent], check=True, capture_output=True)
 
 
 def remove_data(folder: Path) -> None:

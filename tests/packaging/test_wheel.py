@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -19,12 +21,18 @@ def names(*folders: str) -> list[str]:
     return [path.relative_to(ROOT).as_posix() for path in tracked(*folders)]
 
 
+MOST_BYTES = 7_000_000  # that a person waits for
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
+    return built(tmp_path_factory.mktemp("wheel"))
+
+
+def built(folder: Path) -> Path:
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout + built.stderr
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
     return next(folder.glob("nsw-*.whl"))
 
 
@@ -63,7 +71,23 @@ def test_the_wheel_holds_nothing_of_the_checkout_but_nsw(wheel: Path):
     with zipfile.ZipFile(wheel) as archive:
         tops = {name.split("/")[0] for name in archive.namelist()}
         assert not [name for name in archive.namelist() if "__pycache__" in name]
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"nsw"}
+    assert {top for top in tops if not top.endswith((".dist-info", ".data"))} == {"nsw"}
+
+
+def test_a_second_build_has_the_same_bytes_and_both_are_small(wheel: Path, tmp_path: Path):
+    assert built(tmp_path).read_bytes() == wheel.read_bytes()
+    assert wheel.stat().st_size <= MOST_BYTES
+
+
+def test_the_installed_nsw_has_its_manual_page_and_the_pages_of_its_topics(python: Path, tmp_path: Path):
+    assert (python.parents[1] / "share" / "man" / "man1" / "nsw.1").read_text().startswith(".TH NSW 1")
+    assert "submitted jobs continue" in run(python, tmp_path, "-m", "nsw", "help", "exit-codes")
+
+
+def test_the_extra_all_leaves_out_the_proprietary_reader():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    named = {name for text in extras["all"] for name in re.findall(r"[a-z]+", text.partition("[")[2])}
+    assert named == set(extras) - {"all", "ncu"}
 
 
 def test_the_installed_nsw_finds_its_own_files(python: Path, tmp_path: Path):

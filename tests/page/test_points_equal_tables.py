@@ -276,7 +276,7 @@ def test_boxes_of_lanes(drawn):
 def test_plots_of_the_demo(browser, demo):
     browser.open(demo)
     curve, efficiency, parts, speed = (Drawn(browser.run(FIGURE, at)) for at in range(4))
-    points(curve, "gpus", "images/s")
+    points(curve, "gpus", "images_per_sec")
     fields(efficiency, "efficiency", x="gpus", y="batch")
     stacks(parts, [head.partition(" (")[0] for head in parts.heads[1:]])
     fields(speed, "images_per_sec", x="batch", y="gpus")

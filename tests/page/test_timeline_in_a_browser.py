@@ -167,3 +167,36 @@ def is_seen(browser, view):
     """Whether the box in the middle of the iteration is where it is when this is seen, but for two px."""
     (_, start, *_), px = said(browser, SPAN / 2, 1, view=view), (view[1] - view[0]) / area(browser)[1]
     return abs(1e6 * float(start.split()[1]) - SPAN / 2) <= 2 * px + STEP
+
+
+def test_a_sample_is_as_high_as_its_share(browser, tmp_path):
+    """At 50 % the upper half of the lane has the background, the lower half the colour."""
+    steps = [
+        {"report": "r", "rank": 0, "pid": 1, "iteration": 0, "phase": "steady", "start_ns": 0, "duration_ns": 10**6}
+    ]
+    gpu = [row | {"report": "r", "rank": 0, "pid": 1} for row in operations(0)[:1000]]
+    columns = ("sms_active_pct", "dram_read_pct", "dram_write_pct", "pcie_rx_pct", "pcie_tx_pct", "nvlink_rx_pct",
+               "nvlink_tx_pct")  # fmt: skip
+    samples = [
+        dict.fromkeys(columns) | {"report": "r", "rank": 0, "pid": 1, "device": 0, "tensor_pct": 50.0,
+                                  "start_ns": 1000 * n, "duration_ns": 1000}
+        for n in range(1000)
+    ]  # fmt: skip
+    lanes = replace(iteration_lanes("a case", gpu, [], steps, samples, classes=CLASSES), case=None)
+    file = tmp_path / "samples.html"
+    file.write_text(page("samples", [lanes]))
+    browser.open(file)
+    browser.run("document.querySelector('figure').scrollIntoView()")
+    upper, lower = browser.run(
+        "const field = document.querySelector('[data-lanes]'), canvas = document.querySelector('canvas');"
+        "const top = Number(field.dataset.lanes.split(' ').at(-1)), svg = document.querySelector('figure svg');"
+        "const box = canvas.getBoundingClientRect(), whole = svg.getBoundingClientRect();"
+        "const scale = whole.width / svg.viewBox.baseVal.width, dots = canvas.width / box.width;"
+        "const y = (part) => Math.round((whole.y + (top + part) * scale - box.y) * dots);"
+        "const strip = canvas.getContext('2d').getImageData(canvas.width / 2, 0, 1, canvas.height).data;"
+        "const at = (part) => strip.slice(4 * y(part), 4 * y(part) + 4).join();"
+        "return [at(3), at(12)]"
+    )
+    assert upper != lower
+    assert "tensor cores 50 %" in browser.run("return document.querySelector('svg [data-row] title, svg').textContent")
+    assert browser.console() == []

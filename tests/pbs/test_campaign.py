@@ -297,7 +297,9 @@ def test_a_run_that_is_not_to_be_restarted_fails_with_its_node(pbs):
     wait_until(lambda: ran(pbs) == [1])
     pbs.double.control("_lose_node")
     assert process.wait(timeout=PATIENCE_S) == 1
-    assert runs(pbs) == [("failed", "a node of the job failed in the middle of this run")]
+    ((state, reason),) = runs(pbs)
+    assert (state, reason.split(";")[0]) == ("failed", "a node of the job failed in the middle of this run")
+    assert "`nsw retry` runs it again" in reason
 
 
 def test_what_a_sites_hook_lets_not_begin_is_submitted_again_until_it_may(pbs):

@@ -1,9 +1,11 @@
 """`interleave`: repeat i of every case is a block in random order, and whole blocks follow each other in one job."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from nsw.plan.jobs import in_blocks
 from nsw.plan.model import AROUND_S
 
 RECIPE = """
@@ -45,6 +47,22 @@ def test_the_order_of_a_seed_never_changes(planner):
     """A lock that another version of Python or nsw runs again has the same order."""
     (job,) = planner.plan(RECIPE).jobs
     assert "".join(case[-1] for block in blocks(job) for case in block) == "421332411342"
+
+
+def test_blocks_that_are_added_have_an_order_of_their_own(planner):
+    """Else a drift of the machine would show the same in each part of a campaign."""
+    runs = planner.plan(RECIPE).runs
+    first, later = (
+        [
+            run.case_id
+            for run in in_blocks("t", [replace(run, repeat=run.repeat + n) for run in runs], 7, longest_s=None)[0]
+            .jobs[0]
+            .runs
+        ]
+        for n in (0, 3)
+    )
+    assert first != later
+    assert sorted(first) == sorted(later)
 
 
 def test_without_a_seed_each_plan_draws_one_and_says_it(planner):

@@ -166,6 +166,15 @@ def test_from_names_the_timeline(planner):
     assert fault.message == "there is no timeline pass c"
 
 
+def test_launches_are_chosen_from_a_timeline_of_the_whole_program(planner):
+    recipe = f"{HEAD}app: {{command: ./p}}\npasses: [timeline: {{within: step}}, counters: {{{GUIDED}}}]\n"
+    found = {run.pass_name: run for run in planner.plan(recipe, tools=BOTH).runs}
+    assert found.keys() == {"timeline", "timeline-for-counters", "counters"}
+    assert found["counters"].needs == "case.timeline-for-counters"
+    (fault,) = planner.faults(recipe.replace(GUIDED, "from: timeline, metrics: [ipc]"), tools=BOTH)
+    assert fault.message == "timeline pass timeline has a window, and ncu counts launches from the program's start"
+
+
 def test_without_its_timeline_a_guided_pass_is_absent_too(planner):
     recipe = f"{HEAD}app: {{command: ./p}}\npasses: [baseline, timeline: {{}}, counters: {{{GUIDED}}}]\n"
     plan = planner.plan(recipe, tools={"ncu": "/opt/ncu"}, missing={"nsys": "no nsys", "nvprof": "no nvprof"})

@@ -29,7 +29,7 @@ GH100 = find_chip("gh100")
 
 @pytest.mark.parametrize(
     ("launches", "metrics", "program_s", "took_s"),
-    [  # docs/gpu.md: on an H100; one and two GPUs are H200
+    [  # docs/gpu-measurements.md: on an H100; one and two GPUs are H200
         pytest.param(164, [*DEFAULT, "ipc"], 12.2, 86.0, id="AlexNet"),
         pytest.param(235, [*DEFAULT, "ipc"], 13.3, 127.0, id="ResNet-50"),
         pytest.param(33, DEFAULT, 8.0, 26.0, id="libraries"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from nsw.errors import NswError
 from nsw.profilers.model import MACHINERY
 
 HEAD = "nsw: 1\nname: t\nresources: {gpus: 0}\n"
@@ -110,3 +111,31 @@ def test_reduced_reports_are_exported_where_they_are_made(planner):
     (run,) = planner.plan(recipe, tools=BOTH).runs
     assert run.reports == ("timeline*.sqlite",)
     assert run.after
+
+
+SAMPLED = HEAD + "app: {command: ./p}\npasses: [timeline: {gpu_metrics: 20 kHz}]\n"
+
+
+def test_gpu_metrics_are_asked_of_nsys_as_often_as_the_recipe_says(planner):
+    (run,) = planner.plan(SAMPLED, tools=BOTH).runs
+    assert run.command[:5] == ("bash", MACHINERY, "nsys_sampled", "/opt/nsys", "20000")
+    (run,) = runs(planner, "", "[timeline: {}]")
+    assert run.command[0] == "/opt/nsys"
+
+
+def test_a_site_that_forbids_gpu_metrics_refuses_the_pass_with_its_reason(planner):
+    recipe = SAMPLED.replace("[", "[baseline, ")
+    plan = planner.plan(recipe, "scheduler: local, gpus: {no_metrics: DCGM holds the counters}", tools=BOTH)
+    assert [run.pass_name for run in plan.runs] == ["baseline"]
+    (absent,) = plan.absent
+    assert absent.reason == (
+        "GPU metrics cannot be sampled here (DCGM holds the counters): take `gpu_metrics` out of the pass"
+    )
+    plan = planner.plan(recipe, tools={"nvprof": "nvprof"}, missing={"nsys": "no nsys"})
+    assert plan.absent[0].reason == "nvprof does not sample GPU metrics: `gpu_metrics` needs nsys"
+
+
+@pytest.mark.parametrize("frequency", ["10", "9Hz", "201kHz", "often", "10.0001kHz"])
+def test_a_frequency_that_nsys_does_not_take_is_refused(planner, frequency):
+    with pytest.raises(NswError, match="frequency"):
+        planner.plan(SAMPLED.replace("20 kHz", frequency), tools=BOTH)

@@ -17,6 +17,7 @@ STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 NAMES = ("short_name", "name", "kernel", "metric", "source", "key")
 # whole numbers that no person counts: they name something
 IDENTIFIERS = {
+    "number",
     "local_rank",
     "block", "rank", "pid", "device", "context", "stream", "correlation", "grid_x", "grid_y", "grid_z", "block_x",
     "block_y", "block_z", "registers", "graph", "graph_node", "tid", "return_value", "iteration", "slowest",

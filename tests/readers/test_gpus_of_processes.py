@@ -7,7 +7,7 @@ import re
 import pytest
 
 from nsw.analysis.of_reports import ReadReport, summary_of_reports
-from nsw.analysis.single_case import where_time_goes
+from nsw.analysis.single_case import time_by_kernel_class
 from nsw.readers import Options, read
 from nsw.readers.nsys.reduce_export import reduce_export
 from nsw.readers.timeline.phases import WORKED_ON
@@ -224,7 +224,7 @@ def test_a_gpu_that_is_used_little_is_worked_on_and_the_idle_one_is_named(progra
     case, findings = said(path)
     assert [(name, round(share)) for name, share in case.spent.idle_gpus] == [("GPU 0", 5), ("GPU 1", 80)]
     assert findings[0].startswith("GPU 1 is idle 80 % (the mean GPU 42 %) of an iteration of 1 ms")
-    (table,) = where_time_goes(case)
+    (table,) = time_by_kernel_class(case)
     assert table.rows[-1][0].startswith("GPU idle")
     assert table.rows[-1][-1] == "80 % GPU 1, 5 % GPU 0"
     assert not [text for text in findings if "context" in text or "process" in text]

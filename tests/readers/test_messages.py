@@ -234,9 +234,10 @@ def test_a_pasted_output_of_ncu_tells_the_cause_and_how_many_messages_follow_fro
 def test_what_is_said_of_one_launch_is_a_sentence(tmp_path):
     file = tmp_path / "log.txt"
     file.write_text((FIXTURES / "h200" / "ncu-watchdog.txt").read_text())
-    first, second = (p.message for p in read(file).problems if p.severity == "error")
-    assert "while trying to profile; 1 message that follows from it left out" in first
-    assert second.startswith("ncu profiled 1 launch, but no result")
+    (error,) = (p for p in read(file).problems if p.severity == "error")
+    assert "waits for the other ranks" in error.message
+    assert error.message.endswith("; 1 message that follows from it left out")
+    assert "exclude: [nccl]" in error.fix
 
 
 def test_messages_of_ncu_that_mean_the_same_are_one(tmp_path):

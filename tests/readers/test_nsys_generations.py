@@ -157,6 +157,7 @@ def test_another_order_of_columns_changes_nothing(whole):
 
 PHASES = (
     "phases", "phase_summary", "iterations", "iteration_trace", "process_gpus", "gaps", "host_copies", "gpu_use",
+    "collectives",
 )  # fmt: skip
 LEADS_TO_PHASES = (
     "correlationId",

@@ -1,17 +1,15 @@
 """Phases and iterations of nsys exports: recordings against plain SQL, and made exports that mislead a naive reading."""
 
 import itertools
-import lzma
 import sqlite3
 import statistics
-from pathlib import Path
 
 import pytest
 
 from nsw.readers import Options, read
 from nsw.tables import rows
+from tests.recorded import alexnet
 
-RECORDINGS = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200"
 US, MS = 1_000, 1_000_000
 
 
@@ -47,7 +45,7 @@ COPIES = {-1: "[CUDA memcpy Host-to-Device]", -2: "[CUDA memcpy Device-to-Host]"
 @pytest.fixture(scope="module", params=["g1-b8", "g1-b128", "g4-b8"])
 def recorded(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("recorded") / "report.sqlite"
-    path.write_bytes(lzma.decompress((RECORDINGS / f"alexnet-{request.param}.sqlite.xz").read_bytes()))
+    path.write_bytes(alexnet(request.param))
     connection = sqlite3.connect(path)
     yield connection, tables_of(path), tables_of(path, tables=frozenset(["iteration_trace"]))
     connection.close()
@@ -252,6 +250,22 @@ def test_copies_beside_a_kernel_are_told_apart_from_those_that_the_gpu_waits_for
     (row,) = tables_of(database.done())["iterations"]
     assert row["med_memory_pct"] == pytest.approx(100 * 60 / 160)
     assert row["med_memory_alone_pct"] == pytest.approx(100 * alone)
+
+
+def test_a_copy_beside_nccl_is_no_computing(nsys_database):
+    """Each step has a kernel of 100 us; then NCCL's of 200 us, beside it a copy of 150 us that ends 50 us later."""
+    database = nsys_database()
+    for at in range(10):
+        start = at * MS
+        for number, (begins, name) in enumerate([(10, "gemm"), (110, "ncclDevKernel_AllReduce_Sum_f32_RING_LL")]):
+            database.call(start + number * US, 1 * US, correlationId=3 * at + number)
+            database.kernel(start + begins * US, (1 + number) * 100 * US, name, correlationId=3 * at + number)
+        database.call(start + 6 * US, 2 * US, "cudaMemcpyAsync_v3020", correlationId=3 * at + 2)
+        database.copy(start + 210 * US, 150 * US, 8, 4096, streamId=8, correlationId=3 * at + 2)
+        database.range(start - 1 * US, start + 900 * US, "step")
+    (row,) = tables_of(database.done())["iterations"]
+    assert row["med_communication_alone_pct"] == pytest.approx(100 * 200 / 350)
+    assert row["med_memory_alone_pct"] == pytest.approx(100 * 50 / 350)  # the kernel has the other 100 us
 
 
 @pytest.mark.parametrize("ranges", ["step", "iteration {}", "Training step #{}", "ProfilerStep#{}"])

@@ -109,7 +109,7 @@ def test_loops_over_known_words_are_parameters():
     first, second = (s for s in script.statements if s.program == "show")
     assert first.loops == {"i": ["2", "4", "8"]}
     assert [piece.kind for piece in first.words[1].pieces] == ["parameter"]
-    assert second.loops == {}
+    assert second.loops == {"j": ["1", "2", "3"]}
 
 
 @pytest.mark.parametrize(

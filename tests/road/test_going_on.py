@@ -155,7 +155,9 @@ def test_cancel_of_a_campaign_that_nobody_drives(road):
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGHUP], ids=lambda sign: sign.name)
 def test_a_signal_that_ends_nsw_leaves_the_words_of_ctrl_c(road, sign):
+    before = signal.signal(sign, signal.SIG_DFL)  # under `nohup make test` nsw would inherit that it ignores SIGHUP
     nsw = road.start("run", str(road.recipe(counting(road, 2, 600))), "--site", "one")
+    signal.signal(sign, before)
     wait_until(lambda: len(executions(road)) == 1)
     nsw.send_signal(sign)
     said = nsw.communicate(timeout=PATIENCE_S)[1]

@@ -195,10 +195,11 @@ def test_a_timeline_by_a_real_nsys_is_collected_and_read(road):
 
 PROGRAM_OF_RANGES = """
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 #include "nvtx3/nvToolsExt.h"
-int main(void) {
-  for (int i = 0; i < 4; i++) {
+int main(int count, char **words) {
+  for (int i = 0; i < (count > 1 ? atoi(words[1]) : 4); i++) {
     nvtxRangePushA("first"); usleep(20000); nvtxRangePop();
     nvtxRangePushA("block"); nvtxRangePushA("step"); usleep(20000); nvtxRangePop(); nvtxRangePop();
   }
@@ -207,29 +208,68 @@ int main(void) {
 """
 
 
-@pytest.mark.nsys
-def test_a_timeline_within_a_range_holds_its_first_instance_alone_and_the_program_runs_on(road):
+@pytest.fixture
+def windowed(road):
+    """Runs the program of ranges with a timeline of a window; its ranges by name."""
     headers = Path(shutil.which("nsys")).resolve().parent / "nvtx" / "include"
     if not headers.is_dir() or shutil.which("cc") is None:
         pytest.skip("this nsys has no headers of NVTX, or there is no C compiler")
     (road.home / "prog.c").write_text(PROGRAM_OF_RANGES)
     build = ["cc", f"-I{headers}", road.home / "prog.c", "-o", road.home / "prog", "-ldl", "-lpthread"]
     subprocess.run(build, check=True, capture_output=True)
-    timeline = "{tool: nsys, trace: [nvtx], within: WITHIN}"
-    app = "app: {command: ./prog, files: [prog]}\n"
-    recipe = HEAD.replace("[baseline]", f"[timeline: {timeline}]") + app
-    done = road.run(recipe.replace("WITHIN", "block"))
+
+    def run(window, returncode=0, command="./prog"):
+        timeline = f"[timeline: {{tool: nsys, trace: [nvtx], {window}}}]"
+        done = road.run(HEAD.replace("[baseline]", timeline) + f"app: {{command: {command}, files: [prog]}}\n")
+        done = done if returncode else retried(done, *road.runs(), road.nsw)
+        assert done.returncode == returncode, done.stdout + done.stderr
+        assert any("ran to its end" in file.read_text() for file in road.root.rglob("stdout"))
+        rows = json.loads(road.nsw("summarize", "--table", "nvtx_summary", "--json").stdout)["rows"]
+        return {row["name"]: row["calls"] for row in rows}
+
+    return run
+
+
+@pytest.mark.nsys
+def test_a_timeline_within_a_range_holds_its_first_instance_alone_and_the_program_runs_on(windowed):
+    assert windowed("within: block") == {"block": 1, "step": 1}
+
+
+@pytest.mark.nsys
+def test_a_timeline_of_several_ranges_is_read_as_one(windowed, road):
+    assert windowed("within: {nvtx: block, count: 3}") == {"block": 3, "step": 3}
+    assert "no problem" in road.nsw("problems").stdout
+
+
+@pytest.mark.nsys
+def test_a_window_that_caught_less_than_was_asked_for_is_an_error(windowed, road):
+    assert windowed("within: {nvtx: block, count: 9}", returncode=1) == {"block": 4, "step": 4}
+    assert "nsys captured 4 of 9 ranges 'block'" in road.nsw("problems").stdout
+
+
+@pytest.mark.nsys
+def test_a_timeline_by_the_clock_does_not_end_the_program(windowed):
+    # 12 s: much longer than nsys takes to end
+    assert 0 < windowed("for: 1s", command="./prog 300")["block"] < 300
+
+
+@pytest.mark.nsys
+@pytest.mark.parametrize("window", ["1s", "60s"])
+def test_a_program_that_fails_after_or_within_a_window_by_the_clock_is_a_failed_run(road, window):
+    (road.home / "prog.sh").write_text("sleep 6\nexit 7\n")
+    done = road.run(
+        HEAD.replace("[baseline]", f"[timeline: {{tool: nsys, trace: [nvtx], for: {window}}}]")
+        + "app: {command: bash prog.sh, files: [prog.sh]}\n"
+    )
     done = retried(done, *road.runs(), road.nsw)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "ran to its end" in road.nsw("logs", *road.runs()).stdout
-    rows = json.loads(road.nsw("summarize", "--table", "nvtx_summary", "--json").stdout)["rows"]
-    assert {row["name"]: row["calls"] for row in rows} == {"block": 1, "step": 1}
+    assert done.returncode == 1
+    assert "exit status 7" in done.stdout + done.stderr
 
 
 def test_a_timeline_within_a_range_that_no_tool_can_begin_at_is_refused(road):
     for timeline, words in (
-        ("{tool: nvprof, within: step}", "nvprof cannot begin at an NVTX range"),
-        ("{trace: [cuda], within: step}", "`within` needs the NVTX ranges traced"),
+        ("{tool: nvprof, within: step}", "nvprof records the whole program"),
+        ("{trace: [cuda], within: step}", "`within` needs nvtx traced"),
         ("{within: 'a@b'}", "nsys cannot begin at a range with '@' in its name"),
     ):
         done = road.run(HEAD.replace("[baseline]", f"[timeline: {timeline}]") + "app: {command: 'true'}\n")

@@ -18,7 +18,7 @@ import pytest
 
 from nsw.errors import RefusedError
 from nsw.schedulers.create import create
-from nsw.schedulers.local import Gpu, LocalScheduler, claims_folder, detect
+from nsw.schedulers.local import Gpu, LocalScheduler, claims_folder, detect, is_in_node_list
 from nsw.schedulers.model import Phase, Submission
 from nsw.transport.local import LocalTransport
 
@@ -146,6 +146,44 @@ def test_the_gpus_are_those_that_the_environment_lets_a_program_see(monkeypatch,
     if mask is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", mask)
     assert "".join(g.index for g in detect()) == indices
+
+
+@pytest.mark.parametrize(
+    ("variables", "indices"),
+    [({"SLURM_JOB_GPUS": "1,3"}, "13"), ({"SLURM_JOB_GPUS": "1,3", "SLURM_STEP_GPUS": "3"}, "3"),
+     ({"SLURM_JOB_GPUS": "1,3", "CUDA_VISIBLE_DEVICES": "1"}, "1"), ({"SLURM_JOB_GPUS": "4,5,6,7"}, "0123")],
+)  # fmt: skip
+@pytest.mark.usefixtures("nvidia_smi")
+def test_in_an_allocation_the_gpus_are_those_of_the_job_and_no_others(monkeypatch, variables, indices):
+    """The last: cgroups show the job's own alone, numbered from 0, whatever their numbers on the node are."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert "".join(g.index for g in detect()) == indices
+
+
+@pytest.mark.parametrize(
+    ("node_list", "inside"),
+    [("here", True), ("n1,here,n2", True), ("n[1-4]", False), ("he[1-2]re", False), ("login1", False)],
+)
+def test_a_shell_of_an_allocation_on_other_machines_starts_nothing_here(local, work, monkeypatch, node_list, inside):
+    monkeypatch.setattr("socket.gethostname", lambda: "here.site.org")
+    monkeypatch.setenv("SLURM_JOB_ID", "42")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", node_list)
+    outcome = local().submit([task(work, "a", "true")])[0]
+    assert (outcome.refused is None) is inside
+    if outcome.refused is not None:
+        assert "job 42 of Slurm, and here.site.org is none of that job's nodes" in str(outcome.refused)
+        assert "srun --jobid=42 --overlap --pty bash" in (outcome.refused.hint or "")
+        monkeypatch.setenv("SLURMD_NODENAME", "n3")  # in the shell that it opens
+        assert local().submit([task(work, "b", "true")])[0].refused is None
+
+
+@pytest.mark.parametrize(
+    ("host", "inside"),
+    [("n2", True), ("n5", False), ("n7", True), ("gpu01", True), ("gpu1", False), ("r2n12", True), ("r3n12", False)],
+)
+def test_a_node_list_of_slurm_is_read_with_its_ranges(host, inside):
+    assert is_in_node_list(host, "n[1-4,7],gpu01,r[1-2]n[10-12]") is inside
 
 
 @pytest.mark.parametrize(

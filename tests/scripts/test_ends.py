@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.jobs import in_a_job
+
 from .conftest import BASH, make_plan, make_run
 
 # a program, a child in its process group, and one in a session of its own, as torchrun starts its workers; each writes
@@ -143,6 +145,17 @@ def test_a_run_whose_output_a_full_disk_swallowed_is_not_done_though_there_is_ro
     job.communicate(timeout=PATIENCE_S)
     assert small.status()["state"] == "failed"
     assert "may be cut off" in small.status()["reason"]
+
+
+def test_a_status_whose_first_line_found_no_room_is_written_again_whole(tmp_path):
+    # room is made between two lines: the first printf fails, all later ones find room
+    functions = """
+        printf() { if [ -z "${tried-}" ]; then tried=1; return 1; fi; builtin printf "$@"; }
+        sleep() { :; }
+        nsw_job=j nsw_job_id=1 nsw_task=1 nsw_attempt=1 nsw_restart=0 nsw_start=1.0"""
+    done = in_a_job(["nsw_end", "done", "end", "2.0"], functions=functions, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "status").read_text().startswith("state=done\njob=j\n")
 
 
 def test_a_run_beside_which_there_is_room_is_done(small):

@@ -129,3 +129,16 @@ def test_what_was_cancelled_or_failed_is_done_in_its_block_again_and_nothing_els
     first, *_, last = ran(cluster)
     assert (len(ran(cluster)), first[0], first[1] == last[1]) == (13, last[0], False)
     assert len({run["job_id"] for run in runs(cluster)}) == 2
+
+
+def test_pairs_are_added_in_jobs_of_their_own_until_they_decide(cluster):
+    words = begin(cluster)
+    (cluster.work / "go").touch()
+    recipe = RECIPE.replace("n: [1, 2]", "n: [1]")
+    (cluster.work / "recipe.yaml").write_text(recipe)
+    done = cluster.nsw(*words, "--until", "decided", "--at-most", "1h")
+    assert done.returncode == 0, done.stderr
+    assert "3 pairs do not decide: nsw adds 5" in done.stderr
+    assert "Pairs were added until they decide: 8 pairs," in done.stdout
+    assert len(ran(cluster)) == 16
+    assert len({job for _, job, _ in ran(cluster)}) == 2

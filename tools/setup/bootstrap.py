@@ -56,7 +56,7 @@ def main() -> None:
 
 def set_up(venv: Path, want: dict[str, str | bool]) -> None:
     """Creates or updates the environment; the stamp comes last, so that a broken set-up is done again."""
-    say(f"Setting up nsw in {venv.name} (once; about a minute, 300 MB).")
+    say(f"Setting up nsw in {venv.name} (once; about a minute, 440 MB).")
     (venv / STAMP).unlink(missing_ok=True)
     (ROOT / ".cache" / "setup.log").unlink(missing_ok=True)
     if not usable(venv):

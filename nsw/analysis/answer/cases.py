@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.answer.kernels import kernel_blocks
 from nsw.analysis.blocks import Bars, Block, Column, Evidence, Note, Table, Timeline
 from nsw.analysis.rules.timeline import spent_of
-from nsw.analysis.single_case import where_time_goes
+from nsw.analysis.single_case import time_by_kernel_class
 from nsw.quantities import duration, number, percent
 from nsw.tables.names import numbered
 from nsw.wording import plural
@@ -27,6 +27,28 @@ def part_of_timeline(cases: Iterable[CaseSummary]) -> str:
     if all(split) and split:
         return " of the steady state"
     return " (of the steady state where there are iterations)" if any(split) else ""
+
+
+_RANKS: Final = 8  # rows of a table of ranks
+_STRAGGLERS: Final = (
+    Column("name", "rank or node", "name"), Column("node", "node", "name"), Column("last_pct", "comes last", "whole %"),
+    Column("late_ns", "late by", "ns"), Column("cost_ns", "costs all an iteration", "ns"),
+    Column("cost_pct", "of it", "%"), Column("why", "why"),
+)  # fmt: skip
+
+
+def _straggler_blocks(case: CaseSummary) -> list[Block]:
+    """Who comes last to the collectives, what that costs, and why; nothing of fewer than four ranks."""
+    rows = tuple(
+        (entry.name, entry.node, entry.last_pct, entry.late_ns, entry.cost_ns, entry.cost_pct, entry.why or None)
+        for entry in case.stragglers[:_RANKS]
+    )
+    if not rows:
+        return []
+    title = "who comes last to the collectives"
+    title += "" if any(entry.late for entry in case.stragglers) else ": nobody more than others"
+    least = ("node", "late_ns")
+    return [Table("stragglers", title, _STRAGGLERS, rows, wide="why", least=least, **_full_keys(case, "stragglers"))]
 
 
 _FOUND_BY: Final = {"profiler_step": "PyTorch's step markers", "kernel_sequence": "the sequence of kernels"}
@@ -117,7 +139,8 @@ def _case_blocks(case: CaseSummary, cover: float) -> list[Block]:
             for f in case.figures
         ),
         *_phase_blocks(case),
-        *(replace(block, shown="full") for block in where_time_goes(case)),
+        *(replace(block, shown="full") for block in time_by_kernel_class(case)),
+        *_straggler_blocks(case),
         *_share_blocks(case, "hotspots", f"GPU operations that take {portion} of GPU time{phase_note}", case.hotspots),
         *kernel_blocks(case.kernels, case=case.id, visibility="full"),
         *_share_blocks(case, "api", f"CUDA API calls that take {portion} of API time{phase_note}", case.api),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import metric_column
 from nsw.analysis.blocks import Bars, Block, Cell, Column, Curve, Evidence, HeatMap, Note, StackedBars, Table, Unit
-from nsw.analysis.comparison import Scaling, ScalingPoint, Variant, best_figure, figure_title
+from nsw.analysis.comparison import Scaling, ScalingPoint, Variant, best_figure, name_and_unit
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.timeline import spent_of
 
@@ -77,7 +77,7 @@ def _scaling_curve_block(curve: Scaling) -> Block:
     parts: list[_Part | None] = [
         *_series_columns(series_names),
         (_parameter_column(curve.axis, "plain"), lambda p: p.at),
-        (Column("figure", figure_title(curve.figure, curve.unit), "number"), lambda p: p.figure),
+        (Column("figure", name_and_unit(curve.figure, curve.unit), "number"), lambda p: p.figure),
         (Column("range", "range", "range"), _range_cell) if repeated else None,
         (Column("speedup", "speed-up", "times"), lambda p: p.speedup),
         (Column("efficiency_pct", "efficiency", "%"), lambda p: p.efficiency_pct),
@@ -141,10 +141,11 @@ def variant_blocks(summary: Summary) -> list[Block]:
     repeated = any(v.runs > 1 for v in variants)
     with_gpu = any(v.gpu_ns is not None for v in variants)
     with_top = any(v.top for v in variants)
+    unit = next((v.unit for v in variants if v.unit), None)
     parts: list[_Part | None] = [
         *_series_columns(variants[0].series),
         (Column("variant", summary.compared or "variant"), lambda v: _as_cell(v.variant)),
-        (Column("figure", figure_title(summary.figure, variants[0].unit), "number"), lambda v: v.figure),
+        (Column("figure", name_and_unit(summary.figure or "figure", unit), "number"), lambda v: v.figure),
         (Column("range", "range", "range"), _range_cell) if repeated else None,
         (Column("ratio", f"times {summary.compared_to}", "times"), lambda v: v.ratio),
         (Column("gpu_ns", "GPU time", "ns"), lambda v: v.gpu_ns) if with_gpu else None,
@@ -300,7 +301,7 @@ def _figure_block_keys(cases: Sequence[CaseSummary], name: str, parameters: Sequ
         for case, figure in members if figure is not None
     )  # fmt: skip
     return {
-        "columns": (*columns, Column("figure", unit or name, "number"), Column("range", "range", "range")),
+        "columns": (*columns, Column("figure", name_and_unit(name, unit), "number"), Column("range", "range", "range")),
         "rows": rows, "shown": "data", "evidence": (Evidence("figures", tuple(case.id for case, _ in members)),),
     }  # fmt: skip
 
@@ -323,8 +324,7 @@ def _map_of_figures(cases: Sequence[CaseSummary], names: Sequence[str], varied: 
     parts: list[_Part] = []
     for name in names:
         unit = next((figure.unit for case in cases if (figure := best_figure(case, name)) and figure.unit), None)
-        title = f"{name} ({unit})" if unit else name
-        parts.append((Column(f"figure.{name}", title, "number"), partial(_median_cell, name)))
+        parts.append((Column(f"figure.{name}", name_and_unit(name, unit), "number"), partial(_median_cell, name)))
         if any(_scatter_cell(name, case) for case in cases):
             parts.append((Column(f"range.{name}", "range", "range"), partial(_scatter_cell, name)))
     subject = names[0] if len(names) == 1 else "figures"

@@ -26,6 +26,8 @@ _MAX_OTHER_METRICS: Final = 8  # metrics beside the usual ones: what was asked f
 _ADVICE: Final = 32  # characters
 _GB: Final = 1e9
 
+# of hundreds of metrics those that the first screen speaks of and no usual column tells
+_SPOKEN_OF: Final = ("gld_efficiency", "gst_efficiency", "warp_execution_efficiency")
 # what the usual columns tell already
 _USUAL_METRICS: Final = frozenset(
     {
@@ -148,9 +150,9 @@ def metric_column(name: str) -> Column:
 
 
 def _other_metrics(kernels: Sequence[KernelRow]) -> list[str]:
-    """Metrics that no usual column tells, where they are few enough to have been asked for."""
+    """Metrics that no usual column tells: all where few enough were asked for, else those that findings speak of."""
     names = list(dict.fromkeys(n for k in kernels for n in k.metrics if n not in _USUAL_METRICS))
-    return names if len(names) <= _MAX_OTHER_METRICS else []
+    return names if len(names) <= _MAX_OTHER_METRICS else [name for name in _SPOKEN_OF if name in names]
 
 
 _ROOFLINE: Final = (

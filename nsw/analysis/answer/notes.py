@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Block, Column, Evidence, Note, Table
 from nsw.analysis.figures import RUN_TIME, WARN_PCT, Perturbation
-from nsw.analysis.rules.timeline import slowed_times
+from nsw.analysis.rules.timeline import slowdown_factor
 from nsw.quantities import change, changed_by
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def perturbation_blocks(summary: Summary) -> list[Block]:
     changes = [(case.id, p) for case in cases for p in case.perturbation]
     if not changes:
         return []
-    notes_of = [_perturbation_note(p, slowed_times(case, p.pass_name)) for case in cases for p in case.perturbation]
+    notes_of = [_perturbation_note(p, slowdown_factor(case, p.pass_name)) for case in cases for p in case.perturbation]
     noted = any(notes_of)
     rows = tuple(
         (case, p.pass_name, p.figure, p.baseline, p.profiled, p.unit or "", p.change_pct, *((note,) if noted else ()))
@@ -85,7 +85,7 @@ def perturbation_blocks(summary: Summary) -> list[Block]:
     return [table, *notes]
 
 
-def _perturbation_note(p: Perturbation, slowed_times: float) -> str:
+def _perturbation_note(p: Perturbation, slowdown_factor: float) -> str:
     """What a change does not tell."""
     if p.certain is False:
         return "within the scatter"
@@ -93,7 +93,7 @@ def _perturbation_note(p: Perturbation, slowed_times: float) -> str:
         return ""
     if not p.may_be_start:
         return f"{_ran_once([p])} ran once"
-    explained = p.baseline * (slowed_times - 1) >= _MAX_ADDED_SHARE * (p.profiled - p.baseline)
+    explained = p.baseline * (slowdown_factor - 1) >= _MAX_ADDED_SHARE * (p.profiled - p.baseline)
     return "" if explained else "profiler's start?"
 
 

@@ -14,6 +14,7 @@ from nsw.analysis.answer import cases, comparisons, kernels, notes
 from nsw.analysis.blocks import Block, Finding
 from nsw.analysis.conditions import condition_blocks
 from nsw.analysis.first_screen import first_screen
+from nsw.analysis.gpu_metrics import gpu_metric_blocks
 from nsw.errors import NswError
 from nsw.resources import registered
 
@@ -32,6 +33,7 @@ ANALYSES: Final[Mapping[str, Callable[[Summary], Iterable[Block]]]] = {
     "sweeps": comparisons.sweep_blocks,
     "perturbation": notes.perturbation_blocks,
     "iterations": cases.iteration_blocks,
+    "gpu metrics": gpu_metric_blocks,
     "effective rates": comparisons.rate_blocks,
     "roofline": kernels.roofline_blocks,
     "cases": cases.case_blocks,

@@ -24,13 +24,22 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary
 
-__all__ = ["LATENCY", "RULES", "bound_by", "kernel_advice", "open_questions", "roof_pct", "undecided"]
+__all__ = [
+    "LATENCY",
+    "RULES",
+    "bound_by",
+    "is_compute_bound",
+    "kernel_advice",
+    "open_questions",
+    "roof_pct",
+    "undecided",
+]
 
 LATENCY: Final = "latency"
-DRAM, L2, L1, SHARED, CACHES = "DRAM", "L2", "L1", "shared memory", "L1 or L2"
+DRAM, L2, L1, SHARED, CACHES, MEMORY = "DRAM", "L2", "L1", "shared memory", "L1 or L2", "memory"
 FP64, XU, FMA, ALU, LSU, TENSOR = "FP64 pipe", "XU pipe", "FMA pipe", "ALU pipe", "load-store unit", "tensor cores"
 ISSUE, COMPUTING = "issue slots", "SM"
-_MEMORY: Final = frozenset({DRAM, L2, L1, SHARED, CACHES})
+_MEMORY: Final = frozenset({DRAM, L2, L1, SHARED, CACHES, MEMORY})
 _BOUND_PCT: Final = 60.0  # of a part's peak, from which a kernel is bound by it, as ncu says too
 _SURELY_PCT: Final = 80.0  # where the other parts were not measured
 _ROOF_PCT: Final = 75.0  # from which a part is at its roof: DRAM reaches some 92 % at most
@@ -41,14 +50,17 @@ _MUCH_PCT: Final = 10.0  # of the kernels' time, from which what binds a healthy
 _USED_PCT: Final = 62.5  # of a sector: half of it is used by a stride of two
 _SCATTERED: Final = 8.0  # sectors of a request, from which its threads use other sectors than their neighbours
 _AGAIN: Final = 2.0  # times what DRAM moves: bytes that are asked for again and again
+_NO_INDICES: Final = 4.2 / 32  # used of each sector: all loads are scattered, and none is of indices side by side
 _WALK: Final = 8  # loads of a thread, by which it could use all of a sector itself
 _CONFLICTS: Final = 0.25  # of the wavefronts of shared memory
 _LOCAL: Final = 0.2  # of the memory instructions
+_EACH_LOCAL: Final = 3  # instructions an access: itself, its address, and the loop around it
 _LANES_PCT: Final = 62.5  # threads active an instruction: 20 of 32
 _PREDICATED_PCT: Final = 45.0  # threads that are active and not predicated off: in healthy code many are off at times
 _WARP: Final = 32
 _SHORT_NS: Final = 10e3
 _LITTLE_PCT: Final = 10.0
+_CLOCK_BOUND_PCT: Final = 90.0  # of the kernels' time, from which a program's time follows the clock of the SMs
 _LOW_PCT: Final = 75.0  # theoretical occupancy
 _HALF: Final = 0.5
 _FAR_PCT: Final = 50.0  # of a part's peak, below which a kernel is surely far from its roof
@@ -110,7 +122,7 @@ def busy_parts(kernel: KernelRow) -> dict[str, float]:
         known[SHARED] = known.pop(L1)
     # of two sums that ncu gives, what no part explains
     for share, name, members in (
-        (kernel.memory_pct, CACHES, _MEMORY),
+        (kernel.memory_pct, MEMORY if kernel.dram_pct is None else CACHES, _MEMORY),
         (kernel.sm_pct, COMPUTING, known.keys() - _MEMORY),
     ):
         if share is not None and share > 1.1 * max((known.get(member, 0.0) for member in members), default=0.0):
@@ -150,6 +162,17 @@ def bound_by(kernel: KernelRow) -> str | None:
     if kernel.memory_pct is None or kernel.sm_pct is None:
         return part if part and parts[part] >= _SURELY_PCT else None
     return part if parts[part] >= _BOUND_PCT else LATENCY
+
+
+def is_compute_bound(case: CaseSummary) -> bool:
+    """Whether its GPUs are busy with kernels that a part of the SMs binds, so that its time follows their clock."""
+    bound = sum(
+        kernel.share_pct or 0.0
+        for kernel in case.kernels
+        if (part := bound_by(kernel)) is not None and part != LATENCY and part not in _MEMORY
+    )
+    idle = case.spent.idle_pct if case.spent is not None else None
+    return bound >= _CLOCK_BOUND_PCT and idle is not None and idle <= _LITTLE_PCT
 
 
 def roof_pct(kernel: KernelRow) -> float:
@@ -274,7 +297,7 @@ def _scattered_cause(kernel: KernelRow, bad: list[_Access], useful: Mapping[str,
     l1_hits = kernel.metrics.get("tex_cache_hit_rate", 100.0)
     if is_rest_used and not (is_loads and moved and asked >= _AGAIN * moved and l1_hits < 100 * _HALF):
         return "uncoalesced-access"
-    has_indices = access.each is not None and access.each < _WARP - 1
+    has_indices = access.each is not None and access.each < _WARP - 1 and access.used > _NO_INDICES
     if is_loads and (has_indices or parts.get(DRAM, 0.0) < parts.get(L2, 0.0)):
         return "random-gather"
     threads, (loads, _) = kernel.metrics.get("threads"), _global_instructions(kernel)
@@ -359,8 +382,11 @@ def _local_memory(kernel: KernelRow) -> Remark | None:
         return None
     share = local / (local + sum(others))
     part = _busiest(parts)
-    if parts.get(part, 0.0) >= _BOUND_PCT and part in _MEMORY | {LSU, ISSUE}:
-        won = _gain(kernel, dict.fromkeys((*_MEMORY, LSU), 1 - share))
+    if parts.get(part, 0.0) >= _BOUND_PCT and part in _MEMORY | {LSU, ISSUE, ALU, COMPUTING}:
+        issued = min(1.0, _EACH_LOCAL * local / (metrics.get("inst_executed") or _EACH_LOCAL * local))
+        won = _gain(
+            kernel, dict.fromkeys((*_MEMORY, LSU), 1 - share) | dict.fromkeys((ISSUE, ALU, COMPUTING), 1 - issued)
+        )
     else:
         waits = ("stall_memory_dependency", "stall_lg_throttle")
         won = share * sum(metrics.get(name, 0.0) for name in waits)
@@ -693,12 +719,16 @@ def _latencies(kernel: KernelRow) -> float:
 
 
 def _stalled(kernel: KernelRow) -> Remark | None:
-    """Warps that wait at barriers or for instructions most of all, where no part is at its roof."""
-    busiest = roof_pct(kernel)
+    """Warps that wait at barriers or for instructions most of all, where no part is at its roof.
+
+    The unit that carries out barriers has no counter of its own: it is what keeps SMs busy where no other part does.
+    """
     waits = {
         reason: kernel.metrics.get(f"stall_{reason}", 0.0) for reason in ("barrier", "inst_fetch", "memory_dependency")
     }
     most = max(waits, key=lambda reason: waits[reason])
+    parts = busy_parts(kernel)
+    busiest = max((share for part, share in parts.items() if (part, most) != (COMPUTING, "barrier")), default=0.0)
     if most not in _WAITS or waits[most] < _STALLED_PCT or bound_by(kernel) is None or busiest >= _SURELY_PCT:
         return None
     cause, what = _WAITS[most]

@@ -149,7 +149,7 @@ def _long(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     """Gaps of milliseconds, in which the host does something of its own."""
     gaps = [g for g in idle.gaps if g.length == "long" and g.cause not in {"allocate", "load"}]
     all_ns, took = sum(g.total_ns for g in gaps), idle.in_gaps(*{g.cause for g in gaps}, lengths=("long",))
-    if not gaps or not idle.is_iteration or not all_ns:
+    if not gaps or not all_ns:
         return None
     count, calls = (sum(getattr(g, column) for g in gaps) for column in ("gaps", "cuda_ns"))
     reads, writes, opens, locks = (
@@ -213,8 +213,11 @@ def _copying(idle: IdleGpu) -> IdleCause | None:
     copies = [c for c in idle.copies if c.direction != "on the GPU"]
     count = sum(c.calls for c in copies)
     small = [c for c in copies if (c.med_bytes or 0.0) <= 65536 and c.med_bytes is not None]
-    if not took or not small or sum(c.calls for c in small) < max(_MOSTLY * count, 4):
+    few = sum(c.calls for c in small)
+    if not took or few < max(_MOSTLY * count, 4):
         return None
+    if few >= _MOSTLY * idle.operations:  # then they are what other gaps are between too
+        took += idle.in_gaps("launch", "queued", lengths=SHORT) * few / idle.operations
     saved = (took + sum(c.alone_ns for c in small)) * (1 - 1 / count)
     size = max(small, key=lambda c: c.calls).med_bytes or 0.0
     return IdleCause("small-copies", saved, f"{count:.0f} copies of {_bytes(size)}",

@@ -52,7 +52,7 @@ _ADVICE: Final[Mapping[str, tuple[str, str]]] = {
     "compression": ("cheaper compression, more workers", "Compress with LZ4 or zstd -1, or unpack in more workers."),
     "resizing images": ("resize in advance", "Resize once, in advance, or on the GPU."),
     "reading files": ("read ahead", "Read ahead in more workers, in larger records, or from a disk of the node."),
-    "parsing text": ("store it as binary", "Parse once and store it as binary (NPY, Parquet)."),
+    "text formats": ("store it as binary", "Parse or write text once, and store binary data (NPY, Parquet)."),
     "pickling": ("share memory", "Pass arrays through shared memory instead of pickling them."),
     "random numbers": ("draw on the GPU", "Draw them on the GPU, or many at once."),
     "matrix products": ("compute on the GPU", "Compute them on the GPU."),

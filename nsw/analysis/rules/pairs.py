@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Evidence, Finding
-from nsw.analysis.rules.timeline import busy_pct, slowed_times, spent_of
+from nsw.analysis.rules.timeline import busy_pct, slowdown_factor, spent_of
 from nsw.quantities import summed
 from nsw.wording import first_of
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
     from nsw.analysis.spent import Spent
 
-__all__ = ["contradicted", "of_scaling", "of_variants"]
+__all__ = ["contradicted", "of_scaling", "of_variants", "void_ratios"]
 
 _GPU_GAIN_FACTOR: Final = 1.2  # times by which GPU time gains more than the figure
 _MORE_OPERATIONS: Final = 1.1
@@ -52,6 +52,13 @@ def contradicted(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) 
             case = base.case_id if times > 1 else variant.case_id
             contradictions[case] = max(contradictions.get(case, 0.0), times, 1 / times)
     return contradictions
+
+
+def void_ratios(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -> frozenset[str]:
+    """The cases whose ratio is void: their figure or that of their baseline is contradicted."""
+    void = contradicted(variants, cases)
+    of_pairs = {v.case_id for base, v in _pairs(variants) if base.case_id in void or v.case_id in void}
+    return frozenset({*void, *of_pairs})
 
 
 def _kernel_ns(case: CaseSummary) -> float | None:
@@ -90,7 +97,7 @@ def _same_work(base: CaseSummary, variant: CaseSummary, ratio: float) -> bool:
     before, after = _iterations(base), _iterations(variant)
     if before is None or after is None or not before.span_ns or not after.span_ns:
         return False
-    gain = before.span_ns / slowed_times(base) / (after.span_ns / slowed_times(variant))
+    gain = before.span_ns / slowdown_factor(base) / (after.span_ns / slowdown_factor(variant))
     return max(gain / ratio, ratio / gain) <= _SAME_WORK
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.rules import counters as counter_rules
 from nsw.analysis.rules import host as host_rules
+from nsw.analysis.rules import stragglers as straggler_rules
 from nsw.analysis.rules import timeline as timeline_rules
 from nsw.analysis.rules.hits import Context, Hit
 from nsw.errors import NswError
@@ -29,7 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["RULES", "as_findings", "hits_of"]
 
 GROUP: Final = "nsw.rules"
-RULES: Final[Mapping[str, Rule]] = {**timeline_rules.RULES, **counter_rules.RULES, **host_rules.RULES}
+RULES: Final[Mapping[str, Rule]] = {
+    **timeline_rules.RULES,
+    **counter_rules.RULES,
+    **host_rules.RULES,
+    **straggler_rules.RULES,
+}
 _KERNELS: Final = "kernels"
 _FAULTS: Final = frozenset({"stray-context"})  # what no program wants, however little it takes
 # causes that name no fault: how time is lost rather than by what; what changes the results

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.comparison import is_time
 from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
-from nsw.analysis.kernel_classes import NCCL
+from nsw.analysis.kernel_classes import NCCL, matcher
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.gaps import SHORT, framework_of, idle_hits
 from nsw.analysis.rules.hits import Context, Hit, direction
 from nsw.analysis.spent import Spent, undisturbed
 from nsw.metrics import find_chip
 from nsw.quantities import format_ns, rate
-from nsw.wording import and_more, one_or, plural
+from nsw.wording import and_more, first_of, one_or, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nsw.analysis.placement import StrayContext
     from nsw.analysis.steady import Collectives, Waiting
 
-__all__ = ["RULES", "busy_pct", "healthy", "slowed_times", "spent_of"]
+__all__ = ["RULES", "busy_pct", "healthy", "slowdown_factor", "spent_of"]
 
 _PART: Final = 0.25  # of slow iterations
 _MANY: Final = 20  # operations of an iteration
@@ -132,7 +132,7 @@ _GAINS: Final = {
 _WITHIN_OPERATORS: Final = frozenset({"autocast-weight-casts", "layout-conversion"})
 
 
-def slowed_times(case: CaseSummary, pass_name: str | None = None) -> float:
+def slowdown_factor(case: CaseSummary, pass_name: str | None = None) -> float:
     """How many times slower the program's own rates and times are under a profiler; 1 where that is not known.
 
     Args:
@@ -165,12 +165,12 @@ def busy_pct(case: CaseSummary) -> float | None:
     idle = case.spent.most_idle_pct if case.spent else None
     if idle is None and case.idle_gpu is not None:
         idle = 100 - case.idle_gpu.busy_pct
-    return None if idle is None else min(100.0, (100 - idle) * slowed_times(case))
+    return None if idle is None else min(100.0, (100 - idle) * slowdown_factor(case))
 
 
 def spent_of(case: CaseSummary) -> Spent | None:
     """Where the time of a case goes, as without the profiler."""
-    return case.spent and undisturbed(case.spent, slowed_times(case))
+    return case.spent and undisturbed(case.spent, slowdown_factor(case))
 
 
 def _pageable(case: CaseSummary, context: Context) -> Hit | None:
@@ -257,22 +257,22 @@ def _copies_alone(case: CaseSummary) -> Hit | None:
 
 
 def _serial_streams(case: CaseSummary, _: Context) -> Hit | None:
-    """Kernels of several streams, none beside another, with work in the default stream between them."""
+    """Kernels of several streams, none or few beside another, with work in the default stream between them."""
     use = case.idle_gpu.use if case.idle_gpu else {}
     computing = use.get("computing_ns", 0.0)
     if use.get("streams", 0.0) < 2 or not computing or case.idle_gpu is None:
         return None
-    beside = use["kernel_ns"] / computing - 1
     apart, between = use.get("default_stream", 0.0), use["kernels"]
-    if beside > _HARDLY or apart < _OFTEN_BETWEEN * between or busy_pct(case) is None:
+    if apart < _OFTEN_BETWEEN * between or busy_pct(case) is None:
         return None
-    saved = 100 * min(computing * (1 - 1 / use["streams"]), use.get("small_ns", 0.0)) / case.idle_gpu.med_ns
+    fits = computing if use["kernel_ns"] > (1 + _HARDLY) * computing else use.get("small_ns", 0.0)  # some do already
+    saved = 100 * min(computing - use["kernel_ns"] / use["streams"], fits) / case.idle_gpu.med_ns
     if saved < _WORTH_PCT:
         return None
     return _hit(
-        case, "default-stream", saved, f"{use['streams']:.0f} streams, one kernel at a time",
-        f"kernels of {use['streams']:.0f} streams run one after the other, with work in the default stream between"
-        " them, for which all streams wait", f"{saved:.0f} %", "gpu_use",
+        case, "default-stream", saved, f"{use['streams']:.0f} streams, {use['kernel_ns'] / computing:.1f} at a time",
+        f"kernels of {use['streams']:.0f} streams run {use['kernel_ns'] / computing:.1f} at a time, with work in the"
+        " default stream between them, for which all streams wait", f"{saved:.0f} %", "gpu_use",
     )  # fmt: skip
 
 
@@ -489,7 +489,7 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
     if exposed is None or spent is None or exposed < _EXPOSED_PCT or not spent.span_ns:
         return None
     head = f"NCCL alone takes {exposed:.0f} % of an iteration ({spent.hidden_pct or 0:.0f} % more are hidden)"
-    late = _waiting_share(case) >= _WAITING
+    late = not case.stragglers and _waiting_share(case) >= _WAITING  # of four ranks and more each is looked at
     if late and case.waiting is not None and _is_explained(case.waiting, spent.span_ns):
         return _late_rank(case, case.waiting, exposed, head)
     if talk is not None and many_small:
@@ -519,8 +519,9 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
     if late and case.waiting is not None:
         do = f"let {_short(case.waiting.late)} launch sooner, overlap the rest"
         first = "Let the host of the late process launch sooner (CUDA graphs, less work between launches). "
+    held_up = sum(entry.cost_pct for entry in case.stragglers if entry.late)
     return Hit(
-        "exposed-communication", case.id, exposed * (1 - _waiting_share(case) * late),
+        "exposed-communication", case.id, max(exposed - held_up, 0.0) * (1 - _waiting_share(case) * late),
         f"NCCL alone {exposed:.0f} %", do, f"{head}, {_who_is_late(case)}",
         f"{first}Overlap it with computing (fewer and larger collectives), or move less (bf16 gradients).",
         f"{exposed:.0f} %", "communication",
@@ -572,8 +573,10 @@ def _who_is_late(case: CaseSummary) -> str:
     if case.waiting is None:
         return "which may be waiting for a late rank"
     share = _waiting_share(case)
-    if share >= _WAITING:
+    if share >= _WAITING and not case.stragglers:
         return f"{100 * share:.0f} % of that waiting for {case.waiting.late}, whose launches come last"
+    if late := [entry for entry in case.stragglers if entry.late]:
+        return f"{sum(entry.cost_pct for entry in late):.0f} % waiting for {first_of([e.name for e in late], _NAMED)}"
     return "on all ranks alike: no rank is late throughout"
 
 
@@ -652,8 +655,8 @@ def _casts(case: CaseSummary, _: Context) -> Hit | None:
 def _embedding(case: CaseSummary, _: Context) -> Hit | None:
     """A gradient that is filled with zeros and updated as a table, though few rows are used."""
     filled, worked = (
-        sum(share.total_ns or 0.0 for share in case.gpu_work if kernels.search(share.name))
-        for kernels in (_FILL, _TABLE_WORK)
+        sum(share.total_ns or 0.0 for share in case.gpu_work if matches(share.name))
+        for matches in map(matcher, (_FILL, _TABLE_WORK))
     )
     if filled < _FILLED * worked:
         return None
@@ -684,8 +687,11 @@ def _of_kernels(
     busy = 100.0 if busy is None else busy
     if case.spent is None or not case.spent.gpu_ns or case.one_phase:  # set-up would count
         return None
-    names = [share for share in case.gpu_work if _OF_LIBRARIES.search(share.name)]
-    mine = [share for share in names if pattern.search(share.name)]
+    matches, of_library = matcher(pattern), matcher(_OF_LIBRARIES)
+    mine = [share for share in case.gpu_work if matches(share.name) and of_library(share.name)]
+    if not mine:
+        return None
+    names = [share.name for share in case.gpu_work if of_library(share.name)]
     total = sum(share.total_ns or 0.0 for share in case.gpu_work)
     share = 100 * sum(kernel.total_ns or 0.0 for kernel in mine) / total if total else 0.0
     count = sum(kernel.calls or 0.0 for kernel in mine) / (_each_iteration(case) or 1)
@@ -706,10 +712,10 @@ def _of_kernels(
         gain < _WORTH_PCT
         or max(share, launched * (idle > _MOSTLY)) < least_pct
         or count < least
-        or (needs and not any(needs.search(kernel.name) for kernel in names))
+        or (needs and not any(needs.search(name) for name in names))
     ):
         return None
-    if without and any(without.search(kernel.name) for kernel in names):
+    if without and any(without.search(name) for name in names):
         return None
     return _hit(
         case, cause, gain, f"{share:.0f} % {description.partition(' (')[0]}",
@@ -757,6 +763,8 @@ def _periodic(case: CaseSummary, _: Context) -> Hit | None:
         return None
     more, gpu = use["slower_ns"], max(use.get("slower_gpu_ns", 0.0), 0.0)
     if case.idle_gpu.loads >= _PART * use["slow"] and not period and gpu <= _LITTLE * more:
+        if case.idle_gpu.loads < _MOSTLY * use["slow"]:  # of kernels at their first use
+            return None
         return _hit(
             case, "recompilation", share, f"{use['slow']:.0f} iterations compile anew",
             f"{use['slow']:.0f} of {iterations.count} iterations take {format_ns(more)} longer than the usual"
@@ -809,13 +817,13 @@ def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
         or (case.idle_gpu is not None and case.idle_gpu.use.get("slow"))
     ):
         return None
-    number, busy = iterations.slowest + 1, iterations.slowest_busy_pct
+    busy = iterations.slowest_busy_pct
     all_ns = iterations.count * iterations.med_ns + iterations.most_ns - iterations.med_ns
     gain = 100 * (iterations.most_ns - iterations.med_ns) / all_ns
     if gain < _SLOWER_PCT:
         return None
     works = busy is not None and busy >= BUSY_PCT
-    which = f"iteration {number} of {iterations.count + iterations.warmup}"
+    which = f"iteration {iterations.slowest} of {iterations.count + iterations.warmup} (counted from 0)"
     fact = (
         f"{which} takes {format_ns(iterations.most_ns)}, {iterations.most_ns / iterations.med_ns:.0f} times the median"
         f" of {format_ns(iterations.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}"
@@ -917,7 +925,7 @@ def healthy(case: CaseSummary) -> Hit | None:
 
 
 def _idle(case: CaseSummary, _: Context) -> list[Hit]:
-    return idle_hits(case, slowed_times(case))
+    return idle_hits(case, slowdown_factor(case))
 
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | Sequence[Hit] | None]]] = {

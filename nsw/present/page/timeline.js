@@ -102,9 +102,11 @@ class Timeline extends Plot {
       const [name, group] = this.boxes.names[this.boxes.name[n]];
       const begin = Math.max(left, left + ((start - from) / span) * width);
       const end = Math.min(left + width, left + ((start + length - from) / span) * width);
+      const level = this.boxes.level?.[n] ?? null; // of a sample: the share of the lane's height
+      const height = level === null ? BOX : (BOX * level) / 100;
       context.fillStyle = colours[group];
-      context.fillRect(begin, lane.top, Math.max(end - begin - (end - begin > 3 ? 0.5 : 0), 0.4), BOX);
-      if (end - begin < NAMED) continue;
+      context.fillRect(begin, lane.top + BOX - height, Math.max(end - begin - (end - begin > 3 ? 0.5 : 0), 0.4), height);
+      if (end - begin < NAMED || level !== null) continue;
       const letters = Math.floor((end - begin - 6) / 5.5);
       context.fillStyle = "#111";
       context.fillText(name.length > letters ? name.slice(0, letters - 1) + "\u2026" : name, begin + 3, lane.top + 11);

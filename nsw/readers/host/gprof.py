@@ -25,15 +25,16 @@ _ROW: Final = re.compile(
     r" {0,6}(\d{1,3}\.\d\d) {1,12}(\d{1,12}\.\d\d) {1,12}(\d{1,12}\.\d\d) {1,60}"
     r"(?:(\d{1,18}) {1,12}\d{1,12}\.\d\d {1,12}\d{1,12}\.\d\d {1,8})?([^\s\d].*)"
 )
-# [INDEX] %TIME SELF CHILDREN [CALLED[+RECURSIVE]] NAME [<cycle N>] [INDEX]
+# [INDEX] %TIME SELF CHILDREN [CALLED[+RECURSIVE]] NAME [<cycle N>] [INDEX]; gprof cuts the first to six characters
 _ENTRY: Final = re.compile(
-    r"\[(\d{1,9})\] {1,10}(\d{1,3}\.\d) {1,12}(\d{1,12}\.\d\d) {1,12}(\d{1,12}\.\d\d) {1,60}"
+    r"\[(\d{1,9})\]? {1,10}(\d{1,3}\.\d) {1,12}(\d{1,12}\.\d\d) {1,12}(\d{1,12}\.\d\d) {1,60}"
     r"(?:(\d{1,18})(?:\+(\d{1,18}))? {1,12})?([^\s\d].{0,20000}) \[(\d{1,9})\]\s{0,4}\Z"
 )
 _CYCLE: Final = re.compile(r" <cycle \d{1,9}>\Z")
 _EACH: Final = re.compile(r"Each sample counts as (\d{1,9}(?:\.\d{1,9})?(?:e-\d\d)?) seconds")
 _GRANULARITY: Final = re.compile(r"granularity: .{1,100} of (\d{1,12}\.\d\d) seconds")
 _NO_TIME: Final = "no time accumulated"
+_LEGEND: Final = re.compile(r"\s{0,4}% {1,12}the percentage of")
 
 
 class _Entry(NamedTuple):
@@ -71,8 +72,8 @@ def read(path: Path, options: Options) -> Report:
             part = "flat"
         elif _GRAPH.match(text):
             part = "graph"
-        elif part == "flat" and not text.strip():
-            part = "after" if rows else part
+        elif part == "flat" and (not text.strip() or _LEGEND.match(text)):
+            part = "after" if rows or text.strip() else part
         elif part == "flat" and _NO_TIME not in text:
             _add_row(rows, text, bad, line)
         elif part == "graph" and text.startswith("["):
@@ -83,6 +84,11 @@ def read(path: Path, options: Options) -> Report:
             facts["cpu_time_s"] = float(match[1])
     wrong = "a row that does not have gprof's columns was left out"
     report.errors([wrong] * len(bad), f"{len(bad)} rows in all were left out", lines=bad)
+    if not rows and not graph and not bad:
+        report.error(
+            "the profile is empty: no sample hit a function, and no call was counted",
+            fix="run the program longer than some samples of 0.01 s take, and compile all of it with -pg",
+        )
     if options.wants("functions"):
         report.tables["functions"] = list(_with_callees(rows, graph, report))
     if options.wants("facts"):
@@ -106,7 +112,7 @@ def _add_row(rows: list[Row], text: str, bad: list[int], line: int) -> None:
 def _add_entry(graph: list[tuple[str, _Entry]], text: str, bad: list[int], line: int) -> None:
     match = _ENTRY.match(text)
     own_time, children = (number(match[3]), number(match[4])) if match else (None, None)
-    if match is None or own_time is None or children is None or match[1] != match[8]:
+    if match is None or own_time is None or children is None or not match[8].startswith(match[1]):
         bad.append(line)
     elif not match[7].startswith("<cycle "):  # the sum of functions that call each other
         call_count = int(match[5]) if match[5] else None

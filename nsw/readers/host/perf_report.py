@@ -23,13 +23,18 @@ if TYPE_CHECKING:
 __all__ = ["OF_USER", "Event", "read", "sniff"]
 
 OF_USER: Final = "only the program's own code was measured, not the kernel's: perf_event_paranoid is 2 or more there"
-_EVENT: Final = re.compile(r"# Samples: (\S{1,20}) {1,4}of events? '([^']{1,300})'")
+_EVENT: Final = re.compile(r"# Samples: (\S{1,20}) {1,4}of events? '(?:[^'{]{1,100}\{ )?([^',}]{1,300})[^']{0,1000}'")
 _TITLES: Final = re.compile(r"#.{0,200}\b(?:Overhead|Self)\b.{0,400}\bSymbol\b")
 _HEADER: Final = re.compile(r"# ([a-z][a-z ]{2,20}?) {0,10}: (.{1,1000})")
 _HZ: Final = re.compile(r"\bsample_freq \} = (\d{1,7})\b")
 _MARK: Final = re.compile(r"# *(?:Overhead|Children|Self) *([^\w\s#]|\t)")
-_ORIGIN_MARK: Final = re.compile(r"\[[.kguHh]\] +")  # before a symbol: the program's, the kernel's, a guest's
+# before a symbol: the program's, the kernel's, a guest's; with -v its address and where its name is from
+_ORIGIN_MARK: Final = re.compile(r"(?:0x[0-9a-f]{1,16} {1,20}(?:\S )?)?\[[.kguHh]\] +|(?=0x[0-9a-f]{1,16}\Z)")
 _MODIFIERS: Final = re.compile(r"(?:/|:)([ukhGHpPSDe]+)\Z")
+_ROW: Final = re.compile(r" {0,6}\d{1,3}\.\d\d%")
+_OF_GRAPH: Final = re.compile(r"\||--")
+_FOLDED: Final = re.compile(r"\d{1,3}\.\d\d% .{1,4000}")  # perf report -g folded: a stack below its row
+_SHARE: Final = re.compile(r"\d{1,3}(?:\.\d{1,4})?%")
 _TEXTS: Final = {"cpudesc": "cpu_name", "hostname": "host", "cmdline": "command"}
 
 
@@ -40,11 +45,16 @@ class Event:
     name: str
 
     @property
+    def kind(self) -> str:
+        """What it counts, alike for both kinds of a hybrid CPU's cores: cycles of cpu_core/cycles/u."""
+        plain = _MODIFIERS.sub("", self.name).rstrip("/").rpartition("/")[2]
+        return "cycles" if plain == "cpu-cycles" else plain
+
+    @property
     def column(self) -> str | None:
         """The column that its counts are of: self_s, cycles, instructions; None: another one."""
-        plain = _MODIFIERS.sub("", self.name).rstrip("/").rpartition("/")[2]
-        clocks = {"cpu-clock": "self_s", "task-clock": "self_s", "cpu-cycles": "cycles"}
-        return clocks.get(plain, plain if plain in {"cycles", "instructions"} else None)
+        clocks = {"cpu-clock": "self_s", "task-clock": "self_s"}
+        return clocks.get(self.kind, self.kind if self.kind in {"cycles", "instructions"} else None)
 
     @property
     def is_of_user(self) -> bool:
@@ -67,6 +77,7 @@ class _Table:
     event: Event
     count: Quantity | None = None  # of the event in all
     titles: Sequence[str] = ()
+    title_line: str = ""
     mark: str = ""  # between cells; none: they are under the dots of a line
     spans: tuple[Span, ...] = ()
     has_graphs: bool = False
@@ -78,14 +89,16 @@ class _Table:
         bare = text.strip()
         if not bare or not self.titles:
             return
-        if not bare[0].isdigit() and (self.has_graphs or bare.startswith(("|", "--"))):
-            self.has_graphs = True
+        self.has_graphs |= bare.startswith(("|", "--"))
+        if self.has_graphs and not self.mark and not _ROW.match(text):
+            if "%" in text and not _OF_GRAPH.search(text):
+                self.bad.append(number)
             return
         row = self._row(text)
-        if row is None:
-            self.bad.append(number)
-        else:
+        if row is not None:
             self.rows.append(row)
+        elif not (self.rows and _FOLDED.match(text)):
+            self.bad.append(number)
 
     def _row(self, text: str) -> Row | None:
         cells = text.split(self.mark) if self.mark else self._under_dots(text)
@@ -93,8 +106,9 @@ class _Table:
             return None
         cell_of = dict(zip(self.titles, (cell.strip() for cell in cells), strict=True))
         own_share = _share(cell_of.get("Self", cell_of.get("Overhead", "")))
-        symbol = _ORIGIN_MARK.sub("", cell_of["Symbol"], count=1)
-        if own_share is None or not symbol or cell_of["Symbol"] == symbol:
+        origin = _ORIGIN_MARK.match(cell_of["Symbol"])
+        symbol = cell_of["Symbol"][origin.end() :] if origin else ""
+        if own_share is None or not symbol:
             return None
         row: Row = {
             "name": symbol,
@@ -148,13 +162,33 @@ def read(path: Path, options: Options) -> Report:
         elif tables:
             tables[-1].take(*line)
     report.tool_version = header.get("perf version")
-    used_tables = [table for table in tables if table.event.column == tables[0].event.column and table.titles]
+    tables = [table for table in tables if table.rows or table.bad] or tables  # perf counts nothing by a "dummy"
+    used_tables = _comparable([table for table in tables if table.titles])
     _report_problems(report, tables, used_tables)
     if options.wants("functions"):
-        report.tables["functions"] = [{"block": n, **row} for n, table in enumerate(used_tables) for row in table.rows]
+        report.tables["functions"] = [
+            {"block": n, **_of_all(row, table, used_tables)}
+            for n, table in enumerate(used_tables)
+            for row in table.rows
+        ]
     if options.wants("facts") and used_tables:
         report.tables["facts"] = _facts(header, used_tables)
     return report
+
+
+def _comparable(tables: Sequence[_Table]) -> Sequence[_Table]:
+    """Those of one kind of event that can be added: of time if there are any, else of the first kind."""
+    of_time = [table for table in tables if table.event.column in {"self_s", "cycles"}]
+    alike = [table for table in tables if table.event.kind == (of_time or tables)[0].event.kind]
+    return alike if all(table.count is not None for table in alike) else alike[:1]
+
+
+def _of_all(row: Row, table: _Table, tables: Sequence[_Table]) -> Row:
+    """A row with its share of all tables' counts: of both kinds of cores."""
+    if len(tables) == 1 or table.count is None:
+        return row
+    part = table.count.value / (sum(other.count.value for other in tables if other.count) or 1)
+    return row | {column: row[column] and part * row[column] for column in ("self_pct", "self_pct_pm")}
 
 
 def _parse_comment_line(line: Line, header: dict[str, str], tables: list[_Table], report: Report) -> None:
@@ -173,6 +207,8 @@ def _parse_comment_line(line: Line, header: dict[str, str], tables: list[_Table]
     elif tables and not tables[-1].mark and not tables[-1].spans and set(text) <= set("#. ") and "." in text:
         table = tables[-1]
         table.spans = ruled_spans(text.replace(".", "-"))
+        cut_titles = ruled_cells(table.title_line, table.spans, is_last_open=True)
+        table.titles = cut_titles if cut_titles and "Symbol" in cut_titles else table.titles
     elif not tables and (match := _HEADER.match(text)):
         header.setdefault(match[1], match[2].strip())
 
@@ -180,19 +216,23 @@ def _parse_comment_line(line: Line, header: dict[str, str], tables: list[_Table]
 def _parse_table_title(table: _Table, text: str) -> None:
     match = _MARK.match(text)
     table.mark = match[1] if match else ""
+    table.title_line = " " + text[1:]
     bare = text[1:].strip()
     table.titles = [cell.strip() for cell in (bare.split(table.mark) if table.mark else re.split(r" {2,}", bare))]
 
 
 def _share(text: str) -> Quantity | None:
-    return percent(text) if text.endswith("%") else None
+    """The share of a cell; of events that were counted as a group the first one's."""
+    match = _SHARE.match(text)
+    return percent(match[0]) if match else None
 
 
 def _report_problems(report: Report, tables: Sequence[_Table], used_tables: Sequence[_Table]) -> None:
-    other_events = sorted({table.event.name for table in tables if table.event.column != tables[0].event.column})
-    if other_events:
+    used = {id(table) for table in used_tables}
+    if others := [table for table in tables if id(table) not in used and table.rows]:
         report.warn(
-            f"rows of {tables[0].event.name} only; the file has {', '.join(other_events)} too, which count others"
+            f"rows of {used_tables[0].event.name} only; what the others count is no part of that:"
+            f" {'; '.join(f'{table.event.name}: {_top(table)}' for table in others)}"
         )
     if any(table.event.is_of_user for table in used_tables):
         report.warn(OF_USER)
@@ -201,6 +241,12 @@ def _report_problems(report: Report, tables: Sequence[_Table], used_tables: Sequ
     report.errors([wrong] * len(bad), f"{len(bad)} rows in all were left out", lines=bad)
     if not used_tables:
         report.error("no table with the columns Overhead and Symbol", fix="perf report --stdio --sort dso,symbol")
+
+
+def _top(table: _Table) -> str:
+    """The functions with most of an event."""
+    largest = sorted(table.rows, key=lambda row: -row["self_pct"])[:2]
+    return ", ".join(f"{row['name']} {row['self_pct']:.0f} %" for row in largest)
 
 
 def _facts(header: dict[str, str], used_tables: Sequence[_Table]) -> list[Row]:

@@ -20,23 +20,42 @@ __all__ = ["read", "sniff"]
 
 Frame: TypeAlias = tuple[str, str | None]  # symbol, module
 
-# COMMAND PID[/TID] [[CPU]] TIME: [PERIOD] EVENT: [ADDRESS SYMBOL (MODULE)]
+# [COMMAND] [PID[/TID]] [[CPU]] [TIME:] [PERIOD] EVENT: [ADDRESS SYMBOL (MODULE)], as `perf script -F` asked for
 _SAMPLE: Final = re.compile(
-    r"\S.{0,40}? {1,8}(?:-1|\d{1,10})(?:/\d{1,10})? {1,8}(?:\[\d{1,6}\] {1,4})?\d{1,12}\.\d{6,9}: {1,12}"
-    r"(?:(\d{1,18}) )?([\w./:-]{1,200}):(?: {1,20}|\Z)(.*)"
+    r" {0,20}(?:\S.{0,40}? {1,8}(?:(?:-1|\d{1,10})(?:/\d{1,10})? {1,8})?(?:\[\d{1,6}\] {1,4})?)?"
+    r"(?:\d{1,12}\.\d{6,9}: {1,12})?(?:(\d{1,18}) {1,4})?([A-Za-z][\w./:=,-]{1,200}):(?: {1,20}|\Z)(.*)"
 )
-_FRAME: Final = re.compile(r"\s{0,40}[0-9a-f]{1,16} (.{1,4000}) \((.{0,4000})\)\Z")
+# the same without an event
+_UNNAMED: Final = re.compile(
+    r" {0,20}\S.{0,40}? {1,8}(?:-1|\d{1,10})(?:/\d{1,10})? {0,8}(?:\[\d{1,6}\] {0,4})?"
+    r"(?:\d{1,12}\.\d{6,9}:)?\s{0,12}"
+)
+_ADDRESS: Final = re.compile(r"\s{0,40}(?:[0-9a-f]{3,16}|0 \[unknown\]) ")
+_FRAME: Final = re.compile(r"\s{0,40}[0-9a-f]{1,16} {1,2}(.{0,8000})\Z")
+_MODULE: Final = re.compile(r" {0,2}\(([^()]{0,4000}(?:\(deleted\))?)\)\Z")
+_SOURCE_LINE: Final = re.compile(r"\s{1,40}\S.{0,1000}:\d{1,9}\Z")
 _OFFSET: Final = re.compile(r"\+0x[0-9a-f]{1,16}\Z")
 _UNKNOWN: Final = "[unknown]"
+_NO_MODULES: Final = frozenset({_UNKNOWN, "inlined", ""})
 
 
 def sniff(sample: Sample) -> int:
     """Sure by a first line that is a sample, and a stack or a place behind it."""
-    lines = [line for line in sample.text[:20_000].splitlines() if line.strip() and not line.startswith("#")][:2]
-    match = _SAMPLE.match(lines[0]) if lines else None
-    if match is None:
+    lines = [line for line in sample.text[:20_000].splitlines() if line.strip() and not line.startswith("#")]
+    sampled = _sample_of(lines[0]) if lines else None
+    if sampled is None:
         return 0
-    return 90 if _FRAME.match(match[3]) or (len(lines) > 1 and _FRAME.match(lines[1])) else 0
+    # samples of a program that has no stack yet have none
+    behind = next((line for line in lines[1:] if _sample_of(line) is None), "")
+    place = sampled[2] or (behind if behind[:1].isspace() else "")
+    return 90 if _ADDRESS.match(place) and _FRAME.match(place) else 0
+
+
+def _sample_of(text: str) -> tuple[str | None, str, str] | None:
+    """The period, the event and the rest of a line that begins a sample; None: it does not."""
+    if match := _SAMPLE.match(text):
+        return match[1], match[2], match[3]
+    return (None, "", "") if _UNNAMED.fullmatch(text) else None
 
 
 def read(path: Path, options: Options) -> Report:
@@ -47,37 +66,43 @@ def read(path: Path, options: Options) -> Report:
     bad = []
     has_periods: bool | None = None
     for number, text in text_lines(path):
-        if match := _SAMPLE.match(text):
+        if not text.strip():
             _finish(current)
-            has_periods = match[1] is not None if has_periods is None else has_periods
-            if has_periods != (match[1] is not None):
+        elif text.startswith("#") or (current is not None and current.take(text)):
+            continue
+        elif sampled := _sample_of(text):
+            period, name, place = sampled
+            _finish(current)
+            has_periods = period is not None if has_periods is None else has_periods
+            if has_periods != (period is not None):
                 current = None
                 bad.append(number)
                 continue
-            current = events.setdefault(match[2], _Event(Event(match[2])))
-            current.begin(match[1], match[3])
-        elif not text.strip():
-            _finish(current)
-        elif not text.startswith("#") and (current is None or not current.take(text)):
+            event = Event(name)
+            current = events.setdefault(event.kind, _Event(event))
+            current.begin(period, place)
+        else:
             bad.append(number)
     _finish(current)
     wrong = "neither a sample nor a place in its stack; left out"
     report.errors([wrong] * len(bad), f"{len(bad)} such lines in all", lines=bad)
-    first = next(iter(events.values()), None)
-    if first is None or not first.stacks.samples:
+    sampled_events = [event for event in events.values() if event.stacks.samples]
+    first = next((e for e in sampled_events if e.event.column in {"self_s", "cycles"}), *sampled_events[:1] or (None,))
+    if first is None:
         report.error("no sample with a place in it", fix="perf script -F comm,pid,tid,time,period,event,ip,sym,dso")
         return report
-    if other_events := sorted(name for name, event in events.items() if event is not first):
-        report.warn(f"samples of {first.event.name} only; the file has {', '.join(other_events)} too")
+    if others := [event for event in sampled_events if event is not first]:
+        report.warn(
+            f"samples of {first.event.name} only; what the others count is no part of that:"
+            f" {'; '.join(f'{event.event.name}: {event.top}' for event in others)}"
+        )
     if first.event.is_of_user:
         report.warn(OF_USER)
     if options.wants("functions"):
         report.tables["functions"] = first.functions()
     if options.wants("facts"):
-        report.tables["facts"] = [
-            {"key": "samples", "value": first.stacks.samples},
-            {"key": "event", "text": first.event.name},
-        ]
+        report.tables["facts"] = [{"key": "samples", "value": first.stacks.samples}]
+        report.tables["facts"] += [{"key": "event", "text": first.event.name}] if first.event.name else []
     return report
 
 
@@ -94,6 +119,7 @@ class _Event:
     stacks: Stacks[Frame] = field(default_factory=Stacks)
     frames: list[Frame] = field(default_factory=list)
     period: int | None = None
+    has_modules: bool = False  # a place without one is damaged then
 
     def begin(self, period: str | None, frame_text: str) -> None:
         self.period = int(period) if period is not None else None
@@ -102,17 +128,26 @@ class _Event:
 
     def take(self, text: str) -> bool:
         """Add a place to the stack; whether it is one."""
-        match = _FRAME.match(text)
-        if match is None:
-            return False
-        module = None if match[2] == _UNKNOWN else match[2]
-        self.frames.append((_OFFSET.sub("", match[1]), module))
+        match = _FRAME.match(text.rstrip())
+        module = _MODULE.search(match[1]) if match else None
+        if match is None or (self.has_modules and module is None):
+            return bool(self.frames) and _SOURCE_LINE.match(text) is not None
+        self.has_modules |= module is not None
+        name = match[1][: module.start()] if module else match[1]
+        path = None if module is None or module[1] in _NO_MODULES else module[1]
+        self.frames.append((_OFFSET.sub("", name) or _UNKNOWN, path))
         return True
 
     def end(self) -> None:
         if self.frames:
             self.stacks.add(self.frames, 1, 1 if self.period is None else self.period)
             self.frames = []
+
+    @property
+    def top(self) -> str:
+        """The function with most of the event."""
+        frame, hits = next(self.stacks.by_weight())
+        return f"{frame[0]} {100 * hits.own_weight / (self.stacks.weight or 1):.0f} %"
 
     def functions(self) -> list[Row]:
         return [self._row(frame, *hits) for frame, hits in

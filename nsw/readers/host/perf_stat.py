@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.readers.host.perf_report import OF_USER, Event
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import text_lines
-from nsw.readers.text.quantities import Quantity, number
+from nsw.readers.text.quantities import Quantity, Votes, number, proven_mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,19 +25,25 @@ _KEYS: Final = {
     "task-clock": "task_clock_s", "cpu-clock": "cpu_clock_s", "faults": "page_faults",
     "branch-instructions": "branches",
 }  # fmt: skip
-_METRICS: Final = {"CPUs utilized": "cpu_use_cores", "insn per cycle": "ipc"}
+_METRICS: Final = {"CPUs utilized": "cpu_use_cores", "insn per cycle": "ipc", "insns per cycle": "ipc"}
 _TIMES: Final = {"msec": 1e-3, "ns": 1e-9}
+# of one kind of a hybrid CPU's cores: cpu_atom/cycles/, armv8_cortex_a53/instructions/
+_OF_CORES: Final = re.compile(r"(?:cpu_[a-z]+|armv\d\w*)/([\w-]+)/")
 _NS: Final = frozenset({"duration_time", "user_time", "system_time"})
 _TITLE: Final = "Performance counter stats for"
 _SEPARATED: Final = re.compile(
     r"(?:[\d.]{1,30}|<not \w{1,20}>)([^\w\s.<>])\w{0,8}\1[\w./:=-]{1,200}\1\d{1,20}\1\d{1,3}\.\d\d"
 )
 _PRINTED: Final = re.compile(
-    r" {0,40}(<not (?:counted|supported)>|[\d.,]{1,40}) {1,10}(?:(msec|ns) )?"
-    r"(?!(?:msec|ns|seconds)\b)([\w./:=-]{1,200})(?: {1,40}#(.{0,200}))?"
+    r" {0,40}(<not (?:counted|supported)>|[\d.,\u00a0\u202f]{1,60}) {1,10}(?:(msec|ns|Joules|[KMG]i?B|%) {1,10})?"
+    r"(?!(?:msec|ns|seconds)\b)([\w./:=,@-]{1,200})(?: {1,80}([#(\[].{0,200}))?"
 )
-_METRIC: Final = re.compile(r" {1,20}([\d.,]{1,30}) {1,10}([A-Za-z][\w /]{0,60}\w)")
-_RUNNING: Final = re.compile(r"\((\d{1,3}\.\d\d)%\)")
+_MORE: Final = re.compile(r" {1,80}#(?: .{0,200})?")  # one more figure of the event above
+_OF_PART: Final = re.compile(r"(?:CPU\d|S\d{1,4}-|N\d{1,4} | {1,12}\d{1,6}\.\d{9} {2,})")
+_METRIC: Final = re.compile(r"# {1,20}([\d.,]{1,30}) {1,10}([A-Za-z][\w /]{0,60}\w)")
+_NUMBER: Final = re.compile(r"\d[\d.,]{0,40}")
+_SWAPPED: Final = str.maketrans(".,", ",.")
+_RUNNING: Final = re.compile(r"[(\[](\d{1,3}\.\d\d)%[)\]]")
 _SECONDS: Final = re.compile(r" {0,40}([\d.,]{1,30}) (?:\+- .{1,40} )?seconds (time elapsed|user|sys)")
 _LASTED: Final = {"time elapsed": "elapsed_s", "user": "user_s", "sys": "system_s"}
 _PARTS: Final = frozenset({"interval", "cpu", "core", "die", "socket", "node", "thread", "cache", "cluster"})
@@ -55,8 +61,8 @@ class _Count:
 
     @property
     def plain_event(self) -> str:
-        """The event without its modifiers, such as :u."""
-        return re.sub(r":[ukhGHpPSDe]+\Z", "", self.event)
+        """The event without its modifiers, such as :u, and without the kind of core."""
+        return _OF_CORES.sub(r"\1", re.sub(r"[:/][ukhGHpPSDe]+\Z", "", self.event))
 
     @property
     def key(self) -> str:
@@ -97,7 +103,9 @@ def read(path: Path, options: Options) -> Report:
     bad = []
     is_amid = Sample(path).contains(_TITLE)
     block, has_lasted, is_over = -1 if is_amid else 0, False, False
-    for line, text in text_lines(path):
+    has_comma = is_amid and _has_decimal_comma(path)
+    for line, printed in text_lines(path):
+        text = _NUMBER.sub(lambda match: match[0].translate(_SWAPPED), printed) if has_comma else printed
         if _TITLE in text:
             block, has_lasted, is_over = block + 1, False, False
         elif not text.strip() or text.startswith("#") or block < 0 or is_over:
@@ -113,6 +121,8 @@ def read(path: Path, options: Options) -> Report:
             except ValueError as fault:
                 report.error(str(fault), line=line)
                 continue
+            if not counted and _MORE.fullmatch(text.rstrip()):
+                continue
             if not counted or not all(count.is_whole for count in counted):
                 bad.append(line)
                 continue
@@ -122,8 +132,36 @@ def read(path: Path, options: Options) -> Report:
     report.errors([wrong] * len(bad), f"{len(bad)} such lines in all", lines=bad)
     _warn(report, counts)
     if options.wants("facts"):
-        report.tables["facts"] = facts
+        report.tables["facts"] = _of_all_cores(facts)
     return report
+
+
+def _has_decimal_comma(path: Path) -> bool:
+    """Whether perf printed numbers as most of Europe writes them: 1.234,5."""
+    votes = Votes()
+    votes.add(proven_mark(match[0].rstrip(".,")) for match in _NUMBER.finditer(Sample(path).text))
+    return votes.winner == ","
+
+
+def _of_all_cores(facts: Sequence[Row]) -> list[Row]:
+    """The facts with counts of both kinds of cores added, and instructions a cycle of both."""
+    merged: dict[tuple[int, str], Row] = {}
+    for fact in facts:
+        at = fact["block"], fact["key"]
+        if at not in merged:
+            merged[at] = fact
+        elif fact["key"] not in _METRICS.values() and fact["unit"] is None:
+            merged[at] = merged[at] | {"value": merged[at]["value"] + fact["value"]}
+    for (block, key), fact in merged.items():
+        counts = [merged[block, name]["value"] for name in ("instructions", "cycles") if (block, name) in merged]
+        if (
+            key == "ipc"
+            and len(counts) == 2
+            and counts[1]
+            and [(f["block"], f["key"]) for f in facts].count((block, "ipc")) > 1
+        ):
+            merged[block, key] = fact | {"value": counts[0] / counts[1], "value_pm": None}
+    return list(merged.values())
 
 
 def _elapsed_time_rows(match: re.Match[str], block: int) -> list[Row]:
@@ -139,15 +177,20 @@ def _counts_of_line(text: str) -> Iterator[_Count]:
     """
     if text.lstrip().startswith("{"):
         yield from _counts_of_json(text)
+    elif _OF_PART.match(text):
+        raise ValueError(
+            "counts by parts of the machine or of the run are not read: count without -I, -A and --per-..."
+        )
     elif match := _SEPARATED.match(text):
         cells = text.split(match[1])
         metric = (cells[5], cells[6]) if len(cells) > 6 else ("", "")
         yield _Count(cells[0], cells[1], cells[2], float(cells[4]), metric)
     elif match := _PRINTED.fullmatch(text):
-        rest = match[4] or ""
+        rest = (match[4] or "").removeprefix("(msec)").lstrip()
+        is_old_clock = match[3].startswith(("task-clock", "cpu-clock")) and "." in match[1]
         reckoned, running = _METRIC.match(rest), _RUNNING.search(rest)
         yield _Count(
-            match[1], match[2] or "", match[3], float(running[1]) if running else None,
+            match[1], match[2] or ("msec" if is_old_clock else ""), match[3], float(running[1]) if running else None,
             (reckoned[1], reckoned[2]) if reckoned else ("", ""),
         )  # fmt: skip
 

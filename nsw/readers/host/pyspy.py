@@ -61,8 +61,8 @@ def read(path: Path, options: Options) -> Report:
         if match is not None:
             frames = [
                 frame
-                for part in _stack_frames(match[1])
-                if (frame := _function(part, with_line=rate_match is not None))
+                for part in _COMMAND.sub(r"\1:", match[1]).split(";")  # a command line may hold semicolons itself
+                if part and (frame := _function(part, with_line=rate_match is not None))
             ]
             stacks.add(frames[::-1] or [_NO_FRAME], int(match[2]))
         elif text.strip():
@@ -76,11 +76,6 @@ def read(path: Path, options: Options) -> Report:
         if rate:
             report.tables["facts"].append({"key": "sampling_hz", "value": rate, "unit": "Hz"})
     return report
-
-
-def _stack_frames(text: str) -> list[str]:
-    """The frames of a stack; a process's command line may hold semicolons itself."""
-    return [part for part in _COMMAND.sub(r"\1:", text).split(";") if part]
 
 
 def _function(part: str, *, with_line: bool) -> _Function | None:

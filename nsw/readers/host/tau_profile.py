@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Timer", "functions", "read", "sniff"]
 
-_HEAD: Final = re.compile(r"(\d{1,9}) templated_functions(?:_MULTI_(\S{1,100}))?\s*\Z")
+_HEAD: Final = re.compile(r"(\d{1,9}) templated_functions(?:_(?:MULTI_)?(\S{1,100}))?\s*\Z")
 # "NAME" CALLS SUBROUTINES EXCLUSIVE INCLUSIVE PROFILED-CALLS GROUP="GROUP|GROUP"
 _TIMER: Final = re.compile(
     r'"(.{1,20000})" (\S{1,30}) \S{1,30} (\S{1,40}) (\S{1,40}) \S{1,30} GROUP="(.{0,1000})"\s*\Z'
@@ -29,6 +29,7 @@ _TIME: Final = re.compile(r"(?:^|_)TIME|TIMERS|^GET_TIME_OF_DAY$|^GETTIMEOFDAY$"
 _COUNTERS: Final = {"PAPI_TOT_CYC": "cycles", "PAPI_TOT_INS": "instructions"}
 _MICRO: Final = 1e6
 _MPI: Final = "MPI"
+_NO_MESSAGE: Final = re.compile(r"P?MPI_(?:Init|Finalize|File_)", re.IGNORECASE)  # starts, ends, reads and writes
 
 
 def sniff(sample: Sample) -> int:
@@ -81,7 +82,7 @@ def _parse_timer(text: str, mpi: list[float]) -> Timer | None:
     if match is None or calls is None or own_time is None or total is None:
         return None
     groups = match[5].split("|")
-    if _MPI in groups and "TAU_CALLPATH" not in groups:
+    if _MPI in groups and "TAU_CALLPATH" not in groups and not _NO_MESSAGE.match(match[1]):
         mpi.append(own_time.value)
     return Timer(match[1], calls.value, own_time.value, total.value)
 

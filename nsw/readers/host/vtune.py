@@ -283,7 +283,11 @@ class _Rows:
 
     def take_cells(self, cells: Sequence[str]) -> bool:
         """Take a row; False where it is none."""
-        if len(cells) != len(self.titles) or not cells[0].strip() or not any(map(_has_figure, cells[1:])):
+        if (
+            len(cells) != len(self.titles)
+            or not cells[0].strip()
+            or not any(QUANTITY.fullmatch(cell.strip()) for cell in cells[1:])
+        ):
             return False
         self.count += 1
         if self._is_of_bandwidth:
@@ -362,11 +366,6 @@ def _value(column: str | None, cell: str, factor: float) -> Quantity | None:
         return seconds(cell) or number(cell)
     value = number(cell)
     return value and Quantity(value.value * factor, None if factor == 1 else factor / 2)
-
-
-def _has_figure(cell: str) -> bool:
-    """Whether a cell is a number, with a unit or without."""
-    return QUANTITY.fullmatch(cell.strip()) is not None
 
 
 class _Separated(_Rows):

@@ -71,11 +71,6 @@ def print_page(ncu: str, report: Path, page: str, output: Path) -> str | None:
     return run(command, output) if failure is not None and _FULL_NAMES[0].lstrip("-") in failure else failure
 
 
-def quoted_command(command: list[str]) -> str:
-    """A command as a user would type it."""
-    return shlex.join(command)
-
-
 def extract_command(report: Path) -> list[str] | None:
     """The command that prints a report by `ncu_report`; None where that package of PyPI is not installed.
 
@@ -202,7 +197,7 @@ def _by_tool(report: Report, ncu: str, path: Path, options: Options, output: Pat
 
 
 def _explain(report: Report, path: Path, failures: list[str]) -> None:
-    command = quoted_command(import_command("ncu", path, "raw")) + " > report.csv"
+    command = shlex.join(import_command("ncu", path, "raw")) + " > report.csv"
     fix = f"install NVIDIA's reader (pip install 'nsw[ncu]'), or where an ncu is: {command}, and read that"
     if not failures:
         report.error(

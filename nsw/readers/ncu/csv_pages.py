@@ -281,8 +281,13 @@ def _kind(fields: list[str]) -> Kind | None:
 
 def quoted_cells(text: str) -> list[str]:
     """The cells of `"a","b"`, each in quotes as ncu writes them; none where a text is written in another way."""
-    cells = text[1:-1].split('","') if '""' not in text else delimited_cells(text, ",")
-    if text != ",".join('"' + cell.replace('"', '""') + '"' for cell in cells):
+    if '""' not in text:
+        cells = text[1:-1].split('","')
+        is_quoted = text[:1] == '"' == text[-1:] and text.count('"') == 2 * len(cells)
+    else:
+        cells = delimited_cells(text, ",")
+        is_quoted = text == ",".join('"' + cell.replace('"', '""') + '"' for cell in cells)
+    if not is_quoted:
         return []
     return list(map(sys.intern, cells))  # launches have most of them in common
 
@@ -363,7 +368,15 @@ class SourceRows:
         ]
         if cells:
             self.instructions.append(
-                (self.block, rank, self.kernel, self.file, self.line, _or_none(address), source or None)
+                (
+                    self.block,
+                    rank,
+                    self.kernel,
+                    self.file,
+                    self.line,
+                    None if address in _EMPTY_CELLS else address,
+                    source or None,
+                )
             )
         for name, cell in cells:
             self.at.append(len(self.instructions) - 1)
@@ -422,7 +435,3 @@ class SourceRows:
         columns["value"], columns["value_pm"] = nullable(self.numbers), nullable(self.halves)
         columns["text"] = dictionary([self.texts.get(i) for i in range(len(self.at))])
         return pa.table(columns)
-
-
-def _or_none(cell: str) -> str | None:
-    return None if cell in _EMPTY_CELLS else cell

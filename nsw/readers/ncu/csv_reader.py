@@ -38,7 +38,7 @@ __all__ = ["Scan", "read", "sniff"]
 Launches: TypeAlias = "dict[int | str, int]"
 
 LARGE: Final = 4 << 20  # bytes from which Arrow's start pays
-_BLOCK: Final = 2 << 20  # bytes, so that each block is worth being taken apart in a thread
+_BLOCK: Final = 4 << 20  # bytes, so that each block is worth being taken apart in a thread
 _HEADERS: Final = (
     '"ID","Process ID"', '"Process ID","Process Name"', '"Session Attribute","Value"', '"Address","Source"',
     '"#","Source"', '"Line No","Source"', "ID,Process ID,Process Name", "ID;Process ID;Process Name",
@@ -210,7 +210,7 @@ class Scan:
         results, owners = self.results, []
         common_of, launch_ids = results.common_of, results.launch_ids
         for launch_id, head in zip(ids, heads, strict=True):
-            if launch_id < 0 or (entry := self.heads.get(head) or self.new_head(head)) is None:
+            if launch_id < 0 or (entry := self.heads.get(head) or self.launches_of_prefix(head)) is None:
                 break
             common, launches = entry
             owner = launches.get(launch_id)
@@ -223,7 +223,7 @@ class Scan:
             owners.append(owner)
         return owners
 
-    def new_head(self, head: str) -> tuple[int, Launches] | None:
+    def launches_of_prefix(self, head: str) -> tuple[int, Launches] | None:
         """What launches have in common by its cells, and the launches of that process; None where it is no such row."""
         page = self.page
         assert page is not None
@@ -391,7 +391,8 @@ class Scan:
             self.left.of_two.setdefault(page.key(row)[0], self.at)
             return True
         if page.kind == "raw":
-            self.raw_row(page, row, owner)
+            for i, names in zip(page.metrics, page.raw_names, strict=True):
+                self.metric(owner, names, row[i])
             return True
         return self.details_row(page, row, owner)
 
@@ -423,17 +424,6 @@ class Scan:
         elif not name and any(page.ruled(row)[1:]):
             return False  # advice without its rule
         return True
-
-    def raw_row(self, page: Page, row: list[str], owner: int) -> None:
-        """Add all metrics of a launch.
-
-        Args:
-            page: The raw page.
-            row: The fields of the row, one per title of the page.
-            owner: The number of the launch.
-        """
-        for i, names in zip(page.metrics, page.raw_names, strict=True):
-            self.metric(owner, names, row[i])
 
     def summary_row(self, page: Page, row: list[str]) -> bool:
         """A metric over launches; whether it was one."""

@@ -207,18 +207,28 @@ class Results:
 
     def _find_durations(self) -> None:
         """Take each owner's duration from its metrics; of two that are printed, the one with more digits."""
+        import numpy as np
+
         absent = array("d", [_NAN]) * len(self.common_of)
         self.durations, self.duration_halves = absent, absent[:]
-        units = {code: names[3] for names, code in self.names.items() if names[1] in DURATIONS}
         half_in_ns = cache(in_ns)
-        for at in [at for at, code in enumerate(self.name_of) if code in units]:
-            unit = units[self.name_of[at]]
-            if isnan(self.numbers[at]) or (time := in_ns(self.numbers[at], unit)) is None:
+        name_of, numbers, halves = np.asarray(self.name_of), np.asarray(self.numbers), np.asarray(self.halves)
+        places, times, widths = [], [], []
+        for names, code in self.names.items():
+            if names[1] not in DURATIONS or in_ns(0, unit := names[3]) is None:
                 continue
-            owner, half = self.owner_of[at], self.halves[at]
-            half = half if isnan(half) else half_in_ns(half, unit) or 0.0
-            if isnan(self.durations[owner]) or self.duration_halves[owner] > (0.0 if isnan(half) else half):
-                self.durations[owner], self.duration_halves[owner] = time, half
+            at = np.flatnonzero((name_of == code) & ~np.isnan(numbers))
+            places.append(at)
+            times.append(np.fromiter((in_ns(number, unit) for number in numbers[at].tolist()), float, len(at)))
+            widths.append([half if isnan(half) else half_in_ns(half, unit) or 0.0 for half in halves[at].tolist()])
+        if not places:
+            return
+        at, time, width = (np.concatenate(parts) for parts in (places, times, widths))
+        owners = np.asarray(self.owner_of)[at]
+        order = np.lexsort((at, np.nan_to_num(width), owners))
+        owners, first = np.unique(owners[order], return_index=True)
+        np.asarray(self.durations)[owners] = time[order[first]]
+        np.asarray(self.duration_halves)[owners] = width[order[first]]
 
     def _find_device_names(self) -> None:
         codes = {code for names, code in self.names.items() if names[1] in DEVICE_NAMES}
@@ -250,7 +260,7 @@ class Results:
     def _forget_zeros(self, unmeasured: frozenset[int]) -> None:
         names = list(self.names)
         for i, (owner, code) in enumerate(zip(self.owner_of, self.name_of, strict=True)):
-            if owner not in unmeasured or not needs_measuring(names[code][1]):
+            if owner not in unmeasured or names[code][1].startswith(_OF_THE_GPU):
                 continue
             if self.numbers[i] == 0:
                 self.numbers[i] = self.halves[i] = _NAN
@@ -550,12 +560,7 @@ def _fact(name: str, cell: str, rank: int | None, device: int | None) -> Row:
 
 
 NO_SIZE: Final = "(0, 0, 0)"
-_OF_THE_GPU: Final = "device__attribute_"  # known without any measurement, so a zero is one
-
-
-def needs_measuring(metric: str) -> bool:
-    """Whether a zero of this metric says nothing of a launch that never ran; of the GPU itself it does."""
-    return not metric.startswith(_OF_THE_GPU)
+_OF_THE_GPU: Final = "device__attribute_"  # known without any measurement: a zero is a value
 
 
 def unless_zero(value: Value) -> Value:

@@ -133,11 +133,6 @@ def _whole_name(name: str, before: str, *, is_lone: bool) -> str:
     return joined if all(joined.count(open_) == joined.count(close) for open_, close in _BRACKETS) else name
 
 
-def is_piece_of_header(line: str) -> bool:
-    """Whether a line that is no header is one that something broke in two."""
-    return _PIECE.search(line) is not None
-
-
 def _last(pattern: re.Pattern[str], line: str, word: str) -> re.Match[str] | None:
     """The match that ends the line; names hold commas and may hold the word itself."""
     at = line.rfind(word)
@@ -302,7 +297,7 @@ class _Scan:
             self.begin(header, number)
         elif (device := is_device_line(line)) is not None:
             self.device = device
-        elif self.announced and is_piece_of_header(line):
+        elif self.announced and _PIECE.search(line):  # a header that something broke in two
             self.owner, self.sections = None, set()
             self.results.next_id += 1
         elif (section := _SECTION.fullmatch(line)) is not None:

@@ -4,7 +4,7 @@ nsw copies this one file to a site and runs it there: `python3 reduce_export.py 
 the standard library of Python 3.6 or later and nothing of nsw. The readers make the same rows of its output as of the
 export, for every table, the traces and phases included; tests/readers/test_reduce_export.py holds them equal.
 
-Left out: samples of the CPU and call chains, scheduling, the capture's own settings, the environment but for four
+Left out: what is above a sample's function in its call chain, the capture's own settings, the environment but for four
 entries, names that no kept row uses, and the columns that no table of nsw has.
 """
 
@@ -45,19 +45,26 @@ READ_COLUMNS = {
     "CUDA_UM_GPU_PAGE_FAULT_EVENTS": (*_TIMED, "numberOfPageFaults"),
     "ENUM_CUDA_MEMCPY_OPER": ("id", "label"),
     "ANALYSIS_DETAILS": ("duration",),
-    "DIAGNOSTIC_EVENT": ("severity", "text"),
+    "DIAGNOSTIC_EVENT": ("severity", "text", "globalPid"),
     "META_DATA_EXPORT": ("name", "value"),
     "EXPORT_META_DATA": ("name", "value"),
     "TARGET_INFO_SESSION_START_TIME": ("utcTime",),
     "TARGET_INFO_SYSTEM_ENV": ("name", "value"),
     "TARGET_INFO_CUDA_CONTEXT_INFO": ("processId", "deviceId"),
+    "COMPOSITE_EVENTS": ("id", "start", "globalTid"),
+    "SAMPLING_CALLCHAINS": ("id", "symbol", "module", "stackDepth"),
+    "SCHED_EVENTS": ("start", "isSchedIn", "globalTid"),
+    "ThreadNames": ("nameId", "globalTid"),
+    "GPU_METRICS": ("timestamp", "rawTimestamp", "typeId", "metricId", "value"),
+    "TARGET_INFO_GPU_METRICS": ("typeId", "metricId", "metricName"),
+    "TARGET_INFO_CUDA_DEVICE": ("gpuId", "cudaId", "pid"),
     "TARGET_INFO_GPU": (
-        "name", "cuDevice", "computeMajor", "computeMinor", "smCount", "clockRate", "totalMemory", "memoryBandwidth",
-        "l2CacheSize",
+        "id", "name", "cuDevice", "computeMajor", "computeMinor", "smCount", "clockRate", "totalMemory",
+        "memoryBandwidth", "l2CacheSize",
     ),
 }  # fmt: skip
 # the columns with ids of StringIds
-_NAMES = frozenset(("demangledName", "shortName", "mangledName", "nameId", "textId", "srcFile"))
+_NAMES = frozenset(("demangledName", "shortName", "mangledName", "nameId", "textId", "srcFile", "symbol", "module"))
 # the environment's other entries are the user's own affair, and may hold secrets
 _ENVIRONMENT = ("NvDriverVersion", "Hostname", "OsDescription", "CpuDescription", "CudaDriverVersion")
 _STRINGS = "StringIds"
@@ -172,7 +179,9 @@ def _copy_table(db: sqlite3.Connection, table: str, columns: Columns) -> None:
     names = ", ".join(_quoted(name) for name, _, _ in columns)
     # the order of rows counts, and an index would give another
     copy = "INSERT INTO main.{0} SELECT {1} FROM full.{0} NOT INDEXED".format(_quoted(table), names)
-    if table == "TARGET_INFO_SYSTEM_ENV" and "name" in [name for name, _, _ in columns]:
+    if table == "SAMPLING_CALLCHAINS" and "stackDepth" in [name for name, _, _ in columns]:
+        db.execute(copy + " WHERE stackDepth = 0")
+    elif table == "TARGET_INFO_SYSTEM_ENV" and "name" in [name for name, _, _ in columns]:
         db.execute(copy + " WHERE name IN (" + ", ".join("?" * len(_ENVIRONMENT)) + ")", _ENVIRONMENT)
     else:
         db.execute(copy)

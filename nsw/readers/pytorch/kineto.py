@@ -37,7 +37,16 @@ _OTHER_TOOLS = (
     (re.compile(r"\w_(?:[Aa]llreduce|[Bb]roadcast|[Aa]llgather)|Horovod"), "Horovod's timeline"),
 )
 _NOTABLE = 25.0  # % of the kernels' time: some are launched by no operator
-_UNROUNDED = ("phases", "iterations", "iteration_trace", "process_gpus", "gaps", "host_copies", "gpu_use")
+_UNROUNDED = (
+    "phases",
+    "iterations",
+    "iteration_trace",
+    "process_gpus",
+    "gaps",
+    "host_copies",
+    "gpu_use",
+    "collectives",
+)
 _VERSIONS = ("cuda_runtime_version", "cuda_driver_version", "cupti_version", "hip_runtime_version")
 
 
@@ -60,6 +69,8 @@ def read(path: Path, options: Options) -> Report:
     trace = Trace(gpu_trace.add if gpu_trace else None)
     stream = EventStream(path, report, options.max_unpacked)
     trace.add(stream)
+    if trace.xla_streams:
+        report.tool = "jax"
     if trace.timeless:
         events = "1 event has" if trace.timeless == 1 else f"{trace.timeless} events have"
         report.error(f"{events} no valid time or duration and left out", fix="profile again, or copy the trace again")
@@ -106,7 +117,8 @@ def _fill(report: Report, options: Options, trace: Trace, header: dict[str, Any]
     from nsw.readers.pytorch import kineto_steps
 
     half = _duration_pm(trace)
-    rows, eligible = operators(trace, _device_kind(header))
+    device_kind = "XPU" if any("xpu" in str(key).lower() for key in header) else "CUDA"
+    rows, eligible = operators(trace, device_kind)
     tables: dict[str, list[Row]] = {
         "gpu_summary": gpu_summary(trace),
         "api_summary": _summary(trace, CALL),
@@ -175,10 +187,6 @@ def _projected(trace: Trace) -> list[Row]:
         {"name": names[name], "calls": len(durations), "projected_ns": sum(durations)}
         for name, durations in durations_by_name.items()
     ]
-
-
-def _device_kind(header: dict[str, Any]) -> str:
-    return "XPU" if any("xpu" in str(key).lower() for key in header) else "CUDA"
 
 
 def _header_facts(header: dict[str, Any]) -> list[Row]:
@@ -477,13 +485,6 @@ class _Open:
     device_below: int = 0
     same_child: _Open | None = None  # the first child, ended, when it is an operator of the same name
 
-    def take_in(self) -> None:
-        """Be one call with the child of the same name."""
-        if (child := self.same_child) is not None:
-            self.children_time, self.device_below = child.children_time, child.device_below
-            self.own_device += child.own_device
-            self.same_child = None
-
 
 def _pauses(trace: Trace) -> Any:
     """Start, duration and thread of the profiler's pauses within operators of one thread, and within no call."""
@@ -560,7 +561,10 @@ class _Walk:
             done = stack.pop()
             self._judge(done)
             if done.children == 1:
-                done.take_in()
+                if (child := done.same_child) is not None:  # one call with the child of the same name
+                    done.children_time, done.device_below = child.children_time, child.device_below
+                    done.own_device += child.own_device
+                    done.same_child = None
             elif done.same_child is not None:
                 self._add(done.same_child)
             waits = False

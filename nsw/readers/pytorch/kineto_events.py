@@ -36,6 +36,9 @@ _LARGEST = 1 << 26  # a value beside the events, such as stack frames
 _NEAR_END = 16  # characters: an error this near the window's end may be a value cut in two
 _OVERLAP = 512
 _BLANK = re.compile(r"[\s,]*")
+_XLA_GPU = re.compile(r"/device:GPU:(\d{1,6})")
+_XLA_STREAM = re.compile(r"Stream #(\d{1,9})")
+_XLA_COPY = re.compile(r"Memcpy([HDP])2([HDP])")
 _NEXT_EVENT = re.compile(r'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|args|s|id|ts)")')
 
 
@@ -295,6 +298,8 @@ class Trace:
         self.peaks: dict[tuple[int, int], list[int]] = {}  # (device type, id): bytes allocated, reserved
         self.collectives: dict[int, dict[str, Any]] = {}  # by index of the kernel in `gpu`
         self.pids: set[int] = set()
+        self.xla_gpus: dict[str, int] = {}  # by process: those of XLA, whose events have no category
+        self.xla_streams: dict[tuple[str, str], int] = {}  # by process and thread
         self.processes: set[str] = set()  # what the trace calls its processes; the first of them
         self.timeless = 0
         self.begin_events = 0  # of kernels, calls and operators, not whole (ph X)
@@ -312,14 +317,44 @@ class Trace:
                 category = event.get("cat")
                 if isinstance(category, str):
                     self._span(event, category.lower())
+                elif (str(event.get("pid")), str(event.get("tid"))) in self.xla_streams:
+                    self._xla(event)
                 elif isinstance(process := event.get("pid"), str) and len(self.processes) < _MOST_PROCESSES:
                     self.processes.add(process[:200])
             elif phase not in _NO_SPANS and str(event.get("cat")).lower() in _TIMED:
                 self.begin_events += 1
             elif phase == "i" and event.get("name") == "[memory]":
                 self._memory(_dict(event.get("args")))
-            elif phase == "M" and len(self.processes) < _MOST_PROCESSES and event.get("name") == "process_name":
-                self.processes.add(str(_dict(event.get("args")).get("name"))[:200])
+            elif phase == "M" and len(self.processes) < _MOST_PROCESSES:
+                self._label(event)
+
+    def _label(self, event: dict[str, Any]) -> None:
+        """Take what the trace calls a process or a thread."""
+        label, process = str(_dict(event.get("args")).get("name"))[:200], str(event.get("pid"))
+        if event.get("name") == "process_name":
+            self.processes.add(label)
+            if match := _XLA_GPU.search(label):
+                self.xla_gpus[process] = int(match[1])
+        elif event.get("name") == "thread_name" and process in self.xla_gpus and (match := _XLA_STREAM.match(label)):
+            self.xla_streams[process, str(event.get("tid"))] = int(match[1])
+
+    def _xla(self, event: dict[str, Any]) -> None:
+        """Take a GPU's work in a trace of XLA (JAX, TensorFlow) as Kineto would have written it."""
+        process, name, args = str(event.get("pid")), str(event.get("name")), _dict(event.get("args"))
+        work = args | {
+            "device": self.xla_gpus[process],
+            "stream": self.xla_streams[process, str(event.get("tid"))],
+            "correlation": args.get("correlation_id"),
+        }
+        category = "kernel"
+        if copied := _XLA_COPY.fullmatch(name):
+            details = dict(part.split(":", 1) for part in str(args.get("memcpy_details")).split() if ":" in part)
+            kinds = [details.get(f"kind_{end}", "unknown").capitalize() for end in ("src", "dst")]
+            category, name = "gpu_memcpy", f"Memcpy {copied[1]}to{copied[2]} ({kinds[0]} -> {kinds[1]})"
+            work["bytes"] = details.get("size")
+        elif name.startswith("Memset"):
+            category = "gpu_memset"
+        self._span(event | {"name": name, "args": work}, category)
 
     def _span(self, event: dict[str, Any], category: str) -> None:
         gpu, host = GPU.get(category), HOST.get(category)

@@ -73,7 +73,8 @@ def facts(trace: Trace) -> list[Row]:
         rows.append({"key": f"step_{category}_ns", "value": _length(overlap) / divisor, "unit": "ns"})
     rows.append({"key": "step_other_ns", "value": _length(left) / divisor, "unit": "ns"})
     window = (np.array([starts[0]]), np.array([ends.max()]))
-    uses, of_operator = _on_tensor_cores(trace), _of_operator(trace)
+    uses = np.array([uses_tensor_cores(n) for n in trace.names], dtype=bool)[np.asarray(trace.gpu.name)]
+    of_operator = _of_operator(trace)
     for device, kernel_rows in _kernels_of_each_device(trace):
         facts_here = _gpu_facts(trace, kernel_rows, window)
         if (share := _tensor_core_share(trace, kernel_rows, uses, of_operator)) is not None:
@@ -113,11 +114,6 @@ def _gpu_facts(trace: Trace, kernel_rows: Ints, window: Spans) -> list[Row]:
             mean = float(np.average(figures[present], weights=weights[present]))
             rows.append({"key": key, "value": mean, "unit": unit})
     return rows
-
-
-def _on_tensor_cores(trace: Trace) -> Any:
-    """Of each GPU event, whether its name says that it uses tensor cores."""
-    return np.array([uses_tensor_cores(n) for n in trace.names], dtype=bool)[np.asarray(trace.gpu.name)]
 
 
 def _of_operator(trace: Trace) -> Any:

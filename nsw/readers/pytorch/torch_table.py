@@ -125,11 +125,27 @@ def read(path: Path, options: Options) -> Report:
         )
     if facts and not operators:
         report.warn("a table has totals, but none of its rows can be read", fix=_AGAIN)
+    _drop_negative_times(operators, report)
     if options.wants("operators"):
         report.tables["operators"] = operators
     if options.wants("facts") and facts:
         report.tables["facts"] = facts
     return report
+
+
+def _drop_negative_times(operators: Sequence[Row], report: Report) -> None:
+    """Take out self times below zero: PyTorch subtracts callees that overlap (use_cuda of the legacy profiler)."""
+    names = []
+    for row in operators:
+        for column in ("self_device_ns", "self_cpu_ns"):
+            if (row.get(column) or 0) < 0:
+                row.update(dict.fromkeys((column, f"{column}_pm", column.replace("_ns", "_pct"))))
+                names.append(row["name"])
+    if names:
+        report.warn(
+            f"PyTorch printed self times below zero, which are left out: {', '.join(dict.fromkeys(names[:5]))}",
+            fix="profile with torch.profiler.profile: the legacy profiler subtracts callees that overlap",
+        )
 
 
 def _add_totals(totals: Sequence[Row], facts: list[Row], origin: Row) -> int:

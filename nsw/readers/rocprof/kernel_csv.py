@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["read", "sniff"]
 
 _TRACE: Final = frozenset({"Kind", "Agent_Id", "Kernel_Name", "Start_Timestamp", "End_Timestamp"})
-_STATISTICS: Final = frozenset({"Name", "Calls", "TotalDurationNs", "AverageNs", "Percentage", "MinNs", "MaxNs"})
+_STATISTICS: Final = frozenset({"Name", "Calls", "TotalDurationNs", "AverageNs", "Percentage"})
 _DISPATCH: Final = "KERNEL_DISPATCH"
 _NO_KERNEL: Final = re.compile(r"(?:__)?hip[A-Z]\w*|hsa_\w+|(?:nccl|rccl)[A-Z]\w*|[A-Z]+(?:_[A-Z]+)+")
 _WHOLE: Final = re.compile(r"[0-9]{1,18}")
@@ -43,7 +43,7 @@ _COLUMNS: Final = {
 
 def sniff(sample: Sample) -> int:
     """Certain by the titles, which are the first line."""
-    titles = frozenset() if sample.is_binary else frozenset(_cells(sample.text.partition("\n")[0]) or ())
+    titles = frozenset() if sample.is_binary else frozenset(_cells_of_line(sample.text.partition("\n")[0]) or ())
     return 95 if titles >= _TRACE or titles >= _STATISTICS else 0
 
 
@@ -51,7 +51,7 @@ def read(path: Path, options: Options) -> Report:
     """Fill `gpu_summary`, and of a trace `gpu_trace`."""
     report = Report(str(path), tool="rocprofv3", format="rocprofv3-csv")
     lines = text_lines(path)
-    titles = _cells(next(lines, (1, ""))[1]) or []
+    titles = _cells_of_line(next(lines, (1, ""))[1]) or []
     is_trace = _TRACE.issubset(titles)
     if not is_trace and not _STATISTICS.issubset(titles):
         report.error("the titles are not those of rocprofv3", line=1)
@@ -60,7 +60,7 @@ def read(path: Path, options: Options) -> Report:
     bad: list[int] = []
     others: list[int] = []
     for line, text in lines:
-        cells = _cells(text)
+        cells = _cells_of_line(text)
         if cells == []:
             continue
         columns = dict(zip(titles, cells, strict=True)) if cells and len(cells) == len(titles) else {}
@@ -93,7 +93,7 @@ def read(path: Path, options: Options) -> Report:
     return report
 
 
-def _cells(text: str) -> list[str] | None:
+def _cells_of_line(text: str) -> list[str] | None:
     """The cells of a line, without any of an empty one; None of a line that is no CSV."""
     try:
         return next(csv.reader([text.rstrip("\r\n")], strict=True), [])

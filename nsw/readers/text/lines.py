@@ -64,19 +64,19 @@ def line_blocks(path: Path, size: int = LONGEST) -> Iterator[LineBlock]:
         path: The file.
         size: About how many bytes a block has.
     """
-    number, rest = 1, ""
+    number, rest, sample = 1, "", Sample(path)
     for piece in _pieces(path, size):
         rest += piece
         cut = rest.rfind("\n")
         if cut >= 0:
             block, rest = rest[:cut], rest[cut + 1 :]
-            yield number, block
+            yield number, sample.without_numbers(block)
             number += block.count("\n") + 1
         if len(rest) > LONGEST:
             yield number, rest
             rest = ""
     if rest:
-        yield number, rest
+        yield number, sample.without_numbers(rest)
 
 
 def _pieces(path: Path, size: int) -> Iterator[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 CALL_KINDS: Final = ("launch", "synchronise", "copy", "allocate", "load", "other", "read", "write", "open", "lock")
 LAUNCH, SYNCHRONISE, COPY, ALLOCATE, LOAD, OTHER, READ, WRITE, OPEN, LOCK = range(len(CALL_KINDS))
+_ALL_KINDS: Final = tuple(range(len(CALL_KINDS)))
 _CUDA: Final = (
     (LAUNCH, r"cu(?:da)?(?:Graph)?Launch(?!Host)"),
     (SYNCHRONISE, r"cu\w*(?:Synchronize|EventQuery|StreamQuery)"),
@@ -34,7 +35,7 @@ _SYSTEM: Final = (
 )
 
 
-def call_kinds(names: Sequence[str], *, of_system: bool = False) -> IntArray:
+def call_kinds(names: Sequence[str], *, of_system: bool = False) -> Any:
     """The kind of each call by its name, as indices of CALL_KINDS; -1: none that matters.
 
     Args:
@@ -42,43 +43,55 @@ def call_kinds(names: Sequence[str], *, of_system: bool = False) -> IntArray:
         of_system: Whether they are calls of the operating system, else of CUDA.
     """
     patterns = [(kind, re.compile(pattern)) for kind, pattern in (_SYSTEM if of_system else _CUDA)]
-    return np.array([next((kind for kind, p in patterns if p.match(name)), -1) for name in names], np.int64)
+    return np.array([next((kind for kind, p in patterns if p.match(name)), -1) for name in names], np.int8)
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """What the host of a process calls, CUDA's and the system's, in any order; ns of the host's clock."""
+    """What the host of a process calls, CUDA's and the system's, in order of their start; ns of the host's clock."""
 
     start: IntArray
     end: IntArray
     kind: IntArray  # an index of CALL_KINDS
     lock_threads: int = 0  # threads of the process that wait for a lock with a time limit
+    _covered: dict[tuple[int, ...], Covered] = field(default_factory=dict, repr=False, compare=False)
 
     def ends_of(self, starts: IntArray) -> IntArray:
         """When the calls that began at these times end; of none the time itself."""
         if not len(self.start):
             return starts
-        order = np.argsort(self.start, kind="stable")
-        at = np.minimum(np.searchsorted(self.start, starts, sorter=order), len(order) - 1)
-        calls = order[at]
-        return np.where(self.start[calls] == starts, self.end[calls], starts)
+        at = np.minimum(np.searchsorted(self.start, starts), len(self.start) - 1)
+        return np.where(self.start[at] == starts, self.end[at], starts)
 
     def of(self, *kinds: int) -> Covered:
-        """The time in calls of these kinds."""
-        chosen = np.isin(self.kind, kinds)
-        return Covered(self.start[chosen], self.end[chosen])
+        """The time in calls of these kinds, computed once for all who ask."""
+        if kinds not in self._covered:
+            is_chosen = np.zeros(len(CALL_KINDS) + 1, bool)  # the last one is of those without a kind
+            is_chosen[list(kinds)] = True
+            chosen = is_chosen[self.kind]
+            if not chosen.all():
+                self._covered[kinds] = Covered(self.start[chosen], self.end[chosen])
+            else:
+                self._covered[kinds] = Covered(self.start, self.end) if kinds == _ALL_KINDS else self.of(*_ALL_KINDS)
+        return self._covered[kinds]
+
+
+def by_time(times: IntArray) -> Any:
+    """What puts times in order, those that are equal in their own: an index; a slice of all where they are in order."""
+    return slice(None) if bool((times[1:] >= times[:-1]).all()) else np.argsort(times, kind="stable")
 
 
 class Covered:
     """The time that intervals cover together."""
 
     def __init__(self, start: IntArray, end: IntArray) -> None:
-        order = np.argsort(start, kind="stable")
+        order = by_time(start)
         self.start, end = start[order], end[order]
-        self.reach = np.maximum.accumulate(end) if len(end) else end
+        self.reach = end if bool((end[1:] >= end[:-1]).all()) else np.maximum.accumulate(end)
         covered = self.reach - self.start
-        covered[1:] = self.reach[1:] - np.maximum(self.start[1:], self.reach[:-1])
-        self.total = np.cumsum(np.maximum(covered, 0))
+        np.subtract(self.reach[1:], np.maximum(self.start[1:], self.reach[:-1]), out=covered[1:])
+        np.maximum(covered, 0, out=covered)
+        self.total = np.cumsum(covered, out=covered)
 
     def until(self, times: IntArray) -> IntArray:
         """How much of the time before each of these moments is covered, ns."""

@@ -25,7 +25,16 @@ from nsw.readers.timeline.calls import (
     Calls,
     Covered,
 )  # fmt: skip
-from nsw.readers.timeline.phases import COMMUNICATION, FROM_GPU, MEMORIES, MEMORY, TO_GPU, of_each_device
+from nsw.readers.timeline.phases import (
+    COMMUNICATION,
+    FROM_GPU,
+    KERNEL,
+    MEMORIES,
+    MEMORY,
+    TO_GPU,
+    in_order,
+    of_each_device,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,9 +43,9 @@ if TYPE_CHECKING:
     from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 
-__all__ = ["USE_TABLES", "use_tables"]
+__all__ = ["USE_TABLES", "use_tables", "usual_stretches"]
 
-USE_TABLES: Final = ("gaps", "host_copies", "gpu_use")
+USE_TABLES: Final = ("gaps", "host_copies", "gpu_use", "collectives")
 
 COPY_WAYS: Final = ("to the GPU", "from the GPU", "on the GPU")
 WAYS_OF_GAPS: Final = ("queued", "launch", "synchronise", "value", "copy", "allocate", "load")
@@ -47,6 +56,7 @@ SHORT_NS, LONG_NS = (
     500_000,
 )  # bounds of lengths: the price of launches; a framework, a wait; the host's own work
 _CLOCKS_NS: Final = 2_000  # by which the clocks of host and GPU differ, and the GPU tells the host that it is done
+_GAPS: Final = 1 << 18  # looked at together, so that memory does not grow with them
 _PART: Final = 0.25  # of a gap: calls that take as much explain it
 _VALUE: Final = 4096  # bytes of a copy that takes no longer than one of a single value
 _USUAL: Final = 1.5  # times the median: longer iterations are looked at by themselves
@@ -55,32 +65,35 @@ _FEWEST_SLOW: Final = 3
 _REGULAR: Final = 0.8  # of the distances between slow iterations
 _FEW_BLOCKS: Final = 32  # fewer than a quarter of the SMs of any GPU of a data centre
 _COMPILES_NS: Final = 50_000_000  # a gap with a module loaded in it: libraries load in ms, compilers take longer
+_MOST_COLLECTIVES: Final = 2_000  # of a GPU: those of the first iterations
 _DEFAULT_STREAM: Final = 7  # the legacy default stream, as CUPTI numbers it
 _WORKS: Final = 0.05  # of the kernels' time: less makes no stream that works
 
 
 def use_tables(timelines: Sequence[Timeline]) -> dict[str, list[Row]]:
-    """The tables gaps, host_copies and gpu_use: of each GPU that a process works on.
+    """The tables gaps, host_copies, gpu_use and collectives: of each GPU that a process works on.
 
     Args:
         timelines: The processes.
     """
     tables: dict[str, list[Row]] = {name: [] for name in USE_TABLES}
     for timeline in timelines:
-        for device, work in of_each_device(timeline.work, timeline.phased).items():
-            stretches = _stretches(work, timeline.phased)
+        for device, recorded in of_each_device(timeline.work, timeline.phased):
+            work = in_order(recorded, recorded.start)
+            stretches = usual_stretches(work, timeline.phased)
             shared = timeline.origin | ({"device": device} if device >= 0 else {})
-            shared["phase"] = "all" if timeline.phased is None else "steady"
+            in_phase = shared | {"phase": "all" if timeline.phased is None else "steady"}
             for name, rows in (
                 ("gaps", _gap_rows(work, stretches, timeline.calls)),
                 ("host_copies", _copy_rows(work, stretches)),
                 ("gpu_use", [_use_row(work, stretches, timeline.calls, timeline.phased)]),
+                ("collectives", _collective_rows(work, timeline.phased)),
             ):  # fmt: skip
-                tables[name] += [shared | row for row in rows]
+                tables[name] += [(shared if name == "collectives" else in_phase) | row for row in rows]
     return tables
 
 
-def _stretches(work: Operations, phases: Phased | None) -> tuple[IntArray, IntArray]:
+def usual_stretches(work: Operations, phases: Phased | None) -> tuple[IntArray, IntArray]:
     """The stretches of a timeline that are looked at: the usual iterations, else from the first kernel to the end."""
     if phases is not None:
         durations, edges = phases.durations[phases.warmup :], phases.edges[phases.warmup :]
@@ -92,37 +105,67 @@ def _stretches(work: Operations, phases: Phased | None) -> tuple[IntArray, IntAr
 
 
 def _inside(times: IntArray, stretches: tuple[IntArray, IntArray]) -> Any:
-    """Which times lie in one of the stretches."""
-    at = np.searchsorted(stretches[0], times, "right") - 1
-    return (at >= 0) & (times < stretches[1][at])
+    """Which of some times in order lie in one of the stretches, which follow one another."""
+    bounds = np.stack([np.searchsorted(times, edge) for edge in stretches], axis=1).ravel()
+    is_inside = np.arange(len(bounds) + 1) % 2 == 1
+    return np.repeat(is_inside, np.diff(bounds, prepend=0, append=len(times)))
 
 
 def _gap_rows(work: Operations, stretches: tuple[IntArray, IntArray], calls: Calls | None) -> list[Row]:
     """The gaps between a GPU's operations, one row a cause and length.
 
     Args:
-        work: The operations of one GPU.
+        work: The operations of one GPU, in order of their start.
         stretches: Starts and ends of what is looked at, ns.
         calls: What the host calls; None: not recorded.
     """
-    order = np.argsort(work.start, kind="stable")
-    start, end, launched = work.start[order], work.end[order], work.launched[order]
-    reach = np.maximum.accumulate(end)
-    gap = np.flatnonzero((start[1:] > reach[:-1]) & _inside(reach[:-1], stretches))
-    begin, until = reach[gap], start[gap + 1]
-    last = np.maximum.accumulate(np.where(end == reach, np.arange(len(end)), 0))[gap]  # the operation that ended there
-    before, behind = order[last], order[gap + 1]
+    reach = np.maximum.accumulate(work.end)
+    gap = np.flatnonzero((work.start[1:] > reach[:-1]) & _inside(reach[:-1], stretches))
+    places = np.arange(len(reach), dtype=np.int32)
+    before = np.maximum.accumulate(np.where(work.end == reach, places, 0))[gap]  # the operation that ended there
+    del reach, places
+    lengths: dict[int, list[IntArray]] = {}
+    sums: dict[int, dict[str, int]] = {}
+    for at in range(0, len(gap), _GAPS):
+        part = slice(at, at + _GAPS)
+        codes, columns = _causes(work, before[part], gap[part] + 1, calls)
+        for code in np.flatnonzero(np.bincount(codes)).tolist():
+            mine = codes == code
+            lengths.setdefault(code, []).append(columns["total_ns"][mine])
+            so_far = sums.setdefault(code, dict.fromkeys(columns, 0))
+            sums[code] = {name: so_far[name] + int(values[mine].sum()) for name, values in columns.items()}
+    return [
+        {
+            "cause": WAYS_OF_GAPS[code // len(LENGTHS)], "length": LENGTHS[code % len(LENGTHS)],
+            "gaps": sum(map(len, lengths[code])), "med_ns": float(np.median(np.concatenate(lengths[code]))),
+        } | {name: float(value) if name.endswith("_ns") else value for name, value in sums[code].items()}
+        for code in sorted(lengths)
+    ]  # fmt: skip
+
+
+def _causes(
+    work: Operations, before: IntArray, behind: IntArray, calls: Calls | None
+) -> tuple[IntArray, dict[str, Any]]:
+    """Cause * len(LENGTHS) + length of each gap, and the columns of a row that are sums over gaps.
+
+    Args:
+        work: The operations of one GPU, in order of their start.
+        before: The operation that ends last before each gap.
+        behind: The one that ends it.
+        calls: What the host calls; None: not recorded.
+    """
+    begin, until, launched = work.end[before], work.start[behind], work.launched[behind]
     length = until - begin
-    took = np.zeros((len(CALL_KINDS), len(gap)), np.int64)
-    cause = np.full(len(gap), BY_LAUNCH)
+    cause = np.full(len(length), BY_LAUNCH)
+    to_gpu = (work.way[behind] == TO_GPU) if work.way is not None else np.zeros(len(length), bool)
+    columns: dict[str, Any] = {"total_ns": length, "to_gpu": to_gpu}
     if calls is not None:
-        for kind in range(len(CALL_KINDS)):
-            took[kind] = calls.of(kind).within(begin, until)
-        host_late = calls.ends_of(launched[gap + 1]) > begin  # else it was launched before the GPU came to it
+        took = [calls.of(kind).within(begin, until) for kind in range(len(CALL_KINDS))]
+        host_late = calls.ends_of(launched) > begin  # else it was launched before the GPU came to it
         waits = calls.of(SYNCHRONISE)
-        ended = waits.within(begin - _CLOCKS_NS, np.maximum(launched[gap + 1], begin + 1)) > 0
+        ended = waits.within(begin - _CLOCKS_NS, np.maximum(launched, begin + 1)) > 0
         blocked = calls.of(COPY, ALLOCATE).within(begin - _CLOCKS_NS, begin + 1) > _CLOCKS_NS // 2
-        value, to_host = _values(work)[before], _values(work)[behind]
+        value, to_host = _values(work, before), _values(work, behind)
         copying = took[COPY] >= _PART * length
         cause[~host_late] = QUEUED
         cause[host_late & ended] = BY_WAIT
@@ -130,41 +173,32 @@ def _gap_rows(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
         cause[host_late & (to_host | (value & (ended | blocked))) & ~(value & to_host & copying)] = BY_VALUE
         cause[took[ALLOCATE] >= _PART * length] = BY_ALLOCATION
         cause[took[LOAD] >= _PART * length] = BY_LOAD
-        none = length - calls.of(*range(OTHER + 1)).within(begin, until)
-    else:
-        none = np.zeros(len(gap), np.int64)
-    to_gpu = (work.way[behind] == TO_GPU) if work.way is not None else np.zeros(len(gap), bool)
+        columns |= {
+            "launch_ns": took[LAUNCH], "cuda_ns": calls.of(*range(OTHER + 1)).within(begin, until),
+            "read_ns": took[READ], "write_ns": took[WRITE], "open_ns": took[OPEN], "lock_ns": took[LOCK],
+            "writing": took[WRITE] > 0,
+        }  # fmt: skip
     lengths = (length >= SHORT_NS).astype(np.int64) + (length >= LONG_NS)
-    rows = []
-    for code in np.unique(cause * len(LENGTHS) + lengths).tolist():
-        mine = cause * len(LENGTHS) + lengths == code
-        rows.append({
-            "cause": WAYS_OF_GAPS[code // len(LENGTHS)], "length": LENGTHS[code % len(LENGTHS)],
-            "gaps": int(mine.sum()), "total_ns": float(length[mine].sum()), "med_ns": float(np.median(length[mine])),
-            "to_gpu": int(to_gpu[mine].sum()),
-        } | ({} if calls is None else {
-            "launch_ns": float(took[LAUNCH][mine].sum()), "cuda_ns": float((length - none)[mine].sum()),
-            "read_ns": float(took[READ][mine].sum()), "write_ns": float(took[WRITE][mine].sum()),
-            "open_ns": float(took[OPEN][mine].sum()), "lock_ns": float(took[LOCK][mine].sum()),
-            "writing": int((took[WRITE][mine] > 0).sum()),
-        }))  # fmt: skip
-    return rows
+    return cause * len(LENGTHS) + lengths, columns
 
 
-def _values(work: Operations) -> Any:
-    """Which operations are copies of a few bytes to the host."""
+def _values(work: Operations, chosen: Any) -> Any:
+    """Which of the chosen operations are copies of a few bytes to the host."""
     if work.way is None or work.size is None:
-        return np.zeros(len(work.start), bool)
-    return (work.way == FROM_GPU) & (work.size >= 0) & (work.size <= _VALUE)
+        return np.zeros(len(work.start[chosen]), bool)
+    size = work.size[chosen]
+    return (work.way[chosen] == FROM_GPU) & (size >= 0) & (size <= _VALUE)
 
 
 def _copy_rows(work: Operations, stretches: tuple[IntArray, IntArray]) -> list[Row]:
     """The copies of a GPU, one row a direction and kind of the host's memory."""
     if work.way is None or work.memory is None:
         return []
+    copies = np.flatnonzero((work.way >= 0) & _inside(work.start, stretches))
+    if not len(copies):
+        return []
     kernels = work.category != MEMORY
     covered = Covered(work.start[kernels], work.end[kernels])
-    copies = np.flatnonzero((work.way >= 0) & _inside(work.start, stretches))
     start, end, code = work.start[copies], work.end[copies], work.way[copies] * 8 + work.memory[copies] + 1
     alone = end - start - covered.within(start, end)
     middle = (int(stretches[0][0]) + int(stretches[1][-1])) // 2
@@ -206,7 +240,7 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
             row["channels"] = int(np.median(work.blocks[talk & inside][lasted >= np.median(lasted)]))
     if calls is not None:
         row["compiles"], row["late_compiles"], row["compile_ns"] = _compiles(work, stretches, calls)
-        values = np.flatnonzero(_values(work) & inside)
+        values = np.flatnonzero(_values(work, inside))
         row["launches"] = int((_inside(calls.start, stretches) & (calls.kind == LAUNCH)).sum())
         for column, covered in (
             ("cuda_ns", calls.of(*range(OTHER + 1))), ("wait_ns", calls.of(SYNCHRONISE)), ("copy_ns", calls.of(COPY)),
@@ -216,11 +250,11 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         row["waits"] = int((_inside(calls.start, stretches) & (calls.kind == SYNCHRONISE)).sum())
         row["values"] = len(values)
     if work.stream is not None and len(took):
-        _, which = np.unique(work.stream[kernels], return_inverse=True)
-        of_stream = np.bincount(which, weights=took)
-        row["streams"] = int((of_stream >= _WORKS * took.sum()).sum())
-        ordered = work.stream[inside][np.argsort(work.start[inside], kind="stable")]
-        row["default_stream"] = int(((ordered[1:] == _DEFAULT_STREAM) & (ordered[:-1] != _DEFAULT_STREAM)).sum())
+        stream = work.stream[kernels]
+        in_streams = [int(took[stream == number].sum()) for number in np.unique(stream).tolist()]
+        row["streams"] = sum(ns >= _WORKS * int(took.sum()) for ns in in_streams)
+        of, reach = work.stream[inside] == _DEFAULT_STREAM, np.maximum.accumulate(work.end[inside])
+        row["default_stream"] = int((of[1:] & ~of[:-1] & (work.start[inside][1:] >= reach[:-1])).sum())  # none beside
     if work.blocks is not None and len(took):
         row["small_ns"] = float(took[(work.blocks[kernels] > 0) & (work.blocks[kernels] <= _FEW_BLOCKS)].sum())
     return row | (_period(phases) | _pace(phases, calls) if phases is not None else {})
@@ -231,8 +265,7 @@ def _compiles(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
 
     Late is behind half of the work: at their first use libraries are loaded, which may take most of a short run.
     """
-    order = np.argsort(work.start, kind="stable")
-    until, begin = work.start[order][1:], np.maximum.accumulate(work.end[order])[:-1]
+    until, begin = work.start[1:], np.maximum.accumulate(work.end)[:-1]
     mine = (until - begin >= _COMPILES_NS) & _inside(begin, stretches)
     mine[mine] = calls.of(LOAD).within(begin[mine], until[mine]) > 0
     late = mine & (np.arange(len(mine)) >= len(mine) // 2)
@@ -268,3 +301,52 @@ def _period(phases: Phased) -> Row:
         "slower_gpu_ns": max(float(np.median(gpu[slow]) - np.median(gpu[rest])), 0.0),
         "slower_pct": 100 * float((durations[slow] - np.median(durations[rest])).sum() / durations.sum()),
     }  # fmt: skip
+
+
+def _collective_rows(work: Operations, phases: Phased | None) -> list[Row]:
+    """The collectives of the steady state on one GPU, one row each, in order of their start; none without iterations.
+
+    A collective ends on all GPUs when the last one has come, so that those of one collective tell who came last by
+    their durations alone, whatever the clocks of their nodes say.
+
+    Args:
+        work: The operations on that GPU; times in ns.
+        phases: The iterations.
+    """
+    if phases is None or not bool((work.category == COMMUNICATION).any()):
+        return []
+    first, end = phases.host[1], phases.host[2]
+    places = np.flatnonzero((work.category == COMMUNICATION) & (work.launched >= first) & (work.launched < end))
+    places = places[np.argsort(work.start[places], kind="stable")][:_MOST_COLLECTIVES]
+    if not len(places):
+        return []
+    start, duration = work.start[places], work.end[places] - work.start[places]
+    iteration = np.searchsorted(phases.iterations.starts, work.launched[places], "right") - 1
+    number = np.arange(len(places)) - np.searchsorted(iteration, iteration)
+    computes, communicates = work.category == KERNEL, work.category == COMMUNICATION
+    computing = Covered(work.start[computes], work.end[computes])
+    own = Covered(work.start[~communicates], work.end[~communicates])
+    busy = Covered(work.start, work.end)
+    waits = _before_input(work)
+    earlier = work.start[communicates & (work.launched < first)]
+    before = int(earlier.max()) if len(earlier) else int(phases.edges[phases.warmup])
+    since, until = np.append(min(before, int(start[0])), start[:-1]), start
+    computing_ns, own_ns = computing.within(since, until), own.within(since, until)
+    columns = {
+        "iteration": iteration, "number": number, "start_ns": start, "duration_ns": duration,
+        "alone_ns": duration - own.within(start, start + duration), "computing_ns": computing_ns,
+        "copies_ns": own_ns - computing_ns, "idle_ns": until - since - busy.within(since, until),
+        "input_ns": waits.within(since, until),
+    }  # fmt: skip
+    values = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in values]
+
+
+def _before_input(work: Operations) -> Covered:
+    """The time without work that ends with a copy to the GPU."""
+    if work.way is None:
+        return Covered(work.start[:0], work.end[:0])
+    order = np.argsort(work.start, kind="stable")
+    start, reach = work.start[order], np.maximum.accumulate(work.end[order])
+    gap = np.flatnonzero((start[1:] > reach[:-1]) & (work.way[order][1:] == TO_GPU))
+    return Covered(reach[gap], start[gap + 1])

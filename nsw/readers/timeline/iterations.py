@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
+from nsw.readers.timeline.calls import by_time
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from nsw.readers.timeline.statistics import IntArray
 
@@ -73,7 +75,7 @@ class LaunchedWork:
     """The GPU's work by the time of its launch."""
 
     def __init__(self, launched: IntArray, durations: IntArray) -> None:
-        order = np.argsort(launched, kind="stable")
+        order = by_time(launched)
         self._launched = launched[order]
         self._total = np.concatenate(([0], np.cumsum(durations[order].astype(np.int64))))
 
@@ -91,10 +93,6 @@ def generic(name: str) -> str:
     return _DIGITS.sub("#", name)
 
 
-def _unnumbered(name: str) -> str:
-    return generic(name).rstrip("# -_:([<")
-
-
 def iterations_by_marks(
     ranges: Iterable[Marks], work: LaunchedWork | None = None, *, named_step: str | None = None
 ) -> Iterations | None:
@@ -110,7 +108,7 @@ def iterations_by_marks(
     """
     marks = sorted(ranges, key=lambda m: -m.total_duration)
     if named_step is not None:
-        for alike in (str, generic, _unnumbered):
+        for alike in (str, generic, lambda name: generic(name).rstrip("# -_:([<")):
             match = next((m for m in marks if alike(m.name) == alike(named_step)), None)
             if match is not None:
                 return _iterations(match)
@@ -164,16 +162,16 @@ class Kernels:
     launched: IntArray
     device: IntArray
 
-    def of_each_device(self) -> list[Kernels]:
-        """Those of each device, of most time first: threads that launch for several mix their sequences by chance."""
+    def of_each_device(self) -> Iterator[Kernels]:
+        """Yield those of each device, of most time first: threads that launch for several mix sequences by chance."""
         if len(self.device) == 0 or bool((self.device == self.device[0]).all()):
-            return [self]
-        devices, which = np.unique(self.device, return_inverse=True)
-        most = np.argsort(-np.bincount(which, weights=self.durations), kind="stable")[:_DEVICES]
-        return [
-            Kernels(*(getattr(self, column)[self.device == device] for column in self.__slots__))
-            for device in devices[most]
-        ]
+            yield self
+            return
+        devices = np.unique(self.device)
+        took = np.array([self.durations[self.device == device].sum() for device in devices])
+        for device in devices[np.argsort(-took, kind="stable")[:_DEVICES]]:
+            rows = np.flatnonzero(self.device == device)
+            yield Kernels(*(getattr(self, column)[rows] for column in self.__slots__))
 
 
 def of_kernels(
@@ -193,9 +191,8 @@ def of_kernels(
 def _of_kernels(kernels: Kernels, separators: Sequence[IntArray], inputs: IntArray | None) -> Iterations | None:
     """As `repetitions`, of kernels in any order."""
     names, starts, durations, launched = kernels.names, kernels.starts, kernels.durations, kernels.launched
-    if not bool((launched[1:] >= launched[:-1]).all()):
-        order = np.argsort(launched, kind="stable")
-        names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
+    order = by_time(launched)
+    names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
     repeated = repetitions(names, starts, durations) or _behind_trials(names, starts, durations)
     if repeated is not None and len(repeated[0]) > 1 and _may_be_inner(repeated[0]):
         by_input = None if inputs is None else _separated(launched, [inputs])
@@ -369,17 +366,13 @@ def _lags_within(window: IntArray) -> list[tuple[int, bool]]:
     equal = np.fft.ifft(np.abs(spectrum) ** 2).real[: max_lag + 1]
     equal /= len(window) - np.arange(max_lag + 1)
     likely = (np.argsort(-equal[1:], kind="stable")[:_LIKELY] + 1).tolist()
-    tried = sorted({*likely, *(d for lag in likely for d in _divisors(lag))})
+    # small fractions of a lag too: where many multiples fit equally well the shortest may not be among the likely
+    tried = sorted({*likely, *(lag // n for lag in likely for n in range(2, 33) if lag % n == 0)})
     shares = {lag: float((window[:-lag] == window[lag:]).mean()) for lag in tried}
     if max(shares.values()) < _EQUAL:
         return []
     best = min(lag for lag in tried if shares[lag] >= max(shares.values()) - _NEARLY)
     return [*((lag, False) for lag in tried if lag < best and shares[lag] >= _EQUAL), (best, True)]
-
-
-def _divisors(lag: int) -> list[int]:
-    """Small fractions of a lag: where many multiples fit equally well the shortest may not be among the likely."""
-    return [lag // n for n in range(2, 33) if lag % n == 0]
 
 
 def _by_anchor(names: IntArray, starts: IntArray, durations: IntArray, lag: int) -> IntArray | None:

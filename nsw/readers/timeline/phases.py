@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from nsw.readers.timeline.calls import Covered, by_time
 from nsw.readers.timeline.statistics import statistics, with_shares
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from nsw.readers.timeline.calls import Calls
     from nsw.readers.timeline.iterations import Iterations
@@ -75,7 +76,8 @@ class OnGpu:
 
     `busy` is the time it was at work, `gap` the longest time in which it was not, `gpu` the sum of the operations'
     durations, `memory` and `communication` those of copies and sets and of NCCL kernels among them, `memory_alone` the
-    time in which it was at work on copies and sets only, and `communication_alone` on NCCL kernels only.
+    time in which it was at work on copies and sets with no kernel beside them, and `communication_alone` on NCCL
+    kernels with no other kernel beside them.
     """
 
     device: int
@@ -133,6 +135,8 @@ def assumed_launches(launched: IntArray, starts: IntArray, unknown: Any) -> IntA
         starts: Shape (n,), ns, on the GPU.
         unknown: Shape (n,), whether no launch was recorded, as of what was launched before the recording began.
     """
+    if not unknown.any():
+        return launched
     order = np.argsort(starts, kind="stable")
     times = np.where(unknown, starts, launched)
     earliest: IntArray = np.empty_like(times)
@@ -149,19 +153,17 @@ def phased(work: Operations, iterations: Iterations, warmup: int | None = None) 
         warmup: How many of them are warm-up; by default as many as take clearly longer than the later ones.
     """
     starts, marks = iterations.starts, [*iterations.starts.tolist(), iterations.end]
-    order = None if bool((work.launched[1:] >= work.launched[:-1]).all()) else np.argsort(work.launched, kind="stable")
-    ordered = work if order is None else _chosen(work, order)
+    ordered = in_order(work, work.launched)
     at = np.searchsorted(ordered.launched, marks)
     devices = gpus_worked_on(_chosen(ordered, slice(at[0], at[-1]))) or gpus_worked_on(work)
     edges = _edges(_of_devices(ordered, devices), iterations)
     count = _warmup(edges[1:] - edges[:-1]) if warmup is None else min(warmup, len(starts) - 1)
     host = int(starts[0]), int(starts[count]), iterations.end
-    of_device, in_order = _by_device(work), _by_device(ordered)  # by start and by launch, as they were recorded
-    busy = [_busy(of_device[device].start, of_device[device].end, edges) for device in devices]
-    gpus = [
-        _on_gpu(in_order[device], device, marks, edges, at_work[1:-1])
-        for device, at_work in zip(devices, busy, strict=True)
-    ]
+    busy, gpus = [], []
+    for device in devices:
+        mine = _of_devices(ordered, [device])
+        busy.append(_busy(mine.start, mine.end, edges))
+        gpus.append(_on_gpu(mine, device, marks, edges, busy[-1][1:-1]))
     return Phased(
         iterations, count, host, edges, _sums(ordered.end - ordered.start, at), _mean(busy, edges), tuple(gpus)
     )
@@ -172,15 +174,18 @@ def _on_gpu(work: Operations, device: int, marks: Sequence[int], edges: IntArray
     at = np.searchsorted(work.launched, marks)
     durations = work.end - work.start
     gpu = _sums(durations, at)[1:-1]
-    parts, alone = [], []
-    for what in (MEMORY, COMMUNICATION):
-        mine = work.category == what
-        part = _sums(np.where(mine, durations, 0), at)[1:-1] if mine.any() else np.zeros_like(gpu)
-        parts.append(part)
-        alone.append(busy - _busy(work.start[~mine], work.end[~mine], edges)[1:-1] if part.any() else part)
-    (memory, communication), (memory_alone, communication_alone) = parts, alone
+    memory, communication = (
+        _sums(np.where(of_kind, durations, 0), at)[1:-1] if (of_kind := work.category == what).any() else gpu * 0
+        for what in (MEMORY, COMMUNICATION)
+    )
+
+    def at_work_on(mine: Any) -> IntArray:
+        return _busy(work.start[mine], work.end[mine], edges)[1:-1]
+
+    kernels = at_work_on(work.category != MEMORY) if memory.any() else busy
+    computing = at_work_on(work.category == KERNEL) if communication.any() else kernels
     return OnGpu(
-        device, busy, gpu, memory, memory_alone, communication, communication_alone, np.diff(at),
+        device, busy, gpu, memory, busy - kernels, communication, kernels - computing, np.diff(at),
         longest_gaps(work, edges),
     )  # fmt: skip
 
@@ -196,10 +201,12 @@ def gpus_worked_on(work: Operations) -> list[int]:
         return []
     if bool((work.device == work.device[0]).all()):
         return [int(work.device[0])]
-    counted = work if bool((work.category == MEMORY).all()) else _chosen(work, work.category != MEMORY)
-    took = {device: int((mine.end - mine.start).sum()) for device, mine in _by_device(counted).items()}
+    counts = np.ones(len(work.start), bool) if bool((work.category == MEMORY).all()) else work.category != MEMORY
+    durations = (work.end - work.start)[counts]
+    device = work.device[counts]
+    took = {one: int(durations[device == one].sum()) for one in np.unique(device).tolist()}
     most = max(took.values())
-    return sorted(device for device, ns in took.items() if ns >= WORKED_ON * most)
+    return sorted(one for one, ns in took.items() if ns >= WORKED_ON * most)
 
 
 def _chosen(work: Operations, which: Any) -> Operations:
@@ -207,27 +214,22 @@ def _chosen(work: Operations, which: Any) -> Operations:
     return Operations(*columns)
 
 
-def of_each_device(work: Operations, phases: Phased | None) -> dict[int, Operations]:
-    """The operations on each GPU that a process works on."""
-    devices = gpus_worked_on(work) if phases is None else [gpu.device for gpu in phases.gpus]
-    of_device = _by_device(work)
-    return {device: of_device[device] for device in devices}
+def in_order(work: Operations, times: IntArray) -> Operations:
+    """The operations in the order of these times, one each; those with equal ones as they were."""
+    order = by_time(times)
+    return work if isinstance(order, slice) else _chosen(work, order)
 
 
-def _by_device(work: Operations) -> dict[int, Operations]:
-    """The operations of each device, in the order in which they were."""
-    if len(work.start) and bool((work.device == work.device[0]).all()):
-        return {int(work.device[0]): work}
-    order = np.argsort(work.device, kind="stable")
-    devices, first = np.unique(work.device[order], return_index=True)
-    bounds = [*first.tolist(), len(order)]
-    return {device: _chosen(work, order[bounds[at] : bounds[at + 1]]) for at, device in enumerate(devices.tolist())}
+def of_each_device(work: Operations, phases: Phased | None) -> Iterator[tuple[int, Operations]]:
+    """Yield the GPUs that a process works on, each with its operations, in the order in which they were."""
+    for device in gpus_worked_on(work) if phases is None else [gpu.device for gpu in phases.gpus]:
+        yield device, _of_devices(work, [device])
 
 
 def _of_devices(work: Operations, devices: Sequence[int]) -> Operations:
     """The operations on these devices."""
     mine = np.isin(work.device, devices) if len(devices) != 1 else work.device == devices[0]
-    return work if mine.all() else _chosen(work, mine)
+    return work if mine.all() else _chosen(work, np.flatnonzero(mine))
 
 
 def lock_step(processes: list[Phased]) -> int | None:
@@ -260,7 +262,8 @@ def _edges(work: Operations, iterations: Iterations) -> IntArray:
 
 def _sums(values: IntArray, at: IntArray) -> IntArray:
     """The sums of the values before the first place, between each and the next, and after the last."""
-    total = np.concatenate(([0], np.cumsum(values)))
+    total = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(values, out=total[1:])
     return np.diff(total[at], prepend=0, append=total[-1])
 
 
@@ -280,33 +283,23 @@ def _mean(busy: Sequence[IntArray], edges: IntArray) -> IntArray:
 
 def longest_gaps(work: Operations, edges: IntArray) -> IntArray:
     """The longest time between each edge and the next in which no GPU was at work; ns, one less than edges."""
-    longest = np.zeros(max(len(edges) - 1, 0), np.int64)
+    if len(edges) < 2:
+        return np.zeros(0, np.int64)
+    work = in_order(work, work.start)
     # an operation without duration at each edge divides the gap around it
-    start, end = np.concatenate((work.start, edges)), np.concatenate((work.end, edges))
-    order = np.argsort(start, kind="stable")
-    start, reach = start[order], np.maximum.accumulate(end[order])
-    gaps, begins = start[1:] - reach[:-1], reach[:-1]
-    index = np.searchsorted(edges, begins, "right") - 1
-    inside = (index >= 0) & (index < len(longest)) & (gaps > 0)
-    np.maximum.at(longest, index[inside], gaps[inside])
-    return longest
+    at = np.searchsorted(work.start, edges, "right")
+    start, reach = np.insert(work.start, at, edges), np.maximum.accumulate(np.insert(work.end, at, edges))
+    at += np.arange(len(edges))
+    gaps = np.maximum(start[1 : at[-1] + 1] - reach[: at[-1]], 0)
+    return np.asarray(np.maximum.reduceat(gaps, at[:-1]))
 
 
 def _busy(start: IntArray, end: IntArray, edges: IntArray) -> IntArray:
     """The time in which a GPU was at work before the first edge, between each and the next, and after the last; ns."""
     if not len(start):
         return np.zeros(len(edges) + 1, np.int64)
-    if not bool((start[1:] >= start[:-1]).all()):
-        order = np.argsort(start, kind="stable")
-        start, end = start[order], end[order]
-    reach = np.maximum.accumulate(end)
-    covered = reach - start
-    covered[1:] = reach[1:] - np.maximum(start[1:], reach[:-1])
-    covered = np.cumsum(np.maximum(covered, 0, out=covered))
-    at = np.searchsorted(start, edges, "right") - 1
-    # what goes on at the edge is one stretch from there to its end
-    until = np.where(at >= 0, covered[at] - np.maximum(reach[at] - edges, 0), 0)
-    return np.diff(until, prepend=0, append=covered[-1])
+    covered = Covered(start, end)
+    return np.diff(covered.until(edges), prepend=0, append=covered.total[-1])
 
 
 _NO_ITERATIONS: Final = "no NVTX range, step marker or sequence of kernels repeats"
@@ -362,9 +355,8 @@ def _phase_rows(timeline: Timeline) -> list[Row]:
     if phases is None:
         work = timeline.work
         at_first = np.array([first], np.int64)
-        of_device = _by_device(work)
-        on_gpus = [of_device[device] for device in gpus_worked_on(work)]
-        busy = _mean([_busy(mine.start, mine.end, at_first) for mine in on_gpus], at_first)
+        on_gpus = of_each_device(work, None)
+        busy = _mean([_busy(mine.start, mine.end, at_first) for _, mine in on_gpus], at_first)
         row: Row = {
             "phase": "all", "found_by": "none", "reason": _no_iterations_reason(timeline),
             "start_ns": first, "duration_ns": last - first,
@@ -449,10 +441,9 @@ def _gpu_rows(timeline: Timeline) -> list[Row]:
     """One row a GPU on which a process has work or a context."""
     work, one = timeline.work, timeline.phased
     worked = frozenset(gpus_worked_on(work) if one is None else (gpu.device for gpu in one.gpus))
-    of_device, nothing = _by_device(work), _chosen(work, slice(0, 0))
     rows = []
-    for device in sorted({*of_device, *timeline.contexts}):
-        mine = of_device.get(device, nothing)
+    for device in sorted({*np.unique(work.device).tolist(), *timeline.contexts}):
+        mine = _of_devices(work, [device])
         row = timeline.origin | _device(device) | {
             "works": device in worked, "kernels": int((mine.category != MEMORY).sum()),
             "copies": int((mine.category == MEMORY).sum()), "gpu_ns": int((mine.end - mine.start).sum()),

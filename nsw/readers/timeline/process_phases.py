@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.readers.timeline.calls import SYNCHRONISE, Calls, call_kinds
+from nsw.readers.timeline.calls import SYNCHRONISE, Calls, by_time, call_kinds
 from nsw.readers.timeline.gaps import use_tables
 from nsw.readers.timeline.iterations import (
     Iterations,
@@ -128,7 +128,9 @@ class Recorded:
             return None
         codes, code = np.unique(self.call_name, return_inverse=True)
         kinds = call_kinds([self.names[c] for c in codes.tolist()])[code]
-        return Calls(self.call_start, self.call_start + self.call_duration, kinds)
+        order = by_time(self.call_start)
+        start = self.call_start[order]
+        return Calls(start, start + self.call_duration[order], kinds[order])
 
 
 def tables_of_process(

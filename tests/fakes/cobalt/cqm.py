@@ -22,6 +22,7 @@ from machinery import Fake, write_json
 if TYPE_CHECKING:
     import subprocess
     from io import TextIOWrapper
+    from typing import BinaryIO
 
 Job = dict[str, Any]
 
@@ -185,8 +186,8 @@ class Server:
         import subprocess
 
         with (
-            Path(job["outputpath"] or f"{job['cwd']}/{job['jobid']}.output").open("ab") as stdout,
-            Path(job["errorpath"] or f"{job['cwd']}/{job['jobid']}.error").open("ab") as stderr,
+            opened(job["outputpath"] or f"{job['cwd']}/{job['jobid']}.output") as stdout,
+            opened(job["errorpath"] or f"{job['cwd']}/{job['jobid']}.error") as stderr,
         ):
             child = subprocess.Popen(
                 argv, env=env, cwd=job["cwd"], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
@@ -270,6 +271,14 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def opened(path: str) -> BinaryIO:
+    """A file for a job's output; where there is no room for it what the job says is lost."""
+    try:
+        return Path(path).open("ab")
+    except OSError:
+        return Path(os.devnull).open("ab")
 
 
 def append(path: str, text: str) -> None:

@@ -218,10 +218,12 @@ class Lookup:
     def find(self, keys: IntArray) -> IntArray:
         """The value of each key, -1 where there is none."""
         if self._table is not None:
-            if len(keys) and self._low <= int(keys.min()) and int(keys.max()) <= self._high:
-                return self._table[keys - self._low]
-            inside = (keys >= self._low) & (keys <= self._high)
-            return self._table[np.where(inside, keys.astype(np.int64) - self._low, -1)]
+            found = np.empty(len(keys), np.int32)
+            for start in range(0, len(keys), _SLICE):
+                part = keys[start : start + _SLICE].astype(np.int64)
+                inside = (part >= self._low) & (part <= self._high)
+                found[start : start + _SLICE] = self._table[np.where(inside, part - self._low, -1)]
+            return np.asarray(found)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         return np.where(self._keys[at] == keys, self._values[at], -1)
 

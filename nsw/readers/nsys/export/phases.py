@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
-from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
+from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, TableFault, narrow, process_of
 from nsw.readers.timeline.calls import SYNCHRONISE, Calls
 from nsw.readers.timeline.iterations import (
     Kernels,
@@ -163,14 +163,15 @@ def split(
     missing = named_step
     for index in range(len(result.processes)):
         work = result.work[index] = _work(result, gpu, index, nccl)
-        launched_work = LaunchedWork(work.launched, work.end - work.start) if len(work.start) else None
+        of_marks = len(work.start) and index in marks
+        launched_work = LaunchedWork(work.launched, work.end - work.start) if of_marks else None
         iterations = iterations_by_marks(marks.get(index, []), launched_work, named_step=named_step)
         missing = missing if iterations is None else None
         if iterations is None and named_step is not None:
             iterations = iterations_by_marks(marks.get(index, []), launched_work)
         if iterations is None and KERNEL in gpu:
             kernels = _kernels(result, gpu[KERNEL], index, nccl)
-            iterations = of_kernels(kernels, *_separators(result, work, index, host))
+            iterations = of_kernels(kernels, *_wait_and_copy_times(result, work, index, host))
         if iterations is not None:
             result.phased[index] = phased(work, iterations, warmup)
         elif KERNEL in gpu:
@@ -218,24 +219,20 @@ def _process_indices(split: Split, collected: Collected, column: str) -> IntArra
 
 def _launch_times(split: Split, collected: Collected, calls: Collected | None) -> IntArray:
     """When the host launched each operation; when it started where no call is known."""
-    starts, correlation = collected.columns["start"].astype(np.int64), collected.columns["correlationId"]
+    launched, correlation = collected.columns["start"].astype(np.int64), collected.columns["correlationId"]
     if calls is None:
-        return starts
+        return launched
     several = len(split.processes) > 1
-    operation_processes, call_processes = (
-        _process_indices(split, collected, "globalPid"),
-        _process_indices(split, calls, "globalTid"),
-    )
     for index in range(len(split.processes)):
-        rows = np.flatnonzero(call_processes == index) if several else slice(None)
-        keys = calls.columns["correlationId"][rows]
+        rows = np.flatnonzero(_process_indices(split, calls, "globalTid") == index) if several else slice(None)
+        keys, starts = calls.columns["correlationId"][rows], calls.columns["start"][rows]
         if not len(keys):
             continue
-        operation_rows = np.flatnonzero(operation_processes == index) if several else slice(None)
-        at = Lookup(keys, np.arange(len(keys), dtype=np.int32)).find(correlation[operation_rows])
-        times = calls.columns["start"][rows][at].astype(np.int64, copy=False)
-        starts[operation_rows] = assumed_launches(times, starts[operation_rows], at < 0)
-    return starts
+        operations = _rows(split, collected, index)
+        at = Lookup(keys, np.arange(len(keys), dtype=np.int32)).find(correlation[operations])
+        times = starts[at].astype(np.int64, copy=False)
+        launched[operations] = assumed_launches(times, launched[operations], at < 0)
+    return launched
 
 
 def _work(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collection[int]) -> Operations:
@@ -262,7 +259,8 @@ _UNIFIED: Final = {11: TO_GPU, 12: FROM_GPU}
 
 def _operation_details(collected: Collected) -> tuple[IntArray, ...]:
     """Size, way, memory, stream and blocks of each row of a table; -1 where it has none."""
-    columns, absent = collected.columns, np.full(len(collected.keys), -1, np.int64)
+    columns = collected.columns
+    absent: IntArray = np.full(len(collected.keys), -1, np.int8)
     way = memory = blocks = absent
     if collected.table == MEMCPY:
         way, memory = absent.copy(), absent.copy()
@@ -275,7 +273,7 @@ def _operation_details(collected: Collected) -> tuple[IntArray, ...]:
                 memory[copied & (columns[column] == 1)] = MEMORIES.index("pinned")
         memory[np.isin(collected.keys, list(_UNIFIED))] = MEMORIES.index("managed")
     if collected.table == KERNEL and {"gridX", "gridY", "gridZ"} <= columns.keys():
-        blocks = columns["gridX"].astype(np.int64) * columns["gridY"] * columns["gridZ"]
+        blocks = narrow(columns["gridX"].astype(np.int64) * columns["gridY"] * columns["gridZ"])
     return columns.get("bytes", absent), way, memory, columns.get("streamId", absent), blocks
 
 
@@ -327,7 +325,7 @@ def _iteration_range_candidates(split: Split, ranges: Ranges | None, calls: Coll
     return by_process
 
 
-def _separators(
+def _wait_and_copy_times(
     made: Split, work: Operations, index: int, host: HostCalls | None
 ) -> tuple[list[IntArray], IntArray | None]:
     """When a process waits for its GPU and copies from it; when it copies to it."""
@@ -342,12 +340,35 @@ def _kernels(made: Split, kernels: Collected, place: int, nccl: Collection[int] 
     """A process's kernels; without NCCL's, which come where a bucket is full, where others are more."""
     rows = _rows(made, kernels, place)
     keys = kernels.keys[rows]
-    own = ~np.isin(keys, list(nccl))
-    mine = own if 2 * int(own.sum()) > len(own) else np.ones(len(keys), bool)
+    own = ~np.isin(keys, list(nccl)) if nccl else np.ones(len(keys), bool)
+    mine = slice(None) if own.all() or 2 * int(own.sum()) <= len(own) else np.flatnonzero(own)
     return Kernels(
         keys[mine], kernels.columns["start"][rows][mine], kernels.durations[rows][mine],
         made.launched[KERNEL][rows][mine], kernels.codes["deviceId"][rows][mine],
     )  # fmt: skip
+
+
+def kernels_of(
+    made: Split, kernels: Collected, process: int | None, device: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Key, start and end (ns) of the kernels of a process on a GPU.
+
+    Args:
+        made: The processes.
+        kernels: The kernels of the report.
+        process: The process.
+        device: The GPU, as the process counts them.
+    """
+    rows = _rows(made, kernels, made.processes.index(process))
+    mine = np.array(kernels.distinct["deviceId"])[kernels.codes["deviceId"][rows]] == device
+    start = kernels.columns["start"][rows][mine].astype(np.int64)
+    return kernels.keys[rows][mine], start, start + kernels.durations[rows][mine]
+
+
+def process_spans(ranges: Ranges, process: int | None) -> Any:
+    """Which ranges have a length and are of a process; of one that is not known, all."""
+    of_process = (ranges.thread >> 24) & 0xFFFFFF == process if process is not None else True
+    return (ranges.end > ranges.start) & of_process
 
 
 def timelines(
@@ -379,10 +400,10 @@ def timelines(
 
 @dataclass(frozen=True, slots=True)
 class HostCalls:
-    """Calls of all processes, None where CUDA's were not recorded, and the thread of each."""
+    """Calls of all processes, None where CUDA's were not recorded, and the process of each."""
 
     calls: Calls | None
-    threads: IntArray
+    processes: IntArray
     locking: IntArray  # threads that wait for a lock with a time limit
 
 
@@ -390,10 +411,10 @@ def _calls_of(process: int | None, host: HostCalls | None) -> Calls | None:
     """What the host of a process calls."""
     if host is None or host.calls is None or process is None:
         return host.calls if host else None
-    mine = (host.threads >> 24) & 0xFFFFFF == process
+    mine = host.processes == process
     locking = int(((host.locking >> 24) & 0xFFFFFF == process).sum())
-    calls = host.calls
-    return Calls(calls.start[mine], calls.end[mine], calls.kind[mine], locking) if mine.any() else None
+    calls, rows = host.calls, slice(None) if mine.all() else mine
+    return Calls(calls.start[rows], calls.end[rows], calls.kind[rows], locking) if mine.any() else None
 
 
 def _process_span(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from nsw.readers.timeline.statistics import IntArray
 
     Batch: TypeAlias = dict[str, IntArray]
-    from nsw.readers.timeline.statistics import IntArray
 
 NULL = -(2**63)  # stands for SQL's NULL in an integer column; no time, size or id of a report is this
 DURATION = "duration"  # a made-up column that `scan` gives: end less start
@@ -31,6 +31,10 @@ GRAPH = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _GPU_WORK = (KERNEL, MEMCPY, MEMSET, GRAPH)  # a call may have begun before the recording did
 NVTX = "NVTX_EVENTS"
+_TIMED: Final = (NVTX, RUNTIME, KERNEL, MEMCPY, MEMSET, GRAPH)
+_STRINGS: Final = "StringIds"
+_IDS: Final = frozenset({"demangledName", "shortName", "mangledName", "nameId", "textId", "srcFile"})  # of StringIds
+_MOST_STRINGS: Final = 10_000_000
 
 
 class TableFault(Exception):  # noqa: N818  it names a fault of the file
@@ -175,9 +179,9 @@ def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> B
 
 
 def narrow(values: IntArray) -> IntArray:
-    """A copy in half the room where the integers fit; at least one. A copy frees the other columns of a batch."""
-    fits = int(values.min()) >= -(2**31) and int(values.max()) < 2**31
-    return values.astype(np.int32) if fits else values.copy()
+    """A copy in the least room where the integers fit; at least one. A copy frees the other columns of a batch."""
+    low, high = int(values.min()), int(values.max())
+    return values.astype(next(t for t in _WIDTHS if np.iinfo(t).min <= low and high <= np.iinfo(t).max))
 
 
 def total(table: str, values: IntArray) -> int:
@@ -200,7 +204,8 @@ def process_of(global_id: int) -> int:
 
 _FEW: Final = 64  # values that a column is compared with one by one
 _BATCH: Final = 65536  # rows
-_MOST_SHORT: Final = 1 << 15  # numbers of int16
+_JOINED: Final = 1 << 20  # rows
+_WIDTHS: Final = (np.int8, np.int16, np.int32, np.int64)
 
 
 @dataclass
@@ -271,9 +276,9 @@ def collect(
     """
     if not has_columns(source, table, key, "start", "end"):
         return None
-    parts: dict[str, list[IntArray]] = {c: [] for c in (key, DURATION, *keep)}
+    parts = {c: _Parts() for c in (key, DURATION, *keep)}
     interned = {c: _Interned() for c in distinct}
-    codes: dict[str, list[IntArray]] = {c: [] for c in distinct}
+    codes = {c: _Parts() for c in distinct}
     first: dict[int, int] = {}
     unended = 0
     columns = [key, DURATION, *distinct, *keep, *([companion] if companion else [])]
@@ -284,18 +289,18 @@ def collect(
             continue
         require_integers(table, batch, key, DURATION)
         for column, values in parts.items():
-            values.append(narrow(batch[column]))
+            values.add(narrow(batch[column]))
         for column in distinct:
-            codes[column].append(interned[column].codes(batch[column]))
+            codes[column].add(interned[column].codes(batch[column]))
         if companion:
             _remember(first, batch[key], batch[companion])
-    if not parts[key]:
+    if not parts[key].parts:
         return None
-    joined = {column: np.concatenate(parts.pop(column)) for column in list(parts)}
+    joined = {column: parts.pop(column).joined() for column in list(parts)}
     refuse_sums(table, joined[DURATION])
     collected = Collected(
         table, joined[key], joined[DURATION], {c: i.values for c, i in interned.items()},
-        {c: np.concatenate(codes.pop(c)) for c in list(codes)}, {c: joined[c] for c in keep},
+        {c: codes.pop(c).joined() for c in list(codes)}, {c: joined[c] for c in keep},
         first, unended,
     )  # fmt: skip
     if not keep:
@@ -319,6 +324,25 @@ def _ended_rows(batch: Batch) -> Batch:
     """The rows that have an end."""
     ended = batch[DURATION] != NULL
     return batch if ended.all() else {name: values[ended] for name, values in batch.items()}
+
+
+class _Parts:
+    """A column that grows; small parts are joined on the way, lest they leave holes in memory behind them."""
+
+    def __init__(self) -> None:
+        self.parts: list[IntArray] = []
+        self._last = 0  # parts at the end that are small
+        self._rows = 0  # in those
+
+    def add(self, part: IntArray) -> None:
+        self.parts.append(part)
+        self._last, self._rows = self._last + 1, self._rows + len(part)
+        if self._rows >= _JOINED:
+            self.parts[-self._last :] = [np.concatenate(self.parts[-self._last :])]
+            self._last = self._rows = 0
+
+    def joined(self) -> IntArray:
+        return np.concatenate(self.parts)
 
 
 class _Interned:
@@ -352,7 +376,7 @@ class _Interned:
         return self._numbers[value]
 
     def _type(self) -> type:
-        return np.int16 if len(self.values) < _MOST_SHORT else np.int32
+        return next(t for t in _WIDTHS if len(self.values) <= np.iinfo(t).max)
 
 
 def _remember(first: dict[int, int], keys: IntArray, values: IntArray) -> None:
@@ -361,3 +385,95 @@ def _remember(first: dict[int, int], keys: IntArray, values: IntArray) -> None:
     if len(fresh):
         new, at = np.unique(keys[fresh], return_index=True)
         first.update(zip(new.tolist(), values[fresh[at]].tolist(), strict=True))
+
+
+class SplicedSource:
+    """The tables of several exports; see `Source`. nsys leaves an export for each range that it was to capture.
+
+    Each part begins where the one before ended: between two, nsys halts the program to write a report, and that time
+    is none of the program's. Correlation ids go on counting from one to the next (seen with 2024.2 on an H200).
+
+    Args:
+        parts: The exports, in order of their time.
+
+    Raises:
+        TableFault: A table of a part is damaged.
+    """
+
+    def __init__(self, parts: Sequence[Source]) -> None:
+        self._parts = parts
+        self.vocabulary = Vocabulary()
+        self.contradictions = Contradictions()
+        self.columns: dict[str, frozenset[str]] = {}
+        self._texts: list[str] = []
+        self._ids: list[tuple[IntArray, IntArray]] = []  # of each part: its ids, sorted, and those here
+        self._shifts: list[int] = []  # ns
+        numbers: dict[str, int] = {}
+        end = None
+        for part in parts:
+            part.vocabulary, part.contradictions = self.vocabulary, self.contradictions
+            for table, columns in part.columns.items():
+                self.columns[table] = self.columns.get(table, frozenset()) | columns
+            rows = part.rows(_STRINGS, ("id", "value"), at_most=_MOST_STRINGS)
+            texts = dict(sorted((i, v) for i, v in rows if isinstance(i, int) and isinstance(v, str)))
+            ids = [numbers.setdefault(text, len(numbers)) for text in texts.values()]
+            self._ids.append((np.array(list(texts), np.int64), np.array(ids, np.int64)))
+            first, last = _extent(part)
+            shift = 0 if end is None else end - first
+            self._shifts.append(shift)
+            end = last + shift
+        self._texts = list(numbers)
+
+    def scan(self, table: str, columns: Sequence[str], *, text: str | None = None) -> Iterator[Batch]:
+        """Yield integer columns in batches of rows, as `Source.scan` does.
+
+        Args:
+            table: The table of the export.
+            columns: Its integer columns; `DURATION` adds `start`, `end` and their difference (ns).
+            text: A text column, whose codes become column `TEXT`; None: no texts.
+        """
+        for number, part in enumerate(self._parts):
+            for batch in part.scan(table, columns, text=text):
+                yield {name: self._shifted(number, name, values) for name, values in batch.items()}
+
+    def rows(self, table: str, columns: Sequence[str], *, at_most: int = 10_000) -> list[tuple[Any, ...]]:
+        """Different rows of a small table, as `Source.rows` gives them; the parts' durations are added.
+
+        Args:
+            table: The table of the export.
+            columns: The columns, in the order of the values of a row.
+            at_most: How many rows are read.
+        """
+        every = chain.from_iterable(part.rows(table, columns, at_most=at_most) for part in self._parts)
+        if table == "ANALYSIS_DETAILS" and list(columns) == ["duration"]:
+            return [(sum(duration for (duration,) in every if isinstance(duration, int)),)]
+        return list(dict.fromkeys(every))[:at_most]
+
+    def strings(self, ids: Sequence[int]) -> dict[int, str]:
+        """Texts of StringIds; see `Source.strings`."""
+        texts = {i: self._texts[i] for i in ids if 0 <= i < len(self._texts)}
+        self.contradictions.nameless.update(set(ids) - texts.keys())
+        return texts
+
+    def _shifted(self, number: int, name: str, values: IntArray) -> IntArray:
+        """A column of a part as it is in the whole."""
+        if name in ("start", "end"):
+            return np.where(values == NULL, NULL, values + self._shifts[number])
+        if name not in _IDS:
+            return values
+        own, common = self._ids[number]
+        if not len(own):
+            return values
+        at = np.minimum(np.searchsorted(own, values), len(own) - 1)
+        return np.where(own[at] == values, common[at], np.where(values == NULL, NULL, -1 - np.abs(values)))
+
+
+def _extent(part: Source) -> tuple[int, int]:
+    """The first start and the last end (ns) of what a part holds; of what has no end nothing is taken."""
+    times = [
+        (int(batch["start"][ended].min()), int(batch["end"][ended].max()))
+        for table in _TIMED
+        for batch in part.scan(table, ("start", "end"))
+        if (ended := batch["end"] != NULL).any()
+    ]
+    return (min(start for start, _ in times), max(end for _, end in times)) if times else (0, 0)

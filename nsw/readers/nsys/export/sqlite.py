@@ -1,7 +1,8 @@
 """`nsys export --type sqlite` of every version from 2020 on, opened so that nothing of it can change.
 
-Columns are found by name, and tables may be missing: the export leaves out empty ones. Scans go through the ADBC
-driver, which builds Arrow batches in C. Its DB-API module is left alone: that one imports pyarrow.dataset and pandas.
+Columns are found by name, and tables may be missing: the export leaves out empty ones. Integers are decoded from the
+file's pages; texts, and tables that are not plain, go through the ADBC driver, which builds Arrow batches in C. Its
+DB-API module is left alone: that one imports pyarrow.dataset and pandas.
 """
 
 from __future__ import annotations
@@ -13,8 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nsw.profilers.files_of_one_recording import recording
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, Vocabulary, with_duration
+from nsw.readers.nsys.export.source import (
+    DURATION,
+    NULL,
+    TEXT,
+    Contradictions,
+    SplicedSource,
+    TableFault,
+    Vocabulary,
+    with_duration,
+)
+from nsw.readers.nsys.export.sqlite_pages import NotPlainError, plain_batches
 from nsw.readers.nsys.export.tables import fill
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_read_only, read_only_uri
 
@@ -58,10 +70,13 @@ def read(path: Path, options: Options) -> Report:
     before = path.stat()
     _warn_of_writers(path, report)
     try:
-        source = SqliteSource(path)
-        if before.st_size <= _CHECKED and (found := source.check()):
-            report.error(f"the database is damaged: {found}", fix=_AGAIN)
-        fill(report, source, options)
+        sources = [SqliteSource(file) for file in recording(path)]
+        for source in sources:
+            if source.path.stat().st_size <= _CHECKED and (found := source.check()):
+                report.error(f"the database is damaged: {found}", fix=_AGAIN)
+        fill(report, sources[0] if len(sources) == 1 else SplicedSource(sources), options)
+    except TableFault as fault:
+        report.error(f"a table of the export cannot be read: {fault}", fix=_AGAIN)
     except (sqlite3.Error, UnicodeDecodeError) as fault:  # its own messages quote the file's bytes
         report.error(f"the database is damaged: {fault}", fix=_AGAIN)
     after = path.stat()
@@ -173,6 +188,15 @@ class SqliteSource:
         return None if found == "ok" else str(found).splitlines()[-1]
 
     def _batches(self, table: str, select: str, names: list[str]) -> Iterator[Batch]:
+        done = 0
+        try:
+            for plain in plain_batches(self.path, table, names) if TEXT not in names else ():
+                done += len(plain[names[0]])
+                yield plain
+            if TEXT not in names:
+                return
+        except NotPlainError:
+            select += f" LIMIT -1 OFFSET {done}"
         import pyarrow as pa
 
         for batch in _arrow_batches(read_only_uri(self.path), table, select, rows=_BATCH):
@@ -218,7 +242,7 @@ def _select(table: str, columns: Sequence[str], present: frozenset[str], text: s
         # a blob is taken as it is; as text, one byte that is no UTF-8 would spoil a whole batch
         no_text = f"x'{_NO_TEXT.hex()}'"
         expressions.append(f"coalesce(CAST({_quoted(text)} AS BLOB), {no_text})" if text in present else no_text)
-    return f"SELECT {', '.join(expressions)} FROM {_quoted(table)}"  # noqa: S608  names are quoted
+    return f"SELECT {', '.join(expressions)} FROM {_quoted(table)} NOT INDEXED"  # noqa: S608  names are quoted
 
 
 _SMALL = 50_000  # rows

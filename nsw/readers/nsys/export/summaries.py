@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from nsw.readers.nsys import bytes_are_sent
+from nsw.readers.nsys.export.nvtx import Lookup
 from nsw.readers.nsys.export.phases import PARTS, HostCalls, Split, phase_groups, phase_name
 from nsw.readers.nsys.export.source import (
     DURATION,
@@ -26,11 +27,12 @@ from nsw.readers.nsys.export.source import (
     TableFault,
     collect,
     has_columns,
+    narrow,
     process_of,
     require_integers,
     total,
 )
-from nsw.readers.timeline.calls import LOCK, Calls, call_kinds
+from nsw.readers.timeline.calls import LOCK, Calls, by_time, call_kinds
 from nsw.readers.timeline.phases import nccl_operation
 from nsw.readers.timeline.statistics import Durations, Groups, group, merge, statistics, with_shares
 from nsw.tables.names import api_name
@@ -93,8 +95,9 @@ def gpu_tables(source: Source) -> GpuTables:
     """Scan all GPU work."""
     graph = "graphId" if has_columns(source, GRAPH, "graphId") else "graphExecId"
     tables = GpuTables(copies=copy_labels(source))
+    name = "demangledName" if has_columns(source, KERNEL, "demangledName") else "shortName"
     for table, key, more_columns in (
-        (KERNEL, _name_column(source), ("gridX", "gridY", "gridZ")),
+        (KERNEL, name, ("gridX", "gridY", "gridZ")),
         (MEMCPY, "copyKind", ("bytes", "srcKind", "dstKind")),
         (MEMSET, "deviceId", ("bytes",)),
         (GRAPH, graph, ()),
@@ -193,10 +196,6 @@ def um_summary(source: Source) -> list[Row]:
     return [r | {"device_name": device_name} for r in rows]
 
 
-def _name_column(source: Source) -> str:
-    return "demangledName" if has_columns(source, KERNEL, "demangledName") else "shortName"
-
-
 def _owner(collected: Collected) -> dict[str, Any]:
     return {"pid": pid_of(collected, "globalPid"), "device": collected.only("deviceId")}
 
@@ -273,22 +272,26 @@ def host_calls(source: Source, calls: Collected | None) -> HostCalls:
     system = collect(source, "OSRT_API", "nameId", distinct=("globalTid",), keep=("start",))
     kept = [collected for collected in (calls, system) if collected is not None]
     callers = {} if calls is None else dict.fromkeys(calls.distinct["globalTid"])  # others only wait in the background
-    threads, parts, locking = [], [], np.empty(0, np.int64)
+    parts, locking = [], np.empty(0, np.int64)
     for collected in kept:
-        keys, key = np.unique(collected.keys, return_inverse=True)
+        keys = np.unique(collected.keys)
         texts = source.strings(keys.tolist())
-        kinds = call_kinds([texts.get(k, "") for k in keys.tolist()], of_system=collected is system)[key]
-        thread = np.array(collected.distinct["globalTid"])[collected.codes["globalTid"]]
+        kind_of_key = call_kinds([texts.get(k, "") for k in keys.tolist()], of_system=collected is system)
+        kinds = Lookup(keys, kind_of_key).find(collected.keys).astype(np.int8)
+        threads, thread = np.array(collected.distinct["globalTid"]), collected.codes["globalTid"]
         if collected is system:
-            locking = np.unique(thread[kinds == LOCK])
-        known = np.flatnonzero((kinds >= 0) & np.isin(thread, list(callers)))
-        start = collected.columns["start"][known].astype(np.int64)
-        parts.append((start, start + collected.durations[known], kinds[known]))
-        threads.append(thread[known])
+            locking = threads[np.unique(thread[kinds == LOCK])]
+        known = (kinds >= 0) & np.isin(threads, list(callers))[thread]
+        rows = slice(None) if known.all() else np.flatnonzero(known)
+        start = collected.columns["start"][rows].astype(np.int64, copy=False)
+        processes = narrow(np.array([process_of(v) for v in threads.tolist()]))[thread[rows]]
+        parts.append((start, start + collected.durations[rows], kinds[rows], processes))
     if calls is None:
         return HostCalls(None, np.empty(0, np.int64), locking)
-    start, end, kind = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return HostCalls(Calls(start, end, kind), np.concatenate(threads), locking)
+    columns = parts[0] if len(parts) == 1 else [np.concatenate(column) for column in zip(*parts, strict=True)]
+    order = by_time(columns[0])
+    start, end, kind, processes = (column[order] for column in columns)
+    return HostCalls(Calls(start, end, kind), processes, locking)
 
 
 def api_summary(source: Source, calls: Collected, split: Split) -> tuple[list[Row], list[Row]]:

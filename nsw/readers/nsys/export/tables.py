@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.readers.invariants import LONGEST_NS
 from nsw.readers.messages import explain
 from nsw.readers.model import MOST_SHOWN, Options, Problem, Report
-from nsw.readers.nsys.export import nvtx, summaries
+from nsw.readers.nsys.export import nvtx, samples, summaries
+from nsw.readers.nsys.export.cpu_samples import CPU_SAMPLES, CPU_TABLES, cpu_record, cpu_tables
 from nsw.readers.nsys.export.nvtx import Ranges, nvtx_gpu_summary
 from nsw.readers.nsys.export.phases import HostCalls, Split, split, timelines
 from nsw.readers.nsys.export.source import (
@@ -80,6 +81,8 @@ _PHASES = (
     "iterations",
     "process_gpus",
     *USE_TABLES,
+    "gpu_metrics",
+    *CPU_TABLES,
     *sorted(TRACES),
 )  # what takes the phases to be known
 _OF_PHASES = frozenset({KERNEL, MEMCPY, MEMSET, GRAPH, RUNTIME, NVTX})
@@ -97,6 +100,8 @@ def _first_makers(options: Options) -> dict[str, Callable[[Source], Any]]:
         "openmp_summary": (summaries.openmp_summary, ("openmp_summary",)),
         "mpi": (summaries.mpi_summary, ("communication",)),
         "um_summary": (summaries.um_summary, ("um_summary",)),
+        "gpu_samples": (samples.gpu_samples, ("gpu_metrics", "gpu_metric_trace")),
+        "cpu": (cpu_record, CPU_TABLES),
         "facts": (summaries.facts, ("facts",)),
     }
     return {
@@ -105,6 +110,7 @@ def _first_makers(options: Options) -> dict[str, Callable[[Source], Any]]:
         "shapes": unknown_shapes,
         "metadata": summaries.metadata,
         "contexts": summaries.contexts,
+        "gpus": samples.processes_of_gpus,
         "origin": summaries.origin,
     }
 
@@ -195,13 +201,14 @@ def _nvtx(source: Source, options: Options) -> _Nvtx:
 
 def _assemble(report: Report, results: Mapping[str, Any], options: Options) -> None:
     """Put what was made into the report's tables; the columns that all rows share are filled here."""
-    work = results.get("work", summaries.GpuWork())
+    work, gpu = results.get("work", summaries.GpuWork()), results.get("gpu", summaries.GpuTables())
     marked = results.get("nvtx", _Nvtx())
     mpi, _ = results.get("mpi", ([], 0))
     api, api_by_phase = results.get("api", ([], []))
     processes = timelines(
         results["split"], results.get("calls"), marked.ranges, results.get("contexts", {}), results.get("host_calls")
     )
+    sampled = results.get("gpu_samples", {}), processes, results.get("gpus", {})
     tables: dict[str, list[Row]] = {
         "gpu_summary": work.summary,
         "api_summary": api,
@@ -219,6 +226,12 @@ def _assemble(report: Report, results: Mapping[str, Any], options: Options) -> N
             work.by_phase + api_by_phase,
             every=_wants(options, "iteration_trace"),
         ),
+        "gpu_metrics": samples.gpu_metric_rows(
+            *sampled, kernels=gpu.collected.get(KERNEL), names=gpu.names, split=results["split"], ranges=marked.ranges
+        ),
+        **(
+            cpu_tables(results["cpu"], processes, every=_wants(options, "cpu_trace")) if "cpu" in results else {}
+        ),
         **(use_tables(processes) if any(_wants(options, name) for name in USE_TABLES) else {}),
     }  # fmt: skip
     origin = results.get("origin", summaries.Origin())
@@ -226,6 +239,8 @@ def _assemble(report: Report, results: Mapping[str, Any], options: Options) -> N
     for name, rows in tables.items():
         if rows and _wants(options, name):
             report.tables[name] = [shared | row for row in rows]
+    if _wants(options, "gpu_metric_trace") and sampled[0]:
+        report.tables["gpu_metric_trace"] = samples.gpu_metric_trace(*sampled)
     report.tables.update({name: results[name] for name in TRACES if name in results and len(results[name])})
 
 
@@ -292,6 +307,8 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     RUNTIME: (*_TIMED, "nameId"),
     NVTX: (*_TIMED, "eventType", "text|textId"),
     "OSRT_API": (*_TIMED, "nameId"),
+    CPU_SAMPLES: ("id", "start", "globalTid"),
+    samples.GPU_METRICS: ("timestamp|rawTimestamp", "typeId", "metricId", "value"),
     "CUDA_UM_CPU_PAGE_FAULT_EVENTS": ("start",),
     "CUDA_UM_GPU_PAGE_FAULT_EVENTS": (*_TIMED, "numberOfPageFaults"),
 }
@@ -342,16 +359,31 @@ _EMPTY_TRACES = (
 )
 
 
+_NOT_ALL = "Not all {} events might have been collected"
+_NONE = re.compile(r"No (.+) events collected")
+
+
 def diagnostics(source: Source) -> list[Problem]:
-    """Warnings and errors of DIAGNOSTIC_EVENT; those that differ only in numbers and quoted names are one."""
-    rows = source.rows("DIAGNOSTIC_EVENT", ["severity", "text"], at_most=100_000)
+    """Warnings and errors of DIAGNOSTIC_EVENT; those that differ only in numbers and quoted names are one.
+
+    Of a process without events nsys says beside that not all of them might have been collected, which tells nothing.
+    That it dropped events it says as mere information.
+    """
+    rows = source.rows("DIAGNOSTIC_EVENT", ["severity", "text", "globalPid"], at_most=100_000)
     untrue = [pattern for pattern, tables in _EMPTY_TRACES if any(_has_rows(source, table) for table in tables)]
+    idle = {
+        (_NOT_ALL.format(none[1]), process)
+        for _, text, process in rows
+        if isinstance(text, str) and process is not None and (none := _NONE.match(text))
+    }
     seen: dict[tuple[str, str], list[str]] = {}
-    for level, text in rows:
-        if level not in _LEVELS or not isinstance(text, str) or _IDLE.match(text):
+    for level, text, process in rows:
+        if not isinstance(text, str) or _IDLE.match(text) or (text.rstrip("."), process) in idle:
+            continue
+        if level not in _LEVELS and not ((entry := explain("nsys", text)) and entry.is_loss):
             continue
         if not any(pattern.search(text) for pattern in untrue):
-            seen.setdefault((_LEVELS[level], _VARYING.sub("#", text)), []).append(text)
+            seen.setdefault((_LEVELS.get(level, "nsys"), _VARYING.sub("#", text)), []).append(text)
     problems = [_problem(reporter, texts) for (reporter, _), texts in seen.items()]
     if len(problems) > _MAX_MESSAGES:
         left = len(problems) - _MAX_MESSAGES

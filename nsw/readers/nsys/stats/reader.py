@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.messages import known_message
-from nsw.readers.model import Options, Problem, Report, Sample
+from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys.stats import rows as make
 from nsw.readers.nsys.stats.grids import Grid, find_grids
 from nsw.readers.nsys.stats.reports import (
@@ -150,7 +150,8 @@ def read(path: Path, options: Options) -> Report:
         if not options.wants(name):
             report.tables.pop(name, None)
     if any(report.tables.values()):
-        report.problems = [_as_warning(p) for p in report.problems]
+        # what nsys could not do beside the tables that are here only says that more was asked for
+        report.problems = [replace(p, severity="warning") for p in report.problems]
     gaps.add_problems(report)
     return report
 
@@ -238,11 +239,6 @@ class _Untitled:
     def table(self) -> None:
         """Take note of a table that has its titles."""
         self._name = ""
-
-
-def _as_warning(problem: Problem) -> Problem:
-    """What nsys could not do beside the tables that are here only says that more was asked for."""
-    return replace(problem, severity="warning")
 
 
 def _add_table(collected: Collected, kind: Kind, grid: Grid, marks: Marks) -> None:

@@ -457,14 +457,10 @@ def are_rows(headers: list[str], rows: list[list[str]]) -> bool:
             return False
         joined = "".join(cells)
         if not (joined.isascii() and (joined.isdigit() or not joined)) and not all(
-            map(_is_number_or_empty, set(cells))
+            not cell or _A_NUMBER.fullmatch(cell) for cell in set(cells)
         ):
             return False
     return True
-
-
-def _is_number_or_empty(cell: str) -> bool:
-    return not cell or _A_NUMBER.fullmatch(cell) is not None
 
 
 @lru_cache(maxsize=64)

@@ -82,7 +82,7 @@ class Cells:
 
     def as_time(self, name: str, text: str) -> Quantity | None:
         """A cell of column `name` in nanoseconds."""
-        power = TIME_UNITS.get((self._unit(name) or "ns").lower())
+        power = TIME_UNITS.get((self.unit(name) or "ns").lower())
         digits = self._marks.digits(text)
         if digits is None or power is None:
             return None
@@ -92,7 +92,7 @@ class Cells:
     def as_bytes(self, name: str, text: str) -> Quantity | None:
         """A cell of column `name` in bytes, or bytes a second."""
         if name not in self._factors:
-            self._factors[name] = size_factor(re.sub(r"(?:ps|/s)$", "", self._unit(name) or "?"), 1000)
+            self._factors[name] = size_factor(re.sub(r"(?:ps|/s)$", "", self.unit(name) or "?"), 1000)
         factor = self._factors[name]
         digits = self._marks.digits(text)
         if digits is None or factor is None:
@@ -101,11 +101,8 @@ class Cells:
         exact = factor == 1 and digits.exponent >= 0
         return Quantity(value * factor, None if exact or half is None else half * factor)
 
-    def has_nanoseconds(self, name: str) -> bool:
-        """Whether the column's times are whole nanoseconds, as nsys prints them unless told otherwise."""
-        return (self._unit(name) or "ns").lower() == "ns"
-
-    def _unit(self, name: str) -> str | None:
+    def unit(self, name: str) -> str | None:
+        """The unit of a column; None where no title has it: nsys prints whole nanoseconds unless told otherwise."""
         entry = self._columns.get(name)
         return (entry[1] if entry else None) or self._title_unit
 
@@ -331,7 +328,8 @@ def gpu_trace(grid: Grid, marks: Marks) -> pa.Table:
     """gpu_trace rows."""
     columns = Columns(grid, marks)
     return columns.table("gpu_trace", {
-        **columns.kind_and_names("name"), **columns.events("start", "duration"), **columns.bytes(), **columns.devices(),
+        **columns.kind_and_names("name"), **columns.events("start", "duration"), **columns.size_columns(),
+        **columns.devices(),
         **{target: columns.each(header, lambda text: text.lower() or None) for header, target in _MEMORY.items()},
     })  # fmt: skip
 
@@ -405,14 +403,14 @@ class Columns:
         """Ids, start and duration."""
         columns: dict[str, Sequence[Any] | None] = {target: self._integers(header) for header, target in _IDS.items()}
         for header, target in ((start, "start_ns"), (duration, "duration_ns")):
-            integers = self._cells.has_nanoseconds(header) and self._plain(header)
+            integers = (self._cells.unit(header) or "ns").lower() == "ns" and self._plain(header)
             if integers:
                 columns[target] = integers
             else:
                 columns |= self._quantities(header, target, self._cells.as_time, rounded=True)
         return columns
 
-    def bytes(self) -> dict[str, Sequence[Any] | None]:
+    def size_columns(self) -> dict[str, Sequence[Any] | None]:
         """Sizes and rates."""
         columns: dict[str, Sequence[Any] | None] = {}
         for header, target in _BYTES.items():

@@ -113,7 +113,7 @@ def add_summary_row(sink: Sink, stream: Stream, number: int, figures: Figures, n
         figures: The figures, as `figures_of` returns them.
         name: The name of the kernel, call or range.
     """
-    if stream.section == "gpu" and _is_call(name):
+    if stream.section == "gpu" and name.startswith("cu") and API.match(name) and is_call(name):
         sink.warn("CUDA calls without the line that begins them: counted as API calls", number)
         stream.section = "api"
     if stream.in_nvtx and stream.section == "gpu":
@@ -139,22 +139,6 @@ def add_openacc(sink: Sink, origin: tuple[int | None, ...], name: str, figures: 
         figures: The figures, as `figures_of` returns them.
     """
     _columns(sink, "openacc").append((*origin, openacc_kind(name), name), figures)
-
-
-def add_range(sink: Sink, stream: Stream, name: str, figures: Figures) -> None:
-    """Add a row to the table of NVTX ranges for a range that is printed as a title instead of as a row.
-
-    Args:
-        sink: Takes the row.
-        stream: Names process and NVTX domain of the range.
-        name: The name of the range.
-        figures: The figures, as `figures_of` returns them.
-    """
-    _columns(sink, "range").append((*stream.origin_values(), stream.nvtx_domain, name), figures)
-
-
-def _is_call(name: str) -> bool:
-    return name.startswith("cu") and API.match(name) is not None and is_call(name)
 
 
 def _table(sink: Sink, stream: Stream) -> Columns | None:
@@ -354,5 +338,6 @@ def take_old_range(sink: Sink, stream: Stream, number: int, text: str) -> bool:
     total = duration(match["total"]) if match["total"] else None
     calls = parse_integer(match["times"]) if match["times"] else 1
     if total is not None:
-        add_range(sink, stream, name, figures_of(None, calls, total, None, None, None))
+        columns = (*stream.origin_values(), stream.nvtx_domain, name)
+        _columns(sink, "range").append(columns, figures_of(None, calls, total, None, None, None))
     return True

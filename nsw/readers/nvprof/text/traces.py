@@ -363,11 +363,6 @@ _LOOKS_LIKE_A_START = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[num]?s(?:\s|\Z)")
 _FIRSTS = frozenset("0123456789.,+-'\u00a0\u202f")  # how a number begins
 
 
-def titles_of(header: str) -> list[str]:
-    """The titles of a text header; two words where nvprof has two."""
-    return _TITLE.findall(header)
-
-
 def units_of(header: str, line: str) -> list[str] | None:
     """The unit of each title, "" for none, of the line below the titles; None when it is no line of units.
 
@@ -396,7 +391,7 @@ class TraceTable:
     """A trace being read from text: cells between two blanks or more, by shape where they run together."""
 
     def __init__(self, sink: Sink, stream: Stream, header: str, number: int) -> None:
-        titles = titles_of(header)
+        titles = _TITLE.findall(header)  # two words where nvprof has two
         self._columns = TraceColumns(sink, stream, titles)
         self._sink, self._stream, self._header = sink, stream, header
         self._has_units = False  # below the titles (--normalized-time-unit), and none in the rows

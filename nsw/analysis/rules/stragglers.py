@@ -1,0 +1,44 @@
+"""What is said of a rank or node that the others wait for, where four ranks or more are compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from nsw.analysis.rules.causes import causes
+from nsw.analysis.rules.hits import Context, Hit
+from nsw.quantities import format_ns
+from nsw.wording import first_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nsw.analysis.cases import CaseSummary
+
+__all__ = ["RULES"]
+
+_NAMED: Final = 3
+
+
+def _late(case: CaseSummary, _: Context) -> Hit | None:
+    """The ranks or nodes that hold the others up: how often, what it costs all, and why the first is late."""
+    late = [entry for entry in case.stragglers if entry.late]
+    if not late:
+        return None
+    first, cost_pct = late[0], sum(entry.cost_pct for entry in late)
+    names = first_of([entry.name for entry in late], _NAMED)
+    known = causes()[first.cause or "late-rank-host"]
+    fact = (
+        f"{first.name} comes last to {first.last_pct:.0f} % of the collectives, {format_ns(first.late_ns)} behind the"
+        f" median rank, and costs all {format_ns(first.cost_ns)} an iteration ({first.cost_pct:.0f} %)"
+    )
+    if first.why:
+        fact += f"; {first.why}"
+    if len(late) > 1:
+        fact += f". {first_of([entry.name for entry in late[1:]], _NAMED)} too: {cost_pct:.0f} % together"
+    return Hit(
+        known.id, case.id, min(cost_pct, 95.0), f"{names} late, {cost_pct:.0f} % of an iteration", known.do, fact,
+        known.remedy("any"), f"{cost_pct:.0f} %", "stragglers",
+    )  # fmt: skip
+
+
+RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | Sequence[Hit] | None]]] = {"stragglers": _late}

@@ -1,0 +1,172 @@
+"""What first screens share: their table, its cells, and the figure that they show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.analysis.blocks import Cell, Column, Evidence, Table
+from nsw.analysis.comparison import best_figure, is_less_better
+from nsw.analysis.rules.timeline import busy_pct, spent_of
+from nsw.analysis.single_case import TABLE
+from nsw.quantities import is_energy
+from nsw.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.rules.hits import Hit
+    from nsw.analysis.summary import Summary
+
+__all__ = [
+    "CASES_NAMED", "WASTE_PCT", "Screen", "ScreenPart", "as_cell", "busy_share", "chosen_figure", "factor_text",
+    "figure_value", "first_problem", "has_uneven_gpus", "kernel_parts", "less_is_better", "milliseconds",
+    "screen_table", "slowest_case", "tells_time", "value_text",
+]  # fmt: skip
+
+WASTE_PCT: Final = 20.0  # of a case's time that could be won, from which it counts as wasted
+CASES_NAMED: Final = 4
+ScreenPart = tuple[Column, "Callable[[Any], Cell]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What a kind of answer says: its headline without the conditions, its table, and which hits the table tells."""
+
+    headline: str
+    table: Table | None
+    in_table: frozenset[tuple[str, str]] = frozenset()  # (case, cause)
+
+
+def screen_table(
+    title: str, parts: Sequence[ScreenPart | None], members: Sequence[Any], evidence: str, cases: Sequence[str], *,
+    wide: str | None = None, droppable: Sequence[str] = (), repeats: int = 0, omitted: int = 0,
+    whole: Sequence[str] = (),
+) -> Table:  # fmt: skip
+    """The table of a first screen, with the columns that have a value.
+
+    Args:
+        title: Above it.
+        parts: Each column with what makes a member's cell; None is a column that is not wanted.
+        members: What the rows are of, in their order.
+        evidence: The table that proves it.
+        cases: The cases whose rows prove it.
+        wide: The column that gives way where there is little room.
+        droppable: Columns that may go, the least important first.
+        repeats: How many of the first columns are left out of a row that repeats them.
+        omitted: How many cases have no row.
+        whole: Columns of shares that add up to 100.
+    """
+    columns_with_cells = [(column, [cell(member) for member in members]) for column, cell in filter(None, parts)]
+    filled_columns = [
+        (column, cells) for column, cells in columns_with_cells if any(cell not in {None, ""} for cell in cells)
+    ]
+    names = [column.name for column, _ in filled_columns]
+    rows = tuple(zip(*(cells for _, cells in filled_columns), strict=True))
+    title += f" ({plural(omitted, 'case')} more: `--full`)" if omitted > 0 else ""
+    return Table(
+        TABLE, title.strip(), tuple(column for column, _ in filled_columns), rows, wide=wide if wide in names else None,
+        least=tuple(name for name in droppable if name in names), repeats=repeats,
+        whole=tuple(name for name in whole if name in names),
+        evidence=(Evidence(evidence, tuple(cases)),),
+    )  # fmt: skip
+
+
+def chosen_figure(summary: Summary) -> tuple[str, str] | None:
+    """Name and unit of the figure that was asked for, else of the first that the program printed."""
+    figures = [figure for case in summary.cases for figure in case.figures]
+    printed = next((figure for figure in figures if not is_energy(figure.name)), None)
+    chosen = next((figure for figure in figures if figure.name == summary.figure), printed)
+    return (chosen.name, chosen.unit or chosen.name) if chosen else None
+
+
+def figure_value(case: CaseSummary, name: str) -> float | None:
+    """The median of a figure of a case; None where it was not measured."""
+    figure = best_figure(case, name)
+    return figure.median if figure else None
+
+
+def slowest_case(summary: Summary) -> CaseSummary | None:
+    """The case with the worst figure, of those whose time is divided; None where none is."""
+    cases = [case for case in summary.cases if tells_time(case)]
+    if (figure := chosen_figure(summary)) is not None:
+        pick = max if less_is_better(summary, *figure) else min
+        cases = [case for case in cases if figure_value(case, figure[0]) is not None]
+        return pick(cases, key=lambda case: figure_value(case, figure[0]) or 0.0) if cases else None
+    return cases[0] if cases else None
+
+
+def tells_time(case: CaseSummary) -> bool:
+    """Whether a profiler divided the time of a case."""
+    return bool(case.spent or case.kernels or case.functions or case.api or case.host)
+
+
+def less_is_better(summary: Summary, name: str | None, unit: str | None) -> bool:
+    """Whether a smaller figure is better: as the recipe says of the figure that it compares, else by the unit.
+
+    Args:
+        summary: The answer.
+        name: The figure's.
+        unit: Its unit.
+    """
+    is_unsaid = summary.higher_is_better is None or name != summary.figure
+    return is_less_better(unit) if is_unsaid else not summary.higher_is_better
+
+
+def first_problem(hits: Sequence[Hit]) -> str:
+    """What is wrong with a case most of all, in a few words."""
+    return hits[0].what if hits else ""
+
+
+def kernel_parts(by_id: Mapping[str, CaseSummary]) -> list[ScreenPart]:
+    """The columns of kernels by counters."""
+
+    def top(name: str) -> Callable[[Any], Cell]:
+        return lambda variant: next((getattr(k, name) for k in by_id[variant.case_id].kernels[:1]), None)
+
+    def time(variant: Any) -> Cell:
+        return next((k.launch_ns for k in by_id[variant.case_id].kernels[:1]), None)
+
+    return [
+        (Column("kernel_ns", "kernel", "ns"), time),
+        (Column("dram_pct", "of DRAM", "whole %"), top("dram_pct")),
+    ]
+
+
+def busy_share(case: CaseSummary) -> float | None:
+    """How much of an iteration the mean GPU is at work; of GPUs that processes share the only one that is known."""
+    spent = spent_of(case)
+    return busy_pct(case) if spent is None or spent.idle_pct is None else 100 - spent.idle_pct
+
+
+def has_uneven_gpus(case: CaseSummary) -> bool:
+    """Whether some GPU is idle more than the mean, as printed."""
+    spent = spent_of(case)
+    return spent is not None and None not in {spent.idle_pct, spent.most_idle_pct} and (
+        round(spent.idle_pct or 0) != round(spent.most_idle_pct or 0)
+    )  # fmt: skip
+
+
+def as_cell(value: Any) -> Cell:
+    """A value of a recipe as a cell."""
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def value_text(value: Any) -> str:
+    """A value of a recipe as people write it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def milliseconds(before: float | None, after: float | None) -> str:
+    """Two times (ns) as milliseconds, `before -> after`."""
+    return f"{_three(before)} -> {_three(after)}"
+
+
+def _three(ns: float | None) -> str:
+    return f"{ns / 1e6:.3g}" if ns else "no iterations"
+
+
+def factor_text(times: float) -> str:
+    """How many times, in two digits."""
+    return f"{times:,.0f}" if times >= 10 else f"{times:.2g}"

@@ -1,0 +1,180 @@
+"""The tables of several campaigns, each as one: column `campaign`, then `run` and its parameters, then the rest."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from nsw.campaign.answers import results
+from nsw.campaign.selection import Selection
+from nsw.engine.tables import load_table, table_files
+from nsw.present.emit import columns_of, of_one_type
+from nsw.present.status_view import RUN_COLUMNS, flat_run
+from nsw.tables import TABLES, as_arrow
+from nsw.wording import storable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+    from nsw.engine.folder import CampaignFolder
+    from nsw.engine.ledger_rows import RunRow
+
+__all__ = ["UNITS_OF_RUNS", "CombinedTables", "known_tables", "meaning_of", "schema_rows"]
+
+_CAMPAIGN: Final = "campaign"
+_CAMPAIGNS: Final = "campaigns"
+_RUNS: Final = "runs"
+_MEANINGS: Final = {  # of the tables beside those of the reports
+    _CAMPAIGNS: "one row a campaign, with its site and what must be known with its numbers",
+    _RUNS: "one row a run, with its state, times and parameters",
+}
+UNITS_OF_RUNS: Final = {"seconds": "s", "started": "s", "ended": "s"}  # the last two since 1970
+
+
+class _Campaign(NamedTuple):
+    """What the tables need of a campaign; `jobs` are the job ids of its runs."""
+
+    id: str
+    site: str
+    note: str | None
+    runs: list[RunRow]
+    jobs: Mapping[str, str]
+
+
+class CombinedTables:
+    """The tables of some campaigns, made when they are asked for."""
+
+    def __init__(self, folders: Sequence[CampaignFolder], selection: Selection = Selection()) -> None:  # noqa: B008
+        """Take these campaigns in this order, and of them the cases of these runs."""
+        self.folders = folders
+        self._selection = selection
+
+    @property
+    def names(self) -> list[str]:
+        """The tables that a campaign has, `campaigns` and `runs` first."""
+        stored = {path.stem for folder in self.folders for path in table_files(folder)}
+        return [*_MEANINGS, *(name for name in TABLES if name in stored)]
+
+    @property
+    def size(self) -> int:
+        """The length of the files of all tables, in bytes."""
+        return sum(path.lstat().st_size for folder in self.folders for path in table_files(folder))
+
+    def table(self, name: str) -> pa.Table:
+        """A row for each row of the table of each campaign; the fields' metadata has unit and meaning.
+
+        A parameter whose name is that of another column gets the prefix `param_`. Of a parameter with numbers and texts
+        all values are texts.
+
+        Args:
+            name: `campaigns`, `runs`, or a table of nsw.tables.schema; one that no campaign has is empty.
+
+        Raises:
+            CampaignError: The file of a table is damaged.
+            LimitError: Another user made it, and reading it takes too much.
+        """
+        if name == _CAMPAIGNS:
+            return _made_of([{_CAMPAIGN: campaign.id, "site": campaign.site, "note": campaign.note}
+                             for campaign in self._campaigns], (_CAMPAIGN, "site", "note"))  # fmt: skip
+        if name == _RUNS:
+            rows = [{_CAMPAIGN: c.id, **flat_run(run, c.jobs)} for c in self._campaigns for run in c.runs]
+            return _made_of(rows, (_CAMPAIGN, *RUN_COLUMNS, *columns_of(rows)))
+        return self._stored_table(name)
+
+    @cached_property
+    def _campaigns(self) -> list[_Campaign]:
+        campaigns = []
+        for folder in self.folders:
+            with results(folder, self._selection) as r:
+                campaigns.append(_Campaign(folder.id, r.site, r.note, r.runs, r.jobs))
+        return campaigns
+
+    def _stored_table(self, name: str) -> pa.Table:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        parts = [as_arrow(name, [] if stored is None else stored)
+                 for folder in self.folders for stored in [load_table(folder, name)]]  # fmt: skip
+        if self._selection:
+            parts = [part.filter(pc.is_in(part["run"], pa.array([run.id for run in campaign.runs], pa.string())))
+                     for part, campaign in zip(parts, self._campaigns, strict=True)]  # fmt: skip
+        table = pa.concat_tables([as_arrow(name, []), *parts])
+        run_columns = [part["run"].combine_chunks().dictionary_encode() for part in parts]
+        params = [{run.id: run.params for run in campaign.runs} for campaign in self._campaigns]
+        ids = [pa.repeat(campaign.id, len(part)) for campaign, part in zip(self._campaigns, parts, strict=True)]
+        added = [(_field(_CAMPAIGN, pa.string()), ids)]
+        for parameter, title in self._titles(table.column_names).items():
+            # a value for each run of each campaign, then for each row the value of its run
+            values = [[of_run.get(run, {}).get(parameter) for run in column.dictionary.to_pylist()]
+                      for of_run, column in zip(params, run_columns, strict=True)]  # fmt: skip
+            kind = _column([value for part in values for value in part]).type
+            arrays = [pa.array(_texts(part) if kind == pa.string() else part, kind).take(column.indices)
+                      for part, column in zip(values, run_columns, strict=True)]  # fmt: skip
+            added.append((_field(title, kind, meaning="a parameter of the recipe"), arrays))
+        at = table.column_names.index("run")
+        for index, (field, arrays) in zip([0, *range(at + 2, at + 1 + len(added))], added, strict=True):
+            table = table.add_column(index, field, pa.chunked_array(arrays, field.type))
+        return table
+
+    def _titles(self, columns: Sequence[str]) -> dict[str, str]:
+        """The column of each parameter; SQL takes `Name` and `name` for the same."""
+        used = {_CAMPAIGN, *(column.lower() for column in columns)}
+        titles: dict[str, str] = {}
+        for parameter in dict.fromkeys(key for c in self._campaigns for run in c.runs for key in run.params):
+            title = parameter
+            while title.lower() in used:
+                title = f"param_{title}"
+            used.add(title.lower())
+            titles[parameter] = title
+        return titles
+
+
+def known_tables() -> list[str]:
+    """The tables that a campaign may have."""
+    return [*_MEANINGS, *TABLES]
+
+
+def meaning_of(name: str) -> str:
+    """What a table has."""
+    return _MEANINGS.get(name) or TABLES[name].meaning
+
+
+def schema_rows(tables: CombinedTables) -> list[dict[str, Any]]:
+    """A row for each column of each table that the campaigns have: table, column, type, unit, meaning."""
+    return [
+        {"table": name, "column": field.name, "type": str(field.type).replace("double", "float64"),
+         "unit": field.metadata[b"unit"].decode() or None, "meaning": field.metadata[b"meaning"].decode() or None}
+        for name in tables.names for field in tables.table(name).schema
+    ]  # fmt: skip
+
+
+def _field(name: str, kind: pa.DataType, unit: str = "", meaning: str = "") -> pa.Field:
+    import pyarrow as pa
+
+    return pa.field(name, kind, metadata={"unit": unit, "meaning": meaning})
+
+
+def _made_of(rows: Sequence[Mapping[str, Any]], titles: Sequence[str]) -> pa.Table:
+    """The rows as a table with these columns."""
+    import pyarrow as pa
+
+    columns = {title: _column([row.get(title) for row in rows]) for title in titles}
+    fields = [_field(title, array.type, UNITS_OF_RUNS.get(title, "")) for title, array in columns.items()]
+    return pa.table(list(columns.values()), schema=pa.schema(fields))
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """The values as an array: whole numbers, numbers or texts; where all are absent, texts."""
+    import pyarrow as pa
+
+    try:
+        array = pa.array(of_one_type(values))
+    except pa.ArrowException:  # numbers of more than 64 bits, and lists
+        return pa.array(_texts(values), pa.string())
+    return array.cast(pa.string()) if pa.types.is_null(array.type) or pa.types.is_nested(array.type) else array
+
+
+def _texts(values: list[Any]) -> list[str | None]:
+    return [None if value is None else storable(str(value)) for value in values]

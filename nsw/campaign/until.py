@@ -1,0 +1,151 @@
+"""`nsw run --until decided`: adds pairs to a campaign until each case is decided, or the price is reached.
+
+What is decided follows from the ledger and the tables alone, each time anew: an nsw that is resumed after a kill at any
+moment goes on from what they hold.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.analysis.certainty import LOOKS, Verdict, next_look
+from nsw.analysis.sides import compare_sides, matches
+from nsw.campaign.changes import add_pairs
+from nsw.campaign.compare import both_sides
+from nsw.campaign.planning import make_plan
+from nsw.engine.events import Message
+from nsw.engine.ledger_rows import SITE, UNTIL, State, missing_results
+from nsw.errors import UsageError
+from nsw.recipe.units import Fault, parse_price
+from nsw.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nsw.analysis.sides import Match
+    from nsw.engine.folder import CampaignFolder
+    from nsw.engine.ledger import Ledger
+    from nsw.engine.ledger_rows import RunRow
+    from nsw.plan.model import Plan
+    from nsw.recipe.units import AmountUnit
+
+__all__ = ["add_undecided", "until_decided"]
+
+_BARE: Final = "baseline"  # the kind of pass whose runs are in pairs
+
+
+def until_decided(
+    until: str | None, at_most: str | None, sites: Sequence[Path] | None, *, is_comparison: bool
+) -> dict[str, Any]:
+    """What the ledger keeps of `--until decided`; nothing where it was not asked for.
+
+    Args:
+        until: `decided`; None: the campaign has the runs of its plan alone.
+        at_most: The price, such as 40m or 2 node-hours.
+        sites: Sites files to search first when pairs are added.
+        is_comparison: Whether the campaign is a new one with both sides.
+
+    Raises:
+        UsageError: One of both lacks the other, the price is none, or there are no sides.
+    """
+    if until is None and at_most is None:
+        return {}
+    if until != "decided" or at_most is None or not is_comparison:
+        raise UsageError(
+            "--until decided needs --against REF and --at-most PRICE, and a campaign of its own (no --into)",
+            hint="`nsw run RECIPE --against main --until decided --at-most 40m`",
+        )
+    try:
+        parse_price(at_most)
+    except Fault as fault:
+        raise UsageError(f"--at-most: {fault.message}", hint=fault.hint or "such as 40m or '2 node-hours'") from None
+    return {"at_most": at_most, "sites": [str(file.absolute()) for file in sites or ()]}
+
+
+def add_undecided(folder: CampaignFolder, ledger: Ledger, notify: Callable[[Message], object]) -> bool:
+    """Add the pairs of the next look to each case that is undecided; the caller holds the campaign's lock.
+
+    Args:
+        folder: The campaign.
+        ledger: Its ledger.
+        notify: Called with a message where pairs are added.
+
+    Returns:
+        Whether there are new runs to do. If not, the ledger has the reason.
+
+    Raises:
+        InputError, UsageError, UnreachableError: The pairs cannot be planned or sent.
+    """
+    until = ledger.meta(UNTIL)
+    if not until:
+        return False
+    price = parse_price(until["at_most"])
+    sites = [Path(file) for file in until["sites"]] or None
+    spent = _spent(ledger.runs(), make_plan(str(folder.recipe), ledger.meta(SITE), sites).plan, price.unit)
+    runs = [run for run in ledger.runs() if run.pass_kind == _BARE and run.repeat]
+    done = max((run.repeat for run in runs), default=0)
+    undecided, reason = _undecided(folder, ledger, runs, done)
+    pair = sum(spent.pairs[run.case_id] for match in undecided for run in (match.first[0], match.second[0]))
+    more = min((next_look(done) or done) - done, int((price.number - spent.total) / pair) if pair else 0)
+    if undecided and (more < 1 or done + more < LOOKS[0]):  # fewer decide nothing
+        reason = "price reached" if next_look(done) else f"nsw adds {LOOKS[-1]} at most"
+    ledger.set_meta(UNTIL, until | {"spent": spent.total, "ended": reason})
+    if reason:
+        return False
+    cases = {run.case_id for match in undecided for run in (match.first[0], match.second[0])}
+    begin = {run.id.removesuffix(f".r{run.repeat}") for run in runs if run.case_id in cases}
+    new = [f"{run}.r{n}" for run in sorted(begin) for n in range(done + 1, done + more + 1)]
+    add_pairs(folder, ledger, new, repeats=done + more, sites=sites)
+    of_cases = f" of {plural(len(undecided), 'case')}" if len(undecided) > 1 else ""
+    notify(Message(f"{plural(done, 'pair')}{of_cases} {'does' if done == 1 else 'do'} not decide: nsw adds {more}"))
+    return True
+
+
+def _undecided(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], done: int) -> tuple[list[Match], str]:
+    """The cases whose pairs do not decide yet, or why no pairs are to be added."""
+    if left := ledger.runs(states=(State.PLANNED, State.CANCELLED)):
+        return [], f"{plural(len(left), 'run')} {left[0].state}"
+    newest = {run.job for run in runs if run.repeat == done}
+    last = [run for run in runs if run.job in newest]
+    if not any(run.state is State.DONE and missing_results(run) is None for run in last):
+        return [], "no run of the last pairs has results"
+    both = both_sides(folder, "case")
+    if both is None:
+        return [], "a side has no run"
+    rows = [row for row in compare_sides(*both) if row.estimate is not None and row.estimate.is_paired]
+    cases = {row.case for row in rows if row.estimate is not None and row.estimate.verdict is Verdict.UNDECIDED}
+    undecided = [match for match in matches(*both) if match.name in cases]
+    return undecided, "" if undecided else "decided" if rows else "no figure is of pairs"
+
+
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    """What a campaign cost so far: in `total`, and what another run of each case would."""
+
+    total: float
+    pairs: Mapping[str, float]
+
+
+def _spent(runs: Sequence[RunRow], plan: Plan, unit: AmountUnit) -> _Spent:
+    """The time that jobs took from their first run to their last, in the unit of the price."""
+    resources = {run.id: run.resources for run in plan.runs}
+    tasks: dict[tuple[str | None, int], list[RunRow]] = defaultdict(list)
+    for run in runs:
+        if run.seconds is not None and run.id in resources:
+            tasks[run.submission, run.task].append(run)
+    total, of_cases, counts = 0.0, defaultdict[str, float](float), defaultdict[str, int](int)
+    for task in tasks.values():
+        needs = resources[task[0].id]
+        gpus = max(needs.gpus, plan.node_gpus * needs.nodes)
+        size = {"second": 1.0, "node-hour": needs.nodes / 3600, "gpu-hour": gpus / 3600}[unit]
+        cost = size * (max(run.ended or 0.0 for run in task) - min(run.started or 0.0 for run in task))
+        total += cost
+        busy = sum(run.seconds or 0.0 for run in task)
+        for run in task:
+            if run.pass_kind == _BARE and run.repeat:
+                of_cases[run.case_id] += cost * (run.seconds or 0.0) / busy if busy else 0.0
+                counts[run.case_id] += 1
+    return _Spent(total, defaultdict(float, {case: cost / counts[case] for case, cost in of_cases.items()}))

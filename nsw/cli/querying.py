@@ -1,0 +1,80 @@
+"""`nsw query`: questions in SQL over the tables of campaigns."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any
+
+from nsw.api.combined import CombinedTables, meaning_of, schema_rows
+from nsw.api.query import query as answer
+from nsw.cli.application import command
+from nsw.cli.options import ReadingLimits, Root, TableTarget, argument, option
+from nsw.cli.output import tell
+from nsw.engine import folder as folders
+from nsw.errors import Exit, UsageError
+from nsw.present.terminal import console, paged, table
+from nsw.quantities import number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_COLUMNS = ("column", "type", "unit", "meaning")
+
+
+@command("""nsw query "select gpus, sum(total_ns) / 1e9 as s from gpu_summary group by gpus order by gpus\"""")
+def query(
+    sql: Annotated[str | None, argument(metavar="SQL", help="A SELECT, in the SQL of DuckDB.")] = None,
+    campaigns: Annotated[
+        list[str] | None, argument(metavar="CAMPAIGN", help="Campaigns whose tables it sees; the newest if not given.")
+    ] = None,
+    schema: Annotated[
+        bool, option("--schema", help="Print the tables of the campaigns and their columns, with units; takes no SQL.")
+    ] = False,
+    root: Root = None,
+    *,
+    target: TableTarget,
+    limits: ReadingLimits,
+) -> int:
+    """Answer a SELECT over the tables of campaigns; parameters are columns, and so is `campaign`."""
+    names = [*(campaigns or ())]
+    if schema:
+        names = [*([sql] if sql else []), *names]
+    elif sql is None:
+        raise UsageError("nsw query needs a SELECT", hint="`nsw query --schema` lists tables and columns")
+    parent = folders.root(root)
+    found = [folders.find(parent, name) for name in names] or [folders.find(parent, None)]
+    for folder in found:
+        folder.limits = limits
+    if schema:
+        columns, rows = ["table", *_COLUMNS], schema_rows(CombinedTables(found))
+    else:
+        columns, rows = answer(sql or "", found, limits)
+    target.put_data(
+        rows,
+        columns,
+        data=lambda: {"campaigns": [folder.id for folder in found], "columns": columns, "rows": rows},
+        show=lambda: _show_schema(rows) if schema else _show(columns, rows),
+    )
+    return Exit.GOOD
+
+
+def _show(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    """The rows in their order, with all columns that fit."""
+    if not rows:
+        tell("no rows")
+        return
+    by_column = {column: [row[column] for row in rows] for column in columns}
+    numbers = {c for c, values in by_column.items() if all(isinstance(v, int | float | None) for v in values)}
+    texts = {c: max(len(str(v)) for v in values) for c, values in by_column.items() if values and c not in numbers}
+    cells = ([number(v) if isinstance(v, float) else v for v in row.values()] for row in rows)
+    heads = [f"{c}>" if c in numbers else c for c in columns]
+    wide = max(texts, key=lambda c: texts[c], default=None)
+    console().print(table(None, heads, cells, wide=wide, elsewhere="--format csv"))
+
+
+def _show_schema(rows: Sequence[Mapping[str, Any]]) -> None:
+    out = console()
+    with paged(out):
+        for name, columns in groupby(rows, key=lambda row: row["table"]):
+            cells = ([row[c] for c in _COLUMNS] for row in columns)
+            out.print(table(f"{name}: {meaning_of(name)}", _COLUMNS, cells, wide="meaning"))

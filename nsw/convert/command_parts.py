@@ -1,0 +1,550 @@
+"""The parts of a command line: prefixes such as numactl, launcher, container, profiler, and the program behind them.
+
+Scripts that the command runs (`bash -c LINE`, a wrapper that ends with "$@") are read too: what they do before the
+program becomes part of the program's line.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.convert.script_options import PassWords, called_tool, parse_pass, reads_reports
+from nsw.convert.shell_script import STARTED_IN_TEXT, Piece, Statement, Text, parse_script
+from nsw.errors import UsageError
+from nsw.recipe.program import FILLED, Launched, launched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_DROPPED: Final = {  # what starts the program behind it and changes nothing of it: options with a value
+    "time": "-f -o --format --output", "exec": "-a", "nohup": "", "command": "", "unbuffer": "", "eval": "",
+}  # fmt: skip
+_PREFIXES: Final = {  # what stays before the program: options with a value, and the number of words behind the options
+    "numactl": ("-N -C -m -i -p --cpunodebind --physcpubind --membind --interleave --preferred", 0),
+    "taskset": ("", 1), "nice": ("-n", 0), "ionice": ("-c -n", 0), "chrt": ("", 1), "setarch": ("", 0),
+    "timeout": ("-s -k --signal --kill-after", 1), "stdbuf": ("-i -o -e", 0), "catchsegv": ("", 0),
+    "xvfb-run": ("-s -n", 0), "hwloc-bind": ("", 1), "likwid-pin": ("-c", 0),
+}  # fmt: skip
+_SUDO: Final = "-u -g --user --group"
+_OTHER_LAUNCHERS: Final = {  # the same options under another name
+    "mpiexec.hydra": "mpiexec", "mpirun.mpich": "mpirun", "mpirun.openmpi": "mpirun", "orterun": "mpirun",
+    "prterun": "mpirun", "mpiexec.mpich": "mpiexec", "mpiexec.openmpi": "mpiexec",
+}  # fmt: skip
+_CUSTOM_LAUNCHERS: Final = {"ibrun": "-n -o", "lrun": "-n -T -N", "prun": "-n -N", "mpirun_rsh": "-np -hostfile"}
+_INTERPRETERS: Final = re.compile(r"python[\d.]*|julia|Rscript|perl|java|matlab")
+_SHELL: Final = re.compile(r"(ba|da|k|z)?sh")
+_FIRST_RANK: Final = re.compile(
+    r"(?:PROCID|RANK|PMI\w*)\W+(?:-eq|==|=)\W*0(?!\d)|(?:-eq|==|=)\W*0\W+\S*(?:PROCID|RANK)"
+)
+_SETTING: Final = frozenset(
+    {"export", "unset", "cd", "module", "ml", "source", ".", "ulimit", "conda", "spack", "declare", "umask", "shift"}
+)
+_DEEPEST: Final = 4  # scripts that start scripts
+
+_OWN_MOUNT: Final = "-B -b --bind -v -V --volume --mount --container-mounts"
+_OWN_ENV: Final = "-e --env --set-env"
+_OWN_FOLDER: Final = "-w --workdir --pwd --cwd -c --cd --container-workdir --workdir"
+_OF_DOCKER: Final = (
+    "--name --network --net --ipc --pid --shm-size --ulimit -u --user --cap-add --cap-drop --security-opt --device -h"
+    " --hostname --entrypoint --runtime -m --memory --cpus --cpuset-cpus --platform --log-driver -p --publish"
+    " --group-add --userns --annotation --hooks-dir --add-host --label -l --restart --pull --env-file --gpus --tmpfs"
+)
+_OF_APPTAINER: Final = (
+    "-W -H --home --env-file --overlay -o -S --scratch --network --network-args --dns --security --app --fusemount"
+    " --add-caps --drop-caps --hostname --apply-cgroups"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Runtime:
+    """A container runtime on a command line: its sub-commands, and options with a value that are no mounts or env."""
+
+    commands: tuple[str, ...]
+    valued: str
+    kind: str  # of app.container; empty: nsw starts none
+    gpus: tuple[str, ...] = ()  # options that bring the GPUs in
+    dropped: tuple[str, ...] = ()  # what nsw writes itself, or what needs a terminal
+
+
+_CDI: Final = "nvidia.com/gpu=all"
+_APPTAINER: Final = _Runtime(("exec", "run"), _OF_APPTAINER, "apptainer", ("--nv", "--nvccli"))
+_DOCKER: Final = _Runtime(
+    ("run",), _OF_DOCKER, "docker", ("--gpus all", "--gpus=all", f"--device {_CDI}", f"--device={_CDI}", "--gpu"),
+    ("--rm", "-i", "-t", "-it", "-ti", "--interactive", "--tty", "--env-host"),
+)  # fmt: skip
+_RUNTIMES: Final = {
+    "apptainer": _APPTAINER, "singularity": replace(_APPTAINER, kind="singularity"), "docker": _DOCKER,
+    "nvidia-docker": _DOCKER, "podman": replace(_DOCKER, kind="podman"), "podman-hpc": replace(_DOCKER, kind="podman"),
+    "shifter": _Runtime((), "--image -i -m --module --env-file --entrypoint", "shifter", ("--module=gpu",)),
+    "sarus": _Runtime(("run",), "--mpi-type --entrypoint --device", "sarus", (), ("-t", "--tty")),
+    "ch-run": _Runtime((), "-g -u --gid --uid --unset-env", "charliecloud"),
+    "enroot": _Runtime(("start",), "--conf", "", (), ("--rw", "-w", "--root", "-r")),
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class ContainerWords:
+    """A container of a command line, with the keys of `app.container`."""
+
+    runtime: str
+    image: Text | None = None
+    gpus: bool = False
+    mounts: list[Text] = field(default_factory=list)
+    env: list[tuple[str, Text]] = field(default_factory=list)
+    options: list[Text] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class CommandParts:
+    """What a command line starts.
+
+    Attributes:
+        start: Its launcher.
+        prefix: The words of a launcher that nsw knows by its prefix alone, such as ibrun.
+        words: Its profiler.
+        program: The program's words, with what stays before them.
+        is_outside: Whether the profiler starts the launcher.
+        container: Its container.
+        is_inside_container: Whether the profiler is started in it.
+        assigns: Variables that `env` sets.
+        ranks: The ranks that are profiled, as a pass has them; empty: not said.
+        prefixed: How many of the program's words stay before it, such as numactl's.
+        notes: What is not carried over, each with the reason.
+    """
+
+    start: Launched | None = None
+    prefix: list[Text] = field(default_factory=list)
+    words: PassWords | None = None
+    program: list[Text] = field(default_factory=list)
+    is_outside: bool = False
+    container: ContainerWords | None = None
+    is_inside_container: bool = False
+    assigns: list[tuple[str, Text]] = field(default_factory=list)
+    ranks: Any = ""
+    prefixed: int = 0
+    notes: list[tuple[str, str]] = field(default_factory=list)
+
+
+def command_parts(words: Sequence[Text], read: Callable[[str], str | None]) -> CommandParts:
+    """Take a command line apart.
+
+    Args:
+        words: Its words.
+        read: Gives the text of a script by its name; None where it is not there.
+    """
+    return _Parser(read).parse(list(words))
+
+
+class _Parser:
+    def __init__(self, read: Callable[[str], str | None], depth: int = 0) -> None:
+        self._read = read
+        self._depth = depth
+        self._parts = CommandParts()
+        self._before: list[Text] = []  # words that stay before the program
+
+    def parse(self, words: list[Text]) -> CommandParts:
+        while words and (rest := self._next(words)) is not None:
+            words = rest
+        self._parts.program, self._parts.prefixed = [*self._before, *words], len(self._before)
+        return self._parts
+
+    def _next(self, words: list[Text]) -> list[Text] | None:
+        """The words behind the first part; None where that is the program."""
+        name = _name(words[0])
+        if self._parts.words is None and (profiler := parse_pass(words)) is not None and profiler.program:
+            return self._take_profiler(profiler)
+        if self._parts.start is None and (rest := self._take_launcher(words)) is not None:
+            return rest
+        if self._parts.container is None and (rest := self._take_container(words)) is not None:
+            return rest
+        if name == "eval" and (inlined := self._inlined(words)) is not None:
+            return inlined
+        if name in _DROPPED and len(words) > 1:
+            return words[_options_end(words, _DROPPED[name]) :]
+        if name == "sudo":
+            self._parts.notes.append(("sudo", "nsw starts the program as you"))
+            return self._take_assigned(words[_options_end(words, _SUDO) :])
+        if name == "env" and len(words) > 1 and not _starts_with_dash(words[1]):
+            return self._take_assigned(words[1:])
+        if name in _PREFIXES or name == "env":
+            valued, more = _PREFIXES.get(name, ("-u -S", 0))
+            end = _options_end(words, valued) + more
+            if name == "env":
+                end += sum(1 for _ in _assignments(words[end:]))
+            self._before += words[:end]
+            return words[end:]
+        if (inlined := self._inlined(words)) is not None:
+            return inlined
+        return self._profiler_behind(words)
+
+    def _take_profiler(self, profiler: PassWords) -> list[Text]:
+        parts = self._parts
+        parts.words = profiler
+        parts.is_inside_container = parts.container is not None
+        parts.is_outside = parts.start is None and not parts.prefix  # as long as a launcher follows
+        return profiler.program
+
+    def _take_assigned(self, words: list[Text]) -> list[Text]:
+        assigned = list(_assignments(words))
+        self._parts.assigns += assigned
+        return words[len(assigned) :]
+
+    def _profiler_behind(self, words: list[Text]) -> list[Text] | None:
+        """A program that is given the profiled command as arguments, such as a script that binds processes."""
+        if self._parts.words is not None or _INTERPRETERS.fullmatch(_name(words[0])):
+            return None
+        for at in range(1, len(words)):
+            profiler = parse_pass(words[at:])
+            if profiler is not None and profiler.program:
+                self._before += words[:at]
+                return words[at:]
+            if _SHELL.fullmatch(_name(words[at])) and any(STARTED_IN_TEXT.search(w.source_text) for w in words[at:]):
+                self._before += words[:at]
+                return self._inlined(words[at:])
+        return None
+
+    # --- launchers ----------------------------------------------------------------------------------------------------
+
+    def _take_launcher(self, words: list[Text]) -> list[Text] | None:
+        name = _name(words[0])
+        if name in _CUSTOM_LAUNCHERS and not self._parts.prefix:
+            end = _options_end(words, _CUSTOM_LAUNCHERS[name])
+            self._parts.prefix = words[:end]
+            return words[end:]
+        segments = _segments(words)
+        if len(segments) > 1 and name.startswith(("mpi", "srun")):
+            return self._take_segments(segments)
+        start, program = find_launcher(words)
+        if start is None:
+            return None
+        self._parts.start, options = start, list(start.options)
+        if any(option.startswith("--container-") for option in options):
+            self._parts.container, options = _of_pyxis(options, self._parts.notes)
+            self._parts.start = start._replace(options=tuple(options))
+        return program
+
+    def _take_segments(self, segments: list[list[Text]]) -> list[Text] | None:
+        """`mpirun -np 1 profiler a : -np 3 a`: one program, of which some ranks are profiled."""
+        first = segments[0][0]
+        each = [
+            _Parser(self._read, self._depth + 1).parse(list(s if n == 0 else [first, *s]))
+            for n, s in enumerate(segments)
+        ]
+        programs = {tuple(word.source_text for word in parts.program) for parts in each}
+        chosen = next((parts for parts in each if parts.words is not None), each[0])
+        if chosen.start is None:
+            return None
+        counts = [(parts.start and parts.start.processes) or 1 for parts in each]
+        ranks = [
+            sum(counts[:n]) + rank
+            for n, parts in enumerate(each)
+            if parts.words is not None
+            for rank in range(counts[n])
+        ]
+        if len(programs) > 1:
+            others = [
+                word.source_text for parts in each if parts is not chosen for word in [*parts.program[:1], Text(())]
+            ]
+            reason = "another program beside the profiled one: nsw starts one program"
+            self._parts.notes.append((f"{_name(first)} ... : {' '.join(others).strip()}", reason))
+        else:
+            chosen.start = chosen.start._replace(processes=sum(counts))
+            if 0 < len(ranks) < sum(counts):
+                chosen.ranks = "first" if ranks == [0] else ranks
+        chosen.notes = [*self._parts.notes, *chosen.notes]
+        chosen.assigns = [*self._parts.assigns, *chosen.assigns]
+        if self._parts.words is not None:
+            chosen.words, chosen.is_outside = self._parts.words, True
+        self._parts = chosen
+        program, chosen.program = chosen.program, []
+        return program
+
+    # --- containers ---------------------------------------------------------------------------------------------------
+
+    def _take_container(self, words: list[Text]) -> list[Text] | None:
+        name = _name(words[0])
+        runtime = _RUNTIMES.get(name)
+        at = 1
+        if runtime is None:
+            return None
+        if runtime.commands:
+            at = next((at for at, word in enumerate(words) if word.literal in runtime.commands), 0) + 1
+            if at == 1 or at > 3:
+                return None
+        container = ContainerWords(runtime.kind or name)
+        end = self._container_options(container, runtime, words, at)
+        if name != "shifter" and end < len(words):
+            container.image, end = words[end], end + 1
+        rest = words[end:]
+        if rest and rest[0].literal == "--":
+            rest = rest[1:]
+        if not rest:
+            return None
+        if not runtime.kind:
+            self._parts.notes.append((name, "nsw starts no container by it: write app.container"))
+            return rest
+        if container.image is None:
+            self._parts.notes.append((name, "the image is not on this line: write app.container.image"))
+        if name == "podman-hpc":
+            self._parts.notes.append((name, "nsw starts podman"))
+        self._parts.container = container
+        return rest
+
+    def _container_options(self, container: ContainerWords, runtime: _Runtime, words: list[Text], at: int) -> int:
+        """Take the options from a place on; returns the place behind them."""
+        while at < len(words) and _starts_with_dash(words[at]) and words[at].literal != "--":
+            word, at = words[at], at + 1
+            first = word.pieces[0]
+            name, equals, rest = first.text.partition("=")
+            value: Text | None = Text((Piece("text", rest), *word.pieces[1:])) if equals else None
+            known = f"{_OWN_MOUNT} {_OWN_ENV} {_OWN_FOLDER} {runtime.valued}".split()
+            if value is None and name in known and at < len(words):
+                value, at = words[at], at + 1
+            self._container_option(container, runtime, name, value, joined=bool(equals))
+        return at
+
+    def _container_option(
+        self, container: ContainerWords, runtime: _Runtime, name: str, value: Text | None, *, joined: bool
+    ) -> None:
+        shown = name if value is None else f"{name}{'=' if joined else ' '}{value.source_text}"
+        mount = _mount(value) if value is not None and name in _OWN_MOUNT.split() else None
+        if shown in runtime.gpus:
+            container.gpus = True
+        elif name in runtime.dropped or (value is not None and name in _OWN_FOLDER.split()):
+            reason = "nsw starts the container in the run's folder" if value is not None else ""
+            self._parts.notes += [(shown, reason)] if reason else []
+        elif value is not None and name in {"--image", "-i"} and runtime.kind == "shifter":
+            container.image = value
+        elif mount is not None:
+            container.mounts += mount
+        elif value is not None and name in _OWN_ENV.split() and "=" in value.source_text:
+            container.env += list(_assignments([value]))
+        elif value is not None and name in _OWN_ENV.split() and (value.literal or "").isidentifier():
+            pass  # the job's own, which is known inside
+        elif value is not None and value.literal is None:
+            self._parts.notes.append((shown, "only the job knows its value"))
+        else:
+            text = [Text((Piece("text", shown),))] if joined or value is None else [_plain(name), value]
+            container.options += text
+
+    # --- scripts that the command runs --------------------------------------------------------------------------------
+
+    def _inlined(self, words: list[Text]) -> list[Text] | None:
+        """The program of `bash -c LINE` or of a script that is there, if it starts a profiler or is given a command."""
+        name, at = _name(words[0]), 0
+        if _SHELL.fullmatch(name):
+            at = next((n for n in range(1, len(words)) if not _starts_with_dash(words[n])), len(words))
+        if at == len(words) or self._depth >= _DEEPEST or self._parts.words is not None:
+            return None
+        flags = [word.literal or "" for word in words[1:at]]
+        kept: list[Piece] = []
+        text: str | None
+        if name == "eval":
+            text, arguments, label = " ".join(_kept_text(word, kept) for word in words[1:]), [], name
+        elif any(re.fullmatch(r"-\w*c", flag) for flag in flags):
+            text = _kept_text(words[at], kept)
+            arguments, label = words[at + 2 :], f"{name} -c"
+        else:
+            file = words[at].literal or ""
+            label, arguments = PurePosixPath(file).name, words[at + 1 :]
+            text = self._read(file) if at or file.endswith((".sh", ".bash")) or "/" in file else None
+        if text is None:
+            return None
+        try:
+            statements = parse_script(text, label, arguments).statements
+        except UsageError:
+            return None
+        for statement in statements:
+            statement.words = [_restored(word, kept) for word in statement.words]
+        return self._take_statements(statements, label, kept)
+
+    def _take_statements(self, statements: Sequence[Statement], label: str, kept: list[Piece]) -> list[Text] | None:
+        """Put what a script does before its profiled command into the program's line; None: it profiles nothing."""
+        before: list[str] = []
+        notes: list[tuple[str, str]] = []
+        for number, statement in enumerate(statements):
+            inner = _Parser(self._read, self._depth + 1)
+            inner._parts.start, inner._parts.container = self._parts.start, self._parts.container
+            parts = (
+                inner.parse(list(statement.words)) if statement.words and not reads_reports(statement.words) else None
+            )
+            if parts is None or parts.words is None or statement.is_condition:
+                self._before_program(statement, label, before, notes)
+                continue
+            condition = " ".join(block.head for block in statement.blocks)
+            if _FIRST_RANK.search(condition):
+                parts.ranks = "node" if "LOCAL" in condition else "first"
+            elif statement.blocks:
+                notes.append((statement.blocks[0].head, f"a condition of {label}: nsw profiles in any case"))
+            behind = [other for other in statements[number + 1 :] if _matters_behind(other)]
+            notes += [
+                (other.text, f"{label} runs it behind the profiled program: not carried over") for other in behind
+            ]
+            parts.notes = [*self._parts.notes, *notes, *parts.notes]
+            parts.assigns = [*self._parts.assigns, *parts.assigns, *((n, v[0]) for n, v in statement.assigns if v)]
+            self._parts, program = parts, parts.program
+            if before:
+                line = "; ".join(before)
+                self._before, program = (
+                    [],
+                    [_restored(Text((Piece("shell", f"{line};"),)), kept), *self._before, *program],
+                )
+            self._before, parts.program = [*self._before], []
+            return program
+        return None
+
+    def _before_program(
+        self, statement: Statement, label: str, before: list[str], notes: list[tuple[str, str]]
+    ) -> None:
+        is_setting = statement.program in _SETTING or not statement.words
+        if statement.blocks or statement.is_condition:
+            if is_setting and not statement.is_condition:
+                notes.append((statement.text, f"a condition of {label}: not carried over"))
+        elif is_setting and statement.program != "shift" and (statement.words or not _values_known(statement)):
+            before.append(statement.text)
+
+
+def find_launcher(words: Sequence[Text]) -> tuple[Launched | None, list[Text]]:
+    """The launcher that a command starts with, and the words behind it."""
+    literal = [FILLED if word.literal is None else word.literal for word in words]
+    if literal:
+        name = _name(words[0])
+        literal[0] = (
+            _OTHER_LAUNCHERS.get(name, name) if "/" in words[0].source_text or name in _OTHER_LAUNCHERS else literal[0]
+        )
+    start = launched(literal)
+    if start is None:
+        return None, list(words)
+    if start.options and called_tool([_plain(start.options[-1])]):  # an unknown option without a value
+        start = start._replace(options=start.options[:-1], program=(start.options[-1], *start.program))
+    program = list(words[len(words) - len(start.program) :]) if len(start.program) < len(words) else list(words[1:])
+    if start.kind == "torchrun" and start.program[0] == "python":
+        program = [_plain("python"), *words[len(words) - len(start.program) + 1 :]]
+    return start, program
+
+
+def profilers_in(program: Sequence[Text]) -> list[str]:
+    """The profilers that the words of a program still start: none may be left."""
+    names = []
+    for at, word in enumerate(program):
+        tool = called_tool(program[at:])
+        if tool is not None and (at == 0 or at + 1 < len(program)):
+            names.append(word.source_text)
+        elif " " in word.source_text:
+            names += [match[0] for match in STARTED_IN_TEXT.finditer(word.source_text)]
+    return names
+
+
+def _name(word: Text) -> str:
+    return PurePosixPath(word.source_text).name
+
+
+def _plain(text: str) -> Text:
+    return Text((Piece("text", text),))
+
+
+def _starts_with_dash(word: Text) -> bool:
+    return bool(word.pieces) and word.pieces[0].kind == "text" and word.pieces[0].text.startswith("-")
+
+
+def _options_end(words: Sequence[Text], valued: str) -> int:
+    """The place behind the options of the first word."""
+    at = 1
+    while at < len(words) and _starts_with_dash(words[at]):
+        if words[at].literal == "--":
+            return at + 1
+        at += 2 if words[at].literal in valued.split() else 1
+    return at
+
+
+def _assignments(words: Sequence[Text]) -> Any:
+    """The `NAME=value` words at the beginning, each as the name and the value."""
+    for word in words:
+        match = (
+            re.match(r"([A-Za-z_]\w*)=", word.pieces[0].text) if word.pieces and word.pieces[0].kind == "text" else None
+        )
+        if match is None:
+            return
+        yield match[1], Text((Piece("text", word.pieces[0].text[match.end() :]), *word.pieces[1:]))
+
+
+def _kept_text(word: Text, kept: list[Piece]) -> str:
+    """A line of shell that a word holds, with signs for what is no text."""
+    return "".join(_kept_piece(piece, kept) for piece in word.pieces)
+
+
+def _kept_piece(piece: Piece, kept: list[Piece]) -> str:
+    """The text of a piece of a line of shell; a sign in the place of one that is read again as another."""
+    if piece.kind in {"text", "shell", "variable"}:
+        return piece.text
+    kept.append(piece)
+    return f"\ue010{len(kept) - 1}\ue011"
+
+
+def _restored(word: Text, kept: Sequence[Piece]) -> Text:
+    """A word with the pieces that signs stand for."""
+    pieces: list[Piece] = []
+    for piece in word.pieces:
+        for number, text in enumerate(re.split("\ue010(\\d+)\ue011", piece.text)):
+            if number % 2:
+                pieces.append(kept[int(text)])
+            elif text or not kept:
+                pieces.append(piece._replace(text=text))
+    return Text(tuple(pieces))
+
+
+def _matters_behind(statement: Statement) -> bool:
+    prints = {"", "echo", "exit", "wait", "date", "sleep"}
+    return not statement.blocks and statement.program not in prints and not reads_reports(statement.words)
+
+
+def _segments(words: Sequence[Text]) -> list[list[Text]]:
+    """The parts of `mpirun -np 1 a : -np 3 b`."""
+    segments: list[list[Text]] = [[]]
+    for word in words:
+        if word.literal == ":":
+            segments.append([])
+        else:
+            segments[-1].append(word)
+    return segments
+
+
+def _values_known(statement: Statement) -> bool:
+    """Whether what a statement sets is in the words that use it."""
+    return all(value is not None and not any(word.computed for word in value) for _, value in statement.assigns)
+
+
+def _mount(value: Text) -> list[Text]:
+    """Mounts as `SOURCE:TARGET`, also of `type=bind,source=A,destination=B` and of several with commas between."""
+    fields = dict(re.findall(r"(source|src|destination|dst|target)=([^,]+)", value.source_text))
+    if fields:
+        source = fields.get("source", fields.get("src", ""))
+        return [_plain(f"{source}:{fields.get('destination', fields.get('dst', fields.get('target', source)))}")]
+    return [_plain(part) for part in value.source_text.split(",")]
+
+
+def _of_pyxis(options: list[str], notes: list[tuple[str, str]]) -> tuple[ContainerWords, list[str]]:
+    """The container that options of srun ask for, and the other options."""
+    container, rest = ContainerWords("pyxis"), list[str]()
+    while options:
+        name, equals, value = options.pop(0).partition("=")
+        if not name.startswith("--container-"):
+            rest.append(name + equals + value)
+            continue
+        if not equals and options and not options[0].startswith("-"):
+            value = options.pop(0)
+        if FILLED in value and name != "--container-image":
+            notes.append((name, "only the job knows its value"))
+        elif name == "--container-image":
+            container.image = None if FILLED in value else _plain(value)
+            notes += [(name, "only the job knows the image: write app.container.image")] if FILLED in value else []
+        elif name == "--container-mounts":
+            container.mounts += _mount(_plain(value))
+        elif name == "--container-workdir":
+            notes.append((f"{name}={value}", "nsw starts the container in the run's folder"))
+        else:
+            container.options.append(_plain(f"{name}={value}" if value else name))
+    return container, rest

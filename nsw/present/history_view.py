@@ -1,0 +1,226 @@
+"""A history: a line a case on a terminal, sentences on its steps, rows of its nights, and JSON data."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from nsw.analysis.compared_screen import percent_of
+from nsw.analysis.steps import MIN_NIGHTS
+from nsw.present.terminal import console, table
+from nsw.present.untrusted_text import clean
+from nsw.quantities import duration, format_ns, moment, number
+from nsw.wording import and_more, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsw.analysis.compared_screen import Outcome
+    from nsw.analysis.steps import Step
+    from nsw.campaign.history import Cause, History, Series
+
+__all__ = [
+    "COLUMNS", "case_rows", "history_data", "night_rows", "show_gate_of_history", "show_history", "step_row",
+    "step_sentence",
+]  # fmt: skip
+
+COLUMNS: Final = (
+    "campaign", "created", "site", "case", "figure", "unit", "value", "least", "most", "runs", "step_pct", "chance",
+)  # fmt: skip
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_WIDTH: Final = 24  # bars of a line: of more nights each bar is the median of several
+_EXPLAINED: Final = 3  # groups of steps with sentences
+_CONDITIONS: Final = 4  # that a sentence names
+
+
+def show_history(history: History) -> None:
+    """Print a line for each case, and what changed with the newest steps."""
+    out = console()
+    begin, end = (moment(history.campaigns[at].created)[:10] for at in (0, -1))
+    count = plural(len(history.campaigns), "campaign")
+    out.print(clean(f"{history.figure} of {history.recipe}: {count}, {begin} to {end}"), style="bold")
+    several = len({series.site for series in history.series}) > 1
+    heads = ["case", *(["site"] if several else []), "trend", "last>", "noise>", "last step"]
+    cells = [
+        [series.case, *([series.site] if several else []), _trend(series), _value(series), _noise(series),
+         _last_step(series)]
+        for series in history.series
+    ]  # fmt: skip
+    out.print(table(None, heads, cells, wide="case"))
+    last = [(series, step) for series in history.series for step in series.steps[-1:]]
+    for sentence in _sentences(history, last):
+        out.print(clean(sentence))
+    for campaign, problem in history.problems:
+        out.print(clean(f"{campaign} is left out: {problem}"), style="yellow")
+
+
+def show_gate_of_history(history: History, steps: Sequence[tuple[Series, Step]], outcome: Outcome) -> None:
+    """Print the outcome of a gate, and the steps that make it fail.
+
+    Args:
+        history: The history.
+        steps: The steps that nobody accepted.
+        outcome: The outcome.
+    """
+    out = console()
+    result = f"{plural(len(steps), 'step')} for the worse" if steps else "no step for the worse that nobody accepted"
+    out.print(clean(f"Gate {outcome}: {history.figure} of {history.recipe}: {result}"), style="bold")
+    for sentence in _sentences(history, steps):
+        out.print(clean(sentence))
+    if steps:
+        newest = max((series.nights[-1].campaign for series, _ in steps), key=lambda campaign: campaign.created)
+        out.print(clean(f"To accept the new level: `{shlex.join(['nsw', 'baseline', 'set', 'NAME', newest.name])}`"))
+    for series in history.series:
+        if not series.is_long_enough:
+            out.print(clean(f"{series.case}: {_last_step(series)}"))
+
+
+def step_sentence(series: Series, step: Step, cause: Cause, suffix: str = "") -> str:
+    """When a case stepped, what changed with it, and the command that compares both sides.
+
+    Args:
+        series: The case.
+        step: Its step.
+        cause: What changed.
+        suffix: What follows the case's name.
+    """
+    before, after = series.nights[step.at - 1].campaign, series.nights[step.until].campaign
+    since = moment(series.nights[step.at].campaign.created)
+    judged = "" if series.higher_is_better is None else ", worse" if series.is_worse(step) else ", better"
+    size = f"{abs(percent_of(step.size)):.1f} % {'higher' if step.size > 0 else 'lower'}{judged}"
+    phrase = f"drifts since {since}, now {size}" if step.is_drift else f"{size}, since {since}"
+    conditions = [f"{each.name} {each.before} to {each.after}{_shift(each.nights)}" for each in cause.conditions]
+    changed = [*([f"program {cause.programs}"] if cause.programs else []), *conditions]
+    sentences = [
+        f"{series.case}{suffix}: {phrase}",
+        f"Changed with it: {and_more(changed, _CONDITIONS)}" if changed else "No condition that nsw records changed",
+        *([cause.work] if cause.work else []),
+    ]
+    if cause.group:
+        name, ns = cause.group
+        sentences.append(f"Class {name} changed most: {format_ns(abs(ns))} {'more' if ns > 0 else 'less'}")
+    command = shlex.join(["nsw", "compare", before.name, after.name])
+    return f"{'. '.join(sentences)}. `{command}` shows both sides."
+
+
+def _shift(nights: int) -> str:
+    return f" ({plural(abs(nights), 'night')} {'later' if nights > 0 else 'before'})" if nights else ""
+
+
+def _sentences(history: History, steps: Sequence[tuple[Series, Step]]) -> list[str]:
+    """A sentence for the newest steps, one for those of the same night."""
+    groups: dict[tuple[str, str], list[tuple[Series, Step]]] = {}
+    for series, step in steps:
+        ends = series.nights[step.at].campaign.path, series.nights[step.until].campaign.path
+        groups.setdefault(ends, []).append((series, step))
+    sentences = []
+    newest_first = sorted(groups.values(), key=lambda group: -group[0][0].nights[group[0][1].at].campaign.created)
+    for group in newest_first[:_EXPLAINED]:
+        series, step = max(group, key=lambda each: abs(each[1].size))
+        suffix = f" (and {plural(len(group) - 1, 'more case')})" if len(group) > 1 else ""
+        sentences.append(step_sentence(series, step, history.cause(series, step), suffix))
+    return sentences
+
+
+def _trend(series: Series) -> str:
+    """The nights as bars, from the least to the most."""
+    parts = np.array_split([night.median for night in series.nights], min(_WIDTH, len(series.nights)))
+    values = np.array([np.median(part) for part in parts])
+    low, high = values.min(), values.max()
+    levels = (values - low) / (high - low) * (len(_BARS) - 1) if high > low else np.zeros(len(values))
+    return "".join(_BARS[round(level)] for level in levels)
+
+
+def _value(series: Series) -> str:
+    last = series.nights[-1].median
+    return duration(last) if series.unit == "ns" else " ".join(filter(None, (number(last), series.unit)))
+
+
+def _noise(series: Series) -> str:
+    return "-" if len(series.nights) < MIN_NIGHTS else f"{percent_of(series.noise):.2g} %"
+
+
+def _last_step(series: Series) -> str:
+    if not series.is_long_enough:
+        return f"too few nights: {len(series.nights)} of {2 * MIN_NIGHTS}"
+    if not series.steps:
+        return "no step"
+    step = series.steps[-1]
+    date = moment(series.nights[step.at].campaign.created)[:10]
+    return f"{percent_of(step.size):+.1f} % {'drift since' if step.is_drift else 'on'} {date}"
+
+
+# --- data -----------------------------------------------------------------------------------------------------------
+
+
+def night_rows(history: History) -> list[dict[str, Any]]:
+    """A row for each case and campaign; the first night of a step has its size."""
+    rows = []
+    for series in history.series:
+        steps = {step.at: step for step in series.steps}
+        for at, night in enumerate(series.nights):
+            step = steps.get(at)
+            values = (
+                night.campaign.id, night.campaign.created, series.site, series.case, history.figure, series.unit,
+                night.median, min(night.values), max(night.values), len(night.values),
+                percent_of(step.size) if step else None, step.chance if step else None,
+            )  # fmt: skip
+            rows.append(dict(zip(COLUMNS, values, strict=True)))
+    return rows
+
+
+def case_rows(history: History) -> list[dict[str, Any]]:
+    """A row for each case: its last value, its noise, its last step."""
+    return [
+        {
+            "case": series.case, "site": series.site, "figure": history.figure, "unit": series.unit,
+            "higher_is_better": series.higher_is_better, "nights": len(series.nights),
+            "last": series.nights[-1].median, "noise_pct": percent_of(series.noise),
+            "step_pct": percent_of(series.steps[-1].size) if series.steps else None,
+            "since": series.nights[series.steps[-1].at].campaign.id if series.steps else None,
+            "missing": None if series.is_long_enough else _last_step(series),
+        }
+        for series in history.series
+    ]  # fmt: skip
+
+
+def step_row(history: History, series: Series, step: Step) -> dict[str, Any]:
+    """A step with what changed with it.
+
+    Args:
+        history: The history.
+        series: The case.
+        step: Its step.
+    """
+    cause = history.cause(series, step)
+    return {
+        "case": series.case, "site": series.site, "since": series.nights[step.at].campaign.id,
+        "before": series.nights[step.at - 1].campaign.id, "after": series.nights[step.until].campaign.id,
+        "step_pct": percent_of(step.size), "drift": step.is_drift, "worse": series.is_worse(step),
+        "chance": step.chance, "programs": cause.programs,
+        "conditions": [asdict(changed) for changed in cause.conditions],
+        "work": cause.work, "class": cause.group and cause.group[0], "class_ns": cause.group and cause.group[1],
+    }  # fmt: skip
+
+
+def history_data(history: History, steps: Sequence[tuple[Series, Step]] | None = None) -> dict[str, Any]:
+    """The history as JSON data.
+
+    Args:
+        history: The history.
+        steps: The steps to list; None: all.
+    """
+    if steps is None:
+        steps = [(series, step) for series in history.series for step in series.steps]
+    return {
+        "recipe": history.recipe,
+        "figure": history.figure,
+        "campaigns": len(history.campaigns),
+        "cases": case_rows(history),
+        "steps": [step_row(history, series, step) for series, step in steps],
+        "nights": night_rows(history),
+        "left_out": [{"campaign": campaign, "problem": problem} for campaign, problem in history.problems],
+    }

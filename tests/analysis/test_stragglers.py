@@ -1,0 +1,129 @@
+"""Who the others wait for: simulated jobs with planted ranks, and a recording of four H200s."""
+
+import importlib.util
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nsw.analysis.clocks import clocks_of
+from nsw.analysis.stragglers import OF_STRAGGLERS, stragglers
+from nsw.readers import read
+from tests import recorded
+
+PATH = Path(__file__).parents[2] / "bench" / "stragglers.py"
+spec = importlib.util.spec_from_file_location("bench_stragglers", PATH)
+bench = importlib.util.module_from_spec(spec)
+sys.modules[spec.name] = bench
+spec.loader.exec_module(bench)
+
+JOB = bench.Job(
+    16, None, "rank", slower=0.2, scatter=0.01, spikes=0.0, segments=3, overlapped=True
+)  # two nodes, no rank is late
+CLOCK_US = 20e3
+
+
+def simulated(seed=1, **changes):
+    return bench.simulated(replace(JOB, **changes), np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("overlapped", [False, True])
+@pytest.mark.parametrize("cause", bench.CAUSES)
+def test_a_rank_that_is_late_throughout_is_first_with_the_kind_of_its_cause(cause, overlapped):
+    tables, names, _ = simulated(cause=cause, overlapped=overlapped)
+    first, second, *_ = stragglers(tables)
+    assert [first.name] == names
+    assert first.late
+    assert first.cause == bench.IDS[cause]
+    assert first.why
+    assert first.cost_pct > 5
+    assert not second.late
+
+
+@pytest.mark.parametrize(("who", "count"), [("now and then", 1), ("in turn", 2), ("node", 1)])
+def test_ranks_that_are_late_now_and_then_or_in_turn_and_a_slow_node_are_named(who, count):
+    tables, names, _ = simulated(cause="clock", who=who, seed=3)
+    assert {entry.name for entry in stragglers(tables) if entry.late} == set(names)
+    assert len(names) == count
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nobody_is_late_where_all_ranks_are_alike(seed):
+    tables, _, _ = simulated(seed=seed, spikes=0.001)
+    assert not any(entry.late for entry in stragglers(tables))
+
+
+def test_a_rank_that_is_late_on_every_node_is_the_programs_own():
+    tables, names, _ = simulated(cause="work", who="rank")
+    for name, rows in tables.items():
+        tables[name] = rows + [row | {"run": "s", "host": f"other-{row['host']}"} for row in rows]
+    first = stragglers(tables)[0]
+    assert [first.name] == names
+    assert "it was late on 2 nodes: the program's own" in first.why
+
+
+def test_what_a_late_rank_costs_is_what_the_job_takes_longer():
+    lengths, costs = [], []
+    for cause in ("host", None):
+        tables, _, _ = simulated(cause=cause, overlapped=False, scatter=0.0)
+        lengths.append(np.median([row["med_ns"] for row in tables["iterations"]]))
+        costs.append(stragglers(tables)[0].cost_ns)
+    assert costs[0] == pytest.approx(lengths[0] - lengths[1], rel=0.05)
+
+
+def test_a_clock_that_was_low_is_the_reason_where_it_was_sampled():
+    tables, names, _ = simulated(cause="clock")
+    late = int(names[0].split()[1])
+    tables["ranks"] = [{"run": "r", "rank": rank, "gpus": f"GPU-{rank}"} for rank in range(JOB.ranks)]
+    tables["conditions"] = [
+        {
+            "run": "r",
+            "gpu": f"GPU-{rank}",
+            "sm_mhz": 1410 if rank == late else 1980,
+            "heat_limited_pct": 60.0 * (rank == late),
+        }
+        for rank in range(JOB.ranks)
+    ]
+    why = stragglers(tables)[0].why
+    assert "its clock is 1,410 MHz, that of the others 1,980, held down by heat" in why
+
+
+def test_clocks_of_reports_agree_within_20_us_by_their_collectives():
+    tables, _, planted = simulated(cause="host")
+    assert max(bench._clock_errors(tables, planted)) < CLOCK_US
+    clocks = clocks_of(tables["collectives"])
+    assert set(clocks) == {str(rank) for rank in range(JOB.ranks)}
+    clock = clocks["5"]
+    assert clock.from_reference(clock.to_reference(3e9)) == pytest.approx(3e9, abs=1)
+
+
+def test_reports_that_share_too_few_collectives_have_no_common_clock():
+    tables, _, _ = simulated()
+    assert clocks_of(tables["collectives"][:5]) == {}
+
+
+@pytest.fixture(scope="module")
+def alexnet(tmp_path_factory):
+    path = tmp_path_factory.mktemp("alexnet") / "report.sqlite"
+    path.write_bytes(recorded.alexnet("g4-b8"))
+    return read(path).tables
+
+
+def test_the_first_gpu_of_the_recorded_alexnet_holds_the_others_up_by_its_host(alexnet):
+    tables = {name: [row | {"run": "r", "report": "a"} for row in alexnet.get(name, [])] for name in OF_STRAGGLERS}
+    first, *others = stragglers(tables)
+    assert (first.name, first.late, first.cause) == ("GPU 0", True, "late-rank-host")
+    assert not any(entry.late for entry in others)
+
+
+def test_the_parts_between_collectives_fill_the_steady_state(alexnet):
+    for row in alexnet["iterations"]:
+        mine = [r for r in alexnet["collectives"] if (r["pid"], r["device"]) == (row["pid"], row["device"])]
+        assert len(mine) == 4 * row["steady"]
+        assert {r["iteration"] for r in mine} == set(range(row["warmup"], row["iterations"]))
+        span = mine[-1]["start_ns"] - mine[0]["start_ns"]
+        parts = sum(r[part] for r in mine[1:] for part in ("computing_ns", "copies_ns", "idle_ns", "alone_ns"))
+        assert parts - mine[-1]["alone_ns"] + mine[0]["alone_ns"] == pytest.approx(span, rel=0.01)
+        assert all(0 <= r["alone_ns"] <= r["duration_ns"] for r in mine)

@@ -1,0 +1,75 @@
+"""`nsw help TOPIC` and the manual page: what the docs say, in an installed nsw too."""
+
+import importlib.util
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from nsw.cli.application import COMMANDS
+from nsw.cli.topics import TOPICS, text_of
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_topic_prints_its_page(nsw, topic):
+    said = nsw("help", topic)
+    assert said.code == 0, said.err
+    words = text_of(topic).split()
+    assert len(words) > 40
+    assert words[1] in said.out  # of the title, behind #
+
+
+def test_a_section_is_printed_alone_and_of_its_table_the_keys_that_are_meant():
+    assert text_of("recipe").startswith("## Recipe\n")
+    assert "| `app.command` |" in text_of("recipe")
+    assert "## Site" not in text_of("recipe")
+    assert text_of("site").startswith("## Site\n")
+    assert "| `app.figures.NAME.regex` |" in text_of("figures")
+    assert "| `app.command` |" not in text_of("figures")
+    assert "| `passes[].counters` |" in text_of("passes")
+
+
+def test_words_of_programs_keep_their_backticks_and_links_their_words(nsw):
+    said = nsw("help", "environment")
+    assert "`NSW_ROOT`" in said.out
+    assert "(layout.md)" in said.out
+    assert "](" not in said.out
+
+
+def test_no_topic_is_called_like_a_command_and_all_are_listed(nsw):
+    assert not set(TOPICS) & set(COMMANDS)
+    listed = nsw("help").out
+    assert all(topic in listed for topic in TOPICS)
+    said = nsw("help", "exit-code")
+    assert said.code == 2
+    assert "did you mean 'exit-codes'?" in said.err
+    assert "Usage: nsw plan" in nsw("help", "plan").out
+
+
+def test_the_wheel_holds_the_pages_of_the_topics():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    pages = {f"docs/{page}": f"nsw/_data/docs/{page}" for page, _, _ in TOPICS.values()}
+    assert {path: target for path, target in included.items() if path.startswith("docs/")} == pages
+
+
+def test_the_manual_page_is_that_of_todays_commands():
+    spec = importlib.util.spec_from_file_location("man_page", ROOT / "tools" / "man_page.py")
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.PAGE.read_text() == tool.text(), "docs/nsw.1 is out of date: python tools/man_page.py"
+
+
+@pytest.mark.skipif(not shutil.which("man"), reason="no man")
+def test_man_shows_each_command_without_a_warning():
+    shown = subprocess.run(
+        ["man", "--warnings", "-l", ROOT / "docs" / "nsw.1"], capture_output=True, text=True, check=True,
+        env={"MANWIDTH": "200", "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "MANROFFOPT": "-c", "TERM": "dumb"},
+    )  # fmt: skip
+    assert shown.stderr == ""
+    assert all(f"nsw {name}" in shown.stdout for name in COMMANDS)
+    assert "NSW_ROOT" in shown.stdout

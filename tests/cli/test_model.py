@@ -1,0 +1,111 @@
+"""`nsw model` on a campaign of a program whose law is known: the pages how-many-gpus.md and which-batch.md of docs/howto."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+HOWTO = Path(__file__).parents[2] / "docs" / "howto"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# one step is 2 ms, 0.12 ms an image, and 1 ms a doubling of the GPUs; what scatters depends on the run's name alone
+PROGRAM = """
+import argparse, math, random
+from pathlib import Path
+options = argparse.ArgumentParser()
+options.add_argument("--gpus", type=int)
+options.add_argument("--batch", type=int)
+asked = options.parse_args()
+ms = 2 + 0.12 * asked.batch + math.log2(asked.gpus)
+ms *= 1 + random.Random(Path.cwd().parent.name).gauss(0, 0.01)
+print(f"images_per_sec={asked.gpus * asked.batch / ms * 1000:.2f}")
+"""
+
+
+def blocks(page):
+    """The blocks of a page: (language, text)."""
+    return BLOCK.findall((HOWTO / page).read_text())
+
+
+@pytest.fixture(scope="module")
+def campaigns(tmp_path_factory):
+    """A folder with the program, where the pages' recipes are run."""
+    folder = tmp_path_factory.mktemp("model")
+    (folder / "train.py").write_text(PROGRAM)
+    return folder
+
+
+@pytest.fixture
+def made(nsw, campaigns, monkeypatch):
+    """nsw beside the program, with the campaigns of both pages."""
+    monkeypatch.chdir(campaigns)
+    monkeypatch.setenv("COLUMNS", "132")
+    for page in ("which-batch.md", "how-many-gpus.md"):  # the last is that of the commands
+        monkeypatch.setenv("NSW_ROOT", str(campaigns / page))
+        if not Path(page).exists():
+            Path("recipe.yaml").write_text(dict(blocks(page))["yaml"])
+            assert nsw("run", "recipe.yaml", "--site", "local").code == 0
+    return nsw
+
+
+def words(text):
+    """Lines as words, without rules of tables."""
+    return [line.split() for line in text.splitlines() if line.strip() and "──" not in line]
+
+
+@pytest.mark.parametrize("page", ["how-many-gpus.md", "which-batch.md"])
+def test_the_page_prints_what_it_shows(made, page, monkeypatch):
+    monkeypatch.setenv("NSW_ROOT", str(Path.cwd() / page))
+    printed = []
+    for language, text in blocks(page):
+        if language == "text":
+            assert words(printed[-1]) == words(text)
+        elif language == "sh":
+            run, *commands = [shlex.split(line)[1:] for line in text.splitlines()]
+            assert run == ["run", "recipe.yaml", "--site", "local"]  # as the campaign was made
+            for command in commands:
+                done = made(*command)
+                assert done.code == 0, done.err
+                printed.append(done.out)
+    assert printed
+
+
+def test_data_has_the_law_its_errors_and_what_is_predicted(made):
+    (row,) = json.loads(made("model", "--at", "64", "--json").out)["rows"]
+    assert row["determined"] is True
+    assert row["law"].startswith("gpus / (")
+    assert row["low"] < row["value"] < row["high"]
+    assert row["value"] == pytest.approx(64 * 64 / (2 + 0.12 * 64 + 6) * 1000, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--over", "gpu"], "--over gpu: no parameter of this name has only numbers above zero"),
+        (["--at", "many"], "--at many: expected a number above zero for each parameter"),
+        (["--at", "1,2"], "--at needs a value for each of gpus"),
+        (["--figure", "loss"], "--figure loss: no run of"),
+    ],
+)
+def test_what_cannot_be_modelled_is_refused(made, options, message):
+    refused = made("model", *options)
+    assert refused.code == 2
+    assert message in refused.err
+
+
+def test_a_proposal_needs_cases_that_scale(made, monkeypatch):
+    monkeypatch.setenv("NSW_ROOT", str(Path.cwd() / "which-batch.md"))
+    refused = made("report", "--proposal", "-o", "page.html")
+    assert refused.code == 2
+    assert "--proposal needs cases that scale along a parameter" in refused.err
+
+
+def test_a_campaign_that_measured_nothing_has_nothing_to_fit(made, monkeypatch, tmp_path):
+    monkeypatch.setenv("NSW_ROOT", str(tmp_path / "campaigns"))
+    recipe = dict(blocks("how-many-gpus.md"))["yaml"].replace("python3 train.py", "false")
+    (tmp_path / "recipe.yaml").write_text(recipe.replace("files: [train.py]", "files: []"))
+    assert made("run", str(tmp_path / "recipe.yaml"), "--site", "local").code != 0
+    refused = made("model")
+    assert refused.code == 2
+    assert "there is nothing to fit" in refused.err

@@ -1,0 +1,178 @@
+"""Where a script's profiler is found, what stays before the program, and how many GPUs are asked for."""
+
+import pytest
+
+from nsw.convert.from_script import convert
+from nsw.recipe.load import load_recipe
+
+HEAD = "#!/bin/bash\n#SBATCH --gpus=1\n#SBATCH -t 10\n"
+
+
+@pytest.fixture
+def converted(tmp_path):
+    """`converted(text, head=..., **files)`: the recipe of a script, and the lines that are not understood."""
+
+    def call(text, head=HEAD, **files):
+        for name, content in files.items():
+            (tmp_path / f"{name}.sh").write_text(content)
+        script = tmp_path / "job.sh"
+        made = convert(head + text, script, site=None, sites="sites.yaml", recipe="recipe.yaml")
+        (tmp_path / "recipe.yaml").write_text(made.recipes[0][1])
+        unknown = [f"{line.text}: {line.what}" for line in made.lines if not line.is_understood]
+        return load_recipe(tmp_path / "recipe.yaml").recipe, unknown
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("srun numactl --physcpubind 0-31 /usr/local/cuda/bin/nsys profile ./a 1", "numactl --physcpubind 0-31 ./a 1"),
+        ("taskset -c 0-3 nsys profile ./a 1", "taskset -c 0-3 ./a 1"),
+        ("nice -n 5 timeout -s INT 60 stdbuf -oL nsys profile ./a 1", "nice -n 5 timeout -s INT 60 stdbuf -oL ./a 1"),
+        ("time nsys profile ./a 1", "./a 1"),
+        ("/usr/bin/time -v -o t.txt nsys profile ./a 1", "./a 1"),
+        ("sudo -E nsys profile ./a 1", "./a 1"),
+        ("env -u B nsys profile ./a 1", "env -u B ./a 1"),
+        ("srun $CUDA_HOME/bin/nsys profile -o rep ./a 1", "./a 1"),
+        ("srun $(which nsys) profile -o rep ./a 1", "./a 1"),
+        ("srun --cpu-bind cores --kill-on-bad-exit=1 -l --unbuffered nsys profile ./a 1", "./a 1"),
+        ("srun ./bind.sh nsys profile -o rep ./a 1", "./bind.sh ./a 1"),
+        ("A=(nsys profile -t cuda)\nA+=(-o x)\n'srun' \"${A[@]}\" ./a 1", "./a 1"),
+        ("P='nsys profile -t cuda'\nsrun $P ./a 1", "./a 1"),
+        ("P=\nif [ \"$M\" = y ]; then P='nsys profile'; fi\nsrun $P ./a 1", "./a 1"),
+        ('run() { nsys profile -o $1 "${@:2}"; }\nf() { local n=$2; shift; run $1 ./a $n; }\nf x 1', "./a 1"),
+        ("bash -c 'source env.sh && cd /x && nsys profile -o x ./a 1'", "source env.sh; cd /x; ./a 1"),
+        ("nsys launch -t cuda ./a 1\nnsys start\nnsys stop", "./a 1"),
+        ("MODE=${1:-fast}\nnsys profile ./a $MODE", "./a fast"),
+        ("P='nsys profile'\nP+=' -t cuda ./a'\neval \"$P 1\"", "./a 1"),
+        ("if [ \"$M\" = y ]; then C='time nsys profile ./a 1'; else C='other'; fi\neval $C", "./a 1"),
+        ("S=$( { time nsys profile ./a 1 > /dev/null; } 2>&1 )", "./a 1"),
+        ('echo "$(wc -l x | cut -d "(" -f1)"\nN=$(cut -d "(" -f1 x)\nnsys profile ./a 1', "./a 1"),
+        ("mpirun -np 1 -output-filename $HOME/o.$J bash -c 'nsys profile -o x ./a 1'", "./a 1"),
+        ("srun ./bind.sh bash -c 'nsys profile -o x ./a 1'", "./bind.sh ./a 1"),
+        ("mpiexec.hydra -n 1 nsys profile ./a 1", "./a 1"),
+        ("srun bash wrap.sh ./a 1", "export V=$SLURM_LOCALID; ./a 1"),
+        ("cat > made.sh <<'EOF'\nnsys profile -o x \"$@\"\nEOF\nsrun ./made.sh ./a 1", "./a 1"),
+    ],
+)  # fmt: skip
+def test_the_profiler_is_found_wherever_it_is(converted, line, command):
+    wrap = (
+        'export V=$SLURM_LOCALID\nif [ "$SLURM_PROCID" = 0 ]; then\n  exec nsys profile -o x "$@"\nelse\n  "$@"\nfi\n'
+    )
+    recipe, _ = converted(f"{line}\n", wrap=wrap)
+    assert recipe.app.command == command
+    assert [one.kind for one in recipe.passes] == ["timeline"]
+
+
+def test_a_wrapper_that_profiles_the_first_rank_is_a_pass_of_that_rank(converted):
+    wrap = 'if [[ $SLURM_PROCID -eq 0 ]]; then\n  nsys profile "$@"\nelse\n  "$@"\nfi\n'
+    recipe, _ = converted("srun -n 4 ./wrap.sh ./a\n", wrap=wrap)
+    assert recipe.passes[0].ranks == "first"
+    assert recipe.app.launcher.processes == 4
+
+
+def test_parts_of_mpirun_with_one_program_are_one_launcher(converted):
+    recipe, unknown = converted("mpirun -np 1 nsys profile ./a : -np 3 ./a\n")
+    assert (recipe.app.launcher.processes, recipe.passes[0].ranks, unknown) == (4, "first", [])
+    _, unknown = converted("mpirun -np 1 nsys profile ./a : -np 3 ./b\n")
+    assert "./b" in unknown[0]
+
+
+def test_a_profiler_without_a_pass_leaves_the_program_alone(converted):
+    recipe, unknown = converted("srun rocprof --stats -o x.csv ./a 1\n")
+    assert (recipe.app.command, recipe.passes[0].kind) == ("./a 1", "baseline")
+    assert any("rocprof" in line for line in unknown)
+
+
+@pytest.mark.parametrize(
+    "line", ["nsys profile ./run 'nsys profile ./x'", "nsys profile bash -c 'ncu -o x ./a'", "nsys profile ./a ncu ./b"]
+)
+def test_the_command_never_starts_a_profiler(converted, line):
+    recipe, unknown = converted(f"{line}\n")
+    assert recipe.app.command.startswith('"${NSW_FILL_IN:?')
+    assert any("a profiler of its own" in text for text in unknown)
+
+
+@pytest.mark.parametrize(
+    ("head", "line", "gpus"),
+    [
+        ("#SBATCH --gres=gpu:1g.10gb:1", "", 1), ("#SBATCH --gpus 2", "", 2), ("#SBATCH --gpus=h100-47", "", 1),
+        ("#SBATCH --gres=gpu:v100:2,nvme:100", "", 2), ("#SBATCH --gpus-per-task=a100:1 -n 4", "srun", 4),
+        ("#SBATCH --gpus-per-node=2 -N 2", "srun", 4), ("#SBATCH -p x", "srun --gres=gpu:2", 2),
+        ('#BSUB -gpu "num=1:mode=exclusive_process"', "", 1), ('#BSUB -R "rusage[ngpus_physical=2]"', "", 2),
+        ("#BSUB -nnodes 1", "jsrun -n 2 -a 1 -g 3", 6), ("#PBS -l select=2:ncpus=8:ngpus=4", "mpiexec -n 8", 8),
+        ("#PBS -l nodes=1:ppn=4:gpus=2", "", 2), ("#PBS -l ngpus=2", "", 2), ("#COBALT --attrs fs=home:ngpus=2", "", 2),
+        ("#$ -l gpu=1,h_rt=600", "", 1),
+    ],
+)  # fmt: skip
+def test_gpus_are_counted_in_every_spelling(converted, head, line, gpus):
+    recipe, _ = converted(f"{line} nsys profile ./a\n", head=f"#!/bin/bash\n{head}\n")
+    assert recipe.resources.gpus == gpus
+
+
+@pytest.mark.parametrize(
+    ("line", "container", "launcher"),
+    [
+        ("apptainer exec --nv -B /d:/e /x/i.sif nsys profile ./a", {"runtime": "apptainer", "image": "/x/i.sif", "gpus": True,
+         "mounts": ["/d:/e"]}, "none"),
+        ("nsys profile singularity exec --nv --pwd /w /x/i.sif ./a", {"runtime": "singularity", "image": "/x/i.sif",
+         "gpus": True, "profiler": "outside"}, "none"),
+        ("docker run --rm -it --gpus all -v /d:/d -e A=b --ipc host --cap-add=SYS_ADMIN nvcr.io/x:1 nsys profile ./a",
+         {"runtime": "docker", "image": "nvcr.io/x:1", "gpus": True, "mounts": ["/d:/d"], "env": {"A": "b"},
+          "options": ["--ipc", "host", "--cap-add=SYS_ADMIN"]}, "none"),
+        ("srun shifter --image=docker:x/y:1 nsys profile ./a", {"runtime": "shifter", "image": "docker:x/y:1"}, "srun"),
+        ("srun sarus run --mount=type=bind,source=/d,destination=/e x/y:1 nsys profile ./a", {"runtime": "sarus",
+         "image": "x/y:1", "mounts": ["/d:/e"]}, "srun"),
+        ("ch-run -b /d:/e /img -- nsys profile ./a", {"runtime": "charliecloud", "image": "/img", "mounts": ["/d:/e"]},
+         "none"),
+        ("srun --container-image /i.sqsh --container-mounts=/d:/d,/e:/e nsys profile ./a", {"runtime": "pyxis",
+         "image": "/i.sqsh", "mounts": ["/d:/d", "/e:/e"]}, "srun"),
+    ],
+)  # fmt: skip
+def test_the_profiler_is_found_inside_a_container(converted, line, container, launcher):
+    recipe, _ = converted(f"{line}\n")
+    assert recipe.app.container.model_dump(exclude_unset=True) == container
+    assert (recipe.app.command, recipe.app.launcher.kind) == ("./a", launcher)
+
+
+def test_arrays_dependencies_and_components_of_a_job_are_named(converted):
+    head = "#!/bin/bash\n#SBATCH --gpus=1 -a 1-3 -d afterok:1\n#SBATCH hetjob\n#SBATCH --gpus=8\n"
+    recipe, unknown = converted("nsys profile ./a $SLURM_ARRAY_TASK_ID\n", head=head)
+    assert recipe.resources.gpus == 1
+    assert "NSW_FILL_IN" in recipe.app.command
+    for text in ("-a 1-3", "-d afterok:1", "heterogeneous", "index of an array job"):
+        assert any(text in line for line in unknown), text
+
+
+def test_sequences_of_a_loop_are_a_matrix_and_unknown_ones_are_named(converted):
+    recipe, _ = converted("for n in $(seq 2 4); do nsys profile ./a $n; done\n")
+    assert recipe.matrix.parameters["n"] == [2, 3, 4]
+    recipe, _ = converted("for n in $(ls); do nsys profile ./a $n; done\n")
+    assert "NSW_FILL_IN" in recipe.app.command
+
+
+def test_the_folder_of_the_submission_is_the_script_s(converted, tmp_path):
+    recipe, _ = converted("nsys profile python $SLURM_SUBMIT_DIR/a.py\n")
+    assert recipe.app.command == f"python {tmp_path}/a.py"
+
+
+def test_the_folder_that_the_script_is_in_is_known(converted, tmp_path):
+    line = 'D="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"\nE=$(dirname "$0")\nnsys profile ./a $D/x "$E"\n'
+    assert converted(line)[0].app.command == f"./a {tmp_path}/x {tmp_path}"
+
+
+def test_a_program_that_eval_starts_without_a_profiler_is_a_baseline(converted):
+    recipe, _ = converted("C='srun -n 1 ./a 1'\neval $C\n")
+    assert (recipe.app.command, recipe.passes[0].kind) == ("./a 1", "baseline")
+
+
+def test_a_mapping_of_mpirun_says_how_many_processes_a_node_has(converted):
+    head = "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH -t 10\n"
+    recipe, _ = converted("mpirun -map-by ppr:3:node:PE=4 nsys profile ./a\n", head=head)
+    assert (recipe.app.launcher.processes, recipe.resources.nodes, recipe.resources.cpus_per_task) == (6, 2, 4)
+
+
+def test_an_image_beside_the_script_is_named_by_its_whole_path(converted, tmp_path):
+    recipe, _ = converted("apptainer exec --nv i.sif nsys profile ./a\n")
+    assert recipe.app.container.image == f"{tmp_path}/i.sif"

@@ -1,0 +1,48 @@
+"""The documentation site (mkdocs.yml, tools/docs_site.py) has every page, and turns links of GitHub into its own."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tools import docs_site
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(ROOT.glob("docs/**/*.md"))
+
+
+def listed(nav):
+    """The pages of a navigation."""
+    if isinstance(nav, str):
+        return [nav]
+    return [page for entry in (nav.values() if isinstance(nav, dict) else nav) for page in listed(entry)]
+
+
+def test_every_page_is_in_the_navigation_once():
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2])
+    pages = list(listed(docs_site.expanded(nav)))
+    there = {str(page.relative_to(ROOT / "docs")) for page in PAGES} - {"skill/SKILL.md"}
+    assert sorted(pages) == sorted({*there, "gallery.md"})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_a_page_of_the_site(page):
+    outside = docs_site.outside_files()
+    for path in docs_site.linked(page):
+        uri = docs_site.uri_of(path)
+        assert uri in outside or (ROOT / "docs" / uri).is_file()
+
+
+def test_a_link_out_of_docs_leads_to_a_page_that_shows_the_file():
+    page = ROOT / "docs" / "studies" / "amp_networks.md"
+    text = "[r](../../recipes/amp_networks.yaml), [w](README.md#where-it-was-measured), [p](https://pytorch.org)\n```\n[x](y)\n```\n"
+    made = docs_site.in_site(text, page, "studies/amp_networks.md")
+    assert made == text.replace("../../recipes/amp_networks.yaml", "../repository/recipes/amp_networks.yaml.md")
+    shown = docs_site.shown(ROOT / "recipes" / "amp_networks.yaml")
+    assert (ROOT / "recipes" / "amp_networks.yaml").read_text() in shown
+
+
+def test_a_folder_becomes_a_list_of_its_files():
+    assert docs_site.uri_of(ROOT / "docs" / "extending") == "extending/README.md"
+    assert docs_site.uri_of(ROOT / "recipes" / "sites") == "repository/recipes/sites/index.md"
+    assert "- [polaris.yaml](polaris.yaml)" in docs_site.shown(ROOT / "recipes" / "sites")

@@ -1,0 +1,180 @@
+"""Builds the documentation site into build/site, as `make docs` does; broken links fail. `python tools/docs_site.py`.
+
+MkDocs runs in an environment of its own, .venv-docs, with the group `docs` of pyproject.toml. Pages are written for
+GitHub: this file is also a hook of mkdocs.yml, which turns links to files outside docs into links to pages that show
+them, lists folders of nav, and adds the gallery that tools/gallery.py made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+GALLERY = ROOT / "build" / "gallery"
+LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
+FENCED = re.compile(r"(^ *```.*?^ *```[^\n]*$)", re.DOTALL | re.MULTILINE)
+OUTSIDE = "repository"  # where the site has files that are not in docs
+_LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".c": "c", ".cu": "cpp", ".toml": "toml"}
+_LARGEST = 100_000  # bytes of a file that a page shows
+
+
+def main() -> None:
+    """Make the environment where it is not there or is another's, and build the site."""
+    import bootstrap  # noqa: PLC0415  MkDocs imports this file without it
+
+    venv = ROOT / ".venv-docs"
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
+    stamp, wanted = venv / "nsw-docs.json", json.dumps(groups["docs"])
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
+        bootstrap.create(venv)
+        bootstrap.run_pip(venv, ["install", "--no-input", *groups["docs"]])
+        stamp.write_text(wanted, encoding="utf-8")
+    words = [str(venv / "bin" / "mkdocs"), "build", "--strict", "--config-file", str(ROOT / "mkdocs.yml")]
+    done = subprocess.run(words, cwd=ROOT, check=False, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
+    if done.returncode:
+        sys.exit("error: the site is not built: correct the links above")
+    print(f"{ROOT / 'build' / 'site' / 'index.html'}")
+
+
+# --- links -------------------------------------------------------------------------------------------------
+
+
+def target_of(page: Path, link: str) -> Path | None:
+    """The file or folder that a page's link leads to; None where there is none in the repository."""
+    path = Path(os.path.normpath(page.parent / link))
+    return path if path.is_relative_to(ROOT) and path.exists() else None
+
+
+def uri_of(path: Path) -> str:
+    """Where the site has a file or folder of the repository, as a source of MkDocs."""
+    if path.is_dir():
+        index = next((path / name for name in ("README.md", "index.md") if (path / name).exists()), None)
+        return uri_of(index) if index else f"{OUTSIDE}/{path.relative_to(ROOT)}/index.md"
+    if path.is_relative_to(DOCS):
+        return str(path.relative_to(DOCS))
+    return f"{OUTSIDE}/{path.relative_to(ROOT)}{'' if path.suffix == '.md' else '.md'}"
+
+
+def linked(page: Path) -> list[Path]:
+    """The files and folders that a page links to."""
+    texts = FENCED.split(page.read_text(encoding="utf-8"))[::2]
+    targets = (target_of(page, match[2]) for text in texts for match in LINK.finditer(text))
+    return [path for path in targets if path is not None]
+
+
+def outside_files() -> dict[str, Path]:
+    """The files and folders outside docs that pages link to, directly or not, by their source in the site."""
+    pages, outside = sorted(DOCS.rglob("*.md")), {}
+    while pages:
+        page = pages.pop()
+        for path in linked(page) if page.suffix == ".md" else sorted(page.iterdir()):
+            uri = uri_of(path)
+            if uri.startswith(f"{OUTSIDE}/") and uri not in outside:
+                outside[uri] = path
+                pages += [path] if path.suffix == ".md" or path.is_dir() else []
+    return outside
+
+
+def in_site(text: str, page: Path, uri: str) -> str:
+    """The text of a page with links as the site has them.
+
+    Args:
+        text: Its Markdown.
+        page: Its file in the repository.
+        uri: Its own source in the site.
+    """
+
+    def moved(match: re.Match[str]) -> str:
+        path = target_of(page, match[2])
+        to = match[2] if path is None else os.path.relpath(uri_of(path), Path(uri).parent)
+        return f"{match[1]}{to}{match[3] or ''}"
+
+    parts = FENCED.split(text)
+    return "".join(part if number % 2 else LINK.sub(moved, part) for number, part in enumerate(parts))
+
+
+def shown(path: Path) -> str:
+    """The Markdown of a page that shows a file or folder outside docs."""
+    name = path.relative_to(ROOT)
+    head = f"---\nsearch:\n  exclude: true\n---\n# {name}\n\n"
+    if path.is_dir():
+        return head + "".join(
+            f"- [{file.name}]({file.name})\n" for file in sorted(path.iterdir()) if file.name[0] != "."
+        )
+    if path.stat().st_size > _LARGEST:
+        return f"{head}The file has {path.stat().st_size:,} bytes; it is in the repository.\n"
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return text if path.suffix == ".md" else f"{head}````{_LANGUAGES.get(path.suffix, 'text')}\n{text}\n````\n"
+
+
+# --- what MkDocs calls -------------------------------------------------------------------------------------
+
+
+def expanded(nav: list[Any]) -> list[Any]:
+    """The navigation with the pages of each folder that it names (`howto/`), by their titles."""
+    entries: list[Any] = []
+    for entry in nav:
+        if isinstance(entry, dict):
+            entries += [
+                {title: expanded(below) if isinstance(below, list) else below} for title, below in entry.items()
+            ]
+        elif entry.endswith("/"):
+            pages = [path for path in (DOCS / entry).glob("*.md") if path.name != "README.md"]
+            pages.sort(key=lambda path: path.read_text(encoding="utf-8").partition("\n")[0])
+            entries += [str(path.relative_to(DOCS)) for path in pages]
+        else:
+            entries.append(entry)
+    return entries
+
+
+def on_config(config: Any) -> Any:
+    """Expand folders of nav."""
+    config["nav"] = expanded(config["nav"])
+    return config
+
+
+def on_files(files: Any, *, config: Any) -> Any:
+    """Add the files outside docs that pages link to, and the gallery."""
+    from mkdocs.structure.files import File, InclusionLevel  # noqa: PLC0415  only MkDocs has it
+
+    for uri, path in outside_files().items():
+        level = InclusionLevel.NOT_IN_NAV
+        files.append(File.generated(config, uri, content=shown(path), inclusion=level))
+    lines = [
+        "# Gallery",
+        "",
+        "Pages that `nsw report` writes, made of recordings in the repository: one HTML file each.",
+        "",
+    ]
+    for entry in json.loads((GALLERY / "gallery.json").read_text(encoding="utf-8")):
+        files.append(File.generated(config, f"gallery/{entry['file']}", abs_src_path=str(GALLERY / entry["file"])))
+        link = f"gallery/{entry['file']}"
+        lines += [f"## [{entry['title']}]({link})", "", entry["text"], "",
+                  f'<iframe src="{link}" title="{entry["title"]}" loading="lazy"></iframe>', ""]  # fmt: skip
+    files.append(File.generated(config, "gallery.md", content="\n".join(lines)))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
+    """Turn the links of a page to those of the site."""
+    del config, files
+    uri = page.file.src_uri
+    if uri.startswith(f"{OUTSIDE}/"):
+        name = uri.removeprefix(f"{OUTSIDE}/")
+        path = next((ROOT / word for word in (name, name.removesuffix("/index.md"), name.removesuffix(".md"))
+                     if (ROOT / word).exists()), ROOT)  # fmt: skip
+        path = path / "index" if path.is_dir() else path
+        return in_site(markdown, path, uri)
+    return in_site(markdown, DOCS / uri, uri)
+
+
+if __name__ == "__main__":
+    main()

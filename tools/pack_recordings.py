@@ -1,0 +1,49 @@
+"""Packs the demo's recordings: `python tools/pack_recordings.py FOLDER`, with NAME.sqlite and NAME.out of each there.
+
+Reports in one archive share what they have in common (some 50 kB each), but a report is read by unpacking those before
+it: small reports share an archive, large ones do not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+import sys
+from pathlib import Path
+from typing import Any
+
+RECORDINGS = Path(__file__).resolve().parents[1] / "nsw" / "demo" / "recordings" / "alexnet-4xH200"
+BATCHES = {1: [(8, 16, 32, 128)], 2: [(8, 16), (32, 128)], 4: [(8,), (16,), (32,), (128,)]}  # GPUs -> its archives
+
+
+def main(folder: Path) -> None:
+    """Write the archives, the outputs and their entries in index.json."""
+    index = json.loads((RECORDINGS / "index.json").read_text(encoding="utf-8"))
+    entries = {(entry["params"]["gpus"], entry["params"]["batch"]): entry for entry in index["recordings"]}
+    for old in [*RECORDINGS.glob("*.xz"), *RECORDINGS.glob("*.out")]:
+        old.unlink()
+    for gpus, archives in BATCHES.items():
+        for batches in archives:
+            stored, together = f"alexnet-g{gpus}-b{'-'.join(map(str, batches))}.xz", b""
+            for entry in (entries[gpus, batch] for batch in batches):
+                report, printed = ((folder / f"{entry['name']}.{end}").read_bytes() for end in ("sqlite", "out"))
+                entry["files"] = [
+                    described(f"{entry['name']}.sqlite", report) | {"stored": stored, "offset": len(together)},
+                    described(f"{entry['name']}.out", printed) | {"stored": f"{entry['name']}.out", "offset": 0},
+                ]
+                (RECORDINGS / f"{entry['name']}.out").write_bytes(printed)
+                together += report
+            (RECORDINGS / stored).write_bytes(lzma.compress(together, preset=9 | lzma.PRESET_EXTREME))
+    head = json.dumps({key: value for key, value in index.items() if key != "recordings"})[:-1]
+    lines = ",\n".join(json.dumps(entry) for entry in index["recordings"])
+    (RECORDINGS / "index.json").write_text(f'{head}, "recordings": [\n{lines}]}}\n', encoding="utf-8")
+
+
+def described(name: str, content: bytes) -> dict[str, Any]:
+    """What the index says of a file's content."""
+    return {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
