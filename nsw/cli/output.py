@@ -28,7 +28,13 @@ class Folder(type(Path())):  # type: ignore[misc]  # the class of this system's 
 
 
 def output_path(text: str) -> Path:
-    """The path; a `Folder` where it ends in a slash."""
+    """The path; a `Folder` where it ends in a slash.
+
+    Raises:
+        UsageError: It is `-`, which would be a file of that name.
+    """
+    if text == "-":
+        raise UsageError("-o - names no file", hint="leave -o away to print, with --format for what; ./- is a file")
     return Folder(text) if text.endswith("/") else Path(text)
 
 

@@ -14,6 +14,7 @@ from nsw.engine import folder as folders
 from nsw.errors import Exit, UsageError
 from nsw.present.terminal import console, paged, table
 from nsw.quantities import number
+from nsw.recipe.units import show_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,6 +42,11 @@ def query(
         names = [*([sql] if sql else []), *names]
     elif sql is None:
         raise UsageError("nsw query needs a SELECT", hint="`nsw query --schema` lists tables and columns")
+    elif not any(map(str.isspace, sql.strip())):
+        raise UsageError(
+            f"{show_value(sql)} is no SELECT",
+            hint="the SELECT comes first, then campaigns: `nsw query 'SELECT ...' CAMPAIGN`",
+        )
     parent = folders.root(root)
     found = [folders.find(parent, name) for name in names] or [folders.find(parent, None)]
     for folder in found:

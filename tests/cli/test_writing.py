@@ -99,6 +99,14 @@ def test_an_ending_that_is_no_format_is_refused_with_those_there_are(nsw, good, 
     assert nsw("summarize", "-o", "out.txt").code == 0
 
 
+def test_a_dash_is_no_file(nsw, good, home):
+    for command in ("summarize", "report"):
+        said = nsw(command, "-o", "-")
+        assert (said.code, said.out) == (2, "")
+        assert "-o - names no file" in said.err
+    assert not (home / "-").exists()
+
+
 def test_a_command_that_writes_no_markdown_refuses_its_ending(nsw, good, home):
     said = nsw("status", "-o", "out.md")
     assert said.code == 2
