@@ -94,7 +94,8 @@ def main() -> None:
         (known,) = next(noises for key, noises in kept.items() if key.endswith(f"pairs-{bound}"))
         floor = Floor(known["pair"], known["run"], known["freedom"])
         print(
-            f"{bound}: floor: pairs {log_ratio_to_percent(floor.pair):.2f} %, runs {log_ratio_to_percent(floor.run):.2f} %"
+            f"{bound}: floor: pairs {log_ratio_to_percent(floor.pair):.2f} %,"
+            f" runs {log_ratio_to_percent(floor.run):.2f} %"
         )
         for name, campaign in (("A/A", campaigns[0]), ("A/A", campaigns[1]), ("+5 % of work", campaigns[2])):
             measured = pairs_of(campaign)

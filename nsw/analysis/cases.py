@@ -343,7 +343,8 @@ def _function_shares(rows: Sequence[Mapping[str, Any]], cover: float, runs: int)
     """The functions by their own time; by their share of the samples, without times, where a profile has none."""
     weights, timed = own_time_weights(rows)
     weighed = (
-        {"name": _function_label_with_location(row), "short_name": row["name"], "kind": "function", "total_ns": weight * 1e9,
+        {"name": _function_label_with_location(row), "short_name": row["name"], "kind": "function",
+         "total_ns": weight * 1e9,
          "calls": row.get("calls")}
         for row, weight in zip(rows, weights, strict=True)
     )  # fmt: skip

@@ -129,7 +129,8 @@ def verdict_text(row: Compared) -> str:
         return f"cannot tell ({_signed_percent_text(ends[0])} to {_signed_percent_text(ends[1])} %)"
     if abs(log) >= _LARGE:
         word = row.verdict if is_time_unit(row.unit) else _direction_word(row)
-        return f"{_log_ratio_factor_text(log)} times {word} ({' to '.join(map(_log_ratio_factor_text, sorted(ends, key=abs)))})"
+        low_to_high = " to ".join(map(_log_ratio_factor_text, sorted(ends, key=abs)))
+        return f"{_log_ratio_factor_text(log)} times {word} ({low_to_high})"
     low, high = sorted(abs(log_ratio_to_percent(end)) for end in ends)
     verb = "takes " if is_time_unit(row.unit) else ""
     change = f"{_percent_digits_text(abs(log_ratio_to_percent(log)))} % {_direction_word(row)}"
@@ -379,7 +380,8 @@ def _interval_plot_blocks(comparison: Comparison) -> list[Block]:
         Intervals(
             "intervals", title, columns, rows, label="what", value="ratio", interval="interval", verdict="verdict",
             shown="data",
-            evidence=(Evidence(_source_table_name(comparison, heaviest_rows[0]), tuple(row.case for row in heaviest_rows)),),
+            evidence=(Evidence(_source_table_name(comparison, heaviest_rows[0]),
+             tuple(row.case for row in heaviest_rows)),),
         )
     ]  # fmt: skip
 

@@ -80,8 +80,8 @@ def _other_process_notes(rows: Sequence[Row]) -> Iterator[str]:
         most = max(shared, key=lambda row: row["memory_before_mib"])
         yield (
             f"a GPU was shared with somebody: {_count_text(most['memory_before_mib'])} MiB were in use before"
-            f" {_run_names_text(shared)} began, at {_count_text(most['busy_before_pct'] or 0.0)} % utilisation. Measure on GPUs of"
-            " your own."
+            f" {_run_names_text(shared)} began, at {_count_text(most['busy_before_pct'] or 0.0)} % utilisation."
+            " Measure on GPUs of your own."
         )
 
 
@@ -92,17 +92,22 @@ def _loaded_host_notes(rows: Sequence[Row]) -> Iterator[str]:
         reason = (
             f"the hypervisor gave {_count_text(stolen)} % of its CPU time to others"
             if stolen >= _STEAL_PCT
-            else f"{_count_text(most['load_before'])} processes ran on its {most['cores']} cores before the program began"
+            else f"{_count_text(most['load_before'])} processes ran on its {most['cores']} cores before the program"
+            " began"
         )
-        yield f"the host {most['host']} was loaded during {_run_names_text(loaded)}: {reason}. Measure on a node of your own."
+        yield (
+            f"the host {most['host']} was loaded during {_run_names_text(loaded)}: {reason}."
+            " Measure on a node of your own."
+        )
 
 
 def _heat_limit_notes(rows: Sequence[Row]) -> Iterator[str]:
     if hot := [row for row in rows if (row["heat_limited_pct"] or 0.0) >= _SLOWED_PCT]:
         worst = max(hot, key=lambda row: row["heat_limited_pct"])
         yield (
-            f"heat held the clock of a GPU of {worst['host']} down for {_count_text(worst['heat_limited_pct'])} % of the"
-            f" steady state of {_run_names_text(hot)} ({_count_text(worst['sm_mhz'])} MHz at {_count_text(worst['temperature_c'])} °C)."
+            f"heat held the clock of a GPU of {worst['host']} down for {_count_text(worst['heat_limited_pct'])} %"
+            f" of the steady state of {_run_names_text(hot)}"
+            f" ({_count_text(worst['sm_mhz'])} MHz at {_count_text(worst['temperature_c'])} °C)."
             " Measure on another node."
         )
 
@@ -123,8 +128,8 @@ def _unequal_clock_notes(rows: Sequence[Row]) -> Iterator[str]:
 def _gpu_error_notes(rows: Sequence[Row]) -> Iterator[str]:
     if wrong := [row for row in rows if (row["ecc_errors"] or 0.0) > 0]:
         yield (
-            f"GPU memory had uncorrected ECC errors during {_run_names_text(wrong)} ({wrong[0]['host']}, {wrong[0]['gpu']}): do"
-            " not trust its results."
+            f"GPU memory had uncorrected ECC errors during {_run_names_text(wrong)} ({wrong[0]['host']},"
+            f" {wrong[0]['gpu']}): do not trust its results."
         )
 
 

@@ -148,7 +148,8 @@ def _idle_gpu_of_unsplit_run(use: Row, tables: Mapping[str, Sequence[Row]]) -> I
     if not span:
         return None
     return IdleGpu(
-        False, 100 * use["busy_ns"] / span, span, use["operations"], gaps, _copies_of_gpu(use, tables["host_copies"], 1),
+        False, 100 * use["busy_ns"] / span, span, use["operations"], gaps,
+        _copies_of_gpu(use, tables["host_copies"], 1),
         _use_per_iteration(use, 1), {}, 1, False, "the GPU",
     )  # fmt: skip
 

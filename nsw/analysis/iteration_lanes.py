@@ -91,7 +91,8 @@ def iteration_lanes(
     all_boxes += _longest_thread_boxes(_rows_in_iteration(threads, starts, span), span, names)
     sampled = _rows_in_iteration(samples, starts, span)
     rows, every = (
-        _box_table_rows(sorted([*_limit_box_count(all_boxes, most, grain), *_sampled_metric_boxes(sampled, names, span / bins)],
+        _box_table_rows(sorted([*_limit_box_count(all_boxes, most, grain),
+         *_sampled_metric_boxes(sampled, names, span / bins)],
                          key=_box_sort_key), leveled=bool(sampled))
         for most, grain, bins in ((boxes, span / _GRAIN, _BINS), (ZOOMED, 0.0, _ZOOMED_BINS))
     )  # fmt: skip

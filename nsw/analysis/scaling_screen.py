@@ -41,7 +41,8 @@ def scaling_screen(summary: Summary, curve: Scaling) -> Screen:
     parts: list[ScreenPart | None] = [
         *((Column(f"param.{name}", name), _series_cell_getter(name)) for name in curve.points[0].series if not single),
         (Column(f"param.{curve.axis}", curve.axis, "plain"), lambda e: e[1].at) if single else None,
-        (Column("first", f"{_axis_value_text(ends, curve, 0)}, {title}", "number"), lambda e: e[0].figure) if not single else None,
+        (Column("first", f"{_axis_value_text(ends, curve, 0)}, {title}", "number"),
+         lambda e: e[0].figure) if not single else None,
         (Column("last", title if single else _axis_value_text(ends, curve, 1), "number"), lambda e: e[1].figure),
         (Column("efficiency_pct", "efficiency", "whole %"), lambda e: e[1].efficiency_pct),
         (Column("efficiency_range", "its range"), partial(_efficiency_range_text, curve))

@@ -250,10 +250,12 @@ def _kernel_cells(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
     """The cells of a kernel; `alone`: it is the only one, whose share says nothing."""
     limit, metrics = binding_part(kernel), kernel.metrics
     return (
-        None if alone else kernel.share_pct, kernel.launch_ns, limit, None if limit is None else busiest_part_pct(kernel),
+        None if alone else kernel.share_pct, kernel.launch_ns, limit,
+        None if limit is None else busiest_part_pct(kernel),
         kernel.launch_ns and kernel.dram_bytes_per_s, metrics.get("sm_efficiency") if kernel.sm_pct is None else None,
         kernel.achieved_occupancy_pct, _used_bytes_pct(metrics.get("gld_efficiency")),
-        _used_bytes_pct(metrics.get("gst_efficiency")), kernel_advice_text(kernel, 100.0 if alone else kernel.share_pct),
+        _used_bytes_pct(metrics.get("gst_efficiency")),
+        kernel_advice_text(kernel, 100.0 if alone else kernel.share_pct),
     )  # fmt: skip
 
 
@@ -306,7 +308,8 @@ def _functions_section(case: CaseSummary) -> Section | None:
     if case.functions:
         return _functions_headline(case), _table_of_filled_columns(
             case, _FUNCTIONS,
-            [(s.short_name, _function_work_class(s), s.total_ns, s.share_pct, s.calls or None) for s in case.functions[:_PARTS]],
+            [(s.short_name, _function_work_class(s), s.total_ns, s.share_pct, s.calls or None)
+             for s in case.functions[:_PARTS]],
             evidence="functions", wide="name",
         )  # fmt: skip
     shares = case.api

@@ -194,7 +194,8 @@ def summarize_iterations(rows: Sequence[Row]) -> Iterations | None:
         statistics.median(r["med_ns"] for r in rows), min(r["min_ns"] for r in rows), slowest["max_ns"],
         slowest["slowest"], slowest.get("slowest_gpu_busy_pct"),
         sum(r.get("med_gpu_ns") or 0.0 for r in rows) / runs,
-        *(_column_median(rows, c) for c in ("gpu_busy_pct", "med_gpu_busy_pct", "med_memory_pct", "med_communication_pct",
+        *(_column_median(rows, c)
+         for c in ("gpu_busy_pct", "med_gpu_busy_pct", "med_memory_pct", "med_communication_pct",
                                      "med_memory_alone_pct")),
     )  # fmt: skip
 

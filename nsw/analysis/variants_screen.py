@@ -64,20 +64,25 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
     void = contradicted_figures(summary.variants, by_id)
     title = figure_heading(summary.figure, unit, is_median=any(v.runs > 1 for pair in pairs for v in pair))
     parts: list[ScreenPart | None] = [
-        *((Column(f"param.{name}", name), lambda p, name=name: parameter_value_cell(p[0].series[name])) for name in first.series),
+        *((Column(f"param.{name}", name), lambda p, name=name: parameter_value_cell(p[0].series[name]))
+         for name in first.series),
         (Column("figure", f"{title}, {parameter_value_text(first.variant)} -> {parameter_value_text(second.variant)}"),
          lambda p: f"{number(p[0].figure)} -> {number(p[1].figure)}"),
         (Column("ratio", "gain", "times"), lambda p: "void" if _has_contradicted_figure(p, void) else p[1].ratio),
         (Column("effect", "effect"), lambda p: "void" if _has_contradicted_figure(p, void) else _variant_effect_text(p))
-        if summary.compared != SIDE and any(_do_ranges_overlap(*p) or _has_contradicted_figure(p, void) for p in pairs) and len(pairs) > 1
+        if summary.compared != SIDE and any(_do_ranges_overlap(*p) or _has_contradicted_figure(p, void)
+         for p in pairs) and len(pairs) > 1
         else None,
-        (Column("ratio_range", "its range"), lambda p: "" if _has_contradicted_figure(p, void) else _ratio_range_text(*p))
+        (Column("ratio_range", "its range"),
+         lambda p: "" if _has_contradicted_figure(p, void) else _ratio_range_text(*p))
         if any(v.runs > 1 for p in pairs for v in p) else None,
-        (Column("gpu_ns", "GPU ms/iteration"), lambda p: milliseconds_change_text(*(_gpu_ns_per_iteration(by_id, v) for v in p)))
+        (Column("gpu_ns", "GPU ms/iteration"),
+         lambda p: milliseconds_change_text(*(_gpu_ns_per_iteration(by_id, v) for v in p)))
         if any(_gpu_ns_per_iteration(by_id, v) for p in pairs for v in p) else None,
         (Column("gpu_ratio", "its gain", "times"), lambda p: _time_ratio(*(_gpu_ns_per_iteration(by_id, v) for v in p)))
         if any(_gpu_ns_per_iteration(by_id, v) for p in pairs for v in p) else None,
-        (Column("operations", "operations"), lambda p: _count_change_text(*(_operations_per_iteration(by_id, v) for v in p)))
+        (Column("operations", "operations"),
+         lambda p: _count_change_text(*(_operations_per_iteration(by_id, v) for v in p)))
         if any(_operations_per_iteration(by_id, v) for p in pairs for v in p) else None,
         (Column("idle_pct", f"GPU idle, {parameter_value_text(second.variant)}", "whole %"),
          lambda p: _gpu_idle_pct(by_id[p[1].case_id]))
@@ -150,7 +155,8 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
     repeated = any(v.runs > 1 for v in variants)
     void, no_ratio = contradicted_figures(variants, by_id), cases_with_void_ratio(variants, by_id)
     parts: list[ScreenPart | None] = [
-        *((Column(f"param.{name}", name), lambda v, name=name: parameter_value_cell(v.series[name])) for name in variants[0].series),
+        *((Column(f"param.{name}", name), lambda v, name=name: parameter_value_cell(v.series[name]))
+         for name in variants[0].series),
         (Column("variant", summary.compared or "variant"), lambda v: parameter_value_cell(v.variant)),
         (Column("figure", figure_heading(summary.figure, unit, is_median=repeated), "number"), lambda v: v.figure),
         (Column("figure_range", "its range", "range"), lambda v: (v.least, v.most)) if repeated else None,

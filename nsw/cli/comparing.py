@@ -197,7 +197,8 @@ def noise(
     measured, file = measure_noise(folder)
     for noise in measured:
         tell(
-            f"{noise.figure}: pairs scatter by {log_ratio_to_percent(noise.pair):.2g} %, runs by {log_ratio_to_percent(noise.run):.2g} %"
+            f"{noise.figure}: pairs scatter by {log_ratio_to_percent(noise.pair):.2g} %,"
+            f" runs by {log_ratio_to_percent(noise.run):.2g} %"
             f" (standard deviations, {plural(noise.freedom + 1, 'pair')}): kept in {file}"
         )
     return code

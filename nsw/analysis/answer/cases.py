@@ -151,7 +151,8 @@ def _full_case_blocks(case: CaseSummary, cover: float) -> list[Block]:
         *_phase_blocks(case),
         *(replace(block, shown="full") for block in time_by_kernel_class(case)),
         *_straggler_blocks(case),
-        *_share_table_blocks(case, "hotspots", f"GPU operations that take {portion} of GPU time{phase_note}", case.hotspots),
+        *_share_table_blocks(case, "hotspots", f"GPU operations that take {portion} of GPU time{phase_note}",
+         case.hotspots),
         *kernel_table_blocks(case.kernels, case=case.id, visibility="full"),
         *_share_table_blocks(case, "api", f"CUDA API calls that take {portion} of API time{phase_note}", case.api),
     ]  # fmt: skip

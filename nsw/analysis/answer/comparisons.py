@@ -297,11 +297,15 @@ def _figure_block_fields(cases: Sequence[CaseSummary], name: str, parameters: Se
     numbers = {key: _are_all_numbers([case.params.get(key) for case in cases]) for key in parameters}
     columns = [_parameter_column(key, "plain" if numbers[key] else "text") for key in parameters]
     rows = tuple(
-        (*(_parameter_value_cell(case.params.get(key)) for key in parameters), figure.median, (figure.least, figure.most))
+        (*(_parameter_value_cell(case.params.get(key)) for key in parameters), figure.median,
+         (figure.least, figure.most))
         for case, figure in members if figure is not None
     )  # fmt: skip
     return {
-        "columns": (*columns, Column("figure", figure_heading_with_unit(name, unit), "number"), Column("range", "range", "range")),
+        "columns": (
+            *columns, Column("figure", figure_heading_with_unit(name, unit), "number"),
+            Column("range", "range", "range"),
+        ),
         "rows": rows, "shown": "data", "evidence": (Evidence("figures", tuple(case.id for case, _ in members)),),
     }  # fmt: skip
 

@@ -859,7 +859,9 @@ def _kernel_remarks(kernel: KernelRow) -> list[Remark]:
 
 
 _WASTE: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (
-    _scattered_access_remark, _narrow_access_remark, _bank_conflict_remark, _local_memory_remark, _atomic_contention_remark, _divergence_remark, _fp64_remark, _special_function_remark, _unfused_multiply_add_remark, _unbalanced_grid_remark,
+    _scattered_access_remark, _narrow_access_remark, _bank_conflict_remark, _local_memory_remark,
+    _atomic_contention_remark, _divergence_remark, _fp64_remark, _special_function_remark,
+    _unfused_multiply_add_remark, _unbalanced_grid_remark,
     _barrier_or_fetch_stall_remark,
 )  # fmt: skip
 

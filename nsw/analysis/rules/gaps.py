@@ -136,7 +136,8 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     if paged >= _MOSTLY * idle.operations:  # gaps between migrations, which page faults cause
         return []
     parts = [
-        _long_gap_cause(case, idle), _call_gap_cause(idle, "allocate", "allocation-in-loop", "allocates and frees memory"),
+        _long_gap_cause(case, idle),
+        _call_gap_cause(idle, "allocate", "allocation-in-loop", "allocates and frees memory"),
         _call_gap_cause(idle, "load", "recompilation", "loads modules that were compiled"), _small_copy_gap_cause(idle),
         *_wait_and_launch_gap_causes(case, idle),
     ]  # fmt: skip
@@ -220,8 +221,12 @@ def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
         took += idle.in_gaps("launch", "queued", lengths=SHORT) * few / idle.operations
     saved = (took + sum(c.alone_ns for c in small)) * (1 - 1 / count)
     size = max(small, key=lambda c: c.calls).med_bytes or 0.0
-    return IdleCause("small-copies", saved, f"{count:.0f} copies of {_size_text(size)}",
-                     f"{count:,.0f} small copies ({_size_text(size)} the median) take {format_ns(took)} of it")  # fmt: skip
+    return IdleCause(
+        "small-copies",
+        saved,
+        f"{count:.0f} copies of {_size_text(size)}",
+        f"{count:,.0f} small copies ({_size_text(size)} the median) take {format_ns(took)} of it",
+    )
 
 
 def _size_text(size: float) -> str:
@@ -314,9 +319,13 @@ def _gpu_wait_gap_cause(
         then = "and only then launches on"
         if own >= _HOSTS_NS:  # more than a framework takes to launch the next operation
             then = f"and works {format_ns(own)} behind it before it launches on: it prints or logs"
-        return IdleCause("scalar-reads", saved, f"reads {count} back an iteration",
-                         f"the host reads {count} of {_read_back_size_text(idle)} back an iteration (.item(), print), waits for each,"
-                         f" {then}")  # fmt: skip
+        return IdleCause(
+            "scalar-reads",
+            saved,
+            f"reads {count} back an iteration",
+            f"the host reads {count} of {_read_back_size_text(idle)} back an iteration (.item(), print), waits"
+            f" for each, {then}",
+        )
     which = "each operation" if a_kernel >= 0.8 else "many operations"
     return IdleCause("sync-each-operation", saved, f"{waits:.0f} waits for the GPU an iteration",
                      f"the host synchronises with the GPU after {which} ({waits:.0f} waits for"

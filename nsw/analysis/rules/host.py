@@ -266,7 +266,8 @@ def _onednn_reference_hit(case: CaseSummary, _: Context) -> Hit | None:
 
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
-    "cpu-memory": _memory_bound_hit, "scalar-code": _scalar_code_hit, "idle-cores": _idle_core_hit, "mpi-time": _mpi_time_hit,
+    "cpu-memory": _memory_bound_hit, "scalar-code": _scalar_code_hit, "idle-cores": _idle_core_hit,
+    "mpi-time": _mpi_time_hit,
     "mpi-imbalance": _rank_imbalance_hit, "threads-wait": _spinning_thread_hit, "onednn-reorders": _onednn_reorder_hit,
     "onednn-reference": _onednn_reference_hit,
 }  # fmt: skip

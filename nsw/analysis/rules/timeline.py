@@ -666,7 +666,8 @@ def _attention_hit(case: CaseSummary, _: Context) -> Hit | None:
 
 
 def _cast_hit(case: CaseSummary, _: Context) -> Hit | None:
-    return _kernel_pattern_hit(case, "autocast-weight-casts", _CAST, _CAST_PCT, "is casts between FP32 and half precision",
+    return _kernel_pattern_hit(case, "autocast-weight-casts", _CAST, _CAST_PCT,
+     "is casts between FP32 and half precision",
                        least=_MANY, needs=_HALF)  # fmt: skip
 
 
