@@ -265,7 +265,7 @@ def unmatched_cases(first: Side, second: Side, matched: Iterable[Match]) -> tupl
     Args:
         first: The first side.
         second: The second side.
-        matched: The cases that both have, as `matches` returns them.
+        matched: The cases that both have, as `match_cases` returns them.
     """
     match_list = list(matched)
     seen = {match.first[0].case_id for match in match_list}, {match.second[0].case_id for match in match_list}
