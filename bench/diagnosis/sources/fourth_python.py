@@ -47,7 +47,7 @@ def graphed(work):
     return lambda index: graph.replay()
 
 
-# ---- scalar-reads: a policy plays 64 moves; each action is read, and chosen by the host (ill), or stays on the GPU (cured)
+# ---- scalar-reads: a policy plays 64 moves; each action is read by the host (ill), or stays on the GPU (cured)
 
 
 @case("rollout", True)
@@ -333,7 +333,7 @@ def scans(pinned):
     return step
 
 
-# ---- launch-bound: a neural equation is integrated in 40 steps of four stages, by operators (ill) or as a graph (cured)
+# ---- launch-bound: a neural equation is integrated in 40 steps of four stages, op by op (ill) or as a graph (cured)
 
 
 @case("trajectories", False, 256, 128)
