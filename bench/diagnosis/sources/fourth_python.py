@@ -9,7 +9,6 @@ fourth_python.py run STEPS CASE        once, to be traced; DIAGNOSIS_LOCK: a fil
 import contextlib
 import fcntl
 import gc
-import json
 import os
 import sys
 import time
