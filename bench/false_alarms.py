@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nsw.analysis.certainty import ASSUMED, Floor, Verdict, of_pairs
+from nsw.analysis.certainty import ASSUMED, Floor, Verdict, estimate_from_pairs
 
 PAIRS = (3, 5, 7, 12)
 CHANGE = np.log(1.05)
@@ -59,7 +59,7 @@ def shares(
     for _ in range(trials):
         known = measured_floor(random, machine) if floor else ASSUMED
         runs = machine(random, pairs)
-        seen[of_pairs((runs[:, 1] - runs[:, 0] + change).tolist(), known).verdict] += 1
+        seen[estimate_from_pairs((runs[:, 1] - runs[:, 0] + change).tolist(), known).verdict] += 1
     return {verdict: 100 * count / trials for verdict, count in seen.items()}
 
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from nsw.analysis.clocks import clocks_of
-from nsw.analysis.stragglers import OF_STRAGGLERS, stragglers
+from nsw.analysis.clocks import clocks_by_report
+from nsw.analysis.stragglers import OF_STRAGGLERS, find_stragglers
 from nsw.readers.timeline.gaps import use_tables
 from nsw.readers.timeline.iterations import Iterations
 from nsw.readers.timeline.phases import (
@@ -192,7 +192,7 @@ def main() -> None:
     for number in range(options.cases + options.healthy):
         job = drawn(random, healthy=number >= options.cases)
         tables, names, clocks = simulated(job, random)
-        entries = stragglers(tables)
+        entries = find_stragglers(tables)
         late = [entry for entry in entries if entry.late]
         offsets += _clock_errors(tables, clocks)
         if job.cause is None:
@@ -216,7 +216,7 @@ def main() -> None:
 
 def _clock_errors(tables: Any, planted: Any) -> list[float]:
     """By how much the clocks that nsw estimates differ from the planted ones in the middle of the job, ns."""
-    clocks = clocks_of(tables["collectives"])
+    clocks = clocks_by_report(tables["collectives"])
     if not clocks:
         return [np.inf]
     starts = [row["start_ns"] for row in tables["collectives"] if row["rank"] == 0]

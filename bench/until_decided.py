@@ -12,7 +12,14 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from nsw.analysis.certainty import ALPHA, Verdict, alpha_of_look, flip_chance, next_look, of_pairs
+from nsw.analysis.certainty import (
+    ALPHA,
+    Verdict,
+    alpha_at_look,
+    estimate_from_pairs,
+    pairs_at_next_look,
+    sign_flip_p_value,
+)
 
 CHANGES = (1, 2, 5, 10)
 LEAST = 8
@@ -60,7 +67,7 @@ def looks(most: int) -> Iterator[int]:
     pairs = LEAST
     while pairs < most:
         yield pairs
-        pairs = next_look(pairs) or most
+        pairs = pairs_at_next_look(pairs) or most
     yield most
 
 
@@ -68,7 +75,7 @@ def campaign(logs: np.ndarray) -> tuple[Verdict, int]:
     """The verdict of a campaign and how many pairs it took."""
     verdict = Verdict.UNDECIDED
     for pairs in looks(len(logs)):
-        verdict = of_pairs(logs[:pairs].tolist(), alpha=alpha_of_look(pairs)).verdict
+        verdict = estimate_from_pairs(logs[:pairs].tolist(), alpha=alpha_at_look(pairs)).verdict
         if verdict is not Verdict.UNDECIDED:
             return verdict, pairs
     return verdict, len(logs)
@@ -89,8 +96,8 @@ def main() -> None:
         wrong = naive = 0
         for _ in range(options.trials):
             logs = in_blocks(random, machine(random, options.most))
-            chances = [flip_chance(logs[:pairs]) for pairs in at]
-            wrong += any(chance <= alpha_of_look(pairs) for chance, pairs in zip(chances, at, strict=True))
+            chances = [sign_flip_p_value(logs[:pairs]) for pairs in at]
+            wrong += any(chance <= alpha_at_look(pairs) for chance, pairs in zip(chances, at, strict=True))
             naive += any(chance <= ALPHA for chance in chances)
         print(f"{name:17}{100 * wrong / options.trials:7.2f}{100 * naive / options.trials:7.2f}", flush=True)
     trials = options.trials // 10

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from nsw.analysis.answer.registry import blocks_of  # noqa: E402
+from nsw.analysis.answer.registry import answer_blocks  # noqa: E402
 from nsw.present.emit import FLAT, flat_rows  # noqa: E402
 from nsw.present.page import EvidenceRows, page  # noqa: E402
 from tests.analysis.recorded import answer  # noqa: E402
@@ -64,7 +64,9 @@ def main() -> None:
     for recorded, file in (("amp", "networks.html"), ("stencil", "stencil.html")):
         summary = answer(recorded)
         tables = [EvidenceRows(name, flat_rows(summary, name), f"nsw summarize --table {name}") for name in FLAT]
-        (folder / file).write_text(page(ENTRIES[file][0], list(blocks_of(summary)), behind=tables), encoding="utf-8")
+        (folder / file).write_text(
+            page(ENTRIES[file][0], list(answer_blocks(summary)), behind=tables), encoding="utf-8"
+        )
     listed = [{"file": file, "title": title, "text": text} for file, (title, text) in ENTRIES.items()]
     (folder / "gallery.json").write_text(json.dumps(listed), encoding="utf-8")
 

@@ -145,8 +145,8 @@ def summary_of(case: dict[str, Any], *, alone: bool = False, seed: int | None = 
         seed: Kernels, ranges and files of the user's get names at random.
         metrics: The counters that are looked at; None: all that were recorded.
     """
-    from nsw.analysis.kernels import of_report
-    from nsw.analysis.of_reports import LOOKED_AT, ReadReport, summary_of_reports, tables_of_reports
+    from nsw.analysis.kernels import kernel_table_of_report
+    from nsw.analysis.of_reports import LOOKED_AT, ReadReport, runs_and_tables_of_reports, summarize_reports
     from nsw.analysis.summary import CampaignData, ReportRequest, summarize
     from nsw.readers.detect import read
 
@@ -163,12 +163,12 @@ def summary_of(case: dict[str, Any], *, alone: bool = False, seed: int | None = 
         reports = {kind: read(path) for kind, path in paths.items()}
     looked_at = {
         kind: ReadReport("case", {name: report.tables[name] for name in LOOKED_AT if name in report.tables},
-                         of_report(report.tables), report.failed)
+                         kernel_table_of_report(report.tables), report.failed)
         for kind, report in reports.items()
     }  # fmt: skip
     if len(looked_at) == 1:
-        return summary_of_reports("case", list(looked_at.values()))
-    runs, tables = tables_of_reports([looked_at["timeline"]], "case")
+        return summarize_reports("case", list(looked_at.values()))
+    runs, tables = runs_and_tables_of_reports([looked_at["timeline"]], "case")
     kernels = {"case": looked_at["counters"].kernels}
     return summarize(CampaignData("case", "", None, runs, tables, kernels=kernels), ReportRequest())
 

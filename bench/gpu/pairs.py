@@ -17,8 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from nsw.analysis.certainty import ASSUMED, Floor, of_pairs
-from nsw.analysis.compared_screen import percent_of
+from nsw.analysis.certainty import ASSUMED, Floor, estimate_from_pairs
+from nsw.analysis.compared_screen import log_ratio_to_percent
 
 PROGRAM = """\
 import sys, time, torch
@@ -63,8 +63,8 @@ def pairs_of(folder: Path) -> list[tuple[float, float]]:
 
 def said(pairs: list[tuple[float, float]], floor: Floor) -> str:
     """The verdict of pairs, with its interval."""
-    made = of_pairs([math.log(after / before) for before, after in pairs], floor)
-    return f"{made.verdict:12} {percent_of(made.low):+6.2f} to {percent_of(made.high):+6.2f} %"
+    made = estimate_from_pairs([math.log(after / before) for before, after in pairs], floor)
+    return f"{made.verdict:12} {log_ratio_to_percent(made.low):+6.2f} to {log_ratio_to_percent(made.high):+6.2f} %"
 
 
 def main() -> None:
@@ -93,7 +93,10 @@ def main() -> None:
         kept = json.loads((folder / "state" / "nsw" / "noise.json").read_text())
         (known,) = next(noises for key, noises in kept.items() if key.endswith(f"pairs-{bound}"))
         floor = Floor(known["pair"], known["run"], known["freedom"])
-        print(f"{bound}: floor: pairs {percent_of(floor.pair):.2f} %, runs {percent_of(floor.run):.2f} %")
+        print(
+            f"{bound}: floor: pairs {log_ratio_to_percent(floor.pair):.2f} %,"
+            f" runs {log_ratio_to_percent(floor.run):.2f} %"
+        )
         for name, campaign in (("A/A", campaigns[0]), ("A/A", campaigns[1]), ("+5 % of work", campaigns[2])):
             measured = pairs_of(campaign)
             for count in AFTER:

@@ -14,25 +14,25 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.figures import Figure, Perturbation, figures_of, perturbations
-from nsw.analysis.host import HostSide, host_side, own_weights
-from nsw.analysis.idle_gpu import IdleGpu, idle_gpu, may_share_gpus
-from nsw.analysis.kernels import KernelRow, kernel_table, times_of_kernels
-from nsw.analysis.placement import StrayContext, stray_contexts
-from nsw.analysis.spent import Spent, spent
+from nsw.analysis.figures import Figure, Perturbation, figures_by_pass, profiler_perturbations
+from nsw.analysis.host import HostSide, own_time_weights, summarize_host
+from nsw.analysis.idle_gpu import IdleGpu, find_most_idle_gpu, may_share_gpus
+from nsw.analysis.kernels import KernelRow, kernel_table, kernel_times_by_name
+from nsw.analysis.placement import StrayContext, find_stray_contexts
+from nsw.analysis.spent import Spent, divide_time
 from nsw.analysis.steady import (
     Collectives,
     Iterations,
     Phase,
     Waiting,
-    collectives,
-    iterations,
-    one_phase,
-    phases,
-    steady_rows,
-    waiting,
+    steady_state_rows,
+    summarize_collectives,
+    summarize_iterations,
+    summarize_nccl_waiting,
+    summarize_phases,
+    unsplit_timeline_reason,
 )
-from nsw.analysis.stragglers import OF_STRAGGLERS, Straggler, stragglers
+from nsw.analysis.stragglers import OF_STRAGGLERS, Straggler, find_stragglers
 from nsw.tables.parquet_tables import RowsByRun, StoredRows, TableData
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def summarize_cases(
         windowed: Passes that record a part of the program. A profiler halts it there for seconds, so that their
             figures and run times tell nothing of how much it slows the rest.
     """
-    by_run = {name: grouped(rows, "run") for name, rows in tables.items()}
+    by_run = {name: group_by_column(rows, "run") for name, rows in tables.items()}
     cases: dict[str, list[Any]] = {}
     for run in runs:
         cases.setdefault(run.case_id, []).append(run)
@@ -158,7 +158,8 @@ def _summarize_case(
         return [row for run in case_runs for row in of_run(table, run.id)]
 
     with_gpu, with_api, with_functions = (
-        measured_runs(runs, by_run.get(table, {})) for table in ("gpu_summary", "api_summary", "functions")
+        runs_of_first_measured_pass(runs, by_run.get(table, {}))
+        for table in ("gpu_summary", "api_summary", "functions")
     )
 
     def steady(table: str, case_runs: Sequence[Any]) -> list[Mapping[str, Any]]:
@@ -167,21 +168,23 @@ def _summarize_case(
         for row in parts:
             split.setdefault(row["run"], set()).add(row.get("report"))
         unsplit_rows = (
-            row for run in case_runs for row in _other_report_rows(by_run.get(table, {}), run.id, split.get(run.id, ()))
+            row
+            for run in case_runs
+            for row in _rows_of_other_reports(by_run.get(table, {}), run.id, split.get(run.id, ()))
         )
-        return steady_rows(table, unsplit_rows, parts)
+        return steady_state_rows(table, unsplit_rows, parts)
 
     gpu = steady("gpu_summary", with_gpu)
-    work = covering(gpu, 1.0, several := max(1, len(with_gpu)))
-    gpu_ns = _total_time(gpu)
+    work = largest_shares(gpu, 1.0, several := max(1, len(with_gpu)))
+    gpu_ns = _sum_total_ns(gpu)
     talk = [r for r in steady("communication", with_gpu) if "nccl" in {r.get("library"), r.get("kind")}]
-    communication = _total_time(talk)
+    communication = _sum_total_ns(talk)
     # a median of few iterations says little, unless they are alike: where time goes is said of the whole run then
     alike = all(
         row["steady"] >= _FEWEST or (row["steady"] >= _FEW_ALIKE and row["max_ns"] <= _ALIKE * row["med_ns"])
         for row in rows("iterations", with_gpu)
     )
-    figures = figures_of(runs, by_run.get("figures", {}))
+    figures = figures_by_pass(runs, by_run.get("figures", {}))
     free = {figure.name for figure in figures if not figure.profiled}
     figures = tuple(each for each in figures if each.pass_name not in windowed or each.name not in free)
     return CaseSummary(
@@ -189,7 +192,7 @@ def _summarize_case(
         params=runs[0].params,
         reports=len({row.get("report") for row in gpu}),
         gpu_ns=gpu_ns / several if gpu else None,
-        kernel_ns=_total_time(r for r in gpu if r["kind"] in {"kernel", "graph"}) / several if gpu else None,
+        kernel_ns=_sum_total_ns(r for r in gpu if r["kind"] in {"kernel", "graph"}) / several if gpu else None,
         communication_pct=100 * communication / gpu_ns if gpu and gpu_ns else None,
         hotspots=tuple(
             share
@@ -197,40 +200,40 @@ def _summarize_case(
             if before < 100 * cover
         ),
         gpu_work=work,
-        api=covering(steady("api_summary", with_api), cover, max(1, len(with_api))),
-        copies=_sum_copies(gpu, several),
+        api=largest_shares(steady("api_summary", with_api), cover, max(1, len(with_api))),
+        copies=_copies_by_kind(gpu, several),
         functions=_function_shares(rows("functions", with_functions), cover, max(1, len(with_functions))),
         import_ns=_mean_import_ns(rows("functions", with_functions), len(with_functions)),
         figures=figures,
-        perturbation=tuple(perturbations(figures, [run for run in runs if run.pass_name not in windowed])),
+        perturbation=tuple(profiler_perturbations(figures, [run for run in runs if run.pass_name not in windowed])),
         gpus=tuple(sorted({str(r["text"]) for r in rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
         measured=len(with_gpu or with_api or with_functions),
-        kernels=_counted_kernels(runs, counters, gpu, several),
-        phases=phases(rows("phases", with_gpu), rows("phase_summary", with_gpu)),
-        iterations=iterations(rows("iterations", with_gpu)),
-        waiting=waiting(talk, gpu_ns, rows("gpu_use", with_gpu), rows("gaps", with_gpu)),
-        collectives=collectives(rows("gpu_use", with_gpu[:1])),
-        stragglers=stragglers({name: rows(name, with_gpu) for name in OF_STRAGGLERS}),
-        idle_gpu=idle_gpu(
+        kernels=_kernels_with_counters(runs, counters, gpu, several),
+        phases=summarize_phases(rows("phases", with_gpu), rows("phase_summary", with_gpu)),
+        iterations=summarize_iterations(rows("iterations", with_gpu)),
+        waiting=summarize_nccl_waiting(talk, gpu_ns, rows("gpu_use", with_gpu), rows("gaps", with_gpu)),
+        collectives=summarize_collectives(rows("gpu_use", with_gpu[:1])),
+        stragglers=find_stragglers({name: rows(name, with_gpu) for name in OF_STRAGGLERS}),
+        idle_gpu=find_most_idle_gpu(
             rows("iterations", with_gpu),
             {name: rows(name, with_gpu) for name in ("phase_summary", "gaps", "host_copies", "gpu_use")},
         ),
         traced_by=with_gpu[0].pass_name if with_gpu else None,
-        one_phase=one_phase(rows("phases", with_gpu)),
-        spent=spent(
+        one_phase=unsplit_timeline_reason(rows("phases", with_gpu)),
+        spent=divide_time(
             gpu if alike else rows("gpu_summary", with_gpu),
             rows("iterations", with_gpu) if alike else (),
             several,
             classes,
             shared=may_share_gpus(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
         ),
-        loading_ns=_median_dataloader_wait(rows("nvtx_summary", with_gpu)),
-        host=host_side(runs, by_run),
-        stray_contexts=stray_contexts(rows("process_gpus", with_gpu)),
+        loading_ns=_median_dataloader_wait_ns(rows("nvtx_summary", with_gpu)),
+        host=summarize_host(runs, by_run),
+        stray_contexts=find_stray_contexts(rows("process_gpus", with_gpu)),
     )
 
 
-def _other_report_rows(
+def _rows_of_other_reports(
     by_run: Mapping[Any, Sequence[Mapping[str, Any]]], run: str, reports: Collection[Any]
 ) -> Sequence[Mapping[str, Any]]:
     """The rows of a run, at least those of other reports than these: the rows of a large table take long to make."""
@@ -241,7 +244,7 @@ def _other_report_rows(
     )
 
 
-def _median_dataloader_wait(ranges: Iterable[Mapping[str, Any]]) -> float | None:
+def _median_dataloader_wait_ns(ranges: Iterable[Mapping[str, Any]]) -> float | None:
     """The median time of a call in which PyTorch's DataLoader is waited for."""
     waited = [
         row["med_ns"] or row["avg_ns"] for row in ranges if _LOADER.search(row["name"] or "") and row.get("avg_ns")
@@ -249,20 +252,20 @@ def _median_dataloader_wait(ranges: Iterable[Mapping[str, Any]]) -> float | None
     return max(waited, default=None)
 
 
-def _counted_kernels(
+def _kernels_with_counters(
     runs: Sequence[Any], counters: Mapping[str, TableData], gpu: Iterable[Mapping[str, Any]], traced: int
 ) -> tuple[KernelRow, ...]:
     """The kernels that counters were measured of, with the times of the case's timeline where it has one."""
     if "metrics" not in counters:
         return ()
-    case_counters = {name: of_runs(data, {run.id for run in runs}) for name, data in counters.items()}
-    times = times_of_kernels(gpu)
+    case_counters = {name: rows_of_runs(data, {run.id for run in runs}) for name, data in counters.items()}
+    times = kernel_times_by_name(gpu)
     return kernel_table(
         case_counters, {name: (total / traced, calls / traced) for name, (total, calls) in times.items()}
     )
 
 
-def of_runs(data: TableData, runs: set[str]) -> TableData:
+def rows_of_runs(data: TableData, runs: set[str]) -> TableData:
     """The rows of these runs."""
     if isinstance(data, list):
         return [row for row in data if row.get("run") in runs]
@@ -272,13 +275,13 @@ def of_runs(data: TableData, runs: set[str]) -> TableData:
     return data.filter(pc.is_in(pc.cast(data["run"], pa.string()), pa.array(sorted(runs), pa.string())))
 
 
-def measured_runs(runs: Sequence[Any], rows_by_run: Mapping[Any, object]) -> list[Any]:
+def runs_of_first_measured_pass(runs: Sequence[Any], rows_by_run: Mapping[Any, object]) -> list[Any]:
     """The runs with rows of a table, of the first pass that has any."""
     with_rows = [run for run in runs if run.id in rows_by_run]
     return [run for run in with_rows if run.pass_name == with_rows[0].pass_name]
 
 
-def covering(rows: Iterable[Mapping[str, Any]], cover: float, runs: int = 1) -> tuple[Share, ...]:
+def largest_shares(rows: Iterable[Mapping[str, Any]], cover: float, runs: int = 1) -> tuple[Share, ...]:
     """Return the rows that together take `cover` of all rows' total_ns, largest first, with equal names merged.
 
     Args:
@@ -320,7 +323,7 @@ def _count_per_run(count: float, runs: int) -> float:
     return count // runs if count % runs == 0 else count / runs
 
 
-def _sum_copies(rows: Iterable[Mapping[str, Any]], runs: int) -> tuple[Copy, ...]:
+def _copies_by_kind(rows: Iterable[Mapping[str, Any]], runs: int) -> tuple[Copy, ...]:
     merged: dict[str, list[Any]] = {}
     for row in rows:
         if row["kind"] in {"memcpy", "memset", "um"}:
@@ -338,18 +341,19 @@ def _sum_copies(rows: Iterable[Mapping[str, Any]], runs: int) -> tuple[Copy, ...
 
 def _function_shares(rows: Sequence[Mapping[str, Any]], cover: float, runs: int) -> tuple[Share, ...]:
     """The functions by their own time; by their share of the samples, without times, where a profile has none."""
-    weights, timed = own_weights(rows)
+    weights, timed = own_time_weights(rows)
     weighed = (
-        {"name": _function_with_location(row), "short_name": row["name"], "kind": "function", "total_ns": weight * 1e9,
+        {"name": _function_label_with_location(row), "short_name": row["name"], "kind": "function",
+         "total_ns": weight * 1e9,
          "calls": row.get("calls")}
         for row, weight in zip(rows, weights, strict=True)
     )  # fmt: skip
-    listed = _listed_share(rows, weights)
-    shares = [replace(share, share_pct=listed * share.share_pct) for share in covering(weighed, cover, runs)]
+    listed = _listed_part_of_samples(rows, weights)
+    shares = [replace(share, share_pct=listed * share.share_pct) for share in largest_shares(weighed, cover, runs)]
     return tuple(share if timed else replace(share, total_ns=None) for share in shares)
 
 
-def _listed_share(rows: Sequence[Mapping[str, Any]], weights: Sequence[float]) -> float:
+def _listed_part_of_samples(rows: Sequence[Mapping[str, Any]], weights: Sequence[float]) -> float:
     """What of the time the listed functions are, 0 to 1, where their shares are printed: a report may be cut."""
     printed = [row.get("self_pct") for row, weight in zip(rows, weights, strict=True) if weight]
     reports = len({(row.get("run"), row.get("report")) for row in rows})
@@ -363,18 +367,18 @@ def _mean_import_ns(rows: Sequence[Mapping[str, Any]], runs: int) -> float | Non
     return 1e9 * sum(import_times) / runs if import_times else None
 
 
-def _function_with_location(row: Mapping[str, Any]) -> str:
+def _function_label_with_location(row: Mapping[str, Any]) -> str:
     """A function with where it is: its file and line, else its module."""
     line = f":{row['line']}" if row.get("line") else ""
     location = f"{row['file']}{line}" if row.get("file") else row.get("module")
     return f"{row['name']} ({location})" if location else str(row["name"])
 
 
-def _total_time(rows: Iterable[Mapping[str, Any]]) -> float:
+def _sum_total_ns(rows: Iterable[Mapping[str, Any]]) -> float:
     return sum(row.get("total_ns") or 0 for row in rows)
 
 
-def grouped(rows: Sequence[Mapping[str, Any]], key: str) -> Mapping[Any, Sequence[Mapping[str, Any]]]:
+def group_by_column(rows: Sequence[Mapping[str, Any]], key: str) -> Mapping[Any, Sequence[Mapping[str, Any]]]:
     """The rows by the value of a column."""
     if key == "run" and isinstance(rows, StoredRows):
         return rows.by_run

@@ -37,13 +37,13 @@ __all__ = [
     "Estimate",
     "Floor",
     "Verdict",
-    "alpha_of_look",
-    "discoveries",
-    "flip_chance",
-    "next_look",
-    "of_pairs",
-    "of_runs",
-    "t_tail",
+    "alpha_at_look",
+    "estimate_from_pairs",
+    "estimate_from_runs",
+    "pairs_at_next_look",
+    "sign_flip_p_value",
+    "significant_by_false_discovery_rate",
+    "t_two_sided_tail",
 ]
 
 ALPHA: Final = 1 / 64  # how often a verdict may be wrong where nothing changed: 7 pairs that agree are as rare
@@ -128,18 +128,18 @@ class Estimate:
         return replace(self, verdict=Verdict.UNDECIDED)
 
 
-def next_look(pairs: int) -> int | None:
+def pairs_at_next_look(pairs: int) -> int | None:
     """The number of pairs at which so many are looked at next; None: never."""
     return next(iter(LOOKS[bisect_right(LOOKS, pairs) :]), None)
 
 
-def alpha_of_look(pairs: int) -> float:
+def alpha_at_look(pairs: int) -> float:
     """The chance of an error that the look at so many pairs may spend, a share of ALPHA: half of it up to 8 pairs."""
     number = bisect_left(LOOKS, pairs) + 1
     return ALPHA / (number * (number + 1))
 
 
-def of_pairs(
+def estimate_from_pairs(
     logs: Sequence[float],
     floor: Floor = ASSUMED,
     equivalence: float = EQUIVALENCE,
@@ -168,28 +168,28 @@ def of_pairs(
 
     def half(count: int) -> float:
         if count >= least:
-            return t_quantile(alpha, count - 1) * scatter / math.sqrt(count)
-        own_half = t_quantile(_T_ALPHA, count - 1) * scatter if count > 1 else 0.0
-        return max(own_half, t_quantile(ALPHA, floor.freedom) * floor.pair) / math.sqrt(count)
+            return t_two_sided_quantile(alpha, count - 1) * scatter / math.sqrt(count)
+        own_half = t_two_sided_quantile(_T_ALPHA, count - 1) * scatter if count > 1 else 0.0
+        return max(own_half, t_two_sided_quantile(ALPHA, floor.freedom) * floor.pair) / math.sqrt(count)
 
     error = (scatter if alone else max(scatter, floor.pair)) / math.sqrt(n)
     if alone and exact and n <= _MOST_FLIPS:
-        low, high, chance = *_flip_interval(logs, alpha), flip_chance(np.asarray(logs))
+        low, high, chance = *_sign_flip_interval(logs, alpha), sign_flip_p_value(np.asarray(logs))
     else:
         low, high = mean - half(n), mean + half(n)
-        own_chance = _p_value(mean, scatter / math.sqrt(n), n - 1) if n > 1 else 0.0
+        own_chance = _t_test_p_value(mean, scatter / math.sqrt(n), n - 1) if n > 1 else 0.0
         chance = (
             own_chance
             if alone
-            else max(own_chance * ALPHA / _T_ALPHA, _p_value(mean, floor.pair / math.sqrt(n), floor.freedom))
+            else max(own_chance * ALPHA / _T_ALPHA, _t_test_p_value(mean, floor.pair / math.sqrt(n), floor.freedom))
         )
-    estimate = _estimate(
+    estimate = _make_estimate(
         mean, (low, high), chance, equivalence, half, error, n, is_paired=True, floor=None if alone else floor
     )
     return estimate if alone or alpha == ALPHA else estimate.undecided()
 
 
-def of_runs(
+def estimate_from_runs(
     first: Sequence[float], second: Sequence[float], floor: Floor = ASSUMED, equivalence: float = EQUIVALENCE
 ) -> Estimate:
     """What runs of two sides that are no pairs show.
@@ -218,23 +218,23 @@ def of_runs(
         a, b = (max(count, run_count) for run_count in counts)
         error, freedom = welch(a, b)
         if count >= _ALONE:
-            return t_quantile(ALPHA, freedom) * error
-        run_count = t_quantile(_T_ALPHA, freedom) * error if count > 1 else 0.0
-        return max(run_count, t_quantile(ALPHA, floor.freedom) * floor.run * math.sqrt(1 / a + 1 / b))
+            return t_two_sided_quantile(ALPHA, freedom) * error
+        run_count = t_two_sided_quantile(_T_ALPHA, freedom) * error if count > 1 else 0.0
+        return max(run_count, t_two_sided_quantile(ALPHA, floor.freedom) * floor.run * math.sqrt(1 / a + 1 / b))
 
     alone = n >= _ALONE
     error, freedom = welch(*counts)
     of_floor = floor.run * math.sqrt(1 / counts[0] + 1 / counts[1])
-    own_chance = _p_value(mean, error, freedom) if n > 1 else 0.0
-    chance = own_chance if alone else max(own_chance * ALPHA / _T_ALPHA, _p_value(mean, of_floor, floor.freedom))
+    own_chance = _t_test_p_value(mean, error, freedom) if n > 1 else 0.0
+    chance = own_chance if alone else max(own_chance * ALPHA / _T_ALPHA, _t_test_p_value(mean, of_floor, floor.freedom))
     interval = (mean - half(n), mean + half(n))
     error = error if alone else max(error, of_floor)
-    return _estimate(
+    return _make_estimate(
         mean, interval, chance, equivalence, half, error, n, is_paired=False, floor=None if alone else floor
     )
 
 
-def _estimate(
+def _make_estimate(
     mean: float, interval: tuple[float, float], chance: float, equivalence: float, half: Callable[[int], float],
     error: float, runs: int, *, is_paired: bool, floor: Floor | None,
 ) -> Estimate:  # fmt: skip
@@ -254,7 +254,7 @@ def _estimate(
     )  # fmt: skip
 
 
-def discoveries(chances: Sequence[float], rate: float = ALPHA) -> list[bool]:
+def significant_by_false_discovery_rate(chances: Sequence[float], rate: float = ALPHA) -> list[bool]:
     """Which of many differences are shown, so that at most `rate` of them are false (Benjamini and Hochberg 1995)."""
     order = sorted(range(len(chances)), key=chances.__getitem__)
     first_kept = max((n for n, at in enumerate(order, 1) if chances[at] <= rate * n / len(chances)), default=0)
@@ -273,7 +273,7 @@ def _sums_over_signs(values: np.ndarray) -> np.ndarray:
     return sums
 
 
-def flip_chance(logs: np.ndarray, shift: float = 0.0) -> float:
+def sign_flip_p_value(logs: np.ndarray, shift: float = 0.0) -> float:
     """The share of all signs under which the sum is as far from 0, were the difference `shift`.
 
     All 2^n sums are those of both halves of the pairs added; both are sorted, so that they are counted, not made.
@@ -293,7 +293,7 @@ def flip_chance(logs: np.ndarray, shift: float = 0.0) -> float:
     return float(min(1.0, 2 * above.sum() / 2 ** len(moved)))
 
 
-def _flip_interval(logs: Sequence[float], alpha: float) -> tuple[float, float]:
+def _sign_flip_interval(logs: Sequence[float], alpha: float) -> tuple[float, float]:
     """All differences that the test does not refuse."""
     values = np.asarray(logs)
     mean, reach = float(values.mean()), float(np.ptp(values)) or 0.0
@@ -302,7 +302,7 @@ def _flip_interval(logs: Sequence[float], alpha: float) -> tuple[float, float]:
         inside, outside = 0.0, reach + 1e-12
         for _ in range(_FLIP_STEPS):
             middle = (inside + outside) / 2
-            is_inside = flip_chance(values, mean + sign * middle) > alpha
+            is_inside = sign_flip_p_value(values, mean + sign * middle) > alpha
             inside, outside = (middle, outside) if is_inside else (inside, middle)
         return mean + sign * outside
 
@@ -312,14 +312,14 @@ def _flip_interval(logs: Sequence[float], alpha: float) -> tuple[float, float]:
 # --- Student's t ----------------------------------------------------------------------------------------------------
 
 
-def _p_value(mean: float, error: float, freedom: float) -> float:
+def _t_test_p_value(mean: float, error: float, freedom: float) -> float:
     """How often a mean as far from 0 comes by chance, on both sides."""
     if not error:
         return 1.0 if not mean else 0.0
-    return t_tail(abs(mean) / error, freedom)
+    return t_two_sided_tail(abs(mean) / error, freedom)
 
 
-def t_tail(t: float, freedom: float) -> float:
+def t_two_sided_tail(t: float, freedom: float) -> float:
     """The share of Student's distribution beyond -t and t; Gauss's where `freedom` is infinite."""
     if math.isinf(freedom):
         return math.erfc(t / math.sqrt(2))
@@ -327,14 +327,14 @@ def t_tail(t: float, freedom: float) -> float:
 
 
 @lru_cache(maxsize=4096)
-def t_quantile(alpha: float, freedom: float) -> float:
+def t_two_sided_quantile(alpha: float, freedom: float) -> float:
     """The t that a share `alpha` lies beyond, on both sides."""
     low, high = 0.0, 1.0
-    while t_tail(high, freedom) > alpha:
+    while t_two_sided_tail(high, freedom) > alpha:
         high *= 2
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        low, high = (middle, high) if t_tail(middle, freedom) > alpha else (low, middle)
+        low, high = (middle, high) if t_two_sided_tail(middle, freedom) > alpha else (low, middle)
     return high
 
 

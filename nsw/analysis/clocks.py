@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-__all__ = ["Clock", "clocks_of"]
+__all__ = ["Clock", "clocks_by_report"]
 
 _FEWEST: Final = 8  # collectives that two reports share
 _SCATTER: Final = 1.4826  # standard deviations a median absolute deviation
@@ -47,7 +47,7 @@ class Clock:
         return (ns + self.offset_ns - self.drift * self.at_ns) / (1 - self.drift)
 
 
-def clocks_of(collectives: Sequence[Row]) -> dict[str, Clock]:
+def clocks_by_report(collectives: Sequence[Row]) -> dict[str, Clock]:
     """The clock of each report of a run, the first with offset 0; empty where they share too few collectives.
 
     Args:
@@ -67,14 +67,14 @@ def clocks_of(collectives: Sequence[Row]) -> dict[str, Clock]:
             return {}
         own, theirs = (np.array([times[key] for key in common], np.float64) for times in (of_report, reference))
         at = float(np.median(own))
-        drift, offset = _line(own - at, own - theirs)
+        drift, offset = _fit_line_without_outliers(own - at, own - theirs)
         rest = own - theirs - offset - drift * (own - at)
         deviation = _SCATTER * float(np.median(np.abs(rest)))
         clocks[report] = Clock(offset, drift, at, deviation / len(common) ** 0.5)
     return clocks
 
 
-def _line(x: Any, y: Any) -> tuple[float, float]:
+def _fit_line_without_outliers(x: Any, y: Any) -> tuple[float, float]:
     """Slope and height of a line through most of the points: least squares without outliers, twice."""
     import numpy as np
 

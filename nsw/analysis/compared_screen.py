@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Intervals, Note, Table, Unit, Waterfall
 from nsw.analysis.certainty import Estimate, Verdict
-from nsw.analysis.comparison import is_time
+from nsw.analysis.comparison import is_time_unit
 from nsw.analysis.first_screen import HEADLINE
-from nsw.analysis.sides import GPU_TIME, ITERATION, RUN_TIME, Compared, Side, measured_subjects
+from nsw.analysis.sides import GPU_TIME, ITERATION, RUN_TIME, Compared, Side, comparable_subjects
 from nsw.errors import UsageError, did_you_mean
 from nsw.quantities import TIMES, common, format_ns
 from nsw.wording import and_more, plural
@@ -27,11 +27,11 @@ __all__ = [
     "Comparison",
     "Judged",
     "Outcome",
-    "blocks_of_comparison",
     "check_rules",
-    "judge",
-    "outcome_of",
-    "percent_of",
+    "comparison_blocks",
+    "gate_outcome",
+    "judge_rules",
+    "log_ratio_to_percent",
     "verdict_text",
 ]
 
@@ -77,7 +77,7 @@ class Comparison:
     profiler: str = ""
 
 
-def blocks_of_comparison(comparison: Comparison) -> list[Block]:
+def comparison_blocks(comparison: Comparison) -> list[Block]:
     """What differs, headline, table, findings, in this order."""
     blocks: list[Block] = [Note("differs", f"Not alike: {line}", tone="warning") for line in comparison.differs]
     if comparison.programs:
@@ -98,10 +98,10 @@ def blocks_of_comparison(comparison: Comparison) -> list[Block]:
         )
         for row in comparison.at_equal_clocks
     ]
-    blocks += [*_explanation_blocks(comparison), *_undecided_blocks(comparison), *_note_blocks(comparison)]
+    blocks += [*_explanation_blocks(comparison), *_undecided_row_notes(comparison), *_note_blocks(comparison)]
     return [
         *blocks,
-        *_interval_blocks(comparison),
+        *_interval_plot_blocks(comparison),
         *(_waterfall_blocks(comparison, explained) for explained in comparison.explained.values()),
     ]
 
@@ -109,7 +109,7 @@ def blocks_of_comparison(comparison: Comparison) -> list[Block]:
 # --- in words -------------------------------------------------------------------------------------------------------
 
 
-def percent_of(log: float) -> float:
+def log_ratio_to_percent(log: float) -> float:
     """The per cent of a logarithm of a ratio."""
     return 100 * math.expm1(log)
 
@@ -124,40 +124,41 @@ def verdict_text(row: Compared) -> str:
         return row.missing or "cannot tell"
     log, ends = estimate.log_ratio, (estimate.low, estimate.high)
     if row.verdict == "same":
-        return f"the same within {_percent_text(percent_of(estimate.within))} %"
+        return f"the same within {_percent_digits_text(log_ratio_to_percent(estimate.within))} %"
     if row.verdict not in _DECIDED:
-        return f"cannot tell ({_signed_change_text(ends[0])} to {_signed_change_text(ends[1])} %)"
+        return f"cannot tell ({_signed_percent_text(ends[0])} to {_signed_percent_text(ends[1])} %)"
     if abs(log) >= _LARGE:
-        word = row.verdict if is_time(row.unit) else _direction_word(row)
-        return f"{_factor_text(log)} times {word} ({' to '.join(map(_factor_text, sorted(ends, key=abs)))})"
-    low, high = sorted(abs(percent_of(end)) for end in ends)
-    verb = "takes " if is_time(row.unit) else ""
-    change = f"{_percent_text(abs(percent_of(log)))} % {_direction_word(row)}"
-    return f"{verb}{change} ({_percent_text(low)} to {_percent_text(high)} %)"
+        word = row.verdict if is_time_unit(row.unit) else _direction_word(row)
+        low_to_high = " to ".join(map(_log_ratio_factor_text, sorted(ends, key=abs)))
+        return f"{_log_ratio_factor_text(log)} times {word} ({low_to_high})"
+    low, high = sorted(abs(log_ratio_to_percent(end)) for end in ends)
+    verb = "takes " if is_time_unit(row.unit) else ""
+    change = f"{_percent_digits_text(abs(log_ratio_to_percent(log)))} % {_direction_word(row)}"
+    return f"{verb}{change} ({_percent_digits_text(low)} to {_percent_digits_text(high)} %)"
 
 
 def _direction_word(row: Compared) -> str:
     """The change of a value in a word: a time is longer or less, a rate faster or slower, all else more or less."""
     is_more = row.estimate is not None and row.estimate.log_ratio > 0
-    if is_time(row.unit):
+    if is_time_unit(row.unit):
         return "longer" if is_more else "less time"
     return row.verdict if row.higher_is_better is not False else "more" if is_more else "less"
 
 
-def _percent_text(percent: float) -> str:
+def _percent_digits_text(percent: float) -> str:
     return f"{percent:.2g}" if percent < 10 else f"{percent:.0f}"
 
 
-def _factor_text(log: float) -> str:
+def _log_ratio_factor_text(log: float) -> str:
     """The factor of a logarithm of either sign."""
     times = math.exp(abs(log))
     return f"{times:,.0f}" if times >= _MANY_TIMES else f"{times:.2f}"
 
 
-def _signed_change_text(log: float) -> str:
-    percent = percent_of(log)
+def _signed_percent_text(log: float) -> str:
+    percent = log_ratio_to_percent(log)
     if abs(log) >= math.log(_MANY_TIMES):
-        return f"{'x' if log > 0 else '1 /'} {_factor_text(log)}"
+        return f"{'x' if log > 0 else '1 /'} {_log_ratio_factor_text(log)}"
     return f"{'+' if percent > 0 else ''}{percent:.2g}" if abs(percent) < 10 else f"{percent:+.0f}"
 
 
@@ -183,18 +184,18 @@ def _comparison_headline(comparison: Comparison) -> str:
     rows = comparison.rows
     kind_name = {"case": "cases", "class": "classes", "range": "NVTX ranges"}.get(comparison.by, f"{comparison.by}s")
     if not rows:
-        subjects = measured_subjects(comparison.first, comparison.second)
+        subjects = comparable_subjects(comparison.first, comparison.second)
         hint = f"; {' or '.join(f'`--by {subject}`' for subject in subjects)} would compare these" if subjects else ""
         return f"{names}: no {kind_name} that can be compared{hint}"
     if len(rows) == 1:
         row = rows[0]
-        if comparison.second.adding is not None and _is_undecided_pairs(row):
-            return f"{names}: {row.what}: {_not_decided_text(comparison, row)}"
+        if comparison.second.adding is not None and _are_pairs_undecided(row):
+            return f"{names}: {row.what}: {_undecided_pairs_text(comparison, row)}"
         runs = f", {_run_counts_text(row.estimate)}" if row.estimate else ""
         return f"{names}: {row.what}: {verdict_text(row)}{runs}{_most_changed_function_text(comparison)}"
     counts = Counter(row.missing or row.verdict for row in rows)
     parts = [
-        f"{counts[verdict]} {verdict}{_range_of_changes(rows, verdict)}" for verdict in _DECIDED if counts[verdict]
+        f"{counts[verdict]} {verdict}{_change_range_text(rows, verdict)}" for verdict in _DECIDED if counts[verdict]
     ]
     if counts["same"]:
         parts.append(f"{counts['same']} the same")
@@ -206,28 +207,28 @@ def _comparison_headline(comparison: Comparison) -> str:
     return f"{names}, {len(rows)} {kind_name}: " + ", ".join(parts) + _most_changed_function_text(comparison)
 
 
-def _is_undecided_pairs(row: Compared) -> bool:
+def _are_pairs_undecided(row: Compared) -> bool:
     return row.verdict == "cannot tell" and row.estimate is not None and row.estimate.is_paired
 
 
-def _not_decided_text(comparison: Comparison, row: Compared) -> str:
+def _undecided_pairs_text(comparison: Comparison, row: Compared) -> str:
     """Of pairs that are added until they decide: `not decided after 12 pairs (price reached): the difference ...`."""
     estimate: Any = row.estimate
     adding = comparison.second.adding
     ended = adding.ended if adding is not None and adding.ended else "more are to be added"
-    low, high = _signed_change_text(estimate.low), _signed_change_text(estimate.high)
+    low, high = _signed_percent_text(estimate.low), _signed_percent_text(estimate.high)
     return f"not decided after {_run_counts_text(estimate)} ({ended}): the difference lies between {low} and {high} %"
 
 
-def _range_of_changes(rows: Sequence[Compared], verdict: str) -> str:
+def _change_range_text(rows: Sequence[Compared], verdict: str) -> str:
     """By how much the values of one verdict changed, of times in which direction."""
     decided = [row for row in rows if row.verdict == verdict]
     logs = [row.estimate.log_ratio for row in decided if row.estimate is not None]
     largest = max(map(abs, logs))
     if largest >= _LARGE:
-        return f" (up to {_factor_text(largest)} times)"
-    sizes = sorted(abs(percent_of(log)) for log in logs)
-    ends = dict.fromkeys((_percent_text(sizes[0]), _percent_text(sizes[-1])))
+        return f" (up to {_log_ratio_factor_text(largest)} times)"
+    sizes = sorted(abs(log_ratio_to_percent(log)) for log in logs)
+    ends = dict.fromkeys((_percent_digits_text(sizes[0]), _percent_digits_text(sizes[-1])))
     words = {_direction_word(row) for row in decided}
     direction = f" {words.pop()}" if len(words) == 1 and words != {verdict} else ""
     return f" ({' to '.join(ends)} %{direction})"
@@ -235,7 +236,7 @@ def _range_of_changes(rows: Sequence[Compared], verdict: str) -> str:
 
 def _most_changed_function_text(comparison: Comparison) -> str:
     """The function that changed most with the case that changed most; empty where none has most of the change."""
-    row = max((row for row in comparison.rows if row.verdict in _DECIDED), key=_change_weight, default=None)
+    row = max((row for row in comparison.rows if row.verdict in _DECIDED), key=_change_size, default=None)
     if row is None or row.higher_is_better is None:
         return ""
     changes = [
@@ -262,7 +263,7 @@ def _changes_table(comparison: Comparison) -> Table:
     rows = comparison.rows
     kept_rows = rows
     if len(rows) > _ROWS:
-        heaviest = sorted(range(len(rows)), key=lambda at: -_change_weight(rows[at]))[:_ROWS]
+        heaviest = sorted(range(len(rows)), key=lambda at: -_change_size(rows[at]))[:_ROWS]
         kept_rows = tuple(rows[at] for at in sorted(heaviest)) if comparison.by in {"case", "figure"} else rows[:_ROWS]
     cases = len({row.case for row in rows}) > 1
     unit, scale = _common_unit(kept_rows)
@@ -274,7 +275,7 @@ def _changes_table(comparison: Comparison) -> Table:
         *([Column("what", comparison.by, "name")] if whats else []),
         Column("first", f"{_short_side_names(comparison)[0]}{heading}", "number"),
         Column("second", f"{_short_side_names(comparison)[1]}{heading}", "number"),
-        Column("change_pct", "change", _unit_of_change(rows)),
+        Column("change_pct", "change", _change_column_unit(rows)),
         Column("interval", "between", "text"),
         Column("runs", "runs", "text"),
         Column("verdict", "verdict", "text"),
@@ -285,11 +286,11 @@ def _changes_table(comparison: Comparison) -> Table:
             *([row.case] if cases else []),
             *([row.what] if whats else []),
             *(None if value is None else value / scale for value in row.means or (row.first, row.second)),
-            None if row.estimate is None else percent_of(row.estimate.log_ratio),
+            None if row.estimate is None else log_ratio_to_percent(row.estimate.log_ratio),
             "-"
             if row.estimate is None
-            else f"{_signed_change_text(row.estimate.low)} to {_signed_change_text(row.estimate.high)}",
-            _counts(row),
+            else f"{_signed_percent_text(row.estimate.low)} to {_signed_percent_text(row.estimate.high)}",
+            _row_run_counts_text(row),
             row.missing or row.verdict,
         )
 
@@ -303,7 +304,7 @@ def _changes_table(comparison: Comparison) -> Table:
         wide="what" if whats else "case" if cases else None,
         least=("runs",),
         evidence=(
-            Evidence(_table_behind(comparison, kept_rows[0]), tuple(dict.fromkeys(row.case for row in kept_rows))),
+            Evidence(_source_table_name(comparison, kept_rows[0]), tuple(dict.fromkeys(row.case for row in kept_rows))),
         ),
     )
 
@@ -315,7 +316,7 @@ _BEHIND: Final = {
 }  # fmt: skip
 
 
-def _table_behind(comparison: Comparison, row: Compared) -> str:
+def _source_table_name(comparison: Comparison, row: Compared) -> str:
     """The table that a row was measured in."""
     return _BEHIND.get(comparison.by) or _BEHIND.get(row.what, "figures")
 
@@ -328,18 +329,18 @@ def _common_unit(rows: Sequence[Compared]) -> tuple[str, float]:
     return (next(iter(units)) if len(units) == 1 else None) or "", 1.0
 
 
-def _unit_of_change(rows: Sequence[Compared]) -> Unit:
+def _change_column_unit(rows: Sequence[Compared]) -> Unit:
     """How the changes of these values are printed: in words where all are times, or all are better the larger."""
-    if all(is_time(row.unit) for row in rows):
+    if all(is_time_unit(row.unit) for row in rows):
         return "longer %"
-    return "faster %" if all(row.higher_is_better and not is_time(row.unit) for row in rows) else "change %"
+    return "faster %" if all(row.higher_is_better and not is_time_unit(row.unit) for row in rows) else "change %"
 
 
-def _change_weight(row: Compared) -> float:
+def _change_size(row: Compared) -> float:
     return abs(row.gain or 0.0) if row.verdict in _DECIDED else 0.0
 
 
-def _counts(row: Compared) -> str:
+def _row_run_counts_text(row: Compared) -> str:
     if row.estimate is not None and row.estimate.is_paired:
         return plural(row.estimate.runs, "pair")
     return str(row.runs[0]) if row.runs[0] == row.runs[1] else f"{row.runs[0]} and {row.runs[1]}"
@@ -348,10 +349,10 @@ def _counts(row: Compared) -> str:
 # --- plots alone ----------------------------------------------------------------------------------------------------
 
 
-def _interval_blocks(comparison: Comparison) -> list[Block]:
+def _interval_plot_blocks(comparison: Comparison) -> list[Block]:
     """A ratio a row that has one, with its interval; of more than 15 those that weigh most."""
     with_interval = [row for row in comparison.rows if row.gain is not None and row.interval is not None]
-    heaviest = sorted(with_interval, key=lambda row: -_change_weight(row))[:_ROWS]
+    heaviest = sorted(with_interval, key=lambda row: -_change_size(row))[:_ROWS]
     heaviest_rows = [row for row in with_interval if any(row is heavy_row for heavy_row in heaviest)]
     if not heaviest_rows:
         return []
@@ -369,7 +370,7 @@ def _interval_blocks(comparison: Comparison) -> list[Block]:
         (
             ", ".join([*([row.case] if single or several else []), *([] if single else [row.what])]),
             *_gain_with_interval(row),
-            _counts(row),
+            _row_run_counts_text(row),
             row.verdict,
         )
         for row in heaviest_rows
@@ -379,7 +380,8 @@ def _interval_blocks(comparison: Comparison) -> list[Block]:
         Intervals(
             "intervals", title, columns, rows, label="what", value="ratio", interval="interval", verdict="verdict",
             shown="data",
-            evidence=(Evidence(_table_behind(comparison, heaviest_rows[0]), tuple(row.case for row in heaviest_rows)),),
+            evidence=(Evidence(_source_table_name(comparison, heaviest_rows[0]),
+             tuple(row.case for row in heaviest_rows)),),
         )
     ]  # fmt: skip
 
@@ -423,7 +425,7 @@ def _explanation_blocks(comparison: Comparison) -> list[Block]:
     """What did it, of the cases that changed most."""
     if comparison.by not in {"case", "figure"}:
         return []
-    decided = sorted((row for row in comparison.rows if row.verdict in _DECIDED), key=lambda row: -_change_weight(row))
+    decided = sorted((row for row in comparison.rows if row.verdict in _DECIDED), key=lambda row: -_change_size(row))
     seen: dict[str, Compared] = {}
     for row in decided:
         seen.setdefault(row.case, row)
@@ -432,7 +434,7 @@ def _explanation_blocks(comparison: Comparison) -> list[Block]:
             "difference",
             f"{_case_prefix(comparison, row)}{verdict_text(row)}."
             f" {_difference_sentence(row, comparison.explained[case])}.",
-            evidence=(Evidence(_table_behind(comparison, row), (case,)), Evidence("gpu_summary", (case,))),
+            evidence=(Evidence(_source_table_name(comparison, row), (case,)), Evidence("gpu_summary", (case,))),
         )
         for case, row in seen.items()
         if case in comparison.explained
@@ -455,7 +457,7 @@ def _difference_sentence(row: Compared, explained: Difference) -> str:
     return explained.sentence
 
 
-def _undecided_blocks(comparison: Comparison) -> list[Block]:
+def _undecided_row_notes(comparison: Comparison) -> list[Block]:
     """What would decide those that cannot be told."""
     rows = [row for row in comparison.rows if row.verdict == "cannot tell" and row.estimate is not None]
     if not rows or comparison.by not in {"case", "figure"} or comparison.first.same_program:
@@ -466,24 +468,24 @@ def _undecided_blocks(comparison: Comparison) -> list[Block]:
         return [
             Finding(
                 "cannot tell",
-                f"{each.case}: {_not_decided_text(comparison, each)}",
-                evidence=(Evidence(_table_behind(comparison, each), (each.case,)),),
+                f"{each.case}: {_undecided_pairs_text(comparison, each)}",
+                evidence=(Evidence(_source_table_name(comparison, each), (each.case,)),),
             )
             for each in rows[:_CASES_NAMED]
-            if _is_undecided_pairs(each)
+            if _are_pairs_undecided(each)
         ]
     others = list(dict.fromkeys(each.case for each in rows if each.case != row.case))
     likewise = f" Likewise {and_more(others, _CASES_NAMED)}." if others else ""
-    detectable = _percent_text(percent_of(estimate.detectable))
+    detectable = _percent_digits_text(log_ratio_to_percent(estimate.detectable))
     text = (
         f"{_case_prefix(comparison, row)}{_run_counts_text(estimate)} would have shown a difference of"
         f" {detectable} % or more;"
-        f" {_what_decides(estimate)}.{likewise}"
+        f" {_runs_to_decide_text(estimate)}.{likewise}"
     )
-    return [Finding("cannot tell", text, evidence=(Evidence(_table_behind(comparison, row), (row.case,)),))]
+    return [Finding("cannot tell", text, evidence=(Evidence(_source_table_name(comparison, row), (row.case,)),))]
 
 
-def _what_decides(estimate: Estimate) -> str:
+def _runs_to_decide_text(estimate: Estimate) -> str:
     """How many more pairs, or runs of each side, would decide: an estimate by the difference and scatter so far."""
     if estimate.runs == 1:
         return "how a single one scatters is not known: repeat it"
@@ -573,7 +575,7 @@ def check_rules(rules: Collection[str], sides: Sequence[Side]) -> None:
             raise UsageError(f"neither side has a figure '{figure}'", hint=did_you_mean(figure, known) or there)
 
 
-def judge(comparison: Comparison, rules: Mapping[str, Tolerance]) -> list[Judged]:
+def judge_rules(comparison: Comparison, rules: Mapping[str, Tolerance]) -> list[Judged]:
     """Every rule over every case, and over what a side lacks; where runs are invalid nothing is decided.
 
     Args:
@@ -608,11 +610,13 @@ def _judge_row(tolerance: Tolerance, row: Compared) -> tuple[Outcome, str]:
         return Outcome.PASSED, verdict_text(row)
     if high < limit:
         return Outcome.FAILED, verdict_text(row)
-    explanation = f"the change may be {percent_of(estimate.low):+.2g} to {percent_of(estimate.high):+.2g} %"
+    explanation = (
+        f"the change may be {log_ratio_to_percent(estimate.low):+.2g} to {log_ratio_to_percent(estimate.high):+.2g} %"
+    )
     return (Outcome.PASSED if tolerance.may_be_undecided else Outcome.UNDECIDED), explanation
 
 
-def outcome_of(judged: Iterable[Judged]) -> Outcome:
+def gate_outcome(judged: Iterable[Judged]) -> Outcome:
     """That of the gate: one rule that fails fails it, and nothing passes that is undecided or empty."""
     outcomes = {each.outcome for each in judged}
     if Outcome.FAILED in outcomes:

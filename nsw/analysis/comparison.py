@@ -62,17 +62,17 @@ class Scaling:
         return any(p.profiled for p in self.points)
 
 
-def is_time(unit: str | None) -> bool:
+def is_time_unit(unit: str | None) -> bool:
     """Whether it is one of time, of which less is better unless the recipe says else: `s`, `ms/step`."""
     return (unit or "").lower().replace(" per ", "/").partition("/")[0].strip() in _TIME_UNITS
 
 
-def is_less_better(unit: str | None) -> bool:
+def is_smaller_better(unit: str | None) -> bool:
     """Whether less of it is better, unless the recipe says else: of a time, and of an energy."""
-    return is_time(unit) or (unit or "").partition("/")[0] == JOULE
+    return is_time_unit(unit) or (unit or "").partition("/")[0] == JOULE
 
 
-def figure_title(name: str | None, unit: str | None, *, is_median: bool = False) -> str:
+def figure_heading(name: str | None, unit: str | None, *, is_median: bool = False) -> str:
     """The heading of a figure: its name and unit, one of them where the name is the unit (`images_per_sec`).
 
     Args:
@@ -85,12 +85,12 @@ def figure_title(name: str | None, unit: str | None, *, is_median: bool = False)
     return f"{median}{unit or name or 'figure'}" if is_unit else f"{name}, {median}{unit}"
 
 
-def name_and_unit(name: str, unit: str | None) -> str:
+def figure_heading_with_unit(name: str, unit: str | None) -> str:
     """The heading of a figure in full tables and on axes: `loss`, `images_per_sec (images/s)`."""
     return f"{name} ({unit})" if unit and unit != name else name
 
 
-def best_figure(case: CaseSummary, name: str) -> Figure | None:
+def least_disturbed_figure(case: CaseSummary, name: str) -> Figure | None:
     """A figure of a case as the program gives it undisturbed; else while profiled, which the figure says."""
     case_figures = [f for f in case.figures if f.name == name]
     return min(case_figures, key=lambda f: f.profiled, default=None)
@@ -100,18 +100,18 @@ def _gain_over_base(figure: Figure | None, base: Figure | None, *, higher_is_bet
     """How many times better a figure is than that of the base; None where one is missing or zero."""
     if figure is None or base is None or not figure.median or not base.median:
         return None
-    better = not is_less_better(figure.unit) if higher_is_better is None else higher_is_better
+    better = not is_smaller_better(figure.unit) if higher_is_better is None else higher_is_better
     return figure.median / base.median if better else base.median / figure.median
 
 
-def _figure_fields(figure: Figure | None) -> dict[str, Any]:
+def _figure_value_fields(figure: Figure | None) -> dict[str, Any]:
     """What a point and a variant have of a figure."""
     if figure is None:
         return {"figure": None, "least": None, "most": None, "runs": 0}
     return {"figure": figure.median, "least": figure.least, "most": figure.most, "runs": figure.runs}
 
 
-def _other_params(case: CaseSummary, *parameters: str) -> dict[str, Any]:
+def _params_except(case: CaseSummary, *parameters: str) -> dict[str, Any]:
     """The parameters but these."""
     return {name: value for name, value in case.params.items() if name not in parameters}
 
@@ -120,12 +120,12 @@ def _group_cases_by_series(cases: Sequence[CaseSummary], *parameters: str) -> li
     """The cases that differ in these parameters alone together."""
     series: dict[tuple[tuple[str, str], ...], list[CaseSummary]] = {}
     for case in cases:
-        key = tuple((name, repr(value)) for name, value in _other_params(case, *parameters).items())
+        key = tuple((name, repr(value)) for name, value in _params_except(case, *parameters).items())
         series.setdefault(key, []).append(case)
     return list(series.values())
 
 
-def scaling(
+def scaling_curve(
     cases: Sequence[CaseSummary],
     *,
     axis: str,
@@ -148,9 +148,9 @@ def scaling(
         higher_is_better: None: less is better for a time, more for all else.
     """
     cases = [case for case in cases if axis in case.params]  # whoever wrote the ledger may have left it out
-    figures_by_case = {case.id: best_figure(case, figure) for case in cases}
+    figures_by_case = {case.id: least_disturbed_figure(case, figure) for case in cases}
     unit = next((f.unit for f in figures_by_case.values() if f is not None), None)
-    better = higher_is_better if higher_is_better is not None else not is_less_better(unit)
+    better = higher_is_better if higher_is_better is not None else not is_smaller_better(unit)
     points: list[ScalingPoint] = []
     for members in _group_cases_by_series(cases, axis):
         members.sort(key=lambda case: float(case.params[axis]))
@@ -163,21 +163,21 @@ def scaling(
             speedup = gain * factor if gain is not None and kind == "weak" and not better else gain
             points.append(
                 ScalingPoint(
-                    series=_other_params(case, axis),
+                    series=_params_except(case, axis),
                     at=case.params[axis],
                     case_id=case.id,
-                    **_figure_fields(case_figure),
+                    **_figure_value_fields(case_figure),
                     profiled=case_figure.profiled if case_figure else False,
                     speedup=speedup,
                     efficiency_pct=None if speedup is None else 100 * speedup / factor,
                     communication_pct=case.communication_pct,
-                    missing=None if speedup is not None else _why_missing(case_figure, base, first),
+                    missing=None if speedup is not None else _missing_value_reason(case_figure, base, first),
                 )
             )
     return Scaling(axis, kind, figure, unit, better, tuple(points))
 
 
-def _why_missing(case_figure: Figure | None, base: CaseSummary | None, first: Figure | None) -> str:
+def _missing_value_reason(case_figure: Figure | None, base: CaseSummary | None, first: Figure | None) -> str:
     if case_figure is None:
         return "no run of this case gave the figure"
     if base is None:
@@ -209,7 +209,7 @@ class Variant:
     per_iteration: bool = False
 
 
-def compare(
+def compare_variants(
     cases: Sequence[CaseSummary],
     *,
     parameter: str,
@@ -233,16 +233,16 @@ def compare(
     result = []
     for members in _group_cases_by_series(cases, parameter, *tied):
         base = next((c for c in members if c.params[parameter] == baseline), None)
-        first = best_figure(base, figure) if base else None
+        first = least_disturbed_figure(base, figure) if base else None
         for case in members:
-            case_figure = best_figure(case, figure)
+            case_figure = least_disturbed_figure(case, figure)
             hottest = next(iter(case.hotspots or case.functions), None)
             result.append(
                 Variant(
-                    series=_other_params(case, parameter, *tied),
+                    series=_params_except(case, parameter, *tied),
                     variant=case.params[parameter],
                     case_id=case.id,
-                    **_figure_fields(case_figure),
+                    **_figure_value_fields(case_figure),
                     unit=case_figure.unit if case_figure else None,
                     ratio=_gain_over_base(case_figure, first, higher_is_better=higher_is_better),
                     top=hottest.short_name if hottest else None,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-__all__ = ["CLOCKS_DIFFER", "condition_blocks", "condition_notes", "gpu_clock", "not_comparable"]
+__all__ = ["CLOCKS_DIFFER", "condition_blocks", "condition_notes", "incomparable_reason", "median_sm_clock_mhz"]
 
 _CLOCKS_APART: Final = 0.03  # of the lower one
 _SLOWED_PCT: Final = 5.0  # of the steady state
@@ -33,7 +33,7 @@ CLOCKS_DIFFER: Final = "not comparable: clocks "  # begins the reason where thos
 _CLOCKS: Final = (("sm_mhz", "clocks"), ("memory_mhz", "memory clocks"))
 
 
-def not_comparable(first: Sequence[Row], second: Sequence[Row]) -> str | None:
+def incomparable_reason(first: Sequence[Row], second: Sequence[Row]) -> str | None:
     """Return why two sides were not measured alike; None where they were, or where that is not known.
 
     Args:
@@ -42,16 +42,19 @@ def not_comparable(first: Sequence[Row], second: Sequence[Row]) -> str | None:
     """
     for column, words in _CLOCKS:
         clocks = [_column_median(rows, column) for rows in (first, second)]
-        if None not in clocks and _clocks_differ(clocks):
-            return f"not comparable: {words} {_rounded(clocks[0])} against {_rounded(clocks[1])} MHz"
-    for happened, words in ((_is_shared, "a GPU was shared with somebody"), (_is_loaded, "a host was loaded")):
+        if None not in clocks and _do_clocks_differ(clocks):
+            return f"not comparable: {words} {_count_text(clocks[0])} against {_count_text(clocks[1])} MHz"
+    for happened, words in (
+        (_was_gpu_in_use_before, "a GPU was shared with somebody"),
+        (_was_host_loaded_before, "a host was loaded"),
+    ):
         counts = [sum(happened(row) for row in rows) for rows in (first, second)]
         if any(counts) and first and second and not all(counts):
             return f"not comparable: {words} on the {'first' if counts[0] else 'second'} side alone"
     return None
 
 
-def gpu_clock(rows: Sequence[Row]) -> float | None:
+def median_sm_clock_mhz(rows: Sequence[Row]) -> float | None:
     """The median clock of the SMs, a number of MHz; None where none was sampled."""
     return _column_median(rows, "sm_mhz")
 
@@ -60,53 +63,64 @@ def condition_notes(summary: Summary) -> list[Note]:
     """A sentence for each case and thing that disturbed its runs, the worst first."""
     return [
         Note("conditions", f"{case}: {text}", tone="warning", evidence=(Evidence("conditions", (case,)),))
-        for sentences_of in (_other_process_notes, _host_notes, _heat_limit_notes, _clock_notes, _gpu_error_notes)
+        for sentences_of in (
+            _other_process_notes,
+            _loaded_host_notes,
+            _heat_limit_notes,
+            _unequal_clock_notes,
+            _gpu_error_notes,
+        )
         for case, case_rows in summary.conditions.items()
         for text in sentences_of(case_rows)
     ]
 
 
 def _other_process_notes(rows: Sequence[Row]) -> Iterator[str]:
-    if shared := [row for row in rows if _is_shared(row)]:
+    if shared := [row for row in rows if _was_gpu_in_use_before(row)]:
         most = max(shared, key=lambda row: row["memory_before_mib"])
         yield (
-            f"a GPU was shared with somebody: {_rounded(most['memory_before_mib'])} MiB were in use before"
-            f" {_runs(shared)} began, at {_rounded(most['busy_before_pct'] or 0.0)} % utilisation. Measure on GPUs of"
-            " your own."
+            f"a GPU was shared with somebody: {_count_text(most['memory_before_mib'])} MiB were in use before"
+            f" {_run_names_text(shared)} began, at {_count_text(most['busy_before_pct'] or 0.0)} % utilisation."
+            " Measure on GPUs of your own."
         )
 
 
-def _host_notes(rows: Sequence[Row]) -> Iterator[str]:
-    if loaded := [row for row in rows if _is_loaded(row)]:
+def _loaded_host_notes(rows: Sequence[Row]) -> Iterator[str]:
+    if loaded := [row for row in rows if _was_host_loaded_before(row)]:
         most = max(loaded, key=lambda row: (row["steal_pct"] or 0.0, row["load_before"] or 0.0))
         stolen = most["steal_pct"] or 0.0
         reason = (
-            f"the hypervisor gave {_rounded(stolen)} % of its CPU time to others"
+            f"the hypervisor gave {_count_text(stolen)} % of its CPU time to others"
             if stolen >= _STEAL_PCT
-            else f"{_rounded(most['load_before'])} processes ran on its {most['cores']} cores before the program began"
+            else f"{_count_text(most['load_before'])} processes ran on its {most['cores']} cores before the program"
+            " began"
         )
-        yield f"the host {most['host']} was loaded during {_runs(loaded)}: {reason}. Measure on a node of your own."
+        yield (
+            f"the host {most['host']} was loaded during {_run_names_text(loaded)}: {reason}."
+            " Measure on a node of your own."
+        )
 
 
 def _heat_limit_notes(rows: Sequence[Row]) -> Iterator[str]:
     if hot := [row for row in rows if (row["heat_limited_pct"] or 0.0) >= _SLOWED_PCT]:
         worst = max(hot, key=lambda row: row["heat_limited_pct"])
         yield (
-            f"heat held the clock of a GPU of {worst['host']} down for {_rounded(worst['heat_limited_pct'])} % of the"
-            f" steady state of {_runs(hot)} ({_rounded(worst['sm_mhz'])} MHz at {_rounded(worst['temperature_c'])} °C)."
+            f"heat held the clock of a GPU of {worst['host']} down for {_count_text(worst['heat_limited_pct'])} %"
+            f" of the steady state of {_run_names_text(hot)}"
+            f" ({_count_text(worst['sm_mhz'])} MHz at {_count_text(worst['temperature_c'])} °C)."
             " Measure on another node."
         )
 
 
-def _clock_notes(rows: Sequence[Row]) -> Iterator[str]:
+def _unequal_clock_notes(rows: Sequence[Row]) -> Iterator[str]:
     """Of clocks that differ between the runs of a case; a power limit is said with it."""
     for column, words in _CLOCKS:
         clocks = sorted((row[column], row["run"]) for row in rows if row[column] is not None)
-        if clocks and _clocks_differ([clocks[0][0], clocks[-1][0]]):
+        if clocks and _do_clocks_differ([clocks[0][0], clocks[-1][0]]):
             limited = any((row["power_limited_pct"] or 0.0) >= _SLOWED_PCT for row in rows)
             yield (
-                f"the {words} of its runs differ, {_rounded(clocks[0][0])} MHz in {clocks[0][1]} and"
-                f" {_rounded(clocks[-1][0])} MHz in {clocks[-1][1]}{', under the power limit' if limited else ''}."
+                f"the {words} of its runs differ, {_count_text(clocks[0][0])} MHz in {clocks[0][1]} and"
+                f" {_count_text(clocks[-1][0])} MHz in {clocks[-1][1]}{', under the power limit' if limited else ''}."
                 " Pairs in one job (`interleave: true`) cancel that."
             )
 
@@ -114,22 +128,22 @@ def _clock_notes(rows: Sequence[Row]) -> Iterator[str]:
 def _gpu_error_notes(rows: Sequence[Row]) -> Iterator[str]:
     if wrong := [row for row in rows if (row["ecc_errors"] or 0.0) > 0]:
         yield (
-            f"GPU memory had uncorrected ECC errors during {_runs(wrong)} ({wrong[0]['host']}, {wrong[0]['gpu']}): do"
-            " not trust its results."
+            f"GPU memory had uncorrected ECC errors during {_run_names_text(wrong)} ({wrong[0]['host']},"
+            f" {wrong[0]['gpu']}): do not trust its results."
         )
 
 
-def _is_shared(row: Row) -> bool:
+def _was_gpu_in_use_before(row: Row) -> bool:
     memory, busy = row["memory_before_mib"] or 0.0, row["busy_before_pct"] or 0.0
     return memory >= _OTHERS_MIB or (memory >= _OTHERS_AT_WORK[0] and busy >= _OTHERS_AT_WORK[1])
 
 
-def _is_loaded(row: Row) -> bool:
+def _was_host_loaded_before(row: Row) -> bool:
     load, cores = row["load_before"], row["cores"]
     return (row["steal_pct"] or 0.0) >= _STEAL_PCT or bool(load and cores and load >= max(_LOADED * cores, 2.0))
 
 
-def _clocks_differ(clocks: Sequence[float | None]) -> bool:
+def _do_clocks_differ(clocks: Sequence[float | None]) -> bool:
     low, high = sorted(clock or 0.0 for clock in clocks)
     return high > low * (1 + _CLOCKS_APART)
 
@@ -139,11 +153,11 @@ def _column_median(rows: Sequence[Row], column: str) -> float | None:
     return statistics.median(values) if values else None
 
 
-def _rounded(value: float | None) -> str:
+def _count_text(value: float | None) -> str:
     return "an unknown number of" if value is None else f"{value:,.0f}"
 
 
-def _runs(rows: Sequence[Row]) -> str:
+def _run_names_text(rows: Sequence[Row]) -> str:
     return first_of(list(dict.fromkeys(row["run"] for row in rows)), _RUNS_NAMED)
 
 

@@ -14,8 +14,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.analysis.kernel_classes import COPIES, NCCL, SETS, class_of
-from nsw.analysis.steady import steady_rows
+from nsw.analysis.kernel_classes import COPIES, NCCL, SETS, classify_gpu_operation
+from nsw.analysis.steady import steady_state_rows
 from nsw.quantities import summed
 from nsw.tables.names import short_name
 
@@ -26,7 +26,15 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-__all__ = ["Change", "Difference", "Operation", "differ_in_kernels", "difference", "marked", "operations"]
+__all__ = [
+    "Change",
+    "Difference",
+    "Operation",
+    "add_shapes_and_ranges",
+    "explain_difference",
+    "gpu_operations_by_name",
+    "have_unmatched_kernels",
+]
 
 ChangeKind = Literal["gone", "new", "renamed", "changed"]
 _ALIKE: Final = 0.02  # of the number of launches an iteration
@@ -121,7 +129,7 @@ def _change_sentence(change: Change, size: str) -> str:
     return f"{change.what} takes {size}"
 
 
-def operations(
+def gpu_operations_by_name(
     gpu: Iterable[Row],
     parts: Iterable[Row],
     iterations: Iterable[Row],
@@ -139,23 +147,24 @@ def operations(
     """
     times = sum(row["steady"] for row in iterations) or max(runs, 1)
     sums: dict[tuple[str, str], list[Any]] = {}
-    for row in steady_rows("gpu_summary", gpu, parts):
+    for row in steady_state_rows("gpu_summary", gpu, parts):
         key = row["name"], row["kind"]
         entry = sums.setdefault(key, [0.0, 0.0])
         entry[0] += (row.get("total_ns") or 0.0) / times
         entry[1] += (row.get("calls") or 0.0) / times
     return [
-        Operation(name, kind, class_of(name, kind, classes), ns, calls) for (name, kind), (ns, calls) in sums.items()
+        Operation(name, kind, classify_gpu_operation(name, kind, classes), ns, calls)
+        for (name, kind), (ns, calls) in sums.items()
     ]
 
 
-def differ_in_kernels(first: Sequence[Operation], second: Sequence[Operation]) -> bool:
+def have_unmatched_kernels(first: Sequence[Operation], second: Sequence[Operation]) -> bool:
     """Whether both sides have kernels that the other lacks, of which some may be the same under another name."""
     names = [{operation.name for operation in side} for side in (first, second)]
     return bool(names[0] - names[1]) and bool(names[1] - names[0])
 
 
-def marked(
+def add_shapes_and_ranges(
     work: Sequence[Operation], trace: Iterable[Row], calls: Iterable[Row], ranges: Iterable[Row]
 ) -> list[Operation]:
     """Operations with the shapes of their launches and the innermost NVTX ranges around these.
@@ -204,7 +213,7 @@ class _Ranges:
         return None if name is None else _NUMBER.sub("#", name)
 
 
-def difference(
+def explain_difference(
     case: str,
     sides: tuple[CaseSummary, CaseSummary],
     work: tuple[Sequence[Operation], Sequence[Operation]],
@@ -216,17 +225,17 @@ def difference(
         sides: Both sides of the case.
         work: The operations of both.
     """
-    spans = [_iteration_parts(side) for side in sides]
+    spans = [_iteration_parts_ns(side) for side in sides]
     if not all(work):
         return None
     of_iteration = all(span is not None for span in spans)
-    changes = _operation_changes(*work)
+    changes = _changes_by_operation(*work)
     totals = [sum(operation.ns for operation in side) for side in work]
     if of_iteration:
         before, after = (span or {} for span in spans)
-        kernels = [_compute_kernel_time(side) for side in work]
+        kernels = [_compute_kernel_ns(side) for side in work]
         exposed_names = {
-            _short_name(o) for side in work for o in side if o.group in {NCCL, COPIES, SETS}
+            _operation_short_name(o) for side in work for o in side if o.group in {NCCL, COPIES, SETS}
         }  # only what nothing hides
         alone = [change for change in changes if change.what not in exposed_names]
         overlapped = (after["computing"] - kernels[1]) - (before["computing"] - kernels[0])
@@ -240,7 +249,7 @@ def difference(
     return Difference(case, of_iteration, totals[0], totals[1], tuple(c for c in changes if c.before or c.after))
 
 
-def _iteration_parts(case: CaseSummary) -> dict[str, float] | None:
+def _iteration_parts_ns(case: CaseSummary) -> dict[str, float] | None:
     """An iteration's parts, ns, which add up to it."""
     spent = case.spent
     if spent is None or spent.span_ns is None or spent.computing_pct is None:
@@ -252,30 +261,32 @@ def _iteration_parts(case: CaseSummary) -> dict[str, float] | None:
     return {name: (pct or 0.0) * share for name, pct in shares.items()}
 
 
-def _compute_kernel_time(work: Sequence[Operation]) -> float:
+def _compute_kernel_ns(work: Sequence[Operation]) -> float:
     """The time of kernels that are no NCCL's."""
     return sum(operation.ns for operation in work if operation.group not in {NCCL, COPIES, SETS})
 
 
-def _short_name(operation: Operation) -> str:
+def _operation_short_name(operation: Operation) -> str:
     return short_name(operation.name)
 
 
-def _operation_changes(first: Sequence[Operation], second: Sequence[Operation]) -> list[Change]:
+def _changes_by_operation(first: Sequence[Operation], second: Sequence[Operation]) -> list[Change]:
     """A part a kernel and kind of copy."""
     before = {(o.name, o.kind): o for o in first}
     after = {(o.name, o.kind): o for o in second}
     changes = [
-        Change(_short_name(old), "changed", old.ns, after[key].ns) for key, old in before.items() if key in after
+        Change(_operation_short_name(old), "changed", old.ns, after[key].ns)
+        for key, old in before.items()
+        if key in after
     ]
     vanished = [operation for key, operation in before.items() if key not in after]
     new = [operation for key, operation in after.items() if key not in before]
     for old, now in _match_renamed_kernels(vanished, new):
         vanished.remove(old)
         new.remove(now)
-        changes.append(Change(_short_name(old), "renamed", old.ns, now.ns, _short_name(now)))
-    changes += [Change(_short_name(operation), "gone", operation.ns, 0.0) for operation in vanished]
-    changes += [Change(_short_name(operation), "new", 0.0, operation.ns) for operation in new]
+        changes.append(Change(_operation_short_name(old), "renamed", old.ns, now.ns, _operation_short_name(now)))
+    changes += [Change(_operation_short_name(operation), "gone", operation.ns, 0.0) for operation in vanished]
+    changes += [Change(_operation_short_name(operation), "new", 0.0, operation.ns) for operation in new]
     return changes
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.analysis.cases import CaseSummary, grouped, measured_runs
+from nsw.analysis.cases import CaseSummary, group_by_column, runs_of_first_measured_pass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -76,7 +76,7 @@ class Effective:
     missing: str | None = None
 
 
-def rate(intensity: float, flop_per_s: float, links: Iterable[tuple[float, float]]) -> float:
+def model_flop_rate(intensity: float, flop_per_s: float, links: Iterable[tuple[float, float]]) -> float:
     """FLOP a second at an arithmetic intensity.
 
     Args:
@@ -87,7 +87,7 @@ def rate(intensity: float, flop_per_s: float, links: Iterable[tuple[float, float
     return intensity / (intensity / flop_per_s + sum(share / speed for share, speed in links))
 
 
-def effective(
+def model_case(
     case_id: str,
     params: Mapping[str, Any],
     requested_model: AskedModel,
@@ -105,7 +105,7 @@ def effective(
     times = _Times(tables, requested_model.iteration)
     try:
         compute = sum(times.seconds(name, "gpu") for name in requested_model.ranges)
-        links = tuple(_link(link, times) for link in requested_model.links)
+        links = tuple(_measure_link(link, times) for link in requested_model.links)
     except _LackError as lack:
         return replace(blank, missing=str(lack))
     moved = sum(link.bytes for link in links)
@@ -121,7 +121,7 @@ def effective(
     )
 
 
-def effective_rates(
+def model_cases(
     cases: Sequence[CaseSummary],
     requested_models: Mapping[str, AskedModel | str],
     runs: Sequence[Any],
@@ -136,7 +136,7 @@ def effective_rates(
         tables: The campaign's rows, each with `run`.
     """
     names = ("nvtx_gpu_summary", "nvtx_summary", "gpu_summary", "communication")
-    by_run = {name: grouped(tables.get(name, ()), "run") for name in names} if requested_models else {}
+    by_run = {name: group_by_column(tables.get(name, ()), "run") for name in names} if requested_models else {}
     effective_cases = []
     for case in cases:
         requested_model = requested_models.get(case.id)
@@ -144,16 +144,16 @@ def effective_rates(
             effective_cases.append(Effective(case.id, case.params, None, missing=requested_model))
         elif requested_model is not None:
             case_runs = [run for run in runs if run.case_id == case.id]
-            traced = measured_runs(case_runs, by_run["nvtx_summary"])
+            traced = runs_of_first_measured_pass(case_runs, by_run["nvtx_summary"])
             rows = {
                 name: [row for run in traced for row in rows_by_run.get(run.id, ())]
                 for name, rows_by_run in by_run.items()
             }
-            effective_cases.append(effective(case.id, case.params, requested_model, rows))
-    return modelled(effective_cases)
+            effective_cases.append(model_case(case.id, case.params, requested_model, rows))
+    return predict_by_first_rates(effective_cases)
 
 
-def modelled(cases: Sequence[Effective]) -> tuple[Effective, ...]:
+def predict_by_first_rates(cases: Sequence[Effective]) -> tuple[Effective, ...]:
     """The cases with what the rates of the first that has any give at the intensity of each."""
     base = next((case for case in cases if case.flop_per_s is not None), None)
     if base is None or base.flop_per_s is None:
@@ -166,7 +166,9 @@ def modelled(cases: Sequence[Effective]) -> tuple[Effective, ...]:
             modelled_cases.append(case)
             continue
         links = [(link.bytes / moved, speeds[link.name]) for link in case.links]
-        modelled_cases.append(replace(case, modelled_flop_per_s=rate(case.intensity, base.flop_per_s, links)))
+        modelled_cases.append(
+            replace(case, modelled_flop_per_s=model_flop_rate(case.intensity, base.flop_per_s, links))
+        )
     return tuple(modelled_cases)
 
 
@@ -174,7 +176,7 @@ class _LackError(Exception):
     """Something that the model needs and the reports do not have."""
 
 
-def _link(requested_link: AskedLink, times: _Times) -> Link:
+def _measure_link(requested_link: AskedLink, times: _Times) -> Link:
     seconds = sum(times.seconds(name, requested_link.clock) for name in requested_link.ranges)
     size = requested_link.bytes if isinstance(requested_link.bytes, int | float) else times.moved(requested_link.bytes)
     return Link(requested_link.name, size, seconds, size / seconds)

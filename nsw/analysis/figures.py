@@ -44,7 +44,7 @@ class Figure:
         return cls(name, unit, pass_name, profiled, statistics.median(values), min(values), max(values), len(values))
 
 
-def figures_of(runs: Sequence[Any], rows: Mapping[Any, Sequence[Mapping[str, Any]]]) -> tuple[Figure, ...]:
+def figures_by_pass(runs: Sequence[Any], rows: Mapping[Any, Sequence[Mapping[str, Any]]]) -> tuple[Figure, ...]:
     """The figures of a case by pass.
 
     Args:
@@ -106,25 +106,25 @@ class Perturbation:
         return self.figure == RUN_TIME and abs(self.profiled - self.baseline) < _START_S
 
 
-def perturbations(figures: Sequence[Figure], runs: Sequence[Any]) -> Iterator[Perturbation]:
+def profiler_perturbations(figures: Sequence[Figure], runs: Sequence[Any]) -> Iterator[Perturbation]:
     """What the passes of a case changed.
 
     Args:
         figures: The case's figures.
         runs: Its runs (pass_name, pass_kind, state, seconds).
     """
-    free_time = _run_time([run for run in runs if run.pass_kind == _FREE])
+    free_time = _run_time_figure([run for run in runs if run.pass_kind == _FREE])
     for name in dict.fromkeys(run.pass_name for run in runs if run.pass_kind in _PERTURBING):
         for profiled in (f for f in figures if f.pass_name == name):
             free = next((f for f in figures if not f.profiled and f.name == profiled.name and f.median), None)
             if free is not None:
-                yield _profiled_against_free(free, profiled)
-        time = _run_time([run for run in runs if run.pass_name == name])
+                yield _figure_perturbation(free, profiled)
+        time = _run_time_figure([run for run in runs if run.pass_name == name])
         if free_time and time and free_time.median > 0:
-            yield _profiled_against_free(free_time, time)
+            yield _figure_perturbation(free_time, time)
 
 
-def _profiled_against_free(free: Figure, profiled: Figure) -> Perturbation:
+def _figure_perturbation(free: Figure, profiled: Figure) -> Perturbation:
     several = free.runs > 1 and profiled.runs > 1
     are_apart = profiled.most < free.least or profiled.least > free.most
     return Perturbation(
@@ -140,7 +140,7 @@ def _profiled_against_free(free: Figure, profiled: Figure) -> Perturbation:
     )
 
 
-def _run_time(runs: Sequence[Any]) -> Figure | None:
+def _run_time_figure(runs: Sequence[Any]) -> Figure | None:
     """How long the runs of a pass that are done took; None where no one is."""
     times = [run.seconds for run in runs if run.state == "done" and run.seconds is not None]
     return Figure.from_values(RUN_TIME, "s", runs[0].pass_name, times, profiled=True) if times else None
@@ -197,7 +197,7 @@ class Outlier:
         )
 
 
-def outliers(runs: Sequence[Any], figures: Sequence[Mapping[str, Any]]) -> list[Outlier]:
+def find_outliers(runs: Sequence[Any], figures: Sequence[Mapping[str, Any]]) -> list[Outlier]:
     """The outliers of a campaign, in the plan's order.
 
     Args:
@@ -221,7 +221,7 @@ def outliers(runs: Sequence[Any], figures: Sequence[Mapping[str, Any]]) -> list[
         numbers = [value for _, value, _ in repeat_values]
         median = statistics.median(numbers)
         min_deviation = _LEAST_S if name == DURATION else 0.0
-        for at in far_off(numbers, min_deviation):
+        for at in outlier_indexes(numbers, min_deviation):
             run, value, unit = repeat_values[at]
             host = run.host if len(hosts) > 1 else None
             outliers_by_run.setdefault(run.id, []).append(
@@ -230,7 +230,7 @@ def outliers(runs: Sequence[Any], figures: Sequence[Mapping[str, Any]]) -> list[
     return [outlier for run in runs for outlier in outliers_by_run.get(run.id, ())]
 
 
-def far_off(values: Sequence[float], min_deviation: float = 0.0) -> list[int]:
+def outlier_indexes(values: Sequence[float], min_deviation: float = 0.0) -> list[int]:
     """The places of the values that are far from the others.
 
     Of four or more: a modified z-score (distance from the median over the median absolute deviation) above 3.5. Of

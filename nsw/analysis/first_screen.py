@@ -10,23 +10,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Block, Finding, Note, Table
-from nsw.analysis.comparison import best_figure
+from nsw.analysis.comparison import least_disturbed_figure
 from nsw.analysis.conditions import condition_notes
-from nsw.analysis.rules.counters import undecided
-from nsw.analysis.rules.pairs import void_ratios
-from nsw.analysis.rules.timeline import slowdown_factor, spent_of
+from nsw.analysis.rules.counters import missing_counters_of_largest_kernel
+from nsw.analysis.rules.pairs import cases_with_void_ratio
+from nsw.analysis.rules.timeline import profiler_slowdown, time_without_profiler
 from nsw.analysis.scaling_screen import scaling_screen
 from nsw.analysis.screen_table import (
     CASES_NAMED,
     WASTE_PCT,
     Screen,
-    chosen_figure,
-    factor_text,
-    figure_value,
-    tells_time,
+    figure_median,
+    figure_to_show,
+    has_divided_time,
+    two_digit_factor_text,
 )
-from nsw.analysis.single_case import section_of
-from nsw.analysis.sweep_screen import cases_side_by_side
+from nsw.analysis.single_case import main_time_section
+from nsw.analysis.sweep_screen import side_by_side_screen
 from nsw.analysis.variants_screen import variants_screen
 from nsw.quantities import duration, number
 from nsw.recipe.matrix import SIDE
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.summary import Summary
 
-__all__ = ["FAILED", "HEADLINE", "first_screen", "headline_of"]
+__all__ = ["FAILED", "HEADLINE", "find_headline", "first_screen_blocks"]
 
 HEADLINE: Final = "headline"
 FAILED: Final = "program failed"  # the finding that a report's program failed
@@ -47,9 +47,9 @@ _NOISY: Final = 2.0  # times by which repeats of a case differ, from which the h
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
 
-def first_screen(summary: Summary) -> list[Block]:
+def first_screen_blocks(summary: Summary) -> list[Block]:
     """Headline, table, notes and findings, in this order."""
-    screen = _screen_by_kind(summary)
+    screen = _choose_screen(summary)
     conditions = _conditions_text(summary)
     blocks: list[Block] = [
         Note(
@@ -60,13 +60,13 @@ def first_screen(summary: Summary) -> list[Block]:
     ]
     if screen.table is not None and screen.table.rows:
         blocks.append(screen.table)
-    blocks += [*_note_blocks(summary), *_also_measured(summary, screen.table)]
-    return [*blocks, *(_unless_in_table(finding, screen.in_table) for finding in summary.findings)]
+    blocks += [*_caveat_blocks(summary), *_unshown_figure_blocks(summary, screen.table)]
+    return [*blocks, *(_restrict_table_finding_to_full(finding, screen.in_table) for finding in summary.findings)]
 
 
-def _also_measured(summary: Summary, table: Table | None) -> list[Block]:
+def _unshown_figure_blocks(summary: Summary, table: Table | None) -> list[Block]:
     """The figures that the screen does not show, and how to see them."""
-    first = chosen_figure(summary)
+    first = figure_to_show(summary)
     columns = {column.name for column in table.columns} if table else set()
     figures = dict.fromkeys(figure.name for case in summary.cases for figure in case.figures)
     names = [name for name in figures if first and name != first[0] and f"figure.{name}" not in columns]
@@ -74,31 +74,33 @@ def _also_measured(summary: Summary, table: Table | None) -> list[Block]:
     return [Note("figures", text, tone="aside")] if names and summary.site else []
 
 
-def headline_of(blocks: Iterable[Block]) -> str:
+def find_headline(blocks: Iterable[Block]) -> str:
     """The headline of an answer."""
     return next(block.text for block in blocks if isinstance(block, Note) and block.name == HEADLINE)
 
 
-def _unless_in_table(finding: Finding, in_table: frozenset[tuple[str, str]]) -> Finding:
+def _restrict_table_finding_to_full(finding: Finding, in_table: frozenset[tuple[str, str]]) -> Finding:
     """A finding that the table shows already is for the full answer."""
     is_in_table = finding.cases and all((case, finding.name) in in_table for case in finding.cases)
     return replace(finding, shown="full") if is_in_table else finding
 
 
-def _screen_by_kind(summary: Summary) -> Screen:
+def _choose_screen(summary: Summary) -> Screen:
     if len(summary.cases) == 1:
         return _single_case_screen(summary, summary.cases[0])
     if summary.curve is not None and any(point.figure is not None for point in summary.curve.points):
         return scaling_screen(summary, summary.curve)
     if any(variant.figure is not None for variant in summary.variants):
         return variants_screen(summary)
-    return cases_side_by_side(summary)
+    return side_by_side_screen(summary)
 
 
 def _largest_scatter_text(summary: Summary) -> str:
     """The case whose repeats differ most, where they differ much; else nothing."""
-    name = (chosen_figure(summary) or ("", ""))[0]
-    figures = [(f, case) for case in summary.cases if (f := best_figure(case, name)) is not None and f.least > 0]
+    name = (figure_to_show(summary) or ("", ""))[0]
+    figures = [
+        (f, case) for case in summary.cases if (f := least_disturbed_figure(case, name)) is not None and f.least > 0
+    ]
     if not figures:
         return ""
     worst, case = max(figures, key=lambda item: item[0].most / item[0].least)
@@ -106,15 +108,15 @@ def _largest_scatter_text(summary: Summary) -> str:
     if times < _NOISY:
         return ""
     ends = f"{number(worst.least)} to {number(worst.most)} {worst.unit or ''}".strip()
-    return f"Repeats of {case.id} differ {factor_text(times)} times ({worst.name} {ends}). "
+    return f"Repeats of {case.id} differ {two_digit_factor_text(times)} times ({worst.name} {ends}). "
 
 
 def _conditions_text(summary: Summary) -> str:
     """On what hardware, by which passes, how often each case ran."""
     gpus = sorted({gpu for case in summary.cases for gpu in case.gpus})
     hardware = [gpu.removeprefix("NVIDIA ") for gpu in gpus[:2]]
-    name = (chosen_figure(summary) or ("", ""))[0]
-    counts = {figure.runs for case in summary.cases if (figure := best_figure(case, name)) is not None}
+    name = (figure_to_show(summary) or ("", ""))[0]
+    counts = {figure.runs for case in summary.cases if (figure := least_disturbed_figure(case, name)) is not None}
     runs = sorted((counts or {case.measured for case in summary.cases}) - {0}) if summary.site else []
     often = (
         [plural(runs[0], "run") + " each" if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs a case"] if runs else []
@@ -126,9 +128,9 @@ def _conditions_text(summary: Summary) -> str:
     return ", ".join([*hardware, *passes, *often, *base])
 
 
-def _note_blocks(summary: Summary) -> list[Block]:
+def _caveat_blocks(summary: Summary) -> list[Block]:
     """What a profiler changed, and what is missing, a line each."""
-    slowed = [(times, case.id) for case in summary.cases if (times := slowdown_factor(case)) >= _SLOWED]
+    slowed = [(times, case.id) for case in summary.cases if (times := profiler_slowdown(case)) >= _SLOWED]
     slowest = sorted(slowed, key=lambda item: -item[0])
     names = first_of([f"{case} {times:.1f}x" for times, case in slowest], CASES_NAMED)
     notes: list[Block] = [Note("note", summary.note, tone="aside")] if summary.note else []
@@ -146,12 +148,14 @@ def _note_blocks(summary: Summary) -> list[Block]:
 
 def _missing_pass_blocks(summary: Summary) -> list[Block]:
     """The pass that rules without data would need, as a line of the recipe."""
-    lacking = next((found for case in summary.cases if (found := undecided(case)) is not None), None)
+    lacking = next(
+        (found for case in summary.cases if (found := missing_counters_of_largest_kernel(case)) is not None), None
+    )
     if lacking is not None:
         by_ncu = f"`ncu --metrics {','.join(lacking.metrics)}`"
         how = "A pass `counters: {}` (group `diagnosis`)" if summary.site else by_ncu
         return [Note("passes", f"Not measured: {lacking.subject}. {how} tells it.", tone="aside")]
-    if summary.site and not summary.has_gpus and summary.cases and not any(map(tells_time, summary.cases)):
+    if summary.site and not summary.has_gpus and summary.cases and not any(map(has_divided_time, summary.cases)):
         tools = "`- host: {tool: cprofile}` (of Python) or `- host: {tool: perf}`"
         text = f"Not measured: where the time goes. {tools} among the recipe's passes shows it."
         return [Note("passes", text, tone="aside")]
@@ -179,15 +183,15 @@ def _missing_data_blocks(lines: Sequence[str]) -> list[Block]:
 def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     """Where the time of a case goes: GPU work by class, else kernels' counters, else functions, operators, calls."""
     hits = summary.hits.get(case.id, ())
-    figure = chosen_figure(summary)
-    parts_said = [f"{figure[0]} {number(figure_value(case, figure[0]))} {figure[1]}"] if figure else []
-    parts_said += _beside_base(summary, case)
-    spent = spent_of(case)
+    figure = figure_to_show(summary)
+    parts_said = [f"{figure[0]} {number(figure_median(case, figure[0]))} {figure[1]}"] if figure else []
+    parts_said += _change_from_baseline_lines(summary, case)
+    spent = time_without_profiler(case)
     if spent is not None and spent.span_ns is not None:
         by_kernels = case.iterations is not None and case.iterations.found_by == "kernel_sequence"
         span = duration(spent.span_ns)
         parts_said.append(f"its kernels repeat every {span}" if by_kernels else f"an iteration takes {span}")
-    section = section_of(case, summary.tables)
+    section = main_time_section(case, summary.tables)
     of_kernels = section is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= WASTE_PCT
     idle = f"GPU idle {hits[0].gain_pct:.0f} %: " if telling and hits[0].cause.startswith("idle") else ""
@@ -200,7 +204,7 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     return Screen(f"{case.id}: {', '.join(parts_said) or nothing_text}", section[1] if section else None)
 
 
-def _beside_base(summary: Summary, case: CaseSummary) -> list[str]:
+def _change_from_baseline_lines(summary: Summary, case: CaseSummary) -> list[str]:
     """How a case does beside the one that its campaign compares it with, which is no part of the answer itself."""
     by_id = {base.id for base in summary.context}
     points = summary.curve.points if summary.curve else ()
@@ -210,7 +214,7 @@ def _beside_base(summary: Summary, case: CaseSummary) -> list[str]:
         return [f"{point.efficiency_pct:.0f} % efficiency beside {base.case_id}"]
     variant = next((variant for variant in summary.variants if variant.case_id == case.id), None)
     base_variant = next((variant for variant in summary.variants if variant.case_id in by_id), None)
-    void = void_ratios(summary.variants, {c.id: c for c in (*summary.cases, *summary.context)})
+    void = cases_with_void_ratio(summary.variants, {c.id: c for c in (*summary.cases, *summary.context)})
     if summary.compared == SIDE:  # a pair's change is what `nsw compare` finds, not a ratio of medians
         return []
     if variant is not None and base_variant is not None and variant.ratio and case.id not in void:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Column, Evidence, Note, Table
-from nsw.analysis.kernel_classes import class_of
+from nsw.analysis.kernel_classes import classify_gpu_operation
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def gpu_metric_blocks(summary: Summary) -> list[Block]:
     for case, case_rows in summary.gpu_metrics.items():
         parts = _mean_row_by_part(case, case_rows, summary.classes)
         rows += parts.values()
-        notes += _tensor_notes(case, parts)
+        notes += _tensor_core_notes(case, parts)
         lacking = {row["part"]: row["missing"] for row in case_rows if row["missing"] and row["part"] not in parts}
         notes += [
             Note("gpu metrics", f"{case}: no GPU metrics of the part {part}: {reason}", tone="aside")
@@ -61,7 +61,9 @@ def _mean_row_by_part(case: str, rows: Sequence[Row], classes: Mapping[str, str]
     by_part: dict[str, list[Row]] = {}
     for row in rows:
         if row["missing"] is None:
-            name = class_of(row["name"], recipe_classes=classes) if row["part"] == "kernel" else row["name"]
+            name = (
+                classify_gpu_operation(row["name"], recipe_classes=classes) if row["part"] == "kernel" else row["name"]
+            )
             names = {"kernel": f"{name} kernels", "range": f"range {name}"}
             label: str = names.get(row["part"]) or row["part"]
             label = _UNSPLIT if (label, row["phase"]) == ("iteration", "all") else label
@@ -69,12 +71,12 @@ def _mean_row_by_part(case: str, rows: Sequence[Row], classes: Mapping[str, str]
     whole = sum(row["time_ns"] for label in ("iteration", _UNSPLIT) for row in by_part.get(label, ()))
     return {
         label: (case, label, 100 * sum(row["time_ns"] for row in of_part) / whole if whole else None,
-                *(_mean(of_part, columns) for columns in SHARES.values()))
+                *(_time_weighted_mean_of_sum(of_part, columns) for columns in SHARES.values()))
         for label, of_part in by_part.items()
     }  # fmt: skip
 
 
-def _mean(rows: Sequence[Row], columns: Sequence[str]) -> float | None:
+def _time_weighted_mean_of_sum(rows: Sequence[Row], columns: Sequence[str]) -> float | None:
     """The mean over the time of the rows of the sum of the columns; None where one was not sampled."""
     if any(row[column] is None for row in rows for column in columns):
         return None
@@ -82,7 +84,7 @@ def _mean(rows: Sequence[Row], columns: Sequence[str]) -> float | None:
     return sum(row[column] * row["time_ns"] for row in rows for column in columns) / time if time else None
 
 
-def _tensor_notes(case: str, parts: Mapping[str, tuple[Any, ...]]) -> list[Block]:
+def _tensor_core_notes(case: str, parts: Mapping[str, tuple[Any, ...]]) -> list[Block]:
     """How long the tensor cores are active in an iteration, and in which kernels."""
     of, whole = ("an iteration", parts["iteration"]) if "iteration" in parts else ("the run", parts.get(_UNSPLIT))
     if whole is None or whole[_TENSOR] is None:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.analysis.comparison import best_figure
+from nsw.analysis.comparison import least_disturbed_figure
 from nsw.analysis.laws import Estimate, Law, fit_law
-from nsw.analysis.rules.timeline import slowdown_factor
-from nsw.analysis.spent import undisturbed
+from nsw.analysis.rules.timeline import profiler_slowdown
+from nsw.analysis.spent import remove_profiler_idle_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.laws import Numbers
 
-__all__ = ["FIGURE", "ITERATION", "KERNELS", "RATE", "Growth", "Series", "growth"]
+__all__ = ["FIGURE", "ITERATION", "KERNELS", "RATE", "Growth", "Series", "fit_growth_by_series"]
 
 FIGURE: Final = "figure"
 ITERATION: Final = "iteration"
@@ -80,7 +80,7 @@ class Growth:
         Args:
             point: A positive number for each parameter.
         """
-        return _predict(self.fitted, point, is_rate=self.is_rate)
+        return _predict_value(self.fitted, point, is_rate=self.is_rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Series:
         return max(float(at / value) for at, value in zip(self.point, most, strict=True))
 
 
-def growth(
+def fit_growth_by_series(
     cases: Sequence[CaseSummary], runs: Mapping[str, Sequence[CaseSummary]], *, over: Sequence[str],
     at: Point, figure: str | None,
 ) -> list[Series]:  # fmt: skip
@@ -129,16 +129,16 @@ def growth(
     """
     members: dict[str, list[CaseSummary]] = {}
     for case in cases:
-        members.setdefault(repr(_other_params(case, over)), []).append(case)
-    every = [_series(group, runs, tuple(over), at, figure) for group in members.values()]
+        members.setdefault(repr(_params_except_axes(case, over)), []).append(case)
+    every = [_fit_series(group, runs, tuple(over), at, figure) for group in members.values()]
     return [series for series in every if series.rows]
 
 
-def _other_params(case: CaseSummary, over: Sequence[str]) -> dict[str, Any]:
+def _params_except_axes(case: CaseSummary, over: Sequence[str]) -> dict[str, Any]:
     return {name: value for name, value in case.params.items() if name not in over}
 
 
-def _series(
+def _fit_series(
     cases: Sequence[CaseSummary], runs: Mapping[str, Sequence[CaseSummary]], over: tuple[str, ...], at: Point,
     figure: str | None,
 ) -> Series:  # fmt: skip
@@ -148,7 +148,7 @@ def _series(
     unit = None
     for case in cases:
         point = tuple(float(case.params[name]) for name in over)
-        free = best_figure(case, figure) if figure else None
+        free = least_disturbed_figure(case, figure) if figure else None
         if free is not None:
             unit = free.unit
             figures.setdefault(point, []).extend(
@@ -158,56 +158,78 @@ def _series(
         for run in runs[case.id]:
             if run.spent is None or run.spent.span_ns is None or run.traced_by != case.traced_by:
                 continue
-            spent = undisturbed(run.spent, slowdown_factor(case))
+            spent = remove_profiler_idle_time(run.spent, profiler_slowdown(case))
             span_ms = (spent.span_ns or 0.0) / _MS
-            _add(parts, SPAN, point, span_ms)
+            _add_measurement(parts, SPAN, point, span_ms)
             for name, attribute in _PARTS.items():
                 if (share := getattr(spent, attribute)) is not None:
-                    _add(parts, name, point, span_ms * share / 100)
+                    _add_measurement(parts, name, point, span_ms * share / 100)
             for part in spent.parts:
-                _add(classes, part.name, point, part.ns / _MS)
-    rows = [] if figure is None or not figures else [_of_figure(figure, unit, figures, over, at)]
+                _add_measurement(classes, part.name, point, part.ns / _MS)
+    rows = [] if figure is None or not figures else [_figure_growth(figure, unit, figures, over, at)]
     spans = parts.pop(SPAN, {})
     floor = _SMALL * min((float(np.mean(values)) for values in spans.values()), default=0.0)
     if spans:
-        rows += _of_iteration(spans, parts, over, at, floor)
-        most = sorted(classes.items(), key=lambda item: -_largest(item[1]))[:_CLASSES]
-        rows += [_row(KERNELS, name, values, over, at, floor) for name, values in most if _largest(values) >= floor]
+        rows += _iteration_growths(spans, parts, over, at, floor)
+        most = sorted(classes.items(), key=lambda item: -_largest_value(item[1]))[:_CLASSES]
+        rows += [
+            _value_growth(KERNELS, name, values, over, at, floor)
+            for name, values in most
+            if _largest_value(values) >= floor
+        ]
     measured = tuple(sorted({*figures, *spans}))
-    return Series(_other_params(cases[0], over), over, measured, at, tuple(rows))
+    return Series(_params_except_axes(cases[0], over), over, measured, at, tuple(rows))
 
 
-def _add(values: dict[str, Measured], name: str, point: Point, value: float) -> None:
+def _add_measurement(values: dict[str, Measured], name: str, point: Point, value: float) -> None:
     values.setdefault(name, {}).setdefault(point, []).append(value)
 
 
-def _largest(measured: Measured) -> float:
+def _largest_value(measured: Measured) -> float:
     return max(float(np.mean(values)) for values in measured.values())
 
 
-def _of_figure(figure: str, unit: str | None, measured: Measured, over: tuple[str, ...], at: Point) -> Growth:
+def _figure_growth(figure: str, unit: str | None, measured: Measured, over: tuple[str, ...], at: Point) -> Growth:
     """The law of the figure, by its cost where it is a rate."""
     if not RATE.search(unit or figure) or any(value <= 0 for values in measured.values() for value in values):
-        return _row(FIGURE, figure, measured, over, at, 0.0, unit)
+        return _value_growth(FIGURE, figure, measured, over, at, 0.0, unit)
     cost = {point: [math.prod(point) / value for value in values] for point, values in measured.items()}
-    law = fit_law(_keys(cost), over)
-    return Growth(FIGURE, figure, unit, *_ends(measured), law, is_rate=True, at=_predict(law, at, is_rate=True))
+    law = fit_law(_sort_by_point(cost), over)
+    return Growth(
+        FIGURE,
+        figure,
+        unit,
+        *_first_and_last_values(measured),
+        law,
+        is_rate=True,
+        at=_predict_value(law, at, is_rate=True),
+    )
 
 
-def _row(
+def _value_growth(
     kind: str, name: str, measured: Measured, over: tuple[str, ...], at: Point, floor: float, unit: str | None = "ms"
 ) -> Growth:
     """The law of a value; where it is exactly 0, as communication of one GPU is, it has not begun."""
-    law = fit_law(_keys({point: values for point, values in measured.items() if any(values)}), over, floor=floor)
-    return Growth(kind, name, unit, *_ends(measured), law, is_rate=False, at=_predict(law, at, is_rate=False))
+    law = fit_law(
+        _sort_by_point({point: values for point, values in measured.items() if any(values)}), over, floor=floor
+    )
+    return Growth(
+        kind,
+        name,
+        unit,
+        *_first_and_last_values(measured),
+        law,
+        is_rate=False,
+        at=_predict_value(law, at, is_rate=False),
+    )
 
 
-def _ends(measured: Measured) -> tuple[float, float]:
+def _first_and_last_values(measured: Measured) -> tuple[float, float]:
     """The values at the least and the largest point."""
     return float(np.mean(measured[min(measured)])), float(np.mean(measured[max(measured)]))
 
 
-def _predict(law: Law | str, point: Point, *, is_rate: bool) -> Estimate:
+def _predict_value(law: Law | str, point: Point, *, is_rate: bool) -> Estimate:
     if isinstance(law, str):
         return Estimate(None, missing=law)
     if is_rate and law.why_not(*point) is None:
@@ -215,25 +237,25 @@ def _predict(law: Law | str, point: Point, *, is_rate: bool) -> Estimate:
     return law.at(*point)
 
 
-def _keys(measured: Measured) -> dict[Any, list[float]]:
+def _sort_by_point(measured: Measured) -> dict[Any, list[float]]:
     return {point: measured[point] for point in sorted(measured)}
 
 
-def _of_iteration(
+def _iteration_growths(
     spans: Measured, parts: Mapping[str, Measured], over: tuple[str, ...], at: Point, floor: float
 ) -> Iterator[Growth]:
     """The iteration, and its parts with their shares at the point, where all that matter have a law there."""
-    yield _row(ITERATION, SPAN, spans, over, at, floor)
-    rows = [_row(ITERATION, name, measured, over, at, floor) for name, measured in parts.items()]
-    large = [row for row, measured in zip(rows, parts.values(), strict=True) if _largest(measured) >= floor]
+    yield _value_growth(ITERATION, SPAN, spans, over, at, floor)
+    rows = [_value_growth(ITERATION, name, measured, over, at, floor) for name, measured in parts.items()]
+    large = [row for row, measured in zip(rows, parts.values(), strict=True) if _largest_value(measured) >= floor]
     missing = next((f"{row.name}: {row.at.missing}" for row in large if row.at.missing), None)
-    shares = {} if missing else _shares((row.name, row.law.predictions(*at)) for row in large if row.law)
+    shares = {} if missing else _predicted_shares_pct((row.name, row.law.predictions(*at)) for row in large if row.law)
     for row in rows:
         if row in large:
             yield replace(row, share_pct=Estimate(None, missing=missing) if missing else shares[row.name])
 
 
-def _shares(predictions: Iterable[tuple[str, Numbers]]) -> dict[str, Estimate]:
+def _predicted_shares_pct(predictions: Iterable[tuple[str, Numbers]]) -> dict[str, Estimate]:
     """What each part is of their sum in per cent, by its law and by each of the resampled laws."""
     parts = dict(predictions)
     length = max(map(len, parts.values()), default=1)

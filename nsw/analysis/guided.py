@@ -52,7 +52,7 @@ class _Spans:
         return at >= 0 and self.ends[at] >= end
 
 
-def launched_inside(
+def kernels_launched_in_range(
     kernels: Iterable[_Row], calls: Iterable[_Row], ranges: Iterable[_Row], within: Within
 ) -> list[_Row]:
     """The kernels that were launched inside the range.
@@ -63,7 +63,7 @@ def launched_inside(
         ranges: Rows of table nvtx_trace, in the same time.
         within: The range.
     """
-    spans = _range_spans_by_thread(ranges, within)
+    spans = _requested_spans_by_thread(ranges, within)
     launched: set[tuple[Any, Any]] = set()
     for call in calls:
         spans_found = spans.get((call["pid"], None if within.start_end else call["tid"]))
@@ -74,20 +74,20 @@ def launched_inside(
     return [row for row in kernels if (row["pid"], row["correlation"]) in launched]
 
 
-def names_of(ranges: Iterable[_Row], within: Within) -> list[str]:
+def range_names(ranges: Iterable[_Row], within: Within) -> list[str]:
     """The names of the ranges of the asked style and domain."""
-    return list(dict.fromkeys(row["name"] for row in ranges if row["name"] and _is_like(row, within)))
+    return list(dict.fromkeys(row["name"] for row in ranges if row["name"] and _is_requested_range(row, within)))
 
 
-def _is_like(row: _Row, within: Within) -> bool:
+def _is_requested_range(row: _Row, within: Within) -> bool:
     style = "startend" if within.start_end else "pushpop"
     return row["style"] == style and (row["domain"] or None) == within.domain
 
 
-def _range_spans_by_thread(ranges: Iterable[_Row], within: Within) -> dict[tuple[Any, Any], _Spans]:
+def _requested_spans_by_thread(ranges: Iterable[_Row], within: Within) -> dict[tuple[Any, Any], _Spans]:
     """The asked instances by process and thread; the instances of a process are counted by their start."""
     matching_ranges = sorted(
-        (row for row in ranges if row["name"] == within.name and _is_like(row, within)),
+        (row for row in ranges if row["name"] == within.name and _is_requested_range(row, within)),
         key=lambda row: row["start_ns"],
     )
     counts: dict[Any, int] = defaultdict(int)
@@ -189,7 +189,7 @@ class Chosen:
         )
 
 
-def choose(
+def choose_kernel_launches(
     trace: Iterable[Mapping[str, Any]], request: LaunchRequest, tool: str, measure_words: Sequence[str] = ()
 ) -> Chosen:
     """Choose kernels by their time and launches by their shapes.
@@ -203,7 +203,7 @@ def choose(
     Raises:
         NothingMatched: No kernel is what is asked for.
     """
-    kernels = _kernels(trace, request.warmup)
+    kernels = _kernels_by_time(trace, request.warmup)
     if not kernels:
         raise NothingMatched("the timeline holds no kernel")
     base = "mangled" if all(k.key for k in kernels) else "function"
@@ -211,8 +211,8 @@ def choose(
     if not fitting:
         raise NothingMatched(_no_match_message(request, [k.name for k in kernels]))
     total_ns = sum(k.total for k in kernels)
-    heaviest = _heaviest_kernels(fitting, request)
-    needs = _needed_launches(heaviest, request.sample or SAMPLE)
+    heaviest = _requested_heaviest_kernels(fitting, request)
+    needs = _launches_needed_by_shape(heaviest, request.sample or SAMPLE)
     ordinals = _fewest_ordinals(heaviest, needs)
     picked = tuple(_launches_of_ordinals(heaviest, ordinals))
     measured = len(picked)
@@ -224,12 +224,14 @@ def choose(
         measured,
         max(0, measured - needed),
         sum(len(k.durations) for k in heaviest) - measured,
-        _cut_short(fitting, heaviest, request),
+        _uncovered_share_text(fitting, heaviest, request),
         picked,
     )
 
 
-def picked_again(trace: Iterable[Mapping[str, Any]], names: Collection[str], ordinals: Sequence[int]) -> list[Picked]:
+def find_launches_in_trace(
+    trace: Iterable[Mapping[str, Any]], names: Collection[str], ordinals: Sequence[int]
+) -> list[Picked]:
     """The launches in this timeline that a choice made from another one means.
 
     Args:
@@ -238,10 +240,10 @@ def picked_again(trace: Iterable[Mapping[str, Any]], names: Collection[str], ord
         ordinals: The launches of each that are measured, from 1.
     """
     rows = ({**row, "phase": None} for row in trace)  # what was chosen counts, wherever it falls this time
-    return list(_launches_of_ordinals([k for k in _kernels(rows, 0) if (k.key or k.name) in names], ordinals))
+    return list(_launches_of_ordinals([k for k in _kernels_by_time(rows, 0) if (k.key or k.name) in names], ordinals))
 
 
-def picked_once(chosen: Iterable[Mapping[str, Any]], launches: Iterable[int]) -> list[Picked]:
+def pick_launch_per_kernel(chosen: Iterable[Mapping[str, Any]], launches: Iterable[int]) -> list[Picked]:
     """A launch of each kernel among the chosen ones that were measured, at as few ordinals as can be.
 
     Args:
@@ -258,7 +260,7 @@ def picked_once(chosen: Iterable[Mapping[str, Any]], launches: Iterable[int]) ->
     return [Picked(*(row[name] for name in Picked.__slots__)) for row in measured if row["ordinal"] in along]
 
 
-def filter_of(picked: Sequence[Picked]) -> tuple[str, ...]:
+def ncu_launch_filter(picked: Sequence[Picked]) -> tuple[str, ...]:
     """The arguments of ncu for these launches."""
     names = dict.fromkeys((pick.mangled_name or "", pick.short_name, pick.kernel) for pick in picked)
     kernels = [_Kernel(*several) for several in names]
@@ -284,7 +286,7 @@ def _grid_as_ncu_prints(sizes: Sequence[object]) -> str | None:
     return None if None in sizes else f"({', '.join(map(str, sizes))})"
 
 
-def _cut_short(fitting: Sequence[_Kernel], heaviest: Sequence[_Kernel], request: LaunchRequest) -> str:
+def _uncovered_share_text(fitting: Sequence[_Kernel], heaviest: Sequence[_Kernel], request: LaunchRequest) -> str:
     share = _requested_share(request)
     if request.top is not None or sum(k.total for k in heaviest) >= share * sum(k.total for k in fitting):
         return ""
@@ -296,7 +298,7 @@ def _requested_share(request: LaunchRequest) -> float:
     return request.cover if request.cover is not None else 1.0 if names_kernels else COVER
 
 
-def _kernels(trace: Iterable[Mapping[str, Any]], warmup: int) -> list[_Kernel]:
+def _kernels_by_time(trace: Iterable[Mapping[str, Any]], warmup: int) -> list[_Kernel]:
     """The kernels, most expensive first.
 
     Launches of set-up, of warm-up and before the end of the pass's own warm-up count as ordinals and are not chosen.
@@ -348,7 +350,7 @@ def _no_match_message(request: LaunchRequest, names: Sequence[str]) -> str:
     return f"its filter matched 0 of {len(set(names))} kernels; {introduction}: {', '.join(shown_names)}"
 
 
-def _heaviest_kernels(kernels: Sequence[_Kernel], request: LaunchRequest) -> list[_Kernel]:
+def _requested_heaviest_kernels(kernels: Sequence[_Kernel], request: LaunchRequest) -> list[_Kernel]:
     if request.top is not None:
         return list(kernels[: request.top])
     names_kernels = bool(request.names) or request.regex is not None
@@ -370,19 +372,21 @@ def _heaviest_kernels(kernels: Sequence[_Kernel], request: LaunchRequest) -> lis
     return heaviest
 
 
-def _needed_launches(
+def _launches_needed_by_shape(
     kernels: Sequence[_Kernel], sample: int
 ) -> dict[tuple[int, tuple[object, ...]], tuple[int, list[int]]]:
     """How many launches of each kernel's shapes are wanted, and those that may stand for the shape."""
     needs = {}
     for number, kernel in enumerate(kernels):
         weights = {shape: sum(kernel.durations[o - 1] for o in ordinals) for shape, ordinals in kernel.shapes.items()}
-        for shape, count in _divide_sample(sample, weights, {s: len(o) for s, o in kernel.shapes.items()}).items():
-            needs[number, shape] = (count, _typical_launches(kernel, kernel.shapes[shape]))
+        for shape, count in _divide_sample_by_shape(
+            sample, weights, {s: len(o) for s, o in kernel.shapes.items()}
+        ).items():
+            needs[number, shape] = (count, _order_by_typical_duration(kernel, kernel.shapes[shape]))
     return needs
 
 
-def _divide_sample(
+def _divide_sample_by_shape(
     sample: int, weights: Mapping[tuple[object, ...], int], available: Mapping[tuple[object, ...], int]
 ) -> dict[tuple[object, ...], int]:
     """The sample over shapes by their time: one each for the most expensive, the rest by what is left of each."""
@@ -396,7 +400,7 @@ def _divide_sample(
     return dict(counts)
 
 
-def _typical_launches(kernel: _Kernel, ordinals: Sequence[int]) -> list[int]:
+def _order_by_typical_duration(kernel: _Kernel, ordinals: Sequence[int]) -> list[int]:
     """Launches in the order in which they may stand for all: of usual duration, not the first ones of the program."""
     later = [o for o in ordinals if 10 * o > len(kernel.durations)] or list(ordinals)
     middle = sorted(kernel.durations[o - 1] for o in later)[len(later) // 2]
@@ -456,7 +460,7 @@ _FIX: Final = (
 )
 
 
-def chosen_rows(picked: Iterable[Picked], source: str) -> list[dict[str, Any]]:
+def chosen_launch_rows(picked: Iterable[Picked], source: str) -> list[dict[str, Any]]:
     """The rows of table chosen_launches before anything was measured.
 
     Args:
@@ -466,7 +470,9 @@ def chosen_rows(picked: Iterable[Picked], source: str) -> list[dict[str, Any]]:
     return [asdict(pick) | {"chosen_from": source, "state": None, "launch_id": None} for pick in picked]
 
 
-def matched(chosen: Iterable[Mapping[str, Any]], launches: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def match_chosen_launches(
+    chosen: Iterable[Mapping[str, Any]], launches: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """The chosen launches, each with what became of it, and the launches that were measured unasked.
 
     Args:
@@ -484,12 +490,14 @@ def matched(chosen: Iterable[Mapping[str, Any]], launches: Iterable[Mapping[str,
         measured_launches = next((left.pop(name) for name in names if name and name in left), [])
         ordered = sorted(rows, key=lambda row: int(row["ordinal"]))
         for at, row in enumerate(ordered):
-            matched_rows.append(_with_launch(row, measured_launches[at] if at < len(measured_launches) else None))
+            matched_rows.append(
+                _add_measured_launch(row, measured_launches[at] if at < len(measured_launches) else None)
+            )
         matched_rows += [_unexpected_launch_row(launch) for launch in measured_launches[len(ordered) :]]
     return [*matched_rows, *(_unexpected_launch_row(launch) for unexpected in left.values() for launch in unexpected)]
 
 
-def moved_sentences(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def unmatched_launch_sentences(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """What did not match, each with a hint; none where every chosen launch was measured."""
     chosen = [row for row in rows if row["state"] != UNEXPECTED]
     sentences = []
@@ -497,7 +505,7 @@ def moved_sentences(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
         source = affected[0].get("chosen_from") or "the timeline"
         sentences.append(
             f"{len(affected)} of {len(chosen)} launches chosen from {source} were not measured:"
-            f" {_launches_text(affected)}"
+            f" {_launch_counts_text(affected)}"
         )
     if affected := [row for row in chosen if row["state"] == OTHER_SHAPE]:
         example = affected[0]
@@ -509,7 +517,7 @@ def moved_sentences(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
         )
     if affected := [row for row in rows if row["state"] == UNEXPECTED]:
         sentences.append(
-            f"{len(affected)} launches were measured that the timeline did not choose: {_launches_text(affected)}"
+            f"{len(affected)} launches were measured that the timeline did not choose: {_launch_counts_text(affected)}"
         )
     return [(f"launches moved between the passes: {text}", _FIX) for text in sentences]
 
@@ -534,7 +542,7 @@ def _launches_of_first_process(launches: Iterable[Mapping[str, Any]]) -> list[Ma
     return sorted(largest, key=lambda row: row.get("launch_id") or 0)
 
 
-def _with_launch(row: Mapping[str, Any], launch: Mapping[str, Any] | None) -> dict[str, Any]:
+def _add_measured_launch(row: Mapping[str, Any], launch: Mapping[str, Any] | None) -> dict[str, Any]:
     if launch is None:
         return dict(row) | {"state": MISSING, "launch_id": None}
     is_same_shape = all(
@@ -561,7 +569,7 @@ def _unexpected_launch_row(launch: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _launches_text(rows: Sequence[Mapping[str, Any]]) -> str:
+def _launch_counts_text(rows: Sequence[Mapping[str, Any]]) -> str:
     counts: dict[str, int] = defaultdict(int)
     for row in rows:
         counts[str(row["short_name"])] += 1

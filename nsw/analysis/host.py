@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 __all__ = [
-    "LOADER", "MPI", "OTHER_WORK", "WAITS", "HostSide", "Primitives", "Work", "host_side", "own_weights", "work_of",
+    "LOADER",
+    "MPI",
+    "OTHER_WORK",
+    "WAITS",
+    "HostSide",
+    "Primitives",
+    "Work",
+    "classify_function",
+    "own_time_weights",
+    "summarize_host",
 ]  # fmt: skip
 
 OTHER_WORK: Final = "other work"
@@ -70,20 +79,20 @@ the operating system: kernel\.kallsyms vmlinux \[k\] entry_syscall do_syscall
 """
 
 
-def _classes_of(table: str) -> tuple[tuple[str, str], ...]:
+def _class_patterns(table: str) -> tuple[tuple[str, str], ...]:
     """The classes of a table: a name and a pattern each."""
     lines = table.replace("\n  ", " ").strip().splitlines()
     return tuple(
-        (name, "|".join(map(_word_pattern, words.split())))
+        (name, "|".join(map(_whole_word_pattern, words.split())))
         for name, _, words in (line.partition(": ") for line in lines)
     )
 
 
-def _word_pattern(word: str) -> str:
+def _whole_word_pattern(word: str) -> str:
     return f"(?<![a-z]){word[1:]}(?![a-z])" if word.startswith("=") else word
 
 
-_CLASSES: Final = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _classes_of(_TABLE))
+_CLASSES: Final = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _class_patterns(_TABLE))
 
 _TEMPLATE_ARGUMENTS: Final = re.compile(r"(?<=\w)<[^<>]*>(?=\W|\Z)")
 _LIBRARY: Final = re.compile(r"(?:site|dist)-packages|/lib/python|\.so\b|^(?!.*\.py\b)")
@@ -92,7 +101,7 @@ _ON_GPU: Final = re.compile(r"\btorch\b(?!.utils)|\bcu(?:da|dnn|blas|py)|\bjax|r
 
 
 @cache
-def work_of(name: str, location: str = "") -> str:
+def classify_function(name: str, location: str = "") -> str:
     """The class of a function by its name, else by the library that it is of: the end of its file's path, its module.
 
     What users call their own files and modules says little.
@@ -169,7 +178,7 @@ _KEYS: Final = _SUMMED | {
 _OF_PASSES: Final = frozenset({"host", "report"})
 
 
-def host_side(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequence[Row]]]) -> HostSide | None:
+def summarize_host(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequence[Row]]]) -> HostSide | None:
     """What a case's runs tell of its CPU's side; None: nothing.
 
     Args:
@@ -177,56 +186,66 @@ def host_side(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequence[Ro
         tables: Rows of functions, operators and facts by run.
     """
     profiled = [run for run in runs if run.pass_kind in _OF_PASSES]
-    functions, by = _first_pass(profiled, tables.get("functions", {}))
-    operators, of_operators = _first_pass(profiled, tables.get("operators", {}))
-    weighed = by_functions = _weighed(functions)
+    functions, by = _rows_of_first_pass(profiled, tables.get("functions", {}))
+    operators, of_operators = _rows_of_first_pass(profiled, tables.get("operators", {}))
+    weighed = by_functions = _functions_with_weights(functions)
     if not weighed:
-        weighed = [(_name(row), "", row["self_cpu_ns"]) for row in operators if row.get("self_cpu_ns")]
-    facts = _facts(profiled, tables.get("facts", {}))
+        weighed = [(_function_name(row), "", row["self_cpu_ns"]) for row in operators if row.get("self_cpu_ns")]
+    facts = _run_facts(profiled, tables.get("facts", {}))
     if not weighed and not facts:
         return None
-    works = [part for part in weighed if work_of(*part[:2]) not in WAITS]
+    works = [part for part in weighed if classify_function(*part[:2]) not in WAITS]
     return HostSide(
-        work=_shares(works),
+        work=_work_shares(works),
         # operators are PyTorch's alone: what Python does between them, such as decoding, is none
-        beside_gpu=_shares([part for part in works if not _is_gpus_or_import(*part[:2])]) if by_functions else (),
-        waits=_shares([part for part in weighed if work_of(*part[:2]) in WAITS], sum(part[2] for part in weighed)),
+        beside_gpu=_work_shares([part for part in works if not _is_gpu_call_or_import(*part[:2])])
+        if by_functions
+        else (),
+        waits=_work_shares(
+            [part for part in weighed if classify_function(*part[:2]) in WAITS], sum(part[2] for part in weighed)
+        ),
         facts=facts,
-        rank_s=_rank_times(functions),
-        primitives=_primitives(profiled, tables.get("operators", {})),
+        rank_s=_work_seconds_by_rank(functions),
+        primitives=_onednn_primitives(profiled, tables.get("operators", {})),
         profiled_by=by or of_operators,
     )
 
 
-def _is_gpus_or_import(name: str, location: str) -> bool:
+def _is_gpu_call_or_import(name: str, location: str) -> bool:
     """Whether a function is no work on what a GPU waits for."""
     return (
-        _ON_GPU.search(name) is not None or _ON_GPU.search(location) is not None or work_of(name, location) == _IMPORTS
+        _ON_GPU.search(name) is not None
+        or _ON_GPU.search(location) is not None
+        or classify_function(name, location) == _IMPORTS
     )
 
 
-def _first_pass(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> tuple[list[Row], str]:
+def _rows_of_first_pass(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> tuple[list[Row], str]:
     """The rows of the first pass that has any, and its name."""
     runs_with_rows = [run for run in runs if by_run.get(run.id)]
     first = runs_with_rows[0].pass_name if runs_with_rows else ""
     return [row for run in runs_with_rows if run.pass_name == first for row in by_run[run.id]], first
 
 
-def _name(row: Row) -> str:
+def _function_name(row: Row) -> str:
     return str(row.get("name") or "")
 
 
-def _weighed(functions: Sequence[Row]) -> list[tuple[str, str, float]]:
+def _functions_with_weights(functions: Sequence[Row]) -> list[tuple[str, str, float]]:
     """Name, place and weight of each function that has any time of its own, imports of modules left out."""
-    weights, _ = own_weights(functions)
-    return [(_name(row), _location(row), weight) for row, weight in zip(functions, weights, strict=True) if weight]
+    weights, _ = own_time_weights(functions)
+    return [
+        (_function_name(row), _function_location(row), weight)
+        for row, weight in zip(functions, weights, strict=True)
+        if weight
+    ]
 
 
-def _location(row: Row) -> str:
+def _function_location(row: Row) -> str:
     return f"{row.get('file') or ''} {row.get('module') or ''}".strip()
 
 
-def own_weights(rows: Iterable[Row]) -> tuple[list[float], bool]:
+def own_time_weights(rows: Iterable[Row]) -> tuple[list[float], bool]:
     """What each function weighs among those of its report, and whether that is seconds.
 
     Its own time without imports; where a profile has no times, its share of the samples, else their number.
@@ -237,11 +256,11 @@ def own_weights(rows: Iterable[Row]) -> tuple[list[float], bool]:
     return [float(row.get("self_pct") or row.get("samples") or 0.0) for row in functions], False
 
 
-def _shares(parts: Sequence[tuple[str, str, float]], total_weight: float | None = None) -> tuple[Work, ...]:
+def _work_shares(parts: Sequence[tuple[str, str, float]], total_weight: float | None = None) -> tuple[Work, ...]:
     """The classes of functions with their shares, largest first."""
     members_by_class: dict[str, dict[str, float]] = {}
     for name, location, weight in parts:
-        members = members_by_class.setdefault(work_of(name, location), {})
+        members = members_by_class.setdefault(classify_function(name, location), {})
         members[name] = members.get(name, 0.0) + weight
     total = total_weight or sum(part[2] for part in parts)
     works = (
@@ -250,18 +269,22 @@ def _shares(parts: Sequence[tuple[str, str, float]], total_weight: float | None 
     return tuple(sorted(works, key=lambda work: -work.share_pct))
 
 
-def _rank_times(functions: Iterable[Row]) -> dict[int, float]:
+def _work_seconds_by_rank(functions: Iterable[Row]) -> dict[int, float]:
     """Seconds of work by rank, the mean of a run's repeats; empty where there are no two ranks."""
     by: dict[int, dict[Any, float]] = {}
     for row in functions:
-        if row.get("rank") is None or row.get("self_s") is None or work_of(_name(row), _location(row)) in WAITS:
+        if (
+            row.get("rank") is None
+            or row.get("self_s") is None
+            or classify_function(_function_name(row), _function_location(row)) in WAITS
+        ):
             continue
         runs = by.setdefault(row["rank"], {})
         runs[row.get("run")] = runs.get(row.get("run"), 0.0) + row["self_s"] - (row.get("import_s") or 0.0)
     return {rank: fmean(runs.values()) for rank, runs in sorted(by.items())} if len(by) > 1 else {}
 
 
-def _facts(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> dict[str, float]:
+def _run_facts(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> dict[str, float]:
     """Each key from the first pass that has it: over a run's ranks together, over repeats the median."""
     values_by_key: dict[str, dict[Any, list[float]]] = {}
     passes: dict[str, str] = {}
@@ -271,12 +294,12 @@ def _facts(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> dict[str
             if key in _KEYS and value is not None and passes.setdefault(key, run.pass_name) == run.pass_name:
                 values_by_key.setdefault(key, {}).setdefault(run.id, []).append(value)
     return {
-        key: median(_together(key, run_values) for run_values in values_by_run.values())
+        key: median(_combine_ranks(key, run_values) for run_values in values_by_run.values())
         for key, values_by_run in values_by_key.items()
     }
 
 
-def _together(key: str, values: Sequence[float]) -> float:
+def _combine_ranks(key: str, values: Sequence[float]) -> float:
     if key in _SUMMED:
         return sum(values)
     return max(values) if key in {"elapsed_s", "logical_cpus", "ranks"} else fmean(values)
@@ -287,29 +310,29 @@ _REFERENCE: Final = re.compile(r"\bref(?:\b|_)")
 _IMPLEMENTATION: Final = re.compile(r"[^\s/]+:[^\s/]+")
 
 
-def _primitives(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> Primitives | None:
+def _onednn_primitives(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> Primitives | None:
     """Those of oneDNN, operators that name their implementation, of a run of the first pass that has some."""
     by_pass: dict[str, list[list[Row]]] = {}
     for run in runs:
-        if timed := [row for row in by_run.get(run.id, ()) if _is_primitive(row)]:
+        if timed := [row for row in by_run.get(run.id, ()) if _is_onednn_primitive(row)]:
             by_pass.setdefault(run.pass_name, []).append(timed)
     several = next(iter(by_pass.values()), [])
     if not several:
         return None
     timed = [row for rank_rows in several for row in rank_rows]
     total = sum(row["self_cpu_ns"] for row in timed)
-    reorders = [row for row in timed if _REORDER.search(_name(row))]
-    plain = [row for row in timed if _REFERENCE.search(row["source"]) and not _REORDER.search(_name(row))]
+    reorders = [row for row in timed if _REORDER.search(_function_name(row))]
+    plain = [row for row in timed if _REFERENCE.search(row["source"]) and not _REORDER.search(_function_name(row))]
     slowest = max(plain, key=lambda row: row["self_cpu_ns"], default=None)
     return Primitives(
         total_ns=total / len(several),
         reorder_pct=100 * sum(row["self_cpu_ns"] for row in reorders) / total,
         reorders=sum(row.get("calls") or 0 for row in reorders) / len(several),
         reference_pct=100 * sum(row["self_cpu_ns"] for row in plain) / total,
-        reference=_name(slowest) if slowest else "",
+        reference=_function_name(slowest) if slowest else "",
     )
 
 
-def _is_primitive(row: Row) -> bool:
+def _is_onednn_primitive(row: Row) -> bool:
     """Whether an operator is oneDNN's, whose `source` is an implementation such as `jit:avx512_core`."""
     return bool(row.get("self_cpu_ns")) and _IMPLEMENTATION.fullmatch(row.get("source") or "") is not None

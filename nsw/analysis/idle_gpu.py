@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.steady import gpu_names, process_of
+from nsw.analysis.steady import gpu_labels, process_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -103,7 +103,7 @@ class IdleGpu:
         return self.idle_ns * mine / total if total else 0.0
 
 
-def idle_gpu(iterations: Iterable[Row], tables: Mapping[str, Sequence[Row]]) -> IdleGpu | None:
+def find_most_idle_gpu(iterations: Iterable[Row], tables: Mapping[str, Sequence[Row]]) -> IdleGpu | None:
     """The GPU that is idle most in the middle one of the runs; None where it is not known.
 
     Args:
@@ -113,26 +113,32 @@ def idle_gpu(iterations: Iterable[Row], tables: Mapping[str, Sequence[Row]]) -> 
     by_run: dict[Any, list[Row]] = {}
     for row in iterations:
         by_run.setdefault(row.get("run"), []).append(row)
-    steady = _steady(tables["phase_summary"])
-    runs = [_of_run(rows, steady, tables) for rows in by_run.values()] if by_run else _of_unsplit(tables)
+    steady = _steady_rows_by_process(tables["phase_summary"])
+    runs = (
+        [_most_idle_gpu_of_run(rows, steady, tables) for rows in by_run.values()]
+        if by_run
+        else _idle_gpus_of_unsplit_runs(tables)
+    )
     idle = sorted((run_idle for run_idle in runs if run_idle is not None), key=lambda run_idle: run_idle.busy_pct)
     middle = len(runs) // 2
     return idle[middle] if middle < len(idle) else None
 
 
-def _of_unsplit(tables: Mapping[str, Sequence[Row]]) -> list[IdleGpu | None]:
+def _idle_gpus_of_unsplit_runs(tables: Mapping[str, Sequence[Row]]) -> list[IdleGpu | None]:
     """Of runs whose only process has no iterations, on its only GPU."""
     by_run: dict[Any, list[Row]] = {}
     for row in tables["gpu_use"]:
         by_run.setdefault(row.get("run"), []).append(row)
     return [
-        _unsplit(rows[0], tables) if len(rows) == 1 and (rows[0]["kernels"] or 0) >= _LEAST_LAUNCHES else None
+        _idle_gpu_of_unsplit_run(rows[0], tables)
+        if len(rows) == 1 and (rows[0]["kernels"] or 0) >= _LEAST_LAUNCHES
+        else None
         for rows in by_run.values()
     ]
 
 
-def _unsplit(use: Row, tables: Mapping[str, Sequence[Row]]) -> IdleGpu | None:
-    gaps = _gaps(use, tables["gaps"], 1)
+def _idle_gpu_of_unsplit_run(use: Row, tables: Mapping[str, Sequence[Row]]) -> IdleGpu | None:
+    gaps = _gaps_of_gpu(use, tables["gaps"], 1)
     often = sum(part.gaps for part in gaps if part.length == "long") >= max(
         _EVERYWHERE * use["operations"], _LEAST_LAUNCHES
     )
@@ -142,17 +148,18 @@ def _unsplit(use: Row, tables: Mapping[str, Sequence[Row]]) -> IdleGpu | None:
     if not span:
         return None
     return IdleGpu(
-        False, 100 * use["busy_ns"] / span, span, use["operations"], gaps, _copies(use, tables["host_copies"], 1),
-        _numbers(use, 1), {}, 1, False, "the GPU",
+        False, 100 * use["busy_ns"] / span, span, use["operations"], gaps,
+        _copies_of_gpu(use, tables["host_copies"], 1),
+        _use_per_iteration(use, 1), {}, 1, False, "the GPU",
     )  # fmt: skip
 
 
-def _steady(phase_summary: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:
+def _steady_rows_by_process(phase_summary: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:
     """The rows of each process's steady state."""
     steady: dict[tuple[Any, ...], list[Row]] = {}
     for row in phase_summary:
         if row["phase"] == "steady":
-            steady.setdefault(process_of(row), []).append(row)
+            steady.setdefault(process_key(row), []).append(row)
     return steady
 
 
@@ -160,48 +167,52 @@ def may_share_gpus(iterations: Sequence[Row], phase_summary: Iterable[Row]) -> b
     """Whether processes of a run may work on one GPU, so that what one leaves idle may be busy with another."""
     if len(iterations) < 2:
         return False
-    steady = _steady(phase_summary)
+    steady = _steady_rows_by_process(phase_summary)
     devices: dict[tuple[Any, Any], list[int | None]] = {}
     for row in iterations:
         if not row.get("med_communication_pct"):  # NCCL refuses two ranks on one GPU
-            devices.setdefault((row.get("run"), row.get("host")), []).append(_device(row, steady))
+            devices.setdefault((row.get("run"), row.get("host")), []).append(_gpu_number(row, steady))
     return any(
         len(host_devices) > 1 and (None in host_devices or len({*host_devices}) < len(host_devices))
         for host_devices in devices.values()
     )
 
 
-def _of_run(
+def _most_idle_gpu_of_run(
     rows: Sequence[Row], steady: Mapping[tuple[Any, ...], Sequence[Row]], tables: Mapping[str, Sequence[Row]]
 ) -> IdleGpu | None:
     """The GPU that is idle most; None where other processes may be what it is busy with."""
-    rows = [{**row, "device": _device(row, steady)} for row in rows]
-    known = [row for row in rows if row.get("med_gpu_ops") and row["steady"] >= _FEWEST and busy_share(row) is not None]
+    rows = [{**row, "device": _gpu_number(row, steady)} for row in rows]
+    known = [
+        row
+        for row in rows
+        if row.get("med_gpu_ops") and row["steady"] >= _FEWEST and highest_gpu_busy_pct(row) is not None
+    ]
     if not known:
         return None
-    least = min(known, key=lambda row: busy_share(row) or 0.0)
-    sharing = [row for row in rows if row is not least and _may_share(least, row)]
-    if sharing and sum(busy_share(row) or 0.0 for row in (least, *sharing)) >= _SHARED_PCT:
+    least = min(known, key=lambda row: highest_gpu_busy_pct(row) or 0.0)
+    sharing = [row for row in rows if row is not least and _may_share_gpu(least, row)]
+    if sharing and sum(highest_gpu_busy_pct(row) or 0.0 for row in (least, *sharing)) >= _SHARED_PCT:
         return None
-    name = gpu_names(rows)[rows.index(least)]
-    use = next((row for row in tables["gpu_use"] if _same_gpu(row, least)), None)
+    name = gpu_labels(rows)[rows.index(least)]
+    use = next((row for row in tables["gpu_use"] if _is_same_gpu(row, least)), None)
     count = (use and use.get("iterations")) or 1
     calls: dict[str, float] = {}
     loads = 0.0
-    for part in steady.get(process_of(least), ()):
+    for part in steady.get(process_key(least), ()):
         if part["summary"] == "api_summary":
             loads += (part["calls"] or 0.0) if _LOADS.match(part["name"]) else 0.0
             calls[part["name"]] = calls.get(part["name"], 0.0) + (part["total_ns"] or 0.0) / least["steady"]
     return IdleGpu(
         is_iteration=True,
-        busy_pct=busy_share(least) or 0.0,
+        busy_pct=highest_gpu_busy_pct(least) or 0.0,
         med_ns=least["med_ns"],
         operations=least["med_gpu_ops"],
-        gaps=_gaps(least, tables["gaps"], count),
-        copies=_copies(least, tables["host_copies"], count),
-        use=_numbers(use, count) if use else {},
+        gaps=_gaps_of_gpu(least, tables["gaps"], count),
+        copies=_copies_of_gpu(least, tables["host_copies"], count),
+        use=_use_per_iteration(use, count) if use else {},
         calls=calls,
-        processes=len({process_of(row) for row in rows}),
+        processes=len({process_key(row) for row in rows}),
         collectives=any((row.get("med_communication_pct") or 0.0) > 0 for row in rows),
         gpu="the GPU" if len(rows) == 1 else name if name.startswith("GPU ") else f"the GPU of {name}",
         loads=loads,
@@ -209,20 +220,22 @@ def _of_run(
     )
 
 
-def _same_gpu(row: Row, gpu: Row) -> bool:
-    return process_of(row) == process_of(gpu) and (row.get("device") == gpu.get("device") or row.get("device") is None)
+def _is_same_gpu(row: Row, gpu: Row) -> bool:
+    return process_key(row) == process_key(gpu) and (
+        row.get("device") == gpu.get("device") or row.get("device") is None
+    )
 
 
-def _gaps(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Gaps, ...]:
+def _gaps_of_gpu(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Gaps, ...]:
     columns = ("gaps", "total_ns", "to_gpu", "cuda_ns", "read_ns", "write_ns", "open_ns", "lock_ns", "writing")
     return tuple(
         Gaps(row["cause"], row["length"], *((row.get(column) or 0.0) / count for column in columns))
         for row in rows
-        if _same_gpu(row, gpu)
+        if _is_same_gpu(row, gpu)
     )
 
 
-def _copies(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Copies, ...]:
+def _copies_of_gpu(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Copies, ...]:
     return tuple(
         Copies(
             row["direction"], row.get("memory"), row["calls"] / count, row["total_ns"] / count, row["alone_ns"] / count,
@@ -230,7 +243,7 @@ def _copies(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Copies, ...]:
             100 * row["late_calls"] / row["calls"],
         )
         for row in rows
-        if _same_gpu(row, gpu)
+        if _is_same_gpu(row, gpu)
     )  # fmt: skip
 
 
@@ -240,7 +253,7 @@ _NOT_DIVIDED: Final = frozenset(
 )  # fmt: skip
 
 
-def _numbers(use: Row, count: float) -> dict[str, float]:
+def _use_per_iteration(use: Row, count: float) -> dict[str, float]:
     return {
         name: value if name in _NOT_DIVIDED else value / count
         for name, value in use.items()
@@ -248,7 +261,7 @@ def _numbers(use: Row, count: float) -> dict[str, float]:
     }
 
 
-def busy_share(row: Row) -> float | None:
+def highest_gpu_busy_pct(row: Row) -> float | None:
     """Return the percentage of time that a GPU was busy, over all iterations or in the median one, whichever is higher.
 
     One slow iteration may make up most of the time. None where neither is known.
@@ -257,16 +270,16 @@ def busy_share(row: Row) -> float | None:
     return max(shares, default=None)
 
 
-def _device(row: Row, steady: Mapping[tuple[Any, ...], Sequence[Row]]) -> int | None:
+def _gpu_number(row: Row, steady: Mapping[tuple[Any, ...], Sequence[Row]]) -> int | None:
     """The GPU of a row of iterations; in tables made before it was read there, the only one of its kernels."""
     if row.get("device") is not None:
         return int(row["device"])
-    parts = steady.get(process_of(row), ())
+    parts = steady.get(process_key(row), ())
     found = {part.get("device") for part in parts if part["summary"] == "gpu_summary" and part["kind"] == "kernel"}
     return found.pop() if len(found) == 1 else None
 
 
-def _may_share(one: Row, other: Row) -> bool:
+def _may_share_gpu(one: Row, other: Row) -> bool:
     """Whether two processes may work on one GPU.
 
     Each of several ranks may show its GPU as number 0 (CUDA_VISIBLE_DEVICES); NCCL refuses two ranks on one GPU.

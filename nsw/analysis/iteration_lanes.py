@@ -12,9 +12,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Column, Evidence, Lanes
-from nsw.analysis.clocks import clocks_of
+from nsw.analysis.clocks import clocks_by_report
 from nsw.analysis.gpu_metrics import SHARES
-from nsw.analysis.kernel_classes import class_of
+from nsw.analysis.kernel_classes import classify_gpu_operation
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-__all__ = ["BOXES", "TIMELINE", "iteration_lanes", "origin", "process_names"]
+__all__ = ["BOXES", "TIMELINE", "iteration_lanes", "process_key_in_run", "process_labels"]
 
 TIMELINE: Final = "timeline"
 BOXES: Final = 2_000  # of a plot that is a picture
@@ -72,23 +72,27 @@ def iteration_lanes(
     steady = [row for row in iterations if row["phase"] == "steady" and row["duration_ns"]]
     if not steady:
         return None
-    ranked = sorted((row for row in steady if origin(row) == origin(steady[0])), key=lambda row: row["duration_ns"])
+    ranked = sorted(
+        (row for row in steady if process_key_in_run(row) == process_key_in_run(steady[0])),
+        key=lambda row: row["duration_ns"],
+    )
     middle = ranked[len(ranked) // 2]
     span, number = middle["duration_ns"], middle["iteration"]
     starts = {middle["report"]: middle["start_ns"]}
     for row in steady:
         if row["iteration"] == number:
             starts.setdefault(row["report"], row["start_ns"])
-    clocks = clocks_of(collectives)
+    clocks = clocks_by_report(collectives)
     if starts.keys() <= clocks.keys():
         start = clocks[middle["report"]].to_reference(middle["start_ns"])
         starts = {report: round(clocks[report].from_reference(start)) for report in starts}
-    names = process_names([*gpu, *nvtx], iterations)
-    all_boxes = [*_gpu_boxes(gpu, starts, span, names, classes), *_range_boxes(nvtx, starts, span, names)]
-    all_boxes += _thread_boxes(_rows_in_iteration(threads, starts, span), span, names)
+    names = process_labels([*gpu, *nvtx], iterations)
+    all_boxes = [*_gpu_boxes(gpu, starts, span, names, classes), *_nvtx_range_boxes(nvtx, starts, span, names)]
+    all_boxes += _longest_thread_boxes(_rows_in_iteration(threads, starts, span), span, names)
     sampled = _rows_in_iteration(samples, starts, span)
     rows, every = (
-        _box_rows(sorted([*_cap_boxes(all_boxes, most, grain), *_sample_boxes(sampled, names, span / bins)],
+        _box_table_rows(sorted([*_limit_box_count(all_boxes, most, grain),
+         *_sampled_metric_boxes(sampled, names, span / bins)],
                          key=_box_sort_key), leveled=bool(sampled))
         for most, grain, bins in ((boxes, span / _GRAIN, _BINS), (ZOOMED, 0.0, _ZOOMED_BINS))
     )  # fmt: skip
@@ -106,12 +110,12 @@ def iteration_lanes(
     )  # fmt: skip
 
 
-def origin(row: Row) -> tuple[Any, ...]:
+def process_key_in_run(row: Row) -> tuple[Any, ...]:
     """The process that a row is of."""
     return row.get("report"), row.get("rank"), row.get("pid")
 
 
-def process_names(rows: Iterable[Row], iterations: Iterable[Row] = ()) -> dict[tuple[Any, ...], str]:
+def process_labels(rows: Iterable[Row], iterations: Iterable[Row] = ()) -> dict[tuple[Any, ...], str]:
     """Each process by its rank, else by the GPUs that it works on, else by its number.
 
     Args:
@@ -136,7 +140,7 @@ def _gpus_by_process(rows: Iterable[Row]) -> dict[tuple[Any, ...], set[Any]]:
     """The GPUs of each process, as far as they are known."""
     devices: dict[tuple[Any, ...], set[Any]] = {}
     for row in rows:
-        known = devices.setdefault(origin(row), set())
+        known = devices.setdefault(process_key_in_run(row), set())
         if row.get("device") is not None:
             known.add(row["device"])
     return devices
@@ -164,42 +168,42 @@ def _gpu_boxes(
 
     def lane(row: Row) -> str:
         stream = f"stream {row['stream']}" if row.get("stream") is not None else "GPU"
-        return f"GPU {row['device']}, {stream}" if origin(row) in several else stream
+        return f"GPU {row['device']}, {stream}" if process_key_in_run(row) in several else stream
 
     return [
-        _Box(names[origin(row)], lane(row), start, end, row.get("short_name") or row["name"],
-             class_of(row["name"], row["kind"], classes))
+        _Box(names[process_key_in_run(row)], lane(row), start, end, row.get("short_name") or row["name"],
+             classify_gpu_operation(row["name"], row["kind"], classes))
         for start, end, row in within
     ]  # fmt: skip
 
 
-def _range_boxes(
+def _nvtx_range_boxes(
     rows: Iterable[Row], starts: Mapping[Any, float], span: float, names: Mapping[tuple[Any, ...], str]
 ) -> list[_Box]:
     """The ranges, those inside others in lanes below them."""
     range_boxes: list[_Box] = []
     open_: dict[tuple[Any, ...], list[float]] = {}
     for start, end, row in sorted(_rows_in_iteration(rows, starts, span), key=lambda item: (item[0], -item[1])):
-        ends = open_.setdefault((*origin(row), row.get("tid")), [])
+        ends = open_.setdefault((*process_key_in_run(row), row.get("tid")), [])
         while ends and ends[-1] <= start:
             ends.pop()
         ends.append(end)
         if len(ends) <= _DEPTH:
             lane = _RANGES if len(ends) == 1 else f"{_RANGES}, level {len(ends)}"
-            range_boxes.append(_Box(names[origin(row)], lane, start, end, row["name"] or "", _RANGES))
+            range_boxes.append(_Box(names[process_key_in_run(row)], lane, start, end, row["name"] or "", _RANGES))
     return range_boxes
 
 
-def _thread_boxes(
+def _longest_thread_boxes(
     runs: Iterable[tuple[float, float, Row]], span: float, names: Mapping[tuple[Any, ...], str]
 ) -> list[_Box]:
     """When the threads ran that ran longest, of each process with GPU work or ranges."""
     by_thread: dict[tuple[Any, ...], list[_Box]] = {}
     for start, end, row in runs:
-        if (process := names.get(origin(row))) is not None:
+        if (process := names.get(process_key_in_run(row))) is not None:
             lane = f"CPU, {row['name'] or 'thread'} {row['tid']}"
             box = _Box(process, lane, start, end, f"{row['name'] or 'thread'} on a CPU", _THREADS)
-            by_thread.setdefault((*origin(row), row["tid"]), []).append(box)
+            by_thread.setdefault((*process_key_in_run(row), row["tid"]), []).append(box)
     ran = {thread: sum(box.end - box.start for box in boxes) for thread, boxes in by_thread.items()}
     longest: dict[tuple[Any, ...], list[_Box]] = {}
     for thread in sorted(ran, key=lambda thread: -ran[thread]):
@@ -209,13 +213,13 @@ def _thread_boxes(
     return [box for boxes in longest.values() for box in boxes]
 
 
-def _sample_boxes(
+def _sampled_metric_boxes(
     sampled: Iterable[tuple[float, float, Row]], names: Mapping[tuple[Any, ...], str], width: float
 ) -> list[_Box]:
     """The samples, a lane a share; those that begin within the same width (ns) become one with their mean."""
     bins: dict[tuple[str, str, int], list[tuple[float, float, float]]] = {}
     for start, end, row in sampled:
-        process = names.get(origin(row), f"GPU {row['device']}")
+        process = names.get(process_key_in_run(row), f"GPU {row['device']}")
         for lane, columns in SHARES.items():
             if None not in (shares := [row[column] for column in columns]):
                 bins.setdefault((process, lane, int(start / width)), []).append((start, end, sum(shares)))
@@ -227,14 +231,14 @@ def _sample_boxes(
     return boxes
 
 
-def _box_rows(boxes: Iterable[_Box], *, leveled: bool) -> tuple[tuple[Any, ...], ...]:
+def _box_table_rows(boxes: Iterable[_Box], *, leveled: bool) -> tuple[tuple[Any, ...], ...]:
     return tuple(
         (b.process, b.lane, b.start, b.end - b.start, b.name, b.group, b.operations, *((b.level,) if leveled else ()))
         for b in boxes
     )
 
 
-def _cap_boxes(boxes: Iterable[_Box], max_boxes: int, grain: float) -> list[_Box]:
+def _limit_box_count(boxes: Iterable[_Box], max_boxes: int, grain: float) -> list[_Box]:
     """The boxes by process and lane, so many at most: short neighbours, nearer than the grain (ns), become one."""
     ordered = sorted(boxes, key=_box_sort_key)
     while True:
@@ -263,10 +267,10 @@ def _merge_boxes(lane: Iterable[_Box], grain: float) -> list[_Box]:
             last.append(box)
         else:
             runs.append([box])
-    return [run[0] if len(run) == 1 else _join_boxes(run) for run in runs]
+    return [run[0] if len(run) == 1 else _join_boxes_to_box(run) for run in runs]
 
 
-def _join_boxes(run: Sequence[_Box]) -> _Box:
+def _join_boxes_to_box(run: Sequence[_Box]) -> _Box:
     took: dict[str, float] = {}
     for box in run:
         took[box.group] = took.get(box.group, 0.0) + box.end - box.start

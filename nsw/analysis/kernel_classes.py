@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 __all__ = [
-    "COPIES", "LAYOUT", "NCCL", "OPTIMIZER", "OTHER_KERNELS", "SETS", "class_of", "is_fp32_arithmetic", "matcher",
+    "COPIES",
+    "LAYOUT",
+    "NCCL",
+    "OPTIMIZER",
+    "OTHER_KERNELS",
+    "SETS",
+    "cached_pattern_search",
+    "classify_gpu_operation",
+    "is_fp32_matrix_kernel",
 ]  # fmt: skip
 
 GROUP: Final = "nsw.kernel_classes"
@@ -41,7 +49,9 @@ _FP32: Final = re.compile(r"sgemm|simt_s|ffma|gemmsn|gemmk1|cf32cf32|winograd|ff
 _OTHER_TYPE: Final = re.compile(r"half|b?f(?:p|loat)?16|fp?64|double", re.IGNORECASE)
 
 
-def class_of(name: str, kind: str | None = "kernel", recipe_classes: Mapping[str, str] | None = None) -> str:
+def classify_gpu_operation(
+    name: str, kind: str | None = "kernel", recipe_classes: Mapping[str, str] | None = None
+) -> str:
     """The class of a GPU operation.
 
     Args:
@@ -54,11 +64,11 @@ def class_of(name: str, kind: str | None = "kernel", recipe_classes: Mapping[str
     for recipe_class, pattern in (recipe_classes or {}).items():
         if re.search(pattern, name):
             return recipe_class
-    return _class_by_patterns(name)
+    return _class_by_library_patterns(name)
 
 
 @cache
-def _class_by_patterns(name: str) -> str:
+def _class_by_library_patterns(name: str) -> str:
     short, full = short_name(name), _AROUND.sub("", readable(name))
     for class_name, pattern in _plugin_patterns():
         if pattern.search(short):
@@ -70,7 +80,7 @@ def _class_by_patterns(name: str) -> str:
 
 
 @cache
-def matcher(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+def cached_pattern_search(pattern: re.Pattern[str]) -> Callable[[str], bool]:
     """A function that tells whether a name has the pattern in it, once a name: cases have the same kernels."""
     return cache(lambda name: pattern.search(name) is not None)
 
@@ -92,6 +102,6 @@ def _plugin_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 @cache
-def is_fp32_arithmetic(name: str) -> bool:
+def is_fp32_matrix_kernel(name: str) -> bool:
     """Whether a GEMM or a convolution multiplies in FP32 without tensor cores, by its name."""
     return _FP32.search(name) is not None and _OTHER_TYPE.search(name) is None

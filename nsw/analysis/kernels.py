@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.analysis.roofline import Point, binding, memory_alone, points
+from nsw.analysis.roofline import Point, binding_point, memory_only_point, roofline_points
 from nsw.analysis.source_lines import SourceLines, source_lines
 from nsw.metrics import find, find_chip
 from nsw.metrics.printed_metrics import LEVEL_WIDTH, computed, ncu_components, ncu_name, unit_of
@@ -55,7 +55,7 @@ class LaunchValues:
     levels: frozenset[str] = frozenset()
 
 
-def launch_values(metrics: TableData, launches: TableData | None = None) -> LaunchValues:
+def metric_values_by_launch(metrics: TableData, launches: TableData | None = None) -> LaunchValues:
     """The columns of all launches that have metrics.
 
     Args:
@@ -65,7 +65,7 @@ def launch_values(metrics: TableData, launches: TableData | None = None) -> Laun
     import numpy as np
 
     kernels, kernel_of_row = coded(metrics, "kernel")
-    owner, first = _owner_of_each_row(metrics)
+    owner, first = _launch_of_each_row(metrics)
     chip, device_name = _chip_of_launches(metrics, launches)
     invocations = numbers(metrics, "invocations")[first]
     columns = _portable_metric_values(metrics, owner, len(first)) | _component_values(metrics, owner, len(first))
@@ -96,7 +96,7 @@ def _metrics_printed_as_level(metrics: TableData) -> frozenset[str]:
     )
 
 
-def _owner_of_each_row(metrics: TableData) -> tuple[Numbers, Numbers]:
+def _launch_of_each_row(metrics: TableData) -> tuple[Numbers, Numbers]:
     """The owner of each row, numbered from 0 in order of appearance, and the first row of each owner."""
     import numpy as np
 
@@ -308,7 +308,7 @@ def kernel_table(
     metrics = tables.get("metrics")
     if metrics is None or not len(metrics):
         return ()
-    measured = launch_values(metrics, tables.get("launches"))
+    measured = metric_values_by_launch(metrics, tables.get("launches"))
     sources = source_lines(tables.get("source_metrics"))
     shapes = _launch_shapes_by_kernel(tables.get("launches"))
     advice = _advice_by_kernel(tables.get("rules"), measured, no_ranges=_RANGE in shapes)
@@ -318,30 +318,32 @@ def kernel_table(
         times[squeezed(name)] = (before[0] + total, before[1] + calls)
     kernel_rows = [
         _kernel_row(name, mean, measured, shapes.get(name, ()), advice.get(name), times.get(squeezed(name)))
-        for name, mean in _mean_by_kernel(measured).items()
+        for name, mean in _mean_metrics_by_kernel(measured).items()
     ]
-    known_times = [row.time_ns for row in kernel_rows if row.time_ns is not None and not _is_range(row)]
+    known_times = [row.time_ns for row in kernel_rows if row.time_ns is not None and not _is_ncu_range(row)]
     total_ns = sum(total for total, _ in timeline.values()) if timeline else sum(known_times)
-    kernel_rows = [replace(_with_share(row, total_ns), source=sources.get(squeezed(row.name))) for row in kernel_rows]
+    kernel_rows = [
+        replace(_add_time_share(row, total_ns), source=sources.get(squeezed(row.name))) for row in kernel_rows
+    ]
     return tuple(sorted(kernel_rows, key=lambda row: -(row.time_ns or 0.0)))
 
 
-def _is_range(row: KernelRow) -> bool:
+def _is_ncu_range(row: KernelRow) -> bool:
     return row.name == _RANGE and not row.shapes
 
 
-def _is_of_one_launch(name: str) -> bool:
+def _is_launch_setting(name: str) -> bool:
     """Whether a metric describes how a kernel was launched, and is no count of what ran."""
     metric = find(name)
     return (metric is not None and metric.family == "launch") or name.startswith(_OF_ONE_LAUNCH)
 
 
-def of_report(tables: Mapping[str, TableData]) -> tuple[KernelRow, ...]:
+def kernel_table_of_report(tables: Mapping[str, TableData]) -> tuple[KernelRow, ...]:
     """The kernels of one report's tables, with the times of its own table gpu_summary where it has one."""
-    return kernel_table(tables, times_of_kernels(rows("gpu_summary", tables.get("gpu_summary", []))))
+    return kernel_table(tables, kernel_times_by_name(rows("gpu_summary", tables.get("gpu_summary", []))))
 
 
-def times_of_kernels(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
+def kernel_times_by_name(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
     """Of each kernel name in table gpu_summary its total time (ns) and launches."""
     times_by_kernel: dict[str, tuple[float, float]] = {}
     for row in rows:
@@ -360,7 +362,7 @@ class _Measured:
     time_ns: float | None
 
 
-def _mean_by_kernel(measured: LaunchValues) -> dict[str, _Measured]:
+def _mean_metrics_by_kernel(measured: LaunchValues) -> dict[str, _Measured]:
     import numpy as np
 
     many = len(measured.kernels)
@@ -373,7 +375,7 @@ def _mean_by_kernel(measured: LaunchValues) -> dict[str, _Measured]:
     usual = np.divide(times, with_time, out=np.ones(many), where=with_time > 0)
     weight = measured.calls * np.where(np.isnan(duration), usual[measured.kernel], duration)
     columns = {
-        name: _weighted_mean(column, measured.kernel, measured.calls if _is_amount(name) else weight, many)
+        name: _weighted_mean(column, measured.kernel, measured.calls if _is_amount_metric(name) else weight, many)
         for name, column in measured.values.items()
     } | {
         name: _weighted_mean(column, measured.kernel, measured.calls, many)
@@ -399,7 +401,7 @@ def _weighted_mean(column: Numbers, kernel: Numbers, weight: Numbers, many: int)
     return mean
 
 
-def _is_amount(name: str) -> bool:
+def _is_amount_metric(name: str) -> bool:
     metric = find(name)
     return metric is not None and metric.unit in _AMOUNTS
 
@@ -415,13 +417,13 @@ def _kernel_row(
     metrics, launches, time, device_name = measured.metrics, measured.calls, measured.time_ns, values.device_name
     source = "counters" if time is not None else None
     if name == _RANGE and not shapes:
-        metrics = {metric: value for metric, value in metrics.items() if not _is_of_one_launch(metric)}
+        metrics = {metric: value for metric, value in metrics.items() if not _is_launch_setting(metric)}
     if traced is not None:
         time, launches = traced
         source = "timeline"
     if "duration" not in metrics and time is not None and launches:
         metrics = metrics | {"duration": time / launches}
-    kernel_points = points(metrics, device_name)
+    kernel_points = roofline_points(metrics, device_name)
     shared = [metrics[n] for n in ("static_shared_memory", "dynamic_shared_memory") if n in metrics]
     return KernelRow(
         name=name,
@@ -441,9 +443,9 @@ def _kernel_row(
         registers=metrics.get("registers_per_thread"),
         shared_memory_bytes=sum(shared) if shared else None,
         shapes=shapes,
-        tensor_pct=_tensor_pct(metrics),
-        stalls=_stall_reasons(metrics),
-        roofline=binding(kernel_points) or memory_alone(metrics, device_name),
+        tensor_pct=_tensor_core_busy_pct(metrics),
+        stalls=_largest_stalls(metrics),
+        roofline=binding_point(kernel_points) or memory_only_point(metrics, device_name),
         advice=advice,
         device_name=device_name,
         points=kernel_points,
@@ -451,7 +453,7 @@ def _kernel_row(
     )
 
 
-def active_share(metrics: Mapping[str, float]) -> float | None:
+def sm_active_share(metrics: Mapping[str, float]) -> float | None:
     """The share of a launch in which the mean SM has a warp; None: not measured."""
     active, whole = metrics.get("sm_active_cycles"), metrics.get("elapsed_cycles", metrics.get("sm_active_cycles_max"))
     if active and whole:
@@ -462,7 +464,7 @@ def active_share(metrics: Mapping[str, float]) -> float | None:
 
 def _busiest_part_share(metrics: Mapping[str, float], parts: tuple[str, ...]) -> float | None:
     """How busy the busiest of these parts is over the launch; None where not all were measured."""
-    shares, active = [metrics.get(name) for name in parts], active_share(metrics) or 1.0
+    shares, active = [metrics.get(name) for name in parts], sm_active_share(metrics) or 1.0
     if None in shares:
         return None
     return max(
@@ -476,7 +478,7 @@ def _dram_bytes_per_s(metrics: Mapping[str, float]) -> float | None:
     return metrics.get("dram_throughput")
 
 
-def _tensor_pct(metrics: Mapping[str, float]) -> float | None:
+def _tensor_core_busy_pct(metrics: Mapping[str, float]) -> float | None:
     """How busy the tensor cores were; None where FP16 instructions that are not theirs may have kept their pipe busy.
 
     On gh100 a kernel of HFMA2 and HADD2 alone has 49.5 % in the pipe's counter, and no tensor operation.
@@ -490,8 +492,8 @@ def _tensor_pct(metrics: Mapping[str, float]) -> float | None:
     return metrics.get("tensor_active", metrics.get("tensor_precision_fu_utilization"))
 
 
-def _with_share(row: KernelRow, total_ns: float) -> KernelRow:
-    if row.time_ns is None or not total_ns or _is_range(row):
+def _add_time_share(row: KernelRow, total_ns: float) -> KernelRow:
+    if row.time_ns is None or not total_ns or _is_ncu_range(row):
         return row
     return replace(row, share_pct=100 * row.time_ns / total_ns)
 
@@ -508,7 +510,7 @@ def _occupancy_limiter(metrics: Mapping[str, float]) -> str | None:
     return ", ".join(limiters) or None
 
 
-def _stall_reasons(metrics: Mapping[str, float]) -> tuple[Stall, ...]:
+def _largest_stalls(metrics: Mapping[str, float]) -> tuple[Stall, ...]:
     names = [n for n in metrics if n.startswith("stall_") and n not in _TOGETHER and n != _NO_STALL]
     if not {"stall_wait", "stall_short_scoreboard"} & set(names):
         names += [n for n in metrics if n in _TOGETHER]

@@ -212,16 +212,16 @@ def fit_law(measured: Mapping[Any, Sequence[float]], names: Sequence[str] = ("x"
     scale = np.maximum(np.abs(means), floor)
     if not np.all(scale > 0) or not np.all(points > 0):
         return "a law needs values and parameters above zero"
-    candidates = _candidates(points)
+    candidates = _candidate_laws(points)
     fits = _Fits(candidates, points, scale)
     scores, factors = fits.scores(means[:, None])
-    best = _choose(candidates, scores)[0]
+    best = _choose_candidates(candidates, scores)[0]
     if not np.isfinite(scores[best, 0]):
         return "no law is positive where it was measured"
     residuals = (fits.designs[best] @ factors[best, :, 0]) - means / scale
     freedom = len(points) - 1 - len(candidates[best].summands)
     of_law = float(np.sqrt((residuals**2).sum() / freedom)) if freedom > 1 else None
-    of_repeats = _noise_of_repeats(repeats, scale)
+    of_repeats = _relative_noise_of_means(repeats, scale)
     noise = (
         None
         if of_law is None and of_repeats is None
@@ -235,11 +235,11 @@ def fit_law(measured: Mapping[Any, Sequence[float]], names: Sequence[str] = ("x"
         drawn = (means + _WIDER * noise * scale * random.standard_normal((_SAMPLES, len(means)))).T
         few_candidates = [candidates[at] for at in few]
         some_scores, some_factors = _Fits(few_candidates, points, scale).scores(drawn)
-        chosen = _choose(few_candidates, some_scores)
+        chosen = _choose_candidates(few_candidates, some_scores)
         samples += [(few_candidates[at], some_factors[at, :, n]) for n, at in enumerate(chosen)]
     undetermined = {}
     for axis, name in enumerate(names):
-        if distinct[axis] < ENOUGH and (reason := _ambiguity(candidates, axis, scores[:, 0], of_repeats)):
+        if distinct[axis] < ENOUGH and (reason := _ambiguity_reason(candidates, axis, scores[:, 0], of_repeats)):
             undetermined[name] = f"{distinct[axis]} values of {name} do not determine a law ({ENOUGH} may): {reason}"
     return Law(
         names=tuple(names),
@@ -287,7 +287,7 @@ class _Fits:
         return np.where(negative, np.inf, scores), factors
 
 
-def _choose(candidates: Sequence[_Candidate], scores: Numbers) -> NDArray[np.intp]:
+def _choose_candidates(candidates: Sequence[_Candidate], scores: Numbers) -> NDArray[np.intp]:
     """The candidate of each set: the one with the least error, or no growth where that is hardly worse."""
     constant = next(at for at, candidate in enumerate(candidates) if not candidate.summands)
     best = np.argmin(scores, axis=0)
@@ -295,7 +295,7 @@ def _choose(candidates: Sequence[_Candidate], scores: Numbers) -> NDArray[np.int
     return np.where(scores[constant] <= np.maximum(_SIMPLER * least, _EXACT), constant, best)
 
 
-def _candidates(points: Numbers) -> list[_Candidate]:
+def _candidate_laws(points: Numbers) -> list[_Candidate]:
     """No growth, growth with one parameter, and the sum and the product of growth with both."""
     terms = [[term for term in TERMS if not term.logs or points[:, axis].min() >= 1] for axis in range(points.shape[1])]
     if len(terms) == 1:
@@ -310,7 +310,7 @@ def _candidates(points: Numbers) -> list[_Candidate]:
     ]
 
 
-def _noise_of_repeats(repeats: Sequence[Numbers], scale: Numbers) -> Numbers | None:
+def _relative_noise_of_means(repeats: Sequence[Numbers], scale: Numbers) -> Numbers | None:
     """The relative standard deviation of each mean, by the scatter of all repeats together; None without repeats."""
     freedom = sum(len(values) - 1 for values in repeats)
     if not freedom:
@@ -322,7 +322,9 @@ def _noise_of_repeats(repeats: Sequence[Numbers], scale: Numbers) -> Numbers | N
     return np.asarray(np.sqrt(squares / freedom / counts), dtype=np.float64)
 
 
-def _ambiguity(candidates: Sequence[_Candidate], axis: int, scores: Numbers, noise: Numbers | None) -> str | None:
+def _ambiguity_reason(
+    candidates: Sequence[_Candidate], axis: int, scores: Numbers, noise: Numbers | None
+) -> str | None:
     """Why several laws agree with the values; None where one class does."""
     if any(not each.summands and score <= _EXACT for each, score in zip(candidates, scores, strict=True)):
         return None  # the same at every value

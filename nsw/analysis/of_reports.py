@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     _Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
-__all__ = ["LOOKED_AT", "ReadReport", "summary_of_reports", "tables_of_reports"]
+__all__ = ["LOOKED_AT", "ReadReport", "runs_and_tables_of_reports", "summarize_reports"]
 
 _ANSWER_TABLES: Final = (*TABLES, "osrt_summary")
 LOOKED_AT: Final = (
@@ -66,15 +66,15 @@ class ReadReport:
     failed: str | None = None
 
 
-def summary_of_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
+def summarize_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
     """What reports show, a case each; a file with the results of several runs or processes is a case for each of them.
 
     Args:
         name: What they are together, for the headline.
         reports: The reports.
     """
-    results = [part for report in reports for part in _reports_of_each_result(report, alone=len(reports) == 1)]
-    runs, tables = tables_of_reports(results)
+    results = [part for report in reports for part in _split_report_by_result(report, alone=len(reports) == 1)]
+    runs, tables = runs_and_tables_of_reports(results)
     failed = [
         Finding(FAILED, f"{r.name}: the program failed while it was profiled: {r.failed}. What was measured"
                 " ends there.", evidence=(Evidence("runs", (r.name,)),))
@@ -86,7 +86,7 @@ def summary_of_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
     )
 
 
-def tables_of_reports(
+def runs_and_tables_of_reports(
     reports: Sequence[ReadReport], case: str | None = None
 ) -> tuple[list[_Run], dict[str, list[Mapping[str, Any]]]]:
     """Reports as the runs of a campaign, each of a case of its own, or all of `case`; the rows of their tables."""
@@ -99,7 +99,7 @@ def tables_of_reports(
     return runs, tables
 
 
-def _reports_of_each_result(report: ReadReport, *, alone: bool) -> list[ReadReport]:
+def _split_report_by_result(report: ReadReport, *, alone: bool) -> list[ReadReport]:
     """A report for each result with GPU work, or table of operators, that a file has: their sums are of no run."""
     summed = _add_missing_summaries(report.tables)
     tables: _Rows = {name: list(rows(name, summed[name])) for name in _ANSWER_TABLES if name in summed}
@@ -149,11 +149,11 @@ def _add_missing_summaries(tables: Mapping[str, TableData]) -> Mapping[str, Tabl
             completed[summary] = _sum_trace_by_name(rows(trace, tables[trace]))
     gpu = list(rows("gpu_summary", completed.get("gpu_summary", [])))
     if "um_summary" in tables and not any("Unified" in row["name"] for row in gpu):
-        completed["gpu_summary"] = [*gpu, *_unified_memory_copies(rows("um_summary", tables["um_summary"]))]
+        completed["gpu_summary"] = [*gpu, *_unified_memory_copy_rows(rows("um_summary", tables["um_summary"]))]
     return completed
 
 
-def _unified_memory_copies(unified: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _unified_memory_copy_rows(unified: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """The copies of unified memory, which nvprof prints in a table of its own, as rows of gpu_summary."""
     for row in unified:
         if (direction := _COPY_DIRECTIONS.get(row["name"])) is not None:

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from nsw.analysis.steady import process_name, process_of
+from nsw.analysis.steady import process_key, process_label
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-__all__ = ["StrayContext", "nodes_of", "ranks_on_one_gpu", "stray_contexts"]
+__all__ = ["StrayContext", "crowded_gpu_sentences", "find_stray_contexts", "node_sentences_by_case"]
 
 _MAX_NODES = 4  # nodes in a sentence
 
 
-def nodes_of(ranks: Iterable[Row], cases: Mapping[str, str]) -> list[tuple[str, str]]:
+def node_sentences_by_case(ranks: Iterable[Row], cases: Mapping[str, str]) -> list[tuple[str, str]]:
     """For each case whose runs had several ranks: how many there were, on which nodes.
 
     Args:
@@ -40,7 +40,9 @@ def nodes_of(ranks: Iterable[Row], cases: Mapping[str, str]) -> list[tuple[str, 
     return lines
 
 
-def ranks_on_one_gpu(ranks: Iterable[Row], kernels: Iterable[Row], cases: Mapping[str, str]) -> list[tuple[str, str]]:
+def crowded_gpu_sentences(
+    ranks: Iterable[Row], kernels: Iterable[Row], cases: Mapping[str, str]
+) -> list[tuple[str, str]]:
     """Each case, with a sentence, where several ranks worked on one GPU while others of the node had nothing to do.
 
     Args:
@@ -56,20 +58,20 @@ def ranks_on_one_gpu(ranks: Iterable[Row], kernels: Iterable[Row], cases: Mappin
     used: dict[str, dict[tuple[Any, int | None], dict[int, float]]] = {}
     for row in kernels if seen else ():
         if row["summary"] == "gpu_summary" and row["kind"] == "kernel" and row.get("device") is not None:
-            took = used.setdefault(row["run"], {}).setdefault((process_of(row), row.get("rank")), {})
+            took = used.setdefault(row["run"], {}).setdefault((process_key(row), row.get("rank")), {})
             took[row["device"]] = took.get(row["device"], 0.0) + (row.get("total_ns") or 0.0)
     case_sentences: dict[tuple[str, str], None] = {}
     for (run, node), gpus in seen.items():
         several = sum(other_run == run for other_run, _ in seen) > 1
         # of several GPUs the one with most work: others may hold a context only
         most = [(rank, max(took, key=lambda device: took[device])) for (_, rank), took in used.get(run, {}).items()]
-        text = _crowded_node_fault(node, gpus, most, several=several)
+        text = _crowded_node_sentence(node, gpus, most, several=several)
         if text is not None:
             case_sentences[cases.get(run, run), text] = None
     return list(case_sentences)
 
 
-def _crowded_node_fault(
+def _crowded_node_sentence(
     node: str, gpus: Mapping[int, list[str]], processes: Iterable[tuple[int | None, int]], *, several: bool
 ) -> str | None:
     """What is wrong on one node, of `several`; None where nothing is, or it is not known."""
@@ -104,7 +106,7 @@ class StrayContext:
     iteration_ns: float | None
 
 
-def stray_contexts(process_gpus: Iterable[Row]) -> tuple[StrayContext, ...]:
+def find_stray_contexts(process_gpus: Iterable[Row]) -> tuple[StrayContext, ...]:
     """The contexts that processes hold beside their work, by GPU, of the first run that has any.
 
     Args:
@@ -112,7 +114,7 @@ def stray_contexts(process_gpus: Iterable[Row]) -> tuple[StrayContext, ...]:
     """
     processes: dict[tuple[Any, ...], list[Row]] = {}
     for row in process_gpus:
-        processes.setdefault(process_of(row), []).append(row)
+        processes.setdefault(process_key(row), []).append(row)
     stray = [
         row for rows in processes.values() if any(row["works"] for row in rows)
         for row in rows if not row["works"] and row.get("device") is not None
@@ -123,7 +125,7 @@ def stray_contexts(process_gpus: Iterable[Row]) -> tuple[StrayContext, ...]:
 def _stray_contexts_of_first_run(rows: Sequence[Row]) -> tuple[StrayContext, ...]:
     return tuple(
         StrayContext(
-            process_name(row, None), row["device"], row["kernels"], row["copies"], row["gpu_ns"],
+            process_label(row, None), row["device"], row["kernels"], row["copies"], row["gpu_ns"],
             row.get("iteration_gpu_ns"),
         )
         for row in rows if row.get("run") == rows[0].get("run")
@@ -153,7 +155,7 @@ class Pair:
     gpu: str | None
 
 
-def pairs(spans: Iterable[Span], gpus_of: Callable[[str], frozenset[str] | None]) -> list[Pair]:
+def find_runs_sharing_gpus(spans: Iterable[Span], gpus_of: Callable[[str], frozenset[str] | None]) -> list[Pair]:
     """The pairs of runs that may have shared a GPU.
 
     Args:
@@ -182,7 +184,7 @@ def _overlapping_spans(spans: Iterable[Span]) -> Iterator[tuple[Span, Span]]:
             going.append(span)
 
 
-def sentences(shared_pairs: list[Pair]) -> list[str]:
+def gpu_sharing_sentences(shared_pairs: list[Pair]) -> list[str]:
     """A sentence for each way to share, for a person; [] where nothing was shared."""
     sure, perhaps = (
         [pair for pair in shared_pairs if pair.gpu is not None],
@@ -193,13 +195,13 @@ def sentences(shared_pairs: list[Pair]) -> list[str]:
         pair = sure[0]
         lines.append(
             f"{pair.first} and {pair.second} ran at the same time on GPU {pair.gpu} of"
-            f" {pair.host}{_more_pairs(sure)}: their"
+            f" {pair.host}{_remaining_pairs_text(sure)}: their"
             " figures are those of two programs on one GPU; measure them again, one after the other"
         )
     if perhaps:
         pair = perhaps[0]
         lines.append(
-            f"{pair.first} and {pair.second} ran at the same time on {pair.host}{_more_pairs(perhaps)}, and"
+            f"{pair.first} and {pair.second} ran at the same time on {pair.host}{_remaining_pairs_text(perhaps)}, and"
             " neither was given"
             " a GPU of its own (CUDA_VISIBLE_DEVICES is not set): they may have shared one; `whole_nodes: true` or"
             " `limits: {max_in_flight: 1}` of the site keeps runs apart"
@@ -207,6 +209,6 @@ def sentences(shared_pairs: list[Pair]) -> list[str]:
     return lines
 
 
-def _more_pairs(shared_pairs: list[Pair]) -> str:
+def _remaining_pairs_text(shared_pairs: list[Pair]) -> str:
     rest = len(shared_pairs) - 1
     return f", as did {rest} more pair{'s' if rest > 1 else ''}" if rest else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Cell, Column, Curve, Evidence
-from nsw.analysis.comparison import name_and_unit
+from nsw.analysis.comparison import figure_heading_with_unit
 from nsw.analysis.growth import FIGURE, RATE
 from nsw.analysis.scaling_screen import efficiency_range
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nsw.analysis.comparison import Scaling, ScalingPoint
     from nsw.analysis.growth import Series
 
-__all__ = ["FARTHER", "NAME", "proposal"]
+__all__ = ["FARTHER", "NAME", "proposal_curve"]
 
 NAME: Final = "proposal"
 FARTHER: Final = (2, 4)  # times the largest measured value
@@ -27,7 +27,7 @@ _PREDICTED: Final = "predicted"
 _HOUR: Final = 3600.0  # s
 
 
-def proposal(
+def proposal_curve(
     curve: Scaling, series_list: Sequence[Series], gpus: Mapping[str, int], run_s: Mapping[str, float]
 ) -> Curve:
     """Make the figure and its table.
@@ -53,7 +53,7 @@ def proposal(
         base, last = points[0], points[-1]
         for point in points:
             count = gpus.get(point.case_id)
-            hours = _hours(count, point.figure if is_rate else None, run_s.get(point.case_id))
+            hours = _gpu_hours_per_million(count, point.figure if is_rate else None, run_s.get(point.case_id))
             rows.append((
                 *params, point.at, "measured", point.figure, point.speedup, point.efficiency_pct,
                 efficiency_range(curve, base, point), hours,
@@ -77,14 +77,14 @@ def proposal(
             grown = gpus.get(last.case_id, 0) * times if gpus.get(last.case_id) == last.at else None
             between = None if low is None or high is None else (min(low, high), max(low, high))
             speedup = None if value is None else value / 100 * at / base.at
-            hours = _hours(grown, estimate.value if is_rate else None, None)
+            hours = _gpu_hours_per_million(grown, estimate.value if is_rate else None, None)
             rows.append((*params, at, _PREDICTED, estimate.value, speedup, value, between, hours))
     hours_title = f"GPU-hours for a million {work}" if is_rate else "GPU-hours a run"
     columns = (
         *(Column(f"param.{name}", name) for name in names),
         Column(f"param.{curve.axis}", curve.axis, "plain"),
         Column("source", "source"),
-        Column("figure", name_and_unit(curve.figure, curve.unit), "number"),
+        Column("figure", figure_heading_with_unit(curve.figure, curve.unit), "number"),
         Column("speedup", "speed-up", "times"),
         Column("efficiency_pct", "efficiency", "%"),
         Column("efficiency_range", "its range, %", "range"),
@@ -93,7 +93,7 @@ def proposal(
     present = [at for at in range(len(columns)) if any(row[at] is not None for row in rows)]
     return Curve(
         NAME,
-        f"efficiency of {curve.kind} scaling, {curve.figure}{_predicted_from(curve, rows, len(names))}",
+        f"efficiency of {curve.kind} scaling, {curve.figure}{_predicted_points_text(curve, rows, len(names))}",
         tuple(columns[at] for at in present),
         tuple(tuple(row[at] for at in present) for row in rows),
         repeats=len(names),
@@ -105,7 +105,7 @@ def proposal(
     )
 
 
-def _predicted_from(curve: Scaling, rows: Sequence[tuple[Cell, ...]], at: int) -> str:
+def _predicted_points_text(curve: Scaling, rows: Sequence[tuple[Cell, ...]], at: int) -> str:
     """Which of the points nobody measured, for the title; `at` is the column of the axis."""
     predicted = [row[at] for row in rows if row[at + 1] == _PREDICTED]
     return f" (predicted from {curve.axis}={min(predicted)} on)" if predicted else ""  # type: ignore[type-var]
@@ -118,7 +118,7 @@ def _efficiency_pct(curve: Scaling, base: ScalingPoint, at: float, figure: float
     return 100 * (gain if is_of_work else gain * base.at / at)
 
 
-def _hours(gpus: int | None, rate: float | None, run_s: float | None) -> float | None:
+def _gpu_hours_per_million(gpus: int | None, rate: float | None, run_s: float | None) -> float | None:
     """GPU-hours of a million units of work at this rate a second; without a rate of a run."""
     seconds = _MANY / rate if rate else run_s
     return None if not gpus or seconds is None else gpus * seconds / _HOUR

@@ -76,7 +76,7 @@ class Point:
     ceilings: Source | None
 
 
-def points(metrics: Mapping[str, float | None], device_name: str | None = None) -> tuple[Point, ...]:
+def roofline_points(metrics: Mapping[str, float | None], device_name: str | None = None) -> tuple[Point, ...]:
     """The points of a kernel, those nearest to their roofs first.
 
     Args:
@@ -84,7 +84,7 @@ def points(metrics: Mapping[str, float | None], device_name: str | None = None) 
         device_name: The GPU, whose data sheet gives ceilings that the report lacks.
     """
     gpu = find_gpu(device_name)
-    metrics = _without_moves(metrics, gpu)
+    metrics = _metrics_without_moves(metrics, gpu)
     kernel_points = [
         point
         for counted in _PRECISIONS
@@ -94,7 +94,7 @@ def points(metrics: Mapping[str, float | None], device_name: str | None = None) 
     return tuple(sorted(kernel_points, key=lambda p: -(p.share_pct or 0.0)))
 
 
-def binding(kernel_points: tuple[Point, ...]) -> Point | None:
+def binding_point(kernel_points: tuple[Point, ...]) -> Point | None:
     """The point that says most of a kernel: of the precision that is nearest to its peak, below its lowest roof."""
     with_peak = [p for p in kernel_points if p.peak_flop_per_s]
     if not with_peak:
@@ -104,14 +104,14 @@ def binding(kernel_points: tuple[Point, ...]) -> Point | None:
     return min(roofed, key=lambda p: p.roof_flop_per_s or 0.0, default=None)
 
 
-def memory_alone(metrics: Mapping[str, float | None], device_name: str | None = None) -> Point | None:
+def memory_only_point(metrics: Mapping[str, float | None], device_name: str | None = None) -> Point | None:
     """The roof of a kernel that moves bytes and executes no FLOP: the level that it is nearest to the peak of.
 
     None where FP32 or FP64 operations were not counted, as of a range: there may be some.
     """
     gpu = find_gpu(device_name)
     time = metrics.get("duration")
-    counted = [_without_moves(metrics, gpu).get(name) for name in _PRECISIONS]
+    counted = [_metrics_without_moves(metrics, gpu).get(name) for name in _PRECISIONS]
     if not time or any(counted) or any(metrics.get(name) is None for name in _ALWAYS_COUNTED):
         return None
     level_points: list[Point] = []
@@ -124,7 +124,7 @@ def memory_alone(metrics: Mapping[str, float | None], device_name: str | None = 
     return max(level_points, key=lambda p: p.share_pct or 0.0, default=None)
 
 
-def _without_moves(metrics: Mapping[str, float | None], gpu: Gpu | None) -> Mapping[str, float | None]:
+def _metrics_without_moves(metrics: Mapping[str, float | None], gpu: Gpu | None) -> Mapping[str, float | None]:
     """The metrics without FP16 operations that only move constants."""
     flop, time = metrics.get("flop_count_hp"), metrics.get("duration")
     if not flop or not time or metrics.get("flop_count_hp_add") != 0.0 or metrics.get("flop_count_hp_mul") != 0.0:
@@ -180,7 +180,7 @@ def peak_bytes_per_s(metrics: Mapping[str, float | None], level: Level, gpu: Gpu
     return (gpu.dram_bytes_per_s if gpu and level == "DRAM" else None), False
 
 
-def data_sheet_mismatches(metrics: Mapping[str, float | None], device_name: str | None) -> Iterator[str]:
+def data_sheet_mismatch_sentences(metrics: Mapping[str, float | None], device_name: str | None) -> Iterator[str]:
     """Ceilings of a report that are not those of the GPU's data sheet, each as a sentence.
 
     Compute is compared a cycle, since the run's clock is not the sheet's; memory a second.

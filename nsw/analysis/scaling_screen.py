@@ -6,15 +6,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Cell, Column
-from nsw.analysis.comparison import Scaling, ScalingPoint, figure_title
-from nsw.analysis.rules.timeline import spent_of
+from nsw.analysis.comparison import Scaling, ScalingPoint, figure_heading
+from nsw.analysis.rules.timeline import time_without_profiler
 from nsw.analysis.screen_table import (
     WASTE_PCT,
     Screen,
     ScreenPart,
-    as_cell,
     has_uneven_gpus,
-    milliseconds,
+    milliseconds_change_text,
+    parameter_value_cell,
     screen_table,
 )
 
@@ -36,26 +36,27 @@ def scaling_screen(summary: Summary, curve: Scaling) -> Screen:
     ends = [(first, last) for first, last in _first_and_last_points(curve) if last.figure is not None]
     single = len({repr(point.series) for point in curve.points}) == 1
     with_efficiency = [(first, last) for first, last in ends if last.efficiency_pct is not None and last is not first]
-    title = figure_title(curve.figure, curve.unit, is_median=any(point.runs > 1 for point in curve.points))
+    title = figure_heading(curve.figure, curve.unit, is_median=any(point.runs > 1 for point in curve.points))
     spans = any(by_id[last.case_id].spent and by_id[last.case_id].spent.span_ns for _, last in ends)  # type: ignore[union-attr]
     parts: list[ScreenPart | None] = [
-        *((Column(f"param.{name}", name), _series(name)) for name in curve.points[0].series if not single),
+        *((Column(f"param.{name}", name), _series_cell_getter(name)) for name in curve.points[0].series if not single),
         (Column(f"param.{curve.axis}", curve.axis, "plain"), lambda e: e[1].at) if single else None,
-        (Column("first", f"{_axis(ends, curve, 0)}, {title}", "number"), lambda e: e[0].figure) if not single else None,
-        (Column("last", title if single else _axis(ends, curve, 1), "number"), lambda e: e[1].figure),
+        (Column("first", f"{_axis_value_text(ends, curve, 0)}, {title}", "number"),
+         lambda e: e[0].figure) if not single else None,
+        (Column("last", title if single else _axis_value_text(ends, curve, 1), "number"), lambda e: e[1].figure),
         (Column("efficiency_pct", "efficiency", "whole %"), lambda e: e[1].efficiency_pct),
         (Column("efficiency_range", "its range"), partial(_efficiency_range_text, curve))
         if any(point.runs > 1 for point in curve.points) else None,
-        (Column("step", "iteration, ms"), _spans(by_id)) if spans else None,
+        (Column("step", "iteration, ms"), _iteration_times_getter(by_id)) if spans else None,
         *(
-            (Column(name, title, "whole %"), _share(by_id, name))
+            (Column(name, title, "whole %"), _time_share_getter(by_id, name))
             for name, title in (
                 ("computing_pct", "computing"), ("copies_pct", "copies alone"), ("exposed_pct", "NCCL alone"),
                 ("idle_pct", "idle"), ("hidden_pct", "NCCL hidden"),
             )
-            if any(_share(by_id, name)(end) for end in ends)
+            if any(_time_share_getter(by_id, name)(end) for end in ends)
         ),
-        (Column("most_idle_pct", "most idle", "whole %"), _share(by_id, "most_idle_pct"))
+        (Column("most_idle_pct", "most idle", "whole %"), _time_share_getter(by_id, "most_idle_pct"))
         if any(has_uneven_gpus(by_id[last.case_id]) for _, last in ends) else None,
     ]  # fmt: skip
     table = screen_table(
@@ -66,10 +67,10 @@ def scaling_screen(summary: Summary, curve: Scaling) -> Screen:
         return Screen(f"{summary.campaign}: nothing to scale from was measured", table)
     largest = [e for e in with_efficiency if e[1].at == max(end[1].at for end in with_efficiency)]
     best, worst = (pick(largest, key=lambda e: e[1].efficiency_pct or 0.0) for pick in (max, min))
-    headline = f"{_efficiency_text(best)} efficiency at {curve.axis}={_plain(best[1].at)}"
+    headline = f"{_efficiency_change_text(best)} efficiency at {curve.axis}={_number_text(best[1].at)}"
     if len(largest) > 1:
-        headline += f", {_series_text(best[1])}; {_efficiency_text(worst)} at {_series_text(worst[1])}"
-    return Screen(headline + _why_lost(summary.hits.get(worst[1].case_id, ())), table)
+        headline += f", {_series_name_text(best[1])}; {_efficiency_change_text(worst)} at {_series_name_text(worst[1])}"
+    return Screen(headline + _largest_loss_text(summary.hits.get(worst[1].case_id, ())), table)
 
 
 def efficiency_range(curve: Scaling, first: ScalingPoint, last: ScalingPoint) -> tuple[float, float] | None:
@@ -104,45 +105,45 @@ def _first_and_last_points(curve: Scaling) -> list[tuple[ScalingPoint, ScalingPo
     return [(points[0], points[-1]) for points in series.values()]
 
 
-def _axis(ends: Sequence[tuple[ScalingPoint, ScalingPoint]], curve: Scaling, index: int) -> str:
+def _axis_value_text(ends: Sequence[tuple[ScalingPoint, ScalingPoint]], curve: Scaling, index: int) -> str:
     values = {end[index].at for end in ends}
-    return f"{curve.axis}={_plain(values.pop())}" if len(values) == 1 else ("least", "most")[index]
+    return f"{curve.axis}={_number_text(values.pop())}" if len(values) == 1 else ("least", "most")[index]
 
 
-def _series(name: str) -> Callable[[Any], Cell]:
-    return lambda ends: as_cell(ends[1].series[name])
+def _series_cell_getter(name: str) -> Callable[[Any], Cell]:
+    return lambda ends: parameter_value_cell(ends[1].series[name])
 
 
-def _share(by_id: Mapping[str, CaseSummary], name: str) -> Callable[[Any], Cell]:
+def _time_share_getter(by_id: Mapping[str, CaseSummary], name: str) -> Callable[[Any], Cell]:
     def share(ends: tuple[ScalingPoint, ScalingPoint]) -> float | None:
-        spent = spent_of(by_id[ends[1].case_id])
+        spent = time_without_profiler(by_id[ends[1].case_id])
         return getattr(spent, name) if spent else None
 
     return share
 
 
-def _spans(by_id: Mapping[str, CaseSummary]) -> Callable[[Any], Cell]:
-    return lambda ends: milliseconds(_span(by_id, ends[0]), _span(by_id, ends[1]))
+def _iteration_times_getter(by_id: Mapping[str, CaseSummary]) -> Callable[[Any], Cell]:
+    return lambda ends: milliseconds_change_text(_iteration_ns(by_id, ends[0]), _iteration_ns(by_id, ends[1]))
 
 
-def _span(by_id: Mapping[str, CaseSummary], point: ScalingPoint) -> float | None:
-    spent = spent_of(by_id[point.case_id])
+def _iteration_ns(by_id: Mapping[str, CaseSummary], point: ScalingPoint) -> float | None:
+    spent = time_without_profiler(by_id[point.case_id])
     return spent.span_ns if spent else None
 
 
-def _efficiency_text(ends: tuple[ScalingPoint, ScalingPoint]) -> str:
+def _efficiency_change_text(ends: tuple[ScalingPoint, ScalingPoint]) -> str:
     return f"{ends[1].efficiency_pct:.0f} %"
 
 
-def _series_text(point: ScalingPoint) -> str:
+def _series_name_text(point: ScalingPoint) -> str:
     return ", ".join(f"{name}={value}" for name, value in point.series.items()) or point.case_id
 
 
-def _why_lost(hits: Sequence[Hit]) -> str:
+def _largest_loss_text(hits: Sequence[Hit]) -> str:
     """What takes most of the least efficient case, in a few words."""
     hit = next((hit for hit in hits if hit.gain_pct >= WASTE_PCT / 2), None)
     return f": {hit.what.partition(',')[0]}" if hit else ""
 
 
-def _plain(value: float) -> str:
+def _number_text(value: float) -> str:
     return f"{value:g}"

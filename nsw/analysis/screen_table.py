@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Cell, Column, Evidence, Table
-from nsw.analysis.comparison import best_figure, is_less_better
-from nsw.analysis.rules.timeline import busy_pct, spent_of
+from nsw.analysis.comparison import is_smaller_better, least_disturbed_figure
+from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.single_case import TABLE
 from nsw.quantities import is_energy
 from nsw.wording import plural
@@ -20,9 +20,24 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
 
 __all__ = [
-    "CASES_NAMED", "WASTE_PCT", "Screen", "ScreenPart", "as_cell", "busy_share", "chosen_figure", "factor_text",
-    "figure_value", "first_problem", "has_uneven_gpus", "kernel_parts", "less_is_better", "milliseconds",
-    "screen_table", "slowest_case", "tells_time", "value_text",
+    "CASES_NAMED",
+    "WASTE_PCT",
+    "Screen",
+    "ScreenPart",
+    "figure_median",
+    "figure_to_show",
+    "first_problem_text",
+    "has_divided_time",
+    "has_uneven_gpus",
+    "is_smaller_figure_better",
+    "kernel_columns",
+    "mean_gpu_busy_pct",
+    "milliseconds_change_text",
+    "parameter_value_cell",
+    "parameter_value_text",
+    "screen_table",
+    "slowest_case",
+    "two_digit_factor_text",
 ]  # fmt: skip
 
 WASTE_PCT: Final = 20.0  # of a case's time that could be won, from which it counts as wasted
@@ -73,7 +88,7 @@ def screen_table(
     )  # fmt: skip
 
 
-def chosen_figure(summary: Summary) -> tuple[str, str] | None:
+def figure_to_show(summary: Summary) -> tuple[str, str] | None:
     """Name and unit of the figure that was asked for, else of the first that the program printed."""
     figures = [figure for case in summary.cases for figure in case.figures]
     printed = next((figure for figure in figures if not is_energy(figure.name)), None)
@@ -81,28 +96,28 @@ def chosen_figure(summary: Summary) -> tuple[str, str] | None:
     return (chosen.name, chosen.unit or chosen.name) if chosen else None
 
 
-def figure_value(case: CaseSummary, name: str) -> float | None:
+def figure_median(case: CaseSummary, name: str) -> float | None:
     """The median of a figure of a case; None where it was not measured."""
-    figure = best_figure(case, name)
+    figure = least_disturbed_figure(case, name)
     return figure.median if figure else None
 
 
 def slowest_case(summary: Summary) -> CaseSummary | None:
     """The case with the worst figure, of those whose time is divided; None where none is."""
-    cases = [case for case in summary.cases if tells_time(case)]
-    if (figure := chosen_figure(summary)) is not None:
-        pick = max if less_is_better(summary, *figure) else min
-        cases = [case for case in cases if figure_value(case, figure[0]) is not None]
-        return pick(cases, key=lambda case: figure_value(case, figure[0]) or 0.0) if cases else None
+    cases = [case for case in summary.cases if has_divided_time(case)]
+    if (figure := figure_to_show(summary)) is not None:
+        pick = max if is_smaller_figure_better(summary, *figure) else min
+        cases = [case for case in cases if figure_median(case, figure[0]) is not None]
+        return pick(cases, key=lambda case: figure_median(case, figure[0]) or 0.0) if cases else None
     return cases[0] if cases else None
 
 
-def tells_time(case: CaseSummary) -> bool:
+def has_divided_time(case: CaseSummary) -> bool:
     """Whether a profiler divided the time of a case."""
     return bool(case.spent or case.kernels or case.functions or case.api or case.host)
 
 
-def less_is_better(summary: Summary, name: str | None, unit: str | None) -> bool:
+def is_smaller_figure_better(summary: Summary, name: str | None, unit: str | None) -> bool:
     """Whether a smaller figure is better: as the recipe says of the figure that it compares, else by the unit.
 
     Args:
@@ -111,15 +126,15 @@ def less_is_better(summary: Summary, name: str | None, unit: str | None) -> bool
         unit: Its unit.
     """
     is_unsaid = summary.higher_is_better is None or name != summary.figure
-    return is_less_better(unit) if is_unsaid else not summary.higher_is_better
+    return is_smaller_better(unit) if is_unsaid else not summary.higher_is_better
 
 
-def first_problem(hits: Sequence[Hit]) -> str:
+def first_problem_text(hits: Sequence[Hit]) -> str:
     """What is wrong with a case most of all, in a few words."""
     return hits[0].what if hits else ""
 
 
-def kernel_parts(by_id: Mapping[str, CaseSummary]) -> list[ScreenPart]:
+def kernel_columns(by_id: Mapping[str, CaseSummary]) -> list[ScreenPart]:
     """The columns of kernels by counters."""
 
     def top(name: str) -> Callable[[Any], Cell]:
@@ -134,39 +149,39 @@ def kernel_parts(by_id: Mapping[str, CaseSummary]) -> list[ScreenPart]:
     ]
 
 
-def busy_share(case: CaseSummary) -> float | None:
+def mean_gpu_busy_pct(case: CaseSummary) -> float | None:
     """How much of an iteration the mean GPU is at work; of GPUs that processes share the only one that is known."""
-    spent = spent_of(case)
-    return busy_pct(case) if spent is None or spent.idle_pct is None else 100 - spent.idle_pct
+    spent = time_without_profiler(case)
+    return least_gpu_busy_pct(case) if spent is None or spent.idle_pct is None else 100 - spent.idle_pct
 
 
 def has_uneven_gpus(case: CaseSummary) -> bool:
     """Whether some GPU is idle more than the mean, as printed."""
-    spent = spent_of(case)
+    spent = time_without_profiler(case)
     return spent is not None and None not in {spent.idle_pct, spent.most_idle_pct} and (
         round(spent.idle_pct or 0) != round(spent.most_idle_pct or 0)
     )  # fmt: skip
 
 
-def as_cell(value: Any) -> Cell:
+def parameter_value_cell(value: Any) -> Cell:
     """A value of a recipe as a cell."""
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def value_text(value: Any) -> str:
+def parameter_value_text(value: Any) -> str:
     """A value of a recipe as people write it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def milliseconds(before: float | None, after: float | None) -> str:
+def milliseconds_change_text(before: float | None, after: float | None) -> str:
     """Two times (ns) as milliseconds, `before -> after`."""
-    return f"{_three(before)} -> {_three(after)}"
+    return f"{_milliseconds_text(before)} -> {_milliseconds_text(after)}"
 
 
-def _three(ns: float | None) -> str:
+def _milliseconds_text(ns: float | None) -> str:
     return f"{ns / 1e6:.3g}" if ns else "no iterations"
 
 
-def factor_text(times: float) -> str:
+def two_digit_factor_text(times: float) -> str:
     """How many times, in two digits."""
     return f"{times:,.0f}" if times >= 10 else f"{times:.2g}"

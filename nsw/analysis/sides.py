@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.analysis.cases import grouped
+from nsw.analysis.cases import group_by_column
 from nsw.analysis.certainty import (
     ALPHA,
     ASSUMED,
@@ -21,15 +21,15 @@ from nsw.analysis.certainty import (
     Estimate,
     Floor,
     Verdict,
-    alpha_of_look,
-    discoveries,
-    of_pairs,
-    of_runs,
+    alpha_at_look,
+    estimate_from_pairs,
+    estimate_from_runs,
+    significant_by_false_discovery_rate,
 )
-from nsw.analysis.comparison import is_less_better, is_time
-from nsw.analysis.conditions import gpu_clock, not_comparable
-from nsw.analysis.kernel_classes import class_of
-from nsw.analysis.steady import steady_rows
+from nsw.analysis.comparison import is_smaller_better, is_time_unit
+from nsw.analysis.conditions import incomparable_reason, median_sm_clock_mhz
+from nsw.analysis.kernel_classes import classify_gpu_operation
+from nsw.analysis.steady import steady_state_rows
 from nsw.quantities import is_energy
 from nsw.wording import and_more
 
@@ -55,16 +55,16 @@ __all__ = [
     "Match",
     "Quantity",
     "Side",
-    "at_equal_clocks",
+    "comparable_subjects",
     "compare_sides",
-    "differences",
-    "matches",
-    "measured_subjects",
+    "comparison_refusal_reason",
+    "environment_difference_lines",
+    "match_cases",
     "measured_values",
-    "pairs_of_figures",
-    "programs",
-    "refusal",
-    "unmatched",
+    "paired_figure_values",
+    "program_difference_text",
+    "scale_to_equal_clocks",
+    "unmatched_cases",
 ]
 
 BY: Final = ("case", "figure", "kernel", "class", "range", "metric", "function")
@@ -137,7 +137,7 @@ class Side:
         """What gives the rows of a table that a run has."""
         by_run = self._by_run.get(table)
         if by_run is None:
-            by_run = self._by_run[table] = grouped(self.tables.get(table, ()), "run")
+            by_run = self._by_run[table] = group_by_column(self.tables.get(table, ()), "run")
         return lambda run: by_run.get(run, ())
 
     @property
@@ -232,7 +232,7 @@ class Compared:
 # --- which cases belong together ------------------------------------------------------------------------------------
 
 
-def matches(first: Side, second: Side) -> list[Match]:
+def match_cases(first: Side, second: Side) -> list[Match]:
     """The cases of both sides that belong together, in the order of the second side.
 
     They are those whose parameters are equal, but for those of which each side has one value: that is what is compared.
@@ -249,7 +249,7 @@ def matches(first: Side, second: Side) -> list[Match]:
     side_parameters = {
         key
         for key in {*single[0], *single[1]}
-        if _is_apart(key, _parameter_values(first_cases), _parameter_values(second_cases))
+        if _is_parameter_of_side(key, _parameter_values(first_cases), _parameter_values(second_cases))
     }
     first_by_key = {_case_key(runs[0].params, side_parameters): runs for runs in first_cases.values()}
     return [
@@ -259,13 +259,13 @@ def matches(first: Side, second: Side) -> list[Match]:
     ]
 
 
-def unmatched(first: Side, second: Side, matched: Iterable[Match]) -> tuple[list[str], list[str]]:
+def unmatched_cases(first: Side, second: Side, matched: Iterable[Match]) -> tuple[list[str], list[str]]:
     """Return the cases of each side that the other lacks.
 
     Args:
         first: The first side.
         second: The second side.
-        matched: The cases that both have, as `matches` returns them.
+        matched: The cases that both have, as `match_cases` returns them.
     """
     match_list = list(matched)
     seen = {match.first[0].case_id for match in match_list}, {match.second[0].case_id for match in match_list}
@@ -280,7 +280,9 @@ def _parameter_values(cases: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]
     return values_of
 
 
-def _is_apart(key: str, first_values: Mapping[str, set[str]], second_values: Mapping[str, set[str]]) -> bool:
+def _is_parameter_of_side(
+    key: str, first_values: Mapping[str, set[str]], second_values: Mapping[str, set[str]]
+) -> bool:
     """Whether a parameter has one value on each side (or none), and they differ."""
     first_set, second_set = first_values.get(key, set()), second_values.get(key, set())
     return len(first_set) <= 1 and len(second_set) <= 1 and first_set != second_set
@@ -299,7 +301,7 @@ def _case_name(params: Mapping[str, Any], side_parameters: set[str]) -> str:
 Measured = dict[str, dict[str, Quantity]]  # by what and run
 
 
-def _measured_figures(side: Side, runs: Sequence[Any]) -> Measured:
+def _figures_by_run(side: Side, runs: Sequence[Any]) -> Measured:
     """The figures of the bare runs; of one that only profiled runs print, those of the first pass that has it."""
     measured: Measured = {}
     passes: dict[str, str] = {}
@@ -309,14 +311,14 @@ def _measured_figures(side: Side, runs: Sequence[Any]) -> Measured:
             name, unit = row["name"], row.get("unit")
             if passes.setdefault(name, run.pass_name) == run.pass_name:
                 better = side.higher_is_better.get(name)
-                better = not is_less_better(unit) if better is None else better
+                better = not is_smaller_better(unit) if better is None else better
                 measured.setdefault(name, {})[run.id] = Quantity(row["value"], unit, better)
     return measured
 
 
-def _main_measure_of_case(side: Side, runs: Sequence[Any]) -> Measured:
+def _main_measure_by_run(side: Side, runs: Sequence[Any]) -> Measured:
     """The first of these that there is: the figure of the recipe, an iteration, the GPU's time, the run's time."""
-    figures = _measured_figures(side, runs)
+    figures = _figures_by_run(side, runs)
     if figures:
         name = side.figure if side.figure in figures else next((name for name in figures if not is_energy(name)), None)
         if name is not None:
@@ -339,7 +341,7 @@ def measured_values(side: Side, runs: Sequence[Any]) -> Measured:
         side: The side.
         runs: The runs of the case.
     """
-    return _measured_figures(side, runs) or _main_measure_of_case(side, runs)
+    return _figures_by_run(side, runs) or _main_measure_by_run(side, runs)
 
 
 def _gpu_time_by_name(side: Side, runs: Sequence[Any], name_of: Callable[[Row], str]) -> Measured:
@@ -349,7 +351,7 @@ def _gpu_time_by_name(side: Side, runs: Sequence[Any], name_of: Callable[[Row], 
     for run in runs:
         times = sum(row["steady"] for row in iterations(run.id)) or 1
         sums: dict[str, float] = {}
-        for row in steady_rows("gpu_summary", gpu(run.id), parts(run.id)):
+        for row in steady_state_rows("gpu_summary", gpu(run.id), parts(run.id)):
             name = name_of(row)
             sums[name] = sums.get(name, 0.0) + (row.get("total_ns") or 0.0) / times
         for name, ns in sums.items():
@@ -362,7 +364,7 @@ def _gpu_time_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
 
 
 def _gpu_time_by_class(side: Side, runs: Sequence[Any]) -> Measured:
-    return _gpu_time_by_name(side, runs, lambda row: class_of(row["name"], row["kind"], side.classes))
+    return _gpu_time_by_name(side, runs, lambda row: classify_gpu_operation(row["name"], row["kind"], side.classes))
 
 
 def _gpu_time_by_range(side: Side, runs: Sequence[Any]) -> Measured:
@@ -422,8 +424,8 @@ _LARGE_SHARE: Final = 0.01
 _OWN: Final = (("self_s", "ns"), ("cpu_time_s", "ns"), ("self_pct", "%"))  # VTune's cpu_time_s is the function's own
 
 _MEASURED: Final[Mapping[str, Callable[[Side, Sequence[Any]], Measured]]] = {
-    "case": _main_measure_of_case,
-    "figure": _measured_figures,
+    "case": _main_measure_by_run,
+    "figure": _figures_by_run,
     "kernel": _gpu_time_by_kernel,
     "class": _gpu_time_by_class,
     "range": _gpu_time_by_range,
@@ -448,21 +450,21 @@ def compare_sides(first: Side, second: Side, by: By = "case", tolerance: float =
         tolerance: Differences below count as none.
     """
     compared: list[Compared] = []
-    for match in matches(first, second):
+    for match in match_cases(first, second):
         measured = _MEASURED[by](first, match.first), _MEASURED[by](second, match.second)
         quantities = dict.fromkeys((*measured[1], *measured[0]))
         if by == "function":
-            quantities = {name: None for name in quantities if any(_is_large(name, side) for side in measured)}
+            quantities = {name: None for name in quantities if any(_is_large_function(name, side) for side in measured)}
         compared += [
-            _compared(match, quantity, (first, second), measured, tolerance, exact=by in _FEW)
+            _compare_quantity(match, quantity, (first, second), measured, tolerance, exact=by in _FEW)
             for quantity in quantities
         ]
     if by in _FEW:
         return compared
-    return sorted(_correct_verdicts(compared), key=lambda row: -row.weight)
+    return sorted(_withdraw_chance_verdicts(compared), key=lambda row: -row.weight)
 
 
-def at_equal_clocks(row: Compared, match: Match, sides: tuple[Side, Side]) -> Compared | None:
+def scale_to_equal_clocks(row: Compared, match: Match, sides: tuple[Side, Side]) -> Compared | None:
     """The row as if all runs had the first side's clock, where the time follows the clock (the caller knows that).
 
     Args:
@@ -474,31 +476,31 @@ def at_equal_clocks(row: Compared, match: Match, sides: tuple[Side, Side]) -> Co
         None where a run's clock is not known, or the row is of something else.
     """
     measured = [
-        _measured_figures(side, runs).get(row.what, {})
+        _figures_by_run(side, runs).get(row.what, {})
         for side, runs in zip(sides, (match.first, match.second), strict=True)
     ]
     clocks = [
-        {run: gpu_clock(_condition_rows(side, [run])) for run in values}
+        {run: median_sm_clock_mhz(_condition_rows(side, [run])) for run in values}
         for side, values in zip(sides, measured, strict=True)
     ]
-    base = gpu_clock(_condition_rows(sides[0], measured[0]))
-    power = 1 if is_time(row.unit) else -1 if (row.unit or "").endswith("/s") else 0
+    base = median_sm_clock_mhz(_condition_rows(sides[0], measured[0]))
+    power = 1 if is_time_unit(row.unit) else -1 if (row.unit or "").endswith("/s") else 0
     if base is None or not power or None in {*clocks[0].values(), *clocks[1].values()}:
         return None
     logs = [
         [math.log(values[run].value * ((clock or base) / base) ** power) for run, clock in side_clocks.items()]
         for values, side_clocks in zip(measured, clocks, strict=True)
     ]
-    return replace(row, missing=None, estimate=of_runs(logs[0], logs[1], _floor(sides, row.what)))
+    return replace(row, missing=None, estimate=estimate_from_runs(logs[0], logs[1], _noise_floor(sides, row.what)))
 
 
-def measured_subjects(first: Side, second: Side) -> list[By]:
+def comparable_subjects(first: Side, second: Side) -> list[By]:
     """What `--by` can compare of these sides: both have it in some case."""
-    pairs = matches(first, second)
+    pairs = match_cases(first, second)
     return [by for by in BY if any(_MEASURED[by](first, p.first) and _MEASURED[by](second, p.second) for p in pairs)]
 
 
-def _compared(
+def _compare_quantity(
     match: Match,
     quantity: str,
     sides: tuple[Side, Side],
@@ -521,38 +523,38 @@ def _compared(
         None,
     )
     pairs = _paired_run_values(match, sides, first, second)
-    missing = _why_not(sides, first, second)
+    missing = _missing_value_reason(sides, first, second)
     if missing is None and not pairs:
-        missing = not_comparable(_condition_rows(sides[0], first), _condition_rows(sides[1], second))
+        missing = incomparable_reason(_condition_rows(sides[0], first), _condition_rows(sides[1], second))
     if missing is not None:
         lone = (medians[1] or 0.0) - (medians[0] or 0.0)
         return replace(row, missing=missing, weight=abs(lone) if sample.unit == "ns" else 0.0)
-    floor = _floor(sides, quantity)
+    floor = _noise_floor(sides, quantity)
     before = [a for a, _ in pairs] or [q.value for q in first.values()]
     after = [b for _, b in pairs] or [q.value for q in second.values()]
     row = replace(row, means=(statistics.geometric_mean(before), statistics.geometric_mean(after)))
     if pairs:
-        alpha = alpha_of_look(max(run.repeat for run in match.second)) if sides[1].adding else ALPHA
+        alpha = alpha_at_look(max(run.repeat for run in match.second)) if sides[1].adding else ALPHA
         logs = [math.log(b / a) for a, b in pairs]
-        estimate = of_pairs(logs, floor, tolerance, exact=exact, alpha=alpha)
+        estimate = estimate_from_pairs(logs, floor, tolerance, exact=exact, alpha=alpha)
         row = replace(row, runs=(len(pairs), len(pairs)))
     else:
-        estimate = of_runs([math.log(a) for a in before], [math.log(b) for b in after], floor, tolerance)
+        estimate = estimate_from_runs([math.log(a) for a in before], [math.log(b) for b in after], floor, tolerance)
     size = abs((medians[1] or 0.0) - (medians[0] or 0.0)) if sample.unit == "ns" else abs(estimate.log_ratio)
     return replace(row, estimate=estimate, weight=size)
 
 
-def _is_large(name: str, measured: Measured) -> bool:
+def _is_large_function(name: str, measured: Measured) -> bool:
     """Whether a function takes so much that its change can matter: many small ones beside it would hide it."""
     total = sum(quantity.value for values in measured.values() for quantity in values.values())
     return sum(quantity.value for quantity in measured.get(name, {}).values()) >= _LARGE_SHARE * total > 0
 
 
-def pairs_of_figures(first: Side, second: Side) -> dict[str, list[list[tuple[float, float]]]]:
+def paired_figure_values(first: Side, second: Side) -> dict[str, list[list[tuple[float, float]]]]:
     """The values of pairs, by figure, a list a case."""
     by_figure: dict[str, list[list[tuple[float, float]]]] = {}
-    for match in matches(first, second):
-        values = _measured_figures(first, match.first), _measured_figures(second, match.second)
+    for match in match_cases(first, second):
+        values = _figures_by_run(first, match.first), _figures_by_run(second, match.second)
         for figure in values[0].keys() & values[1].keys():
             pairs = _paired_run_values(match, (first, second), values[0][figure], values[1][figure])
             if pairs and all(value > 0 for pair in pairs for value in pair):
@@ -560,7 +562,9 @@ def pairs_of_figures(first: Side, second: Side) -> dict[str, list[list[tuple[flo
     return by_figure
 
 
-def _why_not(sides: tuple[Side, Side], first: Mapping[str, Quantity], second: Mapping[str, Quantity]) -> str | None:
+def _missing_value_reason(
+    sides: tuple[Side, Side], first: Mapping[str, Quantity], second: Mapping[str, Quantity]
+) -> str | None:
     for side, values in zip(sides, (first, second), strict=True):
         if not values:
             return f"only in {sides[1].name if side is sides[0] else sides[0].name}"
@@ -578,7 +582,7 @@ def _condition_rows(side: Side, runs: Iterable[str]) -> list[Row]:
     return [row for run in runs for row in rows(run)]
 
 
-def _floor(sides: tuple[Side, Side], quantity: str) -> Floor:
+def _noise_floor(sides: tuple[Side, Side], quantity: str) -> Floor:
     return next((side.floors[quantity] for side in reversed(sides) if quantity in side.floors), ASSUMED)
 
 
@@ -596,10 +600,10 @@ def _paired_run_values(
     ]
 
 
-def _correct_verdicts(rows: Sequence[Compared]) -> Iterator[Compared]:
+def _withdraw_chance_verdicts(rows: Sequence[Compared]) -> Iterator[Compared]:
     """The rows, without the verdicts that so many comparisons do not bear."""
     estimates = [row.estimate for row in rows if row.estimate is not None]
-    shown = iter(discoveries([estimate.chance for estimate in estimates]))
+    shown = iter(significant_by_false_discovery_rate([estimate.chance for estimate in estimates]))
     for row in rows:
         if row.estimate is None:
             yield row
@@ -619,7 +623,7 @@ _UNKNOWN: Final = "not known"
 _FILES_NAMED: Final = 2  # files by name
 
 
-def refusal(first: Side, second: Side) -> str | None:
+def comparison_refusal_reason(first: Side, second: Side) -> str | None:
     """Why the two cannot be compared; None where they can."""
     chips = [side.conditions.get(CHIP) for side in (first, second)]
     if all(chips) and chips[0] != chips[1]:
@@ -627,7 +631,7 @@ def refusal(first: Side, second: Side) -> str | None:
     return None
 
 
-def differences(first: Side, second: Side) -> list[str]:
+def environment_difference_lines(first: Side, second: Side) -> list[str]:
     """What differs between the two beside the program, a line each: `driver: 550.54 and 560.28`."""
     first_conditions, theirs = first.conditions, second.conditions
     names = [*ORDER, *sorted({*first_conditions, *theirs} - {*ORDER, COMMIT, FILES})]
@@ -638,7 +642,7 @@ def differences(first: Side, second: Side) -> list[str]:
     ]
 
 
-def programs(first: Side, second: Side) -> str | None:
+def program_difference_text(first: Side, second: Side) -> str | None:
     """How the programs differ: their commits, and which files changed; None where they are the same, or not known."""
     commits = [side.conditions.get(COMMIT) for side in (first, second)]
     files = [side.conditions.get(FILES) for side in (first, second)]

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Table
-from nsw.analysis.host import OTHER_WORK, WAITS, work_of
+from nsw.analysis.host import OTHER_WORK, WAITS, classify_function
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
-from nsw.analysis.rules.counters import LATENCY, bound_by, kernel_advice, roof_pct
-from nsw.analysis.rules.gaps import WORDS, idle_causes
-from nsw.analysis.rules.timeline import busy_pct, spent_of
+from nsw.analysis.rules.counters import LATENCY, binding_part, busiest_part_pct, kernel_advice_text
+from nsw.analysis.rules.gaps import WORDS, idle_time_by_cause
+from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.spent import NOT_SHOWN, Part, Spent
 from nsw.metrics import find
 from nsw.quantities import duration, rate, size
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Section = tuple[str, Table]  # the most telling of a table in a few words, and the table
 
-__all__ = ["TABLE", "section_of", "time_by_kernel_class"]
+__all__ = ["TABLE", "main_time_section", "time_by_kernel_class"]
 
 TABLE: Final = "answer"
 _PARTS: Final = 8  # rows of GPU work, functions, operators
@@ -43,7 +43,7 @@ _LARGE: Final = 64 << 10  # bytes of a copy, below which its speed says little
 _SMALL: Final = 0.005  # of its time: what is less has no row
 
 
-def section_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Section | None:
+def main_time_section(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Section | None:
     """What the first of its tables that says something shows; None: none does.
 
     Args:
@@ -55,7 +55,7 @@ def section_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any
         or _kernels_section(case)
         or _functions_section(case)
         or _table_rows_section(case, tables)
-        or _run_facts_section(case)
+        or _facts_section(case)
         or _run_figures_section(case, tables.get("facts", ()))
     )
 
@@ -67,11 +67,11 @@ def time_by_kernel_class(case: CaseSummary) -> list[Block]:
 
 
 def _gpu_parts_section(case: CaseSummary) -> Section | None:
-    spent = spent_of(case)
+    spent = time_without_profiler(case)
     if spent is None or not spent.gpu_ns:
         return None
-    total_ns, idle_pct, share_title = _whole_of_shares(case, spent)
-    alone_rows, work = _alone_rows(spent, total_ns)
+    total_ns, idle_pct, share_title = _share_base(case, spent)
+    alone_rows, work = _exposed_time_rows(spent, total_ns)
     parts = [part for part in work if part.ns >= _SMALL * total_ns][: _PARTS - len(alone_rows)]  # 0 % has no row
     speeds = {copy.name: copy.bytes_per_s for copy in case.copies if (copy.total_bytes or 0.0) >= _LARGE * copy.calls}
     rows = alone_rows + [
@@ -89,13 +89,15 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
     else:
         overlap_pct = 0.0
     if remaining_pct >= 100 * _SMALL:
-        rows.append(_share_row("the rest", remaining_pct, total_ns, calls))
+        rows.append(_share_of_total_row("the rest", remaining_pct, total_ns, calls))
     if overlap_pct <= -100 * _SMALL:
-        rows.append(_share_row("less what runs at the same time", overlap_pct, total_ns))
+        rows.append(_share_of_total_row("less what runs at the same time", overlap_pct, total_ns))
     if idle_pct is not None:
-        causes = idle_causes(case, case.idle_gpu) if case.idle_gpu is not None and idle_pct >= _TELLING_PCT else []
+        causes = (
+            idle_time_by_cause(case, case.idle_gpu) if case.idle_gpu is not None and idle_pct >= _TELLING_PCT else []
+        )
         cause = f" ({WORDS[causes[0].cause]})" if causes else ""
-        rows.append(_share_row(f"GPU idle{cause}", idle_pct, total_ns, None, _each_idle(spent)))
+        rows.append(_share_of_total_row(f"GPU idle{cause}", idle_pct, total_ns, None, _idle_by_gpu_text(spent)))
     columns = (
         Column("part", "GPU work", "name"),
         Column("ns", "time", "ns"),
@@ -105,14 +107,14 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
         Column("top", "largest, of it", "name"),
     )
     wide = "top" if any(row[-1] for row in rows) else "part"
-    table = _filled_table(case, columns, rows, evidence="hotspots", wide=wide)
+    table = _table_of_filled_columns(case, columns, rows, evidence="hotspots", wide=wide)
     share_base = "of that" if spent.is_iteration else share_title
-    return _largest_work(spent, total_ns, share_base), replace(
+    return _largest_work_text(spent, total_ns, share_base), replace(
         table, whole=("share_pct",) if idle_pct is not None else ()
     )
 
 
-def _alone_rows(spent: Spent, total_ns: float) -> tuple[list[tuple[Cell, ...]], list[Part]]:
+def _exposed_time_rows(spent: Spent, total_ns: float) -> tuple[list[tuple[Cell, ...]], list[Part]]:
     """The rows of NCCL and of copies, with what no other kernel hides, where that is known; the parts without them."""
     rows, work = [], list(spent.shown)
     for names, alone_pct in (((NCCL,), spent.exposed_pct), ((COPIES, SETS), spent.copies_pct)):
@@ -125,21 +127,21 @@ def _alone_rows(spent: Spent, total_ns: float) -> tuple[list[tuple[Cell, ...]], 
         top = [] if NCCL in names else [_largest_operation_text(mine[0])]
         hidden = [f"{hidden_pct:.0f} % more is hidden"] if round(hidden_pct) or not top else []
         calls = sum(part.operations for part in mine) or None
-        rows.append(_share_row(f"{names[0]} alone", alone_pct, total_ns, calls, "; ".join(top + hidden)))
+        rows.append(_share_of_total_row(f"{names[0]} alone", alone_pct, total_ns, calls, "; ".join(top + hidden)))
     return rows, work
 
 
-def _whole_of_shares(case: CaseSummary, spent: Spent) -> tuple[float, float | None, str]:
+def _share_base(case: CaseSummary, spent: Spent) -> tuple[float, float | None, str]:
     """What shares are of: how long it is, how much of it the GPU is idle as far as this is known, and its name."""
     if spent.is_iteration:
         return spent.span_ns or spent.gpu_ns, spent.idle_pct, "of an iteration"
-    idle, busy = case.idle_gpu, busy_pct(case)
+    idle, busy = case.idle_gpu, least_gpu_busy_pct(case)
     if idle is None or idle.is_iteration or not busy:
         return spent.gpu_ns, None, "of GPU time"
     return idle.med_ns * idle.busy_pct / busy, 100 - busy, "of the time it has work"
 
 
-def _each_idle(spent: Spent) -> str:
+def _idle_by_gpu_text(spent: Spent) -> str:
     """How much each of several GPUs is idle; of many the least and the most."""
     gpus = sorted(spent.idle_gpus, key=lambda gpu: (-round(gpu[1]), len(gpu[0]), gpu[0]))
     if len(gpus) > _LISTED:
@@ -147,14 +149,14 @@ def _each_idle(spent: Spent) -> str:
     return ", ".join(f"{share:.0f} % {name}" for name, share in gpus) if len(gpus) > 1 else ""
 
 
-def _share_row(
+def _share_of_total_row(
     name: str, share_pct: float, total_ns: float, operations: float | None = None, top: str = ""
 ) -> tuple[Cell, ...]:
     """A row that is not one part of GPU work: its share, and so its time."""
     return name, share_pct * total_ns / 100, share_pct, operations, None, top
 
 
-def _largest_work(spent: Spent, total_ns: float, share_base: str) -> str:
+def _largest_work_text(spent: Spent, total_ns: float, share_base: str) -> str:
     """What takes most of the GPU's work, in a few words, with its share as in the table."""
     first = next((part for part in spent.shown if part.name != NOT_SHOWN), spent.shown[0])
     if not any(part.name not in {COPIES, SETS} for part in spent.parts):
@@ -172,7 +174,7 @@ def _largest_work(spent: Spent, total_ns: float, share_base: str) -> str:
     return summary
 
 
-def _filled_table(
+def _table_of_filled_columns(
     case: CaseSummary, columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], *, evidence: str, wide: str
 ) -> Table:
     """A table of the columns that have a value."""
@@ -188,12 +190,12 @@ def _filled_table(
     )
 
 
-def _measured_metrics_text(kernel: KernelRow) -> list[str]:
+def _measured_metric_texts(kernel: KernelRow) -> list[str]:
     """What was measured of a kernel of which it is not known what binds it."""
     reached, limit = kernel.achieved_occupancy_pct, kernel.theoretical_occupancy_pct
     shares = (
         ("SM at {} of its peak", kernel.sm_pct), ("DRAM at {} of its peak", kernel.dram_pct),
-        ("{} of the loaded bytes used", _used_pct(kernel.metrics.get("gld_efficiency"))),
+        ("{} of the loaded bytes used", _used_bytes_pct(kernel.metrics.get("gld_efficiency"))),
         ("issue slots {} used", kernel.metrics.get("issue_slot_utilization")),
         (f"occupancy {{}}{'' if limit is None else f' of at most {limit:.0f} %'}", reached),
     )  # fmt: skip
@@ -221,10 +223,10 @@ def _kernels_section(case: CaseSummary) -> Section | None:
     )  # fmt: skip
     names = numbered([k.short_name for k in case.kernels])
     rows = [(name, *_kernel_cells(k, alone=len(names) == 1)) for name, k in zip(names, case.kernels, strict=True)]
-    table = _filled_table(case, columns, rows, evidence="kernels", wide="kernel")
+    table = _table_of_filled_columns(case, columns, rows, evidence="kernels", wide="kernel")
     if len(table.columns) == 1:
         table = _metrics_table(case)
-    return _kernels_summary(case.kernels, table), replace(table, rows=table.rows[:_ROWS])
+    return _kernels_headline(case.kernels, table), replace(table, rows=table.rows[:_ROWS])
 
 
 def _metrics_table(case: CaseSummary) -> Table:
@@ -236,28 +238,30 @@ def _metrics_table(case: CaseSummary) -> Table:
         for kernel in case.kernels for name, value in kernel.metrics.items()
         if " " not in name and not name.endswith("_frequency")  # labels have units of their own
     ]  # fmt: skip
-    return _filled_table(case, columns, rows, evidence="kernels", wide="kernel")
+    return _table_of_filled_columns(case, columns, rows, evidence="kernels", wide="kernel")
 
 
-def _used_pct(efficiency: float | None) -> float | None:
+def _used_bytes_pct(efficiency: float | None) -> float | None:
     """The share of moved bytes that is used: 0 % is no access, and threads that share bytes use more than all."""
     return min(efficiency, 100.0) if efficiency else None
 
 
 def _kernel_cells(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
     """The cells of a kernel; `alone`: it is the only one, whose share says nothing."""
-    limit, metrics = bound_by(kernel), kernel.metrics
+    limit, metrics = binding_part(kernel), kernel.metrics
     return (
-        None if alone else kernel.share_pct, kernel.launch_ns, limit, None if limit is None else roof_pct(kernel),
+        None if alone else kernel.share_pct, kernel.launch_ns, limit,
+        None if limit is None else busiest_part_pct(kernel),
         kernel.launch_ns and kernel.dram_bytes_per_s, metrics.get("sm_efficiency") if kernel.sm_pct is None else None,
-        kernel.achieved_occupancy_pct, _used_pct(metrics.get("gld_efficiency")),
-        _used_pct(metrics.get("gst_efficiency")), kernel_advice(kernel, 100.0 if alone else kernel.share_pct),
+        kernel.achieved_occupancy_pct, _used_bytes_pct(metrics.get("gld_efficiency")),
+        _used_bytes_pct(metrics.get("gst_efficiency")),
+        kernel_advice_text(kernel, 100.0 if alone else kernel.share_pct),
     )  # fmt: skip
 
 
-def _kernels_summary(kernels: Sequence[KernelRow], table: Table) -> str:
+def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
     """The most telling of kernels with counters: what the largest is bound by, or what was measured."""
-    first, limit = kernels[0], bound_by(kernels[0])
+    first, limit = kernels[0], binding_part(kernels[0])
     summary = plural(len(kernels), "kernel")
     if not any(kernel.metrics for kernel in kernels):
         return f"{summary}, of which no metric has a value"
@@ -265,17 +269,21 @@ def _kernels_summary(kernels: Sequence[KernelRow], table: Table) -> str:
         each = " a launch" if first.launches > 1 else ""
         summary = first.short_name + (f" takes {duration(first.launch_ns)}{each}" if first.launch_ns else "")
     elif first.share_pct is None:
-        return f"{summary}, without times" + "".join(f", {text}" for text in _column_ranges_text(table)[:_RANGES])
+        return f"{summary}, without times" + "".join(f", {text}" for text in _column_range_texts(table)[:_RANGES])
     else:
         summary = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
     if limit is not None:
-        return summary + f", bound by {limit}" + ("" if limit == LATENCY else f", {roof_pct(first):.0f} % of its peak")
-    if first.launch_ns is None and not _measured_metrics_text(first):
+        return (
+            summary
+            + f", bound by {limit}"
+            + ("" if limit == LATENCY else f", {busiest_part_pct(first):.0f} % of its peak")
+        )
+    if first.launch_ns is None and not _measured_metric_texts(first):
         return f"{summary} has only {plural(len(first.metrics), 'metric')}, and no time"
-    return ", ".join((summary, *_measured_metrics_text(first)))
+    return ", ".join((summary, *_measured_metric_texts(first)))
 
 
-def _column_ranges_text(table: Table) -> list[str]:
+def _column_range_texts(table: Table) -> list[str]:
     """Of each column of shares the least and the greatest, or how many are low."""
     ranges = []
     for n, column in enumerate(table.columns):
@@ -298,9 +306,10 @@ _FUNCTIONS: Final = (Column("name", "function", "name"), Column("work", "work"),
 
 def _functions_section(case: CaseSummary) -> Section | None:
     if case.functions:
-        return _functions_summary(case), _filled_table(
+        return _functions_headline(case), _table_of_filled_columns(
             case, _FUNCTIONS,
-            [(s.short_name, _work_class(s), s.total_ns, s.share_pct, s.calls or None) for s in case.functions[:_PARTS]],
+            [(s.short_name, _function_work_class(s), s.total_ns, s.share_pct, s.calls or None)
+             for s in case.functions[:_PARTS]],
             evidence="functions", wide="name",
         )  # fmt: skip
     shares = case.api
@@ -309,24 +318,26 @@ def _functions_section(case: CaseSummary) -> Section | None:
     rows = tuple((s.short_name, s.total_ns, s.share_pct, s.calls or None) for s in shares[:_PARTS])
     if (calls := sum(share.calls or 0 for share in shares)) < _FEW_CALLS:
         bare = [(name, ns, None, count) for name, ns, _, count in rows]
-        return plural(round(calls), "CUDA API call"), _filled_table(case, _SHARES, bare, evidence="api", wide="name")
+        return plural(round(calls), "CUDA API call"), _table_of_filled_columns(
+            case, _SHARES, bare, evidence="api", wide="name"
+        )
     summary = f"{shares[0].short_name} takes {shares[0].share_pct:.0f} % of CUDA API time"
     return summary, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence("api", (case.id,)),))
 
 
-def _work_class(function: Share) -> str:
+def _function_work_class(function: Share) -> str:
     """The class of a function's work; empty where its name does not tell."""
-    work = work_of(function.short_name, function.name.removeprefix(function.short_name))
+    work = classify_function(function.short_name, function.name.removeprefix(function.short_name))
     return "" if work == OTHER_WORK else work
 
 
 _REST: Final = "[Others]"  # of a report that names the largest only
 
 
-def _functions_summary(case: CaseSummary) -> str:
+def _functions_headline(case: CaseSummary) -> str:
     """The function that works most, and how much of the time is waiting."""
     named_functions = (share for share in case.functions if share.short_name != _REST)
-    first = next((share for share in named_functions if _work_class(share) not in WAITS), None)
+    first = next((share for share in named_functions if _function_work_class(share) not in WAITS), None)
     wait = next(iter(case.host.waits if case.host else ()), None)
     share_base = "self time" if case.functions[0].total_ns is not None else "the samples"
     phrases = [f"{first.short_name} takes {first.share_pct:.0f} % of {share_base}"] if first else []
@@ -350,7 +361,7 @@ def _run_figures_section(case: CaseSummary, facts: Sequence[Mapping[str, Any]]) 
         else []
     )
     phrases += [f"IPC {values_by_key['ipc']:.3g}"] if "ipc" in values_by_key else []
-    return ", ".join(phrases) or plural(len(rows), "figure"), _filled_table(
+    return ", ".join(phrases) or plural(len(rows), "figure"), _table_of_filled_columns(
         case, _FIGURES, rows, evidence="facts", wide="key"
     )
 
@@ -373,7 +384,7 @@ _WAITS: Final = re.compile(
 )
 
 
-def _rows_with_times(table: str, column: str, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _telling_rows_with_times(table: str, column: str, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The rows with times that say most: no calls that wait, and no operators beside what the GPU did for them."""
     timed_rows = [row for row in rows if row.get(column) and row.get("name")]
     if table == "osrt_summary":
@@ -413,7 +424,7 @@ def _table_rows_section(case: CaseSummary, tables: Mapping[str, Sequence[Mapping
     """The rows that weigh most of the first table in which one is worth a word, else of the first that has any."""
     first = None
     for table, column, share_base in _WEIGHED_TABLES:
-        timed = _join_rows_by_name(_rows_with_times(table, column, tables.get(table, ())), column)
+        timed = _join_rows_by_name(_telling_rows_with_times(table, column, tables.get(table, ())), column)
         if not timed:
             continue
         timed.sort(key=lambda row: -row[column])
@@ -425,7 +436,7 @@ def _table_rows_section(case: CaseSummary, tables: Mapping[str, Sequence[Mapping
         )
         columns = (_SHARES[0], _WEIGHTS.get(column, _SHARES[1]), *_SHARES[2:])
         section = (f"{timed[0]['name']} takes {shares[0]:.0f} % of {share_base}",
-                   _filled_table(case, columns, rows, evidence=table, wide="name"))  # fmt: skip
+                   _table_of_filled_columns(case, columns, rows, evidence=table, wide="name"))  # fmt: skip
         if rows:
             return section
         first = first or section
@@ -449,7 +460,7 @@ _OF_PROGRAMS: Final = frozenset(
 )
 
 
-def _run_facts_section(case: CaseSummary) -> Section | None:
+def _facts_section(case: CaseSummary) -> Section | None:
     """What was found of the whole run, beside counts of events, where nothing is known of its parts."""
     facts = case.host.facts if case.host else {}
     rows = tuple((title, _fact_text(key, facts[key])) for key, title in _RUN_FACTS if key in facts)

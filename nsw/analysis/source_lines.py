@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from nsw.tables.parquet_tables import TableData
 
-__all__ = ["SourceLine", "SourceLines", "of_use", "source_lines"]
+__all__ = ["SourceLine", "SourceLines", "select_useful_source_rows", "source_lines"]
 
 GLOBAL, SHARED, LOCAL = "global", "shared", "local"
 _EXECUTED: Final = "Instructions Executed"
@@ -74,25 +74,25 @@ def source_lines(table: TableData | None) -> dict[str, SourceLines]:
         table: Rows of table source_metrics; None: there is none.
     """
     kernels: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in _rows(table):
+    for row in _source_rows(table):
         if row["kernel"]:
             kernels[squeezed(row["kernel"])].append(row)
     return {name: _source_lines_of_kernel(kernel_rows) for name, kernel_rows in kernels.items()}
 
 
-def of_use(source_rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def select_useful_source_rows(source_rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """The rows that `source_lines` looks at: a page has some sixty metrics of each instruction, most of them zero."""
     return (row for row in source_rows if row["metric"] in _METRICS and row["value"] and row["address"] is not None)
 
 
-def _rows(table: TableData | None) -> Iterable[Mapping[str, Any]]:
+def _source_rows(table: TableData | None) -> Iterable[Mapping[str, Any]]:
     if table is None or isinstance(table, list):
-        return of_use(rows("source_metrics", table or []))
+        return select_useful_source_rows(rows("source_metrics", table or []))
     import pyarrow as pa
     import pyarrow.compute as pc
 
     known = pc.is_in(pc.cast(table["metric"], pa.string()), pa.array(sorted(_METRICS)))
-    return of_use(rows("source_metrics", table.filter(known)))
+    return select_useful_source_rows(rows("source_metrics", table.filter(known)))
 
 
 def _source_lines_of_kernel(kernel_rows: Iterable[Mapping[str, Any]]) -> SourceLines:

@@ -11,16 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from nsw.analysis.idle_gpu import busy_share
-from nsw.analysis.kernel_classes import NCCL, OTHER_KERNELS, class_of, is_fp32_arithmetic
-from nsw.analysis.steady import gpu_names, worked_on
+from nsw.analysis.idle_gpu import highest_gpu_busy_pct
+from nsw.analysis.kernel_classes import NCCL, OTHER_KERNELS, classify_gpu_operation, is_fp32_matrix_kernel
+from nsw.analysis.steady import gpu_labels, rows_of_working_gpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     Row = Mapping[str, Any]
 
-__all__ = ["NOT_SHOWN", "Part", "Spent", "spent", "undisturbed"]
+__all__ = ["NOT_SHOWN", "Part", "Spent", "divide_time", "remove_profiler_idle_time"]
 
 NOT_SHOWN = "not in the report"
 _ALL_PCT, _TOGETHER_PCT = 97.0, 103.0  # that the printed shares of a table add up to, with what rounding adds
@@ -91,7 +91,7 @@ class Spent:
         return 100 * sum(part.ns for part in self.parts if part.name == name) / total_ns if total_ns else 0.0
 
 
-def spent(
+def divide_time(
     gpu: Sequence[Row], iterations: Sequence[Row], runs: int, classes: Mapping[str, str] | None = None, *,
     shared: bool = False,
 ) -> Spent | None:  # fmt: skip
@@ -105,29 +105,29 @@ def spent(
         shared: Whether processes share a GPU: how the span is divided is not known then.
     """
     if iterations:
-        gpu = worked_on(gpu, iterations)
+        gpu = rows_of_working_gpus(gpu, iterations)
     # steady work is that of all iterations on all GPUs: of one iteration on one GPU the mean
     times = sum(row["steady"] for row in iterations) or max(runs, 1)
-    spans = times * _above_median(gpu, iterations)
+    spans = times * _mean_to_median_work(gpu, iterations)
     took: dict[str, dict[str, list[float]]] = {}  # by class and name
     fp32 = short = kernels = 0.0
     for row in gpu:
         ns, calls = row.get("total_ns") or 0.0, row.get("calls") or 0
-        name = class_of(row["name"], row["kind"], classes)
+        name = classify_gpu_operation(row["name"], row["kind"], classes)
         entry = took.setdefault(name, {}).setdefault(row.get("short_name") or row["name"], [0.0, 0.0])
         entry[0] += ns / spans
         entry[1] += calls / times
-        if name in _ARITHMETIC and is_fp32_arithmetic(row["name"]):
+        if name in _ARITHMETIC and is_fp32_matrix_kernel(row["name"]):
             fp32 += ns / spans
         if row["kind"] == "kernel" and name != NCCL:
             kernels += calls
             short += calls if ns < _SHORT_NS * calls else 0
     if not took:
         return None
-    if not iterations and (unseen := _unlisted_gpu_time(gpu)):
+    if not iterations and (unseen := _unlisted_gpu_ns(gpu)):
         took[NOT_SHOWN] = {"": [unseen / spans, 0.0]}
     parts = tuple(
-        sorted((_part_of_operations(name, operations) for name, operations in took.items()), key=lambda part: -part.ns)
+        sorted((_make_part(name, operations) for name, operations in took.items()), key=lambda part: -part.ns)
     )
     common_fields = {
         "parts": parts,
@@ -138,7 +138,7 @@ def spent(
     }
     if not iterations:
         return Spent(is_iteration=False, span_ns=None, **common_fields)  # type: ignore[arg-type]  # of the dictionary's values
-    divided: dict[str, Any] = {} if shared else _divide_span(iterations)
+    divided: dict[str, Any] = {} if shared else _span_shares(iterations)
     return Spent(is_iteration=True, span_ns=_mean(row["med_ns"] for row in iterations), **common_fields, **divided)  # type: ignore[arg-type]
 
 
@@ -158,14 +158,14 @@ def _parts_to_show(parts: tuple[Part, ...], took: Mapping[str, Mapping[str, Sequ
     return tuple(operation_parts) if few or unknown > _MUCH * total_ns else parts
 
 
-def _above_median(gpu: Sequence[Row], iterations: Sequence[Row]) -> float:
+def _mean_to_median_work(gpu: Sequence[Row], iterations: Sequence[Row]) -> float:
     """How many times the GPU's work of the mean iteration is that of the median one, which a long one does not move."""
     median = sum((row.get("med_gpu_ns") or 0.0) * row["steady"] for row in iterations)
     total_ns = sum(row.get("total_ns") or 0.0 for row in gpu)
     return total_ns / median if median and total_ns else 1.0
 
 
-def _unlisted_gpu_time(gpu: Sequence[Row]) -> float:
+def _unlisted_gpu_ns(gpu: Sequence[Row]) -> float:
     """GPU time of rows that a report leaves out, by the shares that it prints; 0 where it shows all, or prints none."""
     gpu = [row for row in gpu if row["kind"] != "um"]  # which nvprof prints without shares
     if any(row.get("time_pct") is None for row in gpu):
@@ -182,7 +182,7 @@ def _unlisted_gpu_time(gpu: Sequence[Row]) -> float:
     return unseen
 
 
-def _part_of_operations(name: str, operations: Mapping[str, Sequence[float]]) -> Part:
+def _make_part(name: str, operations: Mapping[str, Sequence[float]]) -> Part:
     top = max(operations, key=lambda operation: operations[operation][0])
     return Part(
         name,
@@ -193,19 +193,19 @@ def _part_of_operations(name: str, operations: Mapping[str, Sequence[float]]) ->
     )
 
 
-def _divide_span(iterations: Sequence[Row]) -> dict[str, Any]:
+def _span_shares(iterations: Sequence[Row]) -> dict[str, Any]:
     """How the span is divided, where every process tells it."""
     measured_rows = [row for row in iterations if row.get("med_gpu_busy_pct") is not None]
     if len(measured_rows) != len(iterations):
         return {}
-    busy = [busy_share(row) or 0.0 for row in measured_rows]
+    busy = [highest_gpu_busy_pct(row) or 0.0 for row in measured_rows]
     idle = [100 - share for share in busy]
     copies = [
         share * (row.get("med_memory_alone_pct") or 0.0) / 100 for share, row in zip(busy, measured_rows, strict=True)
     ]
     talk: list[Any] = [row.get("med_communication_alone_pct") for row in measured_rows]
     of_gpus: dict[str, list[float]] = {}
-    for name, share in zip(gpu_names(measured_rows), idle, strict=True):
+    for name, share in zip(gpu_labels(measured_rows), idle, strict=True):
         of_gpus.setdefault(name, []).append(share)
     parts: dict[str, Any] = {
         "idle_pct": _mean(idle), "most_idle_pct": max(idle), "copies_pct": _mean(copies),
@@ -226,7 +226,7 @@ def _divide_span(iterations: Sequence[Row]) -> dict[str, Any]:
     return parts
 
 
-def undisturbed(spent: Spent, slowed: float) -> Spent:
+def remove_profiler_idle_time(spent: Spent, slowed: float) -> Spent:
     """An iteration without what a profiler adds to its idle time.
 
     Args:

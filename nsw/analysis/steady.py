@@ -105,7 +105,7 @@ class Collectives:
     own_pct: float
 
 
-def collectives(rows: Sequence[Row]) -> Collectives | None:
+def summarize_collectives(rows: Sequence[Row]) -> Collectives | None:
     """The collectives of a case by its rows of gpu_use; None where fewer than two GPUs take part."""
     mine = [row for row in rows if row.get("collectives")]
     if len(mine) < 2:
@@ -120,7 +120,7 @@ def collectives(rows: Sequence[Row]) -> Collectives | None:
     )  # fmt: skip
 
 
-def steady_rows(name: str, summary_rows: Iterable[Row], parts: Iterable[Row]) -> list[Row]:
+def steady_state_rows(name: str, summary_rows: Iterable[Row], parts: Iterable[Row]) -> list[Row]:
     """The rows of a summary that speak of the steady state.
 
     Args:
@@ -131,14 +131,14 @@ def steady_rows(name: str, summary_rows: Iterable[Row], parts: Iterable[Row]) ->
     split: dict[tuple[Any, Any], list[Row]] = {}
     for row in parts:
         if row["summary"] == name:
-            report_rows = split.setdefault(_report(row), [])
+            report_rows = split.setdefault(_report_key(row), [])
             if row["phase"] in _STEADY:
                 report_rows.append(row)
-    unsplit_rows = [row for row in summary_rows if _report(row) not in split]
+    unsplit_rows = [row for row in summary_rows if _report_key(row) not in split]
     return [*(row for rows in split.values() for row in rows), *unsplit_rows]
 
 
-def phases(rows: Sequence[Row], parts: Sequence[Row]) -> tuple[Phase, ...]:
+def summarize_phases(rows: Sequence[Row], parts: Sequence[Row]) -> tuple[Phase, ...]:
     """The phases of a case's processes, in their order; none where no process has iterations."""
     case_phases: list[Phase] = []
     parts = [row for row in parts if row["summary"] == "api_summary" or row.get("kind") in {"memcpy", "um"}]
@@ -147,15 +147,15 @@ def phases(rows: Sequence[Row], parts: Sequence[Row]) -> tuple[Phase, ...]:
         if not phase_rows:
             continue
         longest = max(phase_rows, key=lambda r: r["duration_ns"])
-        processes = {process_of(r) for r in phase_rows}
-        in_phase = [r for r in parts if r["phase"] == phase and process_of(r) in processes]
+        processes = {process_key(r) for r in phase_rows}
+        in_phase = [r for r in parts if r["phase"] == phase and process_key(r) in processes]
         api = [r["api_ns"] for r in phase_rows if r.get("api_ns") is not None]
         case_phases.append(
             Phase(
                 phase,
-                _mean(phase_rows, "duration_ns"),
-                _mean(phase_rows, "gpu_ns"),
-                _mean(phase_rows, "gpu_busy_ns"),
+                _column_mean(phase_rows, "duration_ns"),
+                _column_mean(phase_rows, "gpu_ns"),
+                _column_mean(phase_rows, "gpu_busy_ns"),
                 sum(api) / len(api) if api else None,
                 longest.get("iterations"),
                 _longest_calls(in_phase, len(processes)),
@@ -165,7 +165,7 @@ def phases(rows: Sequence[Row], parts: Sequence[Row]) -> tuple[Phase, ...]:
     return tuple(case_phases)
 
 
-def one_phase(rows: Sequence[Row]) -> str | None:
+def unsplit_timeline_reason(rows: Sequence[Row]) -> str | None:
     """Why the timelines of a case were not split; None where one was, or where no report has a timeline."""
     split = any(row["phase"] != "all" for row in rows)
     return None if split else next((row["reason"] for row in rows if row.get("reason")), None)
@@ -182,7 +182,7 @@ def _longest_calls(rows: Iterable[Row], processes: int) -> tuple[tuple[str, floa
     return tuple(sorted(took.items(), key=lambda item: -item[1])[:_LISTED])
 
 
-def iterations(rows: Sequence[Row]) -> Iterations | None:
+def summarize_iterations(rows: Sequence[Row]) -> Iterations | None:
     """The iterations of all processes of a case together; None where none were found."""
     if not rows:
         return None
@@ -190,16 +190,19 @@ def iterations(rows: Sequence[Row]) -> Iterations | None:
     runs = len({r.get("run") for r in rows})
     return Iterations(
         rows[0]["found_by"], rows[0].get("name"), rows[0]["steady"], rows[0]["warmup"],
-        len({process_of(r) for r in rows}) // runs,
+        len({process_key(r) for r in rows}) // runs,
         statistics.median(r["med_ns"] for r in rows), min(r["min_ns"] for r in rows), slowest["max_ns"],
         slowest["slowest"], slowest.get("slowest_gpu_busy_pct"),
         sum(r.get("med_gpu_ns") or 0.0 for r in rows) / runs,
-        *(_median(rows, c) for c in ("gpu_busy_pct", "med_gpu_busy_pct", "med_memory_pct", "med_communication_pct",
+        *(_column_median(rows, c)
+         for c in ("gpu_busy_pct", "med_gpu_busy_pct", "med_memory_pct", "med_communication_pct",
                                      "med_memory_alone_pct")),
     )  # fmt: skip
 
 
-def waiting(rows: Sequence[Row], gpu_ns: float, use: Sequence[Row] = (), gaps: Sequence[Row] = ()) -> Waiting | None:
+def summarize_nccl_waiting(
+    rows: Sequence[Row], gpu_ns: float, use: Sequence[Row] = (), gaps: Sequence[Row] = ()
+) -> Waiting | None:
     """How much of the time in NCCL kernels is waiting for a late rank, at least.
 
     A collective ends everywhere when the last rank has come: the kernel of the last is the shortest, and what those
@@ -214,7 +217,7 @@ def waiting(rows: Sequence[Row], gpu_ns: float, use: Sequence[Row] = (), gaps: S
     by_run: dict[Any, dict[tuple[Any, ...], list[Row]]] = {}
     for row in rows:
         if row.get("library") == "nccl" or row.get("kind") == "nccl":
-            by_run.setdefault(row.get("run"), {}).setdefault(process_of(row), []).append(row)
+            by_run.setdefault(row.get("run"), {}).setdefault(process_key(row), []).append(row)
     waited, late, latest_rank = 0.0, "", ()
     for ranks in by_run.values():
         calls = {sum(r.get("calls") or 0 for r in rank_rows) for rank_rows in ranks.values()}
@@ -223,23 +226,23 @@ def waiting(rows: Sequence[Row], gpu_ns: float, use: Sequence[Row] = (), gaps: S
         took = {rank: sum(r.get("total_ns") or 0.0 for r in rank_rows) for rank, rank_rows in ranks.items()}
         latest_rank = min(took, key=lambda rank: took[rank])
         waited += sum(took.values()) - len(took) * took[latest_rank]
-        late = process_name(ranks[latest_rank][0], ranks[latest_rank][0].get("device"))
+        late = process_label(ranks[latest_rank][0], ranks[latest_rank][0].get("device"))
     if not late or not gpu_ns:
         return None
-    processes = {process_of(row) for rank_rows in ranks.values() for row in rank_rows}
-    return Waiting(100 * waited / gpu_ns, late, *_why_late(latest_rank, processes, use, gaps))
+    processes = {process_key(row) for rank_rows in ranks.values() for row in rank_rows}
+    return Waiting(100 * waited / gpu_ns, late, *_late_process_differences(latest_rank, processes, use, gaps))
 
 
-def _why_late(
+def _late_process_differences(
     late: tuple[Any, ...], processes: set[tuple[Any, ...]], use: Sequence[Row], gaps: Sequence[Row]
 ) -> tuple[Any, ...]:
     """What differs between a late process and the others of its run, as in `Waiting`."""
-    rows = {process_of(row): row for row in use if process_of(row) in processes and row.get("iterations")}
+    rows = {process_key(row): row for row in use if process_key(row) in processes and row.get("iterations")}
     if late not in rows or len(rows) < 2:
         return ()
     measured: dict[tuple[Any, ...], tuple[float, ...]] = {}
     for key, row in rows.items():
-        waits = [gap for gap in gaps if process_of(gap) == key and gap["length"] == "long"]
+        waits = [gap for gap in gaps if process_key(gap) == key and gap["length"] == "long"]
         for_input = [gap for gap in waits if 2 * (gap.get("to_gpu") or 0) >= gap["gaps"]]
         measured[key] = tuple(
             value / row["iterations"]
@@ -256,7 +259,7 @@ def _why_late(
     )  # fmt: skip
 
 
-def worked_on(gpu: Sequence[Row], iterations: Iterable[Row]) -> list[Row]:
+def rows_of_working_gpus(gpu: Sequence[Row], iterations: Iterable[Row]) -> list[Row]:
     """The rows of `gpu` without those of GPUs on which a process does no more than hold a context.
 
     Args:
@@ -265,33 +268,33 @@ def worked_on(gpu: Sequence[Row], iterations: Iterable[Row]) -> list[Row]:
     """
     devices: dict[tuple[Any, ...], set[Any]] = {}
     for row in iterations:
-        devices.setdefault(process_of(row), set()).add(row.get("device"))
+        devices.setdefault(process_key(row), set()).add(row.get("device"))
     unknown = {None}
     return [
         row
         for row in gpu
         if (device := row.get("device")) is None
-        or device in (known := devices.get(process_of(row), unknown))
+        or device in (known := devices.get(process_key(row), unknown))
         or None in known
     ]
 
 
-def gpu_names(rows: Sequence[Row]) -> list[str]:
+def gpu_labels(rows: Sequence[Row]) -> list[str]:
     """The GPU of each row of iterations, for people: by its number where a process has several, else by its process."""
-    gpus = Counter(map(process_of, rows))
+    gpus = Counter(map(process_key, rows))
     one_process = len(gpus) == len({row.get("run") for row in rows})
     devices = Counter((row.get("run"), row.get("device")) for row in rows)
     names = []
     for row in rows:
         device = row.get("device")
-        of = process_name(row, device if devices[row.get("run"), device] == 1 else None)
-        if gpus[process_of(row)] > 1:
-            of = f"GPU {device}" if one_process else f"GPU {device} of {process_name(row, None)}"
+        of = process_label(row, device if devices[row.get("run"), device] == 1 else None)
+        if gpus[process_key(row)] > 1:
+            of = f"GPU {device}" if one_process else f"GPU {device} of {process_label(row, None)}"
         names.append(of.removeprefix("the process on "))
     return names
 
 
-def process_name(row: Row, device: int | None) -> str:
+def process_label(row: Row, device: int | None) -> str:
     """A process for people: by its rank, else by its only GPU."""
     if row.get("rank") is not None:
         return f"rank {row['rank']}"
@@ -300,19 +303,19 @@ def process_name(row: Row, device: int | None) -> str:
     return "the process" if row.get("pid") is None else f"process {row['pid']}"
 
 
-def _report(row: Row) -> tuple[Any, Any]:
+def _report_key(row: Row) -> tuple[Any, Any]:
     return row.get("run"), row.get("report")
 
 
-def process_of(row: Row) -> tuple[Any, ...]:
+def process_key(row: Row) -> tuple[Any, ...]:
     """What tells a process from the others of a campaign."""
     return row.get("run"), row.get("report"), row.get("rank"), row.get("pid")
 
 
-def _mean(rows: Sequence[Row], column: str) -> float:
+def _column_mean(rows: Sequence[Row], column: str) -> float:
     return sum(r[column] or 0.0 for r in rows) / len(rows)
 
 
-def _median(rows: Sequence[Row], column: str) -> float | None:
+def _column_median(rows: Sequence[Row], column: str) -> float | None:
     values = [r[column] for r in rows if r.get(column) is not None]
     return statistics.median(values) if values else None

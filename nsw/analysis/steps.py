@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from nsw.analysis.certainty import ALPHA, discoveries
+from nsw.analysis.certainty import ALPHA, significant_by_false_discovery_rate
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping, Sequence
 
-__all__ = ["MIN_NIGHTS", "Step", "Tests", "find_steps", "noise_of"]
+__all__ = ["MIN_NIGHTS", "Step", "Tests", "find_steps", "one_night_noise"]
 
 Tests: TypeAlias = list[tuple[int, float]]  # the first night of the second segment, and the chance of the split
 
@@ -55,7 +55,7 @@ class Step:
     is_drift: bool = False
 
 
-def noise_of(logs: np.ndarray) -> float:
+def one_night_noise(logs: np.ndarray) -> float:
     """The standard deviation of one night, by the differences of neighbours, so that a step counts little.
 
     Args:
@@ -80,14 +80,16 @@ def find_steps(
         memo: The tests of windows of nights, of which a new night adds one; they are added to it.
     """
     memo = {} if memo is None else memo
-    tests = [(number, at, chance) for number, logs in enumerate(series) for at, chance in _tested_splits(logs, memo)]
-    significant = discoveries([chance for _, _, chance in tests])
+    tests = [
+        (number, at, chance) for number, logs in enumerate(series) for at, chance in _test_window_splits(logs, memo)
+    ]
+    significant = significant_by_false_discovery_rate([chance for _, _, chance in tests])
     by_series: list[dict[int, float]] = [{} for _ in series]
     for (number, at, chance), is_significant in zip(tests, significant, strict=True):
         if is_significant:
             by_series[number][at] = min(chance, by_series[number].get(at, 1.0))
     return [
-        _with_drifts(logs, _confirmed(logs, splits, max(floor, noise_of(logs))))
+        _merge_steps_into_drifts(logs, _confirmed_steps(logs, splits, max(floor, one_night_noise(logs))))
         for logs, splits, floor in zip(series, by_series, floors, strict=True)
     ]
 
@@ -95,7 +97,7 @@ def find_steps(
 # --- the first opinion ----------------------------------------------------------------------------------------------
 
 
-def _tested_splits(logs: np.ndarray, memo: MutableMapping[str, Tests]) -> Tests:
+def _test_window_splits(logs: np.ndarray, memo: MutableMapping[str, Tests]) -> Tests:
     """The tests of all windows of a series."""
     last = max(0, len(logs) - _WINDOW)
     tests: Tests = []
@@ -103,12 +105,12 @@ def _tested_splits(logs: np.ndarray, memo: MutableMapping[str, Tests]) -> Tests:
         window = logs[begin : begin + _WINDOW]
         key = sha256(window.tobytes()).hexdigest()
         if key not in memo:
-            memo[key] = _tests_of_window(window)
+            memo[key] = _best_splits_of_window(window)
         tests += [(begin + at, chance) for at, chance in memo[key]]
     return tests
 
 
-def _tests_of_window(logs: np.ndarray) -> Tests:
+def _best_splits_of_window(logs: np.ndarray) -> Tests:
     """The best split of each segment that was looked at, with its chance; a split segment is looked at in parts."""
     parts = [(0, len(logs))]
     tests = []
@@ -125,16 +127,16 @@ def _tests_of_window(logs: np.ndarray) -> Tests:
 
 def _best_split(logs: np.ndarray) -> tuple[int, float]:
     """Where a segment splits best, and how often one of its permutations splits as well."""
-    statistics = _energies(logs[None, :])[0]
+    statistics = _energy_statistics(logs[None, :])[0]
     best = int(statistics.argmax())
-    height, orders = statistics[best], _orders(len(logs))
-    heights = _energies(logs[orders[:_FIRST_PERMUTATIONS]]).max(axis=1)
+    height, orders = statistics[best], _night_permutations(len(logs))
+    heights = _energy_statistics(logs[orders[:_FIRST_PERMUTATIONS]]).max(axis=1)
     if (heights >= height).sum() < _ENOUGH:
-        heights = np.concatenate([heights, _energies(logs[orders[_FIRST_PERMUTATIONS:]]).max(axis=1)])
-    return best + MIN_NIGHTS, _chance(height, heights)
+        heights = np.concatenate([heights, _energy_statistics(logs[orders[_FIRST_PERMUTATIONS:]]).max(axis=1)])
+    return best + MIN_NIGHTS, _permutation_p_value(height, heights)
 
 
-def _chance(height: float, heights: np.ndarray) -> float:
+def _permutation_p_value(height: float, heights: np.ndarray) -> float:
     """The share of permutations that are as high, extrapolated where they are few (Knijnenburg 2009)."""
     above = int((heights >= height).sum())
     tail = np.sort(heights)[-int(_TAIL * len(heights)) - 1 :]
@@ -144,7 +146,7 @@ def _chance(height: float, heights: np.ndarray) -> float:
     return min(_TAIL, _TAIL * math.exp(-(height - bound) / excess))
 
 
-def _energies(rows: np.ndarray) -> np.ndarray:
+def _energy_statistics(rows: np.ndarray) -> np.ndarray:
     """The energy statistic of each split of each row that leaves MIN_NIGHTS nights on both sides: (rows, splits)."""
     n = rows.shape[1]
     distances = np.abs(rows[:, :, None] - rows[:, None, :])
@@ -161,7 +163,7 @@ def _energies(rows: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=_WINDOW)
-def _orders(nights: int) -> np.ndarray:
+def _night_permutations(nights: int) -> np.ndarray:
     """Permutations of so many nights, the same in each call, so that results are repeatable."""
     rows = np.tile(np.arange(nights), (_PERMUTATIONS, 1))
     return np.random.default_rng(nights).permuted(rows, axis=1)
@@ -170,7 +172,7 @@ def _orders(nights: int) -> np.ndarray:
 # --- the second opinion ---------------------------------------------------------------------------------------------
 
 
-def _confirmed(logs: np.ndarray, splits: dict[int, float], min_size: float) -> list[Step]:
+def _confirmed_steps(logs: np.ndarray, splits: dict[int, float], min_size: float) -> list[Step]:
     """The splits that are large enough and that a rank test shows too; of near ones the most certain."""
     accepted: list[int] = []
     for at in sorted(splits, key=lambda at: (splits[at], at)):
@@ -185,14 +187,14 @@ def _confirmed(logs: np.ndarray, splits: dict[int, float], min_size: float) -> l
         steps = [Step(at, at, float(np.median(after) - np.median(before)), splits[at])
                  for at, (before, after) in zip(accepted, parts, strict=True)]  # fmt: skip
         weak = [step.at for step, (before, after) in zip(steps, parts, strict=True)
-                if abs(step.size) < min_size or _rank_chance(before, after) > _RANK_ALPHA]  # fmt: skip
+                if abs(step.size) < min_size or _rank_test_p_value(before, after) > _RANK_ALPHA]  # fmt: skip
         if not weak:
             return steps
         accepted.remove(max(weak, key=splits.__getitem__))
     return []
 
 
-def _rank_chance(before: np.ndarray, after: np.ndarray) -> float:
+def _rank_test_p_value(before: np.ndarray, after: np.ndarray) -> float:
     """The two-sided chance of Mann and Whitney's U, by its normal approximation."""
     product, total = len(before) * len(after), len(before) + len(after)
     wins = (after[:, None] > before).sum() + 0.5 * (after[:, None] == before).sum()
@@ -203,7 +205,7 @@ def _rank_chance(before: np.ndarray, after: np.ndarray) -> float:
 # --- drifts ---------------------------------------------------------------------------------------------------------
 
 
-def _with_drifts(logs: np.ndarray, steps: list[Step]) -> list[Step]:
+def _merge_steps_into_drifts(logs: np.ndarray, steps: list[Step]) -> list[Step]:
     """The steps, with those in one direction as a drift where a ramp fits better."""
     result: list[Step] = []
     groups: list[list[Step]] = []
@@ -216,7 +218,7 @@ def _with_drifts(logs: np.ndarray, steps: list[Step]) -> list[Step]:
         begin = groups[number - 1][-1].at if number else 0
         end = groups[number + 1][0].at if number + 1 < len(groups) else len(logs)
         begin, end = max(begin, group[0].at - _WINDOW // 2), min(end, group[-1].at + _WINDOW // 2)
-        drift = _drift(logs[begin:end], [step.at - begin for step in group])
+        drift = _fit_drift(logs[begin:end], [step.at - begin for step in group])
         if drift is None:
             result += group
         else:
@@ -225,7 +227,7 @@ def _with_drifts(logs: np.ndarray, steps: list[Step]) -> list[Step]:
     return result
 
 
-def _drift(logs: np.ndarray, steps: Sequence[int]) -> tuple[int, int, float] | None:
+def _fit_drift(logs: np.ndarray, steps: Sequence[int]) -> tuple[int, int, float] | None:
     """The first night, the end and the size of the ramp that fits better than these steps; None where none does."""
     n, nights = len(logs), np.arange(len(logs))
     pairs = [(i, j) for i in range(n) for j in range(i + _SHORTEST_DRIFT, n)]

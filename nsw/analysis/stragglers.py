@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import comb
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.steady import process_name, process_of
+from nsw.analysis.steady import process_key, process_label
 from nsw.quantities import format_ns, longer
 from nsw.wording import plural
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-__all__ = ["OF_STRAGGLERS", "Straggler", "stragglers"]
+__all__ = ["OF_STRAGGLERS", "Straggler", "find_stragglers"]
 
 OF_STRAGGLERS: Final = ("collectives", "iterations", "gaps", "phase_summary", "gpu_use", "conditions", "ranks")
 
@@ -97,7 +97,7 @@ class _Arrivals:
     parts: Any
 
 
-def stragglers(tables: Mapping[str, Sequence[Row]]) -> tuple[Straggler, ...]:
+def find_stragglers(tables: Mapping[str, Sequence[Row]]) -> tuple[Straggler, ...]:
     """The ranks and nodes of a case, those that are late and cost most first; none where fewer than four are compared.
 
     Args:
@@ -106,26 +106,26 @@ def stragglers(tables: Mapping[str, Sequence[Row]]) -> tuple[Straggler, ...]:
     by_run: dict[Any, list[Row]] = {}
     for row in tables["collectives"]:
         by_run.setdefault(row.get("run"), []).append(row)
-    run_arrivals = [arrivals for rows in by_run.values() if (arrivals := _arrivals(rows)) is not None]
+    run_arrivals = [arrivals for rows in by_run.values() if (arrivals := _common_collectives(rows)) is not None]
     if not run_arrivals:
         return ()
     iteration_ns = statistics.median(row["med_ns"] for row in tables["iterations"])
     evidence = _Evidence(tables)
     together: dict[str, list[Straggler]] = {}
     for arrivals in run_arrivals:
-        for straggler in _of_run(arrivals, iteration_ns, evidence):
+        for straggler in _stragglers_of_run(arrivals, iteration_ns, evidence):
             together.setdefault(straggler.name, []).append(straggler)
-    merged = [_over_runs(entries, len(run_arrivals)) for entries in together.values()]
+    merged = [_merge_over_runs(entries, len(run_arrivals)) for entries in together.values()]
     return tuple(sorted(merged, key=lambda s: (not s.late, -s.cost_ns)))
 
 
-def _arrivals(rows: Sequence[Row]) -> _Arrivals | None:
+def _common_collectives(rows: Sequence[Row]) -> _Arrivals | None:
     """The collectives that all ranks of a run have; None where there are too few ranks or iterations."""
     import numpy as np
 
     of_rank: dict[Any, list[Row]] = {}
     for row in rows:
-        of_rank.setdefault((process_of(row), row.get("device")), []).append(row)
+        of_rank.setdefault((process_key(row), row.get("device")), []).append(row)
     if len(of_rank) < _FEWEST_RANKS:
         return None
     keys = [{(row["iteration"], row["number"]) for row in rank_rows} for rank_rows in of_rank.values()]
@@ -154,17 +154,19 @@ def _arrivals(rows: Sequence[Row]) -> _Arrivals | None:
     )  # fmt: skip
 
 
-def _of_run(arrivals: _Arrivals, iteration_ns: float, evidence: _Evidence) -> list[Straggler]:
+def _stragglers_of_run(arrivals: _Arrivals, iteration_ns: float, evidence: _Evidence) -> list[Straggler]:
     """The ranks of a run, and its nodes where there are several with several ranks."""
     nodes: dict[str | None, list[int]] = {}
     for at, row in enumerate(arrivals.ranks):
         nodes.setdefault(row.get("host"), []).append(at)
-    ranks = [_entry(arrivals, [at], iteration_ns, evidence) for at in range(len(arrivals.ranks))]
+    ranks = [_make_straggler(arrivals, [at], iteration_ns, evidence) for at in range(len(arrivals.ranks))]
     if len(nodes) == 1 or any(len(members) == 1 for members in nodes.values()):
         return ranks
     entries = []
     for members in nodes.values():
-        entry = _entry(arrivals, members, iteration_ns, evidence, can_be_late=_late_alike(arrivals.cost[members]))
+        entry = _make_straggler(
+            arrivals, members, iteration_ns, evidence, can_be_late=_is_cost_of_most_ranks(arrivals.cost[members])
+        )
         if entry.late:
             for at in members:
                 ranks[at] = replace(ranks[at], late=False, cause=None, why="")
@@ -172,7 +174,7 @@ def _of_run(arrivals: _Arrivals, iteration_ns: float, evidence: _Evidence) -> li
     return entries + ranks
 
 
-def _late_alike(cost: Any) -> bool:
+def _is_cost_of_most_ranks(cost: Any) -> bool:
     """Whether what the ranks of a node cost, shape (ranks, iterations), is that of most of them."""
     import numpy as np
 
@@ -184,7 +186,7 @@ def _late_alike(cost: Any) -> bool:
     return bool((shared.mean(axis=1) >= _AS_LATE).mean() >= _NODE)
 
 
-def _entry(
+def _make_straggler(
     arrivals: _Arrivals, members: list[int], iteration_ns: float, evidence: _Evidence, *, can_be_late: bool = True
 ) -> Straggler:
     """What these ranks together cost the others, and why."""
@@ -202,29 +204,29 @@ def _entry(
         each = arrivals.cost[members]
         ahead = np.array([(arrivals.cost > row).sum(axis=0) for row in each])
         foremost = np.median(np.where(each > 0, ahead, np.inf), axis=0) < few
-        by_chance = _at_least(int(foremost.sum()), len(cost), few * share / len(members)) / share
+        by_chance = _binomial_upper_tail(int(foremost.sum()), len(cost), few * share / len(members)) / share
     for quantile in (0.5, 0.95):  # of ranks that are late throughout, and of those that are so now and then
         held_up = of_all >= _HELD_UP * np.quantile(of_all, quantile)
-        by_chance = min(by_chance, _at_least(int((own & held_up).sum()), int(held_up.sum()), share) / share)
+        by_chance = min(by_chance, _binomial_upper_tail(int((own & held_up).sum()), int(held_up.sum()), share) / share)
     late = can_be_late and cost_pct >= _COST_PCT and by_chance < _CHANCE
-    name = process_name(row, row.get("device")).removeprefix("the process on ") if single else str(row.get("host"))
+    name = process_label(row, row.get("device")).removeprefix("the process on ") if single else str(row.get("host"))
     cause, why = None, ""
     if late:
         rank_rows = [arrivals.ranks[at] for at in members]
         others = [r for at, r in enumerate(arrivals.ranks) if at not in members]
-        cause, why = evidence.reason(rank_rows, others, _longer_parts(arrivals.parts, members, cost))
+        cause, why = evidence.reason(rank_rows, others, _extra_part_times_ns(arrivals.parts, members, cost))
     return Straggler(
         name, row.get("host"), row.get("device") if single else None, 100 * float(last.mean()), late_ns,
         float(cost.mean()), cost_pct, late, cause, why,
     )  # fmt: skip
 
 
-def _at_least(count: int, trials: int, chance: float) -> float:
+def _binomial_upper_tail(count: int, trials: int, chance: float) -> float:
     """The probability of at least so many successes."""
     return sum(comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(count, trials + 1))
 
 
-def _longer_parts(parts: Any, members: list[int], cost: Any) -> tuple[float, ...]:
+def _extra_part_times_ns(parts: Any, members: list[int], cost: Any) -> tuple[float, ...]:
     """By how much longer these ranks do each of the parts in the iterations that they hold up; ns."""
     import numpy as np
 
@@ -236,7 +238,7 @@ def _longer_parts(parts: Any, members: list[int], cost: Any) -> tuple[float, ...
     return tuple(differences[:, iterations].mean(axis=1).tolist())
 
 
-def _over_runs(entries: Sequence[Straggler], runs: int) -> Straggler:
+def _merge_over_runs(entries: Sequence[Straggler], runs: int) -> Straggler:
     """One rank or node over the runs of a case; late where it is so in most of them."""
     late = [entry for entry in entries if entry.late]
     first = max(late or entries, key=lambda entry: entry.cost_ns)
@@ -257,8 +259,8 @@ class _Evidence:
     """What the timelines and samples of a case say of each rank."""
 
     def __init__(self, tables: Mapping[str, Sequence[Row]]) -> None:
-        self._gaps, self._use = _by_rank(tables["gaps"]), _by_rank(tables["gpu_use"])
-        self._kernels = _by_rank(
+        self._gaps, self._use = _rows_by_rank(tables["gaps"]), _rows_by_rank(tables["gpu_use"])
+        self._kernels = _rows_by_rank(
             row for row in tables["phase_summary"] if row["summary"] == "gpu_summary" and row["phase"] == "steady"
         )
         self._conditions = {(row["run"], row["gpu"]): row for row in tables["conditions"] if row.get("sm_mhz")}
@@ -374,10 +376,10 @@ class _Evidence:
 
 
 def _rank_key(row: Row) -> tuple[Any, ...]:
-    return (*process_of(row), row.get("device"))
+    return (*process_key(row), row.get("device"))
 
 
-def _by_rank(rows: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:
+def _rows_by_rank(rows: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:
     by_rank: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         by_rank.setdefault(_rank_key(row), []).append(row)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.cases import CaseSummary, summarize_cases
-from nsw.analysis.comparison import Scaling, Variant, compare, scaling
-from nsw.analysis.effective import AskedModel, Effective, effective_rates
-from nsw.analysis.figures import Outlier, outliers
-from nsw.analysis.placement import nodes_of, ranks_on_one_gpu
-from nsw.analysis.rules.pairs import of_scaling, of_variants
-from nsw.analysis.rules.registry import as_findings, hits_of
+from nsw.analysis.comparison import Scaling, Variant, compare_variants, scaling_curve
+from nsw.analysis.effective import AskedModel, Effective, model_cases
+from nsw.analysis.figures import Outlier, find_outliers
+from nsw.analysis.placement import crowded_gpu_sentences, node_sentences_by_case
+from nsw.analysis.rules.pairs import scaling_loss_findings, variant_findings
+from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -122,8 +122,8 @@ class Summary:
             variants=variants,
             findings=(
                 *(f for f in self.campaign_findings if set(f.cases) <= set(cases)),
-                *_paired_findings(curve, variants, by_id),
-                *as_findings(hits, several=len(cases) > 1),
+                *_variant_and_scaling_findings(curve, variants, by_id),
+                *merge_hits_to_findings(hits, several=len(cases) > 1),
             ),
             model=tuple(m for m in self.model if m.case_id in cases),
             outliers=tuple(o for o in self.outliers if o.case_id in cases),
@@ -139,23 +139,23 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
     runs, tables = data.runs, data.tables
     cases = summarize_cases(runs, tables, request.cover, data.counters, request.classes, request.windowed)
     cases = [replace(case, kernels=data.kernels[case.id]) if case.id in data.kernels else case for case in cases]
-    request = _with_default_comparison(request, runs)
+    request = _fill_default_comparison(request, runs)
     case_of = {run.id: run.case_id for run in runs}
     curve = None
     if request.axis and request.figure and cases:
         kind: Any = request.kind
-        curve = scaling(
+        curve = scaling_curve(
             cases, axis=request.axis, kind=kind, figure=request.figure, baseline=request.base,
             higher_is_better=request.higher_is_better,
         )  # fmt: skip
     variants: list[Variant] = []
     if request.compare and request.figure:
-        variants = compare(
+        variants = compare_variants(
             cases, parameter=request.compare, baseline=request.baseline, figure=request.figure,
             higher_is_better=request.higher_is_better, tied=request.tied,
         )  # fmt: skip
-    hits = hits_of(cases)
-    campaign_findings = (*data.campaign_findings, *_crowding_findings(tables, case_of))
+    hits = find_hits_by_case(cases)
+    campaign_findings = (*data.campaign_findings, *_crowded_gpu_findings(tables, case_of))
     return Summary(
         campaign=data.campaign,
         site=data.site,
@@ -169,14 +169,14 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
         figure=request.figure,
         findings=(
             *campaign_findings,
-            *_paired_findings(curve, variants, {case.id: case for case in cases}),
-            *as_findings(hits, several=len(cases) > 1),
+            *_variant_and_scaling_findings(curve, variants, {case.id: case for case in cases}),
+            *merge_hits_to_findings(hits, several=len(cases) > 1),
         ),
         campaign_findings=campaign_findings,
         missing=tuple(data.missing),
-        model=effective_rates(cases, request.models, runs, tables),
-        outliers=tuple(outliers(runs, tables.get("figures", ()))),
-        nodes=tuple(nodes_of(tables.get("ranks", ()), case_of)),
+        model=model_cases(cases, request.models, runs, tables),
+        outliers=tuple(find_outliers(runs, tables.get("figures", ()))),
+        nodes=tuple(node_sentences_by_case(tables.get("ranks", ()), case_of)),
         tables=tables,
         hits=hits,
         has_gpus=any(getattr(run, "gpus", 0) for run in runs),
@@ -197,14 +197,14 @@ def _rows_by_case(
     return by_case
 
 
-def _paired_findings(
+def _variant_and_scaling_findings(
     curve: Scaling | None, variants: Sequence[Variant], by_id: Mapping[str, CaseSummary]
 ) -> list[Finding]:
     """What cases beside each other show."""
-    return [*(of_scaling(curve, by_id) if curve else ()), *of_variants(variants, by_id)]
+    return [*(scaling_loss_findings(curve, by_id) if curve else ()), *variant_findings(variants, by_id)]
 
 
-def _with_default_comparison(request: ReportRequest, runs: Sequence[Any]) -> ReportRequest:
+def _fill_default_comparison(request: ReportRequest, runs: Sequence[Any]) -> ReportRequest:
     """What is asked for; where the recipe does not say, how cases scale with their GPUs, or what a switch changes."""
     if request.axis or request.compare or not request.figure:
         return request
@@ -219,9 +219,11 @@ def _with_default_comparison(request: ReportRequest, runs: Sequence[Any]) -> Rep
     return request
 
 
-def _crowding_findings(tables: Mapping[str, Sequence[Mapping[str, Any]]], case_of: Mapping[str, str]) -> list[Finding]:
+def _crowded_gpu_findings(
+    tables: Mapping[str, Sequence[Mapping[str, Any]]], case_of: Mapping[str, str]
+) -> list[Finding]:
     """Ranks that worked on one GPU while others were idle."""
-    crowded = ranks_on_one_gpu(tables.get("ranks", ()), tables.get("phase_summary", ()), case_of)
+    crowded = crowded_gpu_sentences(tables.get("ranks", ()), tables.get("phase_summary", ()), case_of)
     return [
         Finding("shared GPU", f"{case}: {text}.", evidence=(Evidence("phase_summary", (case,)),))
         for case, text in crowded

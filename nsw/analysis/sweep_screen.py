@@ -6,25 +6,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Cell, Column, Evidence, Table
-from nsw.analysis.comparison import best_figure, figure_title
+from nsw.analysis.comparison import figure_heading, least_disturbed_figure
 from nsw.analysis.kernel_classes import COPIES
-from nsw.analysis.rules.timeline import busy_pct
+from nsw.analysis.rules.timeline import least_gpu_busy_pct
 from nsw.analysis.screen_table import (
     WASTE_PCT,
     Screen,
     ScreenPart,
-    as_cell,
-    busy_share,
-    chosen_figure,
-    figure_value,
-    first_problem,
+    figure_median,
+    figure_to_show,
+    first_problem_text,
     has_uneven_gpus,
-    kernel_parts,
-    less_is_better,
+    is_smaller_figure_better,
+    kernel_columns,
+    mean_gpu_busy_pct,
+    parameter_value_cell,
+    parameter_value_text,
     screen_table,
-    value_text,
 )
-from nsw.analysis.single_case import TABLE, section_of
+from nsw.analysis.single_case import TABLE, main_time_section
 from nsw.quantities import duration, number
 from nsw.wording import first_of, plural
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from nsw.analysis.rules.hits import Hit
     from nsw.analysis.summary import Summary
 
-__all__ = ["cases_side_by_side"]
+__all__ = ["side_by_side_screen"]
 
 _ROWS: Final = 15  # of the table; of more cases those that weigh most
 _NEAR: Final = 0.95  # of the best
@@ -44,53 +44,58 @@ _COLUMNS: Final = 8  # of a grid
 _MORE_FIGURES: Final = 2  # beside the first, that have a column
 
 
-def cases_side_by_side(summary: Summary) -> Screen:
+def side_by_side_screen(summary: Summary) -> Screen:
     """A row a case: its figure, how busy its GPU is, what is wrong and what to do."""
     cases = summary.cases
     names = [name for name in cases[0].params if len({repr(c.params.get(name)) for c in cases}) > 1] if cases else []
-    figure = chosen_figure(summary)
+    figure = figure_to_show(summary)
     hits = summary.hits
     repeated = any(f.runs > 1 for case in cases for f in case.figures)
-    if figure and not any(hits.values()) and (grid := _grid_table(summary, names, figure)) is not None:
+    if figure and not any(hits.values()) and (grid := _figure_grid_table(summary, names, figure)) is not None:
         return Screen(
             f"{_campaign_name(summary)}: {plural(len(cases), 'case')}{_best_figure_text(summary, names, figure)}", grid
         )
-    more_figures = _other_figures(cases, figure)
+    more_figures = _further_figure_columns(cases, figure)
     is_uneven = any(hit.cause == "slow-iteration" for case_hits in hits.values() for hit in case_hits)
     busy_title = "GPU busy, median iteration" if is_uneven else "GPU busy"
     kernels = any(case.kernels for case in cases)
     parts: list[ScreenPart | None] = [
-        *((Column(f"param.{name}", name), lambda c, name=name: as_cell(c.params.get(name))) for name in names),
+        *(
+            (Column(f"param.{name}", name), lambda c, name=name: parameter_value_cell(c.params.get(name)))
+            for name in names
+        ),
         (Column("case", "case" if summary.site else "report"), lambda c: c.id) if not names else None,
         (Column("gpu_ns", "GPU time", "ns"), lambda c: c.gpu_ns) if not figure else None,
         (Column("top", "largest part", "name"), lambda c: _largest_time_share_cell(c, summary)) if not figure else None,
-        (Column("figure", figure_title(*figure, is_median=repeated), "number"), lambda c: figure_value(c, figure[0]))
+        (Column("figure", figure_heading(*figure, is_median=repeated), "number"), lambda c: figure_median(c, figure[0]))
         if figure
         else None,
-        (Column("figure_range", "its range", "range"), lambda c: _range_cell(c, figure[0]))
+        (Column("figure_range", "its range", "range"), lambda c: _figure_range_cell(c, figure[0]))
         if figure and any(f.runs > 1 for c in cases for f in c.figures if f.name == figure[0])
         else None,
         *(
             (
-                Column(f"figure.{name}", figure_title(name, unit, is_median=repeated), "number"),
-                lambda c, name=name: figure_value(c, name),
+                Column(f"figure.{name}", figure_heading(name, unit, is_median=repeated), "number"),
+                lambda c, name=name: figure_median(c, name),
             )
             for name, unit in more_figures
         ),
-        (Column("busy_pct", busy_title, "whole %"), busy_share)
-        if any(busy_share(c) is not None for c in cases)
+        (Column("busy_pct", busy_title, "whole %"), mean_gpu_busy_pct)
+        if any(mean_gpu_busy_pct(c) is not None for c in cases)
         else None,
-        (Column("least_busy_pct", "least busy GPU", "whole %"), busy_pct) if any(map(has_uneven_gpus, cases)) else None,
-        *((_part_for_case(part) for part in kernel_parts({c.id: c for c in cases})) if kernels else ()),
-        (Column("what", "what is wrong"), lambda c: first_problem(hits.get(c.id, ()))),
+        (Column("least_busy_pct", "least busy GPU", "whole %"), least_gpu_busy_pct)
+        if any(map(has_uneven_gpus, cases))
+        else None,
+        *((_variant_part_for_case(part) for part in kernel_columns({c.id: c for c in cases})) if kernels else ()),
+        (Column("what", "what is wrong"), lambda c: first_problem_text(hits.get(c.id, ()))),
         (Column("do", "do"), lambda c: next((hit.do for hit in hits.get(c.id, ())), "")),
     ]
     if not any(hits.values()):
         parts = parts[:-2]
-    order = sorted(range(len(cases)), key=lambda at: (-_findings_weight(hits.get(cases[at].id, ())), at))
+    order = sorted(range(len(cases)), key=lambda at: (-_hits_weight(hits.get(cases[at].id, ())), at))
     if figure and not any(hits.values()):
-        sign = 1 if less_is_better(summary, *figure) else -1
-        values = [figure_value(case, figure[0]) for case in cases]
+        sign = 1 if is_smaller_figure_better(summary, *figure) else -1
+        values = [figure_median(case, figure[0]) for case in cases]
         order.sort(key=lambda at: (values[at] is None, sign * (values[at] or 0.0)))
     shown_cases = order[:_ROWS] if len(cases) > _IN_ORDER else sorted(order)
     table = screen_table("", parts, [cases[at] for at in shown_cases], "figures", [case.id for case in cases],
@@ -98,13 +103,13 @@ def cases_side_by_side(summary: Summary) -> Screen:
                    droppable=(*(f"figure.{name}" for name, _ in reversed(more_figures)), "figure_range", "kernel_ns"),
                    omitted=len(cases) - len(shown_cases)) if cases else None  # fmt: skip
     in_table = frozenset((cases[at].id, hits[cases[at].id][0].cause) for at in shown_cases if hits.get(cases[at].id))
-    wasted = sum(_findings_weight(case_hits) >= WASTE_PCT for case_hits in hits.values())
+    wasted = sum(_hits_weight(case_hits) >= WASTE_PCT for case_hits in hits.values())
     headline = f"{_campaign_name(summary)}: "
     count = plural(len(cases), "case" if summary.site else "result")
     count += " with GPU work" if not summary.site and all(case.gpu_ns for case in cases) else ""
     if any(hits.values()):
         first = cases[order[0]]
-        most = f", most of all {first.id}: {first_problem(hits[first.id]).partition(',')[0]}" if wasted > 1 else ""
+        most = f", most of all {first.id}: {first_problem_text(hits[first.id]).partition(',')[0]}" if wasted > 1 else ""
         headline += f"{wasted} of {count} could be clearly faster{most}" if wasted else "no large loss was seen"
     elif figure or any(_largest_time_share_cell(case, summary) for case in cases):
         headline += count
@@ -126,38 +131,42 @@ def _campaign_name(summary: Summary) -> str:
     return summary.campaign.rsplit("-", 3)[0] if summary.site else summary.campaign
 
 
-def _other_figures(cases: Sequence[CaseSummary], first: tuple[str, str] | None) -> list[tuple[str, str]]:
+def _further_figure_columns(cases: Sequence[CaseSummary], first: tuple[str, str] | None) -> list[tuple[str, str]]:
     """Name and unit of the figures after the first that have a column."""
     units = {figure.name: figure.unit or figure.name for case in cases for figure in case.figures}
     return [item for item in units.items() if first and item[0] != first[0]][:_MORE_FIGURES]
 
 
-def _range_cell(case: CaseSummary, name: str) -> Cell:
-    figure = best_figure(case, name)
+def _figure_range_cell(case: CaseSummary, name: str) -> Cell:
+    figure = least_disturbed_figure(case, name)
     return (figure.least, figure.most) if figure and figure.runs > 1 else None
 
 
-def _grid_table(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> Table | None:
+def _figure_grid_table(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> Table | None:
     """The figure over two parameters, the best marked; None where the cases do not make a grid."""
     if len(names) != 2:
         return None
-    values = [list(dict.fromkeys(value_text(case.params.get(name)) for case in summary.cases)) for name in names]
+    values = [
+        list(dict.fromkeys(parameter_value_text(case.params.get(name)) for case in summary.cases)) for name in names
+    ]
     down, across = sorted((0, 1), key=lambda at: -len(values[at])) if len(values[1]) > _COLUMNS else (0, 1)
-    cells = {tuple(value_text(case.params.get(name)) for name in names): case for case in summary.cases}
+    cells = {tuple(parameter_value_text(case.params.get(name)) for name in names): case for case in summary.cases}
     if min(map(len, values)) < 2 or not len(cells) == len(summary.cases) > _IN_ORDER or len(values[across]) > _COLUMNS:
         return None
     best = _best_case(summary, figure)
 
     grid = [[cells.get((y, x) if down == 0 else (x, y)) for x in values[across]] for y in values[down]]
     marked = [(at, n) for at, row in enumerate(grid) for n, case in enumerate(row, 1) if best and case is best]
-    repeats = [f for case in summary.cases if (f := best_figure(case, figure[0])) and f.runs > 1 and f.least > 0]
+    repeats = [
+        f for case in summary.cases if (f := least_disturbed_figure(case, figure[0])) and f.runs > 1 and f.least > 0
+    ]
     notes = ["* best"] if best else []
     notes += [f"repeats differ by up to {max(100 * (f.most / f.least - 1) for f in repeats):.0f} %"] if repeats else []
     return Table(
-        TABLE, f"{figure_title(*figure, is_median=bool(repeats))}: {'; '.join(notes)}",
+        TABLE, f"{figure_heading(*figure, is_median=bool(repeats))}: {'; '.join(notes)}",
         (Column(f"param.{names[down]}", names[down]),
          *(Column(f"at.{value}", f"{names[across]}={value}", "number") for value in values[across])),
-        tuple((y, *(figure_value(case, figure[0]) if case else None for case in row))
+        tuple((y, *(figure_median(case, figure[0]) if case else None for case in row))
               for y, row in zip(values[down], grid, strict=True)),
         best=next(iter(marked), None),
         least=tuple(f"at.{value}" for n, value in enumerate(values[across], 1) if n not in {at[1] for at in marked}),
@@ -167,8 +176,8 @@ def _grid_table(summary: Summary, names: Sequence[str], figure: tuple[str, str])
 
 def _best_case(summary: Summary, figure: tuple[str, str]) -> CaseSummary | None:
     """The case with the best figure of all."""
-    with_value = [(value, case) for case in summary.cases if (value := figure_value(case, figure[0]))]
-    pick = min if less_is_better(summary, *figure) else max
+    with_value = [(value, case) for case in summary.cases if (value := figure_median(case, figure[0]))]
+    pick = min if is_smaller_figure_better(summary, *figure) else max
     return pick(with_value, key=lambda item: item[0])[1] if len(with_value) > 1 else None
 
 
@@ -180,20 +189,20 @@ def _largest_time_share_cell(case: CaseSummary, summary: Summary) -> Cell:
     if shares := case.hotspots or case.functions or case.api:
         return f"{shares[0].share_pct:.0f} % {shares[0].short_name}"
     case_tables = {name: [row for row in some if row.get("run") == case.id] for name, some in summary.tables.items()}
-    section = section_of(case, case_tables)
+    section = main_time_section(case, case_tables)
     return section[0] if section else ""
 
 
 def _best_figure_text(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> str:
     """Where a figure is best, and along one number from where on it hardly gains."""
-    cases, less = summary.cases, less_is_better(summary, *figure)
-    with_value = [(value, case) for case in cases if (value := figure_value(case, figure[0]))]
+    cases, less = summary.cases, is_smaller_figure_better(summary, *figure)
+    with_value = [(value, case) for case in cases if (value := figure_median(case, figure[0]))]
     best = _best_case(summary, figure)
     is_numeric = all(isinstance(case.params.get(name), int | float) for case in cases for name in names)
     if best is None or not names or (any(summary.hits.values()) and not is_numeric):
         return ""
-    value = figure_value(best, figure[0]) or 0.0
-    at = ", ".join(f"{name}={value_text(best.params.get(name))}" for name in names)
+    value = figure_median(best, figure[0]) or 0.0
+    at = ", ".join(f"{name}={parameter_value_text(best.params.get(name))}" for name in names)
     sentence = f"; best {number(value)} {figure[1]} at {at}{_tied_cases_text(cases, best, figure[0])}"
     if len(names) > 1 or len(with_value) < 3 or not is_numeric:
         return sentence
@@ -204,15 +213,15 @@ def _best_figure_text(summary: Summary, names: Sequence[str], figure: tuple[str,
 
 def _tied_cases_text(cases: Iterable[CaseSummary], best: CaseSummary, name: str) -> str:
     """Which cases' repeats reach those of the best; nothing where none do, or where it did not repeat."""
-    top = best_figure(best, name)
+    top = least_disturbed_figure(best, name)
     if top is None or top.runs < 2:
         return ""
-    figures = ((case, best_figure(case, name)) for case in cases if case is not best)
+    figures = ((case, least_disturbed_figure(case, name)) for case in cases if case is not best)
     alike = [case.id for case, figure in figures if figure and figure.most >= top.least and figure.least <= top.most]
     return f", and {first_of(alike, 2)} may be as good: repeats overlap" if alike else ""
 
 
-def _part_for_case(part: ScreenPart) -> ScreenPart:
+def _variant_part_for_case(part: ScreenPart) -> ScreenPart:
     """A part that looks at `case_id`, for a case."""
     column, cell = part
 
@@ -223,5 +232,5 @@ def _part_for_case(part: ScreenPart) -> ScreenPart:
     return column, lambda case: cell(FigureOfCase(case.id))
 
 
-def _findings_weight(hits: Sequence[Hit]) -> float:
+def _hits_weight(hits: Sequence[Hit]) -> float:
     return hits[0].gain_pct if hits else 0.0

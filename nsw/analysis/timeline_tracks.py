@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.clocks import clocks_of
-from nsw.analysis.iteration_lanes import origin, process_names
+from nsw.analysis.clocks import clocks_by_report
+from nsw.analysis.iteration_lanes import process_key_in_run, process_labels
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
     Rows = Sequence[Row]
 
-__all__ = ["COLLECTIVES", "STEPS", "TABLES_OF_TRACKS", "Slice", "Track", "chosen_rows", "tracks_of"]
+__all__ = ["COLLECTIVES", "STEPS", "TABLES_OF_TRACKS", "Slice", "Track", "select_trace_rows", "timeline_tracks"]
 
 TABLES_OF_TRACKS: Final = ("nvtx_trace", "api_trace", "gpu_trace")  # in the order of their tracks
 STEPS: Final = "iteration_trace"
@@ -47,7 +47,7 @@ class Track:
     slices: list[Slice] = field(default_factory=list)
 
 
-def chosen_rows(
+def select_trace_rows(
     tables: Mapping[str, Rows], ranks: Collection[int] | None, steps: tuple[int, int] | None
 ) -> dict[str, list[dict[str, Any]]]:
     """The rows of traces that are of these ranks, and at work in these steps.
@@ -63,7 +63,7 @@ def chosen_rows(
     rank_rows = {
         name: [row for row in rows if ranks is None or row.get("rank") in ranks] for name, rows in tables.items()
     }
-    clocks = clocks_of(tables.get(COLLECTIVES, ()))
+    clocks = clocks_by_report(tables.get(COLLECTIVES, ()))
     reports = {row.get("report") for name in TABLES_OF_TRACKS for row in rank_rows.get(name, ())}
     aligned = bool(clocks) and reports <= clocks.keys()
     if aligned:
@@ -79,7 +79,7 @@ def chosen_rows(
     latest = max((start for start, _ in spans.values()), default=0)
     return {
         name: [dict(row) | {"start_ns": row["start_ns"] + (0 if aligned else latest - span[0])}
-               for row in rank_rows.get(name, ()) if (span := spans.get(row.get("report"))) and _overlaps(row, *span)]
+               for row in rank_rows.get(name, ()) if (span := spans.get(row.get("report"))) and _is_in_span(row, *span)]
         for name in TABLES_OF_TRACKS
     }  # fmt: skip
 
@@ -95,25 +95,27 @@ def _iteration_spans_by_report(iterations: Iterable[Row], first: int, last: int)
     return spans
 
 
-def _overlaps(row: Row, start: int, end: int) -> bool:
+def _is_in_span(row: Row, start: int, end: int) -> bool:
     begins = row["start_ns"]
     return bool(begins < end and (begins >= start or begins + (row["duration_ns"] or 0) > start))
 
 
-def tracks_of(case: str, tables: Mapping[str, Rows]) -> list[Track]:
+def timeline_tracks(case: str, tables: Mapping[str, Rows]) -> list[Track]:
     """The tracks of a run: its NVTX ranges and API calls by thread, its GPU's work by stream.
 
     Args:
         case: The name of the case or run, for the names of the processes.
         tables: Rows of traces, by the name of the trace; with `iteration_trace` where it is known.
     """
-    names = process_names([row for name in TABLES_OF_TRACKS for row in tables.get(name, ())], tables.get(STEPS, ()))
+    names = process_labels([row for name in TABLES_OF_TRACKS for row in tables.get(name, ())], tables.get(STEPS, ()))
     tracks: list[Track] = []
     for table in TABLES_OF_TRACKS:
         by_track: dict[tuple[Any, ...], list[Slice]] = {}
         for row in tables.get(table, ()):
             if row["start_ns"] is not None:
-                by_track.setdefault((origin(row), _track_name(table, row)), []).append(_slice_of_row(table, row))
+                by_track.setdefault((process_key_in_run(row), _track_name(table, row)), []).append(
+                    _slice_of_row(table, row)
+                )
         for (process, name), slices in sorted(by_track.items(), key=lambda item: (names[item[0][0]], item[0][1])):
             tracks += _pack_slices_in_tracks(f"{case}, {names[process]}", name, slices)
     return tracks

@@ -31,7 +31,7 @@ class Unmeasured:
     reason: str
 
 
-def unmeasured(
+def find_unmeasured_metrics(
     requested: Sequence[str],
     tool: str,
     chip: str | None,
@@ -57,7 +57,7 @@ def unmeasured(
     kernels |= {kernel for metric_kernels in empty.values() for kernel in metric_kernels}
     if not kernels:
         return []  # nothing was profiled, which is an error of its own
-    at = _chip(rows) or find_chip(chip)
+    at = _only_chip(rows) or find_chip(chip)
     missing_metrics = []
     for name, parts in _requested_metrics(requested, tool, find_chip(chip)):
         measured_kernels = kernels_with_value.get(name, set()) | set.intersection(
@@ -71,7 +71,7 @@ def unmeasured(
     return missing_metrics
 
 
-def sentences(missing_metrics: Sequence[Unmeasured]) -> list[tuple[str, str]]:
+def unmeasured_metric_sentences(missing_metrics: Sequence[Unmeasured]) -> list[tuple[str, str]]:
     """A sentence and a hint for each group of metrics that lack the same kernels for the same reason."""
     groups: dict[tuple[tuple[str, ...], int, str], list[str]] = {}
     for metric in missing_metrics:
@@ -123,7 +123,7 @@ def _requested_metrics(requested: Sequence[str], tool: str, chip: Chip | None) -
     return [*names_by_metric.items(), *((name, (name,)) for name in tool_names)]
 
 
-def _chip(launches: Iterable[Mapping[str, Any]]) -> Chip | None:
+def _only_chip(launches: Iterable[Mapping[str, Any]]) -> Chip | None:
     """The chip that the report names; None: it names none, or several."""
     devices = {(row.get("device_name"), row.get("compute_capability")) for row in launches}
     if len(devices) != 1:

@@ -6,21 +6,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.blocks import Column
-from nsw.analysis.comparison import Variant, figure_title, is_time
-from nsw.analysis.rules.pairs import contradicted, void_ratios
+from nsw.analysis.comparison import Variant, figure_heading, is_time_unit
+from nsw.analysis.rules.pairs import cases_with_void_ratio, contradicted_figures
 from nsw.analysis.screen_table import (
     CASES_NAMED,
     Screen,
     ScreenPart,
-    as_cell,
-    busy_share,
-    factor_text,
-    first_problem,
-    kernel_parts,
-    less_is_better,
-    milliseconds,
+    first_problem_text,
+    is_smaller_figure_better,
+    kernel_columns,
+    mean_gpu_busy_pct,
+    milliseconds_change_text,
+    parameter_value_cell,
+    parameter_value_text,
     screen_table,
-    value_text,
+    two_digit_factor_text,
 )
 from nsw.quantities import number
 from nsw.recipe.matrix import AFTER, BEFORE, SIDE
@@ -37,13 +37,13 @@ __all__ = ["variants_screen"]
 
 def variants_screen(summary: Summary) -> Screen:
     """The variants beside each other; of two sides without a verdict, which their pairs give and medians do not."""
-    screen = _screen_of_variants(summary)
+    screen = _variants_or_pairs_screen(summary)
     if summary.compared != SIDE:
         return screen
     return replace(screen, headline=f"the verdict on {BEFORE} and {AFTER}: `nsw compare {summary.campaign}`")
 
 
-def _screen_of_variants(summary: Summary) -> Screen:
+def _variants_or_pairs_screen(summary: Summary) -> Screen:
     """Two variants: a row a series, from one to the other; more: a row a variant."""
     series: dict[str, list[Variant]] = {}
     for variant in summary.variants:
@@ -51,7 +51,7 @@ def _screen_of_variants(summary: Summary) -> Screen:
     values = list(dict.fromkeys(repr(v.variant) for v in summary.variants))
     if len(values) == 2 and all(len(members) == 2 for members in series.values()):
         return _variant_pairs_screen(summary, [(members[0], members[1]) for members in series.values()])
-    return _each_variant(summary)
+    return _row_per_variant_screen(summary)
 
 
 def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> Screen:
@@ -61,34 +61,39 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
     ]
     unit = next((v.unit for pair in pairs for v in pair if v.unit), None) or summary.figure or "figure"
     first, second = pairs[0]
-    void = contradicted(summary.variants, by_id)
-    title = figure_title(summary.figure, unit, is_median=any(v.runs > 1 for pair in pairs for v in pair))
+    void = contradicted_figures(summary.variants, by_id)
+    title = figure_heading(summary.figure, unit, is_median=any(v.runs > 1 for pair in pairs for v in pair))
     parts: list[ScreenPart | None] = [
-        *((Column(f"param.{name}", name), lambda p, name=name: as_cell(p[0].series[name])) for name in first.series),
-        (Column("figure", f"{title}, {value_text(first.variant)} -> {value_text(second.variant)}"),
+        *((Column(f"param.{name}", name), lambda p, name=name: parameter_value_cell(p[0].series[name]))
+         for name in first.series),
+        (Column("figure", f"{title}, {parameter_value_text(first.variant)} -> {parameter_value_text(second.variant)}"),
          lambda p: f"{number(p[0].figure)} -> {number(p[1].figure)}"),
-        (Column("ratio", "gain", "times"), lambda p: "void" if _is_void(p, void) else p[1].ratio),
-        (Column("effect", "effect"), lambda p: "void" if _is_void(p, void) else _effect(p))
-        if summary.compared != SIDE and any(_overlaps(*p) or _is_void(p, void) for p in pairs) and len(pairs) > 1
+        (Column("ratio", "gain", "times"), lambda p: "void" if _has_contradicted_figure(p, void) else p[1].ratio),
+        (Column("effect", "effect"), lambda p: "void" if _has_contradicted_figure(p, void) else _variant_effect_text(p))
+        if summary.compared != SIDE and any(_do_ranges_overlap(*p) or _has_contradicted_figure(p, void)
+         for p in pairs) and len(pairs) > 1
         else None,
-        (Column("ratio_range", "its range"), lambda p: "" if _is_void(p, void) else _ratio_range(*p))
+        (Column("ratio_range", "its range"),
+         lambda p: "" if _has_contradicted_figure(p, void) else _ratio_range_text(*p))
         if any(v.runs > 1 for p in pairs for v in p) else None,
-        (Column("gpu_ns", "GPU ms/iteration"), lambda p: milliseconds(*(_gpu_work_of_variant(by_id, v) for v in p)))
-        if any(_gpu_work_of_variant(by_id, v) for p in pairs for v in p) else None,
-        (Column("gpu_ratio", "its gain", "times"), lambda p: _gain(*(_gpu_work_of_variant(by_id, v) for v in p)))
-        if any(_gpu_work_of_variant(by_id, v) for p in pairs for v in p) else None,
-        (Column("operations", "operations"), lambda p: _counts(*(_operations_of_variant(by_id, v) for v in p)))
-        if any(_operations_of_variant(by_id, v) for p in pairs for v in p) else None,
-        (Column("idle_pct", f"GPU idle, {value_text(second.variant)}", "whole %"),
-         lambda p: _idle_pct(by_id[p[1].case_id]))
-        if any(_idle_pct(by_id[p[1].case_id]) is not None for p in pairs) else None,
+        (Column("gpu_ns", "GPU ms/iteration"),
+         lambda p: milliseconds_change_text(*(_gpu_ns_per_iteration(by_id, v) for v in p)))
+        if any(_gpu_ns_per_iteration(by_id, v) for p in pairs for v in p) else None,
+        (Column("gpu_ratio", "its gain", "times"), lambda p: _time_ratio(*(_gpu_ns_per_iteration(by_id, v) for v in p)))
+        if any(_gpu_ns_per_iteration(by_id, v) for p in pairs for v in p) else None,
+        (Column("operations", "operations"),
+         lambda p: _count_change_text(*(_operations_per_iteration(by_id, v) for v in p)))
+        if any(_operations_per_iteration(by_id, v) for p in pairs for v in p) else None,
+        (Column("idle_pct", f"GPU idle, {parameter_value_text(second.variant)}", "whole %"),
+         lambda p: _gpu_idle_pct(by_id[p[1].case_id]))
+        if any(_gpu_idle_pct(by_id[p[1].case_id]) is not None for p in pairs) else None,
     ]  # fmt: skip
     table = screen_table("", parts, pairs, "compare", [v.case_id for pair in pairs for v in pair],
                    droppable=("operations", "gpu_ns", "gpu_ratio"))  # fmt: skip
-    variant_text = f"{summary.compared}={value_text(second.variant)}"
-    base_text = _variant_name(summary, first.variant)
-    with_ratio = [(pair, pair[1].ratio) for pair in pairs if pair[1].ratio and not _is_void(pair, void)]
-    alike = [p for p, _ in with_ratio if _overlaps(*p)]
+    variant_text = f"{summary.compared}={parameter_value_text(second.variant)}"
+    base_text = _variant_label(summary, first.variant)
+    with_ratio = [(pair, pair[1].ratio) for pair in pairs if pair[1].ratio and not _has_contradicted_figure(pair, void)]
+    alike = [p for p, _ in with_ratio if _do_ranges_overlap(*p)]
     better, worse = ([p for p, r in with_ratio if sign * (r - 1) > 0 and p not in alike] for sign in (1, -1))
     if not with_ratio and void:
         return Screen(f"{variant_text}: no ratio to {base_text} is valid", table)
@@ -98,7 +103,7 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
         (((base, other), ratio),) = with_ratio
         within = ", within the scatter of its runs" if alike else ""
         at = f" at {_series_text(base)}" if len(pairs) > 1 else ""
-        change = _change_words((other.figure or 0.0) / (base.figure or 1.0), unit, is_better=ratio >= 1)
+        change = _change_text((other.figure or 0.0) / (base.figure or 1.0), unit, is_better=ratio >= 1)
         return Screen(f"{variant_text} {change} than {base_text}{at} ({summary.figure}){within}", table)
     effects = [f"{verb} {len(group)}" for verb, group in (("helps", better), ("slows", worse)) if group]
     ranged = f"{min(r for _, r in with_ratio):.2f} to {max(r for _, r in with_ratio):.2f} times {summary.figure}"
@@ -108,7 +113,7 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
     return Screen(f"{variant_text} {', '.join(effects)} of {len(with_ratio)}{within} ({ranged})", table)
 
 
-def _is_void(pair: tuple[Variant, Variant], void: Container[str]) -> bool:
+def _has_contradicted_figure(pair: tuple[Variant, Variant], void: Container[str]) -> bool:
     """Whether kernels' times contradict a figure of the pair."""
     return any(variant.case_id in void for variant in pair)
 
@@ -117,15 +122,15 @@ def _series_text(variant: Variant) -> str:
     return ", ".join(f"{name}={value}" for name, value in variant.series.items())
 
 
-def _effect(pair: tuple[Variant, Variant]) -> str:
+def _variant_effect_text(pair: tuple[Variant, Variant]) -> str:
     """What the second variant does in this row."""
     ratio = pair[1].ratio
     if not ratio:
         return ""
-    return "scatter" if _overlaps(*pair) else "helps" if ratio > 1 else "slows" if ratio < 1 else ""
+    return "scatter" if _do_ranges_overlap(*pair) else "helps" if ratio > 1 else "slows" if ratio < 1 else ""
 
 
-def _ratio_range(first: Variant, second: Variant) -> str:
+def _ratio_range_text(first: Variant, second: Variant) -> str:
     """Between the worst run of the second beside the best of the first, and the other way round."""
     if not second.ratio or not all((first.least, first.most, second.least, second.most, first.figure)):
         return ""
@@ -135,42 +140,43 @@ def _ratio_range(first: Variant, second: Variant) -> str:
     return f"{low:,.2f} to {high:,.2f}"
 
 
-def _overlaps(first: Variant, second: Variant) -> bool:
+def _do_ranges_overlap(first: Variant, second: Variant) -> bool:
     """Whether repeats of two variants show that they may be the same."""
     if None in {first.least, first.most, second.least, second.most} or min(first.runs, second.runs) < 2:
         return False
     return (first.least or 0.0) <= (second.most or 0.0) and (second.least or 0.0) <= (first.most or 0.0)
 
 
-def _each_variant(summary: Summary) -> Screen:
+def _row_per_variant_screen(summary: Summary) -> Screen:
     by_id = {case.id: case for case in (*summary.cases, *summary.context)}
     variants = summary.variants
     unit = next((v.unit for v in variants if v.unit), None) or summary.figure or "figure"
     kernels = any(by_id[v.case_id].kernels for v in variants)
     repeated = any(v.runs > 1 for v in variants)
-    void, no_ratio = contradicted(variants, by_id), void_ratios(variants, by_id)
+    void, no_ratio = contradicted_figures(variants, by_id), cases_with_void_ratio(variants, by_id)
     parts: list[ScreenPart | None] = [
-        *((Column(f"param.{name}", name), lambda v, name=name: as_cell(v.series[name])) for name in variants[0].series),
-        (Column("variant", summary.compared or "variant"), lambda v: as_cell(v.variant)),
-        (Column("figure", figure_title(summary.figure, unit, is_median=repeated), "number"), lambda v: v.figure),
+        *((Column(f"param.{name}", name), lambda v, name=name: parameter_value_cell(v.series[name]))
+         for name in variants[0].series),
+        (Column("variant", summary.compared or "variant"), lambda v: parameter_value_cell(v.variant)),
+        (Column("figure", figure_heading(summary.figure, unit, is_median=repeated), "number"), lambda v: v.figure),
         (Column("figure_range", "its range", "range"), lambda v: (v.least, v.most)) if repeated else None,
-        (Column("ratio", f"times {_variant_name(summary, summary.compared_to)}", "times"),
+        (Column("ratio", f"times {_variant_label(summary, summary.compared_to)}", "times"),
          lambda v: "void" if v.case_id in no_ratio else v.ratio),
-        (Column("gpu_ns", "GPU time an iteration", "ns"), lambda v: _gpu_work_of_variant(by_id, v))
-        if any(_gpu_work_of_variant(by_id, v) for v in variants) else None,
-        *(kernel_parts(by_id) if kernels else ()),
-        (Column("what", "what is wrong"), lambda v: first_problem(summary.hits.get(v.case_id, ()))),
+        (Column("gpu_ns", "GPU time an iteration", "ns"), lambda v: _gpu_ns_per_iteration(by_id, v))
+        if any(_gpu_ns_per_iteration(by_id, v) for v in variants) else None,
+        *(kernel_columns(by_id) if kernels else ()),
+        (Column("what", "what is wrong"), lambda v: first_problem_text(summary.hits.get(v.case_id, ()))),
     ]  # fmt: skip
     series: dict[str, list[Variant]] = {}
     for variant in variants:
         series.setdefault(repr(variant.series), []).append(variant)
     # first the series that can be trusted: of a rate that with the best, of a time that which takes most
-    less = less_is_better(summary, summary.figure, unit)
+    less = is_smaller_figure_better(summary, summary.figure, unit)
     by_weight = sorted(
         series.values(),
         key=lambda some: (
             any(v.case_id in void for v in some),
-            -_gpu_work_of_series(by_id, some) if less else 0.0,
+            -_gpu_ns_of_series(by_id, some) if less else 0.0,
             -max(v.figure or 0.0 for v in some),
         ),
     )
@@ -180,62 +186,64 @@ def _each_variant(summary: Summary) -> Screen:
                    repeats=repeats, droppable=("figure_range", "kernel_ns"), wide="what")  # fmt: skip
     alike = [v for v in by_weight[0] if v.ratio and v.case_id not in void]
     if not alike:
-        base = _variant_name(summary, summary.compared_to)
+        base = _variant_label(summary, summary.compared_to)
         return Screen(f"{summary.compared}: nothing to compare with {base} was measured", table)
     if len(alike) == 1:
         value = f"{number(alike[0].figure)} {unit}"
-        only = _variant_name(summary, alike[0].variant)
+        only = _variant_label(summary, alike[0].variant)
         state = "has a valid figure" if void else "was measured"
         return Screen(f"only {only} {state}: {value}, nothing to compare it with", table)
     best = max(alike, key=lambda v: v.ratio or 0.0)
-    within = ", within the scatter of its runs" if any(_overlaps(best, v) for v in alike if v is not best) else ""
-    times = {_variant_name(summary, v.variant): (best.ratio or 0.0) / (v.ratio or 1.0) for v in alike if v is not best}
-    slower_variants = [f"{word} {factor_text(factor)}x" for word, factor in times.items()]
+    within = (
+        ", within the scatter of its runs" if any(_do_ranges_overlap(best, v) for v in alike if v is not best) else ""
+    )
+    times = {_variant_label(summary, v.variant): (best.ratio or 0.0) / (v.ratio or 1.0) for v in alike if v is not best}
+    slower_variants = [f"{word} {two_digit_factor_text(factor)}x" for word, factor in times.items()]
     at = f" at {_series_text(rows[0])}" if rows[0].series else ""
     in_table = frozenset((case, hits[0].cause) for case, hits in summary.hits.items() if hits)
     slower = f"; slower: {first_of(slower_variants, CASES_NAMED)}" if slower_variants else ""
-    return Screen(f"{_variant_name(summary, best.variant)} is the fastest{at}{within}{slower}", table, in_table)
+    return Screen(f"{_variant_label(summary, best.variant)} is the fastest{at}{within}{slower}", table, in_table)
 
 
-def _variant_name(summary: Summary, value: Any) -> str:
+def _variant_label(summary: Summary, value: Any) -> str:
     """A variant in a sentence: `naive`, but `mode=1`, since a number alone says nothing."""
-    return value if isinstance(value, str) else f"{summary.compared}={value_text(value)}"
+    return value if isinstance(value, str) else f"{summary.compared}={parameter_value_text(value)}"
 
 
-def _gpu_work_of_series(by_id: Mapping[str, CaseSummary], variants: Iterable[Variant]) -> float:
+def _gpu_ns_of_series(by_id: Mapping[str, CaseSummary], variants: Iterable[Variant]) -> float:
     """GPU time of a series, however it was measured."""
     cases = [by_id[variant.case_id] for variant in variants]
     return sum(case.gpu_ns or sum(kernel.time_ns or 0.0 for kernel in case.kernels) for case in cases)
 
 
-def _gpu_work_of_variant(by_id: Mapping[str, CaseSummary], variant: Variant) -> float | None:
+def _gpu_ns_per_iteration(by_id: Mapping[str, CaseSummary], variant: Variant) -> float | None:
     """GPU work of an iteration; None where there are none: spans that differ are not compared."""
     spent = by_id[variant.case_id].spent
     return spent.gpu_ns if spent and spent.is_iteration else None
 
 
-def _operations_of_variant(by_id: Mapping[str, CaseSummary], variant: Variant) -> float | None:
+def _operations_per_iteration(by_id: Mapping[str, CaseSummary], variant: Variant) -> float | None:
     spent = by_id[variant.case_id].spent
     return spent.operations if spent and spent.is_iteration else None
 
 
-def _idle_pct(case: CaseSummary) -> float | None:
-    busy = busy_share(case)
+def _gpu_idle_pct(case: CaseSummary) -> float | None:
+    busy = mean_gpu_busy_pct(case)
     return None if busy is None else 100 - busy
 
 
-def _gain(before: float | None, after: float | None) -> float | None:
+def _time_ratio(before: float | None, after: float | None) -> float | None:
     return before / after if before and after else None
 
 
-def _counts(before: float | None, after: float | None) -> str:
+def _count_change_text(before: float | None, after: float | None) -> str:
     return f"{before:,.0f} -> {after:,.0f}" if before and after else "-"
 
 
-def _change_words(ratio: float, unit: str, *, is_better: bool) -> str:
+def _change_text(ratio: float, unit: str, *, is_better: bool) -> str:
     """How a value changed: `takes 46 % longer` of a time, `is 9 % slower` of a rate."""
     share = f"{abs(100 * (ratio - 1)):.0f} %"
-    if is_time(unit):
+    if is_time_unit(unit):
         return f"takes {share} {'longer' if ratio > 1 else 'less time'}"
     if is_better == (ratio >= 1):
         return f"is {share} {'faster' if is_better else 'slower'}"

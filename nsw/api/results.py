@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nsw.analysis.blocks import Block, Finding, Note
 from nsw.analysis.certainty import EQUIVALENCE
-from nsw.analysis.first_screen import HEADLINE, headline_of
+from nsw.analysis.first_screen import HEADLINE, find_headline
 from nsw.apart import Limits
 from nsw.api.combined import UNITS_OF_RUNS, CombinedTables
 from nsw.campaign.answers import Results, results
@@ -250,20 +250,20 @@ class Reports(Result):
 
     @property
     def _blocks(self) -> Sequence[Block]:
-        from nsw.analysis.answer.registry import blocks_of
-        from nsw.analysis.kernels import of_report
-        from nsw.analysis.of_reports import ReadReport, summary_of_reports
+        from nsw.analysis.answer.registry import answer_blocks
+        from nsw.analysis.kernels import kernel_table_of_report
+        from nsw.analysis.of_reports import ReadReport, summarize_reports
 
         names = [Path(report.path).name for report in self._reports]
         read = [
-            ReadReport(name if names.count(name) == 1 else r.path, r.tables, of_report(r.tables), r.failed)
+            ReadReport(name if names.count(name) == 1 else r.path, r.tables, kernel_table_of_report(r.tables), r.failed)
             for name, r in zip(names, self._reports, strict=True)
             if r.tables
         ]
         if not read:
             return [Note(HEADLINE, repr(self))]
         return list(
-            blocks_of(summary_of_reports(read[0].name if len(read) == 1 else plural(len(read), "report"), read))
+            answer_blocks(summarize_reports(read[0].name if len(read) == 1 else plural(len(read), "report"), read))
         )
 
     @property
@@ -412,9 +412,9 @@ class Answers:
     @property
     def headline(self) -> str:
         """The answer in one line."""
-        from nsw.analysis.answer.registry import blocks_of
+        from nsw.analysis.answer.registry import answer_blocks
 
-        return headline_of(blocks_of(self._summary(), full=False))
+        return find_headline(answer_blocks(self._summary(), full=False))
 
     @property
     def findings(self) -> list[str]:
@@ -424,9 +424,9 @@ class Answers:
     @property
     def blocks(self) -> list[Block]:
         """What `nsw summarize` shows, each with the tables and cases that prove it, as `Campaign.table` takes them."""
-        from nsw.analysis.answer.registry import blocks_of
+        from nsw.analysis.answer.registry import answer_blocks
 
-        return list(blocks_of(self._summary(), full=False))
+        return list(answer_blocks(self._summary(), full=False))
 
     def __dir__(self) -> list[str]:
         """The tables, the headline and the findings."""
@@ -466,10 +466,10 @@ class Campaign(Result):
 
     @property
     def _blocks(self) -> Sequence[Block]:
-        from nsw.analysis.answer.registry import blocks_of
+        from nsw.analysis.answer.registry import answer_blocks
 
         with results(self._campaign_folder) as campaign_results:
-            return list(blocks_of(campaign_results.summary))
+            return list(answer_blocks(campaign_results.summary))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -712,7 +712,7 @@ class Compared(Result):
     @property
     def headline(self) -> str:
         """The verdict in one line."""
-        return headline_of(self._blocks)
+        return find_headline(self._blocks)
 
     @property
     def findings(self) -> list[str]:
@@ -733,9 +733,9 @@ class Compared(Result):
 
     @cached_property
     def _blocks(self) -> list[Any]:
-        from nsw.analysis.compared_screen import blocks_of_comparison
+        from nsw.analysis.compared_screen import comparison_blocks
 
-        return blocks_of_comparison(self._comparison)
+        return comparison_blocks(self._comparison)
 
 
 def compare(

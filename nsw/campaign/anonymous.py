@@ -20,7 +20,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.kernel_classes import OTHER_KERNELS, class_of
+from nsw.analysis.kernel_classes import OTHER_KERNELS, classify_gpu_operation
 from nsw.engine.collect import parse_status
 from nsw.engine.driven import look
 from nsw.engine.folder import STATE, CampaignFolder
@@ -294,7 +294,7 @@ def _renamer(
             return names.text(name)
         if kind == "range":
             return names.hidden.get(name) or names.hide(name, "range")
-        kernel_class = class_of(name, "kernel", classes)
+        kernel_class = classify_gpu_operation(name, "kernel", classes)
         if kernel_class not in {OTHER_KERNELS, *(classes or ())}:
             return names.text(name)  # a library's, by whose name causes are told
         return names.hide(name, "kernel" if kernel_class == OTHER_KERNELS else kernel_class)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.placement import Span, pairs, sentences
+from nsw.analysis.placement import Span, find_runs_sharing_gpus, gpu_sharing_sentences
 from nsw.analysis.summary import OF_KERNELS, TABLES, CampaignData, ReportRequest, Summary, summarize
 from nsw.campaign.selection import Selection, campaign_option, job_ids, selected
 from nsw.campaign.start import unsent_file_hint
@@ -61,7 +61,7 @@ def shared_gpus(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow]) 
             return names
         return frozenset(f"{run}: {name}" if name.isdigit() else name for name in names)
 
-    return sentences(pairs(spans, gpus_of))
+    return gpu_sharing_sentences(find_runs_sharing_gpus(spans, gpus_of))
 
 
 def _visible_devices(folder: CampaignFolder, run: str) -> frozenset[str] | None:

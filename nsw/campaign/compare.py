@@ -23,7 +23,14 @@ from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.certainty import EQUIVALENCE, Floor
 from nsw.analysis.compared_screen import Comparison
 from nsw.analysis.conditions import CLOCKS_DIFFER
-from nsw.analysis.difference import Difference, Operation, differ_in_kernels, difference, marked, operations
+from nsw.analysis.difference import (
+    Difference,
+    Operation,
+    add_shapes_and_ranges,
+    explain_difference,
+    gpu_operations_by_name,
+    have_unmatched_kernels,
+)
 from nsw.analysis.rules.counters import is_compute_bound
 from nsw.analysis.sides import (
     CHIP,
@@ -32,15 +39,15 @@ from nsw.analysis.sides import (
     Adding,
     Match,
     Side,
-    at_equal_clocks,
+    comparable_subjects,
     compare_sides,
-    differences,
-    matches,
-    measured_subjects,
-    pairs_of_figures,
-    programs,
-    refusal,
-    unmatched,
+    comparison_refusal_reason,
+    environment_difference_lines,
+    match_cases,
+    paired_figure_values,
+    program_difference_text,
+    scale_to_equal_clocks,
+    unmatched_cases,
 )
 from nsw.analysis.summary import OF_KERNELS
 from nsw.apart import can_fork
@@ -112,22 +119,22 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
     for side in (first, second):
         if side.invalid and not side.runs:
             raise UnlikeError(f"nothing of {side.name} can be compared: {side.invalid}")
-    if reason := refusal(first, second):
+    if reason := comparison_refusal_reason(first, second):
         raise UnlikeError(reason, hint="compare runs on the same chip; `nsw run RECIPE --against REF` runs both there")
-    pairs = matches(first, second)
+    pairs = match_cases(first, second)
     if not pairs:
         raise UnlikeError(
             f"{first.name} and {second.name} have no case in common",
             hint="name one case of each: `nsw compare A:CASE B:CASE`",
         )
     rows = tuple(compare_sides(first, second, by, equivalence))
-    lone = unmatched(first, second, pairs)
+    lone = unmatched_cases(first, second, pairs)
     is_of_figures = by in {"case", "figure"}
-    by_function = "function" in measured_subjects(first, second) if is_of_figures else False
+    by_function = "function" in comparable_subjects(first, second) if is_of_figures else False
     profiled = (run for run in second.runs if second.rows("functions")(run.id))
     return Comparison(
         first, second, by, rows, (tuple(lone[0]), tuple(lone[1])),
-        differs=tuple(differences(first, second)), programs=programs(first, second),
+        differs=tuple(environment_difference_lines(first, second)), programs=program_difference_text(first, second),
         explained=_explain_changes(first, second, pairs, rows) if is_of_figures else {},
         at_equal_clocks=tuple(_at_equal_clocks(first, second, pairs, rows)) if is_of_figures else (),
         functions=tuple(compare_sides(first, second, "function")) if by_function else (),
@@ -143,7 +150,7 @@ def _at_equal_clocks(first: Side, second: Side, pairs: Sequence[Match], rows: Se
         if (row.missing or "").startswith(CLOCKS_DIFFER) and all(
             _is_compute_bound(side, runs) for side, runs in ((first, match.first), (second, match.second))
         ):
-            scaled = at_equal_clocks(row, match, (first, second))
+            scaled = scale_to_equal_clocks(row, match, (first, second))
             yield from [scaled] if scaled is not None else []
 
 
@@ -188,7 +195,7 @@ def difference_of(match: Match, first: Side, second: Side) -> Difference | None:
         cases.append(case)
         traced_runs.append(next((run for run in runs if run.id in traced), None))
         work.append(
-            operations(
+            gpu_operations_by_name(
                 traced_tables["gpu_summary"],
                 traced_tables["phase_summary"],
                 traced_tables["iterations"],
@@ -196,9 +203,9 @@ def difference_of(match: Match, first: Side, second: Side) -> Difference | None:
                 side.classes,
             )
         )
-    if differ_in_kernels(work[0], work[1]):
+    if have_unmatched_kernels(work[0], work[1]):
         work = [_marked(*each) for each in zip((first, second), work, traced_runs, strict=True)]
-    return difference(match.name, (cases[0], cases[1]), (work[0], work[1]))
+    return explain_difference(match.name, (cases[0], cases[1]), (work[0], work[1]))
 
 
 def _marked(side: Side, work: list[Operation], run: Any) -> list[Operation]:
@@ -209,7 +216,7 @@ def _marked(side: Side, work: list[Operation], run: Any) -> list[Operation]:
         traces = [side.trace(name, run) for name in ("gpu_trace", "api_trace", "nvtx_trace")]
     except CampaignError:  # its report is gone, or its exporter
         return work
-    return marked(work, *traces)
+    return add_shapes_and_ranges(work, *traces)
 
 
 def _rows_of(side: Side, table: str, runs: Sequence[Any]) -> list[Mapping[str, Any]]:
@@ -254,7 +261,7 @@ def sides_of(words: Sequence[str], root: Path | None, by: By) -> tuple[Side, Sid
 def compare_own_sides(folder: CampaignFolder) -> Comparison | None:
     """Both sides of a campaign; None where it holds one, or nothing of both was measured."""
     both = both_sides(folder, "case")
-    return compare(*both) if both is not None and matches(*both) else None
+    return compare(*both) if both is not None and match_cases(*both) else None
 
 
 def measure_noise(folder: CampaignFolder) -> tuple[list[Noise], Path]:
@@ -264,7 +271,7 @@ def measure_noise(folder: CampaignFolder) -> tuple[list[Noise], Path]:
         CampaignError: It holds no pairs of a figure.
     """
     both = both_sides(folder, "figure")
-    pairs = pairs_of_figures(*both) if both is not None else {}
+    pairs = paired_figure_values(*both) if both is not None else {}
     noises = [
         measured_noise for figure, cases in pairs.items() if (measured_noise := measure(figure, cases)) is not None
     ]
@@ -417,7 +424,7 @@ def _trace(folder: CampaignFolder, table: str, run: Any) -> Sequence[Mapping[str
 
 def _of_reports(word: str, path: Path, by: By) -> Side:
     """Reports that are no campaign's: each is a run of one case."""
-    from nsw.analysis.of_reports import LOOKED_AT, ReadReport, tables_of_reports
+    from nsw.analysis.of_reports import LOOKED_AT, ReadReport, runs_and_tables_of_reports
     from nsw.readers.detect import ReportSearch, read_many
 
     search = ReportSearch()
@@ -431,7 +438,7 @@ def _of_reports(word: str, path: Path, by: By) -> Side:
             )
     if not read:
         raise CampaignError(f"{path} holds no report that can be read", hint=wrong[0] if wrong else None)
-    runs, tables = tables_of_reports(read, case=word)
+    runs, tables = runs_and_tables_of_reports(read, case=word)
     chips = {row["text"] for row in tables["facts"] if row["key"] == "gpu_name" and row.get("text")}
     conditions = {CHIP: " | ".join(sorted(chips))} if chips else {}
     return Side(name=path.name, source=word, runs=runs, tables=tables, conditions=conditions | _work_of(tables))

@@ -19,9 +19,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nsw.analysis.conditions import gpu_clock
-from nsw.analysis.sides import COMMIT, FILES, ORDER, Side, compare_sides, matches, measured_values, programs
-from nsw.analysis.steps import MIN_NIGHTS, Step, find_steps, noise_of
+from nsw.analysis.conditions import median_sm_clock_mhz
+from nsw.analysis.sides import (
+    COMMIT,
+    FILES,
+    ORDER,
+    Side,
+    compare_sides,
+    match_cases,
+    measured_values,
+    program_difference_text,
+)
+from nsw.analysis.steps import MIN_NIGHTS, Step, find_steps, one_night_noise
 from nsw.campaign.baselines import read_baselines
 from nsw.campaign.compare import difference_of, floors, side_of_campaign
 from nsw.engine import folder as folders
@@ -200,13 +209,15 @@ class History:
         end = series.steps[at + 1].at if at + 1 < len(series.steps) else len(campaigns)
         ends = [campaigns[step.at - 1], campaigns[step.until]]
         bare = [Side(name="", source="", runs=[], tables={}, conditions=each.conditions) for each in ends]
-        cause = Cause(tuple(_changed(campaigns[begin:end], step.at - begin, step.until - begin)), programs(*bare))
+        cause = Cause(
+            tuple(_changed(campaigns[begin:end], step.at - begin, step.until - begin)), program_difference_text(*bare)
+        )
         sides = [self._side(campaign) for campaign in ends]
         if sides[0] is None or sides[1] is None:
             return cause
         first, second = (replace(side, runs=[run for run in side.runs if _case_name(run) == series.case])
                          for side in sides if side is not None)  # fmt: skip
-        match = next(iter(matches(first, second)), None)
+        match = next(iter(match_cases(first, second)), None)
         if match is None:
             return cause
         difference = difference_of(match, first, second)
@@ -326,7 +337,7 @@ def _series_of(
     series = []
     for (case, site), of_logs, steps in zip(nights, logs, steps_of_series, strict=True):
         unit, better, _ = nights[case, site][-1].campaign.values[case][figure]
-        series.append(Series(case, site, unit, better, nights[case, site], noise_of(of_logs), steps))
+        series.append(Series(case, site, unit, better, nights[case, site], one_night_noise(of_logs), steps))
     return series
 
 
@@ -460,6 +471,6 @@ def _measure(folder: CampaignFolder) -> list[Any]:
     conditions = dict(side.conditions)
     text = locked_recipe(folder).model_copy(update={"lock": None}).model_dump_json()
     conditions[_RECIPE] = sha256(text.encode()).hexdigest()[:8]
-    if (clock := gpu_clock(side.tables["conditions"])) is not None:
+    if (clock := median_sm_clock_mhz(side.tables["conditions"])) is not None:
         conditions[_CLOCK] = f"{clock:.0f}"
     return [recipe, site, created, side.note, main, params, values, conditions]

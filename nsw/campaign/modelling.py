@@ -7,9 +7,9 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.cases import summarize_cases
-from nsw.analysis.growth import growth
+from nsw.analysis.growth import fit_growth_by_series
 from nsw.analysis.laws import LEAST
-from nsw.analysis.proposal import proposal
+from nsw.analysis.proposal import proposal_curve
 from nsw.engine.ledger_rows import State
 from nsw.errors import UsageError, did_you_mean
 
@@ -57,7 +57,7 @@ def growth_of(results: Results, over: Sequence[str], at: Sequence[float]) -> lis
     for run, of_run in zip(runs, by_run, strict=True):
         cases[run.case_id].append(of_run)
     point = tuple(at) or tuple(float(_TIMES * numbers[name][-1]) for name in over)
-    series_list = growth(summary.cases, cases, over=over, at=point, figure=summary.figure)
+    series_list = fit_growth_by_series(summary.cases, cases, over=over, at=point, figure=summary.figure)
     if not series_list:
         raise UsageError(
             "there is nothing to fit: no run printed a figure, and no timeline has iterations",
@@ -84,7 +84,7 @@ def proposal_of(results: Results) -> Curve:
     for run in free:
         if run.seconds is not None:
             seconds.setdefault(run.case_id, []).append(run.seconds)
-    return proposal(
+    return proposal_curve(
         curve,
         growth_of(results, [curve.axis], ()),
         gpus={run.case_id: run.gpus for run in results.runs},

@@ -162,11 +162,11 @@ def problems_of(option_values: RunsOption) -> tuple[CampaignFolder, _Problems, s
 
 def _outliers(folder: CampaignFolder, ledger: Ledger) -> _Problems:
     """Outliers among the repeats of a case, as problems."""
-    from nsw.analysis.figures import outliers
+    from nsw.analysis.figures import find_outliers
     from nsw.engine.tables import load_rows
 
     fix = "look at what else ran there then; figures are medians, which a single outlier hardly moves"
-    outlier_runs = outliers(ledger.runs(), load_rows(folder, "figures"))
+    outlier_runs = find_outliers(ledger.runs(), load_rows(folder, "figures"))
     return [(outlier.run, None, "warning", f"an outlier: {outlier.text}", fix) for outlier in outlier_runs]
 
 
@@ -210,17 +210,17 @@ def _campaign(folder: CampaignFolder, figure: str | None) -> dict[str, Any]:
 
 def _medians(folder: CampaignFolder, ledger: Ledger, name: str) -> dict[str, float]:
     """The median of a figure in each case that has it, undisturbed by a profiler where it was so measured."""
-    from nsw.analysis.cases import grouped
-    from nsw.analysis.figures import figures_of
+    from nsw.analysis.cases import group_by_column
+    from nsw.analysis.figures import figures_by_pass
     from nsw.engine.tables import lazily
 
     cases: dict[str, list[RunRow]] = {}
     for run in ledger.runs():
         cases.setdefault(run.case_id, []).append(run)
-    rows = grouped(lazily(folder, "figures"), "run")
+    rows = group_by_column(lazily(folder, "figures"), "run")
     medians: dict[str, float] = {}
     for case, runs in cases.items():
-        case_figures = [figure for figure in figures_of(runs, rows) if figure.name == name]
+        case_figures = [figure for figure in figures_by_pass(runs, rows) if figure.name == name]
         if case_figures:
             medians[case] = min(case_figures, key=lambda figure: figure.profiled).median
     return medians

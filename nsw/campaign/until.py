@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.certainty import LOOKS, Verdict, next_look
-from nsw.analysis.sides import compare_sides, matches
+from nsw.analysis.certainty import LOOKS, Verdict, pairs_at_next_look
+from nsw.analysis.sides import compare_sides, match_cases
 from nsw.campaign.changes import add_pairs
 from nsw.campaign.compare import both_sides
 from nsw.campaign.planning import make_plan
@@ -89,9 +89,9 @@ def add_undecided(folder: CampaignFolder, ledger: Ledger, notify: Callable[[Mess
     done = max((run.repeat for run in runs), default=0)
     undecided, reason = _undecided(folder, ledger, runs, done)
     pair = sum(spent.pairs[run.case_id] for match in undecided for run in (match.first[0], match.second[0]))
-    more = min((next_look(done) or done) - done, int((price.number - spent.total) / pair) if pair else 0)
+    more = min((pairs_at_next_look(done) or done) - done, int((price.number - spent.total) / pair) if pair else 0)
     if undecided and (more < 1 or done + more < LOOKS[0]):  # fewer decide nothing
-        reason = "price reached" if next_look(done) else f"nsw adds {LOOKS[-1]} at most"
+        reason = "price reached" if pairs_at_next_look(done) else f"nsw adds {LOOKS[-1]} at most"
     ledger.set_meta(UNTIL, until | {"spent": spent.total, "ended": reason})
     if reason:
         return False
@@ -117,7 +117,7 @@ def _undecided(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], d
         return [], "a side has no run"
     rows = [row for row in compare_sides(*both) if row.estimate is not None and row.estimate.is_paired]
     cases = {row.case for row in rows if row.estimate is not None and row.estimate.verdict is Verdict.UNDECIDED}
-    undecided = [match for match in matches(*both) if match.name in cases]
+    undecided = [match for match in match_cases(*both) if match.name in cases]
     return undecided, "" if undecided else "decided" if rows else "no figure is of pairs"
 
 

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
-from nsw.analysis.compared_screen import Outcome, blocks_of_comparison, check_rules, judge, outcome_of, percent_of
+from nsw.analysis.compared_screen import (
+    Outcome,
+    check_rules,
+    comparison_blocks,
+    gate_outcome,
+    judge_rules,
+    log_ratio_to_percent,
+)
 from nsw.campaign import baselines
 from nsw.campaign.compare import UnlikeError, measure_noise, sides_of
 from nsw.campaign.compare import compare as compared
@@ -83,7 +90,7 @@ def compare(
         target.put_rows(compare_view.rows_of(comparison), compare_view.COLUMNS)
         return Exit.GOOD
     if target.is_of_plot:
-        target.put_plot(plot_of(blocks_of_comparison(comparison), plot))
+        target.put_plot(plot_of(comparison_blocks(comparison), plot))
         return Exit.GOOD
     with target.stdout_to_output():
         words = ["nsw", "compare", *(sides or []), *(["--root", str(root)] if root else [])]
@@ -128,8 +135,8 @@ def gate(
     except (UnlikeError, CampaignError) as fault:
         tell(f"Gate undecided: {fault}")
         return Exit.UNDECIDED
-    judged = judge(comparison, tolerances)
-    outcome = outcome_of(judged)
+    judged = judge_rules(comparison, tolerances)
+    outcome = gate_outcome(judged)
     with target.stdout_to_output():
         if target.format == "json":
             emit.as_json(compare_view.gate_data(comparison, judged, outcome))
@@ -190,7 +197,8 @@ def noise(
     measured, file = measure_noise(folder)
     for noise in measured:
         tell(
-            f"{noise.figure}: pairs scatter by {percent_of(noise.pair):.2g} %, runs by {percent_of(noise.run):.2g} %"
+            f"{noise.figure}: pairs scatter by {log_ratio_to_percent(noise.pair):.2g} %,"
+            f" runs by {log_ratio_to_percent(noise.run):.2g} %"
             f" (standard deviations, {plural(noise.freedom + 1, 'pair')}): kept in {file}"
         )
     return code

@@ -226,14 +226,14 @@ def _put_plot(reports: _Reports, name: str | None, target: Target) -> int:
     Raises:
         UsageError: There is no such plot.
     """
-    from nsw.analysis.answer.registry import blocks_of
+    from nsw.analysis.answer.registry import answer_blocks
     from nsw.present.plots import plot_of
 
     if name == TIMELINE:
         blocks: list[Block] = _timeline(reports)
     else:
         looked_at = [_looked_at(report) for report in reports if report.tables]
-        blocks = list(blocks_of(_summary(looked_at))) if looked_at else []
+        blocks = list(answer_blocks(_summary(looked_at))) if looked_at else []
     reports.tell()
     target.put_plot(plot_of(blocks, name))
     return Exit.GOOD
@@ -307,7 +307,7 @@ def _counted(reports: Iterator[Report], total: int) -> Iterator[Report]:
 
 def _print_json(reports: Iterable[Report], *, kernels: bool) -> None:
     """One object, written report by report and row by row: a large trace is never held as text."""
-    from nsw.analysis.kernels import of_report
+    from nsw.analysis.kernels import kernel_table_of_report
 
     write = sys.stdout.write
     write(f'{{"nsw_json": {emit.JSON_VERSION}, "reports": [')
@@ -316,7 +316,7 @@ def _print_json(reports: Iterable[Report], *, kernels: bool) -> None:
             "path": report.path, "tool": report.tool, "format": report.format, "tool_version": report.tool_version,
             "problems": report.problems,
         }  # fmt: skip
-        if kernel_rows := of_report(report.tables) if kernels else ():
+        if kernel_rows := kernel_table_of_report(report.tables) if kernels else ():
             head |= {"kernels": kernel_rows}
         write((", " if number else "") + emit.strict_json(head)[:-1] + ', "tables": {')
         for at, (name, data) in enumerate(report.tables.items()):
@@ -392,18 +392,18 @@ def _show_answer(reports: _Reports) -> None:
 
 def _looked_at(report: Report) -> ReadReport:
     """What an answer is made of."""
-    from nsw.analysis.kernels import of_report
+    from nsw.analysis.kernels import kernel_table_of_report
     from nsw.analysis.of_reports import LOOKED_AT, ReadReport
 
     tables = {name: report.tables[name] for name in LOOKED_AT if name in report.tables}
-    return ReadReport(report.path, tables, of_report(report.tables), report.failed)
+    return ReadReport(report.path, tables, kernel_table_of_report(report.tables), report.failed)
 
 
 def _summary(reports: Sequence[ReadReport]) -> Summary:
-    from nsw.analysis.of_reports import summary_of_reports
+    from nsw.analysis.of_reports import summarize_reports
 
     named_reports = [replace(report, name=name) for report, name in zip(reports, _names(reports), strict=True)]
-    return summary_of_reports(
+    return summarize_reports(
         named_reports[0].name if len(named_reports) == 1 else plural(len(named_reports), "report"), named_reports
     )
 
@@ -420,7 +420,7 @@ def _conditions(report: Report) -> dict[str, str]:
 
 def _print_page(reports: _Reports, *, answers: bool) -> None:
     """The answer as a page, with the tables of the reports; only these where rows of them were asked for."""
-    from nsw.analysis.answer.registry import blocks_of
+    from nsw.analysis.answer.registry import answer_blocks
     from nsw.present.page import EvidenceRows, page
 
     looked_at: list[ReadReport] = []
@@ -439,7 +439,7 @@ def _print_page(reports: _Reports, *, answers: bool) -> None:
         if report.tables and answers:
             looked_at.append(_looked_at(report))
     summary = _summary(looked_at) if looked_at else None
-    blocks: list[Block] = list(blocks_of(summary)) if summary else []
+    blocks: list[Block] = list(answer_blocks(summary)) if summary else []
     blocks += [Note("problem", text, tone="warning") for _, text in reports.problems.lines()]
     behind = [
         EvidenceRows(name, page_rows, f"nsw read FILE --table {name}", lengths[name])
@@ -513,13 +513,13 @@ def _computed(tables: Sequence[str]) -> str | None:
 
 def _put_computed(name: str, reports: _Reports, target: Target, top: int | None) -> int:
     """Print or write a computed table, with at most `top` rows of each report; the code is 1 when there are none."""
-    from nsw.analysis.kernels import of_report
+    from nsw.analysis.kernels import kernel_table_of_report
 
     rows_of = flat_kernels if name == "kernels" else flat_points
     computed_rows: list[dict[str, Any]] = []
     seen: list[KernelRow] = []
     for report in reports:
-        kernels = of_report(report.tables)[:top]
+        kernels = kernel_table_of_report(report.tables)[:top]
         seen += kernels
         computed_rows += [{"report": report.path} | row for row in rows_of(kernels)]
     reports.tell()

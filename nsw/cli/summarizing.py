@@ -365,11 +365,11 @@ def _page_of_table(name: str, rows: Rows, note: str | None) -> str:
 
 def _page(campaign_results: Results, tables: _Tables, timeline: str | None, *, proposal: bool) -> str:
     """The answer as a page, with the rows that its blocks name as their evidence."""
-    from nsw.analysis.answer.registry import blocks_of
+    from nsw.analysis.answer.registry import answer_blocks
     from nsw.campaign.compare import measured_conditions
     from nsw.present.page import page
 
-    folder, blocks = campaign_results.folder, list(blocks_of(campaign_results.summary))
+    folder, blocks = campaign_results.folder, list(answer_blocks(campaign_results.summary))
     if SIDE in campaign_results.parameters:
         blocks = _with_verdict(folder, blocks)
     recipe = locked_recipe(folder)
@@ -399,7 +399,7 @@ def _page(campaign_results: Results, tables: _Tables, timeline: str | None, *, p
 
 def _with_verdict(folder: CampaignFolder, blocks: list[Block]) -> list[Block]:
     """The verdict over both sides of a campaign in place of its first screen, and what is behind that."""
-    from nsw.analysis.compared_screen import blocks_of_comparison
+    from nsw.analysis.compared_screen import comparison_blocks
     from nsw.analysis.first_screen import HEADLINE
     from nsw.analysis.single_case import TABLE
     from nsw.campaign.compare import compare_own_sides
@@ -407,12 +407,12 @@ def _with_verdict(folder: CampaignFolder, blocks: list[Block]) -> list[Block]:
     both = compare_own_sides(folder)
     if both is None:
         return blocks
-    return [*blocks_of_comparison(both), *(block for block in blocks if block.name not in {HEADLINE, TABLE})]
+    return [*comparison_blocks(both), *(block for block in blocks if block.name not in {HEADLINE, TABLE})]
 
 
 def _plot(campaign_results: Results, name: str | None) -> str:
     """A plot of the answer; the timeline is read from a report when it is asked for."""
-    from nsw.analysis.answer.registry import blocks_of
+    from nsw.analysis.answer.registry import answer_blocks
     from nsw.analysis.iteration_lanes import TIMELINE
     from nsw.present.plots import plot_of
 
@@ -421,7 +421,7 @@ def _plot(campaign_results: Results, name: str | None) -> str:
 
         return plot_of([proposal_of(campaign_results)], name)
     if name != TIMELINE:
-        return plot_of(blocks_of(campaign_results.summary), name)
+        return plot_of(answer_blocks(campaign_results.summary), name)
     timeline = campaign_results.timeline()
     if timeline is None:
         raise UsageError("there is no plot timeline: no report of a timeline with iterations was read")
@@ -711,7 +711,7 @@ def _steps_of(text: str | None) -> tuple[int, int] | None:
 
 def _trace(campaign_results: Results, ranks: Collection[int] | None, steps: tuple[int, int] | None) -> PerfettoTrace:
     """The chosen timelines; a run is let go once it is in the trace."""
-    from nsw.analysis.timeline_tracks import COLLECTIVES, STEPS, TABLES_OF_TRACKS, chosen_rows, tracks_of
+    from nsw.analysis.timeline_tracks import COLLECTIVES, STEPS, TABLES_OF_TRACKS, select_trace_rows, timeline_tracks
     from nsw.present.perfetto import PerfettoTrace
 
     perfetto_trace = PerfettoTrace()
@@ -724,7 +724,9 @@ def _trace(campaign_results: Results, ranks: Collection[int] | None, steps: tupl
         known_ranks |= {row.get("rank") for row in rows}
         is_only = kinds.count((run.case_id, run.pass_kind)) == 1
         name = run.case_id if is_only else run.id
-        perfetto_trace.add(tracks_of(name, chosen_rows(tables, ranks, steps) | {STEPS: tables.get(STEPS, ())}))
+        perfetto_trace.add(
+            timeline_tracks(name, select_trace_rows(tables, ranks, steps) | {STEPS: tables.get(STEPS, ())})
+        )
     if not perfetto_trace.events:
         raise _empty_trace_error(
             ranks, steps, sorted(rank for rank in known_ranks if rank is not None), has_events=has_events

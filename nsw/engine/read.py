@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.source_lines import of_use
+from nsw.analysis.source_lines import select_useful_source_rows
 from nsw.engine import completeness
 from nsw.engine.collect import AGAIN, CONDITIONS_FILE, KEPT_FILES, read_tail, second_start
 from nsw.engine.folder import CampaignFolder, run_of
@@ -286,7 +286,7 @@ class _Reader:
         for table, data in report.tables.items():
             if part.takes(table):
                 rows = table_rows(table, data)
-                read.add(table, of_use(rows) if table == "source_metrics" else rows, source)
+                read.add(table, select_useful_source_rows(rows) if table == "source_metrics" else rows, source)
         name = str(file.relative_to(self._folder.path))
         window = self._window(read.run)
         problems = [p for p in report.problems if window is None or not _ENDED_EARLY.search(p.message)]
@@ -364,23 +364,23 @@ class _Reader:
         counters_pass = next((p for p in passes if p.name == run.pass_name and p.kind == "counters"), None)
         if counters_pass is None:
             return
-        from nsw.analysis.guided import TABLE, matched, moved_sentences
-        from nsw.analysis.unmeasured import sentences, unmeasured
+        from nsw.analysis.guided import TABLE, match_chosen_launches, unmatched_launch_sentences
+        from nsw.analysis.unmeasured import find_unmeasured_metrics, unmeasured_metric_sentences
 
         metrics, launches = read.tables.get("metrics", []), read.tables.get("launches", [])
         if few := completeness.fewer_launches(counters_pass, launches):
             read.report("warning", few, f"ask for fewer, or see how the program ended: {_LOGS.format(run.id)}")
         if dropped := completeness.dropped_samples(metrics):
             read.report("warning", dropped, "options: [--pm-sampling-interval=N], with N larger, takes fewer")
-        absent = unmeasured(
+        absent = find_unmeasured_metrics(
             counters_pass.metrics, run.tool or "ncu", self._chip, counters_pass.replay, metrics, launches
         )
-        sentences_and_fixes = sentences(absent)
+        sentences_and_fixes = unmeasured_metric_sentences(absent)
         rows = load_rows(self._folder, TABLE) if counters_pass.is_guided else []
         if chosen := [row for row in rows if row["run"] == run.id]:
-            compared = matched(chosen, launches)
+            compared = match_chosen_launches(chosen, launches)
             read.tables[TABLE] = [{**row, "run": run.id} for row in compared]
-            sentences_and_fixes += moved_sentences(compared)
+            sentences_and_fixes += unmatched_launch_sentences(compared)
         for text, fix in sentences_and_fixes:
             read.report("warning", text, fix)
         read.not_as_asked = [text for text, _ in sentences_and_fixes]

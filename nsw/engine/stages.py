@@ -15,21 +15,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.analysis.cases import of_runs, summarize_cases
+from nsw.analysis.cases import rows_of_runs, summarize_cases
 from nsw.analysis.guided import (
     TABLE,
     LaunchRequest,
     NothingMatched,
     Within,
-    chosen_rows,
-    filter_of,
-    launched_inside,
-    names_of,
-    picked_again,
-    picked_once,
+    chosen_launch_rows,
+    find_launches_in_trace,
+    kernels_launched_in_range,
+    ncu_launch_filter,
+    pick_launch_per_kernel,
+    range_names,
 )
-from nsw.analysis.guided import choose as choose_launches
-from nsw.analysis.rules.counters import open_questions
+from nsw.analysis.guided import choose_kernel_launches as choose_launches
+from nsw.analysis.rules.counters import follow_up_metrics_by_kernel
 from nsw.analysis.summary import OF_KERNELS
 from nsw.engine.collect import Verdict
 from nsw.engine.ledger_rows import (
@@ -535,7 +535,7 @@ class Chooser:
             chosen = choose_launches(trace, launch_request(counters_pass), tool, measured_metrics)
         except NothingMatched as fault:
             return f"{fault} (of {source.id})"
-        put_rows(folder, TABLE, run.id, chosen_rows(chosen.picked, source.id))
+        put_rows(folder, TABLE, run.id, chosen_launch_rows(chosen.picked, source.id))
         self._campaign.say(f"chosen    {run.id} from {source.id}: {chosen.note}")
         limit = _limit(folder, ledger, counters_pass, run, source, chip)
         if limit is not None:
@@ -549,23 +549,23 @@ class Chooser:
         tables = {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
         runs = [row for row in ledger.runs() if row.case_id == run.case_id]
         (case,) = summarize_cases(runs, {"gpu_summary": lazily(folder, "gpu_summary")}, 1.0, tables)
-        questions = open_questions(case)
+        questions = follow_up_metrics_by_kernel(case)
         launches = [
             row["launch_id"]
-            for row in rows("launches", of_runs(tables["launches"], {source.id}) if "launches" in tables else [])
+            for row in rows("launches", rows_of_runs(tables["launches"], {source.id}) if "launches" in tables else [])
             if row["kernel"] in questions
         ]
         chosen = [row for row in load_rows(folder, TABLE) if row["run"] == source.id]
-        picked = picked_once(chosen, launches)
+        picked = pick_launch_per_kernel(chosen, launches)
         if not picked:
             return None
         chip = find_chip(ledger.site().get("gpus", {}).get("chip") or self.current_basis().chip)
         metrics = sorted({metric for asked in questions.values() for metric in asked})
-        put_rows(folder, TABLE, run.id, chosen_rows(picked, source.id))
+        put_rows(folder, TABLE, run.id, chosen_launch_rows(picked, source.id))
         names = list(dict.fromkeys(pick.short_name for pick in picked))
         note = f"a launch of {plural(len(names), 'kernel')} once more for {', '.join(metrics)}"
         self._campaign.say(f"chosen    {run.id} from {source.id}: {note}")
-        arguments = (*filter_of(picked), *metric_words(for_ncu(metrics, chip)))
+        arguments = (*ncu_launch_filter(picked), *metric_words(for_ncu(metrics, chip)))
         return Choice(arguments, None, source.id, f"{note}: {', '.join(names)}")
 
     def _recorded(self) -> LockedChoices | None:
@@ -602,14 +602,14 @@ def _write_locked_launches(
     if isinstance(counters_pass := _pass_of(folder, run), SecondStage):
         return None  # whose launches are those of the first stage
     try:
-        picked = picked_again(
+        picked = find_launches_in_trace(
             _candidate_kernels(folder, ledger, counters_pass, source), set(locked.kernels), locked.ordinals
         )
     except (NothingMatched, NswError) as fault:
         return str(fault)
     if not picked:
         return f"{source.id} holds none of these launches"
-    put_rows(folder, TABLE, run.id, chosen_rows(picked, source.id))
+    put_rows(folder, TABLE, run.id, chosen_launch_rows(picked, source.id))
     return None
 
 
@@ -737,10 +737,10 @@ def _first_worked_on(kernels: list[dict[str, Any]]) -> tuple[int | None, int | N
 def _inside(kernels: list[dict[str, Any]], report: Report, within: Within) -> list[dict[str, Any]]:
     """The kernels that were launched inside a range."""
     calls, ranges = (_rows(report, name) for name in _OF_RANGES)
-    inside = launched_inside(kernels, calls, ranges, within)
+    inside = kernels_launched_in_range(kernels, calls, ranges, within)
     if inside:  # asked for by number, an instance may be of the warm-up
         return [dict(row) | ({"phase": None} if within.instances else {}) for row in inside]
-    names = names_of(ranges, within)
+    names = range_names(ranges, within)
     if within.name in names:
         raise NothingMatched(f"no kernel was launched inside NVTX range {within.name}, or its instances")
     near = nearest(within.name, names)

@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Column, Note, Table
-from nsw.analysis.compared_screen import Comparison, Judged, Outcome, blocks_of_comparison, percent_of
-from nsw.analysis.first_screen import HEADLINE, headline_of
-from nsw.analysis.sides import Compared, Side, matches
+from nsw.analysis.compared_screen import Comparison, Judged, Outcome, comparison_blocks, log_ratio_to_percent
+from nsw.analysis.first_screen import HEADLINE, find_headline
+from nsw.analysis.sides import Compared, Side, match_cases
 from nsw.present import emit
 from nsw.present.summary_view import as_markdown, block_data, show_blocks, show_first_screen
 from nsw.present.terminal import console
@@ -39,10 +39,10 @@ def show(comparison: Comparison, form: str, command: str) -> None:
     if form == "json":
         emit.as_json(comparison_data(comparison))
     elif form == "markdown":
-        sys.stdout.write(_markdown(comparison, blocks_of_comparison(comparison)))
+        sys.stdout.write(_markdown(comparison, comparison_blocks(comparison)))
     elif form == "html":
         repeat = command if comparison.by == "case" else f"{command} --by {comparison.by}"
-        sys.stdout.write(_page(comparison, blocks_of_comparison(comparison), repeat))
+        sys.stdout.write(_page(comparison, comparison_blocks(comparison), repeat))
     else:
         show_screen(comparison, command)
 
@@ -58,7 +58,7 @@ def show_screen(comparison: Comparison, command: str, next_command: str | None =
     functions = f"`{command} --by function` compares every function" if comparison.functions else None
     proofs = {"difference": f"{command} --by kernel", "cannot tell": f"{command} -o compared.html"}  # has all runs
     show_first_screen(
-        console(), blocks_of_comparison(comparison), next_command, last_line=functions,
+        console(), comparison_blocks(comparison), next_command, last_line=functions,
         proof=lambda finding: proofs.get(finding.name),
     )  # fmt: skip
 
@@ -72,7 +72,7 @@ def _page(comparison: Comparison, blocks: Sequence[Block], command: str) -> str:
     from nsw.present.page import EvidenceRows, page
 
     sides = (comparison.first, comparison.second)
-    pairs = matches(comparison.first, comparison.second)
+    pairs = match_cases(comparison.first, comparison.second)
     cases = {run.id: pair.name for pair in pairs for run in (*pair.first, *pair.second)}
     evidence = {  # the rows of both sides; their cases are called as in the comparison, those of one side as there
         name: [
@@ -111,11 +111,11 @@ def _row(row: Compared) -> dict[str, Any]:
         "second_runs": row.runs[1],
         "verdict": row.verdict,
         "higher_is_better": row.higher_is_better,
-        "gain_pct": None if row.gain is None else percent_of(row.gain),
-        "gain_low_pct": None if interval[0] is None else percent_of(interval[0]),
-        "gain_high_pct": None if interval[1] is None else percent_of(interval[1]),
+        "gain_pct": None if row.gain is None else log_ratio_to_percent(row.gain),
+        "gain_low_pct": None if interval[0] is None else log_ratio_to_percent(interval[0]),
+        "gain_high_pct": None if interval[1] is None else log_ratio_to_percent(interval[1]),
         "chance": estimate.chance if estimate else None,
-        "could_show_pct": percent_of(estimate.detectable) if estimate else None,
+        "could_show_pct": log_ratio_to_percent(estimate.detectable) if estimate else None,
         "more_runs": estimate.more_needed if estimate else None,
         "paired": estimate.is_paired if estimate else None,
         "noise_floor": floor and ("measured" if floor.measured else "assumed"),
@@ -132,12 +132,12 @@ def _side(side: Side) -> dict[str, Any]:
 
 def comparison_data(comparison: Comparison) -> dict[str, Any]:
     """A comparison as JSON data."""
-    blocks = blocks_of_comparison(comparison)
+    blocks = comparison_blocks(comparison)
     return {
         "first": _side(comparison.first),
         "second": _side(comparison.second),
         "by": comparison.by,
-        "headline": clean(headline_of(blocks)),
+        "headline": clean(find_headline(blocks)),
         "differs": [clean(line) for line in comparison.differs],
         "programs": comparison.programs and clean(comparison.programs),
         "rows": rows_of(comparison),
@@ -168,7 +168,7 @@ def _gate_blocks(comparison: Comparison, judged: Sequence[Judged], outcome: Outc
     names = f"{comparison.second.name} beside {comparison.first.name}"
     rows = tuple((f"{j.figure}: {j.tolerance}", j.case, str(j.outcome), j.why) for j in judged)
     head = f"Gate {outcome}: {names}" + ("" if judged else ": there is no rule")
-    differs = [block for block in blocks_of_comparison(comparison) if block.name in {"differs", "programs"}]
+    differs = [block for block in comparison_blocks(comparison) if block.name in {"differs", "programs"}]
     table: list[Block] = [Table("gate", title="", columns=_COLUMNS, rows=rows, wide="case")] if rows else []
     return [*differs, Note(HEADLINE, head, tone="heading"), *table]
 
@@ -217,7 +217,7 @@ def gate_markdown(comparison: Comparison, judged: Sequence[Judged], outcome: Out
         text = ", ".join(f"{count} {name}" for name, count in counts.items())
         blocks.append(Note("rest", f"of {plural(len(judged), 'rule')} over cases: {text}"))
     rest = [block for block in blocks if block.name != HEADLINE]
-    return f"{_MARK}\n{as_markdown(headline_of(blocks), rest)}"
+    return f"{_MARK}\n{as_markdown(find_headline(blocks), rest)}"
 
 
 def gate_junit(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome) -> str:
@@ -248,7 +248,7 @@ def gate_junit(comparison: Comparison, judged: Sequence[Judged], outcome: Outcom
 
 
 def _findings(comparison: Comparison) -> list[Block]:
-    return [block for block in blocks_of_comparison(comparison) if block.name in {"difference", "cannot tell"}]
+    return [block for block in comparison_blocks(comparison) if block.name in {"difference", "cannot tell"}]
 
 
 def gate_data(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome) -> dict[str, Any]:

@@ -387,15 +387,15 @@ def flat_kernels(kernels: Sequence[KernelRow]) -> list[dict[str, Any]]:
 
 
 def _flatten_kernel(kernel: KernelRow) -> dict[str, Any]:
-    from nsw.analysis.answer.kernels import roof_name, shape
+    from nsw.analysis.answer.kernels import launch_shape_text, roof_label
 
     plain: dict[str, Any] = {name: value for name, value in as_row(kernel).items() if name not in _NESTED}
-    plain["shape"] = shape(kernel)
+    plain["shape"] = launch_shape_text(kernel)
     for at in range(_STALLS):
         stall = kernel.stalls[at] if at < len(kernel.stalls) else None
         plain |= {f"stall_{at + 1}": stall and stall.reason, f"stall_{at + 1}_pct": stall and stall.pct}
     roof, advice = kernel.roofline, kernel.advice
-    plain |= {"roof": roof and roof_name(roof), "roof_share_pct": roof and roof.share_pct}
+    plain |= {"roof": roof and roof_label(roof), "roof_share_pct": roof and roof.share_pct}
     return plain | {"advice": advice and advice.rule, "advice_speedup_pct": advice and advice.speedup_pct}
 
 
@@ -428,9 +428,11 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
             for p in curve.points
         ]
     if table_name == "compare":
-        from nsw.analysis.rules.pairs import void_ratios  # the rules take longer to load than many a report to read
+        from nsw.analysis.rules.pairs import (
+            cases_with_void_ratio,  # the rules take longer to load than many a report to read
+        )
 
-        void = void_ratios(summary.variants, {case.id: case for case in (*summary.cases, *summary.context)})
+        void = cases_with_void_ratio(summary.variants, {case.id: case for case in (*summary.cases, *summary.context)})
         rows = [
             as_row(v) | {"ratio": None if v.case_id in void else v.ratio, "void": v.case_id in void}
             for v in summary.variants

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.analysis.compared_screen import percent_of
+from nsw.analysis.compared_screen import log_ratio_to_percent
 from nsw.analysis.steps import MIN_NIGHTS
 from nsw.present.terminal import console, table
 from nsw.present.untrusted_text import clean
@@ -90,7 +90,7 @@ def step_sentence(series: Series, step: Step, cause: Cause, suffix: str = "") ->
     before, after = series.nights[step.at - 1].campaign, series.nights[step.until].campaign
     since = moment(series.nights[step.at].campaign.created)
     judged = "" if series.higher_is_better is None else ", worse" if series.is_worse(step) else ", better"
-    size = f"{abs(percent_of(step.size)):.1f} % {'higher' if step.size > 0 else 'lower'}{judged}"
+    size = f"{abs(log_ratio_to_percent(step.size)):.1f} % {'higher' if step.size > 0 else 'lower'}{judged}"
     phrase = f"drifts since {since}, now {size}" if step.is_drift else f"{size}, since {since}"
     conditions = [f"{each.name} {each.before} to {each.after}{_shift(each.nights)}" for each in cause.conditions]
     changed = [*([f"program {cause.programs}"] if cause.programs else []), *conditions]
@@ -140,7 +140,7 @@ def _value(series: Series) -> str:
 
 
 def _noise(series: Series) -> str:
-    return "-" if len(series.nights) < MIN_NIGHTS else f"{percent_of(series.noise):.2g} %"
+    return "-" if len(series.nights) < MIN_NIGHTS else f"{log_ratio_to_percent(series.noise):.2g} %"
 
 
 def _last_step(series: Series) -> str:
@@ -150,7 +150,7 @@ def _last_step(series: Series) -> str:
         return "no step"
     step = series.steps[-1]
     date = moment(series.nights[step.at].campaign.created)[:10]
-    return f"{percent_of(step.size):+.1f} % {'drift since' if step.is_drift else 'on'} {date}"
+    return f"{log_ratio_to_percent(step.size):+.1f} % {'drift since' if step.is_drift else 'on'} {date}"
 
 
 # --- data -----------------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def night_rows(history: History) -> list[dict[str, Any]]:
             values = (
                 night.campaign.id, night.campaign.created, series.site, series.case, history.figure, series.unit,
                 night.median, min(night.values), max(night.values), len(night.values),
-                percent_of(step.size) if step else None, step.chance if step else None,
+                log_ratio_to_percent(step.size) if step else None, step.chance if step else None,
             )  # fmt: skip
             rows.append(dict(zip(COLUMNS, values, strict=True)))
     return rows
@@ -178,8 +178,8 @@ def case_rows(history: History) -> list[dict[str, Any]]:
         {
             "case": series.case, "site": series.site, "figure": history.figure, "unit": series.unit,
             "higher_is_better": series.higher_is_better, "nights": len(series.nights),
-            "last": series.nights[-1].median, "noise_pct": percent_of(series.noise),
-            "step_pct": percent_of(series.steps[-1].size) if series.steps else None,
+            "last": series.nights[-1].median, "noise_pct": log_ratio_to_percent(series.noise),
+            "step_pct": log_ratio_to_percent(series.steps[-1].size) if series.steps else None,
             "since": series.nights[series.steps[-1].at].campaign.id if series.steps else None,
             "missing": None if series.is_long_enough else _last_step(series),
         }
@@ -199,7 +199,7 @@ def step_row(history: History, series: Series, step: Step) -> dict[str, Any]:
     return {
         "case": series.case, "site": series.site, "since": series.nights[step.at].campaign.id,
         "before": series.nights[step.at - 1].campaign.id, "after": series.nights[step.until].campaign.id,
-        "step_pct": percent_of(step.size), "drift": step.is_drift, "worse": series.is_worse(step),
+        "step_pct": log_ratio_to_percent(step.size), "drift": step.is_drift, "worse": series.is_worse(step),
         "chance": step.chance, "programs": cause.programs,
         "conditions": [asdict(changed) for changed in cause.conditions],
         "work": cause.work, "class": cause.group and cause.group[0], "class_ns": cause.group and cause.group[1],

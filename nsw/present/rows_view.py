@@ -427,10 +427,10 @@ def _show_kernels(out: Console, report: Report) -> bool:
     """Print the kernel table; False where the report has no metrics of kernels."""
     if not count(report.tables.get("metrics", [])):
         return False
-    from nsw.analysis.kernels import of_report
+    from nsw.analysis.kernels import kernel_table_of_report
     from nsw.present.summary_view import show_kernels
 
-    kernel_rows = of_report(report.tables)
+    kernel_rows = kernel_table_of_report(report.tables)
     if not any(kernel.metrics for kernel in kernel_rows):
         return False
     show_kernels(out, kernel_rows)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
 
-from nsw.analysis.answer.kernels import kernel_blocks
-from nsw.analysis.answer.registry import blocks_of
+from nsw.analysis.answer.kernels import kernel_table_blocks
+from nsw.analysis.answer.registry import answer_blocks
 from nsw.analysis.blocks import (
     NUMBERS,
     Block,
@@ -27,9 +27,9 @@ from nsw.analysis.blocks import (
     Timeline,
     Unit,
 )
-from nsw.analysis.first_screen import HEADLINE, first_screen, headline_of
-from nsw.analysis.rules.pairs import void_ratios
-from nsw.analysis.rules.timeline import spent_of
+from nsw.analysis.first_screen import HEADLINE, find_headline, first_screen_blocks
+from nsw.analysis.rules.pairs import cases_with_void_ratio
+from nsw.analysis.rules.timeline import time_without_profiler
 from nsw.analysis.screen_table import slowest_case
 from nsw.present.terminal import numbered, table, unpadded, wrapped
 from nsw.present.untrusted_text import clean
@@ -364,7 +364,7 @@ def show_summary(
         proof: The command that proves a finding of what is no campaign's.
         drawable_cases: The cases of which an iteration can be drawn.
     """
-    blocks = list(blocks_of(summary, full=full))
+    blocks = list(answer_blocks(summary, full=full))
     if full:
         show_blocks(out, blocks, "full")
     elif campaign is None:
@@ -500,29 +500,29 @@ def _printed_block(out: Console, block: Block) -> str:
 
 def show_kernels(out: Console, kernels: Sequence[KernelRow]) -> None:
     """Print the most expensive kernels, and how much the others take."""
-    show_blocks(out, kernel_blocks(kernels), "always")
+    show_blocks(out, kernel_table_blocks(kernels), "always")
 
 
 def summary_markdown(summary: Summary) -> str:
     """The summary in full as Markdown."""
-    return as_markdown(f"{summary.campaign} on site {summary.site}", blocks_of(summary))
+    return as_markdown(f"{summary.campaign} on site {summary.site}", answer_blocks(summary))
 
 
 def summary_data(summary: Summary) -> dict[str, Any]:
     """The summary as JSON data, unrounded: dataclasses of the analysis as they are, and its blocks one by one."""
-    void = void_ratios(summary.variants, {case.id: case for case in (*summary.cases, *summary.context)})
-    blocks = blocks_of(summary)  # which raises here what analyses of others do
+    void = cases_with_void_ratio(summary.variants, {case.id: case for case in (*summary.cases, *summary.context)})
+    blocks = answer_blocks(summary)  # which raises here what analyses of others do
     return {
         "campaign": summary.campaign,
         "site": summary.site,
         "note": summary.note,
-        "headline": clean(headline_of(first_screen(summary))),
+        "headline": clean(find_headline(first_screen_blocks(summary))),
         "cover": summary.cover,
         "scaling": summary.curve,
         "compare": [replace(v, ratio=None) if v.case_id in void else v for v in summary.variants],
         "model": list(summary.model),
         "findings": [_finding_data(finding) for finding in summary.findings],
-        "cases": [replace(case, spent=spent_of(case)) for case in summary.cases],
+        "cases": [replace(case, spent=time_without_profiler(case)) for case in summary.cases],
         "outliers": list(summary.outliers),
         "missing": [clean(m) for m in summary.missing],
         "blocks": map(block_data, blocks),

@@ -137,7 +137,7 @@ def summary():
 
 
 def test_every_block_of_numbers_names_the_rows_that_prove_it(summary):
-    for block in registry.blocks_of(summary):
+    for block in registry.answer_blocks(summary):
         assert block.evidence or (isinstance(block, Note) and block.tone != "plain"), block
     data = summary_data(summary)
     assert data["findings"] == [{"text": f.text, "cases": list(f.cases)} for f in summary.findings]
@@ -151,7 +151,7 @@ def test_evidence_is_a_table_that_summarize_knows(summary):
     from nsw.cli.summarizing import table_names
 
     known = {*table_names()}
-    assert {one.table for block in registry.blocks_of(summary) for one in block.evidence} <= known
+    assert {one.table for block in registry.answer_blocks(summary) for one in block.evidence} <= known
 
 
 def test_a_new_analysis_is_a_line_in_the_registry(summary, monkeypatch):

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from nsw.analysis.answer.comparisons import scaling_blocks, sweep_blocks, time_blocks
+from nsw.analysis.answer.comparisons import figure_by_parameter_blocks, scaling_blocks, time_by_class_blocks
 from nsw.analysis.blocks import Bars, Curve, Evidence, HeatMap, StackedBars
 from nsw.analysis.cases import CaseSummary
-from nsw.analysis.comparison import scaling
+from nsw.analysis.comparison import scaling_curve
 from nsw.analysis.figures import Figure
 from nsw.analysis.iteration_lanes import iteration_lanes
 from nsw.analysis.spent import Part, Spent
@@ -26,20 +26,20 @@ def summary(*cases, curve=None):
 
 
 def test_a_figure_over_a_parameter_of_numbers_is_a_curve_with_its_ranges():
-    (curve,) = sweep_blocks(summary(*(case(n * 1.0, n=n) for n in (1, 2, 3))))
+    (curve,) = figure_by_parameter_blocks(summary(*(case(n * 1.0, n=n) for n in (1, 2, 3))))
     assert isinstance(curve, Curve)
     assert (curve.x, curve.y, curve.series) == ("param.n", "figure", ())
     assert curve.rows[1] == (2, 2.0, (1.9, 2.1))
 
 
 def test_words_and_two_values_are_bars_and_two_parameters_a_heat_map_too():
-    bars, heat = sweep_blocks(summary(*(case(n * 1.0, net=net, n=n) for net in "ab" for n in (1, 2))))
+    bars, heat = figure_by_parameter_blocks(summary(*(case(n * 1.0, net=net, n=n) for net in "ab" for n in (1, 2))))
     assert isinstance(bars, Bars)
     assert isinstance(heat, HeatMap)
     assert (heat.x, heat.y, heat.value, heat.others) == ("param.n", "param.net", "figure.speed", ())
     assert heat.rows[1] == ("a", 2, 2.0, (1.9, 2.1))
     assert len(heat.rows) == 4
-    assert sweep_blocks(summary(case(n=1))) == []
+    assert figure_by_parameter_blocks(summary(case(n=1))) == []
 
 
 def test_figures_and_metrics_of_the_hottest_kernel_are_chosen_of_a_heat_map_each():
@@ -53,7 +53,7 @@ def test_figures_and_metrics_of_the_hottest_kernel_are_chosen_of_a_heat_map_each
         )
 
     heat, metrics = (
-        block for block in sweep_blocks(summary(*(measured(n, net) for net in "ab" for n in (1, 2, 3))))
+        block for block in figure_by_parameter_blocks(summary(*(measured(n, net) for net in "ab" for n in (1, 2, 3))))
         if isinstance(block, HeatMap)
     )  # fmt: skip
     assert (heat.title, heat.value, heat.others) == ("figures by n and net", "figure.speed", ("figure.loss",))
@@ -74,7 +74,7 @@ def test_figures_and_metrics_of_the_hottest_kernel_are_chosen_of_a_heat_map_each
 )  # fmt: skip
 def test_the_ideal_is_the_figure_at_full_efficiency(kind, unit, figures, ideals):
     cases = [case(figure, unit, gpus=n) for n, figure in zip((1, 2), figures, strict=True)]
-    curve = scaling(cases, axis="gpus", kind=kind, figure="speed")
+    curve = scaling_curve(cases, axis="gpus", kind=kind, figure="speed")
     block = scaling_blocks(summary(*cases, curve=curve))[0]
     assert block.ideals == pytest.approx(ideals)
 
@@ -90,7 +90,7 @@ DIVIDED = Spent(
 
 
 def test_an_iteration_is_divided_into_parts_that_add_up_to_it():
-    (block,) = time_blocks(summary(case(spent=DIVIDED, n=1)))
+    (block,) = time_by_class_blocks(summary(case(spent=DIVIDED, n=1)))
     assert isinstance(block, StackedBars)
     row = dict(zip([column.title for column in block.columns], block.rows[0], strict=True))
     assert row == pytest.approx({
@@ -100,7 +100,7 @@ def test_an_iteration_is_divided_into_parts_that_add_up_to_it():
 
 def test_gpu_time_is_divided_where_there_are_no_iterations():
     whole = replace(DIVIDED, is_iteration=False, span_ns=None, computing_pct=None)
-    (block,) = time_blocks(summary(case(spent=whole, n=1)))
+    (block,) = time_by_class_blocks(summary(case(spent=whole, n=1)))
     assert block.title == "where GPU time goes"
     assert sum(block.rows[0][1:]) == pytest.approx(15e6)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.analysis.cases import covering, summarize_cases
-from nsw.analysis.comparison import best_figure
+from nsw.analysis.cases import largest_shares, summarize_cases
+from nsw.analysis.comparison import least_disturbed_figure
 
 from .made import figure_row, gpu_row, make_run
 
@@ -21,34 +21,34 @@ def names(shares):
 
 
 def test_the_largest_that_together_take_the_cover_are_listed_and_no_more():
-    assert names(covering(rows(50, 30, 15, 5), 0.8)) == ["k0", "k1"]
-    assert names(covering(rows(50, 30, 15, 5), 0.81)) == ["k0", "k1", "k2"]
-    assert [s.cumulative_pct for s in covering(rows(50, 30, 15, 5), 0.9)] == [50, 80, 95]
+    assert names(largest_shares(rows(50, 30, 15, 5), 0.8)) == ["k0", "k1"]
+    assert names(largest_shares(rows(50, 30, 15, 5), 0.81)) == ["k0", "k1", "k2"]
+    assert [s.cumulative_pct for s in largest_shares(rows(50, 30, 15, 5), 0.9)] == [50, 80, 95]
 
 
 def test_a_cover_of_all_lists_all_that_took_time():
-    assert names(covering(rows(5, 3, 2), 1)) == ["k0", "k1", "k2"]
-    assert names(covering(rows(5, 3, 0), 1)) == ["k0", "k1"]
+    assert names(largest_shares(rows(5, 3, 2), 1)) == ["k0", "k1", "k2"]
+    assert names(largest_shares(rows(5, 3, 0), 1)) == ["k0", "k1"]
 
 
 def test_equal_times_stand_in_the_order_of_their_names():
-    assert names(covering(list(reversed(rows(10, 10, 10))), 1)) == ["k0", "k1", "k2"]
+    assert names(largest_shares(list(reversed(rows(10, 10, 10))), 1)) == ["k0", "k1", "k2"]
 
 
 def test_nothing_and_no_time_give_nothing():
-    assert covering([], 0.9) == ()
-    assert covering(rows(0, 0), 0.9) == ()
-    assert covering([gpu_row("k", None)], 0.9) == ()
+    assert largest_shares([], 0.9) == ()
+    assert largest_shares(rows(0, 0), 0.9) == ()
+    assert largest_shares([gpu_row("k", None)], 0.9) == ()
 
 
 def test_equal_names_of_several_reports_are_one_and_a_copy_of_that_name_is_another():
-    found = covering([gpu_row("k", 60, calls=2), gpu_row("k", 20, calls=1), gpu_row("k", 20, kind="memcpy")], 1)
+    found = largest_shares([gpu_row("k", 60, calls=2), gpu_row("k", 20, calls=1), gpu_row("k", 20, kind="memcpy")], 1)
     assert [(s.kind, s.total_ns, s.calls, s.share_pct) for s in found] == [("kernel", 80, 3, 80), ("memcpy", 20, 1, 20)]
 
 
 @given(st.lists(st.integers(0, 10**12), max_size=30), st.floats(0.01, 1))
 def test_shares_are_parts_of_one_whole_and_the_list_is_as_short_as_it_can_be(totals, cover):
-    found = covering(rows(*totals), cover)
+    found = largest_shares(rows(*totals), cover)
     whole = sum(totals)
     if not whole:
         assert found == ()
@@ -122,7 +122,7 @@ def test_a_row_without_times_or_calls_adds_nothing():
 
 def test_what_is_shown_is_the_short_name_and_what_counts_is_the_whole_one():
     rows_ = [gpu_row(f"void gemm<{t}>()", 10) | {"short_name": "gemm"} for t in ("int", "float")]
-    found = covering(rows_, 1)
+    found = largest_shares(rows_, 1)
     assert [(s.name, s.short_name) for s in found] == [("void gemm<float>()", "gemm"), ("void gemm<int>()", "gemm")]
 
 
@@ -138,13 +138,13 @@ def test_a_figure_is_the_median_of_its_runs_with_their_range_and_says_whether_it
     free, held = case.figures
     assert (free.median, free.least, free.most, free.runs, free.profiled) == (11, 10, 30, 3, False)
     assert (held.median, held.runs, held.profiled) == (7, 1, True)
-    assert best_figure(case, "speed") is free
-    assert best_figure(case, "other") is None
+    assert least_disturbed_figure(case, "speed") is free
+    assert least_disturbed_figure(case, "other") is None
 
 
 def test_a_figure_that_only_a_profiled_run_gave_is_taken_and_says_so():
     run = make_run("p", pass_name="timeline", pass_kind="timeline")
-    assert best_figure(summary({"figures": [figure_row(7.0, run="p")]}, [run]), "speed").profiled
+    assert least_disturbed_figure(summary({"figures": [figure_row(7.0, run="p")]}, [run]), "speed").profiled
 
 
 def test_functions_of_one_name_in_two_places_are_two():

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsw.analysis.certainty import Floor
-from nsw.analysis.compared_screen import Outcome, blocks_of_comparison, judge
-from nsw.analysis.conditions import condition_blocks, not_comparable
+from nsw.analysis.compared_screen import Outcome, comparison_blocks, judge_rules
+from nsw.analysis.conditions import condition_blocks, incomparable_reason
 from nsw.analysis.sides import Side, compare_sides
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.campaign.compare import compare
@@ -182,7 +182,7 @@ def test_a_side_that_was_disturbed_is_not_comparable_and_never_slower(other, rea
 def test_sides_that_were_alike_are_compared():
     assert compare_sides(side("A", 1000), side("B", 700, sm_mhz=1950.0))[0].verdict == "slower"
     assert compare_sides(side("A", 1000, **SHARED), side("B", 700, **SHARED))[0].verdict == "slower"
-    assert not_comparable([], [ALIKE | SHARED]) is None  # of the first side nothing is known
+    assert incomparable_reason([], [ALIKE | SHARED]) is None  # of the first side nothing is known
 
 
 def test_pairs_of_one_job_are_compared_though_the_clocks_differ():
@@ -200,7 +200,7 @@ def test_figures_of_compute_bound_sides_are_scaled_to_equal_clocks_beside_the_re
     comparison = compare(*counted)
     (row,) = comparison.rows
     assert (row.verdict, row.missing) == ("cannot tell", "not comparable: clocks 1,980 against 1,410 MHz")
-    (finding,) = [block for block in blocks_of_comparison(comparison) if block.name == "equal clocks"]
+    (finding,) = [block for block in comparison_blocks(comparison) if block.name == "equal clocks"]
     assert f"speed at equal clocks: {words}" in finding.text
     assert "Both sides are compute-bound" in finding.text
 
@@ -213,7 +213,7 @@ def test_memory_clocks_that_differ_are_not_scaled(monkeypatch):
 
 def test_a_gate_over_unlike_clocks_is_undecided_with_the_reason():
     comparison = compare(side("A", 1000), side("B", 700, sm_mhz=1410.0), by="figure")
-    (judged,) = judge(comparison, {"speed": parse_tolerance("-2%")})
+    (judged,) = judge_rules(comparison, {"speed": parse_tolerance("-2%")})
     assert (judged.outcome, judged.why) == (Outcome.UNDECIDED, "not comparable: clocks 1,980 against 1,410 MHz")
 
 

@@ -10,10 +10,15 @@ import pytest
 
 from nsw.analysis.cases import CaseSummary
 from nsw.analysis.idle_gpu import IdleGpu
-from nsw.analysis.kernels import Advice, Stall, of_report
+from nsw.analysis.kernels import Advice, Stall, kernel_table_of_report
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.counters import bound_by, is_compute_bound, kernel_advice, undecided
-from nsw.analysis.rules.registry import as_findings, hits_of
+from nsw.analysis.rules.counters import (
+    binding_part,
+    is_compute_bound,
+    kernel_advice_text,
+    missing_counters_of_largest_kernel,
+)
+from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
 from nsw.analysis.spent import Spent
 from nsw.readers import read
 
@@ -159,7 +164,7 @@ def case(*kernels):
 
 
 def hits(*kernels):
-    return {hit.cause: hit for hit in hits_of([case(*kernels)])["c"]}
+    return {hit.cause: hit for hit in find_hits_by_case([case(*kernels)])["c"]}
 
 
 @pytest.mark.parametrize(("cause", "ill"), [(cause, ill) for cause, ill, _ in ILL])
@@ -171,7 +176,7 @@ def test_a_cause_is_named_alone_with_its_remedy(cause, ill):
     assert (hit.gain_pct == 0) is hit.healthy
     assert hit.gain_pct <= 100
     assert not hit.fact.endswith(".")
-    assert kernel_advice(ill, 100.0) == hit.do
+    assert kernel_advice_text(ill, 100.0) == hit.do
 
 
 @pytest.mark.parametrize(("cause", "twin"), [(cause, twin) for cause, _, twins in ILL for twin in twins])
@@ -202,7 +207,7 @@ def test_a_cure_wins_the_wasted_share_of_what_binds_down_to_what_binds_next(ill,
 def test_a_kernel_wins_no_more_than_its_share_of_an_iteration_in_which_the_gpu_is_idle_too():
     idle = IdleGpu(True, 40.0, 30e6, 100.0, (), (), {}, {}, 1, False, "the GPU")
     ill = replace(case(kernel(blocks=66.0, waves_per_sm=0.06)), idle_gpu=idle)
-    found = {hit.cause: hit for hit in hits_of([ill])["c"]}
+    found = {hit.cause: hit for hit in find_hits_by_case([ill])["c"]}
     assert found["too-few-blocks"].gain_pct == pytest.approx(0.4 * 50)
 
 
@@ -267,8 +272,8 @@ def test_a_healthy_kernel_with_few_warps_is_said_to_have_enough_of_them():
 def test_of_several_kernels_the_one_counts_of_which_most_could_be_won_and_a_healthy_one_is_said_last():
     poor = l1(**SHARED, shared_bank_conflicts=6.5e7, share_pct=30.0, short_name="poor")
     poorer = l1(**SHARED, shared_bank_conflicts=6.5e7, share_pct=10.0, short_name="poorer")
-    found = hits_of([case(dram(share_pct=60.0, short_name="healthy"), poor, poorer)])
-    findings = as_findings(found, several=False)
+    found = find_hits_by_case([case(dram(share_pct=60.0, short_name="healthy"), poor, poorer)])
+    findings = merge_hits_to_findings(found, several=False)
     assert [(finding.cause, finding.healthy) for finding in findings] == [
         ("bank-conflicts", False),
         ("dram-bound", True),
@@ -303,14 +308,14 @@ def test_a_rule_of_ncu_speaks_where_counters_are_missing_and_names_the_cause_tha
 
 
 def test_what_binds_is_the_busiest_part_and_latency_where_none_is_busy():
-    assert bound_by(dram()) == "DRAM"
-    assert bound_by(kernel(memory=85.0, l2_throughput=85.0)) == "L2"
-    assert bound_by(l1(**SHARED)) == "shared memory"
-    assert bound_by(pipe("special_fu_utilization")) == "XU pipe"
-    assert bound_by(kernel()) == "latency"
-    assert bound_by(replace(KERNEL, memory_pct=90.0, sm_pct=10.0)) == "L1 or L2"
-    assert bound_by(replace(KERNEL, memory_pct=10.0, sm_pct=90.0)) == "SM"
-    assert bound_by(replace(KERNEL, memory_pct=None, sm_pct=None, dram_pct=70.0)) is None
+    assert binding_part(dram()) == "DRAM"
+    assert binding_part(kernel(memory=85.0, l2_throughput=85.0)) == "L2"
+    assert binding_part(l1(**SHARED)) == "shared memory"
+    assert binding_part(pipe("special_fu_utilization")) == "XU pipe"
+    assert binding_part(kernel()) == "latency"
+    assert binding_part(replace(KERNEL, memory_pct=90.0, sm_pct=10.0)) == "L1 or L2"
+    assert binding_part(replace(KERNEL, memory_pct=10.0, sm_pct=90.0)) == "SM"
+    assert binding_part(replace(KERNEL, memory_pct=None, sm_pct=None, dram_pct=70.0)) is None
 
 
 @pytest.mark.parametrize(
@@ -326,16 +331,16 @@ def test_what_binds_is_the_busiest_part_and_latency_where_none_is_busy():
 )
 def test_what_was_not_measured_is_said_where_it_keeps_a_verdict_back(row, lacking, subject):
     metrics = {name: value for name, value in row.metrics.items() if name not in lacking.split()}
-    answer = undecided(case(replace(row, metrics=metrics)))
+    answer = missing_counters_of_largest_kernel(case(replace(row, metrics=metrics)))
     assert answer.subject == subject
     assert all("__" in name for name in answer.metrics)  # as ncu has them
-    assert undecided(case(dram())) is None
-    assert undecided(case(replace(dram(), metrics={}, name="cublas"))) is None
-    assert undecided(case()) is None
+    assert missing_counters_of_largest_kernel(case(dram())) is None
+    assert missing_counters_of_largest_kernel(case(replace(dram(), metrics={}, name="cublas"))) is None
+    assert missing_counters_of_largest_kernel(case()) is None
 
 
 def test_a_details_page_of_ncu_is_enough():
-    (row,) = of_report(read(FIXTURES / "h100" / "bank_conflicts_details_all.txt").tables)
+    (row,) = kernel_table_of_report(read(FIXTURES / "h100" / "bank_conflicts_details_all.txt").tables)
     (hit,) = hits(row).values()
     assert hit.cause == "bank-conflicts"
     assert hit.fact.startswith("transpose has bank conflicts: they add 93 % of the passes through shared memory")
@@ -347,7 +352,7 @@ def test_where_loads_and_stores_were_not_told_apart_the_sectors_of_the_source_co
     metrics = {name: value for name, value in dram().metrics.items() if name not in apart}
     row = replace(dram(), metrics=metrics | {"global_access_efficiency": 12.5, "gld_transactions_per_request": 32.0})
     assert "4.0 of the 32 bytes of each sector that its loads and stores move" in next(iter(hits(row).values())).fact
-    assert kernel_advice(replace(row, metrics=row.metrics | {"global_access_efficiency": 100.0}), 100.0) == (
+    assert kernel_advice_text(replace(row, metrics=row.metrics | {"global_access_efficiency": 100.0}), 100.0) == (
         "only fewer bytes help"
     )
 
@@ -356,7 +361,7 @@ def test_the_source_counters_of_a_full_report_are_read_as_a_share():
     names = ("memory_l2_theoretical_sectors_global", "memory_l2_theoretical_sectors_global_ideal")
     metrics = [{"kernel": "k", "metric": name, "value": value, "run": "r", "launch_id": 1}
                for name, value in zip(names, (400.0, 100.0), strict=True)]  # fmt: skip
-    (row,) = of_report({"metrics": metrics})
+    (row,) = kernel_table_of_report({"metrics": metrics})
     assert row.metrics["global_access_efficiency"] == 25.0
 
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from nsw.analysis.effective import AskedLink, AskedModel, effective, modelled, rate
+from nsw.analysis.effective import AskedLink, AskedModel, model_case, model_flop_rate, predict_by_first_rates
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.campaign.answers import _models as models_of
 from nsw.present.emit import flat_rows
@@ -44,7 +44,7 @@ def asked(**changed):
 
 
 def test_the_published_rates_come_out():
-    found = effective("case", {}, asked(), tables())
+    found = model_case("case", {}, asked(), tables())
     assert found.flop_per_s == pytest.approx(1.632730e12, rel=1e-4)
     pci, mpi = found.links
     assert pci.bytes_per_s == pytest.approx(1.2720e10, rel=1e-4)
@@ -54,18 +54,18 @@ def test_the_published_rates_come_out():
 
 
 def test_the_curve_is_that_of_the_source_where_links_move_alike():
-    found = effective("case", {}, asked(), tables())
+    found = model_case("case", {}, asked(), tables())
     p, (pci, mpi), ai = found.flop_per_s, found.links, found.intensity
     source = ai / (ai / p + 0.5 * (1 / pci.bytes_per_s + 1 / mpi.bytes_per_s))
-    (only,) = modelled([found])
+    (only,) = predict_by_first_rates([found])
     assert only.modelled_flop_per_s == pytest.approx(source)
-    assert rate(1e9, p, [(1.0, 1e9)]) == pytest.approx(p, rel=1e-2)  # much computing for each byte
+    assert model_flop_rate(1e9, p, [(1.0, 1e9)]) == pytest.approx(p, rel=1e-2)  # much computing for each byte
 
 
 def test_a_sweep_is_modelled_by_the_rates_of_its_first_case():
-    first = effective("a", {"batch": 3000}, asked(), tables())
-    second = effective("b", {"batch": 6000}, asked(flop=2 * FLOP), tables())
-    one, two = modelled([first, second])
+    first = model_case("a", {"batch": 3000}, asked(), tables())
+    second = model_case("b", {"batch": 6000}, asked(flop=2 * FLOP), tables())
+    one, two = predict_by_first_rates([first, second])
     assert two.intensity == pytest.approx(2 * one.intensity)
     assert one.flop_per_s > two.modelled_flop_per_s > one.modelled_flop_per_s
 
@@ -73,13 +73,13 @@ def test_a_sweep_is_modelled_by_the_rates_of_its_first_case():
 def test_a_range_that_occurs_twice_an_iteration_counts_twice():
     rows = tables()
     rows["nvtx_summary"][0] = {"name": "MPI_Allreduce", "calls": 80, "med_ns": 100.0}
-    assert effective("case", {}, asked(), rows).links[1].seconds == pytest.approx(200e-9)
+    assert model_case("case", {}, asked(), rows).links[1].seconds == pytest.approx(200e-9)
 
 
 def test_without_a_median_the_mean_is_taken():
     rows = tables()
     rows["nvtx_summary"][0] = {"name": "MPI_Allreduce", "calls": 40, "med_ns": None, "total_ns": 4000.0}
-    assert effective("case", {}, asked(), rows).links[1].seconds == pytest.approx(100e-9)
+    assert model_case("case", {}, asked(), rows).links[1].seconds == pytest.approx(100e-9)
 
 
 def test_bytes_can_be_those_of_the_copies_or_collectives_that_were_measured():
@@ -92,7 +92,7 @@ def test_bytes_can_be_those_of_the_copies_or_collectives_that_were_measured():
         ],
         "communication": [{"name": "AllReduce", "total_bytes": 400.0}],
     }
-    found = effective("case", {}, asked(links=links), tables(**more))
+    found = model_case("case", {}, asked(links=links), tables(**more))
     assert [link.bytes for link in found.links] == [200.0, 10.0]
 
 
@@ -108,10 +108,10 @@ def test_bytes_can_be_those_of_the_copies_or_collectives_that_were_measured():
     ],
 )  # fmt: skip
 def test_what_is_missing_is_said_and_nothing_is_made_up(changed, rows, missing):
-    found = effective("case", {}, asked(**changed), tables(**rows))
+    found = model_case("case", {}, asked(**changed), tables(**rows))
     assert missing in found.missing
     assert found.flop_per_s is None
-    assert modelled([found]) == (found,)
+    assert predict_by_first_rates([found]) == (found,)
 
 
 RECIPE = """nsw: 1

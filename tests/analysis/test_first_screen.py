@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from nsw.analysis.first_screen import first_screen
-from nsw.analysis.kernel_classes import class_of
+from nsw.analysis.first_screen import first_screen_blocks
+from nsw.analysis.kernel_classes import classify_gpu_operation
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.present.summary_view import show_summary
 from nsw.present.terminal import console
@@ -17,7 +17,7 @@ from .test_steady import MS, iterations_row, part, timeline
 
 def screen(runs, asked=None, **tables):
     """Its blocks by their names; the headline as text."""
-    blocks = first_screen(
+    blocks = first_screen_blocks(
         summarize(CampaignData("sums-20261124-160605-5a9e", "s", None, runs, tables), asked or ReportRequest())
     )
     return {block.name: block for block in blocks} | {"headline": blocks[0].text}
@@ -228,7 +228,10 @@ report: {classes: {halo: '^(un)?pack_', chemistry: 'react_\\w+'}}
 def test_a_recipes_classes_are_counted_first():
     classes = load_recipe_text(CLASSES).recipe.report.classes
     assert classes == {"halo": r"^(un)?pack_", "chemistry": r"react_\w+"}
-    assert (class_of("unpack_gemm", recipe_classes=classes), class_of("unpack_gemm")) == ("halo", "other kernels")
+    assert (classify_gpu_operation("unpack_gemm", recipe_classes=classes), classify_gpu_operation("unpack_gemm")) == (
+        "halo",
+        "other kernels",
+    )
     parts = [part("steady", "react_gemm", 90 * MS), part("steady", "nvjet_tst", 18 * MS)]
     gpu = [gpu_row("react_gemm", 90 * MS), gpu_row("nvjet_tst", 18 * MS)]
     shown = screen(
@@ -339,7 +342,7 @@ def test_the_figure_that_is_asked_for_makes_the_grid():
 def test_a_baseline_that_was_not_selected_is_said_to_be_for_comparison():
     runs, figures = measured(b8_n1=100.0, b8_n2=120.0, b16_n1=100.0, b16_n2=190.0)
     summary = summarize(CampaignData("s-1-2-3", "s", None, runs, {"figures": figures}), WEAK).only({"b8_n2", "b16_n2"})
-    assert first_screen(summary)[0].text.endswith("(1 run each, for comparison b8_n1, b16_n1)")
+    assert first_screen_blocks(summary)[0].text.endswith("(1 run each, for comparison b8_n1, b16_n1)")
 
 
 def test_columns_of_a_scaling_table_have_the_figures_name_and_unit():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nsw.analysis.answer.comparisons import variant_blocks
+from nsw.analysis.answer.comparisons import variant_bar_blocks
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.present.emit import FLAT, flat_rows
 
@@ -44,9 +44,9 @@ def test_each_variant_is_a_row(summary):
 def test_variants_without_a_gpu_have_no_column_of_kernels(summary):
     made = summary(compare="n", baseline=1, figure="speed")
     names = lambda block: [column.name for column in block.columns]  # noqa: E731
-    assert names(variant_blocks(made)[0])[-1] == "top"
+    assert names(variant_bar_blocks(made)[0])[-1] == "top"
     bare = replace(made, variants=tuple(replace(v, gpu_ns=None, top=None) for v in made.variants))
-    assert "top" not in names(variant_blocks(bare)[0])
+    assert "top" not in names(variant_bar_blocks(bare)[0])
 
 
 def test_the_others_are_the_rows_of_each_case(summary):

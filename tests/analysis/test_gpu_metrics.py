@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nsw.analysis.answer.registry import blocks_of
+from nsw.analysis.answer.registry import answer_blocks
 from nsw.analysis.blocks import Note, Table
-from nsw.analysis.of_reports import ReadReport, summary_of_reports
+from nsw.analysis.of_reports import ReadReport, summarize_reports
 from nsw.readers import read
 from nsw.readers.model import Options
 
@@ -26,8 +26,8 @@ def answer(folder: Path, *statements: str, steps: str | None = None) -> tuple[li
         connection.execute(statement)
     connection.commit()
     connection.close()
-    summary = summary_of_reports("r", [ReadReport("r", read(path, Options(steps=steps)).tables)])
-    blocks = [block for block in blocks_of(summary) if block.name == "gpu metrics"]
+    summary = summarize_reports("r", [ReadReport("r", read(path, Options(steps=steps)).tables)])
+    blocks = [block for block in answer_blocks(summary) if block.name == "gpu metrics"]
     return [b for b in blocks if isinstance(b, Table)], [b.text for b in blocks if isinstance(b, Note)]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nsw.analysis.growth import FIGURE, ITERATION, KERNELS, growth
+from nsw.analysis.growth import FIGURE, ITERATION, KERNELS, fit_growth_by_series
 from nsw.analysis.spent import Part, Spent
 
 from .made import case
@@ -36,7 +36,7 @@ def series_of(gpus=GPUS, at=256.0, repeats=3):
     scatter = random.Random(5)
     cases = [made(count) for count in gpus]
     runs = {each.id: [made(each.params["gpus"], scatter.gauss(0, 0.01)) for _ in range(repeats)] for each in cases}
-    (series,) = growth(cases, runs, over=["gpus"], at=(at,), figure="speed")
+    (series,) = fit_growth_by_series(cases, runs, over=["gpus"], at=(at,), figure="speed")
     return series
 
 
@@ -83,7 +83,7 @@ def test_three_values_give_no_share_and_the_reason():
 
 def test_other_parameters_make_series():
     cases = [made(gpus, batch=batch) for batch in (32, 64) for gpus in GPUS]
-    found = growth(cases, {each.id: [each] for each in cases}, over=["gpus"], at=(128.0,), figure="speed")
+    found = fit_growth_by_series(cases, {each.id: [each] for each in cases}, over=["gpus"], at=(128.0,), figure="speed")
     assert [series.params for series in found] == [{"batch": 32}, {"batch": 64}]
 
 
@@ -93,7 +93,7 @@ def test_a_rate_over_gpus_and_batch_is_one_law():
         case(gpus * batch / (1 + 0.1 * batch + math.log2(gpus)) * (1 + scatter.gauss(0, 0.005)), gpus=gpus, batch=batch)
         for gpus in (1, 2, 4, 8, 16) for batch in (8, 16, 32, 64, 128)
     ]  # fmt: skip
-    (series,) = growth(
+    (series,) = fit_growth_by_series(
         cases, {each.id: [each] for each in cases}, over=["gpus", "batch"], at=(64.0, 256.0), figure="speed"
     )
     (row,) = series.rows

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from nsw.analysis.guided import LaunchRequest, NothingMatched, Within, choose
+from nsw.analysis.guided import LaunchRequest, NothingMatched, Within, choose_kernel_launches
 from nsw.engine.stages import _first_worked_on, _kernels
 from tests.recorded import alexnet
 
@@ -46,7 +46,7 @@ def measured(chosen, trace):
 
 
 def test_the_kernels_that_make_the_share_are_measured_and_nccl_is_not():
-    chosen = choose(PROGRAM, LaunchRequest(exclude=("nccl",), cover=0.9, sample=4), "ncu")
+    chosen = choose_kernel_launches(PROGRAM, LaunchRequest(exclude=("nccl",), cover=0.9, sample=4), "ncu")
     assert chosen.kernels == ("gemm",)
     assert chosen.share == pytest.approx(8000 / 12380)  # of all kernels' time, NCCL's too
     found = measured(chosen, PROGRAM)
@@ -57,7 +57,7 @@ def test_the_kernels_that_make_the_share_are_measured_and_nccl_is_not():
 
 
 def test_ordinals_that_serve_several_kernels_are_preferred_and_what_comes_along_is_told():
-    chosen = choose(PROGRAM, LaunchRequest(exclude=("nccl",), cover=1.0, sample=3), "ncu")
+    chosen = choose_kernel_launches(PROGRAM, LaunchRequest(exclude=("nccl",), cover=1.0, sample=3), "ncu")
     assert set(chosen.kernels) == {"gemm", "relu", "rare"}
     found = measured(chosen, PROGRAM)
     assert len(found) == chosen.launches
@@ -68,17 +68,20 @@ def test_ordinals_that_serve_several_kernels_are_preferred_and_what_comes_along_
 
 
 def test_top_and_at_most_limit_the_kernels_and_a_share_that_was_not_reached_is_told():
-    assert choose(PROGRAM, LaunchRequest(top=2), "ncu").kernels == ("gemm", "ncclAllReduce")
-    chosen = choose(PROGRAM, LaunchRequest(cover=0.99, at_most=1), "ncu")
+    assert choose_kernel_launches(PROGRAM, LaunchRequest(top=2), "ncu").kernels == ("gemm", "ncclAllReduce")
+    chosen = choose_kernel_launches(PROGRAM, LaunchRequest(cover=0.99, at_most=1), "ncu")
     assert chosen.kernels == ("gemm",)
     assert "(asked: 99% of 4 kernels, at most 1 of them)" in chosen.note
 
 
 def test_names_and_expressions_choose_among_the_kernels():
-    assert choose(PROGRAM, LaunchRequest(names=("rare",)), "ncu").kernels == ("rare",)
-    assert choose(PROGRAM, LaunchRequest(regex="re|gemm", exclude=("^rare",)), "ncu").kernels == ("gemm", "relu")
+    assert choose_kernel_launches(PROGRAM, LaunchRequest(names=("rare",)), "ncu").kernels == ("rare",)
+    assert choose_kernel_launches(PROGRAM, LaunchRequest(regex="re|gemm", exclude=("^rare",)), "ncu").kernels == (
+        "gemm",
+        "relu",
+    )
     templated = numbered([launch("ns::f<int>", 5), launch("g", 1)])
-    assert choose(templated, LaunchRequest(names=("f",)), "ncu").kernels == ("ns::f<int>",)
+    assert choose_kernel_launches(templated, LaunchRequest(names=("f",)), "ncu").kernels == ("ns::f<int>",)
 
 
 @pytest.mark.parametrize(
@@ -93,30 +96,34 @@ def test_names_and_expressions_choose_among_the_kernels():
 )
 def test_a_filter_that_matches_nothing_is_told_before_the_job_with_what_is_near(asked, told):
     with pytest.raises(NothingMatched) as caught:
-        choose(PROGRAM, asked, "ncu")
+        choose_kernel_launches(PROGRAM, asked, "ncu")
     assert str(caught.value).startswith(told)
 
 
 def test_launches_before_the_warm_up_are_counted_and_not_taken():
-    chosen = choose(PROGRAM, LaunchRequest(names=("rare",), sample=10, warmup=35), "ncu")
+    chosen = choose_kernel_launches(PROGRAM, LaunchRequest(names=("rare",), sample=10, warmup=35), "ncu")
     assert sorted(ordinal for _, ordinal, _ in measured(chosen, PROGRAM)) == [6, 7, 8, 9, 10]
 
 
 def test_a_launch_of_unusual_duration_stands_for_nobody():
     odd = numbered([launch("k", 1000 if n == 7 else 10) for n in range(20)])
-    assert 8 not in {ordinal for _, ordinal, _ in measured(choose(odd, LaunchRequest(sample=5), "ncu"), odd)}
+    assert 8 not in {
+        ordinal for _, ordinal, _ in measured(choose_kernel_launches(odd, LaunchRequest(sample=5), "ncu"), odd)
+    }
 
 
 def test_template_instances_are_told_apart_by_their_mangled_names_else_the_function_counts():
     trace = numbered([launch("f<1>", 9), launch("f<2>", 1)])
-    names, _ = filters(choose(trace, LaunchRequest(top=1), "ncu").arguments)
+    names, _ = filters(choose_kernel_launches(trace, LaunchRequest(top=1), "ncu").arguments)
     assert not names.search("_Z4f<2>Pf")
     plain = numbered([launch("f", 9, mangled=False), launch("g", 1, mangled=False)])
-    assert choose(plain, LaunchRequest(top=1), "ncu").arguments[1] == "function"
+    assert choose_kernel_launches(plain, LaunchRequest(top=1), "ncu").arguments[1] == "function"
 
 
 def test_nvprof_gets_one_filter_with_what_is_measured_behind_it():
-    chosen = choose(PROGRAM, LaunchRequest(names=("gemm", "relu"), sample=2), "nvprof", ("--metrics", "ipc"))
+    chosen = choose_kernel_launches(
+        PROGRAM, LaunchRequest(names=("gemm", "relu"), sample=2), "nvprof", ("--metrics", "ipc")
+    )
     assert chosen.arguments[0] == "--kernels"
     assert chosen.arguments[2:] == ("--metrics", "ipc")
     _, _, names, ordinals = chosen.arguments[1].split(":")
@@ -129,7 +136,7 @@ def test_a_recorded_training_run_is_covered_by_few_launches(tmp_path):
     (tmp_path / "timeline.sqlite").write_bytes(alexnet("g2-b32"))
     trace = _kernels(tmp_path)
     assert len({row["pid"] for row in trace}) == 1
-    chosen = choose(trace, LaunchRequest(exclude=("nccl",), cover=0.9, at_most=20, sample=5), "ncu")
+    chosen = choose_kernel_launches(trace, LaunchRequest(exclude=("nccl",), cover=0.9, at_most=20, sample=5), "ncu")
     assert len(chosen.kernels) == 20
     assert not any("nccl" in name for name in chosen.kernels)
     found = measured(chosen, sorted(trace, key=lambda row: row["correlation"]))
@@ -142,7 +149,7 @@ def test_inside_a_range_of_a_recorded_run_the_launches_of_the_range_are_counted(
     every, first = (_kernels(tmp_path, within=Within("step", instances=some)) for some in ((), (1,)))
     assert len(every) == 20 * len(first) + 2  # as many in each of 20 steps; two more once
     assert (
-        choose(first, LaunchRequest(cover=0.9), "ncu").launches > 0
+        choose_kernel_launches(first, LaunchRequest(cover=0.9), "ncu").launches > 0
     )  # also of a step of the warm-up, asked for by number
     with pytest.raises(NothingMatched, match="the timeline has no NVTX range stepp; nearest: step"):
         _kernels(tmp_path, within=Within("stepp"))
@@ -155,7 +162,7 @@ def test_kernels_of_set_up_and_warm_up_are_counted_and_not_chosen():
     trace = numbered(
         [*(row | {"phase": "setup"} for row in before[:5]), *(row | {"phase": "warmup"} for row in before[5:]), *steps]
     )
-    chosen = choose(trace, LaunchRequest(exclude=("nccl",), cover=0.9, sample=4), "ncu")
+    chosen = choose_kernel_launches(trace, LaunchRequest(exclude=("nccl",), cover=0.9, sample=4), "ncu")
     assert chosen.kernels == ("gemm",)
     assert chosen.share == pytest.approx(8000 / 12380)
     found = measured(chosen, trace)

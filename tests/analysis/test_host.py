@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from nsw.analysis.cases import CaseSummary, summarize_cases
-from nsw.analysis.host import HostSide, Primitives, Work, host_side, work_of
+from nsw.analysis.host import HostSide, Primitives, Work, classify_function, summarize_host
 from nsw.analysis.idle_gpu import Gaps, IdleGpu
-from nsw.analysis.rules.registry import as_findings, hits_of
+from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
 
 MS = 1e6
 CASE = CaseSummary("c", {}, 1, None, None, None)
@@ -63,7 +63,7 @@ class Run:
     ],
 )
 def test_a_function_belongs_to_a_class_by_its_name_else_by_where_it_is(name, where, work):
-    assert work_of(name, where) == work
+    assert classify_function(name, where) == work
 
 
 def function(name, self_s=None, **more):
@@ -72,7 +72,7 @@ def function(name, self_s=None, **more):
 
 def test_work_is_shared_out_without_waits_and_waits_are_of_all_time():
     rows = [function("decode_mcu", 6.0), function("step", 2.0), function("select.poll", 2.0)]
-    host = host_side([Run("r")], {"functions": {"r": rows}})
+    host = summarize_host([Run("r")], {"functions": {"r": rows}})
     assert host.work == (Work("decoding JPEG", 75.0, "decode_mcu"), Work("other work", 25.0, "step"))
     assert host.waits == (Work("waiting", 20.0, "select.poll"),)
     assert host.profiled_by == "host"
@@ -82,7 +82,7 @@ def test_functions_that_launch_gpu_work_are_told_apart():
     rows = [function("<method 'run_backward' of 'torch._C._EngineBase' objects>", 6.0), function("decode_mcu", 3.0),
             function("_next_data", 1.0, file="/lib/python3/torch/utils/data/dataloader.py"),
             function("_call_with_frames_removed", 0.5, file="<frozen importlib._bootstrap>")]  # fmt: skip
-    host = host_side([Run("r")], {"functions": {"r": rows}})
+    host = summarize_host([Run("r")], {"functions": {"r": rows}})
     assert next((w.name, w.share_pct) for w in host.work) == ("PyTorch's operators", pytest.approx(100 * 6 / 10.5))
     assert [(w.name, w.share_pct) for w in host.beside_gpu] == [("decoding JPEG", 75.0), ("loading data", 25.0)]
 
@@ -103,7 +103,7 @@ def test_facts_are_summed_or_averaged_over_ranks_and_the_median_over_repeats():
                 fact("memory_bound_pct", 20 + 20 * rank, rank=rank)]  # fmt: skip
 
     by_run = {f"r{n}": of(0, n) + of(1, n) for n in (1, 2, 6)}
-    host = host_side([Run(name) for name in by_run], {"facts": by_run})
+    host = summarize_host([Run(name) for name in by_run], {"facts": by_run})
     assert host.facts == {"cpu_time_s": 40, "elapsed_s": 6, "memory_bound_pct": 30}
 
 
@@ -114,12 +114,12 @@ def test_each_fact_is_of_the_first_pass_that_has_it_and_none_is_of_a_timeline():
         "a": [fact("elapsed_s", 4.0)],
         "v": [fact("elapsed_s", 9.0), fact("ipc", 1.5)],
     }
-    assert host_side(runs, {"facts": facts}).facts == {"elapsed_s": 4.0, "ipc": 1.5}
+    assert summarize_host(runs, {"facts": facts}).facts == {"elapsed_s": 4.0, "ipc": 1.5}
 
 
 def test_operators_stand_in_for_functions():
     rows = [{"name": "aten::conv2d", "self_cpu_ns": 3e6}, {"name": "cudaStreamSynchronize", "self_cpu_ns": 1e6}]
-    host = host_side([Run("r", "torch")], {"operators": {"r": rows}})
+    host = summarize_host([Run("r", "torch")], {"operators": {"r": rows}})
     assert [(w.name, w.share_pct) for w in host.work] == [("convolution", 100.0)]
     assert [(w.name, w.share_pct) for w in host.waits] == [("waiting for the GPU", 25.0)]
     assert host.beside_gpu == ()  # what Python does between operators is in none of them
@@ -130,7 +130,7 @@ def test_primitives_are_operators_that_name_an_implementation():
             {"name": "reorder undef", "source": "jit:uni", "self_cpu_ns": 2e6, "calls": 40},
             {"name": "pooling forward_training", "source": "ref:any", "self_cpu_ns": 2e6, "calls": 3},
             {"name": "aten::mm", "source": "model.py(12): forward", "self_cpu_ns": 9e6}]  # fmt: skip
-    host = host_side([Run("r", "onednn")], {"operators": {"r": rows}})
+    host = summarize_host([Run("r", "onednn")], {"operators": {"r": rows}})
     assert host.primitives == Primitives(1e7, 20.0, 40, 20.0, "pooling forward_training")
 
 
@@ -162,7 +162,7 @@ RULES_HOLD = [  # as in test_rules.py, which tries them: rule, a case where it h
 
 
 def hit(name, some):
-    return next((hit for hit in hits_of([some])["c"] if hit.cause == name), None)
+    return next((hit for hit in find_hits_by_case([some])["c"] if hit.cause == name), None)
 
 
 def test_what_memory_is_waited_for_decides_the_advice():
@@ -210,8 +210,8 @@ def test_what_the_host_works_on_while_the_gpu_waits_is_said(some, waits):
 def test_cases_whose_hosts_do_other_work_are_not_alike():
     resizing, loading = Work("resizing images", 50.0, "resize"), Work("waiting for loader workers", 55.0, "_get")
     some = [waiting(JPEG), waiting(resizing, busy_pct=50.0), waiting(JPEG, waits=(loading,))]
-    hits = hits_of([replace(case, id=name) for case, name in zip(some, "abc", strict=True)])
-    texts = [finding.text for finding in as_findings(hits, several=True)]
+    hits = find_hits_by_case([replace(case, id=name) for case, name in zip(some, "abc", strict=True)])
+    texts = [finding.text for finding in merge_hits_to_findings(hits, several=True)]
     assert len(texts) == 3
     assert not any("Likewise" in text for text in texts)
 

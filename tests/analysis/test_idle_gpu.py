@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.analysis.rules.timeline import busy_pct
+from nsw.analysis.rules.timeline import least_gpu_busy_pct
 
 from .made import figure_row, make_run
 from .test_steady import MS, iterations_row, part, timeline, told
@@ -389,4 +389,4 @@ def test_how_busy_a_gpu_is_that_processes_may_share_is_not_known(devices, nccl, 
     rows = [idle(share, pid=pid, nccl=nccl) for pid, share in ((1, 48.0), (2, 45.0))]
     parts = [part("steady", "k", 18 * MS, pid=pid, device=device) for pid, device in zip((1, 2), devices, strict=True)]
     (case,), _ = told(parts, rows)
-    assert busy_pct(case) == busy
+    assert least_gpu_busy_pct(case) == busy

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.cases import summarize_cases
-from nsw.analysis.kernels import kernel_table, of_report
-from nsw.analysis.roofline import data_sheet_mismatches, points
+from nsw.analysis.kernels import kernel_table, kernel_table_of_report
+from nsw.analysis.roofline import data_sheet_mismatch_sentences, roofline_points
 from nsw.readers import read
 from nsw.tables import as_arrow
 
@@ -119,12 +119,12 @@ def test_a_range_has_no_share_of_the_time_of_kernels_and_takes_none_from_them(ti
 
 def test_a_range_of_a_real_report_has_a_time_and_no_share():
     report = read(H200.parent / "h100" / "range-details.csv")
-    row = only(of_report(report.tables))
+    row = only(kernel_table_of_report(report.tables))
     assert (row.name, row.time_ns, row.share_pct) == ("range", 4_906_208 + 537_120, None)
 
 
 def test_a_range_has_no_figures_of_a_launch_for_ncu_gives_means_over_the_launches_in_it():
-    row = only(of_report(read(H200 / "range-raw.csv").tables))
+    row = only(kernel_table_of_report(read(H200 / "range-raw.csv").tables))
     assert (row.name, row.share_pct, row.registers, row.theoretical_occupancy_pct) == ("range", None, None, None)
     assert row.achieved_occupancy_pct == pytest.approx(53.7, abs=0.1)
     assert not [name for name in row.metrics if name.startswith(("launch", "occupancy_limit", "waves", "blocks"))]
@@ -176,7 +176,7 @@ def test_what_limits_occupancy_is_named_unless_nothing_does():
 @pytest.fixture(scope="module")
 def resnet():
     """Three kernels of ResNet-50 on an H100, by a word of their names."""
-    found = of_report(read(H200.parent / "h100" / "resnet50-raw.csv").tables)
+    found = kernel_table_of_report(read(H200.parent / "h100" / "resnet50-raw.csv").tables)
     return {word: next(k for k in found if word in k.name) for word in ("threshold", "bn_bw_1C11", "max_pool_backward")}
 
 
@@ -207,8 +207,8 @@ def test_fp16_instructions_that_only_move_constants_give_no_precision(resnet):
 def test_fp16_that_is_computed_in_is_a_precision(real):
     moves = {"duration": 1e9, "flop_count_hp": 1e9, "flop_count_hp_add": 0.0, "flop_count_hp_mul": 0.0,
              "dram_bytes": 1e9, "fp16_fma_peak": 1e4, "sm_frequency": 1e9}  # fmt: skip
-    assert points(moves) == ()
-    assert [p.precision for p in points(moves | real)] == ["FP16"]
+    assert roofline_points(moves) == ()
+    assert [p.precision for p in roofline_points(moves | real)] == ["FP16"]
 
 
 def test_the_two_stalls_that_most_warps_are_in_are_named_and_sums_only_where_their_parts_are_not_known():
@@ -252,7 +252,7 @@ def test_of_no_metrics_there_is_no_table():
 def naive(tmp_path_factory):
     raw = tmp_path_factory.mktemp("raw") / "naive-raw.csv"
     raw.write_bytes(gzip.decompress((H200 / "naive-raw.csv.gz").read_bytes()))
-    return only(of_report(read(raw).tables))
+    return only(kernel_table_of_report(read(raw).tables))
 
 
 def test_the_flop_of_a_matrix_product_of_known_size_are_those(naive):
@@ -270,13 +270,13 @@ def test_a_kernel_that_reads_all_through_l1_is_under_the_roof_of_l1(naive):
 
 
 def test_the_ceilings_of_an_h200_are_those_of_its_data_sheet(naive):
-    assert list(data_sheet_mismatches(naive.metrics, "NVIDIA H200")) == []
-    (said,) = data_sheet_mismatches(dict(naive.metrics) | {"fp32_fma_peak": 8448.0}, "NVIDIA H200")
+    assert list(data_sheet_mismatch_sentences(naive.metrics, "NVIDIA H200")) == []
+    (said,) = data_sheet_mismatch_sentences(dict(naive.metrics) | {"fp32_fma_peak": 8448.0}, "NVIDIA H200")
     assert said.startswith("the report's FP32 ceiling is 16,896 FLOP a cycle")
 
 
 def test_details_page_and_raw_page_give_the_same_row(naive):
-    details = only(of_report(read(H200 / "naive-details.csv").tables))
+    details = only(kernel_table_of_report(read(H200 / "naive-details.csv").tables))
     for name in ("time_ns", "sm_pct", "memory_pct", "dram_bytes_per_s", "achieved_occupancy_pct", "registers"):
         assert getattr(details, name) == pytest.approx(getattr(naive, name), rel=2e-3), name
     assert details.advice.rule == "CPIStall"
@@ -289,17 +289,17 @@ ONE = {"duration": 1e9, "flop_count_sp": 4e12, "dram_bytes": 1e12, "fp32_fma_pea
 
 
 def test_a_roof_is_the_lower_of_compute_and_bandwidth_times_intensity():
-    (memory,) = points(ONE | {"fp32_fma_peak": 10000.0})
+    (memory,) = roofline_points(ONE | {"fp32_fma_peak": 10000.0})
     assert (memory.intensity, memory.roof_flop_per_s, memory.side, memory.share_pct) == (4.0, 4e12, "memory", 100.0)
-    (compute,) = points(ONE | {"dram_bytes_peak": 10000.0, "fp32_fma_peak": 4000.0})
+    (compute,) = roofline_points(ONE | {"dram_bytes_peak": 10000.0, "fp32_fma_peak": 4000.0})
     assert (compute.roof_flop_per_s, compute.side, compute.share_pct) == (8e12, "compute", 50.0)
 
 
 def test_ceilings_that_the_report_lacks_are_the_data_sheets_and_labelled_so():
     bare = {name: ONE[name] for name in ("duration", "flop_count_sp", "dram_bytes")}
-    (unknown,) = points(bare)
+    (unknown,) = roofline_points(bare)
     assert (unknown.roof_flop_per_s, unknown.ceilings, unknown.flop_per_s) == (None, None, 4e12)
-    (known,) = points(bare, "Tesla P100-SXM2-16GB")
+    (known,) = roofline_points(bare, "Tesla P100-SXM2-16GB")
     assert (known.ceilings, known.peak_flop_per_s, known.peak_bytes_per_s) == ("data sheet", 10.6e12, 732e9)
 
 

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from nsw.analysis.first_screen import first_screen
-from nsw.analysis.of_reports import ReadReport, summary_of_reports
+from nsw.analysis.first_screen import first_screen_blocks
+from nsw.analysis.of_reports import ReadReport, summarize_reports
 
 from .made import KERNEL, gpu_row
 from .test_steady import MS, iterations_row, part, phase_row, whole
 
 
 def shown(*reports):
-    blocks = first_screen(summary_of_reports("a.txt", reports))
+    blocks = first_screen_blocks(summarize_reports("a.txt", reports))
     table = next((block for block in blocks if block.name == "answer"), None)
     return blocks[0].text, [] if table is None else list(table.rows)
 
@@ -85,8 +85,8 @@ def test_of_many_kernels_it_is_told_how_many_are_low_and_not_their_range():
 
 def test_copies_slower_than_any_link_point_to_it_and_slow_ones_both_ways_say_which():
     copy = gpu_row("[CUDA memcpy HtoD]", 90 * MS, kind="memcpy", total_bytes=40e6)
-    blocks = first_screen(
-        summary_of_reports("a.txt", [ReadReport("a.txt", {"gpu_summary": [copy, gpu_row("k", 10 * MS)]})])
+    blocks = first_screen_blocks(
+        summarize_reports("a.txt", [ReadReport("a.txt", {"gpu_summary": [copy, gpu_row("k", 10 * MS)]})])
     )
     assert any("look at the link" in getattr(block, "text", "") for block in blocks)
     both = [

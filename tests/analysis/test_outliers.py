@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from nsw.analysis.figures import far_off, outliers
+from nsw.analysis.figures import find_outliers, outlier_indexes
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Run:
     ],
 )
 def test_far_off(values, places):
-    assert far_off(values) == places
+    assert outlier_indexes(values) == places
 
 
 def test_an_outlier_is_named_with_its_run_factor_and_host():
@@ -46,7 +46,7 @@ def test_an_outlier_is_named_with_its_run_factor_and_host():
         {"run": run.id, "name": "speed", "unit": "images/s", "value": value}
         for run, value in zip(runs, [800, 400, 810, 790], strict=True)
     ]
-    (one,) = outliers(runs, rows)
+    (one,) = find_outliers(runs, rows)
     assert (one.run, one.factor, one.repeats) == ("c.baseline.r2", pytest.approx(400 / 795), 4)
     assert one.text == "speed is 400 images/s, 0.503 times the median of 4 repeats (795 images/s), on n7"
 
@@ -54,13 +54,13 @@ def test_an_outlier_is_named_with_its_run_factor_and_host():
 def test_warm_ups_and_runs_that_failed_do_not_count():
     runs = [Run("w1", 0), Run("r1", 1), Run("r2", 2), Run("r3", 3, state="failed")]
     rows = [{"run": run.id, "name": "f", "unit": "s", "value": 9 if run.id == "w1" else 1} for run in runs]
-    assert outliers(runs, rows) == []
+    assert find_outliers(runs, rows) == []
 
 
 def test_where_no_figure_is_printed_durations_count():
     runs = [Run(f"r{n}", n, seconds=s) for n, s in enumerate([10.0, 10.1, 9.9, 25.0], 1)]
-    assert [one.text for one in outliers(runs, [])] == [
+    assert [one.text for one in find_outliers(runs, [])] == [
         "duration is 25 s, 2.49 times the median of 4 repeats (10.05 s)"
     ]
     quick = [Run(f"r{n}", n, seconds=s) for n, s in enumerate([0.1, 0.1, 0.1, 0.4], 1)]
-    assert outliers(quick, []) == []
+    assert find_outliers(quick, []) == []

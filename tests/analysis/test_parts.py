@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from nsw.analysis.answer.registry import blocks_of
+from nsw.analysis.answer.registry import answer_blocks
 from nsw.analysis.blocks import Table
-from nsw.analysis.rules.timeline import spent_of
-from nsw.analysis.spent import undisturbed
+from nsw.analysis.rules.timeline import time_without_profiler
+from nsw.analysis.spent import remove_profiler_idle_time
 from nsw.present.summary_view import texts
 
 from .recorded import ASKED, answer
@@ -28,20 +28,20 @@ def of_wholes(blocks):
 
 def check(summary):
     """Hold an answer to what its words mean."""
-    blocks = blocks_of(summary)
+    blocks = answer_blocks(summary)
     for shares in of_wholes(blocks):
         if None in (share for share, _ in shares):  # of a case without iterations nothing is idle or computing
             assert {share for share, _ in shares} == {None}
             continue
         assert sum(share for share, _ in shares) == pytest.approx(100, abs=1), shares
         assert sum(int(text.removesuffix(" %")) for _, text in shares) == 100, shares
-    idle = {case.id: spent.idle_pct for case in summary.cases if (spent := spent_of(case)) is not None}
+    idle = {case.id: spent.idle_pct for case in summary.cases if (spent := time_without_profiler(case)) is not None}
     for case in summary.cases:
         spent = case.spent
         if spent is None or spent.computing_pct is None:
             continue
         for slowed in (1.0, 1.7, 1000.0):
-            seen = undisturbed(spent, slowed)
+            seen = remove_profiler_idle_time(spent, slowed)
             parts = (seen.computing_pct, seen.copies_pct, seen.exposed_pct, seen.idle_pct)
             assert sum(parts) == pytest.approx(100, abs=1e-6)
             assert min(parts) >= 0
@@ -51,7 +51,7 @@ def check(summary):
             ]
             kept = [seen.span_ns * share / 100 for share in (seen.computing_pct, seen.copies_pct, seen.exposed_pct)]
             assert kept == pytest.approx(times)  # a profiler adds to idle time alone
-    of_case = {case.id: spent for case in summary.cases if (spent := spent_of(case)) is not None}
+    of_case = {case.id: spent for case in summary.cases if (spent := time_without_profiler(case)) is not None}
     for block in blocks:
         if block.name == "spent":
             shares = dict(zip([row[0] for row in block.rows], [row[2] for row in block.rows], strict=True))

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from nsw.analysis.answer import notes
 from nsw.analysis.cases import summarize_cases
-from nsw.analysis.figures import Figure, perturbations
-from nsw.analysis.rules.timeline import slowdown_factor
+from nsw.analysis.figures import Figure, profiler_perturbations
+from nsw.analysis.rules.timeline import profiler_slowdown
 from nsw.present.summary_view import show_blocks
 
 from .made import case
@@ -25,7 +25,7 @@ def figure(pass_name, profiled, *values):
 
 
 def perturbed(figures, runs):
-    return replace(case(n=1, others=figures), perturbation=tuple(perturbations(figures, runs)))
+    return replace(case(n=1, others=figures), perturbation=tuple(profiler_perturbations(figures, runs)))
 
 
 RUNS = [run("baseline", "baseline", 10.0), run("timeline", "timeline", 12.0), run("counters", "counters", 90.0)]
@@ -143,5 +143,5 @@ def test_a_pass_that_records_a_window_tells_nothing_of_how_much_the_profiler_slo
     (halted,) = summarize_cases(runs, {"figures": figures}, 1.0, windowed={"timeline"})
     (slowed,) = summarize_cases(runs, {"figures": figures}, 1.0)
     assert halted.perturbation == ()
-    assert slowdown_factor(replace(halted, traced_by="timeline")) == 1
-    assert slowdown_factor(replace(slowed, traced_by="timeline")) == 5
+    assert profiler_slowdown(replace(halted, traced_by="timeline")) == 1
+    assert profiler_slowdown(replace(slowed, traced_by="timeline")) == 5

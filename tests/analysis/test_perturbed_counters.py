@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.cases import CaseSummary
-from nsw.analysis.kernels import of_report
-from nsw.analysis.rules.counters import RULES, roof_pct
+from nsw.analysis.kernels import kernel_table_of_report
+from nsw.analysis.rules.counters import RULES, busiest_part_pct
 from nsw.analysis.rules.hits import Context
 from nsw.readers.detect import read
 
@@ -76,7 +76,7 @@ def without(kernel, metric):
 
 def variants(kernel, id_):
     for factor in (0.85, 0.93, 1.05):
-        if roof_pct(kernel) * factor < 99:
+        if busiest_part_pct(kernel) * factor < 99:
             yield f"parts {factor} times as busy", slower(kernel, factor)
     if id_ not in OF_SIZE:
         yield from ((f"{factor} times the work", larger(kernel, factor)) for factor in (2, 8))
@@ -89,7 +89,7 @@ def variants(kernel, id_):
 @pytest.mark.parametrize("id_", [id_ for id_ in KERNELS if id_ not in NO_RULE])
 def test_another_run_chip_or_set_of_counters_makes_no_other_cause_of_a_recorded_kernel(id_, tmp_path):
     case = OPEN[id_]
-    kernels = of_report(read(recordings.unpack(id_, Path(tmp_path))["counters"]).tables)
+    kernels = kernel_table_of_report(read(recordings.unpack(id_, Path(tmp_path))["counters"]).tables)
     wrong, silent, changed = [], 0, 0
     for kernel in kernels:
         (before, *_) = [*said(kernel), None]

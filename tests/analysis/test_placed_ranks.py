@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.analysis.placement import StrayContext, nodes_of, ranks_on_one_gpu, stray_contexts
+from nsw.analysis.placement import StrayContext, crowded_gpu_sentences, find_stray_contexts, node_sentences_by_case
 
 CASES = {"a.r1": "a", "a.r2": "a", "b.r1": "b"}
 
@@ -34,12 +34,12 @@ def test_each_case_names_its_nodes():
         *ranks("a.r2", ["n3", "n2"], 4, all_four),
         *ranks("b.r1", ["n1"], 2, all_four),
     ]
-    assert nodes_of(rows, CASES) == [("a", "8 ranks (4 + 4) on n1, n2, n3"), ("b", "2 ranks on n1")]
+    assert node_sentences_by_case(rows, CASES) == [("a", "8 ranks (4 + 4) on n1, n2, n3"), ("b", "2 ranks on n1")]
 
 
 @pytest.mark.parametrize("known", [True, False])  # by rank, or one report of all processes, as of torchrun
 def test_ranks_that_share_a_gpu_beside_idle_ones_are_named(known):
-    ((case, text),) = ranks_on_one_gpu(
+    ((case, text),) = crowded_gpu_sentences(
         ranks("a.r1", ["n1"], 4, all_four), kernels("a.r1", 0, 0, 0, 0, known=known), CASES
     )
     assert case == "a"
@@ -49,7 +49,7 @@ def test_ranks_that_share_a_gpu_beside_idle_ones_are_named(known):
 
 def test_of_two_nodes_the_crowded_one_is_named():
     rows = ranks("a.r1", ["n1", "n2"], 4, all_four)
-    ((_, text),) = ranks_on_one_gpu(rows, kernels("a.r1", 0, 1, 2, 3, 0, 0, 1, 2), CASES)
+    ((_, text),) = crowded_gpu_sentences(rows, kernels("a.r1", 0, 1, 2, 3, 0, 0, 1, 2), CASES)
     assert text.startswith("2 ranks worked on one GPU of n2 (GPU-n2-0), and 1 of its 4 GPUs")
 
 
@@ -64,13 +64,13 @@ def test_of_two_nodes_the_crowded_one_is_named():
     ],
 )
 def test_nothing_is_said_where_nothing_is_wrong(gpus, devices):
-    assert ranks_on_one_gpu(ranks("a.r1", ["n1"], 4, gpus), kernels("a.r1", *devices), CASES) == []
+    assert crowded_gpu_sentences(ranks("a.r1", ["n1"], 4, gpus), kernels("a.r1", *devices), CASES) == []
 
 
 def test_a_context_on_the_gpu_of_another_rank_is_no_work_there():
     rows = [row | {"total_ns": 1e9} for row in kernels("a.r1", 0, 1, 2, 3)]
     stray = [row | {"device": 0, "total_ns": 2e3} for row in rows[1:]]
-    assert ranks_on_one_gpu(ranks("a.r1", ["n1"], 4, all_four), [*stray, *rows, *stray], CASES) == []
+    assert crowded_gpu_sentences(ranks("a.r1", ["n1"], 4, all_four), [*stray, *rows, *stray], CASES) == []
 
 
 def on_gpu(pid, device, kernels, *, works, run="a.r1", rank=None):
@@ -81,9 +81,9 @@ def on_gpu(pid, device, kernels, *, works, run="a.r1", rank=None):
 def test_contexts_beside_the_work_are_those_of_one_run():
     rows = [on_gpu(7, 0, 2, works=False, run=run, rank=1) for run in ("a.r1", "a.r2")]
     rows += [on_gpu(7, 1, 900, works=True, run=run, rank=1) for run in ("a.r1", "a.r2")]
-    assert stray_contexts(rows) == (StrayContext("rank 1", 0, 2, 0, 6e3, None),)
+    assert find_stray_contexts(rows) == (StrayContext("rank 1", 0, 2, 0, 6e3, None),)
 
 
 def test_a_process_that_works_nowhere_has_no_stray_context():
-    assert stray_contexts([on_gpu(7, 0, 0, works=False)]) == ()
-    assert stray_contexts([on_gpu(7, device, 5, works=True) for device in (0, 1)]) == ()
+    assert find_stray_contexts([on_gpu(7, 0, 0, works=False)]) == ()
+    assert find_stray_contexts([on_gpu(7, device, 5, works=True) for device in (0, 1)]) == ()

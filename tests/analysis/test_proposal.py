@@ -2,10 +2,10 @@
 
 import pytest
 
-from nsw.analysis.comparison import scaling
+from nsw.analysis.comparison import scaling_curve
 from nsw.analysis.figures import Figure
-from nsw.analysis.growth import growth
-from nsw.analysis.proposal import proposal
+from nsw.analysis.growth import fit_growth_by_series
+from nsw.analysis.proposal import proposal_curve
 
 from .made import case
 
@@ -13,11 +13,11 @@ GPUS = (1, 2, 4, 8, 16)
 
 
 def block(cases, *, kind="strong", repeats=3):
-    curve = scaling(cases, axis="gpus", kind=kind, figure="speed")
+    curve = scaling_curve(cases, axis="gpus", kind=kind, figure="speed")
     runs = {each.id: [each] * repeats for each in cases}
-    laws = growth(cases, runs, over=["gpus"], at=(64.0,), figure="speed")
+    laws = fit_growth_by_series(cases, runs, over=["gpus"], at=(64.0,), figure="speed")
     gpus = {each.id: each.params["gpus"] for each in cases}
-    made = proposal(curve, laws, gpus, {each.id: 3600.0 for each in cases})
+    made = proposal_curve(curve, laws, gpus, {each.id: 3600.0 for each in cases})
     names = [column.name for column in made.columns]
     return made, [dict(zip(names, row, strict=True)) for row in made.rows]
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from nsw.analysis.answer.registry import blocks_of
+from nsw.analysis.answer.registry import answer_blocks
 from nsw.analysis.blocks import Finding, Table
-from nsw.analysis.first_screen import first_screen
+from nsw.analysis.first_screen import first_screen_blocks
 from nsw.analysis.summary import ReportRequest, summarize
 from nsw.present.emit import flat_rows
 from nsw.present.summary_view import show_summary, texts
@@ -29,7 +29,7 @@ def test_a_first_screen_has_headline_table_and_three_findings_and_24_lines_where
     lines = screen(summary, monkeypatch, columns=columns)
     findings = [at for at, line in enumerate(lines) if line.startswith("* ")]
     weighty = [
-        block for block in blocks_of(summary, full=False) if isinstance(block, Finding) and block.shown == "always"
+        block for block in answer_blocks(summary, full=False) if isinstance(block, Finding) and block.shown == "always"
     ]
     assert min(3, len(weighty)) <= len(findings) <= 5
     assert len(lines) <= 24 or len(findings) <= 3
@@ -101,7 +101,7 @@ def test_variants_are_compared_by_figure_and_counters_and_a_cold_start_is_called
 def test_a_pair_with_a_cold_start_is_void_and_no_gain():
     data = campaign("stencil")
     runs = [run for run in data.runs if run.params["variant"] in {"naive", "column"}]
-    blocks = first_screen(summarize(replace(data, runs=runs), ASKED["stencil"]))
+    blocks = first_screen_blocks(summarize(replace(data, runs=runs), ASKED["stencil"]))
     assert blocks[0].text.startswith("variant=column is 82 % slower than naive at n=16384 (gpoints)")
     assert {row[0]: row[3] for row in blocks[1].rows} == {2048: "void", 16384: "slows"}
 
@@ -119,7 +119,7 @@ def test_a_table_that_is_cut_keeps_idle_time_and_every_share(monkeypatch):
     data = campaign("amp")
     runs = [run for run in data.runs if run.params == {"net": "alexnet", "amp": True}]
     summary = summarize(replace(data, runs=runs), ReportRequest())
-    (table,) = (block for block in first_screen(summary) if isinstance(block, Table))
+    (table,) = (block for block in first_screen_blocks(summary) if isinstance(block, Table))
     monkeypatch.setattr("nsw.present.summary_view._LINES", 1)
     lines = screen(summary, monkeypatch, lines=2)
     cut = next(n for n, line in enumerate(lines) if line.endswith(" more)"))
@@ -178,7 +178,7 @@ def test_names_and_order_of_cases_decide_nothing(name):
 def test_a_void_figure_is_in_no_headline_and_no_ratio():
     summary = summarize(campaign("stencil"), ASKED["stencil"])
     chosen = summary.only({case.id for case in summary.cases if case.params["n"] == 2048})
-    blocks = first_screen(chosen)
+    blocks = first_screen_blocks(chosen)
     assert "naive" not in blocks[0].text
     assert blocks[0].text.startswith("fat is the fastest at n=2048; slower: column ")
     at = [column.name for column in blocks[1].columns].index("ratio")
@@ -195,6 +195,6 @@ def test_of_two_sides_summarize_prints_no_verdict_but_names_the_command_that_doe
         if run.params["variant"] in sides
     ]
     asked = replace(ASKED["stencil"], compare="side", baseline="before")
-    blocks = first_screen(summarize(replace(data, runs=runs), asked))
+    blocks = first_screen_blocks(summarize(replace(data, runs=runs), asked))
     assert blocks[0].text.startswith(f"the verdict on before and after: `nsw compare {data.campaign}`")
     assert "effect" not in {column.name for column in blocks[1].columns}

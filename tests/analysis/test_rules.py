@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from nsw.analysis.cases import CaseSummary, Copy, Share
-from nsw.analysis.comparison import compare, scaling
+from nsw.analysis.comparison import compare_variants, scaling_curve
 from nsw.analysis.figures import Figure
 from nsw.analysis.idle_gpu import Gaps, IdleGpu
-from nsw.analysis.kernel_classes import class_of, is_fp32_arithmetic
+from nsw.analysis.kernel_classes import classify_gpu_operation, is_fp32_matrix_kernel
 from nsw.analysis.placement import StrayContext
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Hit
-from nsw.analysis.rules.pairs import of_scaling, of_variants
-from nsw.analysis.rules.registry import RULES, as_findings, hits_of, in_order
+from nsw.analysis.rules.pairs import scaling_loss_findings, variant_findings
+from nsw.analysis.rules.registry import RULES, find_hits_by_case, merge_hits_to_findings, order_hits
 from nsw.analysis.spent import Part, Spent
 from nsw.analysis.steady import Collectives, Iterations, Phase, Waiting
 
@@ -198,7 +198,7 @@ def test_every_cause_that_a_rule_names_has_a_case():
 
 
 def hit(name, some):
-    return next((hit for hit in hits_of([some])["c"] if hit.cause == name), None)
+    return next((hit for hit in find_hits_by_case([some])["c"] if hit.cause == name), None)
 
 
 @pytest.mark.parametrize(("name", "some", "what"), [(name, some, what) for name, some, _, what in RULES_HOLD])
@@ -217,7 +217,7 @@ def test_a_rule_does_not_hold_for_a_case_that_is_only_near(name, near):
 
 
 def test_of_a_case_without_tables_no_rule_says_anything():
-    assert hits_of([CaseSummary("c", {}, 0, None, None, None)]) == {"c": []}
+    assert find_hits_by_case([CaseSummary("c", {}, 0, None, None, None)]) == {"c": []}
 
 
 def test_a_start_that_tries_kernels_takes_long_though_no_iteration_does():
@@ -237,7 +237,9 @@ def test_launches_that_an_optimizer_makes_are_the_optimizers_fault_with_those_th
     steps = launched(
         ("void at::native::vectorized_elementwise_kernel<4, addcdiv_cuda_kernel>()", 7, 20.0), (FILL, 50, 30.0)
     )
-    step, bound = in_order([hit(name, replace(steps, idle_gpu=IDLE)) for name in ("unfused-optimizer", "launch-bound")])
+    step, bound = order_hits(
+        [hit(name, replace(steps, idle_gpu=IDLE)) for name in ("unfused-optimizer", "launch-bound")]
+    )
     assert (step.cause, bound.cause) == ("unfused-optimizer", "launch-bound")
     # launches in 70 % of the time; and what the kernels take
     assert step.gain_pct == pytest.approx(100 * 0.9 * 0.7 * 7 / 4 * 20 / 51 + 0.6 * 7 * 7 / 4)
@@ -254,13 +256,13 @@ def test_launches_that_an_optimizer_makes_are_the_optimizers_fault_with_those_th
 )  # fmt: skip
 def test_a_fault_comes_before_general_causes_of_at_most_four_times_its_gain(gains, order):
     hits = [Hit(cause, "c", gain, "", "", "", "", "", "") for cause, gain in gains.items()]
-    assert [hit.cause for hit in in_order(hits)] == order
+    assert [hit.cause for hit in order_hits(hits)] == order
 
 
 def test_what_pinned_memory_gives_here_is_named_with_the_case_that_has_it():
     slow = copied("Host-to-Device", size=4 * MB, copies_pct=60.0)
     fast = replace(copied("Host-to-Device", size=25 * MB, copies_pct=5.0), id="other")
-    (found,) = hits_of([slow, fast])["c"]
+    (found,) = find_hits_by_case([slow, fast])["c"]
     assert found.do == "pin it (other: 50 GB/s)"
     assert "gives 6.2 times that here, in other" in found.advice
     assert found.gain_pct == pytest.approx(60 * (1 - 8 / 50))
@@ -278,9 +280,9 @@ def test_copies_count_of_all_gpu_time_with_what_a_report_cut_off():
 def test_hits_are_ordered_by_what_could_be_won_and_alike_cases_share_a_sentence():
     some = [replace(idle(busy_pct=busy), id=name) for name, busy in (("a", 50.0), ("b", 10.0), ("c", 40.0))]
     some[0] = replace(some[0], spent=spent(WORK, exposed_pct=60.0))
-    hits = hits_of(some)
+    hits = find_hits_by_case(some)
     assert [found.cause for found in hits["a"]] == ["exposed-communication", "launch-bound"]
-    first, second = as_findings(hits, several=True)
+    first, second = merge_hits_to_findings(hits, several=True)
     assert first.text.startswith("b: the GPU is idle 90 % of an iteration")
     assert first.text.endswith("Likewise c (60 %), a (50 %).")
     assert first.cases == ("b", "c", "a")
@@ -300,8 +302,8 @@ def variant(
 
 
 def compared(*cases, baseline=False):
-    found = compare(cases, parameter="amp", figure="speed", baseline=baseline)
-    return {finding.name: finding.text for finding in of_variants(found, {case.id: case for case in cases})}
+    found = compare_variants(cases, parameter="amp", figure="speed", baseline=baseline)
+    return {finding.name: finding.text for finding in variant_findings(found, {case.id: case for case in cases})}
 
 
 BASE = variant(100.0, amp=False)
@@ -374,8 +376,8 @@ def point(n, value, span_ms, **shares):
 )  # fmt: skip
 def test_what_an_iteration_takes_longer_is_divided(kind, many, text):
     cases = [point(1, 100.0, 10.0), many]
-    curve = scaling(cases, axis="n", kind=kind, figure="speed")
-    assert [finding.text for finding in of_scaling(curve, {case.id: case for case in cases})] == (
+    curve = scaling_curve(cases, axis="n", kind=kind, figure="speed")
+    assert [finding.text for finding in scaling_loss_findings(curve, {case.id: case for case in cases})] == (
         [text] if text else []
     )
 
@@ -388,9 +390,9 @@ def test_what_an_iteration_takes_longer_is_divided(kind, many, text):
      ("cutlass_80_tensorop_s1688gemm_128x64", False)],
 )  # fmt: skip
 def test_fp32_arithmetic_is_told_by_the_names_of_libraries(name, is_fp32):
-    assert is_fp32_arithmetic(name) is is_fp32
+    assert is_fp32_matrix_kernel(name) is is_fp32
 
 
 def test_only_a_librarys_kernel_converts_layouts_by_its_name():
-    assert class_of("void cudnn::ops::nchwToNhwcKernel<float>()") == "layout"
-    assert class_of("transpose(float const*, float*, int)") == "other kernels"
+    assert classify_gpu_operation("void cudnn::ops::nchwToNhwcKernel<float>()") == "layout"
+    assert classify_gpu_operation("transpose(float const*, float*, int)") == "other kernels"

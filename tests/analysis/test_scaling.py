@@ -2,13 +2,13 @@
 
 import pytest
 
-from nsw.analysis.comparison import compare, scaling
+from nsw.analysis.comparison import compare_variants, scaling_curve
 
 from .made import case
 
 
 def curve(*cases, kind="weak", **how):
-    return scaling(cases, axis="n", kind=kind, figure="speed", **how)
+    return scaling_curve(cases, axis="n", kind=kind, figure="speed", **how)
 
 
 def ratios(found):
@@ -104,7 +104,7 @@ def test_how_many_runs_stand_behind_a_figure_is_kept():
 
 
 def variants(*cases, baseline="a", **how):
-    return compare(cases, parameter="v", baseline=baseline, figure="speed", **how)
+    return compare_variants(cases, parameter="v", baseline=baseline, figure="speed", **how)
 
 
 def test_a_variant_is_compared_with_the_case_that_differs_in_nothing_else():

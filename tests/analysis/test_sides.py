@@ -13,15 +13,24 @@ from nsw.analysis.certainty import Floor
 from nsw.analysis.compared_screen import (
     Comparison,
     Outcome,
-    blocks_of_comparison,
-    judge,
-    outcome_of,
-    percent_of,
+    comparison_blocks,
+    gate_outcome,
+    judge_rules,
+    log_ratio_to_percent,
     verdict_text,
 )
-from nsw.analysis.difference import Operation, difference, marked
-from nsw.analysis.first_screen import headline_of
-from nsw.analysis.sides import Adding, Side, compare_sides, differences, matches, programs, refusal, unmatched
+from nsw.analysis.difference import Operation, add_shapes_and_ranges, explain_difference
+from nsw.analysis.first_screen import find_headline
+from nsw.analysis.sides import (
+    Adding,
+    Side,
+    compare_sides,
+    comparison_refusal_reason,
+    environment_difference_lines,
+    match_cases,
+    program_difference_text,
+    unmatched_cases,
+)
 from nsw.present.summary_view import as_text
 from nsw.recipe.units import parse_tolerance
 
@@ -55,10 +64,10 @@ def side(name: str, values: dict[str, list[float]], *, unit: str = "images/s", s
 def test_cases_belong_together_by_the_parameters_that_are_not_compared():
     first = side("a", {"side=before,n=1": [1.0], "side=before,n=2": [1.0], "side=before,n=4": [1.0]})
     second = side("b", {"side=after,n=2": [1.0], "side=after,n=1": [1.0]})
-    pairs = matches(first, second)
+    pairs = match_cases(first, second)
     assert [(m.name, m.first[0].params["n"]) for m in pairs] == [("n=2", "2"), ("n=1", "1")]
-    assert unmatched(first, second, pairs) == (["a side=before,n=4"], [])
-    assert len(matches(side("a", {"n=1": [1.0]}), side("b", {"m=7": [1.0]}))) == 1  # one case each
+    assert unmatched_cases(first, second, pairs) == (["a side=before,n=4"], [])
+    assert len(match_cases(side("a", {"n=1": [1.0]}), side("b", {"m=7": [1.0]}))) == 1  # one case each
 
 
 @pytest.mark.parametrize(
@@ -105,12 +114,12 @@ def test_unlike_units_and_values_without_a_ratio_are_no_comparison():
 def test_unlike_chips_are_refused_and_what_else_differs_is_said():
     first = side("a", {"": [1.0]}, conditions={"chip": "H100", "driver": "550", "files": "x=1\ny=2"})
     second = side("b", {"": [1.0]}, conditions={"chip": "A100", "driver": "560", "files": "x=1\ny=3"})
-    assert refusal(first, second) == "the chips are unlike: a ran on H100, b on A100"
-    assert differences(first, second) == ["chip: H100 and A100", "driver: 550 and 560"]
-    assert programs(first, second) == "y changed"
-    assert programs(first, first) is None
-    assert refusal(first, first) is None
-    assert differences(first, first) == []
+    assert comparison_refusal_reason(first, second) == "the chips are unlike: a ran on H100, b on A100"
+    assert environment_difference_lines(first, second) == ["chip: H100 and A100", "driver: 550 and 560"]
+    assert program_difference_text(first, second) == "y changed"
+    assert program_difference_text(first, first) is None
+    assert comparison_refusal_reason(first, first) is None
+    assert environment_difference_lines(first, first) == []
 
 
 def test_the_screen_says_verdict_sizes_and_what_would_decide():
@@ -119,9 +128,9 @@ def test_the_screen_says_verdict_sizes_and_what_would_decide():
     how = {"floors": {"speed": QUIET}}
     first, second = side("a", cases, **how), side("b", after, **how)
     made = Comparison(first, second, "case", tuple(compare_sides(first, second)), differs=("driver: 1 and 2",))
-    blocks = blocks_of_comparison(made)
+    blocks = comparison_blocks(made)
     assert blocks[0].text == "Not alike: driver: 1 and 2"
-    assert headline_of(blocks) == "b beside a, 2 cases: 1 faster (20 %), 1 cannot be told"
+    assert find_headline(blocks) == "b beside a, 2 cases: 1 faster (20 %), 1 cannot be told"
     (finding,) = (block for block in blocks if block.name == "cannot tell")
     assert "n=2: 3 runs a side would have shown a difference of" in finding.text
     assert re.search(r"about \d+ more runs? of each side would decide: `repeats: \d+` in the recipe", finding.text)
@@ -148,14 +157,14 @@ def test_the_parts_of_a_difference_add_up_to_it():
     before = [Operation("gemm_a", "kernel", "GEMM", 1.2e6, 2), Operation("relu", "kernel", "elementwise", 3e5, 4)]
     after = [Operation("relu", "kernel", "elementwise", 3.1e5, 4)]
     sides = Case(Spent(2e6, 75.0, 25.0)), Case(Spent(1e6, 31.0, 69.0))
-    made = difference("n=1", sides, (before, after))
+    made = explain_difference("n=1", sides, (before, after))
     assert made.ns == pytest.approx(-1e6)
     assert sum(change.ns for change in made.changes) == pytest.approx(made.ns)
     assert made.sentence == (
         "An iteration takes 1.000 ms less: gemm_a is gone, 1.200 ms less; the GPU waits 0.190 ms more for the host;"
         " the rest takes 0.010 ms more"
     )
-    whole = difference("n=1", (Case(None), Case(None)), (before, after))
+    whole = explain_difference("n=1", (Case(None), Case(None)), (before, after))
     assert not whole.of_iteration
     assert sum(change.ns for change in whole.changes) == pytest.approx(whole.ns) == pytest.approx(3.1e5 - 1.5e6)
 
@@ -174,7 +183,7 @@ def test_a_kernel_of_another_name_is_the_same_by_class_launches_shape_and_range(
     old = Operation("gemm_v1", "kernel", "GEMM", 5e5, 2, shapes=frozenset({"(8,1,1)"}))
     new = Operation(**({"name": "gemm_v2", "kind": "kernel", "group": "GEMM", "ns": 4e5, "calls": 2,
                         "shapes": frozenset({"(8,1,1)"})} | changes))  # fmt: skip
-    made = difference("", (Case(None), Case(None)), ([old], [new]))
+    made = explain_difference("", (Case(None), Case(None)), ([old], [new]))
     assert how in {change.how for change in made.changes}
 
 
@@ -189,7 +198,7 @@ def test_marks_are_the_shapes_of_launches_and_the_innermost_ranges_around_them()
         for name, start, length in (("step 7", 0, 1000), ("forward", 90, 20), ("done", 150, 10))
     ]
     work = [Operation(name, "kernel", "other", 1.0, 1) for name in ("k", "[copy]", "absent")]
-    first, second, third = marked(work, trace, calls, ranges)
+    first, second, third = add_shapes_and_ranges(work, trace, calls, ranges)
     assert first.shapes == {"[8, 1, 1, 128, 1, 1]"}
     assert first.ranges == {"forward", "step #"}
     assert (second.shapes, second.ranges) == (frozenset(), {"step #"})
@@ -200,11 +209,11 @@ def test_marks_are_the_shapes_of_launches_and_the_innermost_ranges_around_them()
 
 
 def gate(first: Side, second: Side, rule: str, figure: str = "speed") -> Outcome:
-    lone = unmatched(first, second, matches(first, second))
+    lone = unmatched_cases(first, second, match_cases(first, second))
     made = Comparison(
         first, second, "figure", tuple(compare_sides(first, second, "figure")), (tuple(lone[0]), tuple(lone[1]))
     )
-    return outcome_of(judge(made, {figure: parse_tolerance(rule)} if rule else {}))
+    return gate_outcome(judge_rules(made, {figure: parse_tolerance(rule)} if rule else {}))
 
 
 @pytest.mark.parametrize(
@@ -245,7 +254,7 @@ def test_the_columns_are_the_means_whose_ratio_is_the_change():
     (row,) = compare_sides(first, second)
     assert row.means == pytest.approx((118.167, 95.244), rel=1e-4)
     table = next(
-        block for block in blocks_of_comparison(Comparison(first, second, "case", (row,))) if block.name == "comparison"
+        block for block in comparison_blocks(Comparison(first, second, "case", (row,))) if block.name == "comparison"
     )
     cells = dict(zip([column.name for column in table.columns], table.rows[0], strict=True))
     assert cells["second"] / cells["first"] == pytest.approx(1 + cells["change_pct"] / 100)
@@ -266,15 +275,15 @@ def test_a_time_that_grew_from_1_75_to_2_56_takes_46_percent_longer_wherever_it_
     how = {"unit": "s", "floors": {"speed": QUIET}}
     sides = side("a", {"": [1.75, 1.751, 1.749]}, **how), side("b", {"": [2.56] * 3}, **how)
     made = Comparison(*sides, by, tuple(compare_sides(*sides, by)))
-    blocks = blocks_of_comparison(made)
-    assert "takes 46 % longer" in headline_of(blocks)
+    blocks = comparison_blocks(made)
+    assert "takes 46 % longer" in find_headline(blocks)
     table = next(block for block in blocks if block.name == "comparison")
     assert "46.3 % longer" in [
         as_text(*cell) for cell in zip(table.rows[0], [c.unit for c in table.columns], strict=True)
     ]
-    (judged,) = judge(made, {"speed": parse_tolerance("+2%")})
+    (judged,) = judge_rules(made, {"speed": parse_tolerance("+2%")})
     assert (judged.outcome, judged.why[:17]) == ("failed", "takes 46 % longer")
-    assert percent_of(made.rows[0].gain) == pytest.approx(-31.6, abs=0.1)  # as in JSON: of the speed
+    assert log_ratio_to_percent(made.rows[0].gain) == pytest.approx(-31.6, abs=0.1)  # as in JSON: of the speed
 
 
 def with_functions(name: str, *rows: dict[str, Any]) -> Side:
@@ -310,7 +319,7 @@ def test_the_verdict_names_the_function_that_did_it(after, says):
     sides = with_figure("a", 1.0), with_figure("b", after)
     functions = tuple(compare_sides(*sides, "function"))
     made = Comparison(*sides, "case", tuple(compare_sides(*sides)), functions=functions, profiler="cprofile")
-    assert headline_of(blocks_of_comparison(made)).endswith(says)
+    assert find_headline(comparison_blocks(made)).endswith(says)
 
 
 def test_samples_of_functions_are_compared_by_their_share():
@@ -321,13 +330,13 @@ def test_samples_of_functions_are_compared_by_their_share():
 
 def test_without_kernels_it_is_said_what_can_be_compared():
     sides = [with_functions(n, {"name": "f", "self_s": 1.0}) for n in "ab"]
-    head = headline_of(blocks_of_comparison(Comparison(*sides, "kernel", ())))
+    head = find_headline(comparison_blocks(Comparison(*sides, "kernel", ())))
     assert head == "b beside a: no kernels that can be compared; `--by function` would compare these"
 
 
 def test_of_the_same_program_no_more_pairs_are_asked_for():
     sides = [side(n, {"": [100.0, 110.0, 90.0]}, same_program=True) for n in "ab"]
-    blocks = blocks_of_comparison(Comparison(*sides, "case", tuple(compare_sides(*sides))))
+    blocks = comparison_blocks(Comparison(*sides, "case", tuple(compare_sides(*sides))))
     assert {"cannot tell", "floor"}.isdisjoint(block.name for block in blocks)
 
 
@@ -339,7 +348,7 @@ def test_pairs_that_were_added_decide_by_their_look_and_the_answer_says_what_the
     def answer(factor: float, count: int = 8) -> str:
         second = side("after", {"": [factor * value for value in values[:count]]}, **how)
         comparison = Comparison(first, second, "case", tuple(compare_sides(first, second)))
-        return " ".join(block.text for block in blocks_of_comparison(comparison) if hasattr(block, "text"))
+        return " ".join(block.text for block in comparison_blocks(comparison) if hasattr(block, "text"))
 
     assert "10 % faster (10 to 10 %), 8 pairs" in answer(1.1)
     assert "Pairs were added until they decide: 8 pairs, 3 min of 40 min." in answer(1.1)

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from nsw.analysis.guided import filter_of, picked_once
-from nsw.analysis.kernels import of_report
-from nsw.analysis.rules.counters import kernel_advice
+from nsw.analysis.guided import ncu_launch_filter, pick_launch_per_kernel
+from nsw.analysis.kernels import kernel_table_of_report
+from nsw.analysis.rules.counters import kernel_advice_text
 from nsw.analysis.source_lines import SourceLines, source_lines
 from nsw.readers.detect import read
 from tests.analysis.test_diagnosis import FOLDER, recordings
@@ -53,9 +53,9 @@ def test_spills_are_at_constants_on_the_stack_and_arrays_at_computed_addresses(a
     ("indexed", "advice"), [(0.97, "constant indices or shared memory"), (0.0, "allow more registers")]
 )
 def test_the_source_page_decides_between_spills_and_arrays_where_registers_do_not(tmp_path, indexed, advice):
-    (kernel,) = of_report(read(recordings.unpack("k08", tmp_path)["counters"]).tables)
+    (kernel,) = kernel_table_of_report(read(recordings.unpack("k08", tmp_path)["counters"]).tables)
     kernel = replace(kernel, registers=32.0, source=SourceLines(has_lines=True, worst={}, indexed=indexed))
-    assert kernel_advice(kernel, 100.0) == advice
+    assert kernel_advice_text(kernel, 100.0) == advice
 
 
 def chosen(kernel, ordinal, launch_id):
@@ -65,13 +65,13 @@ def chosen(kernel, ordinal, launch_id):
 
 def test_a_launch_of_each_kernel_is_measured_once_more_at_as_few_ordinals_as_can_be():
     rows = [chosen("a", 3, 1), chosen("a", 7, 2), chosen("b", 7, 3), chosen("c", 7, 4), chosen("b", 9, None)]
-    picked = picked_once(rows, [1, 2, 3])
+    picked = pick_launch_per_kernel(rows, [1, 2, 3])
     assert [(pick.short_name, pick.ordinal) for pick in picked] == [("a", 7), ("b", 7)]
-    assert filter_of(picked)[-1] == "::regex:^(_Z1av|_Z1bv)$:^(7)$"
+    assert ncu_launch_filter(picked)[-1] == "::regex:^(_Z1av|_Z1bv)$:^(7)$"
 
 
 def test_launches_that_come_along_once_more_are_expected():
     rows = [chosen("a", 3, 1), chosen("a", 7, 2), chosen("b", 7, 3), chosen("d", 3, 5)]
-    picked = picked_once(rows, [1, 3, 2, 5])
+    picked = pick_launch_per_kernel(rows, [1, 3, 2, 5])
     assert [(pick.short_name, pick.ordinal) for pick in picked] == [("a", 3), ("a", 7), ("b", 7), ("d", 3)]
-    assert filter_of(picked)[-1] == "::regex:^(_Z1av|_Z1bv|_Z1dv)$:^(3|7)$"
+    assert ncu_launch_filter(picked)[-1] == "::regex:^(_Z1av|_Z1bv|_Z1dv)$:^(3|7)$"

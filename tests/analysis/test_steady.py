@@ -6,9 +6,9 @@ import pytest
 
 from nsw.analysis.answer.cases import case_blocks
 from nsw.analysis.cases import summarize_cases
-from nsw.analysis.comparison import scaling
-from nsw.analysis.rules.registry import as_findings, hits_of
-from nsw.analysis.steady import gpu_names, steady_rows, worked_on
+from nsw.analysis.comparison import scaling_curve
+from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
+from nsw.analysis.steady import gpu_labels, rows_of_working_gpus, steady_state_rows
 
 from .made import figure_row, gpu_row, make_run
 
@@ -60,7 +60,7 @@ def told(parts, iterations, *, phases=(), runs=None, figures=(), **more):
               "figures": list(figures),
               **more, "communication": [r | {"library": "nccl"} for r in parts if r["summary"] == "communication"]}  # fmt: skip
     cases = summarize_cases(runs or [timeline()], tables, 0.9)
-    return cases, [f.text for f in as_findings(hits_of(cases), several=len(cases) > 1)]
+    return cases, [f.text for f in merge_hits_to_findings(find_hits_by_case(cases), several=len(cases) > 1)]
 
 
 UPLOAD = [
@@ -97,7 +97,7 @@ def test_api_calls_of_set_up_are_not_among_those_of_the_case():
 def test_without_iterations_the_same_copies_are_told_with_what_is_in_them():
     rows = [gpu_row("[CUDA memcpy HtoD]", 26 * MS, kind="memcpy"), gpu_row("gemm", 20 * MS)]
     cases = summarize_cases([timeline()], {"gpu_summary": rows}, 0.9)
-    (found,) = as_findings(hits_of(cases), several=False)
+    (found,) = merge_hits_to_findings(find_hits_by_case(cases), several=False)
     assert found.text.startswith(
         "57 % of all GPU time, set-up included, is copies between host and GPU, 100 % of them to"
     )
@@ -236,24 +236,24 @@ def test_scaling_is_that_of_the_bare_program_and_one_spoiled_repeat_does_not_mov
             kind = "timeline" if value == held else "baseline"
             runs.append(make_run(f"n{n}-{at}", f"n-{n}", params={"n": n}, pass_name=kind, pass_kind=kind))
             figures.append(figure_row(float(value), run=f"n{n}-{at}"))
-    curve = scaling(told([], [], runs=runs, figures=figures)[0], axis="n", kind="weak", figure="speed")
+    curve = scaling_curve(told([], [], runs=runs, figures=figures)[0], axis="n", kind="weak", figure="speed")
     assert [point.efficiency_pct for point in curve.points] == [100, 95]
 
 
 def test_a_report_without_phases_counts_whole_beside_one_with_them():
     parts = [part("setup", "k", 90), part("steady", "k", 10)]
     rows = [*whole(parts), gpu_row("k", 7, report="b")]
-    assert sorted(r["total_ns"] for r in steady_rows("gpu_summary", rows, parts)) == [7, 10]
+    assert sorted(r["total_ns"] for r in steady_state_rows("gpu_summary", rows, parts)) == [7, 10]
 
 
 def test_a_report_whose_steady_state_has_none_of_a_table_counts_none():
     parts = [part("setup", "cuInit", 90, summary="api_summary"), part("steady", "k", 10)]
-    assert steady_rows("api_summary", [gpu_row("cuInit", 90)], parts) == []
+    assert steady_state_rows("api_summary", [gpu_row("cuInit", 90)], parts) == []
 
 
 def test_a_process_without_iterations_beside_others_counts_whole():
     parts = [part("setup", "k", 90), part("steady", "k", 10), part("all", "k", 5, pid=2)]
-    assert sorted(r["total_ns"] for r in steady_rows("gpu_summary", whole(parts), parts)) == [5, 10]
+    assert sorted(r["total_ns"] for r in steady_state_rows("gpu_summary", whole(parts), parts)) == [5, 10]
 
 
 def test_repeats_are_the_mean_of_their_steady_states():
@@ -298,10 +298,10 @@ def gpu(device, *, run="r", report="a", rank=None, pid=1):
     ],
 )
 def test_a_gpu_is_called_by_what_tells_it_from_the_others(rows, names):
-    assert gpu_names(rows) == names
+    assert gpu_labels(rows) == names
 
 
 def test_work_of_a_stray_context_is_left_out_and_that_of_an_unknown_gpu_is_not():
     rows = [gpu(0), gpu(1), gpu(None), gpu(0, pid=2)]
-    assert worked_on(rows, [gpu(1)]) == rows[1:]
-    assert worked_on(rows, [gpu(None)]) == rows  # a table that was made before devices were read there
+    assert rows_of_working_gpus(rows, [gpu(1)]) == rows[1:]
+    assert rows_of_working_gpus(rows, [gpu(None)]) == rows  # a table that was made before devices were read there

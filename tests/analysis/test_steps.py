@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from nsw.analysis.steps import find_steps, noise_of
+from nsw.analysis.steps import find_steps, one_night_noise
 
 NIGHTS = 50
 
@@ -80,7 +80,7 @@ def test_results_are_repeatable_and_a_short_or_constant_series_has_no_step():
     series[30:] += 0.04
     assert find_steps([series], [0.0]) == find_steps([series], [0.0])
     assert find_steps([np.zeros(40), np.array([0.1, 0.2]), np.array([])], [0.0] * 3) == [[], [], []]
-    assert noise_of(np.array([0.1, 0.2])) == 0.0
+    assert one_night_noise(np.array([0.1, 0.2])) == 0.0
 
 
 def test_nights_that_scatter_more_are_no_step_where_the_ranks_show_none():

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsw.analysis.clocks import clocks_of
-from nsw.analysis.stragglers import OF_STRAGGLERS, stragglers
+from nsw.analysis.clocks import clocks_by_report
+from nsw.analysis.stragglers import OF_STRAGGLERS, find_stragglers
 from nsw.readers import read
 from tests import recorded
 
@@ -33,7 +33,7 @@ def simulated(seed=1, **changes):
 @pytest.mark.parametrize("cause", bench.CAUSES)
 def test_a_rank_that_is_late_throughout_is_first_with_the_kind_of_its_cause(cause, overlapped):
     tables, names, _ = simulated(cause=cause, overlapped=overlapped)
-    first, second, *_ = stragglers(tables)
+    first, second, *_ = find_stragglers(tables)
     assert [first.name] == names
     assert first.late
     assert first.cause == bench.IDS[cause]
@@ -45,21 +45,21 @@ def test_a_rank_that_is_late_throughout_is_first_with_the_kind_of_its_cause(caus
 @pytest.mark.parametrize(("who", "count"), [("now and then", 1), ("in turn", 2), ("node", 1)])
 def test_ranks_that_are_late_now_and_then_or_in_turn_and_a_slow_node_are_named(who, count):
     tables, names, _ = simulated(cause="clock", who=who, seed=3)
-    assert {entry.name for entry in stragglers(tables) if entry.late} == set(names)
+    assert {entry.name for entry in find_stragglers(tables) if entry.late} == set(names)
     assert len(names) == count
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_nobody_is_late_where_all_ranks_are_alike(seed):
     tables, _, _ = simulated(seed=seed, spikes=0.001)
-    assert not any(entry.late for entry in stragglers(tables))
+    assert not any(entry.late for entry in find_stragglers(tables))
 
 
 def test_a_rank_that_is_late_on_every_node_is_the_programs_own():
     tables, names, _ = simulated(cause="work", who="rank")
     for name, rows in tables.items():
         tables[name] = rows + [row | {"run": "s", "host": f"other-{row['host']}"} for row in rows]
-    first = stragglers(tables)[0]
+    first = find_stragglers(tables)[0]
     assert [first.name] == names
     assert "it was late on 2 nodes: the program's own" in first.why
 
@@ -69,7 +69,7 @@ def test_what_a_late_rank_costs_is_what_the_job_takes_longer():
     for cause in ("host", None):
         tables, _, _ = simulated(cause=cause, overlapped=False, scatter=0.0)
         lengths.append(np.median([row["med_ns"] for row in tables["iterations"]]))
-        costs.append(stragglers(tables)[0].cost_ns)
+        costs.append(find_stragglers(tables)[0].cost_ns)
     assert costs[0] == pytest.approx(lengths[0] - lengths[1], rel=0.05)
 
 
@@ -86,14 +86,14 @@ def test_a_clock_that_was_low_is_the_reason_where_it_was_sampled():
         }
         for rank in range(JOB.ranks)
     ]
-    why = stragglers(tables)[0].why
+    why = find_stragglers(tables)[0].why
     assert "its clock is 1,410 MHz, that of the others 1,980, held down by heat" in why
 
 
 def test_clocks_of_reports_agree_within_20_us_by_their_collectives():
     tables, _, planted = simulated(cause="host")
     assert max(bench._clock_errors(tables, planted)) < CLOCK_US
-    clocks = clocks_of(tables["collectives"])
+    clocks = clocks_by_report(tables["collectives"])
     assert set(clocks) == {str(rank) for rank in range(JOB.ranks)}
     clock = clocks["5"]
     assert clock.from_reference(clock.to_reference(3e9)) == pytest.approx(3e9, abs=1)
@@ -101,7 +101,7 @@ def test_clocks_of_reports_agree_within_20_us_by_their_collectives():
 
 def test_reports_that_share_too_few_collectives_have_no_common_clock():
     tables, _, _ = simulated()
-    assert clocks_of(tables["collectives"][:5]) == {}
+    assert clocks_by_report(tables["collectives"][:5]) == {}
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def alexnet(tmp_path_factory):
 
 def test_the_first_gpu_of_the_recorded_alexnet_holds_the_others_up_by_its_host(alexnet):
     tables = {name: [row | {"run": "r", "report": "a"} for row in alexnet.get(name, [])] for name in OF_STRAGGLERS}
-    first, *others = stragglers(tables)
+    first, *others = find_stragglers(tables)
     assert (first.name, first.late, first.cause) == ("GPU 0", True, "late-rank-host")
     assert not any(entry.late for entry in others)
 

@@ -1,6 +1,6 @@
 """Metrics that were asked for and are not in the report: which, of how many kernels, why."""
 
-from nsw.analysis.unmeasured import sentences, unmeasured
+from nsw.analysis.unmeasured import find_unmeasured_metrics, unmeasured_metric_sentences
 from nsw.readers.detect import read
 from nsw.tables import rows
 from tests.analysis.test_diagnosis import recordings
@@ -18,13 +18,13 @@ def metric(kernel, name, value=1.0, **more):
 
 
 def check(asked, metrics, kernels=("a", "b"), *, tool="ncu", chip="gh100", replay="kernel"):
-    return unmeasured(asked, tool, chip, replay, metrics, launches(*kernels))
+    return find_unmeasured_metrics(asked, tool, chip, replay, metrics, launches(*kernels))
 
 
 def test_a_metric_that_no_kernel_has_is_reported():
     (one,) = check(["ipc"], [metric("a", "dram__bytes.sum"), metric("b", "dram__bytes.sum")])
     assert (one.name, one.without, one.kernels) == ("ipc", ("a", "b"), 2)
-    ((text, hint),) = sentences([one])
+    ((text, hint),) = unmeasured_metric_sentences([one])
     assert text == "metric missing: ipc, of all 2 kernels: ncu left it out and gave no reason"
     assert "nsw metrics check" in hint
 
@@ -36,7 +36,7 @@ def test_a_metric_that_every_kernel_has_is_not():
 def test_kernels_that_lack_it_are_counted():
     (one,) = check(["ipc"], [metric("a", IPC), metric("b", IPC, value=None)])
     assert (one.without, one.kernels, one.reason) == (("b",), 2, "ncu printed no value")
-    assert "ipc, of 1 of 2 kernels, such as b: " in sentences([one])[0][0]
+    assert "ipc, of 1 of 2 kernels, such as b: " in unmeasured_metric_sentences([one])[0][0]
 
 
 def test_the_chip_of_the_report_explains_a_metric_that_it_does_not_have():
@@ -57,12 +57,14 @@ def test_a_base_name_stands_for_its_suffixes_and_a_portable_one_for_another_prin
 
 def test_sets_sections_and_groups_that_a_chip_lacks_are_no_metrics_that_were_asked_for():
     assert check(["set:full", "section:Occupancy"], [], kernels=("a",)) == []
-    assert unmeasured(["ipc"], "ncu", None, "kernel", [], []) == []  # nothing was profiled: an error of its own
+    assert (
+        find_unmeasured_metrics(["ipc"], "ncu", None, "kernel", [], []) == []
+    )  # nothing was profiled: an error of its own
 
 
 def test_metrics_that_lack_the_same_kernels_are_one_sentence():
     asked = ["sm__throughput.avg.pct_of_peak_sustained_elapsed", "dram__bytes.sum", "ipc"]
-    told = sentences(check(asked, [metric("a", IPC), metric("b", IPC)]))
+    told = unmeasured_metric_sentences(check(asked, [metric("a", IPC), metric("b", IPC)]))
     assert len(told) == 1
     assert "sm__throughput.avg.pct_of_peak_sustained_elapsed, dram__bytes.sum, of all 2 kernels" in told[0][0]
 
@@ -75,4 +77,4 @@ def test_nvprof_is_asked_by_its_own_names():
 def test_of_the_default_group_an_h100_leaves_nothing_out(tmp_path):
     tables = read(recordings.unpack("k01", tmp_path)["counters"]).tables
     measured, launched = (list(rows(name, tables[name])) for name in ("metrics", "launches"))
-    assert unmeasured(["diagnosis"], "ncu", "gh100", "kernel", measured, launched) == []
+    assert find_unmeasured_metrics(["diagnosis"], "ncu", "gh100", "kernel", measured, launched) == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.analysis.guided import LaunchRequest, Within, choose, launched_inside, names_of
+from nsw.analysis.guided import LaunchRequest, Within, choose_kernel_launches, kernels_launched_in_range, range_names
 
 # what ncu 2025.3 measured on an H100 of order.cu, filter by filter
 MEASURED = Path(__file__).parents[1] / "fixtures" / "h100" / "order.csv"
@@ -35,7 +35,7 @@ def timeline():
 
 def inside(within, *, change=lambda ranges: ranges):
     kernels, calls, ranges = timeline()
-    return launched_inside(kernels, calls, change(ranges), within)
+    return kernels_launched_in_range(kernels, calls, change(ranges), within)
 
 
 def alphas(rows):
@@ -52,7 +52,7 @@ def test_ordinals_count_as_ncu_counts_them(row):
 
 
 def test_the_launches_that_are_chosen_are_those_of_the_range():
-    found = choose(inside(Within("step")), LaunchRequest(names=("alpha",), sample=3), "ncu")
+    found = choose_kernel_launches(inside(Within("step")), LaunchRequest(names=("alpha",), sample=3), "ncu")
     assert {row.ordinal for row in found.picked} <= set(range(1, 2 * STEPS + 1))
     assert found.launches + found.extrapolated == 2 * STEPS
 
@@ -79,4 +79,4 @@ def test_a_range_in_a_range_does_not_hide_the_rest_of_the_outer_one():
 def test_domain_and_name_must_be_those_that_are_asked_for():
     assert inside(Within("step", domain="torch")) == []
     assert inside(Within("stop")) == []
-    assert names_of(timeline()[2], Within("stop")) == ["outside", "step"]
+    assert range_names(timeline()[2], Within("stop")) == ["outside", "step"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.analysis.guided import TABLE, Picked, chosen_rows
+from nsw.analysis.guided import TABLE, Picked, chosen_launch_rows
 from nsw.campaign.answers import _not_as_asked
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger import Ledger, Reading, State
@@ -63,7 +63,7 @@ def test_a_metric_that_the_report_lacks_is_a_warning_and_in_the_summary(folder):
 
 def test_launches_that_were_chosen_are_matched_again_whenever_the_report_is_read(folder):
     chosen = [picked(3, "(9, 9, 1)"), *(picked(3 * n) for n in range(2, MEASURED + 2))]
-    put_rows(folder, TABLE, "c.counters.r1", chosen_rows(chosen, "c.timeline.r1"))
+    put_rows(folder, TABLE, "c.counters.r1", chosen_launch_rows(chosen, "c.timeline.r1"))
     for _ in range(2):
         problems, missing, _ = read_and_check(folder)
         rows = load_rows(folder, TABLE)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from nsw.analysis.first_screen import first_screen, headline_of
-from nsw.analysis.kernels import of_report
-from nsw.analysis.of_reports import LOOKED_AT, ReadReport, summary_of_reports, tables_of_reports
+from nsw.analysis.first_screen import find_headline, first_screen_blocks
+from nsw.analysis.kernels import kernel_table_of_report
+from nsw.analysis.of_reports import LOOKED_AT, ReadReport, runs_and_tables_of_reports, summarize_reports
 from nsw.analysis.summary import OF_KERNELS, CampaignData, ReportRequest, summarize
 from nsw.campaign.anonymous import Names, anonymous_table
 from nsw.readers.detect import read
@@ -26,18 +26,23 @@ def shared(tables, names, *, hide=False):
 
 def summary_of(reports):
     read_reports = {
-        kind: ReadReport("case", {name: tables[name] for name in LOOKED_AT if name in tables}, of_report(tables))
+        kind: ReadReport(
+            "case", {name: tables[name] for name in LOOKED_AT if name in tables}, kernel_table_of_report(tables)
+        )
         for kind, tables in reports.items()
     }
     if len(read_reports) == 1:
-        return summary_of_reports("case", list(read_reports.values()))
-    runs, tables = tables_of_reports([read_reports["timeline"]], "case")
+        return summarize_reports("case", list(read_reports.values()))
+    runs, tables = runs_and_tables_of_reports([read_reports["timeline"]], "case")
     kernels = {"case": read_reports["counters"].kernels}
     return summarize(CampaignData("case", "", None, runs, tables, kernels=kernels), ReportRequest())
 
 
 def said(summary):
-    return [headline_of(first_screen(summary)), *((finding.name, finding.text) for finding in summary.findings)]
+    return [
+        find_headline(first_screen_blocks(summary)),
+        *((finding.name, finding.text) for finding in summary.findings),
+    ]
 
 
 def names_of_a_machine():

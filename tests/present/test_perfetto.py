@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import pytest
 
-from nsw.analysis.timeline_tracks import chosen_rows, tracks_of
+from nsw.analysis.timeline_tracks import select_trace_rows, timeline_tracks
 from nsw.present.perfetto import PerfettoTrace
 
 HUGE = 2**53 + 1  # ns, which no float holds
@@ -95,7 +95,7 @@ def test_every_event_comes_back_to_the_nanosecond(schema):
         "api_trace": [call(HUGE - 9, 5, return_value=-2)],
         "nvtx_trace": [nvtx(HUGE - 20, 40), nvtx(HUGE - 10, 12, "forward"), nvtx(HUGE, None, "mark")],
     }  # fmt: skip
-    trace = written(tracks_of("gpus-1", tables))
+    trace = written(timeline_tracks("gpus-1", tables))
     data = b"".join(trace.packets)
     assert (trace.events, trace.size) == (6, len(data))
     home, gpu = "gpus-1, rank 0", "GPU 1 context 1 stream 7"
@@ -117,7 +117,7 @@ def test_an_arrow_leads_from_a_call_to_what_it_launched_and_not_to_other_process
     }
     events = [
         packet.track_event
-        for packet in schema.Trace.FromString(b"".join(written(tracks_of("c", tables)).packets)).packet
+        for packet in schema.Trace.FromString(b"".join(written(timeline_tracks("c", tables)).packets)).packet
         if packet.track_event.type == schema.TrackEvent.TYPE_SLICE_BEGIN
     ]
     begun = [flow for event in events for flow in event.flow_ids]
@@ -128,7 +128,7 @@ def test_an_arrow_leads_from_a_call_to_what_it_launched_and_not_to_other_process
 
 def test_operations_of_a_stream_that_overlap_are_on_tracks_of_their_own(schema):
     rows = [operation(0, 10, "a"), operation(5, 10, "b"), operation(6, 2, "c"), operation(10, 1, "d")]
-    data = b"".join(written(tracks_of("c", {"gpu_trace": rows})).packets)
+    data = b"".join(written(timeline_tracks("c", {"gpu_trace": rows})).packets)
     where = {name: (thread, start, end) for _, thread, name, start, end, _, _ in slices_of(schema, data)}
     first = "GPU 1 context 1 stream 7"
     assert where == {
@@ -138,7 +138,7 @@ def test_operations_of_a_stream_that_overlap_are_on_tracks_of_their_own(schema):
 
 def test_a_hostile_name_is_text(schema):
     name = "k\x00\ud800<script>" + "x" * 1000
-    data = b"".join(written(tracks_of("c", {"gpu_trace": [operation(0, 1, name)]})).packets)
+    data = b"".join(written(timeline_tracks("c", {"gpu_trace": [operation(0, 1, name)]})).packets)
     assert [part[2] for part in slices_of(schema, data)] == [name.replace("\ud800", "?")]
 
 
@@ -151,6 +151,6 @@ def test_steps_of_several_reports_begin_together():
 
     (first, steps), (second, more) = report("a", 0, 0), report("b", 1, 1_000)
     tables = {"gpu_trace": first + second, "iteration_trace": steps + more}
-    rows = chosen_rows(tables, None, (1, 1))["gpu_trace"]
+    rows = select_trace_rows(tables, None, (1, 1))["gpu_trace"]
     assert [(row["rank"], row["start_ns"]) for row in rows] == [(0, 1_100), (1, 1_100)]
-    assert [row["rank"] for row in chosen_rows(tables, [1], None)["gpu_trace"]] == [1, 1, 1]
+    assert [row["rank"] for row in select_trace_rows(tables, [1], None)["gpu_trace"]] == [1, 1, 1]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.analysis.host import work_of
+from nsw.analysis.host import classify_function
 from nsw.cli.main import run
 from nsw.readers import read
 
@@ -195,7 +195,7 @@ def test_an_index_that_gprof_cut_is_read(report):
     ],
 )  # fmt: skip
 def test_look_ups_and_locks_are_neither_waits_nor_files(name, work):
-    assert work_of(name) == work
+    assert classify_function(name) == work
 
 
 def test_a_profile_that_names_its_metric_alone_is_read(report):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from nsw.analysis.of_reports import ReadReport, summary_of_reports
+from nsw.analysis.of_reports import ReadReport, summarize_reports
 from nsw.analysis.single_case import time_by_kernel_class
 from nsw.readers import Options, read
 from nsw.readers.nsys.reduce_export import reduce_export
@@ -29,7 +29,7 @@ def tables_of(path):
 
 def said(path):
     """The findings of a report, and the row of its table about idle time."""
-    summary = summary_of_reports("it", [ReadReport("it", read(path).tables)])
+    summary = summarize_reports("it", [ReadReport("it", read(path).tables)])
     (case,) = summary.cases
     return case, [finding.text for finding in summary.findings]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.answer.kernels import kernel_blocks
+from nsw.analysis.answer.kernels import kernel_table_blocks
 from nsw.analysis.blocks import Bars, Block, Column, Evidence, Note, Table, Timeline
-from nsw.analysis.rules.timeline import spent_of
+from nsw.analysis.rules.timeline import time_without_profiler
 from nsw.analysis.single_case import time_by_kernel_class
 from nsw.quantities import duration, number, percent
 from nsw.tables.names import numbered
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
 
 
-def part_of_timeline(cases: Iterable[CaseSummary]) -> str:
+def timeline_part_note(cases: Iterable[CaseSummary]) -> str:
     """Which part of the timelines is meant; printed where all or some of them were split."""
     split = [bool(c.phases) for c in cases]
     if all(split) and split:
@@ -48,7 +48,17 @@ def _straggler_blocks(case: CaseSummary) -> list[Block]:
     title = "who comes last to the collectives"
     title += "" if any(entry.late for entry in case.stragglers) else ": nobody more than others"
     least = ("node", "late_ns")
-    return [Table("stragglers", title, _STRAGGLERS, rows, wide="why", least=least, **_full_keys(case, "stragglers"))]
+    return [
+        Table(
+            "stragglers",
+            title,
+            _STRAGGLERS,
+            rows,
+            wide="why",
+            least=least,
+            **_full_answer_block_fields(case, "stragglers"),
+        )
+    ]
 
 
 _FOUND_BY: Final = {"profiler_step": "PyTorch's step markers", "kernel_sequence": "the sequence of kernels"}
@@ -65,10 +75,10 @@ def iteration_blocks(summary: Summary) -> list[Block]:
     cases = [(c, c.iterations) for c in summary.cases if c.iterations is not None]
     if not cases:
         return []
-    sources = dict.fromkeys(told_by(i) for _, i in cases)
+    sources = dict.fromkeys(iteration_detection_text(i) for _, i in cases)
     rows = tuple(
-        (case.id, i.count, i.med_ns, i.least_ns, i.most_ns, _busy_share(case), _wall(case, "setup"),
-         _wall(case, "warmup") if i.warmup else None, i.warmup)
+        (case.id, i.count, i.med_ns, i.least_ns, i.most_ns, _mean_gpu_busy_pct(case), _phase_duration_ns(case, "setup"),
+         _phase_duration_ns(case, "warmup") if i.warmup else None, i.warmup)
         for case, i in cases
     )  # fmt: skip
     return [
@@ -84,22 +94,22 @@ def iteration_blocks(summary: Summary) -> list[Block]:
     ]
 
 
-def _busy_share(case: CaseSummary) -> float | None:
+def _mean_gpu_busy_pct(case: CaseSummary) -> float | None:
     """How much of an iteration the mean GPU is at work."""
-    spent = spent_of(case)
+    spent = time_without_profiler(case)
     if spent is not None and spent.idle_pct is not None:
         return 100 - spent.idle_pct
     return case.iterations.gpu_busy_pct if case.iterations else None
 
 
-def told_by(iterations: Iterations) -> str:
+def iteration_detection_text(iterations: Iterations) -> str:
     """What told the iterations, in words."""
     if iterations.name is not None and iterations.found_by == "nvtx":
         return f"NVTX range {iterations.name}"
     return _FOUND_BY.get(iterations.found_by, iterations.found_by)
 
 
-def _wall(case: CaseSummary, name: str) -> float | None:
+def _phase_duration_ns(case: CaseSummary, name: str) -> float | None:
     return next((p.duration_ns for p in case.phases if p.phase == name), None)
 
 
@@ -122,44 +132,51 @@ _PHASES: Final = (
 
 def case_blocks(summary: Summary) -> Iterator[Block]:
     """What is known of each case."""
-    return (block for case in summary.cases for block in _case_blocks(case, summary.cover))
+    return (block for case in summary.cases for block in _full_case_blocks(case, summary.cover))
 
 
-def _case_blocks(case: CaseSummary, cover: float) -> list[Block]:
+def _full_case_blocks(case: CaseSummary, cover: float) -> list[Block]:
     """What is known of one; `cover`: the share of the time that those listed take together, 0 to 1."""
     if not any((case.figures, case.hotspots, case.api, case.copies, case.functions, case.kernels)):
         return [Note("case", f"{case.id}: nothing was read", case=case.id, shown="full")]
-    portion, phase_note = f"{100 * cover:g} %", part_of_timeline([case])
+    portion, phase_note = f"{100 * cover:g} %", timeline_part_note([case])
     blocks: list[Block] = [
-        Note("case", _heading(case, phase_note), tone="heading", case=case.id, shown="full"),
+        Note("case", _case_heading(case, phase_note), tone="heading", case=case.id, shown="full"),
         *(
             Note("figure", f"{f.name} {number(f.median)} {f.unit or ''}"
                  f" ({f.pass_name}{', profiled' if f.profiled else ''}; {plural(f.runs, 'run')})",
-                 **_full_keys(case, "figures"))
+                 **_full_answer_block_fields(case, "figures"))
             for f in case.figures
         ),
         *_phase_blocks(case),
         *(replace(block, shown="full") for block in time_by_kernel_class(case)),
         *_straggler_blocks(case),
-        *_share_blocks(case, "hotspots", f"GPU operations that take {portion} of GPU time{phase_note}", case.hotspots),
-        *kernel_blocks(case.kernels, case=case.id, visibility="full"),
-        *_share_blocks(case, "api", f"CUDA API calls that take {portion} of API time{phase_note}", case.api),
+        *_share_table_blocks(case, "hotspots", f"GPU operations that take {portion} of GPU time{phase_note}",
+         case.hotspots),
+        *kernel_table_blocks(case.kernels, case=case.id, visibility="full"),
+        *_share_table_blocks(case, "api", f"CUDA API calls that take {portion} of API time{phase_note}", case.api),
     ]  # fmt: skip
     if case.copies:
         rows = tuple((c.name, c.calls, c.total_ns, c.total_bytes, c.bytes_per_s) for c in case.copies)
-        blocks.append(Table("copies", f"copies and sets{phase_note}", _COPIES, rows, **_full_keys(case, "copies")))
+        blocks.append(
+            Table("copies", f"copies and sets{phase_note}", _COPIES, rows, **_full_answer_block_fields(case, "copies"))
+        )
     if case.import_ns:
         text = f"imports of modules {duration(case.import_ns)}: not in what follows"
-        blocks.append(Note("imports", text, **_full_keys(case, "functions")))
+        blocks.append(Note("imports", text, **_full_answer_block_fields(case, "functions")))
     functions = f"functions that take {portion} of the CPU's time, each without those that it calls"
-    return [*blocks, *_cpu_class_blocks(case), *_share_blocks(case, "functions", functions, case.functions)]
+    return [
+        *blocks,
+        *_cpu_time_by_class_blocks(case),
+        *_share_table_blocks(case, "functions", functions, case.functions),
+    ]
 
 
 _WORK: Final = (Column("work", "the CPU's work", "name"), Column("share_pct", "share", "whole %"),
                 Column("top", "largest function", "name"))  # fmt: skip
 
 
-def _cpu_class_blocks(case: CaseSummary) -> list[Block]:
+def _cpu_time_by_class_blocks(case: CaseSummary) -> list[Block]:
     """What the CPU works on by class, and what it waits for."""
     host = case.host
     if host is None or not (host.work or host.waits):
@@ -167,15 +184,15 @@ def _cpu_class_blocks(case: CaseSummary) -> list[Block]:
     rows = tuple((work.name, work.share_pct, work.top) for work in host.work if work.share_pct >= _LITTLE_PCT)
     waits = "".join(f"; {wait.share_pct:.0f} % of all time {wait.name}" for wait in host.waits[:_WAITS])
     title = f"what the CPU works on, by its functions{waits}"
-    return [Table("host", title, _WORK, rows, wide="top", **_full_keys(case, "functions"))]
+    return [Table("host", title, _WORK, rows, wide="top", **_full_answer_block_fields(case, "functions"))]
 
 
-def _full_keys(case: CaseSummary, table: str) -> dict[str, Any]:
+def _full_answer_block_fields(case: CaseSummary, table: str) -> dict[str, Any]:
     """What the blocks of a case in full share."""
     return {"case": case.id, "shown": "full", "evidence": (Evidence(table, (case.id,)),)}
 
 
-def _heading(case: CaseSummary, phase_note: str) -> str:
+def _case_heading(case: CaseSummary, phase_note: str) -> str:
     heading = "" if case.gpu_ns is None else f": GPU time{phase_note} {duration(case.gpu_ns)}"
     if case.communication_pct:
         heading += f", {percent(case.communication_pct)} of it in NCCL kernels"
@@ -192,20 +209,20 @@ def _phase_blocks(case: CaseSummary) -> list[Block]:
             f"no iterations were found ({case.one_phase}): what follows is of the whole run, set-up included."
             " `report: {steps: {nvtx: RANGE}}` in the recipe names a range of the program"
         )
-        return [Note("phases", text, **_full_keys(case, "phases"))]
+        return [Note("phases", text, **_full_answer_block_fields(case, "phases"))]
     if iterations is None:
         return []
     process_note = f", in each of {iterations.processes} processes" if iterations.processes > 1 else ""
     text = (
-        f"{plural(iterations.count, 'iteration')} ({told_by(iterations)}{process_note}): median"
+        f"{plural(iterations.count, 'iteration')} ({iteration_detection_text(iterations)}{process_note}): median"
         f" {duration(iterations.med_ns)},"
         f" {duration(iterations.least_ns)} .. {duration(iterations.most_ns)}, the longest is number"
         f" {iterations.slowest};"
-        f" a GPU is at work {percent(_busy_share(case))} of the time"
+        f" a GPU is at work {percent(_mean_gpu_busy_pct(case))} of the time"
     )
-    rows = tuple((_WORDS[p.phase], p.duration_ns, p.iterations, _largest_phase_shares(p)) for p in case.phases)
+    rows = tuple((_WORDS[p.phase], p.duration_ns, p.iterations, _largest_shares_of_phase(p)) for p in case.phases)
     return [
-        Note("iterations", text, **_full_keys(case, "iterations")),
+        Note("iterations", text, **_full_answer_block_fields(case, "iterations")),
         Timeline(
             "phases",
             "phases; what follows is of the steady state",
@@ -213,12 +230,12 @@ def _phase_blocks(case: CaseSummary) -> list[Block]:
             rows,
             label="phase",
             length="duration_ns",
-            **_full_keys(case, "phases"),
+            **_full_answer_block_fields(case, "phases"),
         ),
     ]
 
 
-def _largest_phase_shares(phase: Phase) -> tuple[tuple[str, float], ...]:
+def _largest_shares_of_phase(phase: Phase) -> tuple[tuple[str, float], ...]:
     """What a phase took most of its time for; around the steady state first what is no CUDA call, if that is most."""
     if phase.phase == "steady" or phase.api_ns is None or not phase.what:
         return phase.what
@@ -226,7 +243,7 @@ def _largest_phase_shares(phase: Phase) -> tuple[tuple[str, float], ...]:
     return (("outside CUDA calls", outside), *phase.what) if outside > phase.duration_ns / 2 else phase.what
 
 
-def _share_blocks(case: CaseSummary, name: str, title: str, shares: Sequence[Share]) -> list[Block]:
+def _share_table_blocks(case: CaseSummary, name: str, title: str, shares: Sequence[Share]) -> list[Block]:
     if not shares:
         return []
     # names of instances of one template look alike, and are not the same kernel
@@ -252,6 +269,6 @@ def _share_blocks(case: CaseSummary, name: str, title: str, shares: Sequence[Sha
             least=("mean_ns", "cumulative_pct", "calls"),
             label="name",
             value="share_pct",
-            **_full_keys(case, name),
+            **_full_answer_block_fields(case, name),
         )
     ]

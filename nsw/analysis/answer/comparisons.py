@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import metric_column
 from nsw.analysis.blocks import Bars, Block, Cell, Column, Curve, Evidence, HeatMap, Note, StackedBars, Table, Unit
-from nsw.analysis.comparison import Scaling, ScalingPoint, Variant, best_figure, name_and_unit
+from nsw.analysis.comparison import Scaling, ScalingPoint, Variant, figure_heading_with_unit, least_disturbed_figure
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
-from nsw.analysis.rules.timeline import spent_of
+from nsw.analysis.rules.timeline import time_without_profiler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ def _parameter_column(parameter: str, unit: Unit = "text") -> Column:
     return Column(f"param.{parameter}", parameter, unit)
 
 
-def _as_cell(value: Any) -> Cell:
+def _parameter_value_cell(value: Any) -> Cell:
     """A parameter's value; what is no number and no text is shown as Python writes it."""
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
@@ -37,14 +37,14 @@ def _series_columns(names: Iterable[str]) -> list[_Part]:
 
 
 def _series_parameter_cell(name: str, member: ScalingPoint | Variant) -> Cell:
-    return _as_cell(member.series[name])
+    return _parameter_value_cell(member.series[name])
 
 
-def _range_cell(member: ScalingPoint | Variant) -> Cell:
+def _figure_range_cell(member: ScalingPoint | Variant) -> Cell:
     return member.least, member.most
 
 
-def _columns_with_values(
+def _columns_and_rows(
     parts: Sequence[_Part | None], members: Sequence[Any]
 ) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
     """The columns that there are (those left out are None), and the rows."""
@@ -53,7 +53,7 @@ def _columns_with_values(
     return tuple(column for column, _ in present_parts), rows
 
 
-def _present_names(columns: Sequence[Column], *names: str) -> tuple[str, ...]:
+def _names_with_column(columns: Sequence[Column], *names: str) -> tuple[str, ...]:
     """Those of the names that there are columns of."""
     column_names = {column.name for column in columns}
     return tuple(name for name in names if name in column_names)
@@ -64,7 +64,7 @@ def scaling_blocks(summary: Summary) -> list[Block]:
     curve = summary.curve
     if curve is None or all(p.figure is None for p in curve.points):
         return []
-    return [_scaling_curve_block(curve), *_heat_map(curve)]
+    return [_scaling_curve_block(curve), *_efficiency_heat_map_blocks(curve)]
 
 
 def _scaling_curve_block(curve: Scaling) -> Block:
@@ -77,20 +77,20 @@ def _scaling_curve_block(curve: Scaling) -> Block:
     parts: list[_Part | None] = [
         *_series_columns(series_names),
         (_parameter_column(curve.axis, "plain"), lambda p: p.at),
-        (Column("figure", name_and_unit(curve.figure, curve.unit), "number"), lambda p: p.figure),
-        (Column("range", "range", "range"), _range_cell) if repeated else None,
+        (Column("figure", figure_heading_with_unit(curve.figure, curve.unit), "number"), lambda p: p.figure),
+        (Column("range", "range", "range"), _figure_range_cell) if repeated else None,
         (Column("speedup", "speed-up", "times"), lambda p: p.speedup),
         (Column("efficiency_pct", "efficiency", "%"), lambda p: p.efficiency_pct),
         (Column("communication_pct", "NCCL share of GPU time", "%"), lambda p: p.communication_pct) if talks else None,
         (Column("runs", "runs", "count"), lambda p: p.missing or p.runs),
     ]
-    columns, rows = _columns_with_values(parts, curve.points)
+    columns, rows = _columns_and_rows(parts, curve.points)
     return Curve(
         "scaling",
         f"{curve.kind} scaling of {curve.figure} along {curve.axis} ({conditions})",
         columns,
         rows,
-        least=_present_names(columns, "runs", "communication_pct", "range"),
+        least=_names_with_column(columns, "runs", "communication_pct", "range"),
         repeats=len(series_names),
         x=f"param.{curve.axis}",
         y="figure",
@@ -108,7 +108,7 @@ def _ideal_figure(point: ScalingPoint, curve: Scaling) -> float | None:
     return point.figure / share if curve.higher_is_better else point.figure * share
 
 
-def _heat_map(curve: Scaling) -> list[Block]:
+def _efficiency_heat_map_blocks(curve: Scaling) -> list[Block]:
     """Efficiency over two parameters, where there are two."""
     series_names = {name for p in curve.points for name in p.series}
     if len(series_names) != 1 or all(p.efficiency_pct is None for p in curve.points):
@@ -123,7 +123,7 @@ def _heat_map(curve: Scaling) -> list[Block]:
                 _parameter_column(curve.axis, "plain"),
                 Column("efficiency_pct", "efficiency", "%"),
             ),
-            tuple((_as_cell(p.series[series_name]), p.at, p.efficiency_pct) for p in curve.points),
+            tuple((_parameter_value_cell(p.series[series_name]), p.at, p.efficiency_pct) for p in curve.points),
             shown="data",
             x=f"param.{curve.axis}",
             y=f"param.{series_name}",
@@ -133,7 +133,7 @@ def _heat_map(curve: Scaling) -> list[Block]:
     ]
 
 
-def variant_blocks(summary: Summary) -> list[Block]:
+def variant_bar_blocks(summary: Summary) -> list[Block]:
     """A bar a variant, if something was measured of one."""
     variants = summary.variants
     if not any(v.figure is not None or v.gpu_ns is not None for v in variants):
@@ -144,14 +144,14 @@ def variant_blocks(summary: Summary) -> list[Block]:
     unit = next((v.unit for v in variants if v.unit), None)
     parts: list[_Part | None] = [
         *_series_columns(variants[0].series),
-        (Column("variant", summary.compared or "variant"), lambda v: _as_cell(v.variant)),
-        (Column("figure", name_and_unit(summary.figure or "figure", unit), "number"), lambda v: v.figure),
-        (Column("range", "range", "range"), _range_cell) if repeated else None,
+        (Column("variant", summary.compared or "variant"), lambda v: _parameter_value_cell(v.variant)),
+        (Column("figure", figure_heading_with_unit(summary.figure or "figure", unit), "number"), lambda v: v.figure),
+        (Column("range", "range", "range"), _figure_range_cell) if repeated else None,
         (Column("ratio", f"times {summary.compared_to}", "times"), lambda v: v.ratio),
         (Column("gpu_ns", "GPU time", "ns"), lambda v: v.gpu_ns) if with_gpu else None,
         (Column("top", "most time in", "name"), lambda v: v.top or "") if with_top else None,
     ]
-    columns, rows = _columns_with_values(parts, variants)
+    columns, rows = _columns_and_rows(parts, variants)
     title = f"{summary.figure} by {summary.compared}, compared with {summary.compared}={summary.compared_to}"
     return [
         Bars(
@@ -160,7 +160,7 @@ def variant_blocks(summary: Summary) -> list[Block]:
             columns,
             rows,
             wide="top" if with_top else None,
-            least=_present_names(columns, "gpu_ns", "range"),
+            least=_names_with_column(columns, "gpu_ns", "range"),
             label="variant",
             value="figure",
             evidence=(Evidence("compare", tuple(v.case_id for v in variants)),),
@@ -194,16 +194,16 @@ _CLASSES: Final = 4  # of computing, the largest; the others are one part
 _FEWEST: Final = 3  # values of a parameter that make a curve
 
 
-def time_blocks(summary: Summary) -> list[Block]:
+def time_by_class_blocks(summary: Summary) -> list[Block]:
     """A bar a case: an iteration by class of computing, copies alone, NCCL alone, idle; else all GPU work by class."""
     cases_with_time = [
-        (case, spent) for case in summary.cases if (spent := spent_of(case)) is not None and spent.gpu_ns
+        (case, spent) for case in summary.cases if (spent := time_without_profiler(case)) is not None and spent.gpu_ns
     ]
     divided = [(case, spent) for case, spent in cases_with_time if spent.computing_pct is not None]
     members = divided or cases_with_time
     if not members:
         return []
-    parts = [(case, _divide_span(spent) if divided else _time_by_class(spent)) for case, spent in members]
+    parts = [(case, _span_by_class(spent) if divided else _gpu_time_by_class(spent)) for case, spent in members]
     sizes: dict[str, float] = {}
     for _, class_times in parts:
         for name, ns in class_times.items():
@@ -232,11 +232,11 @@ _COPIES_ALONE, _NCCL_ALONE, _IDLE = "copies alone", "NCCL alone", "idle"
 _KEYS: Final = {_COPIES_ALONE: "copies_ns", _NCCL_ALONE: "nccl_ns", _IDLE: "idle_ns"}
 
 
-def _time_by_class(spent: Spent) -> dict[str, float]:
+def _gpu_time_by_class(spent: Spent) -> dict[str, float]:
     return {part.name: part.ns for part in spent.parts}
 
 
-def _divide_span(spent: Spent) -> dict[str, float]:
+def _span_by_class(spent: Spent) -> dict[str, float]:
     """The span in parts that add up to it; the classes of computing by their durations, since some overlap."""
     span = (spent.span_ns or 0.0) / 100
     computing = {part.name: part.ns for part in spent.parts if part.name not in {NCCL, COPIES, SETS}}
@@ -248,25 +248,25 @@ def _divide_span(spent: Spent) -> dict[str, float]:
     return class_times | {name: span * (share or 0.0) for name, share in alone.items()}
 
 
-def sweep_blocks(summary: Summary) -> list[Block]:
+def figure_by_parameter_blocks(summary: Summary) -> list[Block]:
     """Each figure over the parameter of numbers with most values, or a bar a case; of two parameters a heat map too."""
     varied = _varied_parameters(summary.cases)
     figures = dict.fromkeys(figure.name for case in summary.cases for figure in case.figures)
     shown_figures = {summary.curve.figure if summary.curve else None}
-    if summary.variants and not _is_curve(varied):
+    if summary.variants and not _has_numbers_for_curve(varied):
         shown_figures.add(summary.figure)
     blocks: list[Block] = []
     several: list[str] = []
     for name in figures:
-        members = [case for case in summary.cases if best_figure(case, name) is not None]
+        members = [case for case in summary.cases if least_disturbed_figure(case, name) is not None]
         if len(members) < 2:
             continue
-        blocks += [] if name in shown_figures else [_sweep_block(members, name, varied)]
+        blocks += [] if name in shown_figures else [_figure_by_parameter_block(members, name, varied)]
         several.append(name)
     if len(varied) != 2:
         return blocks
-    maps = [_map_of_figures(summary.cases, several, varied)] if several else []
-    return [*blocks, *maps, *_maps_of_metrics(summary.cases, varied)]
+    maps = [_figure_heat_map(summary.cases, several, varied)] if several else []
+    return [*blocks, *maps, *_metric_heat_maps(summary.cases, varied)]
 
 
 def _varied_parameters(cases: Sequence[CaseSummary]) -> dict[str, list[Any]]:
@@ -277,101 +277,112 @@ def _varied_parameters(cases: Sequence[CaseSummary]) -> dict[str, list[Any]]:
             if value not in values.setdefault(name, []):
                 values[name].append(value)
     several = {name: distinct_values for name, distinct_values in values.items() if len(distinct_values) > 1}
-    return dict(sorted(several.items(), key=lambda item: (not _are_numbers(item[1]), -len(item[1]))))
+    return dict(sorted(several.items(), key=lambda item: (not _are_all_numbers(item[1]), -len(item[1]))))
 
 
-def _are_numbers(values: Sequence[Any]) -> bool:
+def _are_all_numbers(values: Sequence[Any]) -> bool:
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
-def _is_curve(varied: Mapping[str, Sequence[Any]]) -> bool:
+def _has_numbers_for_curve(varied: Mapping[str, Sequence[Any]]) -> bool:
     """Whether the first parameter has numbers enough for a curve."""
     first = next(iter(varied.values()), ())
-    return len(first) >= _FEWEST and _are_numbers(first)
+    return len(first) >= _FEWEST and _are_all_numbers(first)
 
 
-def _figure_block_keys(cases: Sequence[CaseSummary], name: str, parameters: Sequence[str]) -> dict[str, Any]:
+def _figure_block_fields(cases: Sequence[CaseSummary], name: str, parameters: Sequence[str]) -> dict[str, Any]:
     """What blocks of a figure share: a row a case, with its parameters, the figure and its range."""
-    members = [(case, best_figure(case, name)) for case in cases]
+    members = [(case, least_disturbed_figure(case, name)) for case in cases]
     unit = next((figure.unit for _, figure in members if figure and figure.unit), None)
-    numbers = {key: _are_numbers([case.params.get(key) for case in cases]) for key in parameters}
+    numbers = {key: _are_all_numbers([case.params.get(key) for case in cases]) for key in parameters}
     columns = [_parameter_column(key, "plain" if numbers[key] else "text") for key in parameters]
     rows = tuple(
-        (*(_as_cell(case.params.get(key)) for key in parameters), figure.median, (figure.least, figure.most))
+        (*(_parameter_value_cell(case.params.get(key)) for key in parameters), figure.median,
+         (figure.least, figure.most))
         for case, figure in members if figure is not None
     )  # fmt: skip
     return {
-        "columns": (*columns, Column("figure", name_and_unit(name, unit), "number"), Column("range", "range", "range")),
+        "columns": (
+            *columns, Column("figure", figure_heading_with_unit(name, unit), "number"),
+            Column("range", "range", "range"),
+        ),
         "rows": rows, "shown": "data", "evidence": (Evidence("figures", tuple(case.id for case, _ in members)),),
     }  # fmt: skip
 
 
-def _sweep_block(cases: Sequence[CaseSummary], name: str, varied: Mapping[str, Sequence[Any]]) -> Block:
+def _figure_by_parameter_block(cases: Sequence[CaseSummary], name: str, varied: Mapping[str, Sequence[Any]]) -> Block:
     keys = list(varied)
-    if _is_curve(varied):
+    if _has_numbers_for_curve(varied):
         series = tuple(f"param.{key}" for key in keys[1:])
-        block_fields = _figure_block_keys(cases, name, [*keys[1:], keys[0]])
+        block_fields = _figure_block_fields(cases, name, [*keys[1:], keys[0]])
         return Curve("sweep", f"{name} by {keys[0]}", x=f"param.{keys[0]}", y="figure", series=series, **block_fields)
-    block_fields = _figure_block_keys(cases, name, keys)
+    block_fields = _figure_block_fields(cases, name, keys)
     return Bars("sweep", f"{name} by {', '.join(keys)}", label=f"param.{keys[-1]}", value="figure", **block_fields)
 
 
 _FIRST_METRICS: Final = ("sm_throughput", "memory_throughput", "achieved_occupancy")
 
 
-def _map_of_figures(cases: Sequence[CaseSummary], names: Sequence[str], varied: Mapping[str, Sequence[Any]]) -> Block:
+def _figure_heat_map(cases: Sequence[CaseSummary], names: Sequence[str], varied: Mapping[str, Sequence[Any]]) -> Block:
     """The figures over two parameters, each with its range where runs were repeated."""
     parts: list[_Part] = []
     for name in names:
-        unit = next((figure.unit for case in cases if (figure := best_figure(case, name)) and figure.unit), None)
-        parts.append((Column(f"figure.{name}", name_and_unit(name, unit), "number"), partial(_median_cell, name)))
-        if any(_scatter_cell(name, case) for case in cases):
-            parts.append((Column(f"range.{name}", "range", "range"), partial(_scatter_cell, name)))
+        unit = next(
+            (figure.unit for case in cases if (figure := least_disturbed_figure(case, name)) and figure.unit), None
+        )
+        parts.append(
+            (Column(f"figure.{name}", figure_heading_with_unit(name, unit), "number"), partial(_case_median_cell, name))
+        )
+        if any(_case_range_cell(name, case) for case in cases):
+            parts.append((Column(f"range.{name}", "range", "range"), partial(_case_range_cell, name)))
     subject = names[0] if len(names) == 1 else "figures"
-    return _map_block("map", subject, cases, parts=parts, varied=varied, evidence="figures")
+    return _heat_map_block("map", subject, cases, parts=parts, varied=varied, evidence="figures")
 
 
-def _median_cell(name: str, case: CaseSummary) -> Cell:
-    figure = best_figure(case, name)
+def _case_median_cell(name: str, case: CaseSummary) -> Cell:
+    figure = least_disturbed_figure(case, name)
     return figure.median if figure else None
 
 
-def _scatter_cell(name: str, case: CaseSummary) -> Cell:
-    figure = best_figure(case, name)
+def _case_range_cell(name: str, case: CaseSummary) -> Cell:
+    figure = least_disturbed_figure(case, name)
     return (figure.least, figure.most) if figure and figure.runs > 1 else None
 
 
-def _maps_of_metrics(cases: Sequence[CaseSummary], varied: Mapping[str, Sequence[Any]]) -> list[Block]:
+def _metric_heat_maps(cases: Sequence[CaseSummary], varied: Mapping[str, Sequence[Any]]) -> list[Block]:
     """The metrics of each case's hottest kernel over two parameters: those that differ between cases."""
     measured = [case for case in cases if case.kernels]
     every = (*_FIRST_METRICS, *(name for case in measured for name in case.kernels[0].metrics))
     names = [name for name in dict.fromkeys(every)
-             if len({_metric_cell(name, case) for case in measured} - {None}) > 1]  # fmt: skip
+             if len({_hottest_kernel_metric_cell(name, case) for case in measured} - {None}) > 1]  # fmt: skip
     if not names:
         return []
     parts: list[_Part] = [(Column("kernel", "kernel", "name"), lambda case: case.kernels[0].short_name)]
-    parts += [(metric_column(name), partial(_metric_cell, name)) for name in names]
+    parts += [(metric_column(name), partial(_hottest_kernel_metric_cell, name)) for name in names]
     return [
-        _map_block(
+        _heat_map_block(
             "metric_map", "metrics of the hottest kernel", measured, parts=parts, varied=varied, evidence="kernels"
         )
     ]
 
 
-def _metric_cell(name: str, case: CaseSummary) -> Cell:
+def _hottest_kernel_metric_cell(name: str, case: CaseSummary) -> Cell:
     return case.kernels[0].metrics.get(name)
 
 
-def _map_block(
+def _heat_map_block(
     name: str, subject: str, cases: Sequence[CaseSummary], *, parts: Sequence[_Part],
     varied: Mapping[str, Sequence[Any]], evidence: str,
 ) -> Block:  # fmt: skip
     x, y = varied
     axes: list[_Part] = [
-        (_parameter_column(key, "plain" if _are_numbers(varied[key]) else "text"), partial(_parameter_cell, key))
+        (
+            _parameter_column(key, "plain" if _are_all_numbers(varied[key]) else "text"),
+            partial(_case_parameter_cell, key),
+        )
         for key in (y, x)
     ]
-    columns, rows = _columns_with_values([*axes, *parts], cases)
+    columns, rows = _columns_and_rows([*axes, *parts], cases)
     value, *other_columns = (column.name for column, _ in parts if column.unit not in {"name", "range"})
     return HeatMap(
         name, f"{subject} by {x} and {y}", columns, rows, x=f"param.{x}", y=f"param.{y}", value=value,
@@ -379,11 +390,11 @@ def _map_block(
     )  # fmt: skip
 
 
-def _parameter_cell(key: str, case: CaseSummary) -> Cell:
-    return _as_cell(case.params.get(key))
+def _case_parameter_cell(key: str, case: CaseSummary) -> Cell:
+    return _parameter_value_cell(case.params.get(key))
 
 
-def rate_blocks(summary: Summary) -> list[Block]:
+def effective_rate_blocks(summary: Summary) -> list[Block]:
     """A row a case whose rates are known, and why those of the others are not."""
     known_rates = [m for m in summary.model if m.flop_per_s is not None]
     blocks: list[Block] = []

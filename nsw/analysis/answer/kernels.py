@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Block, Ceiling, Cell, Column, Evidence, Note, Scatter, Shown, Table, Unit
-from nsw.analysis.roofline import Point, data_sheet_mismatches
+from nsw.analysis.roofline import Point, data_sheet_mismatch_sentences
 from nsw.metrics import find
 from nsw.quantities import percent
 from nsw.tables.names import numbered
@@ -38,7 +38,7 @@ _USUAL_METRICS: Final = frozenset(
 )  # fmt: skip
 
 
-def shape(kernel: KernelRow) -> str | None:
+def launch_shape_text(kernel: KernelRow) -> str | None:
     """Grid and block of a kernel's launches, and how many more shapes there are."""
     if not kernel.shapes:
         return None
@@ -47,7 +47,7 @@ def shape(kernel: KernelRow) -> str | None:
     return f"{grid} x {block}" + (f" + {shape_count} more" if shape_count else "")
 
 
-def roof_name(point: Point) -> str:
+def roof_label(point: Point) -> str:
     """The roof above a point: a precision, or a memory level with the precision, if any."""
     if point.side == "compute":
         return point.precision
@@ -59,9 +59,9 @@ def _occupancy_cell(kernel: KernelRow) -> Cell:
     return None if achieved is None and limit is None else (achieved, limit)
 
 
-def _roof_text(point: Point) -> str:
+def _nearest_roof_text(point: Point) -> str:
     """Which roof is above a kernel, and how near it is."""
-    return f"{percent(point.share_pct)} of {roof_name(point)}"
+    return f"{percent(point.share_pct)} of {roof_label(point)}"
 
 
 def _advice_text(kernel: KernelRow) -> str | None:
@@ -86,17 +86,17 @@ _COLUMNS: Final[Mapping[Column, Callable[[KernelRow], Cell]]] = {
     Column("occupancy_pct", "occupancy", "achieved and limit %"): _occupancy_cell,
     Column("occupancy_limiter", "limited by"): lambda k: k.occupancy_limiter,
     Column("tensor_pct", "tensor", "%"): lambda k: k.tensor_pct,
-    Column("roofline", "roofline"): lambda k: None if k.roofline is None else _roof_text(k.roofline),
+    Column("roofline", "roofline"): lambda k: None if k.roofline is None else _nearest_roof_text(k.roofline),
     Column("registers", "registers", "count"): lambda k: k.registers,
     Column("shared_memory_bytes", "shared", "byte"): lambda k: k.shared_memory_bytes,
-    Column("shape", "grid x block"): shape,
+    Column("shape", "grid x block"): launch_shape_text,
     Column("stalls", "warps wait for"): lambda k: ", ".join(f"{s.reason} {s.pct:.0f} %" for s in k.stalls) or None,
     Column("advice", "best advice"): _advice_text,
 }
 _UNITS: Final[Mapping[str, Unit]] = {"%": "%", "ns": "ns", "byte": "byte", "byte/s": "byte/s"}
 
 
-def kernel_blocks(
+def kernel_table_blocks(
     kernels: Sequence[KernelRow], title: str = "kernels", *, case: str | None = None, visibility: Shown = "always"
 ) -> list[Block]:
     """The most expensive kernels, at most twenty, what to beware of, and how much the others take.
@@ -112,7 +112,7 @@ def kernel_blocks(
     evidence = (Evidence("kernels", () if case is None else (case,)),)
     top, rest = kernels[:_MAX_KERNELS], kernels[_MAX_KERNELS:]
     cells = {column: [cell(k) for k in top] for column, cell in _COLUMNS.items()}
-    cells |= {metric_column(name): [k.metrics.get(name) for k in top] for name in _other_metrics(top)}
+    cells |= {metric_column(name): [k.metrics.get(name) for k in top] for name in _metrics_without_usual_column(top)}
     cells = {column: values for column, values in cells.items() if any(value is not None for value in values)}
     names = numbered([k.short_name for k in top])
     blocks: list[Block] = [
@@ -129,7 +129,7 @@ def kernel_blocks(
         )
     ]
     for mismatch in dict.fromkeys(
-        mismatch for k in top for mismatch in data_sheet_mismatches(k.metrics, k.device_name)
+        mismatch for k in top for mismatch in data_sheet_mismatch_sentences(k.metrics, k.device_name)
     ):
         text = f"warning: {mismatch}: its rooflines may be wrong"
         blocks.append(Note("kernels", text, tone="warning", case=case, shown=visibility))
@@ -149,7 +149,7 @@ def metric_column(name: str) -> Column:
     return Column(f"metric.{name}", name if not unit or unit in _UNITS else f"{name} ({unit})", shown_as)
 
 
-def _other_metrics(kernels: Sequence[KernelRow]) -> list[str]:
+def _metrics_without_usual_column(kernels: Sequence[KernelRow]) -> list[str]:
     """Metrics that no usual column tells: all where few enough were asked for, else those that findings speak of."""
     names = list(dict.fromkeys(n for k in kernels for n in k.metrics if n not in _USUAL_METRICS))
     return names if len(names) <= _MAX_OTHER_METRICS else [name for name in _SPOKEN_OF if name in names]
@@ -166,10 +166,10 @@ _ROOFLINE: Final = (
 def roofline_blocks(summary: Summary) -> list[Block]:
     """The cases beside each other, and a scatter plot a case that has points."""
     cases = [case for case in summary.cases if any(k.points for k in case.kernels)]
-    return [*([_plot_of_cases(cases)] if len(cases) > 1 else []), *map(_roofline_plot, cases)]
+    return [*([_roofline_plot_of_cases(cases)] if len(cases) > 1 else []), *map(_roofline_plot_of_case, cases)]
 
 
-def _plot_of_cases(cases: Sequence[CaseSummary]) -> Block:
+def _roofline_plot_of_cases(cases: Sequence[CaseSummary]) -> Block:
     """Of each case the kernels that take most, each where it is nearest to its roof."""
     binding_points = [
         (case, k, k.roofline) for case in cases for k in case.kernels[:_MAX_KERNELS_PER_CASE] if k.roofline is not None
@@ -178,7 +178,7 @@ def _plot_of_cases(cases: Sequence[CaseSummary]) -> Block:
         "rooflines",
         "rooflines of all cases, each kernel where it is nearest to its roof",
         (Column("case", "case", "name"), *_ROOFLINE),
-        tuple((case.id, *_kernel_cells(k, p)) for case, k, p in binding_points),
+        tuple((case.id, *_roofline_point_cells(k, p)) for case, k, p in binding_points),
         wide="kernel",
         shown="data",
         evidence=(Evidence("roofline", tuple(case.id for case, _, _ in binding_points)),),
@@ -191,18 +191,18 @@ def _plot_of_cases(cases: Sequence[CaseSummary]) -> Block:
     )
 
 
-def _kernel_cells(k: KernelRow, p: Point) -> tuple[Cell, ...]:
+def _roofline_point_cells(k: KernelRow, p: Point) -> tuple[Cell, ...]:
     return (k.short_name, p.precision, p.level, p.intensity, p.flop_per_s, p.roof_flop_per_s, p.share_pct, p.side,
             k.share_pct)  # fmt: skip
 
 
-def _roofline_plot(case: CaseSummary) -> Block:
+def _roofline_plot_of_case(case: CaseSummary) -> Block:
     kernel_points = [(kernel, point) for kernel in case.kernels for point in kernel.points]
     return Scatter(
         "roofline",
         f"rooflines of {case.id}",
         _ROOFLINE,
-        tuple(_kernel_cells(k, p) for k, p in kernel_points),
+        tuple(_roofline_point_cells(k, p) for k, p in kernel_points),
         wide="kernel",
         case=case.id,
         shown="data",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Block, Column, Evidence, Note, Table
 from nsw.analysis.figures import RUN_TIME, WARN_PCT, Perturbation
-from nsw.analysis.rules.timeline import slowdown_factor
+from nsw.analysis.rules.timeline import profiler_slowdown
 from nsw.quantities import change, changed_by
 
 if TYPE_CHECKING:
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
 
 
-def of_campaign(summary: Summary) -> list[Block]:
+def campaign_note_blocks(summary: Summary) -> list[Block]:
     """What must be known with all its numbers."""
     return [Note("note", summary.note, tone="warning")] if summary.note else []
 
 
-def of_nodes(summary: Summary) -> list[Block]:
+def node_note_blocks(summary: Summary) -> list[Block]:
     """Where the ranks of each case were; cases that were alike share a line."""
     together: dict[str, list[str]] = {}
     for case, text in summary.nodes:
@@ -28,7 +28,7 @@ def of_nodes(summary: Summary) -> list[Block]:
     return [Note("nodes", f"{', '.join(cases)}: {text}") for text, cases in together.items()]
 
 
-def of_what_is_missing(summary: Summary) -> list[Block]:
+def missing_data_blocks(summary: Summary) -> list[Block]:
     """What is absent, and why."""
     return [Note("missing", text, tone="warning") for text in summary.missing]
 
@@ -64,7 +64,9 @@ def perturbation_blocks(summary: Summary) -> list[Block]:
     changes = [(case.id, p) for case in cases for p in case.perturbation]
     if not changes:
         return []
-    notes_of = [_perturbation_note(p, slowdown_factor(case, p.pass_name)) for case in cases for p in case.perturbation]
+    notes_of = [
+        _perturbation_caveat(p, profiler_slowdown(case, p.pass_name)) for case in cases for p in case.perturbation
+    ]
     noted = any(notes_of)
     rows = tuple(
         (case, p.pass_name, p.figure, p.baseline, p.profiled, p.unit or "", p.change_pct, *((note,) if noted else ()))
@@ -85,19 +87,19 @@ def perturbation_blocks(summary: Summary) -> list[Block]:
     return [table, *notes]
 
 
-def _perturbation_note(p: Perturbation, slowdown_factor: float) -> str:
+def _perturbation_caveat(p: Perturbation, slowdown_factor: float) -> str:
     """What a change does not tell."""
     if p.certain is False:
         return "within the scatter"
     if abs(p.change_pct) < WARN_PCT or p.is_much:
         return ""
     if not p.may_be_start:
-        return f"{_ran_once([p])} ran once"
+        return f"{_unknown_scatter_text([p])} ran once"
     explained = p.baseline * (slowdown_factor - 1) >= _MAX_ADDED_SHARE * (p.profiled - p.baseline)
     return "" if explained else "profiler's start?"
 
 
-def _ran_once(changes: Sequence[Perturbation]) -> str:
+def _unknown_scatter_text(changes: Sequence[Perturbation]) -> str:
     """What ran too seldom to know the scatter of changes."""
     run_counts = {"pass": [p.runs for p in changes], "baseline": [p.baseline_runs for p in changes]}
     return " and ".join(side for side, runs in run_counts.items() if set(runs) == {1}) or "pass or baseline"
@@ -118,5 +120,9 @@ def _perturbation_warning(alike: Sequence[tuple[str, Perturbation]]) -> str:
             f"{message}, and how much of that falls on the steady state is not known: take shares from it, and times"
             f" from the baseline; a figure of the program (`app.figures`) tells more{case_list}"
         )
-    once = f"; {_ran_once([p for _, p in alike])} ran only once, so it may be scatter" if p.certain is None else ""
+    once = (
+        f"; {_unknown_scatter_text([p for _, p in alike])} ran only once, so it may be scatter"
+        if p.certain is None
+        else ""
+    )
     return f"{message}: take shares from it, and times from the baseline{once}{case_list}"

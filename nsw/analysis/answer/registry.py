@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.analysis.answer import cases, comparisons, kernels, notes
 from nsw.analysis.blocks import Block, Finding
 from nsw.analysis.conditions import condition_blocks
-from nsw.analysis.first_screen import first_screen
+from nsw.analysis.first_screen import first_screen_blocks
 from nsw.analysis.gpu_metrics import gpu_metric_blocks
 from nsw.errors import NswError
 from nsw.resources import registered
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 GROUP: Final = "nsw.analyses"
 ANALYSES: Final[Mapping[str, Callable[[Summary], Iterable[Block]]]] = {
-    "note": notes.of_campaign,
+    "note": notes.campaign_note_blocks,
     "scaling": comparisons.scaling_blocks,
     "figures": comparisons.figure_blocks,
-    "comparison": comparisons.variant_blocks,
-    "time": comparisons.time_blocks,
-    "sweeps": comparisons.sweep_blocks,
+    "comparison": comparisons.variant_bar_blocks,
+    "time": comparisons.time_by_class_blocks,
+    "sweeps": comparisons.figure_by_parameter_blocks,
     "perturbation": notes.perturbation_blocks,
     "iterations": cases.iteration_blocks,
     "gpu metrics": gpu_metric_blocks,
-    "effective rates": comparisons.rate_blocks,
+    "effective rates": comparisons.effective_rate_blocks,
     "roofline": kernels.roofline_blocks,
     "cases": cases.case_blocks,
-    "nodes": notes.of_nodes,
+    "nodes": notes.node_note_blocks,
     "conditions": condition_blocks,
     "outliers": notes.outlier_blocks,
-    "missing": notes.of_what_is_missing,
+    "missing": notes.missing_data_blocks,
 }
 
 
-def blocks_of(summary: Summary, *, full: bool = True) -> Iterator[Block]:
+def answer_blocks(summary: Summary, *, full: bool = True) -> Iterator[Block]:
     """The whole answer, or what its first screen is made of; blocks of cases are made when they are asked for.
 
     Raises:
@@ -52,15 +52,15 @@ def blocks_of(summary: Summary, *, full: bool = True) -> Iterator[Block]:
     """
     plugin_blocks = [block for name in registered(GROUP) for block in _plugin_analysis_blocks(name, summary)]
     findings = [block for block in plugin_blocks if isinstance(block, Finding)]
-    first = (*first_screen(summary), *findings)
+    first = (*first_screen_blocks(summary), *findings)
     if not full:
         return iter(first)
     own_blocks = (block for analysis in ANALYSES.values() for block in analysis(summary))
     rest = (block for block in plugin_blocks if not isinstance(block, Finding))
-    return chain(first, map(in_full, own_blocks), map(in_full, rest))
+    return chain(first, map(as_full_answer_block, own_blocks), map(as_full_answer_block, rest))
 
 
-def in_full(block: Block) -> Block:
+def as_full_answer_block(block: Block) -> Block:
     """A block that only the full answer shows."""
     return replace(block, shown="full") if block.shown == "always" else block
 

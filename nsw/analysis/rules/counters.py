@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from nsw.analysis.kernels import KernelRow, active_share
+from nsw.analysis.kernels import KernelRow, sm_active_share
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.gaps import framework_of
+from nsw.analysis.rules.gaps import detect_framework
 from nsw.analysis.rules.hits import Context, Hit
 from nsw.metrics import find_chip, for_ncu
 from nsw.metrics.catalogue import find_gpu
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 __all__ = [
     "LATENCY",
     "RULES",
-    "bound_by",
+    "binding_part",
+    "busiest_part_pct",
+    "follow_up_metrics_by_kernel",
     "is_compute_bound",
-    "kernel_advice",
-    "open_questions",
-    "roof_pct",
-    "undecided",
+    "kernel_advice_text",
+    "missing_counters_of_largest_kernel",
 ]
 
 LATENCY: Final = "latency"
@@ -97,28 +97,28 @@ class Remark(NamedTuple):
     fact: str
 
 
-def busy_parts(kernel: KernelRow) -> dict[str, float]:
+def busy_pct_by_part(kernel: KernelRow) -> dict[str, float]:
     """How busy each part of the GPU that was measured is, in per cent of its peak over the launch."""
     metrics = kernel.metrics
-    active = active_share(kernel.metrics) or 1.0
+    active = sm_active_share(kernel.metrics) or 1.0
     parts: dict[str, float | None] = {
         DRAM: kernel.dram_pct,
         L2: metrics.get("l2_throughput"),
-        L1: _times(metrics.get("l1_throughput"), active),
+        L1: _multiply_known(metrics.get("l1_throughput"), active),
     }
     pipes = {
         FP64: metrics.get("double_precision_fu_utilization"),
         XU: metrics.get("special_fu_utilization"),
-        FMA: _most(metrics.get("single_precision_fu_utilization"), metrics.get("fmaheavy_utilization")),
+        FMA: _largest_known(metrics.get("single_precision_fu_utilization"), metrics.get("fmaheavy_utilization")),
         ALU: metrics.get("alu_pipe_utilization"),
         LSU: metrics.get("ldst_fu_utilization"),
         TENSOR: kernel.tensor_pct,
         ISSUE: metrics.get("issue_slot_utilization"),
     }
     if kernel.sm_pct is not None:  # else of nvprof, whose pipes are levels
-        parts |= {name: _times(share, active) for name, share in pipes.items()}
+        parts |= {name: _multiply_known(share, active) for name, share in pipes.items()}
     known = {name: share for name, share in parts.items() if share is not None}
-    if L1 in known and _is_shared(kernel):
+    if L1 in known and _is_mostly_shared_memory(kernel):
         known[SHARED] = known.pop(L1)
     # of two sums that ncu gives, what no part explains
     for share, name, members in (
@@ -130,23 +130,23 @@ def busy_parts(kernel: KernelRow) -> dict[str, float]:
     return known
 
 
-def _busiest(parts: Mapping[str, float]) -> str:
+def _busiest_part(parts: Mapping[str, float]) -> str:
     return max(parts, key=lambda name: parts[name], default="")
 
 
-def _is_busy(part: str, share: float) -> str:
+def _busy_part_text(part: str, share: float) -> str:
     return f"{'' if part in _MEMORY else 'the '}{part} {'are' if part in {ISSUE, TENSOR} else 'is'} {share:.0f} % busy"
 
 
-def _times(share: float | None, factor: float) -> float | None:
+def _multiply_known(share: float | None, factor: float) -> float | None:
     return None if share is None else share * factor
 
 
-def _most(*shares: float | None) -> float | None:
+def _largest_known(*shares: float | None) -> float | None:
     return max((share for share in shares if share is not None), default=None)
 
 
-def _is_shared(kernel: KernelRow) -> bool:
+def _is_mostly_shared_memory(kernel: KernelRow) -> bool:
     """Whether shared memory is most of what L1 does."""
     shared, both = kernel.metrics.get("shared_wavefronts"), kernel.metrics.get("l1_wavefronts")
     if shared is not None and both:
@@ -155,10 +155,10 @@ def _is_shared(kernel: KernelRow) -> bool:
     return share is not None and whole is not None and share >= _HALF * whole
 
 
-def bound_by(kernel: KernelRow) -> str | None:
+def binding_part(kernel: KernelRow) -> str | None:
     """The part that binds a kernel, or latency where none is busy; None: not measured."""
-    parts = busy_parts(kernel)
-    part = _busiest(parts)
+    parts = busy_pct_by_part(kernel)
+    part = _busiest_part(parts)
     if kernel.memory_pct is None or kernel.sm_pct is None:
         return part if part and parts[part] >= _SURELY_PCT else None
     return part if parts[part] >= _BOUND_PCT else LATENCY
@@ -169,20 +169,20 @@ def is_compute_bound(case: CaseSummary) -> bool:
     bound = sum(
         kernel.share_pct or 0.0
         for kernel in case.kernels
-        if (part := bound_by(kernel)) is not None and part != LATENCY and part not in _MEMORY
+        if (part := binding_part(kernel)) is not None and part != LATENCY and part not in _MEMORY
     )
     idle = case.spent.idle_pct if case.spent is not None else None
     return bound >= _CLOCK_BOUND_PCT and idle is not None and idle <= _LITTLE_PCT
 
 
-def roof_pct(kernel: KernelRow) -> float:
+def busiest_part_pct(kernel: KernelRow) -> float:
     """How busy the busiest part is, in per cent of its peak."""
-    return max(busy_parts(kernel).values(), default=0.0)
+    return max(busy_pct_by_part(kernel).values(), default=0.0)
 
 
-def _gain(kernel: KernelRow, left: Mapping[str, float]) -> float:
+def _gain_pct(kernel: KernelRow, left: Mapping[str, float]) -> float:
     """What is won (%) if of what these parts carry only such a share is left, and the kernel is as near its roof."""
-    parts = busy_parts(kernel)
+    parts = busy_pct_by_part(kernel)
     now = max(parts.values(), default=0.0)
     after = max((share * left.get(name, 1.0) for name, share in parts.items()), default=0.0)
     return 100 * (1 - after / now) if now else 0.0
@@ -205,10 +205,10 @@ class _Access(NamedTuple):
         return 100 * self.used < _USED_PCT and (self.each is None or self.each >= _SCATTERED)
 
 
-def _accesses(kernel: KernelRow) -> list[_Access]:
+def _global_accesses(kernel: KernelRow) -> list[_Access]:
     metrics = kernel.metrics
     accesses = []
-    for (word, kind), requests in zip(_ACCESSES, _global_instructions(kernel), strict=True):
+    for (word, kind), requests in zip(_ACCESSES, _global_memory_instructions(kernel), strict=True):
         sectors, each = metrics.get(f"{kind}_transactions"), metrics.get(f"{kind}_transactions_per_request")
         if requests and sectors is not None and each is None:
             each = sectors / requests
@@ -226,19 +226,19 @@ def _accesses(kernel: KernelRow) -> list[_Access]:
 _ACCESSES: Final = (("loads", "gld"), ("stores", "gst"))
 
 
-def _scattered(kernel: KernelRow) -> Remark | None:
+def _scattered_access_remark(kernel: KernelRow) -> Remark | None:
     """Sectors of global memory of which threads use little, in the level of memory that binds."""
-    accesses = _accesses(kernel)
+    accesses = _global_accesses(kernel)
     bad = [access for access in accesses if access.is_scattered]
-    parts = busy_parts(kernel)
-    part = _busiest(parts)
+    parts = busy_pct_by_part(kernel)
+    part = _busiest_part(parts)
     if not bad or part not in _MEMORY - {SHARED} or parts[part] < _BUSY_PCT:
         return None
-    useful = _useful(kernel, accesses)
-    won = _gain(kernel, useful)
+    useful = _useful_shares_by_level(kernel, accesses)
+    won = _gain_pct(kernel, useful)
     worst = min(bad, key=lambda access: access.used)
-    cause = _scattered_cause(kernel, bad, useful)
-    level = f"while {_is_busy(part, parts[part])}"
+    cause = _scattered_access_cause(kernel, bad, useful)
+    level = f"while {_busy_part_text(part, parts[part])}"
     return Remark(
         won,
         cause,
@@ -247,7 +247,7 @@ def _scattered(kernel: KernelRow) -> Remark | None:
     )
 
 
-def _useful(kernel: KernelRow, accesses: list[_Access]) -> dict[str, float]:
+def _useful_shares_by_level(kernel: KernelRow, accesses: list[_Access]) -> dict[str, float]:
     """The share of what each level moves that threads asked for; 1 where it is not known.
 
     A byte that several instructions use may be counted several times: then less is called waste than there is.
@@ -269,7 +269,7 @@ def _useful(kernel: KernelRow, accesses: list[_Access]) -> dict[str, float]:
     if beyond_l1 is None:
         misses = 1 - metrics.get("tex_cache_hit_rate", 0.0) / 100  # of loads; all stores go through
         beyond_l1 = sum((a.sectors or 0.0) * (misses if a.word == "loads" else 1.0) for a in accesses)
-    beyond_l2 = (_dram_bytes(kernel) or 0.0) / 32
+    beyond_l2 = (_dram_bytes_of_launch(kernel) or 0.0) / 32
     return {
         L1: share, CACHES: share,
         L2: min(1.0, asked / beyond_l1) if beyond_l1 else 1.0,
@@ -277,38 +277,38 @@ def _useful(kernel: KernelRow, accesses: list[_Access]) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _dram_bytes(kernel: KernelRow) -> float | None:
+def _dram_bytes_of_launch(kernel: KernelRow) -> float | None:
     """What a launch moves from and to DRAM."""
     rate, time = kernel.dram_bytes_per_s, kernel.metrics.get("duration")
     return kernel.metrics.get("dram_bytes", None if rate is None or time is None else rate * time / 1e9)
 
 
-def _scattered_cause(kernel: KernelRow, bad: list[_Access], useful: Mapping[str, float]) -> str:
+def _scattered_access_cause(kernel: KernelRow, bad: list[_Access], useful: Mapping[str, float]) -> str:
     """What scatters them, as far as counters tell: whether the rest of each sector is thrown away, and by whom.
 
     A gather loads its indices side by side too: its mean request has fewer sectors than threads. DRAM, which serves
     neighbouring sectors best, is less busy with one than L2. From a table that L2 holds it loads each byte again and
     again; where rows and columns cross, DRAM moves what is asked for, or L1 has the rest of a sector.
     """
-    parts, access = busy_parts(kernel), bad[0]
+    parts, access = busy_pct_by_part(kernel), bad[0]
     is_loads = len(bad) == 1 and access.word == "loads"
     is_rest_used = useful[DRAM] >= _USED_PCT / 100  # by others: rows and columns
-    asked, moved = 32 * access.used * (access.sectors or 0.0), _dram_bytes(kernel)
+    asked, moved = 32 * access.used * (access.sectors or 0.0), _dram_bytes_of_launch(kernel)
     l1_hits = kernel.metrics.get("tex_cache_hit_rate", 100.0)
     if is_rest_used and not (is_loads and moved and asked >= _AGAIN * moved and l1_hits < 100 * _HALF):
         return "uncoalesced-access"
     has_indices = access.each is not None and access.each < _WARP - 1 and access.used > _NO_INDICES
     if is_loads and (has_indices or parts.get(DRAM, 0.0) < parts.get(L2, 0.0)):
         return "random-gather"
-    threads, (loads, _) = kernel.metrics.get("threads"), _global_instructions(kernel)
+    threads, (loads, _) = kernel.metrics.get("threads"), _global_memory_instructions(kernel)
     walks = threads is None or loads is None or loads * _WARP >= _WALK * threads
     return "uncoalesced-access" if is_rest_used or walks else "array-of-structures"
 
 
-def _narrow(kernel: KernelRow) -> Remark | None:
+def _narrow_access_remark(kernel: KernelRow) -> Remark | None:
     """Memory instructions of 1 or 2 bytes a thread: L1, the load-store unit, issuing or the wait for memory binds."""
-    parts = busy_parts(kernel)
-    part, accesses = _busiest(parts), _accesses(kernel)
+    parts = busy_pct_by_part(kernel)
+    part, accesses = _busiest_part(parts), _global_accesses(kernel)
     busy = parts.get(part, 0.0)
     binds = busy >= _BOUND_PCT and part in {L1, LSU, ISSUE, CACHES, COMPUTING}
     waits = _LITTLE_PCT <= busy < _ROOF_PCT and kernel.metrics.get("stall_memory_dependency", 0.0) >= _STALLED_PCT
@@ -322,18 +322,18 @@ def _narrow(kernel: KernelRow) -> Remark | None:
     quarter = dict.fromkeys((L1, LSU, ISSUE, CACHES, COMPUTING), 0.25)
     text = f"{share:.0f} % of its memory instructions move" if share is not None else "its memory instructions move"
     return Remark(
-        _gain(kernel, quarter) if binds else 100 * (1 - max(0.25, busy / _REACHED_PCT)),
+        _gain_pct(kernel, quarter) if binds else 100 * (1 - max(0.25, busy / _REACHED_PCT)),
         "narrow-access", "1 or 2 bytes a thread and instruction",
         f"loads and stores little at once: {text} 1 or 2 bytes a thread"
-        + (f", while {_is_busy(part, parts[part])}" if binds else ", and no part is at its roof")
+        + (f", while {_busy_part_text(part, parts[part])}" if binds else ", and no part is at its roof")
         + ("" if DRAM not in parts else f" (DRAM {parts[DRAM]:.0f} %)"),
     )  # fmt: skip
 
 
-def _bank_conflicts(kernel: KernelRow) -> Remark | None:
-    metrics, parts = kernel.metrics, busy_parts(kernel)
+def _bank_conflict_remark(kernel: KernelRow) -> Remark | None:
+    metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
     added, wavefronts = metrics.get("shared_bank_conflicts"), metrics.get("shared_wavefronts")
-    part = _busiest(parts)
+    part = _busiest_part(parts)
     if not added or not wavefronts or added < _CONFLICTS * wavefronts or part not in {L1, SHARED, CACHES}:
         return None
     if parts[part] < _BUSY_PCT:
@@ -344,7 +344,7 @@ def _bank_conflicts(kernel: KernelRow) -> Remark | None:
     )
     every = metrics.get("l1_wavefronts") or (wavefronts * whole / share if share and whole else wavefronts)
     left = max(0.0, 1 - added / max(every, wavefronts))
-    won = _gain(kernel, dict.fromkeys((L1, SHARED, CACHES), left))
+    won = _gain_pct(kernel, dict.fromkeys((L1, SHARED, CACHES), left))
     loads, stores = metrics.get("inst_executed_shared_loads"), metrics.get("inst_executed_shared_stores")
     if loads is not None and stores is not None and wavefronts > _WARP * (loads + stores):  # more than they can make
         return Remark(
@@ -360,7 +360,7 @@ def _bank_conflicts(kernel: KernelRow) -> Remark | None:
     )  # fmt: skip
 
 
-def _global_instructions(kernel: KernelRow) -> tuple[float | None, float | None]:
+def _global_memory_instructions(kernel: KernelRow) -> tuple[float | None, float | None]:
     """Instructions that load and store global memory; L1 has a request for each."""
     metrics = kernel.metrics
     return (
@@ -369,22 +369,22 @@ def _global_instructions(kernel: KernelRow) -> tuple[float | None, float | None]
     )
 
 
-def _local_memory(kernel: KernelRow) -> Remark | None:
+def _local_memory_remark(kernel: KernelRow) -> Remark | None:
     """Local memory: registers that spill, or arrays that are indexed at run time."""
-    metrics, parts = kernel.metrics, busy_parts(kernel)
+    metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
     local = metrics.get("inst_executed_local")
     loads, stores = (metrics.get(f"inst_executed_local_{kind}") for kind in ("loads", "stores"))
     if local is None and loads is not None and stores is not None:
         local = loads + stores
     shared = (metrics.get("inst_executed_shared_loads"), metrics.get("inst_executed_shared_stores"))
-    others = [count for count in (*_global_instructions(kernel), *shared) if count is not None]
+    others = [count for count in (*_global_memory_instructions(kernel), *shared) if count is not None]
     if not local or not others or local < _LOCAL * (local + sum(others)):
         return None
     share = local / (local + sum(others))
-    part = _busiest(parts)
+    part = _busiest_part(parts)
     if parts.get(part, 0.0) >= _BOUND_PCT and part in _MEMORY | {LSU, ISSUE, ALU, COMPUTING}:
         issued = min(1.0, _EACH_LOCAL * local / (metrics.get("inst_executed") or _EACH_LOCAL * local))
-        won = _gain(
+        won = _gain_pct(
             kernel, dict.fromkeys((*_MEMORY, LSU), 1 - share) | dict.fromkeys((ISSUE, ALU, COMPUTING), 1 - issued)
         )
     else:
@@ -410,9 +410,9 @@ def _local_memory(kernel: KernelRow) -> Remark | None:
     )  # fmt: skip
 
 
-def _atomics(kernel: KernelRow) -> Remark | None:
+def _atomic_contention_remark(kernel: KernelRow) -> Remark | None:
     """Atomic operations on few addresses, which one slice of L2 carries out one after the other."""
-    metrics, parts = kernel.metrics, busy_parts(kernel)
+    metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
     operations = [metrics.get("inst_executed_global_atomics"), metrics.get("inst_executed_global_reductions")]
     atomic_sectors = metrics.get("l2_atomic_transactions", 0.0) / 2
     if not atomic_sectors and not any(operations):
@@ -442,20 +442,20 @@ def _atomics(kernel: KernelRow) -> Remark | None:
 # --- instructions -------------------------------------------------------------------------------------------------
 
 
-def _divergence(kernel: KernelRow) -> Remark | None:
+def _divergence_remark(kernel: KernelRow) -> Remark | None:
     """Instructions of which few threads of a warp take part, where instructions or latency bind."""
     lanes, switched_on = (
         kernel.metrics.get(name) for name in ("warp_execution_efficiency", "warp_nonpred_execution_efficiency")
     )
-    parts = busy_parts(kernel)
-    part = _busiest(parts)
+    parts = busy_pct_by_part(kernel)
+    part = _busiest_part(parts)
     if lanes is None or not lanes or (part in _MEMORY and parts[part] >= _BOUND_PCT):
         return None
     used = min(lanes, switched_on) if switched_on and switched_on < _PREDICATED_PCT else lanes
     if used > _LANES_PCT:
         return None
     threads = kernel.metrics.get("threads_per_block", float(_WARP))
-    won = _gain(
+    won = _gain_pct(
         kernel, {name: used / 100 for name in parts if name not in _MEMORY} | {L1: used / 100, SHARED: used / 100}
     )
     fact = f"has {used * _WARP / 100:.1f} of the 32 threads of a warp active an instruction"
@@ -467,25 +467,25 @@ def _divergence(kernel: KernelRow) -> Remark | None:
     return Remark(won, "divergence", f"{used * _WARP / 100:.0f} of 32 threads active", fact)
 
 
-def _pipe(kernel: KernelRow) -> tuple[str, float]:
+def _binding_pipe(kernel: KernelRow) -> tuple[str, float]:
     """The busiest pipe of the SM, and how busy it is, where it is what binds; else nothing."""
-    parts = busy_parts(kernel)
-    part = _busiest(parts)
+    parts = busy_pct_by_part(kernel)
+    part = _busiest_part(parts)
     return (part, parts[part]) if part and part not in _MEMORY and parts[part] >= _BOUND_PCT else ("", 0.0)
 
 
-def _fp64(kernel: KernelRow) -> Remark | None:
+def _fp64_remark(kernel: KernelRow) -> Remark | None:
     """FP64 beside FP32 data, where FP64 instructions or their conversions bind, or nothing is at its roof."""
-    part, busy = _pipe(kernel)
-    metrics, parts = kernel.metrics, busy_parts(kernel)
+    part, busy = _binding_pipe(kernel)
+    metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
     double = metrics.get("inst_fp_64") or metrics.get("flop_count_dp")
     if not double:
         return None
     single = (metrics.get("inst_fp_32") if metrics.get("inst_fp_64") else metrics.get("flop_count_sp")) or 0.0
     converted = metrics.get("inst_bit_convert", 0.0)
-    if single < 0.25 * double and converted < 0.1 * double and not _converts_its_data(kernel, converted):
+    if single < 0.25 * double and converted < 0.1 * double and not _converts_half_of_loads(kernel, converted):
         return None
-    widths = [access.each * access.used for access in _accesses(kernel) if access.each]  # bytes a thread
+    widths = [access.each * access.used for access in _global_accesses(kernel) if access.each]  # bytes a thread
     if single < _HARDLY * double and widths and all(7 < width <= 8 for width in widths):
         return None  # its data are FP64: integers are converted
     share = parts.get(FP64, 0.0)
@@ -493,30 +493,32 @@ def _fp64(kernel: KernelRow) -> Remark | None:
     if part in {FP64, XU, COMPUTING, ISSUE} and (share >= _HALF * busy or converts):
         gpu = find_gpu(kernel.device_name)
         rate = gpu.flop_per_s["flop_count_dp"] / gpu.flop_per_s["flop_count_sp"] if gpu else _HALF
-        won = _gain(kernel, {FP64: rate, COMPUTING: rate, XU: 0.2 if converted else 1.0})
-    elif share >= _BUSY_PCT and roof_pct(kernel) < _ROOF_PCT:  # its long latencies bind, and its registers
+        won = _gain_pct(kernel, {FP64: rate, COMPUTING: rate, XU: 0.2 if converted else 1.0})
+    elif share >= _BUSY_PCT and busiest_part_pct(kernel) < _ROOF_PCT:  # its long latencies bind, and its registers
         others = max((pct for name, pct in parts.items() if name not in {FP64, XU, ISSUE, COMPUTING}), default=0.0)
         won = min(share, 100 * (1 - others / _REACHED_PCT))
     else:
         return None
     beside = f"{converted:,.0f} conversions" if converted >= single else "FP32 arithmetic"
-    also = "" if part in {"", FP64} else f", and {_is_busy(part, busy)}"
+    also = "" if part in {"", FP64} else f", and {_busy_part_text(part, busy)}"
     return Remark(
         won, "fp64-by-accident", f"FP64 beside FP32, {part or FP64} {busy or share:.0f} % busy",
         f"computes in FP64 beside {beside}: the FP64 pipe is {share:.0f} % busy{also}",
     )  # fmt: skip
 
 
-def _converts_its_data(kernel: KernelRow, converted: float) -> bool:
+def _converts_half_of_loads(kernel: KernelRow, converted: float) -> bool:
     """Whether at least half of the FP32 values that it loads are converted: so many FP64 programs convert none."""
-    loaded = sum(8 * access.used * (access.sectors or 0.0) for access in _accesses(kernel) if access.word == "loads")
+    loaded = sum(
+        8 * access.used * (access.sectors or 0.0) for access in _global_accesses(kernel) if access.word == "loads"
+    )
     return 0 < _HALF * loaded <= converted
 
 
-def _special(kernel: KernelRow) -> Remark | None:
+def _special_function_remark(kernel: KernelRow) -> Remark | None:
     """Special functions, or the conversions of integer divisions, on the XU pipe."""
-    part, busy = _pipe(kernel)
-    if _fp64(kernel) is not None:  # whose conversions they are
+    part, busy = _binding_pipe(kernel)
+    if _fp64_remark(kernel) is not None:  # whose conversions they are
         return None
     metrics = kernel.metrics
     integer, single = metrics.get("inst_integer"), metrics.get("inst_fp_32")
@@ -528,12 +530,12 @@ def _special(kernel: KernelRow) -> Remark | None:
         if every and divides:
             kept = 1 - 0.8 * integer / every  # of some 20 instructions of a division a few stay
             return Remark(
-                _gain(kernel, {XU: 0.1, ALU: kept, FMA: kept, ISSUE: kept, COMPUTING: kept}), "integer-division",
+                _gain_pct(kernel, {XU: 0.1, ALU: kept, FMA: kept, ISSUE: kept, COMPUTING: kept}), "integer-division",
                 f"integer division, {part} {busy:.0f} % busy",
                 f"divides integers: {100 * integer / every:.0f} % of its instructions are of integers and"
-                f" {100 * converted / every:.0f} % convert them, and {_is_busy(part, busy)}",
+                f" {100 * converted / every:.0f} % convert them, and {_busy_part_text(part, busy)}",
             )  # fmt: skip
-    parts = busy_parts(kernel)
+    parts = busy_pct_by_part(kernel)
     double = metrics.get("inst_fp_64", metrics.get("flop_count_dp", 0.0 if parts.get(FP64, 0.0) < 5 else None))
     is_mix_known = {"inst_integer", "inst_bit_convert"} <= metrics.keys()
     if not is_mix_known and (double != 0 or part != XU):
@@ -547,7 +549,7 @@ def _special(kernel: KernelRow) -> Remark | None:
             return None
         left = max(0.0, 1 - around)
         return Remark(
-            _gain(kernel, {XU: 0.0, ISSUE: left, FMA: left, ALU: left, COMPUTING: left}), "special-functions",
+            _gain_pct(kernel, {XU: 0.0, ISSUE: left, FMA: left, ALU: left, COMPUTING: left}), "special-functions",
             f"special functions, {part} {busy:.0f} % busy",
             f"computes special functions (exponential, root, division): their unit is {parts[XU]:.0f} % busy, and the"
             f" instructions around them keep the {part} {busy:.0f} % busy",
@@ -555,15 +557,15 @@ def _special(kernel: KernelRow) -> Remark | None:
     if part != XU:
         return None
     return Remark(
-        _gain(kernel, {XU: 0.0, ISSUE: 1 - of_all}), "special-functions",
+        _gain_pct(kernel, {XU: 0.0, ISSUE: 1 - of_all}), "special-functions",
         f"special functions, XU pipe {busy:.0f} % busy",
         f"keeps the unit of special functions (sine, exponential, root, division) {busy:.0f} % busy",
     )  # fmt: skip
 
 
-def _unfused(kernel: KernelRow) -> Remark | None:
+def _unfused_multiply_add_remark(kernel: KernelRow) -> Remark | None:
     """Additions and multiplications in pairs, and hardly a fused multiply-add."""
-    part, busy = _pipe(kernel)
+    part, busy = _binding_pipe(kernel)
     metrics = kernel.metrics
     for kind, pipe, word in (("sp", FMA, "FP32"), ("dp", FP64, "FP64")):
         add, mul, fma = (metrics.get(f"flop_count_{kind}_{name}") for name in ("add", "mul", "fma"))
@@ -574,18 +576,18 @@ def _unfused(kernel: KernelRow) -> Remark | None:
             continue
         kept = 1 - pairs / (add + mul + fma)
         return Remark(
-            _gain(kernel, {pipe: kept, ISSUE: kept, COMPUTING: kept}), "unfused-multiply-add",
+            _gain_pct(kernel, {pipe: kept, ISSUE: kept, COMPUTING: kept}), "unfused-multiply-add",
             f"{word} multiplications and additions unfused",
             f"has {pairs:.3g} {word} additions behind as many multiplications and only {fma:.3g} fused multiply-adds,"
-            f" and {_is_busy(part, busy)}",
+            f" and {_busy_part_text(part, busy)}",
         )  # fmt: skip
     return None
 
 
-def _matrix_product(kernel: KernelRow) -> Remark | None:
+def _matrix_product_remark(kernel: KernelRow) -> Remark | None:
     """Fused multiply-adds alone on data of shared memory, or on rows and columns of global memory."""
-    metrics, parts = kernel.metrics, busy_parts(kernel)
-    part = _busiest(parts)
+    metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
+    part = _busiest_part(parts)
     if kernel.tensor_pct is None or kernel.tensor_pct > 1 or part in {DRAM, L2} or parts.get(part, 0.0) < _FAR_PCT:
         return None
     halves = metrics.get("flop_count_hp_fma") or 0.0
@@ -593,14 +595,16 @@ def _matrix_product(kernel: KernelRow) -> Remark | None:
     products, others, word = (
         (halves, metrics.get("flop_count_hp_add") or 0.0, "FP16") if halves > fma else (fma, add + mul, "FP32")
     )
-    (loads, _), shared = _global_instructions(kernel), metrics.get("inst_executed_shared_loads")
+    (loads, _), shared = _global_memory_instructions(kernel), metrics.get("inst_executed_shared_loads")
     if not products or others > 0.1 * products or loads is None or shared is None:
         return None
     if products < 0.25 * _WARP * metrics.get("inst_executed", 0.0):  # constants are moved by FP16 multiply-adds too
         return None
     if (parts.get(XU) or 0.0) > 5:
         return None
-    stored = sum(8 * access.used * (access.sectors or 0.0) for access in _accesses(kernel) if access.word == "stores")
+    stored = sum(
+        8 * access.used * (access.sectors or 0.0) for access in _global_accesses(kernel) if access.word == "stores"
+    )
     if 0 < products < _LONG_SUM * stored:  # a stencil or a small filter: no tile of tensor cores is filled
         return None
     warps = products / _WARP
@@ -611,7 +615,9 @@ def _matrix_product(kernel: KernelRow) -> Remark | None:
     if not (from_shared or broadcast):
         return None
     return Remark(
-        _gain(kernel, {FMA: 0.1, ISSUE: 0.2, COMPUTING: 0.2, L1: 0.4, SHARED: 0.4, CACHES: 0.4, LSU: 0.2, ALU: 0.3}),
+        _gain_pct(
+            kernel, {FMA: 0.1, ISSUE: 0.2, COMPUTING: 0.2, L1: 0.4, SHARED: 0.4, CACHES: 0.4, LSU: 0.2, ALU: 0.3}
+        ),
         "tensor-cores-unused",
         f"{word} multiply-adds, tensor cores idle",
         f"computes a product by {word} multiply-adds ({part} {parts[part]:.0f} % busy), and tensor cores are idle",
@@ -621,20 +627,22 @@ def _matrix_product(kernel: KernelRow) -> Remark | None:
 # --- launch and latency -------------------------------------------------------------------------------------------
 
 
-def _shape(kernel: KernelRow) -> Remark | None:
+def _unbalanced_grid_remark(kernel: KernelRow) -> Remark | None:
     """Blocks that leave SMs without work: too few, a last wave that is nearly empty, or blocks of unequal work."""
     metrics = kernel.metrics
-    blocks, waves, sms = metrics.get("blocks"), metrics.get("waves_per_sm"), _sm_count(kernel)
-    active = active_share(kernel.metrics)
+    blocks, waves, sms = metrics.get("blocks"), metrics.get("waves_per_sm"), _gpu_sm_count(kernel)
+    active = sm_active_share(kernel.metrics)
     busiest, mean = metrics.get("sm_active_cycles_max"), metrics.get("sm_active_cycles")
     if busiest and mean:
         active = mean / busiest
     if blocks is not None and sms and blocks < sms:
-        return _few_blocks(kernel, blocks, sms)
+        return _few_blocks_remark(kernel, blocks, sms)
     if active is None:
         return None
     idle = 100 * (1 - active)
-    room = 100 - 100 * roof_pct(kernel) / _REACHED_PCT  # what SMs share may be busy enough without those that are idle
+    room = (
+        100 - 100 * busiest_part_pct(kernel) / _REACHED_PCT
+    )  # what SMs share may be busy enough without those that are idle
     is_short = (kernel.launch_ns or _SHORT_NS) < _SHORT_NS  # most of which is the launch itself
     if waves is not None and 1 < waves <= 6 and not is_short:
         last = waves % 1 or 1.0
@@ -661,7 +669,7 @@ def _shape(kernel: KernelRow) -> Remark | None:
     ) if idle >= 15 else None  # fmt: skip
 
 
-def _sm_count(kernel: KernelRow) -> float | None:
+def _gpu_sm_count(kernel: KernelRow) -> float | None:
     """The SMs of the GPU, as the report has them or as waves imply."""
     metrics = kernel.metrics
     if count := metrics.get("sm_count"):
@@ -671,8 +679,8 @@ def _sm_count(kernel: KernelRow) -> float | None:
     return round(blocks / (waves * min(limits))) if blocks and waves and limits and min(limits) else None
 
 
-def _few_blocks(kernel: KernelRow, blocks: float, sms: float) -> Remark | None:
-    parts = busy_parts(kernel)
+def _few_blocks_remark(kernel: KernelRow, blocks: float, sms: float) -> Remark | None:
+    parts = busy_pct_by_part(kernel)
     shared = max((parts.get(name, 0.0) for name in (DRAM, L2)), default=0.0)
     if (kernel.launch_ns or _SHORT_NS) < _SHORT_NS / 2:  # of which more blocks win nothing
         return None
@@ -683,11 +691,11 @@ def _few_blocks(kernel: KernelRow, blocks: float, sms: float) -> Remark | None:
     )  # fmt: skip
 
 
-def _latency(kernel: KernelRow) -> Remark | None:
+def _latency_remark(kernel: KernelRow) -> Remark | None:
     """No part is at its roof: what its warps wait for, and whether more of them would fill the waits."""
-    metrics, parts = kernel.metrics, busy_parts(kernel)
+    metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
     busiest = max(parts.values(), default=0.0)
-    if bound_by(kernel) is None or busiest >= _SURELY_PCT:
+    if binding_part(kernel) is None or busiest >= _SURELY_PCT:
         return None
     room = 100 * (1 - busiest / _REACHED_PCT)
     each = kernel.launch_ns
@@ -698,7 +706,7 @@ def _latency(kernel: KernelRow) -> Remark | None:
             room, "small-launches", f"too little work: {each / 1e3:.1f} us a launch",
             f"has too little work for the GPU: {each / 1e3:.1f} us a launch, its busiest part {busiest:.0f} % busy",
         )  # fmt: skip
-    if kernel.stalls and 0 < _latencies(kernel) < 100 * _HALF:
+    if kernel.stalls and 0 < _latency_stall_pct(kernel) < 100 * _HALF:
         return None  # queues that are full are not emptied by more warps
     limit, waves = kernel.theoretical_occupancy_pct, metrics.get("waves_per_sm")
     reached = kernel.achieved_occupancy_pct
@@ -707,18 +715,18 @@ def _latency(kernel: KernelRow) -> Remark | None:
         bound = next((bound for most_warps, bound in _WORTH_MORE_WARPS if limit <= most_warps), 0.0)
         waits = [stall for stall in kernel.stalls[:1] if stall.reason == "memory dependency"]
         if busiest < bound and (busiest < _BOUND_PCT or waits):
-            return _occupancy(kernel, limit, busiest)
-    decided = kernel.stalls and _COUNTED & metrics.keys() and (active_share(metrics) or 0.0) >= _EVENLY
-    return _chain(kernel, busiest) if busiest < _FAR_PCT and decided else None
+            return _low_occupancy_remark(kernel, limit, busiest)
+    decided = kernel.stalls and _COUNTED & metrics.keys() and (sm_active_share(metrics) or 0.0) >= _EVENLY
+    return _dependency_chain_remark(kernel, busiest) if busiest < _FAR_PCT and decided else None
 
 
-def _latencies(kernel: KernelRow) -> float:
+def _latency_stall_pct(kernel: KernelRow) -> float:
     """How much of the active warps wait for results, %: those waits other warps can fill."""
     reasons = ("memory_dependency", "short_scoreboard", "wait")
     return sum(kernel.metrics.get(f"stall_{reason}", 0.0) for reason in reasons)
 
 
-def _stalled(kernel: KernelRow) -> Remark | None:
+def _barrier_or_fetch_stall_remark(kernel: KernelRow) -> Remark | None:
     """Warps that wait at barriers or for instructions most of all, where no part is at its roof.
 
     The unit that carries out barriers has no counter of its own: it is what keeps SMs busy where no other part does.
@@ -727,9 +735,9 @@ def _stalled(kernel: KernelRow) -> Remark | None:
         reason: kernel.metrics.get(f"stall_{reason}", 0.0) for reason in ("barrier", "inst_fetch", "memory_dependency")
     }
     most = max(waits, key=lambda reason: waits[reason])
-    parts = busy_parts(kernel)
+    parts = busy_pct_by_part(kernel)
     busiest = max((share for part, share in parts.items() if (part, most) != (COMPUTING, "barrier")), default=0.0)
-    if most not in _WAITS or waits[most] < _STALLED_PCT or bound_by(kernel) is None or busiest >= _SURELY_PCT:
+    if most not in _WAITS or waits[most] < _STALLED_PCT or binding_part(kernel) is None or busiest >= _SURELY_PCT:
         return None
     cause, what = _WAITS[most]
     return Remark(
@@ -748,7 +756,7 @@ _WORTH_MORE_WARPS: Final = ((25.0, 80.0), (50.0, 70.0), (_LOW_PCT, 60.0))  # the
 _LIMITERS: Final = {"registers": "occupancy-registers", "shared memory": "occupancy-shared-memory"}
 
 
-def _occupancy(kernel: KernelRow, limit: float, busiest: float) -> Remark:
+def _low_occupancy_remark(kernel: KernelRow, limit: float, busiest: float) -> Remark:
     word = (kernel.occupancy_limiter or "").split(", ")[-1]
     blocks = kernel.metrics.get(f"occupancy_limit_{word.replace(' ', '_')}")
     an_sm = "" if blocks is None else f", {blocks:.0f} blocks an SM"
@@ -763,20 +771,20 @@ def _occupancy(kernel: KernelRow, limit: float, busiest: float) -> Remark:
     idle = max(0.0, 1 - busiest / 100) ** (100 / limit)
     won = 100 * (1 - busiest / min(_REACHED_PCT, 100 * (1 - idle))) if busiest else 100 - limit
     if kernel.stalls:  # more warps do not shorten the other waits
-        won *= min(1.0, _latencies(kernel) / 100)
+        won *= min(1.0, _latency_stall_pct(kernel) / 100)
     return Remark(
         won, _LIMITERS.get(word, "occupancy-block-size"),
         f"occupancy {'' if reached is None else f'{reached:.0f} of '}{limit:.0f} % ({word or 'limited'})",
-        f"keeps no part busy, and has room for {limit:.0f} % of the warps: {problem}{_waits(kernel)}",
+        f"keeps no part busy, and has room for {limit:.0f} % of the warps: {problem}{_largest_stall_text(kernel)}",
     )  # fmt: skip
 
 
-def _chain(kernel: KernelRow, busiest: float) -> Remark:
+def _dependency_chain_remark(kernel: KernelRow, busiest: float) -> Remark:
     occupancy = kernel.achieved_occupancy_pct
     few = "" if occupancy is None else f", with {occupancy:.0f} % of the warps that an SM holds"
     return Remark(
         100 * (1 - busiest / _REACHED_PCT), "dependent-chain", f"latency: busiest part {busiest:.0f} %",
-        f"keeps no part of the GPU busy (at most {busiest:.0f} %){few}{_waits(kernel)}",
+        f"keeps no part of the GPU busy (at most {busiest:.0f} %){few}{_largest_stall_text(kernel)}",
     )  # fmt: skip
 
 
@@ -786,7 +794,7 @@ _WAITED_FOR: Final = {
 }  # fmt: skip
 
 
-def _waits(kernel: KernelRow) -> str:
+def _largest_stall_text(kernel: KernelRow) -> str:
     """What its warps wait for most."""
     if not kernel.stalls:
         return ""
@@ -794,7 +802,7 @@ def _waits(kernel: KernelRow) -> str:
     return f"; {stall.pct:.0f} % of the active warps wait {_WAITED_FOR.get(stall.reason, f'({stall.reason})')}"
 
 
-def _flushed(kernel: KernelRow) -> Remark | None:
+def _flushed_cache_remark(kernel: KernelRow) -> Remark | None:
     """What ncu measured with empty caches, of a kernel whose bytes fit L2 in the run."""
     gpu, moved = find_gpu(kernel.device_name), kernel.metrics.get("dram_bytes")
     if gpu is None or not gpu.l2_bytes or moved is None or (kernel.dram_pct or 0.0) < _BUSY_PCT:
@@ -830,14 +838,14 @@ _OF_WASTE: Final = frozenset({"bank-conflicts", "uncoalesced-access", "divergenc
 _TELLS: Final = re.compile(r"\d")  # a figure of this kernel: other sentences explain what a rule is about
 
 
-def _remarks(kernel: KernelRow) -> list[Remark]:
+def _kernel_remarks(kernel: KernelRow) -> list[Remark]:
     """What is wrong with a kernel, the first to cure first: waste, and latency where there is none.
 
     More warps may help a kernel with waste too, as long as no part is at its roof: they win of what is left then. They
     are the first to have where addresses come from data, which the program cannot choose.
     """
-    few = _latency(kernel)
-    for tier in (_WASTE, (_matrix_product,), (_flushed,), (_latency, _clock)):
+    few = _latency_remark(kernel)
+    for tier in (_WASTE, (_matrix_product_remark,), (_flushed_cache_remark,), (_latency_remark, _low_clock_remark)):
         remarks = [remark for look in tier if (remark := look(kernel)) is not None and remark.won >= _LEAST_PCT]
         if not remarks:
             continue
@@ -845,25 +853,27 @@ def _remarks(kernel: KernelRow) -> list[Remark]:
         if tier is _WASTE and few is not None and few.cause.startswith("occupancy") and few.won >= _LEAST_PCT:
             is_gather = any(remark.cause == "random-gather" for remark in remarks)
             best = [few] if is_gather else [*best, few._replace(won=few.won * (1 - best[0].won / 100))]
-        return best if not _is_librarys(kernel) or best[0].cause in _OF_LIBRARIES else []
-    remark = _at_its_roof(kernel) or (None if _is_librarys(kernel) else _ncu_rule(kernel))
+        return best if not _is_library_kernel(kernel) or best[0].cause in _OF_LIBRARIES else []
+    remark = _at_roof_remark(kernel) or (None if _is_library_kernel(kernel) else _ncu_rule_remark(kernel))
     return [] if remark is None else [remark]
 
 
 _WASTE: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (
-    _scattered, _narrow, _bank_conflicts, _local_memory, _atomics, _divergence, _fp64, _special, _unfused, _shape,
-    _stalled,
+    _scattered_access_remark, _narrow_access_remark, _bank_conflict_remark, _local_memory_remark,
+    _atomic_contention_remark, _divergence_remark, _fp64_remark, _special_function_remark,
+    _unfused_multiply_add_remark, _unbalanced_grid_remark,
+    _barrier_or_fetch_stall_remark,
 )  # fmt: skip
 
 
-def _is_librarys(kernel: KernelRow) -> bool:
+def _is_library_kernel(kernel: KernelRow) -> bool:
     return _LIBRARY.search(kernel.name) is not None
 
 
-def _clock(kernel: KernelRow) -> Remark | None:
+def _low_clock_remark(kernel: KernelRow) -> Remark | None:
     """A clock far below the chip's, where the SM binds."""
     gpu, clock = find_gpu(kernel.device_name), kernel.metrics.get("sm_frequency")
-    part, _ = _pipe(kernel)
+    part, _ = _binding_pipe(kernel)
     base = gpu.base_clock_hz if gpu else 0.0
     if not clock or not part or clock >= _CLOCK * base or (kernel.launch_ns or 0.0) < _SHORT_NS:
         return None
@@ -873,13 +883,13 @@ def _clock(kernel: KernelRow) -> Remark | None:
     )  # fmt: skip
 
 
-def _at_its_roof(kernel: KernelRow) -> Remark | None:
+def _at_roof_remark(kernel: KernelRow) -> Remark | None:
     """That a part is at its roof, and that what it carries is useful; None where that was not measured."""
-    parts = busy_parts(kernel)
-    part = _busiest(parts)
+    parts = busy_pct_by_part(kernel)
+    part = _busiest_part(parts)
     if not part or parts[part] < _ROOF_PCT or kernel.memory_pct is None or kernel.sm_pct is None:
         return None
-    used = _all_used(kernel, part)
+    used = _useful_work_text(kernel, part)
     cause = _HEALTHY.get(part) or (_OF_PIPES if part not in _MEMORY else None)
     if used is None or cause is None:
         return None
@@ -892,17 +902,17 @@ def _at_its_roof(kernel: KernelRow) -> Remark | None:
     return Remark(0.0, cause, f"nothing wasted: {used}", f"is at its roof: {state}")
 
 
-def _all_used(kernel: KernelRow, part: str) -> str | None:
+def _useful_work_text(kernel: KernelRow, part: str) -> str | None:
     """What of a part's work is useful, in a few words; None where it was not measured, or not all is."""
     metrics = kernel.metrics
     if part in {DRAM, L2}:
-        accesses = _accesses(kernel)
+        accesses = _global_accesses(kernel)
         if not accesses:
             return None
         scattered = [access for access in accesses if access.is_scattered]
-        if scattered and (any(access.sectors is None for access in accesses) or _dram_bytes(kernel) is None):
+        if scattered and (any(access.sectors is None for access in accesses) or _dram_bytes_of_launch(kernel) is None):
             return None
-        share = _useful(kernel, accesses)[part] if scattered else 1.0
+        share = _useful_shares_by_level(kernel, accesses)[part] if scattered else 1.0
         return "all bytes used" if share >= _SURELY_PCT / 100 else None
     if part == SHARED:
         added, wavefronts = metrics.get("shared_bank_conflicts"), metrics.get("shared_wavefronts", 0.0)
@@ -913,7 +923,7 @@ def _all_used(kernel: KernelRow, part: str) -> str | None:
     return "all threads active" if lanes is not None and lanes >= _SURELY_PCT else None
 
 
-def _ncu_rule(kernel: KernelRow) -> Remark | None:
+def _ncu_rule_remark(kernel: KernelRow) -> Remark | None:
     """The best rule of Nsight Compute itself, where a report has no counters that nsw's own rules need."""
     advice = kernel.advice
     if advice is None or not advice.message or {"gld_efficiency", "gst_efficiency"} & kernel.metrics.keys():
@@ -925,7 +935,7 @@ def _ncu_rule(kernel: KernelRow) -> Remark | None:
     cause = next((cause for words, cause in _OF_NCU if words in advice.message), "ncu-rule")
     won = min(advice.speedup_pct, _NCU_PCT)
     if cause not in _OF_WASTE:
-        won = min(won, 100 - 100 * roof_pct(kernel) / _REACHED_PCT)
+        won = min(won, 100 - 100 * busiest_part_pct(kernel) / _REACHED_PCT)
     if won < _LEAST_PCT:
         return None
     sentences = advice.message.split(". ")
@@ -937,7 +947,7 @@ def _ncu_rule(kernel: KernelRow) -> Remark | None:
     )  # fmt: skip
 
 
-def _is_worth(remark: Remark, share: float) -> bool:
+def _is_worth_reporting(remark: Remark, share: float) -> bool:
     """Whether a remark on a kernel with this share (%) of the kernels' time is for a person."""
     cause = causes()[remark.cause]
     if cause.group == "healthy":
@@ -945,43 +955,45 @@ def _is_worth(remark: Remark, share: float) -> bool:
     return share >= _MUCH_PCT if remark.cause == "flushed-caches" else remark.won * share >= 100 * _WORTH_PCT
 
 
-def _worthwhile(case: CaseSummary) -> Iterator[tuple[KernelRow, float, Remark]]:
+def _reportable_remarks(case: CaseSummary) -> Iterator[tuple[KernelRow, float, Remark]]:
     """The kernels of which something is worth a remark, each with its share (%) of the kernels' time."""
     for kernel in case.kernels:
         share = kernel.share_pct if len(case.kernels) > 1 else 100.0
         if share is None:
             continue  # without shares nobody knows which kernel matters
-        yield from ((kernel, share, remark) for remark in _remarks(kernel) if _is_worth(remark, share))
+        yield from ((kernel, share, remark) for remark in _kernel_remarks(kernel) if _is_worth_reporting(remark, share))
 
 
-def open_questions(case: CaseSummary) -> dict[str, tuple[str, ...]]:
+def follow_up_metrics_by_kernel(case: CaseSummary) -> dict[str, tuple[str, ...]]:
     """The kernels of which a second stage would tell more, each with what it measures: metrics, section:NAME."""
-    asked = {kernel.name: causes()[remark.cause].asks for kernel, _, remark in _worthwhile(case)}
+    asked = {kernel.name: causes()[remark.cause].asks for kernel, _, remark in _reportable_remarks(case)}
     return {name: metrics for name, metrics in asked.items() if metrics}
 
 
-def _of_kernels(case: CaseSummary, _: Context) -> list[Hit]:
+def _kernel_hits_by_cause(case: CaseSummary, _: Context) -> list[Hit]:
     """Of each cause the kernel of which most could be won."""
     several = len(case.kernels) > 1
     best: dict[str, tuple[float, float, Remark, KernelRow]] = {}
-    for kernel, share, remark in _worthwhile(case):
+    for kernel, share, remark in _reportable_remarks(case):
         weight = remark.won * share / 100
         if (weight, share) > best.get(remark.cause, (-1.0, 0.0))[:2]:
             best[remark.cause] = (weight, share, remark, kernel)
-    return [_hit(case, kernel, remark, share if several else None) for _, share, remark, kernel in best.values()]
+    return [
+        _remark_to_hit(case, kernel, remark, share if several else None) for _, share, remark, kernel in best.values()
+    ]
 
 
-def _do(cause: str, *, is_librarys: bool) -> str:
+def _remedy_text(cause: str, *, is_librarys: bool) -> str:
     return "larger or fused calls" if is_librarys and cause in _OF_CALLS else causes()[cause].do
 
 
-def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | None) -> Hit:
+def _remark_to_hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | None) -> Hit:
     cause = causes()[remark.cause]
     line = kernel.source.worst.get(cause.memory) if kernel.source else None
     access = "" if line is None else f"; worst access: {line}"
     share_text = "" if share is None else f" ({share:.0f} % of the kernels' time)"
-    is_librarys = _is_librarys(kernel)
-    framework = framework_of(case)
+    is_librarys = _is_library_kernel(kernel)
+    framework = detect_framework(case)
     if is_librarys:
         framework = "library" if framework == "any" else framework
     else:  # Triton's kernels have no parameters in their names
@@ -991,7 +1003,7 @@ def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | No
     at_work = 1.0 if case.idle_gpu is None else case.idle_gpu.busy_pct / 100
     return Hit(
         remark.cause, case.id, at_work * remark.won * (100.0 if share is None else share) / 100, remark.what,
-        _do(remark.cause, is_librarys=is_librarys),
+        _remedy_text(remark.cause, is_librarys=is_librarys),
         f"{kernel.short_name}{share_text} {remark.fact}{access}{saved}", cause.remedy(framework), remark.what,
         "kernels",
     )  # fmt: skip
@@ -1004,31 +1016,33 @@ class Lacking(NamedTuple):
     metrics: tuple[str, ...]
 
 
-def undecided(case: CaseSummary) -> Lacking | None:
+def missing_counters_of_largest_kernel(case: CaseSummary) -> Lacking | None:
     """What was not measured of the kernel that takes most, so that nothing can be said of it; None: something is."""
     kernel = next(iter(case.kernels), None)
-    if kernel is None or _is_librarys(kernel) or _remarks(kernel):
+    if kernel is None or _is_library_kernel(kernel) or _kernel_remarks(kernel):
         return None
-    if (part := bound_by(kernel)) is None:
+    if (part := binding_part(kernel)) is None:
         is_partly_known = kernel.memory_pct is not None or kernel.sm_pct is not None
-        return _lacking(kernel, f"of {kernel.short_name} what binds it", _OF_PARTS) if is_partly_known else None
+        return (
+            _missing_counters(kernel, f"of {kernel.short_name} what binds it", _OF_PARTS) if is_partly_known else None
+        )
     subject = f"how much of what binds it ({part}) is useful"
     if part == LATENCY:
         subject = "whether it waits for atomic operations" if kernel.stalls else "what its warps wait for"
-        lacks = not kernel.stalls or (roof_pct(kernel) < _FAR_PCT and not _COUNTED & kernel.metrics.keys())
+        lacks = not kernel.stalls or (busiest_part_pct(kernel) < _FAR_PCT and not _COUNTED & kernel.metrics.keys())
         names = _OF_WAITS
     elif part in _MEMORY:
-        lacks = not _accesses(kernel) if part != SHARED else "shared_bank_conflicts" not in kernel.metrics
+        lacks = not _global_accesses(kernel) if part != SHARED else "shared_bank_conflicts" not in kernel.metrics
         names = _OF_SHARED if part == SHARED else _OF_GLOBAL
     else:
         lacks = not kernel.metrics.keys() >= _OPERATIONS or "warp_execution_efficiency" not in kernel.metrics
         names = _OF_PIPE
     if not lacks:
         return None
-    return _lacking(kernel, f"of {kernel.short_name} {subject}", names)
+    return _missing_counters(kernel, f"of {kernel.short_name} {subject}", names)
 
 
-def _lacking(kernel: KernelRow, subject: str, names: Sequence[str]) -> Lacking:
+def _missing_counters(kernel: KernelRow, subject: str, names: Sequence[str]) -> Lacking:
     return Lacking(subject, for_ncu(names, find_chip(kernel.device_name)).metrics)
 
 
@@ -1043,15 +1057,15 @@ _OF_PARTS: Final = ("sm_throughput", "memory_throughput", "l1_throughput", "l2_t
 _COUNTED: Final = frozenset({"l2_atomic_transactions", "inst_executed_global_reductions"})
 _OPERATIONS: Final = frozenset({"inst_integer", "inst_bit_convert", "special_fu_utilization", "flop_count_sp_fma"})
 
-RULES: Final[Mapping[str, Callable[[CaseSummary, Context], list[Hit]]]] = {"kernels": _of_kernels}
+RULES: Final[Mapping[str, Callable[[CaseSummary, Context], list[Hit]]]] = {"kernels": _kernel_hits_by_cause}
 
 
-def kernel_advice(kernel: KernelRow, share: float | None) -> str:
+def kernel_advice_text(kernel: KernelRow, share: float | None) -> str:
     """What to try with a kernel, in a few words; empty where little could be won, or too little was measured.
 
     Args:
         kernel: The kernel.
         share: Its share of the time of all kernels (%), where it is known.
     """
-    worth = [remark for remark in _remarks(kernel) if _is_worth(remark, share or 0.0)]
-    return _do(worth[0].cause, is_librarys=_is_librarys(kernel)) if worth else ""
+    worth = [remark for remark in _kernel_remarks(kernel) if _is_worth_reporting(remark, share or 0.0)]
+    return _remedy_text(worth[0].cause, is_librarys=_is_library_kernel(kernel)) if worth else ""

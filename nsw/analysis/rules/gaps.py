@@ -14,14 +14,14 @@ from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Hit
 from nsw.analysis.rules.host import host_work_while_idle
-from nsw.analysis.spent import undisturbed
+from nsw.analysis.spent import remove_profiler_idle_time
 from nsw.quantities import format_ns
 from nsw.wording import plural
 
 if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
 
-__all__ = ["SHORT", "WORDS", "idle_causes", "idle_hits", "without_profiler"]
+__all__ = ["SHORT", "WORDS", "idle_gpu_hits", "idle_time_by_cause", "remove_profiler_slowdown"]
 
 _WORTH_PCT: Final = 8.0  # of an iteration
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
@@ -65,12 +65,12 @@ class IdleCause:
     do: str = ""
 
 
-def without_profiler(idle: IdleGpu, slowed: float) -> IdleGpu:
+def remove_profiler_slowdown(idle: IdleGpu, slowed: float) -> IdleGpu:
     """The use of a GPU as it is without the profiler, which slows the program so many times."""
     return replace(idle, med_ns=idle.med_ns / slowed, busy_pct=min(100.0, idle.busy_pct * slowed))
 
 
-def idle_hits(case: CaseSummary, slowed: float) -> list[Hit]:
+def idle_gpu_hits(case: CaseSummary, slowed: float) -> list[Hit]:
     """What the GPU that is idle most waits for, each cause that is worth a sentence.
 
     Args:
@@ -79,17 +79,17 @@ def idle_hits(case: CaseSummary, slowed: float) -> list[Hit]:
     """
     if case.idle_gpu is None:
         return []
-    idle = without_profiler(case.idle_gpu, slowed)
+    idle = remove_profiler_slowdown(case.idle_gpu, slowed)
     if idle.busy_pct >= BUSY_PCT:
         return []
-    spent = case.spent and undisturbed(case.spent, slowed)
+    spent = case.spent and remove_profiler_idle_time(case.spent, slowed)
     mean = spent.idle_pct if spent and len(spent.idle_gpus) > 1 else None
     beside = "" if mean is None else f" (the mean GPU {mean:.0f} %)"
-    base = f"{idle.gpu} is idle {100 - idle.busy_pct:.0f} %{beside} of {_span(case, idle)}"
+    base = f"{idle.gpu} is idle {100 - idle.busy_pct:.0f} %{beside} of {_iteration_time_text(case, idle)}"
     others = ""
     if idle.processes > 1:
         others = " The others wait for it in NCCL kernels." if idle.collectives else " Or it waits for another process."
-    found = idle_causes(case, idle)
+    found = idle_time_by_cause(case, idle)
     if idle.is_iteration and not found and not (idle.gaps and idle.has_calls):
         if 100 - idle.busy_pct < _LAUNCHES_PCT:
             return []
@@ -108,12 +108,12 @@ def idle_hits(case: CaseSummary, slowed: float) -> list[Hit]:
             known = causes()[cause.cause]
             hits.append(Hit(
                 cause.cause, case.id, gain, cause.what, cause.do or known.do, f"{base}: {cause.fact}",
-                (cause.advice or known.remedy(framework_of(case))) + others, f"{gain:.0f} %", "gaps",
+                (cause.advice or known.remedy(detect_framework(case))) + others, f"{gain:.0f} %", "gaps",
             ))  # fmt: skip
     return hits
 
 
-def framework_of(case: CaseSummary) -> str:
+def detect_framework(case: CaseSummary) -> str:
     """What launches the kernels of a case, by the names of libraries' kernels."""
     names = [*(share.name for share in case.gpu_work), *(kernel.name for kernel in case.kernels)]
     if any(_PYTHON.search(name) for name in names):
@@ -121,7 +121,7 @@ def framework_of(case: CaseSummary) -> str:
     return "jax" if any(_JAX.match(name) for name in names) else "any"
 
 
-def _span(case: CaseSummary, idle: IdleGpu) -> str:
+def _iteration_time_text(case: CaseSummary, idle: IdleGpu) -> str:
     """An iteration with its time: of a few their range, whose median says little."""
     if not idle.is_iteration:
         return f"the {format_ns(idle.med_ns)} in which it has work"
@@ -130,22 +130,23 @@ def _span(case: CaseSummary, idle: IdleGpu) -> str:
     return f"iterations of {format_ns(case.iterations.least_ns)} to {format_ns(case.iterations.most_ns)}"
 
 
-def idle_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
+def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     """What keeps a GPU idle, the longest first."""
     paged = sum(copy.calls for copy in idle.copies if copy.memory == "managed")
     if paged >= _MOSTLY * idle.operations:  # gaps between migrations, which page faults cause
         return []
     parts = [
-        _long(case, idle), _by_calls(idle, "allocate", "allocation-in-loop", "allocates and frees memory"),
-        _by_calls(idle, "load", "recompilation", "loads modules that were compiled"), _copying(idle),
-        *_waits_and_launches(case, idle),
+        _long_gap_cause(case, idle),
+        _call_gap_cause(idle, "allocate", "allocation-in-loop", "allocates and frees memory"),
+        _call_gap_cause(idle, "load", "recompilation", "loads modules that were compiled"), _small_copy_gap_cause(idle),
+        *_wait_and_launch_gap_causes(case, idle),
     ]  # fmt: skip
     is_told = idle.has_calls or case.host is not None
     known = [part for part in parts if part is not None and (is_told or part.cause in _BY_OTHERS)]
     return sorted(known, key=lambda part: -part.saved_ns)
 
 
-def _long(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
+def _long_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     """Gaps of milliseconds, in which the host does something of its own."""
     gaps = [g for g in idle.gaps if g.length == "long" and g.cause not in {"allocate", "load"}]
     all_ns, took = sum(g.total_ns for g in gaps), idle.in_gaps(*{g.cause for g in gaps}, lengths=("long",))
@@ -156,7 +157,7 @@ def _long(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
         sum(getattr(g, f"{what}_ns") for g in gaps) for what in ("read", "write", "open", "lock")
     )
     several = f" of {format_ns(took / count)}" if count > 1.5 else ""
-    head = f"{format_ns(took)} of that are {_gaps_text(count)}{several}, in which "
+    head = f"{format_ns(took)} of that are {_gap_count_text(count)}{several}, in which "
     waits = f"waits {format_ns(took)} for "
     if case.host is not None and (work := host_work_while_idle(case, took)) is not None:
         return IdleCause(work.cause, took, work.what, work.fact, work.advice, work.do)
@@ -167,7 +168,7 @@ def _long(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     if reads + writes + opens >= _PART * all_ns:
         does = "writes" if writes >= reads else "reads"
         return IdleCause("file-io", took, waits + "files",
-                         f"{head}the host {does} files ({_pct(reads + writes + opens, all_ns)})")  # fmt: skip
+                         f"{head}the host {does} files ({_percent_text(reads + writes + opens, all_ns)})")  # fmt: skip
     if (case.loading_ns or 0.0) >= _PART * took:
         loading = format_ns(min(case.loading_ns or 0.0, took))
         return IdleCause("data-loader", took, f"waits {loading} for the DataLoader",
@@ -187,15 +188,15 @@ def _long(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     return IdleCause("host-work", took, waits + "the host", f"{head}the host makes no CUDA call")
 
 
-def _gaps_text(count: float) -> str:
+def _gap_count_text(count: float) -> str:
     return "one gap" if count <= 1.5 else f"{count:.0f} gaps"
 
 
-def _pct(part: float, total: float) -> str:
+def _percent_text(part: float, total: float) -> str:
     return f"{min(100.0, 100 * part / total):.0f} % of them"
 
 
-def _by_calls(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCause | None:
+def _call_gap_cause(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCause | None:
     """Gaps that calls of a kind fill."""
     took = idle.in_gaps(kind)
     if not took:
@@ -207,7 +208,7 @@ def _by_calls(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCause | No
                      f"for {format_ns(took)} of that the host {text}{most}")  # fmt: skip
 
 
-def _copying(idle: IdleGpu) -> IdleCause | None:
+def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
     """Gaps around copies that block the host: many small ones."""
     took = idle.in_gaps("copy", lengths=SHORT)
     copies = [c for c in idle.copies if c.direction != "on the GPU"]
@@ -220,15 +221,19 @@ def _copying(idle: IdleGpu) -> IdleCause | None:
         took += idle.in_gaps("launch", "queued", lengths=SHORT) * few / idle.operations
     saved = (took + sum(c.alone_ns for c in small)) * (1 - 1 / count)
     size = max(small, key=lambda c: c.calls).med_bytes or 0.0
-    return IdleCause("small-copies", saved, f"{count:.0f} copies of {_bytes(size)}",
-                     f"{count:,.0f} small copies ({_bytes(size)} the median) take {format_ns(took)} of it")  # fmt: skip
+    return IdleCause(
+        "small-copies",
+        saved,
+        f"{count:.0f} copies of {_size_text(size)}",
+        f"{count:,.0f} small copies ({_size_text(size)} the median) take {format_ns(took)} of it",
+    )
 
 
-def _bytes(size: float) -> str:
+def _size_text(size: float) -> str:
     return f"{size / 1024:.0f} KiB" if size >= 1024 else f"{size:.0f} bytes"
 
 
-def _waits_and_launches(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
+def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     """Gaps of microseconds: waits for the GPU, as far as the host would be ahead without them, and launches."""
     launches, waits, values = (idle.in_gaps(kind, lengths=SHORT) for kind in ("launch", "synchronise", "value"))
     use, gpu_ns = idle.use, idle.med_ns * idle.busy_pct / 100
@@ -245,12 +250,12 @@ def _waits_and_launches(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
         # without waits the host is ahead, unless it takes longer than the GPU
         ahead = max(gpu_ns, host_ns)
         freed = min(max(idle.med_ns - ahead, by_waits), launches + by_waits)
-        if values > waits and (selected := _selected(case)):
+        if values > waits and (selected := _selection_kernel_share(case)):
             freed = max(freed, by_waits + selected * launches)
         launches, by_waits = launches + by_waits - freed, freed
     parts = []
     if by_waits:
-        parts.append(_waited(case, idle, by_waits, is_value=values >= waits, a_kernel=each))
+        parts.append(_gpu_wait_gap_cause(case, idle, by_waits, is_value=values >= waits, a_kernel=each))
         if by_waits >= _PREVENTS * idle.med_ns:  # no graph can hold them
             return parts
     between_few = [g for g in idle.gaps if g.cause == "launch" and g.length == "middle"]
@@ -284,13 +289,13 @@ def _waits_and_launches(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     return parts
 
 
-def _size(idle: IdleGpu) -> str:
+def _read_back_size_text(idle: IdleGpu) -> str:
     """How large the values are that the host reads back."""
     sizes = [copy.med_bytes for copy in idle.copies if copy.direction == "from the GPU" and copy.med_bytes]
-    return _bytes(max(sizes)) if sizes and _A_FEW < max(sizes) <= _VALUE else "a few bytes"
+    return _size_text(max(sizes)) if sizes and _A_FEW < max(sizes) <= _VALUE else "a few bytes"
 
 
-def _selected(case: CaseSummary) -> float:
+def _selection_kernel_share(case: CaseSummary) -> float:
     """How much of the kernels select or gather rows by data, 0 to 1; 0 where none selects."""
     kernels = [share for share in case.gpu_work if share.kind == "kernel"]
     total = sum(share.calls or 0.0 for share in kernels)
@@ -299,11 +304,13 @@ def _selected(case: CaseSummary) -> float:
     return sum(share.calls or 0.0 for share in kernels if _SELECTING.search(share.name)) / total
 
 
-def _waited(case: CaseSummary, idle: IdleGpu, saved: float, *, is_value: bool, a_kernel: float) -> IdleCause:
+def _gpu_wait_gap_cause(
+    case: CaseSummary, idle: IdleGpu, saved: float, *, is_value: bool, a_kernel: float
+) -> IdleCause:
     waits, values = idle.use.get("waits", 0.0), idle.use.get("values", 0.0)
     if is_value:
         count = "a value" if values < 1.5 else f"{values:.0f} values"
-        if _selected(case):
+        if _selection_kernel_share(case):
             return IdleCause("changing-shapes", saved, f"waits for {count} an iteration",
                              f"the host waits for the size of a selection ({count} read from the GPU an iteration),"
                              " since shapes depend on data")  # fmt: skip
@@ -312,9 +319,13 @@ def _waited(case: CaseSummary, idle: IdleGpu, saved: float, *, is_value: bool, a
         then = "and only then launches on"
         if own >= _HOSTS_NS:  # more than a framework takes to launch the next operation
             then = f"and works {format_ns(own)} behind it before it launches on: it prints or logs"
-        return IdleCause("scalar-reads", saved, f"reads {count} back an iteration",
-                         f"the host reads {count} of {_size(idle)} back an iteration (.item(), print), waits for each,"
-                         f" {then}")  # fmt: skip
+        return IdleCause(
+            "scalar-reads",
+            saved,
+            f"reads {count} back an iteration",
+            f"the host reads {count} of {_read_back_size_text(idle)} back an iteration (.item(), print), waits"
+            f" for each, {then}",
+        )
     which = "each operation" if a_kernel >= 0.8 else "many operations"
     return IdleCause("sync-each-operation", saved, f"{waits:.0f} waits for the GPU an iteration",
                      f"the host synchronises with the GPU after {which} ({waits:.0f} waits for"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary
 
-__all__ = ["Context", "Hit", "direction"]
+__all__ = ["Context", "Hit", "gpu_copy_direction"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class Context:
         best: dict[str, tuple[float, str]] = {}
         for case in cases:
             for copy in case.copies:
-                key = direction(copy.name)
+                key = gpu_copy_direction(copy.name)
                 if key and copy.bytes_per_s and copy.bytes_per_s > best.get(key, (0.0, ""))[0]:
                     best[key] = copy.bytes_per_s, case.id
         return cls(best)
 
 
-def direction(name: str) -> str:
+def gpu_copy_direction(name: str) -> str:
     """`to` or `from` the GPU, by the name of a copy; empty for others, as those of unified memory."""
     if "Unified" in name:
         return ""

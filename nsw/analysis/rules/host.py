@@ -94,17 +94,17 @@ def host_work_while_idle(case: CaseSummary, waits_ns: float) -> HostWork | None:
     return HostWork("host-work", main_work.name, problem, do, waited + explanation, advice)
 
 
-def _fact(case: CaseSummary, key: str) -> float | None:
+def _host_fact(case: CaseSummary, key: str) -> float | None:
     return case.host.facts.get(key) if case.host else None
 
 
-def _memory(case: CaseSummary, _: Context) -> Hit | None:
+def _memory_bound_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Pipeline slots that wait for memory."""
-    bound, stalls = _fact(case, "memory_bound_pct"), _fact(case, "memory_stalls_pct")
+    bound, stalls = _host_fact(case, "memory_bound_pct"), _host_fact(case, "memory_stalls_pct")
     share = bound if bound is not None else stalls
     if share is None or share < _MEMORY_PCT:
         return None
-    dram, cache = _fact(case, "dram_bound_pct"), _fact(case, "cache_bound_pct")
+    dram, cache = _host_fact(case, "dram_bound_pct"), _host_fact(case, "cache_bound_pct")
     if dram is not None and (cache is None or dram >= cache):
         level_text, do = f", mostly for DRAM ({dram:.0f} % of the cycles)", "move fewer bytes"
         advice = "Move fewer bytes: fuse loops, use smaller types, keep each thread's data on its own NUMA node."
@@ -120,9 +120,9 @@ def _memory(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _scalar(case: CaseSummary, _: Context) -> Hit | None:
+def _scalar_code_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Floating-point operations that are not packed into vectors."""
-    share = _fact(case, "vectorization_pct")
+    share = _host_fact(case, "vectorization_pct")
     if share is None or share >= _VECTOR_PCT:
         return None
     return Hit(
@@ -134,10 +134,10 @@ def _scalar(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _idle_cores(case: CaseSummary, _: Context) -> Hit | None:
+def _idle_core_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Logical CPUs without work, in a program that does not compute on a GPU."""
-    cores, cpu_count = _fact(case, "cpu_use_cores"), _fact(case, "logical_cpus")
-    share = 100 * cores / cpu_count if cores is not None and cpu_count else _fact(case, "cpu_use_pct")
+    cores, cpu_count = _host_fact(case, "cpu_use_cores"), _host_fact(case, "logical_cpus")
+    share = 100 * cores / cpu_count if cores is not None and cpu_count else _host_fact(case, "cpu_use_pct")
     if share is None or share >= _CPU_USE_PCT or case.gpu_ns:
         return None
     sentence = (
@@ -145,7 +145,7 @@ def _idle_cores(case: CaseSummary, _: Context) -> Hit | None:
         if cores is not None and cpu_count
         else f"{share:.0f} % of the logical CPUs are at work on average"
     )
-    serial, elapsed = _fact(case, "serial_s"), _fact(case, "elapsed_s")
+    serial, elapsed = _host_fact(case, "serial_s"), _host_fact(case, "elapsed_s")
     alone = f", {100 * serial / elapsed:.0f} % of the time one alone" if serial and elapsed else ""
     return Hit(
         "idle-cores",
@@ -161,15 +161,15 @@ def _idle_cores(case: CaseSummary, _: Context) -> Hit | None:
     )
 
 
-def _mpi(case: CaseSummary, _: Context) -> Hit | None:
+def _mpi_time_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Time in MPI, with what of it is waiting for others."""
-    elapsed, took = _fact(case, "elapsed_s"), _fact(case, "mpi_s")
-    share = _fact(case, "mpi_pct")
+    elapsed, took = _host_fact(case, "elapsed_s"), _host_fact(case, "mpi_s")
+    share = _host_fact(case, "mpi_pct")
     if share is None and elapsed and took is not None:
         share = 100 * took / elapsed
     if share is None or share < _MPI_PCT:
         return None
-    lost = _fact(case, "mpi_imbalance_s")
+    lost = _host_fact(case, "mpi_imbalance_s")
     waits = f", {seconds(lost)} of {seconds(took)} waiting for slower ranks" if lost and took else ""
     balance = bool(lost and took and lost >= took / 2)
     return Hit(
@@ -181,7 +181,7 @@ def _mpi(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _imbalance(case: CaseSummary, _: Context) -> Hit | None:
+def _rank_imbalance_hit(case: CaseSummary, _: Context) -> Hit | None:
     """A rank that works longer than the others."""
     times = case.host.rank_s if case.host else {}
     if len(times) < 2:
@@ -206,10 +206,10 @@ def _imbalance(case: CaseSummary, _: Context) -> Hit | None:
     )
 
 
-def _spinning(case: CaseSummary, _: Context) -> Hit | None:
+def _spinning_thread_hit(case: CaseSummary, _: Context) -> Hit | None:
     """CPU time of threads that wait in a loop."""
-    spin, cpu = _fact(case, "spin_s"), _fact(case, "cpu_time_s")
-    imbalance = _fact(case, "openmp_imbalance_pct")
+    spin, cpu = _host_fact(case, "spin_s"), _host_fact(case, "cpu_time_s")
+    imbalance = _host_fact(case, "openmp_imbalance_pct")
     if spin is not None and cpu:
         share, problem, fact = 100 * spin / cpu, "spinning", "CPU time is threads that wait in a loop"
     elif imbalance is not None:
@@ -225,7 +225,7 @@ def _spinning(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _reorders(case: CaseSummary, _: Context) -> Hit | None:
+def _onednn_reorder_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Copies of oneDNN between memory formats."""
     primitives = case.host.primitives if case.host else None
     if primitives is None or primitives.reorder_pct < _REORDER_PCT:
@@ -246,7 +246,7 @@ def _reorders(case: CaseSummary, _: Context) -> Hit | None:
     )
 
 
-def _reference(case: CaseSummary, _: Context) -> Hit | None:
+def _onednn_reference_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Primitives of oneDNN that run in the reference implementation."""
     primitives = case.host.primitives if case.host else None
     if primitives is None or primitives.reference_pct < _REORDER_PCT:
@@ -266,7 +266,8 @@ def _reference(case: CaseSummary, _: Context) -> Hit | None:
 
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
-    "cpu-memory": _memory, "scalar-code": _scalar, "idle-cores": _idle_cores, "mpi-time": _mpi,
-    "mpi-imbalance": _imbalance, "threads-wait": _spinning, "onednn-reorders": _reorders,
-    "onednn-reference": _reference,
+    "cpu-memory": _memory_bound_hit, "scalar-code": _scalar_code_hit, "idle-cores": _idle_core_hit,
+    "mpi-time": _mpi_time_hit,
+    "mpi-imbalance": _rank_imbalance_hit, "threads-wait": _spinning_thread_hit, "onednn-reorders": _onednn_reorder_hit,
+    "onednn-reference": _onednn_reference_hit,
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Evidence, Finding
-from nsw.analysis.rules.timeline import busy_pct, slowdown_factor, spent_of
+from nsw.analysis.rules.timeline import least_gpu_busy_pct, profiler_slowdown, time_without_profiler
 from nsw.quantities import summed
 from nsw.wording import first_of
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
     from nsw.analysis.spent import Spent
 
-__all__ = ["contradicted", "of_scaling", "of_variants", "void_ratios"]
+__all__ = ["cases_with_void_ratio", "contradicted_figures", "scaling_loss_findings", "variant_findings"]
 
 _GPU_GAIN_FACTOR: Final = 1.2  # times by which GPU time gains more than the figure
 _MORE_OPERATIONS: Final = 1.1
@@ -26,25 +26,29 @@ _CONTRADICTED: Final = 10.0  # times by which a figure and the kernels' times di
 _SAME_WORK: Final = 1.5  # times by which the gains of figure and iteration differ at most
 
 
-def of_variants(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -> list[Finding]:
+def variant_findings(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -> list[Finding]:
     """What decides between variants and their baseline, a sentence a rule."""
     pairs = [
         (cases[base.case_id], cases[variant.case_id], variant.ratio)
-        for base, variant in _pairs(variants)
-        if variant.ratio and _same_work(cases[base.case_id], cases[variant.case_id], variant.ratio)
+        for base, variant in _baseline_variant_pairs(variants)
+        if variant.ratio and _do_same_work(cases[base.case_id], cases[variant.case_id], variant.ratio)
     ]
-    return [*_cold_starts(contradicted(variants, cases)), *_host_limits(pairs), *_launch_bound(pairs)]
+    return [
+        *_cold_start_findings(contradicted_figures(variants, cases)),
+        *_host_limit_findings(pairs),
+        *_launch_bound_findings(pairs),
+    ]
 
 
-def contradicted(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -> dict[str, float]:
+def contradicted_figures(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -> dict[str, float]:
     """Cases whose figure is many times lower than their kernels' times imply, beside another variant: how many times.
 
     A program that times its first launches measures their start.
     """
     contradictions: dict[str, float] = {}
-    for base, variant in _pairs(variants):
-        before, after = (_kernel_ns(cases[v.case_id]) for v in (base, variant))
-        alike = _launches(cases[base.case_id]) == _launches(cases[variant.case_id])
+    for base, variant in _baseline_variant_pairs(variants):
+        before, after = (_kernel_ns_by_counters(cases[v.case_id]) for v in (base, variant))
+        alike = _launch_count(cases[base.case_id]) == _launch_count(cases[variant.case_id])
         if not before or not after or not variant.ratio or not alike:
             continue
         times = variant.ratio * after / before  # of the figures' ratio to that of the kernels
@@ -54,23 +58,23 @@ def contradicted(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) 
     return contradictions
 
 
-def void_ratios(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -> frozenset[str]:
+def cases_with_void_ratio(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -> frozenset[str]:
     """The cases whose ratio is void: their figure or that of their baseline is contradicted."""
-    void = contradicted(variants, cases)
-    of_pairs = {v.case_id for base, v in _pairs(variants) if base.case_id in void or v.case_id in void}
+    void = contradicted_figures(variants, cases)
+    of_pairs = {v.case_id for base, v in _baseline_variant_pairs(variants) if base.case_id in void or v.case_id in void}
     return frozenset({*void, *of_pairs})
 
 
-def _kernel_ns(case: CaseSummary) -> float | None:
+def _kernel_ns_by_counters(case: CaseSummary) -> float | None:
     """What all launches of a case took by its counters, each kernel's mean of a launch."""
     return sum(k.launch_ns or 0.0 for k in case.kernels) or None
 
 
-def _launches(case: CaseSummary) -> float:
+def _launch_count(case: CaseSummary) -> float:
     return sum(kernel.launches for kernel in case.kernels)
 
 
-def _cold_starts(void: Mapping[str, float]) -> Iterator[Finding]:
+def _cold_start_findings(void: Mapping[str, float]) -> Iterator[Finding]:
     for case, times in void.items():
         yield Finding(
             "cold start",
@@ -80,7 +84,7 @@ def _cold_starts(void: Mapping[str, float]) -> Iterator[Finding]:
         )
 
 
-def _pairs(variants: Sequence[Variant]) -> Iterator[tuple[Variant, Variant]]:
+def _baseline_variant_pairs(variants: Sequence[Variant]) -> Iterator[tuple[Variant, Variant]]:
     """Each variant with the baseline of its series, which is the one with ratio 1 that comes first."""
     base: dict[str, Variant] = {}
     for variant in variants:
@@ -92,24 +96,24 @@ def _pairs(variants: Sequence[Variant]) -> Iterator[tuple[Variant, Variant]]:
             yield first, variant
 
 
-def _same_work(base: CaseSummary, variant: CaseSummary, ratio: float) -> bool:
+def _do_same_work(base: CaseSummary, variant: CaseSummary, ratio: float) -> bool:
     """Whether an iteration does as much in both: else its times tell nothing of the program's gain."""
-    before, after = _iterations(base), _iterations(variant)
+    before, after = _iteration_time(base), _iteration_time(variant)
     if before is None or after is None or not before.span_ns or not after.span_ns:
         return False
-    gain = before.span_ns / slowdown_factor(base) / (after.span_ns / slowdown_factor(variant))
+    gain = before.span_ns / profiler_slowdown(base) / (after.span_ns / profiler_slowdown(variant))
     return max(gain / ratio, ratio / gain) <= _SAME_WORK
 
 
-def _iterations(case: CaseSummary) -> Spent | None:
+def _iteration_time(case: CaseSummary) -> Spent | None:
     return case.spent if case.spent is not None and case.spent.is_iteration else None
 
 
-def _host_limits(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]) -> Iterator[Finding]:
+def _host_limit_findings(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]) -> Iterator[Finding]:
     """The GPU's work gains clearly more than the figure does: the host is the limit now."""
     hits = []
     for base, variant, ratio in pairs:
-        before, after = _iterations(base), _iterations(variant)
+        before, after = _iteration_time(base), _iteration_time(variant)
         if before is None or after is None or not after.gpu_ns:
             continue
         gain = before.gpu_ns / after.gpu_ns
@@ -120,7 +124,7 @@ def _host_limits(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]) -> Ite
         examples = first_of(
             [f"{case.id} {gain:.2f}x arrives as {ratio:.2f}x" for _, case, gain, ratio in hits], _MAX_NAMES
         )
-        idle = [100 - busy for _, case, *_ in hits if (busy := busy_pct(case)) is not None]
+        idle = [100 - busy for _, case, *_ in hits if (busy := least_gpu_busy_pct(case)) is not None]
         limit = f", with the GPU idle up to {max(idle):.0f} % of an iteration" if idle else ""
         yield Finding(
             "host is the limit",
@@ -130,11 +134,11 @@ def _host_limits(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]) -> Ite
         )
 
 
-def _launch_bound(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]) -> Iterator[Finding]:
+def _launch_bound_findings(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]) -> Iterator[Finding]:
     """The figure is worse and there are more operations: they cost launches, not GPU time."""
     hits = []
     for base, variant, ratio in pairs:
-        before, after = _iterations(base), _iterations(variant)
+        before, after = _iteration_time(base), _iteration_time(variant)
         if not before or not after or ratio >= 1 or after.gpu_ns * ratio >= before.gpu_ns:  # the GPU's work explains it
             continue
         if after.operations >= _MORE_OPERATIONS * before.operations:
@@ -150,7 +154,7 @@ def _launch_bound(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]) -> It
         )
 
 
-def of_scaling(curve: Scaling, cases: Mapping[str, CaseSummary]) -> list[Finding]:
+def scaling_loss_findings(curve: Scaling, cases: Mapping[str, CaseSummary]) -> list[Finding]:
     """What an iteration takes longer with most GPUs than with fewest, by its parts; of the series that lose most."""
     series: dict[str, list[ScalingPoint]] = {}
     for point in curve.points:
@@ -158,18 +162,18 @@ def of_scaling(curve: Scaling, cases: Mapping[str, CaseSummary]) -> list[Finding
     losses = [
         loss
         for series_points in series.values()
-        if (loss := _loss(curve, series_points[0], series_points[-1], cases)) is not None
+        if (loss := _scaling_loss(curve, series_points[0], series_points[-1], cases)) is not None
     ]
     losses.sort(key=lambda loss: -loss[0])
     return [Finding("lost in scaling", text, evidence=(Evidence("iterations", ids),)) for _, text, ids in losses[:1]]
 
 
-def _loss(
+def _scaling_loss(
     curve: Scaling, first: ScalingPoint, last: ScalingPoint, cases: Mapping[str, CaseSummary]
 ) -> tuple[float, str, tuple[str, str]] | None:
     """How much, in words, of which cases."""
     fewest_gpus, most_gpus = cases[first.case_id], cases[last.case_id]
-    before, after = _parts(fewest_gpus), _parts(most_gpus)
+    before, after = _iteration_parts_ns(fewest_gpus), _iteration_parts_ns(most_gpus)
     if first is last or before is None or after is None or not first.at:
         return None
     factor = 1.0 if curve.kind == "weak" else first.at / last.at  # what an iteration should take
@@ -194,9 +198,9 @@ def _loss(
     return pct, text, (fewest_gpus.id, most_gpus.id)
 
 
-def _parts(case: CaseSummary) -> dict[str, float] | None:
+def _iteration_parts_ns(case: CaseSummary) -> dict[str, float] | None:
     """An iteration's parts that add up to it, ns."""
-    spent = spent_of(case)
+    spent = time_without_profiler(case)
     if spent is None or spent.span_ns is None or spent.computing_pct is None:
         return None
     shares = (spent.computing_pct, spent.copies_pct, spent.exposed_pct, spent.idle_pct)

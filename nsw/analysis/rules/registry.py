@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Rule = Callable[[CaseSummary, Context], Hit | Sequence[Hit] | None]
 
-__all__ = ["RULES", "as_findings", "hits_of"]
+__all__ = ["RULES", "find_hits_by_case", "merge_hits_to_findings"]
 
 GROUP: Final = "nsw.rules"
 RULES: Final[Mapping[str, Rule]] = {
@@ -44,7 +44,7 @@ _EXPLAINS: Final = 0.25  # of a gain: a fault that wins as much comes first
 _ALIKE: Final = 4  # other cases of a rule that are named
 
 
-def hits_of(cases: Sequence[CaseSummary]) -> dict[str, list[Hit]]:
+def find_hits_by_case(cases: Sequence[CaseSummary]) -> dict[str, list[Hit]]:
     """What every rule says of each case, the weightiest first.
 
     Raises:
@@ -53,21 +53,21 @@ def hits_of(cases: Sequence[CaseSummary]) -> dict[str, list[Hit]]:
     context = Context.from_cases(cases)
     found: dict[str, list[Hit]] = {}
     for case in cases:
-        hits = [hit for name, rule in _rules() for hit in _apply(name, rule, case, context)]
-        if all(hit.healthy for hit in hits) and (busy := timeline_rules.healthy(case)) is not None:
+        hits = [hit for name, rule in _all_rules() for hit in _apply_rule(name, rule, case, context)]
+        if all(hit.healthy for hit in hits) and (busy := timeline_rules.healthy_gpu_hit(case)) is not None:
             hits.append(busy)
-        found[case.id] = in_order(hits)
+        found[case.id] = order_hits(hits)
     return found
 
 
-def _rules() -> Iterator[tuple[str, Rule]]:
+def _all_rules() -> Iterator[tuple[str, Rule]]:
     yield from RULES.items()
     for name, entry_point in registered(GROUP).items():
         module, _, function = entry_point.partition(":")
         yield name, getattr(import_module(module), function)
 
 
-def _apply(name: str, rule: Rule, case: CaseSummary, context: Context) -> Sequence[Hit]:
+def _apply_rule(name: str, rule: Rule, case: CaseSummary, context: Context) -> Sequence[Hit]:
     try:
         hits = rule(case, context)
         return [] if hits is None else [hits] if isinstance(hits, Hit) else hits
@@ -80,7 +80,7 @@ def _apply(name: str, rule: Rule, case: CaseSummary, context: Context) -> Sequen
         ) from fault
 
 
-def in_order(hits: Sequence[Hit]) -> list[Hit]:
+def order_hits(hits: Sequence[Hit]) -> list[Hit]:
     """The hits of a case in the order in which to act on them: by gain, general causes behind a fault that wins much.
 
     A fault that no program wants comes first, however little it takes.
@@ -95,7 +95,7 @@ def in_order(hits: Sequence[Hit]) -> list[Hit]:
     return sorted(hits, key=place)
 
 
-def as_findings(hits: Mapping[str, Sequence[Hit]], *, several: bool) -> list[Finding]:
+def merge_hits_to_findings(hits: Mapping[str, Sequence[Hit]], *, several: bool) -> list[Finding]:
     """A sentence a cause and remedy, on the case where it weighs most, which names the others; the weightiest first.
 
     Args:
@@ -113,12 +113,12 @@ def as_findings(hits: Mapping[str, Sequence[Hit]], *, several: bool) -> list[Fin
         for place, hit in enumerate(case_hits)
     }
     return [
-        _finding(group, several=several)
+        _finding_of_hits(group, several=several)
         for group in sorted(groups, key=lambda group: (*weights[id(group[0])], group[0].cause))
     ]
 
 
-def _finding(alike: Sequence[Hit], *, several: bool) -> Finding:
+def _finding_of_hits(alike: Sequence[Hit], *, several: bool) -> Finding:
     first, other_cases = alike[0], [f"{hit.case} ({hit.size})" for hit in alike[1:]]
     head = f"{first.case}: " if several else ""
     begins = not several and first.table != _KERNELS  # which begins with a kernel's name

@@ -19,7 +19,7 @@ __all__ = ["RULES"]
 _NAMED: Final = 3
 
 
-def _late(case: CaseSummary, _: Context) -> Hit | None:
+def _straggler_hit(case: CaseSummary, _: Context) -> Hit | None:
     """The ranks or nodes that hold the others up: how often, what it costs all, and why the first is late."""
     late = [entry for entry in case.stragglers if entry.late]
     if not late:
@@ -41,4 +41,6 @@ def _late(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
-RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | Sequence[Hit] | None]]] = {"stragglers": _late}
+RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | Sequence[Hit] | None]]] = {
+    "stragglers": _straggler_hit
+}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.comparison import is_time
+from nsw.analysis.comparison import is_time_unit
 from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
-from nsw.analysis.kernel_classes import NCCL, matcher
+from nsw.analysis.kernel_classes import NCCL, cached_pattern_search
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.gaps import SHORT, framework_of, idle_hits
-from nsw.analysis.rules.hits import Context, Hit, direction
-from nsw.analysis.spent import Spent, undisturbed
+from nsw.analysis.rules.gaps import SHORT, detect_framework, idle_gpu_hits
+from nsw.analysis.rules.hits import Context, Hit, gpu_copy_direction
+from nsw.analysis.spent import Spent, remove_profiler_idle_time
 from nsw.metrics import find_chip
 from nsw.quantities import format_ns, rate
 from nsw.wording import and_more, first_of, one_or, plural
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nsw.analysis.placement import StrayContext
     from nsw.analysis.steady import Collectives, Waiting
 
-__all__ = ["RULES", "busy_pct", "healthy", "slowdown_factor", "spent_of"]
+__all__ = ["RULES", "healthy_gpu_hit", "least_gpu_busy_pct", "profiler_slowdown", "time_without_profiler"]
 
 _PART: Final = 0.25  # of slow iterations
 _MANY: Final = 20  # operations of an iteration
@@ -132,7 +132,7 @@ _GAINS: Final = {
 _WITHIN_OPERATORS: Final = frozenset({"autocast-weight-casts", "layout-conversion"})
 
 
-def slowdown_factor(case: CaseSummary, pass_name: str | None = None) -> float:
+def profiler_slowdown(case: CaseSummary, pass_name: str | None = None) -> float:
     """How many times slower the program's own rates and times are under a profiler; 1 where that is not known.
 
     Args:
@@ -141,39 +141,39 @@ def slowdown_factor(case: CaseSummary, pass_name: str | None = None) -> float:
     """
     profiled_pass = case.traced_by if pass_name is None else pass_name
     times = [
-        profiled.median / baseline.median if is_time(baseline.unit) else baseline.median / profiled.median
+        profiled.median / baseline.median if is_time_unit(baseline.unit) else baseline.median / profiled.median
         for baseline in case.figures
-        if not baseline.profiled and baseline.median > 0 and _is_speed(baseline.unit)
+        if not baseline.profiled and baseline.median > 0 and _is_rate_unit(baseline.unit)
         for profiled in case.figures
         if profiled.pass_name == profiled_pass and profiled.name == baseline.name and profiled.median > 0
-        if not _within_scatter(baseline, profiled)
+        if not _is_within_scatter(baseline, profiled)
     ]
     return max(1.0, *times) if times else 1.0
 
 
-def _within_scatter(baseline: Figure, profiled: Figure) -> bool:
+def _is_within_scatter(baseline: Figure, profiled: Figure) -> bool:
     """Whether repeats show that the two may be the same."""
     return min(baseline.runs, profiled.runs) > 1 and profiled.least <= baseline.most and baseline.least <= profiled.most
 
 
-def _is_speed(unit: str | None) -> bool:
-    return is_time(unit) or _A_TIME.search(unit or "") is not None
+def _is_rate_unit(unit: str | None) -> bool:
+    return is_time_unit(unit) or _A_TIME.search(unit or "") is not None
 
 
-def busy_pct(case: CaseSummary) -> float | None:
+def least_gpu_busy_pct(case: CaseSummary) -> float | None:
     """How much of an iteration the GPU is at work that is so least, as without the profiler."""
     idle = case.spent.most_idle_pct if case.spent else None
     if idle is None and case.idle_gpu is not None:
         idle = 100 - case.idle_gpu.busy_pct
-    return None if idle is None else min(100.0, (100 - idle) * slowdown_factor(case))
+    return None if idle is None else min(100.0, (100 - idle) * profiler_slowdown(case))
 
 
-def spent_of(case: CaseSummary) -> Spent | None:
+def time_without_profiler(case: CaseSummary) -> Spent | None:
     """Where the time of a case goes, as without the profiler."""
-    return case.spent and undisturbed(case.spent, slowdown_factor(case))
+    return case.spent and remove_profiler_idle_time(case.spent, profiler_slowdown(case))
 
 
-def _pageable(case: CaseSummary, context: Context) -> Hit | None:
+def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     """Copies of pageable memory again and again, by what the timeline tells of their memory."""
     idle = case.idle_gpu
     if (
@@ -181,8 +181,8 @@ def _pageable(case: CaseSummary, context: Context) -> Hit | None:
         or "computing_ns" not in idle.use
         or any(copy.memory is None for copy in idle.copies if copy.direction != "on the GPU")
     ):
-        return _slow_copies(case, context)
-    link = _link(case)
+        return _slow_copy_hit(case, context)
+    link = _pinned_copy_bytes_per_s(case)
     mine = [copy for copy in idle.copies if copy.memory == "pageable" and (copy.med_bytes or 0.0) >= _LARGE]
     if not idle.is_iteration:  # what is copied once, at set-up, is not worth it
         mine = [copy for copy in mine if copy.calls >= _OFTEN and copy.late_pct >= _LATE_PCT]
@@ -198,29 +198,29 @@ def _pageable(case: CaseSummary, context: Context) -> Hit | None:
     largest = max(mine, key=lambda copy: copy.total_ns)
     share = 100 * took / idle.med_ns
     span = "of an iteration" if idle.is_iteration else "of the time in which the GPU has work"
-    return _hit(
-        case, "pageable-copies", gain, f"{share:.0f} % pageable copies, {_gigabytes(speed)}",
+    return _make_hit(
+        case, "pageable-copies", gain, f"{share:.0f} % pageable copies, {_gigabytes_per_s_text(speed)}",
         f"{share:.0f} % {span} is copying pageable memory {largest.direction} at {rate(speed)}, where pinned memory"
-        f" reaches some {_gigabytes(link)}", f"{share:.0f} %", "host_copies",
+        f" reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies",
     )  # fmt: skip
 
 
-def _link(case: CaseSummary) -> float:
+def _pinned_copy_bytes_per_s(case: CaseSummary) -> float:
     """What copies of pinned memory reach, byte/s."""
-    return _PINNED if _capability(case) >= _HOPPER else _PINNED_PCIE_4
+    return _PINNED if _compute_capability(case) >= _HOPPER else _PINNED_PCIE_4
 
 
-def _hit(case: CaseSummary, cause: str, gain: float, what: str, fact: str, size: str, table: str) -> Hit:
+def _make_hit(case: CaseSummary, cause: str, gain: float, what: str, fact: str, size: str, table: str) -> Hit:
     """A hit with the remedies of its cause."""
     known = causes()[cause]
-    return Hit(cause, case.id, gain, what, known.do, fact, known.remedy(framework_of(case)), size, table)
+    return Hit(cause, case.id, gain, what, known.do, fact, known.remedy(detect_framework(case)), size, table)
 
 
-def _not_overlapped(case: CaseSummary, _: Context) -> Hit | None:
+def _unoverlapped_copy_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Large copies that do not run at all while kernels or copies the other way do."""
     idle = case.idle_gpu
     if idle is None or not idle.is_iteration or "computing_ns" not in idle.use:
-        return _copies_alone(case)
+        return _unoverlapped_copy_hit_by_totals(case)
     copies = [copy for copy in idle.copies if copy.direction != "on the GPU" and (copy.med_bytes or 0.0) >= _LARGE]
     took, alone = (sum(getattr(copy, column) for copy in copies) for column in ("total_ns", "alone_ns"))
     computing = idle.use.get("computing_ns", 0.0)
@@ -233,50 +233,50 @@ def _not_overlapped(case: CaseSummary, _: Context) -> Hit | None:
         return None
     largest = max(copies, key=lambda copy: copy.total_ns)
     speed = f" at {rate(largest.total_bytes / largest.total_ns * 1e9)}" if largest.total_bytes else ""
-    return _hit(
+    return _make_hit(
         case, "no-copy-overlap", saved, f"{100 * alone / idle.med_ns:.0f} % copies, no kernel beside",
         f"{100 * alone / idle.med_ns:.0f} % of an iteration is copying {largest.direction}{speed} with no kernel beside"
         f" it: copies and kernels alternate, and could overlap", f"{100 * alone / idle.med_ns:.0f} %", "host_copies",
     )  # fmt: skip
 
 
-def _copies_alone(case: CaseSummary) -> Hit | None:
+def _unoverlapped_copy_hit_by_totals(case: CaseSummary) -> Hit | None:
     """The same by tables that only tell how long copies are alone."""
-    spent, largest = spent_of(case), _most_copied(case)
+    spent, largest = time_without_profiler(case), _dominant_copy(case)
     alone = spent.copies_pct if spent else None
     if alone is None or alone < _WORTH_PCT or largest is None or (case.idle_gpu is not None and case.idle_gpu.copies):
         return None
-    if _slow_copies(case, Context()) is not None:
+    if _slow_copy_hit(case, Context()) is not None:
         return None
     speed = f" at {rate(largest.bytes_per_s)}" if largest.bytes_per_s else ""
-    return _hit(
+    return _make_hit(
         case, "no-copy-overlap", min(alone, 100 - alone), f"{alone:.0f} % copies, no kernel beside",
         f"{alone:.0f} % of an iteration is copying {_direction_text(largest)}{speed} with no kernel beside it",
         f"{alone:.0f} %", "copies",
     )  # fmt: skip
 
 
-def _serial_streams(case: CaseSummary, _: Context) -> Hit | None:
+def _serial_stream_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Kernels of several streams, none or few beside another, with work in the default stream between them."""
     use = case.idle_gpu.use if case.idle_gpu else {}
     computing = use.get("computing_ns", 0.0)
     if use.get("streams", 0.0) < 2 or not computing or case.idle_gpu is None:
         return None
     apart, between = use.get("default_stream", 0.0), use["kernels"]
-    if apart < _OFTEN_BETWEEN * between or busy_pct(case) is None:
+    if apart < _OFTEN_BETWEEN * between or least_gpu_busy_pct(case) is None:
         return None
     fits = computing if use["kernel_ns"] > (1 + _HARDLY) * computing else use.get("small_ns", 0.0)  # some do already
     saved = 100 * min(computing - use["kernel_ns"] / use["streams"], fits) / case.idle_gpu.med_ns
     if saved < _WORTH_PCT:
         return None
-    return _hit(
+    return _make_hit(
         case, "default-stream", saved, f"{use['streams']:.0f} streams, {use['kernel_ns'] / computing:.1f} at a time",
         f"kernels of {use['streams']:.0f} streams run {use['kernel_ns'] / computing:.1f} at a time, with work in the"
         " default stream between them, for which all streams wait", f"{saved:.0f} %", "gpu_use",
     )  # fmt: skip
 
 
-def _one_after_the_other(case: CaseSummary, _: Context) -> Hit | None:
+def _serial_small_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Kernels of few blocks, each long enough, that fill a small part of the GPU one after the other."""
     idle = case.idle_gpu
     use = idle.use if idle else {}
@@ -290,7 +290,7 @@ def _one_after_the_other(case: CaseSummary, _: Context) -> Hit | None:
     saved = 100 * small * _EMPTY / idle.med_ns
     if saved < _WORTH_PCT:
         return None
-    return _hit(
+    return _make_hit(
         case, "kernels-not-concurrent", saved, "small kernels one after the other",
         f"{100 * small / idle.med_ns:.0f} % of {'an iteration' if idle.is_iteration else 'the time'} is kernels of at"
         f" most 32 blocks, each of which fills a part of the GPU, one after the other in one stream; where they are"
@@ -298,9 +298,9 @@ def _one_after_the_other(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
+def _slow_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     """Copies between host and GPU that take much of the time, as slow as from pageable memory."""
-    largest_copy = _most_copied(case)
+    largest_copy = _dominant_copy(case)
     if (
         largest_copy is None
         or (not case.iterations and largest_copy.calls < _OFTEN)
@@ -309,15 +309,27 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
         or largest_copy.total_bytes < _LARGE * largest_copy.calls
     ):
         return None
-    share = _copied_pct(case, [largest_copy])
+    share = _copy_time_pct(case, [largest_copy])
     certain = "Pageable" in largest_copy.name
-    if share < _COPIED_PCT or not case.kernel_ns or not (certain or _is_pageables(case, largest_copy.bytes_per_s)):
+    if (
+        share < _COPIED_PCT
+        or not case.kernel_ns
+        or not (certain or _is_pageable_copy_rate(case, largest_copy.bytes_per_s))
+    ):
         return None
-    best, fastest_case = context.copies.get(direction(largest_copy.name), (0.0, ""))
+    best, fastest_case = context.copies.get(gpu_copy_direction(largest_copy.name), (0.0, ""))
     faster = best / largest_copy.bytes_per_s
-    comparison = f" ({fastest_case}: {_gigabytes(best)})" if faster >= _MUCH_FASTER and fastest_case != case.id else ""
+    comparison = (
+        f" ({fastest_case}: {_gigabytes_per_s_text(best)})"
+        if faster >= _MUCH_FASTER and fastest_case != case.id
+        else ""
+    )
     kind = "pageable copies" if certain else "slow copies"
-    both = [copy for copy in case.copies if direction(copy.name) and _copied_pct(case, [copy]) >= _COPIED_PCT / 2]
+    both = [
+        copy
+        for copy in case.copies
+        if gpu_copy_direction(copy.name) and _copy_time_pct(case, [copy]) >= _COPIED_PCT / 2
+    ]
     one_way = f" {_direction_text(largest_copy)}" if len(both) > 1 else ""
     share_base = "of an iteration" if case.iterations else "of all GPU time, set-up included,"
     pinned = (
@@ -336,7 +348,7 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
         "pageable-copies",
         case.id,
         share * (1 - 1 / faster if comparison else 0.6),
-        f"{share:.0f} % {kind}{one_way}, {_gigabytes(largest_copy.bytes_per_s)}",
+        f"{share:.0f} % {kind}{one_way}, {_gigabytes_per_s_text(largest_copy.bytes_per_s)}",
         f"pin it{comparison}",
         f"{share:.0f} % {share_base} is copying {_direction_text(largest_copy)} at"
         f" {rate(largest_copy.bytes_per_s)}, as slow as from pageable memory"
@@ -351,18 +363,18 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     )
 
 
-def _is_pageables(case: CaseSummary, bytes_per_s: float) -> bool:
+def _is_pageable_copy_rate(case: CaseSummary, bytes_per_s: float) -> bool:
     """Whether a speed is one of copies of pageable memory: less is the link's, or that of something beside it."""
-    return _SLOWEST <= bytes_per_s <= (_PAGEABLE if _capability(case) >= _AMPERE else _PAGEABLE_PCIE_3)
+    return _SLOWEST <= bytes_per_s <= (_PAGEABLE if _compute_capability(case) >= _AMPERE else _PAGEABLE_PCIE_3)
 
 
-def _capability(case: CaseSummary) -> tuple[int, int]:
+def _compute_capability(case: CaseSummary) -> tuple[int, int]:
     """The compute capability of a case's GPU; (0, 0): not known."""
     chip = find_chip(case.gpus[0]) if case.gpus else None
     return (chip and chip.capability) or (0, 0)
 
 
-def _only_copies(case: CaseSummary, idle: IdleGpu) -> Hit | None:
+def _copy_only_iteration_hit(case: CaseSummary, idle: IdleGpu) -> Hit | None:
     """Iterations that are copies between host and GPU, with hardly a kernel that could run beside them."""
     copies = [copy for copy in idle.copies if copy.direction != "on the GPU" and (copy.med_bytes or 0.0) >= _LARGE]
     alone = sum(copy.alone_ns for copy in copies)
@@ -379,21 +391,21 @@ def _only_copies(case: CaseSummary, idle: IdleGpu) -> Hit | None:
     )  # fmt: skip
 
 
-def _copies(case: CaseSummary, context: Context) -> Hit | None:
+def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | None:
     """Copies that take more than the kernels, and whose rate is not known, or good."""
     if case.idle_gpu is not None and case.idle_gpu.is_iteration and "computing_ns" in case.idle_gpu.use:
-        return None if _pageable(case, context) else _only_copies(case, case.idle_gpu)
-    largest_copy = _most_copied(case)
+        return None if _pageable_copy_hit(case, context) else _copy_only_iteration_hit(case, case.idle_gpu)
+    largest_copy = _dominant_copy(case)
     alone_known = case.spent is not None and case.spent.copies_pct is not None
     if (
         alone_known
         or largest_copy is None
         or not case.kernel_ns
-        or _is_pageables(case, largest_copy.bytes_per_s or 0.0)
+        or _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0)
     ):
         return None
-    moved = [copy for copy in case.copies if direction(copy.name)]
-    share, part = _copied_pct(case, moved), 100 * largest_copy.total_ns / sum(copy.total_ns for copy in moved)
+    moved = [copy for copy in case.copies if gpu_copy_direction(copy.name)]
+    share, part = _copy_time_pct(case, moved), 100 * largest_copy.total_ns / sum(copy.total_ns for copy in moved)
     if share < _MOSTLY_PCT:
         return None
     speed = f" at {rate(largest_copy.bytes_per_s)}" if largest_copy.bytes_per_s else ""
@@ -417,9 +429,9 @@ def _copies(case: CaseSummary, context: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _bucket_copies(case: CaseSummary, _: Context) -> Hit | None:
+def _bucket_copy_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Copies on the GPU beside NCCL: gradients into and out of buckets."""
-    spent, each = case.spent, _each_iteration(case)
+    spent, each = case.spent, _iteration_count(case)
     if spent is None or not each or not spent.share_pct("NCCL"):
         return None
     inside = [c for c in case.copies if "Device-to-Device" in c.name or "DtoD" in c.name]
@@ -433,22 +445,22 @@ def _bucket_copies(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _each_iteration(case: CaseSummary) -> int:
+def _iteration_count(case: CaseSummary) -> int:
     """How many iterations the copies of a case are of: those of all its processes."""
     return case.iterations.count * case.iterations.processes if case.iterations else 0
 
 
-def _most_copied(case: CaseSummary) -> Copy | None:
+def _dominant_copy(case: CaseSummary) -> Copy | None:
     """The copy between host and GPU that takes most, where it is most of all copies' time."""
     largest_copy = max(case.copies, key=lambda copy: copy.total_ns, default=None)
-    return largest_copy if largest_copy is not None and direction(largest_copy.name) else None
+    return largest_copy if largest_copy is not None and gpu_copy_direction(largest_copy.name) else None
 
 
 def _direction_text(copy: Copy) -> str:
-    return "to the GPU" if direction(copy.name) == "to" else "from the GPU"
+    return "to the GPU" if gpu_copy_direction(copy.name) == "to" else "from the GPU"
 
 
-def _copied_pct(case: CaseSummary, copies: Sequence[Copy]) -> float:
+def _copy_time_pct(case: CaseSummary, copies: Sequence[Copy]) -> float:
     """What copies take: of an iteration, their part of what all take alone; without iterations of all GPU time."""
     ns, alone = sum(copy.total_ns for copy in copies), case.spent.copies_pct if case.spent else None
     if alone is not None:
@@ -457,7 +469,7 @@ def _copied_pct(case: CaseSummary, copies: Sequence[Copy]) -> float:
     return 100 * ns / gpu_ns if gpu_ns else 0.0
 
 
-def _migrations(case: CaseSummary, _: Context) -> Hit | None:
+def _page_migration_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Unified memory that moves page by page."""
     moved = [copy for copy in case.copies if "Unified" in copy.name or "UM" in copy.name.split()]
     calls, ns = sum(copy.calls for copy in moved), sum(copy.total_ns for copy in moved)
@@ -469,33 +481,33 @@ def _migrations(case: CaseSummary, _: Context) -> Hit | None:
         idle = case.idle_gpu
         paged = [copy for copy in idle.copies if copy.memory == "managed"]
         pages = sum(copy.total_ns for copy in paged)
-        prefetched = 1e9 * sum(copy.total_bytes or 0.0 for copy in paged) / _link(case)
+        prefetched = 1e9 * sum(copy.total_bytes or 0.0 for copy in paged) / _pinned_copy_bytes_per_s(case)
         share = 100 * max(0.0, pages + (idle.idle_ns if pages else 0.0) - prefetched) / idle.med_ns
-    return _hit(
+    return _make_hit(
         case, "page-faults", min(95.0, share), f"{calls:,.0f} migrations of {size / calls / 1024:.0f} KiB",
         f"unified memory moves by page faults, in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average,"
         f" {format_ns(ns)} in all", f"{calls:,.0f}", "copies",
     )  # fmt: skip
 
 
-def _exposed(case: CaseSummary, _: Context) -> Hit | None:
+def _exposed_communication_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Communication that nothing hides, and why: a late rank, small buckets, a slow link, none beside computing."""
-    spent, talk = spent_of(case), case.collectives
+    spent, talk = time_without_profiler(case), case.collectives
     many_small = talk is not None and talk.calls >= _COLLECTIVES and talk.own_ns < _SMALL_COLLECTIVE_NS
     exposed = spent.exposed_pct if spent else None
     if talk is not None and many_small and exposed is None and talk.share_pct >= _EXPOSED_PCT:
         head = f"{talk.share_pct:.0f} % of the time in kernels, set-up included, is NCCL"
-        return _small_collectives(case, talk, min(talk.own_pct, talk.share_pct), head)
+        return _small_collective_hit(case, talk, min(talk.own_pct, talk.share_pct), head)
     if exposed is None or spent is None or exposed < _EXPOSED_PCT or not spent.span_ns:
         return None
     head = f"NCCL alone takes {exposed:.0f} % of an iteration ({spent.hidden_pct or 0:.0f} % more are hidden)"
-    late = not case.stragglers and _waiting_share(case) >= _WAITING  # of four ranks and more each is looked at
-    if late and case.waiting is not None and _is_explained(case.waiting, spent.span_ns):
-        return _late_rank(case, case.waiting, exposed, head)
+    late = not case.stragglers and _nccl_waiting_share(case) >= _WAITING  # of four ranks and more each is looked at
+    if late and case.waiting is not None and _is_late_rank_explained(case.waiting, spent.span_ns):
+        return _late_rank_hit(case, case.waiting, exposed, head)
     if talk is not None and many_small:
-        return _small_collectives(case, talk, exposed, head)
+        return _small_collective_hit(case, talk, exposed, head)
     if talk is not None and talk.own_ns >= _LARGE_COLLECTIVE_NS and 0 < (talk.channels or 0) <= _FEW_CHANNELS:
-        return _hit(
+        return _make_hit(
             case, "slow-link", _NVLINK * exposed, f"NCCL alone {exposed:.0f} %, on {talk.channels:.0f} channels",
             f"{head}, in {talk.calls:.0f} collectives of {format_ns(talk.own_ns)} on {talk.channels:.0f} channels, as"
             " over PCIe or the host's memory; over NVLink NCCL uses 16 or more", f"{exposed:.0f} %", "gpu_use",
@@ -503,35 +515,35 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
     if (spent.hidden_pct or 0.0) < _HIDDEN * exposed and spent.share_pct(NCCL):
         computing = spent.computing_pct or 0.0
         if _LEAST_WORK_PCT <= computing < exposed:
-            return _hit(
+            return _make_hit(
                 case, "too-little-work", exposed - computing / 2,
                 f"NCCL alone {exposed:.0f} %, computing {computing:.0f} %",
                 f"{head}, computing only {computing:.0f} %: communication dominates, since a GPU has so little work",
                 f"{exposed:.0f} %", "communication",
             )  # fmt: skip
-        return _hit(
+        return _make_hit(
             case, "no-backward-overlap", min(exposed, _BACKWARD * computing),
             f"NCCL alone {exposed:.0f} %, none hidden",
-            f"{head}, {_who_is_late(case)}: the collectives begin after the backward pass, and none runs beside it",
+            f"{head}, {_late_rank_text(case)}: the collectives begin after the backward pass, and none runs beside it",
             f"{exposed:.0f} %", "communication",
         )  # fmt: skip
     first, do = "", "overlap or shrink communication"
     if late and case.waiting is not None:
-        do = f"let {_short(case.waiting.late)} launch sooner, overlap the rest"
+        do = f"let {_short_process_name(case.waiting.late)} launch sooner, overlap the rest"
         first = "Let the host of the late process launch sooner (CUDA graphs, less work between launches). "
     held_up = sum(entry.cost_pct for entry in case.stragglers if entry.late)
     return Hit(
-        "exposed-communication", case.id, max(exposed - held_up, 0.0) * (1 - _waiting_share(case) * late),
-        f"NCCL alone {exposed:.0f} %", do, f"{head}, {_who_is_late(case)}",
+        "exposed-communication", case.id, max(exposed - held_up, 0.0) * (1 - _nccl_waiting_share(case) * late),
+        f"NCCL alone {exposed:.0f} %", do, f"{head}, {_late_rank_text(case)}",
         f"{first}Overlap it with computing (fewer and larger collectives), or move less (bf16 gradients).",
         f"{exposed:.0f} %", "communication",
     )  # fmt: skip
 
 
-def _small_collectives(case: CaseSummary, talk: Collectives, share: float, head: str) -> Hit:
+def _small_collective_hit(case: CaseSummary, talk: Collectives, share: float, head: str) -> Hit:
     """Many collectives that move little each."""
     each = " an iteration" if case.iterations else ""
-    return _hit(
+    return _make_hit(
         case, "small-buckets", share * (1 - _FEW_BUCKETS / talk.calls),
         f"{talk.calls:.0f} collectives of {format_ns(talk.own_ns)}",
         f"{head}, in {talk.calls:.0f} collectives{each} a GPU that move little: without waiting the median one takes"
@@ -539,16 +551,18 @@ def _small_collectives(case: CaseSummary, talk: Collectives, share: float, head:
     )  # fmt: skip
 
 
-def _is_explained(waiting: Waiting, span_ns: float) -> bool:
+def _is_late_rank_explained(waiting: Waiting, span_ns: float) -> bool:
     """Whether the late rank's own timeline shows a reason, where it was looked at."""
     work = waiting.late_work_pct
     return work is None or work >= _MORE_WORK_PCT or waiting.late_gap_ns >= _LATE_GAP * span_ns
 
 
-def _late_rank(case: CaseSummary, waiting: Waiting, exposed: float, head: str) -> Hit:
+def _late_rank_hit(case: CaseSummary, waiting: Waiting, exposed: float, head: str) -> Hit:
     """A rank that reaches the collectives last, with the reason that its own timeline shows beside the others'."""
-    name, cause = _short(waiting.late), "late-rank-host"
-    text = f"{head}, {100 * _waiting_share(case):.0f} % of that waiting: {waiting.late} reaches the collectives last"
+    name, cause = _short_process_name(waiting.late), "late-rank-host"
+    text = (
+        f"{head}, {100 * _nccl_waiting_share(case):.0f} % of that waiting: {waiting.late} reaches the collectives last"
+    )
     if waiting.late_work_pct is not None and waiting.late_work_pct >= _MORE_WORK_PCT:
         same = waiting.late_kernels_pct is None or abs(waiting.late_kernels_pct) < _SAME_KERNELS_PCT
         cause = "late-rank-heat" if same else "uneven-work"
@@ -566,13 +580,13 @@ def _late_rank(case: CaseSummary, waiting: Waiting, exposed: float, head: str) -
     ranks = max(case.iterations.processes if case.iterations else 2, 2)
     gain = min(95.0, exposed * ranks / (ranks - 1))  # of those that wait: the late one does not
     return Hit(cause, case.id, gain, f"{name} is late, NCCL alone {exposed:.0f} %", known.do, text,
-               known.remedy(framework_of(case)), f"{exposed:.0f} %", "communication")  # fmt: skip
+               known.remedy(detect_framework(case)), f"{exposed:.0f} %", "communication")  # fmt: skip
 
 
-def _who_is_late(case: CaseSummary) -> str:
+def _late_rank_text(case: CaseSummary) -> str:
     if case.waiting is None:
         return "which may be waiting for a late rank"
-    share = _waiting_share(case)
+    share = _nccl_waiting_share(case)
     if share >= _WAITING and not case.stragglers:
         return f"{100 * share:.0f} % of that waiting for {case.waiting.late}, whose launches come last"
     if late := [entry for entry in case.stragglers if entry.late]:
@@ -580,29 +594,29 @@ def _who_is_late(case: CaseSummary) -> str:
     return "on all ranks alike: no rank is late throughout"
 
 
-def _waiting_share(case: CaseSummary) -> float:
+def _nccl_waiting_share(case: CaseSummary) -> float:
     """How much of the time in NCCL's kernels is waiting for the latest rank, 0 to 1."""
     share_pct = case.spent.share_pct(NCCL) if case.spent else 0.0
     return min(case.waiting.pct / share_pct, 1.0) if case.waiting and share_pct else 0.0
 
 
-def _short(process: str) -> str:
+def _short_process_name(process: str) -> str:
     return process.removeprefix("the process on ")
 
 
-def _work(case: CaseSummary) -> tuple[Spent, float] | None:
+def _gpu_work_with_share(case: CaseSummary) -> tuple[Spent, float] | None:
     """Where the time goes and how many per cent of it the GPU's work is, where less of that would win time."""
     spent = case.spent
     if spent is None or not spent.gpu_ns:
         return None
-    busy = busy_pct(case)
+    busy = least_gpu_busy_pct(case)
     return None if busy is not None and 100 - busy >= _IDLE_PCT else (spent, 100.0 if busy is None else busy)
 
 
-def _fp32(case: CaseSummary, _: Context) -> Hit | None:
+def _fp32_matrix_hit(case: CaseSummary, _: Context) -> Hit | None:
     """GEMM and convolution in FP32 on a GPU whose tensor cores could do TF32."""
-    work = _work(case)
-    if work is None or _capability(case) < _AMPERE:
+    work = _gpu_work_with_share(case)
+    if work is None or _compute_capability(case) < _AMPERE:
         return None
     spent, busy = work
     share = 100 * spent.fp32_ns / spent.gpu_ns
@@ -620,13 +634,15 @@ def _fp32(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _layout(case: CaseSummary, _: Context) -> Hit | None:
-    return _of_kernels(case, "layout-conversion", _LAYOUT, _LAYOUT_PCT, "converts layouts (NCHW/NHWC, transposing)")
+def _layout_conversion_hit(case: CaseSummary, _: Context) -> Hit | None:
+    return _kernel_pattern_hit(
+        case, "layout-conversion", _LAYOUT, _LAYOUT_PCT, "converts layouts (NCHW/NHWC, transposing)"
+    )
 
 
-def _optimizer(case: CaseSummary, _: Context) -> Hit | None:
+def _optimizer_hit(case: CaseSummary, _: Context) -> Hit | None:
     """An optimizer of a kernel a parameter and operation, or one of several passes over all parameters."""
-    return _of_kernels(
+    return _kernel_pattern_hit(
         case,
         "unfused-optimizer",
         _UNFUSED_STEP,
@@ -634,39 +650,42 @@ def _optimizer(case: CaseSummary, _: Context) -> Hit | None:
         "is an optimizer's step, parameter by parameter",
         least=_MANY,
         of_each=_OF_STEP,
-    ) or _of_kernels(case, "unfused-optimizer", _FOREACH, _OPTIMIZER_PCT, "is the optimizer's step", without=_FUSED)
+    ) or _kernel_pattern_hit(
+        case, "unfused-optimizer", _FOREACH, _OPTIMIZER_PCT, "is the optimizer's step", without=_FUSED
+    )
 
 
-def _attention(case: CaseSummary, _: Context) -> Hit | None:
+def _attention_hit(case: CaseSummary, _: Context) -> Hit | None:
     if case.spent is None or case.spent.share_pct("attention"):
         return None
-    return _of_kernels(
+    return _kernel_pattern_hit(
         case, "unfused-attention", _SCORES, _SCORES_PCT,
         "is softmax and elementwise work on attention's scores, which are"
         " stored between two products", needs=_SOFTMAX,
     )  # fmt: skip
 
 
-def _casts(case: CaseSummary, _: Context) -> Hit | None:
-    return _of_kernels(case, "autocast-weight-casts", _CAST, _CAST_PCT, "is casts between FP32 and half precision",
+def _cast_hit(case: CaseSummary, _: Context) -> Hit | None:
+    return _kernel_pattern_hit(case, "autocast-weight-casts", _CAST, _CAST_PCT,
+     "is casts between FP32 and half precision",
                        least=_MANY, needs=_HALF)  # fmt: skip
 
 
-def _embedding(case: CaseSummary, _: Context) -> Hit | None:
+def _dense_embedding_gradient_hit(case: CaseSummary, _: Context) -> Hit | None:
     """A gradient that is filled with zeros and updated as a table, though few rows are used."""
     filled, worked = (
         sum(share.total_ns or 0.0 for share in case.gpu_work if matches(share.name))
-        for matches in map(matcher, (_FILL, _TABLE_WORK))
+        for matches in map(cached_pattern_search, (_FILL, _TABLE_WORK))
     )
     if filled < _FILLED * worked:
         return None
-    return _of_kernels(
+    return _kernel_pattern_hit(
         case, "dense-embedding-gradient", _TABLE_WORK, _TABLE_PCT,
         "is the dense gradient of an embedding's table and its step, of which few rows are used", needs=_EMBEDDING,
     )  # fmt: skip
 
 
-def _of_kernels(
+def _kernel_pattern_hit(
     case: CaseSummary, cause: str, pattern: re.Pattern[str], least_pct: float, description: str, *, least: float = 0,
     needs: re.Pattern[str] | None = None, without: re.Pattern[str] | None = None, of_each: float = 1.0,
 ) -> Hit | None:  # fmt: skip
@@ -683,18 +702,18 @@ def _of_kernels(
         without: A kernel that there must not be.
         of_each: How many kernels there are for each that has such a name.
     """
-    busy = busy_pct(case)
+    busy = least_gpu_busy_pct(case)
     busy = 100.0 if busy is None else busy
     if case.spent is None or not case.spent.gpu_ns or case.one_phase:  # set-up would count
         return None
-    matches, of_library = matcher(pattern), matcher(_OF_LIBRARIES)
+    matches, of_library = cached_pattern_search(pattern), cached_pattern_search(_OF_LIBRARIES)
     mine = [share for share in case.gpu_work if matches(share.name) and of_library(share.name)]
     if not mine:
         return None
     names = [share.name for share in case.gpu_work if of_library(share.name)]
     total = sum(share.total_ns or 0.0 for share in case.gpu_work)
     share = 100 * sum(kernel.total_ns or 0.0 for kernel in mine) / total if total else 0.0
-    count = sum(kernel.calls or 0.0 for kernel in mine) / (_each_iteration(case) or 1)
+    count = sum(kernel.calls or 0.0 for kernel in mine) / (_iteration_count(case) or 1)
     calls = sum(share.calls or 0.0 for share in case.gpu_work if share.kind == "kernel")
     launched = 100 * sum(kernel.calls or 0.0 for kernel in mine) / calls if calls else 0.0
     idle = case.idle_gpu.in_gaps("launch", lengths=SHORT) / case.idle_gpu.med_ns if case.idle_gpu else 0.0
@@ -717,19 +736,19 @@ def _of_kernels(
         return None
     if without and any(without.search(name) for name in names):
         return None
-    return _hit(
+    return _make_hit(
         case, cause, gain, f"{share:.0f} % {description.partition(' (')[0]}",
         f"{share:.0f} % of GPU time, and {launched:.0f} % of the launches, {description}", f"{share:.0f} %", "hotspots",
     )  # fmt: skip
 
 
-def _short_kernels(case: CaseSummary, _: Context) -> Hit | None:
+def _short_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Many kernels that are hardly more than their launch."""
-    work = _work(case)
+    work = _gpu_work_with_share(case)
     if work is None or work[0].short_pct < _SHORT_PCT or work[0].operations < _MANY:
         return None
     share = work[0].share_pct("elementwise")
-    if share < _ELEMENTWISE_PCT or framework_of(case) != "pytorch":  # a user's kernel may have any name
+    if share < _ELEMENTWISE_PCT or detect_framework(case) != "pytorch":  # a user's kernel may have any name
         return None
     return Hit(
         "short-kernels", case.id, share / 2, f"{work[0].short_pct:.0f} % of the kernels take less than 5 us", "fuse",
@@ -738,7 +757,7 @@ def _short_kernels(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _recompiles(case: CaseSummary, _: Context) -> Hit | None:
+def _recompilation_hit(case: CaseSummary, _: Context) -> Hit | None:
     """A run without iterations in which modules are compiled and loaded again and again."""
     idle = case.idle_gpu
     use = idle.use if idle else {}
@@ -747,7 +766,7 @@ def _recompiles(case: CaseSummary, _: Context) -> Hit | None:
     share = 100 * use["compile_ns"] / use["span_ns"]
     if share < _WORTH_PCT:
         return None
-    return _hit(
+    return _make_hit(
         case, "recompilation", share, f"compiles {use['compiles']:.0f} times, {format_ns(use['compile_ns'])}",
         f"{share:.0f} % of the time from the first kernel on is {use['compiles']:.0f} gaps of"
         f" {format_ns(use['compile_ns'] / use['compiles'])}, at the end of each of which a module is loaded: a compiler"
@@ -755,7 +774,7 @@ def _recompiles(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _periodic(case: CaseSummary, _: Context) -> Hit | None:
+def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Iterations at equal distances that take longer than the others, and what differs in them."""
     use, iterations = case.idle_gpu.use if case.idle_gpu else {}, case.iterations
     share, period = use.get("slower_pct", 0.0), use.get("period")
@@ -765,7 +784,7 @@ def _periodic(case: CaseSummary, _: Context) -> Hit | None:
     if case.idle_gpu.loads >= _PART * use["slow"] and not period and gpu <= _LITTLE * more:
         if case.idle_gpu.loads < _MOSTLY * use["slow"]:  # of kernels at their first use
             return None
-        return _hit(
+        return _make_hit(
             case, "recompilation", share, f"{use['slow']:.0f} iterations compile anew",
             f"{use['slow']:.0f} of {iterations.count} iterations take {format_ns(more)} longer than the usual"
             f" {format_ns(iterations.med_ns)}, and modules are loaded in them: a compiler compiles again",
@@ -775,23 +794,23 @@ def _periodic(case: CaseSummary, _: Context) -> Hit | None:
         return None
     if iterations.found_by == "kernel_sequence" and ("launches" not in use or case.idle_gpu.operations < _LOOP):
         return None  # which may be a loop within an iteration
-    takes = f"every {_ordinal(int(period))} iteration takes" if period else (
+    takes = f"every {_ordinal_text(int(period))} iteration takes" if period else (
         f"{use['slow']:.0f} of {iterations.count} iterations take"
     )  # fmt: skip
     if gpu >= _MOST * more:
         differs = f"{format_ns(min(gpu, more))} of that are more work of the GPU: evaluation, or a larger input"
     elif gpu <= _LITTLE * more:
-        differs = f"the GPU has no more work in it: {_hosts_work(case.idle_gpu)}"
+        differs = f"the GPU has no more work in it: {_host_work_in_gaps_text(case.idle_gpu)}"
     else:
         differs = f"{format_ns(gpu)} of that are more work of the GPU, the rest the host's"
-    return _hit(
+    return _make_hit(
         case, "periodic-slow-iteration", share, f"{takes} {format_ns(more)} more",
         f"{takes} {format_ns(more)} longer than the usual {format_ns(iterations.med_ns)}; {differs}",
         f"{share:.0f} %", "iterations",
     )  # fmt: skip
 
 
-def _hosts_work(idle: IdleGpu) -> str:
+def _host_work_in_gaps_text(idle: IdleGpu) -> str:
     """What the host does in long gaps: their files, where those take much of them."""
     gaps = [gap for gap in idle.gaps if gap.length == "long"]
     writes, reads = (sum(ns) for ns in ((g.write_ns for g in gaps), (g.read_ns + g.open_ns for g in gaps)))
@@ -800,12 +819,12 @@ def _hosts_work(idle: IdleGpu) -> str:
     return "the host writes files (a checkpoint, a log)" if writes >= reads else "the host reads files"
 
 
-def _ordinal(number: int) -> str:
+def _ordinal_text(number: int) -> str:
     ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 
 
-def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
+def _slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     """An iteration that takes many times the median: it spoils means and totals, not the other iterations."""
     iterations = case.iterations
     if (
@@ -839,7 +858,7 @@ def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
                format_ns(iterations.most_ns), "iterations")  # fmt: skip
 
 
-def _slow_first(case: CaseSummary, _: Context) -> Hit | None:
+def _slow_start_hit(case: CaseSummary, _: Context) -> Hit | None:
     """A start in which the GPU works much more than in the iterations: kernels are tried, or compiled."""
     iterations, of = case.iterations, {phase.phase: phase for phase in case.phases}
     if iterations is None or "steady" not in of or iterations.processes > 1:  # ranks start apart
@@ -864,7 +883,7 @@ def _slow_first(case: CaseSummary, _: Context) -> Hit | None:
     share = 100 * more / (start.duration_ns + steady.duration_ns)
     if share < _FIRST_PCT:
         return None
-    return _hit(
+    return _make_hit(
         case, "slow-first-iteration", share * _OF_START, f"{count} {format_ns(start.duration_ns)}",
         f"{count} {format_ns(start.duration_ns)}, as long as {start.duration_ns / iterations.med_ns:,.0f} later"
         f" iterations, with {start.gpu_ns / iterations.gpu_ns:,.0f} times the GPU's work of one (initialisation, or"
@@ -872,7 +891,7 @@ def _slow_first(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _stray_context(case: CaseSummary, _: Context) -> Hit | None:
+def _stray_context_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Contexts that processes hold on GPUs on which they do not work: of the GPU that has most of them."""
     by_gpu: dict[int, list[StrayContext]] = {}
     for context in case.stray_contexts:
@@ -900,18 +919,18 @@ def _stray_context(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _gigabytes(per_second: float) -> str:
+def _gigabytes_per_s_text(per_second: float) -> str:
     return f"{per_second / 1e9:.3g} GB/s"
 
 
-def healthy(case: CaseSummary) -> Hit | None:
+def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
     """That a GPU is busy, of a case of which nothing else is said."""
-    idle, busy = case.idle_gpu, busy_pct(case)
+    idle, busy = case.idle_gpu, least_gpu_busy_pct(case)
     if idle is None or busy is None or busy < BUSY_PCT or idle.operations < 1:
         return None
     copied = sum(copy.total_ns - copy.alone_ns for copy in idle.copies if copy.direction != "on the GPU")
     cause, also = "gpu-busy", ""
-    if idle.collectives and (spent := spent_of(case)) is not None and spent.hidden_pct:
+    if idle.collectives and (spent := time_without_profiler(case)) is not None and spent.hidden_pct:
         cause, also = "scales", f", collectives hidden behind other work ({spent.hidden_pct:.0f} %)"
     elif copied >= _COPIED_PCT / 100 * idle.med_ns:
         cause, also = "overlapped", ", copies beside kernels"
@@ -924,30 +943,30 @@ def healthy(case: CaseSummary) -> Hit | None:
                "iterations")  # fmt: skip
 
 
-def _idle(case: CaseSummary, _: Context) -> list[Hit]:
-    return idle_hits(case, slowdown_factor(case))
+def _idle_gpu_hits(case: CaseSummary, _: Context) -> list[Hit]:
+    return idle_gpu_hits(case, profiler_slowdown(case))
 
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | Sequence[Hit] | None]]] = {
-    "idle": _idle,
-    "pageable copies": _pageable,
-    "copies": _copies,
-    "no overlap of copies": _not_overlapped,
-    "default stream": _serial_streams,
-    "kernels one after the other": _one_after_the_other,
-    "bucket copies": _bucket_copies,
-    "unified memory": _migrations,
-    "communication": _exposed,
-    "FP32 arithmetic": _fp32,
-    "layout": _layout,
-    "optimizer": _optimizer,
-    "attention": _attention,
-    "casts": _casts,
-    "embedding": _embedding,
-    "short kernels": _short_kernels,
-    "recompilation": _recompiles,
-    "slow first iteration": _slow_first,
-    "periodic iteration": _periodic,
-    "slow iteration": _slow_iteration,
-    "stray context": _stray_context,
+    "idle": _idle_gpu_hits,
+    "pageable copies": _pageable_copy_hit,
+    "copies": _copies_outweigh_kernels_hit,
+    "no overlap of copies": _unoverlapped_copy_hit,
+    "default stream": _serial_stream_hit,
+    "kernels one after the other": _serial_small_kernel_hit,
+    "bucket copies": _bucket_copy_hit,
+    "unified memory": _page_migration_hit,
+    "communication": _exposed_communication_hit,
+    "FP32 arithmetic": _fp32_matrix_hit,
+    "layout": _layout_conversion_hit,
+    "optimizer": _optimizer_hit,
+    "attention": _attention_hit,
+    "casts": _cast_hit,
+    "embedding": _dense_embedding_gradient_hit,
+    "short kernels": _short_kernel_hit,
+    "recompilation": _recompilation_hit,
+    "slow first iteration": _slow_start_hit,
+    "periodic iteration": _periodic_slow_iteration_hit,
+    "slow iteration": _slow_iteration_hit,
+    "stray context": _stray_context_hit,
 }
