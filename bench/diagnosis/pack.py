@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 import re
 import sys
 import tempfile
 from pathlib import Path
 
-from recordings import FOLDER, columns_of, cut, packed, scrubbed_counters
+from recordings import FOLDER, columns_of, counters_by_case, cut, packed, scrubbed_counters
 
 MOST_BYTES = 100_000
 SHARES = (1.0, 0.75, 0.5, 0.35, 0.25, 0.15)  # of the kernels, until a recording is small
@@ -36,8 +37,11 @@ def main() -> None:
             (FOLDER / f"{path.name.removesuffix('.sqlite.gz')}.timeline.xz").write_bytes(small)
             if len(small) > MOST_BYTES:
                 print(f"{path.name}: {len(small)} bytes")
-        for path in sorted((folder / "counters").glob("*.csv")):
-            (FOLDER / f"{path.stem}.counters.xz").write_bytes(scrubbed_counters(path.read_text()))
+        pages = {path.stem: scrubbed_counters(path.read_text()) for path in (folder / "counters").glob("*.csv")}
+        for letter in sorted({case[0] for case in pages}):
+            own = {case: page for case, page in pages.items() if case[0] == letter}
+            text = json.dumps(dict(sorted((counters_by_case(letter) | own).items())), indent=0, ensure_ascii=False)
+            (FOLDER / f"{letter}.counters.xz").write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
         for path in sorted((folder / "sources").glob("*.csv")):
             text = re.sub(r'"/[^"]*/', '"', path.read_text())
             (FOLDER / f"{path.stem}.source.xz").write_bytes(lzma.compress(text.encode(), preset=9))

@@ -1,12 +1,13 @@
 """Recordings as small files: an nsys export as its columns, differences instead of times, packed; and back into SQLite.
 
 A timeline is `recordings/ID.timeline.xz`: JSON of the tables that the reduced export has, column by column; `end` is
-the time since `start`, whole numbers are differences from the row before. Counters are `recordings/ID.counters.xz`: the
-raw page.
+the time since `start`, whole numbers are differences from the row before. Counters are in
+`recordings/LETTER.counters.xz`, as JSON: the raw pages of all cases whose ids begin with that letter, which are much alike.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import lzma
 import re
@@ -169,16 +170,22 @@ def unpack(case: str, folder: Path, recordings: Path = FOLDER) -> dict[str, Path
         write_database(tables_of(timeline), reports["timeline"])
     if (source := recordings / f"{case}.source.xz").exists():
         (folder / f"{case}.source.csv").write_bytes(lzma.decompress(source.read_bytes()))
-    if (counters := recordings / f"{case}.counters.xz").exists():
+    if (counters := counters_by_case(case[0], recordings).get(case)) is not None:
         reports["counters"] = folder / f"{case}.raw.csv"
-        reports["counters"].write_bytes(lzma.decompress(counters.read_bytes()))
+        reports["counters"].write_text(counters)
     return reports
 
 
-def scrubbed_counters(text: str) -> bytes:
-    """The raw page of ncu without process and host, packed."""
-    text = re.sub(r'^("\d+"),"\d+","[^"]*","[^"]*",', r'\1,"1","program","node",', text, flags=re.MULTILINE)
-    return lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
+@functools.cache
+def counters_by_case(letter: str, recordings: Path = FOLDER) -> dict[str, str]:
+    """The raw pages of ncu by case, of cases whose ids begin with a letter."""
+    file = recordings / f"{letter}.counters.xz"
+    return json.loads(lzma.decompress(file.read_bytes())) if file.exists() else {}  # type: ignore[no-any-return]
+
+
+def scrubbed_counters(text: str) -> str:
+    """The raw page of ncu without process and host."""
+    return re.sub(r'^("\d+"),"\d+","[^"]*","[^"]*",', r'\1,"1","program","node",', text, flags=re.MULTILINE)
 
 
 def main() -> None:

@@ -52,6 +52,7 @@ GROUPS = {
     "n": "kernels",
     "p": "timeline",
     "q": "timeline",  # those with counters are kernels
+    "r": "timeline",  # likewise
     "t": "timeline",
     "g": "timeline",
     "m": "two GPUs",
@@ -204,7 +205,7 @@ def score(case: dict[str, Any], **how: Any) -> Score:
 
 
 def _group_of(case: dict[str, Any]) -> str:
-    counted = case["id"][0] == "q" and (recordings.FOLDER / f"{case['id']}.counters.xz").exists()
+    counted = case["id"][0] in "qr" and case["id"] in recordings.counters_by_case(case["id"][0])
     return "kernels" if counted else GROUPS[case["id"][0]]
 
 
@@ -212,7 +213,7 @@ def _steps_of(case: dict[str, Any]) -> int:
     """How many steps the program took while it was traced; fewer are left where the end of a recording is cut off."""
     program = case["run"].split(" ", 1)[0]
     warm = {"kernels": 3, "others": 3, "triton": 3, "second_kernels": 3,
-            "third_kernels": 3, "two": 2}.get(program, 0)  # fmt: skip
+            "third_kernels": 3, "fourth_kernels": 3, "two": 2}.get(program, 0)  # fmt: skip
     return int(case.get("steps", STEPS.get(program, 0))) + warm
 
 
