@@ -2,7 +2,7 @@
 
 A timeline is `recordings/ID.timeline.xz`: JSON of the tables that the reduced export has, column by column; `end` is
 the time since `start`, whole numbers are differences from the row before. Counters are in
-`recordings/LETTER.counters.xz`, as JSON: the raw pages of all cases whose ids begin with that letter, which are much alike.
+`recordings/LETTER.counters.xz`, as JSON: the raw pages of the cases whose ids begin with that letter, much alike.
 """
 
 from __future__ import annotations
