@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 from nsw.apart import Limits, NoPoolError, inside, is_possible, out_of_memory, pool, run_isolated, starting, with_limits
 from nsw.errors import LimitError
-from nsw.profilers.files_of_one_recording import parts, recording
+from nsw.profilers.files_of_one_recording import files_to_read, recording_files_from
 from nsw.readers.invariants import leave_out_broken_rows, report_no_values, report_unrecorded_launches
 from nsw.readers.messages import nsys_profile_output, only_messages, program_failure
 from nsw.readers.model import SURE_OF_ALL, Lack, Options, Reader, Report, Sample
@@ -304,7 +304,7 @@ def takes_long(paths: Sequence[Path]) -> bool:
 def size_of(path: Path) -> int:
     """The bytes of a file with the later ranges of its recording, or of the files of a folder that is a report."""
     try:
-        return sum(f.stat().st_size for f in (path.iterdir() if path.is_dir() else recording(path)))
+        return sum(f.stat().st_size for f in (path.iterdir() if path.is_dir() else recording_files_from(path)))
     except OSError:
         return 0  # what is wrong with it is reported when it is read
 
@@ -462,7 +462,7 @@ def below(folder: Path) -> Iterator[Path]:
             yield directory / name
         # of a report and the pages exported from it, one; each row is wanted once
         file_names = (
-            name for name, part in parts(f for f in files if not f.startswith(".")).items() if part.only is None
+            name for name, part in files_to_read(f for f in files if not f.startswith(".")).items() if part.only is None
         )
         paths = (directory / name for name in file_names)
         yield from (f for f in paths if f.is_file() or _leads_nowhere(f))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.readers.model import MOST_SHOWN, Report
 from nsw.readers.text.quantities import TIME_UNITS
 from nsw.tables import TABLES
-from nsw.tables.names import is_launch
+from nsw.tables.names import is_launch_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -93,7 +93,7 @@ def report_unrecorded_launches(report: Report) -> None:
     if report.format not in _OF_TIMELINES or calls is None or len(report.tables.get("gpu_summary", ())):
         return
     rows = calls if isinstance(calls, list) else calls.to_pylist()
-    if launches := sum(row["calls"] or 0 for row in rows if is_launch(row["name"] or "")):
+    if launches := sum(row["calls"] or 0 for row in rows if is_launch_call(row["name"] or "")):
         were = "1 kernel was" if launches == 1 else f"{launches:,} kernels were"
         report.warn(
             f"{were} launched, none recorded: the driver is newer than {report.tool} knows, another tool holds CUPTI,"

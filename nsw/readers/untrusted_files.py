@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from urllib.parse import quote
 
 from nsw.apart import Allowance, TooMuchError
-from nsw.profilers.files_of_one_recording import recording
+from nsw.profilers.files_of_one_recording import recording_files_from
 from nsw.readers.model import Options, Report
 from nsw.safe_files import make_file, open_to_read
 
@@ -52,7 +52,7 @@ def read_packed(
         with tempfile.TemporaryDirectory(prefix="nsw-unpacked-") as folder:
             copy = Path(folder) / (path.name.removesuffix(".gz").removesuffix(".xz") or "report")
             broken = None
-            for file in recording(path)[::-1]:
+            for file in recording_files_from(path)[::-1]:
                 target = copy.with_name(file.name.removesuffix(".gz")) if file != path else copy
                 allowance = Allowance(file.stat().st_size, options.max_unpacked)
                 broken = _unpack(file, target, allowance, is_known) or broken

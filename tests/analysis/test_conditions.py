@@ -50,7 +50,7 @@ def test_a_gpu_under_its_power_limit_is_described(tmp_path):
     (row,) = conditions(sampled(tmp_path), start_s=None, end_s=None)
     assert (row["host"], row["gpu"], row["sm_mhz"]) == ("n1", "GPU-5285cf6b-5b5f-7e9a-657a-6d5f982c4a79", 1365)
     assert (row["power_limited_pct"], row["heat_limited_pct"], row["memory_before_mib"]) == (100, 0, 1103)
-    assert {*row} <= set(TABLES["conditions"].names)
+    assert {*row} <= set(TABLES["conditions"].column_names)
 
 
 def test_a_steady_state_of_few_samples_has_no_energy_and_the_reason(tmp_path):
@@ -129,7 +129,7 @@ def test_energy_is_told_for_what_the_figures_count():
 
 # --- what is said of it, and what is not compared -------------------------------------------------------------------
 
-ALIKE = dict.fromkeys(TABLES["conditions"].names) | {
+ALIKE = dict.fromkeys(TABLES["conditions"].column_names) | {
     "host": "n1", "gpu": "GPU-1", "sm_mhz": 1980.0, "memory_mhz": 2619.0, "memory_before_mib": 0.0,
     "busy_before_pct": 0.0, "temperature_c": 60.0, "power_limited_pct": 0.0, "heat_limited_pct": 0.0, "cores": 64,
     "load_before": 0.0, "steal_pct": 0.0, "ecc_errors": 0.0,

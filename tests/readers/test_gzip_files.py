@@ -9,7 +9,7 @@ import pytest
 
 from nsw.readers import Options, read, untrusted_files
 from nsw.readers.detect import below
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 H200 = Path(__file__).parents[1] / "fixtures" / "h200"
 NO_REPORT = b"just a line of text\n" * 100
@@ -37,7 +37,9 @@ def test_a_packed_report_has_the_tables_of_the_plain_one(tmp_path, name):
     (tmp_path / name).write_bytes(data)
     plain, found = read(tmp_path / name), read(packed(tmp_path, f"{name}.gz", data))
     assert found.tables
-    assert {n: [*rows(n, t)] for n, t in found.tables.items()} == {n: [*rows(n, t)] for n, t in plain.tables.items()}
+    assert {n: [*full_rows(n, t)] for n, t in found.tables.items()} == {
+        n: [*full_rows(n, t)] for n, t in plain.tables.items()
+    }
     assert (found.tool, found.format, found.problems) == (plain.tool, plain.format, plain.problems)
     assert found.path == str(tmp_path / f"{name}.gz")
 
@@ -107,7 +109,9 @@ def test_a_report_that_is_packed_with_xz_has_the_tables_of_the_plain_one(tmp_pat
     (tmp_path / f"{name}.xz").write_bytes(b"".join(streams) + bytes(4))
     plain, found = read(tmp_path / name), read(tmp_path / f"{name}.xz")
     assert found.tables
-    assert {n: [*rows(n, t)] for n, t in found.tables.items()} == {n: [*rows(n, t)] for n, t in plain.tables.items()}
+    assert {n: [*full_rows(n, t)] for n, t in found.tables.items()} == {
+        n: [*full_rows(n, t)] for n, t in plain.tables.items()
+    }
     assert found.problems == plain.problems
 
 

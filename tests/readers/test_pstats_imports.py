@@ -7,7 +7,7 @@ import pytest
 
 from nsw.readers import read
 from nsw.readers.host.pstats import Entry, import_seconds
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 LOAD = ("~", 0, "<built-in method marshal.loads>")
 COMPILE = ("re.py", 1, "compile")
@@ -73,7 +73,7 @@ def test_a_real_program_is_split_where_its_imports_end(tmp_path):
     )
     subprocess.run([sys.executable, "-m", "cProfile", "-o", "p.pstats", "program.py"], cwd=tmp_path, check=True)
     tables = read(tmp_path / "p.pstats").tables
-    found = list(rows("functions", tables["functions"]))
+    found = list(full_rows("functions", tables["functions"]))
     imports = sum(r["import_s"] for r in found)
     outermost = max(r["cpu_time_s"] for r in found if r["name"] == "_find_and_load")
     assert imports == pytest.approx(outermost, rel=0.1)

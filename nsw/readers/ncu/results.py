@@ -415,10 +415,10 @@ def dictionary(cells: list[str | None]) -> pa.DictionaryArray:
 
 def name_kernels(rows: Iterable[Row]) -> None:
     """Demangle the kernels' names, all at once, and give launches their short names."""
-    from nsw.tables.names import names_of
+    from nsw.tables.names import name_columns_by_printed_name
 
     rows = [r for r in rows if r.get("kernel")]
-    names_by_kernel = names_of({r["kernel"] for r in rows})
+    names_by_kernel = name_columns_by_printed_name({r["kernel"] for r in rows})
     for row in rows:
         names = names_by_kernel[row["kernel"]]
         if names["mangled_name"]:

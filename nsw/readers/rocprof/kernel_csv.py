@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import text_lines
 from nsw.readers.text.quantities import number
-from nsw.tables.names import demangle, is_mangled, short_name
+from nsw.tables.names import demangle, is_mangled_name, short_name
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _cells_of_line(text: str) -> list[str] | None:
 def _names(printed: str) -> Row:
     name = printed.removesuffix(".kd")  # of the kernel's descriptor, behind mangled names
     plain = demangle(name)
-    return {"name": plain, "short_name": short_name(plain), "mangled_name": name if is_mangled(name) else None}
+    return {"name": plain, "short_name": short_name(plain), "mangled_name": name if is_mangled_name(name) else None}
 
 
 def _whole(columns: Mapping[str, str], *titles: str) -> int | None:

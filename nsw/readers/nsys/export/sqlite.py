@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nsw.profilers.files_of_one_recording import recording
+from nsw.profilers.files_of_one_recording import recording_files_from
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys.export.source import (
     DURATION,
@@ -70,7 +70,7 @@ def read(path: Path, options: Options) -> Report:
     before = path.stat()
     _warn_of_writers(path, report)
     try:
-        sources = [SqliteSource(file) for file in recording(path)]
+        sources = [SqliteSource(file) for file in recording_files_from(path)]
         for source in sources:
             if source.path.stat().st_size <= _CHECKED and (found := source.check()):
                 report.error(f"the database is damaged: {found}", fix=_AGAIN)

@@ -41,7 +41,7 @@ from nsw.readers.nvprof.database.records import (
 from nsw.readers.nvprof.vocabulary import SAMPLES, Api, Columns, Sampled, api_name
 from nsw.readers.timeline.statistics import with_shares
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_read_only
-from nsw.tables.names import names_of
+from nsw.tables.names import name_columns_by_printed_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -187,7 +187,7 @@ class _Database:
         if self.has("CUPTI_ACTIVITY_KIND_MEMSET", "start", "end", "bytes"):
             for _, figures in self._durations("CUPTI_ACTIVITY_KIND_MEMSET", "0", size="bytes"):
                 rows.append({"kind": "memset", "name": "[CUDA memset]", **figures})
-        names_by_kernel = names_of(row["name"] for row in rows)
+        names_by_kernel = name_columns_by_printed_name(row["name"] for row in rows)
         for row in rows:
             row.update(names_by_kernel[row["name"]])
         self.report.tables["gpu_summary"] = with_shares(rows)
