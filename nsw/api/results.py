@@ -325,8 +325,8 @@ def read(
     limits = Limits(max_memory, max_time)
     options = Options(frozenset(names) if names else None, max_unpacked=max_unpacked, steps=steps, limits=limits)
     search = ReportSearch()
-    report_files = list(search.files(files(paths) or []))
-    return Reports(list(search.recognised(read_many(report_files, options))), options)
+    report_files = list(search.find_files_to_read(files(paths) or []))
+    return Reports(list(search.drop_unrecognised_reports(read_many(report_files, options))), options)
 
 
 # --- campaigns -----------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def read(
     limits: ReadingLimits,
 ) -> int:
     """Read reports of any profiler: what they show, and their tables."""
-    from nsw.readers.detect import ReportSearch, read_many, size_of, stopped, takes_long
+    from nsw.readers.detect import ReportSearch, read_many, report_bytes, report_of_limit_error, takes_long_to_read
     from nsw.readers.model import Options
 
     tests = _tests(where or (), launch)  # what is wrong with them is reported before a large report is read
@@ -108,12 +108,12 @@ def read(
     options = Options(wanted_tables, max_unpacked=largest, steps=steps, limits=limits)
     search = ReportSearch()
     with _standard_input(files) as standard_input:
-        paths = list(search.files(standard_input.files))
+        paths = list(search.find_files_to_read(standard_input.files))
 
         def answer(reports: Iterable[Report]) -> int:
             return request.answer(standard_input.with_names(reports), search, several=len(paths) > 1)
 
-        forks, is_long = can_fork(), takes_long(paths)
+        forks, is_long = can_fork(), takes_long_to_read(paths)
         if len(paths) > 1 or not paths or not forks:
             reports_read = read_many(paths, options, 1 if forks and not is_long else None)
             return answer(_counted(reports_read, len(paths) if is_long else 0))
@@ -121,9 +121,9 @@ def read(
         path = paths[0]
         try:
             return run_isolated(lambda: answer(read_many([path], options)), subject=f"reading {path}",
-                                size=size_of(path), limits=options.limits)  # fmt: skip
+                                size=report_bytes(path), limits=options.limits)  # fmt: skip
         except LimitError as fault:
-            return answer([stopped(path, fault)])
+            return answer([report_of_limit_error(path, fault)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class _Request:
         """Print or write what was asked for; the exit code."""
         computed, target, top = _computed(self.tables), self.target, self.top
         table_check = _TableCheck(self.tables, several=several)
-        recognised = search.recognised(reports)
+        recognised = search.drop_unrecognised_reports(reports)
         if target.is_of_plot:
             chosen = _Reports(recognised)
             code = _put_plot(chosen, self.plot, target)
@@ -275,11 +275,11 @@ class _TableCheck:
 
     def check_reports(self, reports: Iterable[Report]) -> Iterator[Report]:
         """The reports; one of several that has no rows of these tables, and no other fault, has a warning."""
-        from nsw.readers.model import Lack
+        from nsw.readers.model import LackReason
 
         for report in reports:
             self.with_rows += any(len(t) for t in report.tables.values())
-            if self.several and report.lack is Lack.TABLES:
+            if self.several and report.lack is LackReason.TABLES:
                 self.lacking += 1
                 report.problems = [replace(p, severity="warning") for p in report.problems]
             yield report

@@ -18,11 +18,11 @@ from nsw.engine.tables import EARLIER_FIGURES, INVALID_FIGURES, load_rows, repla
 from nsw.engine.validity import failures
 from nsw.plan.counters import counted_ranks, passes_of
 from nsw.profilers.files_of_one_recording import FileToRead, files_to_read, recording_files_from
-from nsw.readers.conditions import conditions, energy_figures
+from nsw.readers.conditions import condition_rows, energy_figure_rows
 from nsw.readers.detect import read_many
-from nsw.readers.messages import said_in
+from nsw.readers.messages import known_problems_in_file
 from nsw.readers.model import Options, Report
-from nsw.readers.program_figures import figures
+from nsw.readers.program_figures import read_figure_rows
 from nsw.recipe.units import show_value
 from nsw.tables import full_rows as table_rows
 from nsw.wording import plural
@@ -253,7 +253,7 @@ class _Reader:
         run = read.run
         home = self._folder.reports / run.id
         for stream in ("stderr", "stdout", "after.log") if run.tool else ():
-            for tool_message in said_in(run.tool or "", home / stream):
+            for tool_message in known_problems_in_file(run.tool or "", home / stream):
                 read.report(
                     tool_message.severity, tool_message.message, tool_message.fix, file=f"reports/{run.id}/{stream}"
                 )
@@ -410,7 +410,7 @@ class _Reader:
             return []
         source = str(output.relative_to(self._folder.path))
         requested_figures = self._recipe.app.figures
-        rows = figures(output, requested_figures)
+        rows = read_figure_rows(output, requested_figures)
         columns = ("name", "value", "unit", "matches")
         values = ({name: row[name] for name in columns} for row in rows if row["value"] is not None)
         read.add("figures", values, source)
@@ -425,9 +425,11 @@ class _Reader:
         if not file.exists():
             return
         source = str(file.relative_to(self._folder.path))
-        read.add("conditions", conditions(file, start_s=read.run.started, end_s=read.run.ended), source)
+        read.add("conditions", condition_rows(file, start_s=read.run.started, end_s=read.run.ended), source)
         tables = read.tables
-        energies = energy_figures(tables.get("conditions", ()), tables.get("figures", ()), tables.get("iterations", ()))
+        energies = energy_figure_rows(
+            tables.get("conditions", ()), tables.get("figures", ()), tables.get("iterations", ())
+        )
         read.add("figures", (row for row in energies if row["name"] not in self._recipe.app.figures), source)
 
 

@@ -31,7 +31,7 @@ def main() -> None:
     answers, sys.stdout = sys.stdout.buffer, sys.stderr
     # NVIDIA's own readers stay out of it: they crash on damaged files, which is tested where they are run
     nsys_binary.find_nsys = ncu_tool.find_ncu = ncu_binary.find_ncu = list
-    ncu_binary.extract_command = lambda _: None
+    ncu_binary.ncu_report_extract_command = lambda _: None
     limit = _status("VmSize") + int(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     while True:

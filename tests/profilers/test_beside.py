@@ -41,8 +41,8 @@ def test_other_files_are_read_whole_in_order():
 
 
 def test_a_folder_is_read_without_reading_a_recording_twice(tmp_path):
-    from nsw.readers.detect import below
+    from nsw.readers.detect import find_files_and_report_folders
 
     for name in ("counters.ncu-rep", "counters.raw.csv", "counters.details.csv", "counters.session.csv", "other.csv"):
         (tmp_path / name).touch()
-    assert [path.name for path in below(tmp_path)] == ["counters.raw.csv", "other.csv"]
+    assert [path.name for path in find_files_and_report_folders(tmp_path)] == ["counters.raw.csv", "other.csv"]

@@ -234,7 +234,7 @@ def test_the_binary_report_is_known_and_loads_where_it_can_be_read(fixture):
     path = fixture("blocked.ncu-rep")
     report = read(path)
     assert (report.format, report.tool_version) == ("ncu-binary", "2025.3.1.0")
-    if ncu_tool.extract_command(path) is None and not ncu_tool.find_ncu():
+    if ncu_tool.ncu_report_extract_command(path) is None and not ncu_tool.find_ncu():
         (problem,) = report.problems
         assert "--page raw --csv" in problem.fix
         pytest.skip("neither ncu_report nor an ncu: only the refusal was tested")

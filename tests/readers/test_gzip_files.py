@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import Options, read, untrusted_files
-from nsw.readers.detect import below
+from nsw.readers.detect import find_files_and_report_folders
 from nsw.tables import full_rows
 
 H200 = Path(__file__).parents[1] / "fixtures" / "h200"
@@ -96,7 +96,11 @@ def test_no_room_for_the_copy_is_said_with_the_way_out(tmp_path, monkeypatch):
 def test_of_a_report_and_its_packed_export_in_a_folder_one_is_read(tmp_path):
     for name in ("a.nsys-rep", "a.sqlite.gz", "b.csv", "b.csv.gz", "c.sqlite.gz"):
         (tmp_path / name).touch()
-    assert [path.name for path in below(tmp_path) if path.is_file()] == ["a.sqlite.gz", "b.csv", "c.sqlite.gz"]
+    assert [path.name for path in find_files_and_report_folders(tmp_path) if path.is_file()] == [
+        "a.sqlite.gz",
+        "b.csv",
+        "c.sqlite.gz",
+    ]
 
 
 @pytest.mark.parametrize("name", ["tiled.sqlite", "naive-details.csv"])

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsw.readers import Options, read
-from nsw.readers.invariants import LONGEST_NS, broken_rule, leave_out_broken_rows
+from nsw.readers.invariants import LONGEST_NS, broken_invariant, leave_out_broken_rows
 from nsw.readers.model import Report
 from nsw.tables import TABLES, full_rows, to_arrow
 
@@ -143,7 +143,7 @@ SOUND = {
     ],
 )
 def test_what_cannot_be(more, said):
-    found = broken_rule("metrics" if "min" in more else "gpu_summary", SOUND | more)
+    found = broken_invariant("metrics" if "min" in more else "gpu_summary", SOUND | more)
     assert found is None if said is None else said in (found or "")
 
 

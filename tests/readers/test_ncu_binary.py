@@ -31,7 +31,7 @@ def alone(monkeypatch):
     monkeypatch.setattr(ncu_tool, "_INSTALL_PATTERNS", ())
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("NSW_NCU", raising=False)
-    monkeypatch.setattr(ncu_binary, "extract_command", lambda _: None)
+    monkeypatch.setattr(ncu_binary, "ncu_report_extract_command", lambda _: None)
 
 
 def fake(tmp_path, body):
@@ -170,7 +170,7 @@ def test_every_page_of_a_real_report_tells_the_same(example, tmp_path, monkeypat
     facts = {f["key"]: f for f in full_rows("facts", session.tables["facts"])}
     assert facts["gpu_name"]["text"] == base_launch["device_name"]
 
-    monkeypatch.setattr(ncu_binary, "extract_command", lambda _: None)
+    monkeypatch.setattr(ncu_binary, "ncu_report_extract_command", lambda _: None)
     by_tool = read(example)
     assert _values(by_tool) == _values(base)
     assert by_tool.tool_version == session.tool_version

@@ -9,7 +9,7 @@ import pytest
 from nsw.readers import read
 from nsw.readers.model import Options
 from nsw.readers.ncu import csv_reader as ncu_csv
-from nsw.readers.ncu.values import Parser
+from nsw.readers.ncu.values import ValueParser
 from nsw.readers.text.quantities import number
 from nsw.tables.parquet_tables import full_rows
 
@@ -154,9 +154,9 @@ def test_the_old_layout_and_nvtx_columns(tmp_path):
     ],
 )
 def test_the_nvtx_ranges_of_a_launch_are_named_outermost_first(cell, ranges):
-    from nsw.readers.ncu.csv_pages import range_names
+    from nsw.readers.ncu.csv_pages import nvtx_range_path
 
-    assert range_names(cell) == ranges
+    assert nvtx_range_path(cell) == ranges
 
 
 def raw_page(units, *values):
@@ -437,5 +437,5 @@ def test_plain_numbers_are_those_of_quantities():
     for _ in range(3000):
         digits = rng.randint(0, 9)
         text = f"{rng.uniform(-1, 1) * 10 ** rng.randint(0, 14 - digits):{rng.choice(['', ','])}.{digits}f}"
-        wanted, found = number(text), Parser()(text)
+        wanted, found = number(text), ValueParser()(text)
         assert (found.number, found.half, found.text) == (*wanted, None), text

@@ -63,14 +63,14 @@ def both_ways(path, count=8):
 def taken(monkeypatch):
     """How many rows were read together each time."""
     rows = []
-    own = ncu_csv.Scan.take_rows
+    own = ncu_csv.CsvScan.add_plain_rows
 
     def take_rows(self, found, at):
         stop = own(self, found, at)
         rows.append(stop - at)
         return stop
 
-    monkeypatch.setattr(ncu_csv.Scan, "take_rows", take_rows)
+    monkeypatch.setattr(ncu_csv.CsvScan, "add_plain_rows", take_rows)
     return rows
 
 

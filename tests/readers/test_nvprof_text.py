@@ -535,8 +535,8 @@ def test_a_report_known_by_its_beginning_is_not_searched_by_others(tmp_path, mon
     opened = []
     monkeypatch.setattr(
         model.Sample,
-        "_looks_through",
-        lambda self, _, look=model.Sample._looks_through: opened.append(0) or look(self, _),
+        "_search_whole_file",
+        lambda self, _, look=model.Sample._search_whole_file: opened.append(0) or look(self, _),
     )
     path = tmp_path / "a.txt"
     path.write_text(SUMMARY + "step\n" * 20_000)

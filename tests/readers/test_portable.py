@@ -9,7 +9,7 @@ from nsw.metrics.printed_metrics import portable_metric
 from nsw.readers import portable_metrics as filling
 from nsw.readers import read
 from nsw.readers.model import Report
-from nsw.readers.portable_metrics import give_one_unit
+from nsw.readers.portable_metrics import convert_metrics_to_one_unit
 from nsw.tables import full_rows, to_arrow
 
 H200 = Path(__file__).parents[1] / "fixtures" / "h200"
@@ -132,7 +132,7 @@ def printed():
 def test_a_metric_has_the_smallest_of_its_units(is_arrow):
     report = Report("x", tool="ncu")
     report.tables["metrics"] = to_arrow("metrics", printed()) if is_arrow else printed()
-    give_one_unit(report)
+    convert_metrics_to_one_unit(report)
     found = [
         (r["metric"], r["unit"], r["value"], r["value_pm"]) for r in full_rows("metrics", report.tables["metrics"])
     ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, MISSING, OP, EventStream, Trace
-from nsw.readers.untrusted_files import unpacked_beginning
+from nsw.readers.untrusted_files import unpack_beginning
 from nsw.tables import TRACES, Row, to_arrow
 from nsw.tables.names import demangle, short_name
 from nsw.wording import one_or
@@ -52,7 +52,7 @@ _VERSIONS = ("cuda_runtime_version", "cuda_driver_version", "cupti_version", "hi
 
 def sniff(sample: Sample) -> int:
     """By `traceEvents` at the beginning, or a bare list of events; also compressed."""
-    text = unpacked_beginning(sample.head).decode(errors="replace").lstrip("\ufeff \t\r\n")
+    text = unpack_beginning(sample.head).decode(errors="replace").lstrip("\ufeff \t\r\n")
     if text.startswith("{") and '"traceEvents"' in text:
         return 95 if _KINETO.search(text) else 70
     if text.startswith("{") and '"schemaVersion"' in text and '"deviceProperties"' in text:

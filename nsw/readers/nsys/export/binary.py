@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from nsw.profilers.files_of_one_recording import recording_files_from
-from nsw.readers.installed_tools import ToolFault, find_tool, run_tool
+from nsw.readers.installed_tools import ToolRunError, find_tool, run_tool
 from nsw.readers.model import Options, Report, Sample
 from nsw.safe_files import open_to_read
 
@@ -127,7 +127,7 @@ def _make_file(command: list[str], target: Path) -> str | None:
     """Have a tool make a file; what went wrong, or None: the exit status says little, the file counts."""
     try:
         _, output = run_tool(command, _TIMEOUT)
-    except ToolFault as fault:
+    except ToolRunError as fault:
         return str(fault)
     if target.exists() and target.stat().st_size:
         return None

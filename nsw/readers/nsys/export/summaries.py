@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from nsw.readers.nsys import bytes_are_sent
+from nsw.readers.nsys import size_is_of_sent_bytes
 from nsw.readers.nsys.export.nvtx import Lookup
 from nsw.readers.nsys.export.phases import PARTS, HostCalls, Split, phase_groups, phase_name
 from nsw.readers.nsys.export.source import (
@@ -373,7 +373,7 @@ def mpi_summary(source: Source) -> tuple[list[Row], int]:
         sent = _bytes_by_key(source, table)
         for index, (key, name) in enumerate(zip(collected.grouped.keys, _key_names(source, collected), strict=True)):
             values.setdefault(name, []).append(collected.grouped.values_of(index))
-            if key in sent and bytes_are_sent(name):
+            if key in sent and size_is_of_sent_bytes(name):
                 sizes[name] = sizes.get(name, 0) + sent[key]
     rows: list[Row] = [
         {"library": "mpi", "name": name, **statistics(_joined(parts)), "total_bytes": _float(sizes.get(name))}

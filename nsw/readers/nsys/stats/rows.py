@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nsw.readers.nsys import bytes_are_sent
+from nsw.readers.nsys import size_is_of_sent_bytes
 from nsw.readers.nsys.stats.reports import Kind, Marks, column, nvtx_style, openacc_kind, title_unit
 from nsw.readers.text.quantities import TIME_UNITS, Quantity, size_factor
 from nsw.readers.timeline.statistics import statistics, with_shares
@@ -264,7 +264,7 @@ def messages(grid: Grid, marks: Marks) -> list[Row]:
     cells = Cells(grid, marks)
     for _, cells.cells in grid.rows:
         name, sent = cells.text("name"), cells.count("total message volume")
-        if sent is not None and cells.text("source") != "coll_recv" and bytes_are_sent(name):
+        if sent is not None and cells.text("source") != "coll_recv" and size_is_of_sent_bytes(name):
             rows.append({"library": "mpi", "name": name, "calls": cells.count("instances"), "total_bytes": float(sent)})
     return rows
 
@@ -556,7 +556,7 @@ class Tally:
             name = names[index]
             self._times.setdefault(name, _Times()).add(duration)
             sent = next((size[index] for size in sizes if size[index] is not None), None)
-            if sent is not None and bytes_are_sent(name):
+            if sent is not None and size_is_of_sent_bytes(name):
                 self._sent.setdefault(name, []).append(sent)
 
     def _page_faults(self, grid: Grid, columns: Columns) -> None:

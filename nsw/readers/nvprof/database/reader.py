@@ -40,7 +40,7 @@ from nsw.readers.nvprof.database.records import (
 )
 from nsw.readers.nvprof.vocabulary import SAMPLES, Api, Columns, Sampled, api_name
 from nsw.readers.timeline.statistics import with_shares
-from nsw.readers.untrusted_files import SQLITE_MAGIC, open_read_only
+from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only
 from nsw.tables.names import name_columns_by_printed_name
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def read(path: Path, options: Options) -> Report:
         )
         return report
     try:
-        with closing(open_read_only(path)) as connection:
+        with closing(open_sqlite_read_only(path)) as connection:
             _Database(connection, report, options).read()
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as fault:  # its own messages quote the file's bytes
         report.error(f"damaged database: {fault}", fix="copy the file again, or profile again")
