@@ -200,7 +200,7 @@ class _TimePerRankTable(_TableBlock):
 
     needed = frozenset({"Rank"})
 
-    def _parse_row(self, row: Mapping[str, str]) -> bool:
+    def _add_row_facts(self, row: Mapping[str, str]) -> bool:
         rank = parse_integer(row["Rank"])
         figures = [fact for title, cell in row.items() if title != "Rank" for fact in metric_facts((title,), cell)]
         if rank is None or not figures:
@@ -214,7 +214,7 @@ class _MetricTable(_TableBlock):
 
     needed = frozenset({"Metric Name", "Node Name", "Metric Value"})
 
-    def _parse_row(self, row: Mapping[str, str]) -> bool:
+    def _add_row_facts(self, row: Mapping[str, str]) -> bool:
         name, _, unit = row["Metric Name"].rpartition(", ")
         figures = metric_facts((name or unit,), f"{row['Metric Value']} {unit if name else ''}".strip())
         if row.get("Device Type", "N/A") == "N/A":

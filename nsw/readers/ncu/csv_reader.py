@@ -214,16 +214,16 @@ class CsvScan:
             )
         return stop
 
-    def find_or_add_launches(self, launch_ids: Sequence[int], launch_prefixes: Sequence[str]) -> list[int]:
+    def find_or_add_launches(self, printed_ids: Sequence[int], launch_prefixes: Sequence[str]) -> list[int]:
         """The launches of plain rows up to the first that is of none, or names another kernel than the launch's.
 
         Args:
-            launch_ids: The ids; -1 where it is not written as a number is.
+            printed_ids: The ids; -1 where it is not written as a number is.
             launch_prefixes: The cells behind them that tell of the launch.
         """
         results, owners = self.results, []
         common_of, launch_ids = results.common_of, results.launch_ids
-        for launch_id, head in zip(launch_ids, launch_prefixes, strict=True):
+        for launch_id, head in zip(printed_ids, launch_prefixes, strict=True):
             if launch_id < 0 or (entry := self.heads.get(head) or self.launches_of_prefix(head)) is None:
                 break
             common, launches = entry
