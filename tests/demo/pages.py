@@ -18,8 +18,9 @@ FILE = re.compile(r"# (\S+\.(?:yaml|py))$", re.MULTILINE)
 
 def words(text):
     """A text in one line, without what differs from run to run: numbers, and the width of columns."""
-    text = re.sub(r"\d[\d,.]*", "0", text)
-    return " ".join(re.sub(r"─+", "─", text).replace("x 0 ", "0 % faster ").split())
+    text = " ".join(re.sub(r"─+", "─", re.sub(r"\d[\d,.]*", "0", text)).split())
+    # a large change is a factor, and so is each end of its range
+    return re.sub(r"(?:x |\+)0 to (?:x |\+)0", "+0 to +0", text).replace("x 0 ", "0 % faster ")
 
 
 def compared_lines(page, home, **variables):
