@@ -386,18 +386,18 @@ _CHANGES = {"clock": _slow_clock, "no stray context": _without_stray, "hot rank"
 
 def metrics_before() -> frozenset[str]:
     """The metrics of the recipe that stood for diagnosis before there was a set for it."""
-    from nsw.metrics.requests import for_ncu
+    from nsw.metrics.requests import ncu_metric_request
 
-    return frozenset(for_ncu(["speed_of_light", "occupancy", "stalls", "roofline", "ipc"]).metrics)
+    return frozenset(ncu_metric_request(["speed_of_light", "occupancy", "stalls", "roofline", "ipc"]).metrics)
 
 
 def metrics_named(words: str | None) -> frozenset[str] | None:
     """The metrics of nsw's groups or of ncu; `all` or nothing: all that were recorded."""
-    from nsw.metrics.requests import for_ncu
+    from nsw.metrics.requests import ncu_metric_request
 
     if words in {None, "all"}:
         return None
-    return metrics_before() if words == "before" else frozenset(for_ncu(words.split(",")).metrics)
+    return metrics_before() if words == "before" else frozenset(ncu_metric_request(words.split(",")).metrics)
 
 
 def _scored(task: tuple[dict[str, Any], dict[str, Any]]) -> Score:

@@ -121,16 +121,16 @@ def kernels_of(run: Path) -> list[dict]:
     """The kernels of a timeline."""
     from nsw.readers.detect import read
     from nsw.readers.model import Options
-    from nsw.tables import rows
+    from nsw.tables import full_rows
 
     report = read(next(run.glob("timeline*.nsys-rep")), Options(tables=frozenset({"gpu_trace"})))
-    return [row for row in rows("gpu_trace", report.tables["gpu_trace"]) if row["kind"] == "kernel"]
+    return [row for row in full_rows("gpu_trace", report.tables["gpu_trace"]) if row["kind"] == "kernel"]
 
 
 def compare(folder: Path, reached: int, bare: float, guided: float, full: float) -> None:
     import nsw
     from nsw.readers import read
-    from nsw.tables import rows
+    from nsw.tables import full_rows
 
     campaign = next(path for path in (folder / "out").iterdir() if not path.name.startswith("."))
     run = next((campaign / "reports").glob("*.timeline.r1"))
@@ -150,7 +150,7 @@ def compare(folder: Path, reached: int, bare: float, guided: float, full: float)
     tables = nsw.open(str(campaign)).tables
     mine = means(tables.launches.to_dict("records"), tables.metrics.to_dict("records"), times)
     report = read(folder / "full.raw.csv")
-    theirs = means(*(list(rows(name, report.tables[name])) for name in ("launches", "metrics")), times)
+    theirs = means(*(list(full_rows(name, report.tables[name])) for name in ("launches", "metrics")), times)
     both = sorted(set(mine) & set(theirs), key=lambda name: -times.get(name, 0))
     share = sum(times.get(name, 0) for name in both) / sum(row["duration_ns"] for row in trace)
     print(f"kernels: guided {len(mine)}, full {len(theirs)}, both {len(both)} ({share:.1%} of the GPU time of kernels)")

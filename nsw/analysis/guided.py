@@ -18,9 +18,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.errors import nearest
-from nsw.profilers.kernel_filters import any_name, chosen_filter, one_of
+from nsw.profilers.kernel_filters import ncu_launch_filter_options, regex_of_names, regex_of_numbers
 from nsw.recipe.passes import AT_MOST, COVER, SAMPLE
-from nsw.tables.names import squeezed
+from nsw.tables.names import without_spaces
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
@@ -442,13 +442,17 @@ def _profiler_arguments(
     kernels: Sequence[_Kernel], ordinals: Sequence[int], tool: str, base: str, measure_words: Sequence[str]
 ) -> tuple[str, ...]:
     if tool == "nvprof":
-        names = "|".join(dict.fromkeys(any_name([k.name])[1:-1] for k in kernels))
-        return ("--kernels", f"::(^|[^A-Za-z0-9_])({names})($|[^A-Za-z0-9_]):{one_of(ordinals)}", *measure_words)
+        names = "|".join(dict.fromkeys(regex_of_names([k.name])[1:-1] for k in kernels))
+        return (
+            "--kernels",
+            f"::(^|[^A-Za-z0-9_])({names})($|[^A-Za-z0-9_]):{regex_of_numbers(ordinals)}",
+            *measure_words,
+        )
     keys = [k.key for k in kernels]
     if base == "mangled" and sum(map(len, keys)) < _LONGEST:
-        return chosen_filter(keys, ordinals)
-    names_only = any_name(dict.fromkeys(k.name for k in kernels))
-    return ("--kernel-name-base", "function", "--kernel-id", f"::regex:{names_only}:{one_of(ordinals)}")
+        return ncu_launch_filter_options(keys, ordinals)
+    names_only = regex_of_names(dict.fromkeys(k.name for k in kernels))
+    return ("--kernel-name-base", "function", "--kernel-id", f"::regex:{names_only}:{regex_of_numbers(ordinals)}")
 
 
 TABLE: Final = "chosen_launches"
@@ -486,7 +490,7 @@ def match_chosen_launches(
     left = _launches_by_kernel(_launches_of_first_process(launches))
     matched_rows: list[dict[str, Any]] = []
     for (mangled, kernel), rows in chosen_by_name.items():
-        names = (mangled, squeezed(kernel), str(rows[0]["short_name"]))
+        names = (mangled, without_spaces(kernel), str(rows[0]["short_name"]))
         measured_launches = next((left.pop(name) for name in names if name and name in left), [])
         ordered = sorted(rows, key=lambda row: int(row["ordinal"]))
         for at, row in enumerate(ordered):
@@ -526,7 +530,7 @@ def _launches_by_kernel(launches: Iterable[Mapping[str, Any]]) -> dict[str, list
     """The launches of each kernel in their order, by its mangled name, else its name without spaces."""
     launches_by_name: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in launches:
-        launches_by_name[str(row.get("mangled_name") or squeezed(str(row.get("kernel") or "")))].append(row)
+        launches_by_name[str(row.get("mangled_name") or without_spaces(str(row.get("kernel") or "")))].append(row)
     return dict(launches_by_name)
 
 
@@ -546,7 +550,7 @@ def _add_measured_launch(row: Mapping[str, Any], launch: Mapping[str, Any] | Non
     if launch is None:
         return dict(row) | {"state": MISSING, "launch_id": None}
     is_same_shape = all(
-        row.get(name) is None or launch.get(name) is None or squeezed(row[name]) == squeezed(launch[name])
+        row.get(name) is None or launch.get(name) is None or without_spaces(row[name]) == without_spaces(launch[name])
         for name in ("grid", "block_size")
     )
     return dict(row) | {

@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from nsw.resources import registered
-from nsw.tables.names import is_mangled, readable, short_name
+from nsw.tables.names import demangle_fully, is_mangled_name, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,12 +69,12 @@ def classify_gpu_operation(
 
 @cache
 def _class_by_library_patterns(name: str) -> str:
-    short, full = short_name(name), _AROUND.sub("", readable(name))
+    short, full = short_name(name), _AROUND.sub("", demangle_fully(name))
     for class_name, pattern in _plugin_patterns():
         if pattern.search(short):
             return class_name
     for class_name, pattern in _library_patterns():
-        if pattern.match(full) or (is_mangled(name) and pattern.match(name)):  # some cannot be demangled
+        if pattern.match(full) or (is_mangled_name(name) and pattern.match(name)):  # some cannot be demangled
             return class_name
     return OTHER_KERNELS
 

@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.analysis.roofline import Point, binding_point, memory_only_point, roofline_points
 from nsw.analysis.source_lines import SourceLines, source_lines
-from nsw.metrics import find, find_chip
-from nsw.metrics.printed_metrics import LEVEL_WIDTH, computed, ncu_components, ncu_name, unit_of
-from nsw.tables import rows
-from nsw.tables.names import short_name, squeezed
-from nsw.tables.parquet_tables import TableData, coded, numbers
+from nsw.metrics import find_chip, find_metric
+from nsw.metrics.printed_metrics import (
+    LEVEL_WIDTH,
+    compute_portable_metrics,
+    ncu_name_of_label,
+    ncu_names_not_portable_alone,
+    parse_unit,
+)
+from nsw.tables import full_rows
+from nsw.tables.names import short_name, without_spaces
+from nsw.tables.parquet_tables import TableData, column_as_floats, distinct_values_and_codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -64,13 +70,13 @@ def metric_values_by_launch(metrics: TableData, launches: TableData | None = Non
     """
     import numpy as np
 
-    kernels, kernel_of_row = coded(metrics, "kernel")
+    kernels, kernel_of_row = distinct_values_and_codes(metrics, "kernel")
     owner, first = _launch_of_each_row(metrics)
     chip, device_name = _chip_of_launches(metrics, launches)
-    invocations = numbers(metrics, "invocations")[first]
+    invocations = column_as_floats(metrics, "invocations")[first]
     columns = _portable_metric_values(metrics, owner, len(first)) | _component_values(metrics, owner, len(first))
     with np.errstate(all="ignore"):
-        for name, column in list(computed(columns, chip)):
+        for name, column in list(compute_portable_metrics(columns, chip)):
             clean = np.where(np.isfinite(column), column, np.nan)
             columns[name] = np.where(np.isnan(columns[name]), clean, columns[name]) if name in columns else clean
     return LaunchValues(
@@ -89,8 +95,8 @@ def _metrics_printed_as_level(metrics: TableData) -> frozenset[str]:
     """The portable metrics that were printed as a level, which stands for a tenth of the peak."""
     import numpy as np
 
-    names, codes = coded(metrics, "portable")
-    rough = np.unique(codes[numbers(metrics, "portable_value_pm") >= LEVEL_WIDTH])
+    names, codes = distinct_values_and_codes(metrics, "portable")
+    rough = np.unique(codes[column_as_floats(metrics, "portable_value_pm") >= LEVEL_WIDTH])
     return frozenset(
         str(names[code]) for code in rough.tolist() if names[code] and names[code].endswith("_utilization")
     )
@@ -102,7 +108,7 @@ def _launch_of_each_row(metrics: TableData) -> tuple[Numbers, Numbers]:
 
     combined: Any = 0
     for column in _OWNED:
-        words, codes = coded(metrics, column)
+        words, codes = distinct_values_and_codes(metrics, column)
         if len(words) > 2 or (len(words) == 2 and len(codes) and codes.min() != codes.max()):
             _, combined = np.unique(combined * len(words) + codes, return_inverse=True)
     if isinstance(combined, int):
@@ -114,15 +120,15 @@ def _launch_of_each_row(metrics: TableData) -> tuple[Numbers, Numbers]:
 
 def _portable_metric_values(metrics: TableData, owner: Numbers, owners: int) -> dict[str, Numbers]:
     """The metrics that the readers gave a portable name."""
-    words, codes = coded(metrics, "portable")
-    return _values_by_metric_name(words, codes, owner, numbers(metrics, "portable_value"), owners)
+    words, codes = distinct_values_and_codes(metrics, "portable")
+    return _values_by_metric_name(words, codes, owner, column_as_floats(metrics, "portable_value"), owners)
 
 
 def _component_values(metrics: TableData, owner: Numbers, owners: int) -> dict[str, Numbers]:
     """The names of ncu that expressions are over, in base units."""
-    words, codes = coded(metrics, "metric")
-    ncu_names = [ncu_name(word) if word else "" for word in words]
-    component_words = [name if name in ncu_components() else None for name in ncu_names]
+    words, codes = distinct_values_and_codes(metrics, "metric")
+    ncu_names = [ncu_name_of_label(word) if word else "" for word in words]
+    component_words = [name if name in ncu_names_not_portable_alone() else None for name in ncu_names]
     return (
         _values_by_metric_name(component_words, codes, owner, _base_unit_values(metrics), owners)
         if any(component_words)
@@ -134,8 +140,8 @@ def _other_metric_values(metrics: TableData, owner: Numbers, owners: int) -> dic
     """The metrics and events without a portable name that are numbers."""
     import numpy as np
 
-    words, codes = coded(metrics, "metric")
-    portable_words, named_codes = coded(metrics, "portable")
+    words, codes = distinct_values_and_codes(metrics, "metric")
+    portable_words, named_codes = distinct_values_and_codes(metrics, "portable")
     value = _base_unit_values(metrics)
     unnamed = (named_codes == len(portable_words) - 1) & ~np.isnan(value)
     present_codes = np.unique(codes[unnamed])
@@ -148,9 +154,9 @@ def _base_unit_values(metrics: TableData) -> Numbers:
     """The value of a launch, or the mean of a summary, in base units."""
     import numpy as np
 
-    printed, unit_codes = coded(metrics, "unit")
-    factors = np.array([unit_of(u or "").factor for u in printed])
-    value, mean = numbers(metrics, "value"), numbers(metrics, "avg")
+    printed, unit_codes = distinct_values_and_codes(metrics, "unit")
+    factors = np.array([parse_unit(u or "").factor for u in printed])
+    value, mean = column_as_floats(metrics, "value"), column_as_floats(metrics, "avg")
     value = np.where(np.isnan(value), mean, value)
     scaled: Numbers = value * factors[unit_codes]
     return scaled
@@ -176,10 +182,10 @@ def _values_by_metric_name(
 
 def _chip_of_launches(metrics: TableData, launches: TableData | None) -> tuple[Chip | None, str | None]:
     """The chip, by the device's name or its compute capability; None where they differ or are not told."""
-    names = [name for name in coded(metrics, "device_name")[0] if name]
+    names = [name for name in distinct_values_and_codes(metrics, "device_name")[0] if name]
     if launches is not None and len(launches):
-        names += [name for name in coded(launches, "device_name")[0] if name]
-        capabilities = {c for c in coded(launches, "compute_capability")[0] if c}
+        names += [name for name in distinct_values_and_codes(launches, "device_name")[0] if name]
+        capabilities = {c for c in distinct_values_and_codes(launches, "compute_capability")[0] if c}
     else:
         capabilities = set()
     different = set(names)
@@ -314,16 +320,16 @@ def kernel_table(
     advice = _advice_by_kernel(tables.get("rules"), measured, no_ranges=_RANGE in shapes)
     times: dict[str, tuple[float, float]] = {}
     for name, (total, calls) in (timeline or {}).items():
-        before = times.get(squeezed(name), (0.0, 0.0))
-        times[squeezed(name)] = (before[0] + total, before[1] + calls)
+        before = times.get(without_spaces(name), (0.0, 0.0))
+        times[without_spaces(name)] = (before[0] + total, before[1] + calls)
     kernel_rows = [
-        _kernel_row(name, mean, measured, shapes.get(name, ()), advice.get(name), times.get(squeezed(name)))
+        _kernel_row(name, mean, measured, shapes.get(name, ()), advice.get(name), times.get(without_spaces(name)))
         for name, mean in _mean_metrics_by_kernel(measured).items()
     ]
     known_times = [row.time_ns for row in kernel_rows if row.time_ns is not None and not _is_ncu_range(row)]
     total_ns = sum(total for total, _ in timeline.values()) if timeline else sum(known_times)
     kernel_rows = [
-        replace(_add_time_share(row, total_ns), source=sources.get(squeezed(row.name))) for row in kernel_rows
+        replace(_add_time_share(row, total_ns), source=sources.get(without_spaces(row.name))) for row in kernel_rows
     ]
     return tuple(sorted(kernel_rows, key=lambda row: -(row.time_ns or 0.0)))
 
@@ -334,13 +340,13 @@ def _is_ncu_range(row: KernelRow) -> bool:
 
 def _is_launch_setting(name: str) -> bool:
     """Whether a metric describes how a kernel was launched, and is no count of what ran."""
-    metric = find(name)
+    metric = find_metric(name)
     return (metric is not None and metric.family == "launch") or name.startswith(_OF_ONE_LAUNCH)
 
 
 def kernel_table_of_report(tables: Mapping[str, TableData]) -> tuple[KernelRow, ...]:
     """The kernels of one report's tables, with the times of its own table gpu_summary where it has one."""
-    return kernel_table(tables, kernel_times_by_name(rows("gpu_summary", tables.get("gpu_summary", []))))
+    return kernel_table(tables, kernel_times_by_name(full_rows("gpu_summary", tables.get("gpu_summary", []))))
 
 
 def kernel_times_by_name(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
@@ -402,7 +408,7 @@ def _weighted_mean(column: Numbers, kernel: Numbers, weight: Numbers, many: int)
 
 
 def _is_amount_metric(name: str) -> bool:
-    metric = find(name)
+    metric = find_metric(name)
     return metric is not None and metric.unit in _AMOUNTS
 
 
@@ -524,9 +530,9 @@ def _launch_shapes_by_kernel(launches: TableData | None) -> dict[str, tuple[tupl
 
     if launches is None or not len(launches):
         return {}
-    kernels, kernel = coded(launches, "kernel")
-    grids, grid = coded(launches, "grid")
-    blocks, block = coded(launches, "block_size")
+    kernels, kernel = distinct_values_and_codes(launches, "kernel")
+    grids, grid = distinct_values_and_codes(launches, "grid")
+    blocks, block = distinct_values_and_codes(launches, "block_size")
     combined, often = np.unique((kernel * len(grids) + grid) * len(blocks) + block, return_counts=True)
     shapes_by_kernel: dict[str, tuple[tuple[str, str], ...]] = {}
     for at in np.argsort(-often, kind="stable"):
@@ -549,12 +555,12 @@ def _advice_by_kernel(rules: TableData | None, measured: LaunchValues, *, no_ran
     often = dict(
         zip(measured.kernels, np.bincount(measured.kernel, measured.calls, len(measured.kernels)), strict=True)
     )
-    kernels, kernel = coded(rules, "kernel")
-    names, rule = coded(rules, "rule")
-    sections, section = coded(rules, "section")
-    kinds, kind = coded(rules, "speedup_type")
-    gain = numbers(rules, "speedup_pct")
-    texts, text = coded(rules, "message")
+    kernels, kernel = distinct_values_and_codes(rules, "kernel")
+    names, rule = distinct_values_and_codes(rules, "rule")
+    sections, section = distinct_values_and_codes(rules, "section")
+    kinds, kind = distinct_values_and_codes(rules, "speedup_type")
+    gain = column_as_floats(rules, "speedup_pct")
+    texts, text = distinct_values_and_codes(rules, "message")
     refused = np.array([_NO_REMEDY in (message or "") for message in texts])
     with_gain = np.flatnonzero((gain > 0) & ~refused[text])
     keys, first, key_index = np.unique(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.first_screen import FAILED
 from nsw.analysis.summary import TABLES, CampaignData, ReportRequest, Summary, summarize
-from nsw.tables import TableData, rows
+from nsw.tables import TableData, full_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -95,14 +95,14 @@ def runs_and_tables_of_reports(
     for report in reports:
         for table, data in _add_missing_summaries(report.tables).items():
             if (table_rows := tables.get(table)) is not None:
-                table_rows += [{**row, "run": report.name} for row in rows(table, data)]
+                table_rows += [{**row, "run": report.name} for row in full_rows(table, data)]
     return runs, tables
 
 
 def _split_report_by_result(report: ReadReport, *, alone: bool) -> list[ReadReport]:
     """A report for each result with GPU work, or table of operators, that a file has: their sums are of no run."""
     summed = _add_missing_summaries(report.tables)
-    tables: _Rows = {name: list(rows(name, summed[name])) for name in _ANSWER_TABLES if name in summed}
+    tables: _Rows = {name: list(full_rows(name, summed[name])) for name in _ANSWER_TABLES if name in summed}
     block_rows = tables.get("gpu_summary") or tables.get("operators", ())
     blocks = sorted({row["block"] for row in block_rows if row.get("block") is not None})
     if len(blocks) < 2:
@@ -146,10 +146,10 @@ def _add_missing_summaries(tables: Mapping[str, TableData]) -> Mapping[str, Tabl
     completed: dict[str, TableData] = dict(tables)
     for trace, summary in (("gpu_trace", "gpu_summary"), ("api_trace", "api_summary")):
         if trace in tables and summary not in tables:
-            completed[summary] = _sum_trace_by_name(rows(trace, tables[trace]))
-    gpu = list(rows("gpu_summary", completed.get("gpu_summary", [])))
+            completed[summary] = _sum_trace_by_name(full_rows(trace, tables[trace]))
+    gpu = list(full_rows("gpu_summary", completed.get("gpu_summary", [])))
     if "um_summary" in tables and not any("Unified" in row["name"] for row in gpu):
-        completed["gpu_summary"] = [*gpu, *_unified_memory_copy_rows(rows("um_summary", tables["um_summary"]))]
+        completed["gpu_summary"] = [*gpu, *_unified_memory_copy_rows(full_rows("um_summary", tables["um_summary"]))]
     return completed
 
 

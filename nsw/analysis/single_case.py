@@ -13,9 +13,9 @@ from nsw.analysis.rules.counters import LATENCY, binding_part, busiest_part_pct,
 from nsw.analysis.rules.gaps import WORDS, idle_time_by_cause
 from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.spent import NOT_SHOWN, Part, Spent
-from nsw.metrics import find
+from nsw.metrics import find_metric
 from nsw.quantities import duration, rate, size
-from nsw.tables.names import numbered
+from nsw.tables.names import number_repeated_names
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def _kernels_section(case: CaseSummary) -> Section | None:
         Column("occupancy_pct", "occupancy", "whole %"), Column("gld_efficiency", "loads used", "whole %"),
         Column("gst_efficiency", "stores used", "whole %"), Column("do", "what to do"),
     )  # fmt: skip
-    names = numbered([k.short_name for k in case.kernels])
+    names = number_repeated_names([k.short_name for k in case.kernels])
     rows = [(name, *_kernel_cells(k, alone=len(names) == 1)) for name, k in zip(names, case.kernels, strict=True)]
     table = _table_of_filled_columns(case, columns, rows, evidence="kernels", wide="kernel")
     if len(table.columns) == 1:
@@ -234,7 +234,7 @@ def _metrics_table(case: CaseSummary) -> Table:
     columns = (Column("kernel", "kernel", "name"), Column("metric", "metric"), Column("value", "value", "number"),
                Column("unit", "unit"))  # fmt: skip
     rows: list[tuple[Cell, ...]] = [
-        (kernel.short_name, name, value, metric.unit if (metric := find(name)) else "")
+        (kernel.short_name, name, value, metric.unit if (metric := find_metric(name)) else "")
         for kernel in case.kernels for name, value in kernel.metrics.items()
         if " " not in name and not name.endswith("_frequency")  # labels have units of their own
     ]  # fmt: skip

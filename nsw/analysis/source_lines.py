@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.tables import rows
-from nsw.tables.names import squeezed
+from nsw.tables import full_rows
+from nsw.tables.names import without_spaces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -76,7 +76,7 @@ def source_lines(table: TableData | None) -> dict[str, SourceLines]:
     kernels: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in _source_rows(table):
         if row["kernel"]:
-            kernels[squeezed(row["kernel"])].append(row)
+            kernels[without_spaces(row["kernel"])].append(row)
     return {name: _source_lines_of_kernel(kernel_rows) for name, kernel_rows in kernels.items()}
 
 
@@ -87,12 +87,12 @@ def select_useful_source_rows(source_rows: Iterable[Mapping[str, Any]]) -> Itera
 
 def _source_rows(table: TableData | None) -> Iterable[Mapping[str, Any]]:
     if table is None or isinstance(table, list):
-        return select_useful_source_rows(rows("source_metrics", table or []))
+        return select_useful_source_rows(full_rows("source_metrics", table or []))
     import pyarrow as pa
     import pyarrow.compute as pc
 
     known = pc.is_in(pc.cast(table["metric"], pa.string()), pa.array(sorted(_METRICS)))
-    return select_useful_source_rows(rows("source_metrics", table.filter(known)))
+    return select_useful_source_rows(full_rows("source_metrics", table.filter(known)))
 
 
 def _source_lines_of_kernel(kernel_rows: Iterable[Mapping[str, Any]]) -> SourceLines:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.metrics import Chip, find, find_chip, for_ncu, for_nvprof, ncu_names
-from nsw.metrics.catalogue import names_in
-from nsw.metrics.requests import ALL_METRICS, portable_names, refused_of
+from nsw.metrics import Chip, find_chip, find_metric, ncu_metric_request, ncu_names, nvprof_metric_request
+from nsw.metrics.catalogue import metric_names_in_expression
+from nsw.metrics.requests import ALL_METRICS, replay_refusal, requested_portable_names
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
@@ -109,15 +109,15 @@ def _kernels_with_metric(part: str, by_name: Mapping[str, set[str]]) -> set[str]
 
 def _requested_metrics(requested: Sequence[str], tool: str, chip: Chip | None) -> list[tuple[str, tuple[str, ...]]]:
     """Each metric that the tool was asked for, with the tool's own names that it is computed from."""
-    request = (for_nvprof if tool == "nvprof" else for_ncu)(requested, chip)
+    request = (nvprof_metric_request if tool == "nvprof" else ncu_metric_request)(requested, chip)
     names_by_metric: dict[str, tuple[str, ...]] = {}
-    for name in portable_names(requested):
-        metric = find(name)
+    for name in requested_portable_names(requested):
+        metric = find_metric(name)
         if metric is None or name in request.absent:
             continue
-        text = metric.nvprof if tool == "nvprof" else metric.on(chip).expressions[0]
+        text = metric.nvprof if tool == "nvprof" else metric.measured_on(chip).expressions[0]
         if text:
-            names_by_metric[name] = names_in(text)
+            names_by_metric[name] = metric_names_in_expression(text)
     covered = {part for parts in names_by_metric.values() for part in parts}
     tool_names = [name for name in (*request.metrics, *request.events) if name not in covered and name != ALL_METRICS]
     return [*names_by_metric.items(), *((name, (name,)) for name in tool_names)]
@@ -137,9 +137,13 @@ def _absence_reason(
 ) -> str:
     if tool == "ncu" and chip is not None and chip.names is not None:
         chip_metrics = ncu_names.base_names(chip)
-        absent = [p for p in parts if not ncu_names.is_own(p) and ncu_names.split(p)[0] not in chip_metrics]
+        absent = [
+            p
+            for p in parts
+            if not ncu_names.is_made_by_ncu(p) and ncu_names.split_base_and_suffix(p)[0] not in chip_metrics
+        ]
         if absent:
             return f"{chip.name} has no metric {first_of(absent, _MAX_NAMES)}"
     if any(empty_kernels & without for empty_kernels in empty.values()):
         return f"{tool} printed no value"
-    return refused_of(replay, parts) or f"{tool} left it out and gave no reason"
+    return replay_refusal(replay, parts) or f"{tool} left it out and gave no reason"

@@ -10,7 +10,7 @@ from nsw.campaign.selection import Selection
 from nsw.engine.tables import load_table, table_files
 from nsw.present.emit import columns_of, of_one_type
 from nsw.present.status_view import RUN_COLUMNS, flat_run
-from nsw.tables import TABLES, as_arrow
+from nsw.tables import TABLES, to_arrow
 from nsw.wording import storable
 
 if TYPE_CHECKING:
@@ -95,12 +95,12 @@ class CombinedTables:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        parts = [as_arrow(name, [] if stored is None else stored)
+        parts = [to_arrow(name, [] if stored is None else stored)
                  for folder in self.folders for stored in [load_table(folder, name)]]  # fmt: skip
         if self._selection:
             parts = [part.filter(pc.is_in(part["run"], pa.array([run.id for run in campaign.runs], pa.string())))
                      for part, campaign in zip(parts, self._campaigns, strict=True)]  # fmt: skip
-        table = pa.concat_tables([as_arrow(name, []), *parts])
+        table = pa.concat_tables([to_arrow(name, []), *parts])
         run_columns = [part["run"].combine_chunks().dictionary_encode() for part in parts]
         params = [{run.id: run.params for run in campaign.runs} for campaign in self._campaigns]
         ids = [pa.repeat(campaign.id, len(part)) for campaign, part in zip(self._campaigns, parts, strict=True)]

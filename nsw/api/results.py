@@ -220,12 +220,12 @@ class ReportTables(Tables):
         return read_many([Path(r.path) for r in self._reports if r.tool is not None], trace_options)
 
     def _made_of(self, name: str, reports: Sequence[Report]) -> pd.DataFrame:
-        from nsw.tables import rows
+        from nsw.tables import full_rows
 
         table_rows = [
-            row | {"report": r.path} for r in reports if name in r.tables for row in rows(name, r.tables[name])
+            row | {"report": r.path} for r in reports if name in r.tables for row in full_rows(name, r.tables[name])
         ]
-        return frame_of(table_rows, TABLES[name].names)
+        return frame_of(table_rows, TABLES[name].column_names)
 
     def _names(self) -> list[str]:
         present = {name for r in self._reports for name, data in r.tables.items() if len(data)}
@@ -325,8 +325,8 @@ def read(
     limits = Limits(max_memory, max_time)
     options = Options(frozenset(names) if names else None, max_unpacked=max_unpacked, steps=steps, limits=limits)
     search = ReportSearch()
-    report_files = list(search.files(files(paths) or []))
-    return Reports(list(search.recognised(read_many(report_files, options))), options)
+    report_files = list(search.find_files_to_read(files(paths) or []))
+    return Reports(list(search.drop_unrecognised_reports(read_many(report_files, options))), options)
 
 
 # --- campaigns -----------------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ class CampaignTables(Tables):
         from nsw.engine.tables import load_table
 
         table = load_table(self._folder, name)
-        frame = pd.DataFrame(columns=list(TABLES[name].names)) if table is None else table.to_pandas()
+        frame = pd.DataFrame(columns=list(TABLES[name].column_names)) if table is None else table.to_pandas()
         with results(self._folder) as campaign_results:
             if name in TRACES:
                 frame = self._with_trace(name, frame, campaign_results)
@@ -367,7 +367,7 @@ class CampaignTables(Tables):
         ]
         key = (name, *(run.id for run in missing))
         if key not in self._traces:
-            self._traces[key] = frame_of(campaign_results.trace(name, missing), TABLES[name].names)
+            self._traces[key] = frame_of(campaign_results.trace(name, missing), TABLES[name].column_names)
         traces = self._traces[key]
         parts = [part for part in (frame, traces) if len(part)]
         return pd.concat(parts, ignore_index=True) if parts else frame

@@ -83,11 +83,13 @@ def matched_lines(folder: CampaignFolder, run: RunRow) -> list[str]:
     if not output.is_file():
         return []
     from nsw.quantities import number
-    from nsw.readers.program_figures import figures
+    from nsw.readers.program_figures import read_figure_rows
 
     specs = locked_recipe(folder).app.figures
     sentences_of_figures = []
-    for row in figures(output, {name: spec.model_copy(update={"pick": "first"}) for name, spec in specs.items()}):
+    for row in read_figure_rows(
+        output, {name: spec.model_copy(update={"pick": "first"}) for name, spec in specs.items()}
+    ):
         if row["value"] is not None:
             name, line, count = row["name"], row["line"].strip(), row["matches"]
             line = line if len(line) <= _LINE else f"{line[:_LINE]}..."

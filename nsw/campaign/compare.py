@@ -430,7 +430,9 @@ def _of_reports(word: str, path: Path, by: By) -> Side:
     search = ReportSearch()
     table_names = (*LOOKED_AT, "metrics") if by == "metric" else LOOKED_AT
     read, wrong = [], []
-    for report in search.recognised(read_many(list(search.files([path])), None, 1 if can_fork() else None)):
+    for report in search.drop_unrecognised_reports(
+        read_many(list(search.find_files_to_read([path])), None, 1 if can_fork() else None)
+    ):
         wrong += [problem.message for problem in report.problems if problem.severity == "error"]
         if report.tables:
             read.append(

@@ -436,15 +436,15 @@ def _all_tables(values_given: ParameterValues, typed: str) -> list[str]:
 
 def _metric_names(_: ParameterValues, typed: str) -> list[str]:
     """Portable metrics and groups; what is begun as a name of ncu goes on as one."""
-    from nsw.metrics import catalogue, groups, ncu_names
+    from nsw.metrics import metric_groups_by_name, metrics_by_name, ncu_names
 
-    return ncu_names.base_names() if "__" in typed else [*groups(), *catalogue()]
+    return ncu_names.base_names() if "__" in typed else [*metric_groups_by_name(), *metrics_by_name()]
 
 
 def _chips(_: ParameterValues, __: str) -> list[str]:
-    from nsw.metrics.catalogue import chips
+    from nsw.metrics.catalogue import chips_by_name
 
-    return list(chips())
+    return list(chips_by_name())
 
 
 # the names of blocks that plots.py draws

@@ -10,10 +10,19 @@ from nsw.cli.application import command
 from nsw.cli.options import Sites, TableTarget, argument, option
 from nsw.cli.output import Target, tell
 from nsw.errors import Exit, UsageError, did_you_mean
-from nsw.metrics import catalogue, check, find, find_chip, for_ncu, for_nvprof, groups, ncu_names
-from nsw.metrics.catalogue import LEVEL, Chip, Metric, chips
+from nsw.metrics import (
+    find_chip,
+    find_metric,
+    find_metric_faults,
+    metric_groups_by_name,
+    metrics_by_name,
+    ncu_metric_request,
+    ncu_names,
+    nvprof_metric_request,
+)
+from nsw.metrics.catalogue import LEVEL, Chip, Metric, chips_by_name
 from nsw.metrics.printed_metrics import portable_name
-from nsw.metrics.requests import Tool, tool_for, tool_named, tools_for
+from nsw.metrics.requests import Tool, as_tool, counters_tools, default_counters_tool
 from nsw.present.terminal import console, table
 from nsw.wording import plural
 
@@ -55,7 +64,7 @@ def metrics(
 
     loaded_site = None if site is None else load_site(site, sites)
     chip_chosen = _chip(chip) if chip is not None or loaded_site is None else _chip_of(loaded_site)
-    by = tool_named(tool.value) if tool else None
+    by = as_tool(tool.value) if tool else None
     metric_names = names or []
     if action is Action.LS:
         return _list(metric_names, chip_chosen, by, target)
@@ -71,7 +80,10 @@ def metrics(
 def _chip(name: str | None) -> Chip | None:
     matched_chip = find_chip(name)
     if name is not None and matched_chip is None:
-        hint = did_you_mean(name.lower(), chips()) or f"chips: {', '.join(chips())}; or a product such as H100"
+        hint = (
+            did_you_mean(name.lower(), chips_by_name())
+            or f"chips: {', '.join(chips_by_name())}; or a product such as H100"
+        )
         raise UsageError(f"there is no chip {name}", hint=hint)
     return matched_chip
 
@@ -92,7 +104,7 @@ def _listed_by(loaded_site: LoadedSite | None, chip: Chip | None, tool: Tool | N
     """The names that the site's own ncu lists, where it measures the chip and can be asked."""
     from nsw.site_check.check import site_metrics
 
-    if loaded_site is None or chip is None or (tool or tool_for(chip)) != "ncu":
+    if loaded_site is None or chip is None or (tool or default_counters_tool(chip)) != "ncu":
         return None
     listed_metrics = site_metrics(loaded_site, chip)
     tell(listed_metrics.note if listed_metrics.names is not None else f"{listed_metrics.note}: by the shipped lists")
@@ -107,16 +119,16 @@ def _list(words: Sequence[str], chip: Chip | None, tool: Tool | None, target: Ta
     if raw:
         return _list_raw(raw, chip, target)
     chosen = _chosen(words)
-    by = tool or (tool_for(chip) if chip else "ncu")
+    by = tool or (default_counters_tool(chip) if chip else "ncu")
     rows = []
     for metric in chosen:
-        ncu = metric.on(chip).expressions
+        ncu = metric.measured_on(chip).expressions
         if (chip is None and tool is None) or (metric.nvprof if by == "nvprof" else ncu):
             rows.append({
                 "metric": metric.name, "family": metric.family, "unit": metric.unit, "meaning": metric.meaning,
                 "nvprof": metric.nvprof, "ncu": ncu[0] if ncu else None, "tool": by,
             })  # fmt: skip
-    shown_groups = [] if words else groups().values()
+    shown_groups = [] if words else metric_groups_by_name().values()
     group_rows = [{"group": g.name, "meaning": g.meaning, "metrics": list(g.metrics)} for g in shown_groups]
     name = chip.name if chip else None
     target.put_data(
@@ -131,18 +143,18 @@ def _list(words: Sequence[str], chip: Chip | None, tool: Tool | None, target: Ta
 def _chosen(words: Sequence[str]) -> list[Metric]:
     """The metrics of groups, of families, and those whose names hold a word."""
     if not words:
-        return list(catalogue().values())
-    families = {m.family for m in catalogue().values()}
+        return list(metrics_by_name().values())
+    families = {m.family for m in metrics_by_name().values()}
     metrics_found: dict[str, Metric] = {}
     for word in words:
-        if word in groups():
-            matching = [catalogue()[name] for name in groups()[word].metrics]
+        if word in metric_groups_by_name():
+            matching = [metrics_by_name()[name] for name in metric_groups_by_name()[word].metrics]
         else:
             matching = [
-                m for m in catalogue().values() if m.family == word or (word not in families and word in m.name)
+                m for m in metrics_by_name().values() if m.family == word or (word not in families and word in m.name)
             ]
         if not matching:
-            all_names = [*groups(), *families, *catalogue()]
+            all_names = [*metric_groups_by_name(), *families, *metrics_by_name()]
             raise UsageError(f"there is no metric, group or family {word}", hint=did_you_mean(word, all_names))
         metrics_found |= {m.name: m for m in matching}
     return list(metrics_found.values())
@@ -152,7 +164,11 @@ def _list_raw(words: Sequence[str], chip: Chip | None, target: Target) -> int:
     """Base names of ncu that begin as one of the words."""
     stems = tuple(word.rstrip("*") for word in words)
     rows = [
-        {"metric": name, "suffixes": ncu_names.suffixes_of(name), "chips": ", ".join(ncu_names.chips_with(name))}
+        {
+            "metric": name,
+            "suffixes": ncu_names.allowed_suffixes(name),
+            "chips": ", ".join(ncu_names.chips_with_base_name(name)),
+        }
         for name in ncu_names.base_names(chip)
         if name.startswith(stems)
     ]
@@ -184,25 +200,27 @@ def _show(names: Sequence[str], chip: Chip | None, target: Target) -> int:
 
 
 def _described(name: str, chip: Chip | None) -> dict[str, Any]:
-    if (metric := find(name)) is not None:
-        measurement = metric.on(chip)
+    if (metric := find_metric(name)) is not None:
+        measurement = metric.measured_on(chip)
         return {
             "metric": metric.name, "unit": metric.unit, "family": metric.family, "meaning": metric.meaning,
             "nvprof": metric.nvprof, "nvprof_conversion": _conversion(metric), "ncu": measurement.expressions,
             "why": measurement.reason or None,
             "by_chip": {} if chip else _exceptions(metric),
-            "groups": [g.name for g in groups().values() if metric.name in g.metrics],
+            "groups": [g.name for g in metric_groups_by_name().values() if metric.name in g.metrics],
         }  # fmt: skip
-    if (group := groups().get(name)) is not None:
+    if (group := metric_groups_by_name().get(name)) is not None:
         return {"group": name, "meaning": group.meaning, "metrics": group.metrics}
-    if not ncu_names.is_raw(name):
-        raise UsageError(f"there is no metric {name}", hint=did_you_mean(name, [*catalogue(), *groups()]))
-    base, _ = ncu_names.split(name)
-    if ncu_names.kind(base) is None and not ncu_names.is_own(name):
+    if not ncu_names.is_ncu_style_name(name):
+        raise UsageError(
+            f"there is no metric {name}", hint=did_you_mean(name, [*metrics_by_name(), *metric_groups_by_name()])
+        )
+    base, _ = ncu_names.split_base_and_suffix(name)
+    if ncu_names.base_name_kind(base) is None and not ncu_names.is_made_by_ncu(name):
         raise UsageError(f"no chip has a metric {base}", hint=did_you_mean(base, ncu_names.base_names()))
     return {"metric": name, "meaning": "of Nsight Compute", "portable": portable_name(name),
-            "suffixes": ncu_names.suffixes_of(base) if ncu_names.kind(base) else None,
-            "chips": ncu_names.chips_with(base)}  # fmt: skip
+            "suffixes": ncu_names.allowed_suffixes(base) if ncu_names.base_name_kind(base) else None,
+            "chips": ncu_names.chips_with_base_name(base)}  # fmt: skip
 
 
 def _exceptions(metric: Metric) -> dict[str, dict[str, Any]]:
@@ -228,7 +246,7 @@ def _conversion(metric: Metric) -> str | None:
 def _check(
     names: Sequence[str], chip: Chip | None, tool: Tool | None, target: Target, site_names: frozenset[str] | None
 ) -> int:
-    faults = check(names, chip, tool, site_names=site_names)
+    faults = find_metric_faults(names, chip, tool, site_names=site_names)
     rows = [{"metric": f.name, "fault": f.message, "hint": f.hint} for f in faults]
 
     def show() -> None:
@@ -253,18 +271,18 @@ def _check(
 
 
 def _translate(names: Sequence[str], chip: Chip | None, tool: Tool | None, target: Target) -> int:
-    wrong = check([name for name in names if not portable_name(name)], None)
+    wrong = find_metric_faults([name for name in names if not portable_name(name)], None)
     if wrong:
         raise UsageError(wrong[0].message, hint=wrong[0].hint)
     rows = []
     for name in names:  # groups are taken apart, raw names have a portable one or none
-        if (group := groups().get(name)) is not None:
-            rows += [_translation(name, find(member), chip) for member in group.metrics]
+        if (group := metric_groups_by_name().get(name)) is not None:
+            rows += [_translation(name, find_metric(member), chip) for member in group.metrics]
         else:
-            rows.append(_translation(name, find(name) or find(portable_name(name) or ""), chip))
-    tools = (tool,) if tool else tools_for(chip)
+            rows.append(_translation(name, find_metric(name) or find_metric(portable_name(name) or ""), chip))
+    tools = (tool,) if tool else counters_tools(chip)
     portable = [row["metric"] or row["asked"] for row in rows]
-    requests = {"ncu": for_ncu(portable, chip), "nvprof": for_nvprof(portable, chip)}
+    requests = {"ncu": ncu_metric_request(portable, chip), "nvprof": nvprof_metric_request(portable, chip)}
     lines: dict[str, str] = {tool_name: ",".join(requests[tool_name].metrics) for tool_name in tools}
     columns = ("asked", "metric", "unit", *tools, *(("conversion",) if "nvprof" in tools else ()), "why")
     chip_name = chip.name if chip else None
@@ -284,7 +302,7 @@ def _translation(requested_name: str, metric: Metric | None, chip: Chip | None) 
             "asked": requested_name, "metric": None, "unit": None, "nvprof": None, "ncu": requested_name,
             "conversion": None, "why": "a name of Nsight Compute alone",
         }  # fmt: skip
-    measurement = metric.on(chip)
+    measurement = metric.measured_on(chip)
     return {
         "asked": requested_name, "metric": metric.name, "unit": metric.unit, "nvprof": metric.nvprof,
         "ncu": measurement.expressions[0] if measurement.expressions else None, "conversion": _conversion(metric),

@@ -27,7 +27,7 @@ from nsw.present.problems import Merged, show_merged
 from nsw.present.untrusted_text import as_json, say
 from nsw.quantities import size
 from nsw.safe_files import make_file
-from nsw.tables import TABLES, rows
+from nsw.tables import TABLES, full_rows
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def read(
     limits: ReadingLimits,
 ) -> int:
     """Read reports of any profiler: what they show, and their tables."""
-    from nsw.readers.detect import ReportSearch, read_many, size_of, stopped, takes_long
+    from nsw.readers.detect import ReportSearch, read_many, report_bytes, report_of_limit_error, takes_long_to_read
     from nsw.readers.model import Options
 
     tests = _tests(where or (), launch)  # what is wrong with them is reported before a large report is read
@@ -108,12 +108,12 @@ def read(
     options = Options(wanted_tables, max_unpacked=largest, steps=steps, limits=limits)
     search = ReportSearch()
     with _standard_input(files) as standard_input:
-        paths = list(search.files(standard_input.files))
+        paths = list(search.find_files_to_read(standard_input.files))
 
         def answer(reports: Iterable[Report]) -> int:
             return request.answer(standard_input.with_names(reports), search, several=len(paths) > 1)
 
-        forks, is_long = can_fork(), takes_long(paths)
+        forks, is_long = can_fork(), takes_long_to_read(paths)
         if len(paths) > 1 or not paths or not forks:
             reports_read = read_many(paths, options, 1 if forks and not is_long else None)
             return answer(_counted(reports_read, len(paths) if is_long else 0))
@@ -121,9 +121,9 @@ def read(
         path = paths[0]
         try:
             return run_isolated(lambda: answer(read_many([path], options)), subject=f"reading {path}",
-                                size=size_of(path), limits=options.limits)  # fmt: skip
+                                size=report_bytes(path), limits=options.limits)  # fmt: skip
         except LimitError as fault:
-            return answer([stopped(path, fault)])
+            return answer([report_of_limit_error(path, fault)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class _Request:
         """Print or write what was asked for; the exit code."""
         computed, target, top = _computed(self.tables), self.target, self.top
         table_check = _TableCheck(self.tables, several=several)
-        recognised = search.recognised(reports)
+        recognised = search.drop_unrecognised_reports(reports)
         if target.is_of_plot:
             chosen = _Reports(recognised)
             code = _put_plot(chosen, self.plot, target)
@@ -246,7 +246,7 @@ def _timeline(reports: Iterable[Report]) -> list[Block]:
     for report in reports:
         names.append(Path(report.path).name)
         for name in _OF_TIMELINE:
-            traces[name] += (row | {"report": report.path} for row in rows(name, report.tables.get(name, [])))
+            traces[name] += (row | {"report": report.path} for row in full_rows(name, report.tables.get(name, [])))
     lanes = iteration_lanes(names[0] if len(names) == 1 else plural(len(names), "report"), *traces.values())
     return [lanes] if lanes else []
 
@@ -275,11 +275,11 @@ class _TableCheck:
 
     def check_reports(self, reports: Iterable[Report]) -> Iterator[Report]:
         """The reports; one of several that has no rows of these tables, and no other fault, has a warning."""
-        from nsw.readers.model import Lack
+        from nsw.readers.model import LackReason
 
         for report in reports:
             self.with_rows += any(len(t) for t in report.tables.values())
-            if self.several and report.lack is Lack.TABLES:
+            if self.several and report.lack is LackReason.TABLES:
                 self.lacking += 1
                 report.problems = [replace(p, severity="warning") for p in report.problems]
             yield report
@@ -322,7 +322,7 @@ def _print_json(reports: Iterable[Report], *, kernels: bool) -> None:
         for at, (name, data) in enumerate(report.tables.items()):
             write((", " if at else "") + as_json(name) + ": [")
             if isinstance(data, list):
-                for row_number, row in enumerate(rows(name, data)):
+                for row_number, row in enumerate(full_rows(name, data)):
                     write((", " if row_number else "") + as_json(row))
             else:
                 for chunk in emit.json_rows(name, data):
@@ -345,9 +345,9 @@ def _one_table(reports: _Reports, tables: list[str], target: Target) -> None:
                 _fill(files, report, {name})
     else:
         report_rows = (
-            row | {"report": r.path} for r in report_list if name in r.tables for row in rows(name, r.tables[name])
+            row | {"report": r.path} for r in report_list if name in r.tables for row in full_rows(name, r.tables[name])
         )
-        target.put_rows(report_rows, TABLES[name].names)
+        target.put_rows(report_rows, TABLES[name].column_names)
     reports.tell()
 
 
@@ -410,7 +410,7 @@ def _summary(reports: Sequence[ReadReport]) -> Summary:
 
 def _conditions(report: Report) -> dict[str, str]:
     """What a report says of what it was measured on and with."""
-    facts = rows("facts", report.tables.get("facts", []))
+    facts = full_rows("facts", report.tables.get("facts", []))
     chips = dict.fromkeys(row["text"] for row in facts if row["key"] == "gpu_name" and row["text"])
     tool = " ".join(filter(None, (report.tool, report.tool_version)))
     return {
@@ -432,7 +432,7 @@ def _print_page(reports: _Reports, *, answers: bool) -> None:
             table_rows = rows_by_table.setdefault(name, [])
             table_rows += (
                 {"case": Path(report.path).name} | row
-                for row in islice(rows(name, data), EvidenceRows.max_rows - len(table_rows))
+                for row in islice(full_rows(name, data), EvidenceRows.max_rows - len(table_rows))
             )
             lengths[name] = lengths.get(name, 0) + len(data)
         conditions.append((Path(report.path).name, _conditions(report)))
@@ -573,7 +573,7 @@ def _condition(text: str) -> _Condition:
             f"--where {text}: expected a test of a column", hint="such as kind=memcpy, name~gemm, calls>10"
         )
     column, sign, value = match[1], match[2], match[3].strip()
-    columns = sorted({c for t in TABLES.values() for c in t.names})
+    columns = sorted({c for t in TABLES.values() for c in t.column_names})
     if column not in columns:
         raise UsageError(f"--where {text}: no table has a column {column}", hint=did_you_mean(column, columns))
     if sign == "~":
@@ -611,8 +611,8 @@ def _chosen(reports: Iterable[Report], tests: Sequence[_Condition], top: int | N
         if tests or top is not None:
             filtered = {}
             for name, data in report.tables.items():
-                if {t.column for t in tests} <= set(TABLES[name].names):
-                    matching = (r for r in rows(name, data) if all(t.holds(r[t.column]) for t in tests))
+                if {t.column for t in tests} <= set(TABLES[name].column_names):
+                    matching = (r for r in full_rows(name, data) if all(t.holds(r[t.column]) for t in tests))
                     if first_rows := list(islice(matching, top)):
                         filtered[name] = first_rows
             if tests and report.tables and not filtered:

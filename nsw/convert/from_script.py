@@ -28,7 +28,7 @@ from nsw.convert.script_options import (
 from nsw.convert.shell_script import Block, Piece, Script, Statement, Text, parse_script, shell_names
 from nsw.convert.starter import as_text, program_name, words_of
 from nsw.errors import UsageError
-from nsw.launchers.model import layout_options
+from nsw.launchers.model import parse_layout_options
 from nsw.metrics.catalogue import find_chip
 from nsw.recipe.program import FILLED, Launched, files_of, is_relative_image
 from nsw.recipe.secrets import holds_secret, looks_secret
@@ -448,7 +448,7 @@ class _Conversion:
             return sets
         is_mpi = start.kind.startswith("mpi")  # whose own options stay: which MPI it is decides what nsw writes
         options, number = list(start.options), dict[str, int]()
-        for message, value, at in reversed(list(layout_options(start.kind, options))):
+        for message, value, at in reversed(list(parse_layout_options(start.kind, options))):
             if message in {"gpus", "rank_gpus", "gres"} and value is not None:
                 number |= _gpus_of(message, value)
             elif message == "mapping" and (mapped := _MAPPED.match(value or "")):
@@ -744,7 +744,7 @@ def _is_count_computed(options: Sequence[str]) -> bool:
 
 def _resource_sets(start: Launched) -> _Start | None:
     """The resource sets that jsrun is given, which nsw leaves as they are; -n counts them."""
-    option_values = {meaning: value for meaning, value, _ in layout_options(start.kind, start.options)}
+    option_values = {meaning: value for meaning, value, _ in parse_layout_options(start.kind, start.options)}
     if not option_values.keys() & {"set_ranks", "set_cpus", "set_gpus", "node_sets"} or start.processes is None:
         return None
     ranks = option_values.get("set_ranks") or "1"

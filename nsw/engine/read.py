@@ -17,14 +17,14 @@ from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import EARLIER_FIGURES, INVALID_FIGURES, load_rows, replace_rows, table_files
 from nsw.engine.validity import failures
 from nsw.plan.counters import counted_ranks, passes_of
-from nsw.profilers.files_of_one_recording import Part, parts, recording
-from nsw.readers.conditions import conditions, energy_figures
+from nsw.profilers.files_of_one_recording import FileToRead, files_to_read, recording_files_from
+from nsw.readers.conditions import condition_rows, energy_figure_rows
 from nsw.readers.detect import read_many
-from nsw.readers.messages import said_in
+from nsw.readers.messages import known_problems_in_file
 from nsw.readers.model import Options, Report
-from nsw.readers.program_figures import figures
+from nsw.readers.program_figures import read_figure_rows
 from nsw.recipe.units import show_value
-from nsw.tables import rows as table_rows
+from nsw.tables import full_rows as table_rows
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ class _Reader:
         reports = read_many([file for several in files for file in several], options)
         for run, run_files in zip(runs, files, strict=True):
             read = _RunResult(run)
-            file_parts = parts(path.name for path in run_files)
+            file_parts = files_to_read(path.name for path in run_files)
             for file in run_files:
                 self._add_report(read, file, next(reports), file_parts[file.name])
             yield read
@@ -253,7 +253,7 @@ class _Reader:
         run = read.run
         home = self._folder.reports / run.id
         for stream in ("stderr", "stdout", "after.log") if run.tool else ():
-            for tool_message in said_in(run.tool or "", home / stream):
+            for tool_message in known_problems_in_file(run.tool or "", home / stream):
                 read.report(
                     tool_message.severity, tool_message.message, tool_message.fix, file=f"reports/{run.id}/{stream}"
                 )
@@ -281,10 +281,10 @@ class _Reader:
         self._read_conditions(read, home / CONDITIONS_FILE)
         self._check_validity(read, figures)
 
-    def _add_report(self, read: _RunResult, file: Path, report: Report, part: Part) -> None:
+    def _add_report(self, read: _RunResult, file: Path, report: Report, part: FileToRead) -> None:
         source = str((file.parent / part.source).relative_to(self._folder.path))
         for table, data in report.tables.items():
-            if part.takes(table):
+            if part.reads_table(table):
                 rows = table_rows(table, data)
                 read.add(table, select_useful_source_rows(rows) if table == "source_metrics" else rows, source)
         name = str(file.relative_to(self._folder.path))
@@ -296,7 +296,7 @@ class _Reader:
         if window is not None and report.tables:
             facts = table_rows("facts", report.tables.get("facts", []))
             recorded_s = next((row["value"] / 1e9 for row in facts if row["key"] == "duration_ns"), None)
-            if gap := completeness.window_gap(window, len(recording(file)), recorded_s):
+            if gap := completeness.window_gap(window, len(recording_files_from(file)), recorded_s):
                 gap = gap if (rank := rank_of(file.name)) is None else f"rank {rank}: {gap}"
                 read.problems.append(
                     (name, "warning", gap, f"ask for less, or run longer: {_LOGS.format(read.run.id)}")
@@ -410,7 +410,7 @@ class _Reader:
             return []
         source = str(output.relative_to(self._folder.path))
         requested_figures = self._recipe.app.figures
-        rows = figures(output, requested_figures)
+        rows = read_figure_rows(output, requested_figures)
         columns = ("name", "value", "unit", "matches")
         values = ({name: row[name] for name in columns} for row in rows if row["value"] is not None)
         read.add("figures", values, source)
@@ -425,9 +425,11 @@ class _Reader:
         if not file.exists():
             return
         source = str(file.relative_to(self._folder.path))
-        read.add("conditions", conditions(file, start_s=read.run.started, end_s=read.run.ended), source)
+        read.add("conditions", condition_rows(file, start_s=read.run.started, end_s=read.run.ended), source)
         tables = read.tables
-        energies = energy_figures(tables.get("conditions", ()), tables.get("figures", ()), tables.get("iterations", ()))
+        energies = energy_figure_rows(
+            tables.get("conditions", ()), tables.get("figures", ()), tables.get("iterations", ())
+        )
         read.add("figures", (row for row in energies if row["name"] not in self._recipe.app.figures), source)
 
 
@@ -538,7 +540,7 @@ def reports_of(folder: CampaignFolder, run: RunRow) -> list[Path]:
     home = folder.reports / run.id
     if not home.is_dir():
         return []
-    return [home / n for n in parts(p.name for p in home.iterdir() if _is_report(p))]
+    return [home / n for n in files_to_read(p.name for p in home.iterdir() if _is_report(p))]
 
 
 def expected_ranks(recipe: Recipe, pass_name: str, local_ranks: Mapping[int, int]) -> frozenset[int] | None:

@@ -53,20 +53,20 @@ from nsw.engine.read import fault_of, read_reports
 from nsw.engine.recipe_lock import Basis, choice_mismatch, locked_choice, locked_recipe, read_basis
 from nsw.engine.tables import lazily, load_rows, load_table, put_rows
 from nsw.errors import CanaryError, NswError, nearest
-from nsw.metrics import check, find_chip, for_ncu, unsupported
-from nsw.metrics.requests import passes
+from nsw.metrics import find_chip, find_metric_faults, ncu_metric_request, unsupported_reason
+from nsw.metrics.requests import estimate_passes
 from nsw.plan.counters import Limit, limit, passes_of, planned_s, price, requested
 from nsw.plan.model import GRACE_S, around_s
-from nsw.profilers.files_of_one_recording import parts
-from nsw.profilers.ncu import metric_words
-from nsw.profilers.nvprof import measured
+from nsw.profilers.files_of_one_recording import files_to_read
+from nsw.profilers.ncu import ncu_metric_options
+from nsw.profilers.nvprof import nvprof_metric_options
 from nsw.readers.detect import read
 from nsw.readers.model import Options, Report
 from nsw.recipe.model import LockedChoice, LockedChoices, Steps
 from nsw.recipe.passes import CountersPass, SecondStage
 from nsw.recipe.units import parse_duration
 from nsw.safe_files import write_text
-from nsw.tables import rows
+from nsw.tables import full_rows
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -472,9 +472,9 @@ def late_check(counters_pass: CountersPass, tool: Literal["ncu", "nvprof"], basi
     chip = find_chip(basis.chip)
     if chip is None:
         return LateCheck()
-    if reason := unsupported(tool, chip, basis.tools.get(tool)):
+    if reason := unsupported_reason(tool, chip, basis.tools.get(tool)):
         return LateCheck(f"{reason} (the jobs ran on {basis.chip})")
-    diagnostics = check(counters_pass.metrics, chip, tool, replay=counters_pass.replay)
+    diagnostics = find_metric_faults(counters_pass.metrics, chip, tool, replay=counters_pass.replay)
     faults = [fault.message + (f" ({fault.hint})" if fault.hint else "") for fault in diagnostics]
     if len(faults) == len(counters_pass.metrics):
         return LateCheck(f"{'; '.join(faults)} (the jobs ran on {basis.chip})")
@@ -531,7 +531,7 @@ class Chooser:
             chip = basis.chip
         try:
             trace = _candidate_kernels(folder, ledger, counters_pass, source)
-            measured_metrics = measured(requested(counters_pass, tool, chip)) if tool == "nvprof" else ()
+            measured_metrics = nvprof_metric_options(requested(counters_pass, tool, chip)) if tool == "nvprof" else ()
             chosen = choose_launches(trace, launch_request(counters_pass), tool, measured_metrics)
         except NothingMatched as fault:
             return f"{fault} (of {source.id})"
@@ -552,7 +552,7 @@ class Chooser:
         questions = follow_up_metrics_by_kernel(case)
         launches = [
             row["launch_id"]
-            for row in rows("launches", rows_of_runs(tables["launches"], {source.id}) if "launches" in tables else [])
+            for row in full_rows("launches", rows_of_runs(tables["launches"], {source.id}) if "launches" in tables else [])
             if row["kernel"] in questions
         ]
         chosen = [row for row in load_rows(folder, TABLE) if row["run"] == source.id]
@@ -565,7 +565,7 @@ class Chooser:
         names = list(dict.fromkeys(pick.short_name for pick in picked))
         note = f"a launch of {plural(len(names), 'kernel')} once more for {', '.join(metrics)}"
         self._campaign.say(f"chosen    {run.id} from {source.id}: {note}")
-        arguments = (*ncu_launch_filter(picked), *metric_words(for_ncu(metrics, chip)))
+        arguments = (*ncu_launch_filter(picked), *ncu_metric_options(ncu_metric_request(metrics, chip)))
         return Choice(arguments, None, source.id, f"{note}: {', '.join(names)}")
 
     def _recorded(self) -> LockedChoices | None:
@@ -641,7 +641,7 @@ def _limit(
         if row["duration_ns"] is not None:
             launches.setdefault(row["run"], []).append(row["duration_ns"])
             sources[row["run"]] = row["chosen_from"]
-    asked_for = passes(counters_pass.metrics, find_chip(chip))
+    asked_for = estimate_passes(counters_pass.metrics, find_chip(chip))
 
     finished = [
         (price(launches.get(run_row.id, ()), asked_for, program_s, counters_pass.replay).expected_s, run_row.seconds)
@@ -706,7 +706,7 @@ def _kernels(
     """
     files = sorted(p for p in home.iterdir() if p.name.startswith("timeline"))
     first = [p for p in files if ".rank0." in p.name] or files
-    for file in [home / name for name in parts(p.name for p in first)]:
+    for file in [home / name for name in files_to_read(p.name for p in first)]:
         chosen = Options(
             tables=frozenset({_TRACE} if within is None else {_TRACE, *_OF_RANGES}), nsys=nsys,
             steps=steps.nvtx if steps else None, warmup=steps.warmup if steps else None,
@@ -749,4 +749,4 @@ def _inside(kernels: list[dict[str, Any]], report: Report, within: Within) -> li
 
 
 def _rows(report: Report, table: str) -> list[Any]:
-    return list(rows(table, report.tables.get(table, [])))
+    return list(full_rows(table, report.tables.get(table, [])))

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 from nsw.apart import run_isolated
 from nsw.errors import CampaignError
 from nsw.safe_files import make_folders, open_plain, replacing
-from nsw.tables import TABLES, as_arrow
-from nsw.tables.parquet_tables import StoredTableError, lazy_rows, stored_rows, stored_table, unchecked_table
+from nsw.tables import TABLES, to_arrow
+from nsw.tables.parquet_tables import (
+    StoredTableError,
+    read_rows_lazily,
+    read_stored_rows,
+    read_stored_table,
+    read_table_unchecked,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +44,7 @@ def row_count(path: Path) -> int | None:
 
     try:
         with os.fdopen(open_plain(path), "rb") as file:
-            counted: int = unchecked_table(file).num_rows
+            counted: int = read_table_unchecked(file).num_rows
             return counted
     except (pa.ArrowException, OSError):
         return None
@@ -69,11 +75,11 @@ def _replace(path: Path, table: str, rows: list[dict[str, Any]], runs: Sequence[
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    new = as_arrow(table, rows)
+    new = to_arrow(table, rows)
     if os.path.lexists(path):
         try:
             with os.fdopen(open_plain(path), "rb") as file:
-                old = unchecked_table(file)
+                old = read_table_unchecked(file)
             old = old.filter(pc.invert(pc.is_in(old["run"], pa.array(runs, pa.string()))))
             for field in new.schema:  # a column that the nsw which wrote the file did not have
                 if field.name not in old.column_names:
@@ -113,13 +119,13 @@ def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:
         CampaignError: Its file is damaged.
         LimitError: Another user made it, and it takes more than `folder.limits`.
     """
-    return _load(folder, table, stored_rows) or []
+    return _load(folder, table, read_stored_rows) or []
 
 
 def lazily(folder: CampaignFolder, table: str) -> Sequence[dict[str, Any]]:
     """The same as `load_rows`; the rows of a large table of one's own are made when they are looked at."""
     # others' rows are made where memory is limited
-    return _load(folder, table, lazy_rows if folder.trusted else stored_rows) or []
+    return _load(folder, table, read_rows_lazily if folder.trusted else read_stored_rows) or []
 
 
 def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
@@ -128,7 +134,7 @@ def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
     Raises:
         CampaignError, LimitError: As `load_rows`.
     """
-    return _load(folder, table, stored_table)
+    return _load(folder, table, read_stored_table)
 
 
 def _load(folder: CampaignFolder, table: str, load: Callable[[BinaryIO, str], _T]) -> _T | None:

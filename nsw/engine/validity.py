@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.engine.collect import CHECKS_FILE, CHECKS_LOG
-from nsw.readers.program_figures import first_lines, line_at
+from nsw.readers.program_figures import first_matching_lines, line_at_offset
 from nsw.recipe.units import MARGIN, format_size, parse_size, show_value
 from nsw.safe_files import read_plain
 
@@ -72,7 +72,9 @@ class _Evidence:
         self._figures = {row["name"]: row for row in figures}
         regexes = [check.regex for check in checks if check.regex is not None]
         outputs = [path for name in ("stdout", "stderr") if (path := home / name).is_file()] if regexes else []
-        self._lines = [(path.name, dict(zip(regexes, first_lines(path, regexes), strict=True))) for path in outputs]
+        self._lines = [
+            (path.name, dict(zip(regexes, first_matching_lines(path, regexes), strict=True))) for path in outputs
+        ]
         self._facts = {tuple(line[:1] + line[3:4]): line for line in _facts(home)}
 
     def of_regex(self, check: Check) -> Failure | None:
@@ -100,7 +102,7 @@ class _Evidence:
         usual = f" ({check.near:,.10g} within {check.within})" if check.near is not None and not self._profiled else ""
         printed = ""
         if row.get("matches") == 1:
-            line = line_at(self._home / "stdout", row["at"])
+            line = line_at_offset(self._home / "stdout", row["at"])
             printed = f": stdout:{line.number}: {_short(line.text)}"
         return Failure(f"figure {check.figure} is {value:,.10g}, and must be {limit}{usual}{printed}", "stdout")
 

@@ -45,7 +45,7 @@ class Jsrun(Launcher):
     ) -> bool | None:
         """None for the orders that fill the nodes in blocks; ValueError for others."""
         set_ranks = next((sibling.count for sibling in requested if sibling.meaning == "set_ranks"), None)
-        if option.order == "packed" or (option.order == "cyclic" and set_ranks == 1):
+        if option.rank_order == "packed" or (option.rank_order == "cyclic" and set_ranks == 1):
             return None
         raise ValueError(option.words)
 

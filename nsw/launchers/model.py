@@ -68,7 +68,7 @@ class Layout:
     bound: str = ""
 
     @property
-    def compared(self) -> str:
+    def gpu_visibility(self) -> str:
         """Which GPUs the job sees to: `own` ones of each rank, `all` of a node's by its ranks, or `-`: none."""
         if not self.divided or self.shared or not self.node_gpus:
             return "-"
@@ -90,7 +90,7 @@ class Layout:
         return self.kind != "none" and self.total != 1
 
     @property
-    def planned(self) -> str:
+    def processes_of_each_node(self) -> str:
         """The processes of each node, such as `4+4`; `-` where nsw does not decide it."""
         return "+".join(map(str, self.ranks)) or "-"
 
@@ -140,7 +140,7 @@ class Launch:
         return launcher
 
     @property
-    def over_nodes(self) -> bool:
+    def starts_once_per_node(self) -> bool:
         """Whether a launcher of one node is started on several, once on each."""
         return self.launcher.spawns and self.layout.nodes > 1
 
@@ -162,7 +162,7 @@ class RequestedOption:
     position: int
 
     @property
-    def order(self) -> str:
+    def rank_order(self) -> str:
         """Of an order of ranks its first word, such as `block`."""
         return re.split(r"[:,]", self.words.lower())[0]
 
@@ -215,9 +215,9 @@ class Launcher:
         Raises:
             ValueError: It asks for another order.
         """
-        if option.order in {"block", "*", ""}:
+        if option.rank_order in {"block", "*", ""}:
             return False
-        if option.order == "cyclic":
+        if option.rank_order == "cyclic":
             return True
         raise ValueError(option.words)
 
@@ -290,9 +290,9 @@ _TYPED: Final = re.compile(r"(?:[A-Za-z][\w.-]*:)?(\d+)")
 _SAME_BINDING: Final = frozenset({"cores", "core", "depth"})  # words for the binding that nsw asks for itself
 
 
-def layout_options(kind: str, options: Sequence[str]) -> Iterator[tuple[str, str | None, int]]:
+def parse_layout_options(launcher_name: str, options: Sequence[str]) -> Iterator[tuple[str, str | None, int]]:
     """What a launcher's options say of the layout: (meaning, value, place in the list)."""
-    launcher: Launcher = load_launcher(kind)
+    launcher: Launcher = load_launcher(launcher_name)
     meanings = launcher.meanings
     at = 0
     while at < len(options):
@@ -317,25 +317,25 @@ def layout_options(kind: str, options: Sequence[str]) -> Iterator[tuple[str, str
         yield meaning, value or None, position
 
 
-def gpus_in(gres: str) -> int | None:
+def gpu_count_in_gres(gres: str) -> int | None:
     """How many GPUs Slurm's generic resources hold, such as `gpu:a100:2,fs:1`; None where they name none."""
-    return 0 if gres == "none" else _sum(_GRES, gres)
+    return 0 if gres == "none" else _sum_of_matching_counts(_GRES, gres)
 
 
-def _sum(pattern: re.Pattern[str], words: str) -> int | None:
-    matches = [match for item in words.split(",") if (match := pattern.fullmatch(item.strip()))]
+def _sum_of_matching_counts(pattern: re.Pattern[str], comma_separated: str) -> int | None:
+    matches = [match for item in comma_separated.split(",") if (match := pattern.fullmatch(item.strip()))]
     return sum(int(match[1] or 1) for match in matches) if matches else None
 
 
-def requested_options(kind: str, options: Sequence[str]) -> list[RequestedOption]:
+def parse_requested_options(launcher_name: str, options: Sequence[str]) -> list[RequestedOption]:
     """What a launcher's options ask for of the layout, in whatever spelling they do."""
     requested = []
-    for meaning, value, position in layout_options(kind, options):
+    for meaning, value, position in parse_layout_options(launcher_name, options):
         words = value or ""
         if meaning in {"gpus", "all_gpus", "rank_gpus", "gres"}:
-            count = gpus_in(words) if meaning == "gres" else _sum(_TYPED, words)
+            count = gpu_count_in_gres(words) if meaning == "gres" else _sum_of_matching_counts(_TYPED, words)
             if count is None and meaning == "rank_gpus":
-                count = gpus_in(words)  # of --tres-per-task
+                count = gpu_count_in_gres(words)  # of --tres-per-task
             if count is None and meaning in {"gres", "rank_gpus"}:
                 continue  # of other resources
             requested.append(RequestedOption("gpus" if meaning == "gres" else meaning, count, words, position))
@@ -358,25 +358,25 @@ def requested_options(kind: str, options: Sequence[str]) -> list[RequestedOption
     return requested
 
 
-def processes_in(kind: str, options: Sequence[str]) -> int | None:
+def requested_process_count(launcher_name: str, options: Sequence[str]) -> int | None:
     """How many processes the recipe's own options ask the launcher for; None where they do not say."""
-    requested = requested_options(kind, options)
+    requested = parse_requested_options(launcher_name, options)
     return next((option.count for option in requested if option.meaning == "processes"), None)
 
 
-def is_cyclic(kind: str, options: Sequence[str], mpi: str | None) -> bool:
+def options_ask_for_cyclic_ranks(launcher_name: str, options: Sequence[str], mpi: str | None) -> bool:
     """Whether the recipe's own options let the nodes take ranks in turn, as far as nsw knows the option.
 
     Args:
-        kind: The launcher's name.
+        launcher_name: The launcher's name.
         options: The recipe's own options for it.
         mpi: The family of the site's MPI; None: not known.
 
     Raises:
         LayoutError: They ask for another order, which nsw cannot compare with where ranks landed.
     """
-    launcher: Launcher = load_launcher(kind)
-    requested = requested_options(kind, options)
+    launcher: Launcher = load_launcher(launcher_name)
+    requested = parse_requested_options(launcher_name, options)
     cyclic = False
     for option in requested:
         if option.meaning not in {"distribution", "mapping"}:
@@ -395,10 +395,10 @@ def is_cyclic(kind: str, options: Sequence[str], mpi: str | None) -> bool:
     return cyclic
 
 
-def binding_in(kind: str, options: Sequence[str]) -> str:
+def binding_option(launcher_name: str, options: Sequence[str]) -> str:
     """The option of the recipe that binds processes to cores in a way of its own; empty where none does."""
     binding = ""
-    for option in requested_options(kind, options):
+    for option in parse_requested_options(launcher_name, options):
         word = options[option.position]  # as the recipe writes it
         spelled = f"{word} {option.words}" if option.words and option.words not in word else word
         if option.meaning == "mapping" and not re.search(r":PE=", option.words, re.IGNORECASE):
@@ -409,15 +409,15 @@ def binding_in(kind: str, options: Sequence[str]) -> str:
     return binding
 
 
-def launch(start: Launch, program: Sequence[str]) -> tuple[str, ...]:
+def launch_command(start: Launch, program: Sequence[str]) -> tuple[str, ...]:
     """The program's words under its launcher.
 
     Raises:
         LayoutError: An option of the recipe contradicts the layout.
     """
     layout, options = start.layout, start.options
-    requested = requested_options(start.kind, options)
-    planned = planned_numbers(layout)
+    requested = parse_requested_options(start.kind, options)
+    planned = layout_numbers_by_meaning(layout)
     for option in requested:
         number = planned.get(option.meaning)
         if number is not None and option.count is not None and option.count != number:
@@ -439,7 +439,7 @@ def launch(start: Launch, program: Sequence[str]) -> tuple[str, ...]:
     return start.launcher.words(start, replaced, program)
 
 
-def planned_numbers(layout: Layout) -> Mapping[str, int | None]:
+def layout_numbers_by_meaning(layout: Layout) -> Mapping[str, int | None]:
     """The numbers of the layout by what options ask for; None where it has none."""
     gpus, ranks = layout.node_gpus or None, layout.per_node
     return {
@@ -450,7 +450,7 @@ def planned_numbers(layout: Layout) -> Mapping[str, int | None]:
     }  # fmt: skip
 
 
-def start_on_nodes(launch: Launch, words: Sequence[str], secrets: int = 0) -> tuple[str, ...]:
+def command_once_per_node(launch: Launch, words: Sequence[str], secrets: int = 0) -> tuple[str, ...]:
     """Words that start others once on each node of the run, as torchrun over several nodes needs.
 
     Args:
@@ -488,7 +488,7 @@ def start_on_nodes(launch: Launch, words: Sequence[str], secrets: int = 0) -> tu
     return (kind, *own_words, *node)
 
 
-def rank_words(ranks: str | Sequence[int], profiled: Sequence[str], program: Sequence[str]) -> tuple[str, ...]:
+def command_of_rank(ranks: str | Sequence[int], profiled: Sequence[str], program: Sequence[str]) -> tuple[str, ...]:
     """What a launcher starts for each process: the profiled program where its rank is named, else the program alone.
 
     Args:
@@ -504,7 +504,7 @@ def rank_words(ranks: str | Sequence[int], profiled: Sequence[str], program: Seq
     return ("bash", MACHINERY, "rank", "--profile", rank_names, str(len(program)), *profiled, *program)
 
 
-def functions_before(command: Sequence[str]) -> tuple[str, ...]:
+def shell_functions_setting_variables(command: Sequence[str]) -> tuple[str, ...]:
     """The functions of the job's machinery that set the variables of a command, in the order of their calls."""
     needed = {HOSTS: "nsw_list_hosts", FORWARD: "nsw_forward", _ENVIRONMENT: "nsw_keep_environment"}
     variables = {word for word in command if isinstance(word, Variable)}

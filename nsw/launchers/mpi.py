@@ -31,12 +31,12 @@ _FAMILY_SIGNS: Final = (
 )  # fmt: skip
 
 
-def family_of(version: str) -> str | None:
+def mpi_family(version_output: str) -> str | None:
     """The family of an mpirun or mpiexec by what its `--version` prints; None where that does not tell."""
-    return next((name for name, sign in _FAMILY_SIGNS if re.search(sign, version)), None)
+    return next((name for name, sign in _FAMILY_SIGNS if re.search(sign, version_output)), None)
 
 
-class _Mpi(Launcher):
+class _MpiLauncher(Launcher):
     """The options of all families."""
 
     name: ClassVar[str]
@@ -75,7 +75,9 @@ class _Mpi(Launcher):
                 f"write `mpi:` of the site: {', '.join(FAMILIES)}; `nsw sites check` finds out",
             )
         if facts.mpi is not None:
-            yield from {"openmpi": _openmpi, "mpich": _mpich, "pals": _pals}[facts.mpi](layout, facts)
+            yield from {"openmpi": _openmpi_options, "mpich": _mpich_options, "pals": _pals_options}[facts.mpi](
+                layout, facts
+            )
 
     def takes_turns(
         self,
@@ -84,7 +86,7 @@ class _Mpi(Launcher):
         mpi: str | None,
     ) -> bool | None:
         """True for the order by node: of MPICH's Hydra the word is of the places within a node."""
-        return (option.order == "node" and (mpi != "mpich" or not option.words)) or None
+        return (option.rank_order == "node" and (mpi != "mpich" or not option.words)) or None
 
     def notes(self, start: Launch) -> Iterator[str]:
         """That nsw leaves the layout to an MPI that it does not know."""
@@ -95,21 +97,21 @@ class _Mpi(Launcher):
             )
 
 
-class Mpirun(_Mpi):
+class Mpirun(_MpiLauncher):
     """mpirun."""
 
     name = "mpirun"
     count_options = ("-np", "-n", "--np")
 
 
-class Mpiexec(_Mpi):
+class Mpiexec(_MpiLauncher):
     """mpiexec."""
 
     name = "mpiexec"
     count_options = ("-n", "-np", "--np")
 
 
-def _openmpi(layout: Layout, place_facts: PlaceFacts) -> Iterator[Part]:
+def _openmpi_options(layout: Layout, place_facts: PlaceFacts) -> Iterator[Part]:
     cores = f":PE={layout.cpus}" if layout.cpus and not layout.bound else ""  # it refuses cores with another binding
     if cores or layout.nodes > 1:
         yield "mapping", ("--map-by", f"ppr:{layout.per_node}:node{cores}")
@@ -121,7 +123,7 @@ def _openmpi(layout: Layout, place_facts: PlaceFacts) -> Iterator[Part]:
         yield "environment", (FORWARD,)
 
 
-def _mpich(layout: Layout, place_facts: PlaceFacts) -> Iterator[Part]:
+def _mpich_options(layout: Layout, place_facts: PlaceFacts) -> Iterator[Part]:
     if layout.nodes > 1:
         yield "per_node", ("-ppn", f"{layout.per_node}")
     if layout.cpus:
@@ -130,7 +132,7 @@ def _mpich(layout: Layout, place_facts: PlaceFacts) -> Iterator[Part]:
         yield "hosts", ("-f", NODE_FILES[place_facts.scheduler])
 
 
-def _pals(layout: Layout, place_facts: PlaceFacts) -> Iterator[Part]:  # noqa: ARG001
+def _pals_options(layout: Layout, place_facts: PlaceFacts) -> Iterator[Part]:  # noqa: ARG001
     yield "per_node", ("--ppn", f"{layout.per_node}")
     if layout.cpus:
         yield "cpus", (f"--depth={layout.cpus}",)

@@ -13,8 +13,8 @@ from nsw.launchers.model import (
     LayoutError,
     Part,
     PlaceFacts,
-    planned_numbers,
-    requested_options,
+    layout_numbers_by_meaning,
+    parse_requested_options,
 )
 
 if TYPE_CHECKING:
@@ -60,21 +60,23 @@ class Srun(Launcher):
         if layout.node_gpus:
             yield "gpus", (f"--gres={facts.gres}" if facts.gres else f"--gpus-per-node={layout.node_gpus}",)
         if layout.nodes > 1:
-            yield "distribution", (f"--distribution={_order(layout)}",)
+            yield "distribution", (f"--distribution={_rank_order(layout)}",)
         if layout.cpus:  # without a number srun would bind a process to one core, whatever the job has
             yield "binding", ("--cpu-bind=cores",)
         if facts.steps_share_nodes:
             yield "exact", ("--exact",)
 
 
-def check_line(line: str, layout: Layout, path: tuple[str | int, ...], *, of_site: bool = False) -> None:
+def check_slurm_line_against_layout(
+    line: str, layout: Layout, path: tuple[str | int, ...], *, is_site_line: bool = False
+) -> None:
     """See that a line for Slurm says nothing else of the layout than the recipe.
 
     Args:
         line: The line, with `#SBATCH` or without.
         layout: The layout that follows from the recipe.
         path: Where the line is in the recipe, for the error.
-        of_site: Whether it is the site's line.
+        is_site_line: Whether it is the site's line.
 
     Raises:
         LayoutError: It does.
@@ -83,13 +85,13 @@ def check_line(line: str, layout: Layout, path: tuple[str | int, ...], *, of_sit
         words = shlex.split(line.removeprefix("#SBATCH"), comments=False)
     except ValueError:  # an open quote, of which sbatch says what it thinks
         return
-    subject = "the site's line" if of_site else "the line"
-    planned = dict(planned_numbers(layout))
+    subject = "the site's line" if is_site_line else "the line"
+    planned = dict(layout_numbers_by_meaning(layout))
     if not layout.ranks or layout.kind == "none":  # room for what a program starts itself
         planned |= dict.fromkeys(("processes", "per_node", "rank_gpus", "gpu_ranks"))
     if not layout.divided:
         planned |= dict.fromkeys(("gpus", "all_gpus", "rank_gpus", "gpu_ranks"))
-    for option in requested_options("srun", words):
+    for option in parse_requested_options("srun", words):
         number, text = planned.get(option.meaning), words[option.position]
         if number is not None and option.count is not None and option.count != number:
             message = (
@@ -97,10 +99,10 @@ def check_line(line: str, layout: Layout, path: tuple[str | int, ...], *, of_sit
             )
             raise LayoutError(path, message, "leave it out: nsw writes what follows from the recipe")
         is_order = option.meaning == "distribution" and layout.nodes > 1 and layout.kind == "srun"
-        if is_order and option.order != _order(layout):
-            message = f"{subject} {text} asks for the order {option.words}, and srun is given {_order(layout)}"
+        if is_order and option.rank_order != _rank_order(layout):
+            message = f"{subject} {text} asks for the order {option.words}, and srun is given {_rank_order(layout)}"
             raise LayoutError(path, message, f"write it where srun reads it: `launcher: {{options: [{text}]}}`")
 
 
-def _order(layout: Layout) -> str:
+def _rank_order(layout: Layout) -> str:
     return "cyclic" if layout.cyclic else "block"

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from nsw.launchers.model import Launch, Launcher, Part
-from nsw.profilers.cprofile import is_python
+from nsw.profilers.cprofile import is_python_interpreter
 from nsw.profilers.model import Variable
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ class Torchrun(Launcher):
     def words(self, start: Launch, replaced: Collection[str], program: Sequence[str]) -> tuple[str, ...]:
         """`python train.py` is started by that same python: the torchrun on PATH may be another's."""
         own_parts: list[Part] = [("per_node", (f"--nproc_per_node={start.layout.per_node}",))]
-        if start.over_nodes:
+        if start.starts_once_per_node:
             meeting = ("--rdzv_backend=c10d", "--rdzv_endpoint", _MEETING, "--rdzv_id", Variable("nsw_job_id"))
             own_parts = [("nodes", (f"--nnodes={start.layout.nodes}",)), *own_parts, ("meeting", meeting)]
         elif "meeting" not in replaced and "nodes" not in replaced:
             # else it listens on port 29500, and of two runs of a node one fails
             own_parts = [("alone", ("--standalone",)), *own_parts]
         own_words = tuple(word for meaning, part in own_parts if meaning not in replaced for word in part)
-        if program and is_python(program[0]) and len(program) > 1 and not program[1].startswith("-"):
+        if program and is_python_interpreter(program[0]) and len(program) > 1 and not program[1].startswith("-"):
             return (program[0], "-m", "torch.distributed.run", *own_words, *start.options, *program[1:])
         command = ("torchrun",) if start.python is None else (start.python, "-m", "torch.distributed.run")
         return (*command, *own_words, *start.options, "--no-python", *program)

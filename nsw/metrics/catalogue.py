@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 
-def rows(name: str) -> Iterator[dict[str, str]]:
+def read_csv_rows(file_name: str) -> Iterator[dict[str, str]]:
     """The rows of a CSV file, each a map from column to text."""
-    text = files("nsw.metrics").joinpath("data", name).read_text(encoding="utf-8")
+    text = files("nsw.metrics").joinpath("data", file_name).read_text(encoding="utf-8")
     return csv.DictReader(io.StringIO(text, newline=""))
 
 
-def unpacked(name: str) -> str:
+def read_compressed_text(file_name: str) -> str:
     """The text of a compressed file."""
-    return gzip.decompress(files("nsw.metrics").joinpath("data", name).read_bytes()).decode("ascii")
+    return gzip.decompress(files("nsw.metrics").joinpath("data", file_name).read_bytes()).decode("ascii")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,42 +51,42 @@ class Chip:
 
 
 @cache
-def chips() -> Mapping[str, Chip]:
+def chips_by_name() -> Mapping[str, Chip]:
     """Every chip by its name, oldest first."""
-    return {row["chip"]: _chip(row) for row in rows("chips.csv")}
+    return {row["chip"]: _chip_from_row(row) for row in read_csv_rows("chips.csv")}
 
 
-def _chip(row: Mapping[str, str]) -> Chip:
+def _chip_from_row(row: Mapping[str, str]) -> Chip:
     major, _, minor = row["capability"].partition(".")
     capability = (int(major), int(minor)) if major else None
     products = tuple(p.strip() for p in row["products"].split(",") if p.strip())
     return Chip(row["chip"], capability, row["names"] or None, products)
 
 
-def find_chip(text: str | None) -> Chip | None:
+def find_chip(name_capability_or_product: str | None) -> Chip | None:
     """The chip of a name (`gh100`, `GH100`), a capability (`9.0`) or a product (`NVIDIA H100 80GB HBM3`).
 
     Of a capability that several chips share it is the first, whose metric names are those of the others.
     """
-    if text is None:
+    if name_capability_or_product is None:
         return None
-    lowered = text.strip().lower()
-    if lowered in chips():
-        return chips()[lowered]
-    for chip in chips().values():
+    lowered = name_capability_or_product.strip().lower()
+    if lowered in chips_by_name():
+        return chips_by_name()[lowered]
+    for chip in chips_by_name().values():
         if chip.capability and lowered == "{}.{}".format(*chip.capability):
             return chip
     words = lowered.replace("-", " ").split()
     matches = [
         (len(product), chip)
-        for chip in chips().values()
+        for chip in chips_by_name().values()
         for product in chip.products
-        if _contains_words(words, product)
+        if _product_words_in_device_words(words, product)
     ]
     return max(matches, key=lambda pair: pair[0])[1] if matches else None
 
 
-def _contains_words(words: list[str], product: str) -> bool:
+def _product_words_in_device_words(words: list[str], product: str) -> bool:
     """Whether all words of a product's name are among the words of a device's, in their order."""
     rest = iter(words)
     return all(word in rest for word in product.lower().replace("-", " ").split())
@@ -133,7 +133,7 @@ class Metric:
     ncu: Measured
     by_chip: Mapping[str, Measured] = field(default_factory=dict)
 
-    def on(self, chip: Chip | None) -> Measured:
+    def measured_on(self, chip: Chip | None) -> Measured:
         """How ncu measures it on a chip; None: on most."""
         if chip is None or chip.names is None:
             return self.ncu
@@ -150,16 +150,16 @@ class Group:
 
 
 @cache
-def catalogue() -> Mapping[str, Metric]:
+def metrics_by_name() -> Mapping[str, Metric]:
     """Every metric by its portable name."""
     exceptions: dict[str, dict[str, Measured]] = {}
-    for row in rows("by_chip.csv"):
-        measured = Measured(_alternatives(row["ncu"]), row["why"])
+    for row in read_csv_rows("by_chip.csv"):
+        measured = Measured(_split_alternatives(row["ncu"]), row["why"])
         exceptions.setdefault(row["name"], {}).update(dict.fromkeys(row["chips"].split(), measured))
     metrics = {}
-    for row in rows("catalogue.csv"):
+    for row in read_csv_rows("catalogue.csv"):
         by_chip = exceptions.get(row["name"], {})
-        everywhere = by_chip.pop("*", None) or Measured(_alternatives(row["ncu"]))
+        everywhere = by_chip.pop("*", None) or Measured(_split_alternatives(row["ncu"]))
         metrics[row["name"]] = Metric(
             name=row["name"],
             family=row["family"],
@@ -173,25 +173,27 @@ def catalogue() -> Mapping[str, Metric]:
     return metrics
 
 
-def _alternatives(text: str) -> tuple[str, ...]:
+def _split_alternatives(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split("|") if part.strip())
 
 
 @cache
-def groups() -> Mapping[str, Group]:
+def metric_groups_by_name() -> Mapping[str, Group]:
     """Every group by its name."""
-    return {r["group"]: Group(r["group"], r["meaning"], tuple(r["metrics"].split())) for r in rows("groups.csv")}
+    return {
+        r["group"]: Group(r["group"], r["meaning"], tuple(r["metrics"].split())) for r in read_csv_rows("groups.csv")
+    }
 
 
 @cache
-def aliases() -> Mapping[str, str]:
+def metric_names_by_alias() -> Mapping[str, str]:
     """Other names of portable metrics, as ncu's pages and other tools call them."""
-    return {row["alias"]: row["name"] for row in rows("aliases.csv")}
+    return {row["alias"]: row["name"] for row in read_csv_rows("aliases.csv")}
 
 
-def find(name: str) -> Metric | None:
+def find_metric(name_or_alias: str) -> Metric | None:
     """The metric of a portable name or an alias."""
-    return catalogue().get(aliases().get(name, name))
+    return metrics_by_name().get(metric_names_by_alias().get(name_or_alias, name_or_alias))
 
 
 # portable name of what is counted -> column of gpus.csv
@@ -231,14 +233,14 @@ class Gpu:
 def find_gpu(device_name: str | None) -> Gpu | None:
     """The product of a device's name, such as `NVIDIA H100 80GB HBM3`; None: its data sheet is not here."""
     words = set(re.split(r"[\s-]+", (device_name or "").lower()))
-    matches = [(len(match), gpu) for match, gpu in _gpus() if match <= words]
+    matches = [(len(match), gpu) for match, gpu in _gpus_with_product_words() if match <= words]
     return max(matches, key=lambda pair: pair[0])[1] if matches else None
 
 
 @cache
-def _gpus() -> tuple[tuple[frozenset[str], Gpu], ...]:
+def _gpus_with_product_words() -> tuple[tuple[frozenset[str], Gpu], ...]:
     gpus = []
-    for row in rows("gpus.csv"):
+    for row in read_csv_rows("gpus.csv"):
         peaks = {name: float(row[column]) * 1e12 for name, column in _RATES.items() if row[column]}
         clocks = {
             name: float(row["tensor_clock_mhz" if name.startswith("tensor") else "boost_mhz"]) * 1e6 for name in peaks
@@ -261,39 +263,39 @@ _MEANING: Final[Mapping[str, Callable[[float, float], float]]] = {
 
 
 @cache
-def parse_expression(text: str) -> Node:
+def parse_expression(expression: str) -> Node:
     """The expression as a tree: a name, a number, or (operator, left, right).
 
     Raises:
         ValueError: It holds something else.
     """
     try:
-        return _tree(ast.parse(text.strip(), mode="eval").body)
+        return _parse_node(ast.parse(expression.strip(), mode="eval").body)
     except SyntaxError:
-        raise ValueError(f"not an expression over metrics: {text}") from None
+        raise ValueError(f"not an expression over metrics: {expression}") from None
 
 
 @cache
-def names_in(text: str) -> tuple[str, ...]:
+def metric_names_in_expression(expression: str) -> tuple[str, ...]:
     """The metric names of an expression, each once, in their order."""
-    return tuple(dict.fromkeys(_names(parse_expression(text))))
+    return tuple(dict.fromkeys(_names_in_node(parse_expression(expression))))
 
 
-def evaluate(text: str, values: Mapping[str, Any]) -> Any:
+def evaluate_expression(expression: str, values: Mapping[str, Any]) -> Any:
     """The value of an expression whose names all have one: numbers, or columns of them as numpy has them."""
-    return _evaluated(parse_expression(text), values)
+    return _evaluate_node(parse_expression(expression), values)
 
 
-def _evaluated(node: Node, values: Mapping[str, Any]) -> Any:
+def _evaluate_node(node: Node, values: Mapping[str, Any]) -> Any:
     if isinstance(node, str | float):
         return values[node] if isinstance(node, str) else node
     sign, left, right = node
-    return _MEANING[sign](_evaluated(left, values), _evaluated(right, values))
+    return _MEANING[sign](_evaluate_node(left, values), _evaluate_node(right, values))
 
 
-def _tree(node: ast.expr) -> Node:
+def _parse_node(node: ast.expr) -> Node:
     if isinstance(node, ast.BinOp) and type(node.op) in _SIGNS:
-        return _SIGNS[type(node.op)], _tree(node.left), _tree(node.right)
+        return _SIGNS[type(node.op)], _parse_node(node.left), _parse_node(node.right)
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return float(node.value)
     return _dotted_name(node)
@@ -307,7 +309,7 @@ def _dotted_name(node: ast.expr) -> str:
     raise ValueError(f"not an expression over metrics: {ast.unparse(node)}")
 
 
-def _names(node: Node) -> list[str]:
+def _names_in_node(node: Node) -> list[str]:
     if isinstance(node, str):
         return [node]
-    return [] if isinstance(node, float) else _names(node[1]) + _names(node[2])
+    return [] if isinstance(node, float) else _names_in_node(node[1]) + _names_in_node(node[2])

@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
-from nsw.metrics.catalogue import Chip, unpacked
+from nsw.metrics.catalogue import Chip, read_compressed_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,9 +40,9 @@ _OF_THROUGHPUTS: Final = frozenset(f"pct_of_peak_sustained_{span}" for span in _
 
 
 @cache
-def _lists() -> tuple[tuple[str, ...], Mapping[str, tuple[Kind, int]]]:
+def _chips_and_base_names() -> tuple[tuple[str, ...], Mapping[str, tuple[Kind, int]]]:
     """The chips of the bits, and of each base name its kind and the bits of the chips that have it."""
-    head, *lines = unpacked("ncu_names.tsv.gz").splitlines()
+    head, *lines = read_compressed_text("ncu_names.tsv.gz").splitlines()
     kinds_and_bits: dict[str, tuple[Kind, int]] = {}
     for line in lines:
         name, kind, bits = line.split("\t")
@@ -52,39 +52,39 @@ def _lists() -> tuple[tuple[str, ...], Mapping[str, tuple[Kind, int]]]:
 
 def base_names(chip: Chip | None = None) -> list[str]:
     """The base names that a chip has, or any chip, in alphabetical order."""
-    order, kinds_and_bits = _lists()
+    order, kinds_and_bits = _chips_and_base_names()
     if chip is None or chip.names not in order:
         return list(kinds_and_bits)
     bit = 1 << order.index(chip.names)
     return [name for name, (_, bits) in kinds_and_bits.items() if bits & bit]
 
 
-def chips_with(base: str) -> tuple[str, ...]:
+def chips_with_base_name(base_name: str) -> tuple[str, ...]:
     """The chips whose lists have a base name."""
-    order, kinds_and_bits = _lists()
-    bits = kinds_and_bits.get(base, ("c", 0))[1]
+    order, kinds_and_bits = _chips_and_base_names()
+    bits = kinds_and_bits.get(base_name, ("c", 0))[1]
     return tuple(chip for at, chip in enumerate(order) if bits >> at & 1)
 
 
-def kind(base: str) -> Kind | None:
+def base_name_kind(base_name: str) -> Kind | None:
     """Whether a base name is a counter, a ratio or a throughput; None: no chip has it."""
-    entry = _lists()[1].get(base)
+    entry = _chips_and_base_names()[1].get(base_name)
     return entry[0] if entry else None
 
 
-def is_own(name: str) -> bool:
+def is_made_by_ncu(name: str) -> bool:
     """Whether ncu itself makes this metric, so that no list of a chip's counters has it."""
     return _ADDED_BY_NCU.match(name) is not None
 
 
-def is_raw(name: str) -> bool:
+def is_ncu_style_name(name: str) -> bool:
     """Whether a name is written as ncu's are, with two underscores behind the unit: `sm__warps_active.avg`."""
-    return is_own(name) or "__" in name
+    return is_made_by_ncu(name) or "__" in name
 
 
-def split(name: str) -> tuple[str, str]:
+def split_base_and_suffix(name: str) -> tuple[str, str]:
     """The base name of a metric and its suffixes: the longest beginning that some chip has, else up to the dot."""
-    kinds_and_bits = _lists()[1]
+    kinds_and_bits = _chips_and_base_names()[1]
     base = name
     while base not in kinds_and_bits and "." in base:
         base = base.rpartition(".")[0]
@@ -94,9 +94,9 @@ def split(name: str) -> tuple[str, str]:
     return base, name[len(base) + 1 :]
 
 
-def suffixes_of(base: str) -> str:
+def allowed_suffixes(base_name: str) -> str:
     """The suffixes that a base name takes, for people."""
-    base_kind = kind(base)
+    base_kind = base_name_kind(base_name)
     if base_kind == "r":
         return "one of .ratio .pct .max_rate"
     rate_suffixes = "" if base_kind == "t" else ", perhaps with .per_second, .per_cycle_active, .peak_sustained ..."
@@ -107,9 +107,9 @@ def suffixes_of(base: str) -> str:
     )
 
 
-def is_suffix(base: str, suffix: str) -> bool:
+def base_name_takes_suffix(base_name: str, suffix: str) -> bool:
     """Whether a base name takes these suffixes; without one, ncu prints all that the base name has."""
-    base_kind = kind(base)
+    base_kind = base_name_kind(base_name)
     if suffix == "" or base_kind is None:
         return True
     if base_kind == "r":
@@ -126,15 +126,15 @@ _ROW: Final = re.compile(r"([A-Za-z][\w.]*__\w+)\s+(?:Counter|Ratio|Throughput)\
 _OLD_ROW: Final = re.compile(r"([A-Za-z][\w.]*__\w+)(?:\s{2,}\S.*)?\s*")  # before 2023: the name and its description
 
 
-def query_words(ncu: str, chip: str) -> tuple[str, ...]:
+def query_metrics_command(ncu: str, chip: str) -> tuple[str, ...]:
     """The command that asks an ncu; it needs no GPU."""
     return (ncu, "--query-metrics", "--chip", chip)
 
 
-def listed_names(text: str) -> frozenset[str]:
+def base_names_in_query_output(output: str) -> frozenset[str]:
     """The base names in what ncu printed; empty where it printed none."""
     names: set[str] = set()
-    for line in text.splitlines():
+    for line in output.splitlines():
         row = _ROW.match(line) or _OLD_ROW.fullmatch(line)
         if row is not None:
             names.add(row[1])

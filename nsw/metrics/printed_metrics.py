@@ -13,8 +13,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from nsw.metrics.catalogue import LEVEL, Chip, Metric, catalogue, evaluate, find, names_in, rows
-from nsw.metrics.ncu_names import is_raw
+from nsw.metrics.catalogue import (
+    LEVEL,
+    Chip,
+    Metric,
+    evaluate_expression,
+    find_metric,
+    metric_names_in_expression,
+    metrics_by_name,
+    read_csv_rows,
+)
+from nsw.metrics.ncu_names import is_ncu_style_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -41,7 +50,7 @@ class Unit(NamedTuple):
 
 
 @cache
-def unit_of(text: str, base: Base = 1000) -> Unit:
+def parse_unit(text: str, base: Base = 1000) -> Unit:
     """`Gbyte/second` as (byte/s, 1e9), `us` as (ns, 1000), `Ghz` as (cycle/s, 1e9), `inst` as (inst, 1).
 
     Args:
@@ -49,17 +58,17 @@ def unit_of(text: str, base: Base = 1000) -> Unit:
         base: What the tool's K of a size is: 1000 of ncu, 1024 of nvprof.
     """
     over, slash, under = text.strip().partition("/")
-    top = _unit_part(over.strip(), base)
+    top = _parse_unit_factor(over.strip(), base)
     if not slash:
         return top
     name = under.strip().lower()
     if name in _SECONDS:
         return Unit(f"{top.kind}/s", top.factor / _SECONDS[name])
-    bottom = _unit_part(under.strip(), base)
+    bottom = _parse_unit_factor(under.strip(), base)
     return Unit(f"{top.kind}/{bottom.kind}", top.factor / bottom.factor)
 
 
-def _unit_part(text: str, base: Base) -> Unit:
+def _parse_unit_factor(text: str, base: Base) -> Unit:
     lower = text.lower()
     if lower in _SECONDS:
         return Unit("ns", round(_SECONDS[lower] * 1e9))
@@ -74,14 +83,14 @@ LEVEL_WIDTH: Final = 5.0  # % on each side of the middle of a level
 
 
 @dataclass(frozen=True, slots=True)
-class Portable:
+class PortableMetric:
     """A printed metric as a portable one.
 
     Attributes:
         name: The portable metric.
         unit: Its unit.
         factor: The printed value times this is the portable one.
-        is_level: The printed value is one of nvprof's levels instead; see `of_level`.
+        is_level: The printed value is one of nvprof's levels instead; see `utilization_level_percent`.
         rank: 0: this is how the metric is asked for; above: another that says the same, to be left aside where the
             report has the first.
     """
@@ -93,35 +102,37 @@ class Portable:
     rank: int = 0
 
 
-def of_level(level: float) -> tuple[float, float | None]:
+def utilization_level_percent(level: float) -> tuple[float, float | None]:
     """The middle and half the width, in %, of one of nvprof's levels 0 (idle) to 10."""
     return (10 * level - LEVEL_WIDTH, LEVEL_WIDTH) if level > 0 else (0.0, None)
 
 
-def portable(printed: str, unit: str | None, base: Base = 1000) -> Portable | None:
+def portable_metric(printed_name: str, unit: str | None, base: Base = 1000) -> PortableMetric | None:
     """The portable metric of a printed name and unit; None: there is none.
 
     Args:
-        printed: The metric's name in the report.
+        printed_name: The metric's name in the report.
         unit: Its unit there; None or empty: it has none.
-        base: What the tool's K is, see `unit_of`.
+        base: What the tool's K is, see `parse_unit`.
     """
-    printed_unit = unit_of(unit or "", base)
-    for source in _sources().get(printed) or _sources().get(ncu_name(printed), ()):
+    printed_unit = parse_unit(unit or "", base)
+    for source in _sources_by_printed_name().get(printed_name) or _sources_by_printed_name().get(
+        ncu_name_of_label(printed_name), ()
+    ):
         if source.times == LEVEL and printed_unit.kind != "%":
-            return Portable(source.metric.name, source.metric.unit, 1.0, is_level=True)
-        if source.is_label and unit and not source.times and printed_unit.kind != unit_of(source.metric.unit).kind:
+            return PortableMetric(source.metric.name, source.metric.unit, 1.0, is_level=True)
+        if source.is_label and unit and not source.times and printed_unit.kind != parse_unit(source.metric.unit).kind:
             continue  # the same label with another unit is another metric
         times = 1.0 if source.times in {"", LEVEL} else float(source.times)
-        return Portable(source.metric.name, source.metric.unit, printed_unit.factor * times, rank=source.rank)
+        return PortableMetric(source.metric.name, source.metric.unit, printed_unit.factor * times, rank=source.rank)
     return None
 
 
-def best_sources(
-    printed: Collection[tuple[str, str | None]], base: Base = 1000
-) -> dict[tuple[str, str | None], Portable]:
+def best_portable_metrics(
+    printed_names_and_units: Collection[tuple[str, str | None]], base: Base = 1000
+) -> dict[tuple[str, str | None], PortableMetric]:
     """The portable metrics of all names and units of a report, each portable one by its best source alone."""
-    portable_metrics = {key: to for key in printed if (to := portable(*key, base)) is not None}
+    portable_metrics = {key: to for key in printed_names_and_units if (to := portable_metric(*key, base)) is not None}
     best: dict[str, int] = {}
     for to in portable_metrics.values():
         best[to.name] = min(to.rank, best.get(to.name, to.rank))
@@ -137,11 +148,11 @@ class _Source:
 
 
 @cache
-def of_the_chip() -> frozenset[str]:
+def ncu_names_with_chip_dependent_factor() -> frozenset[str]:
     """Names of ncu that stand for one portable metric by a factor that differs between chips."""
     factors: dict[str, set[str]] = {}
-    for metric in catalogue().values():
-        for _, name, factor in _alone(metric):
+    for metric in metrics_by_name().values():
+        for _, name, factor in _single_name_expressions(metric):
             factors.setdefault(name, set()).add(f"{metric.name} {factor}")
     return frozenset(
         name
@@ -150,29 +161,29 @@ def of_the_chip() -> frozenset[str]:
     )
 
 
-def _alone(metric: Metric) -> Iterator[tuple[int, str, float]]:
+def _single_name_expressions(metric: Metric) -> Iterator[tuple[int, str, float]]:
     """The expressions of one name only: which alternative it is, the name, and the factor."""
     for measured in (metric.ncu, *metric.by_chip.values()):
         for rank, expression in enumerate(measured.expressions):
-            names = names_in(expression)
+            names = metric_names_in_expression(expression)
             if len(names) == 1:
-                yield rank, names[0], evaluate(expression, {names[0]: 1.0})
+                yield rank, names[0], evaluate_expression(expression, {names[0]: 1.0})
 
 
 @cache
-def _sources() -> Mapping[str, tuple[_Source, ...]]:
+def _sources_by_printed_name() -> Mapping[str, tuple[_Source, ...]]:
     """Every name and label that stands for one portable metric alone, up to a factor."""
     sources: dict[str, tuple[_Source, ...]] = {}
-    by_name = sorted(catalogue().values(), key=lambda m: m.name)
+    by_name = sorted(metrics_by_name().values(), key=lambda m: m.name)
     for metric in by_name:
-        for rank, name, factor in _alone(metric):
-            if name not in of_the_chip():
+        for rank, name, factor in _single_name_expressions(metric):
+            if name not in ncu_names_with_chip_dependent_factor():
                 sources.setdefault(name, (_Source(metric, str(factor), rank),))
     for metric in by_name:
         if metric.nvprof and metric.nvprof.isidentifier():
             sources[metric.nvprof] = (_Source(metric, metric.times, 1),)  # ncu's source page has an inst_executed too
-    for row in rows("labels.csv"):
-        source = _Source(catalogue()[row["name"]], row["times"], int(row["rank"]), is_label=True)
+    for row in read_csv_rows("labels.csv"):
+        source = _Source(metrics_by_name()[row["name"]], row["times"], int(row["rank"]), is_label=True)
         sources[row["label"]] = (*sources.get(row["label"], ()), source)
     return sources
 
@@ -182,70 +193,80 @@ _UNITS_IN_LABELS: Final = {"SM": "sm", "L1": "l1tex", "L2": "lts", "DRAM": "dram
 _STALL: Final = "Stall "
 
 
-def ncu_name(printed: str) -> str:
+def ncu_name_of_label(label: str) -> str:
     """The name of ncu that a label of its details page stands for, or that it is; empty where there is none.
 
     `Duration (gpu__time_duration.sum)`, as --print-metric-name both prints it, has the name in it.
     """
-    if printed.endswith(")") and "__" in printed:
-        return printed.rpartition(" (")[2].removesuffix(")")
-    if is_raw(printed):
-        return printed
-    unit, colon, words = printed.partition(": ")
+    if label.endswith(")") and "__" in label:
+        return label.rpartition(" (")[2].removesuffix(")")
+    if is_ncu_style_name(label):
+        return label
+    unit, colon, words = label.partition(": ")
     if colon and unit in _UNITS_IN_LABELS:
         words = words.lower().replace(" ", "_")
         return f"{_UNITS_IN_LABELS[unit]}__{words}.avg.pct_of_peak_sustained_elapsed"
-    if printed.startswith(_STALL):
-        reason = printed.removeprefix(_STALL).lower().replace(" ", "_")
+    if label.startswith(_STALL):
+        reason = label.removeprefix(_STALL).lower().replace(" ", "_")
         return f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
-    return "smsp__average_warp_latency_per_inst_issued.ratio" if printed == _LATENCY else ""
+    return "smsp__average_warp_latency_per_inst_issued.ratio" if label == _LATENCY else ""
 
 
 _LATENCY: Final = "Warp Cycles Per Issued Instruction"
 
 
-def portable_name(tool_name: str) -> str | None:
-    """The portable name of a metric that a tool calls `tool_name`; None: there is none."""
-    metric = find(tool_name)
+def portable_name(tool_metric_name: str) -> str | None:
+    """The portable name of a metric that a tool calls `tool_metric_name`; None: there is none."""
+    metric = find_metric(tool_metric_name)
     if metric is not None:
         return metric.name
-    return next((source.metric.name for source in _sources().get(tool_name, ()) if not source.is_label), None)
+    return next(
+        (source.metric.name for source in _sources_by_printed_name().get(tool_metric_name, ()) if not source.is_label),
+        None,
+    )
 
 
 @cache
-def ncu_components() -> frozenset[str]:
+def ncu_names_not_portable_alone() -> frozenset[str]:
     """The names of ncu that are in an expression with others, or that mean another number on another chip."""
     together = frozenset(
         name
-        for metric in catalogue().values()
+        for metric in metrics_by_name().values()
         for measured in (metric.ncu, *metric.by_chip.values())
         for expression in measured.expressions
-        if len(names_in(expression)) > 1
-        for name in names_in(expression)
+        if len(metric_names_in_expression(expression)) > 1
+        for name in metric_names_in_expression(expression)
     )
-    return together | of_the_chip()
+    return together | ncu_names_with_chip_dependent_factor()
 
 
-def computed(values: Mapping[str, Any], chip: Chip | None) -> Iterator[tuple[str, Any]]:
+def compute_portable_metrics(values_by_name: Mapping[str, Any], chip: Chip | None) -> Iterator[tuple[str, Any]]:
     """Portable metrics whose components are all there, each with its value, by the first expression that can be had.
 
     Args:
-        values: Values by names of ncu in base units, and by portable names, which nvprof's expressions are over.
+        values_by_name: By names of ncu in base units, and by portable names, which nvprof's expressions are over.
         chip: The chip, whose expressions go first; where it is not known, those of most chips do.
     """
-    for metric in catalogue().values():
-        expression = next((e for e in _expressions(metric, chip) if all(n in values for n in names_in(e))), None)
+    for metric in metrics_by_name().values():
+        expression = next(
+            (
+                e
+                for e in _expressions_to_compute(metric, chip)
+                if all(n in values_by_name for n in metric_names_in_expression(e))
+            ),
+            None,
+        )
         if expression is not None:
-            yield metric.name, evaluate(expression, values)
+            yield metric.name, evaluate_expression(expression, values_by_name)
 
 
-def _expressions(metric: Metric, chip: Chip | None) -> Iterator[str]:
+def _expressions_to_compute(metric: Metric, chip: Chip | None) -> Iterator[str]:
     """Those with several components or of a chip: what one component alone gives is filled in where it is read."""
-    measured = (metric.on(chip),) if chip is not None else (metric.ncu, *metric.by_chip.values())
+    measured = (metric.measured_on(chip),) if chip is not None else (metric.ncu, *metric.by_chip.values())
     for measurement in measured:
         for expression in measurement.expressions:
-            names = names_in(expression)
-            if len(names) > 1 or names[0] in of_the_chip():
+            names = metric_names_in_expression(expression)
+            if len(names) > 1 or names[0] in ncu_names_with_chip_dependent_factor():
                 yield expression
     if metric.nvprof and not metric.nvprof.isidentifier():
         yield metric.nvprof

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from nsw.errors import did_you_mean, nearest
 from nsw.metrics import ncu_names
-from nsw.metrics.catalogue import Chip, Metric, aliases, catalogue, find, groups, names_in, rows
+from nsw.metrics.catalogue import (
+    Chip,
+    Metric,
+    find_metric,
+    metric_groups_by_name,
+    metric_names_by_alias,
+    metric_names_in_expression,
+    metrics_by_name,
+    read_csv_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -36,40 +45,40 @@ class Support:
 
 
 @cache
-def support() -> tuple[Support, ...]:
+def supported_chips_by_tool_version() -> tuple[Support, ...]:
     """What is known, oldest chips first."""
     return tuple(
         Support(
-            tool_named(row["tool"]),
-            _capability(row["from_capability"]),
-            _capability(row["to_capability"]),
+            as_tool(row["tool"]),
+            _parse_capability(row["from_capability"]),
+            _parse_capability(row["to_capability"]),
             row["first_version"],
             row["last_version"] or None,
         )
-        for row in rows("tools.csv")
+        for row in read_csv_rows("tools.csv")
     )
 
 
-def tool_named(name: str) -> Tool:
+def as_tool(name: str) -> Tool:
     """A tool by its name, which is checked elsewhere."""
     return "ncu" if name == "ncu" else "nvprof"
 
 
-def tool_for(chip: Chip) -> Tool:
+def default_counters_tool(chip: Chip) -> Tool:
     """The tool that `auto` takes for counters: ncu from compute capability 7.0 on, nvprof below."""
     return "nvprof" if chip.capability is not None and chip.capability < _FIRST_OF_NCU else "ncu"
 
 
-def tools_for(chip: Chip | None) -> tuple[Tool, ...]:
+def counters_tools(chip: Chip | None) -> tuple[Tool, ...]:
     """The tools that measure counters on a chip in some version, the one of `auto` first; all where it is not known."""
     if chip is None:
         return ("ncu", "nvprof")
-    first = tool_for(chip)
+    first = default_counters_tool(chip)
     candidates: tuple[Tool, ...] = ("ncu", "nvprof")
-    return (first, *(tool for tool in candidates if tool != first and _versions(tool, chip) is not None))
+    return (first, *(tool for tool in candidates if tool != first and _support_on_chip(tool, chip) is not None))
 
 
-def unsupported(tool: Tool, chip: Chip, version: str | None = None) -> str | None:
+def unsupported_reason(tool: Tool, chip: Chip, version: str | None = None) -> str | None:
     """Why a tool, or this version of it, does not measure a chip and what to do; None: it does, or nobody knows.
 
     Args:
@@ -77,36 +86,43 @@ def unsupported(tool: Tool, chip: Chip, version: str | None = None) -> str | Non
         chip: The chip.
         version: As the tool prints it: `2024.2.0.0` of ncu, `12.4.127` of nvprof (the toolkit's).
     """
-    supported = _versions(tool, chip)
+    supported = _support_on_chip(tool, chip)
     if supported is None:
-        if chip.capability is None or (tool == "ncu" and chip.capability > max(s.highest for s in support())):
+        if chip.capability is None or (
+            tool == "ncu" and chip.capability > max(s.highest for s in supported_chips_by_tool_version())
+        ):
             return None
-        other_tool = tool_for(chip)
+        other_tool = default_counters_tool(chip)
         name = "{}.{}".format(*chip.capability)
         alternative = f": {other_tool} does" if other_tool != tool else ""
         return f"{tool} does not measure counters on {chip.name} (compute capability {name}){alternative}"
-    numbers = _numbers(version)
+    numbers = _parse_version_numbers(version)
     if not numbers:
         return None
-    if numbers < _numbers(supported.first):
+    if numbers < _parse_version_numbers(supported.first):
         return f"{tool} {version} is older than {chip.name}: {tool} {supported.first} is the first that measures it"
-    if supported.last is not None and numbers[: len(_numbers(supported.last))] > _numbers(supported.last):
+    if supported.last is not None and numbers[: len(_parse_version_numbers(supported.last))] > _parse_version_numbers(
+        supported.last
+    ):
         return f"{tool} {version} no longer measures {chip.name}: {tool} {supported.last} is the last that does"
     return None
 
 
-def _versions(tool: Tool, chip: Chip) -> Support | None:
+def _support_on_chip(tool: Tool, chip: Chip) -> Support | None:
     if chip.capability is None:
         return None
-    return next((s for s in support() if s.tool == tool and s.lowest <= chip.capability <= s.highest), None)
+    return next(
+        (s for s in supported_chips_by_tool_version() if s.tool == tool and s.lowest <= chip.capability <= s.highest),
+        None,
+    )
 
 
-def _capability(text: str) -> tuple[int, int]:
+def _parse_capability(text: str) -> tuple[int, int]:
     major, minor = text.split(".")
     return int(major), int(minor)
 
 
-def _numbers(version: str | None) -> _Version:
+def _parse_version_numbers(version: str | None) -> _Version:
     match = re.match(r"\d+(?:\.\d+)*", version or "")
     return tuple(map(int, match[0].split("."))) if match else ()
 
@@ -141,14 +157,14 @@ class MetricRequest:
     absent: Mapping[str, str]
 
 
-def refused_of(replay: str, parts: Iterable[str]) -> str | None:
+def replay_refusal(replay: str, ncu_names: Iterable[str]) -> str | None:
     """Why ncu does not measure these names of its own under a replay mode; None: it does."""
-    if replay in RANGES and any(_PATCHED in part for part in parts):
+    if replay in RANGES and any(_PATCHED in part for part in ncu_names):
         return f"replay: {replay} has no metrics of instructions"
     return None
 
 
-def for_ncu(names: Sequence[str], chip: Chip | None = None, replay: str = "kernel") -> MetricRequest:
+def ncu_metric_request(names: Sequence[str], chip: Chip | None = None, replay: str = "kernel") -> MetricRequest:
     """What to ask of ncu.
 
     Args:
@@ -159,41 +175,41 @@ def for_ncu(names: Sequence[str], chip: Chip | None = None, replay: str = "kerne
     requested: dict[str, None] = {}
     absent: dict[str, str] = {}
     for name, metric in _requested_metrics(names):
-        measurement = metric.on(chip) if metric is not None else None
+        measurement = metric.measured_on(chip) if metric is not None else None
         if measurement is not None and metric is not None and not measurement.expressions:
             absent[metric.name] = measurement.reason or NO_EQUIVALENT
             continue
-        parts = (name,) if measurement is None else names_in(measurement.expressions[0])
-        if reason := refused_of(replay, parts):
+        parts = (name,) if measurement is None else metric_names_in_expression(measurement.expressions[0])
+        if reason := replay_refusal(replay, parts):
             absent[metric.name if metric is not None else name] = reason
         else:
             requested.update(dict.fromkeys(parts))
-    absent |= {f"{EVENT}{name}": "ncu has no events" for name in _names_after_prefix(EVENT, names)}
+    absent |= {f"{EVENT}{name}": "ncu has no events" for name in _names_without_prefix(EVENT, names)}
     return MetricRequest(
-        tuple(requested), (), _names_after_prefix(SET, names), _names_after_prefix(SECTION, names), absent
+        tuple(requested), (), _names_without_prefix(SET, names), _names_without_prefix(SECTION, names), absent
     )
 
 
-def for_nvprof(names: Sequence[str], chip: Chip | None = None) -> MetricRequest:  # noqa: ARG001  nvprof refuses by itself
+def nvprof_metric_request(names: Sequence[str], chip: Chip | None = None) -> MetricRequest:  # noqa: ARG001  nvprof refuses by itself
     """What to ask of nvprof."""
     requested: dict[str, None] = {}
     absent: dict[str, str] = {}
     for name, metric in _requested_metrics(names):
         if metric is not None and metric.nvprof is None:
             absent[metric.name] = NOT_IN_NVPROF
-        elif metric is None and ncu_names.is_raw(name):
+        elif metric is None and ncu_names.is_ncu_style_name(name):
             absent[name] = "it is a name of Nsight Compute"
         elif metric is None or metric.nvprof is None:
             requested.setdefault(name)
         else:
-            requested.update(dict.fromkeys(names_in(metric.nvprof)))
-    sets = _names_after_prefix(SET, names)
+            requested.update(dict.fromkeys(metric_names_in_expression(metric.nvprof)))
+    sets = _names_without_prefix(SET, names)
     absent |= {f"{SET}{name}": "nvprof has no such set" for name in sets if name != ANALYSIS}
-    absent |= {f"{SECTION}{name}": "nvprof has no sections" for name in _names_after_prefix(SECTION, names)}
-    return MetricRequest(tuple(requested), _names_after_prefix(EVENT, names), tuple({ANALYSIS} & {*sets}), (), absent)
+    absent |= {f"{SECTION}{name}": "nvprof has no sections" for name in _names_without_prefix(SECTION, names)}
+    return MetricRequest(tuple(requested), _names_without_prefix(EVENT, names), tuple({ANALYSIS} & {*sets}), (), absent)
 
 
-def portable_names(names: Sequence[str]) -> tuple[str, ...]:
+def requested_portable_names(names: Sequence[str]) -> tuple[str, ...]:
     """The portable names among those asked for, groups resolved, each once."""
     return tuple(dict.fromkeys(metric.name for _, metric in _requested_metrics(names) if metric is not None))
 
@@ -203,13 +219,13 @@ def _requested_metrics(names: Sequence[str]) -> Iterator[tuple[str, Metric | Non
     for name in names:
         if name.startswith((SET, SECTION, EVENT)):
             continue
-        if (group := groups().get(name)) is not None:
-            yield from ((member, find(member)) for member in group.metrics)
+        if (group := metric_groups_by_name().get(name)) is not None:
+            yield from ((member, find_metric(member)) for member in group.metrics)
         else:
-            yield name, find(name)
+            yield name, find_metric(name)
 
 
-def _names_after_prefix(prefix: str, names: Sequence[str]) -> tuple[str, ...]:
+def _names_without_prefix(prefix: str, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.removeprefix(prefix) for name in names if name.startswith(prefix)))
 
 
@@ -226,7 +242,7 @@ class MetricFault:
     hint: str | None = None
 
 
-def check(
+def find_metric_faults(
     names: Sequence[str],
     chip: Chip | None,
     tool: Tool | None = None,
@@ -244,7 +260,9 @@ def check(
         replay: The pass's replay mode.
     """
     faults = (
-        _fault(name, chip, tool, site_names) or _second_set(names, index) or _range_fault(name, chip, tool, replay)
+        _metric_fault(name, chip, tool, site_names)
+        or _second_set_fault(names, index)
+        or _range_fault(name, chip, tool, replay)
         for index, name in enumerate(names)
     )
     return [MetricFault(index, names[index], *fault) for index, fault in enumerate(faults) if fault is not None]
@@ -253,7 +271,7 @@ def check(
 _Fault = tuple[str, str | None]
 
 
-def _fault(name: str, chip: Chip | None, tool: Tool | None, site_names: Collection[str] | None) -> _Fault | None:
+def _metric_fault(name: str, chip: Chip | None, tool: Tool | None, site_names: Collection[str] | None) -> _Fault | None:
     if name in {ALL_METRICS, f"{SET}{ANALYSIS}"}:
         by_ncu = tool == "ncu" or (tool is None and chip is not None and chip.names is not None)
         return (f"{name} is a word of nvprof", "ncu's set:full measures most") if by_ncu else None
@@ -262,27 +280,32 @@ def _fault(name: str, chip: Chip | None, tool: Tool | None, site_names: Collecti
             return _listed_kind_fault(name.removeprefix(prefix), prefix, kind, tool)
     if name.startswith(EVENT):
         return ("ncu has no events: " + name, "name metrics, or let nvprof measure") if tool == "ncu" else None
-    if (group := groups().get(name)) is not None:
+    if (group := metric_groups_by_name().get(name)) is not None:
         reasons = [
-            _why_unmeasured(metric, chip, tool) for member in group.metrics if (metric := find(member)) is not None
+            _unmeasured_reason(metric, chip, tool)
+            for member in group.metrics
+            if (metric := find_metric(member)) is not None
         ]
         if all(reasons):
-            return f"nothing of the group {name} is measured {_on(chip, tool)}: {reasons[0]}", None
+            return f"nothing of the group {name} is measured {_on_chip_or_by_tool(chip, tool)}: {reasons[0]}", None
         return None
-    metric = find(name)
+    metric = find_metric(name)
     if metric is not None:
-        reason = _why_unmeasured(metric, chip, tool) or _not_listed(metric, chip, site_names)
+        reason = _unmeasured_reason(metric, chip, tool) or _not_listed_by_site_reason(metric, chip, site_names)
         return (
             None
             if reason is None
-            else (f"{name} is not measured {_on(chip, tool)}: {reason}", _nearest_metric(metric, chip, tool))
+            else (
+                f"{name} is not measured {_on_chip_or_by_tool(chip, tool)}: {reason}",
+                _nearest_metric(metric, chip, tool),
+            )
         )
-    if ncu_names.is_raw(name):
+    if ncu_names.is_ncu_style_name(name):
         return _ncu_name_fault(name, chip, tool, site_names)
-    return _unknown(name)
+    return _unknown_name_fault(name)
 
 
-def _second_set(names: Sequence[str], index: int) -> _Fault | None:
+def _second_set_fault(names: Sequence[str], index: int) -> _Fault | None:
     """That ncu takes one set; sections may stand beside it."""
     before = [name for name in names[:index] if name.startswith(SET)]
     if not names[index].startswith(SET) or not before or names[index] == before[0]:
@@ -294,18 +317,18 @@ def _range_fault(name: str, chip: Chip | None, tool: Tool | None, replay: str) -
     """That ncu measures a range as a whole, and so no metric of instructions."""
     if tool == "nvprof" or replay not in RANGES or name.startswith((SET, SECTION)):
         return None
-    request = for_ncu([name], chip, replay)
+    request = ncu_metric_request([name], chip, replay)
     if request.metrics or not request.absent:
         return None
-    subject = f"nothing of the group {name}" if name in groups() else name
-    verb = "is measured" if name in groups() else "is not measured"
+    subject = f"nothing of the group {name}" if name in metric_groups_by_name() else name
+    verb = "is measured" if name in metric_groups_by_name() else "is not measured"
     return f"{subject} {verb}: {next(iter(request.absent.values()))}", "replay: kernel measures it, launch by launch"
 
 
 def _listed_kind_fault(name: str, prefix: str, kind: str, tool: Tool | None) -> _Fault | None:
     if tool == "nvprof":
         return f"nvprof has no {kind}s: {prefix}{name}", "name metrics or groups, or let ncu measure"
-    names = tuple(row["name"] for row in rows("ncu_sets.csv") if row["what"] == kind)
+    names = tuple(row["name"] for row in read_csv_rows("ncu_sets.csv") if row["what"] == kind)
     if name in names:
         return None
     near = nearest(name, names)
@@ -313,9 +336,9 @@ def _listed_kind_fault(name: str, prefix: str, kind: str, tool: Tool | None) -> 
     return f"ncu has no {kind} {name}", f"{hint}; {_SECTIONS_OF_OTHERS}"
 
 
-def _why_unmeasured(metric: Metric, chip: Chip | None, tool: Tool | None) -> str | None:
+def _unmeasured_reason(metric: Metric, chip: Chip | None, tool: Tool | None) -> str | None:
     """Why a metric is not measured there; None: it is, or it cannot be known."""
-    measurement = metric.on(chip)
+    measurement = metric.measured_on(chip)
     with_ncu = None if measurement.expressions else measurement.reason or NO_EQUIVALENT
     with_nvprof = None if metric.nvprof else NOT_IN_NVPROF
     if tool == "ncu":
@@ -327,20 +350,20 @@ def _why_unmeasured(metric: Metric, chip: Chip | None, tool: Tool | None) -> str
     return with_nvprof if chip.names is None else with_ncu
 
 
-def _not_listed(metric: Metric, chip: Chip | None, site_names: Collection[str] | None) -> str | None:
+def _not_listed_by_site_reason(metric: Metric, chip: Chip | None, site_names: Collection[str] | None) -> str | None:
     """That the site's ncu does not list what a metric is computed from; None: it does, or was not asked."""
-    computed_from = metric.on(chip).expressions
+    computed_from = metric.measured_on(chip).expressions
     if site_names is None or not computed_from:
         return None
-    parts = (part for part in names_in(computed_from[0]) if not ncu_names.is_own(part))
-    lacking = [part for part in parts if ncu_names.split(part)[0] not in site_names]
+    parts = (part for part in metric_names_in_expression(computed_from[0]) if not ncu_names.is_made_by_ncu(part))
+    lacking = [part for part in parts if ncu_names.split_base_and_suffix(part)[0] not in site_names]
     return f"the site's ncu does not list {', '.join(lacking)}" if lacking else None
 
 
 def _nearest_metric(metric: Metric, chip: Chip | None, tool: Tool | None) -> str | None:
     """The metric of the same family that is there and has the nearest name."""
-    family = [m for m in catalogue().values() if m.family == metric.family and m.name != metric.name]
-    alternative = nearest(metric.name, [m.name for m in family if _why_unmeasured(m, chip, tool) is None])
+    family = [m for m in metrics_by_name().values() if m.family == metric.family and m.name != metric.name]
+    alternative = nearest(metric.name, [m.name for m in family if _unmeasured_reason(m, chip, tool) is None])
     return f"near it: {alternative}" if alternative else None
 
 
@@ -348,13 +371,13 @@ def _ncu_name_fault(
     name: str, chip: Chip | None, tool: Tool | None, site_names: Collection[str] | None
 ) -> _Fault | None:
     if tool == "nvprof" or (chip is not None and chip.names is None):
-        return f"{name} is a name of Nsight Compute, which does not measure {_on(chip, 'nvprof')}", None
-    if ncu_names.is_own(name):
+        return f"{name} is a name of Nsight Compute, which does not measure {_on_chip_or_by_tool(chip, 'nvprof')}", None
+    if ncu_names.is_made_by_ncu(name):
         return None
-    base, suffix = ncu_names.split(name)
+    base, suffix = ncu_names.split_base_and_suffix(name)
     names = site_names if site_names is not None else ncu_names.base_names(chip)
     if base not in names:
-        chips = ncu_names.chips_with(base)
+        chips = ncu_names.chips_with_base_name(base)
         near = nearest(base, names)
         hint = f"did you mean {near}{'.' + suffix if suffix else ''}?" if near else None
         if chips and chip is not None:
@@ -362,20 +385,20 @@ def _ncu_name_fault(
                 return f"the site's ncu does not list {base} for {chip.name}", hint
             return f"{chip.name} has no metric {base}; {', '.join(chips)} have it", hint
         return f"no chip has a metric {base}" if chip is None else f"{chip.name} has no metric {base}", hint
-    if not ncu_names.is_suffix(base, suffix):
-        return f"{base} does not take .{suffix}", f"it takes {ncu_names.suffixes_of(base)}"
+    if not ncu_names.base_name_takes_suffix(base, suffix):
+        return f"{base} does not take .{suffix}", f"it takes {ncu_names.allowed_suffixes(base)}"
     return None
 
 
-def _unknown(name: str) -> _Fault:
-    if any(metric.family == name for metric in catalogue().values()):
+def _unknown_name_fault(name: str) -> _Fault:
+    if any(metric.family == name for metric in metrics_by_name().values()):
         return f"{name} is a family of metrics, and no group", f"`nsw metrics ls {name}` lists them"
-    words = [*catalogue(), *groups(), *aliases()]
+    words = [*metrics_by_name(), *metric_groups_by_name(), *metric_names_by_alias()]
     hint = did_you_mean(name, words) or "`nsw metrics ls` lists the metrics and groups"
     return f"there is no metric {name}", hint
 
 
-def _on(chip: Chip | None, tool: str | None) -> str:
+def _on_chip_or_by_tool(chip: Chip | None, tool: str | None) -> str:
     return f"on {chip.name}" if chip is not None else f"by {tool}" if tool else "anywhere"
 
 
@@ -385,7 +408,7 @@ _SHARED: Final = 0.65  # of the sum: what groups need together, where that was n
 
 
 @dataclass(frozen=True, slots=True)
-class Seconds:
+class NcuOverhead:
     """What a run under ncu takes beside its program: to start and export, a launch, a pass of a launch."""
 
     start: float
@@ -393,24 +416,24 @@ class Seconds:
     metrics_pass: float  # where metrics are collected alone
     sections_pass: float  # where sections or sets are collected, whose rules are evaluated too
 
-    def seconds(self, launches: float, passes: float, *, sections: bool) -> float:
+    def total_s(self, launch_count: float, passes_per_launch: float, *, sections: bool) -> float:
         """The seconds of so many launches of kernels that take no time themselves.
 
         Args:
-            launches: How many launches there are.
-            passes: How often each is run.
+            launch_count: How many launches there are.
+            passes_per_launch: How often each is run.
             sections: Whether sections or sets are collected.
         """
         each = self.sections_pass if sections else self.metrics_pass
-        return self.start + launches * (self.launch + passes * each)
+        return self.start + launch_count * (self.launch + passes_per_launch * each)
 
 
-EXPECTED: Final = Seconds(6.0, 0.01, 0.02, 0.04)
-AT_MOST: Final = Seconds(12.0, 0.03, 0.028, 0.056)
+EXPECTED: Final = NcuOverhead(6.0, 0.01, 0.02, 0.04)
+AT_MOST: Final = NcuOverhead(12.0, 0.03, 0.028, 0.056)
 
 
 @dataclass(frozen=True, slots=True)
-class Passes:
+class PassEstimate:
     """How many passes of a launch are expected and how many there are at most; whether that was measured on this chip.
 
     `sections`: sections or sets are collected, not metrics alone.
@@ -421,16 +444,16 @@ class Passes:
     measured: bool
     sections: bool
 
-    def expected_s(self, launches: float) -> float:
+    def expected_overhead_s(self, launch_count: float) -> float:
         """The expected seconds beside the program, of launches of kernels that take no time themselves."""
-        return EXPECTED.seconds(launches, self.expected, sections=self.sections)
+        return EXPECTED.total_s(launch_count, self.expected, sections=self.sections)
 
-    def at_most_s(self, launches: float) -> float:
+    def maximum_overhead_s(self, launch_count: float) -> float:
         """The same as a bound."""
-        return AT_MOST.seconds(launches, self.at_most, sections=self.sections)
+        return AT_MOST.total_s(launch_count, self.at_most, sections=self.sections)
 
 
-def passes(names: Sequence[str], chip: Chip | None) -> Passes:
+def estimate_passes(names: Sequence[str], chip: Chip | None) -> PassEstimate:
     """The passes of what a recipe's `metrics` name.
 
     What was measured together counts with its passes together. Of other combinations the sum is a bound.
@@ -443,29 +466,31 @@ def passes(names: Sequence[str], chip: Chip | None) -> Passes:
     alone = [_passes_of_name(name) for name in requested]
     together = [
         count + sum(each for name, each in zip(requested, alone, strict=True) if name not in joined_names)
-        for joined_names, count in _together().items()
+        for joined_names, count in _pass_counts_of_joint_names().items()
     ]
     at_most = min(sum(alone), *together)
     expected = at_most if at_most in together else max(*alone, round(_SHARED * at_most))
     sections = any(name.startswith((SET, SECTION)) for name in requested)
-    return Passes(expected, at_most, chip is not None and chip.name == MEASURED, sections)
+    return PassEstimate(expected, at_most, chip is not None and chip.name == MEASURED, sections)
 
 
 def _passes_of_name(name: str) -> int:
     for prefix, kind in ((SET, "set"), (SECTION, "section")):
         if name.startswith(prefix):
-            return _measured_passes().get((kind, name.removeprefix(prefix)), _UNKNOWN[kind])
-    return _measured_passes().get(("group", name)) or _measured_passes().get(("metric", name)) or 1
+            return _measured_pass_counts().get((kind, name.removeprefix(prefix)), _UNKNOWN[kind])
+    return _measured_pass_counts().get(("group", name)) or _measured_pass_counts().get(("metric", name)) or 1
 
 
 @cache
-def _measured_passes() -> Mapping[tuple[str, str], int]:
-    return {(row["what"], row["name"]): int(row[MEASURED]) for row in rows("passes.csv")}
+def _measured_pass_counts() -> Mapping[tuple[str, str], int]:
+    return {(row["what"], row["name"]): int(row[MEASURED]) for row in read_csv_rows("passes.csv")}
 
 
 @cache
-def _together() -> Mapping[frozenset[str], int]:
+def _pass_counts_of_joint_names() -> Mapping[frozenset[str], int]:
     """Passes of names that were measured in one run: rows `together`, whose names are joined by +."""
     return {
-        frozenset(name.split("+")): count for (kind, name), count in _measured_passes().items() if kind == "together"
+        frozenset(name.split("+")): count
+        for (kind, name), count in _measured_pass_counts().items()
+        if kind == "together"
     }

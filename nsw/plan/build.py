@@ -11,17 +11,17 @@ from nsw.launchers.model import (
     Layout,
     LayoutError,
     PlaceFacts,
-    binding_in,
-    functions_before,
-    gpus_in,
-    is_cyclic,
+    binding_option,
+    gpu_count_in_gres,
     launch_notes,
-    processes_in,
+    options_ask_for_cyclic_ranks,
+    requested_process_count,
+    shell_functions_setting_variables,
 )
-from nsw.launchers.srun import check_line
-from nsw.metrics import Chip, check, find_chip, unsupported
-from nsw.metrics.catalogue import chips
-from nsw.metrics.requests import Tool, tool_for, tool_named
+from nsw.launchers.srun import check_slurm_line_against_layout
+from nsw.metrics import Chip, find_chip, find_metric_faults, unsupported_reason
+from nsw.metrics.catalogue import chips_by_name
+from nsw.metrics.requests import Tool, as_tool, default_counters_tool
 from nsw.plan import counters
 from nsw.plan.command import PRIVATE, RECORD_ENVIRONMENT, Box, words
 from nsw.plan.jobs import (
@@ -322,7 +322,7 @@ class _Builder:
             secrets=self._run_secrets(program.secrets, tool),
             reduction=done.reduction,
             layout=program.launch.layout,
-            before=(*self._sampler(pass_), *done.before, *functions_before(done.command)),
+            before=(*self._sampler(pass_), *done.before, *shell_functions_setting_variables(done.command)),
             checks=program.checks,
         )
 
@@ -429,7 +429,7 @@ class _Builder:
                 Demand(
                     kind=launcher.kind,
                     nodes=needs.nodes,
-                    processes=count or processes_in(launcher.kind, options),
+                    processes=count or requested_process_count(launcher.kind, options),
                     tasks_per_node=each,
                     gpus=needs.gpus,
                     gpus_written=requested.gpus is not None,
@@ -440,8 +440,8 @@ class _Builder:
                     order=tuple(site.gpus.order),
                     chip=self._chip,
                     one_machine=site.scheduler == LOCAL,
-                    cyclic=is_cyclic(launcher.kind, options, mpi),
-                    bound=binding_in(launcher.kind, options),
+                    cyclic=options_ask_for_cyclic_ranks(launcher.kind, options, mpi),
+                    bound=binding_option(launcher.kind, options),
                     site_gpus=self._facts.gpus_per_node,
                 )
             )
@@ -469,10 +469,10 @@ class _Builder:
         """
         asked, site = self._loaded.recipe.resources, self._loaded_site.site
         for number, line in enumerate(asked.extra):
-            check_line(line, layout, ("resources", "extra", number))
+            check_slurm_line_against_layout(line, layout, ("resources", "extra", number))
         for line in site.extra:
-            check_line(line, layout, ("resources",), of_site=True)
-        count = None if needs.gres is None or asked.gpus is None else gpus_in(needs.gres)
+            check_slurm_line_against_layout(line, layout, ("resources",), is_site_line=True)
+        count = None if needs.gres is None or asked.gpus is None else gpu_count_in_gres(needs.gres)
         if count is None or needs.gpus % needs.nodes:
             return
         planned = needs.gpus // needs.nodes
@@ -727,7 +727,7 @@ def faults_on_site(loaded: LoadedRecipe, loaded_site: LoadedSite, facts: SiteFac
     chip_name = loaded_site.site.gpus.chip
     chip = find_chip(chip_name or facts.chip)
     if chip is None:
-        hint = did_you_mean(str(chip_name).lower(), chips()) if chip_name else None
+        hint = did_you_mean(str(chip_name).lower(), chips_by_name()) if chip_name else None
         key_path = ("sites", loaded_site.site.name, "gpus", "chip")
         return [loaded_site.document.diagnostic(key_path, f"there is no chip {chip_name}", hint=hint)] if hint else []
     if not any(pass_.kind == "counters" for pass_ in loaded.recipe.passes):
@@ -752,12 +752,12 @@ def metric_faults(
     for number, pass_ in enumerate(loaded.recipe.passes):
         if pass_.kind != "counters":
             continue
-        tool = tool_for(chip) if pass_.tool == AUTO else tool_named(pass_.tool)
-        reason = unsupported(tool, chip, (versions or {}).get(tool))
+        tool = default_counters_tool(chip) if pass_.tool == AUTO else as_tool(pass_.tool)
+        reason = unsupported_reason(tool, chip, (versions or {}).get(tool))
         if reason is not None:
             key_path = ("passes", number, "counters", *(() if pass_.tool == AUTO else ("tool",)))
             yield loaded.document.diagnostic(key_path, reason)
             continue
-        for fault in check(pass_.metrics, chip, tool, site_names=queried_names, replay=pass_.replay):
+        for fault in find_metric_faults(pass_.metrics, chip, tool, site_names=queried_names, replay=pass_.replay):
             path = ("passes", number, "counters", "metrics", fault.index)
             yield loaded.document.diagnostic(path, fault.message, hint=fault.hint)

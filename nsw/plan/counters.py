@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import Diagnostic, NswError, did_you_mean
-from nsw.metrics import Chip, find_chip, for_ncu, for_nvprof, unsupported
-from nsw.metrics.requests import MetricRequest, Passes, passes, tools_for
+from nsw.metrics import Chip, find_chip, ncu_metric_request, nvprof_metric_request, unsupported_reason
+from nsw.metrics.requests import MetricRequest, PassEstimate, counters_tools, estimate_passes
 from nsw.plan.jobs import Resolver
-from nsw.profilers.ncu import named_version
+from nsw.profilers.ncu import version_text_in_path
 from nsw.recipe.passes import AT_MOST, AUTO, SAMPLE, CountersPass, SecondStage, TimelinePass
 from nsw.recipe.units import Fault, parse_duration
 from nsw.wording import plural
@@ -32,7 +32,7 @@ WHOLE_PROGRAM: Final = frozenset({"application", "app-range"})
 
 def tools(counters_pass: CountersPass, chip: Chip | None) -> tuple[str, ...]:
     """The tools that may measure a pass on a chip (None: not known), the best first."""
-    return tools_for(chip) if counters_pass.tool == AUTO else (counters_pass.tool,)
+    return counters_tools(chip) if counters_pass.tool == AUTO else (counters_pass.tool,)
 
 
 def dropped(tool: str, path: str, chip: str | None) -> str | None:
@@ -44,9 +44,9 @@ def dropped(tool: str, path: str, chip: str | None) -> str | None:
         chip: The chip; None: not known.
     """
     at = find_chip(chip)
-    folder_version = named_version(path)
+    folder_version = version_text_in_path(path)
     return (
-        unsupported("ncu", at, folder_version)
+        unsupported_reason("ncu", at, folder_version)
         if tool == "ncu" and at is not None and folder_version is not None
         else None
     )
@@ -62,9 +62,9 @@ def requested(counters_pass: CountersPass, tool: str | None, chip: str | None) -
     """
     at = find_chip(chip)
     return (
-        for_nvprof(counters_pass.metrics, at)
+        nvprof_metric_request(counters_pass.metrics, at)
         if tool == "nvprof"
-        else for_ncu(counters_pass.metrics, at, counters_pass.replay)
+        else ncu_metric_request(counters_pass.metrics, at, counters_pass.replay)
     )
 
 
@@ -215,7 +215,7 @@ def _price_in_words(counters_pass: CountersPass, tool: str | None, chip: str | N
     """A sentence on launches, passes and time, as far as they are known."""
     if tool != "ncu":
         return f"{counters_pass.name}: how often {tool} runs a launch again was not measured: only the limit bounds it"
-    replay_passes = passes(counters_pass.metrics, find_chip(chip))
+    replay_passes = estimate_passes(counters_pass.metrics, find_chip(chip))
     if isinstance(counters_pass, SecondStage):
         return (
             f"{counters_pass.name}: at most {replay_passes.at_most} passes more of a launch, only of"
@@ -232,7 +232,7 @@ def _price_in_words(counters_pass: CountersPass, tool: str | None, chip: str | N
     basis = "measured on gh100" if replay_passes.measured else "estimated as on gh100"
     count = f"{replay_passes.expected} time{'s' if replay_passes.expected != 1 else ''}"
     bound = f", at most {replay_passes.at_most}" if replay_passes.at_most != replay_passes.expected else ""
-    each = replay_passes.expected_s(1) - replay_passes.expected_s(0)
+    each = replay_passes.expected_overhead_s(1) - replay_passes.expected_overhead_s(0)
     cost = f"runs each {count}{bound}, about {each:.1g} s ({basis})"
     chosen = _launches(counters_pass)
     if chosen is None:
@@ -242,8 +242,8 @@ def _price_in_words(counters_pass: CountersPass, tool: str | None, chip: str | N
     )
     return (
         f"{counters_pass.name}: ncu measures some {usual} kernel launches of each run, and {cost}: about"
-        f" {replay_passes.expected_s(usual):.0f} s a run beside the program's own time, at most"
-        f" {replay_passes.at_most_s(maximum):.0f} s"
+        f" {replay_passes.expected_overhead_s(usual):.0f} s a run beside the program's own time, at most"
+        f" {replay_passes.maximum_overhead_s(maximum):.0f} s"
         + (f"; {chosen} would do, but ncu cannot choose them kernel by kernel" if usual != chosen else "")
     )
 
@@ -280,7 +280,7 @@ class Price:
     at_most_s: float
 
 
-def price(launches_ns: Sequence[int], passes: Passes, program_s: float, replay: str) -> Price:
+def price(launches_ns: Sequence[int], passes: PassEstimate, program_s: float, replay: str) -> Price:
     """What a run costs, its program included.
 
     Args:
@@ -293,8 +293,8 @@ def price(launches_ns: Sequence[int], passes: Passes, program_s: float, replay: 
         return Price(passes.expected * program_s, passes.at_most * program_s)
     count, kernels_s = len(launches_ns), sum(launches_ns) * 1e-9
     return Price(
-        program_s + passes.expected_s(count) + passes.expected * kernels_s,
-        program_s + passes.at_most_s(count) + passes.at_most * kernels_s,
+        program_s + passes.expected_overhead_s(count) + passes.expected * kernels_s,
+        program_s + passes.maximum_overhead_s(count) + passes.at_most * kernels_s,
     )
 
 

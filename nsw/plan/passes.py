@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from nsw.launchers.model import Launch, LayoutError, launch, rank_words, start_on_nodes
+from nsw.launchers.model import Launch, LayoutError, command_of_rank, command_once_per_node, launch_command
 from nsw.metrics import find_chip
 from nsw.plan import counters as counting
 from nsw.plan.command import (
@@ -21,8 +21,8 @@ from nsw.plan.command import (
 from nsw.plan.jobs import are_tasks
 from nsw.plan.layout import MAKERS
 from nsw.plan.model import Resources, SiteFacts
-from nsw.profilers import Profiled, Profiler, Request, load
-from nsw.profilers.cprofile import is_python
+from nsw.profilers import Profiled, Profiler, Request, load_profiler
+from nsw.profilers.cprofile import is_python_interpreter
 from nsw.profilers.model import CHOSEN, Counting
 from nsw.recipe.passes import AUTO, SecondStage, of_kind
 from nsw.recipe.units import Fault
@@ -95,7 +95,7 @@ def profiled(
     launch, box, program = started.launch, started.box, started.words
     chip = site.gpus.chip or facts.chip
     inside = None if recipe.app.launcher.profiler is None else recipe.app.launcher.profiler == "inside"
-    if program and is_python(program[0]):
+    if program and is_python_interpreter(program[0]):
         launch = replace(launch, python=program[0])
         started = replace(started, launch=launch)
     if pass_.kind == "baseline":
@@ -110,7 +110,7 @@ def profiled(
     missing = missing or _no_samples(pass_, tool, site)
     if missing is not None:
         return tool, Profiled(impossible=missing)
-    profiler = load(tool)
+    profiler = load_profiler(tool)
     each = _each_process(profiler, pass_, launch, inside)
     ranks = counting.counted_ranks(pass_, each=each) if pass_.kind == "counters" else pass_.ranks
     check_ranks(ranks, launch, each=each)
@@ -161,7 +161,7 @@ def _put_around(
         replace(
             request,
             program=words if each else with_secrets(inner, words),
-            per_rank=(each and launch.layout.has_ranks) or (not each and launch.over_nodes),
+            per_rank=(each and launch.layout.has_ranks) or (not each and launch.starts_once_per_node),
             rank_variable="NSW_RANK" if each else "NSW_NODE",
             part="rank" if each else "node",
         )
@@ -229,7 +229,7 @@ class _Nest:
 
     def inside(self, program: Sequence[str]) -> tuple[str, ...]:
         """What runs in the container when the profiler does not start each process."""
-        return tuple(program) if self._outside else launch(self._launch, self._rank("all", program, program))
+        return tuple(program) if self._outside else launch_command(self._launch, self._rank("all", program, program))
 
     def ranks(
         self, ranks: str | Sequence[int], profiled: Sequence[str], program: Sequence[str], tools: Sequence[str] = ()
@@ -243,21 +243,23 @@ class _Nest:
                     "write `launcher: {kind: srun}`",
                 )
             profiled, program = with_container_env(self._box, profiled), with_container_env(self._box, program)
-            return boxed_step(self._box, launch(self._launch, self._rank(ranks, profiled, program)), tools)
+            return boxed_step(self._box, launch_command(self._launch, self._rank(ranks, profiled, program)), tools)
         if self._outside:
-            return launch(self._launch, self._rank(ranks, self.boxed(profiled, tools), self.boxed(program, tools)))
-        return self.on_nodes(launch(self._launch, self._rank(ranks, profiled, program)), tools)
+            return launch_command(
+                self._launch, self._rank(ranks, self.boxed(profiled, tools), self.boxed(program, tools))
+            )
+        return self.on_nodes(launch_command(self._launch, self._rank(ranks, profiled, program)), tools)
 
     def on_nodes(self, words: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
         """What starts a node's processes, on each node of the run."""
-        if self._box is not None and self._box.runtime == PYXIS and self._launch.over_nodes:
+        if self._box is not None and self._box.runtime == PYXIS and self._launch.starts_once_per_node:
             message = f"{self._launch.kind} over several nodes cannot be started in containers of pyxis"
             raise LayoutError(("app", "launcher"), message, "write `launcher: {kind: srun}`")
         words = self.boxed(words, tools)
-        return start_on_nodes(self._launch, words, self._secrets) if self._launch.over_nodes else words
+        return command_once_per_node(self._launch, words, self._secrets) if self._launch.starts_once_per_node else words
 
     def _rank(self, ranks: str | Sequence[int], profiled: Sequence[str], program: Sequence[str]) -> tuple[str, ...]:
-        return rank_words(ranks, profiled, program) if self._launch.layout.has_ranks else tuple(profiled)
+        return command_of_rank(ranks, profiled, program) if self._launch.layout.has_ranks else tuple(profiled)
 
 
 def _brought_in(profiler: Profiler, path: str, box: Box | None) -> tuple[str, ...] | None:
@@ -316,7 +318,7 @@ def _tool(pass_: Any, facts: SiteFacts, configured: Mapping[str, str], chip: str
         candidates = list(counting.tools(pass_, find_chip(chip)))
     reasons: list[str] = []
     for tool in candidates:
-        executable = load(tool).EXECUTABLE
+        executable = load_profiler(tool).EXECUTABLE
         if executable is None:
             return tool, "", None
         tool_path = configured.get(tool, executable) if facts.tools is None else facts.tools.get(tool)

@@ -22,7 +22,7 @@ from nsw.errors import NswError, UsageError
 from nsw.present.untrusted_text import as_csv_cell
 from nsw.present.untrusted_text import as_json as json_text
 from nsw.safe_files import replacing
-from nsw.tables import TABLES, TableData, as_arrow, count, rows
+from nsw.tables import TABLES, TableData, full_rows, row_count, to_arrow
 from nsw.wording import storable
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ _AS_THEY_ARE: Final = r"^[ !#-\[\]-~]*$"  # texts of which JSON escapes nothing
 
 def json_rows(name: str, data: pa.Table) -> Iterator[bytes | memoryview]:
     """The rows of table `name` as objects with every column of its schema, ", " between them, in pieces of UTF-8."""
-    columns = TABLES[name].names
+    columns = TABLES[name].column_names
     data = data.select([c for c in columns if c in data.column_names])
     batches = (batch for batch in data.to_batches(max_chunksize=_BATCH) if batch.num_rows)
     before = b""
@@ -326,13 +326,13 @@ class TableFiles(ExitStack, ABC):
         Raises:
             NswError: The file cannot be written.
         """
-        if not count(data):
+        if not row_count(data):
             return
         try:
             self._write(name, data, report)
         except OSError as fault:
             raise NswError(f"{self._paths[name]} cannot be written: {fault.strerror or fault}") from None
-        self.written[name] = self.written.get(name, 0) + count(data)
+        self.written[name] = self.written.get(name, 0) + row_count(data)
 
     @abstractmethod
     def _write(self, name: str, data: TableData, report: str) -> None:
@@ -351,8 +351,8 @@ class CsvFiles(TableFiles):
         if new:
             text = io.TextIOWrapper(self._new(name), encoding="utf-8", newline="")
             self._writers[name] = self.enter_context(text)
-        report_rows = (row | {"report": report} for row in rows(name, data))
-        write_csv(self._writers[name], report_rows, TABLES[name].names, head=new)
+        report_rows = (row | {"report": report} for row in full_rows(name, data))
+        write_csv(self._writers[name], report_rows, TABLES[name].column_names, head=new)
 
 
 _ROWS: Final = 3 << 14  # a row group, whose repeated texts are written out in memory; smaller ones make larger files
@@ -367,7 +367,7 @@ class ParquetFiles(TableFiles):
 
         for begin in range(0, len(data), _ROWS):
             chunk = data[begin : begin + _ROWS] if isinstance(data, list) else data.slice(begin, _ROWS)
-            table = as_arrow(name, chunk)
+            table = to_arrow(name, chunk)
             at = table.schema.get_field_index("report")
             table = table.set_column(at, table.schema.field(at), pa.repeat(storable(report), len(table)))
             if name not in self._writers:

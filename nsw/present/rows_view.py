@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.present.terminal import Fitted, elided, table
 from nsw.present.untrusted_text import clean
 from nsw.quantities import MOMENTS, Quantity, duration, in_one_unit, moment, number, percent, rate, size
-from nsw.tables import TABLES, count, rows
-from nsw.tables.names import numbered
+from nsw.tables import TABLES, full_rows, row_count
+from nsw.tables.names import number_repeated_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -272,7 +272,7 @@ def _fitted_table(
     cells = {c: [_cell(c, r, with_own_unit) for r in rows] for c in shown_columns}
     names = [row.get("name") for row in rows]
     if "short_name" in cells and len(set(names)) == len(names):  # each row is a kernel, not a launch more of one
-        cells["short_name"] = list(numbered([name or "" for name in cells["short_name"]]))
+        cells["short_name"] = list(number_repeated_names([name or "" for name in cells["short_name"]]))
     if _START in cells:
         cells[_START] = _starts([row.get(_START) for row in rows])
     heads = dict(zip(shown_columns, _heads(rows, shown_columns), strict=True))
@@ -410,12 +410,12 @@ def show_report(out: Console, report: Report, max_rows: int, reported: Merged, *
             out.print(f"  hint: {clean(problem.fix)}")
     summed_up = kernels and _show_kernels(out, report)
     for name, data in report.tables.items():
-        total = count(data)
+        total = row_count(data)
         if not total or (summed_up and name in _OF_KERNELS):
             continue
-        top = list(islice(rows(name, data), max_rows))
+        top = list(islice(full_rows(name, data), max_rows))
         omitted = f" (first {max_rows} of {total:,})" if total > max_rows else ""
-        show_rows(out, name + omitted, top, TABLES[name].names, table_name=name)
+        show_rows(out, name + omitted, top, TABLES[name].column_names, table_name=name)
         if name in _SHARED and sum(row["time_pct"] or 0.0 for row in top) > _FULL_SHARE:
             out.print(
                 "(time (%) is the share within each part of the report, as printed; the sum is over 100 %)\n",
@@ -425,7 +425,7 @@ def show_report(out: Console, report: Report, max_rows: int, reported: Merged, *
 
 def _show_kernels(out: Console, report: Report) -> bool:
     """Print the kernel table; False where the report has no metrics of kernels."""
-    if not count(report.tables.get("metrics", [])):
+    if not row_count(report.tables.get("metrics", [])):
         return False
     from nsw.analysis.kernels import kernel_table_of_report
     from nsw.present.summary_view import show_kernels
@@ -436,15 +436,17 @@ def _show_kernels(out: Console, report: Report) -> bool:
     show_kernels(out, kernel_rows)
     for line in _of_launches(report):
         out.print(line)
-    table_counts = ", ".join(f"{name} {count(report.tables[name]):,}" for name in _OF_KERNELS if name in report.tables)
+    table_counts = ", ".join(
+        f"{name} {row_count(report.tables[name]):,}" for name in _OF_KERNELS if name in report.tables
+    )
     out.print(f"(weighted over the launches; rows of {table_counts}: `--table metrics` lists them)", style="dim")
     return True
 
 
 def _of_launches(report: Report) -> Iterator[str]:
     """What one launch was; of several the NVTX ranges that they were in."""
-    launches = rows("launches", report.tables.get("launches", []))
-    if count(report.tables.get("launches", [])) == 1:
+    launches = full_rows("launches", report.tables.get("launches", []))
+    if row_count(report.tables.get("launches", [])) == 1:
         launch = next(iter(launches))
         launch_facts = (("grid", launch["grid"]), ("block", launch["block_size"]), ("NVTX", launch["nvtx"]))
         if any(fact for _, fact in launch_facts):

@@ -11,7 +11,7 @@ from typing import cast
 from nsw.profilers.model import Profiled, Profiler, Request
 
 
-def load(tool: str) -> Profiler:
+def load_profiler(tool: str) -> Profiler:
     """The profiler's module."""
     from nsw.recipe.passes import PROFILERS, of_kind  # pydantic takes longer to load than many a report to read
 
@@ -19,9 +19,9 @@ def load(tool: str) -> Profiler:
     return cast("Profiler", importlib.import_module(module))
 
 
-def shell_of(tool: str) -> str:
+def shell_functions_of_profiler(tool: str) -> str:
     """The functions of bash that a profiler brings along for the jobs; most need none."""
-    return str(getattr(load(tool), "SHELL", ""))
+    return str(getattr(load_profiler(tool), "SHELL", ""))
 
 
-__all__ = ["Profiled", "Profiler", "Request", "load", "shell_of"]
+__all__ = ["Profiled", "Profiler", "Request", "load_profiler", "shell_functions_of_profiler"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nsw.profilers.model import MACHINERY, Profiled, Request, long_options, unknown_analysis
+from nsw.profilers.model import MACHINERY, Profiled, Request, knobs_as_long_options, unknown_analysis_reason
 
 TOOL = "aps"
 ONE_PROCESS = True
@@ -24,9 +24,16 @@ nsw_aps_report() {    # APS RESULT: the report as text, and its page
 
 def profile(request: Request) -> Profiled:
     """`aps --result-dir=RESULT -- PROGRAM`, and then `aps --report=RESULT`."""
-    if (reason := unknown_analysis(request, "APS", _ANALYSES)) is not None:
+    if (reason := unknown_analysis_reason(request, "APS", _ANALYSES)) is not None:
         return Profiled(impossible=reason)
     mode = (f"--collection-mode={request.analysis}",) if request.analysis else ()
-    command = (request.path, *mode, *long_options(request.knobs), *request.options, f"--result-dir={_RESULT}", "--",
-               *request.program)  # fmt: skip
+    command = (
+        request.path,
+        *mode,
+        *knobs_as_long_options(request.knobs),
+        *request.options,
+        f"--result-dir={_RESULT}",
+        "--",
+        *request.program,
+    )
     return Profiled(command, (f"{_RESULT}.txt",), after=(("bash", MACHINERY, "aps_report", request.path, _RESULT),))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nsw.profilers.model import Profiled, Request, with_report
+from nsw.profilers.model import Profiled, Request, words_with_report_path
 
 TOOL = "cprofile"
 ONE_PROCESS = True
@@ -31,7 +31,7 @@ sys.exit(*ends)
 _WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 
 
-def is_python(word: str) -> bool:
+def is_python_interpreter(word: str) -> bool:
     """Whether a command's first word starts a Python interpreter."""
     return _PYTHON.fullmatch(word) is not None
 
@@ -39,19 +39,19 @@ def is_python(word: str) -> bool:
 def profile(request: Request) -> Profiled:
     """`python -m cProfile -o FILE SCRIPT ...` with the program's own exit status, for a Python script or module."""
     program = request.program
-    at = script_at(program, "cProfile")
+    at = script_position_or_refusal(program, "cProfile")
     if isinstance(at, Profiled):
         return at
-    command = with_report(
+    command = words_with_report_path(
         request, (*program[:at], "-c", _BOOTSTRAP, "-o"), f"{_REPORT}.pstats", (*request.options, *program[at:])
     )
     every = "*" if request.per_rank else ""
     return Profiled(command, reports=(f"{_REPORT}{every}.pstats",))
 
 
-def script_at(program: tuple[str, ...], tool: str) -> int | Profiled:
+def script_position_or_refusal(program: tuple[str, ...], tool: str) -> int | Profiled:
     """Where the script (or `-m`) is, or why a tool cannot profile the program."""
-    if not program or not is_python(program[0]):
+    if not program or not is_python_interpreter(program[0]):
         first = program[0] if program else ""
         return Profiled(impossible=f"{tool} profiles Python programs; the command starts with {first!r}")
     at = script_position(program)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FileToRead:
     """What is read of a file.
 
     Attributes:
@@ -28,7 +28,7 @@ class Part:
     only: frozenset[str] | None = None
     without: frozenset[str] = frozenset()
 
-    def takes(self, table: str) -> bool:
+    def reads_table(self, table: str) -> bool:
         """Whether a table of this file counts."""
         return table not in self.without and (self.only is None or table in self.only)
 
@@ -61,71 +61,73 @@ _FUNCTIONS: Final = ".perf.txt"  # printed from the samples where the program's 
 _RANGE: Final = re.compile(r"(timeline(?:\.(?:rank|node)\d+)?)\.(\d{1,6})(\.nsys-rep|\.qdstrm|\.sqlite(?:\.gz)?)")
 
 
-def parts(names: Iterable[str]) -> dict[str, Part]:
+def files_to_read(file_names: Iterable[str]) -> dict[str, FileToRead]:
     """The files of one folder that are read, in order of their names."""
-    sorted_names = sorted(names)
+    sorted_names = sorted(file_names)
     all_names = frozenset(sorted_names)
     return {
         name: part
         for name in sorted_names
-        if (part := _part(name, all_names)) is not None and ranges_of(name, all_names)[0] == name
+        if (part := _file_to_read(name, all_names)) is not None and range_files_of_recording(name, all_names)[0] == name
     }
 
 
-def ranges_of(name: str, names: Iterable[str]) -> list[str]:
+def range_files_of_recording(file_name: str, folder_names: Iterable[str]) -> list[str]:
     """The files of one recording that are read as one, in order of time: a range each; of other files the file alone.
 
     Args:
-        name: A file of the recording.
-        names: The files of its folder.
+        file_name: A file of the recording.
+        folder_names: The files of its folder.
     """
-    if (match := _RANGE.fullmatch(name)) is None:
-        return [name]
+    if (match := _RANGE.fullmatch(file_name)) is None:
+        return [file_name]
     found = {
         int(other[2]): other[0]
-        for other in map(_RANGE.fullmatch, names)
+        for other in map(_RANGE.fullmatch, folder_names)
         if other and other.group(1, 3) == match.group(1, 3)
     }
     return [found[number] for number in sorted(found)]
 
 
-def recording(path: Path) -> list[Path]:
+def recording_files_from(path: Path) -> list[Path]:
     """A file, and behind it the later ranges of the same recording that lie beside it."""
     if _RANGE.fullmatch(path.name) is None:
         return [path]
-    ranges = ranges_of(path.name, (other.name for other in path.parent.iterdir()))
+    ranges = range_files_of_recording(path.name, (other.name for other in path.parent.iterdir()))
     return [path.with_name(name) for name in ranges[ranges.index(path.name) :]]
 
 
-def _part(name: str, names: frozenset[str]) -> Part | None:
-    if name.endswith(_PACKED) and name.removesuffix(_PACKED) in names:  # unpacked, and kept
+def _file_to_read(file_name: str, folder_names: frozenset[str]) -> FileToRead | None:
+    if file_name.endswith(_PACKED) and file_name.removesuffix(_PACKED) in folder_names:  # unpacked, and kept
         return None
-    if name.endswith(_RESULT) or (name.startswith(_PAGE) and any(sibling.endswith(_SNAPSHOT) for sibling in names)):
+    if file_name.endswith(_RESULT) or (
+        file_name.startswith(_PAGE) and any(sibling.endswith(_SNAPSHOT) for sibling in folder_names)
+    ):
         return None
     for ending, only in _PAGES.items():
-        if name.endswith(ending) and (stem := name.removesuffix(ending)) + _RAW in names:
-            return Part(_source(stem, names), only)
-    if name.endswith(_SUMMARY) and name.removesuffix(_SUMMARY) + _HOTSPOTS in names:
-        return Part(name, frozenset({"facts"}))
-    if name.endswith(_RAW):
-        return Part(_source(name.removesuffix(_RAW), names))
-    if name.endswith(_REPORT) and name.removesuffix(_REPORT) + _RAW in names:
+        if file_name.endswith(ending) and (stem := file_name.removesuffix(ending)) + _RAW in folder_names:
+            return FileToRead(_report_or_raw_page(stem, folder_names), only)
+    if file_name.endswith(_SUMMARY) and file_name.removesuffix(_SUMMARY) + _HOTSPOTS in folder_names:
+        return FileToRead(file_name, frozenset({"facts"}))
+    if file_name.endswith(_RAW):
+        return FileToRead(_report_or_raw_page(file_name.removesuffix(_RAW), folder_names))
+    if file_name.endswith(_REPORT) and file_name.removesuffix(_REPORT) + _RAW in folder_names:
         return None
-    if name.endswith(_TIMELINE):
-        export = name.removesuffix(_TIMELINE) + _EXPORT
-        return None if {export, export + _PACKED} & names else Part(name)
-    plain = name.removesuffix(_PACKED)
-    if plain.endswith(_EXPORT) and (report := plain.removesuffix(_EXPORT) + _TIMELINE) in names:
-        return Part(report)
-    if name.endswith(_VISUAL) and name.removesuffix(_VISUAL) + _PRINTED in names:
+    if file_name.endswith(_TIMELINE):
+        export = file_name.removesuffix(_TIMELINE) + _EXPORT
+        return None if {export, export + _PACKED} & folder_names else FileToRead(file_name)
+    plain = file_name.removesuffix(_PACKED)
+    if plain.endswith(_EXPORT) and (report := plain.removesuffix(_EXPORT) + _TIMELINE) in folder_names:
+        return FileToRead(report)
+    if file_name.endswith(_VISUAL) and file_name.removesuffix(_VISUAL) + _PRINTED in folder_names:
         return None
-    if name.endswith(_SAMPLES) and name.removesuffix(_SAMPLES) + _FUNCTIONS in names:
+    if file_name.endswith(_SAMPLES) and file_name.removesuffix(_SAMPLES) + _FUNCTIONS in folder_names:
         return None
-    if name.endswith(_TRACE) and name.removesuffix(_TRACE) + _OPERATORS in names:
-        return Part(name, without=frozenset({"operators"}))
-    return Part(name)
+    if file_name.endswith(_TRACE) and file_name.removesuffix(_TRACE) + _OPERATORS in folder_names:
+        return FileToRead(file_name, without=frozenset({"operators"}))
+    return FileToRead(file_name)
 
 
-def _source(stem: str, names: frozenset[str]) -> str:
+def _report_or_raw_page(stem: str, folder_names: frozenset[str]) -> str:
     """The report that pages were exported from, where it was brought along."""
-    return stem + _REPORT if stem + _REPORT in names else stem + _RAW
+    return stem + _REPORT if stem + _REPORT in folder_names else stem + _RAW

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from nsw.profilers.model import MACHINERY, Profiled, Request, long_options, unknown_analysis, with_report
+from nsw.profilers.model import (
+    MACHINERY,
+    Profiled,
+    Request,
+    knobs_as_long_options,
+    unknown_analysis_reason,
+    words_with_report_path,
+)
 
 TOOL = "gprof"
 ONE_PROCESS = True
@@ -28,11 +35,11 @@ _STARTED: Final = ("bash", "-c", 'export GMON_OUT_PREFIX="$PWD/$0"; exec "$@"') 
 
 def profile(request: Request) -> Profiled:
     """The program itself, which profiles itself, and gprof after it; options and knobs are gprof's."""
-    if (reason := unknown_analysis(request, TOOL, ())) is not None:
+    if (reason := unknown_analysis_reason(request, TOOL, ())) is not None:
         return Profiled(impossible=reason)
-    options = (*long_options(request.knobs), *request.options)
+    options = (*knobs_as_long_options(request.knobs), *request.options)
     return Profiled(
-        with_report(request, _STARTED, f"{_REPORT}.gmon", request.program),
+        words_with_report_path(request, _STARTED, f"{_REPORT}.gmon", request.program),
         reports=(f"{_REPORT}*{TEXT}",),
         after=(("bash", MACHINERY, "gprof_print", request.path, _REPORT, request.program[0], *options),),
     )

@@ -10,9 +10,18 @@ if TYPE_CHECKING:
     from nsw.recipe.passes import CountersPass, TimelinePass
 
 __all__ = [
-    "CHOSEN", "MACHINERY", "SCRIPTS", "Counting", "Profiled", "Profiler", "Request", "Variable", "long_options",
-    "unknown_analysis", "with_report",
-]  # fmt: skip
+    "CHOSEN",
+    "MACHINERY",
+    "SCRIPTS",
+    "Counting",
+    "Profiled",
+    "Profiler",
+    "Request",
+    "Variable",
+    "knobs_as_long_options",
+    "unknown_analysis_reason",
+    "words_with_report_path",
+]
 
 
 class Variable(str):
@@ -123,38 +132,44 @@ class Profiler(Protocol):
         """The command line that profiles the program."""
 
 
-def with_report(request: Request, before: tuple[str, ...], report: str, after: tuple[str, ...]) -> tuple[str, ...]:
+def words_with_report_path(
+    request: Request, words_before: tuple[str, ...], report_name: str, words_after: tuple[str, ...]
+) -> tuple[str, ...]:
     """The words with the name of a report between them: NAME.ENDING, and NAME.rankN.ENDING where each rank has one.
 
     Args:
         request: The request, which says whether each rank has a report.
-        before: The words before the report's name.
-        report: NAME.ENDING.
-        after: The words after it.
+        words_before: The words before the report's name.
+        report_name: NAME.ENDING.
+        words_after: The words after it.
     """
     if not request.per_rank:
-        return (*before, report, *after)
-    name, _, ending = report.partition(".")
+        return (*words_before, report_name, *words_after)
+    name, _, ending = report_name.partition(".")
     # the name needs a variable of the rank's own shell; $1 is how many words are before it
     file_name = f'{name}.{request.part}"${{{request.rank_variable}:-0}}".{ending}'
     text = f'n=$1; shift; exec "${{@:1:n}}" {file_name} "${{@:n+1}}"'
-    return ("bash", "-c", text, "nsw", str(len(before)), *before, *after)
+    return ("bash", "-c", text, "nsw", str(len(words_before)), *words_before, *words_after)
 
 
-def long_options(knobs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+def knobs_as_long_options(knobs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """`--NAME=VALUE` for each knob; `--NAME` for one that is true, nothing for one that is false."""
     return tuple(f"--{name}" if value == "true" else f"--{name}={value}" for name, value in knobs if value != "false")
 
 
-def unknown_analysis(request: Request, tool: str, analyses: tuple[str, ...]) -> str | None:
+def unknown_analysis_reason(request: Request, tool: str, known_analyses: tuple[str, ...]) -> str | None:
     """Why a tool cannot do the analysis that is asked for; None where it can.
 
     Args:
         request: The request.
         tool: The tool's name.
-        analyses: Those that it can do.
+        known_analyses: Those that it can do.
     """
-    if request.analysis is None or request.analysis in analyses:
+    if request.analysis is None or request.analysis in known_analyses:
         return None
-    does = f"it does {' and '.join(analyses)}" if analyses else "it has one way to profile: leave `analysis` out"
+    does = (
+        f"it does {' and '.join(known_analyses)}"
+        if known_analyses
+        else "it has one way to profile: leave `analysis` out"
+    )
     return f"{tool} has no analysis {request.analysis!r}; {does}"

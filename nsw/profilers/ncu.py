@@ -10,7 +10,7 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from nsw.profilers.kernel_filters import kernel_filter, range_filter
+from nsw.profilers.kernel_filters import ncu_kernel_filter_options, ncu_range_filter_options
 from nsw.profilers.model import MACHINERY, Counting, Profiled, Request
 from nsw.recipe.passes import SOURCE_COUNTERS, SecondStage
 
@@ -63,15 +63,15 @@ nsw_ncu_pages() {    # NCU NAME [PAGE]: the pages of its reports as CSV
 """
 
 
-def named_version(path: str) -> str | None:
+def version_text_in_path(path: str) -> str | None:
     """The version that an installation's folder names, such as 2022.3; None: it names none."""
     match = _VERSION.search(path)
     return match[0] if match else None
 
 
-def version_of(path: str) -> tuple[int, int] | None:
+def version_numbers_in_path(path: str) -> tuple[int, int] | None:
     """The version that an installation's path tells, such as (2022, 3); None: it tells none."""
-    if (folder_version := named_version(path)) is not None:
+    if (folder_version := version_text_in_path(path)) is not None:
         year, _, release = folder_version.partition(".")
         return int(year), int(release)
     return (2019, 5) if PurePosixPath(path).name == _OLD_NAME else None
@@ -85,17 +85,21 @@ def profile(request: Request) -> Profiled:
     counting = request.counting
     if counting is None:
         return Profiled(impossible="ncu measures counters; a timeline is nsys's")
-    version = version_of(request.path)
-    if (reason := _impossible(counting, version)) is not None:
+    version = version_numbers_in_path(request.path)
+    if (reason := _unsupported_reason(counting, version)) is not None:
         return Profiled(impossible=reason)
     legacy = version is not None and version < (2020, 1)
     renamed = version is None or version >= _RENAMED
     command = (
         request.path,
         *_replay_options(counting),
-        *range_filter(counting),
-        *(kernel_filter(counting, legacy=not renamed) if counting.chosen is None else (counting.chosen,)),
-        *metric_words(counting.metrics),
+        *ncu_range_filter_options(counting),
+        *(
+            ncu_kernel_filter_options(counting, is_legacy_ncu=not renamed)
+            if counting.chosen is None
+            else (counting.chosen,)
+        ),
+        *ncu_metric_options(counting.metrics),
         *request.options,
         "--force-overwrite",
     )
@@ -119,7 +123,7 @@ def profile(request: Request) -> Profiled:
     )
 
 
-def _impossible(counting: Counting, version: tuple[int, int] | None) -> str | None:
+def _unsupported_reason(counting: Counting, version: tuple[int, int] | None) -> str | None:
     counters_pass = counting.counters_pass
     if counting.metrics.events:
         return "ncu has no events; nvprof measures them"
@@ -150,7 +154,7 @@ def _replay_options(counting: Counting) -> tuple[str, ...]:
     )
 
 
-def metric_words(measured: MetricRequest) -> tuple[str, ...]:
+def ncu_metric_options(measured: MetricRequest) -> tuple[str, ...]:
     """What is measured: sets, sections, metrics together; without a set or section nothing but the metrics."""
     return (
         *(word for name in measured.sets for word in ("--set", name)),

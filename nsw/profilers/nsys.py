@@ -83,7 +83,7 @@ nsw_nsys_reduce() {    # NSYS NAME RUN: a small database of each report of the r
 _QUIET = (("--sample", "-s"), ("--cpuctxsw",))  # off unless the recipe's options say otherwise
 
 
-def _window(timeline: TimelinePass | None) -> tuple[str, ...]:
+def _capture_window_options(timeline: TimelinePass | None) -> tuple[str, ...]:
     """The options by which nsys records a part of the program.
 
     `stop` and `repeat` let the program run on and nsys end with its status, where nsys's default ends the program.
@@ -125,7 +125,7 @@ def profile(request: Request) -> Profiled:
         f"--trace={','.join(request.trace) or 'cuda,nvtx'}",
         *quiet,
         *(("--cuda-graph-trace=node",) if request.graph_nodes and "--cuda-graph-trace" not in option_names else ()),
-        *_window(request.window),
+        *_capture_window_options(request.window),
         *request.options,
         "--force-overwrite=true",
         f"--output={output}",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nsw.profilers.model import Profiled, Request, unknown_analysis, with_report
+from nsw.profilers.model import Profiled, Request, unknown_analysis_reason, words_with_report_path
 
 TOOL = "onednn"
 ONE_PROCESS = True
@@ -40,12 +40,12 @@ exit "$status"
 
 def profile(request: Request) -> Profiled:
     """The program with its environment, and its output split in two."""
-    if (reason := unknown_analysis(request, "oneDNN", tuple(_LEVELS))) is not None:
+    if (reason := unknown_analysis_reason(request, "oneDNN", tuple(_LEVELS))) is not None:
         return Profiled(impossible=reason)
     if request.options or request.knobs:
         return Profiled(
             impossible="oneDNN's tracing takes no options: `analysis: create` adds the making of primitives"
         )
     before = ("bash", "-c", _RUN, "nsw", _LEVELS[request.analysis or "exec"], _SPLIT)
-    command = with_report(request, before, f"{_REPORT}.onednn.txt", request.program)
+    command = words_with_report_path(request, before, f"{_REPORT}.onednn.txt", request.program)
     return Profiled(command, reports=(f"{_REPORT}*.onednn.txt",))

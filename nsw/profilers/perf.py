@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from nsw.profilers.model import MACHINERY, Profiled, Request, long_options, unknown_analysis, with_report
+from nsw.profilers.model import (
+    MACHINERY,
+    Profiled,
+    Request,
+    knobs_as_long_options,
+    unknown_analysis_reason,
+    words_with_report_path,
+)
 
 TOOL = "perf"
 ONE_PROCESS = False
@@ -40,12 +47,12 @@ _RATES: Final = frozenset({"freq", "count"})  # knobs that say how often
 
 def profile(request: Request) -> Profiled:
     """`perf record ... PROGRAM`, or `perf stat ... PROGRAM`."""
-    if (reason := unknown_analysis(request, TOOL, _ANALYSES)) is not None:
+    if (reason := unknown_analysis_reason(request, TOOL, _ANALYSES)) is not None:
         return Profiled(impossible=reason)
-    knob_options, program = long_options(request.knobs), ("--", *request.program)
+    knob_options, program = knobs_as_long_options(request.knobs), ("--", *request.program)
     if request.analysis == "stat":
         counted = (request.path, "stat", "-j", *knob_options, *request.options, "-o")
-        words = with_report(request, counted, _REPORT + COUNTS, ("--", *_KEEP_EXIT_STATUS, *request.program))
+        words = words_with_report_path(request, counted, _REPORT + COUNTS, ("--", *_KEEP_EXIT_STATUS, *request.program))
         return Profiled(words, reports=(f"{_REPORT}*{COUNTS}",))
     knob_names = {name for name, _ in request.knobs}
     sampled = (
@@ -54,7 +61,7 @@ def profile(request: Request) -> Profiled:
         "-o",
     )  # fmt: skip
     return Profiled(
-        with_report(request, sampled, _REPORT + DATA, program),
+        words_with_report_path(request, sampled, _REPORT + DATA, program),
         reports=(f"{_REPORT}*{TABLE}", *(() if request.export_here else (f"{_REPORT}*{DATA}",))),
         after=(("bash", MACHINERY, "perf_table", request.path, _REPORT),),
     )

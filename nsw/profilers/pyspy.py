@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nsw.profilers.model import Profiled, Request, long_options, unknown_analysis
+from nsw.profilers.model import Profiled, Request, knobs_as_long_options, unknown_analysis_reason
 
 TOOL = "py-spy"
 ONE_PROCESS = False
@@ -28,13 +28,19 @@ exit "${code:-1}"
 
 def profile(request: Request) -> Profiled:
     """`py-spy record ... PROGRAM`, with the program's own exit status."""
-    if (reason := unknown_analysis(request, TOOL, ())) is not None:
+    if (reason := unknown_analysis_reason(request, TOOL, ())) is not None:
         return Profiled(impossible=reason)
     knobs = dict(request.knobs)
     rate = knobs.pop("rate", _HZ)
     command = (
-        request.path, "record", *_ALWAYS, "--rate", rate, *long_options(tuple(knobs.items())), *request.options,
-    )  # fmt: skip
+        request.path,
+        "record",
+        *_ALWAYS,
+        "--rate",
+        rate,
+        *knobs_as_long_options(tuple(knobs.items())),
+        *request.options,
+    )
     rank = f'.{request.part}"${{{request.rank_variable}:-0}}"' if request.per_rank else ""
     ending = f"{RATE}{rate}{STACKS}"
     words = (

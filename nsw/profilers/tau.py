@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from nsw.profilers.cprofile import is_python, script_position
-from nsw.profilers.model import MACHINERY, Profiled, Request, unknown_analysis, with_report
+from nsw.profilers.cprofile import is_python_interpreter, script_position
+from nsw.profilers.model import MACHINERY, Profiled, Request, unknown_analysis_reason, words_with_report_path
 
 TOOL = "tau"
 ONE_PROCESS = True
@@ -34,12 +34,12 @@ _EXEC, _PYTHON = "tau_exec", "tau_python"
 
 def profile(request: Request) -> Profiled:
     """`tau_exec OPTION... PROGRAM`; knobs are TAU's variables, such as TAU_METRICS."""
-    if (reason := unknown_analysis(request, TOOL, ())) is not None:
+    if (reason := unknown_analysis_reason(request, TOOL, ())) is not None:
         return Profiled(impossible=reason)
     variables = tuple(f"{name}={_NUMBERS.get(value, value)}" for name, value in request.knobs)
-    command = (*(("env", *variables) if variables else ()), *_tau(request))
+    command = (*(("env", *variables) if variables else ()), *_tau_command(request))
     return Profiled(
-        with_report(request, _STARTED, f"{_REPORT}.tau", command),
+        words_with_report_path(request, _STARTED, f"{_REPORT}.tau", command),
         reports=(f"{_REPORT}*profile.*",),
         after=(("bash", MACHINERY, "tau_flatten", _REPORT),),
     )
@@ -48,10 +48,10 @@ def profile(request: Request) -> Profiled:
 _NUMBERS: Final = {"true": "1", "false": "0"}
 
 
-def _tau(request: Request) -> tuple[str, ...]:
+def _tau_command(request: Request) -> tuple[str, ...]:
     """The program under tau_exec, a Python script under tau_python, which names Python's functions."""
     program = request.program
-    at = script_position(program) if program and is_python(program[0]) else None
+    at = script_position(program) if program and is_python_interpreter(program[0]) else None
     if at is None or program[at] == "-m":
         return (request.path, *request.options, *program)
     arguments = tuple(f"-tau-python-args={word}" for word in program[1:at])

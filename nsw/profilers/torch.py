@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Final
 
-from nsw.profilers.cprofile import script_at
+from nsw.profilers.cprofile import script_position_or_refusal
 from nsw.profilers.model import Profiled, Request
 
 TOOL = "torch"
@@ -24,7 +24,7 @@ TABLE: Final = ".operators.txt"
 def profile(request: Request) -> Profiled:
     """`python -c CODE CONFIGURATION SCRIPT ...`, with the program's own exit status."""
     program = request.program
-    at = script_at(program, "PyTorch's profiler")
+    at = script_position_or_refusal(program, "PyTorch's profiler")
     if isinstance(at, Profiled):
         return at
     if request.options:

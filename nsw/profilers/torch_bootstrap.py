@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def record(words: str) -> Callable[[], None]:
+def start_profiler(words: str) -> Callable[[], None]:
     """Start the profiler; returns a function that ends it and writes the reports once."""
     name, variable, skip, count, record_names = words.split(":")
     if variable:
@@ -71,10 +71,10 @@ def record(words: str) -> Callable[[], None]:
     return end
 
 
-def main() -> None:
+def run_program_under_profiler() -> None:
     """Run the program that the words name."""
     words, program = sys.argv[1], sys.argv[2:]
-    end = record(words)
+    end = start_profiler(words)
     ended: list[bool] = []
 
     def once() -> None:
@@ -96,4 +96,4 @@ def main() -> None:
         once()
 
 
-main()
+run_program_under_profiler()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Final
 
-from nsw.profilers.model import MACHINERY, Profiled, Request, unknown_analysis, with_report
+from nsw.profilers.model import MACHINERY, Profiled, Request, unknown_analysis_reason, words_with_report_path
 
 TOOL = "vtune"
 ONE_PROCESS = False
@@ -57,7 +57,7 @@ nsw_vtune_reduce() {    # VTUNE NAME RUN: the tables of each result of the run, 
 def profile(request: Request) -> Profiled:
     """`vtune -collect ANALYSIS -knob NAME=VALUE ... -result-dir RESULT -- PROGRAM`."""
     analyses = (*_ANALYSES, *_BEFORE_2019) if PurePath(request.path).name == _OLD else _ANALYSES
-    if (reason := unknown_analysis(request, "VTune", analyses)) is not None:
+    if (reason := unknown_analysis_reason(request, "VTune", analyses)) is not None:
         return Profiled(impossible=reason)
     deferred = not any(option.startswith((_FINALIZATION, f"-{_FINALIZATION}")) for option in request.options)
     before = (
@@ -69,7 +69,7 @@ def profile(request: Request) -> Profiled:
         *request.options,
         "-result-dir",
     )
-    command = with_report(request, before, f"{_REPORT}.vtune", ("--", *request.program))
+    command = words_with_report_path(request, before, f"{_REPORT}.vtune", ("--", *request.program))
     reports = (f"{_REPORT}*.hotspots.csv", f"{_REPORT}*.summary.csv")
     pack = () if request.export_here else (("bash", MACHINERY, "vtune_pack", _REPORT),)
     if request.reduce_there:

@@ -19,19 +19,23 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 from nsw.apart import Limits, NoPoolError, inside, is_possible, out_of_memory, pool, run_isolated, starting, with_limits
 from nsw.errors import LimitError
-from nsw.profilers.files_of_one_recording import parts, recording
-from nsw.readers.invariants import leave_out_broken_rows, report_no_values, report_unrecorded_launches
-from nsw.readers.messages import nsys_profile_output, only_messages, program_failure
-from nsw.readers.model import SURE_OF_ALL, Lack, Options, Reader, Report, Sample
-from nsw.readers.other_files import other_file
-from nsw.readers.registry import FORMATS, Format, formats_of_packages
+from nsw.profilers.files_of_one_recording import files_to_read, recording_files_from
+from nsw.readers.invariants import (
+    leave_out_broken_rows,
+    warn_of_launches_without_gpu_work,
+    warn_of_metrics_without_values,
+)
+from nsw.readers.messages import find_program_failure_line, nsys_profile_output, problems_if_only_messages
+from nsw.readers.model import SURE_OF_ALL, LackReason, Options, Reader, Report, Sample
+from nsw.readers.other_files import describe_other_file
+from nsw.readers.registry import FORMATS, Format, load_package_formats
 from nsw.readers.untrusted_files import (
     GZIP_MAGIC,
     SQLITE_MAGIC,
     XZ_MAGIC,
-    open_read_only,
-    read_packed,
-    unpacked_beginning,
+    open_sqlite_read_only,
+    read_packed_report,
+    unpack_beginning,
 )
 from nsw.safe_files import open_to_read
 
@@ -55,18 +59,18 @@ def read(path: Path, options: Options | None = None) -> Report:
     Raises:
         MemoryError: This is a process apart, and the file takes more memory than it has.
     """
-    report = _read(path, options or Options())
+    report = _read_with_detected_reader(path, options or Options())
     leave_out_broken_rows(report)
-    report_no_values(report)
+    warn_of_metrics_without_values(report)
     if options is None or options.wants("gpu_summary"):
-        report_unrecorded_launches(report)
+        warn_of_launches_without_gpu_work(report)
     if report.tables:
-        report.failed = program_failure(path)
+        report.failed = find_program_failure_line(path)
     if "metrics" in report.tables:
-        from nsw.readers.portable_metrics import add_portable_names, give_one_unit
+        from nsw.readers.portable_metrics import add_portable_names, convert_metrics_to_one_unit
 
         if report.tool == "ncu":
-            give_one_unit(report)
+            convert_metrics_to_one_unit(report)
         add_portable_names(report)
     if not any(len(t) for t in report.tables.values()) and not any(p.severity == "error" for p in report.problems):
         requested = options.tables if options else None
@@ -74,45 +78,53 @@ def read(path: Path, options: Options | None = None) -> Report:
             report.error("the file contains no results")
         else:
             fix_text = _NO_ITERATIONS if requested <= _OF_ITERATIONS else None
-            report.lack = Lack.TABLES
+            report.lack = LackReason.TABLES
             report.error(f"holds nothing of {', '.join(sorted(requested))}", fix=fix_text)
     return report
 
 
-def _read(path: Path, options: Options, *, nested: bool = False) -> Report:
-    """Read a file; `nested`: it was packed itself, and one that is packed twice is left alone."""
+def _read_with_detected_reader(path: Path, options: Options, *, is_unpacked_copy: bool = False) -> Report:
+    """Read a file; `is_unpacked_copy`: it was packed itself, and one that is packed twice is left alone."""
     report = Report(str(path))
-    if (explanation := special(path)) is not None:
-        return _no_report(report, explanation)
+    if (explanation := explain_special_file(path)) is not None:
+        return _add_not_report_error(report, explanation)
     try:
         sample = Sample(path)
     except OSError as fault:
-        return _no_report(report, unopened(path, fault.strerror or str(fault)))
+        return _add_not_report_error(report, explain_unopened_file(path, fault.strerror or str(fault)))
     if sample.size == 0 and not sample.is_folder:
         report.error("the file is empty", fix="the profiler or the copy was cut short: run or copy again")
         return report
-    if not sample.is_folder and (explanation := pointer(sample)) is not None:
-        return _no_report(report, explanation)
-    detected = detect(sample)
-    if detected is None and sample.head.startswith((GZIP_MAGIC, XZ_MAGIC)) and not nested and not is_archive(sample):
-        unpacked = read_packed(
-            path, options, lambda unpacked_path: detect(Sample(unpacked_path)) is not None, partial(_read, nested=True)
+    if not sample.is_folder and (explanation := explain_pointer_file(sample)) is not None:
+        return _add_not_report_error(report, explanation)
+    detected = detect_format(sample)
+    if (
+        detected is None
+        and sample.head.startswith((GZIP_MAGIC, XZ_MAGIC))
+        and not is_unpacked_copy
+        and not is_archive_of_files(sample)
+    ):
+        unpacked = read_packed_report(
+            path,
+            options,
+            lambda unpacked_path: detect_format(Sample(unpacked_path)) is not None,
+            partial(_read_with_detected_reader, is_unpacked_copy=True),
         )
         if unpacked is not None:
             return unpacked
     if detected is None:
-        if not sample.is_folder and (explanation := explain(sample)) is not None:
-            return _no_report(report, explanation)
+        if not sample.is_folder and (explanation := explain_stand_in_file(sample)) is not None:
+            return _add_not_report_error(report, explanation)
         if (problems := nsys_profile_output(sample)) is not None:
             report.tool, report.problems = "nsys", problems
             return report
-        if (spoken := only_messages(sample)) is not None:
+        if (spoken := problems_if_only_messages(sample)) is not None:
             report.tool, report.problems = spoken
             report.error(f"contains only messages of {report.tool}, no results")
             return report
-        report.lack = Lack.UNKNOWN
+        report.lack = LackReason.UNKNOWN
         report.error("no known report format", fix="`nsw read --formats` lists what can be read")
-        for sentence in formats_of_packages()[1]:
+        for sentence in load_package_formats()[1]:
             report.warn(sentence, fix="update or uninstall that package")
         return report
     format_, reader = detected
@@ -129,24 +141,26 @@ def _read(path: Path, options: Options, *, nested: bool = False) -> Report:
     report.tool = report.tool or format_.tool
     report.format = report.format or format_.id
     if not any(len(t) for t in report.tables.values()) and not sample.is_folder and not report.refused:
-        _look_again(report, sample)
+        _explain_if_named_only(report, sample)
     return report
 
 
-def _no_report(report: Report, explanation: NotReport) -> Report:
+def _add_not_report_error(report: Report, explanation: NotReport) -> Report:
     report.error(explanation.message, fix=explanation.fix)
-    report.lack = Lack.POINTER if explanation.is_pointer else None
+    report.lack = LackReason.POINTER if explanation.is_pointer else None
     return report
 
 
-def _look_again(report: Report, sample: Sample) -> None:
+def _explain_if_named_only(report: Report, sample: Sample) -> None:
     """Of a file that only its name makes a report, what it is says more than what of a report it lacks."""
-    if (explanation := explain(sample)) is not None and any(p.severity == "error" for p in report.problems):
+    if (explanation := explain_stand_in_file(sample)) is not None and any(
+        p.severity == "error" for p in report.problems
+    ):
         report.problems = [p for p in report.problems if p.severity != "error"]
         report.error(explanation.message, fix=explanation.fix)
 
 
-def detect(sample: Sample) -> tuple[Format, Reader] | None:
+def detect_format(sample: Sample) -> tuple[Format, Reader] | None:
     """The format that recognises the sample with most certainty, or None.
 
     By its beginning if that suffices: to look through all of a long file takes longer than to read some.
@@ -160,24 +174,24 @@ def detect(sample: Sample) -> tuple[Format, Reader] | None:
 
 
 def _surest_reader(sample: Sample) -> _Sure | None:
-    best = _surest_of(FORMATS, sample, None)
+    best = _surest_of_formats(FORMATS, sample, None)
     # to look for packages takes time; what is packed is shown to them once it is unpacked
     if (best is None or best[0] < SURE_OF_ALL) and not sample.head.startswith((GZIP_MAGIC, XZ_MAGIC)):
-        best = _surest_of(formats_of_packages()[0], sample, best)
+        best = _surest_of_formats(load_package_formats()[0], sample, best)
     return best
 
 
 _Sure: TypeAlias = tuple[int, Format, Reader]
 
 
-def _surest_of(formats: Iterable[Format], sample: Sample, best: _Sure | None) -> _Sure | None:
+def _surest_of_formats(formats: Iterable[Format], sample: Sample, best: _Sure | None) -> _Sure | None:
     """The surest reader of these and of `best`."""
     is_packed = sample.head.startswith(GZIP_MAGIC)
-    head = sample.text.encode() if sample.is_numbered else unpacked_beginning(sample.head)
+    head = sample.text.encode() if sample.is_numbered else unpack_beginning(sample.head)
     for format_ in formats:
         if is_packed and not format_.unpacks:  # asked once it is unpacked
             continue
-        if format_.folder != sample.is_folder or not format_.may_be(head, sample.suffix):
+        if format_.folder != sample.is_folder or not format_.matches_beginning_or_suffix(head, sample.suffix):
             continue
         if best is not None and format_.max_certainty <= best[0]:
             continue
@@ -268,7 +282,7 @@ def read_many(paths: Sequence[Path], options: Options | None = None, workers: in
             itself.
     """
     chosen = options or Options()
-    count = _workers(paths, requested=chosen.limits != Limits()) if workers is None else workers
+    count = _worker_count(paths, requested=chosen.limits != Limits()) if workers is None else workers
     if count == 0 or not is_possible():
         for path in paths:
             yield read(path, chosen)
@@ -284,35 +298,35 @@ def read_many(paths: Sequence[Path], options: Options | None = None, workers: in
                     yield _read_in_own_process(paths[at], chosen)
                     at += 1
             except LimitError as fault:  # of memory little may be left there: the next file has another process
-                yield stopped(paths[at], fault)
+                yield report_of_limit_error(paths[at], fault)
                 at += 1
     except NoPoolError:
         for path in paths[at:]:
             yield read(path, chosen)
 
 
-def takes_long(paths: Sequence[Path]) -> bool:
+def takes_long_to_read(paths: Sequence[Path]) -> bool:
     """Whether reading takes so long that several processes, and a progress bar, are worth it."""
     seconds = _SECONDS_A_FILE * len(paths)
     for path in paths:
         if seconds >= _WORTHWHILE:
             break
-        seconds += size_of(path) / _BYTES_A_SECOND
+        seconds += report_bytes(path) / _BYTES_A_SECOND
     return len(paths) > 1 and seconds >= _WORTHWHILE
 
 
-def size_of(path: Path) -> int:
+def report_bytes(path: Path) -> int:
     """The bytes of a file with the later ranges of its recording, or of the files of a folder that is a report."""
     try:
-        return sum(f.stat().st_size for f in (path.iterdir() if path.is_dir() else recording(path)))
+        return sum(f.stat().st_size for f in (path.iterdir() if path.is_dir() else recording_files_from(path)))
     except OSError:
         return 0  # what is wrong with it is reported when it is read
 
 
-def _workers(paths: Sequence[Path], *, requested: bool) -> int:
-    if takes_long(paths):
+def _worker_count(paths: Sequence[Path], *, requested: bool) -> int:
+    if takes_long_to_read(paths):
         return len(os.sched_getaffinity(0))
-    return int(requested or sum(map(size_of, paths)) >= _SMALL)
+    return int(requested or sum(map(report_bytes, paths)) >= _SMALL)
 
 
 def _read_in_pool(paths: Sequence[Path], options: Options, workers: int) -> Iterator[Report]:
@@ -329,7 +343,7 @@ def _read_in_pool(paths: Sequence[Path], options: Options, workers: int) -> Iter
         try:
             for path in rest:
                 with starting():
-                    waiting.append(processes.submit(_read_within, path, options))
+                    waiting.append(processes.submit(_read_within_limits, path, options))
                 if len(waiting) > workers * _AHEAD:
                     yield waiting.pop(0).result()
             while waiting:
@@ -340,16 +354,16 @@ def _read_in_pool(paths: Sequence[Path], options: Options, workers: int) -> Iter
 
 def _read_in_own_process(path: Path, options: Options) -> Report:
     """Read a file in a process of its own, which may die of it."""
-    return run_isolated(read, path, options, subject=f"reading {path}", size=size_of(path), limits=options.limits)
+    return run_isolated(read, path, options, subject=f"reading {path}", size=report_bytes(path), limits=options.limits)
 
 
-def _read_within(path: Path, options: Options) -> Report:
+def _read_within_limits(path: Path, options: Options) -> Report:
     """Read a file in a process apart that may be there for others too."""
-    with with_limits(f"reading {path}", options.limits.for_bytes(size_of(path))):
+    with with_limits(f"reading {path}", options.limits.for_bytes(report_bytes(path))):
         return read(path, options)
 
 
-def stopped(path: Path, fault: LimitError) -> Report:
+def report_of_limit_error(path: Path, fault: LimitError) -> Report:
     """The report of a file that could not be read within its limits."""
     report = Report(str(path))
     report.error(fault.message, fix=fault.hint)
@@ -370,23 +384,23 @@ class ReportSearch:
     searched: set[str] = field(default_factory=set)
     reports: int = 0
 
-    def files(self, paths: Sequence[Path]) -> Iterator[Path]:
+    def find_files_to_read(self, paths: Sequence[Path]) -> Iterator[Path]:
         """What to read: the named files; of a folder that is no report itself, every file below it, once."""
         names = {str(path) for path in paths}
         for path in paths:
             if not path.is_dir():
                 yield path
                 continue
-            if is_report(path):
+            if is_report_folder(path):
                 yield path
                 continue
             self.folders.append(path)
-            for file in below(path):
+            for file in find_files_and_report_folders(path):
                 if str(file) not in names and str(file) not in self.searched:
                     self.searched.add(str(file))
                     yield file
 
-    def recognised(self, reports: Iterable[Report]) -> Iterator[Report]:
+    def drop_unrecognised_reports(self, reports: Iterable[Report]) -> Iterator[Report]:
         """The reports without those of searched files that no profiler wrote; broken ones are among them."""
         for report in reports:
             if report.path in self.searched and report.tool is None and not is_meant_as_report(report):
@@ -412,12 +426,12 @@ def is_meant_as_report(report: Report) -> bool:
     name = report.path.lower()
     if name.endswith(_REPORTS):
         return True
-    if report.lack is Lack.POINTER:
+    if report.lack is LackReason.POINTER:
         return name.endswith(_WRITTEN)
-    return name.endswith(_MAYBE) and not _is_whole(report)
+    return name.endswith(_MAYBE) and not _opens_as_its_suffix_says(report)
 
 
-def _is_whole(report: Report) -> bool:
+def _opens_as_its_suffix_says(report: Report) -> bool:
     """Whether a file of an ambiguous name is what that says, as far as its beginning tells: another program's."""
     path = Path(report.path)
     name = path.name.lower()
@@ -429,26 +443,26 @@ def _is_whole(report: Report) -> bool:
             return bool(begin) and (".sqlite" not in name or begin.startswith(SQLITE_MAGIC))
         if name.endswith(_DATABASES):
             with open_to_read(path) as file:
-                return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC and _can_be_asked(path)
+                return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC and _answers_sqlite_query(path)
     except (OSError, EOFError, zlib.error, lzma.LZMAError, sqlite3.Error):
         return False
-    return report.lack is Lack.UNKNOWN
+    return report.lack is LackReason.UNKNOWN
 
 
-def _can_be_asked(path: Path) -> bool:
-    with closing(open_read_only(path)) as database:
+def _answers_sqlite_query(path: Path) -> bool:
+    with closing(open_sqlite_read_only(path)) as database:
         return database.execute("SELECT count(*) FROM sqlite_master").fetchone() is not None
 
 
-def is_report(folder: Path) -> bool:
+def is_report_folder(folder: Path) -> bool:
     """Whether the folder is itself a report."""
     try:
-        return detect(Sample(folder)) is not None
+        return detect_format(Sample(folder)) is not None
     except OSError:
         return False
 
 
-def below(folder: Path) -> Iterator[Path]:
+def find_files_and_report_folders(folder: Path) -> Iterator[Path]:
     """Every file below a folder, in order of their names, and folders that are reports instead of their files.
 
     Hidden files and folders are passed over; links to folders are not followed. Files are not looked into:
@@ -457,18 +471,18 @@ def below(folder: Path) -> Iterator[Path]:
     for walked, folders, files in os.walk(folder):
         directory = Path(walked)
         folders[:] = sorted(f for f in folders if not f.startswith("."))
-        for name in [f for f in folders if is_report(directory / f)]:
+        for name in [f for f in folders if is_report_folder(directory / f)]:
             folders.remove(name)
             yield directory / name
         # of a report and the pages exported from it, one; each row is wanted once
         file_names = (
-            name for name, part in parts(f for f in files if not f.startswith(".")).items() if part.only is None
+            name for name, part in files_to_read(f for f in files if not f.startswith(".")).items() if part.only is None
         )
         paths = (directory / name for name in file_names)
-        yield from (f for f in paths if f.is_file() or _leads_nowhere(f))
+        yield from (f for f in paths if f.is_file() or _is_dangling_report_link(f))
 
 
-def _leads_nowhere(file: Path) -> bool:
+def _is_dangling_report_link(file: Path) -> bool:
     """Whether it is a link whose report is not here, as git-annex leaves them."""
     return file.name.lower().endswith((*_REPORTS, *_WRITTEN)) and file.is_symlink() and not file.exists()
 
@@ -509,7 +523,7 @@ class NotReport(NamedTuple):
     is_pointer: bool = False  # to a file that is elsewhere
 
 
-def pointer(sample: Sample) -> NotReport | None:
+def explain_pointer_file(sample: Sample) -> NotReport | None:
     """Whether it only points to where the file is, whatever its name: such files are no report of any format."""
     head = sample.head
     if head.startswith(_LFS):
@@ -522,7 +536,7 @@ def pointer(sample: Sample) -> NotReport | None:
     return None
 
 
-def unopened(path: Path, reason: str) -> NotReport:
+def explain_unopened_file(path: Path, reason: str) -> NotReport:
     """Why a file cannot be opened; of a link that leads nowhere where it leads."""
     if not path.is_symlink() or path.exists():
         return NotReport(f"cannot be opened: {reason}", None)
@@ -532,7 +546,7 @@ def unopened(path: Path, reason: str) -> NotReport:
     return NotReport(f"a link to {target}, which is not there", "copy the file here, or correct the link")
 
 
-def special(path: Path) -> NotReport | None:
+def explain_special_file(path: Path) -> NotReport | None:
     """What it is when it is neither a file nor a folder: to open such a thing may never end."""
     try:
         mode = path.stat().st_mode
@@ -545,14 +559,14 @@ def special(path: Path) -> NotReport | None:
     return NotReport(f"a {'socket' if stat.S_ISSOCK(mode) else 'device'}, not a file", None)
 
 
-def explain(sample: Sample) -> NotReport | None:
+def explain_stand_in_file(sample: Sample) -> NotReport | None:
     """What the file is, when it is one of the usual stand-ins for a report; None when it may be a report."""
     head = sample.head
     if sample.suffix in _OF_VTUNE:
         folder = shlex.quote(str(sample.path.parent))
         command = f"`vtune -report hotspots -result-dir {folder} -format csv -report-output hotspots.csv`"
         return NotReport("a result of VTune, which only VTune opens", f"{command}, and so with `-report summary`")
-    if (pointing := pointer(sample)) is not None:
+    if (pointing := explain_pointer_file(sample)) is not None:
         return pointing
     if not sample.is_binary and (match := _HTML.match(sample.text)) is not None:
         title = _TITLE.search(sample.text, match.end(), match.end() + 4096)
@@ -566,11 +580,11 @@ def explain(sample: Sample) -> NotReport | None:
             "a recipe or a sites file of nsw, not a report",
             f"`nsw plan {shlex.quote(str(sample.path))}` shows its plan",
         )
-    if (other := other_file(sample)) is not None:
+    if (other := describe_other_file(sample)) is not None:
         return NotReport(*other)
-    if is_archive(sample):
+    if is_archive_of_files(sample):
         return NotReport("an archive of files", f"unpack it, and read the folder: {_unpack_commands(sample)}")
-    if head.startswith(GZIP_MAGIC) and (wrong := _bad_gzip(head, sample.size)) is not None:
+    if head.startswith(GZIP_MAGIC) and (wrong := _gzip_fault(head, sample.size)) is not None:
         return NotReport(wrong, "the copy was cut short or changed: copy it again")
     for magic, kind, command in _PACKED:
         if head.startswith(magic):
@@ -580,7 +594,7 @@ def explain(sample: Sample) -> NotReport | None:
     return None
 
 
-def is_archive(sample: Sample) -> bool:
+def is_archive_of_files(sample: Sample) -> bool:
     """Whether it is, or by its name holds, several files in one."""
     head, name = sample.head, sample.path.name.lower()
     return head.startswith(_ZIPPED) or head[_TAR_AT:].startswith(_TAR) or name.endswith(_TAR_NAMES)
@@ -596,7 +610,7 @@ def _unpack_commands(sample: Sample) -> str:
     return f"`{unpack} && nsw read {into}`"
 
 
-def _bad_gzip(head: bytes, size: int) -> str | None:
+def _gzip_fault(head: bytes, size: int) -> str | None:
     """What is wrong with packed data of which not even the first byte comes out."""
     try:
         first_byte = zlib.decompressobj(wbits=31).decompress(head, 1)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-class ToolFault(Exception):  # noqa: N818  its text is what is told of the tool
+class ToolRunError(Exception):
     """A tool cannot be started, or does not end."""
 
 
@@ -36,45 +36,45 @@ def find_tool(name: str, patterns: Iterable[str]) -> list[str]:
         return [configured]
     on_path = shutil.which(name)
     installed = [str(p) for pattern in patterns for p in Path("/").glob(pattern[1:]) if os.access(p, os.X_OK)]
-    newest = sorted(installed, key=_version, reverse=True)
+    newest = sorted(installed, key=_version_numbers_in_path, reverse=True)
     return list(dict.fromkeys([*([on_path] if on_path else []), *newest]))
 
 
-def run_tool(command: Sequence[str], seconds: float, output: Path | None = None) -> tuple[int, str]:
+def run_tool(command: Sequence[str], timeout_s: float, output_file: Path | None = None) -> tuple[int, str]:
     """Run a tool, and with it end every process that it starts; its exit status and what it said.
 
     Args:
         command: The words.
-        seconds: How long it may take.
-        output: Where its standard output goes, in English; None: it is part of what it said.
+        timeout_s: How long it may take.
+        output_file: Where its standard output goes, in English; None: it is part of what it said.
 
     Raises:
         ToolFault: It cannot be started, or did not end.
     """
-    with replacing(output, 0o600) if output else nullcontext(subprocess.PIPE) as file:
+    with replacing(output_file, 0o600) if output_file else nullcontext(subprocess.PIPE) as file:
         try:
             with outside():
                 process = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
                     stdout=file,
-                    stderr=subprocess.PIPE if output else subprocess.STDOUT,
+                    stderr=subprocess.PIPE if output_file else subprocess.STDOUT,
                     start_new_session=True,
-                    env={**os.environ, "LC_ALL": "C"} if output else None,
+                    env={**os.environ, "LC_ALL": "C"} if output_file else None,
                 )
         except OSError as fault:
-            raise ToolFault(f"cannot be run: {fault.strerror}") from fault
+            raise ToolRunError(f"cannot be run: {fault.strerror}") from fault
         with process:
             try:
-                printed = process.communicate(timeout=seconds)
+                printed = process.communicate(timeout=timeout_s)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
-                raise ToolFault(f"no answer after {seconds:.0f} s") from None
+                raise ToolRunError(f"no answer after {timeout_s:.0f} s") from None
     return process.returncode, b"".join(filter(None, printed)).decode(errors="replace")
 
 
-def _version(path: str) -> tuple[int, ...]:
+def _version_numbers_in_path(path: str) -> tuple[int, ...]:
     """The version in a path, its links resolved: /usr/local/cuda/bin/ncu often leads to a folder that has one."""
     match = _VERSION.search(str(Path(path).resolve()))
     return tuple(int(g or 0) for g in match.groups()) if match else (0,)

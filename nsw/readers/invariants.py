@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.readers.model import MOST_SHOWN, Report
 from nsw.readers.text.quantities import TIME_UNITS
 from nsw.tables import TABLES
-from nsw.tables.names import is_launch
+from nsw.tables.names import is_launch_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,8 +45,8 @@ def leave_out_broken_rows(report: Report) -> None:
     """Take out of all tables what breaks an invariant, and report it."""
     for table in [name for name in report.tables if name in TABLES]:
         data = report.tables[table]
-        rows = enumerate(data) if isinstance(data, list) else _rows_breaking_rule(table, data)
-        broken = [(at, row, reason) for at, row in rows if (reason := broken_rule(table, row)) is not None]
+        rows = enumerate(data) if isinstance(data, list) else _rows_breaking_invariant(table, data)
+        broken = [(at, row, reason) for at, row in rows if (reason := broken_invariant(table, row)) is not None]
         if not broken:
             continue
         indices = [at for at, _, _ in broken]
@@ -54,7 +54,7 @@ def leave_out_broken_rows(report: Report) -> None:
             report.tables[table] = _without_times(data, indices)
         else:
             report.tables[table] = _drop_rows(data, indices)
-        _report_broken(report, table, broken)
+        _report_broken_rows(report, table, broken)
 
 
 _VALUES: Final = ("value", "avg", "text")
@@ -62,12 +62,12 @@ _MANY_ABSENT: Final = 3  # metrics without a value; of fewer the chip lacks them
 _ABSENT_SHARE: Final = 0.2
 
 
-def report_no_values(report: Report) -> None:
+def warn_of_metrics_without_values(report: Report) -> None:
     """Say so where a report names metrics and has a value of none."""
     metrics = report.tables.get("metrics")
     if metrics is None or not len(metrics):
         return
-    absent = len(metrics) - _values_in(metrics)
+    absent = len(metrics) - _row_count_with_value(metrics)
     if report.problems:  # they say why
         return
     if report.tool == "ncu" and _MANY_ABSENT <= absent < len(metrics) and absent >= len(metrics) * _ABSENT_SHARE:
@@ -87,13 +87,13 @@ def report_no_values(report: Report) -> None:
 _OF_TIMELINES: Final = frozenset({"nsys-sqlite", "nsys-parquet", "kineto"})  # which hold all that was recorded
 
 
-def report_unrecorded_launches(report: Report) -> None:
+def warn_of_launches_without_gpu_work(report: Report) -> None:
     """Warn where the host launched kernels and the timeline has no GPU work at all."""
     calls = report.tables.get("api_summary")
     if report.format not in _OF_TIMELINES or calls is None or len(report.tables.get("gpu_summary", ())):
         return
     rows = calls if isinstance(calls, list) else calls.to_pylist()
-    if launches := sum(row["calls"] or 0 for row in rows if is_launch(row["name"] or "")):
+    if launches := sum(row["calls"] or 0 for row in rows if is_launch_call(row["name"] or "")):
         were = "1 kernel was" if launches == 1 else f"{launches:,} kernels were"
         report.warn(
             f"{were} launched, none recorded: the driver is newer than {report.tool} knows, another tool holds CUPTI,"
@@ -102,36 +102,40 @@ def report_unrecorded_launches(report: Report) -> None:
         )
 
 
-def _values_in(metrics: TableData) -> int:
+def _row_count_with_value(metrics: TableData) -> int:
     """How many rows have a value."""
     if isinstance(metrics, list):
         return sum(any(row.get(column) is not None for column in _VALUES) for row in metrics)
     return max(len(metrics) - int(metrics[name].null_count) for name in _VALUES if name in metrics.column_names)
 
 
-def broken_rule(table: str, row: Row) -> str | None:
+def broken_invariant(table: str, row: Row) -> str | None:
     """What in a row cannot be, or None."""
-    for low, high in _rules(table):
+    for low, high in _invariants_of_table(table):
         below = row.get(low) if isinstance(low, str) else low
         above = row.get(high) if isinstance(high, str) else high
         if below is None or above is None or below <= above:
             continue
         slack = (_SLACK_OF_METRICS if table == "metrics" else _SLACK) * abs(above)
-        if below - _half_width(row, low) <= above + _half_width(row, high) + slack:
+        if below - _rounding_half_width(row, low) <= above + _rounding_half_width(row, high) + slack:
             continue
         if isinstance(low, str):
-            return f"{low} {below:g} is above {high} {above:g}" if isinstance(high, str) else _too_much(low, below)
+            return (
+                f"{low} {below:g} is above {high} {above:g}"
+                if isinstance(high, str)
+                else _above_bound_reason(low, below)
+            )
         if high != "value" or row.get("unit") in TIME_UNITS:  # of metrics others than times may be negative
             return f"{high} is {above:g}"
     return None
 
 
-def _too_much(column: str, value: float) -> str:
+def _above_bound_reason(column: str, value: float) -> str:
     return f"time_pct is {value:g}" if column == "time_pct" else f"{column} {value:g} is more than ten years"
 
 
 @cache
-def _rules(table: str) -> Sequence[Rule]:
+def _invariants_of_table(table: str) -> Sequence[Rule]:
     columns = [c for c in TABLES[table].columns if c.name != "start_ns" and not c.name.endswith("_pm")]
     names = [c.name for c in columns]
     ascending = [pair for chain in _ASCENDING for pair in combinations((c for c in chain if c in names), 2)]
@@ -146,25 +150,25 @@ def _rules(table: str) -> Sequence[Rule]:
     ]
 
 
-def _half_width(row: Row, side: str | float) -> float:
+def _rounding_half_width(row: Row, side: str | float) -> float:
     return float(row.get(f"{side}_pm") or 0.0)
 
 
-def _rows_breaking_rule(table: str, data: pa.Table) -> Iterator[tuple[int, Row]]:
+def _rows_breaking_invariant(table: str, data: pa.Table) -> Iterator[tuple[int, Row]]:
     """The rows of a large table, with their places, that break a rule but for what rounding explains."""
     import numpy as np
 
     suspect = np.zeros(data.num_rows, bool)
-    for low, high in _rules(table):
+    for low, high in _invariants_of_table(table):
         if {side for side in (low, high) if isinstance(side, str)} <= set(data.column_names):
-            suspect |= _is_above(data, low, high)
+            suspect |= _rows_where_low_exceeds_high(data, low, high)
     indices = np.flatnonzero(suspect)
     for first in range(0, len(indices), _AT_ONCE):
         part = indices[first : first + _AT_ONCE]
         yield from zip(part.tolist(), data.take(part).to_pylist(), strict=True)
 
 
-def _is_above(data: pa.Table, low: str | float, high: str | float) -> Any:
+def _rows_where_low_exceeds_high(data: pa.Table, low: str | float, high: str | float) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -194,11 +198,11 @@ def _without_times(data: TableData, indices: Sequence[int]) -> TableData:
     return rows
 
 
-def _report_broken(report: Report, table: str, broken: list[tuple[int, Row, str]]) -> None:
+def _report_broken_rows(report: Report, table: str, broken: list[tuple[int, Row, str]]) -> None:
     subject = "the time of a row" if table == "launches" else "a row"
     report.errors(
         [
-            f"{subject} of {table} contradicts itself and is left out: {_name(row)[:80]}: {reason}"
+            f"{subject} of {table} contradicts itself and is left out: {_row_name(row)[:80]}: {reason}"
             for _, row, reason in broken[: MOST_SHOWN + 1]  # of which the last stands for all others
         ],
         f"{len(broken)} rows of {table} in all contradict themselves",
@@ -206,5 +210,5 @@ def _report_broken(report: Report, table: str, broken: list[tuple[int, Row, str]
     )
 
 
-def _name(row: Row) -> str:
+def _row_name(row: Row) -> str:
     return str(row.get("name") or row.get("metric") or row.get("kernel") or row.get("phase") or "")

@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final, Literal
 
 from nsw.readers.model import Problem, Report, Sample
-from nsw.readers.untrusted_files import SQLITE_MAGIC, open_read_only
+from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only
 from nsw.safe_files import open_to_read
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ class Message:
     is_loss: bool = False
     is_replay: bool = False
 
-    def matches(self, tool: str, text: str) -> bool:
+    def matches_tool_text(self, tool: str, text: str) -> bool:
         """Whether `tool` said this."""
         return tool in self.tools and self.pattern.search(text) is not None
 
 
 @cache
-def messages() -> tuple[Message, ...]:
+def known_messages() -> tuple[Message, ...]:
     """Every message that is known; of several that match, the first counts."""
     import tomllib
 
@@ -77,13 +77,13 @@ def messages() -> tuple[Message, ...]:
     )
 
 
-def explain(tool: str, text: str) -> Message | None:
+def find_known_message(tool: str, text: str) -> Message | None:
     """What is known of a message of `tool` (nvprof, ncu, nsys, pytorch), or None."""
     text = text[: 4 * _LONGEST]
-    return next((m for m in messages() if m.matches(tool, text)), None)
+    return next((m for m in known_messages() if m.matches_tool_text(tool, text)), None)
 
 
-def known_message(
+def problem_of_known_message(
     tool: str, text: str, *, line: int | None = None, severity: str | None = None, kernel: str | None = None
 ) -> Problem | None:
     """The problem that a tool's message makes.
@@ -97,10 +97,10 @@ def known_message(
         kernel: The one that ncu was running again, where that is known.
     """
     message = text.strip()[:_LONGEST]
-    meaning = explain(tool, text)
+    meaning = find_known_message(tool, text)
     waits = meaning is not None and (meaning.is_hang or (meaning.is_replay and _NCCL.search(kernel or "")))
     if meaning is not None and waits and kernel is not None:
-        meaning = _hang_message(meaning, kernel)
+        meaning = _hang_message_with_kernel(meaning, kernel)
     if meaning is not None:
         text = f"{tool}: {message} ({meaning.explanation})"
         return Problem(meaning.severity, text, line, meaning.fix, meaning.is_loss)
@@ -109,13 +109,13 @@ def known_message(
     return Problem("error" if severity == "error" else "warning", f"{tool}: {message}", line)
 
 
-def kernel_in(text: str) -> str | None:
+def kernel_in_progress_line(text: str) -> str | None:
     """The kernel that a line of ncu's progress names; None where it names none."""
     match = _PROFILING.search(text)
     return match["kernel"] if match else None
 
 
-def _hang_message(meaning: Message, kernel: str) -> Message:
+def _hang_message_with_kernel(meaning: Message, kernel: str) -> Message:
     """The message of a hang, with what the kernel's name tells."""
     if _NCCL.search(kernel):
         reason = f"{kernel} is run again and waits for the other ranks, which have done it once"
@@ -152,17 +152,17 @@ _LINES: Final = {
 }
 
 
-def messages_in(tool: str, text: str) -> list[Problem]:
+def known_problems_in_text(tool: str, text: str) -> list[Problem]:
     """The known messages of `tool` (nvprof, ncu, nsys; of others none) in a text, each once.
 
     That nothing was collected is left out where the reason is there too.
     """
-    return _problems(tool, text, known_only=True)
+    return _find_problems(tool, text, known_only=True)
 
 
-def said_in(tool: str, path: Path) -> list[Problem]:
+def known_problems_in_file(tool: str, path: Path) -> list[Problem]:
     """As `said`, of the beginning and the end of a file; [] when it is not there."""
-    return messages_in(tool, _read_file_ends(path).decode(errors="replace"))
+    return known_problems_in_text(tool, _read_file_ends(path).decode(errors="replace"))
 
 
 # what ends a program whose output is around a report: the end of Python's traceback, CUDA's and the system's words
@@ -174,12 +174,18 @@ _FAILED: Final = re.compile(
 )
 
 
-def program_failure(path: Path) -> str | None:
+def find_program_failure_line(path: Path) -> str | None:
     """The line in which a program says among the lines of a report that it failed; None where there is none."""
     if path.is_dir():
         return None
     data = _read_file_ends(path)
-    text = _streams(path) if data.startswith(SQLITE_MAGIC) else "" if b"\0" in data else data.decode(errors="replace")
+    text = (
+        _program_output_in_nsys_export(path)
+        if data.startswith(SQLITE_MAGIC)
+        else ""
+        if b"\0" in data
+        else data.decode(errors="replace")
+    )
     failed = _FAILED.search(text)
     if failed is None:
         return None
@@ -187,9 +193,9 @@ def program_failure(path: Path) -> str | None:
     return line.strip()[:_LONGEST]
 
 
-def _streams(path: Path) -> str:
+def _program_output_in_nsys_export(path: Path) -> str:
     """What nsys kept of the program's output in its export; nothing where it is another database."""
-    with suppress(sqlite3.Error), closing(open_read_only(path)) as database:
+    with suppress(sqlite3.Error), closing(open_sqlite_read_only(path)) as database:
         tables = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('ProcessStreams', 'StringIds')"
         if database.execute(tables).fetchone() != (2,):  # a view of a hostile file may have no end
             return ""
@@ -232,7 +238,7 @@ def nsys_profile_output(sample: Sample) -> list[Problem] | None:
     text = text.replace("\r\n", "\n")
     if _NSYS_OUTPUT.search(text) is None:
         return None
-    problems = messages_in("nsys", text)
+    problems = known_problems_in_text("nsys", text)
     reports = list(dict.fromkeys(match[1] for match in _NSYS_WROTE.finditer(text)))
     first = next((report for report in reports if not report.endswith(_QDSTRM)), reports[0] if reports else None)
     more = f" (and {len(reports) - 1} more)" if len(reports) > 1 else ""
@@ -252,14 +258,14 @@ def nsys_profile_output(sample: Sample) -> list[Problem] | None:
     return [*problems, Problem("error", f"the output of `nsys profile`, {message}", None, fix)]
 
 
-def only_messages(sample: Sample) -> tuple[str, list[Problem]] | None:
+def problems_if_only_messages(sample: Sample) -> tuple[str, list[Problem]] | None:
     """The tool and its messages, when a file holds nothing else: it was to be a report, and none was made."""
     if sample.is_binary or sample.is_folder:
         return None
     lines = [line for line in sample.text.splitlines() if line.strip()]
     for tool, pattern in (("nvprof", _NVPROF), ("ncu", _NCU)):
         if lines and pattern.match(lines[0]) and all(pattern.match(line) or line[0].isspace() for line in lines):
-            problems = _problems(tool, sample.text, known_only=False)
+            problems = _find_problems(tool, sample.text, known_only=False)
             return (tool, problems) if problems else None
     return None
 
@@ -274,7 +280,7 @@ def _listed_kernels_text(text: str) -> str | None:
     return f"the filter matched 0 of {len(names)} kernels: {', '.join(names[:_MAX_KERNELS])}{omitted}"
 
 
-def _problems(tool: str, text: str, *, known_only: bool) -> list[Problem]:
+def _find_problems(tool: str, text: str, *, known_only: bool) -> list[Problem]:
     pattern = _LINES.get(tool)
     problems: dict[str, Problem] = {}
     empty: set[str] = set()
@@ -286,10 +292,10 @@ def _problems(tool: str, text: str, *, known_only: bool) -> list[Problem]:
             match = watched = _WATCHDOG.match(line)
         if match is None:
             continue
-        kernel = kernel_in(match["text"]) or kernel
+        kernel = kernel_in_progress_line(match["text"]) or kernel
         severity = (match["severity"] or "").lower()
-        meaning = explain(tool, match["text"])
-        problem = known_message(
+        meaning = find_known_message(tool, match["text"])
+        problem = problem_of_known_message(
             tool, match["text"], severity=severity if severity in {"error", "warning"} else None, kernel=kernel
         )
         if problem is None or (meaning is None and known_only) or len(problems) >= _MAX_MESSAGES:
@@ -309,7 +315,7 @@ _REPORT: Final = re.compile(r"Report: (\S.*)")
 
 
 @dataclass(slots=True)
-class Messages:
+class NcuMessageCollector:
     """Collects the lines that are no results; tells at the end."""
 
     seen: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -318,24 +324,24 @@ class Messages:
     kernel: str | None = None  # the one that ncu began last
     during: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
-    def see(self, line: str, number: int) -> None:
+    def note_message_line(self, line: str, number: int) -> None:
         """Take note of a line, if it is a message of ncu's."""
         if "==" not in line or not (match := _LINE.search(line)):
             return
         kind, text = match[1], match[2].strip()[:1000]
         if kind == "PROF":
             self.profiled += text.startswith("Profiling ")
-            self.kernel = kernel_in(text) or self.kernel
+            self.kernel = kernel_in_progress_line(text) or self.kernel
             if (report := _REPORT.match(text)) and len(self.reports) < _MAX_NCU_MESSAGES:
                 self.reports.append(report[1])
         elif text and len(self.seen) < _MAX_NCU_MESSAGES:
             self.seen.setdefault((kind, text), number)
             self.during.setdefault((kind, text), self.kernel)
 
-    def tell(self, report: Report, *, empty: bool) -> None:
+    def add_problems_to_report(self, report: Report, *, has_no_results: bool) -> None:
         """Add a problem for each message, and one that says where the results are when none is here."""
-        report.problems += self._problems(empty=empty)
-        if not empty:
+        report.problems += self._problems_by_meaning(has_no_results=has_no_results)
+        if not has_no_results:
             return
         if self.reports:
             report.error(
@@ -349,18 +355,18 @@ class Messages:
                 fix="read the report that ncu wrote (-o), or print it: ncu --import REPORT --page raw --csv",
             )
 
-    def _problems(self, *, empty: bool) -> list[Problem]:
+    def _problems_by_meaning(self, *, has_no_results: bool) -> list[Problem]:
         """A problem a meaning, with how many more mean the same; a cause without what follows from it."""
         first: dict[str, Problem] = {}
         alike: Counter[str] = Counter()
         following: set[str] = set()
         causes: set[str] = set()
         for (kind, text), number in self.seen.items():
-            meaning, kernel = explain("ncu", text), self.during[kind, text]
-            problem = known_message("ncu", text, line=number, severity=kind.lower(), kernel=kernel)
+            meaning, kernel = find_known_message("ncu", text), self.during[kind, text]
+            problem = problem_of_known_message("ncu", text, line=number, severity=kind.lower(), kernel=kernel)
             if problem is None:
                 continue
-            if not empty and text.startswith("No "):
+            if not has_no_results and text.startswith("No "):
                 # one process of several had no kernel; the others' results are here
                 problem = replace(problem, severity="warning")
             key = meaning.explanation if meaning else text

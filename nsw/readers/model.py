@@ -46,7 +46,7 @@ class Problem:
     is_loss: bool = False
 
 
-class Lack(Enum):
+class LackReason(Enum):
     """Why a report has no tables, where somebody decides by it; its problems say the same in words."""
 
     POINTER = auto()  # it stands for a file that is elsewhere
@@ -65,10 +65,10 @@ class Report:
     tables: dict[str, TableData] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     refused: bool = False  # for its size: a report of its format, of which not all is read
-    lack: Lack | None = None
+    lack: LackReason | None = None
     failed: str | None = None  # what the program that was profiled printed of its own failure
 
-    def refuse(self, fault: TooMuchError, *, but: str | None = None) -> None:
+    def refuse_unpacking(self, fault: TooMuchError, *, but: str | None = None) -> None:
         """Note that the file unpacks to too much, and how to read it all the same."""
         self.refused = True
         self.error(f"holds {fault}" + (f": {but}" if but else ""), fix=_ALLOWED)
@@ -207,9 +207,9 @@ class Sample:
         if self.size <= len(self.head) or not self.is_looked_through:
             return False
         encoding = "utf-16-le" if self.encoding.startswith("utf-16") else "utf-8"
-        return self._looks_through([n.encode(encoding) for n in needles])
+        return self._search_whole_file([n.encode(encoding) for n in needles])
 
-    def _looks_through(self, needles: list[bytes]) -> bool:
+    def _search_whole_file(self, needles: list[bytes]) -> bool:
         overlap = max(map(len, needles), default=1) - 1
         window = b""
         with open_to_read(self.path) as file:

@@ -10,12 +10,12 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from nsw.readers.untrusted_files import SQLITE_MAGIC, open_read_only
+from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only
 
 if TYPE_CHECKING:
     from nsw.readers.model import Sample
 
-__all__ = ["OtherFile", "other_file"]
+__all__ = ["OtherFile", "describe_other_file"]
 
 _MAX_STATEMENTS: Final = 200  # of a database, that are looked at
 
@@ -28,17 +28,21 @@ class OtherFile(NamedTuple):
     fix: str
 
 
-def other_file(sample: Sample) -> tuple[str, str] | None:
+def describe_other_file(sample: Sample) -> tuple[str, str] | None:
     """What a file of another profiler is, and what to do; None where it is none that nsw knows."""
-    head = _statements(sample) if sample.head.startswith(SQLITE_MAGIC) else sample.head.replace(b"\r\n", b"\n")
-    kind = next((kind for kind in _other_files() if kind.pattern.search(head)), None)
+    head = (
+        _sqlite_create_statements(sample)
+        if sample.head.startswith(SQLITE_MAGIC)
+        else sample.head.replace(b"\r\n", b"\n")
+    )
+    kind = next((kind for kind in _known_other_files() if kind.pattern.search(head)), None)
     if kind is None:
         return None
     return kind.meaning, kind.fix.replace("{path}", shlex.quote(str(sample.path)))
 
 
 @cache
-def _other_files() -> tuple[OtherFile, ...]:
+def _known_other_files() -> tuple[OtherFile, ...]:
     import tomllib
 
     text = files("nsw.readers").joinpath("data/other_files.toml").read_text(encoding="utf-8")
@@ -48,10 +52,10 @@ def _other_files() -> tuple[OtherFile, ...]:
     )
 
 
-def _statements(sample: Sample) -> bytes:
+def _sqlite_create_statements(sample: Sample) -> bytes:
     """The statements that made a database's tables and views, as text; nothing where it cannot be read."""
     try:
-        with closing(open_read_only(sample.path)) as database:
+        with closing(open_sqlite_read_only(sample.path)) as database:
             database.text_factory = bytes
             rows = database.execute("SELECT sql FROM sqlite_master LIMIT ?", (_MAX_STATEMENTS,)).fetchall()
     except (sqlite3.Error, UnicodeDecodeError):  # its own message names what is damaged

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Line", "figures", "first_lines", "line_at"]
+__all__ = ["OutputLine", "first_matching_lines", "line_at_offset", "read_figure_rows"]
 
 _WINDOW: Final = 1 << 16  # characters that are searched at a time
 _OVERLAP: Final = 1 << 13  # characters that a match over several lines may have, at least
@@ -33,25 +33,27 @@ _SECONDS: Final = 5.0  # for the expression of one figure, beside what it may ta
 _SECONDS_A_BYTE: Final = 4e-6
 
 
-def figures(output: Path, specs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows of table `figures`, one for each figure wanted; `value` is None when it was not found.
+def read_figure_rows(output_file: Path, figure_specs: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of table `read_figure_rows`, one for each figure wanted; `value` is None when it was not found.
 
-    `line` of a row is the first line with a number of it, `at` its place for `line_at`. `no_number` is the last
+    `line` of a row is the first line with a number of it, `at` its place for `line_at_offset`. `no_number` is the last
     text that was matched and is no number, where there is no value; `too_slow`: its expression was given up.
 
     Args:
-        output: The program's standard output.
-        specs: name -> an object with regex, unit and pick.
+        output_file: The program's standard output.
+        figure_specs: name -> an object with regex, unit and pick.
     """
-    size = output.stat().st_size
+    size = output_file.stat().st_size
     if threading.current_thread() is threading.main_thread():
-        return _find(output, specs, size)
+        return _find_figures(output_file, figure_specs, size)
     # the signals that end an expression reach the main thread alone
-    return run_isolated(_find, output, dict(specs), size, subject=f"reading the figures of {output}", size=size)
+    return run_isolated(
+        _find_figures, output_file, dict(figure_specs), size, subject=f"reading the figures of {output_file}", size=size
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class OutputLine:
     """A line of a program's output; `number` counts from 1, as `grep -n` does. `too_slow`: its regex was given up."""
 
     number: int = 0
@@ -59,64 +61,70 @@ class Line:
     too_slow: bool = False
 
 
-def first_lines(output: Path, regexes: Sequence[str]) -> list[Line | None]:
+def first_matching_lines(output_file: Path, regexes: Sequence[str]) -> list[OutputLine | None]:
     """The first line that each regular expression matches in; None where it matches nowhere.
 
     Args:
-        output: The program's output.
+        output_file: The program's output.
         regexes: The regular expressions.
     """
-    size = output.stat().st_size
+    size = output_file.stat().st_size
     if threading.current_thread() is threading.main_thread():
-        return _first_lines(output, regexes, size)
-    return run_isolated(_first_lines, output, regexes, size, subject=f"searching {output}", size=size)
+        return _first_matching_lines(output_file, regexes, size)
+    return run_isolated(
+        _first_matching_lines, output_file, regexes, size, subject=f"searching {output_file}", size=size
+    )
 
 
-def _first_lines(output: Path, regexes: Sequence[str], size: int) -> list[Line | None]:
+def _first_matching_lines(output: Path, regexes: Sequence[str], size: int) -> list[OutputLine | None]:
     seconds = _SECONDS + size * _SECONDS_A_BYTE
-    searches = [_Search(regex, seconds) for regex in regexes]
-    _go_through(output, searches)
+    searches = [_FirstMatchSearch(regex, seconds) for regex in regexes]
+    _search_output(output, searches)
     return [
-        Line(too_slow=True) if search.gave_up else None if search.first is None else line_at(output, search.first)
+        OutputLine(too_slow=True)
+        if search.gave_up
+        else None
+        if search.first is None
+        else line_at_offset(output, search.first)
         for search in searches
     ]
 
 
-def line_at(output: Path, offset: int) -> Line:
+def line_at_offset(output_file: Path, offset: int) -> OutputLine:
     r"""Return the line of a place in a program's output.
 
     Args:
-        output: The output.
+        output_file: The output.
         offset: The place in characters, each end of a line (also `\r\n`) being one.
     """
     number = 0
-    with open_to_read(output) as file:
+    with open_to_read(output_file) as file:
         for number, data in enumerate(file, 1):
             line = data.decode(errors="replace")
             length = len(line.replace("\r\n", "\n"))
             if offset < length:
                 begin, end = line.rfind("\r", 0, offset) + 1, line.find("\r", offset)
-                return Line(number, line[begin : end if end >= 0 else None].strip("\n"))
+                return OutputLine(number, line[begin : end if end >= 0 else None].strip("\n"))
             offset -= length
-    return Line(number)
+    return OutputLine(number)
 
 
-def _find(output: Path, specs: Mapping[str, Any], size: int) -> list[dict[str, Any]]:
+def _find_figures(output: Path, specs: Mapping[str, Any], size: int) -> list[dict[str, Any]]:
     seconds = _SECONDS + size * _SECONDS_A_BYTE
     searches = [_FigureSearch(name, spec, seconds) for name, spec in specs.items()]
-    _go_through(output, searches)
-    return [search.row() for search in searches]
+    _search_output(output, searches)
+    return [search.figure_row() for search in searches]
 
 
-def _go_through(output: Path, searches: Sequence[_Search]) -> None:
+def _search_output(output: Path, searches: Sequence[_FirstMatchSearch]) -> None:
     with open_text(output, errors="replace") as file:  # a carriage return, as of a progress bar, ends a line too
-        for window in _windows(file):
+        for window in _read_windows(file):
             for search in searches:
-                search.go_through(window)
+                search.search_window(window)
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
+class _OutputWindow:
     """A stretch of the output: text[start:end]. Matches that begin behind `stop` are left to the next one.
 
     `offset` is the place of the text in the whole output.
@@ -129,7 +137,7 @@ class _Window:
     end: int
 
 
-def _windows(file: TextIO) -> Iterator[_Window]:
+def _read_windows(file: TextIO) -> Iterator[_OutputWindow]:
     text, offset, at, is_last = "", 0, 0, False
     while not is_last or at < len(text):
         if not is_last and len(text) - at < _WINDOW:
@@ -137,37 +145,37 @@ def _windows(file: TextIO) -> Iterator[_Window]:
             before = max(0, at - _BEFORE)
             text, offset, at, is_last = text[before:] + chunk, offset + before, at - before, not chunk
             continue
-        stop, end = _bounds(text, at, is_last=is_last)
-        yield _Window(text, offset, at, stop, end)
+        stop, end = _window_stop_and_end(text, at, is_last=is_last)
+        yield _OutputWindow(text, offset, at, stop, end)
         at = stop
 
 
-def _bounds(text: str, at: int, *, is_last: bool) -> tuple[int, int]:
+def _window_stop_and_end(text: str, start: int, *, is_last: bool) -> tuple[int, int]:
     """Where the window that begins here stops and ends."""
-    end = min(at + _WINDOW, len(text))
-    if (long := _long_line(text, at, end)) is not None:
-        if long > at:
+    end = min(start + _WINDOW, len(text))
+    if (long := _first_long_line_start(text, start, end)) is not None:
+        if long > start:
             return long, long
-        half = at + _LINE // 2
-        words = _BREAK.match(text, half + _LINE // 4, at + _LINE)
-        return half, words.end() if words else at + _LINE
+        half = start + _LINE // 2
+        words = _BREAK.match(text, half + _LINE // 4, start + _LINE)
+        return half, words.end() if words else start + _LINE
     if is_last and end == len(text):
         return end, end
-    end = text.rindex("\n", at, end) + 1
+    end = text.rindex("\n", start, end) + 1
     return end - _OVERLAP, end
 
 
-def _long_line(text: str, at: int, end: int) -> int | None:
+def _first_long_line_start(text: str, start: int, end: int) -> int | None:
     """Where the first line begins, from here, that goes on for more than _LINE."""
-    while end - at > _LINE:
-        newline = text.rfind("\n", at, at + _LINE + 1)
+    while end - start > _LINE:
+        newline = text.rfind("\n", start, start + _LINE + 1)
         if newline < 0:
-            return at
-        at = newline + 1
+            return start
+        start = newline + 1
     return None
 
 
-class _Search:
+class _FirstMatchSearch:
     """Where a regular expression matches first, in the whole output; `gave_up`: it took too long."""
 
     def __init__(self, regex: str, seconds: float) -> None:
@@ -177,23 +185,23 @@ class _Search:
         self.first: int | None = None
         self.gave_up = False
 
-    def go_through(self, window: _Window) -> None:
+    def search_window(self, window: _OutputWindow) -> None:
         """Take the matches that begin in a window, unless the expression took too long."""
         if self.gave_up:
             return
         started_at = time.process_time()
         try:
             with limited("a figure", seconds=max(0.001, self._left)):
-                self._take(window)
+                self._keep_first_match(window)
         except LimitError:
             self.gave_up = True
         self._left -= time.process_time() - started_at
 
-    def _take(self, window: _Window) -> None:
-        if self.first is None and (match := next(iter(self._matches(window)), None)) is not None:
+    def _keep_first_match(self, window: _OutputWindow) -> None:
+        if self.first is None and (match := next(iter(self._matches_in_window(window)), None)) is not None:
             self.first = window.offset + match.start()
 
-    def _matches(self, window: _Window) -> list[re.Match[str]]:
+    def _matches_in_window(self, window: _OutputWindow) -> list[re.Match[str]]:
         start = max(window.start, self._end - window.offset)
         matches = list(self._regex.finditer(window.text, start, window.end))
         while matches and matches[-1].start() >= window.stop:
@@ -203,19 +211,19 @@ class _Search:
         return matches
 
 
-class _FigureSearch(_Search):
+class _FigureSearch(_FirstMatchSearch):
     """What was found of a figure so far."""
 
     def __init__(self, name: str, spec: Any, seconds: float) -> None:
         super().__init__(spec.regex, seconds)
         self._name, self._unit, self._pick = name, spec.unit, spec.pick
-        self._numbers = _Numbers()
+        self._numbers = _NumberTally()
         self._no_number: str | None = None
         self._line: str | None = None
 
-    def row(self) -> dict[str, Any]:
-        """The row of table `figures`."""
-        value = None if self.gave_up else self._numbers.picked(self._pick)
+    def figure_row(self) -> dict[str, Any]:
+        """The row of table `read_figure_rows`."""
+        value = None if self.gave_up else self._numbers.pick_number(self._pick)
         count = self._numbers.count
         row = {"name": self._name, "value": value, "unit": self._unit, "matches": count}
         if self.gave_up:
@@ -224,25 +232,25 @@ class _FigureSearch(_Search):
             row |= {"line": self._line, "at": self.first}
         return row | ({"no_number": self._no_number} if self._no_number is not None and not count else {})
 
-    def _take(self, window: _Window) -> None:
-        if matches := self._matches(window):
+    def _keep_first_match(self, window: _OutputWindow) -> None:
+        if matches := self._matches_in_window(window):
             texts = [match[1] or "" for match in matches]
-            numbers = list(map(_number, texts))
+            numbers = list(map(_parse_number, texts))
             if self._line is None:
                 match = next((m for m, number in zip(matches, numbers, strict=True) if number is not None), None)
                 if match is not None:
-                    self._line, self.first = _line_of(match), window.offset + match.start()
+                    self._line, self.first = _line_of_match(match), window.offset + match.start()
             self._numbers.add([number for number in numbers if number is not None])
             self._no_number = texts[-1]
 
 
-def _line_of(match: re.Match[str]) -> str:
+def _line_of_match(match: re.Match[str]) -> str:
     text, begin = match.string, match.string.rfind("\n", 0, match.start()) + 1
     end = match.string.find("\n", match.end())
     return text[begin : end if end >= 0 else None]
 
 
-class _Numbers:
+class _NumberTally:
     """Of numbers that come some at a time, what a figure may be."""
 
     def __init__(self) -> None:
@@ -263,9 +271,9 @@ class _Numbers:
         self._all_finite = self._all_finite and all(map(math.isfinite, numbers))
         if self._all_finite:
             self._max = max(self._max, *numbers)
-            self._sums.append(_sum(numbers))
+            self._sums.append(_exact_sum(numbers))
 
-    def picked(self, pick: str) -> float | None:
+    def pick_number(self, pick: str) -> float | None:
         """The one that is asked for; None where there is none, or a program that diverged says nan or inf."""
         if pick in {"first", "last"}:
             value = self._first if pick == "first" else self._last
@@ -274,11 +282,11 @@ class _Numbers:
         elif pick == "max":
             value = self._max
         else:
-            value = _sum(self._sums) / (self.count if pick == "mean" else 1)
+            value = _exact_sum(self._sums) / (self.count if pick == "mean" else 1)
         return value if math.isfinite(value) else None
 
 
-def _sum(numbers: Sequence[float]) -> float:
+def _exact_sum(numbers: Sequence[float]) -> float:
     try:
         return math.fsum(numbers)
     except OverflowError:
@@ -289,7 +297,7 @@ def _sum(numbers: Sequence[float]) -> float:
 _GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 
 
-def _number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     plain = text.strip()
     if _GROUPED.fullmatch(plain):
         plain = plain.replace(",", "")

@@ -56,7 +56,7 @@ class Format:
     begins: tuple[bytes, ...] = ()
     suffixes: tuple[str, ...] = ()
 
-    def may_be(self, head: bytes, suffix: str) -> bool:
+    def matches_beginning_or_suffix(self, head: bytes, suffix: str) -> bool:
         """Whether a file that begins and is named so can be of this format."""
         return not self.begins or suffix in self.suffixes or head.lstrip(_BLANKS).startswith(self.begins)
 
@@ -64,7 +64,7 @@ class Format:
 _BLANKS = b"\xef\xbb\xbf\xff\xfe\0 \t\r\n\x0b\x0c"  # byte-order marks are left out too
 
 
-def _read() -> tuple[Format, ...]:
+def _read_own_formats() -> tuple[Format, ...]:
     """The formats of data/formats.toml, in its order."""
     text = files("nsw.readers").joinpath("data/formats.toml").read_text(encoding="utf-8")
     content = tomllib.loads(text)
@@ -78,16 +78,16 @@ def _read() -> tuple[Format, ...]:
     return tuple(formats)
 
 
-FORMATS: Final = _read()
+FORMATS: Final = _read_own_formats()
 
 
 def all_formats() -> tuple[Format, ...]:
     """All formats: nsw's own and those of other packages that can be loaded."""
-    return (*FORMATS, *formats_of_packages()[0])
+    return (*FORMATS, *load_package_formats()[0])
 
 
 @cache
-def formats_of_packages() -> tuple[tuple[Format, ...], tuple[str, ...]]:
+def load_package_formats() -> tuple[tuple[Format, ...], tuple[str, ...]]:
     """The formats of other packages, and a sentence for each that cannot be loaded; the errors of these are caught."""
     formats, faults = [], []
     for name, path in registered(GROUP).items():

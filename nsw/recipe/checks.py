@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_
 from pydantic import BaseModel, ValidationError
 
 from nsw.errors import MOST_SHOWN, Diagnostic, Mark, did_you_mean, nearest
-from nsw.metrics import check as metric_faults
+from nsw.metrics import find_metric_faults as metric_faults
 from nsw.recipe.document import Document, KeyPath, Node
 from nsw.recipe.expressions import Expression, find_name, is_template
 from nsw.recipe.matrix import AFTER, BEFORE, SIDE, Case, Matrix, MatrixFault, expansion, rests_of_ranges

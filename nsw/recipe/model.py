@@ -595,10 +595,10 @@ def text_of(schema: dict[str, Any]) -> str:
 
 def _suggest(counters: dict[str, Any]) -> None:
     """Give editors values to complete; as `examples`, which refuse no other."""
-    from nsw.metrics import catalogue, groups
+    from nsw.metrics import metric_groups_by_name, metrics_by_name
 
     counters["from"]["examples"] = ["timeline"]  # what a timeline pass without a name is called
-    counters["metrics"]["items"]["examples"] = [*groups(), *catalogue(), *_SETS]
+    counters["metrics"]["items"]["examples"] = [*metric_groups_by_name(), *metrics_by_name(), *_SETS]
 
 
 def _without_titles(value: Any, *, keys_are_names: bool = False) -> Any:

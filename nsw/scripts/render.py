@@ -17,7 +17,7 @@ from jinja2.utils import Cycler, Joiner
 
 from nsw.apart import limited
 from nsw.errors import NswError, did_you_mean
-from nsw.profilers import shell_of
+from nsw.profilers import shell_functions_of_profiler
 from nsw.recipe.passes import with_files
 from nsw.resources import templates_folder
 from nsw.safe_files import open_regular, write_text
@@ -120,7 +120,7 @@ def machinery_text() -> str:
     """What all job scripts share, in a file of its own beside them."""
     text = templates_folder().joinpath("job", "machinery.sh").read_text(encoding="utf-8")
     head, mark, end = text.partition(_OF_PROFILERS)
-    return "".join((head, mark, *(shell_of(tool) for tool in with_files()), end))
+    return "".join((head, mark, *(shell_functions_of_profiler(tool) for tool in with_files()), end))
 
 
 @lru_cache(maxsize=1)

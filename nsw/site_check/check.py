@@ -25,12 +25,12 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import CommandError, CommandResult, HostKeyError, LoginError, NswError, UnreachableError
-from nsw.launchers.mpi import FAMILIES, family_of
-from nsw.metrics import Chip, find_chip, unsupported
-from nsw.metrics.ncu_names import listed_names, query_words
-from nsw.metrics.requests import tool_for, tools_for
+from nsw.launchers.mpi import FAMILIES, mpi_family
+from nsw.metrics import Chip, find_chip, unsupported_reason
+from nsw.metrics.ncu_names import base_names_in_query_output, query_metrics_command
+from nsw.metrics.requests import counters_tools, default_counters_tool
 from nsw.plan.model import SiteFacts
-from nsw.profilers import load
+from nsw.profilers import load_profiler
 from nsw.quantities import seconds
 from nsw.recipe.passes import PROGRAMS, on_a_site
 from nsw.recipe.units import parse_duration
@@ -363,7 +363,7 @@ def mpi_check(site: Mapping[str, Any], printed: Mapping[str, str]) -> Check:
     families = {}
     for name, text in printed.items():
         path, _, version = text.partition("\n")
-        families[name] = family_of(version) or family_of(path)
+        families[name] = mpi_family(version) or mpi_family(path)
     programs = ", ".join(
         f"{name} is {_PRODUCTS[mpi] if mpi else 'of an unknown MPI'}" for name, mpi in families.items()
     )
@@ -516,17 +516,17 @@ def chip_check(site: Mapping[str, Any], checks: Iterable[Check]) -> Check:
     if other_gpus or (seen and stated_chip is not None and stated_chip is not chip):
         return outcome("chip", "another", stated=stated or "nothing", listed=", ".join([text, *other_gpus]))
     reasons = []
-    for tool in tools_for(chip):
+    for tool in counters_tools(chip):
         printed = findings.get(f"{tool} (node)") or findings.get(tool)
         if printed is None:
             continue
         version = _VERSION.search(printed)
-        reason = unsupported(tool, chip, version[1] if version else None)
+        reason = unsupported_reason(tool, chip, version[1] if version else None)
         if reason is None:
             return outcome("chip", "good", chip=chip.name, tool=f"{tool} {version[1]}" if version else tool)
         reasons.append(reason)
     kind = "unsupported" if reasons else "no tool"
-    return outcome("chip", kind, chip=chip.name, tool=tool_for(chip), reasons="; ".join(reasons))
+    return outcome("chip", kind, chip=chip.name, tool=default_counters_tool(chip), reasons="; ".join(reasons))
 
 
 REACHING: Final = frozenset({"connection", "host key", "login"})  # without one of these a site cannot be asked anything
@@ -573,7 +573,7 @@ def _tools(configured: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str
     for tool in on_a_site():
         variable = f"NSW_{tool.upper().replace('-', '_')}"
         stated = configured.get(tool) or os.environ.get(variable)
-        name = stated or load(tool).EXECUTABLE or tool
+        name = stated or load_profiler(tool).EXECUTABLE or tool
         path = shutil.which(os.path.expandvars(name))
         if path:
             paths[tool] = path
@@ -700,15 +700,15 @@ def site_metrics(loaded_site: LoadedSite, chip: Chip) -> SiteMetrics:
     ncu, site = ncu_of(loaded_site), loaded_site.site
     if (kept := kept_names(loaded_site, chip)) is not None:
         return SiteMetrics(kept, f"by the {len(kept)} names that {ncu} of site {site.name} lists (kept)")
-    query = " ".join(query_words(ncu, chip.name))
+    query = " ".join(query_metrics_command(ncu, chip.name))
     load = f"module load {quote_all(site.modules)} 2>/dev/null; " if site.modules else ""
     shell = ["bash", "-lc" if site.login_shell else "-c", f'{load}exec "$@"', "nsw"]
     try:
         with closing(connect(loaded_site.site.model_dump(mode="json", by_alias=True))) as transport:
-            done = transport.run([*shell, *query_words(ncu, chip.name)], timeout=_ASK_S)
+            done = transport.run([*shell, *query_metrics_command(ncu, chip.name)], timeout=_ASK_S)
     except (NswError, OSError) as fault:
         return SiteMetrics(None, f"site {site.name} could not be asked ({fault})")
-    names = listed_names(done.stdout)
+    names = base_names_in_query_output(done.stdout)
     if done.returncode != 0 or not names:
         lines = (done.stderr or done.stdout).strip().splitlines()
         reason = lines[-1][:200] if lines else f"exit status {done.returncode}"
@@ -747,7 +747,7 @@ def listed_metrics(loaded_site: LoadedSite, checks: Iterable[Check]) -> Check | 
     """
     has_ncu = any(site_check.what == "ncu" and site_check.verdict is Verdict.GOOD for site_check in checks)
     chip = find_chip(loaded_site.site.gpus.chip or gpu_found(loaded_site.site.model_dump(mode="json", by_alias=True)))
-    if not has_ncu or chip is None or tool_for(chip) != "ncu":
+    if not has_ncu or chip is None or default_counters_tool(chip) != "ncu":
         return None
     metrics = site_metrics(loaded_site, chip)
     if metrics.names is None:

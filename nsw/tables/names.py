@@ -85,66 +85,66 @@ def demangle(name: str) -> str:
 
     For many names at once `demangle_all` is several times faster.
     """
-    return demangle_all([name])[name] if is_mangled(name) else name
+    return demangle_all([name])[name] if is_mangled_name(name) else name
 
 
-def names_of(printed: Iterable[str]) -> dict[str, dict[str, str | None]]:
+def name_columns_by_printed_name(printed_names: Iterable[str]) -> dict[str, dict[str, str | None]]:
     """The columns `name` (demangled), `short_name` and `mangled_name` of each name, as a report has it."""
     return {
-        name: {"name": clear, "short_name": short_name(clear), "mangled_name": name if is_mangled(name) else None}
-        for name, clear in demangle_all(printed).items()
+        name: {"name": clear, "short_name": short_name(clear), "mangled_name": name if is_mangled_name(name) else None}
+        for name, clear in demangle_all(printed_names).items()
     }
 
 
 @lru_cache(maxsize=_CACHED)
 def short_name(name: str) -> str:
     """A name for a table of some 40 columns; `[CUDA memcpy HtoD]` and names that are plain stay."""
-    name = readable(name)
+    name = demangle_fully(name)
     if match := _CUTLASS_ARGUMENT.search(name):
         return match[1]
-    scopes, own_name, arguments = _dissect(name)
+    scopes, own_name, arguments = _scopes_name_and_template_arguments(name)
     short = own_name
     if own_name in _GENERIC or own_name.startswith("operator"):
-        short = "::".join([*_telling_scope(scopes), own_name])
+        short = "::".join([*_distinguishing_scope(scopes), own_name])
     if (
         arguments
         and len(own_name) <= _LONGEST_HINT
         and _WRAPPERS.match(own_name)
-        and (hint := _hint(arguments, own_name))
+        and (hint := _first_telling_template_word(arguments, own_name))
     ):
         short = f"{short}<{hint}>"
     return name if not short or short[0].isdigit() else short  # `string 41`: an id in the place of a lost name
 
 
-def api_name(name: str) -> str:
+def api_name_without_version(name: str) -> str:
     """A CUDA call less the version of its interface, as nvprof has it: cudaMemcpy_v3020, cuMemAlloc_v2."""
     return _API_VERSION.sub("", name)
 
 
-def squeezed(name: str) -> str:
+def without_spaces(name: str) -> str:
     """A name without spaces, which the profilers put at different places: `float *`, `float*`."""
     return "".join(name.split())
 
 
-def readable(name: str) -> str:
+def demangle_fully(name: str) -> str:
     """A name demangled as far as it can be, without what `nvprof` puts after it."""
     name = name.strip()[:_LONGEST]
-    if is_mangled(name):
+    if is_mangled_name(name):
         demangled = demangle(name)
-        return _source_names(name) if demangled == name else demangled
+        return _plain_names_of_mangled(name) if demangled == name else demangled
     if name.endswith("]") and not name.startswith("["):
         name = _CORRELATION.sub("", name)
     return name
 
 
-def _dissect(name: str) -> tuple[list[str], str, str]:
+def _scopes_name_and_template_arguments(name: str) -> tuple[list[str], str, str]:
     """The scopes, the own name and the text of its template arguments."""
     if name.startswith("[") or not name:
         return [], name, ""
-    outline, arguments = _outline(name)
+    outline, arguments = _mark_bracketed_groups(name)
     outline = _without_parameters(outline.split(" -> ")[0].strip())
     has_arguments = outline.endswith("\x01")
-    parts = [_part(p) for p in _without_return_type(outline).split("::")]
+    parts = [_clean_name_part(p) for p in _without_return_type(outline).split("::")]
     own_name = parts.pop() if parts else name
     if own_name == "{lambda}" and parts:
         own_name = f"{parts.pop() or 'main'}::{{lambda}}"
@@ -154,7 +154,7 @@ def _dissect(name: str) -> tuple[list[str], str, str]:
     return parts, own_name, arguments if has_arguments else ""
 
 
-def _outline(name: str) -> tuple[str, str]:
+def _mark_bracketed_groups(name: str) -> tuple[str, str]:
     """The name with a mark for each bracketed group, and the text inside its last `<...>`."""
     if not any(c in name for c in "<({["):
         return name, ""
@@ -210,33 +210,33 @@ def _without_return_type(outline: str) -> str:
     return head.split(" ")[-1].lstrip("*&") + tail
 
 
-def _part(text: str) -> str:
+def _clean_name_part(text: str) -> str:
     text = text.replace("\x01", "").replace("\x02", "").strip()
     return "{lambda}" if "\x03" in text else text
 
 
-def _telling_scope(scopes: list[str]) -> list[str]:
+def _distinguishing_scope(scopes: list[str]) -> list[str]:
     telling = [s for s in scopes if s not in _EMPTY_SCOPES and not s.startswith("{")]
     return telling[-1:]
 
 
-def _hint(arguments: str, own_name: str) -> str:
+def _first_telling_template_word(arguments: str, own_name: str) -> str:
     """The first word of the template arguments that names the work, rather than plumbing."""
     arguments = arguments[:_LONGEST_ARGUMENTS]
     match = _ENCLOSING.search(arguments)
-    if match and not _is_plumbing(match[1]):
+    if match and not _is_plumbing_word(match[1]):
         return match[1]
     for word in _WORD.finditer(arguments):
-        if not (arguments.startswith("::", word.end()) or word[0] == own_name or _is_plumbing(word[0])):
+        if not (arguments.startswith("::", word.end()) or word[0] == own_name or _is_plumbing_word(word[0])):
             return word[0]
     return ""
 
 
-def _is_plumbing(word: str) -> bool:
+def _is_plumbing_word(word: str) -> bool:
     return len(word) > _LONGEST_HINT or _PLUMBING.match(word) is not None
 
 
-def _source_names(mangled: str) -> str:
+def _plain_names_of_mangled(mangled: str) -> str:
     """The plain names at the start of a mangled name that could not be demangled, joined by `::`.
 
     With the first template argument, where that is a class: `cutlass::Kernel<ImplicitGemmConvolution>`.
@@ -245,28 +245,28 @@ def _source_names(mangled: str) -> str:
     if not match:
         return mangled
     nested = mangled.startswith(("_ZN", "__ZN"))
-    parts, at = _counted_names(mangled, match.start(1), every=nested)
+    parts, at = _parse_length_prefixed_names(mangled, match.start(1), read_every=nested)
     name = "::".join(p for p in parts if not p.startswith("_GLOBAL__N_"))
     argument = _FIRST_ARGUMENT.match(mangled, at)
-    inner = _counted_names(mangled, argument.end(), every=True)[0] if argument else []
+    inner = _parse_length_prefixed_names(mangled, argument.end(), read_every=True)[0] if argument else []
     return (f"{name}<{inner[-1]}>" if name and inner else name) or mangled
 
 
-def _counted_names(mangled: str, at: int, *, every: bool) -> tuple[list[str], int]:
+def _parse_length_prefixed_names(mangled: str, start: int, *, read_every: bool) -> tuple[list[str], int]:
     """Names with their lengths before them (`4conv6kernel`), all or the first, and where they end."""
     parts: list[str] = []
-    while number := _LENGTH.match(mangled, at):
+    while number := _LENGTH.match(mangled, start):
         end = number.end() + int(number[1])
         if end > len(mangled):
             break
         parts.append(mangled[number.end() : end])
-        at = end
-        if not every:
+        start = end
+        if not read_every:
             break
-    return parts, at
+    return parts, start
 
 
-def numbered(names: Sequence[str]) -> list[str]:
+def number_repeated_names(names: Sequence[str]) -> list[str]:
     """Names for people; several instances of one template are numbered, since they are not the same kernel."""
     often, seen = Counter(names), Counter[str]()
     result = []
@@ -320,24 +320,24 @@ for line in sys.stdin.buffer:
 def demangle_all(names: Iterable[str]) -> dict[str, str]:
     """Each distinct name with its demangled form; with itself where there is none."""
     answers = {name: name for name in names}
-    questions = [n for n in answers if is_mangled(n) and len(n) <= LONGEST and n.isascii() and n.isprintable()]
+    questions = [n for n in answers if is_mangled_name(n) and len(n) <= LONGEST and n.isascii() and n.isprintable()]
     with _LOCK:
-        for batch in _batches(questions):
-            answers.update(zip(batch, _ask_patiently(batch), strict=True))
+        for batch in _batches_of_names(questions):
+            answers.update(zip(batch, _demangle_batch_with_retries(batch), strict=True))
     return answers
 
 
-def is_launch(call: str) -> bool:
+def is_launch_call(api_call: str) -> bool:
     """Whether a call of the CUDA or HIP API launches a kernel or a graph."""
-    return _LAUNCH.match(call) is not None
+    return _LAUNCH.match(api_call) is not None
 
 
-def is_mangled(name: str) -> bool:
+def is_mangled_name(name: str) -> bool:
     """Whether the name looks like one of the Itanium ABI's (`_Z` or, from Mach-O, `__Z`)."""
     return name.startswith(("_Z", "__Z"))
 
 
-def _batches(questions: list[str]) -> Iterator[list[str]]:
+def _batches_of_names(questions: list[str]) -> Iterator[list[str]]:
     rest = iter(questions)
     while first := list(islice(rest, 1)):
         size = len(first[0])
@@ -350,15 +350,15 @@ def _batches(questions: list[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _ask_patiently(batch: list[str]) -> list[str]:
+def _demangle_batch_with_retries(batch: list[str]) -> list[str]:
     """The batch's answers; after a failure one name at a time, so that one bad name costs itself alone."""
-    answers = _CHILD_PROCESS.ask(batch, _BATCH_SECONDS)
+    answers = _CHILD_PROCESS.demangle_names(batch, _BATCH_SECONDS)
     if answers is not None:
         return answers
-    return [(_CHILD_PROCESS.ask([name], _SINGLE_SECONDS) or [name])[0] for name in batch]
+    return [(_CHILD_PROCESS.demangle_names([name], _SINGLE_SECONDS) or [name])[0] for name in batch]
 
 
-class _Child:
+class _DemanglerProcess:
     """The child process: started late, restarted after a failure, given up after several."""
 
     def __init__(self) -> None:
@@ -366,7 +366,7 @@ class _Child:
         self._failures = 0
         self._owner = 0  # a fork of this process must not share the child's pipes
 
-    def ask(self, names: list[str], seconds: float) -> list[str] | None:
+    def demangle_names(self, names: list[str], timeout_s: float) -> list[str] | None:
         """An answer a name, or None when the child died or took too long."""
         if self._failures >= _MOST_FAILURES:
             return None
@@ -375,7 +375,7 @@ class _Child:
             assert process.stdin is not None
             process.stdin.write("".join(f"{n}\n" for n in names).encode("ascii"))
             process.stdin.flush()
-            return self._lines(len(names), time.monotonic() + seconds)
+            return self._read_lines(len(names), time.monotonic() + timeout_s)
         except OSError:
             self._failures += 1
             self.stop()
@@ -397,10 +397,10 @@ class _Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        self._lines(1, time.monotonic() + _START_SECONDS)
+        self._read_lines(1, time.monotonic() + _START_SECONDS)
         return self._process
 
-    def _lines(self, how_many: int, deadline: float) -> list[str]:
+    def _read_lines(self, how_many: int, deadline: float) -> list[str]:
         assert self._process is not None
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
@@ -431,15 +431,15 @@ class _Child:
 
 
 _LOCK = threading.Lock()  # one child for all threads: answers are in the order of the questions
-_CHILD_PROCESS = _Child()
+_CHILD_PROCESS = _DemanglerProcess()
 atexit.register(_CHILD_PROCESS.stop)
 
 
-def gpu_kind(name: str) -> str:
+def gpu_operation_kind(operation_name: str) -> str:
     """kernel, memcpy, memset or um; `[CUDA memcpy HtoD]` is a memcpy, `[Unified Memory GPU page faults]` um."""
-    if not name.startswith("["):
+    if not operation_name.startswith("["):
         return "kernel"
-    if name.startswith("[Unified Memory"):
+    if operation_name.startswith("[Unified Memory"):
         return "um"
-    lower = name.lower()
+    lower = operation_name.lower()
     return "memcpy" if "memcpy" in lower else "memset" if "memset" in lower else "kernel"

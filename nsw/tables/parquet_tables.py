@@ -32,12 +32,12 @@ class StoredTableError(ValueError):
     """A file that holds no table of that name."""
 
 
-def stored_rows(file: BinaryIO, name: str) -> list[Row]:
-    """The rows of table `name`, each with every column of its schema, and those that the file has beside them.
+def read_stored_rows(file: BinaryIO, table_name: str) -> list[Row]:
+    """The rows of table `table_name`, each with every column of its schema, and those that the file has beside them.
 
     Args:
         file: The file, opened.
-        name: A table of nsw.tables.schema.
+        table_name: A table of nsw.tables.schema.
 
     Raises:
         StoredTableError: Its columns are not those of the table.
@@ -45,12 +45,12 @@ def stored_rows(file: BinaryIO, name: str) -> list[Row]:
     """
     import pyarrow.parquet as pq
 
-    texts = _check_columns(pq.read_schema(file), name)
+    texts = _text_columns_of_valid_schema(pq.read_schema(file), table_name)
     rows: list[Row] = []
     # texts as numbers of their dictionary: one that comes a million times is there once
     with pq.ParquetFile(file, read_dictionary=texts) as table:
         for batch in table.iter_batches(_BATCH, use_threads=False):
-            rows += _rows(batch, name)
+            rows += _rows_of_batch(batch, table_name)
     return rows
 
 
@@ -67,7 +67,7 @@ class RowsByRun(Mapping[Any, list[Row]]):
         import numpy as np
         import pyarrow as pa
 
-        words, codes = coded(table, "run")
+        words, codes = distinct_values_and_codes(table, "run")
         if (np.diff(codes) < 0).any():
             order = np.argsort(codes, kind="stable")
             table, codes = table.take(order), codes[order]
@@ -81,14 +81,14 @@ class RowsByRun(Mapping[Any, list[Row]]):
 
     def __getitem__(self, run: Any) -> list[Row]:
         """The rows of a run, in the order of the file."""
-        return [row for batch in self._batches(run) for row in _rows(batch, self._name, self._texts)]
+        return [row for batch in self._record_batches(run) for row in _rows_of_batch(batch, self._name, self._texts)]
 
     def rows_of_other_reports(self, run: Any, reports: Collection[Any]) -> list[Row]:
         """The rows of a run that are of other reports than these; where there are none, none are made."""
-        run_reports = {report for batch in self._batches(run) for report in batch["report"].unique().to_pylist()}
+        run_reports = {report for batch in self._record_batches(run) for report in batch["report"].unique().to_pylist()}
         return [] if run_reports <= {*reports} else [row for row in self[run] if row["report"] not in reports]
 
-    def _batches(self, run: Any) -> list[pa.RecordBatch]:
+    def _record_batches(self, run: Any) -> list[pa.RecordBatch]:
         start, end = self._ranges[run]
         batches: list[pa.RecordBatch] = self._table.slice(start, end - start).to_batches()
         return batches
@@ -106,11 +106,15 @@ class RowsByRun(Mapping[Any, list[Row]]):
         return len(self._ranges)
 
 
-def _rows(batch: pa.RecordBatch, name: str, texts: Mapping[str, list[Any]] = MappingProxyType({})) -> Iterator[Row]:
-    """The rows of a batch; `texts` are those of the columns whose dictionaries are lists already."""
+def _rows_of_batch(
+    batch: pa.RecordBatch, table_name: str, texts_by_column: Mapping[str, list[Any]] = MappingProxyType({})
+) -> Iterator[Row]:
+    """The rows of a batch; `texts_by_column` are those of the columns whose dictionaries are lists already."""
     names = batch.schema.names
-    absent = dict.fromkeys((*TABLES[name].names, *names))
-    columns = [values(column, texts.get(title)) for title, column in zip(names, batch.columns, strict=True)]
+    absent = dict.fromkeys((*TABLES[table_name].column_names, *names))
+    columns = [
+        column_values(column, texts_by_column.get(title)) for title, column in zip(names, batch.columns, strict=True)
+    ]
     if [*absent] == names:
         yield from (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
         return
@@ -146,19 +150,19 @@ class StoredRows(Sequence[Row]):
         return self._rows
 
 
-def lazy_rows(file: BinaryIO, name: str) -> Sequence[Row]:
-    """The same as `stored_rows`; of a large table they are made when they are looked at."""
+def read_rows_lazily(file: BinaryIO, table_name: str) -> Sequence[Row]:
+    """The same as `read_stored_rows`; of a large table they are made when they are looked at."""
     import pyarrow.parquet as pq
 
-    texts = _check_columns(pq.read_schema(file), name)
+    texts = _text_columns_of_valid_schema(pq.read_schema(file), table_name)
     with pq.ParquetFile(file, read_dictionary=texts) as stored:
         if stored.metadata.num_rows < _MANY:
-            return stored_rows(file, name)
-        columns = dict.fromkeys(["run", *_with_values(stored.metadata)])
-        return StoredRows(stored.read(list(columns), use_threads=False), name)
+            return read_stored_rows(file, table_name)
+        columns = dict.fromkeys(["run", *_columns_with_values(stored.metadata)])
+        return StoredRows(stored.read(list(columns), use_threads=False), table_name)
 
 
-def _with_values(file: Any) -> Iterator[str]:
+def _columns_with_values(file: Any) -> Iterator[str]:
     """The names of the columns that hold a value somewhere, or of which the file does not tell."""
     for at in range(file.num_columns):
         parts = [file.row_group(group).column(at) for group in range(file.num_row_groups)]
@@ -166,14 +170,14 @@ def _with_values(file: Any) -> Iterator[str]:
             yield file.schema.column(at).name
 
 
-def stored_table(file: BinaryIO, name: str) -> pa.Table:
-    """The same as an Arrow table with the file's columns; the errors are those of `stored_rows`."""
-    table = unchecked_table(file)
-    _check_columns(table.schema, name)
+def read_stored_table(file: BinaryIO, table_name: str) -> pa.Table:
+    """The same as an Arrow table with the file's columns; the errors are those of `read_stored_rows`."""
+    table = read_table_unchecked(file)
+    _text_columns_of_valid_schema(table.schema, table_name)
     return table
 
 
-def unchecked_table(file: BinaryIO) -> pa.Table:
+def read_table_unchecked(file: BinaryIO) -> pa.Table:
     """All that a Parquet file holds, of whatever columns, read by this thread alone.
 
     A thread of Arrow's that still holds a Python file when Python ends takes the process down with it (SIGABRT).
@@ -186,7 +190,7 @@ def unchecked_table(file: BinaryIO) -> pa.Table:
     return pq.read_table(file, use_threads=False, pre_buffer=False)
 
 
-def _check_columns(schema: pa.Schema, name: str) -> list[str]:
+def _text_columns_of_valid_schema(schema: pa.Schema, table_name: str) -> list[str]:
     """The names of the columns of text.
 
     Raises:
@@ -194,7 +198,7 @@ def _check_columns(schema: pa.Schema, name: str) -> list[str]:
     """
     import pyarrow as pa
 
-    expected = arrow_schema(name)
+    expected = arrow_schema(table_name)
     allowed_types = {field.type for field in expected} | {pa.int64(), pa.float64(), pa.string(), pa.bool_()}
     for field in schema:
         at = expected.get_field_index(field.name)
@@ -205,41 +209,41 @@ def _check_columns(schema: pa.Schema, name: str) -> list[str]:
     return [field.name for field in schema if field.type == pa.string()]
 
 
-def values(column: pa.Array, texts: list[Any] | None = None) -> list[Any]:
-    """The values of a column, which may be numbers of a dictionary, `texts`; those that are alike are one object."""
+def column_values(column: pa.Array, dictionary_texts: list[Any] | None = None) -> list[Any]:
+    """The values of a column, or of numbers of the dictionary `dictionary_texts`; equal ones are one object."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(column.type):
         plain: list[Any] = column.to_pylist()
         return plain
-    texts = column.dictionary.to_pylist() if texts is None else texts
-    return [None if at is None else texts[at] for at in column.indices.to_pylist()]
+    dictionary_texts = column.dictionary.to_pylist() if dictionary_texts is None else dictionary_texts
+    return [None if at is None else dictionary_texts[at] for at in column.indices.to_pylist()]
 
 
 _ROWS_AT_A_TIME = 65536  # rows of an Arrow table turned into Python objects at a time
 
 
-def rows(name: str, data: TableData) -> Iterator[Row]:
-    """Every row with every column of table `name`, in the schema's order; absent and NaN are None."""
-    columns = TABLES[name].names
+def full_rows(table_name: str, data: TableData) -> Iterator[Row]:
+    """Every row with every column of table `table_name`, in the schema's order; absent and NaN are None."""
+    columns = TABLES[table_name].column_names
     if isinstance(data, list):
         for row in data:
-            yield {c: _clean(row.get(c)) for c in columns}
+            yield {c: _storable_value(row.get(c)) for c in columns}
         return
     present = [c for c in columns if c in data.column_names]
     blank = dict.fromkeys(columns)
     for batch in data.select(present).to_batches(max_chunksize=_ROWS_AT_A_TIME):
         lists = [column.to_pylist() for column in batch.columns]
         for values in zip(*lists, strict=True):
-            yield blank | {c: _clean(v) for c, v in zip(present, values, strict=True)}
+            yield blank | {c: _storable_value(v) for c, v in zip(present, values, strict=True)}
 
 
-def count(data: TableData) -> int:
+def row_count(data: TableData) -> int:
     """How many rows."""
     return len(data) if isinstance(data, list) else int(data.num_rows)
 
 
-def as_arrow(name: str, data: TableData) -> pa.Table:
+def to_arrow(table_name: str, data: TableData) -> pa.Table:
     """The rows as an Arrow table with exactly the schema's columns and types.
 
     Raises:
@@ -247,13 +251,13 @@ def as_arrow(name: str, data: TableData) -> pa.Table:
     """
     import pyarrow as pa
 
-    schema = arrow_schema(name)
+    schema = arrow_schema(table_name)
     if isinstance(data, list):
-        columns = set(TABLES[name].names)
+        columns = set(TABLES[table_name].column_names)
         for row in data:
             if not row.keys() <= columns:
-                raise KeyError(f"{name} has no column {sorted(row.keys() - columns)}")
-        cleaned = [{k: _clean(v) for k, v in row.items()} for row in data]
+                raise KeyError(f"{table_name} has no column {sorted(row.keys() - columns)}")
+        cleaned = [{k: _storable_value(v) for k, v in row.items()} for row in data]
         return pa.Table.from_pylist(cleaned, schema=schema)
     missing = [f for f in schema if f.name not in data.column_names]
     for f in missing:
@@ -262,7 +266,7 @@ def as_arrow(name: str, data: TableData) -> pa.Table:
 
 
 @cache
-def arrow_schema(name: str) -> pa.Schema:
+def arrow_schema(table_name: str) -> pa.Schema:
     """The Arrow schema of a table; unit and meaning are in each field's metadata."""
     import pyarrow as pa
 
@@ -270,19 +274,19 @@ def arrow_schema(name: str) -> pa.Schema:
     return pa.schema(
         [
             pa.field(c.name, types[c.type], metadata={"unit": c.unit or "", "meaning": c.meaning})
-            for c in TABLES[name].columns
+            for c in TABLES[table_name].columns
         ]
     )
 
 
-def _clean(value: Any) -> Any:
+def _storable_value(value: Any) -> Any:
     """NaN and infinity are no numbers that a report could have measured; names may be no UTF-8."""
     if isinstance(value, str):
         return storable(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def coded(data: TableData, column: str) -> tuple[list[Any], Numbers]:
+def distinct_values_and_codes(data: TableData, column: str) -> tuple[list[Any], Numbers]:
     """The different values of a column, None as the last of them, and the place of each row's among them."""
     import numpy as np
 
@@ -308,7 +312,7 @@ def coded(data: TableData, column: str) -> tuple[list[Any], Numbers]:
     return [*words, None], np.concatenate(indices).astype(np.int64) if indices else np.zeros(0, dtype=np.int64)
 
 
-def numbers(data: TableData, column: str) -> Numbers:
+def column_as_floats(data: TableData, column: str) -> Numbers:
     """A column as floats, NaN where it is null or missing."""
     import numpy as np
 

@@ -50,12 +50,12 @@ class Table:
         object.__setattr__(self, "columns", self.columns + twins)
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def column_names(self) -> tuple[str, ...]:
         """The column names in order."""
         return tuple(c.name for c in self.columns)
 
 
-def _read() -> dict[str, Table]:
+def _read_schema() -> dict[str, Table]:
     """The tables by name."""
     meanings: dict[str, str] = {}
     columns: dict[str, list[Column]] = {}  # of a table, or of a group that tables share
@@ -72,7 +72,7 @@ def _read() -> dict[str, Table]:
     return {name: Table(name, meaning, tuple(columns[name])) for name, meaning in meanings.items()}
 
 
-TABLES: Mapping[str, Table] = MappingProxyType(_read())
+TABLES: Mapping[str, Table] = MappingProxyType(_read_schema())
 
 # Made by default; the rest, one row an event, only when the file holds nothing else or when asked for.
 TRACES = frozenset({"gpu_trace", "api_trace", "iteration_trace", "nvtx_trace", "gpu_metric_trace", "cpu_trace"})

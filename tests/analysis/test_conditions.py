@@ -15,7 +15,7 @@ from nsw.analysis.conditions import condition_blocks, incomparable_reason
 from nsw.analysis.sides import Side, compare_sides
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.campaign.compare import compare
-from nsw.readers.conditions import conditions, energy, energy_figures
+from nsw.readers.conditions import condition_rows, energy_figure_rows, energy_with_error_joules
 from nsw.recipe.units import parse_tolerance
 from nsw.tables.schema import TABLES
 
@@ -40,24 +40,24 @@ def sampled(tmp_path: Path, *, load: str = "steady", every: int = 1, text: str |
 @pytest.mark.parametrize("every", [1, 2])
 def test_the_energy_is_within_one_percent_of_the_gpus_own_counter(load, every, tmp_path):
     start, end, joules = COUNTED[load]
-    (row,) = conditions(sampled(tmp_path, load=load, every=every), start_s=start, end_s=end)
+    (row,) = condition_rows(sampled(tmp_path, load=load, every=every), start_s=start, end_s=end)
     assert row["energy_j"] == pytest.approx(joules, rel=0.01)
     assert 0 < row["energy_error_j"] < 0.03 * joules
     assert row["missing"] is None
 
 
 def test_a_gpu_under_its_power_limit_is_described(tmp_path):
-    (row,) = conditions(sampled(tmp_path), start_s=None, end_s=None)
+    (row,) = condition_rows(sampled(tmp_path), start_s=None, end_s=None)
     assert (row["host"], row["gpu"], row["sm_mhz"]) == ("n1", "GPU-5285cf6b-5b5f-7e9a-657a-6d5f982c4a79", 1365)
     assert (row["power_limited_pct"], row["heat_limited_pct"], row["memory_before_mib"]) == (100, 0, 1103)
-    assert {*row} <= set(TABLES["conditions"].names)
+    assert {*row} <= set(TABLES["conditions"].column_names)
 
 
 def test_a_steady_state_of_few_samples_has_no_energy_and_the_reason(tmp_path):
-    (row,) = conditions(sampled(tmp_path, every=10), start_s=None, end_s=None)
+    (row,) = condition_rows(sampled(tmp_path, every=10), start_s=None, end_s=None)
     assert "energy_j" not in row
     assert row["missing"] == "27 samples of the GPU at work, and its energy needs 50"
-    assert energy_figures([row], []) == []
+    assert energy_figure_rows([row], []) == []
 
 
 def test_a_node_without_gpus_has_its_load_and_a_line_that_is_cut_off_is_passed_over(tmp_path):
@@ -66,7 +66,7 @@ def test_a_node_without_gpus_has_its_load_and_a_line_that_is_cut_off_is_passed_o
     file.write_text(
         "\n".join(["node=n1", stat.format(10, 0, 0, 0, 0), stat.format(20, 500, 250, 1200, 50), "host,30.5,7.0"])
     )
-    (row,) = conditions(file, start_s=1.0, end_s=2.0)
+    (row,) = condition_rows(file, start_s=1.0, end_s=2.0)
     assert (row["load_before"], row["cores"], row["cpu_busy_pct"], row["steal_pct"]) == (7, 2, 40, 2.5)
     assert (row["cpu_mhz"], row["missing"]) == (2100, "no GPU was sampled: nvidia-smi is not there")
 
@@ -74,7 +74,7 @@ def test_a_node_without_gpus_has_its_load_and_a_line_that_is_cut_off_is_passed_o
 def test_what_nvidia_smi_says_of_its_failure_is_the_reason(tmp_path):
     file = tmp_path / "conditions.txt"
     file.write_text("node=n1\nNVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n")
-    (row,) = conditions(file, start_s=None, end_s=None)
+    (row,) = condition_rows(file, start_s=None, end_s=None)
     assert row["missing"].startswith("no GPU was sampled: NVIDIA-SMI has failed")
 
 
@@ -86,14 +86,14 @@ POWERS = st.lists(st.floats(0, 1500), min_size=2, max_size=60)
 @given(POWERS, st.floats(0.05, 2))
 def test_energy_lies_between_the_least_and_the_most_power_times_the_time(watts, interval):
     times = [number * interval for number in range(len(watts))]
-    joules, error = energy(times, watts, start_s=0, end_s=times[-1])
+    joules, error = energy_with_error_joules(times, watts, start_s=0, end_s=times[-1])
     assert min(watts) * times[-1] - 1e-6 <= joules <= max(watts) * times[-1] + 1e-6
     assert error >= 0
 
 
 @given(st.floats(0, 1500), st.integers(2, 60), st.floats(-5, 5), st.floats(0.1, 50))
 def test_constant_power_has_no_error_wherever_it_begins(watt, count, start, length):
-    joules, error = energy(range(count), [watt] * count, start_s=start, end_s=start + length)
+    joules, error = energy_with_error_joules(range(count), [watt] * count, start_s=start, end_s=start + length)
     assert joules == pytest.approx(watt * length, abs=1e-6)
     assert error == pytest.approx(0, abs=1e-6)
 
@@ -102,14 +102,18 @@ def test_constant_power_has_no_error_wherever_it_begins(watt, count, start, leng
 def test_the_energies_of_two_parts_add_up_to_that_of_both(watts, share):
     times = list(range(len(watts)))
     middle = share * times[-1]
-    parts = [energy(times, watts, start_s=a, end_s=b)[0] for a, b in ((0, middle), (middle, times[-1]))]
-    assert sum(parts) == pytest.approx(energy(times, watts, start_s=0, end_s=times[-1])[0], abs=1e-6)
+    parts = [
+        energy_with_error_joules(times, watts, start_s=a, end_s=b)[0] for a, b in ((0, middle), (middle, times[-1]))
+    ]
+    assert sum(parts) == pytest.approx(energy_with_error_joules(times, watts, start_s=0, end_s=times[-1])[0], abs=1e-6)
 
 
 def test_power_that_swings_faster_than_the_samples_has_a_large_error():
     times = [number / 5 for number in range(100)]
-    calm = energy(times, [400.0] * 100, start_s=0, end_s=19.8)[1]
-    swinging = energy(times, [100.0 + 600 * (number % 2) for number in range(100)], start_s=0, end_s=19.8)[1]
+    calm = energy_with_error_joules(times, [400.0] * 100, start_s=0, end_s=19.8)[1]
+    swinging = energy_with_error_joules(
+        times, [100.0 + 600 * (number % 2) for number in range(100)], start_s=0, end_s=19.8
+    )[1]
     assert calm == 0
     assert swinging > 0.5 * 400 * 19.8
 
@@ -120,7 +124,9 @@ def test_energy_is_told_for_what_the_figures_count():
         {"name": "speed", "value": 250.0, "unit": "images/s"}, {"name": "step", "value": 20.0, "unit": "ms/step"},
         {"name": "loss", "value": 0.1, "unit": None}, {"name": "rate", "value": 0.0, "unit": "tokens/s"},
     ]  # fmt: skip
-    energies = {row["name"]: (row["value"], row["unit"]) for row in energy_figures(rows, figures, [{"med_ns": 4e6}])}
+    energies = {
+        row["name"]: (row["value"], row["unit"]) for row in energy_figure_rows(rows, figures, [{"med_ns": 4e6}])
+    }
     assert energies == {
         "energy": (4000, "J"), "energy_per_image": (2, "J/image"), "energy_per_step": (10, "J/step"),
         "energy_per_iteration": (2, "J/iteration"),
@@ -129,7 +135,7 @@ def test_energy_is_told_for_what_the_figures_count():
 
 # --- what is said of it, and what is not compared -------------------------------------------------------------------
 
-ALIKE = dict.fromkeys(TABLES["conditions"].names) | {
+ALIKE = dict.fromkeys(TABLES["conditions"].column_names) | {
     "host": "n1", "gpu": "GPU-1", "sm_mhz": 1980.0, "memory_mhz": 2619.0, "memory_before_mib": 0.0,
     "busy_before_pct": 0.0, "temperature_c": 60.0, "power_limited_pct": 0.0, "heat_limited_pct": 0.0, "cores": 64,
     "load_before": 0.0, "steal_pct": 0.0, "ecc_errors": 0.0,
@@ -246,5 +252,5 @@ def test_clocks_that_differ_between_runs_are_said_and_those_near_each_other_are_
 
 
 def test_numbers_of_energy_are_finite(tmp_path):
-    (row,) = conditions(sampled(tmp_path, text="2026/11/28 15:13:54.87"), start_s=None, end_s=None)
+    (row,) = condition_rows(sampled(tmp_path, text="2026/11/28 15:13:54.87"), start_s=None, end_s=None)
     assert all(math.isfinite(value) for value in row.values() if isinstance(value, float))

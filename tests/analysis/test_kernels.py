@@ -9,7 +9,7 @@ from nsw.analysis.cases import summarize_cases
 from nsw.analysis.kernels import kernel_table, kernel_table_of_report
 from nsw.analysis.roofline import data_sheet_mismatch_sentences, roofline_points
 from nsw.readers import read
-from nsw.tables import as_arrow
+from nsw.tables import to_arrow
 
 from .made import gpu_row, make_run
 
@@ -161,7 +161,7 @@ def test_columns_give_what_rows_give():
     rules = [{"kernel": "k", "launch_id": 0, "rule": "r", "message": "m", "speedup_pct": 5.0, "speedup_type": "global"}]
     shapes = [{"kernel": "k", "launch_id": 0, "grid": "(1, 1, 1)", "block_size": "(32, 1, 1)"}]
     plain = {"metrics": rows, "rules": rules, "launches": shapes}
-    columns = {name: as_arrow(name, data) for name, data in plain.items()}
+    columns = {name: to_arrow(name, data) for name, data in plain.items()}
     assert kernel_table(columns) == kernel_table(plain)
 
 
@@ -307,7 +307,7 @@ def test_the_cases_of_a_campaign_have_their_own_kernels():
     runs = [make_run("r1", "a", pass_kind="counters"), make_run("r2", "b"), make_run("t1", "a", pass_kind="timeline")]
     rows = [row | {"run": "r1"} for row in launches({"duration": 10.0, "sm_throughput": 5.0})]
     gpu = {"gpu_summary": [gpu_row("k", 80.0, run="t1", calls=4), gpu_row("z", 20.0, run="t1")]}
-    for metrics in (rows, as_arrow("metrics", rows)):
+    for metrics in (rows, to_arrow("metrics", rows)):
         first, second = summarize_cases(runs, gpu, 0.9, {"metrics": metrics})
         assert (first.kernels[0].time_ns, first.kernels[0].share_pct, first.kernels[0].launches) == (80.0, 80.0, 4)
         assert second.kernels == ()

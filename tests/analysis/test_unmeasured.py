@@ -2,7 +2,7 @@
 
 from nsw.analysis.unmeasured import find_unmeasured_metrics, unmeasured_metric_sentences
 from nsw.readers.detect import read
-from nsw.tables import rows
+from nsw.tables import full_rows
 from tests.analysis.test_diagnosis import recordings
 
 IPC = "sm__inst_executed.avg.per_cycle_active"
@@ -76,5 +76,5 @@ def test_nvprof_is_asked_by_its_own_names():
 
 def test_of_the_default_group_an_h100_leaves_nothing_out(tmp_path):
     tables = read(recordings.unpack("k01", tmp_path)["counters"]).tables
-    measured, launched = (list(rows(name, tables[name])) for name in ("metrics", "launches"))
+    measured, launched = (list(full_rows(name, tables[name])) for name in ("metrics", "launches"))
     assert find_unmeasured_metrics(["diagnosis"], "ncu", "gh100", "kernel", measured, launched) == []

@@ -10,7 +10,7 @@ from nsw.analysis.of_reports import LOOKED_AT, ReadReport, runs_and_tables_of_re
 from nsw.analysis.summary import OF_KERNELS, CampaignData, ReportRequest, summarize
 from nsw.campaign.anonymous import Names, anonymous_table
 from nsw.readers.detect import read
-from nsw.tables import as_arrow
+from nsw.tables import to_arrow
 from tests.analysis import recorded
 from tests.analysis.test_diagnosis import OPEN, recordings
 
@@ -19,7 +19,7 @@ EVERY = sorted({case.get("of", name): name for name, case in OPEN.items()}.value
 
 def shared(tables, names, *, hide=False):
     """Tables as others get them."""
-    arrow = {name: as_arrow(name, rows) for name, rows in tables.items() if len(rows)}
+    arrow = {name: to_arrow(name, rows) for name, rows in tables.items() if len(rows)}
     copies = {name: anonymous_table(name, table, names, hide=hide) for name, table in arrow.items()}
     return {name: table for name, table in copies.items() if table is not None}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.metrics.ncu_names import listed_names
+from nsw.metrics.ncu_names import base_names_in_query_output
 from nsw.site.load import load_site
 from nsw.site_check.check import Check, Verdict, find_facts, keep
 
@@ -34,10 +34,10 @@ def ncu(home, monkeypatch):
 
 
 def test_the_names_in_what_a_real_ncu_prints():
-    found = listed_names(RECORDED.read_text())
+    found = base_names_in_query_output(RECORDED.read_text())
     assert {"dram__bytes", "sm__throughput", "FBSP.TriageCompute.dramc__throughput"} <= found
     assert not any(" " in name or name.startswith(("-", "Metric", "=")) for name in found)
-    assert listed_names("==ERROR== Invalid chip gk110\n") == frozenset()
+    assert base_names_in_query_output("==ERROR== Invalid chip gk110\n") == frozenset()
 
 
 def test_a_site_is_checked_by_what_its_own_ncu_lists(nsw, home, ncu):

@@ -14,7 +14,7 @@ import nsw as nsw_module
 from nsw.engine import tables
 from nsw.engine.folder import CampaignFolder
 from nsw.errors import LimitError
-from nsw.tables import as_arrow
+from nsw.tables import to_arrow
 from tests.cli.conftest import in_folder
 
 ENDLESS = (
@@ -78,7 +78,7 @@ def put_table(campaign, table, name="gpu_summary"):
 @pytest.fixture
 def bomb(good):
     """A table whose 200 kB are a gigabyte as Arrow has them."""
-    put_table(good, as_arrow("gpu_summary", [KERNEL | {"name": "k" * 1_000_000}] * 100))
+    put_table(good, to_arrow("gpu_summary", [KERNEL | {"name": "k" * 1_000_000}] * 100))
     with pq.ParquetFile(path := good / "tables" / "gpu_summary.parquet") as file:
         part = file.read()
     with pq.ParquetWriter(path, part.schema, compression="zstd") as file:
@@ -91,7 +91,7 @@ def test_a_table_of_others_that_takes_too_much_memory_is_refused_until_the_optio
     good, nsw, bomb, monkeypatch
 ):
     monkeypatch.setattr(CampaignFolder, "trusted", False)  # tests/security has a second user
-    monkeypatch.setattr(tables, "stored_rows", tables.stored_table)  # rows hold the text once
+    monkeypatch.setattr(tables, "read_stored_rows", tables.read_stored_table)  # rows hold the text once
     said = nsw("summarize", good.name, "--max-memory", "900M")
     assert said.code == 2
     assert "gpu_summary.parquet takes more than 900 MiB" in said.err
@@ -109,7 +109,7 @@ def test_a_long_name_in_many_rows_of_a_table_is_held_once(nsw, bomb):
 
 
 def test_a_table_of_other_columns_is_damaged(good, nsw):
-    put_table(good, as_arrow("gpu_summary", [KERNEL]).set_column(0, "run", pa.array([1])))
+    put_table(good, to_arrow("gpu_summary", [KERNEL]).set_column(0, "run", pa.array([1])))
     assert "gpu_summary.parquet is damaged: its column run holds int64" in nsw("summarize", good.name).err
     put_table(good, pa.table({"run": ["r"], "report": ["a"], "name": pa.array([[1]])}))
     assert "its column name holds list" in nsw("summarize", good.name).err

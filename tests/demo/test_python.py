@@ -29,7 +29,7 @@ def test_tables_are_frames_with_the_rows_of_the_campaign(demo, campaign):
 def test_a_table_that_nothing_filled_is_empty_with_its_columns(campaign):
     frame = campaign.tables.rules
     assert frame.empty
-    assert [c for c in frame.columns if c not in {"gpus", "batch"}] == list(TABLES["rules"].names)
+    assert [c for c in frame.columns if c not in {"gpus", "batch"}] == list(TABLES["rules"].column_names)
     assert "rules" not in dir(campaign.tables)
 
 

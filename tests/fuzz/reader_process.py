@@ -22,7 +22,7 @@ from nsw.readers import Options, read
 from nsw.readers.ncu import binary_reader as ncu_binary
 from nsw.readers.ncu import binary_reader as ncu_tool
 from nsw.readers.nsys.export import binary as nsys_binary
-from nsw.tables import TABLES, rows
+from nsw.tables import TABLES, full_rows
 
 _MOST_ROWS = 20_000  # handed back
 
@@ -31,7 +31,7 @@ def main() -> None:
     answers, sys.stdout = sys.stdout.buffer, sys.stderr
     # NVIDIA's own readers stay out of it: they crash on damaged files, which is tested where they are run
     nsys_binary.find_nsys = ncu_tool.find_ncu = ncu_binary.find_ncu = list
-    ncu_binary.extract_command = lambda _: None
+    ncu_binary.ncu_report_extract_command = lambda _: None
     limit = _status("VmSize") + int(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     while True:
@@ -51,9 +51,9 @@ def _answer(path: Path, tables: frozenset[str] | None) -> dict:
         found = {}
         for name, data in report.tables.items():
             given = {c for r in data for c in r} if isinstance(data, list) else set(data.column_names)
-            assert given <= set(TABLES[name].names), f"{name}: {given - set(TABLES[name].names)}"
+            assert given <= set(TABLES[name].column_names), f"{name}: {given - set(TABLES[name].column_names)}"
             found[name] = []
-            for number, row in enumerate(rows(name, data)):
+            for number, row in enumerate(full_rows(name, data)):
                 if number < _MOST_ROWS:
                     json.dumps(row, allow_nan=False)
                     found[name].append(row)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nsw.readers.detect import detect
+from nsw.readers.detect import detect_format
 from nsw.readers.model import Sample
 from nsw.readers.registry import FORMATS
 
@@ -140,6 +140,6 @@ def test_a_reader_that_cannot_look_at_a_file_does_not_keep_it_from_the_others(tm
     monkeypatch.setattr("nsw.readers.nsys.export.sqlite.sniff", broken)
     path = tmp_path / "a.txt"
     path.write_bytes(OTHERS["summary.txt"])
-    found = detect(Sample(path))
+    found = detect_format(Sample(path))
     assert found is not None
     assert found[0].id == "nvprof-text"

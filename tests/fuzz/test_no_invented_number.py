@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nsw.readers import Options, read
 from nsw.readers.model import read_text
 from nsw.readers.untrusted_files import GZIP_MAGIC
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 from . import seeds, shifts
 from .bounded import BoundedReader
@@ -30,7 +30,7 @@ calm = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 def tables_of(path, wanted=None):
     report = read(path, Options(wanted))
-    return {name: list(rows(name, data)) for name, data in report.tables.items()}
+    return {name: list(full_rows(name, data)) for name, data in report.tables.items()}
 
 
 def thinned(several, most=MOST):

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from nsw.readers import read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 from . import seeds, shifts
 from .damage import EXPLORES
@@ -24,7 +24,7 @@ def taken(path, text):
     path.write_text(text, newline="")
     report = read(path)
     kept = report.tables.keys() - UNMARKED.get(path.name, set())
-    return {t: list(rows(t, report.tables[t])) for t in kept}, {p.message for p in report.problems}
+    return {t: list(full_rows(t, report.tables[t])) for t in kept}, {p.message for p in report.problems}
 
 
 @pytest.mark.parametrize("damage", [shifts.variants, shifts.garbled], ids=["a word is missing", "a number is garbled"])

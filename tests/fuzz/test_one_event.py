@@ -17,7 +17,7 @@ from contextlib import closing
 import pytest
 
 from nsw.readers import read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 from . import seeds
 from .damage import EXPLORES
@@ -102,7 +102,7 @@ def sums(path):
     found = Counter(
         (table, json.dumps({c: v for c, v in row.items() if c not in SHARES}, default=str))
         for table in SUMS
-        for row in rows(table, report.tables.get(table, []))
+        for row in full_rows(table, report.tables.get(table, []))
     )
     return found, {p.message for p in report.problems}
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nsw.readers import read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 from . import seeds
 from .damage import TIMES
@@ -106,7 +106,7 @@ def test_sums_are_those_of_the_events(tmp_path, edits):
     if any("too large to be added" in p.message for p in report.problems):
         assert not report.tables
         return
-    tables = {name: list(rows(name, data)) for name, data in report.tables.items()}
+    tables = {name: list(full_rows(name, data)) for name, data in report.tables.items()}
     for table, categories in (("gpu_summary", GPU), ("api_summary", CALLS)):
         events, found = timed(text, categories), tables.get(table, [])
         assert by_name((r["name"], r["total_ns"]) for r in found) == pytest.approx(by_name(events), rel=1e-12)

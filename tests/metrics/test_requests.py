@@ -2,25 +2,25 @@
 
 import pytest
 
-from nsw.metrics import check, find_chip, for_ncu, for_nvprof
+from nsw.metrics import find_chip, find_metric_faults, ncu_metric_request, nvprof_metric_request
 
 GH100, GV100, GB202, GP100 = (find_chip(name) for name in ("gh100", "gv100", "gb202", "gp100"))
 
 
 def test_a_portable_name_is_what_the_chip_calls_it():
-    assert for_ncu(["dram_read_bytes"], GH100).metrics == ("dram__bytes_read.sum",)
-    assert for_ncu(["dram_read_bytes"], GB202).metrics == ("dram__bytes_op_read.sum",)
-    assert for_ncu(["dram_read_bytes"], None).metrics == ("dram__bytes_read.sum",)
-    assert for_nvprof(["dram_read_bytes"], GP100).metrics == ("dram_read_bytes",)
-    assert for_nvprof(["dram_bytes"], GP100).metrics == ("dram_read_bytes", "dram_write_bytes")
+    assert ncu_metric_request(["dram_read_bytes"], GH100).metrics == ("dram__bytes_read.sum",)
+    assert ncu_metric_request(["dram_read_bytes"], GB202).metrics == ("dram__bytes_op_read.sum",)
+    assert ncu_metric_request(["dram_read_bytes"], None).metrics == ("dram__bytes_read.sum",)
+    assert nvprof_metric_request(["dram_read_bytes"], GP100).metrics == ("dram_read_bytes",)
+    assert nvprof_metric_request(["dram_bytes"], GP100).metrics == ("dram_read_bytes", "dram_write_bytes")
 
 
 def test_ipc_is_of_an_sm_and_not_of_a_quarter_of_it():
-    assert for_ncu(["ipc"], GV100).metrics == ("sm__inst_executed.avg.per_cycle_active",)
+    assert ncu_metric_request(["ipc"], GV100).metrics == ("sm__inst_executed.avg.per_cycle_active",)
 
 
 def test_groups_sets_sections_and_raw_names_are_taken_and_nothing_is_asked_twice():
-    asked = for_ncu(
+    asked = ncu_metric_request(
         ["flop", "flop_count_sp", "set:full", "section:Occupancy", "sm__cycles_active.avg", "sm__cycles_active.avg"],
         GH100,
     )
@@ -32,14 +32,14 @@ def test_groups_sets_sections_and_raw_names_are_taken_and_nothing_is_asked_twice
 
 
 def test_what_a_group_holds_and_a_chip_lacks_is_left_out_with_the_reason():
-    asked = for_ncu(["tensor"], GV100)
+    asked = ncu_metric_request(["tensor"], GV100)
     assert "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active" in asked.metrics
     assert asked.absent["tensor_ops_bf16"] == "the tensor cores of this chip do not have this precision"
-    assert check(["tensor"], GV100) == []
+    assert find_metric_faults(["tensor"], GV100) == []
 
 
 def test_nvprof_gets_events_and_no_names_of_ncu():
-    asked = for_nvprof(["ipc", "event:warps_launched", "sm__cycles_active.avg", "set:full"])
+    asked = nvprof_metric_request(["ipc", "event:warps_launched", "sm__cycles_active.avg", "set:full"])
     assert asked.metrics == ("ipc",)
     assert asked.events == ("warps_launched",)
     assert asked.absent.keys() == {"sm__cycles_active.avg", "set:full"}
@@ -63,15 +63,15 @@ def test_nvprof_gets_events_and_no_names_of_ncu():
     ],
 )
 def test_a_metric_that_cannot_be_had_is_named_with_why_and_what_is_near(name, chip, message, hint):
-    (fault,) = check(["ipc", name], chip)
+    (fault,) = find_metric_faults(["ipc", name], chip)
     assert fault.index == 1
     assert fault.message.startswith(message)
     assert hint is None or hint in (fault.hint or "")
 
 
 def test_the_sites_own_list_of_names_decides_where_there_is_one():
-    assert check(["sm__brand_new.sum"], GH100, site_names={"sm__brand_new"}) == []
-    (fault,) = check(["sm__warps_active.avg"], GH100, site_names={"sm__brand_new"})
+    assert find_metric_faults(["sm__brand_new.sum"], GH100, site_names={"sm__brand_new"}) == []
+    (fault,) = find_metric_faults(["sm__warps_active.avg"], GH100, site_names={"sm__brand_new"})
     assert "sm__warps_active" in fault.message
 
 
@@ -85,25 +85,27 @@ def test_the_sites_own_list_of_names_decides_where_there_is_one():
     ],
 )  # fmt: skip
 def test_ncus_own_names_are_taken_as_ncu_takes_them(name):
-    assert check([name], GH100) == []
+    assert find_metric_faults([name], GH100) == []
 
 
 def test_of_a_range_metrics_of_instructions_are_left_out_of_groups_and_refused_alone():
-    asked = for_ncu(["roofline", "smsp__sass_inst_executed.sum"], GH100, "range")
+    asked = ncu_metric_request(["roofline", "smsp__sass_inst_executed.sum"], GH100, "range")
     assert not any("__sass_" in name for name in asked.metrics)  # ncu measures nothing where one is among them
     why = "replay: range has no metrics of instructions"
     flop = [f"flop_count_{kind}" for kind in ("hp", "sp", "dp")]
     peaks = [f"fp{bits}_fma_peak" for bits in (16, 32, 64)]
     assert asked.absent == dict.fromkeys((*flop, *peaks, "smsp__sass_inst_executed.sum"), why)
-    found = check(["roofline", "flop", "ipc", "gld_efficiency", "smsp__sass_inst_executed.sum"], GH100, replay="range")
+    found = find_metric_faults(
+        ["roofline", "flop", "ipc", "gld_efficiency", "smsp__sass_inst_executed.sum"], GH100, replay="range"
+    )
     assert [(one.index, one.message) for one in found] == [
         (1, f"nothing of the group flop is measured: {why}"),
         (3, f"gld_efficiency is not measured: {why}"),
         (4, f"smsp__sass_inst_executed.sum is not measured: {why}"),
     ]
-    assert check(["flop", "gld_efficiency"], GH100, replay="application") == []
+    assert find_metric_faults(["flop", "gld_efficiency"], GH100, replay="application") == []
 
 
 def test_ncu_takes_one_set():
-    (fault,) = check(["set:full", "section:Occupancy", "set:full", "set:roofline"], None)
+    (fault,) = find_metric_faults(["set:full", "section:Occupancy", "set:full", "set:roofline"], None)
     assert (fault.index, fault.message) == (3, "ncu takes one set, and set:full is named before")

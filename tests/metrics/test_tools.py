@@ -3,8 +3,8 @@
 import pytest
 
 from nsw.metrics import find_chip
-from nsw.metrics.catalogue import chips
-from nsw.metrics.requests import tool_for, tools_for, unsupported
+from nsw.metrics.catalogue import chips_by_name
+from nsw.metrics.requests import counters_tools, default_counters_tool, unsupported_reason
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ from nsw.metrics.requests import tool_for, tools_for, unsupported
     ],
 )
 def test_auto_takes_ncu_from_volta_on(chip, tools):
-    assert tools_for(find_chip(chip)) == tools
-    assert tool_for(find_chip(chip)) == tools[0]
+    assert counters_tools(find_chip(chip)) == tools
+    assert default_counters_tool(find_chip(chip)) == tools[0]
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,9 @@ def test_auto_takes_ncu_from_volta_on(chip, tools):
     ],
 )
 def test_a_version_that_cannot_measure_a_chip_says_which_can(tool, version, chip, why):
-    assert unsupported(tool, find_chip(chip), version) == why
+    assert unsupported_reason(tool, find_chip(chip), version) == why
 
 
 def test_every_chip_has_a_tool():
-    for chip in chips().values():
-        assert unsupported(tool_for(chip), chip) is None, chip.name
+    for chip in chips_by_name().values():
+        assert unsupported_reason(default_counters_tool(chip), chip) is None, chip.name

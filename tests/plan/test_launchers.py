@@ -6,15 +6,15 @@ from nsw.launchers.model import (
     Launch,
     LayoutError,
     PlaceFacts,
-    binding_in,
-    functions_before,
-    is_cyclic,
-    launch,
-    processes_in,
-    start_on_nodes,
+    binding_option,
+    command_once_per_node,
+    launch_command,
+    options_ask_for_cyclic_ranks,
+    requested_process_count,
+    shell_functions_setting_variables,
 )
-from nsw.launchers.mpi import family_of
-from nsw.launchers.srun import check_line
+from nsw.launchers.mpi import mpi_family
+from nsw.launchers.srun import check_slurm_line_against_layout
 from nsw.plan.layout import Demand, layout_of, sentence
 from nsw.profilers.model import MACHINERY
 
@@ -23,7 +23,7 @@ PROGRAM = ("./prog", "-x", "a b")
 
 def started(kind, options=(), place=None, prefix=(), **asked):
     how = Launch(layout_of(Demand(kind, **asked)), place or PlaceFacts(), tuple(options), prefix)
-    words = launch(how, PROGRAM)
+    words = launch_command(how, PROGRAM)
     assert words[-3:] == PROGRAM
     return " ".join(words[:-3])
 
@@ -130,7 +130,7 @@ def test_an_option_that_contradicts_is_refused_with_both_numbers(kind, options, 
      ("jsrun", ["-n", "4"], None), ("jsrun", ["-p", "4"], 4), ("srun", ["--exclusive"], None), ("none", ["-n4"], None)],
 )  # fmt: skip
 def test_an_option_may_count_the_processes(kind, options, count):
-    assert processes_in(kind, options) == count
+    assert requested_process_count(kind, options) == count
 
 
 # --- torchrun --------------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def test_an_option_may_count_the_processes(kind, options, count):
 
 def torchrun(program, options=(), place=None, python=None, **asked):
     how = Launch(layout_of(Demand("torchrun", **asked)), place or PlaceFacts(), tuple(options), python=python)
-    return how, launch(how, program)
+    return how, launch_command(how, program)
 
 
 @pytest.mark.parametrize("python", ["python", "python3.11", "/opt/venv/bin/python3"])
@@ -182,20 +182,20 @@ NODE = f"bash {MACHINERY} on_node"
 def test_over_nodes_torchrun_is_started_once_on_each_and_meets_on_the_first(place, starter):
     how, words = torchrun(("./prog",), place=place, **TWO)
     assert " ".join(words) == AGENT
-    assert " ".join(start_on_nodes(how, words, 3)) == f"{starter} {AGENT}"
+    assert " ".join(command_once_per_node(how, words, 3)) == f"{starter} {AGENT}"
 
 
 def test_where_no_command_is_known_that_starts_it_on_each_node_the_recipe_is_refused():
     how, words = torchrun(("./prog",), place=PlaceFacts("cobalt"), **TWO)
     with pytest.raises(LayoutError, match="starts torchrun once on each of 2 nodes") as caught:
-        start_on_nodes(how, words)
+        command_once_per_node(how, words)
     assert "node_launcher" in caught.value.hint
 
 
 def test_the_job_calls_what_sets_the_variables_of_a_command():
     how, words = torchrun(("./prog",), place=PlaceFacts("pbs", "openmpi"), **TWO)
-    assert functions_before(start_on_nodes(how, words)) == ("nsw_list_hosts", "nsw_forward")
-    assert functions_before(words) == ()
+    assert shell_functions_setting_variables(command_once_per_node(how, words)) == ("nsw_list_hosts", "nsw_forward")
+    assert shell_functions_setting_variables(words) == ()
 
 
 # --- in a plan -------------------------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ def test_a_recipe_s_lockfile_keeps_gpus_at_its_default(planner):
     ],
 )
 def test_the_family_of_an_mpirun_is_known_by_its_version(printed, family):
-    assert family_of(printed) == family
+    assert mpi_family(printed) == family
 
 
 @pytest.mark.parametrize(
@@ -321,13 +321,13 @@ def test_a_contradiction_is_refused_in_whatever_spelling(kind, options, said):
     ],
 )
 def test_options_may_let_the_nodes_take_ranks_in_turn(kind, options, mpi, cyclic):
-    assert is_cyclic(kind, options, mpi) is cyclic
+    assert options_ask_for_cyclic_ranks(kind, options, mpi) is cyclic
 
 
 @pytest.mark.parametrize(("kind", "options"), [("srun", ["-m", "arbitrary"]), ("jsrun", ["-d", "cyclic", "-a", "4"])])
 def test_an_order_that_cannot_be_compared_is_refused(kind, options):
     with pytest.raises(LayoutError, match="cannot compare where ranks landed"):
-        is_cyclic(kind, options, None)
+        options_ask_for_cyclic_ranks(kind, options, None)
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_an_order_that_cannot_be_compared_is_refused(kind, options):
     ],
 )
 def test_a_binding_of_the_recipes_own_is_shown(kind, options, bound):
-    assert binding_in(kind, options) == bound
+    assert binding_option(kind, options) == bound
     shown = sentence(layout_of(Demand(kind, bound=bound, **TWO)))
     assert (f"bound to cores only as `{bound}` says" in shown) is bool(bound)
 
@@ -365,9 +365,9 @@ def test_a_binding_of_the_recipes_own_is_shown(kind, options, bound):
 def test_a_line_for_slurm_that_contradicts_the_layout_is_refused(line, said):
     layout = layout_of(Demand("srun", **TWO))
     if said is None:
-        check_line(line, layout, ("resources", "extra", 0))
+        check_slurm_line_against_layout(line, layout, ("resources", "extra", 0))
         return
     with pytest.raises(LayoutError) as caught:
-        check_line(line, layout, ("resources", "extra", 0))
+        check_slurm_line_against_layout(line, layout, ("resources", "extra", 0))
     assert said in caught.value.message
     assert caught.value.path == ("resources", "extra", 0)

@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.metrics import find_chip
-from nsw.metrics.requests import passes
+from nsw.metrics.requests import estimate_passes
 
 GH100 = find_chip("gh100")
 HEAD = "nsw: 1\nname: t\nresources: {gpus: 0}\napp: {command: ./p}\n"
@@ -24,15 +24,15 @@ TOOLS = {"ncu": "/opt/ncu", "nvprof": "/opt/nvprof", "nsys": "/opt/nsys"}
     ],
 )
 def test_the_bound_holds_of_what_was_measured(names, measured):
-    found = passes(names, GH100)
+    found = estimate_passes(names, GH100)
     assert measured <= found.at_most <= 1.2 * measured
     assert found.measured
 
 
 def test_of_another_chip_it_is_an_estimate():
-    assert not passes(["ipc"], find_chip("ga100")).measured
-    assert not passes(["ipc"], None).measured
-    assert passes(["set:own"], None).at_most == 40
+    assert not estimate_passes(["ipc"], find_chip("ga100")).measured
+    assert not estimate_passes(["ipc"], None).measured
+    assert estimate_passes(["set:own"], None).at_most == 40
 
 
 def told(planner, counters, chip="gh100"):

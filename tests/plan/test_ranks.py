@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from nsw.launchers.model import rank_words
+from nsw.launchers.model import command_of_rank
 from tests.jobs import in_a_job
 
 APP = "app: {command: python prog.py, launcher: {kind: KIND, processes: 4}}"
@@ -56,18 +56,20 @@ def test_the_named_processes_run_under_the_profiler_and_the_others_alone(planner
 
 
 def test_words_stay_what_they_are():
-    words = rank_words("first", ("echo", "a b", "$HOME", "*"), ("echo", "", "'c'"))
+    words = command_of_rank("first", ("echo", "a b", "$HOME", "*"), ("echo", "", "'c'"))
     assert said(words, "Open MPI", 0) == "a b $HOME *\n"
     assert said(words, "Open MPI", 1) == " 'c'\n"
 
 
 @pytest.mark.parametrize("of", VARIABLES)
 def test_each_process_knows_its_rank_and_its_place_on_its_node(of):
-    words = rank_words("all", ("bash", "-c", "echo $NSW_RANK $NSW_LOCAL_RANK"), ())
+    words = command_of_rank("all", ("bash", "-c", "echo $NSW_RANK $NSW_LOCAL_RANK"), ())
     assert said(words, of, 5, each=4, NSW_LAYOUT="4+4") == "5 1\n"
 
 
-GPUS = rank_words("all", ("bash", "-c", "echo $CUDA_VISIBLE_DEVICES $LOCAL_RANK $RANK $WORLD_SIZE $MASTER_ADDR"), ())
+GPUS = command_of_rank(
+    "all", ("bash", "-c", "echo $CUDA_VISIBLE_DEVICES $LOCAL_RANK $RANK $WORLD_SIZE $MASTER_ADDR"), ()
+)
 OWN = {"NSW_VISIBLE": "CUDA_VISIBLE_DEVICES", "NSW_MASTER_ADDR": "n1", "NSW_MASTER_PORT": "1"}
 
 
@@ -124,11 +126,11 @@ def test_each_process_has_a_report_of_its_own_under_any_mpi(planner, tmp_path, m
 
 def test_a_step_of_srun_below_another_launcher_tells_the_rank():
     step = BARE | {"SLURM_PROCID": "5", "SLURM_STEP_ID": "0"}
-    assert in_a_job(rank_words("all", ("bash", "-c", "echo $NSW_RANK"), ()), env=step).stdout == "5\n"
+    assert in_a_job(command_of_rank("all", ("bash", "-c", "echo $NSW_RANK"), ()), env=step).stdout == "5\n"
 
 
 def test_a_single_process_without_a_rank_is_rank_0_and_of_several_all_but_one_fail(tmp_path):
-    words = rank_words("all", ("bash", "-c", "echo $NSW_RANK"), ())
+    words = command_of_rank("all", ("bash", "-c", "echo $NSW_RANK"), ())
     first, second = (in_a_job(words, env=BARE | {"SLURM_PROCID": "0"}, cwd=tmp_path) for _ in range(2))
     assert (first.returncode, first.stdout) == (0, "0\n")
     assert second.returncode == 1

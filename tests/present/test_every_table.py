@@ -131,7 +131,7 @@ def test_every_table_has_an_order_of_importance_of_columns_that_it_has():
     assert set(IMPORTANT) == set(TABLES)
     for name, columns in IMPORTANT.items():
         assert len(set(columns)) == len(columns)
-        assert set(columns) <= set(TABLES[name].names), name
+        assert set(columns) <= set(TABLES[name].column_names), name
     from nsw.present.emit import FLAT
 
     assert set(IMPORTANT_IN_SUMMARIES) == {*FLAT, "runs"}
@@ -228,7 +228,7 @@ def test_a_pipe_gets_every_column_once_a_line_unpadded(monkeypatch, name, made):
 def test_a_run_that_has_no_room_as_a_column_heads_its_rows(monkeypatch):
     table = TABLES["gpu_summary"]
     rows = [
-        dict.fromkeys(table.names) | {"run": f"gpus-{n}_batch-128.timeline.r1", "name": f"kernel{k}" * 4,
+        dict.fromkeys(table.column_names) | {"run": f"gpus-{n}_batch-128.timeline.r1", "name": f"kernel{k}" * 4,
         "short_name": f"kernel{k}" * 4, "kind": "kernel", "calls": 10 * k + n, "total_ns": 1e6, "time_pct": 50.0}
         for n in (1, 2) for k in (1, 2)
     ]  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 from nsw.present import emit
 from nsw.present import emit as by_columns
 from nsw.present.untrusted_text import as_json
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 WORDS = ["k<int>(int *)", 'say "no"', "line\nend", "hid\u200bden", "\u202eturned", "é", "", None]
 
@@ -31,7 +31,7 @@ def test_the_same_as_row_by_row(monkeypatch, batch):
         "unit": pa.array(["us"] * count).dictionary_encode(),
         "section": pa.nulls(count, pa.string()),
     })  # fmt: skip
-    expected = json.loads("[" + ", ".join(as_json(row) for row in rows("metrics", table)) + "]")
+    expected = json.loads("[" + ", ".join(as_json(row) for row in full_rows("metrics", table)) + "]")
     text = b"".join(by_columns.json_rows("metrics", table)).decode()
     found = json.loads(f"[{text}]")
     assert found == expected
@@ -66,4 +66,4 @@ def test_columns_that_repeat_in_many_ways_keep_their_rows():
         "value": pa.array([float(i % 5) for i in range(count)], pa.float64()),
     })  # fmt: skip
     text = b"".join(by_columns.json_rows("metrics", table)).decode()
-    assert json.loads(f"[{text}]") == list(rows("metrics", table))
+    assert json.loads(f"[{text}]") == list(full_rows("metrics", table))

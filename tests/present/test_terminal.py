@@ -17,7 +17,7 @@ from nsw.present.terminal import console, elided, table
 from nsw.present.untrusted_text import clean
 from nsw.quantities import duration, in_one_unit, number, percent, rate, seconds, size
 from nsw.readers.model import Report
-from nsw.tables.names import numbered
+from nsw.tables.names import number_repeated_names
 from nsw.wording import plural
 
 EVIL = "a\x1b]0;owned\x07\x1b[31m\x9b2J\x7f\u202e\u2066b\r\x08[bold]c[/bold] :smile:"
@@ -331,7 +331,7 @@ def test_an_elided_text_fits(text, width):
 
 
 def test_instances_of_one_template_are_numbered():
-    assert numbered(["a", "b", "a"]) == ["[1] a", "b", "[2] a"]
+    assert number_repeated_names(["a", "b", "a"]) == ["[1] a", "b", "[2] a"]
 
 
 def test_what_is_the_same_in_every_row_gives_way_to_what_the_table_is_looked_at_for(monkeypatch):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from nsw.profilers import load
+from nsw.profilers import load_profiler
 from nsw.profilers.model import Request
 
 
 def profile(tool, *program, **how):
-    return load(tool).profile(Request(tool, program or ("./a", "--fast"), **how))
+    return load_profiler(tool).profile(Request(tool, program or ("./a", "--fast"), **how))
 
 
 def text_of(words):
@@ -84,4 +84,4 @@ def test_gprof_reads_the_program_after_the_run():
 )
 def test_tau_starts_binaries_and_python_scripts_by_different_programs(program, words):
     request = Request("/opt/tau_exec", program, options=("-ebs",), knobs=(("TAU_CALLPATH", "true"),))
-    assert text_of(load("tau").profile(request).command).endswith(f"env TAU_CALLPATH=1 {words}")
+    assert text_of(load_profiler("tau").profile(request).command).endswith(f"env TAU_CALLPATH=1 {words}")

@@ -100,7 +100,7 @@ def test_a_range_and_its_instances():
 
 
 def test_what_a_timeline_chose_takes_the_place_of_the_recipes_choice():
-    arguments = kernel_filters.chosen_filter(("_Z1fPf", "_Z1gILi4EEvv"), (12, 3))
+    arguments = kernel_filters.ncu_launch_filter_options(("_Z1fPf", "_Z1gILi4EEvv"), (12, 3))
     assert arguments == (
         "--kernel-name-base", "mangled", "--kernel-id", "::regex:^(_Z1fPf|_Z1gILi4EEvv)$:^(3|12)$",
     )  # fmt: skip
@@ -130,7 +130,7 @@ def test_reduced_where_it_is_made_only_the_pages_are_brought_back():
     ],
 )
 def test_the_path_of_an_installation_tells_its_version(path, version):
-    assert ncu.version_of(path) == version
+    assert ncu.version_numbers_in_path(path) == version
 
 
 @pytest.mark.parametrize(

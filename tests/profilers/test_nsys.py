@@ -9,7 +9,7 @@ import pytest
 
 from nsw.profilers import nsys
 from nsw.profilers.model import MACHINERY, Request
-from nsw.readers.messages import messages_in
+from nsw.readers.messages import known_problems_in_text
 from nsw.recipe.passes import TimelinePass
 from tests.jobs import in_a_job
 
@@ -138,7 +138,7 @@ def test_where_nsys_cannot_sample_the_rest_is_recorded_and_the_reason_is_a_probl
     assert done.returncode == 0
     assert "--gpu-metrics" not in done.stdout
     assert done.stdout.split()[-len(PROGRAM) :] == list(PROGRAM)
-    problems = messages_in("nsys", done.stderr)
+    problems = known_problems_in_text("nsys", done.stderr)
     assert any("nsys samples no GPU metrics here" in problem.message for problem in problems)
     assert any(why in f"{problem.message} {problem.fix}" for problem in problems)
 

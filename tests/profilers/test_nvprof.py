@@ -8,7 +8,7 @@ import pytest
 from nsw.profilers import nvprof
 from nsw.profilers.model import Request
 from nsw.readers import read
-from nsw.readers.messages import messages_in, said_in
+from nsw.readers.messages import known_problems_in_file, known_problems_in_text
 
 PROGRAM = ("python", "train.py")
 NO_DRIVER = (
@@ -55,7 +55,7 @@ def test_a_log_of_messages_only_is_read_as_what_it_is(tmp_path):
 
 
 def test_that_nothing_was_collected_is_said_where_no_reason_is_known():
-    (problem,) = messages_in("nvprof", "======== Warning: No profile data collected.\n")
+    (problem,) = known_problems_in_text("nvprof", "======== Warning: No profile data collected.\n")
     assert "nvprof collected nothing" in problem.message
 
 
@@ -69,19 +69,22 @@ def test_other_texts_are_no_messages(tmp_path, text):
 def test_ncu_and_nsys_are_heard_too_and_other_tools_have_nothing_to_say():
     assert (
         "performance counters"
-        in messages_in("ncu", "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n")[0].message
+        in known_problems_in_text("ncu", "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n")[0].message
     )
-    assert messages_in("ncu", "the program: ERR_NVGPUCTRPERM is an error\n") == []
-    assert "no importer" in messages_in("nsys", "The importer binary and its dependencies were not found.\n")[0].message
-    assert messages_in("cprofile", NO_DRIVER) == []
+    assert known_problems_in_text("ncu", "the program: ERR_NVGPUCTRPERM is an error\n") == []
+    assert (
+        "no importer"
+        in known_problems_in_text("nsys", "The importer binary and its dependencies were not found.\n")[0].message
+    )
+    assert known_problems_in_text("cprofile", NO_DRIVER) == []
 
 
 def test_of_a_long_output_both_ends_are_looked_at_once_each(tmp_path):
     file = tmp_path / "stderr"
     middle = "x" * 100 + "\n"
     file.write_text(NO_DRIVER + middle * 5000 + TOO_NEW + NO_DRIVER)
-    assert len(said_in("nvprof", file)) == 2
-    assert said_in("nvprof", tmp_path / "none") == []
+    assert len(known_problems_in_file("nvprof", file)) == 2
+    assert known_problems_in_file("nvprof", tmp_path / "none") == []
 
 
 @pytest.mark.skipif(not os.environ.get("NSW_NVPROF"), reason="no real nvprof: NSW_NVPROF would name one")

@@ -59,7 +59,7 @@ def test_what_a_timeline_chose_stands_for_filter_and_metrics():
     found = profile(chosen="CHOSEN", names=("ignored",)).command
     assert found[-3:] == ("CHOSEN", *PROGRAM)
     assert "--metrics" not in found
-    assert nvprof.measured(recipe.counting(metrics=("ipc",)).metrics) == ("--metrics", "ipc")
+    assert nvprof.nvprof_metric_options(recipe.counting(metrics=("ipc",)).metrics) == ("--metrics", "ipc")
 
 
 def test_the_program_is_run_again_without_following_its_children():

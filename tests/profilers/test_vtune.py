@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from nsw.profilers import aps, vtune
-from nsw.profilers.files_of_one_recording import parts
+from nsw.profilers.files_of_one_recording import files_to_read
 from nsw.profilers.model import Request
 from tests.fakes import intel_reports as printed
 from tests.fakes.intel_tools import make_aps, make_vtune
@@ -112,10 +112,10 @@ def test_a_task_that_fails_says_why(what, scratch):
 
 
 def test_functions_come_from_the_table_that_has_all_of_them():
-    both = parts(["host.rank0.hotspots.csv", "host.rank0.summary.csv"])
-    assert both["host.rank0.hotspots.csv"].takes("functions")
-    assert [t for t in ("functions", "facts") if both["host.rank0.summary.csv"].takes(t)] == ["facts"]
-    assert parts(["host.summary.csv"])["host.summary.csv"].takes("functions")
+    both = files_to_read(["host.rank0.hotspots.csv", "host.rank0.summary.csv"])
+    assert both["host.rank0.hotspots.csv"].reads_table("functions")
+    assert [t for t in ("functions", "facts") if both["host.rank0.summary.csv"].reads_table(t)] == ["facts"]
+    assert files_to_read(["host.summary.csv"])["host.summary.csv"].reads_table("functions")
 
 
 def test_aps_is_started_for_each_process_and_reports_once(tmp_path):

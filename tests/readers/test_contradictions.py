@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import Options, read
-from nsw.tables import rows as as_rows
+from nsw.tables import full_rows as as_rows
 
 KERNELS = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
 

@@ -20,7 +20,7 @@ def figures(tmp_path):
     def found(output, wanted):
         file = tmp_path / "stdout"
         file.write_bytes(output.encode())
-        return program_figures.figures(file, wanted)
+        return program_figures.read_figure_rows(file, wanted)
 
     return found
 
@@ -87,7 +87,7 @@ def test_in_pieces_the_same_is_found_as_in_the_whole(figures, monkeypatch, seed,
     lines = output.replace("\r\n", "\n").replace("\r", "\n")
     for pattern in PATTERNS:
         texts = [match[1] or "" for match in re.finditer(pattern, lines, re.MULTILINE)]
-        numbers = [number for number in map(program_figures._number, texts) if number is not None]
+        numbers = [number for number in map(program_figures._parse_number, texts) if number is not None]
         first, last, total = (figures(output, {"f": spec(pattern, pick)})[0] for pick in ("first", "last", "sum"))
         assert last["matches"] == len(numbers), pattern
         if numbers:

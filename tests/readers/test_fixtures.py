@@ -16,7 +16,7 @@ import pytest
 
 from nsw.readers import Options, read
 from nsw.readers.ncu import binary_reader as ncu_tool
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 H200 = Path(__file__).parents[1] / "fixtures" / "h200"
 NAIVE = "matmul_naive(const float *, const float *, float *, int)"
@@ -39,7 +39,7 @@ def fixture(tmp_path):
 def table(fixture):
     def get(name: str, wanted: str) -> list[dict]:
         report = read(fixture(name), Options(frozenset({wanted})))
-        return list(rows(wanted, report.tables[wanted]))
+        return list(full_rows(wanted, report.tables[wanted]))
 
     return get
 
@@ -89,8 +89,8 @@ def test_two_processes_on_two_gpus_stay_apart(fixture, table):
 def test_a_launch_that_ncu_could_not_measure_has_no_figure(fixture):
     report = read(fixture("ncu-unmeasured.csv"))
     assert '"Maximum Sampling Interval","ns","0"' in fixture("ncu-unmeasured.csv").read_text()
-    assert {m["value"] for m in rows("metrics", report.tables["metrics"])} == {None}
-    assert [(x["grid"], x["block_size"]) for x in rows("launches", report.tables["launches"])] == [(None, None)]
+    assert {m["value"] for m in full_rows("metrics", report.tables["metrics"])} == {None}
+    assert [(x["grid"], x["block_size"]) for x in full_rows("launches", report.tables["launches"])] == [(None, None)]
     assert "was not measured" in report.problems[0].message
 
 
@@ -208,7 +208,7 @@ def test_a_table_amid_the_output_of_the_program(table):
 def test_the_session_page_gives_facts(fixture):
     report = read(fixture("naive-session.csv"))
     assert report.tool_version == "2025.3.1.0"
-    texts = {r["text"] for r in rows("facts", report.tables["facts"])}
+    texts = {r["text"] for r in full_rows("facts", report.tables["facts"])}
     assert {"NVIDIA H200", "13.0"} <= texts
 
 
@@ -216,7 +216,7 @@ def test_the_source_page_tells_of_every_instruction(fixture):
     path = fixture("naive-source.csv")
     report = read(path)
     assert report.problems == []
-    found = list(rows("source_metrics", report.tables["source_metrics"]))
+    found = list(full_rows("source_metrics", report.tables["source_metrics"]))
     lines = [line for line in csv.reader(path.read_text().splitlines()) if line[0].startswith("0x")]
     samples = [m["value"] for m in found if m["metric"] == "# Samples"]
     assert samples == [float(line[4]) for line in lines]
@@ -234,11 +234,11 @@ def test_the_binary_report_is_known_and_loads_where_it_can_be_read(fixture):
     path = fixture("blocked.ncu-rep")
     report = read(path)
     assert (report.format, report.tool_version) == ("ncu-binary", "2025.3.1.0")
-    if ncu_tool.extract_command(path) is None and not ncu_tool.find_ncu():
+    if ncu_tool.ncu_report_extract_command(path) is None and not ncu_tool.find_ncu():
         (problem,) = report.problems
         assert "--page raw --csv" in problem.fix
         pytest.skip("neither ncu_report nor an ncu: only the refusal was tested")
-    (launch,) = rows("launches", report.tables["launches"])
+    (launch,) = full_rows("launches", report.tables["launches"])
     assert launch["short_name"] == "matmul_blocked"
     assert launch["block_size"] == "(16, 16, 1)"
     assert 1_000 < launch["duration_ns"] < 1_000_000

@@ -11,7 +11,7 @@ from nsw.analysis.single_case import time_by_kernel_class
 from nsw.readers import Options, read
 from nsw.readers.nsys.reduce_export import reduce_export
 from nsw.readers.timeline.phases import WORKED_ON
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 from .test_nvprof_sqlite import Profile
 
@@ -24,7 +24,7 @@ def tables_of(path):
         "phases", "iterations", "iteration_trace", "phase_summary", "process_gpus", "gpu_summary",
     })))  # fmt: skip
     assert [p.message for p in report.problems if p.severity == "error"] == []
-    return {name: list(rows(name, data)) for name, data in report.tables.items()}
+    return {name: list(full_rows(name, data)) for name, data in report.tables.items()}
 
 
 def said(path):

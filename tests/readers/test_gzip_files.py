@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import Options, read, untrusted_files
-from nsw.readers.detect import below
-from nsw.tables import rows
+from nsw.readers.detect import find_files_and_report_folders
+from nsw.tables import full_rows
 
 H200 = Path(__file__).parents[1] / "fixtures" / "h200"
 NO_REPORT = b"just a line of text\n" * 100
@@ -37,7 +37,9 @@ def test_a_packed_report_has_the_tables_of_the_plain_one(tmp_path, name):
     (tmp_path / name).write_bytes(data)
     plain, found = read(tmp_path / name), read(packed(tmp_path, f"{name}.gz", data))
     assert found.tables
-    assert {n: [*rows(n, t)] for n, t in found.tables.items()} == {n: [*rows(n, t)] for n, t in plain.tables.items()}
+    assert {n: [*full_rows(n, t)] for n, t in found.tables.items()} == {
+        n: [*full_rows(n, t)] for n, t in plain.tables.items()
+    }
     assert (found.tool, found.format, found.problems) == (plain.tool, plain.format, plain.problems)
     assert found.path == str(tmp_path / f"{name}.gz")
 
@@ -94,7 +96,11 @@ def test_no_room_for_the_copy_is_said_with_the_way_out(tmp_path, monkeypatch):
 def test_of_a_report_and_its_packed_export_in_a_folder_one_is_read(tmp_path):
     for name in ("a.nsys-rep", "a.sqlite.gz", "b.csv", "b.csv.gz", "c.sqlite.gz"):
         (tmp_path / name).touch()
-    assert [path.name for path in below(tmp_path) if path.is_file()] == ["a.sqlite.gz", "b.csv", "c.sqlite.gz"]
+    assert [path.name for path in find_files_and_report_folders(tmp_path) if path.is_file()] == [
+        "a.sqlite.gz",
+        "b.csv",
+        "c.sqlite.gz",
+    ]
 
 
 @pytest.mark.parametrize("name", ["tiled.sqlite", "naive-details.csv"])
@@ -107,7 +113,9 @@ def test_a_report_that_is_packed_with_xz_has_the_tables_of_the_plain_one(tmp_pat
     (tmp_path / f"{name}.xz").write_bytes(b"".join(streams) + bytes(4))
     plain, found = read(tmp_path / name), read(tmp_path / f"{name}.xz")
     assert found.tables
-    assert {n: [*rows(n, t)] for n, t in found.tables.items()} == {n: [*rows(n, t)] for n, t in plain.tables.items()}
+    assert {n: [*full_rows(n, t)] for n, t in found.tables.items()} == {
+        n: [*full_rows(n, t)] for n, t in plain.tables.items()
+    }
     assert found.problems == plain.problems
 
 

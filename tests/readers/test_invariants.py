@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsw.readers import Options, read
-from nsw.readers.invariants import LONGEST_NS, broken_rule, leave_out_broken_rows
+from nsw.readers.invariants import LONGEST_NS, broken_invariant, leave_out_broken_rows
 from nsw.readers.model import Report
-from nsw.tables import TABLES, as_arrow, rows
+from nsw.tables import TABLES, full_rows, to_arrow
 
 NAMES = {"kernel", "name", "phase", "launch_id"}
 
@@ -28,20 +28,20 @@ TIMES = [(table, column, most) for table in TABLES for column, most in times_of(
 def checked(table, found, made):
     report = Report("x", tables={table: made(table, found)})
     leave_out_broken_rows(report)
-    known = NAMES & set(TABLES[table].names)
+    known = NAMES & set(TABLES[table].column_names)
     left = [
         {k: v for k, v in row.items() if k in known or k in times_of(table)}
-        for row in rows(table, report.tables[table])
+        for row in full_rows(table, report.tables[table])
     ]
     return [{k: v for k, v in row.items() if v is not None} for row in left], [p.message for p in report.problems]
 
 
-@pytest.mark.parametrize("made", [lambda _, found: found, as_arrow])
+@pytest.mark.parametrize("made", [lambda _, found: found, to_arrow])
 @pytest.mark.parametrize(("table", "column", "most"), TIMES)
 def test_a_time_of_more_than_ten_years_costs_its_row(table, column, most, made):
-    names = {k: "gemm" for k in NAMES & set(TABLES[table].names) if k != "launch_id"}
+    names = {k: "gemm" for k in NAMES & set(TABLES[table].column_names) if k != "launch_id"}
     good = names | {column: most}
-    bad = names | {column: most * 2, **({f"{column}_pm": 5} if f"{column}_pm" in TABLES[table].names else {})}
+    bad = names | {column: most * 2, **({f"{column}_pm": 5} if f"{column}_pm" in TABLES[table].column_names else {})}
     assert checked(table, [good, good], made) == ([good, good], [])
     found, said = checked(table, [good, bad, good], made)
     assert len(said) == 1
@@ -53,13 +53,13 @@ def test_a_time_of_more_than_ten_years_costs_its_row(table, column, most, made):
     assert found == ([good, names, good] if table == "launches" else [good, good])
 
 
-@pytest.mark.parametrize("made", [lambda _, found: found, as_arrow])
+@pytest.mark.parametrize("made", [lambda _, found: found, to_arrow])
 def test_starts_may_count_from_1970_and_what_is_absent_is_no_time(made):
     found = [{"name": "f", "start_ns": 1_700_000_000 * 10**9}, {"name": "g", "duration_ns": None}]
     assert checked("gpu_trace", found, made) == ([{"name": "f"}, {"name": "g"}], [])
 
 
-@pytest.mark.parametrize("made", [lambda _, found: found, as_arrow])
+@pytest.mark.parametrize("made", [lambda _, found: found, to_arrow])
 def test_of_many_rows_the_first_are_named(made):
     found, said = checked("api_trace", [{"name": f"call{n}", "duration_ns": 10**18} for n in range(9)], made)
     assert found == []
@@ -143,7 +143,7 @@ SOUND = {
     ],
 )
 def test_what_cannot_be(more, said):
-    found = broken_rule("metrics" if "min" in more else "gpu_summary", SOUND | more)
+    found = broken_invariant("metrics" if "min" in more else "gpu_summary", SOUND | more)
     assert found is None if said is None else said in (found or "")
 
 
@@ -179,8 +179,8 @@ VALUES = st.one_of(
     st.booleans(),
 )
 def test_a_large_table_loses_the_same_rows_as_a_small_one(data, table, coded):
-    known = [{c: v for c, v in row.items() if c in TABLES[table].names} for row in data]
-    arrow = as_arrow(table, known)
+    known = [{c: v for c, v in row.items() if c in TABLES[table].column_names} for row in data]
+    arrow = to_arrow(table, known)
     known = arrow.to_pylist()
     if coded:
         arrow = arrow.set_column(arrow.column_names.index("name"), "name", arrow["name"].dictionary_encode())
@@ -188,7 +188,7 @@ def test_a_large_table_loses_the_same_rows_as_a_small_one(data, table, coded):
     leave_out_broken_rows(small)
     leave_out_broken_rows(large)
     assert small.problems == large.problems
-    assert list(rows(table, small.tables[table])) == list(rows(table, large.tables[table]))
+    assert list(full_rows(table, small.tables[table])) == list(full_rows(table, large.tables[table]))
 
 
 def test_titles_that_were_swapped_do_not_give_numbers_of_another_meaning(tmp_path):
@@ -198,7 +198,7 @@ def test_titles_that_were_swapped_do_not_give_numbers_of_another_meaning(tmp_pat
         '"GPU activities",60.0,30.0,3,10.0,5.0,15.0,"gemm"\n"GPU activities",40.0,20.0,1,20.0,20.0,20.0,"one"\n'
     )
     report = read(path)
-    assert [r["name"] for r in rows("gpu_summary", report.tables["gpu_summary"])] == ["one"]
+    assert [r["name"] for r in full_rows("gpu_summary", report.tables["gpu_summary"])] == ["one"]
     assert any("gemm" in p.message for p in report.problems)
 
 
@@ -212,5 +212,5 @@ def test_the_mean_of_a_throughput_may_lie_a_little_outside(tmp_path):
         "          1  dram_write_throughput  Device Memory Write Throughput  8.9867GB/s  8.9867GB/s  8.8863GB/s\n"
     )
     report = read(path)
-    assert [r["metric"] for r in rows("metrics", report.tables["metrics"])] == ["dram_read_throughput"]
+    assert [r["metric"] for r in full_rows("metrics", report.tables["metrics"])] == ["dram_read_throughput"]
     assert any("dram_write_throughput" in p.message for p in report.problems)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from nsw.readers import Options, read
-from nsw.tables import rows
+from nsw.tables import full_rows
 from tests.readers.conftest import GLOBAL_PID, GLOBAL_TID
 
 US = 1000
@@ -270,7 +270,7 @@ def host(nsys_database):
 
 def tables_of(host, **options):
     report = read(host.database.done(), Options(**options))
-    return {name: list(rows(name, data)) for name, data in report.tables.items()}
+    return {name: list(full_rows(name, data)) for name, data in report.tables.items()}
 
 
 @pytest.mark.parametrize(("program", "count"), PROGRAMS, ids=[program.__name__ for program, _ in PROGRAMS])

@@ -16,7 +16,7 @@ from nsw.readers import read, untrusted_files
 from nsw.readers.model import Options, Sample
 from nsw.readers.pytorch import kineto, kineto_events
 from nsw.readers.pytorch.kineto_steps import CATEGORIES, intersected, merged, subtracted, uses_tensor_cores
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 
 def span(category, name, start, duration, *, pid=9, tid=9, **args):
@@ -73,7 +73,7 @@ def read_text(tmp_path, text, name="trace.json", tables=None):
 
 
 def table(report, name):
-    return list(rows(name, report.tables.get(name, [])))
+    return list(full_rows(name, report.tables.get(name, [])))
 
 
 def fact(report, key, device=None):

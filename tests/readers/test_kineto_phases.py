@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nsw.readers import Options, read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 MS = 1000.0  # in us
 
@@ -39,7 +39,7 @@ def tables(tmp_path):
     def of(events, **options):
         path = tmp_path / "trace.pt.trace.json"
         path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
-        return {name: list(rows(name, data)) for name, data in read(path, Options(**options)).tables.items()}
+        return {name: list(full_rows(name, data)) for name, data in read(path, Options(**options)).tables.items()}
 
     return of
 

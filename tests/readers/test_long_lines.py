@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from nsw.readers import read
-from nsw.tables import count
+from nsw.tables import row_count
 
 TOO_LONG = "x" * (csv.field_size_limit() + 1)
 RESULT = "==1== Profiling result:\n"
@@ -68,11 +68,11 @@ def test_a_cell_that_is_too_long_costs_its_row(tmp_path, name, place):
     lines = [row(f"kernel{n}", n) for n in range(8)]
     path.write_text(titles + "".join(lines))
     whole = read(path)
-    assert (count(whole.tables[table]), whole.problems) == (8, [])
+    assert (row_count(whole.tables[table]), whole.problems) == (8, [])
     lines[place] = row(TOO_LONG, place)
     path.write_text(titles + "".join(lines))
     report = read(path)
-    assert count(report.tables[table]) == 7
+    assert row_count(report.tables[table]) == 7
     assert len(report.problems) == 1
     assert not any(
         word in report.problems[0].message for word in ("Error", "limit")
@@ -85,5 +85,5 @@ def test_a_long_line_of_the_program_is_no_row(tmp_path, text):
     path = tmp_path / "report.csv"
     path.write_text(titles + row("kernel", 1) + text)
     report = read(path)
-    assert count(report.tables[table]) == 1
+    assert row_count(report.tables[table]) == 1
     assert report.problems == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.readers.detect import read_many, takes_long
+from nsw.readers.detect import read_many, takes_long_to_read
 
 SUMMARY = """==1== Profiling result:
             Type  Time(%)      Time     Calls       Avg       Min       Max  Name
@@ -63,15 +63,15 @@ def test_when_a_reading_process_dies_the_others_files_are_read_all_the_same(file
 
 
 def test_few_small_files_are_read_without_other_processes(files, tmp_path):
-    assert not takes_long(files)
+    assert not takes_long_to_read(files)
     assert len(list(read_many(files))) == 24
     assert children() == []
     large = tmp_path / "large.txt"
     with large.open("wb") as file:
         file.truncate(50_000_000)
-    assert not takes_long([large])  # one file is read by one process
-    assert takes_long([large, *files])
-    assert takes_long(files * 50)
+    assert not takes_long_to_read([large])  # one file is read by one process
+    assert takes_long_to_read([large, *files])
+    assert takes_long_to_read(files * 50)
 
 
 def test_whoever_stops_asking_leaves_no_process_behind(files):

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import read
-from nsw.readers.messages import explain, known_message, messages
-from nsw.readers.messages import messages_in as said_of
+from nsw.readers.messages import find_known_message, known_messages, problem_of_known_message
+from nsw.readers.messages import known_problems_in_text as said_of
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -72,7 +72,7 @@ SAID = {
     ("tool", "text", "fix"), [(t, m, f) for t, several in SAID.items() for m, f in several.items()]
 )
 def test_a_known_message_says_what_to_do(tool, text, fix):
-    problem = known_message(tool, text, line=7)
+    problem = problem_of_known_message(tool, text, line=7)
     assert problem is not None
     assert fix in (problem.fix or "")
     assert problem.line == 7
@@ -80,12 +80,12 @@ def test_a_known_message_says_what_to_do(tool, text, fix):
 
 
 def test_a_tool_does_not_speak_for_another():
-    assert explain("nvprof", "Existing SQLite export found") is None
+    assert find_known_message("nvprof", "Existing SQLite export found") is None
 
 
 def test_what_a_tool_calls_an_error_is_one_even_when_unknown():
-    assert known_message("nvprof", "Quite new trouble", severity="error").severity == "error"
-    assert known_message("nvprof", "Profiling application: ./a") is None
+    assert problem_of_known_message("nvprof", "Quite new trouble", severity="error").severity == "error"
+    assert problem_of_known_message("nvprof", "Profiling application: ./a") is None
 
 
 # What happened, by the tool's own words (as far as a tool has words for it) -> what the explanation and the fix speak of.
@@ -148,7 +148,7 @@ HAPPENED = {
     [(tool, said) for forms in HAPPENED.values() for tool, several in forms.items() for said in several],
 )
 def test_each_form_of_what_goes_wrong_is_explained_with_something_to_do(tool, said):
-    problem = known_message(tool, said)
+    problem = problem_of_known_message(tool, said)
     assert problem is not None
     assert said in problem.message
     assert len(problem.message) > len(f"{tool}: {said} ()") + 15  # an explanation follows
@@ -161,12 +161,12 @@ def test_they_are_found_on_the_lines_that_the_tools_write(tool):
     lines = [said for forms in HAPPENED.values() for said in forms.get(tool, [])]
     found = said_of(tool, "epoch 1\n" + "\n".join(lead + line for line in lines))
     assert [p.message for p in found]
-    for line in (line for line in lines if not explain(tool, line).is_outcome):
+    for line in (line for line in lines if not find_known_message(tool, line).is_outcome):
         assert any(line in message for message in (p.message for p in found)), line
 
 
 def test_every_pattern_compiles_and_every_error_has_an_explanation():
-    for message in messages():
+    for message in known_messages():
         assert message.explanation
         assert message.tools <= {
             "nvprof", "ncu", "nsys", "pytorch", "perf", "py-spy", "gprof", "tau", "vtune", "aps",
@@ -184,11 +184,11 @@ def test_every_pattern_compiles_and_every_error_has_an_explanation():
     ],
 )
 def test_a_profiler_that_is_missing_itself_is_not_taken_for_the_program(tool, text):
-    problem = known_message(tool, text.format(tool))
+    problem = problem_of_known_message(tool, text.format(tool))
     assert problem is not None
     assert problem.message.endswith(f"({tool} itself is not there, on the node of the job)")
     assert f"profilers: {{{tool}: /path/to/{tool}}}" in (problem.fix or "")
-    program = known_message(tool, text.format("./prog"))
+    program = problem_of_known_message(tool, text.format("./prog"))
     assert program is None or "itself" not in program.message
 
 

@@ -13,7 +13,7 @@ from nsw.readers import read
 from nsw.readers.model import Options
 from nsw.readers.ncu import binary_reader as ncu_binary
 from nsw.readers.ncu import binary_reader as ncu_tool
-from nsw.tables.parquet_tables import rows
+from nsw.tables.parquet_tables import full_rows
 
 REPORT = b"NVR\0\x02\0\0\0\x08\x07" + b"2023.3.0.0 (build 1)" + bytes(200)
 
@@ -31,7 +31,7 @@ def alone(monkeypatch):
     monkeypatch.setattr(ncu_tool, "_INSTALL_PATTERNS", ())
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("NSW_NCU", raising=False)
-    monkeypatch.setattr(ncu_binary, "extract_command", lambda _: None)
+    monkeypatch.setattr(ncu_binary, "ncu_report_extract_command", lambda _: None)
 
 
 def fake(tmp_path, body):
@@ -96,7 +96,7 @@ def test_names_of_kernels_are_asked_for_in_full(report, tmp_path, monkeypatch, y
                 if year == 2024 else f'case "$*" in *rename-kernels*) {refusal} ;; esac\n{page} full\n')  # fmt: skip
     (tmp_path / "ncu").write_text((tmp_path / "ncu").read_text().replace("{page}", page))
     monkeypatch.setenv("NSW_NCU", tool)
-    assert [r["kernel"] for r in rows("launches", read(report).tables["launches"])] == ["full"]
+    assert [r["kernel"] for r in full_rows("launches", read(report).tables["launches"])] == ["full"]
 
 
 def _examples():
@@ -119,7 +119,7 @@ def _printed(report, folder, *arguments):
 
 
 def _values(found):
-    return {m["metric"]: m for m in rows("metrics", found.tables["metrics"]) if m["value"] is not None}
+    return {m["metric"]: m for m in full_rows("metrics", found.tables["metrics"]) if m["value"] is not None}
 
 
 def _agree(ours, exact):
@@ -148,7 +148,7 @@ def test_every_page_of_a_real_report_tells_the_same(example, tmp_path, monkeypat
     assert _agree(_values(text), _values(wide)) > 600
     assert _agree(_values(base), _values(wide)) > 300
     assert _agree(_values(boxes), _values(details)) > 30
-    launches = [next(rows("launches", r.tables["launches"])) for r in (base, wide, text, details, boxes)]
+    launches = [next(full_rows("launches", r.tables["launches"])) for r in (base, wide, text, details, boxes)]
     (base_launch, *others) = launches
     for launch in others:
         same = (
@@ -164,13 +164,13 @@ def test_every_page_of_a_real_report_tells_the_same(example, tmp_path, monkeypat
         )
         assert {k: launch[k] for k in same} == {k: base_launch[k] for k in same}
         assert abs(launch["duration_ns"] - base_launch["duration_ns"]) <= (launch["duration_ns_pm"] or 0) + 0.001
-    assert [r["type"] for r in rows("rules", details.tables["rules"])] == [
-        r["type"] for r in rows("rules", boxes.tables["rules"])
+    assert [r["type"] for r in full_rows("rules", details.tables["rules"])] == [
+        r["type"] for r in full_rows("rules", boxes.tables["rules"])
     ]
-    facts = {f["key"]: f for f in rows("facts", session.tables["facts"])}
+    facts = {f["key"]: f for f in full_rows("facts", session.tables["facts"])}
     assert facts["gpu_name"]["text"] == base_launch["device_name"]
 
-    monkeypatch.setattr(ncu_binary, "extract_command", lambda _: None)
+    monkeypatch.setattr(ncu_binary, "ncu_report_extract_command", lambda _: None)
     by_tool = read(example)
     assert _values(by_tool) == _values(base)
     assert by_tool.tool_version == session.tool_version
@@ -187,7 +187,7 @@ def test_ncu_report_tells_the_same(example, tmp_path):
     exact = ncu_binary.read(example, Options())
     base = read(_printed(example, tmp_path, "--page", "raw", "--csv", "--print-units", "base"))
     assert _agree(_values(base), _values(exact)) > 600
-    (ours,), (theirs,) = (list(rows("launches", r.tables["launches"])) for r in (exact, base))
+    (ours,), (theirs,) = (list(full_rows("launches", r.tables["launches"])) for r in (exact, base))
     for column in (
         "launch_id",
         "duration_ns",

@@ -9,9 +9,9 @@ import pytest
 from nsw.readers import read
 from nsw.readers.model import Options
 from nsw.readers.ncu import csv_reader as ncu_csv
-from nsw.readers.ncu.values import Parser
+from nsw.readers.ncu.values import ValueParser
 from nsw.readers.text.quantities import number
-from nsw.tables.parquet_tables import rows
+from nsw.tables.parquet_tables import full_rows
 
 DETAILS = [
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
@@ -35,7 +35,7 @@ def tables(tmp_path, text, name="r.csv", encoding="utf-8"):
     path = tmp_path / name
     path.write_bytes(text.encode(encoding))
     report = read(path)
-    return report, {t: list(rows(t, d)) for t, d in report.tables.items()}
+    return report, {t: list(full_rows(t, d)) for t, d in report.tables.items()}
 
 
 SPEED = "GPU Speed Of Light Throughput"
@@ -154,9 +154,9 @@ def test_the_old_layout_and_nvtx_columns(tmp_path):
     ],
 )
 def test_the_nvtx_ranges_of_a_launch_are_named_outermost_first(cell, ranges):
-    from nsw.readers.ncu.csv_pages import range_names
+    from nsw.readers.ncu.csv_pages import nvtx_range_path
 
-    assert range_names(cell) == ranges
+    assert nvtx_range_path(cell) == ranges
 
 
 def raw_page(units, *values):
@@ -409,11 +409,11 @@ def test_many_metrics_are_an_arrow_table(tmp_path, monkeypatch):
 
     path = tmp_path / "many.csv"
     path.write_text(large(5))
-    small = list(rows("metrics", ncu_csv.read(path, Options()).tables["metrics"]))
+    small = list(full_rows("metrics", ncu_csv.read(path, Options()).tables["metrics"]))
     monkeypatch.setattr(ncu_results, "ARROW_ROWS", 10)
     table = ncu_csv.read(path, Options()).tables["metrics"]
     assert not isinstance(table, list)
-    assert list(rows("metrics", table)) == small
+    assert list(full_rows("metrics", table)) == small
 
 
 def test_the_csv_module_agrees_on_every_cell(tmp_path):
@@ -422,7 +422,7 @@ def test_the_csv_module_agrees_on_every_cell(tmp_path):
     wanted = [r for r in csv.reader(io.StringIO(text)) if len(r) == 16 and r[0].isdigit()]
     path = tmp_path / "r.csv"
     path.write_text(text)
-    found = list(rows("metrics", ncu_csv.read(path, Options()).tables["metrics"]))
+    found = list(full_rows("metrics", ncu_csv.read(path, Options()).tables["metrics"]))
     assert [(str(m["launch_id"]), m["metric"], m["unit"]) for m in found] == [(r[0], r[12], r[13]) for r in wanted]
     for metric, row in zip(found, wanted, strict=True):
         try:
@@ -437,5 +437,5 @@ def test_plain_numbers_are_those_of_quantities():
     for _ in range(3000):
         digits = rng.randint(0, 9)
         text = f"{rng.uniform(-1, 1) * 10 ** rng.randint(0, 14 - digits):{rng.choice(['', ','])}.{digits}f}"
-        wanted, found = number(text), Parser()(text)
+        wanted, found = number(text), ValueParser()(text)
         assert (found.number, found.half, found.text) == (*wanted, None), text

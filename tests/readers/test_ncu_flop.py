@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from nsw.metrics import find
-from nsw.metrics.catalogue import evaluate, names_in
+from nsw.metrics import find_metric
+from nsw.metrics.catalogue import evaluate_expression, metric_names_in_expression
 from nsw.readers import read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 GEMM = Path(__file__).parents[1] / "fixtures" / "h200" / "counters" / "gemm.raw.csv.gz"
 TENSOR = {
@@ -29,7 +29,7 @@ def counted(tmp_path_factory):
             row["ID"]: re.search(r"(\w+?)x(\d+)x(\d+)x(\d+)", " ".join(row.values())) for row in csv.DictReader(lines)
         }
     found = {}
-    for row in rows("metrics", read(file).tables["metrics"]):
+    for row in full_rows("metrics", read(file).tables["metrics"]):
         name = ranges[str(row["launch_id"])]
         key = (name[1], *map(int, name.groups()[1:]))
         of = found.setdefault(key, {})
@@ -51,10 +51,10 @@ def test_fp32_products_are_counted_by_instructions(counted, size):
     """flop_count_sp: an addition and a multiplication each fused multiply-add."""
     m, n, k = size
     of = counted["fp32", m, n, k]
-    (expression, *_) = find("flop_count_sp").ncu.expressions
-    assert evaluate(expression, {name: of.get(name, 0.0) for name in names_in(expression)}) == pytest.approx(
-        2 * m * n * k, rel=0.01
-    )
+    (expression, *_) = find_metric("flop_count_sp").ncu.expressions
+    assert evaluate_expression(
+        expression, {name: of.get(name, 0.0) for name in metric_names_in_expression(expression)}
+    ) == pytest.approx(2 * m * n * k, rel=0.01)
 
 
 def test_a_tile_that_does_not_fit_executes_more_than_the_product_needs(counted):

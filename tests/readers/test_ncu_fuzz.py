@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nsw.readers.model import Options
 from nsw.readers.ncu import csv_reader as ncu_csv
 from nsw.readers.ncu import text_reader as ncu_text
-from nsw.tables.parquet_tables import rows
+from nsw.tables.parquet_tables import full_rows
 
 CSV = (
     '==PROF== Connected to process 42\n"ID","Process ID","Kernel Name","Section Name","Metric Name","Metric Unit",'
@@ -37,7 +37,7 @@ def damaged(text, edits):
 def check(read, path, text):
     path.write_text(text, encoding="utf-8", newline="")
     report = read(path, Options())
-    found = {n: list(rows(n, t)) for n, t in report.tables.items()}
+    found = {n: list(full_rows(n, t)) for n, t in report.tables.items()}
     digits = re.sub(r"[^0-9.]", "", text)
     for metric in found.get("metrics", []):
         for column in ("value", "min", "max", "avg"):

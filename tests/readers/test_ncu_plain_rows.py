@@ -10,7 +10,7 @@ from nsw.readers.model import Options
 from nsw.readers.ncu import csv_reader as ncu_csv
 from nsw.readers.ncu import results as ncu_results
 from nsw.readers.text.lines import line_blocks
-from nsw.tables.parquet_tables import as_arrow, rows
+from nsw.tables.parquet_tables import full_rows, to_arrow
 
 OPTIONS = Options()
 DETAILS = [
@@ -63,14 +63,14 @@ def both_ways(path, count=8):
 def taken(monkeypatch):
     """How many rows were read together each time."""
     rows = []
-    own = ncu_csv.Scan.take_rows
+    own = ncu_csv.CsvScan.add_plain_rows
 
     def take_rows(self, found, at):
         stop = own(self, found, at)
         rows.append(stop - at)
         return stop
 
-    monkeypatch.setattr(ncu_csv.Scan, "take_rows", take_rows)
+    monkeypatch.setattr(ncu_csv.CsvScan, "add_plain_rows", take_rows)
     return rows
 
 
@@ -78,7 +78,7 @@ def assert_same(fast, exact):
     assert fast.problems == exact.problems
     assert list(fast.tables) == list(exact.tables)
     for name in exact.tables:
-        assert list(rows(name, fast.tables[name])) == list(rows(name, exact.tables[name])), name
+        assert list(full_rows(name, fast.tables[name])) == list(full_rows(name, exact.tables[name])), name
 
 
 def large(seed, launches=150, *, header=DETAILS, decimal="."):
@@ -303,7 +303,7 @@ def test_the_columns_fit_the_schema(tmp_path, monkeypatch):
     path = tmp_path / "r.csv"
     path.write_text(large(1))
     for name, table in read_together(path).tables.items():
-        assert as_arrow(name, table).num_rows == len(list(rows(name, table)))
+        assert to_arrow(name, table).num_rows == len(list(full_rows(name, table)))
 
 
 @pytest.mark.parametrize("unit", ["ns", "us", "ms", "s"])

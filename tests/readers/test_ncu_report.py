@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nsw.readers import read
-from nsw.tables.parquet_tables import rows
+from nsw.tables.parquet_tables import full_rows
 
 # what a real one offers, as far as nsw asks: two ranges of which the second holds two actions
 MODULE = """
@@ -130,7 +130,7 @@ def found(tmp_path, monkeypatch):
 
 
 def test_the_launches_of_all_ranges_are_numbered_through_with_what_describes_them(found):
-    first, bare, last, _ = rows("launches", found.tables["launches"])
+    first, bare, last, _ = full_rows("launches", found.tables["launches"])
     assert [first["launch_id"], bare["launch_id"], last["launch_id"]] == [0, 1, 2]
     expected = {
         "kernel": "gemm(float *)",
@@ -152,13 +152,13 @@ def test_the_launches_of_all_ranges_are_numbered_through_with_what_describes_the
 
 
 def test_a_range_has_no_size_for_ncu_gives_the_mean_of_the_launches_in_it(found):
-    *_, whole = rows("launches", found.tables["launches"])
+    *_, whole = full_rows("launches", found.tables["launches"])
     assert (whole["kernel"], whole["duration_ns"]) == ("range", 4512)
     assert (whole["grid"], whole["block_size"]) == (None, None)
 
 
 def test_metrics_have_their_values_and_units_and_what_was_not_measured_is_absent(found):
-    metrics = {m["metric"]: m for m in rows("metrics", found.tables["metrics"]) if m["launch_id"] == 0}
+    metrics = {m["metric"]: m for m in full_rows("metrics", found.tables["metrics"]) if m["launch_id"] == 0}
     throughput = metrics["sm__throughput.avg.pct_of_peak_sustained_elapsed"]
     assert (throughput["value"], throughput["value_pm"], throughput["unit"]) == (41.25, None, "%")
     assert metrics["gpu__time_duration.sum"]["value"] == 4512
@@ -168,7 +168,7 @@ def test_metrics_have_their_values_and_units_and_what_was_not_measured_is_absent
 
 
 def test_rules_are_told_as_ncu_tells_them(found):
-    rules = [r for r in rows("rules", found.tables["rules"]) if r["launch_id"] == 0]
+    rules = [r for r in full_rows("rules", found.tables["rules"]) if r["launch_id"] == 0]
     expected = {
         "section": "GPU Speed Of Light Throughput",
         "rule": "SOLBottleneck",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.readers.messages import messages_in
+from nsw.readers.messages import known_problems_in_text
 
 NOTHING = """\
 ==PROF== Connected to process 3302 (/home/user/calib)
@@ -41,7 +41,7 @@ WARNINGS = {
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_known_fault_is_explained(line):
-    (problem,) = messages_in("ncu", f"==PROF== Connected\n{line}\nthe program's own words\n")
+    (problem,) = known_problems_in_text("ncu", f"==PROF== Connected\n{line}\nthe program's own words\n")
     assert problem.severity == "error"
     assert LINES[line] in problem.message
     assert problem.fix
@@ -49,15 +49,15 @@ def test_a_known_fault_is_explained(line):
 
 @pytest.mark.parametrize("line", WARNINGS)
 def test_what_is_only_worth_knowing_is_a_warning(line):
-    (problem,) = messages_in("ncu", f"{line}\n")
+    (problem,) = known_problems_in_text("ncu", f"{line}\n")
     assert problem.severity == "warning"
     assert WARNINGS[line] in problem.message
 
 
 def test_a_filter_that_matched_nothing_is_told_with_what_there_was():
-    (problem,) = messages_in("ncu", NOTHING)
+    (problem,) = known_problems_in_text("ncu", NOTHING)
     assert problem.fix == "the filter matched 0 of 3 kernels: alpha, beta, gamma_k"
 
 
 def test_what_the_program_says_is_not_the_profilers():
-    assert messages_in("ncu", "the watchdog barked\nout of memory\n") == []
+    assert known_problems_in_text("ncu", "the watchdog barked\nout of memory\n") == []

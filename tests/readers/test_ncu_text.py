@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import read
-from nsw.tables.parquet_tables import rows
+from nsw.tables.parquet_tables import full_rows
 
 HEAD = "[42] app@127.0.0.1\n"
 LAUNCH = "  void k<float>(int *, Context 1) (64, 1, 1)x(16, 4, 1), Context 1, Stream 7, Device 0, CC 8.6\n"
@@ -35,7 +35,7 @@ def tables(tmp_path, text, encoding="utf-8"):
     path = tmp_path / "log.txt"
     path.write_bytes(text.encode(encoding))
     report = read(path)
-    return report, {t: list(rows(t, d)) for t, d in report.tables.items()}
+    return report, {t: list(full_rows(t, d)) for t, d in report.tables.items()}
 
 
 def test_a_launch_with_its_table(tmp_path):
@@ -247,7 +247,7 @@ def test_figures_cut_out_of_a_report_are_of_no_launch(tmp_path):
 def test_all_details_of_a_launch_are_read_with_lists_of_instances_and_tables_that_come_again():
     report = read(Path(__file__).parents[1] / "fixtures" / "h100" / "bank_conflicts_details_all.txt")
     assert not report.problems
-    found = list(rows("metrics", report.tables["metrics"]))
+    found = list(full_rows("metrics", report.tables["metrics"]))
     portable = {row["portable"]: row["portable_value"] for row in found if row["portable"]}
     assert portable["gld_efficiency"] == 100  # 32 of 32 bytes of a sector
     assert portable["l1_wavefront_utilization"] == 89.46  # L1: Data Pipe Lsu Wavefronts

@@ -4,7 +4,7 @@ import pytest
 
 from nsw.readers import read
 from nsw.readers.ncu import csv_reader as ncu_csv
-from nsw.tables.parquet_tables import rows
+from nsw.tables.parquet_tables import full_rows
 
 HEADER = '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC",'
 NOTHING, SOME = '"(0, 0, 0)","(0, 0, 0)"', '"(64, 1, 1)","(16, 1, 1)"'
@@ -29,7 +29,7 @@ def details(*launches):
 def tables(path, text):
     path.write_text(text)
     report = read(path)
-    return report, {name: list(rows(name, table)) for name, table in report.tables.items()}
+    return report, {name: list(full_rows(name, table)) for name, table in report.tables.items()}
 
 
 def test_zeros_of_a_launch_without_threads_are_absent_and_it_is_said(tmp_path):

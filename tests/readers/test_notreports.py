@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.readers.detect import below, is_meant_as_report, read
+from nsw.readers.detect import find_files_and_report_folders, is_meant_as_report, read
 
 NAMES = [
     "a.nsys-rep", "a.qdrep", "a.ncu-rep", "a.sqlite", "a.json", "a.pt.trace.json", "a.json.gz", "a.csv", "a.txt", "a.nvvp",
@@ -97,7 +97,7 @@ def test_pointers_and_links_below_a_folder_are_missing_reports_and_no_other_file
         (tmp_path / name).write_bytes(LFS)
     for name in ("e.json", "f.png"):
         (tmp_path / name).symlink_to(".git/annex/objects/x/y")
-    meant = [path.name for path in below(tmp_path) if is_meant_as_report(read(path))]
+    meant = [path.name for path in find_files_and_report_folders(tmp_path) if is_meant_as_report(read(path))]
     assert meant == ["a.json", "b.csv", "c.nsys-rep", "e.json"]
 
 

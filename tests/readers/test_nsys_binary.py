@@ -154,7 +154,7 @@ def test_an_export_beside_the_report_is_used_only_when_newer(report, typical_dat
 
 def test_newer_versions_are_tried_first():
     paths = [f"/opt/nvidia/nsight-systems/{v}/bin/nsys" for v in ("2023.4.1", "2024.10.1", "2024.2.3")]
-    assert "/2024.10.1/" in max(paths, key=installed_tools._version)
+    assert "/2024.10.1/" in max(paths, key=installed_tools._version_numbers_in_path)
 
 
 def test_a_text_with_the_suffix_is_not_given_to_nsys(tmp_path):

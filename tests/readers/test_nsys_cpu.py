@@ -11,7 +11,7 @@ import pytest
 
 from nsw.readers import Options, read
 from nsw.readers.nsys.export.binary import find_nsys
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 MS = 1_000_000
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "nsys-sqlite"
@@ -95,7 +95,7 @@ def test_functions_are_counted_by_phase_and_those_without_a_name_by_module(expor
 
 
 def test_the_trace_has_a_row_a_stretch_of_running(export):
-    found = list(rows("cpu_trace", read(export, Options(TRACES)).tables["cpu_trace"]))
+    found = list(full_rows("cpu_trace", read(export, Options(TRACES)).tables["cpu_trace"]))
     assert len(found) == 11
     assert [row["start_ns"] for row in found] == sorted(row["start_ns"] for row in found)
     assert sum(row["duration_ns"] for row in found if row["name"] == "main") == 50 * MS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nsw.readers import read
 from nsw.readers.timeline.statistics import group
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 
 def errors(report):
@@ -46,7 +46,7 @@ def test_mutated_bytes_never_escape_the_reader(sound, tmp_path, seed):
     report = read(path)
     assert report.tables or errors(report)
     for name, data_ in report.tables.items():
-        for row in rows(name, data_):
+        for row in full_rows(name, data_):
             assert row.get("calls") is None or row["calls"] >= 0
 
 
@@ -59,7 +59,7 @@ def test_a_cut_database_is_an_error(sound, tmp_path, keep):
 
 
 def test_pages_of_noise_leave_the_other_tables(sound, tmp_path):
-    want = {n: list(rows(n, t)) for n, t in read(sound).tables.items()}
+    want = {n: list(full_rows(n, t)) for n, t in read(sound).tables.items()}
     whole = sound.read_bytes()
     path = tmp_path / "noisy.sqlite"
     chance = random.Random(3)
@@ -71,7 +71,7 @@ def test_pages_of_noise_leave_the_other_tables(sound, tmp_path):
         report = read(path)
         assert errors(report)
         for name, data in report.tables.items():
-            got = list(rows(name, data))
+            got = list(full_rows(name, data))
             complete += got == want[name]
     assert complete
 
@@ -90,7 +90,7 @@ def test_a_value_that_is_no_time_or_id_spoils_its_table_only(nsys_database, colu
     report = read(database.done())
     assert "api_summary" in report.tables
     if column == "demangledName" and isinstance(value, int):
-        names = {r["name"]: r["calls"] for r in rows("gpu_summary", report.tables["gpu_summary"])}
+        names = {r["name"]: r["calls"] for r in full_rows("gpu_summary", report.tables["gpu_summary"])}
         assert names == {"gemm(float*)": 4, f"string {value}": 1}  # an id without a string
     else:
         assert "gpu_summary" not in report.tables

@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from nsw.readers import Options, read
-from nsw.tables import TABLES, rows
+from nsw.tables import TABLES, full_rows
 
 ALL = Options(frozenset(TABLES))
 INTEGER = "INTEGER"
@@ -45,7 +45,7 @@ NEW_TABLES = [
 
 def everything(path):
     report = read(path, ALL)
-    found = {name: [dict(row) for row in rows(name, data)] for name, data in report.tables.items()}
+    found = {name: [dict(row) for row in full_rows(name, data)] for name, data in report.tables.items()}
     for name, data in found.items():
         if name != "facts":
             data.sort(key=repr)
@@ -266,11 +266,11 @@ def test_mpi_calls_that_nsys_recorded_as_ranges_until_2022(nsys_database):
         )
     database.range(1000, 1500, "MPI_own", globalTid=tid)
     report = read(database.done())
-    (row,) = rows("communication", report.tables["communication"])
+    (row,) = full_rows("communication", report.tables["communication"])
     assert [row[k] for k in ("library", "name", "calls", "total_ns", "med_ns", "rank", "total_bytes", "time_pct")] == [
         "mpi", "MPI_Allreduce", 4, 126.0, 31.5, 5, None, 100.0,
     ]  # fmt: skip
-    assert {r["name"] for r in rows("nvtx_summary", report.tables["nvtx_summary"])} == {"MPI_Allreduce", "MPI_own"}
+    assert {r["name"] for r in full_rows("nvtx_summary", report.tables["nvtx_summary"])} == {"MPI_Allreduce", "MPI_own"}
 
 
 def test_mpi_calls_with_tables_of_their_own_are_not_counted_twice(nsys_database):
@@ -278,7 +278,7 @@ def test_mpi_calls_with_tables_of_their_own_are_not_counted_twice(nsys_database)
     database.range(1, None, "MPI", kind=75, domainId=1)
     database.range(0, 30, "MPI_Send", domainId=1)
     database.add("MPI_P2P_EVENTS", start=0, end=30, globalTid=1, textId=database.string("MPI_Send"), size=8)
-    (row,) = rows("communication", read(database.done()).tables["communication"])
+    (row,) = full_rows("communication", read(database.done()).tables["communication"])
     assert (row["calls"], row["total_bytes"]) == (1, 8.0)
 
 
@@ -288,7 +288,7 @@ def test_threads_of_several_ranks_have_none_in_common(nsys_database):
     for rank in (0, 1):
         database.range(2, None, f"MPI Rank {rank}", kind=39)
     database.range(0, 30, "MPI_Send", domainId=1)
-    (row,) = rows("communication", read(database.done()).tables["communication"])
+    (row,) = full_rows("communication", read(database.done()).tables["communication"])
     assert row["rank"] is None
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import Options, read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 RECORDED = sorted((SHARED / "recorded").glob("*/*.sqlite"))
@@ -86,7 +86,7 @@ def test_summaries_equal_those_of_nsys_stats(nsys, filled, report, table, calls,
     wanted = stats(nsys, report, filled)
     assert wanted
     found = {}
-    for row in rows(table, read(filled).tables[table]):
+    for row in full_rows(table, read(filled).tables[table]):
         domain, style = row.get("domain"), row.get("style")
         label = f"{domain}:{row['name']}" if domain else row["name"]
         found[label, style] = row
@@ -104,7 +104,7 @@ def test_summaries_equal_those_of_nsys_stats(nsys, filled, report, table, calls,
 
 @pytest.mark.nsys
 def test_bytes_equal_those_of_nsys_stats(nsys, filled):
-    found = {r["name"]: r for r in rows("gpu_summary", read(filled).tables["gpu_summary"])}
+    found = {r["name"]: r for r in full_rows("gpu_summary", read(filled).tables["gpu_summary"])}
     wanted = stats(nsys, "cuda_gpu_mem_size_sum", filled)
     assert wanted
     for want in wanted:
@@ -115,7 +115,7 @@ def test_bytes_equal_those_of_nsys_stats(nsys, filled):
 def test_projection_equals_that_of_nsys_stats(nsys, filled):
     found = {
         f"{r['domain']}:{r['name']}" if r["domain"] else r["name"]: r
-        for r in rows("nvtx_gpu_summary", read(filled).tables["nvtx_gpu_summary"])
+        for r in full_rows("nvtx_gpu_summary", read(filled).tables["nvtx_gpu_summary"])
     }
     wanted = {}
     for want in stats(nsys, "nvtx_gpu_proj_sum", filled):  # one row a style there
@@ -132,7 +132,7 @@ def test_projection_equals_that_of_nsys_stats(nsys, filled):
 
 @pytest.mark.nsys
 def test_unified_memory_equals_that_of_nsys_stats(nsys, filled):
-    found = {r["name"]: r for r in rows("um_summary", read(filled).tables["um_summary"])}
+    found = {r["name"]: r for r in full_rows("um_summary", read(filled).tables["um_summary"])}
     (want,) = stats(nsys, "um_total_sum", filled)
     for theirs, ours in (("HtoD", "Host-to-Device"), ("DtoH", "Device-to-Host")):
         moved = float(want[f"Total {theirs} Migration Size"]) * 1e6
@@ -144,7 +144,7 @@ def test_unified_memory_equals_that_of_nsys_stats(nsys, filled):
 @pytest.mark.nsys
 @pytest.mark.parametrize(("report", "table"), [("cuda_gpu_trace", "gpu_trace"), ("cuda_api_trace", "api_trace")])
 def test_traces_equal_those_of_nsys_stats(nsys, filled, report, table):
-    events = rows(table, read(filled, Options(tables=frozenset([table]))).tables[table])
+    events = full_rows(table, read(filled, Options(tables=frozenset([table]))).tables[table])
     wanted = stats(nsys, report, filled)
     assert wanted
     got = sorted((r["start_ns"], r["duration_ns"], r["correlation"], r["name"]) for r in events)
@@ -158,7 +158,7 @@ def test_traces_equal_those_of_nsys_stats(nsys, filled, report, table):
 def test_the_profiled_program_itself_is_read(complete):
     report = read(complete.with_suffix(".nsys-rep"))
     assert {"osrt_summary", "nvtx_summary"} <= report.tables.keys()
-    ranges = {(r["domain"], r["name"]): r["calls"] for r in rows("nvtx_summary", report.tables["nvtx_summary"])}
+    ranges = {(r["domain"], r["name"]): r["calls"] for r in full_rows("nvtx_summary", report.tables["nvtx_summary"])}
     assert ranges["dom", "real"] == 1
 
 
@@ -177,7 +177,7 @@ def test_recorded_reports_agree_with_plain_sql(path):
         want = {}
         for name, *figures in connection.execute(query.format(table) + names):
             want.setdefault(re.sub(r"_v\d+$", "", name), []).append(figures)
-        found = [r for r in rows(ours, report.tables[ours]) if r.get("kind", "kernel") == "kernel"]
+        found = [r for r in full_rows(ours, report.tables[ours]) if r.get("kind", "kernel") == "kernel"]
         assert {r["name"] for r in found} == set(want)
         for row in found:
             figures = list(zip(*want[row["name"]], strict=True))

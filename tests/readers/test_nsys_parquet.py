@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from nsw.readers import read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 
 @pytest.fixture(params=["parquet", "arrow"])
@@ -51,7 +51,7 @@ def test_parquet_and_database_give_the_same_tables(folder):
     assert not got.problems
     assert got.format == "nsys-parquet"
     for name in ("gpu_summary", "api_summary", "nvtx_summary", "nvtx_gpu_summary", "phases", "process_gpus"):
-        assert list(rows(name, got.tables[name])) == list(rows(name, want.tables[name]))
+        assert list(full_rows(name, got.tables[name])) == list(full_rows(name, want.tables[name]))
     assert [(row["device"], row["works"]) for row in got.tables["process_gpus"]] == [(0, True), (5, False)]
 
 
@@ -72,7 +72,7 @@ def test_a_damaged_file_of_the_folder_spoils_its_table_only(folder):
     got = read(out)
     assert "api_summary" in got.tables
     assert any(p.severity == "error" and "CUPTI_ACTIVITY_KIND_KERNEL" in p.message for p in got.problems)
-    assert all(r["kind"] != "kernel" for r in rows("gpu_summary", got.tables.get("gpu_summary", [])))
+    assert all(r["kind"] != "kernel" for r in full_rows("gpu_summary", got.tables.get("gpu_summary", [])))
 
 
 def test_damaged_pages_of_a_file_spoil_its_table_only(folder):

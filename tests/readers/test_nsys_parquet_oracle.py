@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from nsw.readers import Options, read
-from nsw.tables import TABLES, rows
+from nsw.tables import TABLES, full_rows
 from tests.nsys_faults import profiled
 
 ALL = Options(frozenset(TABLES))
@@ -41,7 +41,7 @@ def run(*command):
 def everything(path):
     """All tables as lists of rows, and what is said."""
     report = read(path, ALL)
-    return {name: list(rows(name, data)) for name, data in report.tables.items()}, [
+    return {name: list(full_rows(name, data)) for name, data in report.tables.items()}, [
         (p.severity, p.message) for p in report.problems
     ]
 

@@ -7,7 +7,7 @@ import statistics
 import pytest
 
 from nsw.readers import Options, read
-from nsw.tables import rows
+from nsw.tables import full_rows
 from tests.recorded import alexnet
 
 US, MS = 1_000, 1_000_000
@@ -15,7 +15,7 @@ US, MS = 1_000, 1_000_000
 
 def tables_of(path, **options):
     """Every row of the report's tables with every column."""
-    return {name: list(rows(name, data)) for name, data in read(path, Options(**options)).tables.items()}
+    return {name: list(full_rows(name, data)) for name, data in read(path, Options(**options)).tables.items()}
 
 
 STEPS = """

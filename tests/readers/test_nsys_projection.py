@@ -14,7 +14,7 @@ from nsw.readers import read
 from nsw.readers.model import Options
 from nsw.readers.nsys.export import nvtx as nsys_nvtx
 from nsw.readers.nsys.export.nvtx import Extremes, Lookup
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 GLOBAL_PID = (1 << 56) | (77 << 24)
 
@@ -80,7 +80,7 @@ def test_random_reports_agree_with_the_definition(nsys_database, seed):
             for index, value in enumerate((1, len(mine), sum(e - s for s, e in mine), span)):
                 total[index] += value
     report = read(database.done())
-    found = list(rows("nvtx_gpu_summary", report.tables["nvtx_gpu_summary"]))
+    found = list(full_rows("nvtx_gpu_summary", report.tables["nvtx_gpu_summary"]))
     assert {r["name"]: [r["calls"], r["gpu_ops"], r["gpu_ns"], r["projected_ns"]] for r in found} == want
     assert {r["name"]: r["projected_med_ns"] for r in found} == {n: statistics.median(s) for n, s in spans.items()}
 
@@ -101,7 +101,7 @@ def test_each_range_is_a_row_of_a_table_that_is_made_only_when_it_is_asked_for(n
     database.range(10, 90, "step", kind=59, globalTid=GLOBAL_PID | 1)
     path = database.done()
     assert "nvtx_trace" not in read(path).tables
-    found = rows("nvtx_trace", read(path, Options(frozenset({"nvtx_trace"}))).tables["nvtx_trace"])
+    found = full_rows("nvtx_trace", read(path, Options(frozenset({"nvtx_trace"}))).tables["nvtx_trace"])
     assert [(r["style"], r["name"], r["start_ns"], r["duration_ns"], r["pid"], r["tid"]) for r in found] == [
         ("pushpop", "step", 10, 80, 77, 1), ("startend", "later", 30, 40, 77, 2),
     ]  # fmt: skip

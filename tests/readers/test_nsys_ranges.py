@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.profilers.files_of_one_recording import parts, recording
+from nsw.profilers.files_of_one_recording import files_to_read, recording_files_from
 from nsw.readers.detect import read
 from nsw.readers.model import Options
 from nsw.readers.nsys.export.source import SplicedSource, TableFault
@@ -54,8 +54,8 @@ def test_a_kernel_is_one_kernel_though_each_report_numbers_its_names_itself(tmp_
 def test_of_a_recording_the_first_file_is_read_and_a_later_one_alone_where_it_is_named(tmp_path):
     first = ranges(tmp_path, 11)
     names = [f"timeline.{n}.sqlite" for n in range(1, 12)]
-    assert [path.name for path in recording(first)] == names  # 10 behind 9
-    assert list(parts([*names, "timeline.rank0.2.sqlite", "timeline.rank0.1.sqlite", "other.2.sqlite"])) == [
+    assert [path.name for path in recording_files_from(first)] == names  # 10 behind 9
+    assert list(files_to_read([*names, "timeline.rank0.2.sqlite", "timeline.rank0.1.sqlite", "other.2.sqlite"])) == [
         "other.2.sqlite", "timeline.1.sqlite", "timeline.rank0.1.sqlite"
     ]  # fmt: skip
     assert len(read(tmp_path / "timeline.11.sqlite", TABLES).tables["nvtx_trace"]) == 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nsw.readers import Options, read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +94,7 @@ def test_sqlite_itself_finds_the_same_means(export, name):
 def test_a_row_of_the_trace_has_all_shares_of_a_sample(export):
     report = read(export, Options(frozenset({"gpu_metric_trace"})))
     assert report.tables.keys() == {"gpu_metric_trace"}
-    trace = list(rows("gpu_metric_trace", report.tables["gpu_metric_trace"]))
+    trace = list(full_rows("gpu_metric_trace", report.tables["gpu_metric_trace"]))
     assert len(trace) == 1013
     assert all(row["device"] == 0 and row["pid"] for row in trace)
     assert all(row[share] is not None for row in trace for share in SHARES)
@@ -139,7 +139,7 @@ def test_samples_of_a_gpu_on_which_nobody_works_are_in_the_trace_alone(export):
     )
     assert "gpu_metrics" not in report.tables
     trace = read(export, Options(frozenset({"gpu_metric_trace"}))).tables["gpu_metric_trace"]
-    assert {(row["device"], row["pid"]) for row in rows("gpu_metric_trace", trace)} == {(3, None)}
+    assert {(row["device"], row["pid"]) for row in full_rows("gpu_metric_trace", trace)} == {(3, None)}
 
 
 def test_parts_shorter_than_the_samples_say_so(export):

@@ -12,7 +12,7 @@ from nsw.readers import Options, read
 from nsw.readers.model import Sample
 from nsw.readers.nsys.export import sqlite as nsys_sqlite
 from nsw.readers.nsys.export.sqlite import sniff
-from nsw.tables import as_arrow, rows
+from nsw.tables import full_rows, to_arrow
 
 PID, TID = 77, 78
 GLOBAL_PID = (1 << 56) | (PID << 24)
@@ -21,7 +21,7 @@ GENERATIONS = ["2020", "2022", "2023", "2025", "2026"]
 
 
 def table(report, name):
-    return list(rows(name, report.tables.get(name, [])))
+    return list(full_rows(name, report.tables.get(name, [])))
 
 
 def by_name(report, name):
@@ -499,7 +499,7 @@ def test_only_the_tables_that_are_asked_for_are_made(typical_database):
 def test_rows_have_the_columns_of_the_schema(typical_database):
     report = read(typical_database())
     for name, data in report.tables.items():
-        assert as_arrow(name, data).num_rows == len(data)
+        assert to_arrow(name, data).num_rows == len(data)
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 60])

@@ -17,7 +17,7 @@ from nsw.readers.model import Options, Sample
 from nsw.readers.nsys.stats import reader as nsys_stats
 from nsw.readers.nsys.stats.reports import Marks, decide_marks
 from nsw.readers.text.quantities import Votes
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 NEW = """\
 Processing [r.sqlite] with [/opt/nvidia/nsight-systems/2024.2.3/host-linux-x64/reports/cuda_gpu_kern_sum.py]...
@@ -85,7 +85,7 @@ def read_text(tmp_path, text):
 
 
 def table(report, name):
-    return list(rows(name, report.tables.get(name, [])))
+    return list(full_rows(name, report.tables.get(name, [])))
 
 
 def pick(row, *columns):

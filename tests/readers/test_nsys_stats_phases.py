@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.readers import Options, read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 GPU = (
     "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (MB),DymSMem (MB),Bytes (MB),"
@@ -33,7 +33,7 @@ def tables(tmp_path, text, **options):
     path.write_text(text)
     report = read(path, Options(**options))
     assert [p for p in report.problems if p.severity == "error"] == []
-    return {name: list(rows(name, data)) for name, data in report.tables.items()}
+    return {name: list(full_rows(name, data)) for name, data in report.tables.items()}
 
 
 @pytest.mark.parametrize("calls", [False, True])

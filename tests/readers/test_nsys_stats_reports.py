@@ -9,7 +9,7 @@ from nsw.readers import Options, read
 from nsw.readers.model import Sample
 from nsw.readers.nsys.stats import reader as nsys_stats
 from nsw.readers.nsys.stats.reports import REPORTS, TABLES, name_in, name_of_file
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 FORMS = ["column", "csv", "tsv"]
 FIGURES = ["calls", "total_ns", "avg_ns", "med_ns", "min_ns", "max_ns", "stddev_ns"]
@@ -33,7 +33,7 @@ def report_of(text, tmp_path, name="out.txt"):
 
 
 def table(report, name):
-    return list(rows(name, report.tables.get(name, [])))
+    return list(full_rows(name, report.tables.get(name, [])))
 
 
 def processing(name, folder="/data"):
@@ -110,7 +110,7 @@ def test_events_added_up_equal_the_database_read_directly(nsys, listed, filled, 
     printed = report_of(said(nsys, "-r", name, "--format", form, str(filled), cwd=tmp_path), tmp_path)
     assert not printed.problems
     direct = {}
-    for row in rows(ours, read(filled).tables[ours]):
+    for row in full_rows(ours, read(filled).tables[ours]):
         if row.get("style", "pushpop") == "pushpop" and row.get("library") in (None, "mpi"):
             label = f"{row['domain']}:{row['name']}" if row.get("domain") else row["name"]
             direct[label] = row
@@ -134,7 +134,7 @@ def test_times_in_other_units_are_right_within_their_half_widths(nsys, listed, f
     name = "nvtx_pushpop_trace" if "nvtx_pushpop_trace" in listed else "nvtxpptrace"
     text = said(nsys, "-r", name, "--format", "csv", "--timeunit", unit, str(filled), cwd=tmp_path)
     direct = {}
-    for row in rows("nvtx_summary", read(filled).tables["nvtx_summary"]):
+    for row in full_rows("nvtx_summary", read(filled).tables["nvtx_summary"]):
         if row["style"] == "pushpop":
             direct[f"{row['domain']}:{row['name']}" if row["domain"] else row["name"]] = row
     found = table(report_of(text, tmp_path), "nvtx_summary")

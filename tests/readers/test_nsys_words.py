@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import read
-from nsw.readers.messages import known_message
-from nsw.readers.messages import messages_in as said_of
+from nsw.readers.messages import known_problems_in_text as said_of
+from nsw.readers.messages import problem_of_known_message
 
 # A stable part of the words as they stand in nsys, how a line of them reads, and what nsw's answer speaks of.
 WORDS = [
@@ -81,7 +81,7 @@ IN_PASSING = [
 @pytest.mark.parametrize(("part", "line", "answer"), WORDS, ids=[w[1][:40] for w in WORDS])
 def test_what_went_wrong_is_explained(part, line, answer):
     del part
-    problem = known_message("nsys", line)
+    problem = problem_of_known_message("nsys", line)
     assert problem is not None
     assert answer in f"{problem.message} {problem.fix}"
     (found,) = said_of("nsys", f"epoch 1\n{line}\nepoch 2\n")  # amid the output of a job too
@@ -90,7 +90,7 @@ def test_what_went_wrong_is_explained(part, line, answer):
 
 @pytest.mark.parametrize("line", IN_PASSING)
 def test_what_nsys_says_in_passing_is_no_problem(line):
-    assert known_message("nsys", line) is None
+    assert problem_of_known_message("nsys", line) is None
 
 
 @pytest.mark.parametrize(

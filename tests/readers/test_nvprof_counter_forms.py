@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from nsw.readers import read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 EVENTS = """\
 ======== Profiling result:
@@ -73,7 +73,7 @@ Tesla V100-SXM2         1         7   axpy(float, float*)         100         10
 
 
 def metrics(report):
-    return list(rows("metrics", report.tables.get("metrics", [])))
+    return list(full_rows("metrics", report.tables.get("metrics", [])))
 
 
 def said(report):
@@ -111,7 +111,7 @@ GPU_TRACE = """\
 def test_a_trace_of_cuda_5_has_its_gpu_by_its_number(load):
     report = load(GPU_TRACE)
     assert not report.problems
-    found = list(rows("gpu_trace", report.tables["gpu_trace"]))
+    found = list(full_rows("gpu_trace", report.tables["gpu_trace"]))
     assert [(r["device"], r["device_name"], r["context"], r["bytes"]) for r in found] == [
         (0, None, 1, None),
         (1, None, 2, 4096),

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from nsw.readers import read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 TOP_DOWN = """\
 
@@ -62,7 +62,9 @@ HITS = {"_Z5inneri": 251, "_Z5outerPKc": 44, "main": 1}
 
 
 def functions(report):
-    return {r["name"]: (r["self_s"], r["cpu_time_s"]) for r in rows("functions", report.tables.get("functions", []))}
+    return {
+        r["name"]: (r["self_s"], r["cpu_time_s"]) for r in full_rows("functions", report.tables.get("functions", []))
+    }
 
 
 def said(report):
@@ -84,7 +86,7 @@ def test_threads_and_instructions_of_a_function_are_added(load):
     assert functions(load(SEPARATED)) == {"inner": (2.51783, 2.51783), "outer": (0.33103, 0.33103)}
     report = load(INSTRUCTIONS)
     assert functions(report) == {"inner(int)": (1.07738, 1.07738)}
-    assert [r["module"] for r in rows("functions", report.tables["functions"])] == ["/usr/bin/app"]
+    assert [r["module"] for r in full_rows("functions", report.tables["functions"])] == ["/usr/bin/app"]
     assert not report.problems
 
 
@@ -120,7 +122,7 @@ def test_what_follows_the_samples_is_read(load):
         "100.00%  1.0000ms         1  1.0000ms  1.0000ms  1.0000ms  axpy(float)\n"
     )
     report = load(TOP_DOWN + rest)
-    assert [r["name"] for r in rows("gpu_summary", report.tables["gpu_summary"])] == ["axpy(float)"]
+    assert [r["name"] for r in full_rows("gpu_summary", report.tables["gpu_summary"])] == ["axpy(float)"]
 
 
 @pytest.fixture
@@ -174,13 +176,13 @@ def test_a_database_without_a_gpu_is_known_and_its_samples_are_counted(sampled):
     report = read(path)
     assert report.format == "nvprof-sqlite"
     assert not report.problems
-    own = {r["name"]: r["self_s"] for r in rows("functions", report.tables["functions"])}
+    own = {r["name"]: r["self_s"] for r in full_rows("functions", report.tables["functions"])}
     assert own == {
         "inner(int)": pytest.approx(251 * PERIOD / 1e6),
         "outer(char const*)": pytest.approx(44 * PERIOD / 1e6),
         "main": pytest.approx(PERIOD / 1e6),
     }
-    assert {r["module"] for r in rows("functions", report.tables["functions"])} == {"/usr/bin/app"}
+    assert {r["module"] for r in full_rows("functions", report.tables["functions"])} == {"/usr/bin/app"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from nsw.readers import Options, read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 _PLACE = (
     "deviceId contextId streamId gridX gridY gridZ blockX blockY blockZ staticSharedMemory dynamicSharedMemory"
@@ -134,7 +134,7 @@ def made(request, tmp_path):
 
 
 def table(report, name):
-    return list(rows(name, report.tables.get(name, [])))
+    return list(full_rows(name, report.tables.get(name, [])))
 
 
 def test_each_generation_has_the_same_summaries(made):

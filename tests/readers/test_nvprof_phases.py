@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from nsw.readers import Options, read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 from .test_nvprof_sqlite import Profile
 
@@ -65,7 +65,7 @@ def program(tmp_path):
 def tables(path, **options):
     report = read(path, Options(**options))
     assert [p for p in report.problems if p.severity == "error"] == []
-    return {name: list(rows(name, data)) for name, data in report.tables.items()}
+    return {name: list(full_rows(name, data)) for name, data in report.tables.items()}
 
 
 def by_phase(found):

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from nsw.readers import read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 SUMMARY = """\
 ======== Profiling result:
@@ -104,7 +104,7 @@ TRACE = """\
 
 
 def table(report, name):
-    return list(rows(name, report.tables.get(name, [])))
+    return list(full_rows(name, report.tables.get(name, [])))
 
 
 def said(report):

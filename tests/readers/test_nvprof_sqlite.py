@@ -17,7 +17,7 @@ from nsw.readers import Options, read
 from nsw.readers.nvprof import vocabulary as nvprof_columns
 from nsw.readers.nvprof.database import records as nvprof_counters
 from nsw.readers.nvprof.vocabulary import api_name
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 _nvprof = pytest.mark.skipif(shutil.which("nvprof") is None, reason="no nvprof on PATH")
 _KERNEL = (
@@ -156,7 +156,7 @@ def profile(tmp_path):
 def table(path, name, **options):
     report = read(path, Options(**options))
     assert [p for p in report.problems if p.severity == "error"] == []
-    return list(rows(name, report.tables[name]))
+    return list(full_rows(name, report.tables[name]))
 
 
 def test_kernels_of_both_tables_are_summed_by_name(profile):
@@ -234,7 +234,7 @@ def test_kernels_without_valid_times_are_counted_and_told(tmp_path):
     made.kernel("k", 5000, 10, 1)
     made.add("CONCURRENT_KERNEL", name=made.string("k"), start=0, end=0, completed=0, correlationId=2)
     report = read(made.close())
-    (row,) = rows("gpu_summary", report.tables["gpu_summary"])
+    (row,) = full_rows("gpu_summary", report.tables["gpu_summary"])
     assert (row["calls"], row["total_ns"], row["avg_ns"]) == (2, 10, 10)
     assert any("--device-buffer-size" in (p.fix or "") for p in report.problems)
 
@@ -287,7 +287,7 @@ def test_values_that_are_no_numbers_spoil_no_other_table(profile):
     db.commit()
     db.close()
     report = read(profile)
-    assert sum(r["calls"] for r in rows("gpu_summary", report.tables["gpu_summary"]) if r["kind"] == "kernel") == 7
+    assert sum(r["calls"] for r in full_rows("gpu_summary", report.tables["gpu_summary"]) if r["kind"] == "kernel") == 7
     assert any("api_summary" in p.message for p in report.problems)
 
 
@@ -517,7 +517,7 @@ def test_what_nvprof_prints_is_read_back(profile, tmp_path, options):
         for name in names:
             if not len(report.tables.get(name, ())):
                 continue
-            pairs = zip(rows(name, report.tables[name]), rows(name, own.tables[name]), strict=True)
+            pairs = zip(full_rows(name, report.tables[name]), full_rows(name, own.tables[name]), strict=True)
             for there, here in pairs:
                 assert plain(there["name"]) == plain(here["name"])
                 for column in ("total_ns", "avg_ns", "min_ns", "max_ns", "duration_ns", "calls"):

@@ -13,7 +13,7 @@ from nsw.readers.nvprof.text import counters as nvprof_metrics
 from nsw.readers.nvprof.text import reader as nvprof_text
 from nsw.readers.nvprof.text import state as nvprof_state
 from nsw.readers.nvprof.text.state import clean
-from nsw.tables import TABLES, as_arrow, rows
+from nsw.tables import TABLES, full_rows, to_arrow
 from tests.guard import ends
 
 SUMMARY = """\
@@ -139,7 +139,7 @@ ALL = {
 
 
 def table(report, name):
-    return list(rows(name, report.tables.get(name, [])))
+    return list(full_rows(name, report.tables.get(name, [])))
 
 
 def errors(report):
@@ -349,8 +349,8 @@ def test_a_long_trace_becomes_arrow_with_the_same_rows(load):
     many = load(TRACE.replace(kernel, "\n".join(f"{name}[{int(correlation) + n}]" for n in range(5000))))
     data = many.tables["gpu_trace"]
     assert not isinstance(data, list)
-    packed = as_arrow("gpu_trace", data).to_pylist()
-    few = as_arrow("gpu_trace", load(TRACE).tables["gpu_trace"]).to_pylist()
+    packed = to_arrow("gpu_trace", data).to_pylist()
+    few = to_arrow("gpu_trace", load(TRACE).tables["gpu_trace"]).to_pylist()
     assert packed[:2] == few
     assert packed[5000] == few[1] | {"correlation": few[1]["correlation"] + 4999}
 
@@ -376,8 +376,8 @@ def assert_nothing_invented(report, text):
     pairs = {a + b for a in printed for b in printed} if len(printed) < 60 else signed
     middles = {10 * p - 5 for p in printed if 0 < p <= 10}  # % of nvprof's levels 1 to 10
     for name, data in report.tables.items():
-        for row in rows(name, data):
-            assert set(row) <= set(TABLES[name].names)
+        for row in full_rows(name, data):
+            assert set(row) <= set(TABLES[name].column_names)
             for column, value in row.items():
                 if isinstance(value, str) or value is None or column.endswith("_pm") or column in _FREE:
                     continue
@@ -535,8 +535,8 @@ def test_a_report_known_by_its_beginning_is_not_searched_by_others(tmp_path, mon
     opened = []
     monkeypatch.setattr(
         model.Sample,
-        "_looks_through",
-        lambda self, _, look=model.Sample._looks_through: opened.append(0) or look(self, _),
+        "_search_whole_file",
+        lambda self, _, look=model.Sample._search_whole_file: opened.append(0) or look(self, _),
     )
     path = tmp_path / "a.txt"
     path.write_text(SUMMARY + "step\n" * 20_000)
@@ -691,7 +691,7 @@ def test_titles_go_on_no_name(load):
 def test_marks_that_markdown_needs_before_signs_go(load):
     text = (SUMMARY + UNIFIED).replace("*", "\\*").replace("_", "\\_").replace('"', '\\"')
     for name, data in load(SUMMARY + UNIFIED).tables.items():
-        assert table(load(text), name) == list(rows(name, data))
+        assert table(load(text), name) == list(full_rows(name, data))
 
 
 NORMALIZED = """\

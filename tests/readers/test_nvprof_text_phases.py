@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.readers import Options, read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 STEPS = 12
 KERNELS = (("gemm", 5), ("relu", 3), ("sgd", 2))  # us
@@ -55,7 +55,7 @@ def tables(tmp_path, text, **options):
     path.write_text(text)
     report = read(path, Options(**options))
     assert [p for p in report.problems if p.severity == "error"] == []
-    return {name: list(rows(name, data)) for name, data in report.tables.items()}
+    return {name: list(full_rows(name, data)) for name, data in report.tables.items()}
 
 
 @pytest.mark.parametrize("made", [as_text, as_csv])

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from nsw.readers.detect import read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 NCU = """\
 ==PROF== Disconnected from process 7
@@ -70,7 +70,7 @@ def found(tmp_path, text, name="report"):
     path.write_text(text)
     report = read(path)
     wanted = ("gpu_summary", "api_summary", "launches", "metrics", "operators")
-    told = {t: list(rows(t, report.tables[t])) for t in wanted if t in report.tables}
+    told = {t: list(full_rows(t, report.tables[t])) for t in wanted if t in report.tables}
     return report, told
 
 

@@ -70,7 +70,7 @@ def test_the_recording_and_its_machine_are_facts():
      ("cpu_core/cycles/", "cycles"), ("cycles/period=1000/u", None), ("instructions:u", "instructions"), ("cache-misses", None)],
 )  # fmt: skip
 def test_what_a_sample_counts_is_known_by_its_event(event, column):
-    assert Event(event).column == column
+    assert Event(event).count_column == column
 
 
 def test_cycles_are_cycles_and_not_seconds(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from nsw.readers.model import PHASE_TABLES, Options, Report
 from nsw.readers.timeline.process_phases import add_phases
 from nsw.readers.timeline.statistics import ABSENT, whole_numbers, words
-from nsw.tables import as_arrow
+from nsw.tables import to_arrow
 
 STEPS = 20
 KERNELS = ("gemm", "relu", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "sgd", "gemm")
@@ -40,7 +40,7 @@ def traces(seed, **of_operations):
 
 def in_chunks(table, rows):
     """The rows in Arrow: several chunks, texts as codes, only the columns that have values."""
-    whole = as_arrow(table, rows)
+    whole = to_arrow(table, rows)
     whole = whole.select([c for c in whole.column_names if whole[c].null_count < len(whole)])
     return pa.concat_tables([_with_codes(whole.slice(at, 17)) for at in range(0, len(whole), 17)])
 
@@ -62,7 +62,7 @@ def test_rows_and_columns_have_the_same_phases(seed):
     found = phases_of(work, calls)
     assert set(found) == set(PHASE_TABLES)
     assert found["iterations"][0]["iterations"] >= STEPS - 1
-    for changed in (as_arrow, in_chunks):
+    for changed in (to_arrow, in_chunks):
         assert phases_of(changed("gpu_trace", work), changed("api_trace", calls)) == found
     assert {(row["block"], row["rank"], row["pid"]) for rows in found.values() for row in rows} == {(0, None, 7)}
 
@@ -76,7 +76,7 @@ def test_of_calls_with_one_correlation_id_the_last_launched():
     assert alone == [row for row in phases_of(work, calls)["phase_summary"] if row["summary"] != "api_summary"]
 
 
-@pytest.mark.parametrize("made", [lambda _, rows: rows, as_arrow, in_chunks])
+@pytest.mark.parametrize("made", [lambda _, rows: rows, to_arrow, in_chunks])
 @pytest.mark.parametrize("change", [{"start_ns": None}, {"duration_ns": None}, {"rank": 1}, {"block": 1}])
 def test_what_is_not_known_to_be_one_process_or_has_no_times_is_not_split(made, change):
     work, calls = traces(1)

@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from nsw.metrics.printed_metrics import portable
+from nsw.metrics.printed_metrics import portable_metric
 from nsw.readers import portable_metrics as filling
 from nsw.readers import read
 from nsw.readers.model import Report
-from nsw.readers.portable_metrics import give_one_unit
-from nsw.tables import as_arrow, rows
+from nsw.readers.portable_metrics import convert_metrics_to_one_unit
+from nsw.tables import full_rows, to_arrow
 
 H200 = Path(__file__).parents[1] / "fixtures" / "h200"
 
 
 def portable_values(report, launch=0):
     found = {}
-    for row in rows("metrics", report.tables["metrics"]):
+    for row in full_rows("metrics", report.tables["metrics"]):
         if row["portable"] and row["launch_id"] == launch and row["portable_value"] is not None:
             value = (row["portable_value"], row["portable_unit"], row["portable_value_pm"] or 0.0)
             found.setdefault(row["portable"], set()).add(value)
@@ -68,7 +68,7 @@ Device "Tesla P100-SXM2-16GB (0)"
 def test_what_nvprof_prints_becomes_the_same_units(tmp_path):
     file = tmp_path / "nvprof.txt"
     file.write_text(NVPROF)
-    found = {r["portable"]: r for r in rows("metrics", read(file).tables["metrics"])}
+    found = {r["portable"]: r for r in full_rows("metrics", read(file).tables["metrics"])}
     told = {n: (r["portable_value"], r["portable_value_pm"], r["portable_unit"]) for n, r in found.items()}
     assert told == {
         "achieved_occupancy": (pytest.approx(54.8912), pytest.approx(5e-5), "%"),
@@ -83,12 +83,12 @@ def test_large_tables_are_filled_as_small_ones_are(pages, tmp_path):
     file = tmp_path / "nvprof.txt"
     file.write_text(NVPROF)
     for report in (*pages.values(), read(file)):
-        plain = list(rows("metrics", report.tables["metrics"]))
+        plain = list(full_rows("metrics", report.tables["metrics"]))
         bare = [{k: None if k.startswith("portable") else v for k, v in row.items()} for row in plain]
-        columns = as_arrow("metrics", bare).drop_columns([c for c in plain[0] if c.startswith("portable")])
+        columns = to_arrow("metrics", bare).drop_columns([c for c in plain[0] if c.startswith("portable")])
         large = Report(report.path, tool=report.tool, tables={"metrics": columns})
         filling.add_portable_names(large)
-        again = list(rows("metrics", large.tables["metrics"]))
+        again = list(full_rows("metrics", large.tables["metrics"]))
         for one, other in zip(plain, again, strict=True):
             assert {k: v for k, v in one.items() if not isinstance(v, float)} == {
                 k: v for k, v in other.items() if not isinstance(v, float)
@@ -113,13 +113,13 @@ def test_large_tables_are_filled_as_small_ones_are(pages, tmp_path):
     ],
 )
 def test_a_printed_name_and_unit_give_the_portable_metric(printed, unit, name, factor):
-    found = portable(printed, unit)
+    found = portable_metric(printed, unit)
     assert (found.name, found.factor) == (name, pytest.approx(factor))
 
 
 @pytest.mark.parametrize(("printed", "unit"), [("Mem Pipes Busy", "%"), ("sm__brand_new.sum", ""), ("", None)])
 def test_what_has_no_portable_name_has_none(printed, unit):
-    assert portable(printed, unit) is None
+    assert portable_metric(printed, unit) is None
 
 
 def printed():
@@ -131,9 +131,11 @@ def printed():
 @pytest.mark.parametrize("is_arrow", [False, True])
 def test_a_metric_has_the_smallest_of_its_units(is_arrow):
     report = Report("x", tool="ncu")
-    report.tables["metrics"] = as_arrow("metrics", printed()) if is_arrow else printed()
-    give_one_unit(report)
-    found = [(r["metric"], r["unit"], r["value"], r["value_pm"]) for r in rows("metrics", report.tables["metrics"])]
+    report.tables["metrics"] = to_arrow("metrics", printed()) if is_arrow else printed()
+    convert_metrics_to_one_unit(report)
+    found = [
+        (r["metric"], r["unit"], r["value"], r["value_pm"]) for r in full_rows("metrics", report.tables["metrics"])
+    ]
     assert found == [
         ("Duration", "ns", 1020.0, 5.0), ("Duration", "ns", 987.5, 0.05), ("Throughput", "%", 3.5, 0.05),
         ("Throughput", "byte/s", 2500.0, 50.0), ("Throughput", "byte/s", 7.0, None), ("Name", None, None, None),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nsw.readers.host import pstats
 from nsw.readers.model import Options, Sample
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 PROGRAM = """
 import json, sys
@@ -44,7 +44,7 @@ def read(path):
 
 
 def functions(report):
-    return list(rows("functions", report.tables["functions"]))
+    return list(full_rows("functions", report.tables["functions"]))
 
 
 def fact(report, key):
@@ -211,7 +211,7 @@ def test_mutated_files_never_raise(seed, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "mutated.prof"
     path.write_bytes(data)
     report = read(path)
-    json.dumps(list(rows("functions", report.tables["functions"])), allow_nan=False)
+    json.dumps(list(full_rows("functions", report.tables["functions"])), allow_nan=False)
 
 
 @pytest.mark.parametrize("text", ['{"traceEvents": []}', "{}", "{(3", "ncalls  tottime", ""])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nsw.readers.host import pstats
 from nsw.readers.model import Options
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 # what is on PATH, and what pyenv keeps
 PYTHONS = sorted(
@@ -59,7 +59,7 @@ def agree(path):
     report = pstats.read(path, Options())
     stats = standard.Stats(str(path))
     assert not report.problems
-    found = list(rows("functions", report.tables.get("functions", [])))
+    found = list(full_rows("functions", report.tables.get("functions", [])))
     got = {
         (r["file"] or "~", r["line"] or 0, r["name"]): (r["primitive_calls"], r["calls"], r["self_s"], r["cpu_time_s"])
         for r in found

@@ -15,7 +15,7 @@ import pytest
 
 from nsw.cli.main import run
 from nsw.readers import read
-from nsw.tables import TABLES, count
+from nsw.tables import TABLES, row_count
 from nsw.tables.parquet_tables import arrow_schema
 
 H200 = Path(__file__).parents[1] / "fixtures" / "h200"
@@ -90,8 +90,8 @@ def test_every_table_goes_into_a_file_of_a_folder(folder, tmp_path, capsys):
     wanted: dict[str, dict[str, int]] = {}
     for path in (folder / "naive-details.csv", folder / "deep/er/tiled-stats.txt"):
         for name, data in read(path).tables.items():
-            if count(data):
-                wanted.setdefault(name, {})[str(path)] = count(data)
+            if row_count(data):
+                wanted.setdefault(name, {})[str(path)] = row_count(data)
     assert {p.name for p in target.iterdir()} == {f"{n}.parquet" for n in wanted}
     for name, reports in wanted.items():
         found = pq.read_table(target / f"{name}.parquet")
@@ -116,7 +116,7 @@ def test_a_failure_leaves_the_file_of_before(folder, tmp_path, monkeypatch):
     target = tmp_path / "out"
     target.mkdir()
     (target / "rules.parquet").write_bytes(b"before")
-    monkeypatch.setattr("nsw.present.emit.as_arrow", lambda *_: 1 / 0)
+    monkeypatch.setattr("nsw.present.emit.to_arrow", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run(["read", str(folder), "--format", "parquet", "-o", str(target)])
     assert {p.name: p.read_bytes() for p in target.iterdir()} == {"rules.parquet": b"before"}
@@ -127,7 +127,7 @@ def test_one_table_goes_into_a_csv(folder, tmp_path):
     assert run(["read", str(folder / "naive-details.csv"), "-t", "launches", "--format", "csv", "-o", str(target)]) == 0
     with target.open(newline="") as file:
         found = list(csv.DictReader(file))
-    assert list(found[0]) == list(TABLES["launches"].names)
+    assert list(found[0]) == list(TABLES["launches"].column_names)
     assert [r["short_name"] for r in found] == ["matmul_naive"] * 2
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from nsw.readers import Options, read
 from nsw.readers.nsys import reduce_export
-from nsw.tables import TABLES, rows
+from nsw.tables import TABLES, full_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
@@ -38,7 +38,7 @@ def all_of(path: Path) -> dict[frozenset[str] | None, object]:
     found: dict[frozenset[str] | None, object] = {}
     for asked in ASKED:
         report = read(path, Options(asked))
-        tables = {name: list(rows(name, data)) for name, data in report.tables.items()}
+        tables = {name: list(full_rows(name, data)) for name, data in report.tables.items()}
         problems = [(p.severity, p.message.replace(str(path.parent), ""), p.fix) for p in report.problems]
         found[asked] = (tables, problems, report.tool_version, report.format)
     return found

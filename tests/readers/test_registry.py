@@ -9,7 +9,7 @@ import pytest
 
 from nsw.readers.model import Sample
 from nsw.readers.registry import FORMATS
-from nsw.readers.untrusted_files import unpacked_beginning
+from nsw.readers.untrusted_files import unpack_beginning
 from tests.fuzz import seeds
 
 REPORTS = [(format_id, name) for format_id, reports in seeds.make().items() for name in reports]
@@ -27,8 +27,8 @@ def test_no_reader_is_surer_than_the_registry_says(tmp_path, format_id, name):
         for format_ in FORMATS:
             if not format_.folder:
                 sure = importlib.import_module(format_.module).sniff(sample)
-                head = unpacked_beginning(sample.head) if format_.unpacks else sample.head
-                most = format_.max_certainty if format_.may_be(head, sample.suffix) else 0
+                head = unpack_beginning(sample.head) if format_.unpacks else sample.head
+                most = format_.max_certainty if format_.matches_beginning_or_suffix(head, sample.suffix) else 0
                 assert sure <= most, format_.id
 
 

@@ -27,7 +27,7 @@ def folder(tmp_path):
 
 def searched(*named):
     search = ReportSearch()
-    found = list(search.recognised(read_many(list(search.files(named)), workers=1)))
+    found = list(search.drop_unrecognised_reports(read_many(list(search.find_files_to_read(named)), workers=1)))
     return search, [report.path for report in found]
 
 

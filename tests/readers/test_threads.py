@@ -15,8 +15,8 @@ from nsw.readers import read
 from nsw.readers.ncu import csv_reader
 from nsw.readers.nsys.export.source import NULL, Vocabulary
 from nsw.readers.nsys.export.sqlite import SqliteSource
-from nsw.readers.untrusted_files import open_read_only
-from nsw.tables import rows
+from nsw.readers.untrusted_files import open_sqlite_read_only
+from nsw.tables import full_rows
 from tests.fuzz import seeds
 
 TIMES = 20
@@ -39,7 +39,7 @@ def in_threads(function, times):
 
 def everything(report):
     assert not [p for p in report.problems if p.severity == "error"], report.problems
-    return {name: list(rows(name, data)) for name, data in report.tables.items()}
+    return {name: list(full_rows(name, data)) for name, data in report.tables.items()}
 
 
 def test_threads_that_ask_one_export_get_their_own_rows(nsys_database, often_switched):
@@ -60,7 +60,7 @@ def test_threads_that_ask_one_export_get_their_own_rows(nsys_database, often_swi
 
 
 def test_python_refuses_a_second_thread_on_a_connection_to_a_report(typical_database):
-    connection = open_read_only(typical_database())
+    connection = open_sqlite_read_only(typical_database())
     with ThreadPoolExecutor(1) as pool, pytest.raises(sqlite3.ProgrammingError, match="thread"):
         pool.submit(connection.execute, "SELECT 1").result()
     connection.close()

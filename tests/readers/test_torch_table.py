@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nsw.readers.model import Options, Sample
 from nsw.readers.pytorch import torch_table
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 CPU = ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
 CPU_CELLS = ["10.00%", "12.979us", "20.50%", "1.5ms", "750.000us"]
@@ -46,7 +46,7 @@ def read_text(tmp_path, text):
 
 
 def operators(report):
-    return list(rows("operators", report.tables["operators"]))
+    return list(full_rows("operators", report.tables["operators"]))
 
 
 def holds(row, **expected):
@@ -129,7 +129,7 @@ def test_several_tables_in_a_log_are_blocks_with_their_own_totals(tmp_path):
     assert [(r["block"], r["name"]) for r in operators(report)] == [
         (0, "ProfilerStep*"), (0, "aten::to"), (1, "ProfilerStep*"), (1, "aten::to"),
     ]  # fmt: skip
-    assert [(f["block"], f["key"], f["value"], f["value_pm"]) for f in rows("facts", report.tables["facts"])] == [
+    assert [(f["block"], f["key"], f["value"], f["value_pm"]) for f in full_rows("facts", report.tables["facts"])] == [
         (0, "self_cpu_time_total_ns", 1.72e6, 500),
         (0, "self_cuda_time_total_ns", 1.763e6, 500),
         (1, "self_cpu_time_total_ns", 5.883e9, 500000),
@@ -214,7 +214,7 @@ def test_totals_whose_tables_were_left_out_are_blocks_of_their_own(tmp_path):
     text = "=== a ===\n...\nSelf CPU time total: 52.389ms\nSelf CUDA time total: 52.545ms\n\n=== b ===\n...\n"
     text += "Self CPU time total: 11.452ms\nSelf CUDA time total: 3.908ms\nSelf CPU time total: 1.000ms\n"
     report = read_text(tmp_path, text)
-    assert [(f["block"], f["key"], f["value"]) for f in rows("facts", report.tables["facts"])] == [
+    assert [(f["block"], f["key"], f["value"]) for f in full_rows("facts", report.tables["facts"])] == [
         (0, "self_cpu_time_total_ns", 52389000.0),
         (0, "self_cuda_time_total_ns", 52545000.0),
         (1, "self_cpu_time_total_ns", 11452000.0),
@@ -311,7 +311,7 @@ def test_a_table_out_of_a_document_has_tabs_and_only_whole_rows_are_read(tmp_pat
     path = tmp_path / "page.txt"
     path.write_text(TABS)
     report = torch_table.read(path, Options())
-    rows_ = list(rows("operators", report.tables["operators"]))
+    rows_ = list(full_rows("operators", report.tables["operators"]))
     assert [(r["block"], r["name"], r["calls"], r["self_cpu_ns"], r["self_device_ns"]) for r in rows_] == [
         (0, "ProfilerStep*", 3, 3654000, 0), (0, "aten::select", 192, 1030000, 0),
         (0, "void wgrad<float, 128, 3, fa", 6, 0, 403000), (1, "aten::mm", 15, 309000, 205000),

@@ -12,7 +12,7 @@ import pytest
 from nsw import apart as unpacking
 from nsw.readers import Options, read, untrusted_files
 from nsw.readers.pytorch import kineto_events
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 EVENT = {"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2, "args": {"device": 0, "stream": 7}}
 HEAD = b'{"schemaVersion": 1, "deviceProperties": [], "traceEvents": [\n'
@@ -147,4 +147,4 @@ def test_rows_are_the_same_however_they_are_packed(tmp_path):
     table = calls(10)
     wanted = read(export(tmp_path / "p", "parquet", CUPTI_ACTIVITY_KIND_RUNTIME=table)).tables["api_summary"]
     found = read(export(tmp_path / "a", "arrow", CUPTI_ACTIVITY_KIND_RUNTIME=table)).tables["api_summary"]
-    assert list(rows("api_summary", found)) == list(rows("api_summary", wanted))
+    assert list(full_rows("api_summary", found)) == list(full_rows("api_summary", wanted))

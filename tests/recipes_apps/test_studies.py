@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import Options, read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = ROOT / "docs" / "studies"
@@ -72,7 +72,7 @@ def alexnet() -> list[list[dict]]:
     report = read(DOCUMENTS / "alexnet-nvprof.txt", Options())
     assert [problem for problem in report.problems if problem.severity == "error"] == []
     found: dict[int, list[dict]] = {}
-    for row in rows("gpu_summary", report.tables["gpu_summary"]):
+    for row in full_rows("gpu_summary", report.tables["gpu_summary"]):
         found.setdefault(row["block"], []).append(row)
     return list(found.values())
 

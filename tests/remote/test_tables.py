@@ -10,7 +10,7 @@ import pytest
 
 from nsw.engine.ledger import Ledger, State
 from nsw.readers import read
-from nsw.tables import rows
+from nsw.tables import full_rows
 
 from .reduced import EXPORT, make_nsys, recipe, verbs
 from .test_campaign import cluster  # noqa: F401  the fixture
@@ -53,7 +53,7 @@ def expected(tmp_path: Path) -> dict[str, list[dict]]:
     export = tmp_path / "expected.sqlite"
     export.write_bytes(gzip.decompress(EXPORT.read_bytes()))
     report = read(export)
-    return {name: list(rows(name, report.tables[name])) for name in SHOWN if name in report.tables}
+    return {name: list(full_rows(name, report.tables[name])) for name in SHOWN if name in report.tables}
 
 
 def assert_equal_rows(folder: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.readers.conditions import conditions
+from nsw.readers.conditions import condition_rows
 from nsw.scripts.render import machinery_name, write_machinery
 from tests.scripts.conftest import BASH, make_plan, make_run
 from tests.scripts.test_ends import until
@@ -60,7 +60,7 @@ def sampled_run(command=SAMPLED, **more):
 
 
 def rows(scripts) -> list[dict]:
-    return conditions(scripts.home() / "conditions.txt", start_s=None, end_s=None)
+    return condition_rows(scripts.home() / "conditions.txt", start_s=None, end_s=None)
 
 
 def test_gpu_and_host_are_sampled_beside_the_program_and_nothing_is_left_behind(scripts, smi):

@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.readers.timeline.phases import nccl_operation
-from nsw.tables.names import api_name, gpu_kind
+from nsw.tables.names import api_name_without_version, gpu_operation_kind
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from nsw.tables.names import api_name, gpu_kind
     ],
 )
 def test_the_kind_is_in_the_name(name, kind):
-    assert gpu_kind(name) == kind
+    assert gpu_operation_kind(name) == kind
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_the_kind_is_in_the_name(name, kind):
     ],
 )
 def test_an_api_call_has_no_version(name, plain):
-    assert api_name(name) == plain
+    assert api_name_without_version(name) == plain
 
 
 def test_a_kernel_of_nccl_is_its_collective():

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nsw.tables import as_arrow, parquet_tables
-from nsw.tables.parquet_tables import StoredRows, StoredTableError, lazy_rows, stored_rows
+from nsw.tables import parquet_tables, to_arrow
+from nsw.tables.parquet_tables import StoredRows, StoredTableError, read_rows_lazily, read_stored_rows
 
 
 @pytest.fixture
@@ -18,13 +18,13 @@ def file(monkeypatch):
     rows = [{"run": run, "report": "a", "name": f"k{at % 3}", "total_ns": float(at), "calls": None if at % 2 else at}
             for at, run in enumerate(["r2", "r1", "r2", "r1", "r1", "r3"])]  # fmt: skip
     out = io.BytesIO()
-    pq.write_table(as_arrow("gpu_summary", rows), out, row_group_size=2)
+    pq.write_table(to_arrow("gpu_summary", rows), out, row_group_size=2)
     out.seek(0)
     return out
 
 
 def test_rows_are_the_same_run_by_run(file):
-    at_once, lazily = stored_rows(file, "gpu_summary"), lazy_rows(file, "gpu_summary")
+    at_once, lazily = read_stored_rows(file, "gpu_summary"), read_rows_lazily(file, "gpu_summary")
     assert isinstance(lazily, StoredRows)
     assert list(lazily.by_run) == ["r2", "r1", "r3"]
     for run, rows in lazily.by_run.items():
@@ -38,15 +38,15 @@ def test_texts_of_each_row_group_are_its_own_and_a_run_has_rows_of_other_reports
     monkeypatch.setattr(parquet_tables, "_MANY", 4)
     rows = [{"run": f"r{at // 3}", "report": f"{at // 2}", "name": f"k{at}"} for at in range(6)]
     out = io.BytesIO()
-    pq.write_table(as_arrow("gpu_summary", rows), out, row_group_size=2)
-    lazily = lazy_rows(out, "gpu_summary").by_run
+    pq.write_table(to_arrow("gpu_summary", rows), out, row_group_size=2)
+    lazily = read_rows_lazily(out, "gpu_summary").by_run
     assert [row["name"] for run in lazily for row in lazily[run]] == [f"k{at}" for at in range(6)]
     assert [row["name"] for row in lazily.rows_of_other_reports("r0", {"0"})] == ["k2"]
     assert lazily.rows_of_other_reports("r0", {"0", "1"}) == []
 
 
 def test_they_can_come_from_another_process(file):
-    lazily = lazy_rows(file, "gpu_summary")
+    lazily = read_rows_lazily(file, "gpu_summary")
     assert list(pickle.loads(pickle.dumps(lazily))) == list(lazily)
 
 
@@ -54,6 +54,6 @@ def test_a_small_table_is_a_list_and_another_one_is_refused(file, monkeypatch):
     out = io.BytesIO()
     pq.write_table(pa.table({"report": ["a"] * 9}), out)
     with pytest.raises(StoredTableError, match="no column run"):
-        lazy_rows(out, "gpu_summary")
+        read_rows_lazily(out, "gpu_summary")
     monkeypatch.setattr(parquet_tables, "_MANY", 7)
-    assert isinstance(lazy_rows(file, "gpu_summary"), list)
+    assert isinstance(read_rows_lazily(file, "gpu_summary"), list)

@@ -83,7 +83,7 @@ def test_a_name_that_would_fill_the_memory_stays_mangled_and_spoils_no_other():
 
 
 def test_without_a_cpp_runtime_names_stay_mangled(monkeypatch):
-    child = kernel_names._Child()
+    child = kernel_names._DemanglerProcess()
     monkeypatch.setattr(kernel_names, "_CHILD", "raise SystemExit(3)")
     monkeypatch.setattr(kernel_names, "_CHILD_PROCESS", child)
     assert kernel_names.demangle_all(["_Z4axpyfPf"]) == {"_Z4axpyfPf": "_Z4axpyfPf"}
@@ -145,7 +145,7 @@ def test_a_hostile_name_costs_little(piece):
 
 
 def test_names_after_an_interruption_are_their_own(monkeypatch):
-    child = kernel_names._Child()
+    child = kernel_names._DemanglerProcess()
     monkeypatch.setattr(kernel_names, "_CHILD_PROCESS", child)
     assert kernel_names.demangle_all(["_Z1av"]) == {"_Z1av": "a()"}
 
@@ -153,7 +153,7 @@ def test_names_after_an_interruption_are_their_own(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(child, "_lines", interrupted)
+        patch.setattr(child, "_read_lines", interrupted)
         with pytest.raises(KeyboardInterrupt):
             kernel_names.demangle_all(["_Z1bv", "_Z1cv"])
     assert kernel_names.demangle_all(["_Z1dv"]) == {"_Z1dv": "d()"}

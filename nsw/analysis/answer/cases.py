@@ -10,7 +10,7 @@ from nsw.analysis.blocks import Bars, Block, Column, Evidence, Note, Table, Time
 from nsw.analysis.rules.timeline import time_without_profiler
 from nsw.analysis.single_case import time_by_kernel_class
 from nsw.quantities import duration, number, percent
-from nsw.tables.names import numbered
+from nsw.tables.names import number_repeated_names
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def _share_table_blocks(case: CaseSummary, name: str, title: str, shares: Sequen
     if not shares:
         return []
     # names of instances of one template look alike, and are not the same kernel
-    distinct = numbered([s.name if s.kind == "function" else s.short_name for s in shares])
+    distinct = number_repeated_names([s.name if s.kind == "function" else s.short_name for s in shares])
     rows = tuple(
         (
             distinct_name,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Block, Ceiling, Cell, Column, Evidence, Note, Scatter, Shown, Table, Unit
 from nsw.analysis.roofline import Point, data_sheet_mismatch_sentences
-from nsw.metrics import find
+from nsw.metrics import find_metric
 from nsw.quantities import percent
-from nsw.tables.names import numbered
+from nsw.tables.names import number_repeated_names
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def kernel_table_blocks(
     cells = {column: [cell(k) for k in top] for column, cell in _COLUMNS.items()}
     cells |= {metric_column(name): [k.metrics.get(name) for k in top] for name in _metrics_without_usual_column(top)}
     cells = {column: values for column, values in cells.items() if any(value is not None for value in values)}
-    names = numbered([k.short_name for k in top])
+    names = number_repeated_names([k.short_name for k in top])
     blocks: list[Block] = [
         Table(
             "kernels",
@@ -143,7 +143,7 @@ def kernel_table_blocks(
 
 def metric_column(name: str) -> Column:
     """The column of a metric."""
-    metric = find(name)
+    metric = find_metric(name)
     unit = metric.unit if metric else ""
     shown_as = _UNITS.get(unit, "number")
     return Column(f"metric.{name}", name if not unit or unit in _UNITS else f"{name} ({unit})", shown_as)

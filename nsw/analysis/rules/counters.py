@@ -15,7 +15,7 @@ from nsw.analysis.kernels import KernelRow, sm_active_share
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.gaps import detect_framework
 from nsw.analysis.rules.hits import Context, Hit
-from nsw.metrics import find_chip, for_ncu
+from nsw.metrics import find_chip, ncu_metric_request
 from nsw.metrics.catalogue import find_gpu
 from nsw.quantities import duration
 
@@ -1043,7 +1043,7 @@ def missing_counters_of_largest_kernel(case: CaseSummary) -> Lacking | None:
 
 
 def _missing_counters(kernel: KernelRow, subject: str, names: Sequence[str]) -> Lacking:
-    return Lacking(subject, for_ncu(names, find_chip(kernel.device_name)).metrics)
+    return Lacking(subject, ncu_metric_request(names, find_chip(kernel.device_name)).metrics)
 
 
 _OF_WAITS: Final[tuple[str, ...]] = (

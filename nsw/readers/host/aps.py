@@ -10,7 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.host.intel_figures import Summary, facts_of, is_known
+from nsw.readers.host.intel_figures import IntelSummary, is_known_metric, metric_facts
 from nsw.readers.model import Options, Report, Sample, read_text
 from nsw.readers.text.lines import Line, by_rank, delimited_cells, spaced_cells, text_lines
 from nsw.readers.text.quantities import parse_integer
@@ -77,39 +77,39 @@ def sniff(sample: Sample) -> int:
 def read(path: Path, options: Options) -> Report:
     """Fill `facts`, a block a summary or table."""
     report = Report(str(path), tool="aps", format="aps")
-    facts = _rows_of_page(path, report) if Sample(path).text.lstrip()[:1] == "<" else _rows_of_text(path, report)
+    facts = _read_html_facts(path, report) if Sample(path).text.lstrip()[:1] == "<" else _read_text_facts(path, report)
     if options.wants("facts") and facts:
         report.tables["facts"] = facts
     return report
 
 
-def _rows_of_text(path: Path, report: Report) -> list[Row]:
+def _read_text_facts(path: Path, report: Report) -> list[Row]:
     blocks: list[_Block] = []
     for rank, lines in by_rank(text_lines(path)):
-        _take_all(lines, rank, blocks, report)
+        _read_lines_of_rank(lines, rank, blocks, report)
     return [fact for block in blocks for fact in block.facts]
 
 
-def _take_all(lines: Iterable[Line], rank: int | None, blocks: list[_Block], report: Report) -> None:
+def _read_lines_of_rank(lines: Iterable[Line], rank: int | None, blocks: list[_Block], report: Report) -> None:
     """Take the lines of one rank; each block takes those that belong to it."""
     block: _Block | None = None
     for number, text in lines:
-        new_block = _new_block(text, {"block": len(blocks), "rank": rank})
+        new_block = _block_beginning_at(text, {"block": len(blocks), "rank": rank})
         if new_block is not None:
             block = new_block
             blocks.append(block)
-        elif block is not None and not block.take(text):
-            if block.is_torn(text):
+        elif block is not None and not block.accept_line(text):
+            if block.is_damaged_row(text):
                 report.error("a row of a table is cut short or damaged and is left out", line=number, fix=_TEXT)
-            elif block.ends(text):
+            elif block.ends_block(text):
                 block = None
 
 
-def _new_block(text: str, origin: Row) -> _Block | None:
-    if text.startswith(_BEGIN):
-        return _Text(origin)
-    kind = _Metrics if _METRICS.match(text) else _Ranks if _RANKS.match(text) else None
-    table = kind(text, origin) if kind is not None else None
+def _block_beginning_at(line: str, origin: Row) -> _Block | None:
+    if line.startswith(_BEGIN):
+        return _SummaryBlock(origin)
+    kind = _MetricTable if _METRICS.match(line) else _TimePerRankTable if _RANKS.match(line) else None
+    table = kind(line, origin) if kind is not None else None
     return table if table is not None and table.needed <= set(table.titles) else None
 
 
@@ -118,50 +118,50 @@ class _Block:
 
     facts: list[Row]
 
-    def take(self, text: str) -> bool:
+    def accept_line(self, text: str) -> bool:
         """Take a line; False where it is none of the block's."""
         raise NotImplementedError
 
-    def is_torn(self, text: str) -> bool:
+    def is_damaged_row(self, text: str) -> bool:
         """Whether a line that was not taken is a damaged row."""
         raise NotImplementedError
 
-    def ends(self, text: str) -> bool:
+    def ends_block(self, text: str) -> bool:
         """Whether the block ends with a line that was not taken."""
         raise NotImplementedError
 
 
-class _Text(_Block):
+class _SummaryBlock(_Block):
     """The summary: metrics below each other by their blanks."""
 
     def __init__(self, origin: Row) -> None:
-        self._summary = Summary(origin)
+        self._summary = IntelSummary(origin)
         self.facts = self._summary.facts
         self._path: list[tuple[int, str]] = []
 
-    def take(self, text: str) -> bool:
+    def accept_line(self, text: str) -> bool:
         match, section = _METRIC.match(text), _SECTION.match(text)
-        if match is not None and (match[1] or is_known(match[2])):
-            self._summary.take(self._below(len(match[1]), match[2].rstrip()), match[3])
+        if match is not None and (match[1] or is_known_metric(match[2])):
+            self._summary.add_metric(self._path_to_metric(len(match[1]), match[2].rstrip()), match[3])
         elif section is not None:
-            self._below(len(section[1]), section[2])
+            self._path_to_metric(len(section[1]), section[2])
         else:
             return False
         return True
 
-    def _below(self, depth: int, name: str) -> list[str]:
+    def _path_to_metric(self, depth: int, name: str) -> list[str]:
         self._path = [(at, above) for at, above in self._path if at < depth]
         self._path.append((depth, name))
         return [above for _, above in self._path]
 
-    def is_torn(self, text: str) -> bool:  # noqa: ARG002  what is no metric is a remark
+    def is_damaged_row(self, text: str) -> bool:  # noqa: ARG002  what is no metric is a remark
         return False
 
-    def ends(self, text: str) -> bool:
+    def ends_block(self, text: str) -> bool:
         return _END.match(text) is not None
 
 
-class _Table(_Block):
+class _TableBlock(_Block):
     """A table: blanks between the cells, or a delimiter."""
 
     needed: frozenset[str]
@@ -170,53 +170,53 @@ class _Table(_Block):
         self.facts = []
         self._origin = origin
         self._delimiter = next((mark for mark in _DELIMITERS if mark in titles), None)
-        self.titles = self._cells(titles)
+        self.titles = self._split_cells(titles)
 
-    def _cells(self, text: str) -> list[str]:
+    def _split_cells(self, text: str) -> list[str]:
         text = text.strip().lstrip("| ")
         if self._delimiter is None:
             return spaced_cells(text)
         cells = delimited_cells(text, self._delimiter) or text.split(self._delimiter)
         return [cell.strip() for cell in cells]
 
-    def take(self, text: str) -> bool:
+    def accept_line(self, text: str) -> bool:
         if not text.strip() or text.startswith("|"):  # a rule, a total
             return True
-        cells = self._cells(text)
-        return len(cells) == len(self.titles) and self._row(dict(zip(self.titles, cells, strict=True)))
+        cells = self._split_cells(text)
+        return len(cells) == len(self.titles) and self._add_row_facts(dict(zip(self.titles, cells, strict=True)))
 
-    def _row(self, row: Mapping[str, str]) -> bool:
+    def _add_row_facts(self, row: Mapping[str, str]) -> bool:
         raise NotImplementedError
 
-    def is_torn(self, text: str) -> bool:
-        return len(self._cells(text)) >= len(self.titles) // 2
+    def is_damaged_row(self, text: str) -> bool:
+        return len(self._split_cells(text)) >= len(self.titles) // 2
 
-    def ends(self, text: str) -> bool:  # noqa: ARG002  a table ends with the first other line
+    def ends_block(self, text: str) -> bool:  # noqa: ARG002  a table ends with the first other line
         return True
 
 
-class _Ranks(_Table):
+class _TimePerRankTable(_TableBlock):
     """`MPI Time per Rank`: a row a rank, a column a metric."""
 
     needed = frozenset({"Rank"})
 
-    def _row(self, row: Mapping[str, str]) -> bool:
+    def _add_row_facts(self, row: Mapping[str, str]) -> bool:
         rank = parse_integer(row["Rank"])
-        figures = [fact for title, cell in row.items() if title != "Rank" for fact in facts_of((title,), cell)]
+        figures = [fact for title, cell in row.items() if title != "Rank" for fact in metric_facts((title,), cell)]
         if rank is None or not figures:
             return False
         self.facts += [fact | self._origin | {"rank": rank} for fact in figures]
         return True
 
 
-class _Metrics(_Table):
+class _MetricTable(_TableBlock):
     """`Metric Table`: a row a metric of a rank, or of a node; those of single devices are left out."""
 
     needed = frozenset({"Metric Name", "Node Name", "Metric Value"})
 
-    def _row(self, row: Mapping[str, str]) -> bool:
+    def _add_row_facts(self, row: Mapping[str, str]) -> bool:
         name, _, unit = row["Metric Name"].rpartition(", ")
-        figures = facts_of((name or unit,), f"{row['Metric Value']} {unit if name else ''}".strip())
+        figures = metric_facts((name or unit,), f"{row['Metric Value']} {unit if name else ''}".strip())
         if row.get("Device Type", "N/A") == "N/A":
             origin = self._origin | {"host": row.get("Node Name")}
             rank = parse_integer(row.get("Rank", ""))
@@ -224,22 +224,22 @@ class _Metrics(_Table):
         return bool(figures) or row["Metric Value"].startswith("N/A")
 
 
-def _rows_of_page(path: Path, report: Report) -> list[Row]:
+def _read_html_facts(path: Path, report: Report) -> list[Row]:
     text = read_text(path)
     match = _JSON.search(text)
     try:
         page = json.JSONDecoder().raw_decode(text, match.end())[0] if match else {}
     except (ValueError, RecursionError):
         page = {}
-    summary = Summary({"block": 0})
-    for path_, value in _metrics_of(page):
-        summary.take(path_, value)
+    summary = IntelSummary({"block": 0})
+    for path_, value in _metrics_of_page(page):
+        summary.add_metric(path_, value)
     if not summary.facts:
         report.error(_NO_FIGURES, fix=_TEXT)
     return summary.facts
 
 
-def _metrics_of(page: Mapping[str, Any]) -> list[tuple[Sequence[str], str]]:
+def _metrics_of_page(page: Mapping[str, Any]) -> list[tuple[Sequence[str], str]]:
     """Names and values of a page as the text has them."""
     flat = {name: group for name, group in page.items() if isinstance(group, dict)}
     values = {key: value.strip() for group in flat.values() for key, value in group.items() if isinstance(value, str)}

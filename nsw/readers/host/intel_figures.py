@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
-__all__ = ["Summary", "facts_of", "is_known", "seconds", "snake"]
+__all__ = ["IntelSummary", "is_known_metric", "metric_facts", "parse_seconds", "snake_case_key"]
 
 # A metric's name in lower case -> the beginning of its key; the unit is the end: _s, _pct, _hz, _bytes ...
 _STEMS: Final = {
@@ -82,7 +82,7 @@ class _Figure(NamedTuple):
     quantity: Quantity
 
 
-class Summary:
+class IntelSummary:
     """The facts of one block of a report: each key once, as it comes first."""
 
     def __init__(self, origin: Row) -> None:
@@ -90,9 +90,9 @@ class Summary:
         self.facts: list[Row] = []
         self._keys: set[str] = set()
 
-    def take(self, path: Sequence[str], text: str) -> bool:
+    def add_metric(self, metric_path: Sequence[str], printed_value: str) -> bool:
         """Take a metric where it has a figure, or a text that is known by its name; tell whether it did."""
-        figures = facts_of(path, text)
+        figures = metric_facts(metric_path, printed_value)
         for fact in figures:
             if fact["key"] not in self._keys:
                 self._keys.add(fact["key"])
@@ -100,112 +100,112 @@ class Summary:
         return bool(figures)
 
 
-def facts_of(path: Sequence[str], text: str) -> list[Row]:
+def metric_facts(metric_path: Sequence[str], printed_value: str) -> list[Row]:
     """The facts that a metric tells: its value, its share, and how many of how many cores.
 
     Args:
-        path: Its name, behind those of the metrics that it stands below.
-        text: Its value, as printed.
+        metric_path: Its name, behind those of the metrics that it stands below.
+        printed_value: Its value, as printed.
     """
-    name = _name(path)
+    name = _metric_name(metric_path)
     if len(name) > _LONGEST:
         return []
     if (key := _TEXTS.get(name.lower())) is not None:
-        return [{"key": key, "text": text.strip()}] if text.strip() else []
-    stem = _stem(path, name)
-    facts = [] if (figure := _figure(name, text)) is None else [_fact(stem, figure)]
-    if (share := _SHARE.match(text)) is not None and (fraction := percent(share[1])) is not None:
-        facts.append(_fact(stem, _Figure("pct", fraction)))
-    if stem in _TOTAL_KEYS and (cores := _OUT_OF.search(text)) is not None:
+        return [{"key": key, "text": printed_value.strip()}] if printed_value.strip() else []
+    stem = _key_stem(metric_path, name)
+    facts = [] if (figure := _parse_figure(name, printed_value)) is None else [_fact_row(stem, figure)]
+    if (share := _SHARE.match(printed_value)) is not None and (fraction := percent(share[1])) is not None:
+        facts.append(_fact_row(stem, _Figure("pct", fraction)))
+    if stem in _TOTAL_KEYS and (cores := _OUT_OF.search(printed_value)) is not None:
         used, total = number(cores[1]), number(cores[2])
-        facts += [_fact(stem, _Figure("cores", used))] if used is not None else []
-        facts += [_fact(_TOTAL_KEYS[stem], _Figure("", total))] if total is not None else []
+        facts += [_fact_row(stem, _Figure("cores", used))] if used is not None else []
+        facts += [_fact_row(_TOTAL_KEYS[stem], _Figure("", total))] if total is not None else []
     return facts
 
 
-def is_known(name: str) -> bool:
+def is_known_metric(name: str) -> bool:
     """Whether it is a metric of which the key is that of other profilers, or a text that is kept."""
     return name.strip().lower() in {**_STEMS, **_TEXTS}
 
 
-def seconds(text: str) -> Quantity | None:
+def parse_seconds(text: str) -> Quantity | None:
     """A time in s; `0s` is none at all, and not one below half a second."""
     time = duration(text)
     return time and Quantity(time.value / 1e9, time.pm / 1e9 if time.pm and time.value else None)
 
 
-def snake(name: str) -> str:
+def snake_case_key(name: str) -> str:
     """A name as part of a key: `FP Arith/Mem Rd Instr. Ratio` is fp_arith_mem_rd_instr_ratio."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
-def _name(path: Sequence[str]) -> str:
+def _metric_name(metric_path: Sequence[str]) -> str:
     """The name, with those above it without which it means nothing, less a remark in parentheses."""
-    at = len(path) - 1
-    while at > 0 and path[at].strip().lower() in _PARTS:
+    at = len(metric_path) - 1
+    while at > 0 and metric_path[at].strip().lower() in _PARTS:
         at -= 1
-    name = " ".join(part.strip().rstrip(":") for part in path[at:])
+    name = " ".join(part.strip().rstrip(":") for part in metric_path[at:])
     if len(name) > _LONGEST:
         return name
     return name if name.endswith(("(%)", "(sec)")) else _REMARK.sub("", name)
 
 
-def _stem(path: Sequence[str], name: str) -> str:
+def _key_stem(metric_path: Sequence[str], name: str) -> str:
     """The beginning of the key; of a GPU, or of one kind of a machine's cores, with its name before it."""
     plain = re.sub(r"\s*\((?:%|sec)\)\Z", "", name)
-    if (part := _part(path[:-1])) is not None:
-        plain_stem = snake(plain)
+    if (part := _machine_part(metric_path[:-1])) is not None:
+        plain_stem = snake_case_key(plain)
         return plain_stem if plain_stem.startswith(part) else f"{part}_{plain_stem}"
     known_stem = _STEMS.get(plain.lower())
-    return known_stem if known_stem is not None else re.sub(r"(?<=[a-z\d])_time\Z", "", snake(plain))
+    return known_stem if known_stem is not None else re.sub(r"(?<=[a-z\d])_time\Z", "", snake_case_key(plain))
 
 
-def _part(above: Sequence[str]) -> str | None:
+def _machine_part(metric_names_above: Sequence[str]) -> str | None:
     """The part of the machine whose metrics are below these: `gpu`, `p_core`; None: it is the CPU."""
-    for name in map(str.strip, above):
+    for name in map(str.strip, metric_names_above):
         if name == "GPU" or name.endswith(_CORES):
-            return snake(name.rpartition("(")[2])
+            return snake_case_key(name.rpartition("(")[2])
     return None
 
 
-def _figure(name: str, text: str) -> _Figure | None:
+def _parse_figure(name: str, text: str) -> _Figure | None:
     """The first value of a text; None: it has none (N/A), or counts cores out of others."""
     match = _FIRST.match(text.strip())
     if match is None or re.match(r"[\d.,]+ out of", text.strip()):
         return None
     printed, unit = match[1].rstrip(".,"), match[2] or ""
     if unit.startswith("%"):
-        return _figure_of("pct", percent(printed))
+        return _figure_if_value("pct", percent(printed))
     if unit.lower() in _HERTZ:
         hertz = number(printed)
         power = 10.0 ** _HERTZ[unit.lower()]
-        return _figure_of("hz", hertz and Quantity(hertz.value * power, (hertz.pm or 0.5) * power))
+        return _figure_if_value("hz", hertz and Quantity(hertz.value * power, (hertz.pm or 0.5) * power))
     if _RATES.match(unit):
-        return _figure_of("bytes_per_s", rate(printed, unit))
+        return _figure_if_value("bytes_per_s", rate(printed, unit))
     if unit and (bytes_ := size(printed, unit)) is not None:
-        return _figure_of("bytes", bytes_)
-    if unit and (time := seconds(f"{printed}{unit}")) is not None:
-        return _figure_of("s", time)
+        return _figure_if_value("bytes", bytes_)
+    if unit and (time := parse_seconds(f"{printed}{unit}")) is not None:
+        return _figure_if_value("s", time)
     if text.strip() not in {printed, match[1]}:  # a date, an address
         return None
-    return _bare(name, number(printed))
+    return _figure_without_unit(name, number(printed))
 
 
-def _bare(name: str, value: Quantity | None) -> _Figure | None:
+def _figure_without_unit(name: str, value: Quantity | None) -> _Figure | None:
     """A number without a unit, which is that of the metric."""
     if value is None or name.lower().endswith(_RATES_OF_FLOP):
-        return _figure_of("", value)
+        return _figure_if_value("", value)
     end = next((end for end, names in _BARE if names.search(name)), "")
     if end == "hz" and value.value < _LOWEST_HZ:
         value = Quantity(value.value * 1e9, value.pm and value.pm * 1e9)
     return _Figure(end, value)
 
 
-def _figure_of(end: str, value: Quantity | None) -> _Figure | None:
+def _figure_if_value(end: str, value: Quantity | None) -> _Figure | None:
     return None if value is None else _Figure(end, value)
 
 
-def _fact(stem: str, figure: _Figure) -> Row:
+def _fact_row(stem: str, figure: _Figure) -> Row:
     """A row of `facts`."""
     key = f"{stem}_{figure.end}" if figure.end else stem
     return {"key": key, "value": figure.quantity.value, "value_pm": figure.quantity.pm, "unit": _UNITS[figure.end]}

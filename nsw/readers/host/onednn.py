@@ -56,16 +56,16 @@ def sniff(sample: Sample) -> int:
 
 
 def read(path: Path, options: Options) -> Report:
-    """Fill `operators`, a row a primitive, implementation and shape, the most expensive first, and `facts`."""
+    """Fill `operator_rows`, a row a primitive, implementation and shape, the most expensive first, and `fact_rows`."""
     report = Report(str(path), tool="onednn", format="onednn")
     operators: list[Row] = []
     facts: list[Row] = []
     for rank, lines in by_rank(text_lines(path)):
-        log = _Log()
+        log = _ProcessLog()
         for number, text in lines:
             marks = list(_MARK.finditer(text))
             for mark, cut in zip_longest(marks, marks[1:]):  # a line that another one cuts ends where that begins
-                log.take(number, text[mark.end() : cut and cut.start()].rstrip(), is_whole=cut is None)
+                log.read_verbose_line(number, text[mark.end() : cut and cut.start()].rstrip(), is_whole=cut is None)
         report.errors(
             ["a line of oneDNN is cut short or damaged and is left out"] * len(log.torn),
             f"{len(log.torn)} lines of oneDNN in all are cut short or damaged",
@@ -73,8 +73,8 @@ def read(path: Path, options: Options) -> Report:
             fix=_AGAIN,
         )
         report.tool_version = report.tool_version or log.version
-        operators += [row | {"rank": rank} for row in log.operators()]
-        facts += [row | {"rank": rank} for row in log.facts()]
+        operators += [row | {"rank": rank} for row in log.operator_rows()]
+        facts += [row | {"rank": rank} for row in log.fact_rows()]
     if options.wants("operators"):
         report.tables["operators"] = operators
     if options.wants("facts") and facts:
@@ -83,7 +83,7 @@ def read(path: Path, options: Options) -> Report:
 
 
 @dataclass(slots=True)
-class _Sum:
+class _ExecutionTotals:
     """The executions of one primitive."""
 
     calls: int = 0
@@ -97,7 +97,7 @@ class _Sum:
 
 
 @dataclass(slots=True)
-class _Log:
+class _ProcessLog:
     """The lines of one process."""
 
     torn: list[int] = field(default_factory=list)
@@ -105,10 +105,10 @@ class _Log:
     _texts: dict[str, str] = field(default_factory=dict)
     _threads: int | None = None
     _template: tuple[str, ...] = ()
-    _sums: dict[tuple[str, str, str, str], _Sum] = field(default_factory=dict)
-    _created: _Sum = field(default_factory=_Sum)
+    _sums: dict[tuple[str, str, str, str], _ExecutionTotals] = field(default_factory=dict)
+    _created: _ExecutionTotals = field(default_factory=_ExecutionTotals)
 
-    def take(self, number: int, text: str, *, is_whole: bool) -> None:
+    def read_verbose_line(self, number: int, text: str, *, is_whole: bool) -> None:
         """Take what stands behind the mark of a line."""
         cells = text.split(",")
         if _FORMAT.match(cells[0]):
@@ -118,13 +118,13 @@ class _Log:
         component = cells[0] if cells and cells[0] in _COMPONENTS else None
         cells = cells[1:] if component is not None else cells
         if not cells or cells[0] == "info":
-            self._info(text, component)
+            self._read_info_line(text, component)
         elif component in {None, "primitive"} and (cells[0] == "exec" or cells[0] == _CREATION):
-            time = self._execution(cells) if is_whole else None
+            time = self._add_execution(cells) if is_whole else None
             if time is None:
                 self.torn.append(number)
 
-    def _info(self, text: str, component: str | None) -> None:
+    def _read_info_line(self, text: str, component: str | None) -> None:
         if (match := _TEMPLATE.search(text)) is not None:
             if component != "graph":
                 self._template = tuple(name for name in match[1].split(",") if name != "timestamp")
@@ -136,7 +136,7 @@ class _Log:
         if (match := _THREADS.search(text)) is not None:
             self._threads = int(match[1])
 
-    def _execution(self, cells: Sequence[str]) -> Quantity | None:
+    def _add_execution(self, cells: Sequence[str]) -> Quantity | None:
         """Add one execution or creation; None where the line is not whole."""
         names = self._template if len(self._template) == len(cells) else _OLD.get(len(cells), ())
         row = dict(zip(names, cells, strict=False))
@@ -146,16 +146,21 @@ class _Log:
         if row["operation"] == _CREATION:
             self._created.add(time)
         else:
-            key = (_name(row), row.get("engine", "cpu"), row.get("implementation", ""), row.get("problem_desc", ""))
-            self._sums.setdefault(key, _Sum()).add(time)
+            key = (
+                _operator_name(row),
+                row.get("engine", "cpu"),
+                row.get("implementation", ""),
+                row.get("problem_desc", ""),
+            )
+            self._sums.setdefault(key, _ExecutionTotals()).add(time)
         return time
 
-    def operators(self) -> list[Row]:
+    def operator_rows(self) -> list[Row]:
         """The rows, the most expensive first."""
         several = sorted(self._sums.items(), key=lambda item: -item[1].ns)
-        return [_row(*key, times) for key, times in several]
+        return [_operator_row(*key, times) for key, times in several]
 
-    def facts(self) -> list[Row]:
+    def fact_rows(self) -> list[Row]:
         """What the library says of itself, and what making primitives took."""
         facts: list[Row] = [{"key": "onednn_version", "text": self.version}] if self.version else []
         facts += [{"key": key, "text": text} for key, text in self._texts.items()]
@@ -168,7 +173,7 @@ class _Log:
         return facts
 
 
-def _name(row: Row) -> str:
+def _operator_name(row: Row) -> str:
     """`convolution forward_training`; of a reorder the formats that it goes between."""
     kind: str = row["primitive"]
     if kind == "reorder":
@@ -178,8 +183,8 @@ def _name(row: Row) -> str:
     return kind if passed == "undef" else f"{kind} {passed}"
 
 
-def _row(name: str, engine: str, implementation: str, problem: str, times: _Sum) -> Row:
-    """A row of `operators`: CPU time where the engine is the CPU, else the device's."""
+def _operator_row(name: str, engine: str, implementation: str, problem: str, times: _ExecutionTotals) -> Row:
+    """A row of `operator_rows`: CPU time where the engine is the CPU, else the device's."""
     row: Row = {"name": name, "calls": times.calls, "source": implementation, "input_shapes": problem}
     if engine.startswith("cpu"):
         columns, average = ("self_cpu_ns", "cpu_ns"), "cpu_avg_ns"

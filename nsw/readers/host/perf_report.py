@@ -45,33 +45,38 @@ class Event:
     name: str
 
     @property
-    def kind(self) -> str:
+    def counted_quantity(self) -> str:
         """What it counts, alike for both kinds of a hybrid CPU's cores: cycles of cpu_core/cycles/u."""
         plain = _MODIFIERS.sub("", self.name).rstrip("/").rpartition("/")[2]
         return "cycles" if plain == "cpu-cycles" else plain
 
     @property
-    def column(self) -> str | None:
+    def count_column(self) -> str | None:
         """The column that its counts are of: self_s, cycles, instructions; None: another one."""
         clocks = {"cpu-clock": "self_s", "task-clock": "self_s"}
-        return clocks.get(self.kind, self.kind if self.kind in {"cycles", "instructions"} else None)
+        return clocks.get(
+            self.counted_quantity,
+            self.counted_quantity if self.counted_quantity in {"cycles", "instructions"} else None,
+        )
 
     @property
-    def is_of_user(self) -> bool:
+    def is_user_only(self) -> bool:
         """Whether the kernel is left out."""
         match = _MODIFIERS.search(self.name)
         return match is not None and "u" in match[1] and "k" not in match[1]
 
-    def amount(self, column: str, count: Quantity) -> Row:
+    def amount_columns(self, column: str, count: Quantity) -> Row:
         """A column with a count of this event: a clock's is in ns."""
         value, pm = (
-            count if self.column != "self_s" else (count.value / 1e9, None if count.pm is None else count.pm / 1e9)
+            count
+            if self.count_column != "self_s"
+            else (count.value / 1e9, None if count.pm is None else count.pm / 1e9)
         )
         return {column: value, f"{column}_pm": pm}
 
 
 @dataclass(slots=True)
-class _Table:
+class _EventTable:
     """The rows of one event, and how they are read."""
 
     event: Event
@@ -84,7 +89,7 @@ class _Table:
     rows: list[Row] = field(default_factory=list)
     bad: list[int] = field(default_factory=list)
 
-    def take(self, number: int, text: str) -> None:
+    def read_line(self, number: int, text: str) -> None:
         """Read a line that is a row; others belong to the call graph of the row before."""
         bare = text.strip()
         if not bare or not self.titles:
@@ -94,18 +99,18 @@ class _Table:
             if "%" in text and not _OF_GRAPH.search(text):
                 self.bad.append(number)
             return
-        row = self._row(text)
+        row = self._parse_row(text)
         if row is not None:
             self.rows.append(row)
         elif not (self.rows and _FOLDED.match(text)):
             self.bad.append(number)
 
-    def _row(self, text: str) -> Row | None:
-        cells = text.split(self.mark) if self.mark else self._under_dots(text)
+    def _parse_row(self, text: str) -> Row | None:
+        cells = text.split(self.mark) if self.mark else self._cells_under_dots(text)
         if cells is None or len(cells) != len(self.titles):
             return None
         cell_of = dict(zip(self.titles, (cell.strip() for cell in cells), strict=True))
-        own_share = _share(cell_of.get("Self", cell_of.get("Overhead", "")))
+        own_share = _parse_share(cell_of.get("Self", cell_of.get("Overhead", "")))
         origin = _ORIGIN_MARK.match(cell_of["Symbol"])
         symbol = cell_of["Symbol"][origin.end() :] if origin else ""
         if own_share is None or not symbol:
@@ -119,25 +124,29 @@ class _Table:
         for title, column in (("Samples", "samples"), ("Period", "period")):
             if title in cell_of and (row.setdefault(column, parse_integer(cell_of[title])) is None):
                 return None
-        return row | self._amounts(own_share, row.pop("period", None), cell_of.get("Children"))
+        return row | self._self_and_total_amounts(own_share, row.pop("period", None), cell_of.get("Children"))
 
-    def _under_dots(self, text: str) -> list[str] | None:
+    def _cells_under_dots(self, text: str) -> list[str] | None:
         fits_titles = len(self.spans) == len(self.titles)
         return ruled_cells(text, self.spans, is_last_open=True) if fits_titles else None
 
-    def _amounts(self, own_share: Quantity, period: int | None, children: str | None) -> Row:
+    def _self_and_total_amounts(self, own_share: Quantity, period: int | None, children: str | None) -> Row:
         """How much of the event is the function's own, and with its callees."""
-        if (column := self.event.column) is None:
+        if (column := self.event.count_column) is None:
             return {}
         exact = None if period is None else Quantity(period, None)
         amounts: Row = {}
-        if (count := exact or self._part(own_share)) is not None:
-            amounts |= self.event.amount(column, count)
-        if column == "self_s" and (whole_share := _share(children or "")) and (count := self._part(whole_share)):
-            amounts |= self.event.amount("cpu_time_s", count)
+        if (count := exact or self._share_of_count(own_share)) is not None:
+            amounts |= self.event.amount_columns(column, count)
+        if (
+            column == "self_s"
+            and (whole_share := _parse_share(children or ""))
+            and (count := self._share_of_count(whole_share))
+        ):
+            amounts |= self.event.amount_columns("cpu_time_s", count)
         return amounts
 
-    def _part(self, share: Quantity) -> Quantity | None:
+    def _share_of_count(self, share: Quantity) -> Quantity | None:
         """A share of the event's count."""
         if self.count is None:
             return None
@@ -155,35 +164,35 @@ def read(path: Path, options: Options) -> Report:
     """Fill `functions`, in the file's order, and `facts` of the recording and its machine."""
     report = Report(str(path), tool="perf", format="perf-report")
     header: dict[str, str] = {}
-    tables: list[_Table] = []
+    tables: list[_EventTable] = []
     for line in text_lines(path):
         if line[1].startswith("#"):
             _parse_comment_line(line, header, tables, report)
         elif tables:
-            tables[-1].take(*line)
+            tables[-1].read_line(*line)
     report.tool_version = header.get("perf version")
     tables = [table for table in tables if table.rows or table.bad] or tables  # perf counts nothing by a "dummy"
-    used_tables = _comparable([table for table in tables if table.titles])
+    used_tables = _tables_of_one_event_kind([table for table in tables if table.titles])
     _report_problems(report, tables, used_tables)
     if options.wants("functions"):
         report.tables["functions"] = [
-            {"block": n, **_of_all(row, table, used_tables)}
+            {"block": n, **_row_with_share_of_all_tables(row, table, used_tables)}
             for n, table in enumerate(used_tables)
             for row in table.rows
         ]
     if options.wants("facts") and used_tables:
-        report.tables["facts"] = _facts(header, used_tables)
+        report.tables["facts"] = _fact_rows(header, used_tables)
     return report
 
 
-def _comparable(tables: Sequence[_Table]) -> Sequence[_Table]:
+def _tables_of_one_event_kind(tables: Sequence[_EventTable]) -> Sequence[_EventTable]:
     """Those of one kind of event that can be added: of time if there are any, else of the first kind."""
-    of_time = [table for table in tables if table.event.column in {"self_s", "cycles"}]
-    alike = [table for table in tables if table.event.kind == (of_time or tables)[0].event.kind]
+    of_time = [table for table in tables if table.event.count_column in {"self_s", "cycles"}]
+    alike = [table for table in tables if table.event.counted_quantity == (of_time or tables)[0].event.counted_quantity]
     return alike if all(table.count is not None for table in alike) else alike[:1]
 
 
-def _of_all(row: Row, table: _Table, tables: Sequence[_Table]) -> Row:
+def _row_with_share_of_all_tables(row: Row, table: _EventTable, tables: Sequence[_EventTable]) -> Row:
     """A row with its share of all tables' counts: of both kinds of cores."""
     if len(tables) == 1 or table.count is None:
         return row
@@ -191,18 +200,18 @@ def _of_all(row: Row, table: _Table, tables: Sequence[_Table]) -> Row:
     return row | {column: row[column] and part * row[column] for column in ("self_pct", "self_pct_pm")}
 
 
-def _parse_comment_line(line: Line, header: dict[str, str], tables: list[_Table], report: Report) -> None:
+def _parse_comment_line(line: Line, header: dict[str, str], tables: list[_EventTable], report: Report) -> None:
     """Read a line of the header, of a table's titles, or the dots under them."""
     number_, text = line
     if match := _EVENT.match(text):
-        tables.append(_Table(Event(match[2])))
+        tables.append(_EventTable(Event(match[2])))
     elif text.startswith("# Event count (approx.):") and tables:
         tables[-1].count = number(text.partition(":")[2])
     elif text.startswith("# Total Lost Samples:") and (lost := parse_integer(text.partition(":")[2])):
         report.warn(f"perf lost {lost:,} samples: shares may be wrong", line=number_, fix="sample less often")
     elif _TITLES.match(text):
         if not tables or tables[-1].titles:
-            tables.append(_Table(Event("")))
+            tables.append(_EventTable(Event("")))
         _parse_table_title(tables[-1], text)
     elif tables and not tables[-1].mark and not tables[-1].spans and set(text) <= set("#. ") and "." in text:
         table = tables[-1]
@@ -213,7 +222,7 @@ def _parse_comment_line(line: Line, header: dict[str, str], tables: list[_Table]
         header.setdefault(match[1], match[2].strip())
 
 
-def _parse_table_title(table: _Table, text: str) -> None:
+def _parse_table_title(table: _EventTable, text: str) -> None:
     match = _MARK.match(text)
     table.mark = match[1] if match else ""
     table.title_line = " " + text[1:]
@@ -221,20 +230,20 @@ def _parse_table_title(table: _Table, text: str) -> None:
     table.titles = [cell.strip() for cell in (bare.split(table.mark) if table.mark else re.split(r" {2,}", bare))]
 
 
-def _share(text: str) -> Quantity | None:
+def _parse_share(text: str) -> Quantity | None:
     """The share of a cell; of events that were counted as a group the first one's."""
     match = _SHARE.match(text)
     return percent(match[0]) if match else None
 
 
-def _report_problems(report: Report, tables: Sequence[_Table], used_tables: Sequence[_Table]) -> None:
+def _report_problems(report: Report, tables: Sequence[_EventTable], used_tables: Sequence[_EventTable]) -> None:
     used = {id(table) for table in used_tables}
     if others := [table for table in tables if id(table) not in used and table.rows]:
         report.warn(
             f"rows of {used_tables[0].event.name} only; what the others count is no part of that:"
-            f" {'; '.join(f'{table.event.name}: {_top(table)}' for table in others)}"
+            f" {'; '.join(f'{table.event.name}: {_top_functions_text(table)}' for table in others)}"
         )
-    if any(table.event.is_of_user for table in used_tables):
+    if any(table.event.is_user_only for table in used_tables):
         report.warn(OF_USER)
     bad = [number_ for table in used_tables for number_ in table.bad]
     wrong = "a row that is not under its titles was left out"
@@ -243,13 +252,13 @@ def _report_problems(report: Report, tables: Sequence[_Table], used_tables: Sequ
         report.error("no table with the columns Overhead and Symbol", fix="perf report --stdio --sort dso,symbol")
 
 
-def _top(table: _Table) -> str:
+def _top_functions_text(table: _EventTable) -> str:
     """The functions with most of an event."""
     largest = sorted(table.rows, key=lambda row: -row["self_pct"])[:2]
     return ", ".join(f"{row['name']} {row['self_pct']:.0f} %" for row in largest)
 
 
-def _facts(header: dict[str, str], used_tables: Sequence[_Table]) -> list[Row]:
+def _fact_rows(header: dict[str, str], used_tables: Sequence[_EventTable]) -> list[Row]:
     facts: list[tuple[str, Any, str | None, str | None]] = [
         (key, None, None, header[name]) for name, key in _TEXTS.items() if name in header
     ]
@@ -262,7 +271,7 @@ def _facts(header: dict[str, str], used_tables: Sequence[_Table]) -> list[Row]:
     if samples and not any(table.bad for table in used_tables):
         facts.append(("samples", sum(samples), None, None))
     column, counts = (
-        used_tables[0].event.column,
+        used_tables[0].event.count_column,
         [table.count.value for table in used_tables if table.count is not None],
     )
     if column is not None and len(counts) == len(used_tables):

@@ -42,16 +42,16 @@ _NO_MODULES: Final = frozenset({_UNKNOWN, "inlined", ""})
 def sniff(sample: Sample) -> int:
     """Sure by a first line that is a sample, and a stack or a place behind it."""
     lines = [line for line in sample.text[:20_000].splitlines() if line.strip() and not line.startswith("#")]
-    sampled = _sample_of(lines[0]) if lines else None
+    sampled = _parse_sample_line(lines[0]) if lines else None
     if sampled is None:
         return 0
     # samples of a program that has no stack yet have none
-    behind = next((line for line in lines[1:] if _sample_of(line) is None), "")
+    behind = next((line for line in lines[1:] if _parse_sample_line(line) is None), "")
     place = sampled[2] or (behind if behind[:1].isspace() else "")
     return 90 if _ADDRESS.match(place) and _FRAME.match(place) else 0
 
 
-def _sample_of(text: str) -> tuple[str | None, str, str] | None:
+def _parse_sample_line(text: str) -> tuple[str | None, str, str] | None:
     """The period, the event and the rest of a line that begins a sample; None: it does not."""
     if match := _SAMPLE.match(text):
         return match[1], match[2], match[3]
@@ -59,60 +59,62 @@ def _sample_of(text: str) -> tuple[str | None, str, str] | None:
 
 
 def read(path: Path, options: Options) -> Report:
-    """Fill `functions`, the most expensive first, and `facts`."""
+    """Fill `function_rows`, the most expensive first, and `facts`."""
     report = Report(str(path), tool="perf", format="perf-script")
-    events: dict[str, _Event] = {}
-    current: _Event | None = None
+    events: dict[str, _EventSamples] = {}
+    current: _EventSamples | None = None
     bad = []
     has_periods: bool | None = None
     for number, text in text_lines(path):
         if not text.strip():
-            _finish(current)
-        elif text.startswith("#") or (current is not None and current.take(text)):
+            _end_open_sample(current)
+        elif text.startswith("#") or (current is not None and current.add_frame_line(text)):
             continue
-        elif sampled := _sample_of(text):
+        elif sampled := _parse_sample_line(text):
             period, name, place = sampled
-            _finish(current)
+            _end_open_sample(current)
             has_periods = period is not None if has_periods is None else has_periods
             if has_periods != (period is not None):
                 current = None
                 bad.append(number)
                 continue
             event = Event(name)
-            current = events.setdefault(event.kind, _Event(event))
-            current.begin(period, place)
+            current = events.setdefault(event.counted_quantity, _EventSamples(event))
+            current.begin_sample(period, place)
         else:
             bad.append(number)
-    _finish(current)
+    _end_open_sample(current)
     wrong = "neither a sample nor a place in its stack; left out"
     report.errors([wrong] * len(bad), f"{len(bad)} such lines in all", lines=bad)
     sampled_events = [event for event in events.values() if event.stacks.samples]
-    first = next((e for e in sampled_events if e.event.column in {"self_s", "cycles"}), *sampled_events[:1] or (None,))
+    first = next(
+        (e for e in sampled_events if e.event.count_column in {"self_s", "cycles"}), *sampled_events[:1] or (None,)
+    )
     if first is None:
         report.error("no sample with a place in it", fix="perf script -F comm,pid,tid,time,period,event,ip,sym,dso")
         return report
     if others := [event for event in sampled_events if event is not first]:
         report.warn(
             f"samples of {first.event.name} only; what the others count is no part of that:"
-            f" {'; '.join(f'{event.event.name}: {event.top}' for event in others)}"
+            f" {'; '.join(f'{event.event.name}: {event.top_function}' for event in others)}"
         )
-    if first.event.is_of_user:
+    if first.event.is_user_only:
         report.warn(OF_USER)
     if options.wants("functions"):
-        report.tables["functions"] = first.functions()
+        report.tables["functions"] = first.function_rows()
     if options.wants("facts"):
         report.tables["facts"] = [{"key": "samples", "value": first.stacks.samples}]
         report.tables["facts"] += [{"key": "event", "text": first.event.name}] if first.event.name else []
     return report
 
 
-def _finish(event: _Event | None) -> None:
+def _end_open_sample(event: _EventSamples | None) -> None:
     if event is not None:
-        event.end()
+        event.end_sample()
 
 
 @dataclass(slots=True)
-class _Event:
+class _EventSamples:
     """The samples of one event."""
 
     event: Event
@@ -121,12 +123,12 @@ class _Event:
     period: int | None = None
     has_modules: bool = False  # a place without one is damaged then
 
-    def begin(self, period: str | None, frame_text: str) -> None:
+    def begin_sample(self, period: str | None, frame_text: str) -> None:
         self.period = int(period) if period is not None else None
         if frame_text:
-            self.take(frame_text)
+            self.add_frame_line(frame_text)
 
-    def take(self, text: str) -> bool:
+    def add_frame_line(self, text: str) -> bool:
         """Add a place to the stack; whether it is one."""
         match = _FRAME.match(text.rstrip())
         module = _MODULE.search(match[1]) if match else None
@@ -138,31 +140,31 @@ class _Event:
         self.frames.append((_OFFSET.sub("", name) or _UNKNOWN, path))
         return True
 
-    def end(self) -> None:
+    def end_sample(self) -> None:
         if self.frames:
             self.stacks.add(self.frames, 1, 1 if self.period is None else self.period)
             self.frames = []
 
     @property
-    def top(self) -> str:
+    def top_function(self) -> str:
         """The function with most of the event."""
         frame, hits = next(self.stacks.by_weight())
         return f"{frame[0]} {100 * hits.own_weight / (self.stacks.weight or 1):.0f} %"
 
-    def functions(self) -> list[Row]:
-        return [self._row(frame, *hits) for frame, hits in
+    def function_rows(self) -> list[Row]:
+        return [self._function_row(frame, *hits) for frame, hits in
                 ((f, (h.samples, h.own_weight, h.total)) for f, h in self.stacks.by_weight())]  # fmt: skip
 
-    def _row(self, frame: Frame, samples: int, own_weight: float, total: float) -> Row:
+    def _function_row(self, frame: Frame, samples: int, own_weight: float, total: float) -> Row:
         row: Row = {
             "name": frame[0],
             "module": frame[1],
             "samples": samples,
             "self_pct": 100 * own_weight / (self.stacks.weight or 1),
         }
-        column = self.event.column if self.period is not None else None
+        column = self.event.count_column if self.period is not None else None
         if column is not None:
-            row |= self.event.amount(column, Quantity(own_weight, None))
+            row |= self.event.amount_columns(column, Quantity(own_weight, None))
         if column == "self_s":
-            row |= self.event.amount("cpu_time_s", Quantity(total, None))
+            row |= self.event.amount_columns("cpu_time_s", Quantity(total, None))
         return row

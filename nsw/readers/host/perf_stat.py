@@ -50,7 +50,7 @@ _PARTS: Final = frozenset({"interval", "cpu", "core", "die", "socket", "node", "
 
 
 @dataclass(frozen=True, slots=True)
-class _Count:
+class _EventCount:
     """One event: its count as printed, and what perf reckons from it."""
 
     value: str
@@ -65,20 +65,22 @@ class _Count:
         return _OF_CORES.sub(r"\1", re.sub(r"[:/][ukhGHpPSDe]+\Z", "", self.event))
 
     @property
-    def key(self) -> str:
+    def fact_key(self) -> str:
         """The key of its fact."""
         return _KEYS.get(self.plain_event) or re.sub(r"\W+", "_", self.plain_event).strip("_")
 
     @property
-    def scale(self) -> float | None:
+    def seconds_scale(self) -> float | None:
         """What makes seconds of the count; None: it is no time."""
         return _TIMES.get("ns" if self.plain_event in _NS else self.unit)
 
     @property
-    def is_whole(self) -> bool:
+    def is_readable(self) -> bool:
         """Whether its number can be read, and a time has its unit."""
         is_counted = self.value.startswith("<") or not self.value or number(self.value) is not None
-        return is_counted and (self.scale is not None or self.value.startswith("<") or not self.key.endswith("_s"))
+        return is_counted and (
+            self.seconds_scale is not None or self.value.startswith("<") or not self.fact_key.endswith("_s")
+        )
 
 
 def sniff(sample: Sample) -> int:
@@ -98,7 +100,7 @@ def read(path: Path, options: Options) -> Report:
     perf's text may be amid the program's output, once for each run: a block each.
     """
     report = Report(str(path), tool="perf", format="perf-stat")
-    counts: list[_Count] = []
+    counts: list[_EventCount] = []
     facts: list[Row] = []
     bad = []
     is_amid = Sample(path).contains(_TITLE)
@@ -117,22 +119,22 @@ def read(path: Path, options: Options) -> Report:
             is_over = True  # what the program printed next
         else:
             try:
-                counted = list(_counts_of_line(text.rstrip()))
+                counted = list(_parse_count_line(text.rstrip()))
             except ValueError as fault:
                 report.error(str(fault), line=line)
                 continue
             if not counted and _MORE.fullmatch(text.rstrip()):
                 continue
-            if not counted or not all(count.is_whole for count in counted):
+            if not counted or not all(count.is_readable for count in counted):
                 bad.append(line)
                 continue
             counts += counted
-            facts += [fact | {"block": block} for count in counted for fact in _facts(count)]
+            facts += [fact | {"block": block} for count in counted for fact in _count_facts(count)]
     wrong = "no count of an event; left out"
     report.errors([wrong] * len(bad), f"{len(bad)} such lines in all", lines=bad)
-    _warn(report, counts)
+    _warn_of_uncounted_events(report, counts)
     if options.wants("facts"):
-        report.tables["facts"] = _of_all_cores(facts)
+        report.tables["facts"] = _facts_summed_over_cores(facts)
     return report
 
 
@@ -143,7 +145,7 @@ def _has_decimal_comma(path: Path) -> bool:
     return votes.winner == ","
 
 
-def _of_all_cores(facts: Sequence[Row]) -> list[Row]:
+def _facts_summed_over_cores(facts: Sequence[Row]) -> list[Row]:
     """The facts with counts of both kinds of cores added, and instructions a cycle of both."""
     merged: dict[tuple[int, str], Row] = {}
     for fact in facts:
@@ -166,17 +168,17 @@ def _of_all_cores(facts: Sequence[Row]) -> list[Row]:
 
 def _elapsed_time_rows(match: re.Match[str], block: int) -> list[Row]:
     value = number(match[1])
-    return [] if value is None else [_fact(_LASTED[match[2]], value, "s") | {"block": block}]
+    return [] if value is None else [_fact_row(_LASTED[match[2]], value, "s") | {"block": block}]
 
 
-def _counts_of_line(text: str) -> Iterator[_Count]:
+def _parse_count_line(text: str) -> Iterator[_EventCount]:
     """The count of a line.
 
     Raises:
         ValueError: It is of a part of the machine or of the run.
     """
     if text.lstrip().startswith("{"):
-        yield from _counts_of_json(text)
+        yield from _parse_json_line(text)
     elif _OF_PART.match(text):
         raise ValueError(
             "counts by parts of the machine or of the run are not read: count without -I, -A and --per-..."
@@ -184,18 +186,18 @@ def _counts_of_line(text: str) -> Iterator[_Count]:
     elif match := _SEPARATED.match(text):
         cells = text.split(match[1])
         metric = (cells[5], cells[6]) if len(cells) > 6 else ("", "")
-        yield _Count(cells[0], cells[1], cells[2], float(cells[4]), metric)
+        yield _EventCount(cells[0], cells[1], cells[2], float(cells[4]), metric)
     elif match := _PRINTED.fullmatch(text):
         rest = (match[4] or "").removeprefix("(msec)").lstrip()
         is_old_clock = match[3].startswith(("task-clock", "cpu-clock")) and "." in match[1]
         reckoned, running = _METRIC.match(rest), _RUNNING.search(rest)
-        yield _Count(
+        yield _EventCount(
             match[1], match[2] or ("msec" if is_old_clock else ""), match[3], float(running[1]) if running else None,
             (reckoned[1], reckoned[2]) if reckoned else ("", ""),
         )  # fmt: skip
 
 
-def _counts_of_json(text: str) -> Iterator[_Count]:
+def _parse_json_line(text: str) -> Iterator[_EventCount]:
     try:
         entry = json.loads(text)
     except (ValueError, RecursionError):
@@ -208,14 +210,14 @@ def _counts_of_json(text: str) -> Iterator[_Count]:
     if "event" in fields and "counter-value" in fields:
         running = number(fields.get("pcnt-running", ""))
         metric = (fields.get("metric-value", ""), fields.get("metric-unit", ""))
-        yield _Count(
+        yield _EventCount(
             fields["counter-value"], fields.get("unit", ""), fields["event"], running.value if running else None, metric
         )
     elif "metric-value" in fields:  # one more metric of the event before
-        yield _Count("", "", "", None, (fields["metric-value"], fields.get("metric-unit", "")))
+        yield _EventCount("", "", "", None, (fields["metric-value"], fields.get("metric-unit", "")))
 
 
-def _warn(report: Report, counts: Sequence[_Count]) -> None:
+def _warn_of_uncounted_events(report: Report, counts: Sequence[_EventCount]) -> None:
     for marker, reason in (
         ("<not supported>", "this machine does not offer them: a virtual machine, or a CPU without such counters"),
         ("<not counted>", "they were never scheduled: the program ended before, or the counters were in use"),
@@ -224,26 +226,26 @@ def _warn(report: Report, counts: Sequence[_Count]) -> None:
             report.warn(f"perf did not count {', '.join(names)}: {reason}")
     if shared := [c.event for c in counts if c.running_pct is not None and 0 < c.running_pct < 99.995]:
         report.warn(f"scaled up from a part of the run, since counters took turns: {', '.join(shared)}")
-    if any(Event(count.event).is_of_user for count in counts):
+    if any(Event(count.event).is_user_only for count in counts):
         report.warn(OF_USER)
 
 
-def _facts(count: _Count) -> Iterator[Row]:
-    value, scale = number(count.value), count.scale
+def _count_facts(count: _EventCount) -> Iterator[Row]:
+    value, scale = number(count.value), count.seconds_scale
     if value is not None and count.event:
         if scale is not None:
             value = Quantity(value.value * scale, None if value.pm is None else value.pm * scale)
         elif value.pm is not None and value.value.is_integer():  # JSON has six places behind each count
             value = Quantity(value.value, None)
-        yield _fact(count.key, value, "s" if scale is not None else count.unit or None)
+        yield _fact_row(count.fact_key, value, "s" if scale is not None else count.unit or None)
     metric = number(count.metric[0])
     if metric is None:
         return
     if count.metric[1] in _METRICS:
-        yield _fact(_METRICS[count.metric[1]], metric, None)
-    elif count.metric[1] == "GHz" and count.key == "cycles":
-        yield _fact("frequency_hz", Quantity(metric.value * 1e9, (metric.pm or 0) * 1e9), "Hz")
+        yield _fact_row(_METRICS[count.metric[1]], metric, None)
+    elif count.metric[1] == "GHz" and count.fact_key == "cycles":
+        yield _fact_row("frequency_hz", Quantity(metric.value * 1e9, (metric.pm or 0) * 1e9), "Hz")
 
 
-def _fact(key: str, value: Quantity, unit: str | None) -> dict[str, Any]:
+def _fact_row(key: str, value: Quantity, unit: str | None) -> dict[str, Any]:
     return {"key": key, "value": value.value, "value_pm": value.pm, "unit": unit}

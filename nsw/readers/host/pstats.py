@@ -1,7 +1,7 @@
 """Python's own profiler: what `python -m cProfile -o FILE` and `pstats.Stats.dump_stats` leave.
 
 `marshal.load` may crash the interpreter on a file made to do so, and reads only what this Python's version knows. A
-profile is a dict of tuples of strings and numbers, encoded alike by all of Python 3, so `Decoder` needs few
+profile is a dict of tuples of strings and numbers, encoded alike by all of Python 3, so `MarshalDecoder` needs few
 types, no subprocess and no trust. What bounds it: an item takes at least one byte of the file, nesting is limited, and
 only tuples of plain values are ever hashed.
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
-__all__ = ["Entry", "import_seconds", "read", "sniff"]
+__all__ = ["FunctionTimes", "own_seconds_within_imports", "read", "sniff"]
 
 # a dict (of any flag) whose first key is a tuple of three: (file, line, function)
 _START = re.compile(rb"[\x7b\xfb](?:[\x28\xa8]\x03\0\0\0|[\x29\xa9]\x03)[aAzZustr\xe1\xc1\xfa\xda\xf5\xf3\xf4]")
@@ -54,16 +54,16 @@ def read(path: Path, options: Options) -> Report:
         report.error(f"larger than {_MAX_BYTES >> 20} MiB, the most that nsw reads of a cProfile file")
         return report
     functions: list[Row] = []
-    entries: dict[Key, Entry] = {}
+    entries: dict[Key, FunctionTimes] = {}
     sampled = False
     odd = 0
     try:
-        for key, value in Decoder(read_bytes(path)).pairs():
+        for key, value in MarshalDecoder(read_bytes(path)).read_pairs():
             if key == _SAMPLED_KEY:
                 sampled = True
-            elif (row := _function(key, value)) is not None:
+            elif (row := _function_row(key, value)) is not None:
                 functions.append(row)
-                _note_import_times(entries, key, value)
+                _keep_times_by_caller(entries, key, value)
             else:
                 odd += 1
     except MarshalError as fault:
@@ -74,8 +74,8 @@ def read(path: Path, options: Options) -> Report:
     if odd:
         report.error(f"{odd} entries do not have cProfile's form and were left out")
     if sampled:
-        _warn_of_no_calls(functions, report)
-    seconds_by_key = import_seconds(entries)
+        _warn_if_no_calls(functions, report)
+    seconds_by_key = own_seconds_within_imports(entries)
     if seconds_by_key is not None:
         for row, seconds in zip(functions, seconds_by_key.values(), strict=False):
             row["import_s"] = seconds
@@ -83,11 +83,11 @@ def read(path: Path, options: Options) -> Report:
     if options.wants("functions"):
         report.tables["functions"] = functions
     if options.wants("facts") and functions:
-        report.tables["facts"] = _facts(functions)
+        report.tables["facts"] = _total_facts(functions)
     return report
 
 
-def _function(key: tuple[object, ...], value: object) -> Row | None:
+def _function_row(key: tuple[object, ...], value: object) -> Row | None:
     """The row of one entry, or None where it has not the shape that cProfile gives it."""
     match key, value:
         case (str(file), int(line), str(name)), (
@@ -100,14 +100,14 @@ def _function(key: tuple[object, ...], value: object) -> Row | None:
             pass
         case _:
             return None
-    if not (_is_time(own_s) and _is_time(total) and all(0 <= n < 2**63 for n in (line, primitive, calls))):
+    if not (_is_valid_time(own_s) and _is_valid_time(total) and all(0 <= n < 2**63 for n in (line, primitive, calls))):
         return None
     in_python = file not in ("~", "")  # "~" stands for a function written in C, which has no file
     return {
         "name": name,
         "file": file if in_python else None,
         "line": line if in_python else None,
-        "module": _module_of_file(file, name),
+        "module": _dotted_module_of_file(file, name),
         "calls": int(calls),
         "primitive_calls": int(primitive),
         "self_s": float(own_s),
@@ -115,29 +115,29 @@ def _function(key: tuple[object, ...], value: object) -> Row | None:
     }
 
 
-def _note_import_times(entries: dict[Key, Entry], key: tuple[object, ...], value: object) -> None:
+def _keep_times_by_caller(entries: dict[Key, FunctionTimes], key: tuple[object, ...], value: object) -> None:
     """Keep what tells the imports: times, and the function's own time by caller."""
     match key, value:
         case (str(file), int(line), str(name)), (_, _, float() | int() as own_s, float() | int() as total, *edges):
             callers: dict[Key, tuple[float, float]] = {}
             for caller, edge in edges[0].items() if edges and isinstance(edges[0], dict) else ():
                 match caller, edge:
-                    case (str(f), int(n), str(c)), (_, _, float() | int() as s, float() | int() as t, *_) if _is_time(
-                        s
-                    ) and _is_time(t):
+                    case (str(f), int(n), str(c)), (_, _, float() | int() as s, float() | int() as t, *_) if (
+                        _is_valid_time(s) and _is_valid_time(t)
+                    ):
                         callers[f, n, c] = float(s), float(t)
             # a file that has an entry twice is no profile, but its rows are kept apart
-            entries[file, line, name if (file, line, name) not in entries else f"{name} {len(entries)}"] = Entry(
-                float(own_s), float(total), callers
+            entries[file, line, name if (file, line, name) not in entries else f"{name} {len(entries)}"] = (
+                FunctionTimes(float(own_s), float(total), callers)
             )
 
 
-def _is_time(value: float) -> bool:
+def _is_valid_time(value: float) -> bool:
     # timers may run a rounding error backwards; NaN compares false
     return -1.0 < value < 1e12
 
 
-def _module_of_file(file: str, name: str) -> str | None:
+def _dotted_module_of_file(file: str, name: str) -> str | None:
     """The dotted module that the place of a file tells; the bare file name outside of a library."""
     if file == "~":
         built_in = _BUILT_IN.fullmatch(name)
@@ -156,13 +156,13 @@ def _module_of_file(file: str, name: str) -> str | None:
     return parts[-1] if within == file else ".".join(parts)
 
 
-def _warn_of_no_calls(functions: list[Row], report: Report) -> None:
+def _warn_if_no_calls(functions: list[Row], report: Report) -> None:
     report.warn("a sampling profiler made it: it counts samples, so calls and primitive_calls are absent")
     for row in functions:
         row["calls"] = row["primitive_calls"] = None
 
 
-def _facts(functions: list[Row]) -> list[Row]:
+def _total_facts(functions: list[Row]) -> list[Row]:
     """What `pstats` prints above its table: calls, primitive calls, seconds."""
     facts: list[tuple[str, Any, str | None]] = [("total_time_s", sum(row["self_s"] for row in functions), "s")]
     if "import_s" in functions[0]:
@@ -182,7 +182,7 @@ _SETTLED: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FunctionTimes:
     """One function: its own time and that with its callees (s), and both by caller (s)."""
 
     self_s: float
@@ -190,14 +190,14 @@ class Entry:
     callers: Mapping[Key, tuple[float, float]]
 
 
-def import_seconds(entries: Mapping[Key, Entry]) -> dict[Key, float] | None:
+def own_seconds_within_imports(entries: Mapping[Key, FunctionTimes]) -> dict[Key, float] | None:
     """Of each function's own time the part within imports, in s; None where the profile tells no callers."""
     if not any(entry.callers for entry in entries.values()):
         return None
     modules = [key for key in entries if key[2] == _MODULE]
     program = max(modules, key=lambda key: entries[key].total_s, default=None)
-    share = {key: 1.0 if _is_import(key) and key != program else 0.0 for key in entries}
-    shared = [key for key in entries if not _is_import(key) and entries[key].callers]
+    share = {key: 1.0 if _is_import_function(key) and key != program else 0.0 for key in entries}
+    shared = [key for key in entries if not _is_import_function(key) and entries[key].callers]
     weights = {key: _caller_weights(entries, key, entries[key].total_s, 1) for key in shared}
     for _ in range(_ROUNDS):
         change = 0.0
@@ -215,11 +215,11 @@ def import_seconds(entries: Mapping[Key, Entry]) -> dict[Key, float] | None:
     return {key: entries[key].self_s * part for key, part in import_share.items()}
 
 
-def _is_import(key: Key) -> bool:
+def _is_import_function(key: Key) -> bool:
     return key[2] == _MODULE or key[0].startswith(_IMPORTING)
 
 
-def _caller_weights(entries: Mapping[Key, Entry], key: Key, total: float, time_index: int) -> dict[Key, float]:
+def _caller_weights(entries: Mapping[Key, FunctionTimes], key: Key, total: float, time_index: int) -> dict[Key, float]:
     """How much of a function's time each caller is charged with, together at most 1; recursion charges nobody.
 
     The rest is of callers that the profile lost: PyTorch's import drops the frames that it began in, the program's too.
@@ -255,7 +255,7 @@ class MarshalError(Exception):
         self.offset = offset
 
 
-class Decoder:
+class MarshalDecoder:
     """Reads one marshalled dict from `data`, pair by pair."""
 
     def __init__(self, data: bytes) -> None:
@@ -267,45 +267,45 @@ class Decoder:
             ord("N"): lambda _: None,
             ord("T"): lambda _: True,
             ord("F"): lambda _: False,
-            ord("i"): lambda _: self._integer(4),
-            ord("l"): lambda _: self._long(),
-            ord("g"): lambda _: float(struct.unpack("<d", self._take(8))[0]),
-            **dict.fromkeys(b"uaAt", lambda _: self._text(self._integer(4))),
-            **dict.fromkeys(b"zZ", lambda _: self._text(self._byte())),
-            ord("r"): lambda _: self._referred(self._integer(4)),
-            ord("("): lambda depth: self._tuple(self._integer(4), depth),
-            ord(")"): lambda depth: self._tuple(self._byte(), depth),
-            ord("{"): lambda depth: dict(self._pairs(depth)),
+            ord("i"): lambda _: self._read_integer(4),
+            ord("l"): lambda _: self._read_long(),
+            ord("g"): lambda _: float(struct.unpack("<d", self._read_bytes(8))[0]),
+            **dict.fromkeys(b"uaAt", lambda _: self._read_text(self._read_integer(4))),
+            **dict.fromkeys(b"zZ", lambda _: self._read_text(self._read_byte())),
+            ord("r"): lambda _: self._resolve_reference(self._read_integer(4)),
+            ord("("): lambda depth: self._read_tuple(self._read_integer(4), depth),
+            ord(")"): lambda depth: self._read_tuple(self._read_byte(), depth),
+            ord("{"): lambda depth: dict(self._read_pairs(depth)),
         }
 
-    def pairs(self) -> Iterator[tuple[tuple[object, ...], object]]:
+    def read_pairs(self) -> Iterator[tuple[tuple[object, ...], object]]:
         """The pairs of the outermost dict, as they are read.
 
         Raises:
             MarshalError: The bytes end too early or hold what no profile has. Pairs given before are whole.
         """
-        code = self._byte()
+        code = self._read_byte()
         if code & ~_REFERENCE_FLAG != ord("{"):
             raise MarshalError("no dict", 0)
         if code & _REFERENCE_FLAG:
             self._numbered.append(None)  # a dict within itself is no profile
-        yield from self._pairs(1)
+        yield from self._read_pairs(1)
 
-    def _pairs(self, depth: int) -> Iterator[tuple[tuple[object, ...], object]]:
-        while (key := self._item(depth)) is not _END:
+    def _read_pairs(self, depth: int) -> Iterator[tuple[tuple[object, ...], object]]:
+        while (key := self._read_object(depth)) is not _END:
             # a tuple of tuples that refer to each other would take for ever to hash
             if not isinstance(key, tuple) or not all(isinstance(part, str | int) for part in key):
                 raise MarshalError("a key that is not (file, line, function)", self._at)
-            value = self._item(depth)
+            value = self._read_object(depth)
             if value is _END:
                 raise MarshalError("a key without a value", self._at)
             yield key, value
 
-    def _item(self, depth: int) -> object:
+    def _read_object(self, depth: int) -> object:
         if depth > _MAX_DEPTH:
             raise MarshalError("nested too deep for a profile", self._at)
         start = self._at
-        code = self._byte()
+        code = self._read_byte()
         kind = self._kinds.get(code & ~_REFERENCE_FLAG)
         if kind is None:
             raise MarshalError(
@@ -320,7 +320,7 @@ class Decoder:
         self._numbered[number] = value = kind(depth + 1)
         return value
 
-    def _take(self, size: int) -> bytes:
+    def _read_bytes(self, size: int) -> bytes:
         end = self._at + size
         if size < 0 or end > len(self._data):
             raise MarshalError(f"the file ends within a value that began before byte {self._at}", len(self._data))
@@ -328,32 +328,32 @@ class Decoder:
         self._at = end
         return chunk
 
-    def _byte(self) -> int:
-        return self._take(1)[0]
+    def _read_byte(self) -> int:
+        return self._read_bytes(1)[0]
 
-    def _integer(self, size: int) -> int:
-        return int.from_bytes(self._take(size), "little", signed=True)
+    def _read_integer(self, size: int) -> int:
+        return int.from_bytes(self._read_bytes(size), "little", signed=True)
 
-    def _long(self) -> int:
-        digits = self._integer(4)
+    def _read_long(self) -> int:
+        digits = self._read_integer(4)
         if abs(digits) > _MAX_LONG_DIGITS:
             raise MarshalError("a number too large for a profile", self._at)
-        parts: tuple[int, ...] = struct.unpack(f"<{abs(digits)}H", self._take(2 * abs(digits)))
+        parts: tuple[int, ...] = struct.unpack(f"<{abs(digits)}H", self._read_bytes(2 * abs(digits)))
         value = sum(part << (15 * index) for index, part in enumerate(parts))
         return -value if digits < 0 else value
 
-    def _text(self, size: int) -> str:
-        return self._take(size).decode("utf-8", errors="replace")
+    def _read_text(self, size: int) -> str:
+        return self._read_bytes(size).decode("utf-8", errors="replace")
 
-    def _referred(self, index: int) -> object:
+    def _resolve_reference(self, index: int) -> object:
         if not 0 <= index < len(self._numbered) or self._numbered[index] is None:
             raise MarshalError("a reference to nothing", self._at)
         return self._numbered[index]
 
-    def _tuple(self, size: int, depth: int) -> tuple[object, ...]:
+    def _read_tuple(self, size: int, depth: int) -> tuple[object, ...]:
         if not 0 <= size <= len(self._data) - self._at:
             raise MarshalError("a tuple longer than the file", self._at)
-        parts = tuple(self._item(depth) for _ in range(size))
+        parts = tuple(self._read_object(depth) for _ in range(size))
         if _END in parts:
             raise MarshalError("a tuple with an end mark in it", self._at)
         return parts

@@ -62,7 +62,7 @@ def read(path: Path, options: Options) -> Report:
             frames = [
                 frame
                 for part in _COMMAND.sub(r"\1:", match[1]).split(";")  # a command line may hold semicolons itself
-                if part and (frame := _function(part, with_line=rate_match is not None))
+                if part and (frame := _parse_frame(part, with_line=rate_match is not None))
             ]
             stacks.add(frames[::-1] or [_NO_FRAME], int(match[2]))
         elif text.strip():
@@ -70,7 +70,7 @@ def read(path: Path, options: Options) -> Report:
     wrong = "no stack with a count behind it; left out"
     report.errors([wrong] * len(bad), f"{len(bad)} such lines in all", lines=bad)
     if options.wants("functions"):
-        report.tables["functions"] = [_row(*item, stacks.samples, rate) for item in stacks.by_weight()]
+        report.tables["functions"] = [_function_row(*item, stacks.samples, rate) for item in stacks.by_weight()]
     if options.wants("facts") and stacks.samples:
         report.tables["facts"] = [{"key": "samples", "value": stacks.samples}]
         if rate:
@@ -78,7 +78,7 @@ def read(path: Path, options: Options) -> Report:
     return report
 
 
-def _function(part: str, *, with_line: bool) -> _Function | None:
+def _parse_frame(part: str, *, with_line: bool) -> _Function | None:
     if _NOT_A_FUNCTION.match(part):
         return None
     match = _FRAME.match(part)
@@ -89,7 +89,7 @@ def _function(part: str, *, with_line: bool) -> _Function | None:
     return _Function(match[1], match[2], int(match[3]) if with_line and match[3] else None, None)
 
 
-def _row(function: _Function, hits: Hits, samples: int, rate: int) -> Row:
+def _function_row(function: _Function, hits: Hits, samples: int, rate: int) -> Row:
     row: Row = {**function._asdict(), "samples": hits.samples, "self_pct": 100 * hits.own_weight / (samples or 1)}
     if rate:
         row |= {"self_s": hits.own_weight / rate, "cpu_time_s": hits.total / rate}

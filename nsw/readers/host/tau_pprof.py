@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.host.tau_profile import Timer, functions
+from nsw.readers.host.tau_profile import Timer, function_rows
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import text_lines
 from nsw.readers.text.quantities import Quantity, number
@@ -84,7 +84,7 @@ def read(path: Path, options: Options) -> Report:
         report.tables["functions"] = [
             {"block": n, "rank": thread.rank, **row}
             for n, thread in enumerate(used_threads)
-            for row in functions(thread.timers, _timer_times)
+            for row in function_rows(thread.timers, _timer_time_columns)
         ]
     return report
 
@@ -112,13 +112,13 @@ def _parse_milliseconds(text: str) -> Quantity | None:
     return Quantity(((int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)) * 1000 + int(milliseconds), None)
 
 
-def _timer_times(timer: Timer) -> Row:
+def _timer_time_columns(timer: Timer) -> Row:
     """Times in s; pprof cuts whole ms, and prints three digits of less than one."""
     return {
-        "self_s": timer.own_amount / 1e3, "self_s_pm": _width(timer.own_amount),
-        "cpu_time_s": timer.total / 1e3, "cpu_time_s_pm": _width(timer.total),
+        "self_s": timer.own_amount / 1e3, "self_s_pm": _printed_half_width_ms(timer.own_amount),
+        "cpu_time_s": timer.total / 1e3, "cpu_time_s_pm": _printed_half_width_ms(timer.total),
     }  # fmt: skip
 
 
-def _width(milliseconds: float) -> float:
+def _printed_half_width_ms(milliseconds: float) -> float:
     return 1e-3 if milliseconds >= 1 else 5e-7

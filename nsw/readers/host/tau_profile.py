@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
-__all__ = ["Timer", "functions", "read", "sniff"]
+__all__ = ["Timer", "function_rows", "read", "sniff"]
 
 _HEAD: Final = re.compile(r"(\d{1,9}) templated_functions(?:_(?:MULTI_)?(\S{1,100}))?\s*\Z")
 # "NAME" CALLS SUBROUTINES EXCLUSIVE INCLUSIVE PROFILED-CALLS GROUP="GROUP|GROUP"
@@ -39,7 +39,7 @@ def sniff(sample: Sample) -> int:
 
 
 def read(path: Path, options: Options) -> Report:
-    """Fill `functions`, in the file's order, and `facts` of the process and its machine."""
+    """Fill `function_rows`, in the file's order, and `facts` of the process and its machine."""
     report = Report(str(path), tool="tau", format="tau-profile")
     lines = iter(text_lines(path))
     head, metric = _HEAD.match(next(lines, (0, ""))[1]), "TIME"
@@ -66,16 +66,20 @@ def read(path: Path, options: Options) -> Report:
         report.error(f"cut short: {len(timers)} of {promised} timers are there", fix="copy it again")
     wrong = "no timer with its calls and times; left out"
     report.errors([wrong] * len(bad), f"{len(bad)} such lines in all", lines=bad)
-    origin = _origin(path, attributes)
+    origin = _origin_columns(path, attributes)
     if options.wants("functions"):
-        report.tables["functions"] = [origin | row for row in functions(timers, lambda t: _amount(column, t))]
+        report.tables["functions"] = [
+            origin | row for row in function_rows(timers, lambda t: _amount_columns(column, t))
+        ]
     if options.wants("facts"):
         is_whole = len(timers) == promised
-        report.tables["facts"] = [origin | fact for fact in _facts(attributes, timers if is_whole else [], mpi, column)]
+        report.tables["facts"] = [
+            origin | fact for fact in _fact_rows(attributes, timers if is_whole else [], mpi, column)
+        ]
     return report
 
 
-def _parse_timer(text: str, mpi: list[float]) -> Timer | None:
+def _parse_timer(text: str, mpi_own_times: list[float]) -> Timer | None:
     match = _TIMER.match(text)
     numbers = [number(match[n]) for n in (2, 3, 4)] if match else []
     calls, own_time, total = (*numbers, None, None, None)[:3]
@@ -83,24 +87,24 @@ def _parse_timer(text: str, mpi: list[float]) -> Timer | None:
         return None
     groups = match[5].split("|")
     if _MPI in groups and "TAU_CALLPATH" not in groups and not _NO_MESSAGE.match(match[1]):
-        mpi.append(own_time.value)
+        mpi_own_times.append(own_time.value)
     return Timer(match[1], calls.value, own_time.value, total.value)
 
 
-def _amount(column: str, timer: Timer) -> Row:
+def _amount_columns(column: str, timer: Timer) -> Row:
     if column != "self_s":
         return {column: timer.own_amount}
     return {"self_s": timer.own_amount / _MICRO, "cpu_time_s": timer.total / _MICRO}
 
 
-def _origin(path: Path, attributes: dict[str, str]) -> Row:
+def _origin_columns(path: Path, attributes: dict[str, str]) -> Row:
     """Rank, host and process; TAU's node is the rank of MPI."""
     rank_match, numbered = _RANK.search(path.name), _FILE.search(path.name)
     rank = int(rank_match[1]) if rank_match else int(numbered[1]) if numbered else None
     return {"rank": rank, "host": attributes.get("Hostname"), "pid": parse_integer(attributes.get("pid", ""))}
 
 
-def _facts(attributes: dict[str, str], timers: Sequence[Timer], mpi: Sequence[float], column: str) -> list[Row]:
+def _fact_rows(attributes: dict[str, str], timers: Sequence[Timer], mpi: Sequence[float], column: str) -> list[Row]:
     texts = (("cpu_name", "CPU Type"), ("command", "Command Line"), ("metric", "Metric Name"))
     facts: list[Row] = [{"key": key, "text": attributes[name]} for key, name in texts if attributes.get(name)]
     values: list[tuple[str, Any, str | None]] = []
@@ -132,34 +136,34 @@ class Timer(NamedTuple):
     pm: float | None = None
 
 
-def functions(timers: Sequence[Timer], amount: Callable[[Timer], Row]) -> list[Row]:
+def function_rows(timers: Sequence[Timer], amount_columns: Callable[[Timer], Row]) -> list[Row]:
     """The rows of a thread's timers.
 
     Args:
         timers: As the file has them.
-        amount: The columns that hold a timer's own and whole time or count.
+        amount_columns: The columns that hold a timer's own and whole time or count.
     """
     flat = [timer for timer in timers if _PATH not in timer.name and "  => " not in timer.name]
     of_kind: dict[str, list[Timer]] = {}
     for timer in flat:
         match = _KIND.match(timer.name)
         of_kind.setdefault(match[1] if match else "", []).append(timer)
-    sampled = {_bare_timer_name(timer.name): timer.total for timer in of_kind.get("CONTEXT", ())}
+    sampled = {_timer_name_without_marks(timer.name): timer.total for timer in of_kind.get("CONTEXT", ())}
     rows = [
         {
             **_name_columns(timer.name),
-            **_counts(timer),
-            **amount(timer._replace(own_amount=_without_sampled_time(timer, sampled.get(timer.name)))),
+            **_call_count_columns(timer),
+            **amount_columns(timer._replace(own_amount=_own_time_without_samples(timer, sampled.get(timer.name)))),
         }
         for timer in of_kind.get("", ())
     ]
     return rows + [
-        {**_name_columns(name), "samples": round(timer.calls), **amount(timer), "line": None}
+        {**_name_columns(name), "samples": round(timer.calls), **amount_columns(timer), "line": None}
         for name, timer in _sum_samples_by_function(of_kind.get("SUMMARY", of_kind.get("SAMPLE", []))).items()
     ]
 
 
-def _without_sampled_time(timer: Timer, sampled: float | None) -> float:
+def _own_time_without_samples(timer: Timer, sampled: float | None) -> float:
     """A timer's own time less what its samples say of the functions in it."""
     return timer.own_amount if sampled is None else max(0.0, timer.own_amount - sampled)
 
@@ -168,7 +172,7 @@ def _sum_samples_by_function(timers: Iterable[Timer]) -> dict[str, Timer]:
     """The samples of each function, which TAU tells apart by their line."""
     merged: dict[str, Timer] = {}
     for timer in timers:
-        name = re.sub(r" ?\{\d{1,9}\}\]$", "]", _bare_timer_name(timer.name))
+        name = re.sub(r" ?\{\d{1,9}\}\]$", "]", _timer_name_without_marks(timer.name))
         existing = merged.get(name, Timer(name, 0, 0, 0))
         merged[name] = Timer(
             name, existing.calls + timer.calls, existing.own_amount + timer.own_amount, existing.total + timer.total
@@ -176,7 +180,7 @@ def _sum_samples_by_function(timers: Iterable[Timer]) -> dict[str, Timer]:
     return merged
 
 
-def _bare_timer_name(name: str) -> str:
+def _timer_name_without_marks(name: str) -> str:
     return _KIND.sub("", name, count=1)
 
 
@@ -190,5 +194,5 @@ def _name_columns(name: str) -> Row:
     return {"name": match[1], "file": match[2] or None, "line": int(match[3]) if match[3] else None}
 
 
-def _counts(timer: Timer) -> Row:
+def _call_count_columns(timer: Timer) -> Row:
     return {"calls": round(timer.calls)} if float(timer.calls).is_integer() else {}

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.host.intel_figures import Summary, seconds, snake
+from nsw.readers.host.intel_figures import IntelSummary, parse_seconds, snake_case_key
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import (
     as_shown,
@@ -84,9 +84,9 @@ def sniff(sample: Sample) -> int:
 def read(path: Path, options: Options) -> Report:
     """Fill `functions`, a block a table, and `facts` with what a summary tells of the whole run."""
     report = Report(str(path), tool="vtune", format="vtune")
-    tables = _Tables(report)
+    tables = _CollectedRows(report)
     for rank, lines in by_rank(text_lines(path)):
-        _Stream(tables, rank).take_all(lines)
+        _LineReader(tables, rank).read_lines(lines)
     if options.wants("functions") and tables.functions:
         report.tables["functions"] = tables.functions
     if options.wants("facts") and tables.facts:
@@ -95,7 +95,7 @@ def read(path: Path, options: Options) -> Report:
 
 
 @dataclass(slots=True)
-class _Tables:
+class _CollectedRows:
     """The rows of a file."""
 
     report: Report
@@ -104,138 +104,138 @@ class _Tables:
     block: int = -1
 
 
-class _Stream:
+class _LineReader:
     """Reads lines; of one rank, where a launcher told them apart."""
 
-    def __init__(self, tables: _Tables, rank: int | None) -> None:
+    def __init__(self, tables: _CollectedRows, rank: int | None) -> None:
         self._tables = tables
         self._rank = rank
-        self._summary: Summary | None = None
+        self._summary: IntelSummary | None = None
         self._path: list[tuple[int, str]] = []  # the metrics above the next, each with its blanks or level
-        self._table: _Separated | _Ruled | _Levels | None = None
+        self._table: _DelimitedTable | _DashedTable | _CsvSummary | None = None
         self._before = ""
 
-    def take_all(self, lines: Iterable[Line]) -> None:
+    def read_lines(self, lines: Iterable[Line]) -> None:
         """Take every line."""
         for line in lines:
             text = _PREFIX.sub("", line[1].rstrip())
-            if not self._in_table(line[0], text):
-                self._outside(text)
+            if not self._accept_table_line(line[0], text):
+                self._read_line_outside_tables(text)
             self._before = text
         self._end_table()
         self._end_summary()
 
-    def _outside(self, text: str) -> None:
+    def _read_line_outside_tables(self, text: str) -> None:
         """A line that is no row of a table."""
         titles = _parse_titles(text)
         if titles is not None:
-            self._begin(titles)
+            self._begin_delimited_table(titles)
         elif _RULE.match(text) and self._before.strip():
             self._end_table()
-            self._table = _Ruled(self._before, ruled_spans(text), self._block_of_table())
+            self._table = _DashedTable(self._before, ruled_spans(text), self._table_block_number())
         elif _ELAPSED.match(text):
             self._begin_summary()
-            self._metric(text)
+            self._read_metric_line(text)
         elif _ENDED.match(text):
             self._end_summary()
         elif self._summary is not None and not text.lstrip().startswith("|"):
-            self._metric(text)
+            self._read_metric_line(text)
 
-    def _begin(self, titles: _Titles) -> None:
+    def _begin_delimited_table(self, titles: _TableTitles) -> None:
         self._end_table()
         if titles.is_summary:
             self._begin_summary()
-            self._table = _Levels(titles.delimiter, len(titles.names))
+            self._table = _CsvSummary(titles.delimiter, len(titles.names))
         else:
-            self._table = _Separated(titles, self._block_of_table())
+            self._table = _DelimitedTable(titles, self._table_block_number())
 
-    def _block_of_table(self) -> int:
+    def _table_block_number(self) -> int:
         """A table in a summary has the summary's block, another one of its own."""
         return self._tables.block if self._summary is not None else self._tables.block + 1
 
     def _begin_summary(self) -> None:
         self._end_summary()
         self._tables.block += 1
-        self._summary = Summary({"block": self._tables.block, "rank": self._rank})
+        self._summary = IntelSummary({"block": self._tables.block, "rank": self._rank})
 
     def _end_summary(self) -> None:
         if self._summary is not None:
             self._tables.facts += self._summary.facts
         self._summary, self._path = None, []
 
-    def _metric(self, text: str) -> None:
+    def _read_metric_line(self, text: str) -> None:
         """A metric, or the name of those below it."""
         if (match := _METRIC.match(text)) is not None:
             # of `NUMA: % of Remote Accesses: 0.0%` the last part is the value; a text may have colons of its own
             name, _, value = text.strip().rpartition(": ")
-            if not self._fact(len(match[1]), name, value):
-                self._fact(len(match[1]), match[2], match[3])
+            if not self._add_fact(len(match[1]), name, value):
+                self._add_fact(len(match[1]), match[2], match[3])
         elif (section := _SECTION.match(text)) is not None:
-            self._below(len(section[1]), section[2])
+            self._path_to_metric(len(section[1]), section[2])
 
-    def _below(self, depth: int, name: str) -> list[str]:
+    def _path_to_metric(self, depth: int, name: str) -> list[str]:
         """Put a metric below those that it stands under, and give their names and its own."""
         self._path = [(at, above) for at, above in self._path if at < depth]
         self._path.append((depth, name))
         return [above for _, above in self._path]
 
-    def _fact(self, depth: int, name: str, value: str) -> bool:
-        return self._summary is not None and self._summary.take(self._below(depth, name), value)
+    def _add_fact(self, depth: int, name: str, value: str) -> bool:
+        return self._summary is not None and self._summary.add_metric(self._path_to_metric(depth, name), value)
 
-    def _in_table(self, number_: int, text: str) -> bool:
+    def _accept_table_line(self, line_number: int, text: str) -> bool:
         """Take a row; False where there is no table, or it ends before this line."""
         table = self._table
-        if table is None or (isinstance(table, _Ruled) and _RULE.match(text)):
+        if table is None or (isinstance(table, _DashedTable) and _RULE.match(text)):
             return False
-        if isinstance(table, _Levels):
-            took = self._level(table, text)
-        elif not (took := table.take(text)) and table.is_torn(text):
-            self._tables.report.error(_TORN, line=number_, fix=_AGAIN)
+        if isinstance(table, _CsvSummary):
+            took = self._accept_csv_summary_line(table, text)
+        elif not (took := table.accept_line(text)) and table.is_damaged_row(text):
+            self._tables.report.error(_TORN, line=line_number, fix=_AGAIN)
             return True
         if not took:
             self._end_table()
         return took
 
-    def _level(self, table: _Levels, text: str) -> bool:
+    def _accept_csv_summary_line(self, table: _CsvSummary, text: str) -> bool:
         """A line of a summary's CSV: level, name, value; or a row of a table in it. False: the summary ends."""
-        if (cells := table.cells(text)) is None:
+        if (cells := table.split_line(text)) is None:
             return False
         depth = len(self._path) if (printed := number(cells[0])) is None else int(printed.value)
         if len(cells) <= table.width:
-            self._give(table.inner)
+            self._collect_table(table.inner)
             table.inner = None
-            if not self._fact(depth, cells[-2], cells[-1]):
-                self._below(depth, cells[-2])
-        elif table.inner is None or not table.inner.take_cells(cells[1:]):
-            self._give(table.inner)
-            table.inner = _Rows(cells[1:], self._tables.block)
+            if not self._add_fact(depth, cells[-2], cells[-1]):
+                self._path_to_metric(depth, cells[-2])
+        elif table.inner is None or not table.inner.accept_cells(cells[1:]):
+            self._collect_table(table.inner)
+            table.inner = _TableRows(cells[1:], self._tables.block)
         return True
 
     def _end_table(self) -> None:
         table, self._table = self._table, None
-        self._give(table.inner if isinstance(table, _Levels) else table)
-        if isinstance(table, _Levels):
+        self._collect_table(table.inner if isinstance(table, _CsvSummary) else table)
+        if isinstance(table, _CsvSummary):
             self._end_summary()
 
-    def _give(self, table: _Rows | None) -> None:
+    def _collect_table(self, table: _TableRows | None) -> None:
         """Keep what a table had."""
         if table is None:
             return
         origin = {"block": table.block, "rank": self._rank}
         if self._summary is not None:
-            for path, value in table.metrics():
-                self._summary.take(path, value)
+            for path, value in table.summary_metrics():
+                self._summary.add_metric(path, value)
         if not table.count:
             return
         self._tables.block = max(self._tables.block, table.block)
         self._tables.functions += [row | origin for row in table.functions]
         self._tables.facts += [
-            {"key": snake(name), "value": value, "unit": None} | origin for name, value in table.events.items()
+            {"key": snake_case_key(name), "value": value, "unit": None} | origin for name, value in table.events.items()
         ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Titles:
+class _TableTitles:
     """The titles of a table with a delimiter."""
 
     names: tuple[str, ...]
@@ -246,26 +246,26 @@ class _Titles:
         return self.names[-2:] == _LEVELS[1:]
 
 
-def _parse_titles(text: str) -> _Titles | None:
+def _parse_titles(text: str) -> _TableTitles | None:
     """The titles in a line of CSV, where they are VTune's."""
     if "Metric Value" not in text and not _GROUPS.match(text.lstrip('" ')):
         return None
     for delimiter in _DELIMITERS:
         if delimiter not in text:
             continue
-        names = tuple(cell.strip() for cell in _split_csv_line(text, delimiter))
+        names = tuple(cell.strip() for cell in _csv_cells(text, delimiter))
         if names in {_LEVELS, _LEVELS[1:]} or (
             len(names) > 1 and _GROUPS.match(names[0]) and any(map(_MEASURED.match, names))
         ):
-            return _Titles(names, delimiter)
+            return _TableTitles(names, delimiter)
     return None
 
 
-def _split_csv_line(text: str, delimiter: str) -> list[str]:
+def _csv_cells(text: str, delimiter: str) -> list[str]:
     return delimited_cells(text, delimiter) or text.split(delimiter)
 
 
-class _Rows:
+class _TableRows:
     """The rows of a table whose titles are known."""
 
     def __init__(self, titles: Sequence[str], block: int) -> None:
@@ -277,11 +277,11 @@ class _Rows:
         self._bandwidth: list[tuple[tuple[str, ...], str]] = []
         self._group = re.sub(r"^Source ", "", self.titles[0]) if self.titles else ""
         self._is_tree = _TREE.search(self.titles[0] if self.titles else "") is not None
-        self._columns = [_column_of_title(title) for title in self.titles]
+        self._columns = [_column_and_factor_of_title(title) for title in self.titles]
         self._is_of_vtune = any(name is not None and name not in {"module", "file"} for name, _ in self._columns)
         self._is_of_bandwidth = self._group == "Bandwidth Domain"
 
-    def take_cells(self, cells: Sequence[str]) -> bool:
+    def accept_cells(self, cells: Sequence[str]) -> bool:
         """Take a row; False where it is none."""
         if (
             len(cells) != len(self.titles)
@@ -291,16 +291,16 @@ class _Rows:
             return False
         self.count += 1
         if self._is_of_bandwidth:
-            self._take_bandwidth(cells)
+            self._add_bandwidth_row(cells)
         elif _GROUPS.match(self.titles[0]):
-            self._take_function(cells)
+            self._add_function_row(cells)
         return True
 
-    def metrics(self) -> list[tuple[tuple[str, ...], str]]:
+    def summary_metrics(self) -> list[tuple[tuple[str, ...], str]]:
         """What a table in a summary tells of the whole run."""
         return self._bandwidth
 
-    def _take_bandwidth(self, cells: Sequence[str]) -> None:
+    def _add_bandwidth_row(self, cells: Sequence[str]) -> None:
         """A row of the table of bandwidths: the most that the memory can, and what was reached."""
         domain, _, unit = cells[0].rpartition(",")
         if not domain or not unit.strip().endswith("/sec"):
@@ -310,7 +310,7 @@ class _Rows:
                 value = cells[self.titles.index(title)]
                 self._bandwidth.append(((f"{domain} bandwidth{name}",), f"{value} {unit.strip()}"))
 
-    def _take_function(self, cells: Sequence[str]) -> None:
+    def _add_function_row(self, cells: Sequence[str]) -> None:
         name = cells[0].strip()
         if self._is_tree and name == "Total":
             return
@@ -318,13 +318,13 @@ class _Rows:
         for (column, factor), title, cell in zip(self._columns, self.titles, cells, strict=True):
             if column in {"module", "file"}:
                 row[column] = None if cell.strip() in _EMPTY_CELLS else cell.strip()
-            elif (value := _value(column, cell.strip(), factor)) is None:
+            elif (value := _parse_cell(column, cell.strip(), factor)) is None:
                 continue
             elif column is not None:
                 row[column] = int(value.value) if column == "allocations" else value.value
                 row[f"{column}_pm"] = value.pm
             if column in {None, "instructions", "cycles"} and title.startswith(_EVENTS):
-                self._count(title, cell, factor)
+                self._add_event_count(title, cell, factor)
         if self._group == "Module":
             row["module"] = name
         row.pop("allocations_pm", None)
@@ -334,62 +334,64 @@ class _Rows:
             row |= {"cpu_time_s": row["self_s"], "cpu_time_s_pm": row["self_s_pm"]}
         self.functions.append(row)
 
-    def _count(self, title: str, cell: str, factor: float) -> None:
+    def _add_event_count(self, title: str, cell: str, factor: float) -> None:
         """Add up a hardware event over the rows."""
         if (value := number(cell.strip())) is not None:
-            name = _plain_title(title).removeprefix(_EVENTS)
+            name = _title_without_suffixes(title).removeprefix(_EVENTS)
             name = {"INST_RETIRED.ANY": "instructions", "CPU_CLK_UNHALTED.THREAD": "cycles"}.get(name, name)
             self.events[name] = self.events.get(name, 0.0) + value.value * factor
 
 
-def _plain_title(title: str) -> str:
+def _title_without_suffixes(title: str) -> str:
     """A title less what says that it is a function's own, less the sign of a share and a multiple."""
     for sign in ("(%)", *(f"({multiple})" for multiple in _MULTIPLES)):
         title = title.removesuffix(sign)
     return title.rstrip().removesuffix(":Self")
 
 
-def _column_of_title(title: str) -> tuple[str | None, float]:
+def _column_and_factor_of_title(title: str) -> tuple[str | None, float]:
     """The column of `functions` that a title is of, and by what its numbers are multiplied."""
     multiple = re.search(r"\(([KMG])\)\Z", title)
     is_share = title.endswith("(%)") and not title.startswith("% ")
-    return (None if is_share else _COLUMNS.get(_plain_title(title))), _MULTIPLES[multiple[1]] if multiple else 1.0
+    return (None if is_share else _COLUMNS.get(_title_without_suffixes(title))), _MULTIPLES[
+        multiple[1]
+    ] if multiple else 1.0
 
 
-def _value(column: str | None, cell: str, factor: float) -> Quantity | None:
+def _parse_cell(column: str | None, cell: str, factor: float) -> Quantity | None:
     """A cell in the unit of its column."""
     if column == "allocated_bytes":
         return size(cell, "B")
     if column == "self_pct":
         return percent(cell)
     if (column or "").endswith("_s"):
-        return seconds(cell) or number(cell)
+        return parse_seconds(cell) or number(cell)
     value = number(cell)
     return value and Quantity(value.value * factor, None if factor == 1 else factor / 2)
 
 
-class _Separated(_Rows):
+class _DelimitedTable(_TableRows):
     """A table with a delimiter."""
 
-    def __init__(self, titles: _Titles, block: int) -> None:
+    def __init__(self, titles: _TableTitles, block: int) -> None:
         super().__init__(titles.names, block)
         self._delimiter = titles.delimiter
 
-    def take(self, text: str) -> bool:
+    def accept_line(self, text: str) -> bool:
         """Take a line; False: it is none of the table's, or a damaged row."""
         if not text.strip():
             return self.count == 0  # one may stand behind the titles
-        cells = _split_csv_line(text, self._delimiter)
+        cells = _csv_cells(text, self._delimiter)
         if len(cells) == len(self.titles) + 1 and not cells[-1].strip():  # a delimiter at the end
             cells.pop()
-        return self.take_cells(cells)
+        return self.accept_cells(cells)
 
-    def is_torn(self, text: str) -> bool:
+    def is_damaged_row(self, text: str) -> bool:
         """Whether a line that was not taken is a damaged row."""
-        return len(_split_csv_line(text, self._delimiter)) >= max(2, len(self.titles) // 2)
+        return len(_csv_cells(text, self._delimiter)) >= max(2, len(self.titles) // 2)
 
 
-class _Ruled(_Rows):
+class _DashedTable(_TableRows):
     """A table with dashes below its titles."""
 
     def __init__(self, titles: str, spans: tuple[Span, ...], block: int) -> None:
@@ -397,26 +399,26 @@ class _Ruled(_Rows):
         cells = ruled_cells(titles, spans, is_last_open=True)
         super().__init__(cells or (), block)
 
-    def take(self, text: str) -> bool:
+    def accept_line(self, text: str) -> bool:
         """Take a line; False: it is none of the table's."""
         ruled = ruled_cells(text, self._spans, is_last_open=True) if text.strip() else None
         # each row has something in its last column: what has not lost a cell, and those behind it moved
-        return any(cells and cells[-1] and self.take_cells(cells) for cells in (ruled, spaced_cells(text)))
+        return any(cells and cells[-1] and self.accept_cells(cells) for cells in (ruled, spaced_cells(text)))
 
-    def is_torn(self, text: str) -> bool:
+    def is_damaged_row(self, text: str) -> bool:
         """Whether a line that was not taken is a damaged row; another line may follow the table at once."""
         return len(spaced_cells(text)) >= max(2, len(self.titles) // 2)
 
 
-class _Levels:
+class _CsvSummary:
     """A summary's CSV; `inner` is a table in it."""
 
     def __init__(self, delimiter: str, width: int) -> None:
         self._delimiter = delimiter
         self.width = width
-        self.inner: _Rows | None = None
+        self.inner: _TableRows | None = None
 
-    def cells(self, text: str) -> list[str] | None:
+    def split_line(self, text: str) -> list[str] | None:
         """The cells of a line; None where the summary ends."""
-        cells = [cell.strip() for cell in _split_csv_line(text, self._delimiter)] if text.strip() else []
+        cells = [cell.strip() for cell in _csv_cells(text, self._delimiter)] if text.strip() else []
         return cells if len(cells) >= self.width else None

@@ -13,17 +13,17 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.installed_tools import ToolFault, find_tool, run_tool
+from nsw.readers.installed_tools import ToolRunError, find_tool, run_tool
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.ncu import csv_reader as ncu_csv
-from nsw.readers.ncu.results import Results, section_title, tool_version
-from nsw.readers.ncu.values import Value
+from nsw.readers.ncu.results import NcuResults, ncu_version_in_facts, section_title
+from nsw.readers.ncu.values import PrintedValue
 from nsw.safe_files import open_text, open_to_read
 
 if TYPE_CHECKING:
     from nsw.tables.parquet_tables import Row
 
-__all__ = ["extract_command", "find_ncu", "read", "sniff"]
+__all__ = ["find_ncu", "ncu_report_extract_command", "read", "sniff"]
 
 TIMEOUT: Final = 300.0  # s; a report of a thousand launches with all sections takes some 20
 _INSTALL_PATTERNS: Final = (
@@ -43,7 +43,7 @@ def find_ncu() -> list[str]:
     return find_tool("ncu", _INSTALL_PATTERNS)
 
 
-def import_command(ncu: str, report: Path, page: str) -> list[str]:
+def page_import_command(ncu: str, report: Path, page: str) -> list[str]:
     """The command that prints a page of a report as CSV, in base units: ncu prints these with all digits.
 
     Args:
@@ -54,7 +54,7 @@ def import_command(ncu: str, report: Path, page: str) -> list[str]:
     return [ncu, "--import", str(report), "--page", page, "--csv", "--print-units", "base"]
 
 
-def print_page(ncu: str, report: Path, page: str, output: Path) -> str | None:
+def print_page_to_file(ncu: str, report: Path, page: str, output: Path) -> str | None:
     """Print a page of a report into a file; returns what went wrong, or None.
 
     Since 2024 ncu shortens the names of kernels (and cuts some to pieces) unless an option disables that; an older ncu
@@ -66,12 +66,12 @@ def print_page(ncu: str, report: Path, page: str, output: Path) -> str | None:
         page: ncu's name of the page, such as `raw`.
         output: The file for what ncu prints.
     """
-    command = import_command(ncu, report, page)
-    failure = run([*command, *_FULL_NAMES], output)
-    return run(command, output) if failure is not None and _FULL_NAMES[0].lstrip("-") in failure else failure
+    command = page_import_command(ncu, report, page)
+    failure = run_into_file([*command, *_FULL_NAMES], output)
+    return run_into_file(command, output) if failure is not None and _FULL_NAMES[0].lstrip("-") in failure else failure
 
 
-def extract_command(report: Path) -> list[str] | None:
+def ncu_report_extract_command(report: Path) -> list[str] | None:
     """The command that prints a report by `ncu_report`; None where that package of PyPI is not installed.
 
     The module of the same name in an Nsight Compute of 2024 and before is not taken: it has no units, or wrong ones.
@@ -87,11 +87,11 @@ def extract_command(report: Path) -> list[str] | None:
     return [sys.executable, "-P", str(program), str(report)]
 
 
-def run(command: list[str], output: Path) -> str | None:
+def run_into_file(command: list[str], output: Path) -> str | None:
     """Run a command with its standard output in a file; what went wrong, or None."""
     try:
         status, errors = run_tool(command, TIMEOUT, output)
-    except ToolFault as fault:
+    except ToolRunError as fault:
         return str(fault)
     if status == 0:
         return None
@@ -131,50 +131,50 @@ def read(path: Path, options: Options) -> Report:
     failures: list[str] = []
     with tempfile.TemporaryDirectory(prefix="nsw-ncu-", ignore_cleanup_errors=True) as folder:
         output = Path(folder) / "output.csv"
-        if _by_module(report, path, options, output, failures):
+        if _read_by_ncu_report(report, path, options, output, failures):
             return report
         for ncu in find_ncu()[:_TRIES]:
-            if _by_tool(report, ncu, path, options, output, failures):
+            if _read_by_ncu(report, ncu, path, options, output, failures):
                 return report
-    _explain(report, path, failures)
+    _report_failures(report, path, failures)
     return report
 
 
-def _by_module(report: Report, path: Path, options: Options, output: Path, failures: list[str]) -> bool:
-    command = extract_command(path.absolute())
+def _read_by_ncu_report(report: Report, path: Path, options: Options, output: Path, failures: list[str]) -> bool:
+    command = ncu_report_extract_command(path.absolute())
     if command is None:
         return False
-    if (failure := run(command, output)) is not None:
+    if (failure := run_into_file(command, output)) is not None:
         failures.append(f"ncu_report: {failure}")
         return False
-    results = Results()
+    results = NcuResults()
     with open_text(output) as lines:
         for line in lines:
-            _add_launch(results, json.loads(line))
-    if results.empty:
+            _add_extracted_launch(results, json.loads(line))
+    if results.is_empty:
         failures.append("ncu_report: found no launch in it")
         return False
-    results.fill(report, options)
+    results.fill_report(report, options)
     return True
 
 
-def _add_launch(results: Results, action: dict[str, Any]) -> None:
+def _add_extracted_launch(results: NcuResults, action: dict[str, Any]) -> None:
     """One launch as `ncu_extract` printed it."""
     columns: Row = {"block": 0, **{c: action[c] for c in _LAUNCH}}
     columns |= {c: None if action[c] is None else int(action[c]) for c in ("device", "context", "stream")}
-    launch = results.launch(**columns)
+    launch = results.add_launch(**columns)
     for name, unit, number, text in action["metrics"]:
-        value = Value(None if number is None else float(number), None, text)
-        results.metric(launch, (None, name, None, unit), value)
+        value = PrintedValue(None if number is None else float(number), None, text)
+        results.add_metric(launch, (None, name, None, unit), value)
     for rule in action["rules"]:
-        results.rule(launch, **rule | {"section": section_title(rule["section"] or "") or None})
+        results.add_rule(launch, **rule | {"section": section_title(rule["section"] or "") or None})
 
 
-def _by_tool(report: Report, ncu: str, path: Path, options: Options, output: Path, failures: list[str]) -> bool:
+def _read_by_ncu(report: Report, ncu: str, path: Path, options: Options, output: Path, failures: list[str]) -> bool:
     """Whether this ncu printed the raw page; rules and facts come from its other pages."""
     read: dict[str, Report] = {}
     for page in ("raw", "details", "session"):
-        failure = print_page(ncu, path.absolute(), page, output)
+        failure = print_page_to_file(ncu, path.absolute(), page, output)
         if failure is None:
             read[page] = ncu_csv.read(output, options)
         elif page == "raw":
@@ -192,12 +192,12 @@ def _by_tool(report: Report, ncu: str, path: Path, options: Options, output: Pat
         if page in read and table in read[page].tables:
             report.tables[table] = read[page].tables[table]
     facts = report.tables.get("facts")
-    report.tool_version = (tool_version(facts) if isinstance(facts, list) else None) or report.tool_version
+    report.tool_version = (ncu_version_in_facts(facts) if isinstance(facts, list) else None) or report.tool_version
     return True
 
 
-def _explain(report: Report, path: Path, failures: list[str]) -> None:
-    command = shlex.join(import_command("ncu", path, "raw")) + " > report.csv"
+def _report_failures(report: Report, path: Path, failures: list[str]) -> None:
+    command = shlex.join(page_import_command("ncu", path, "raw")) + " > report.csv"
     fix = f"install NVIDIA's reader (pip install 'nsw[ncu]'), or where an ncu is: {command}, and read that"
     if not failures:
         report.error(

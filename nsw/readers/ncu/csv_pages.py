@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.readers.ncu.results import ARROW_ROWS, Names, dictionary, none_if_nan, nullable
-from nsw.readers.ncu.values import Parser, decide_marks, parse_integer
+from nsw.readers.ncu.results import ARROW_ROWS, Names, arrow_with_nan_as_null, none_if_nan, to_arrow_dictionary
+from nsw.readers.ncu.values import ValueParser, decide_decimal_mark, parse_integer
 from nsw.readers.text.lines import delimited_cells
 
 if TYPE_CHECKING:
@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 
     from nsw.tables.parquet_tables import Row, TableData
 
-__all__ = ["RULE_TITLES", "Page", "SourceRows", "is_alike", "page_of", "quoted_cells", "range_names"]
+__all__ = [
+    "RULE_TITLES",
+    "CsvPage",
+    "SourcePageRows",
+    "have_same_kernel_and_size",
+    "nvtx_range_path",
+    "parse_page_header",
+    "split_quoted_cells",
+]
 
 Kind = Literal["details", "summary", "raw", "source", "session"]
 
@@ -35,7 +43,7 @@ OWNER_COLUMNS: Final = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
     "Device", "CC", "NVTX", "NVTX 2",
 )  # fmt: skip
-# Columns of advice: as `Page.ruled` gives them.
+# Columns of advice: as `Page.rule_cells_of_row` gives them.
 RULE_TITLES: Final = (
     "Section Name", "Rule Name", "Rule Type", "Rule Description", "Estimated Speedup Type", "Estimated Speedup",
 )  # fmt: skip
@@ -57,7 +65,7 @@ _GLUED: Final = re.compile(r'"ID"[,;\t]"Process ID"')
 
 
 @dataclass(frozen=True)
-class Page:
+class CsvPage:
     """The header of one CSV: `quoted` when its fields are in quotes, as ncu writes them; `units` of a raw page."""
 
     kind: Kind
@@ -67,7 +75,7 @@ class Page:
     units: tuple[str, ...] = ()
 
     @cached_property
-    def at(self) -> dict[str, int]:
+    def column_positions(self) -> dict[str, int]:
         """The place of each column, of the first one where a name repeats."""
         positions = {name: i for i, name in reversed(list(enumerate(self.header)))}
         return positions | {column: i for column, part in _RANGES for name, i in positions.items() if part in name}
@@ -76,62 +84,62 @@ class Page:
     def min_fields(self) -> int:
         """How many fields a row has at least: metric rows lack the columns of rules."""
         ends = {"details": ("Metric Value",), "summary": _SPREAD}.get(self.kind)
-        return max(self.at[e] for e in ends) + 1 if ends else len(self.header)
+        return max(self.column_positions[e] for e in ends) + 1 if ends else len(self.header)
 
     @cached_property
-    def start(self) -> int:
+    def first_name_position(self) -> int:
         """Where the names or the metrics begin, behind the id and all else that tells of a launch; 0 if mixed."""
         if self.delimiter != "," or self.header[0] != "ID":
             return 0
         positions = [i for i in self._name_positions if i < len(self.header)]
         value = self.min_fields - 1
         if self.kind == "raw":
-            positions, value = list(self.metrics), len(self.header)
+            positions, value = list(self.metric_positions), len(self.header)
         start = min(positions, default=0)
-        owner = max(self.at[column] for column in OWNER_COLUMNS if column in self.at)
+        owner = max(self.column_positions[column] for column in OWNER_COLUMNS if column in self.column_positions)
         is_whole = self.kind == "details" or len(positions) == value - start
         return start if owner < start and max(positions) < value and is_whole else 0
 
     @property
-    def is_sorted(self) -> bool:
+    def has_ncu_column_order(self) -> bool:
         """Whether it is a details or a raw page whose columns are as ncu sorts them."""
-        return self.kind in {"details", "raw"} and self.start > 0
+        return self.kind in {"details", "raw"} and self.first_name_position > 0
 
     @cached_property
-    def metrics(self) -> tuple[int, ...]:
+    def metric_positions(self) -> tuple[int, ...]:
         """The places of the metrics in a raw page; the columns of NVTX ranges are none."""
         return tuple(i for i, n in enumerate(self.header) if n not in _LAUNCH and "Domain:" not in n)
 
     @cached_property
-    def raw_names(self) -> list[Names]:
+    def names_of_raw_metrics(self) -> list[Names]:
         """Section, metric, description and unit of each metric of a raw page."""
-        return [(None, self.header[i], None, self.units[i] if self.units else None) for i in self.metrics]
+        return [(None, self.header[i], None, self.units[i] if self.units else None) for i in self.metric_positions]
 
-    def metric_names(self, row: list[str]) -> list[str]:
+    def metric_names_of_row(self, row: list[str]) -> list[str]:
         """Section, metric, label and unit of a row; empty where the page or the row lacks them."""
         return [row[i].strip() if i < len(row) else "" for i in self._name_positions]
 
-    def ruled(self, row: list[str]) -> list[str]:
+    def rule_cells_of_row(self, row: list[str]) -> list[str]:
         """Section, rule, type, description, kind and size of the speed-up; empty where there are none."""
-        return [row[i].strip() if i < len(row) else "" for i in self._ruled]
+        return [row[i].strip() if i < len(row) else "" for i in self._rule_positions]
 
     @cached_property
     def _name_positions(self) -> tuple[int, ...]:
         return self._positions("Section Name", "Metric Name", "Body Item Label", "Metric Unit")
 
     @cached_property
-    def _ruled(self) -> tuple[int, ...]:
+    def _rule_positions(self) -> tuple[int, ...]:
         return self._positions(*RULE_TITLES)
 
     def _positions(self, *names: str) -> tuple[int, ...]:
         """Where columns are; a column that is missing is beyond every row."""
-        return tuple(self.at.get(name, sys.maxsize) for name in names)
+        return tuple(self.column_positions.get(name, sys.maxsize) for name in names)
 
-    def field(self, row: Sequence[str], name: str) -> str | None:
+    def field_by_name(self, row: Sequence[str], name: str) -> str | None:
         """A field by name; None where the row or the page lacks it or it is empty."""
-        return _cells(row, (self.at.get(name, sys.maxsize),))[0]
+        return _fields_at(row, (self.column_positions.get(name, sys.maxsize),))[0]
 
-    def is_sized(self, row: list[str]) -> bool:
+    def has_field_count_of_page(self, row: list[str]) -> bool:
         """Whether a row has as many fields as one of this page has.
 
         All of them, or (where the page has columns for rules) those up to the value and the empty one that a comma
@@ -142,37 +150,37 @@ class Page:
             return size == width or (self.kind == "raw" and not any(row[width:]))
         return size == self.min_fields + 1 and not row[self.min_fields] and self.kind == "details"
 
-    def key(self, row: Sequence[str]) -> tuple[int | str, str]:
+    def launch_key(self, row: Sequence[str]) -> tuple[int | str, str]:
         """What tells launches of one CSV apart: id, a text where it is not written as a number is, and process."""
-        text, at = row[self.at["ID"]].strip(), self.at.get("Process ID")
+        text, at = row[self.column_positions["ID"]].strip(), self.column_positions.get("Process ID")
         number = parse_integer(text)
         return text if number is None or str(number) != text else number, "" if at is None else row[at].strip()
 
-    def is_of(self, row: Sequence[str], launch: Row) -> bool:
+    def row_names_launch(self, row: Sequence[str], launch: Row) -> bool:
         """Whether a row names the kernel and the sizes of a launch with its id, whose columns these are."""
-        return _cells(row, self._telling) == [launch.get(column) for column in _LAUNCH_FACTS]
+        return _fields_at(row, self._launch_fact_positions) == [launch.get(column) for column in _LAUNCH_FACTS]
 
     @cached_property
-    def _telling(self) -> tuple[int, ...]:
+    def _launch_fact_positions(self) -> tuple[int, ...]:
         return self._positions("Kernel Name", "Grid Size", "Block Size")
 
-    def fits(self, row: Sequence[str]) -> bool:
+    def is_row_of_page(self, row: Sequence[str]) -> bool:
         """Whether these fields, as many as there have to be, are a row of this page and no line of the program."""
-        pid = row[self.at["Process ID"]].strip() if "Process ID" in self.at else ""
+        pid = row[self.column_positions["Process ID"]].strip() if "Process ID" in self.column_positions else ""
         if pid and parse_integer(pid) is None:
             return False
         if self.kind == "summary":
-            name, count = self.field(row, "Metric Name"), self.field(row, "Invocations")
+            name, count = self.field_by_name(row, "Metric Name"), self.field_by_name(row, "Invocations")
             return name is not None and not name[0].isdigit() and parse_integer(count) is not None
-        return parse_integer(row[self.at["ID"]]) is not None
+        return parse_integer(row[self.column_positions["ID"]]) is not None
 
-    def is_units(self, row: list[str]) -> bool:
+    def is_units_row(self, row: list[str]) -> bool:
         """Whether this is the second line of a raw page, which holds the units."""
         return len(row) == len(self.header) and not any(
             row[i] for i, n in enumerate(self.header) if n in _LAUNCH and n not in {"", "Unnamed: 0"}
         )
 
-    def owner(self, row: Sequence[str], block: int, rank: int | None) -> Row:
+    def launch_columns(self, row: Sequence[str], block: int, rank: int | None) -> Row:
         """The columns of the launches table that a row holds.
 
         Args:
@@ -180,25 +188,27 @@ class Page:
             block: The number of the page among those with results, from 0.
             rank: The launcher's rank whose lines these are; None without ranks.
         """
-        return owner_of(dict(zip(OWNER_COLUMNS, _cells(row, self._owned), strict=True)), block, rank)
+        return launch_columns_from_cells(
+            dict(zip(OWNER_COLUMNS, _fields_at(row, self._launch_column_positions), strict=True)), block, rank
+        )
 
     @cached_property
-    def _owned(self) -> tuple[int, ...]:
+    def _launch_column_positions(self) -> tuple[int, ...]:
         return self._positions(*OWNER_COLUMNS)
 
 
-def is_alike(launch: Row, other: Row) -> bool:
+def have_same_kernel_and_size(launch: Row, other: Row) -> bool:
     """Whether two launches have one kernel and one size."""
     return all(launch.get(column) == other.get(column) for column in _LAUNCH_FACTS)
 
 
-def _cells(row: Sequence[str], positions: Sequence[int]) -> list[str | None]:
+def _fields_at(row: Sequence[str], positions: Sequence[int]) -> list[str | None]:
     """The fields at these places, None where the row has none there or it is empty."""
     size = len(row)
     return [(row[position].strip() or None) if position < size else None for position in positions]
 
 
-def owner_of(cells: dict[str, str | None], block: int, rank: int | None) -> Row:
+def launch_columns_from_cells(cells: dict[str, str | None], block: int, rank: int | None) -> Row:
     """The columns of the launches table from the cells of `OWNER_COLUMNS`.
 
     Args:
@@ -222,20 +232,20 @@ def owner_of(cells: dict[str, str | None], block: int, rank: int | None) -> Row:
         "stream": parse_integer(cells["Stream"]),
         "grid": cells["Grid Size"],
         "block_size": cells["Block Size"],
-        "nvtx": range_names(cells["NVTX"], cells["NVTX 2"]),
+        "nvtx": nvtx_range_path(cells["NVTX"], cells["NVTX 2"]),
     }
 
 
 @lru_cache(maxsize=1024)
-def range_names(*cells: str | None) -> str | None:
+def nvtx_range_path(*cells: str | None) -> str | None:
     """The NVTX ranges of a launch, outermost first: `step > forward` of `0 "<default domain>:step:none:none" ...`.
 
     What is no such list stays as it is, so that a cell may pass here twice.
     """
-    return " > ".join(name for cell in cells for name in _ranges((cell or "").strip())) or None
+    return " > ".join(name for cell in cells for name in _nvtx_ranges_in_cell((cell or "").strip())) or None
 
 
-def _ranges(cell: str) -> Iterator[str]:
+def _nvtx_ranges_in_cell(cell: str) -> Iterator[str]:
     matches = _RANGE.findall(cell)
     if not matches and cell:
         yield cell
@@ -247,7 +257,7 @@ def _ranges(cell: str) -> Iterator[str]:
         yield name if domain == _DEFAULT_DOMAIN else f"{name}@{domain}"
 
 
-def page_of(line: str) -> Page | None:
+def parse_page_header(line: str) -> CsvPage | None:
     """The page whose header this line is, or None."""
     if not any(hint in line for hint in _HINTS):
         return None
@@ -255,12 +265,12 @@ def page_of(line: str) -> Page | None:
         line = line[glued.start() :]
     line = line.strip().lstrip("\ufeff")
     for delimiter in _DELIMITERS:
-        if delimiter in line and (fields := delimited_cells(line, delimiter)) and (kind := _kind(fields)):
-            return Page(kind, tuple(fields), delimiter, line.startswith('"'))
+        if delimiter in line and (fields := delimited_cells(line, delimiter)) and (kind := _page_kind(fields)):
+            return CsvPage(kind, tuple(fields), delimiter, line.startswith('"'))
     return None
 
 
-def _kind(fields: list[str]) -> Kind | None:
+def _page_kind(fields: list[str]) -> Kind | None:
     names = set(fields)
     if fields[0] in _SESSION and len(fields) > 1:
         return "session"
@@ -279,7 +289,7 @@ def _kind(fields: list[str]) -> Kind | None:
     return "details" if {"ID", "Metric Value"} <= names else None
 
 
-def quoted_cells(text: str) -> list[str]:
+def split_quoted_cells(text: str) -> list[str]:
     """The cells of `"a","b"`, each in quotes as ncu writes them; none where a text is written in another way."""
     if '""' not in text:
         cells = text[1:-1].split('","')
@@ -302,7 +312,7 @@ _INSTRUCTION_COLUMNS: Final = ("block", "rank", "kernel", "file", "line", "addre
 
 
 @dataclass(slots=True)
-class SourceRows:
+class SourcePageRows:
     """Instructions and lines in their order, and their metrics as columns: a kernel has ten thousands."""
 
     kernel: str | None = None
@@ -321,7 +331,7 @@ class SourceRows:
     repeated: int = 0  # rows that repeat the one before: each instruction has its address, and each line its number
     last: list[str] = field(default_factory=list)
 
-    def title(self, row: list[str]) -> bool:
+    def accept_title(self, row: list[str]) -> bool:
         """Whether the fields name the kernel or the file of the lines below."""
         if len(row) < 2 or any(row[2:]) or not row[1].strip():
             return False
@@ -333,13 +343,13 @@ class SourceRows:
             return False
         return True
 
-    def begin(self) -> None:
+    def begin_page(self) -> None:
         """The titles of the columns stood here."""
         self.block += 1
         self.line = None
         self.last = []
 
-    def row(self, page: Page, row: list[str], rank: int | None) -> bool:
+    def accept_row(self, page: CsvPage, row: list[str], rank: int | None) -> bool:
         """Add the metrics of one instruction or source line; returns whether the fields were such a row.
 
         Args:
@@ -349,15 +359,15 @@ class SourceRows:
         """
         if len(row) != len(page.header) and not (len(row) == len(page.header) + 1 and not row[-1]):
             return False
-        if row == self.last and not _NUMBERED.isdisjoint(page.at):
+        if row == self.last and not _NUMBERED.isdisjoint(page.column_positions):
             self.repeated += 1
             return True
         self.last = row
         self.lines += 1
-        number = next((row[page.at[name]] for name in _LINE if name in page.at), "")
+        number = next((row[page.column_positions[name]] for name in _LINE if name in page.column_positions), "")
         if number.isascii() and number.isdigit() and len(number) < 10:
             self.line = int(number)
-        address = row[page.at["Address"]].strip() if "Address" in page.at else ""
+        address = row[page.column_positions["Address"]].strip() if "Address" in page.column_positions else ""
         # beside the instructions of a line its text is in the first of two columns of this name
         sources = [i for i, name in enumerate(page.header) if name == "Source"]
         source = row[sources[-1] if address not in _EMPTY_CELLS else sources[0]].strip()
@@ -384,10 +394,10 @@ class SourceRows:
             self.printed.append(cell)
         return True
 
-    def end(self) -> bool:
+    def end_page(self) -> bool:
         """Read the numbers of a page; whether its decimal mark was guessed."""
-        marks = decide_marks((text, None) for text in self.printed)
-        parse = Parser(marks)
+        marks = decide_decimal_mark((text, None) for text in self.printed)
+        parse = ValueParser(marks)
         for text in self.printed:
             value = parse(text)
             if value.text is not None:
@@ -397,14 +407,14 @@ class SourceRows:
         self.printed.clear()
         return marks.guessed
 
-    def table(self) -> TableData:
+    def source_metric_table(self) -> TableData:
         """Rows of source_metrics, with the kernels demangled."""
         from nsw.tables.names import demangle_all
 
         plain = demangle_all({instruction[2] for instruction in self.instructions if instruction[2]})
         self.instructions = [(*p[:2], plain.get(p[2], p[2]), *p[3:]) for p in self.instructions]
         if len(self.at) > ARROW_ROWS:
-            return self._arrow()
+            return self._to_arrow()
         names = list(self.metrics)
         return [
             dict(zip(_INSTRUCTION_COLUMNS, self.instructions[at], strict=True))
@@ -419,7 +429,7 @@ class SourceRows:
             )
         ]
 
-    def _arrow(self) -> TableData:
+    def _to_arrow(self) -> TableData:
         import pyarrow as pa
 
         at, metric_codes = pa.array(self.at, type=pa.int32()), pa.array(self.metric_codes, type=pa.int32())
@@ -429,9 +439,12 @@ class SourceRows:
             if name in ("block", "rank", "line"):
                 columns[name] = pa.array(cells, type=pa.int64()).take(at)
             else:
-                few = dictionary(cells)
+                few = to_arrow_dictionary(cells)
                 columns[name] = pa.DictionaryArray.from_arrays(few.indices.take(at), few.dictionary)
         columns["metric"] = pa.DictionaryArray.from_arrays(metric_codes, pa.array(list(self.metrics), type=pa.string()))
-        columns["value"], columns["value_pm"] = nullable(self.numbers), nullable(self.halves)
-        columns["text"] = dictionary([self.texts.get(i) for i in range(len(self.at))])
+        columns["value"], columns["value_pm"] = (
+            arrow_with_nan_as_null(self.numbers),
+            arrow_with_nan_as_null(self.halves),
+        )
+        columns["text"] = to_arrow_dictionary([self.texts.get(i) for i in range(len(self.at))])
         return pa.table(columns)

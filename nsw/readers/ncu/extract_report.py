@@ -19,7 +19,7 @@ _SECTION = re.compile(r"@(?:section|source):[^:@]*:([^@]*)@")
 _URL = re.compile(r"@url:([^@]*?):(https?:[^@]*)@")
 
 
-def main(path: str) -> None:
+def print_launches_as_json(path: str) -> None:
     """Print every action of every range of the report."""
     import ncu_report
 
@@ -28,12 +28,12 @@ def main(path: str) -> None:
     for range_index in range(report.num_ranges()):
         actions = report.range_by_idx(range_index)
         for index in range(actions.num_actions()):
-            print(json.dumps(_action(actions.action_by_idx(index), number)))
+            print(json.dumps(_launch_as_json(actions.action_by_idx(index), number)))
             number += 1
 
 
-def _action(action: Any, number: int) -> dict[str, Any]:
-    metrics = [_metric(name, action[name]) for name in sorted(action.metric_names()) if not _HELPER.match(name)]
+def _launch_as_json(action: Any, number: int) -> dict[str, Any]:
+    metrics = [_metric_fields(name, action[name]) for name in sorted(action.metric_names()) if not _HELPER.match(name)]
     metric_values = {name: text if text is not None else value for name, _, value, text in metrics}
     mangled = action.name(action.NameBase_MANGLED)
     # of a range ncu gives the mean size of the launches in it, which is no launch's
@@ -44,17 +44,17 @@ def _action(action: Any, number: int) -> dict[str, Any]:
         "mangled_name": mangled if mangled.startswith("_Z") else None,
         "device": metric_values.get("launch__device_id"),
         "device_name": metric_values.get("device__attribute_display_name"),
-        "compute_capability": _version(metric_values),
+        "compute_capability": _ncu_version(metric_values),
         "context": metric_values.get("launch__context_id"),
         "stream": metric_values.get("launch__stream_id"),
-        "grid": _size(metric_values, "launch__grid_dim_") if sized else None,
-        "block_size": _size(metric_values, "launch__block_dim_") if sized else None,
+        "grid": _grid_or_block_size(metric_values, "launch__grid_dim_") if sized else None,
+        "block_size": _grid_or_block_size(metric_values, "launch__block_dim_") if sized else None,
         "metrics": metrics,
-        "rules": [r for r in map(_rule, _rules(action)) if r],
+        "rules": [r for r in map(_rule_fields, _rules_of_launch(action)) if r],
     }
 
 
-def _metric(name: str, metric: Any) -> tuple[str, str | None, float | None, str | None]:
+def _metric_fields(name: str, metric: Any) -> tuple[str, str | None, float | None, str | None]:
     """Name, unit, number, text."""
     unit = metric.unit() if hasattr(metric, "unit") else None
     if hasattr(metric, "has_value") and not metric.has_value():
@@ -65,21 +65,21 @@ def _metric(name: str, metric: Any) -> tuple[str, str | None, float | None, str 
     return name, unit, value if value is not None and math.isfinite(value) else None, None
 
 
-def _version(metric_values: dict[str, Any]) -> str | None:
+def _ncu_version(metric_values: dict[str, Any]) -> str | None:
     parts = [metric_values.get(f"device__attribute_compute_capability_{p}") for p in ("major", "minor")]
     return None if None in parts else ".".join(str(int(p)) for p in parts if p is not None)
 
 
-def _size(metric_values: dict[str, Any], prefix: str) -> str | None:
+def _grid_or_block_size(metric_values: dict[str, Any], prefix: str) -> str | None:
     parts = [metric_values.get(prefix + axis) for axis in "xyz"]
     return None if None in parts else "(" + ", ".join(str(int(p)) for p in parts if p is not None) + ")"
 
 
-def _rules(action: Any) -> list[dict[str, Any]]:
+def _rules_of_launch(action: Any) -> list[dict[str, Any]]:
     return action.rule_results_as_dicts() if hasattr(action, "rule_results_as_dicts") else []
 
 
-def _rule(result: dict[str, Any]) -> dict[str, Any] | None:
+def _rule_fields(result: dict[str, Any]) -> dict[str, Any] | None:
     message = result.get("rule_message") or {}
     kind = _TYPES.get(int(message.get("type", 0)))
     if kind is None or not message.get("message"):
@@ -97,4 +97,4 @@ def _rule(result: dict[str, Any]) -> dict[str, Any] | None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    print_launches_as_json(sys.argv[1])

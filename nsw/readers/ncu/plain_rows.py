@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nsw.readers.ncu.csv_pages import RULE_TITLES, Page
-from nsw.readers.ncu.results import RULE_COLUMNS, Names, column, nullable, section_title
-from nsw.readers.ncu.values import Parser, Values, is_misplaced, values_of
+from nsw.readers.ncu.csv_pages import RULE_TITLES, CsvPage
+from nsw.readers.ncu.results import RULE_COLUMNS, Names, arrow_with_nan_as_null, section_title, to_arrow_column
+from nsw.readers.ncu.values import PrintedValues, ValueParser, name_or_unit_is_number, parse_values
 
 if TYPE_CHECKING:
     from nsw.readers.timeline.statistics import IntArray
 
-__all__ = ["PlainRows", "plain_rows"]
+__all__ = ["PlainRows", "parse_plain_rows"]
 
 _QUOTE, _COMMA, _NEWLINE, _RETURN, _ESCAPE = b'",\n\r\x1b'
 _NUMBER: Final = r"^(?:0|[1-9][0-9]{0,17})$"
@@ -56,13 +56,13 @@ class PlainRows:
     metric_runs: IntArray
     names: list[Names]
     metric_names: IntArray
-    values: Values
+    values: PrintedValues
     rule_lines: IntArray
     rule_runs: IntArray
     rules: pa.Table
 
 
-def plain_rows(block: str, page: Page, parse: Parser) -> PlainRows:
+def parse_plain_rows(block: str, page: CsvPage, parse: ValueParser) -> PlainRows:
     """Take whole lines apart, all rows together.
 
     Args:
@@ -71,25 +71,27 @@ def plain_rows(block: str, page: Page, parse: Parser) -> PlainRows:
         parse: How its numbers are written.
     """
     block = block.replace("\r\n", "\n").removesuffix("\r") if "\r" in block else block
-    lines = _Lines(block)
-    start, width, value = page.start, len(page.header), page.min_fields - 1
+    lines = _QuotedLines(block)
+    start, width, value = page.first_name_position, len(page.header), page.min_fields - 1
     if page.kind == "raw":
-        metrics = lines.rows(start, width, end=b'"')
-        rules, advice = _rules(lines.rows(0, 0, end=b'"'), page, parse)
-        names, metric_names = page.raw_names, np.tile(np.arange(width - start), len(metrics.lines))
+        metrics = lines.rows_of_width(start, width, line_end=b'"')
+        rules, advice = _rule_columns_of_rows(lines.rows_of_width(0, 0, line_end=b'"'), page, parse)
+        names, metric_names = page.names_of_raw_metrics, np.tile(np.arange(width - start), len(metrics.lines))
         metric_lines = np.repeat(metrics.lines, width - start)
-        values = lines.texts((metrics.quotes.reshape(-1, 2) + np.array((1, 0))).astype(np.int32))
+        values = lines.texts_of_spans((metrics.quotes.reshape(-1, 2) + np.array((1, 0))).astype(np.int32))
     else:
-        metrics = lines.rows(start, value + 1, end=b'",' if width > value + 1 else b'"')
-        metrics, names, metric_names = _names(metrics, page)
-        metric_lines, values = metrics.lines, metrics.texts(value)
-        rules, advice = _rules(lines.rows(start, width if "Rule Name" in page.at else 0, end=b'"'), page, parse)
+        metrics = lines.rows_of_width(start, value + 1, line_end=b'",' if width > value + 1 else b'"')
+        metrics, names, metric_names = _metric_names_of_rows(metrics, page)
+        metric_lines, values = metrics.lines, metrics.cell_texts(value)
+        rules, advice = _rule_columns_of_rows(
+            lines.rows_of_width(start, width if "Rule Name" in page.column_positions else 0, line_end=b'"'), page, parse
+        )
 
     plain = np.concatenate((metrics.lines, rules.lines))
     order = np.argsort(plain)
     plain = plain[order]
-    spans = np.concatenate((metrics.heads(), rules.heads()))[order]
-    heads = lines.texts(spans)
+    spans = np.concatenate((metrics.prefix_spans(), rules.prefix_spans()))[order]
+    heads = lines.texts_of_spans(spans)
     begins = np.ones(len(plain), dtype=bool)
     if len(plain):
         is_other_launch = pc.not_equal(heads[1:], heads[:-1]).to_numpy(zero_copy_only=False)
@@ -100,25 +102,25 @@ def plain_rows(block: str, page: Page, parse: Parser) -> PlainRows:
     is_other[plain] = False
     spans = spans[begins]
     ends = lines.quotes[lines.first_quotes[plain[begins]] + 1]  # of the ids
-    ids = lines.texts(np.stack((spans[:, 0] + 1, ends), axis=1))
+    ids = lines.texts_of_spans(np.stack((spans[:, 0] + 1, ends), axis=1))
     is_number = pc.and_(pc.match_substring_regex(ids, _NUMBER), pa.array(lines.bytes[ends + 1] == _COMMA))
     return PlainRows(
         other_lines=[*np.flatnonzero(is_other).tolist(), lines.count],
         run_lines=plain[begins],
         ids=pc.if_else(is_number, ids, "-1").cast(pa.int64()).to_pylist(),
-        heads=_words(lines.texts(np.stack((ends + 2, spans[:, 1]), axis=1))),
+        heads=_arrow_texts_to_list(lines.texts_of_spans(np.stack((ends + 2, spans[:, 1]), axis=1))),
         metric_lines=metric_lines,
         metric_runs=runs[metric_lines],
         names=names,
         metric_names=metric_names,
-        values=values_of(values, parse),
+        values=parse_values(values, parse),
         rule_lines=rules.lines,
         rule_runs=runs[rules.lines],
         rules=advice,
     )
 
 
-class _Lines:
+class _QuotedLines:
     """The lines of a block, and where their quotes are."""
 
     def __init__(self, block: str) -> None:
@@ -134,19 +136,21 @@ class _Lines:
             marks = np.flatnonzero((self.bytes == _RETURN) | (self.bytes == _ESCAPE))
             self.quote_counts[np.searchsorted(self.ends, marks)] = 0
 
-    def rows(self, start: int, width: int, *, end: bytes) -> _Rows:
+    def rows_of_width(self, start: int, width: int, *, line_end: bytes) -> _CellSpans:
         """The lines that end so, with so many cells, of which those from `start` on have no quote within; 0: none."""
         is_long = self.quote_counts >= (2 * width or sys.maxsize)
-        lines = np.flatnonzero(is_long & (self.bytes[self.ends - 1] == end[-1]) & (self.bytes[self.begins] == _QUOTE))
+        lines = np.flatnonzero(
+            is_long & (self.bytes[self.ends - 1] == line_end[-1]) & (self.bytes[self.begins] == _QUOTE)
+        )
         size = 2 * max(width - start, 1)
         last = self.first_quotes[lines] + self.quote_counts[lines]
         quotes = self.quotes[(last - size)[:, None] + np.arange(size)]
         closing = quotes[:, 1:-1:2]
         is_plain = (closing + 2 == quotes[:, 2::2]).all(axis=1) & (self.bytes[closing + 1] == _COMMA).all(axis=1)
-        is_plain &= (quotes[:, -1] + len(end) == self.ends[lines]) & (self.bytes[quotes[:, 0] - 1] == _COMMA)
-        return _Rows(self, start, lines[is_plain], quotes[is_plain])
+        is_plain &= (quotes[:, -1] + len(line_end) == self.ends[lines]) & (self.bytes[quotes[:, 0] - 1] == _COMMA)
+        return _CellSpans(self, start, lines[is_plain], quotes[is_plain])
 
-    def texts(self, spans: IntArray) -> pa.StringArray:
+    def texts_of_spans(self, spans: IntArray) -> pa.StringArray:
         """The texts from and to these bytes; spans (n, 2) are ascending."""
         # an array of the texts and of what is between them, without a copy
         offsets = np.append(spans.ravel(), spans[-1:, 1]) if len(spans) else np.zeros(1, np.int32)
@@ -155,54 +159,56 @@ class _Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _CellSpans:
     """Plain rows of a block: lines (n,), and where the quotes of the cells from `start` on are (n, two a cell)."""
 
-    block: _Lines
+    block: _QuotedLines
     start: int
     lines: IntArray
     quotes: IntArray
 
-    def heads(self) -> IntArray:
+    def prefix_spans(self) -> IntArray:
         """Where the cells before `start`, with their quotes, begin and end in each row: (n, 2)."""
         return np.stack((self.block.begins[self.lines], self.quotes[:, 0] - 1), axis=1).astype(np.int32)
 
-    def texts(self, first: int, last: int | None = None) -> pa.StringArray:
+    def cell_texts(self, first: int, last: int | None = None) -> pa.StringArray:
         """The text from one cell to another of each row; `","` is between two."""
         first, last = first - self.start, (first if last is None else last) - self.start
-        return self.block.texts(np.stack((self.quotes[:, 2 * first] + 1, self.quotes[:, 2 * last + 1]), axis=1))
+        return self.block.texts_of_spans(
+            np.stack((self.quotes[:, 2 * first] + 1, self.quotes[:, 2 * last + 1]), axis=1)
+        )
 
-    def filter(self, mask: np.ndarray[Any, Any]) -> _Rows:
+    def select_rows(self, mask: np.ndarray[Any, Any]) -> _CellSpans:
         """Those rows that are marked."""
-        return self if mask.all() else _Rows(self.block, self.start, self.lines[mask], self.quotes[mask])
+        return self if mask.all() else _CellSpans(self.block, self.start, self.lines[mask], self.quotes[mask])
 
 
-def _names(rows: _Rows, page: Page) -> tuple[_Rows, list[Names], IntArray]:
+def _metric_names_of_rows(rows: _CellSpans, page: CsvPage) -> tuple[_CellSpans, list[Names], IntArray]:
     """The rows of metrics, their names, and the place of each row's names; rows without a name are left out."""
-    start = page.start
-    each = rows.texts(start, page.min_fields - 2).dictionary_encode()
+    start = page.first_name_position
+    each = rows.cell_texts(start, page.min_fields - 2).dictionary_encode()
     names: list[Names] = []
     is_name = []
-    for text in _words(each.dictionary):
-        section, metric, label, unit = page.metric_names([""] * start + text.split('","'))
+    for text in _arrow_texts_to_list(each.dictionary):
+        section, metric, label, unit = page.metric_names_of_row([""] * start + text.split('","'))
         names.append((section or None, metric, label or None, unit))
-        is_name.append(bool(metric) and not is_misplaced(metric, unit))
+        is_name.append(bool(metric) and not name_or_unit_is_number(metric, unit))
     codes = each.indices.to_numpy()
     has_name = np.array(is_name, dtype=bool)[codes]
-    return rows.filter(has_name), names, codes[has_name]
+    return rows.select_rows(has_name), names, codes[has_name]
 
 
-def _rules(rows: _Rows, page: Page, parse: Parser) -> tuple[_Rows, pa.Table]:
+def _rule_columns_of_rows(rows: _CellSpans, page: CsvPage, parse: ValueParser) -> tuple[_CellSpans, pa.Table]:
     """The rows of rules and the columns of the rules table; rows without a rule, or with a metric, are left out."""
-    at = page.at
+    at = page.column_positions
     if len(rows.lines):
-        is_rule = pc.not_equal(pc.utf8_trim_whitespace(rows.texts(at["Rule Name"])), "")
+        is_rule = pc.not_equal(pc.utf8_trim_whitespace(rows.cell_texts(at["Rule Name"])), "")
         for title in _OF_METRICS:
-            is_rule = pc.and_(is_rule, pc.equal(rows.texts(at[title]), ""))
-        rows = rows.filter(is_rule.to_numpy(zero_copy_only=False))
+            is_rule = pc.and_(is_rule, pc.equal(rows.cell_texts(at[title]), ""))
+        rows = rows.select_rows(is_rule.to_numpy(zero_copy_only=False))
 
     def cells(title: str) -> pa.StringArray:
-        texts = rows.texts(at[title]) if title in at else pa.repeat("", len(rows.lines))
+        texts = rows.cell_texts(at[title]) if title in at else pa.repeat("", len(rows.lines))
         return pc.utf8_trim_whitespace(texts)
 
     columns = {}
@@ -213,14 +219,17 @@ def _rules(rows: _Rows, page: Page, parse: Parser) -> tuple[_Rows, pa.Table]:
         else:
             each = each.dictionary_encode()
             convert = section_title if name == "section" else str
-            words = [convert(word) or None for word in _words(each.dictionary)]
-            columns[name] = column("rules", name, words, each.indices)
-    speedups = values_of(pc.replace_substring_regex(cells(RULE_TITLES[-1]), "%$", ""), parse)
-    columns |= {"speedup_pct": nullable(speedups.numbers), "speedup_pct_pm": nullable(speedups.halves)}
+            words = [convert(word) or None for word in _arrow_texts_to_list(each.dictionary)]
+            columns[name] = to_arrow_column("rules", name, words, each.indices)
+    speedups = parse_values(pc.replace_substring_regex(cells(RULE_TITLES[-1]), "%$", ""), parse)
+    columns |= {
+        "speedup_pct": arrow_with_nan_as_null(speedups.numbers),
+        "speedup_pct_pm": arrow_with_nan_as_null(speedups.halves),
+    }
     return rows, pa.table(columns)
 
 
-def _words(texts: pa.StringArray) -> list[str]:
+def _arrow_texts_to_list(texts: pa.StringArray) -> list[str]:
     """Python's strings; several times faster than `to_pylist`."""
     words: list[str] = texts.to_numpy(zero_copy_only=False).tolist()
     return words

@@ -10,7 +10,7 @@ from functools import cache
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nsw.readers.ncu.values import ABSENCE, Value, Values, in_ns
+from nsw.readers.ncu.values import ABSENCE, PrintedValue, PrintedValues, time_in_ns
 from nsw.readers.text.quantities import has_other_mark
 from nsw.wording import one_or
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 __all__ = [
     "ARROW_ROWS",
     "RULE_COLUMNS",
-    "LeftOut",
     "Names",
-    "Results",
-    "column",
-    "dictionary",
+    "NcuResults",
+    "OmittedLines",
+    "arrow_with_nan_as_null",
+    "ncu_version_in_facts",
     "none_if_nan",
-    "nullable",
     "section_title",
-    "session_fact",
-    "tool_version",
-    "warn_of_guess",
+    "session_fact_rows",
+    "to_arrow_column",
+    "to_arrow_dictionary",
+    "warn_of_guessed_decimal_mark",
 ]
 
 ARROW_ROWS: Final = 20_000  # more metrics than this become an Arrow table instead of dicts
@@ -60,7 +60,7 @@ Names: TypeAlias = "tuple[str | None, str, str | None, str | None]"  # section, 
 
 
 @dataclass(slots=True)
-class Results:
+class NcuResults:
     """Owners, metrics and rules as columns: a report may hold a million of them.
 
     An owner is a launch or a summary over launches. Owners, metrics and rules are numbered from 0 in their order.
@@ -75,7 +75,9 @@ class Results:
     numbers: array[float] = field(default_factory=lambda: array("d"))  # of each metric of a launch; NaN: none
     halves: array[float] = field(default_factory=lambda: array("d"))
     texts: dict[int, str] = field(default_factory=dict)  # of the few metrics that have one, by their place
-    spreads: dict[int, tuple[Value, Value, Value]] = field(default_factory=dict)  # likewise: min, max, avg
+    spreads: dict[int, tuple[PrintedValue, PrintedValue, PrintedValue]] = field(
+        default_factory=dict
+    )  # likewise: min, max, avg
     rule_of: array[int] = field(default_factory=lambda: array("i"))  # of each rule: its owner
     advice: dict[str, list[Any]] = field(default_factory=lambda: {c: [] for c in _ADVICE})  # behind `advice_tables`
     advice_tables: list[pa.Table] = field(default_factory=list)
@@ -86,38 +88,38 @@ class Results:
     device_names: dict[int, str] = field(default_factory=dict)  # of the owners that have it among their metrics
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether nothing was found."""
         return not (self.common_of or self.facts)
 
-    def launch(self, launch_id: int, **columns: Any) -> int:
+    def add_launch(self, launch_id: int, **columns: Any) -> int:
         """Add a launch by the columns of the launches table; returns its number among the owners."""
-        return self.owner(self.share(columns), launch_id)
+        return self.add_owner(self.add_common_columns(columns), launch_id)
 
-    def summary(self, **columns: Any) -> int:
+    def add_summary(self, **columns: Any) -> int:
         """Add the owner of a summary's metrics; returns its number among the owners."""
-        return self.owner(self.share(columns), -1)
+        return self.add_owner(self.add_common_columns(columns), -1)
 
-    def share(self, columns: Row) -> int:
+    def add_common_columns(self, columns: Row) -> int:
         """Add columns that owners have in common; returns their index in `common`."""
         self.common.append(columns)
         return len(self.common) - 1
 
-    def owner(self, common: int, launch_id: int) -> int:
+    def add_owner(self, common: int, launch_id: int) -> int:
         """Add an owner with these common columns; returns its number."""
         self.common_of.append(common)
         self.launch_ids.append(launch_id)
         return len(self.common_of) - 1
 
-    def columns_of(self, owner: int) -> Row:
+    def common_columns_of_owner(self, owner: int) -> Row:
         """What an owner may have in common with others, which must not be changed."""
         return self.common[self.common_of[owner]]
 
-    def name(self, names: Names) -> int:
+    def code_of_names(self, names: Names) -> int:
         """The number of a metric's names."""
         return self.names.setdefault(names, len(self.names))
 
-    def metric(self, owner: int, names: Names, value: Value) -> None:
+    def add_metric(self, owner: int, names: Names, value: PrintedValue) -> None:
         """Add one metric of one launch.
 
         Args:
@@ -128,16 +130,16 @@ class Results:
         if value.text is not None:
             self.texts[len(self.numbers)] = value.text
         self.owner_of.append(owner)
-        self.name_of.append(self.name(names))
+        self.name_of.append(self.code_of_names(names))
         self.numbers.append(_NAN if value.number is None else value.number)
         self.halves.append(_NAN if value.half is None else value.half)
 
-    def metrics(self, owner_of: IntArray, name_of: IntArray, values: Values) -> None:
+    def add_metrics(self, owner_of: IntArray, name_of: IntArray, values: PrintedValues) -> None:
         """Add many metrics of launches; each array has one element per metric.
 
         Args:
             owner_of: The number of its owner.
-            name_of: The number that `name` gave.
+            name_of: The number that `code_of_names` gave.
             values: The values, each in the unit of its name.
         """
         first = len(self.numbers)
@@ -147,7 +149,9 @@ class Results:
         self.numbers.frombytes(values.numbers.tobytes())
         self.halves.frombytes(values.halves.tobytes())
 
-    def spread(self, owner: int, names: Names, minimum: Value, maximum: Value, mean: Value) -> None:
+    def add_metric_over_launches(
+        self, owner: int, names: Names, minimum: PrintedValue, maximum: PrintedValue, mean: PrintedValue
+    ) -> None:
         """Add one metric over many launches.
 
         Args:
@@ -158,40 +162,40 @@ class Results:
             mean: The mean.
         """
         self.spreads[len(self.numbers)] = (minimum, maximum, mean)
-        self.metric(owner, names, Value(text=mean.text or minimum.text or maximum.text))
+        self.add_metric(owner, names, PrintedValue(text=mean.text or minimum.text or maximum.text))
 
-    def rule(self, owner: int, **columns: Any) -> None:
+    def add_rule(self, owner: int, **columns: Any) -> None:
         """One piece of advice on a launch; columns are those of the rules table."""
         self.rule_of.append(owner)
         for title, cells in self.advice.items():
             cells.append(columns.get(title))
 
-    def rules(self, rule_of: IntArray, advice: pa.Table) -> None:
+    def add_rules(self, rule_of: IntArray, advice: pa.Table) -> None:
         """Many of them, with the number of the owner of each."""
-        self._end_advice()
+        self._pack_rules_as_arrow()
         self.rule_of.frombytes(rule_of.astype("i").tobytes())
         self.advice_tables.append(advice)
 
-    def _end_advice(self) -> None:
+    def _pack_rules_as_arrow(self) -> None:
         import pyarrow as pa
 
         if self.advice["rule"]:
-            columns = {c: column("rules", c, cells) for c, cells in self.advice.items()}
+            columns = {c: to_arrow_column("rules", c, cells) for c, cells in self.advice.items()}
             columns["message"] = columns["message"].dictionary_decode()  # few repeat
             self.advice_tables.append(pa.table(columns))
             self.advice = {c: [] for c in _ADVICE}
 
-    def fill(self, report: Report, options: Options) -> None:
+    def fill_report(self, report: Report, options: Options) -> None:
         """Put the tables that were asked for, and that have rows, into the report."""
-        say_other_marks(report, Counter(filter(has_other_mark, self.texts.values())))
+        report_other_decimal_marks(report, Counter(filter(has_other_mark, self.texts.values())))
         if len(self.numbers) > ARROW_ROWS:
             import pyarrow as pa
 
             pa.default_memory_pool().release_unused()  # the tables take as much again
-        self._find_durations()
-        self._find_device_names()
-        self._forget_unmeasured(report)
-        name_kernels(self.common)
+        self._set_durations_from_metrics()
+        self._set_device_names_from_metrics()
+        self._clear_unmeasured_launches(report)
+        add_kernel_names(self.common)
         launches = [owner for owner, launch_id in enumerate(self.launch_ids) if launch_id >= 0]
         tables: dict[str, TableData] = {}
         if launches:
@@ -205,21 +209,21 @@ class Results:
             tables["facts"] = self.facts
         report.tables |= {name: table for name, table in tables.items() if options.wants(name)}
 
-    def _find_durations(self) -> None:
+    def _set_durations_from_metrics(self) -> None:
         """Take each owner's duration from its metrics; of two that are printed, the one with more digits."""
         import numpy as np
 
         absent = array("d", [_NAN]) * len(self.common_of)
         self.durations, self.duration_halves = absent, absent[:]
-        half_in_ns = cache(in_ns)
+        half_in_ns = cache(time_in_ns)
         name_of, numbers, halves = np.asarray(self.name_of), np.asarray(self.numbers), np.asarray(self.halves)
         places, times, widths = [], [], []
         for names, code in self.names.items():
-            if names[1] not in DURATIONS or in_ns(0, unit := names[3]) is None:
+            if names[1] not in DURATIONS or time_in_ns(0, unit := names[3]) is None:
                 continue
             at = np.flatnonzero((name_of == code) & ~np.isnan(numbers))
             places.append(at)
-            times.append(np.fromiter((in_ns(number, unit) for number in numbers[at].tolist()), float, len(at)))
+            times.append(np.fromiter((time_in_ns(number, unit) for number in numbers[at].tolist()), float, len(at)))
             widths.append([half if isnan(half) else half_in_ns(half, unit) or 0.0 for half in halves[at].tolist()])
         if not places:
             return
@@ -230,12 +234,12 @@ class Results:
         np.asarray(self.durations)[owners] = time[order[first]]
         np.asarray(self.duration_halves)[owners] = width[order[first]]
 
-    def _find_device_names(self) -> None:
+    def _set_device_names_from_metrics(self) -> None:
         codes = {code for names, code in self.names.items() if names[1] in DEVICE_NAMES}
         texts = self.texts.items() if codes else ()
         self.device_names = {self.owner_of[at]: text for at, text in texts if text and self.name_of[at] in codes}
 
-    def _forget_unmeasured(self, report: Report) -> None:
+    def _clear_unmeasured_launches(self, report: Report) -> None:
         """Make the sizes and figures of launches that never ran absent, and say so once.
 
         A launch without threads does not exist: CUDA refuses it, so these sizes are ncu's way to say nothing.
@@ -246,7 +250,9 @@ class Results:
             return
         unmeasured.sort(key=lambda owner: self.launch_ids[owner] < 0)
         first = unmeasured[0]
-        described = _describe_unmeasured(self.columns_of(first), self.launch_ids[first], len(unmeasured) - 1)
+        described = _describe_unmeasured(
+            self.common_columns_of_owner(first), self.launch_ids[first], len(unmeasured) - 1
+        )
         report.warn(
             f"{described}: ncu wrote only zeros for the size and the figures; they are absent here",
             fix="see what ncu and the program printed (==ERROR== lines), and profile again",
@@ -255,9 +261,9 @@ class Results:
             self.common[common] |= {"grid": None, "block_size": None}
         for owner in unmeasured:
             self.durations[owner] = self.duration_halves[owner] = _NAN
-        self._forget_zeros(frozenset(unmeasured))
+        self._clear_zero_metrics(frozenset(unmeasured))
 
-    def _forget_zeros(self, unmeasured: frozenset[int]) -> None:
+    def _clear_zero_metrics(self, unmeasured: frozenset[int]) -> None:
         names = list(self.names)
         for i, (owner, code) in enumerate(zip(self.owner_of, self.name_of, strict=True)):
             if owner not in unmeasured or names[code][1].startswith(_OF_THE_GPU):
@@ -266,11 +272,11 @@ class Results:
                 self.numbers[i] = self.halves[i] = _NAN
             if i in self.spreads:
                 minimum, maximum, mean = self.spreads[i]
-                self.spreads[i] = (unless_zero(minimum), unless_zero(maximum), unless_zero(mean))
+                self.spreads[i] = (absent_if_zero(minimum), absent_if_zero(maximum), absent_if_zero(mean))
 
     def _owner_row(self, owner: int) -> Row:
         """An owner by the columns of the launches table, and the invocations of a summary."""
-        row = self.columns_of(owner) | {
+        row = self.common_columns_of_owner(owner) | {
             "duration_ns": none_if_nan(self.durations[owner]),
             "duration_ns_pm": none_if_nan(self.duration_halves[owner]),
         }
@@ -293,7 +299,7 @@ class Results:
             words = {text: len(cells) + i for i, text in enumerate(dict.fromkeys(self.device_names.values()))}
             codes[list(self.device_names)] = [words[text] for text in self.device_names.values()]
             cells += words
-        return column(table, name, cells, pa.array(codes).take(owners))
+        return to_arrow_column(table, name, cells, pa.array(codes).take(owners))
 
     def _launch_table(self, launches: list[int]) -> pa.Table:
         """The launches as an Arrow table, a column at a time, for half a million dicts are large."""
@@ -305,7 +311,7 @@ class Results:
         names |= {"launch_id": None} | ({"device_name": None} if self.device_names else {})
         columns = {name: self._owner_column("launches", name, owners) for name in names}
         for name, numbers in (("duration_ns", self.durations), ("duration_ns_pm", self.duration_halves)):
-            columns[name] = nullable(np.asarray(numbers)[launches])
+            columns[name] = arrow_with_nan_as_null(np.asarray(numbers)[launches])
         return pa.table(columns)
 
     def _metric_rows(self) -> list[Row]:
@@ -316,7 +322,7 @@ class Results:
             owners[owner]
             | names[code]
             | {"text": self.texts.get(i), "value": none_if_nan(number), "value_pm": none_if_nan(half)}
-            | _spread(self.spreads.get(i))
+            | _min_max_avg_columns(self.spreads.get(i))
             for i, (owner, code, number, half) in enumerate(columns)
         ]
 
@@ -328,12 +334,12 @@ class Results:
         columns = {name: self._owner_column("metrics", name, owners) for name in OWNED}
         columns = {name: column for name, column in columns.items() if column.null_count < len(column)}
         for i, name in enumerate(_NAMES):
-            columns[name] = column("metrics", name, [name_parts[i] for name_parts in self.names], names)
+            columns[name] = to_arrow_column("metrics", name, [name_parts[i] for name_parts in self.names], names)
         columns["text"] = self._text_column()
-        columns |= {"value": nullable(self.numbers), "value_pm": nullable(self.halves)}
+        columns |= {"value": arrow_with_nan_as_null(self.numbers), "value_pm": arrow_with_nan_as_null(self.halves)}
         if self.spreads:
-            each = [_spread(self.spreads.get(i)) for i in range(len(self.numbers))]
-            columns |= {c: column("metrics", c, [spread[c] for spread in each]) for c in each[0]}
+            each = [_min_max_avg_columns(self.spreads.get(i)) for i in range(len(self.numbers))]
+            columns |= {c: to_arrow_column("metrics", c, [spread[c] for spread in each]) for c in each[0]}
         return pa.table(columns)
 
     def _text_column(self) -> pa.DictionaryArray:
@@ -358,12 +364,12 @@ class Results:
 
         owners = pa.array(self.rule_of, pa.int32())
         columns = {c: self._owner_column("rules", c, owners) for c in _RULED}
-        self._end_advice()
+        self._pack_rules_as_arrow()
         advice = pa.concat_tables(self.advice_tables).unify_dictionaries().combine_chunks()
         return pa.table({**columns, **dict(zip(advice.column_names, advice.columns, strict=True))})
 
 
-def column(table: str, name: str, cells: list[Any], indices: pa.Array | None = None) -> pa.Array:
+def to_arrow_column(table: str, name: str, cells: list[Any], indices: pa.Array | None = None) -> pa.Array:
     """A column of a table; strings are dictionaries, for they repeat, and numbers are small where they can be.
 
     Args:
@@ -381,7 +387,7 @@ def column(table: str, name: str, cells: list[Any], indices: pa.Array | None = N
         is_small = pa.types.is_integer(type_) and all(cell is None or abs(cell) < 1 << 31 for cell in cells)
         each = pa.array(cells, type=pa.int32() if is_small else type_)
         return each if indices is None else each.take(indices)
-    few = dictionary(cells)
+    few = to_arrow_dictionary(cells)
     return few if indices is None else pa.DictionaryArray.from_arrays(few.indices.take(indices), few.dictionary)
 
 
@@ -390,7 +396,7 @@ def none_if_nan(number: float) -> float | None:
     return None if isnan(number) else number
 
 
-def nullable(numbers: Iterable[float]) -> pa.Array:
+def arrow_with_nan_as_null(numbers: Iterable[float]) -> pa.Array:
     """An Arrow column in which NaN is null."""
     import numpy as np
     import pyarrow as pa
@@ -399,26 +405,26 @@ def nullable(numbers: Iterable[float]) -> pa.Array:
     return pa.array(plain, mask=np.isnan(plain))
 
 
-def _spread(values: tuple[Value, Value, Value] | None) -> Row:
+def _min_max_avg_columns(values: tuple[PrintedValue, PrintedValue, PrintedValue] | None) -> Row:
     row: Row = {}
     for column, value in zip(_SPREAD, values or (ABSENCE,) * 3, strict=True):
         row[column], row[f"{column}_pm"] = value.number, value.half
     return row
 
 
-def dictionary(cells: list[str | None]) -> pa.DictionaryArray:
+def to_arrow_dictionary(cells: list[str | None]) -> pa.DictionaryArray:
     """An Arrow dictionary array of strings that repeat."""
     import pyarrow as pa
 
     return pa.array(cells, type=pa.string()).dictionary_encode()
 
 
-def name_kernels(rows: Iterable[Row]) -> None:
+def add_kernel_names(rows: Iterable[Row]) -> None:
     """Demangle the kernels' names, all at once, and give launches their short names."""
-    from nsw.tables.names import names_of
+    from nsw.tables.names import name_columns_by_printed_name
 
     rows = [r for r in rows if r.get("kernel")]
-    names_by_kernel = names_of({r["kernel"] for r in rows})
+    names_by_kernel = name_columns_by_printed_name({r["kernel"] for r in rows})
     for row in rows:
         names = names_by_kernel[row["kernel"]]
         if names["mangled_name"]:
@@ -450,7 +456,7 @@ _SECTIONS: Final = {
 
 
 @dataclass(slots=True)
-class LeftOut:
+class OmittedLines:
     """What stood in the file and is in no table."""
 
     damaged: list[int] = field(default_factory=list)
@@ -458,7 +464,7 @@ class LeftOut:
     source_lines: int = 0  # without any figure
     repeated: int = 0  # of a source page, that are there twice
 
-    def tell(self, report: Report, *, empty: bool) -> None:
+    def add_problems_to_report(self, report: Report, *, has_no_results: bool) -> None:
         """Name it: an error where it is damage, or all that the file held."""
         if self.damaged:
             rows = one_or(len(self.damaged), "1 row does", "rows do")
@@ -481,7 +487,7 @@ class LeftOut:
                 fix="print the page again: ncu --import REPORT --page source --csv",
             )
         if self.source_lines:
-            (report.error if empty else report.warn)(
+            (report.error if has_no_results else report.warn)(
                 f"a source page of {self.source_lines} lines without figures",
                 fix="print the page with them: ncu --import REPORT --page source --print-source sass --csv",
             )
@@ -492,7 +498,7 @@ def section_title(name: str) -> str:
     return _SECTIONS.get(name, name)
 
 
-def say_other_marks(report: Report, figures: Counter[str]) -> None:
+def report_other_decimal_marks(report: Report, figures: Counter[str]) -> None:
     """Report figures that are none by the decimal mark of the rest: how often each text is there."""
     if figures:
         several = one_or(figures.total(), "a figure is", "figures are")
@@ -503,7 +509,7 @@ def say_other_marks(report: Report, figures: Counter[str]) -> None:
         )
 
 
-def warn_of_guess(report: Report, block: int) -> None:
+def warn_of_guessed_decimal_mark(report: Report, block: int) -> None:
     """Say that a comma or a point could have meant either."""
     report.warn(
         f"block {block}: no number shows which mark is the decimal one; read '1,234' as 1234 and '1.234' as 1.234",
@@ -516,7 +522,7 @@ _KEYS: Final = {"display_name": "gpu_name", "display_driver_version": "driver_ve
 _VERSION: Final = re.compile(r"(?<!\d)\d++(?:\.\d+)+")  # each number is tried once
 
 
-def session_fact(header: Sequence[str], row: Sequence[str], rank: int | None) -> list[Row]:
+def session_fact_rows(header: Sequence[str], row: Sequence[str], rank: int | None) -> list[Row]:
     """The facts of one line of a session page: one per device under `Device Attribute`, else one.
 
     Args:
@@ -535,15 +541,15 @@ def session_fact(header: Sequence[str], row: Sequence[str], rank: int | None) ->
             return []
         return [{"rank": rank, "key": "process_name", "text": row[1].strip(), "pid": int(pid)}]
     if header[0] != "Device Attribute":
-        return [_fact(row[0], row[1], rank, None)] if row[1].strip() else []
+        return [_session_fact_row(row[0], row[1], rank, None)] if row[1].strip() else []
     return [
-        _fact(row[0], cell, rank, int(match[1]) if (match := _DEVICE.fullmatch(title.strip())) else None)
+        _session_fact_row(row[0], cell, rank, int(match[1]) if (match := _DEVICE.fullmatch(title.strip())) else None)
         for title, cell in zip(header[1:], row[1:], strict=False)
         if cell.strip()
     ]
 
 
-def tool_version(facts: Iterable[Row]) -> str | None:
+def ncu_version_in_facts(facts: Iterable[Row]) -> str | None:
     """The version of the ncu that made the report, as its session page tells."""
     for fact in facts:
         if fact["key"] == "nsight_compute_target" and (match := _VERSION.search(fact.get("text") or "")):
@@ -551,7 +557,7 @@ def tool_version(facts: Iterable[Row]) -> str | None:
     return None
 
 
-def _fact(name: str, cell: str, rank: int | None, device: int | None) -> Row:
+def _session_fact_row(name: str, cell: str, rank: int | None, device: int | None) -> Row:
     key = re.sub(r"[^a-z0-9]+", "_", name.strip().lower()).strip("_")[:80]
     cell = cell.strip()
     fact: Row = {"rank": rank, "device": device, "key": _KEYS.get(key, key)}
@@ -563,7 +569,7 @@ NO_SIZE: Final = "(0, 0, 0)"
 _OF_THE_GPU: Final = "device__attribute_"  # known without any measurement: a zero is a value
 
 
-def unless_zero(value: Value) -> Value:
+def absent_if_zero(value: PrintedValue) -> PrintedValue:
     """A value that is not zero."""
     return ABSENCE if value.number == 0 else value
 

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 __all__ = [
     "ABSENCE",
     "EVIDENCE_VALUES",
-    "Marks",
-    "Parser",
-    "Value",
-    "Values",
-    "decide_marks",
-    "in_ns",
-    "is_misplaced",
+    "NumberMarks",
+    "PrintedValue",
+    "PrintedValues",
+    "ValueParser",
+    "decide_decimal_mark",
+    "name_or_unit_is_number",
     "parse_integer",
-    "values_of",
+    "parse_values",
+    "time_in_ns",
 ]  # fmt: skip
 
 EVIDENCE_VALUES: Final = 10_000  # printed values that the decimal mark is decided from
@@ -50,7 +50,7 @@ _INSTANCES: Final = re.compile(r"\s*\(.*\)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class PrintedValue:
     """One printed value: a number and half the width of its last digit, or text, or neither (absent)."""
 
     number: float | None = None
@@ -59,18 +59,18 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class NumberMarks:
     """How numbers are written: `guessed` when nothing in the file told the decimal mark."""
 
     decimal: Mark = "."
     guessed: bool = False
 
 
-POINT: Final = Marks()
-ABSENCE: Final = Value()
+POINT: Final = NumberMarks()
+ABSENCE: Final = PrintedValue()
 
 
-def decide_marks(values: Iterable[tuple[str, str | None]]) -> Marks:
+def decide_decimal_mark(values: Iterable[tuple[str, str | None]]) -> NumberMarks:
     """The decimal mark that most of the first values prove; a point, marked as guessed, if none does.
 
     In a count a mark with three digits behind it is no decimal one either.
@@ -86,43 +86,43 @@ def decide_marks(values: Iterable[tuple[str, str | None]]) -> Marks:
             ambiguous = True
             decimal_mark = last_marks(text)[1] if unit in _COUNTED else None
         votes.add((decimal_mark,))
-    return Marks(guessed=ambiguous) if votes.winner is None else Marks(votes.winner)
+    return NumberMarks(guessed=ambiguous) if votes.winner is None else NumberMarks(votes.winner)
 
 
-class Parser:
-    """Turns printed values into `Value`s by one decision on the marks; equal texts are parsed once."""
+class ValueParser:
+    """Turns printed values into `PrintedValue`s by one decision on the marks; equal texts are parsed once."""
 
     _LIMIT = 100_000  # texts remembered
 
-    def __init__(self, marks: Marks = POINT) -> None:
+    def __init__(self, marks: NumberMarks = POINT) -> None:
         self.marks = marks
-        self._cache: dict[str, Value] = {}
+        self._cache: dict[str, PrintedValue] = {}
 
-    def __call__(self, text: str) -> Value:
+    def __call__(self, text: str) -> PrintedValue:
         """The value of one cell."""
         parsed = self._cache.get(text)
         if parsed is None:
-            parsed = self._parse(text.strip())
+            parsed = self._parse_value(text.strip())
             if len(self._cache) < self._LIMIT:
                 self._cache[text] = parsed
         return parsed
 
-    def _parse(self, text: str) -> Value:
+    def _parse_value(self, text: str) -> PrintedValue:
         if self.marks.decimal == "." and _PLAIN.match(text):  # `number` gives the same, later
             decimals = len(text) - 1 - text.find(".") if "." in text else 0
-            return Value(float(text.replace(",", "")), half_widths()[decimals])
+            return PrintedValue(float(text.replace(",", "")), half_width_by_decimals()[decimals])
         if (parsed := number(text, self.marks.decimal)) is not None:
-            return Value(parsed.value, parsed.pm)
+            return PrintedValue(parsed.value, parsed.pm)
         if text.removeprefix("(!)").strip().lower() in ABSENT:
             return ABSENCE
         # --print-metric-instances: the total, then every instance in parentheses
         head = text.split(" ", 1)[0]
         if _INSTANCES.fullmatch(text, len(head)) and (parsed := number(head, self.marks.decimal)) is not None:
-            return Value(parsed.value, parsed.pm, text)
-        return Value(text=text)
+            return PrintedValue(parsed.value, parsed.pm, text)
+        return PrintedValue(text=text)
 
 
-class Values(NamedTuple):
+class PrintedValues(NamedTuple):
     """Many values.
 
     Attributes:
@@ -137,14 +137,14 @@ class Values(NamedTuple):
     text_positions: list[int]
     texts: list[str]
 
-    def part(self, start: int, stop: int) -> Values:
+    def slice_values(self, start: int, stop: int) -> PrintedValues:
         """The values from one place up to another."""
         first, last = bisect_left(self.text_positions, start), bisect_left(self.text_positions, stop)
         positions = [position - start for position in self.text_positions[first:last]]
-        return Values(self.numbers[start:stop], self.halves[start:stop], positions, self.texts[first:last])
+        return PrintedValues(self.numbers[start:stop], self.halves[start:stop], positions, self.texts[first:last])
 
 
-def values_of(printed: pa.StringArray, parse: Parser) -> Values:
+def parse_values(printed: pa.StringArray, parse: ValueParser) -> PrintedValues:
     """Many cells: plain numbers are converted together, all else is parsed one by one."""
     import numpy as np
     import pyarrow as pa
@@ -155,7 +155,7 @@ def values_of(printed: pa.StringArray, parse: Parser) -> Values:
     numbers = pc.cast(plain, pa.float64()).to_numpy(zero_copy_only=False).copy()
     point = pc.find_substring(plain, ".").to_numpy(zero_copy_only=False)
     length = pc.binary_length(plain).to_numpy(zero_copy_only=False)
-    widths = np.array(half_widths(), dtype=float)  # of None: NaN
+    widths = np.array(half_width_by_decimals(), dtype=float)  # of None: NaN
     halves = widths[np.where(point < 0, 0, length - point - 1)]
     unconverted = np.flatnonzero(~simple.to_numpy(zero_copy_only=False))
     coded = printed.take(pa.array(unconverted)).dictionary_encode()  # of texts there are few
@@ -165,21 +165,21 @@ def values_of(printed: pa.StringArray, parse: Parser) -> Values:
     halves[unconverted] = np.array([value.half for value in parsed], float)[codes]
     has_text = np.array([value.text is not None for value in parsed], bool)[codes]
     texts = [parsed[code].text or "" for code in codes[has_text].tolist()]
-    return Values(numbers, halves, unconverted[has_text].tolist(), texts)
+    return PrintedValues(numbers, halves, unconverted[has_text].tolist(), texts)
 
 
 @cache
-def half_widths() -> list[float | None]:
+def half_width_by_decimals() -> list[float | None]:
     """Half the width of the last digit, by the number of decimals; None of a whole number."""
     return [None, *(q.pm for n in range(1, 16) if (q := number("0." + "0" * n)) is not None)]
 
 
-def is_misplaced(name: str, unit: str | None) -> bool:
+def name_or_unit_is_number(name: str, unit: str | None) -> bool:
     """Whether a number stands where the name or the unit of a metric should: a cell of the row is missing."""
     return QUANTITY.fullmatch(name) is not None or (bool(unit) and QUANTITY.fullmatch(unit or "") is not None)
 
 
-def in_ns(value: float, unit: str | None) -> float | None:
+def time_in_ns(value: float, unit: str | None) -> float | None:
     """A time in ns, its decimal digits moved and not multiplied; None when the unit is none of time."""
     power = TIME_UNITS.get(unit or "")
     if not power:

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from nsw.readers.text.quantities import Quantity, duration, parse_integer
-from nsw.tables.names import demangle_all, names_of
+from nsw.tables.names import demangle_all, name_columns_by_printed_name
 from nsw.tables.schema import TABLES
 
 if TYPE_CHECKING:
@@ -301,7 +301,7 @@ class Columns:
     def _name_columns(self, printed: list[str]) -> dict[str, dict[str, str | None]]:
         """The columns that each name fills."""
         if self._has_short_names:
-            return names_of(printed)
+            return name_columns_by_printed_name(printed)
         clear = demangle_all(printed) if self._name == "kernel" else {name: name for name in printed}
         return {name: {self._name: plain} for name, plain in clear.items()}
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, MISSING, OP, EventStream, Trace
-from nsw.readers.untrusted_files import unpacked_beginning
-from nsw.tables import TRACES, Row, as_arrow
+from nsw.readers.untrusted_files import unpack_beginning
+from nsw.tables import TRACES, Row, to_arrow
 from nsw.tables.names import demangle, short_name
 from nsw.wording import one_or
 
@@ -52,7 +52,7 @@ _VERSIONS = ("cuda_runtime_version", "cuda_driver_version", "cupti_version", "hi
 
 def sniff(sample: Sample) -> int:
     """By `traceEvents` at the beginning, or a bare list of events; also compressed."""
-    text = unpacked_beginning(sample.head).decode(errors="replace").lstrip("\ufeff \t\r\n")
+    text = unpack_beginning(sample.head).decode(errors="replace").lstrip("\ufeff \t\r\n")
     if text.startswith("{") and '"traceEvents"' in text:
         return 95 if _KINETO.search(text) else 70
     if text.startswith("{") and '"schemaVersion"' in text and '"deviceProperties"' in text:
@@ -372,7 +372,7 @@ class GpuTrace:
         self._rows.append(row)
         self.count += 1
         if len(self._rows) == _CHUNK:
-            self._chunks.append(as_arrow("gpu_trace", self._rows))
+            self._chunks.append(to_arrow("gpu_trace", self._rows))
             self._rows = []
 
     def table(self, start_pm: float | None, duration_pm: float | None, phases: list[str] | None = None) -> pa.Table:
@@ -386,7 +386,7 @@ class GpuTrace:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        table = pa.concat_tables([*self._chunks, as_arrow("gpu_trace", self._rows)])
+        table = pa.concat_tables([*self._chunks, to_arrow("gpu_trace", self._rows)])
         if phases is not None:
             at = table.schema.get_field_index("phase")
             table = table.set_column(at, table.schema.field(at), pa.array(phases, pa.string()))

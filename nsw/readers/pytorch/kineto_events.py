@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.apart import Allowance, TooMuchError
 from nsw.readers.invariants import LONGEST_NS
-from nsw.readers.untrusted_files import GZIP_MAGIC, unpacked
+from nsw.readers.untrusted_files import GZIP_MAGIC, unpack_chunks
 from nsw.safe_files import open_to_read
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class EventStream:
             packed = raw.read(2) == GZIP_MAGIC
             raw.seek(0)
             allowance = Allowance(self._path.stat().st_size, self._max_unpacked)
-            self._chunks = unpacked(raw, allowance) if packed else iter(lambda: raw.read(_WINDOW), b"")
+            self._chunks = unpack_chunks(raw, allowance) if packed else iter(lambda: raw.read(_WINDOW), b"")
             try:
                 yield from self._document()
             except _CutError:
@@ -86,7 +86,7 @@ class EventStream:
                     fix="the profiler or the copy was cut short: run or copy again",
                 )
             except TooMuchError as fault:
-                self._report.refuse(fault, but="everything before this point was read")
+                self._report.refuse_unpacking(fault, but="everything before this point was read")
             except _DamagedError as fault:
                 self._report.error(
                     f"not valid JSON: {fault}; everything before this point was read", line=self._current_line()

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.readers.messages import known_message
+from nsw.readers.messages import problem_of_known_message
 from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.text.lines import Line, Span, as_shown, by_rank, ruled_cells, ruled_spans, spaced_cells, text_lines
 from nsw.readers.text.quantities import Quantity, digits, duration, parse_integer, percent, size
@@ -108,7 +108,7 @@ def read(path: Path, options: Options) -> Report:
                 table = _take(taking, (number, text), operators, {"block": block, "rank": rank}, report)
                 torn += [number] if taking.is_torn else []
                 odd += [(number, *cell) for cell in taking.odd] if len(operators) > rows else []
-            elif _SPOKEN.search(text) and (problem := known_message("pytorch", text, line=number)):
+            elif _SPOKEN.search(text) and (problem := problem_of_known_message("pytorch", text, line=number)):
                 _note(report, problem)
             before = text if text.strip() else before
     report.errors(

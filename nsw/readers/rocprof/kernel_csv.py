@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import text_lines
 from nsw.readers.text.quantities import number
-from nsw.tables.names import demangle, is_mangled, short_name
+from nsw.tables.names import demangle, is_mangled_name, short_name
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def read(path: Path, options: Options) -> Report:
         if columns and (columns["Kind"] != _DISPATCH if is_trace else _NO_KERNEL.fullmatch(columns["Name"])):
             others.append(line)
             continue
-        row = _dispatch(columns) if is_trace else _statistics(columns)
+        row = _dispatch_row(columns) if is_trace else _statistics_row(columns)
         if row is not None:
             rows.append(row)
         elif bad[-1:] != [line]:  # a very long line comes in pieces
@@ -89,7 +89,7 @@ def read(path: Path, options: Options) -> Report:
     if options.wants("gpu_trace"):
         report.tables["gpu_trace"] = rows
     if options.wants("gpu_summary"):
-        _add_summary(rows, report)
+        _add_gpu_summary(rows, report)
     return report
 
 
@@ -101,35 +101,43 @@ def _cells_of_line(text: str) -> list[str] | None:
         return None
 
 
-def _names(printed: str) -> Row:
+def _kernel_name_columns(printed: str) -> Row:
     name = printed.removesuffix(".kd")  # of the kernel's descriptor, behind mangled names
     plain = demangle(name)
-    return {"name": plain, "short_name": short_name(plain), "mangled_name": name if is_mangled(name) else None}
+    return {"name": plain, "short_name": short_name(plain), "mangled_name": name if is_mangled_name(name) else None}
 
 
-def _whole(columns: Mapping[str, str], *titles: str) -> int | None:
+def _first_integer_of_columns(columns: Mapping[str, str], *titles: str) -> int | None:
     text = next((columns[title] for title in titles if title in columns), "")
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
-def _dispatch(columns: Mapping[str, str]) -> Row | None:
+def _dispatch_row(columns: Mapping[str, str]) -> Row | None:
     """A row of the trace, or None; the start is still of the machine's clock."""
-    start, end = _whole(columns, "Start_Timestamp"), _whole(columns, "End_Timestamp")
+    start, end = (
+        _first_integer_of_columns(columns, "Start_Timestamp"),
+        _first_integer_of_columns(columns, "End_Timestamp"),
+    )
     if start is None or end is None or end < start or not columns["Kernel_Name"]:
         return None
-    row: Row = {"kind": "kernel", **_names(columns["Kernel_Name"]), "start_ns": start, "duration_ns": end - start}
-    row |= {column: _whole(columns, *titles) for column, titles in _COLUMNS.items()}
+    row: Row = {
+        "kind": "kernel",
+        **_kernel_name_columns(columns["Kernel_Name"]),
+        "start_ns": start,
+        "duration_ns": end - start,
+    }
+    row |= {column: _first_integer_of_columns(columns, *titles) for column, titles in _COLUMNS.items()}
     for axis in "xyz":  # rocprofv3 counts a grid in work-items
-        items, block = _whole(columns, f"Grid_Size_{axis.upper()}"), row[f"block_{axis}"]
+        items, block = _first_integer_of_columns(columns, f"Grid_Size_{axis.upper()}"), row[f"block_{axis}"]
         row[f"grid_{axis}"] = -(-items // block) if items is not None and block else None
     return row
 
 
-def _statistics(columns: Mapping[str, str]) -> Row | None:
-    calls = _whole(columns, "Calls")
+def _statistics_row(columns: Mapping[str, str]) -> Row | None:
+    calls = _first_integer_of_columns(columns, "Calls")
     if calls is None or not columns["Name"]:
         return None
-    row: Row = {"kind": "kernel", **_names(columns["Name"]), "calls": calls}
+    row: Row = {"kind": "kernel", **_kernel_name_columns(columns["Name"]), "calls": calls}
     for column, title in _FIGURES.items():
         figure = number(columns.get(title, ""))
         if figure is None and title in columns and not (title == "StdDev" and calls == 1):
@@ -138,7 +146,7 @@ def _statistics(columns: Mapping[str, str]) -> Row | None:
     return row
 
 
-def _add_summary(rows: Iterable[Row], report: Report) -> None:
+def _add_gpu_summary(rows: Iterable[Row], report: Report) -> None:
     import numpy as np
 
     from nsw.readers.timeline.statistics import require_sums, statistics, with_shares

@@ -37,7 +37,7 @@ from nsw.readers.timeline.phases import (
     phased,
 )
 from nsw.readers.timeline.statistics import ABSENT, Durations, Groups, statistics, whole_numbers, words
-from nsw.tables import Row, TableData, count
+from nsw.tables import Row, TableData, row_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -329,7 +329,7 @@ def add_phases(report: Report, options: Options) -> None:
     """Add the tables of phases to a report whose traces show iterations; others are left as they are."""
     requested = options.phase_tables()
     trace = report.tables.get("gpu_trace", [])
-    if not requested or count(trace) < _FEWEST:
+    if not requested or row_count(trace) < _FEWEST:
         return
     kinds = _kinds(trace)
     chosen = kinds != _NO_OPERATION

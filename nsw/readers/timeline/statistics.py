@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from nsw.tables.parquet_tables import coded
+from nsw.tables.parquet_tables import distinct_values_and_codes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -258,7 +258,7 @@ def words(data: TableData, column: str, chosen: Chosen | None = None) -> tuple[I
         column: Its name; a table may lack it.
         chosen: Shape (rows,), the rows that are looked at; None: all.
     """
-    texts, codes = coded(data, column)
+    texts, codes = distinct_values_and_codes(data, column)
     return _by_first_row(codes if chosen is None else codes[chosen], [text or "" for text in texts])
 
 

@@ -15,8 +15,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from nsw.profilers.files_of_one_recording import recording
-from nsw.readers.installed_tools import ToolFault, find_tool, run_tool
+from nsw.profilers.files_of_one_recording import recording_files_from
+from nsw.readers.installed_tools import ToolRunError, find_tool, run_tool
 from nsw.readers.model import Options, Report, Sample
 from nsw.safe_files import open_to_read
 
@@ -52,7 +52,7 @@ def read(path: Path, options: Options) -> Report:
     failures: list[str] = []
     tools = _site_nsys(options.nsys) + find_nsys()
     with tempfile.TemporaryDirectory(prefix="nsw-nsys-", ignore_cleanup_errors=True) as folder:
-        exports = {file: Path(folder) / f"timeline.{n}.sqlite" for n, file in enumerate(recording(path), 1)}
+        exports = {file: Path(folder) / f"timeline.{n}.sqlite" for n, file in enumerate(recording_files_from(path), 1)}
         for tool in list(dict.fromkeys(tools))[:_TRIES]:
             every = (_export(tool, file, exported, Path(folder)) for file, exported in exports.items())
             failure = next((failure for failure in every if failure is not None), None)
@@ -127,7 +127,7 @@ def _make_file(command: list[str], target: Path) -> str | None:
     """Have a tool make a file; what went wrong, or None: the exit status says little, the file counts."""
     try:
         _, output = run_tool(command, _TIMEOUT)
-    except ToolFault as fault:
+    except ToolRunError as fault:
         return str(fault)
     if target.exists() and target.stat().st_size:
         return None

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, Vocabulary, with_duration
-from nsw.tables.parquet_tables import values
+from nsw.tables.parquet_tables import column_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -75,7 +75,7 @@ class ParquetSource:
         for batch in self._batches(table, list(columns)):
             names = batch.schema.names
             part = batch.slice(0, at_most - len(out))
-            lists = [values(part.column(c)) if c in names else [None] * part.num_rows for c in columns]
+            lists = [column_values(part.column(c)) if c in names else [None] * part.num_rows for c in columns]
             out += zip(*lists, strict=True)
             if len(out) >= at_most:
                 break
@@ -86,7 +86,7 @@ class ParquetSource:
         requested = set(ids)
         texts: dict[int, str] = {}
         for batch in self._batches("StringIds", ["id", "value"]) if requested else ():
-            pairs = zip(batch.column("id").to_pylist(), values(batch.column("value")), strict=True)
+            pairs = zip(batch.column("id").to_pylist(), column_values(batch.column("value")), strict=True)
             texts.update((i, v) for i, v in pairs if i in requested and isinstance(v, str))
         self.contradictions.nameless.update(requested - texts.keys())
         return texts

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nsw.profilers.files_of_one_recording import recording
+from nsw.profilers.files_of_one_recording import recording_files_from
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys.export.source import (
     DURATION,
@@ -28,7 +28,7 @@ from nsw.readers.nsys.export.source import (
 )
 from nsw.readers.nsys.export.sqlite_pages import NotPlainError, plain_batches
 from nsw.readers.nsys.export.tables import fill
-from nsw.readers.untrusted_files import SQLITE_MAGIC, open_read_only, read_only_uri
+from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only, sqlite_read_only_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,7 +52,7 @@ def sniff(sample: Sample) -> int:
     if not sample.head.startswith(SQLITE_MAGIC):
         return 0
     try:
-        connection = open_read_only(sample.path)
+        connection = open_sqlite_read_only(sample.path)
         connection.text_factory = bytes  # damaged names are no text
         try:
             names = {n for (n,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -70,7 +70,7 @@ def read(path: Path, options: Options) -> Report:
     before = path.stat()
     _warn_of_writers(path, report)
     try:
-        sources = [SqliteSource(file) for file in recording(path)]
+        sources = [SqliteSource(file) for file in recording_files_from(path)]
         for source in sources:
             if source.path.stat().st_size <= _CHECKED and (found := source.check()):
                 report.error(f"the database is damaged: {found}", fix=_AGAIN)
@@ -114,7 +114,7 @@ class SqliteSource:
         self.path = path
         self.vocabulary = Vocabulary()
         self.contradictions = Contradictions()
-        with closing(open_read_only(path)) as connection:
+        with closing(open_sqlite_read_only(path)) as connection:
             self._encoding = str(connection.execute("PRAGMA encoding").fetchone()[0])
             self.columns = _tables(connection)
 
@@ -153,7 +153,7 @@ class SqliteSource:
             return []
         select = _select(table, columns, self.columns[table], None)
         try:
-            with closing(open_read_only(self.path)) as connection:
+            with closing(open_sqlite_read_only(self.path)) as connection:
                 return connection.execute(f"{select} LIMIT ?", (at_most,)).fetchall()
         except (sqlite3.Error, UnicodeDecodeError) as fault:
             raise TableFault(table, str(fault)) from fault
@@ -168,7 +168,7 @@ class SqliteSource:
             return {}
         texts: dict[int, str] = {}
         try:
-            with closing(open_read_only(self.path)) as connection:
+            with closing(open_sqlite_read_only(self.path)) as connection:
                 for start in range(0, len(ids), _IDS):
                     part = [int(i) for i in ids[start : start + _IDS]]
                     query = f"SELECT id, value FROM StringIds WHERE id IN ({', '.join('?' * len(part))})"  # noqa: S608
@@ -181,7 +181,7 @@ class SqliteSource:
     def check(self) -> str | None:
         """What SQLite finds wrong with the file's structure, at first."""
         try:
-            with closing(open_read_only(self.path)) as connection:
+            with closing(open_sqlite_read_only(self.path)) as connection:
                 (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         except (sqlite3.Error, UnicodeDecodeError) as fault:
             return str(fault)
@@ -199,7 +199,7 @@ class SqliteSource:
             select += f" LIMIT -1 OFFSET {done}"
         import pyarrow as pa
 
-        for batch in _arrow_batches(read_only_uri(self.path), table, select, rows=_BATCH):
+        for batch in _arrow_batches(sqlite_read_only_uri(self.path), table, select, rows=_BATCH):
             if batch.num_rows == 0:
                 continue
             out: Batch = {}

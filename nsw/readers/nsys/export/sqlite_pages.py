@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.readers.nsys.export.source import NULL
-from nsw.readers.untrusted_files import open_read_only
+from nsw.readers.untrusted_files import open_sqlite_read_only
 from nsw.safe_files import open_to_read
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def plain_batches(path: Path, table: str, columns: Sequence[str]) -> Iterator[Ba
         NotPlainError: What follows is not plain; the batches before it are whole.
         sqlite3.Error: The list of tables is damaged.
     """
-    with closing(open_read_only(path)) as connection:
+    with closing(open_sqlite_read_only(path)) as connection:
         (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
         declared = connection.execute("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?)", (table,)).fetchall()
     if not isinstance(root, int):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from nsw.readers.nsys import bytes_are_sent
+from nsw.readers.nsys import size_is_of_sent_bytes
 from nsw.readers.nsys.export.nvtx import Lookup
 from nsw.readers.nsys.export.phases import PARTS, HostCalls, Split, phase_groups, phase_name
 from nsw.readers.nsys.export.source import (
@@ -35,7 +35,7 @@ from nsw.readers.nsys.export.source import (
 from nsw.readers.timeline.calls import LOCK, Calls, by_time, call_kinds
 from nsw.readers.timeline.phases import nccl_operation
 from nsw.readers.timeline.statistics import Durations, Groups, group, merge, statistics, with_shares
-from nsw.tables.names import api_name
+from nsw.tables.names import api_name_without_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -308,7 +308,7 @@ def api_summary(source: Source, calls: Collected, split: Split) -> tuple[list[Ro
     groups = phase_groups(calls, split, "globalTid")
     texts = source.strings(list(dict.fromkeys(groups.keys)))
     # a name that StringIds lacks stays apart from all others
-    names = {key: api_name(texts.get(key, f"string {key}")) for key in groups.keys}
+    names = {key: api_name_without_version(texts.get(key, f"string {key}")) for key in groups.keys}
     pid = pid_of(calls, "globalTid")
     rows = [
         {"pid": pid, "name": name, **statistics(durations.values)}
@@ -373,7 +373,7 @@ def mpi_summary(source: Source) -> tuple[list[Row], int]:
         sent = _bytes_by_key(source, table)
         for index, (key, name) in enumerate(zip(collected.grouped.keys, _key_names(source, collected), strict=True)):
             values.setdefault(name, []).append(collected.grouped.values_of(index))
-            if key in sent and bytes_are_sent(name):
+            if key in sent and size_is_of_sent_bytes(name):
                 sizes[name] = sizes.get(name, 0) + sent[key]
     rows: list[Row] = [
         {"library": "mpi", "name": name, **statistics(_joined(parts)), "total_bytes": _float(sizes.get(name))}
@@ -582,10 +582,10 @@ def gpu_trace(source: Source, phases: Phases) -> pa.Table:
 
 def api_trace(source: Source, phases: Phases) -> pa.Table:
     """One row per call of the CUDA runtime and driver, sorted by start; names are those of api_summary."""
-    from nsw.tables.names import api_name
+    from nsw.tables.names import api_name_without_version
 
     def extra_columns(batch: Batch) -> dict[str, Any]:
-        return {"tid": _part(batch["globalTid"], 0), "name": _names(source, batch["nameId"], api_name)}
+        return {"tid": _part(batch["globalTid"], 0), "name": _names(source, batch["nameId"], api_name_without_version)}
 
     columns = _TIMES | {"correlation": "correlationId", "return_value": "returnValue"}
     return _by_start("api_trace", _parts(source, RUNTIME, columns, ["nameId"], extra_columns, phases))

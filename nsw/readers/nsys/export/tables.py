@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.invariants import LONGEST_NS
-from nsw.readers.messages import explain
+from nsw.readers.messages import find_known_message
 from nsw.readers.model import MOST_SHOWN, Options, Problem, Report
 from nsw.readers.nsys.export import nvtx, samples, summaries
 from nsw.readers.nsys.export.cpu_samples import CPU_SAMPLES, CPU_TABLES, cpu_record, cpu_tables
@@ -380,7 +380,7 @@ def diagnostics(source: Source) -> list[Problem]:
     for level, text, process in rows:
         if not isinstance(text, str) or _IDLE.match(text) or (text.rstrip("."), process) in idle:
             continue
-        if level not in _LEVELS and not ((entry := explain("nsys", text)) and entry.is_loss):
+        if level not in _LEVELS and not ((entry := find_known_message("nsys", text)) and entry.is_loss):
             continue
         if not any(pattern.search(text) for pattern in untrue):
             seen.setdefault((_LEVELS.get(level, "nsys"), _VARYING.sub("#", text)), []).append(text)
@@ -404,7 +404,7 @@ def _has_rows(source: Source, table: str) -> bool:
 def _problem(reporter: str, texts: list[str]) -> Problem:
     text = " ".join(texts[0].split())[:_LONGEST]
     repeats = f" (and {len(texts) - 1} like it)" if len(texts) > 1 else ""
-    entry = explain("nsys", text)
+    entry = find_known_message("nsys", text)
     meaning = f" ({entry.explanation})" if entry else ""
     message = f"{reporter}: {text}{repeats}{meaning}"
     return Problem("warning", message, fix=entry.fix if entry else None, is_loss=entry.is_loss if entry else False)

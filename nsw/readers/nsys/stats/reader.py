@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nsw.readers.messages import known_message
+from nsw.readers.messages import problem_of_known_message
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys.stats import rows as make
 from nsw.readers.nsys.stats.grids import Grid, find_grids
@@ -278,7 +278,9 @@ def _note_line_outside_tables(report: Report, number: int, text: str) -> None:
     if report.tool_version is None and (version := _VERSION.search(text)):
         report.tool_version = version[1]
     message = text.strip()
-    if _COMPLAINT.match(message) and (problem := known_message("nsys", message, line=number, severity="warning")):
+    if _COMPLAINT.match(message) and (
+        problem := problem_of_known_message("nsys", message, line=number, severity="warning")
+    ):
         report.problems.append(problem)
 
 

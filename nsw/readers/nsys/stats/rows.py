@@ -12,12 +12,12 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nsw.readers.nsys import bytes_are_sent
+from nsw.readers.nsys import size_is_of_sent_bytes
 from nsw.readers.nsys.stats.reports import Kind, Marks, column, nvtx_style, openacc_kind, title_unit
 from nsw.readers.text.quantities import TIME_UNITS, Quantity, size_factor
 from nsw.readers.timeline.statistics import statistics, with_shares
-from nsw.tables import Row, as_arrow
-from nsw.tables.names import api_name, gpu_kind, names_of
+from nsw.tables import Row, to_arrow
+from nsw.tables.names import api_name_without_version, gpu_operation_kind, name_columns_by_printed_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -139,7 +139,7 @@ def _statistics(cells: Cells) -> Row:
 
 def kind_and_names(name: str) -> Row:
     """The name of a GPU row and what to call it; one that is mangled (option `mangled`) is read too."""
-    return {"kind": gpu_kind(name)} | names_of((name,))[name]
+    return {"kind": gpu_operation_kind(name)} | name_columns_by_printed_name((name,))[name]
 
 
 def kernels(grid: Grid, marks: Marks) -> list[Row]:
@@ -160,7 +160,7 @@ def combined(grid: Grid, marks: Marks) -> tuple[list[Row], list[Row]]:
     for _, cells.cells in grid.rows:
         name, category = cells.text("operation"), cells.text("category")
         if category == "CUDA_API":
-            api.append({"name": api_name(name)} | _statistics(cells))
+            api.append({"name": api_name_without_version(name)} | _statistics(cells))
         else:
             gpu.append(kind_and_names(name) | _statistics(cells))
     if api and gpu:
@@ -188,7 +188,7 @@ def calls(grid: Grid, marks: Marks) -> list[Row]:
 
 def api_calls(grid: Grid, marks: Marks) -> list[Row]:
     """api_summary rows: calls of CUDA less the version in their names."""
-    return [row | {"name": api_name(row["name"])} for row in calls(grid, marks)]
+    return [row | {"name": api_name_without_version(row["name"])} for row in calls(grid, marks)]
 
 
 def openacc(grid: Grid, marks: Marks) -> list[Row]:
@@ -264,7 +264,7 @@ def messages(grid: Grid, marks: Marks) -> list[Row]:
     cells = Cells(grid, marks)
     for _, cells.cells in grid.rows:
         name, sent = cells.text("name"), cells.count("total message volume")
-        if sent is not None and cells.text("source") != "coll_recv" and bytes_are_sent(name):
+        if sent is not None and cells.text("source") != "coll_recv" and size_is_of_sent_bytes(name):
             rows.append({"library": "mpi", "name": name, "calls": cells.count("instances"), "total_bytes": float(sent)})
     return rows
 
@@ -337,7 +337,7 @@ def gpu_trace(grid: Grid, marks: Marks) -> pa.Table:
 def api_trace(grid: Grid, marks: Marks) -> pa.Table:
     """api_trace rows."""
     columns = Columns(grid, marks)
-    names = {"name": columns.each("name", api_name)}
+    names = {"name": columns.each("name", api_name_without_version)}
     return columns.table("api_trace", names | columns.events("start", "duration"))
 
 
@@ -345,7 +345,7 @@ def launch_trace(grid: Grid, marks: Marks) -> tuple[pa.Table, pa.Table]:
     """gpu_trace and api_trace rows of a table that has both in a row."""
     columns = Columns(grid, marks)
     kernels = columns.kind_and_names("kernel name") | columns.events("kernel start", "kernel dur") | columns.extents()
-    calls = {"name": columns.each("api function", api_name)} | columns.events("api start", "api dur")
+    calls = {"name": columns.each("api function", api_name_without_version)} | columns.events("api start", "api dur")
     kernels.pop("tid", None)
     calls.pop("device", None)
     return columns.table("gpu_trace", kernels), columns.table("api_trace", calls)
@@ -368,7 +368,7 @@ class Columns:
 
         types = {field.name: field.type for field in arrow_schema(name)}
         arrays = {key: pa.array(values, types[key]) for key, values in columns.items() if values is not None}
-        return as_arrow(name, pa.table(arrays))
+        return to_arrow(name, pa.table(arrays))
 
     def each(self, name: str, convert: Callable[[str], V]) -> list[V] | None:
         """A column with each different text converted once."""
@@ -556,7 +556,7 @@ class Tally:
             name = names[index]
             self._times.setdefault(name, _Times()).add(duration)
             sent = next((size[index] for size in sizes if size[index] is not None), None)
-            if sent is not None and bytes_are_sent(name):
+            if sent is not None and size_is_of_sent_bytes(name):
                 self._sent.setdefault(name, []).append(sent)
 
     def _page_faults(self, grid: Grid, columns: Columns) -> None:

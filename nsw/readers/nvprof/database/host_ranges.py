@@ -23,7 +23,7 @@ from nsw.readers.nvprof.database.records import API, COPY_KINDS, KERNELS, MEMCPY
 from nsw.readers.nvprof.vocabulary import Sum, api_name, openacc_kind
 from nsw.readers.timeline.process_phases import Recorded, launch_times, marks_by_name, tables_of_process
 from nsw.readers.timeline.statistics import with_shares
-from nsw.tables.names import names_of
+from nsw.tables.names import name_columns_by_printed_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -286,7 +286,7 @@ def _recorded(database: Database) -> Recorded:
     calls = _array(_calls(database, names), 4)
     return Recorded(
         names=list(names),
-        name_columns=names_of(names).__getitem__,
+        name_columns=name_columns_by_printed_name(names).__getitem__,
         gpu_name=work[:, 0],
         gpu_kind=work[:, 1],
         start=work[:, 2],

@@ -40,8 +40,8 @@ from nsw.readers.nvprof.database.records import (
 )
 from nsw.readers.nvprof.vocabulary import SAMPLES, Api, Columns, Sampled, api_name
 from nsw.readers.timeline.statistics import with_shares
-from nsw.readers.untrusted_files import SQLITE_MAGIC, open_read_only
-from nsw.tables.names import names_of
+from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only
+from nsw.tables.names import name_columns_by_printed_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,7 +89,7 @@ def read(path: Path, options: Options) -> Report:
         )
         return report
     try:
-        with closing(open_read_only(path)) as connection:
+        with closing(open_sqlite_read_only(path)) as connection:
             _Database(connection, report, options).read()
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as fault:  # its own messages quote the file's bytes
         report.error(f"damaged database: {fault}", fix="copy the file again, or profile again")
@@ -187,7 +187,7 @@ class _Database:
         if self.has("CUPTI_ACTIVITY_KIND_MEMSET", "start", "end", "bytes"):
             for _, figures in self._durations("CUPTI_ACTIVITY_KIND_MEMSET", "0", size="bytes"):
                 rows.append({"kind": "memset", "name": "[CUDA memset]", **figures})
-        names_by_kernel = names_of(row["name"] for row in rows)
+        names_by_kernel = name_columns_by_printed_name(row["name"] for row in rows)
         for row in rows:
             row.update(names_by_kernel[row["name"]])
         self.report.tables["gpu_summary"] = with_shares(rows)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from nsw.readers.messages import known_message
+from nsw.readers.messages import problem_of_known_message
 from nsw.readers.nvprof.vocabulary import Columns, split_device
 from nsw.readers.text.lines import CONTROL, delimited_cells, line_blocks
 
@@ -151,7 +151,7 @@ class Sink:
             severity: nvprof's own word for it: "error" or "warning"; None where it has none, and then the message is
                 added only if nsw knows it as a problem.
         """
-        problem = known_message("nvprof", text, line=number, severity=severity)
+        problem = problem_of_known_message("nvprof", text, line=number, severity=severity)
         if problem is None or len(self._reported) >= _MOST_MESSAGES:
             return
         key = (problem.severity, problem.message)

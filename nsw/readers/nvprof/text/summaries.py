@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.nvprof.vocabulary import Columns, exact_to_a_ns, is_call, openacc_kind
 from nsw.readers.text.quantities import Quantity, duration, parse_integer, percent
-from nsw.tables.names import api_name, gpu_kind
+from nsw.tables.names import api_name_without_version, gpu_operation_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -175,9 +175,9 @@ def _shared(stream: Stream, name: str) -> tuple[Any, ...]:
     match stream.section:
         case "gpu":
             plain = _CORRELATION.sub("", name) if name.endswith("]") else name
-            return (*origin, stream.device, gpu_kind(plain), plain)
+            return (*origin, stream.device, gpu_operation_kind(plain), plain)
         case "api":
-            return (*origin, api_name(name))
+            return (*origin, api_name_without_version(name))
         case "openacc":
             return (*origin, openacc_kind(name), name)
         case "range":

@@ -18,7 +18,7 @@ from nsw.readers.nvprof.text.counters import add_value, metric_value
 from nsw.readers.nvprof.text.summaries import Figures, add_openacc
 from nsw.readers.nvprof.vocabulary import SAMPLES, Columns, Sampled, split_device, whole_ns
 from nsw.readers.text.quantities import TIME_UNITS, parse_integer, rate, size, size_factor
-from nsw.tables.names import api_name, gpu_kind
+from nsw.tables.names import api_name_without_version, gpu_operation_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -260,7 +260,7 @@ class TraceColumns:
         call = _CALL.match(name) if name.startswith("cu") and self._cell(cells, "device") in {"", "-"} else None
         if call is not None:
             match = _CORRELATION.match(call[2] or "")
-            return _Alike("call", (api_name(call[1]),)), match and int(match[2])
+            return _Alike("call", (api_name_without_version(call[1]),)), match and int(match[2])
         if name.endswith("]") and (match := _CORRELATION.match(name)):
             return _Alike("work", self._operation(match[1], self._rest(cells)), "Memcpy" in match[1]), int(match[2])
         return _Alike("work", self._operation(name, self._rest(cells)), "Memcpy" in name), None
@@ -271,11 +271,19 @@ class TraceColumns:
         get = cells.get
         device_name, device = split_device(get("device", ""))
         return (
-            device, device_name, gpu_kind(name), parse_integer(get("context", "")), parse_integer(get("stream", "")),
-            *_dimensions(cells), parse_integer(get("registers", "")),
-            *self._size(cells, "static_smem"), *self._size(cells, "dynamic_smem"),
-            memory(get("src_memory", "")), memory(get("dst_memory", "")), name,
-        )  # fmt: skip
+            device,
+            device_name,
+            gpu_operation_kind(name),
+            parse_integer(get("context", "")),
+            parse_integer(get("stream", "")),
+            *_dimensions(cells),
+            parse_integer(get("registers", "")),
+            *self._size(cells, "static_smem"),
+            *self._size(cells, "dynamic_smem"),
+            memory(get("src_memory", "")),
+            memory(get("dst_memory", "")),
+            name,
+        )
 
     def _size(self, cells: dict[str, str], column: str) -> Pair:
         return _byte_size(cells.get(column, ""), self._unit(column))
