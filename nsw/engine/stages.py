@@ -552,7 +552,9 @@ class Chooser:
         questions = follow_up_metrics_by_kernel(case)
         launches = [
             row["launch_id"]
-            for row in full_rows("launches", rows_of_runs(tables["launches"], {source.id}) if "launches" in tables else [])
+            for row in full_rows(
+                "launches", rows_of_runs(tables["launches"], {source.id}) if "launches" in tables else []
+            )
             if row["kernel"] in questions
         ]
         chosen = [row for row in load_rows(folder, TABLE) if row["run"] == source.id]
