@@ -106,6 +106,14 @@ def test_a_gap_of_milliseconds_is_what_the_host_does_in_it(row, says):
     assert "graphs" not in text
 
 
+def test_a_host_that_loads_modules_in_each_iteration_compiles_again_and_one_that_loads_a_few_does_not():
+    each, few = (call("cuModuleLoadData", count, 50 * US) for count in (1, 0.5))
+    (text,) = explained(LONG, parts=(KERNELS, LAUNCHES, each))
+    assert "in which the host computes: modules are loaded in each iteration, as a compiler compiles again. " in text
+    (text,) = explained(LONG, parts=(KERNELS, LAUNCHES, few))
+    assert "makes no CUDA call" in text
+
+
 def test_a_loader_is_not_named_for_gaps_of_a_framework():
     texts = explained(gap("launch", "middle", 10, 200 * US, to_gpu=10), operations=10.0)
     assert "loader" not in " ".join(texts)
@@ -192,6 +200,11 @@ def test_streams_that_the_default_stream_serialises_and_those_that_are_of_one_st
     (text,) = explained(busy=98.0, streams=4, default_stream=30, **numbers)
     assert text.startswith("Kernels of 4 streams run 1.0 at a time, with work in the default stream between them")
     assert "default stream" not in " ".join(explained(busy=98.0, streams=4, default_stream=0, **numbers))
+    waits = gap("queued", "short", 125, 9 * US)  # of streams whose kernels are too large for a quarter of the GPU
+    larger = {"streams": 3, "kernel_ns": 2.6 * MS, "computing_ns": 2.6 * MS, "busy_ns": 2.88 * MS, "small_ns": 0.0}
+    (text,) = explained(waits, busy=72.0, default_stream=30, **larger)
+    assert text.startswith("Kernels of 3 streams run 1.0 at a time, with work in the default stream between them")
+    assert explained(waits, busy=72.0, default_stream=0, **larger) == []
     (text,) = explained(busy=98.0, streams=1, default_stream=0, **numbers)
     assert "is kernels of at most 32 blocks, each of which fills a part of the GPU, one after the other" in text
     (text,) = explained(busy=98.0, streams=1, **numbers | {"small_ns": 0.1 * MS})

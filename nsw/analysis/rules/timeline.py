@@ -74,6 +74,7 @@ _OPTIMIZER_PCT, _STEP_PCT, _SCORES_PCT, _CAST_PCT, _TABLE_PCT = 20.0, 10.0, 20.0
 _IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
 _SHORT_PCT: Final = 50.0  # of the kernels
 _ELEMENTWISE_PCT: Final = 25.0  # of GPU time
+_LONG_MEAN_NS: Final = 20e3  # of elementwise kernels, beside which a launch is little
 _NAMED: Final = 4  # processes in a sentence
 _FEW_ITERATIONS: Final = 8  # of fewer no one is an exception
 _SLOW_TIMES: Final = 3.0  # the median
@@ -266,7 +267,10 @@ def _serial_stream_hit(case: CaseSummary, _: Context) -> Hit | None:
     if apart < _OFTEN_BETWEEN * between or least_gpu_busy_pct(case) is None:
         return None
     fits = computing if use["kernel_ns"] > (1 + _HARDLY) * computing else use.get("small_ns", 0.0)  # some do already
-    saved = 100 * min(computing - use["kernel_ns"] / use["streams"], fits) / case.idle_gpu.med_ns
+    # one stream's gaps between kernels, and the work of the default stream, run beside kernels of the others
+    hidden = case.idle_gpu.in_gaps("queued") + max(use.get("busy_ns", 0.0) - computing, 0.0)
+    saved_ns = min(computing - use["kernel_ns"] / use["streams"], fits) + hidden * (1 - 1 / use["streams"])
+    saved = 100 * saved_ns / case.idle_gpu.med_ns
     if saved < _WORTH_PCT:
         return None
     return _make_hit(
@@ -750,6 +754,9 @@ def _short_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
     share = work[0].share_pct("elementwise")
     if share < _ELEMENTWISE_PCT or detect_framework(case) != "pytorch":  # a user's kernel may have any name
         return None
+    elementwise = [part for part in work[0].parts if part.name == "elementwise"]
+    if sum(part.ns for part in elementwise) >= _LONG_MEAN_NS * sum(part.operations for part in elementwise):
+        return None  # their time is in a few long ones
     return Hit(
         "short-kernels", case.id, share / 2, f"{work[0].short_pct:.0f} % of the kernels take less than 5 us", "fuse",
         f"{work[0].short_pct:.0f} % of the kernels take less than 5 us, and elementwise ones {share:.0f} % of GPU time",
