@@ -225,6 +225,22 @@ def test_iterations_that_are_slow_in_turn_are_told_with_their_period_and_what_di
     assert "8th" not in " ".join(explained(busy=98.0, slower_gpu_ns=0.0, **slow | {"slower_pct": 4.0}))
 
 
+@pytest.mark.parametrize(
+    ("more", "gpu", "says"),
+    [
+        (4 * MS, 0, False),
+        (4 * MS, 2 * MS, False),
+        (12 * MS, 6 * MS, False),
+        (12 * MS, 0, True),
+        (4 * MS, 3.9 * MS, True),
+    ],
+)
+def test_slow_iterations_at_unequal_distances_are_the_machines_unless_all_is_the_gpus_or_a_long_pause(more, gpu, says):
+    slow = {"slow": 3, "slower_ns": more, "slower_gpu_ns": gpu, "slower_pct": 30.0}
+    (text,) = explained(busy=98.0, **slow)
+    assert ("3 of 18 iterations take" in text) is says
+
+
 def test_of_tables_made_before_gaps_were_measured_only_that_is_said():
     _, (text,) = told([KERNELS, LAUNCHES], [idle(gap=2 * MS)])
     assert text == (

@@ -162,8 +162,8 @@ def _long_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     if case.host is not None and (work := host_work_while_idle(case, took)) is not None:
         return IdleCause(work.cause, took, work.what, work.fact, work.advice, work.do)
     if idle.is_iteration and case.iterations is not None and idle.loads >= case.iterations.count:
-        return IdleCause("recompilation", took, f"compiles {format_ns(took)}",
-                         f"{head}the host computes: modules are loaded in each iteration, as a compiler compiles again")  # fmt: skip
+        text = f"{head}the host computes: modules are loaded in each iteration, as a compiler compiles again"
+        return IdleCause("recompilation", took, f"compiles {format_ns(took)}", text)
     everywhere = count >= _EACH * idle.operations
     if idle.use.get("lock_threads", 0.0) >= _LOCKING and (locks >= _PART * all_ns or everywhere):
         text = f"the host waits for its other threads: {idle.use.get('lock_threads', 0.0):.0f} wait for a lock in turn"

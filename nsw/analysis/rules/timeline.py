@@ -799,6 +799,8 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
         )  # fmt: skip
     if more < _HOSTS_NS and gpu <= _LITTLE * more:  # the system's, or Python's
         return None
+    if not period and gpu < _MOST * more and (more < _PAUSE_NS or gpu > _LITTLE * more):  # the system's, now and then
+        return None
     if iterations.found_by == "kernel_sequence" and ("launches" not in use or case.idle_gpu.operations < _LOOP):
         return None  # which may be a loop within an iteration
     takes = f"every {_ordinal_text(int(period))} iteration takes" if period else (
