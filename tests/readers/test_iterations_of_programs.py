@@ -245,6 +245,33 @@ def layers_under_autocast(host):
         host.wait()
 
 
+STEP = [A, B, C, D] * 4
+UPDATE = "void at::native::multi_tensor_apply_kernel<FusedOptimizer>()"
+
+
+def validated_each_fourth(host):
+    """A training whose fourth steps are each followed by as many kernels as two steps."""
+    for n in range(24):
+        host.step()
+        host.run(*STEP, UPDATE)
+        if n % 4 == 3:
+            host.run(*[EVAL, HEAD] * 16)
+
+
+def two_networks_in_turn(host):
+    """Steps of a generator and a discriminator, each with an optimizer, are one iteration."""
+    for _ in range(15):
+        host.step()
+        host.run(*STEP, UPDATE, *[D, HEAD] * 10, UPDATE)
+
+
+def optimizers_of_groups(host):
+    """Three groups of parameters, each updated by itself."""
+    for _ in range(15):
+        host.step()
+        host.run(*STEP, *[UPDATE, A, B] * 3)
+
+
 def long_first_step(host):
     """A start with as many kernels as two steps."""
     host.run(*[f"void start_{n}()" for n in range(100)])
@@ -259,7 +286,8 @@ PROGRAMS = [
     (two_kernels_a_step, 60), (equal_layers, 20), (many_equal_layers, 12), (forward_and_backward, 20), (parameter_loop, 12),
     (accumulation, 12), (two_networks, 15), (evaluation, 200), (losses_now_and_then, 100), (streams, 20), (decode, 60),
     (behind_set_up, 20), (slow_at_times, 40), (one_program, None), (growing_loops, 780), (samples, 15),
-    (layers_under_autocast, 12), (long_first_step, 12),
+    (layers_under_autocast, 12), (long_first_step, 12), (validated_each_fourth, 24), (two_networks_in_turn, 15),
+    (optimizers_of_groups, 15),
 ]  # fmt: skip
 
 
@@ -439,6 +467,16 @@ def test_slow_iterations_at_equal_distances_have_a_period(host, every, period):
             host.sleep(4000)
     (use,) = tables_of(host)["gpu_use"]
     assert use["period"] == period
+
+
+def test_the_first_slow_iteration_of_a_period_may_take_many_times_as_long_as_the_others(host):
+    for n in range(40):
+        host.run(*[A, B, C, D] * 9, OPT)
+        host.wait()
+        if n % 8 == 7:
+            host.sleep(100_000 if n == 7 else 4000)
+    (use,) = tables_of(host)["gpu_use"]
+    assert (use["period"], use["slow"]) == (8, 4)
 
 
 def test_streams_and_small_kernels_are_counted(host):

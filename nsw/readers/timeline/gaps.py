@@ -285,22 +285,33 @@ def _period(phases: Phased) -> Row:
     """Slow iterations that come at equal distances: how far, how much slower, what of it is the GPU's."""
     durations, gpu = phases.durations[phases.warmup :], phases.gpu[phases.warmup + 1 : -1]
     usual = float(np.median(durations))
-    slow = durations > max(_SLOW * usual, usual + _SLOWER_NS)
-    if slow.any():  # those that are hardly slow among others that are so many times are none
-        slow &= durations - usual >= _PART * float((durations - usual).max())
-    places = np.flatnonzero(slow)
-    if len(places) < _FEWEST_SLOW or 2 * len(places) >= len(durations):
+    excess = durations - usual
+    clearly = durations > max(_SLOW * usual, usual + _SLOWER_NS)
+    if clearly.sum() < _FEWEST_SLOW:
         return {}
-    distances, counts = np.unique(np.diff(places), return_counts=True)
-    period = int(distances[np.argmax(counts)])
-    regular = counts.max() >= _REGULAR * counts.sum() and period > 1
+    # those that are hardly slow among others that are so many times are none; the first of a period may take longest
+    slow, others = (clearly & (excess >= _PART * most) for most in (excess.max(), np.sort(excess)[-_FEWEST_SLOW]))
+    period = _constant_distance(slow)
+    if period is None and (period := _constant_distance(others)) is not None:
+        slow = others
+    if slow.sum() < _FEWEST_SLOW or 2 * slow.sum() >= len(slow):
+        return {}
     rest = ~slow
     return {
-        "period": period if regular else None, "slow": len(places),
+        "period": period, "slow": int(slow.sum()),
         "slower_ns": float(np.median(durations[slow]) - np.median(durations[rest])),
         "slower_gpu_ns": max(float(np.median(gpu[slow]) - np.median(gpu[rest])), 0.0),
         "slower_pct": 100 * float((durations[slow] - np.median(durations[rest])).sum() / durations.sum()),
     }  # fmt: skip
+
+
+def _constant_distance(slow: Any) -> int | None:
+    """How many iterations the slow ones are apart, where that is nearly constant."""
+    distances, counts = np.unique(np.diff(np.flatnonzero(slow)), return_counts=True)
+    if counts.sum() < _FEWEST_SLOW - 1:
+        return None
+    period = int(distances[np.argmax(counts)])
+    return period if counts.max() >= _REGULAR * counts.sum() and period > 1 else None
 
 
 def _collective_rows(work: Operations, phases: Phased | None) -> list[Row]:

@@ -18,7 +18,7 @@ import numpy as np
 from nsw.readers.timeline.calls import by_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from nsw.readers.timeline.statistics import IntArray
 
@@ -150,6 +150,10 @@ _LONG_PAUSE, _LONG_PAUSE_NS = 5.0, 50_000.0  # times the usual one, and ns: a pa
 _SAME_DISTANCE: Final = 0.8  # of the distances between what ends iterations
 _LONGEST_LAUNCH_NS: Final = 100_000.0  # a loop of one kernel that takes longer is a time step rather than a launch
 _DEVICES: Final = 16  # whose sequences are looked at
+_OPTIMIZER: Final = re.compile(r"multi_tensor_apply|fused_?(?:adam|sgd|lamb)|addcdiv", re.IGNORECASE)
+_TRAINS: Final = 8  # kernels between an optimizer and the next that a step has at least
+_MOST_STEPS: Final = 0.6  # of a training's steps, that are equal
+_SEVERAL_STEPS: Final = 2.5  # of an iteration: three, where one at an end is cut off
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +178,16 @@ class Kernels:
             yield Kernels(*(getattr(self, column)[rows] for column in self.__slots__))
 
 
+def is_optimizer(kernel: str) -> bool:
+    """Whether a kernel updates parameters, by its name: a training step ends with it."""
+    return _OPTIMIZER.search(kernel) is not None
+
+
 def of_kernels(
-    kernels: Kernels, separators: Sequence[IntArray] = (), inputs: IntArray | None = None
+    kernels: Kernels,
+    separators: Sequence[IntArray] = (),
+    inputs: IntArray | None = None,
+    optimizers: Collection[int] = (),
 ) -> Iterations | None:
     """The iterations of a process by its kernels: by those of the first device whose sequence repeats.
 
@@ -183,12 +195,15 @@ def of_kernels(
         kernels: Its kernels.
         separators: Times of the host's clock, ns, of what may end an iteration: waits for the GPU, copies from it.
         inputs: When copies to the GPU were launched, which an iteration may begin with.
+        optimizers: What kernels of optimizers are, as in `kernels.names`.
     """
-    found = (_of_kernels(part, separators, inputs) for part in kernels.of_each_device())
+    found = (_of_kernels(part, separators, inputs, optimizers) for part in kernels.of_each_device())
     return next((one for one in found if one is not None), None)
 
 
-def _of_kernels(kernels: Kernels, separators: Sequence[IntArray], inputs: IntArray | None) -> Iterations | None:
+def _of_kernels(
+    kernels: Kernels, separators: Sequence[IntArray], inputs: IntArray | None, optimizers: Collection[int]
+) -> Iterations | None:
     """As `repetitions`, of kernels in any order."""
     names, starts, durations, launched = kernels.names, kernels.starts, kernels.durations, kernels.launched
     order = by_time(launched)
@@ -205,6 +220,9 @@ def _of_kernels(kernels: Kernels, separators: Sequence[IntArray], inputs: IntArr
             repeated = min(longer, key=lambda one: len(one[0]))
         elif _is_only_inner(names, starts, repeated[0]):
             repeated = None
+    steps = _training_steps(names, optimizers)
+    if steps is not None and (repeated is None or len(steps[0]) >= _SEVERAL_STEPS * len(repeated[0])):
+        repeated = steps  # what repeats holds several, of which some have more to do
     if repeated is None:
         return None
     heads, behind = repeated
@@ -234,6 +252,23 @@ def _behind_trials(names: IntArray, starts: IntArray, durations: IntArray) -> tu
             break
         heads.append(heads[-1] - length)
     return np.concatenate((heads[:0:-1], found[0] + first)), found[1] + first
+
+
+def _training_steps(names: IntArray, optimizers: Collection[int]) -> tuple[IntArray, int] | None:
+    """The steps of a training, each behind the optimizer of the one before, where most are equal; else None."""
+    updates = np.flatnonzero(np.isin(names, list(optimizers)))
+    if not len(updates):
+        return None
+    ends = updates[np.append(np.diff(updates) > _TRAINS, True)] + 1
+    distances, counts = np.unique(np.diff(ends), return_counts=True)
+    if len(ends) < _REPETITIONS or counts.max() < _MOST_STEPS * counts.sum():
+        return None
+    usual = int(distances[np.argmax(counts)])
+    bodies = names[ends[:-1][np.diff(ends) == usual][:, None] + np.arange(usual)]
+    if (bodies == bodies[-1]).mean() < _EQUAL:
+        return None
+    heads = ends[:-1] if ends[0] < usual else np.concatenate(([ends[0] - usual], ends[:-1]))
+    return (heads, int(ends[-1])) if ends[-1] - heads[0] >= _REPEATED * len(names) else None
 
 
 def _separated(launched: IntArray, separators: Sequence[IntArray]) -> tuple[IntArray, int] | None:

@@ -16,6 +16,7 @@ from nsw.readers.timeline.iterations import (
     Marks,
     few_repetitions,
     generic,
+    is_optimizer,
     iterations_by_marks,
     of_kernels,
 )
@@ -199,10 +200,11 @@ def iterations_of(recorded: Recorded, work: Operations, named_step: str | None) 
         return iterations
     calls = recorded.calls()
     waits = [] if calls is None else [calls.start[calls.kind == SYNCHRONISE]]
+    optimizers = [code for code, name in enumerate(recorded.names) if is_optimizer(name)]
     if work.way is None:
-        return of_kernels(_kernels(recorded, work), waits)
+        return of_kernels(_kernels(recorded, work), waits, optimizers=optimizers)
     from_gpu, to_gpu = (work.launched[work.way == way] for way in (FROM_GPU, TO_GPU))
-    return of_kernels(_kernels(recorded, work), [*waits, from_gpu], to_gpu)
+    return of_kernels(_kernels(recorded, work), [*waits, from_gpu], to_gpu, optimizers)
 
 
 def _kernels(recorded: Recorded, work: Operations) -> Kernels:

@@ -140,6 +140,7 @@ def split(
     ranges: Ranges | None,
     *,
     nccl: Collection[int] = (),
+    optimizers: Collection[int] = (),
     host: HostCalls | None = None,
     named_step: str | None = None,
     warmup: int | None = None,
@@ -151,6 +152,7 @@ def split(
         calls: The CUDA API calls, with start, correlationId and globalTid.
         ranges: The NVTX ranges.
         nccl: The keys of NCCL's kernels.
+        optimizers: The keys of optimizers' kernels.
         host: What the hosts of the processes call.
         named_step: The NVTX range that a recipe names as its step.
         warmup: How many iterations are warm-up, where a recipe says so.
@@ -171,7 +173,7 @@ def split(
             iterations = iterations_by_marks(marks.get(index, []), launched_work)
         if iterations is None and KERNEL in gpu:
             kernels = _kernels(result, gpu[KERNEL], index, nccl)
-            iterations = of_kernels(kernels, *_wait_and_copy_times(result, work, index, host))
+            iterations = of_kernels(kernels, *_wait_and_copy_times(result, work, index, host), optimizers)
         if iterations is not None:
             result.phased[index] = phased(work, iterations, warmup)
         elif KERNEL in gpu:

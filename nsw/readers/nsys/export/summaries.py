@@ -33,6 +33,7 @@ from nsw.readers.nsys.export.source import (
     total,
 )
 from nsw.readers.timeline.calls import LOCK, Calls, by_time, call_kinds
+from nsw.readers.timeline.iterations import is_optimizer
 from nsw.readers.timeline.phases import nccl_operation
 from nsw.readers.timeline.statistics import Durations, Groups, group, merge, statistics, with_shares
 from nsw.tables.names import api_name_without_version
@@ -73,6 +74,11 @@ class GpuTables:
     def nccl(self) -> list[int]:
         """The keys of NCCL's kernels."""
         return [key for key, name in self.names.items() if nccl_operation(name) is not None]
+
+    @property
+    def optimizers(self) -> list[int]:
+        """The keys of optimizers' kernels."""
+        return [key for key, name in self.names.items() if is_optimizer(name)]
 
 
 @dataclass(slots=True)

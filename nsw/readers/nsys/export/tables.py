@@ -136,6 +136,7 @@ def _split(results: Mapping[str, Any], outcomes: Mapping[str, _Outcome], options
         results.get("calls"),
         results.get("nvtx", _Nvtx()).ranges,
         nccl=tables.nccl,
+        optimizers=tables.optimizers,
         host=results.get("host_calls"),
         named_step=options.steps,
         warmup=options.warmup,
