@@ -91,6 +91,12 @@ def launched(*kernels):
     return case(spent=spent(WORK), iterations=STEPS, gpu_work=tuple(shares), gpus=H100)
 
 
+def layer(casts):
+    """An iteration of six operations, so many of which are casts."""
+    work = launched((CAST, 50, casts), ("sm90_xmma_gemm_f16f16", 30))
+    return replace(work, idle_gpu=replace(IDLE, operations=6.0))
+
+
 def short(pct, of_kernels, name="void at::native::vectorized_elementwise_kernel<4, AddFunctor>()", operations=250.0):
     work = spent(("elementwise", pct / 10), ("GEMM", 10 - pct / 10), short=of_kernels)
     parts = (replace(work.parts[0], operations=operations), work.parts[1])
@@ -174,6 +180,7 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
     ("autocast-weight-casts", launched((CAST, 15, 20.0), ("sm90_xmma_gemm_f16f16", 50)),
      [launched((CAST, 14, 20.0), ("sm90_xmma_gemm_f16f16", 50)), launched(("my_bfloat16_copy(float*)", 50, 20.0), ("sm90_xmma_gemm_f16f16", 50)),
       launched((STRIDED, 50, 20.0), ("sm90_xmma_gemm_f16f16", 50))], "15 % is casts"),
+    ("autocast-weight-casts", layer(1.0), [layer(0.5)], "50 % is casts"),
     ("dense-embedding-gradient", launched((FOREACH, 70), (FILL, 3), ("compute_grad_weight<float>()", 1), (FUSED, 1)),
      [launched((FOREACH, 70), (FILL, 2), ("compute_grad_weight<float>()", 1), (FUSED, 1)),  # a table of few parameters
       launched((FUSED, 40), (FILL, 5))], "74 % is the dense"),

@@ -121,6 +121,7 @@ _FILL: Final = re.compile(r"FillFunctor")
 _TABLE_WORK: Final = re.compile(
     r"embedding|FillFunctor|multi_tensor_apply|addcmul|addcdiv|lerp|sqrt_kernel|CUDAFunctor_add"
 )
+_EACH: Final = 0.1  # of the operations of an iteration that has few
 _FUSED_LAUNCHES: Final = 0.9  # of such kernels' launches: what a cure saves
 # what of their time it saves
 _GAINS: Final = {
@@ -701,7 +702,7 @@ def _kernel_pattern_hit(
         pattern: Their names.
         least_pct: The least share of the GPU's time.
         description: What they do, behind `12 % of GPU time`.
-        least: How many there are at least in an iteration.
+        least: How many there are at least in an iteration of as many operations.
         needs: A kernel that there must be too.
         without: A kernel that there must not be.
         of_each: How many kernels there are for each that has such a name.
@@ -718,6 +719,8 @@ def _kernel_pattern_hit(
     total = sum(share.total_ns or 0.0 for share in case.gpu_work)
     share = 100 * sum(kernel.total_ns or 0.0 for kernel in mine) / total if total else 0.0
     count = sum(kernel.calls or 0.0 for kernel in mine) / (_iteration_count(case) or 1)
+    if case.idle_gpu is not None and case.idle_gpu.operations < least:
+        least = _EACH * case.idle_gpu.operations  # a layer, or a part of a step
     calls = sum(share.calls or 0.0 for share in case.gpu_work if share.kind == "kernel")
     launched = 100 * sum(kernel.calls or 0.0 for kernel in mine) / calls if calls else 0.0
     idle = case.idle_gpu.in_gaps("launch", lengths=SHORT) / case.idle_gpu.med_ns if case.idle_gpu else 0.0
