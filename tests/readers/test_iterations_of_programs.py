@@ -258,6 +258,29 @@ def validated_each_fourth(host):
             host.run(*[EVAL, HEAD] * 16)
 
 
+def sorted_each_fifth(host):
+    """Time steps of 4 ms, before each fifth of which the host sorts and copies."""
+    for n in range(30):
+        host.step()
+        if n % 5 == 4:
+            host.sleep(9000)
+            host.copy(1, 1 << 20, srcKind=1, dstKind=2)
+            host.wait()
+        host.run(*[A] * 20, us=200)
+        host.wait()
+
+
+def short_solves_of_an_input(host):
+    """Five solves of a fifth of a millisecond for each input."""
+    for _ in range(12):
+        host.step()
+        host.sleep(3000)
+        host.copy(1, 1 << 20, srcKind=1, dstKind=2)
+        for _ in range(5):
+            host.run(*[A] * 20, us=10)
+            host.wait()
+
+
 def two_networks_in_turn(host):
     """Steps of a generator and a discriminator, each with an optimizer, are one iteration."""
     for _ in range(15):
@@ -287,7 +310,7 @@ PROGRAMS = [
     (accumulation, 12), (two_networks, 15), (evaluation, 200), (losses_now_and_then, 100), (streams, 20), (decode, 60),
     (behind_set_up, 20), (slow_at_times, 40), (one_program, None), (growing_loops, 780), (samples, 15),
     (layers_under_autocast, 12), (long_first_step, 12), (validated_each_fourth, 24), (two_networks_in_turn, 15),
-    (optimizers_of_groups, 15),
+    (optimizers_of_groups, 15), (sorted_each_fifth, 30), (short_solves_of_an_input, 12),
 ]  # fmt: skip
 
 

@@ -153,6 +153,8 @@ _DEVICES: Final = 16  # whose sequences are looked at
 _OPTIMIZER: Final = re.compile(r"multi_tensor_apply|fused_?(?:adam|sgd|lamb)|addcdiv", re.IGNORECASE)
 _TRAINS: Final = 8  # kernels between an optimizer and the next that a step has at least
 _MOST_STEPS: Final = 0.6  # of a training's steps, that are equal
+_SLOW_STEP, _EQUAL_STEP = 1.3, 1.1  # times the usual one, that a slow one takes at least, and most others at most
+_LONG_STEP_NS: Final = 1e6  # of a step whose wait for the GPU costs little
 _SEVERAL_STEPS: Final = 2.5  # of an iteration: three, where one at an end is cut off
 
 
@@ -225,6 +227,10 @@ def _of_kernels(
         repeated = steps  # what repeats holds several, of which some have more to do
     if repeated is None:
         return None
+    finer = (_separated(launched, [times]) for times in separators)
+    repeated = next(
+        (one for one in finer if one is not None and _is_slow_in_turn(starts, one[0], repeated[0])), repeated
+    )
     heads, behind = repeated
     at, count = np.unique(launched[heads], return_counts=True)  # launches before a recording begins have one time
     heads = heads[np.isin(launched[heads], at[count == 1])]
@@ -269,6 +275,20 @@ def _training_steps(names: IntArray, optimizers: Collection[int]) -> tuple[IntAr
         return None
     heads = ends[:-1] if ends[0] < usual else np.concatenate(([ends[0] - usual], ends[:-1]))
     return (heads, int(ends[-1])) if ends[-1] - heads[0] >= _REPEATED * len(names) else None
+
+
+def _is_slow_in_turn(starts: IntArray, heads: IntArray, outer: IntArray) -> bool:
+    """Whether each of the longer repetitions is several equal ones of milliseconds, of which one takes longer."""
+    if len(outer) < _FEWEST:
+        return False
+    count = int(np.median(np.diff(np.searchsorted(heads, outer))))
+    took = np.diff(starts[heads])
+    usual = float(np.median(took))
+    slow = took > _SLOW_STEP * usual
+    if count < _SEVERAL_STEPS or usual < _LONG_STEP_NS or slow.sum() < _FEWEST:
+        return False
+    in_turn = float((np.diff(np.flatnonzero(slow)) == count).mean())
+    return in_turn >= _SAME_DISTANCE and float(np.quantile(took[~slow], 0.9)) <= _EQUAL_STEP * usual
 
 
 def _separated(launched: IntArray, separators: Sequence[IntArray]) -> tuple[IntArray, int] | None:
