@@ -73,6 +73,7 @@ _EVENLY: Final = 0.85  # of the time that the mean SM has work, from which block
 _STALLED_PCT: Final = 30.0  # of the active warps, which a reason explains
 _FULL_REGISTERS: Final = 250  # of 255 a thread
 _REGISTER_STEP: Final = 8  # limits of registers are multiples of it
+_NEARLY_ALL: Final = 0.9  # of the stores to local memory
 
 # kernels of libraries, which a user can only call differently: names that nobody gives to a kernel of his own
 _LIBRARY: Final = re.compile(
@@ -395,8 +396,8 @@ def _local_memory_remark(kernel: KernelRow) -> Remark | None:
         spills = spilled > 0
     elif kernel.source is not None and kernel.source.indexed is not None:
         spills = kernel.source.indexed < _HALF
-    else:  # who spills a value loads it again at least once
-        is_reloaded = loads is None or stores is None or loads >= stores
+    else:  # who spills a value loads it again, but for the last time
+        is_reloaded = loads is None or stores is None or loads >= _NEARLY_ALL * stores
         spills = registers >= _FULL_REGISTERS or (registers % _REGISTER_STEP == 0 and is_reloaded)
     head = f"{100 * share:.0f} % of its memory instructions go to local memory"
     if spills:
