@@ -133,6 +133,13 @@ def measured_gains() -> dict[str, float]:
     return gains
 
 
+@cache
+def held_mib() -> dict[str, float]:
+    """The most GPU memory that each program of CUDA kernels held, in MiB: what a run's conditions would have."""
+    with (HERE / "memory.csv").open() as file:
+        return {row["case"]: float(row["mib"]) for row in csv.DictReader(file)}
+
+
 # --- what nsw says --------------------------------------------------------------------------------------------------
 
 
@@ -170,6 +177,8 @@ def summary_of(case: dict[str, Any], *, alone: bool = False, seed: int | None = 
     if len(looked_at) == 1:
         return summarize_reports("case", list(looked_at.values()))
     runs, tables = runs_and_tables_of_reports([looked_at["timeline"]], "case")
+    if (held := held_mib().get(case["run"].split(" ", 1)[1])) is not None:
+        tables["conditions"] = [{"run": "case", "samples": 50, "memory_mib": held}]
     kernels = {"case": looked_at["counters"].kernels}
     return summarize(CampaignData("case", "", None, runs, tables, kernels=kernels), ReportRequest())
 
