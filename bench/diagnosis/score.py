@@ -157,6 +157,7 @@ def summary_of(case: dict[str, Any], *, alone: bool = False, seed: int | None = 
     from nsw.analysis.of_reports import LOOKED_AT, ReadReport, runs_and_tables_of_reports, summarize_reports
     from nsw.analysis.summary import CampaignData, ReportRequest, summarize
     from nsw.readers.detect import read
+    from nsw.tables.schema import TABLES
 
     with tempfile.TemporaryDirectory() as folder:
         paths = recordings.unpack(case.get("of", case["id"]), Path(folder))
@@ -178,7 +179,8 @@ def summary_of(case: dict[str, Any], *, alone: bool = False, seed: int | None = 
         return summarize_reports("case", list(looked_at.values()))
     runs, tables = runs_and_tables_of_reports([looked_at["timeline"]], "case")
     if (held := held_mib().get(case["run"].split(" ", 1)[1])) is not None:
-        tables["conditions"] = [{"run": "case", "samples": 50, "memory_mib": held}]
+        row = dict.fromkeys(TABLES["conditions"].column_names)
+        tables["conditions"] = [row | {"run": "case", "samples": 50, "memory_mib": held}]
     kernels = {"case": looked_at["counters"].kernels}
     return summarize(CampaignData("case", "", None, runs, tables, kernels=kernels), ReportRequest())
 
