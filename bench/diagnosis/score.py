@@ -180,7 +180,9 @@ def summary_of(case: dict[str, Any], *, alone: bool = False, seed: int | None = 
     runs, tables = runs_and_tables_of_reports([looked_at["timeline"]], "case")
     if (held := held_mib().get(case["run"].split(" ", 1)[1])) is not None:
         row = dict.fromkeys(TABLES["conditions"].column_names)
-        tables["conditions"] = [row | {"run": "case", "samples": 50, "memory_mib": held}]
+        tables["conditions"] = [
+            row | {"run": "case", "start_s": 0.0, "end_s": 10.0, "interval_s": 0.2, "memory_mib": held}
+        ]
     kernels = {"case": looked_at["counters"].kernels}
     return summarize(CampaignData("case", "", None, runs, tables, kernels=kernels), ReportRequest())
 

@@ -29,7 +29,7 @@ TABLES = (
 OF_KERNELS = ("metrics", "launches", "rules", "source_metrics")  # as columns: a row a metric of a launch is many
 
 
-_FEWEST_OF_MEMORY: Final = 3  # samples of a GPU at work: of fewer the largest says little
+_FEWEST_OF_MEMORY: Final = 5  # samples of a run: of fewer the largest says little
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +206,10 @@ def _peak_program_bytes(rows: Iterable[Mapping[str, Any]]) -> float | None:
         rows: Rows of table `conditions` of the case.
     """
     held = [
-        (row["memory_mib"] - (row.get("memory_before_mib") or 0.0)) * 2**20
+        (row["memory_mib"] - (row["memory_before_mib"] or 0.0)) * 2**20
         for row in rows
-        if row.get("memory_mib") is not None and (row.get("samples") or 0) >= _FEWEST_OF_MEMORY
+        if None not in {row["memory_mib"], row["start_s"], row["end_s"], row["interval_s"]}
+        and row["end_s"] - row["start_s"] >= _FEWEST_OF_MEMORY * row["interval_s"]
     ]
     return max(held, default=None)
 

@@ -258,13 +258,13 @@ def test_numbers_of_energy_are_finite(tmp_path):
     assert all(math.isfinite(value) for value in row.values() if isinstance(value, float))
 
 
-@pytest.mark.parametrize(("samples", "held"), [(50, 900 * 2**20), (2, None)])
-def test_a_kernel_knows_what_its_program_held_on_the_gpu(samples, held):
+@pytest.mark.parametrize(("seconds", "held"), [(1.5, 900 * 2**20), (0.5, None)])
+def test_a_kernel_knows_what_its_program_held_on_the_gpu(seconds, held):
     run = Run("c.baseline.r1")
-    rows = [
-        {"run": run.id, "gpu": f"GPU-{at}", "samples": samples, "memory_mib": 1000.0 - at, "memory_before_mib": 100.0}
-        for at in range(2)
-    ]
-    kernels = {run.case_id: (KERNEL,)}
-    summary = summarize(CampaignData("c", "", None, [run], {"conditions": rows}, kernels=kernels), ReportRequest())
+    row = dict.fromkeys(TABLES["conditions"].column_names) | {
+        "run": run.id, "start_s": 0.0, "end_s": seconds, "interval_s": 0.2, "memory_before_mib": 100.0,
+    }  # fmt: skip
+    rows = [row | {"gpu": f"GPU-{at}", "memory_mib": 1000.0 - at} for at in range(2)]
+    data = CampaignData("c", "", None, [run], {"conditions": rows}, kernels={run.case_id: (KERNEL,)})
+    summary = summarize(data, ReportRequest())
     assert [kernel.program_bytes for kernel in summary.cases[0].kernels] == [held]
