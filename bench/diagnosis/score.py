@@ -133,6 +133,13 @@ def measured_gains() -> dict[str, float]:
     return gains
 
 
+@cache
+def held_mib() -> dict[str, float]:
+    """The most GPU memory that each program of CUDA kernels held, in MiB: what a run's conditions would have."""
+    with (HERE / "memory.csv").open() as file:
+        return {row["case"]: float(row["mib"]) for row in csv.DictReader(file)}
+
+
 # --- what nsw says --------------------------------------------------------------------------------------------------
 
 
@@ -150,6 +157,7 @@ def summary_of(case: dict[str, Any], *, alone: bool = False, seed: int | None = 
     from nsw.analysis.of_reports import LOOKED_AT, ReadReport, runs_and_tables_of_reports, summarize_reports
     from nsw.analysis.summary import CampaignData, ReportRequest, summarize
     from nsw.readers.detect import read
+    from nsw.tables.schema import TABLES
 
     with tempfile.TemporaryDirectory() as folder:
         paths = recordings.unpack(case.get("of", case["id"]), Path(folder))
@@ -170,6 +178,11 @@ def summary_of(case: dict[str, Any], *, alone: bool = False, seed: int | None = 
     if len(looked_at) == 1:
         return summarize_reports("case", list(looked_at.values()))
     runs, tables = runs_and_tables_of_reports([looked_at["timeline"]], "case")
+    if (held := held_mib().get(case["run"].split(" ", 1)[1])) is not None:
+        row = dict.fromkeys(TABLES["conditions"].column_names)
+        tables["conditions"] = [
+            row | {"run": "case", "start_s": 0.0, "end_s": 10.0, "interval_s": 0.2, "memory_mib": held}
+        ]
     kernels = {"case": looked_at["counters"].kernels}
     return summarize(CampaignData("case", "", None, runs, tables, kernels=kernels), ReportRequest())
 

@@ -266,6 +266,7 @@ class KernelRow:
         metrics: Every portable metric that was measured or can be computed, and what has no portable name where that is
             little: a mean over the launches.
         source: What ncu's source page says of it, where there is one.
+        program_bytes: The most that its program held on a GPU, by samples beside a run; the driver's own part included.
     """
 
     name: str
@@ -293,6 +294,7 @@ class KernelRow:
     points: tuple[Point, ...] = field(default=(), repr=False)
     metrics: Mapping[str, float] = field(default_factory=dict, repr=False)
     source: SourceLines | None = field(default=None, repr=False)
+    program_bytes: float | None = None
 
     @property
     def launch_ns(self) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.cases import CaseSummary, summarize_cases
@@ -15,7 +15,7 @@ from nsw.analysis.rules.pairs import scaling_loss_findings, variant_findings
 from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.rules.hits import Hit
@@ -27,6 +27,9 @@ TABLES = (
     "host_copies", "gpu_use", "collectives", "conditions", "gpu_metrics",
 )  # fmt: skip
 OF_KERNELS = ("metrics", "launches", "rules", "source_metrics")  # as columns: a row a metric of a launch is many
+
+
+_FEWEST_OF_MEMORY: Final = 5  # samples of a run: of fewer the largest says little
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,8 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
     cases = [replace(case, kernels=data.kernels[case.id]) if case.id in data.kernels else case for case in cases]
     request = _fill_default_comparison(request, runs)
     case_of = {run.id: run.case_id for run in runs}
+    conditions = _rows_by_case(tables.get("conditions", ()), case_of)
+    cases = [_with_program_bytes(case, _peak_program_bytes(conditions.get(case.id, ()))) for case in cases]
     curve = None
     if request.axis and request.figure and cases:
         kind: Any = request.kind
@@ -181,10 +186,32 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
         hits=hits,
         has_gpus=any(getattr(run, "gpus", 0) for run in runs),
         higher_is_better=request.higher_is_better,
-        conditions=_rows_by_case(tables.get("conditions", ()), case_of),
+        conditions=conditions,
         gpu_metrics=_rows_by_case(tables.get("gpu_metrics", ()), case_of),
         classes=request.classes,
     )
+
+
+def _with_program_bytes(case: CaseSummary, program_bytes: float | None) -> CaseSummary:
+    """The case, whose kernels know what its program held on a GPU."""
+    if program_bytes is None or not case.kernels:
+        return case
+    return replace(case, kernels=tuple(replace(kernel, program_bytes=program_bytes) for kernel in case.kernels))
+
+
+def _peak_program_bytes(rows: Iterable[Mapping[str, Any]]) -> float | None:
+    """The most GPU memory in bytes that runs of a case held on one GPU; None: too few samples to tell.
+
+    Args:
+        rows: Rows of table `conditions` of the case.
+    """
+    held = [
+        (row["memory_mib"] - (row["memory_before_mib"] or 0.0)) * 2**20
+        for row in rows
+        if None not in {row["memory_mib"], row["start_s"], row["end_s"], row["interval_s"]}
+        and row["end_s"] - row["start_s"] >= _FEWEST_OF_MEMORY * row["interval_s"]
+    ]
+    return max(held, default=None)
 
 
 def _rows_by_case(

@@ -35,6 +35,25 @@ def window_gap(timeline: TimelinePass, ranges: int, recorded_s: float | None) ->
     return None
 
 
+def is_recorded_to_its_end(
+    timeline: TimelinePass, recorded_s: float | None, phases: Iterable[Mapping[str, Any]]
+) -> bool:
+    """Whether a window by the clock has work of the GPU up to its end.
+
+    nsys says of each such window that events might be missing: the buffers that CUPTI fills when it ends never come
+    back. On an H200 they held nothing of the window.
+
+    Args:
+        timeline: The pass.
+        recorded_s: Seconds that were recorded; None: the report does not tell.
+        phases: The rows of table phases of the report.
+    """
+    ends_ns = [row["start_ns"] + row["duration_ns"] for row in phases if row.get("duration_ns") is not None]
+    if timeline.duration is None or recorded_s is None or not ends_ns:
+        return False
+    return bool(max(ends_ns) >= _CLOSE * recorded_s * 1e9)
+
+
 def empty_window(timeline: TimelinePass) -> str | None:
     """Why there is no report at all of a window, as a question; None where all of the program was to be recorded."""
     if timeline.within is not None:

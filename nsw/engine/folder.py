@@ -340,7 +340,8 @@ def find(parent: Path, name: str | None) -> CampaignFolder:
         CampaignError: There is none, or several begin so.
     """
     if name is not None and (Path(name) / LEDGER).exists():
-        return CampaignFolder(Path(name))
+        path = Path(name)
+        return CampaignFolder(path if path.name.strip(".") else path.resolve())  # `.` names no campaign
     campaigns = existing(parent)
     if name is None:
         if not campaigns:

@@ -46,6 +46,7 @@ _PART = re.compile(r"\w+\.(rank|node)(\d{1,6})\.")  # as profilers are told to n
 _MAY_LEAVE_NONE = frozenset({"ncu", "nvprof"})  # of a process that runs no kernel
 # what nsys says of a process that runs on when its recording ends, which is as it should be in a window
 _ENDED_EARLY: Final = re.compile("Not all .* events might have been collected")
+_UNFILLED_BUFFERS: Final = re.compile(r"CUPTI buffers: \d+ of \d+\. Some CUPTI events might be missing")
 _LOGS: Final = "`nsw logs {}`"
 _RANKS_IN_MESSAGE = 4  # ranks in a message
 
@@ -290,18 +291,20 @@ class _Reader:
         name = str(file.relative_to(self._folder.path))
         window = self._window(read.run)
         problems = [p for p in report.problems if window is None or not _ENDED_EARLY.search(p.message)]
+        facts = table_rows("facts", report.tables.get("facts", []))
+        recorded_s = next((row["value"] / 1e9 for row in facts if row["key"] == "duration_ns"), None)
+        phases = table_rows("phases", report.tables.get("phases", []))
+        if window is not None and completeness.is_recorded_to_its_end(window, recorded_s, phases):
+            problems = [p for p in problems if not _UNFILLED_BUFFERS.search(p.message)]
         read.problems += [(name, p.severity, p.message, p.fix) for p in problems]
         read.lost += [p.message for p in problems if p.is_loss]
         read.unreadable += [p.message for p in problems if p.severity == "error" and not p.is_loss]
-        if window is not None and report.tables:
-            facts = table_rows("facts", report.tables.get("facts", []))
-            recorded_s = next((row["value"] / 1e9 for row in facts if row["key"] == "duration_ns"), None)
-            if gap := completeness.window_gap(window, len(recording_files_from(file)), recorded_s):
-                gap = gap if (rank := rank_of(file.name)) is None else f"rank {rank}: {gap}"
-                read.problems.append(
-                    (name, "warning", gap, f"ask for less, or run longer: {_LOGS.format(read.run.id)}")
-                )
-                read.lost.append(gap)
+        if window is None or not report.tables:
+            return
+        if gap := completeness.window_gap(window, len(recording_files_from(file)), recorded_s):
+            gap = gap if (rank := rank_of(file.name)) is None else f"rank {rank}: {gap}"
+            read.problems.append((name, "warning", gap, f"ask for less, or run longer: {_LOGS.format(read.run.id)}"))
+            read.lost.append(gap)
 
     def _window(self, run: RunRow) -> TimelinePass | None:
         """The pass of a run, where it records a part of the program."""

@@ -19,6 +19,8 @@ from nsw.readers.conditions import condition_rows, energy_figure_rows, energy_wi
 from nsw.recipe.units import parse_tolerance
 from nsw.tables.schema import TABLES
 
+from .made import KERNEL
+
 RECORDED = Path(__file__).parents[1] / "fixtures" / "conditions"
 
 # of one H100 (driver 580.159.04) sampled ten times a second: when NVML's own counter of energy was read, and its joules
@@ -254,3 +256,15 @@ def test_clocks_that_differ_between_runs_are_said_and_those_near_each_other_are_
 def test_numbers_of_energy_are_finite(tmp_path):
     (row,) = condition_rows(sampled(tmp_path, text="2026/11/28 15:13:54.87"), start_s=None, end_s=None)
     assert all(math.isfinite(value) for value in row.values() if isinstance(value, float))
+
+
+@pytest.mark.parametrize(("seconds", "held"), [(1.5, 900 * 2**20), (0.5, None)])
+def test_a_kernel_knows_what_its_program_held_on_the_gpu(seconds, held):
+    run = Run("c.baseline.r1")
+    row = dict.fromkeys(TABLES["conditions"].column_names) | {
+        "run": run.id, "start_s": 0.0, "end_s": seconds, "interval_s": 0.2, "memory_before_mib": 100.0,
+    }  # fmt: skip
+    rows = [row | {"gpu": f"GPU-{at}", "memory_mib": 1000.0 - at} for at in range(2)]
+    data = CampaignData("c", "", None, [run], {"conditions": rows}, kernels={run.case_id: (KERNEL,)})
+    summary = summarize(data, ReportRequest())
+    assert [kernel.program_bytes for kernel in summary.cases[0].kernels] == [held]

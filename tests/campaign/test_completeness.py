@@ -2,7 +2,14 @@
 
 import pytest
 
-from nsw.engine.completeness import dropped_samples, empty_window, ended_early, fewer_launches, window_gap
+from nsw.engine.completeness import (
+    dropped_samples,
+    empty_window,
+    ended_early,
+    fewer_launches,
+    is_recorded_to_its_end,
+    window_gap,
+)
 from nsw.recipe.passes import CountersPass, TimelinePass
 
 
@@ -28,6 +35,20 @@ CLOCK = timeline(after="60s", **{"for": "10s"})
 )
 def test_a_window_that_caught_less_than_was_asked_for(asked, ranges, seconds, gap):
     assert window_gap(asked, ranges, seconds) == gap
+
+
+@pytest.mark.parametrize(
+    ("asked", "phases", "is_whole"),
+    [
+        (CLOCK, [(0, 2e9), (2e9, 7.9e9)], True),
+        (CLOCK, [(0, 2e9), (2e9, 4e9)], False),  # buffers of its end are missing, or the GPU had no work
+        (CLOCK, [], False),
+        (FIVE, [(0, 10e9)], False),  # the program is to synchronise before a range ends
+    ],
+)
+def test_a_window_by_the_clock_is_whole_where_the_gpu_has_work_to_its_end(asked, phases, is_whole):
+    rows = [{"start_ns": start, "duration_ns": length} for start, length in phases]
+    assert is_recorded_to_its_end(asked, 10.0, rows) is is_whole
 
 
 def test_of_a_window_without_a_report_is_asked_what_may_not_have_been():

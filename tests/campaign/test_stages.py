@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from nsw.campaign.start import Ingredients, begin
+from nsw.engine import stages
 from nsw.engine.builds import Builds
 from nsw.engine.driven import DrivenCampaign
 from nsw.engine.ledger import Ledger, Reading, State
@@ -124,8 +125,10 @@ def test_a_source_that_failed_skips_what_waits_for_it_and_nothing_else(campaign)
     it.driver.run(0.05)
     assert it.states() == {"n-1.look.r1": "failed", "n-1.measure.r1": "cancelled", "n-2.look.r1": "done",
                            "n-2.measure.r1": "done"}  # fmt: skip
-    reason = it.ledger.runs_named(["n-1.measure.r1"])[0].reason
-    assert reason.startswith("skipped: n-1.look.r1, which it is chosen from, gave nothing (failed: exit status 1)")
+    measure = it.ledger.runs_named(["n-1.measure.r1"])[0]
+    reason = "n-1.look.r1, which it is chosen from, gave nothing (failed: exit status 1)"
+    assert measure.reason.startswith(f"skipped: {reason}")
+    assert stages._hopeless_reason([measure]).startswith(reason)  # of what is chosen from that one
     assert it.ledger.dependents(["n-1.look.r1"]) == ["n-1.measure.r1"]
 
 

@@ -223,3 +223,10 @@ def test_render_shows_the_scripts_of_builds_too(nsw, recipe, home, where):
     assert "make program" in said.out
     assert nsw("render", "r.yaml", "-s", "batch", "--into", "scripts").err.startswith("2 scripts in")
     assert len(list((home / "scripts").iterdir())) == 3  # and what they share
+
+
+def test_the_campaign_of_this_folder_has_its_name(nsw, good, home, monkeypatch):
+    campaign = next(path for path in (home / "campaigns").iterdir() if path.is_dir())
+    named = nsw("summarize", str(campaign)).out
+    monkeypatch.chdir(campaign)
+    assert nsw("summarize", ".").out.splitlines()[0] == named.splitlines()[0]

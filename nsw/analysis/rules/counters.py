@@ -73,6 +73,9 @@ _EVENLY: Final = 0.85  # of the time that the mean SM has work, from which block
 _STALLED_PCT: Final = 30.0  # of the active warps, which a reason explains
 _FULL_REGISTERS: Final = 250  # of 255 a thread
 _REGISTER_STEP: Final = 8  # limits of registers are multiples of it
+_READ_AGAIN: Final = 1.25  # times the program's memory
+_DRIVER_BYTES: Final = 0.5e9  # of that memory: what the driver takes itself on H100 and H200
+_NEARLY_ALL: Final = 0.9  # of the stores to local memory
 
 # kernels of libraries, which a user can only call differently: names that nobody gives to a kernel of his own
 _LIBRARY: Final = re.compile(
@@ -395,8 +398,8 @@ def _local_memory_remark(kernel: KernelRow) -> Remark | None:
         spills = spilled > 0
     elif kernel.source is not None and kernel.source.indexed is not None:
         spills = kernel.source.indexed < _HALF
-    else:  # who spills a value loads it again at least once
-        is_reloaded = loads is None or stores is None or loads >= stores
+    else:  # who spills a value loads it again, but for the last time
+        is_reloaded = loads is None or stores is None or loads >= _NEARLY_ALL * stores
         spills = registers >= _FULL_REGISTERS or (registers % _REGISTER_STEP == 0 and is_reloaded)
     head = f"{100 * share:.0f} % of its memory instructions go to local memory"
     if spills:
@@ -838,6 +841,35 @@ _OF_WASTE: Final = frozenset({"bank-conflicts", "uncoalesced-access", "divergenc
 _TELLS: Final = re.compile(r"\d")  # a figure of this kernel: other sentences explain what a rule is about
 
 
+def _repeated_reads_remark(kernel: KernelRow) -> Remark | None:
+    """DRAM at its roof, with more bytes read in a launch than the program holds on the GPU: the same data come again.
+
+    L2 is as busy then with what it fetches as with what it hands on.
+    """
+    parts, held, read = busy_pct_by_part(kernel), kernel.program_bytes, _dram_bytes_read(kernel)
+    if held is None or read is None or read < _READ_AGAIN * held:
+        return None
+    if parts.get(DRAM, 0.0) < _ROOF_PCT or _busiest_part(parts) not in {DRAM, L2}:
+        return None
+    left = {DRAM: max(0.0, held - _DRIVER_BYTES) / read, L2: _HALF}
+    return Remark(
+        _gain_pct(kernel, left), "l2-capacity", "the same data come from DRAM again",
+        f"reads {read / 1e9:.3g} GB from DRAM in a launch, {read / held:.1f} times all that the program holds on the"
+        f" GPU ({held / 1e9:.3g} GB), while {_busy_part_text(DRAM, parts[DRAM])}: the same data come again, past L2",
+    )  # fmt: skip
+
+
+def _dram_bytes_read(kernel: KernelRow) -> float | None:
+    """What a launch reads from DRAM at least: all that it moves, less all that it can have written."""
+    metrics = kernel.metrics
+    if (read := metrics.get("dram_read_bytes")) is not None:
+        return read
+    moved, stored = metrics.get("dram_bytes"), metrics.get("gst_transactions")
+    if moved is None or stored is None or metrics.get("inst_executed_local", 0.0):
+        return None
+    return moved - 32 * (stored + metrics.get("l2_atomic_transactions", 0.0))
+
+
 def _kernel_remarks(kernel: KernelRow) -> list[Remark]:
     """What is wrong with a kernel, the first to cure first: waste, and latency where there is none.
 
@@ -845,7 +877,7 @@ def _kernel_remarks(kernel: KernelRow) -> list[Remark]:
     are the first to have where addresses come from data, which the program cannot choose.
     """
     few = _latency_remark(kernel)
-    for tier in (_WASTE, (_matrix_product_remark,), (_flushed_cache_remark,), (_latency_remark, _low_clock_remark)):
+    for tier in _TIERS:
         remarks = [remark for look in tier if (remark := look(kernel)) is not None and remark.won >= _LEAST_PCT]
         if not remarks:
             continue
@@ -881,6 +913,12 @@ def _low_clock_remark(kernel: KernelRow) -> Remark | None:
         100 * (1 - clock / base), "low-clock", f"SM clock {clock / 1e6:.0f} of at least {base / 1e6:.0f} MHz",
         f"ran at an SM clock of {clock / 1e6:.0f} MHz, below the chip's base clock of {base / 1e6:.0f} MHz",
     )  # fmt: skip
+
+
+_TIERS: Final[tuple[tuple[Callable[[KernelRow], Remark | None], ...], ...]] = (
+    _WASTE, (_matrix_product_remark,), (_repeated_reads_remark,), (_flushed_cache_remark,),
+    (_latency_remark, _low_clock_remark),
+)  # fmt: skip
 
 
 def _at_roof_remark(kernel: KernelRow) -> Remark | None:

@@ -50,6 +50,7 @@ _OFTEN_BETWEEN: Final = 0.1  # times a kernel that work of the default stream co
 _LONGER_NS: Final = 8e3  # of a kernel, which its launch does not decide
 _BINDS: Final = 0.7  # of the time: what kernels take that bind it
 _EMPTY: Final = 0.75  # of the GPU, that a kernel of 32 blocks leaves empty at least
+_SEVERAL: Final = 4  # kernels of an iteration, of which some may be independent
 _MOSTLY: Final = 0.5
 _EXPOSED_PCT: Final = 10.0  # of an iteration
 _WAITING: Final = 1 / 3  # of the time in NCCL's kernels
@@ -286,7 +287,7 @@ def _serial_small_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
     idle = case.idle_gpu
     use = idle.use if idle else {}
     small, kernels = use.get("small_ns", 0.0), use.get("kernels", 0.0)
-    if idle is None or not small or kernels < 2 or use.get("streams", 2.0) > 1:
+    if idle is None or not small or kernels < _SEVERAL or use.get("streams", 2.0) > 1:
         return None
     if use["kernel_ns"] > (1 + _HARDLY) * use["computing_ns"] or small < _MOSTLY * use["kernel_ns"]:
         return None
