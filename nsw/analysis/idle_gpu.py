@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 BUSY_PCT: Final = 90.0  # at and above it a GPU is not called idle
 _SHARED_PCT: Final = 60.0  # of processes that may share a GPU: what they keep busy together
-_FEWEST: Final = 3  # iterations
+_FEWEST, _FEWEST_IDLE = 3, 2  # iterations; those of a GPU that is idle most of the time
+_MOSTLY_IDLE_PCT: Final = 50.0  # busy
 _LOADS: Final = re.compile(r"cu(?:da)?(?:ModuleLoad|LibraryLoad)")
 _EVERYWHERE: Final = 0.1  # long gaps an operation, without iterations: no pauses, but what the program is like
 _LEAST_LAUNCHES: Final = 20  # without iterations: of fewer nothing is said
@@ -186,7 +187,8 @@ def _most_idle_gpu_of_run(
     known = [
         row
         for row in rows
-        if row.get("med_gpu_ops") and row["steady"] >= _FEWEST and highest_gpu_busy_pct(row) is not None
+        if row.get("med_gpu_ops") and (busy := highest_gpu_busy_pct(row)) is not None
+        if row["steady"] >= (_FEWEST if busy >= _MOSTLY_IDLE_PCT else _FEWEST_IDLE)
     ]
     if not known:
         return None

@@ -331,9 +331,14 @@ def test_short_kernels_that_overlap_on_streams_keep_a_gpu_busy():
     assert said(idle(32.0) | {"med_gpu_ns": 9 * MS}) != []
 
 
-@pytest.mark.parametrize("row", [idle(0.0, operations=0.0), idle(None), idle() | {"steady": 2}])
+@pytest.mark.parametrize("row", [idle(0.0, operations=0.0), idle(None), idle() | {"steady": 1},
+                                 idle(60.0) | {"steady": 2}])  # fmt: skip
 def test_without_work_on_a_gpu_or_with_too_few_iterations_nothing_is_said(row):
     assert said(row) == []
+
+
+def test_two_iterations_are_enough_where_the_gpu_is_idle_most_of_the_time():
+    assert "idle 68 % of" in said(idle() | {"steady": 2})[0]
 
 
 def ranks(first, second, devices=(0, 1), nccl=40.0, hosts=(None, None)):
