@@ -43,7 +43,7 @@ def printed(monkeypatch, table, rows, width):
         monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setattr(terminal, "_NAMED_COLUMNS", 1000)  # every hidden column, for `hidden` to read
     stream = Screen(terminal=width is not None)
-    show_rows(console(stream), table.name, rows, table.names, table_name=table.name, keep=("run",))
+    show_rows(console(stream), table.name, rows, table.column_names, table_name=table.name, keep=("run",))
     return re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue())
 
 
@@ -109,7 +109,7 @@ def shown(table, rows, text):
     """The columns that must be in a text: all but those that are never shown, and those that it says are hidden."""
     gone = hidden(text)
     never = {"report", "mangled_name", "description"}
-    never |= {"name", "kernel"} if "short_name" in table.names else set()
+    never |= {"name", "kernel"} if "short_name" in table.column_names else set()
     return [
         c for c in table.columns
         if c.name not in never and not c.name.endswith("_pm") and not is_hidden(c, gone)
