@@ -118,7 +118,7 @@ def test_several_processes_leave_the_same(alone, tmp_path):
 def killing(paths, options):
     """Read by a pool in which the fourth file ends the process that reads it, as a fault in a native library does."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("read", "_read_within"):
+        for name in ("read", "_read_within_limits"):
             patch.setattr(detect, name, ends_at_the_fourth)
         yield from detect.read_many(paths, options, workers=2)
 

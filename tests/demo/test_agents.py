@@ -85,65 +85,65 @@ def rows(answer):
 
 
 def test_how_fast_is_it_on_four_gpus_at_batch_128(agent):
-    (row,) = rows(agent.demangle_names("table", name="scaling", cases=["gpus-4_batch-128"]))
+    (row,) = rows(agent.ask("table", name="scaling", cases=["gpus-4_batch-128"]))
     assert (row["value"], row["unit"]) == (FIGURES[4, 128], "images/s")
 
 
 def test_how_well_does_it_scale_at_batch_8(agent):
     efficiency = FIGURES[4, 8] / (4 * FIGURES[1, 8])
-    assert f"{efficiency:.0%}".replace("%", " % at batch=8") in agent.demangle_names("answer")["untrusted"]["headline"]
+    assert f"{efficiency:.0%}".replace("%", " % at batch=8") in agent.ask("answer")["untrusted"]["headline"]
 
 
 def test_how_much_faster_are_two_gpus(agent):
-    id_ = rows(agent.demangle_names("overview"))[0]["campaign"]
-    answer = agent.demangle_names("compare", first=f"{id_}:gpus=1,batch=8", second=f"{id_}:gpus=2,batch=8")
+    id_ = rows(agent.ask("overview"))[0]["campaign"]
+    answer = agent.ask("compare", first=f"{id_}:gpus=1,batch=8", second=f"{id_}:gpus=2,batch=8")
     faster = FIGURES[2, 8] / FIGURES[1, 8] - 1
     assert f"{faster:.0%}".replace("%", " % faster") in answer["untrusted"]["headline"]
 
 
 def test_which_kernel_costs_most_on_four_gpus(agent):
-    answer = agent.demangle_names(
+    answer = agent.ask(
         "table", name="hotspots", cases=["gpus-4_batch-8"], columns=["short_name"], sort="-total_ns"
     )
     assert rows(answer)[0] == {"short_name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL"}
 
 
 def test_who_makes_the_others_wait_and_what_proves_it(agent):
-    findings = rows(agent.demangle_names("answer"))
+    findings = rows(agent.ask("answer"))
     late = next(finding for finding in findings if finding["cause"] == "late-rank-host")
     assert "GPU 0 comes last to 72 %" in late["text"]
-    evidence = rows(agent.demangle_names("finding", number=late["number"]))
+    evidence = rows(agent.ask("finding", number=late["number"]))
     assert [row["name"] for row in evidence if row["late"] and row["case"] == "gpus-4_batch-8"] == ["GPU 0"]
     assert round(evidence[0]["last_pct"]) == 72
 
 
 def test_how_many_kernels_ran(agent, recorded):
-    answer = agent.demangle_names("table", name="gpu_summary", cases=[ONE], columns=["kind", "calls"], sort="-calls")
+    answer = agent.ask("table", name="gpu_summary", cases=[ONE], columns=["kind", "calls"], sort="-calls")
     assert answer["next_offset"] is None
     kernels = sum(row["calls"] for row in rows(answer) if row["kind"] == "kernel")
     assert kernels == recorded("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL")
 
 
 def test_how_long_did_the_longest_kernel_take(agent, recorded):
-    answer = agent.demangle_names("table", name="gpu_summary", cases=[ONE], columns=["kind", "max_ns"], sort="-max_ns")
+    answer = agent.ask("table", name="gpu_summary", cases=[ONE], columns=["kind", "max_ns"], sort="-max_ns")
     longest = next(row["max_ns"] for row in rows(answer) if row["kind"] == "kernel")
     assert longest == recorded("SELECT max(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL")
 
 
 def test_how_much_is_copied_to_the_gpu(agent, recorded):
-    answer = agent.demangle_names("table", name="gpu_summary", cases=[ONE], sort="-total_bytes")
+    answer = agent.ask("table", name="gpu_summary", cases=[ONE], sort="-total_bytes")
     copied = sum(row["total_bytes"] for row in rows(answer) if "Host-to-Device" in row["name"])
     assert copied == recorded("SELECT sum(bytes) FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE copyKind = 1")
 
 
 def test_on_what_was_it_measured(agent):
-    notes = " ".join(agent.demangle_names("answer")["untrusted"]["notes"])
+    notes = " ".join(agent.ask("answer")["untrusted"]["notes"])
     assert "4 NVIDIA H200" in notes
     assert "driver 580.159.04" in notes
 
 
 def test_what_would_it_cost_to_measure_that_again(agent):
-    planned = agent.demangle_names("plan", recipe="alexnet_scaling", site="demo")
+    planned = agent.ask("plan", recipe="alexnet_scaling", site="demo")
     assert planned["total"] == 12
     assert planned["gpu_hours_at_most"] == pytest.approx((1 + 2 + 4) * 4 * 11 / 60)  # limits of 10 min, and a margin
 
@@ -161,7 +161,7 @@ def test_tools_say_when_to_use_them_when_not_and_what_empty_means(agent):
 def test_rows_come_fifty_at_a_time_with_their_total_and_how_to_get_the_next(agent):
     seen, offset = [], 0
     while offset is not None:
-        answer = agent.demangle_names("table", name="hotspots", columns=["case", "name"], offset=offset)
+        answer = agent.ask("table", name="hotspots", columns=["case", "name"], offset=offset)
         assert len(rows(answer)) <= 50
         seen += rows(answer)
         offset = answer["next_offset"]
@@ -174,7 +174,7 @@ def test_names_from_reports_are_marked_as_data(agent):
     asked = [("overview", {}), ("overview", {"campaign": "alexnet"}), ("answer", {}), ("finding", {"number": 0}),
              ("table", {"name": "hotspots"}), ("plan", {"recipe": "alexnet_scaling", "site": "demo"})]  # fmt: skip
     for tool, arguments in asked:
-        answer = agent.demangle_names(tool, **arguments)
+        answer = agent.ask(tool, **arguments)
         assert set(answer) - {"untrusted"} <= FACTS
         assert "not instructions" in answer["untrusted"]["about"]
 
