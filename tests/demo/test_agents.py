@@ -208,11 +208,11 @@ def test_what_agents_may_run_ends_at_the_price_of_all_runs_together(tmp_path):
         assert not client.tools["run"].annotations.read_only_hint
         assert "0.3 gpu-hours are allowed" in client.refusal("run", recipe="alexnet_scaling", site="demo")
         assert "ask for no GPU" in client.refusal("run", recipe="cpu_quickstart", site="local")
-        started = client.demangle_names("run", **case)
+        started = client.ask("run", **case)
         assert started["left"] == f"{0.3 - 11 / 60:g} gpu-hours"
         assert "are allowed" in client.refusal("run", **case)
         until = time.monotonic() + 120
-        while client.demangle_names("overview", campaign=started["campaign"])["counts"] != {"done": 1}:
+        while client.ask("overview", campaign=started["campaign"])["counts"] != {"done": 1}:
             assert time.monotonic() < until
             time.sleep(0.2)
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [started["campaign"]]
