@@ -140,7 +140,6 @@ _GATHER_S: Final = 600.0  # that runs which could go wait for others, so that th
 
 _READ_EVERY_S: Final = 20.0
 _NOTHING_OPEN: Final = "not needed: the first counters leave no question that would change the advice"
-_SKIPPED: Final = "skipped: "
 
 
 class Stages:
@@ -320,8 +319,8 @@ def _hopeless_reason(sources: Sequence[RunRow]) -> str | None:
     if any(map(_may_be_read, sources)):
         return None
     run = sources[0]
-    if run.reason is not None and run.reason.startswith(_SKIPPED):  # the reason is that of the first in the row
-        return run.reason.removeprefix(_SKIPPED)
+    if run.cause is Cause.SKIPPED:  # the reason is that of the first in the row
+        return run.detail
     outcome = "its report could not be read" if run.state is State.DONE else f"{run.state}: {run.reason or 'no reason'}"
     return f"{run.id}, which it is chosen from, gave nothing ({outcome}); `nsw retry {run.id}` does both"
 
