@@ -102,9 +102,7 @@ def test_how_much_faster_are_two_gpus(agent):
 
 
 def test_which_kernel_costs_most_on_four_gpus(agent):
-    answer = agent.ask(
-        "table", name="hotspots", cases=["gpus-4_batch-8"], columns=["short_name"], sort="-total_ns"
-    )
+    answer = agent.ask("table", name="hotspots", cases=["gpus-4_batch-8"], columns=["short_name"], sort="-total_ns")
     assert rows(answer)[0] == {"short_name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL"}
 
 
