@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,8 +72,11 @@ def summarize_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
 
     Args:
         name: What they are together, for the headline.
-        reports: The reports.
+        reports: The reports, in the order of the answer; by their numbers where a shell sorted their names.
     """
+    names = [report.name for report in reports]
+    if names == sorted(names):
+        reports = sorted(reports, key=lambda report: _natural_order(report.name))
     results = [part for report in reports for part in _split_report_by_result(report, alone=len(reports) == 1)]
     runs, tables = runs_and_tables_of_reports(results)
     failed = [
@@ -84,6 +88,11 @@ def summarize_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
     return summarize(
         CampaignData(name, "", None, runs, tables, campaign_findings=failed, kernels=kernels), ReportRequest()
     )
+
+
+def _natural_order(name: str) -> list[tuple[int, str]]:
+    """The order of a name in which 16 comes before 128."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def runs_and_tables_of_reports(

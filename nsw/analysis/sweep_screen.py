@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.analysis.blocks import Cell, Column, Evidence, Table
 from nsw.analysis.comparison import figure_heading, least_disturbed_figure
 from nsw.analysis.kernel_classes import COPIES
-from nsw.analysis.rules.timeline import least_gpu_busy_pct
+from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.screen_table import (
     WASTE_PCT,
     Screen,
@@ -65,7 +65,10 @@ def side_by_side_screen(summary: Summary) -> Screen:
             for name in names
         ),
         (Column("case", "case" if summary.site else "report"), lambda c: c.id) if not names else None,
-        (Column("gpu_ns", "GPU time", "ns"), lambda c: c.gpu_ns) if not figure else None,
+        (Column("iteration_ns", "an iteration", "ns"), _iteration_ns) if not figure else None,
+        (Column("gpu_ns", "GPU time", "ns"), lambda c: c.gpu_ns)
+        if not figure and not all(map(_iteration_ns, cases))
+        else None,
         (Column("top", "largest part", "name"), lambda c: _largest_time_share_cell(c, summary)) if not figure else None,
         (Column("figure", figure_heading(*figure, is_median=repeated), "number"), lambda c: figure_median(c, figure[0]))
         if figure
@@ -100,7 +103,8 @@ def side_by_side_screen(summary: Summary) -> Screen:
     shown_cases = order[:_ROWS] if len(cases) > _IN_ORDER else sorted(order)
     table = screen_table("", parts, [cases[at] for at in shown_cases], "figures", [case.id for case in cases],
                    wide="what" if figure else "top",
-                   droppable=(*(f"figure.{name}" for name, _ in reversed(more_figures)), "figure_range", "kernel_ns"),
+                   droppable=(*(f"figure.{name}" for name, _ in reversed(more_figures)), "figure_range", "kernel_ns",
+                              "top"),
                    omitted=len(cases) - len(shown_cases)) if cases else None  # fmt: skip
     in_table = frozenset((cases[at].id, hits[cases[at].id][0].cause) for at in shown_cases if hits.get(cases[at].id))
     wasted = sum(_hits_weight(case_hits) >= WASTE_PCT for case_hits in hits.values())
@@ -230,6 +234,12 @@ def _variant_part_for_case(part: ScreenPart) -> ScreenPart:
         case_id: str
 
     return column, lambda case: cell(FigureOfCase(case.id))
+
+
+def _iteration_ns(case: CaseSummary) -> float | None:
+    """The time of an iteration; None where the case has none."""
+    spent = time_without_profiler(case)
+    return spent.span_ns if spent and spent.is_iteration else None
 
 
 def _hits_weight(hits: Sequence[Hit]) -> float:

@@ -139,17 +139,18 @@ class Fitted:
             return max([words[column], *(min(_len(w), limit) for c in self._cells[column] for w in c.split())])
 
         def narrow(columns: Sequence[int], min_widths: dict[int, int]) -> None:
-            """Take what is too much from these columns, the widest first, down to the least of each."""
+            """Take what is too much from these columns, evenly from the widest, down to the least of each."""
             over = too_much()
             while over > 0:
                 able = [i for i in columns if i in visible and widths[i] > min_widths[i]]
                 if not able:
                     return
-                widest = max(able, key=lambda i: widths[i])
-                next_ = max([min_widths[widest], *(widths[i] for i in able if widths[i] < widths[widest])])
-                step = max(1, min(over, widths[widest] - next_))
-                widths[widest] -= step
-                over -= step
+                widest = max(widths[i] for i in able)
+                alike = [i for i in able if widths[i] == widest][:over]
+                next_ = max([*(min_widths[i] for i in alike), *(widths[i] for i in able if widths[i] < widest)])
+                step = max(1, min(over // len(alike), widest - next_))
+                widths.update((i, widest - step) for i in alike)
+                over -= step * len(alike)
 
         cells = {i: max(1, self._widest[i]) for i in visible}
         words = {i: max([1, *(_len(w) for w in self._heads[i].split())]) for i in visible}
@@ -167,9 +168,9 @@ class Fitted:
             visible.remove(max(i for i in visible if i != self._wide))
         narrow(texts, dict.fromkeys(texts, _MIN_WIDTH))
         # what the columns that went have left is for names and sentences
-        for i in [*reversed(self._elided), *self._wrapping]:
-            if i in visible:
-                widths[i] += max(0, min(self._natural(i) - widths[i], -too_much()))
+        least_widths, flexible = dict(widths), [i for i in {*self._elided, *self._wrapping, *texts} if i in visible]
+        widths |= {i: max(least_widths[i], self._natural(i)) for i in flexible}
+        narrow(flexible, least_widths)
         return visible, widths
 
 
@@ -275,7 +276,7 @@ def _shortened(cell: str) -> str:
 
 _SENTENCES = frozenset({
     "why", "message", "text", "description", "passes", "runs", "note", "reason", "meaning", "chips", "what",
-    "what is wrong", "law",
+    "what is wrong", "do", "law",
 })  # fmt: skip  # columns that wrap
 
 

@@ -39,6 +39,27 @@ def test_of_several_files_the_results_have_the_names_of_their_files():
     assert [row[0] for row in rows] == ["a.txt: result 1", "a.txt: result 2", "b.txt"]
 
 
+@pytest.mark.parametrize(
+    ("given", "rows"),
+    [("a16 a2 a8", "a2 a8 a16"), ("a8 a16 a2", "a8 a16 a2")],
+    ids=["as a shell sorts them", "as a person gave them"],
+)
+def test_reports_whose_names_a_shell_sorted_stand_in_the_order_of_their_numbers(given, rows):
+    reports = [ReadReport(name, {"gpu_summary": [gpu_row("k", MS)]}) for name in given.split()]
+    assert [row[0] for row in shown(*reports)[1]] == rows.split()
+
+
+def test_reports_with_iterations_have_their_time_and_not_the_time_of_all_kernels():
+    parts = [part("steady", "k", 18 * MS)]
+    tables = {"gpu_summary": whole(parts), "phase_summary": parts, "phases": [phase_row("steady", 18 * MS)],
+              "iterations": [iterations_row(MS, busy=100.0)]}  # fmt: skip
+    without = {"gpu_summary": [gpu_row("k", 9 * MS)]}
+    assert [row[1] for row in shown(ReadReport("a", tables), ReadReport("b", tables))[1]] == [MS, MS]
+    assert [row[1:3] for row in shown(ReadReport("a", tables), ReadReport("b", without))[1]] == [
+        (MS, 18 * MS), (None, 9 * MS),
+    ]  # fmt: skip
+
+
 def test_a_trace_with_several_results_is_summed_for_each():
     trace = [{"name": "k", "kind": "kernel", "duration_ns": MS, "block": block} for block in (0, 0, 1)]
     _, rows = shown(ReadReport("a.txt", {"gpu_trace": trace}))

@@ -170,3 +170,14 @@ def test_a_title_is_wider_than_its_table_where_the_terminal_has_room():
     stream = io.StringIO()
     console(stream).print(Fitted("a title that is wider than the table", ("n>",), [("1",)]))
     assert stream.getvalue().splitlines()[0] == "a title that is wider than the table"
+
+
+def test_two_sentences_share_the_room_that_is_left():
+    rows = [("a", "launch-bound, 125 operations of 12.5 us", "let GPU 0 launch sooner, overlap the rest")]
+    stream = io.StringIO()
+    out = console(stream)
+    out.width = 60
+    out.print(Fitted(None, ("case", "what is wrong", "do"), rows, wrapping=("what is wrong", "do")))
+    first, second = (line.split("   ") for line in stream.getvalue().splitlines()[-3:-1])
+    assert [cell.strip() for cell in first if cell] == ["a", "launch-bound, 125", "let GPU 0 launch sooner,"]
+    assert [cell.strip() for cell in second if cell.strip()] == ["operations of 12.5 us", "overlap the rest"]
