@@ -77,14 +77,17 @@ class Waiting:
     """What of the time in NCCL kernels is waiting at least, in per cent of GPU time, and for whom most of it is.
 
     What tells why that one is late, beside the mean of the others: `late_work_pct` how much longer its kernels other
-    than NCCL's take, `late_kernels_pct` how many more they are, `late_gap_ns` how much longer its GPU waits for its
-    host in an iteration, `late_input` whether most of these waits end with a copy to the GPU.
+    than NCCL's take, `late_kernels_pct` how many more they are, `late_blocks_pct` how many more blocks they have,
+    `late_delayed_pct` how much more of their time equal launches differ by, `late_gap_ns` how much longer its GPU waits
+    for its host in an iteration, `late_input` whether most of these waits end with a copy to the GPU.
     """
 
     pct: float
     late: str
     late_work_pct: float | None = None
     late_kernels_pct: float | None = None
+    late_blocks_pct: float | None = None
+    late_delayed_pct: float | None = None
     late_gap_ns: float = 0.0
     late_input: bool = False
 
@@ -247,15 +250,20 @@ def _late_process_differences(
         measured[key] = tuple(
             value / row["iterations"]
             for value in (
-                row["kernel_ns"] - row["communication_ns"], row["kernels"],
+                row["kernel_ns"] - row["communication_ns"], row["kernels"], row.get("blocks") or 0,
+                (row.get("delayed_pct") or 0.0) * row["iterations"],
                 sum(gap["total_ns"] for gap in waits), sum(gap["total_ns"] for gap in for_input),
             )
         )  # fmt: skip
     others = [statistics.mean(values) for values in zip(*(measured[key] for key in rows if key != late), strict=True)]
-    work, kernels, gap, for_input_ns = (mine - other for mine, other in zip(measured[late], others, strict=True))
+    work, kernels, blocks, delayed_pct, gap, for_input_ns = (
+        mine - other for mine, other in zip(measured[late], others, strict=True)
+    )
+    has_blocks = all(row.get("blocks") is not None for row in rows.values())
     return (
-        100 * work / max(others[0], 1.0), 100 * kernels / max(others[1], 1.0), max(gap, 0.0),
-        for_input_ns >= max(gap, 1.0) / 2,
+        100 * work / max(others[0], 1.0), 100 * kernels / max(others[1], 1.0),
+        100 * blocks / max(others[2], 1.0) if has_blocks else None, delayed_pct if has_blocks else None,
+        max(gap, 0.0), for_input_ns >= max(gap, 1.0) / 2,
     )  # fmt: skip
 
 

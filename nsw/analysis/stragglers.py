@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-__all__ = ["OF_STRAGGLERS", "Straggler", "find_stragglers"]
+__all__ = ["DELAYED", "DELAYED_PCT", "OF_STRAGGLERS", "Straggler", "find_stragglers"]
+
+DELAYED_PCT: Final = 10.0  # of the time of a rank's kernels, more than of the others'
+DELAYED: Final = "launches that take far longer than the same in other iterations: another process works there"
 
 OF_STRAGGLERS: Final = ("collectives", "iterations", "gaps", "phase_summary", "gpu_use", "conditions", "ranks")
 
@@ -321,6 +324,9 @@ class _Evidence:
         calls, usual = mine[name][1], theirs.get(name, (0.0, 0))[1]
         if calls >= _MORE * usual and calls > usual:
             return "uneven-work", f"{takes}: it launches {name} more often"
+        blocks, usual_blocks = (self._median_use(ranks, "blocks") for ranks in (late, others))
+        if usual_blocks and blocks >= _MORE * usual_blocks:
+            return "uneven-work", f"{takes}: its launches have {100 * (blocks / usual_blocks - 1):.0f} % more blocks"
         factor = total / before
         ratios = [
             more[kernel] / took for kernel, (took, _) in theirs.items() if took >= _LARGE * before and kernel in mine
@@ -363,7 +369,15 @@ class _Evidence:
                 )  # fmt: skip
                 clocks = f"its clock is {clock:,.0f} MHz, that of the others {usual:,.0f}"
                 return "late-rank-heat", f"{takes}: {', '.join((clocks, *limits))}"
+        delayed_pct = self._median_use(late, "delayed_pct") - self._median_use(others, "delayed_pct")
+        if delayed_pct >= DELAYED_PCT:
+            return "late-rank-shared-gpu", f"{takes}, {delayed_pct:.0f} % of their time in {DELAYED}"
         return "late-rank-heat", f"{takes}: a lower clock, or another process on its GPU"
+
+    def _median_use(self, ranks: Sequence[Row], column: str) -> float:
+        """A column of gpu_use of the median rank; 0 where it is not known."""
+        values = [row[column] for rank in ranks for row in self._use.get(_rank_key(rank), ()) if row.get(column)]
+        return statistics.median(values) if values else 0.0
 
     def _samples(self, ranks: Sequence[Row]) -> list[Row]:
         """The rows of conditions of the GPUs of these ranks, as far as it is known which they are."""

@@ -90,6 +90,25 @@ def test_a_clock_that_was_low_is_the_reason_where_it_was_sampled():
     assert "its clock is 1,410 MHz, that of the others 1,980, held down by heat" in why
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "cause", "why"),
+    [("blocks", 1200, "uneven-work", "its launches have 20 % more blocks"),
+     ("blocks", 1030, "late-rank-heat", "a lower clock, or another process on its GPU"),
+     ("delayed_pct", 30.0, "late-rank-shared-gpu", "30 % of their time in launches that take far longer than the same")],
+)  # fmt: skip
+def test_more_blocks_are_more_work_and_launches_delayed_now_and_then_another_process(column, value, cause, why):
+    tables, names, _ = simulated(cause="clock")
+    late = int(names[0].split()[1])
+    use = {"blocks": 1000, "delayed_pct": 0.0, "iterations": 10}
+    tables["gpu_use"] = [
+        {**row, **use} | ({column: value} if row["rank"] == late else {})
+        for row in {row["rank"]: row for row in tables["collectives"]}.values()
+    ]
+    straggler = find_stragglers(tables)[0]
+    assert straggler.cause == cause
+    assert why in straggler.why
+
+
 def test_clocks_of_reports_agree_within_20_us_by_their_collectives():
     tables, _, planted = simulated(cause="host")
     assert max(bench._clock_errors(tables, planted)) < CLOCK_US

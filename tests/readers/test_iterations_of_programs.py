@@ -512,5 +512,21 @@ def test_streams_and_small_kernels_are_counted(host):
     assert use["default_stream"] / use["operations"] == pytest.approx(1 / 3, abs=0.05)
 
 
+@pytest.mark.parametrize(
+    ("slow", "us", "pct"),
+    [(lambda n, name: (n + "AB".index(name)) % 5 == 3, 2000, 38), (lambda _, name: name == "B", 2000, 0),
+     (lambda n, name: (n + "AB".index(name)) % 5 == 3, 700, 0)],
+    ids=["time slices of another process", "a longer kernel", "scatter"],
+)  # fmt: skip
+def test_launches_are_delayed_where_the_same_ones_of_other_iterations_are_not(host, slow, us, pct):
+    for n in range(40):
+        for name, kernel in (("A", A), ("A", A), ("B", A), ("B", C)):
+            host.run(kernel, us=us if slow(n, name) else 500)
+        host.run("ncclDevKernel_AllReduce_Sum_f32_RING_LL", OPT)
+    (use,) = tables_of(host)["gpu_use"]
+    assert use["blocks"] == (use["kernels"] - use["collectives"]) * 200
+    assert use["delayed_pct"] == pytest.approx(pct, abs=3)
+
+
 def test_the_programs_are_of_one_process():
     assert GLOBAL_PID >> 24 == GLOBAL_TID >> 24

@@ -12,6 +12,7 @@ from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.gaps import SHORT, detect_framework, idle_gpu_hits
 from nsw.analysis.rules.hits import Context, Hit, gpu_copy_direction
 from nsw.analysis.spent import Spent, remove_profiler_idle_time
+from nsw.analysis.stragglers import DELAYED, DELAYED_PCT
 from nsw.metrics import find_chip
 from nsw.quantities import format_ns, rate
 from nsw.wording import and_more, first_of, one_or, plural
@@ -62,7 +63,7 @@ _HIDDEN: Final = 0.1  # times the exposed time: hardly anything is hidden
 _BACKWARD: Final = 0.6  # of computing: beside which collectives can run
 _LEAST_WORK_PCT: Final = 1.0  # of an iteration: less computing is none
 _LATE_GAP: Final = 0.05  # of an iteration: what the late rank's GPU waits longer for its host
-_MORE_WORK_PCT, _SAME_KERNELS_PCT = 5.0, 3.0
+_MORE_WORK_PCT, _SAME_KERNELS_PCT, _SAME_BLOCKS_PCT = 5.0, 3.0, 5.0
 _FP32_PCT: Final = 20.0  # of GPU time
 _AMPERE: Final = (8, 0)  # compute capability from which tensor cores multiply TF32, over PCIe 4
 _HOPPER: Final = (9, 0)  # over PCIe 5
@@ -570,13 +571,19 @@ def _late_rank_hit(case: CaseSummary, waiting: Waiting, exposed: float, head: st
         f"{head}, {100 * _nccl_waiting_share(case):.0f} % of that waiting: {waiting.late} reaches the collectives last"
     )
     if waiting.late_work_pct is not None and waiting.late_work_pct >= _MORE_WORK_PCT:
-        same = waiting.late_kernels_pct is None or abs(waiting.late_kernels_pct) < _SAME_KERNELS_PCT
-        cause = "late-rank-heat" if same else "uneven-work"
         text += f"; its kernels other than NCCL's take {waiting.late_work_pct:.0f} % longer than the others'"
-        text += {
-            "late-rank-heat": " at the same number of them: a lower clock, or another process on its GPU",
-            "uneven-work": ": it has more work",
-        }[cause]
+        if (waiting.late_blocks_pct or 0.0) >= _SAME_BLOCKS_PCT:
+            cause = "uneven-work"
+            text += f", and have {waiting.late_blocks_pct:.0f} % more blocks: it has more work"
+        elif abs(waiting.late_kernels_pct or 0.0) >= _SAME_KERNELS_PCT:
+            cause = "uneven-work"
+            text += ": it has more work"
+        elif (waiting.late_delayed_pct or 0.0) >= DELAYED_PCT:
+            cause = "late-rank-shared-gpu"
+            text += f", {waiting.late_delayed_pct:.0f} % of their time in {DELAYED}"
+        else:
+            cause = "late-rank-heat"
+            text += " at the same number of them: a lower clock, or another process on its GPU"
     elif waiting.late_input:
         cause = "late-rank-data"
         text += f"; its GPU waits {format_ns(waiting.late_gap_ns)} an iteration for its input"

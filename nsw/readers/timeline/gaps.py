@@ -67,6 +67,10 @@ _FEW_BLOCKS: Final = 32  # fewer than a quarter of the SMs of any GPU of a data 
 _COMPILES_NS: Final = 50_000_000  # a gap with a module loaded in it: libraries load in ms, compilers take longer
 _MOST_COLLECTIVES: Final = 2_000  # of a GPU: those of the first iterations
 _DEFAULT_STREAM: Final = 7  # the legacy default stream, as CUPTI numbers it
+_LOOKED_AT: Final = 1 << 17  # kernels: those of the first iterations
+_FEWEST_SAME: Final = 4  # launches, of which one of the faster quarter is the usual one
+_ALIKE: Final = 1.25  # times the fastest of the same launches: the usual one takes no longer
+_DELAYED, _DELAYED_NS = 1.5, 300_000  # times the usual launch; ns longer: time slices of a GPU are 1 ms and more
 _WORKS: Final = 0.05  # of the kernels' time: less makes no stream that works
 
 
@@ -257,7 +261,47 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         row["default_stream"] = int((of[1:] & ~of[:-1] & (work.start[inside][1:] >= reach[:-1])).sum())  # none beside
     if work.blocks is not None and len(took):
         row["small_ns"] = float(took[(work.blocks[kernels] > 0) & (work.blocks[kernels] <= _FEW_BLOCKS)].sum())
+        own = work.blocks[kernels & ~talk]
+        row["blocks"] = int(own.astype(np.int64).sum()) if bool((own >= 0).all()) else None
+    if work.kernel is not None and phases is not None and talk.any():
+        edges = phases.edges[phases.warmup :]  # slow iterations too
+        own = (work.category == KERNEL) & _inside(work.start, (edges[:1], edges[-1:]))
+        row["delayed_pct"] = _delayed_pct(work, np.flatnonzero(own)[:_LOOKED_AT], edges)
     return row | (_period(phases) | _pace(phases, calls) if phases is not None else {})
+
+
+def _delayed_pct(work: Operations, rows: IntArray, iterations: IntArray) -> float:
+    """How much of the time of kernels is what some launches take longer than the same launches of other iterations.
+
+    The same are those of one name and as many blocks that are as manieth in their iteration.
+
+    Args:
+        work: What the GPU does, in order.
+        rows: The kernels that are looked at.
+        iterations: When the iterations start.
+    """
+    if work.kernel is None or work.blocks is None or not len(rows):
+        return 0.0
+    took, keys = (work.end - work.start)[rows], (work.kernel[rows], work.blocks[rows])
+    which = np.searchsorted(iterations, work.start[rows], side="right")
+    order = np.lexsort((which, *keys))
+    new = _changes(which[order], *(key[order] for key in keys))
+    manieth = np.empty(len(rows), np.int64)
+    manieth[order] = np.arange(len(rows)) - np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
+    order = np.lexsort((took, manieth, *keys))
+    first = np.flatnonzero(_changes(manieth[order], *(key[order] for key in keys)))
+    counts = np.diff(np.append(first, len(rows)))
+    took = took[order].astype(np.int64)
+    usual = took[first + counts // 4]
+    alike = (counts >= _FEWEST_SAME) & (usual <= _ALIKE * took[first])
+    usual = np.repeat(usual, counts)
+    delayed = np.repeat(alike, counts) & (took >= _DELAYED * usual) & (took - usual >= _DELAYED_NS)
+    return float(100 * (took - usual)[delayed].sum() / max(took.sum(), 1))
+
+
+def _changes(*columns: IntArray) -> Any:
+    """Where a row differs from the one before it in any of the columns; the first does."""
+    return np.append(True, np.any([column[1:] != column[:-1] for column in columns], axis=0))
 
 
 def _compiles(work: Operations, stretches: tuple[IntArray, IntArray], calls: Calls) -> tuple[int, int, float]:

@@ -68,6 +68,7 @@ class Operations:
     memory: IntArray | None = None  # of copies: the host's memory, an index of MEMORIES
     stream: IntArray | None = None
     blocks: IntArray | None = None  # of kernels
+    kernel: IntArray | None = None  # of kernels: alike where their names are
 
 
 @dataclass(frozen=True, slots=True)

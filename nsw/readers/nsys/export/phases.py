@@ -260,10 +260,11 @@ _UNIFIED: Final = {11: TO_GPU, 12: FROM_GPU}
 
 
 def _operation_details(collected: Collected) -> tuple[IntArray, ...]:
-    """Size, way, memory, stream and blocks of each row of a table; -1 where it has none."""
+    """Size, way, memory, stream, blocks and kernel of each row of a table; -1 where it has none."""
     columns = collected.columns
     absent: IntArray = np.full(len(collected.keys), -1, np.int8)
     way = memory = blocks = absent
+    kernel = collected.keys if collected.table == KERNEL else absent
     if collected.table == MEMCPY:
         way, memory = absent.copy(), absent.copy()
         for kind, code in (*_WAYS.items(), *_UNIFIED.items()):
@@ -276,7 +277,7 @@ def _operation_details(collected: Collected) -> tuple[IntArray, ...]:
         memory[np.isin(collected.keys, list(_UNIFIED))] = MEMORIES.index("managed")
     if collected.table == KERNEL and {"gridX", "gridY", "gridZ"} <= columns.keys():
         blocks = narrow(columns["gridX"].astype(np.int64) * columns["gridY"] * columns["gridZ"])
-    return columns.get("bytes", absent), way, memory, columns.get("streamId", absent), blocks
+    return columns.get("bytes", absent), way, memory, columns.get("streamId", absent), blocks, kernel
 
 
 def _small(values: list[int]) -> np.ndarray[Any, np.dtype[Any]]:
