@@ -126,7 +126,7 @@ def verdict_text(row: Compared) -> str:
     if row.verdict == "same":
         return f"the same within {_percent_digits_text(log_ratio_to_percent(estimate.within))} %"
     if row.verdict not in _DECIDED:
-        return f"cannot tell ({_signed_percent_text(ends[0])} to {_signed_percent_text(ends[1])} %)"
+        return f"cannot tell ({_interval_text(*ends)})"
     if abs(log) >= _LARGE:
         word = row.verdict if is_time_unit(row.unit) else _direction_word(row)
         low_to_high = " to ".join(map(_log_ratio_factor_text, sorted(ends, key=abs)))
@@ -160,6 +160,13 @@ def _signed_percent_text(log: float) -> str:
     if abs(log) >= math.log(_MANY_TIMES):
         return f"{'x' if log > 0 else '1 /'} {_log_ratio_factor_text(log)}"
     return f"{'+' if percent > 0 else ''}{percent:.2g}" if abs(percent) < 10 else f"{percent:+.0f}"
+
+
+def _interval_text(low: float, high: float) -> str:
+    """Both ends of an interval of logarithms: `-12 to +30 %`, `-78 % to x 22`."""
+    texts = [_signed_percent_text(end) for end in (low, high)]
+    units = [" %" if abs(end) < math.log(_MANY_TIMES) else "" for end in (low, high)]
+    return f"{texts[0]}{units[0] if units[0] != units[1] else ''} to {texts[1]}{units[1]}"
 
 
 def _run_counts_text(estimate: Estimate) -> str:
@@ -512,7 +519,9 @@ def _note_blocks(comparison: Comparison) -> list[Block]:
     assumed = [e for e in estimates if e.floor is not None and not e.floor.measured and adding is None]
     if any(estimate.verdict is Verdict.UNDECIDED for estimate in assumed) and not comparison.first.same_program:
         text = (
-            "No noise floor is known here, so that below 7 pairs 10 % of scatter between runs is assumed:"
+            "These reports hold few iterations, whose scatter counts: record more of them."
+            if any(not math.isinf(e.floor.freedom) for e in assumed if e.floor)
+            else "No noise floor is known here, so that below 7 pairs 10 % of scatter between runs is assumed:"
             " `nsw noise RECIPE` measures it."
         )
         notes.append(Note("floor", text, tone="aside"))

@@ -70,6 +70,7 @@ __all__ = [
 BY: Final = ("case", "figure", "kernel", "class", "range", "metric", "function")
 By = Literal["case", "figure", "kernel", "class", "range", "metric", "function"]
 ITERATION: Final = "iteration"
+_FEW_ITERATIONS: Final = 6  # of more the median hardly scatters
 GPU_TIME: Final = "GPU time"
 RUN_TIME: Final = "run time"
 _FEW: Final = ("case", "figure")  # of which each decides by itself; of the many others some differ by chance
@@ -530,6 +531,8 @@ def _compare_quantity(
         lone = (medians[1] or 0.0) - (medians[0] or 0.0)
         return replace(row, missing=missing, weight=abs(lone) if sample.unit == "ns" else 0.0)
     floor = _noise_floor(sides, quantity)
+    if quantity == ITERATION and not floor.measured:
+        floor = _raise_for_few_iterations(floor, match, sides)
     before = [a for a, _ in pairs] or [q.value for q in first.values()]
     after = [b for _, b in pairs] or [q.value for q in second.values()]
     row = replace(row, means=(statistics.geometric_mean(before), statistics.geometric_mean(after)))
@@ -584,6 +587,21 @@ def _condition_rows(side: Side, runs: Iterable[str]) -> list[Row]:
 
 def _noise_floor(sides: tuple[Side, Side], quantity: str) -> Floor:
     return next((side.floors[quantity] for side in reversed(sides) if quantity in side.floors), ASSUMED)
+
+
+def _raise_for_few_iterations(floor: Floor, match: Match, sides: tuple[Side, Side]) -> Floor:
+    """The floor, not below the error of a median of few iterations, by how much they scatter."""
+    rows = [
+        row
+        for side, runs in zip(sides, (match.first, match.second), strict=True)
+        for run in runs
+        for row in side.rows("iterations")(run.id)
+        if 1 < row["steady"] < _FEW_ITERATIONS and row.get("stddev_ns")
+    ]
+    if not rows:
+        return floor
+    error, steady = max((row["stddev_ns"] / row["med_ns"] / math.sqrt(row["steady"]), row["steady"]) for row in rows)
+    return floor if error <= floor.run else Floor(math.sqrt(2) * error, error, steady - 1, measured=False)
 
 
 def _paired_run_values(

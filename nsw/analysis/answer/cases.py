@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import kernel_table_blocks
 from nsw.analysis.blocks import Bars, Block, Column, Evidence, Note, Table, Timeline
-from nsw.analysis.rules.timeline import time_without_profiler
+from nsw.analysis.rules.timeline import profiler_slowdown, time_without_profiler
 from nsw.analysis.single_case import time_by_kernel_class
 from nsw.quantities import duration, number, percent
 from nsw.tables.names import number_repeated_names
@@ -213,12 +213,14 @@ def _phase_blocks(case: CaseSummary) -> list[Block]:
     if iterations is None:
         return []
     process_note = f", in each of {iterations.processes} processes" if iterations.processes > 1 else ""
+    slowdown = profiler_slowdown(case)
+    unprofiled = f" ({duration(iterations.med_ns / slowdown)} without the profiler)" if slowdown > 1 else ""
     text = (
         f"{plural(iterations.count, 'iteration')} ({iteration_detection_text(iterations)}{process_note}): median"
-        f" {duration(iterations.med_ns)},"
+        f" {duration(iterations.med_ns)}{unprofiled},"
         f" {duration(iterations.least_ns)} .. {duration(iterations.most_ns)}, the longest is number"
         f" {iterations.slowest};"
-        f" a GPU is at work {percent(_mean_gpu_busy_pct(case))} of the time"
+        f" a GPU is at work {percent(_mean_gpu_busy_pct(case))} of the median one"
     )
     rows = tuple((_WORDS[p.phase], p.duration_ns, p.iterations, _largest_shares_of_phase(p)) for p in case.phases)
     return [

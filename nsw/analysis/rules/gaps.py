@@ -148,7 +148,9 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
 
 def _long_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     """Gaps of milliseconds, in which the host does something of its own."""
-    gaps = [g for g in idle.gaps if g.length == "long" and g.cause not in {"allocate", "load"}]
+    gaps = [g for g in idle.gaps if g.length == "long" and g.cause not in {"allocate", "load"} and g.gaps]
+    longest = max((g.total_ns / g.gaps for g in gaps), default=0.0)
+    gaps = [g for g in gaps if g.total_ns >= _PART * longest * g.gaps]  # those of a few ms beside them are others
     all_ns, took = sum(g.total_ns for g in gaps), idle.in_gaps(*{g.cause for g in gaps}, lengths=("long",))
     if not gaps or not all_ns:
         return None
@@ -175,7 +177,7 @@ def _long_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     if (case.loading_ns or 0.0) >= _PART * took:
         loading = format_ns(min(case.loading_ns or 0.0, took))
         return IdleCause("data-loader", took, f"waits {loading} for the DataLoader",
-                         f"{head}the program waits {loading} for its DataLoader")  # fmt: skip
+                         f"the program waits {loading} (the median) for its DataLoader in each")  # fmt: skip
     if calls >= _MOSTLY * all_ns:
         call, call_ns = max(idle.calls.items(), key=lambda item: item[1], default=("a CUDA call", took))
         return IdleCause("host-call", took, f"waits {format_ns(took)} for a CUDA call",
