@@ -53,6 +53,7 @@ GROUPS = {
     "p": "timeline",
     "q": "timeline",  # those with counters are kernels
     "r": "timeline",  # likewise
+    "v": "timeline",  # likewise
     "t": "timeline",
     "g": "timeline",
     "m": "two GPUs",

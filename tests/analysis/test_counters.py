@@ -76,6 +76,8 @@ BOTH = SCATTERED | {"gst_efficiency": 12.5, "gst_transactions_per_request": 32.0
 SHARED = {"shared_wavefronts": 7e7, "l1_wavefronts": 7.5e7, "inst_executed_shared_loads": 2e6}
 STORED_MORE = {"inst_executed_local": 8e6, "inst_executed_local_loads": 3e6, "inst_executed_local_stores": 5e6}
 LOADED_MORE = {"inst_executed_local": 8e6, "inst_executed_local_loads": 5e6, "inst_executed_local_stores": 3e6}
+LOADED_OFTEN = {"inst_executed_local": 8e6, "inst_executed_local_loads": 7e6, "inst_executed_local_stores": 1e6}
+EVENLY = {"l2_throughput_max": 22.0, "l2_sectors": 4e7}
 SPILLED_ONCE_MORE = {
     "inst_executed_local": 8e6,
     "inst_executed_local_loads": 3.98e6,
@@ -104,6 +106,7 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("local-array-indexing", dram(inst_executed_local=8e6, registers=30.0), []),
     ("local-array-indexing", dram(inst_executed_local=8e6, registers=32.0, spilling_inst=0.0), []),
     ("local-array-indexing", dram(**STORED_MORE, registers=32.0), []),
+    ("local-array-indexing", dram(**LOADED_OFTEN, registers=32.0), []),
     ("register-spills", dram(**LOADED_MORE, registers=32.0), [dram(**STORED_MORE, registers=32.0)]),
     ("register-spills", dram(**SPILLED_ONCE_MORE, registers=32.0), [dram(**SPILLED_ONCE_MORE, registers=30.0)]),
     ("l2-capacity", dram(dram_bytes=2000 * MB, program_bytes=900 * MB),
@@ -125,6 +128,8 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("fp64-by-accident", kernel(memory=62.0, dram=62.0, double_precision_fu_utilization=46.0, **FP32_BESIDE),
      [dram(double_precision_fu_utilization=46.0, **FP32_BESIDE), kernel(memory=62.0, dram=62.0,
       double_precision_fu_utilization=46.0, inst_fp_64=1e8)]),
+    ("fp64-by-accident", issuing(double_precision_fu_utilization=62.0, **FP32_BESIDE | {"inst_fp_64": 4e8}),
+     [issuing(double_precision_fu_utilization=30.0, **FP32_BESIDE | {"inst_fp_64": 4e8})]),
     ("fp64-by-accident", pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=3e7),
      [pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=1e6)]),
     ("special-functions", issuing(special_fu_utilization=52.0),
@@ -134,6 +139,7 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("unfused-multiply-add", pipe("single_precision_fu_utilization", **PAIRS),
      [pipe("single_precision_fu_utilization", **PAIRS | {"flop_count_sp_mul": 0.0}),
       pipe("single_precision_fu_utilization", **PAIRS | {"flop_count_sp_fma": 1e8})]),
+    ("unfused-multiply-add", pipe("single_precision_fu_utilization", **PAIRS | {"flop_count_sp_add": 2.1e8}), []),
     ("tensor-cores-unused", pipe("single_precision_fu_utilization", **TILED),
      [pipe("single_precision_fu_utilization", **TILED | {"inst_executed_shared_loads": 0.0}),
       pipe("single_precision_fu_utilization", **TILED, tensor_pct=60.0),
@@ -152,6 +158,12 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("occupancy-shared-memory", few(occupancy_limiter="shared memory"), [few(occupancy_limiter="shared memory", stall_memory_dependency=0.0,
      stall_lg_throttle=60.0, stall_wait=5.0)]),
     ("occupancy-block-size", few(occupancy_limiter="blocks"), []),
+    ("occupancy-block-size", few(theoretical_occupancy_pct=50.0, achieved_occupancy_pct=17.0, threads_per_block=32.0),
+     [few(theoretical_occupancy_pct=50.0, achieved_occupancy_pct=17.0, threads_per_block=256.0),
+      few(theoretical_occupancy_pct=50.0, achieved_occupancy_pct=17.0, threads_per_block=32.0, waves_per_sm=2.0)]),
+    ("l2-capacity", kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=2e7, dram_bytes=800 * MB, **EVENLY),
+     [kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=2e7, dram_bytes=400 * MB, **EVENLY),  # loads and stores alone
+      kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=2e4, dram_bytes=800 * MB, **EVENLY)]),  # of other data
     ("occupancy-shared-memory", few(occupancy_limiter="shared memory", memory=58.0, l2_throughput=58.0, **SCATTERED, dram_bytes=16 * MB), []),
     ("occupancy-registers", few(occupancy_limiter="registers", memory=64.0, dram=64.0, stalls=(Stall("memory dependency", 48.0),)),
      [few(occupancy_limiter="registers", memory=64.0, dram=64.0, stalls=(Stall("barrier", 48.0),))]),

@@ -502,6 +502,34 @@ def test_the_first_slow_iteration_of_a_period_may_take_many_times_as_long_as_the
     assert (use["period"], use["slow"]) == (8, 4)
 
 
+def test_a_step_that_has_some_more_kernels_now_and_then_is_a_step(host):
+    for n in range(12):
+        for layer in range(60):
+            host.run(A, *[B] * (layer % 5), C, D)
+        host.run(
+            *[HEAD] * (2 * (n in {2, 3, 7})),
+            "void multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata>()",
+            us=30,
+        )
+    (row,) = tables_of(host)["iterations"]
+    assert row["iterations"] == pytest.approx(12, abs=1)
+
+
+def test_graphs_are_iterations_where_eager_kernels_come_before_them(host):
+    for _ in range(200):
+        host.run(A, B, EVAL, us=2)
+        host.run(*[C] * (host.id % 7), us=2)
+    for _ in range(15):
+        start = max(host.now, host.free)
+        host.free = start + 2000 * US
+        host.database.add(
+            "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start=start, end=host.free, deviceId=0, streamId=7, graphId=4,
+            correlationId=host._called("cudaGraphLaunch_v10000", 8 * US), globalPid=GLOBAL_PID,
+        )  # fmt: skip
+    (row,) = tables_of(host)["iterations"]
+    assert row["iterations"] == 15
+
+
 def test_streams_and_small_kernels_are_counted(host):
     for _ in range(20):
         for stream in (13, 14, 15):

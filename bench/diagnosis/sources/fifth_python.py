@@ -9,12 +9,14 @@ fifth_python.py run STEPS CASE        once, to be traced; DIAGNOSIS_LOCK: a file
 import contextlib
 import fcntl
 import gc
+import itertools
 import logging
 import multiprocessing
 import os
 import sys
 import threading
 import time
+from pathlib import Path
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 import numpy as np
@@ -36,7 +38,7 @@ def case(name, *settings):
     return register
 
 
-# ---- tensor-cores-unused: overlaps of basis functions are contracted in single precision (ill: FMA units) or TF32 (cured)
+# tensor-cores-unused: overlaps of basis functions are contracted in single precision (ill: FMA units) or TF32 (cured)
 
 
 @case("overlaps", "highest")
@@ -57,7 +59,7 @@ def overlaps(precision):
     return step
 
 
-# ---- tensor-cores-unused: convolutions of scans, TF32 switched off for equal results (ill: FMA units), or on (cured)
+# tensor-cores-unused: convolutions of scans, TF32 switched off for equal results (ill: FMA units), or on (cured)
 
 
 @case("tumours", False)
@@ -66,7 +68,7 @@ def tumours(allowed):
     """Trains a few convolutions over slices."""
     torch.backends.cudnn.allow_tf32 = allowed
     widths = (16, 128, 128, 128, 16)
-    model = nn.Sequential(*[m for a, b in zip(widths, widths[1:], strict=False)
+    model = nn.Sequential(*[m for a, b in itertools.pairwise(widths)
                             for m in (nn.Conv2d(a, b, 3, padding=1), nn.ReLU())]).cuda()  # fmt: skip
     optimizer = torch.optim.SGD(model.parameters(), 1e-4, momentum=0.9, foreach=True)
     x = torch.randn(16, 16, 128, 128, device="cuda")
@@ -80,7 +82,7 @@ def tumours(allowed):
     return step
 
 
-# ---- layout-conversion: normalised over channels, which are turned to the end and back by copies (ill) or views (cured)
+# layout-conversion: normalised over channels, which are turned to the end and back by copies (ill) or views (cured)
 
 
 @case("ridges", True)
@@ -106,7 +108,7 @@ def ridges(copied):
     return step
 
 
-# ---- layout-conversion: heads are split and merged by transposed copies around each mix (ill), or mixed in place (cured)
+# layout-conversion: heads are split and merged by transposed copies around each mix (ill), or mixed in place (cured)
 
 
 @case("calls-of-whales", True)
@@ -131,7 +133,7 @@ def whales(turned):
     return step
 
 
-# ---- unfused-attention: a model of melodies, with a mask of minus infinity and softmax in single precision (ill)
+# unfused-attention: a model of melodies, with a mask of minus infinity and softmax in single precision (ill)
 
 
 @case("melodies", True)
@@ -159,7 +161,7 @@ def melodies(written):
     return step
 
 
-# ---- dense-embedding-gradient: a graph of facts, whose entities all get a gradient and a step of Adam (ill), or a batch's
+# dense-embedding-gradient: a graph of facts, whose entities all get a gradient and a step of Adam (ill), or a batch's
 
 
 @case("facts", False)
@@ -188,7 +190,7 @@ def facts(sparse):
     return step
 
 
-# ---- unfused-optimizer: AdamW goes through 240 tensors one by one (ill), or in one kernel for many (cured)
+# unfused-optimizer: AdamW goes through 240 tensors one by one (ill), or in one kernel for many (cured)
 
 
 @case("pollen", False)
@@ -211,11 +213,11 @@ def pollen(fused):
     return step
 
 
-# ---- changing-shapes: neutrons that are lost are taken from the arrays in each of 30 flights (ill), or kept with weight 0
+# changing-shapes: neutrons that are lost are taken from the arrays in each of 30 flights (ill), or kept with weight 0
 
 
-@case("neutrons", True)
-@case("neutrons.cured", False)
+@case("neutron-tracks", True)
+@case("neutron-tracks.cured", False)
 def neutrons(taken):
     """Follows neutrons through a slab."""
     start = torch.rand(400_000, device="cuda")
@@ -239,7 +241,7 @@ def neutrons(taken):
     return step
 
 
-# ---- recompilation: torch.compile for fixed shapes meets a molecule of another size each step (ill), or padded ones (cured)
+# recompilation: torch.compile for fixed shapes meets a molecule of another size each step (ill), or padded ones (cured)
 
 
 @case("molecules-of-all-sizes", False)
@@ -268,7 +270,7 @@ def molecules(padded):
     return step
 
 
-# ---- python-threads: three threads parse lines of a feed while the main thread launches (ill), or three processes (cured)
+# python-threads: three threads parse lines of a feed while the main thread launches (ill), or three processes (cured)
 
 
 def parse_feed(ends):
@@ -313,7 +315,7 @@ def order_feed(threads):
     return step
 
 
-# ---- data-loader: windows of recordings are cut, scaled and noised by NumPy, one by one (ill), or on the GPU (cured)
+# data-loader: windows of recordings are cut, scaled and noised by NumPy, one by one (ill), or on the GPU (cured)
 
 
 @case("heartbeats", True)
@@ -353,7 +355,7 @@ def heartbeats(on_host):
     return step
 
 
-# ---- data-loader: a batch of baskets is made of Python's lists, padded by hand (ill), or sliced from an array (cured)
+# data-loader: a batch of baskets is made of Python's lists, padded by hand (ill), or sliced from an array (cured)
 
 
 @case("baskets", True)
@@ -387,7 +389,7 @@ def baskets(lists):
     return step
 
 
-# ---- periodic-slow-iteration: each fifth step saves the network and its optimizer (ill), or none does in this run (cured)
+# periodic-slow-iteration: each fifth step saves the network and its optimizer (ill), or none does in this run (cured)
 
 
 @case("glaciers", 5)
@@ -410,14 +412,13 @@ def glaciers(every):
             torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": index}, path)
 
     def end():
-        if os.path.exists(path):
-            os.unlink(path)
+        Path(path).unlink(missing_ok=True)
 
     step.end = end
     return step
 
 
-# ---- allocation-in-loop: the cache of memory is emptied after each step, to be safe (ill: cudaFree, cudaMalloc), or not
+# allocation-in-loop: the cache of memory is emptied after each step, to be safe (ill: cudaFree, cudaMalloc), or not
 
 
 @case("tiles-of-forest", True)
@@ -441,7 +442,7 @@ def tiles(emptied):
     return step
 
 
-# ---- logging: each example's score goes to a log with the time, in each step (ill), or only their mean does (cured)
+# logging: each example's score goes to a log with the time, in each step (ill), or only their mean does (cured)
 
 
 @case("spam", True)
@@ -470,7 +471,7 @@ def spam(each):
     return step
 
 
-# ---- scalar-reads: the norm of each parameter's gradient is read by the host, to clip (ill), or stays on the GPU (cured)
+# scalar-reads: the norm of each parameter's gradient is read by the host, to clip (ill), or stays on the GPU (cured)
 
 
 @case("proteins-folded", True)
@@ -502,7 +503,7 @@ def proteins(read):
     return step
 
 
-# ---- autocast-weight-casts: each of 40 words enters autocast anew, which casts all weights (ill), or they are cast once
+# autocast-weight-casts: each of 40 words enters autocast anew, which casts all weights (ill), or they are cast once
 
 
 @case("words-one-by-one", True)
@@ -526,7 +527,7 @@ def words(anew):
     return step
 
 
-# ---- launch-bound: JAX dispatches the operations of 20 short steps of swimmers one by one (ill), or as one program (cured)
+# launch-bound: JAX dispatches the operations of 20 short steps of swimmers one by one (ill), or as one program (cured)
 
 
 @case("swimmers", False)
@@ -557,7 +558,7 @@ def swimmers(compiled):
     return step
 
 
-# ---- healthy: the loss is printed in each step, flushed, but a step has 30 ms of kernels
+# healthy: the loss is printed in each step, flushed, but a step has 30 ms of kernels
 
 
 @case("seismograms")
@@ -578,7 +579,7 @@ def seismograms():
     return step
 
 
-# ---- healthy: a step of training of many small layers, captured once, and replayed
+# healthy: a step of training of many small layers, captured once, and replayed
 
 
 @case("small-reactor")
@@ -607,7 +608,7 @@ def small_reactor():
     return lambda index: graph.replay()
 
 
-# ---- healthy: a mask is written out and shapes change, but once a step, after and before long products
+# healthy: a mask is written out and shapes change, but once a step, after and before long products
 
 
 @case("kept-spectra")

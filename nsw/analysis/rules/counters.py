@@ -71,11 +71,12 @@ _LONG_SUM: Final = 64  # products that a stored value is the sum of, from which 
 _HARDLY: Final = 0.02  # of the FP64 instructions
 _EVENLY: Final = 0.85  # of the time that the mean SM has work, from which blocks are alike
 _STALLED_PCT: Final = 30.0  # of the active warps, which a reason explains
+_MANY_WAVES: Final = 8  # of blocks, from which how fast blocks begin decides
 _FULL_REGISTERS: Final = 250  # of 255 a thread
 _REGISTER_STEP: Final = 8  # limits of registers are multiples of it
 _READ_AGAIN: Final = 1.25  # times the program's memory
 _DRIVER_BYTES: Final = 0.5e9  # of that memory: what the driver takes itself on H100 and H200
-_NEARLY_ALL: Final = 0.9  # of the stores to local memory
+_NEARLY_ALL, _LOADED_OFTEN = 0.9, 4.0  # loads a store to local memory
 
 # kernels of libraries, which a user can only call differently: names that nobody gives to a kernel of his own
 _LIBRARY: Final = re.compile(
@@ -398,8 +399,8 @@ def _local_memory_remark(kernel: KernelRow) -> Remark | None:
         spills = spilled > 0
     elif kernel.source is not None and kernel.source.indexed is not None:
         spills = kernel.source.indexed < _HALF
-    else:  # who spills a value loads it again, but for the last time
-        is_reloaded = loads is None or stores is None or loads >= _NEARLY_ALL * stores
+    else:  # who spills a value loads it again, but for the last time, and then not many times
+        is_reloaded = loads is None or stores is None or _NEARLY_ALL * stores <= loads <= _LOADED_OFTEN * stores
         spills = registers >= _FULL_REGISTERS or (registers % _REGISTER_STEP == 0 and is_reloaded)
     head = f"{100 * share:.0f} % of its memory instructions go to local memory"
     if spills:
@@ -496,7 +497,9 @@ def _fp64_remark(kernel: KernelRow) -> Remark | None:
     if part in {FP64, XU, COMPUTING, ISSUE} and (share >= _HALF * busy or converts):
         gpu = find_gpu(kernel.device_name)
         rate = gpu.flop_per_s["flop_count_dp"] / gpu.flop_per_s["flop_count_sp"] if gpu else _HALF
-        won = _gain_pct(kernel, {FP64: rate, COMPUTING: rate, XU: 0.2 if converted else 1.0})
+        every = metrics.get("inst_executed", 0.0) * _WARP
+        kept = max(rate, 1 - double / every) if every else 1.0  # FP32 functions have fewer instructions
+        won = _gain_pct(kernel, {FP64: rate, COMPUTING: rate, ISSUE: kept, XU: 0.2 if converted else 1.0})
     elif share >= _BUSY_PCT and busiest_part_pct(kernel) < _ROOF_PCT:  # its long latencies bind, and its registers
         others = max((pct for name, pct in parts.items() if name not in {FP64, XU, ISSUE, COMPUTING}), default=0.0)
         won = min(share, 100 * (1 - others / _REACHED_PCT))
@@ -575,7 +578,7 @@ def _unfused_multiply_add_remark(kernel: KernelRow) -> Remark | None:
         if add is None or mul is None or fma is None or part not in {pipe, ISSUE, COMPUTING}:
             continue
         pairs = min(add, mul)
-        if not pairs or fma > 0.2 * pairs or pairs < 0.5 * max(add, mul):
+        if not pairs or fma > 0.2 * pairs or pairs < 0.4 * max(add, mul):
             continue
         kept = 1 - pairs / (add + mul + fma)
         return Remark(
@@ -713,6 +716,13 @@ def _latency_remark(kernel: KernelRow) -> Remark | None:
         return None  # queues that are full are not emptied by more warps
     limit, waves = kernel.theoretical_occupancy_pct, metrics.get("waves_per_sm")
     reached = kernel.achieved_occupancy_pct
+    threads = metrics.get("threads_per_block", 0.0)
+    if reached and limit and reached < _HALF * limit and (waves or 0.0) >= _MANY_WAVES and 0 < threads <= 2 * _WARP:
+        return Remark(
+            room, "occupancy-block-size", f"blocks of {threads:.0f} threads",
+            f"keeps no part busy (at most {busiest:.0f} %), and reaches {reached:.0f} of {limit:.0f} % of the warps:"
+            f" its {metrics.get('blocks', 0.0):,.0f} blocks of {threads:.0f} threads end as fast as others begin",
+        )  # fmt: skip
     if limit is not None and (waves is None or waves >= 1) and (reached is None or reached >= _HALF * limit):
         # the fewer warps there are, the nearer to its roof a part may be and still gain by more of them
         bound = next((bound for most_warps, bound in _WORTH_MORE_WARPS if limit <= most_warps), 0.0)
@@ -859,6 +869,22 @@ def _repeated_reads_remark(kernel: KernelRow) -> Remark | None:
     )  # fmt: skip
 
 
+def _scattered_atomics_remark(kernel: KernelRow) -> Remark | None:
+    """Atomic operations whose data L2 does not hold: beyond loads and stores DRAM moves a sector for most of them."""
+    metrics = kernel.metrics
+    atomics, moved, hit = (metrics.get(name) for name in ("l2_atomic_transactions", "dram_bytes", "l2_tex_hit_rate"))
+    if not atomics or moved is None or hit is None or metrics.get("stall_memory_dependency", 0.0) < 100 * _HALF:
+        return None
+    beyond = moved - 32 * (metrics.get("gld_transactions", 0.0) + metrics.get("gst_transactions", 0.0))
+    if not 32 * _HALF * atomics <= beyond <= 3 * 32 * atomics:  # read, and written back
+        return None
+    return Remark(
+        _HALF * (100 - hit), "l2-capacity", "atomic operations past L2",
+        f"updates {atomics:.3g} values by atomic operations, of which L2 holds {hit:.0f} %: DRAM moves"
+        f" {beyond / atomics:.0f} bytes for each",
+    )  # fmt: skip
+
+
 def _dram_bytes_read(kernel: KernelRow) -> float | None:
     """What a launch reads from DRAM at least: all that it moves, less all that it can have written."""
     metrics = kernel.metrics
@@ -916,7 +942,7 @@ def _low_clock_remark(kernel: KernelRow) -> Remark | None:
 
 
 _TIERS: Final[tuple[tuple[Callable[[KernelRow], Remark | None], ...], ...]] = (
-    _WASTE, (_matrix_product_remark,), (_repeated_reads_remark,), (_flushed_cache_remark,),
+    _WASTE, (_matrix_product_remark,), (_repeated_reads_remark, _scattered_atomics_remark), (_flushed_cache_remark,),
     (_latency_remark, _low_clock_remark),
 )  # fmt: skip
 

@@ -288,7 +288,8 @@ def _serial_small_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
     idle = case.idle_gpu
     use = idle.use if idle else {}
     small, kernels = use.get("small_ns", 0.0), use.get("kernels", 0.0)
-    if idle is None or not small or kernels < _SEVERAL or use.get("streams", 2.0) > 1:
+    streams = use.get("streams", 0.0)
+    if idle is None or not small or kernels < _SEVERAL or not streams or use.get("default_stream"):
         return None
     if use["kernel_ns"] > (1 + _HARDLY) * use["computing_ns"] or small < _MOSTLY * use["kernel_ns"]:
         return None
@@ -297,11 +298,12 @@ def _serial_small_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
     saved = 100 * small * _EMPTY / idle.med_ns
     if saved < _WORTH_PCT:
         return None
+    together = "one stream" if streams <= 1 else f"{streams:.0f} streams, which wait for one another (events)"
     return _make_hit(
         case, "kernels-not-concurrent", saved, "small kernels one after the other",
         f"{100 * small / idle.med_ns:.0f} % of {'an iteration' if idle.is_iteration else 'the time'} is kernels of at"
-        f" most 32 blocks, each of which fills a part of the GPU, one after the other in one stream; where they are"
-        " independent they fit beside each other", f"{saved:.0f} %", "gpu_use",
+        f" most 32 blocks, each of which fills a part of the GPU, one after the other in"
+        f" {together}; where they are independent they fit beside each other", f"{saved:.0f} %", "gpu_use",
     )  # fmt: skip
 
 

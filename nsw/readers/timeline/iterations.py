@@ -152,7 +152,8 @@ _LONGEST_LAUNCH_NS: Final = 100_000.0  # a loop of one kernel that takes longer 
 _DEVICES: Final = 16  # whose sequences are looked at
 _OPTIMIZER: Final = re.compile(r"multi_tensor_apply|fused_?(?:adam|sgd|lamb)|addcdiv", re.IGNORECASE)
 _TRAINS: Final = 8  # kernels between an optimizer and the next that a step has at least
-_MOST_STEPS: Final = 0.6  # of a training's steps, that are equal
+_MOST_STEPS: Final = 0.6  # of a training's steps, that are about equal
+_ALIKE_STEPS: Final = 0.02  # of their kernels: one has some more where gradients are clipped, or a number is shown
 _SLOW_STEP, _EQUAL_STEP = 1.3, 1.1  # times the usual one, that a slow one takes at least, and most others at most
 _LONG_STEP_NS: Final = 1e6  # of a step whose wait for the GPU costs little
 _SEVERAL_STEPS: Final = 2.5  # of an iteration: three, where one at an end is cut off
@@ -176,8 +177,11 @@ class Kernels:
         devices = np.unique(self.device)
         took = np.array([self.durations[self.device == device].sum() for device in devices])
         for device in devices[np.argsort(-took, kind="stable")[:_DEVICES]]:
-            rows = np.flatnonzero(self.device == device)
-            yield Kernels(*(getattr(self, column)[rows] for column in self.__slots__))
+            yield self.select(np.flatnonzero(self.device == device))
+
+    def select(self, rows: IntArray) -> Kernels:
+        """Some of them."""
+        return Kernels(*(getattr(self, column)[rows] for column in self.__slots__))
 
 
 def is_optimizer(kernel: str) -> bool:
@@ -267,9 +271,11 @@ def _training_steps(names: IntArray, optimizers: Collection[int]) -> tuple[IntAr
         return None
     ends = updates[np.append(np.diff(updates) > _TRAINS, True)] + 1
     distances, counts = np.unique(np.diff(ends), return_counts=True)
-    if len(ends) < _REPETITIONS or counts.max() < _MOST_STEPS * counts.sum():
+    if len(ends) < _REPETITIONS:
         return None
     usual = int(distances[np.argmax(counts)])
+    if counts[np.abs(distances - usual) <= _ALIKE_STEPS * usual].sum() < _MOST_STEPS * counts.sum():
+        return None
     bodies = names[ends[:-1][np.diff(ends) == usual][:, None] + np.arange(usual)]
     if (bodies == bodies[-1]).mean() < _EQUAL:
         return None

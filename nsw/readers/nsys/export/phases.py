@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
-from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, TableFault, narrow, process_of
+from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, TableFault, narrow, process_of
 from nsw.readers.timeline.calls import SYNCHRONISE, Calls
 from nsw.readers.timeline.iterations import (
     Kernels,
@@ -171,13 +171,17 @@ def split(
         missing = missing if iterations is None else None
         if iterations is None and named_step is not None:
             iterations = iterations_by_marks(marks.get(index, []), launched_work)
-        if iterations is None and KERNEL in gpu:
-            kernels = _kernels(result, gpu[KERNEL], index, nccl)
+        has_kernels = KERNEL in gpu or GRAPH in gpu
+        if iterations is None and has_kernels:
+            kernels = _kernels(result, gpu, index, nccl)
+            graphs = np.flatnonzero(kernels.names < 0)
+            if 2 * kernels.durations[graphs].sum() > kernels.durations.sum():  # other kernels are of its start
+                kernels = kernels.select(graphs)
             iterations = of_kernels(kernels, *_wait_and_copy_times(result, work, index, host), optimizers)
         if iterations is not None:
             result.phased[index] = phased(work, iterations, warmup)
-        elif KERNEL in gpu:
-            result.repetitions[index] = few_repetitions(_kernels(result, gpu[KERNEL], index))
+        elif has_kernels:
+            result.repetitions[index] = few_repetitions(_kernels(result, gpu, index))
     together = lock_step(list(result.phased.values())) if warmup is None and len(result.phased) > 1 else None
     if together is not None:
         result.phased = {
@@ -339,15 +343,28 @@ def _wait_and_copy_times(
     return [*waits, work.launched[work.way == FROM_GPU]], work.launched[work.way == TO_GPU]
 
 
-def _kernels(made: Split, kernels: Collected, place: int, nccl: Collection[int] = ()) -> Kernels:
-    """A process's kernels; without NCCL's, which come where a bucket is full, where others are more."""
-    rows = _rows(made, kernels, place)
-    keys = kernels.keys[rows]
+def _kernels(made: Split, gpu: Mapping[str, Collected], place: int, nccl: Collection[int] = ()) -> Kernels:
+    """A process's kernels and whole graphs, without NCCL's kernels: they come where a bucket is full."""
+    parts = [_kernels_of_table(made, gpu[table], place, nccl) for table in (KERNEL, GRAPH) if table in gpu]
+    if len(parts) == 1:
+        return Kernels(*parts[0])
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    order = np.argsort(columns[1], kind="stable")
+    return Kernels(*(column[order] for column in columns))
+
+
+def _kernels_of_table(
+    made: Split, collected: Collected, place: int, nccl: Collection[int]
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Key, start, duration, launch and GPU of each; a graph's key is below zero."""
+    rows = _rows(made, collected, place)
+    keys = collected.keys[rows] if collected.table == KERNEL else -1 - collected.keys[rows].astype(np.int64)
     own = ~np.isin(keys, list(nccl)) if nccl else np.ones(len(keys), bool)
     mine = slice(None) if own.all() or 2 * int(own.sum()) <= len(own) else np.flatnonzero(own)
-    return Kernels(
-        keys[mine], kernels.columns["start"][rows][mine], kernels.durations[rows][mine],
-        made.launched[KERNEL][rows][mine], kernels.codes["deviceId"][rows][mine],
+    device = _small(collected.distinct["deviceId"])[collected.codes["deviceId"][rows]]
+    return (
+        keys[mine], collected.columns["start"][rows][mine], collected.durations[rows][mine],
+        made.launched[collected.table][rows][mine], device[mine],
     )  # fmt: skip
 
 
