@@ -481,13 +481,16 @@ def _undecided_row_notes(comparison: Comparison) -> list[Block]:
             for each in rows[:_CASES_NAMED]
             if _are_pairs_undecided(each)
         ]
-    others = list(dict.fromkeys(each.case for each in rows if each.case != row.case))
-    likewise = f" Likewise {and_more(others, _CASES_NAMED)}." if others else ""
+    decides = _runs_to_decide_text(estimate)
+    others = {each.case: _runs_to_decide_text(each.estimate) == decides for each in rows if each.case != row.case}  # type: ignore[arg-type]
+    alike, unlike = ([case for case, is_alike in others.items() if is_alike is wanted] for wanted in (True, False))
+    likewise = f" Likewise {and_more(alike, _CASES_NAMED)}." if alike else ""
+    likewise += f" Nor is {and_more(unlike, _CASES_NAMED)} decided." if unlike else ""
     detectable = _percent_digits_text(log_ratio_to_percent(estimate.detectable))
     text = (
         f"{_case_prefix(comparison, row)}{_run_counts_text(estimate)} would have shown a difference of"
         f" {detectable} % or more;"
-        f" {_runs_to_decide_text(estimate)}.{likewise}"
+        f" {decides}.{likewise}"
     )
     return [Finding("cannot tell", text, evidence=(Evidence(_source_table_name(comparison, row), (row.case,)),))]
 

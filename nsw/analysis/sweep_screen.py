@@ -113,8 +113,10 @@ def side_by_side_screen(summary: Summary) -> Screen:
     count += " with GPU work" if not summary.site and all(case.gpu_ns for case in cases) else ""
     if any(hits.values()):
         first = cases[order[0]]
-        most = f", most of all {first.id}: {first_problem_text(hits[first.id]).partition(',')[0]}" if wasted > 1 else ""
-        headline += f"{wasted} of {count} could be clearly faster{most}" if wasted else "no large loss was seen"
+        problem = f"{first.id}: {first_problem_text(hits[first.id]).partition(',')[0]}"
+        most = f", most of all {problem}" if wasted > 1 else ""
+        saved = f"save {WASTE_PCT:.0f} % of their time or more"
+        headline += f"{wasted} of {count} could {saved}{most}" if wasted else f"none could {saved}; most in {problem}"
     elif figure or any(_largest_time_share_cell(case, summary) for case in cases):
         headline += count
         largest = {_largest_time_share_cell(case, summary) for case in cases}

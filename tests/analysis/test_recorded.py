@@ -80,7 +80,9 @@ def test_tables_without_gaps_name_the_command_that_measures_them(monkeypatch):
 
 def test_the_profilers_part_is_said_once_and_taken_off(monkeypatch):
     text = " ".join(screen(answer("ills"), monkeypatch))
-    assert text.startswith("ills: 8 of 8 cases could be clearly faster, most of all ill-launch: launch-bound (H100")
+    assert text.startswith(
+        "ills: 8 of 8 cases could save 20 % of their time or more, most of all ill-launch: launch-bound (H100"
+    )
     assert "The profiler slowed ill-launch 1.4x, ill-sync 1.2x: shares of idle time are corrected for it." in text
 
 

@@ -1063,7 +1063,7 @@ def _remark_to_hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: 
     else:  # Triton's kernels have no parameters in their names
         framework = "cuda" if framework == "any" or "(" in kernel.name else "triton"
     says_no_more = remark.won <= _LEAST_PCT or remark.cause == "small-launches" or remark.fact.startswith("could win")
-    saved = "" if says_no_more else f"; a cure saves up to {remark.won:.0f} % of its time"
+    saved = "" if says_no_more else f"; a cure saves an estimated {remark.won:.0f} % of its time"
     at_work = 1.0 if case.idle_gpu is None else case.idle_gpu.busy_pct / 100
     return Hit(
         remark.cause, case.id, at_work * remark.won * (100.0 if share is None else share) / 100, remark.what,
