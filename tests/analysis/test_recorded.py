@@ -186,6 +186,9 @@ def test_a_void_figure_is_in_no_headline_and_no_ratio():
     at = [column.name for column in blocks[1].columns].index("ratio")
     assert {row[at] for row in blocks[1].rows} == {"void"}
     assert {(row["ratio"], row["void"]) for row in flat_rows(chosen, "compare")} == {(None, True)}
+    bars = next(block for block in answer_blocks(summary) if block.name == "compare")
+    at = [column.name for column in bars.columns].index("ratio")
+    assert [row[at] for row in bars.rows].count("void") == 3
 
 
 def test_of_two_sides_summarize_prints_no_verdict_but_names_the_command_that_does():

@@ -9,6 +9,7 @@ from nsw.analysis.answer.kernels import metric_column
 from nsw.analysis.blocks import Bars, Block, Cell, Column, Curve, Evidence, HeatMap, Note, StackedBars, Table, Unit
 from nsw.analysis.comparison import Scaling, ScalingPoint, Variant, figure_heading_with_unit, least_disturbed_figure
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
+from nsw.analysis.rules.pairs import cases_with_void_ratio
 from nsw.analysis.rules.timeline import time_without_profiler
 
 if TYPE_CHECKING:
@@ -141,13 +142,14 @@ def variant_bar_blocks(summary: Summary) -> list[Block]:
     repeated = any(v.runs > 1 for v in variants)
     with_gpu = any(v.gpu_ns is not None for v in variants)
     with_top = any(v.top for v in variants)
+    void = cases_with_void_ratio(variants, {c.id: c for c in (*summary.cases, *summary.context)})
     unit = next((v.unit for v in variants if v.unit), None)
     parts: list[_Part | None] = [
         *_series_columns(variants[0].series),
         (Column("variant", summary.compared or "variant"), lambda v: _parameter_value_cell(v.variant)),
         (Column("figure", figure_heading_with_unit(summary.figure or "figure", unit), "number"), lambda v: v.figure),
         (Column("range", "range", "range"), _figure_range_cell) if repeated else None,
-        (Column("ratio", f"times {summary.compared_to}", "times"), lambda v: v.ratio),
+        (Column("ratio", f"times {summary.compared_to}", "times"), lambda v: "void" if v.case_id in void else v.ratio),
         (Column("gpu_ns", "GPU time", "ns"), lambda v: v.gpu_ns) if with_gpu else None,
         (Column("top", "most time in", "name"), lambda v: v.top or "") if with_top else None,
     ]
