@@ -71,6 +71,7 @@ _LONG_SUM: Final = 64  # products that a stored value is the sum of, from which 
 _HARDLY: Final = 0.02  # of the FP64 instructions
 _EVENLY: Final = 0.85  # of the time that the mean SM has work, from which blocks are alike
 _STALLED_PCT: Final = 30.0  # of the active warps, which a reason explains
+_WIDEST_ACCESS: Final = 4.5  # passes through shared memory of an instruction without conflicts: 4, of 16 bytes a thread
 _MANY_WAVES: Final = 8  # of blocks, from which how fast blocks begin decides
 _FULL_REGISTERS: Final = 250  # of 255 a thread
 _REGISTER_STEP: Final = 8  # limits of registers are multiples of it
@@ -748,15 +749,34 @@ def _barrier_or_fetch_stall_remark(kernel: KernelRow) -> Remark | None:
         reason: kernel.metrics.get(f"stall_{reason}", 0.0) for reason in ("barrier", "inst_fetch", "memory_dependency")
     }
     most = max(waits, key=lambda reason: waits[reason])
+    of_barriers, least = set[str](), _STALLED_PCT
+    if most == "barrier":
+        of_barriers = {COMPUTING, SHARED, L1, CACHES} if _is_shared_memory_busy_with_barriers(kernel) else {COMPUTING}
+        least = _STALLED_PCT / 2 if len(of_barriers) > 1 else least
     parts = busy_pct_by_part(kernel)
-    busiest = max((share for part, share in parts.items() if (part, most) != (COMPUTING, "barrier")), default=0.0)
-    if most not in _WAITS or waits[most] < _STALLED_PCT or binding_part(kernel) is None or busiest >= _SURELY_PCT:
+    busiest = max((share for part, share in parts.items() if part not in of_barriers), default=0.0)
+    if most not in _WAITS or waits[most] < least or binding_part(kernel) is None or busiest >= _SURELY_PCT:
         return None
     cause, what = _WAITS[most]
+    room = 100 - 100 * busiest / _REACHED_PCT
+    head = f"keeps no part at its roof (at most {busiest:.0f} %)"
+    if len(of_barriers) > 1:
+        head = f"keeps shared memory busy with its barriers, other parts at most {busiest:.0f} %"
     return Remark(
-        min(100 - 100 * busiest / _REACHED_PCT, waits[most]), cause, f"{waits[most]:.0f} % {what}",
-        f"keeps no part at its roof (at most {busiest:.0f} %): {waits[most]:.0f} % of the active warps {what}",
+        room if len(of_barriers) > 1 else min(room, waits[most]), cause, f"{waits[most]:.0f} % {what}",
+        f"{head}: {waits[most]:.0f} % of the active warps {what}",
     )  # fmt: skip
+
+
+def _is_shared_memory_busy_with_barriers(kernel: KernelRow) -> bool:
+    """Whether shared memory carries more than its accesses can need: barriers pass through it too."""
+    metrics = kernel.metrics
+    passes, loads, stores = (
+        metrics.get(name) for name in ("shared_wavefronts", "inst_executed_shared_loads", "inst_executed_shared_stores")
+    )
+    if passes is None or loads is None or stores is None:
+        return False
+    return passes - metrics.get("shared_bank_conflicts", 0.0) > _WIDEST_ACCESS * (loads + stores)
 
 
 _WAITS: Final = {
