@@ -483,7 +483,7 @@ def _undecided_row_notes(comparison: Comparison) -> list[Block]:
         ]
     decides = _runs_to_decide_text(estimate)
     others = {each.case: _runs_to_decide_text(each.estimate) == decides for each in rows if each.case != row.case}  # type: ignore[arg-type]
-    alike, unlike = ([case for case, is_alike in others.items() if is_alike is wanted] for wanted in (True, False))
+    alike, unlike = ([case for case, is_alike in others.items() if is_alike is expected] for expected in (True, False))
     likewise = f" Likewise {and_more(alike, _CASES_NAMED)}." if alike else ""
     likewise += f" Nor is {and_more(unlike, _CASES_NAMED)} decided." if unlike else ""
     detectable = _percent_digits_text(log_ratio_to_percent(estimate.detectable))

@@ -498,9 +498,11 @@ def _fp64_remark(kernel: KernelRow) -> Remark | None:
     if part in {FP64, XU, COMPUTING, ISSUE} and (share >= _HALF * busy or converts):
         gpu = find_gpu(kernel.device_name)
         rate = gpu.flop_per_s["flop_count_dp"] / gpu.flop_per_s["flop_count_sp"] if gpu else _HALF
-        every = metrics.get("inst_executed", 0.0) * _WARP
-        kept = max(rate, 1 - double / every) if every else 1.0  # FP32 functions have fewer instructions
-        won = _gain_pct(kernel, {FP64: rate, COMPUTING: rate, ISSUE: kept, XU: 0.2 if converted else 1.0})
+        instructions = metrics.get("inst_executed", 0.0) * _WARP
+        issued_share = (
+            max(rate, 1 - double / instructions) if instructions else 1.0
+        )  # FP32 functions have fewer instructions
+        won = _gain_pct(kernel, {FP64: rate, COMPUTING: rate, ISSUE: issued_share, XU: 0.2 if converted else 1.0})
     elif share >= _BUSY_PCT and busiest_part_pct(kernel) < _ROOF_PCT:  # its long latencies bind, and its registers
         others = max((pct for name, pct in parts.items() if name not in {FP64, XU, ISSUE, COMPUTING}), default=0.0)
         won = min(share, 100 * (1 - others / _REACHED_PCT))
@@ -749,13 +751,13 @@ def _barrier_or_fetch_stall_remark(kernel: KernelRow) -> Remark | None:
         reason: kernel.metrics.get(f"stall_{reason}", 0.0) for reason in ("barrier", "inst_fetch", "memory_dependency")
     }
     most = max(waits, key=lambda reason: waits[reason])
-    of_barriers, least = set[str](), _STALLED_PCT
+    of_barriers, min_stall_pct = set[str](), _STALLED_PCT
     if most == "barrier":
         of_barriers = {COMPUTING, SHARED, L1, CACHES} if _is_shared_memory_busy_with_barriers(kernel) else {COMPUTING}
-        least = _STALLED_PCT / 2 if len(of_barriers) > 1 else least
+        min_stall_pct = _STALLED_PCT / 2 if len(of_barriers) > 1 else min_stall_pct
     parts = busy_pct_by_part(kernel)
     busiest = max((share for part, share in parts.items() if part not in of_barriers), default=0.0)
-    if most not in _WAITS or waits[most] < least or binding_part(kernel) is None or busiest >= _SURELY_PCT:
+    if most not in _WAITS or waits[most] < min_stall_pct or binding_part(kernel) is None or busiest >= _SURELY_PCT:
         return None
     cause, what = _WAITS[most]
     room = 100 - 100 * busiest / _REACHED_PCT
@@ -895,13 +897,13 @@ def _scattered_atomics_remark(kernel: KernelRow) -> Remark | None:
     atomics, moved, hit = (metrics.get(name) for name in ("l2_atomic_transactions", "dram_bytes", "l2_tex_hit_rate"))
     if not atomics or moved is None or hit is None or metrics.get("stall_memory_dependency", 0.0) < 100 * _HALF:
         return None
-    beyond = moved - 32 * (metrics.get("gld_transactions", 0.0) + metrics.get("gst_transactions", 0.0))
-    if not 32 * _HALF * atomics <= beyond <= 3 * 32 * atomics:  # read, and written back
+    atomic_bytes = moved - 32 * (metrics.get("gld_transactions", 0.0) + metrics.get("gst_transactions", 0.0))
+    if not 32 * _HALF * atomics <= atomic_bytes <= 3 * 32 * atomics:  # read, and written back
         return None
     return Remark(
         _HALF * (100 - hit), "l2-capacity", "atomic operations past L2",
         f"updates {atomics:.3g} values by atomic operations, of which L2 holds {hit:.0f} %: DRAM moves"
-        f" {beyond / atomics:.0f} bytes for each",
+        f" {atomic_bytes / atomics:.0f} bytes for each",
     )  # fmt: skip
 
 

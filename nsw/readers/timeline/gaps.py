@@ -261,12 +261,12 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         row["default_stream"] = int((of[1:] & ~of[:-1] & (work.start[inside][1:] >= reach[:-1])).sum())  # none beside
     if work.blocks is not None and len(took):
         row["small_ns"] = float(took[(work.blocks[kernels] > 0) & (work.blocks[kernels] <= _FEW_BLOCKS)].sum())
-        own = work.blocks[kernels & ~talk]
-        row["blocks"] = int(own.astype(np.int64).sum()) if bool((own >= 0).all()) else None
+        kernel_blocks = work.blocks[kernels & ~talk]
+        row["blocks"] = int(kernel_blocks.astype(np.int64).sum()) if bool((kernel_blocks >= 0).all()) else None
     if work.kernel is not None and phases is not None and talk.any():
         edges = phases.edges[phases.warmup :]  # slow iterations too
-        own = (work.category == KERNEL) & _inside(work.start, (edges[:1], edges[-1:]))
-        row["delayed_pct"] = _delayed_pct(work, np.flatnonzero(own)[:_LOOKED_AT], edges)
+        computes = (work.category == KERNEL) & _inside(work.start, (edges[:1], edges[-1:]))
+        row["delayed_pct"] = _delayed_pct(work, np.flatnonzero(computes)[:_LOOKED_AT], edges)
     return row | (_period(phases) | _pace(phases, calls) if phases is not None else {})
 
 
@@ -283,9 +283,9 @@ def _delayed_pct(work: Operations, rows: IntArray, iterations: IntArray) -> floa
     if work.kernel is None or work.blocks is None or not len(rows):
         return 0.0
     took, keys = (work.end - work.start)[rows], (work.kernel[rows], work.blocks[rows])
-    which = np.searchsorted(iterations, work.start[rows], side="right")
-    order = np.lexsort((which, *keys))
-    new = _changes(which[order], *(key[order] for key in keys))
+    iteration_numbers = np.searchsorted(iterations, work.start[rows], side="right")
+    order = np.lexsort((iteration_numbers, *keys))
+    new = _changes(iteration_numbers[order], *(key[order] for key in keys))
     manieth = np.empty(len(rows), np.int64)
     manieth[order] = np.arange(len(rows)) - np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
     order = np.lexsort((took, manieth, *keys))

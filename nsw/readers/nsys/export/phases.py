@@ -343,9 +343,9 @@ def _wait_and_copy_times(
     return [*waits, work.launched[work.way == FROM_GPU]], work.launched[work.way == TO_GPU]
 
 
-def _kernels(made: Split, gpu: Mapping[str, Collected], place: int, nccl: Collection[int] = ()) -> Kernels:
+def _kernels(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collection[int] = ()) -> Kernels:
     """A process's kernels and whole graphs, without NCCL's kernels: they come where a bucket is full."""
-    parts = [_kernels_of_table(made, gpu[table], place, nccl) for table in (KERNEL, GRAPH) if table in gpu]
+    parts = [_kernels_of_table(split, gpu[table], index, nccl) for table in (KERNEL, GRAPH) if table in gpu]
     if len(parts) == 1:
         return Kernels(*parts[0])
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
@@ -354,17 +354,21 @@ def _kernels(made: Split, gpu: Mapping[str, Collected], place: int, nccl: Collec
 
 
 def _kernels_of_table(
-    made: Split, collected: Collected, place: int, nccl: Collection[int]
+    split: Split, collected: Collected, index: int, nccl: Collection[int]
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Key, start, duration, launch and GPU of each; a graph's key is below zero."""
-    rows = _rows(made, collected, place)
+    rows = _rows(split, collected, index)
     keys = collected.keys[rows] if collected.table == KERNEL else -1 - collected.keys[rows].astype(np.int64)
-    own = ~np.isin(keys, list(nccl)) if nccl else np.ones(len(keys), bool)
-    mine = slice(None) if own.all() or 2 * int(own.sum()) <= len(own) else np.flatnonzero(own)
+    is_computing = ~np.isin(keys, list(nccl)) if nccl else np.ones(len(keys), bool)
+    chosen = (
+        slice(None)
+        if is_computing.all() or 2 * int(is_computing.sum()) <= len(is_computing)
+        else np.flatnonzero(is_computing)
+    )
     device = _small(collected.distinct["deviceId"])[collected.codes["deviceId"][rows]]
     return (
-        keys[mine], collected.columns["start"][rows][mine], collected.durations[rows][mine],
-        made.launched[collected.table][rows][mine], device[mine],
+        keys[chosen], collected.columns["start"][rows][chosen], collected.durations[rows][chosen],
+        split.launched[collected.table][rows][chosen], device[chosen],
     )  # fmt: skip
 
 
