@@ -9,7 +9,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.quantities import is_energy
+from nsw.quantities import is_energy, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -192,8 +192,8 @@ class Outlier:
         unit = f" {self.unit}" if self.unit else ""
         host_text = f", on {self.host}" if self.host else ""
         return (
-            f"{self.figure} is {self.value:.6g}{unit}, {self.factor:.3g} times the median of {self.repeats} repeats"
-            f" ({self.median:.6g}{unit}){host_text}"
+            f"{self.figure} is {number(self.value)}{unit}, {self.factor:.3g} times the median of {self.repeats} repeats"
+            f" ({number(self.median)}{unit}){host_text}"
         )
 
 
