@@ -252,7 +252,7 @@ def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[st
     if lacking:
         lines.append(
             f"{plural(len(lacking), 'run')} done without a required figure, such as {lacking[0].id}:"
-            f" compare `nsw logs {lacking[0].id}{option}` with the recipe's regex; once corrected, `nsw reread{option}`"
+            f" `nsw problems{option}` says what to correct"
         )
     lacking = [r for r in runs if lacks_reports(r)]
     if lacking:
