@@ -201,6 +201,11 @@ def longer(value: float) -> str:
     return f"{abs(value):.1f} % {'longer' if value >= 0 else 'less time'}"
 
 
+def magnitude(value: float, digits: int = 1) -> str:
+    """The size of a change in percent, before "faster" or "more": `12.3 %`; from ten times on a factor, `77 times`."""
+    return f"{abs(value):.{digits}f} %" if value < _TENFOLD else f"{1 + value / 100:,.0f} times"
+
+
 def _factor(value: float) -> str:
     """A change in percent as `x 210`, or `1 / 15`."""
     return f"1 / {100 / (100 + value):,.0f}" if -100 < value < 0 else change(value)

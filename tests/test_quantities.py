@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.quantities import change, duration, faster, in_one_unit, longer, percent, rate, size
+from nsw.quantities import change, duration, faster, in_one_unit, longer, magnitude, percent, rate, size
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,11 @@ def test_a_change_beyond_ten_times_is_a_factor(percent_more, text):
 def test_a_large_change_of_a_time_or_a_speed_is_a_factor_that_is_no_fraction():
     assert (longer(-93.4), longer(20867.8), longer(-50.0)) == ("1 / 15", "x 210", "50.0 % less time")
     assert (faster(-99.0), faster(-100.0)) == ("1 / 100", "x 0")
+
+
+@pytest.mark.parametrize(
+    ("percent_more", "text"),
+    [(12.34, "12.3 %"), (-80.0, "80.0 %"), (899.0, "899.0 %"), (900.0, "10 times"), (7630.0, "77 times")],
+)
+def test_in_a_sentence_a_change_of_ten_times_and_more_is_a_factor(percent_more, text):
+    assert magnitude(percent_more) == text

@@ -9,7 +9,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.quantities import is_energy
+from nsw.quantities import is_energy, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -151,9 +151,7 @@ _FEWEST: Final = 3  # repeats; of two that differ nobody knows which one is wron
 _MAD_FROM: Final = 4  # repeats
 _Z: Final = 3.5  # modified z-score, as Iglewicz and Hoaglin propose
 _SIGMA: Final = 1.4826  # standard deviations in a median absolute deviation
-_LEAST_SCALE: Final = 0.005  # of the median: repeats that agree to the last digit still have some noise
-_MIN_DEVIATION: Final = 0.05  # of the median: what is nearer is no outlier, however well the others agree
-_LEAST_OF_3: Final = 0.10
+_MIN_DEVIATION: Final = 0.10  # of the median: what is nearer is no outlier, however well the others agree
 _TIMES_OF_3: Final = 5.0  # how much farther away than the other one
 _LEAST_S: Final = 1.0  # seconds by which a duration must differ: starting a program takes some
 
@@ -192,8 +190,8 @@ class Outlier:
         unit = f" {self.unit}" if self.unit else ""
         host_text = f", on {self.host}" if self.host else ""
         return (
-            f"{self.figure} is {self.value:.6g}{unit}, {self.factor:.3g} times the median of {self.repeats} repeats"
-            f" ({self.median:.6g}{unit}){host_text}"
+            f"{self.figure} is {number(self.value)}{unit}, {self.factor:.3g} times the median of {self.repeats} repeats"
+            f" ({number(self.median)}{unit}){host_text}"
         )
 
 
@@ -235,7 +233,7 @@ def outlier_indexes(values: Sequence[float], min_deviation: float = 0.0) -> list
 
     Of four or more: a modified z-score (distance from the median over the median absolute deviation) above 3.5. Of
     three: the one that is five times farther from the middle one than the other is. None of fewer, and none that is
-    within 5 % of the median (10 % of three values) or nearer to it than `least`.
+    within 10 % of the median or nearer to it than `min_deviation`.
     """
     if len(values) < _FEWEST:
         return []
@@ -243,9 +241,6 @@ def outlier_indexes(values: Sequence[float], min_deviation: float = 0.0) -> list
     if not median:
         return []  # there is no factor to name
     away = [abs(value - median) for value in values]
-    if len(values) >= _MAD_FROM:
-        scale = max(_SIGMA * statistics.median(away), _LEAST_SCALE * abs(median))
-        bound = max(_Z * scale, _MIN_DEVIATION * abs(median), min_deviation)
-    else:
-        bound = max(_TIMES_OF_3 * sorted(away)[1], _LEAST_OF_3 * abs(median), min_deviation)
-    return [at for at, distance in enumerate(away) if distance >= bound and distance]
+    bound = _Z * _SIGMA * statistics.median(away) if len(values) >= _MAD_FROM else _TIMES_OF_3 * sorted(away)[1]
+    bound = max(bound, _MIN_DEVIATION * abs(median), min_deviation)
+    return [at for at, distance in enumerate(away) if distance >= bound]

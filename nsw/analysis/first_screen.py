@@ -155,7 +155,8 @@ def _missing_pass_blocks(summary: Summary) -> list[Block]:
         by_ncu = f"`ncu --metrics {','.join(lacking.metrics)}`"
         how = "A pass `counters: {}` (group `diagnosis`)" if summary.site else by_ncu
         return [Note("passes", f"Not measured: {lacking.subject}. {how} tells it.", tone="aside")]
-    if summary.site and not summary.has_gpus and summary.cases and not any(map(has_divided_time, summary.cases)):
+    of_host = summary.site and not summary.has_gpus and summary.cases and not any(map(has_divided_time, summary.cases))
+    if of_host and (not summary.missing or any(case.figures for case in summary.cases)):
         tools = "`- host: {tool: cprofile}` (of Python) or `- host: {tool: perf}`"
         text = f"Not measured: where the time goes. {tools} among the recipe's passes shows it."
         return [Note("passes", text, tone="aside")]

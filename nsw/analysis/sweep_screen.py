@@ -25,7 +25,7 @@ from nsw.analysis.screen_table import (
     screen_table,
 )
 from nsw.analysis.single_case import TABLE, main_time_section
-from nsw.quantities import duration, number
+from nsw.quantities import duration, magnitude, number
 from nsw.wording import first_of, plural
 
 if TYPE_CHECKING:
@@ -167,7 +167,8 @@ def _figure_grid_table(summary: Summary, names: Sequence[str], figure: tuple[str
         f for case in summary.cases if (f := least_disturbed_figure(case, figure[0])) and f.runs > 1 and f.least > 0
     ]
     notes = ["* best"] if best else []
-    notes += [f"repeats differ by up to {max(100 * (f.most / f.least - 1) for f in repeats):.0f} %"] if repeats else []
+    if repeats:
+        notes.append(f"repeats differ by up to {magnitude(max(100 * (f.most / f.least - 1) for f in repeats), 0)}")
     return Table(
         TABLE, f"{figure_heading(*figure, is_median=bool(repeats))}: {'; '.join(notes)}",
         (Column(f"param.{names[down]}", names[down]),

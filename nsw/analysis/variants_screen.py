@@ -22,7 +22,7 @@ from nsw.analysis.screen_table import (
     screen_table,
     two_digit_factor_text,
 )
-from nsw.quantities import number
+from nsw.quantities import magnitude, number
 from nsw.recipe.matrix import AFTER, BEFORE, SIDE
 from nsw.wording import first_of
 
@@ -242,7 +242,7 @@ def _count_change_text(before: float | None, after: float | None) -> str:
 
 def _change_text(ratio: float, unit: str, *, is_better: bool) -> str:
     """How a value changed: `takes 46 % longer` of a time, `is 9 % slower` of a rate."""
-    share = f"{abs(100 * (ratio - 1)):.0f} %"
+    share = magnitude(100 * (ratio - 1), 0)
     if is_time_unit(unit):
         return f"takes {share} {'longer' if ratio > 1 else 'less time'}"
     if is_better == (ratio >= 1):

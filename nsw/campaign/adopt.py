@@ -64,7 +64,10 @@ def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], w
     else:
         require_own_root(folder.path, (), warn)
         file = folder.ledger.name
-        lines = [f"an older nsw made it: what is in {file} is used as it is, and nsw opens {file} only once you agree"]
+        lines = [
+            f"an older nsw made it: nsw opens {file} once you agree, and uses what is in it as it is",
+            "adopting starts nothing; if this is a copy, the original stays as it is",
+        ]
     consent(f"Let nsw act for campaign {folder.id}?", [*lines, f"scripts of jobs: those in {folder.scripts}"])
     folder.path.chmod(
         stat.S_IMODE(status.st_mode) & ~stat.S_IRWXO

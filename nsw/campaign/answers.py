@@ -252,7 +252,7 @@ def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[st
     if lacking:
         lines.append(
             f"{plural(len(lacking), 'run')} done without a required figure, such as {lacking[0].id}:"
-            f" compare `nsw logs {lacking[0].id}{option}` with the recipe's regex; once corrected, `nsw reread{option}`"
+            f" `nsw problems{option}` says what to correct"
         )
     lacking = [r for r in runs if lacks_reports(r)]
     if lacking:
@@ -304,6 +304,7 @@ class Results:
         self.parameters: frozenset[str] = frozenset(key for run in every for key in run.params)
         self.site: str = ledger.meta(SITE)
         self.note: str | None = ledger.meta(NOTE)
+        self.trace_errors: list[tuple[str, str | None]] = []  # of reports whose traces were read, with what to do
         self.is_recorded = bool(ledger.site().get("replay"))  # nothing of it was measured where it ran
 
     @property
@@ -376,21 +377,27 @@ class Results:
     ) -> Iterator[tuple[RunRow, dict[str, list[dict[str, Any]]]]]:
         """The rows of traces by their names, run after run, which are read from the collected reports.
 
+        What is wrong with these reports is added to `trace_errors`.
+
         Raises:
             CampaignError: The campaign was made elsewhere, and so were the reports and the program that exports them.
         """
         from nsw.engine.read import read_traces
 
-        return read_traces(self.folder, self._ledger, runs, names)
+        for run, tables, errors in read_traces(self.folder, self._ledger, runs, names):
+            self.trace_errors += errors
+            yield run, tables
 
     @property
     def drawable_cases(self) -> list[str]:
-        """The cases of which an iteration can be drawn: nsw acts for the campaign, and a report of theirs is here."""
+        """The cases of which an iteration can be drawn: nsw acts for the campaign, and can read a report of theirs."""
         from nsw.engine.read import reports_of
+        from nsw.readers.nsys.export.binary import is_readable
 
+        nsys = (self._ledger.site().get("profilers") or {}).get("nsys")
         passes = {case.id: case.traced_by for case in self.summary.cases if case.iterations and self.folder.trusted}
         traced_runs = [run for run in self.runs if passes.get(run.case_id) == run.pass_name]
-        return [run.case_id for run in traced_runs if reports_of(self.folder, run)]
+        return [r.case_id for r in traced_runs if any(is_readable(file, nsys) for file in reports_of(self.folder, r))]
 
     def timeline(self, case: str | None = None) -> Lanes | None:
         """One iteration of a case by process and stream, read from its report; None where no timeline tells of any.

@@ -352,7 +352,9 @@ def side_of(word: str, root: Path | None, by: By) -> Side:
         try:
             folder = folders.find(parent, campaign_name if colon else None)
             return replace(side_of_campaign(folder, Selection((runs,)), by), name=runs)
-        except (CampaignError, UsageError):
+        except (CampaignError, UsageError) as wrong_runs:
+            if colon and isinstance(wrong_runs, UsageError):
+                raise UsageError(f"{campaign} has no run {runs}", hint=wrong_runs.hint) from None
             raise CampaignError(f"'{word}' is no campaign, baseline, run or report here", hint=fault.hint) from None
 
 

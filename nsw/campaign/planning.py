@@ -263,7 +263,9 @@ def recipe_path(name: str, notify: Callable[[Message], object]) -> Path:
     near = [str(p) for p in (*path.parent.glob("*.yaml"), *path.parent.glob("*.yml"))] if path.parent.is_dir() else []
     raise UsageError(
         f"there is no recipe {name}",
-        hint=did_you_mean(name, [*near, *shipped]) or f"shipped recipes: {', '.join(sorted(shipped))}",
+        hint=did_you_mean(name, [*near, *shipped])
+        or (f"files there: {and_more(sorted(near), _NAMES_IN_MESSAGE)}; " if near else "")
+        + f"shipped recipes: {', '.join(sorted(shipped))}",
     )
 
 

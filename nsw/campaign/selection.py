@@ -124,9 +124,16 @@ def require_matches(
     """
     runs = matching_rows(word, rows, jobs) or [row for row in rows if part and word in row.id]
     if not runs:
-        names = [*dict.fromkeys(row.case_id for row in rows if isinstance(row, RunRow)), *(row.id for row in rows)]
-        raise UsageError(f"{option} {word}: no run matches", hint=did_you_mean(word, names) or _HAVE)
+        raise UsageError(f"{option} {word}: no run matches", hint=_nearest_names(word, rows))
     return runs
+
+
+def _nearest_names(word: str, rows: Sequence[RunRow | BuildRow]) -> str:
+    from nsw.recipe.load import unmatched_parameters  # here: most looks at a campaign need nothing of recipes
+
+    cases = {row.case_id: row.params for row in rows if isinstance(row, RunRow)}
+    names = [*cases, *(row.id for row in rows)]
+    return unmatched_parameters(word, cases.values()) or did_you_mean(word, names) or _HAVE
 
 
 def matching_rows(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list[T]:

@@ -36,7 +36,7 @@ from nsw.cli.options import (
 from nsw.cli.output import Target, show_message, tell
 from nsw.engine import folder as folders
 from nsw.engine.events import Event, Message
-from nsw.engine.ledger_rows import BAD, Reading, State
+from nsw.engine.ledger_rows import BAD, State
 from nsw.errors import Exit, UsageError
 from nsw.present.untrusted_text import say
 from nsw.quantities import size
@@ -523,7 +523,7 @@ def _answer(campaign_results: Results, only: Sequence[str] | None = None) -> int
 
 def _next_steps(campaign_results: Results) -> list[str]:
     """What a person may want to see now: why something failed, and what is there."""
-    bad = [r for r in campaign_results.runs if r.state in BAD or r.reading is Reading.INCOMPLETE]
+    bad = [r for r in campaign_results.runs if r.state in BAD]
     steps, option = [], campaign_option(campaign_results.folder)
     if bad:
         again = campaign_results.repeat_command(option)

@@ -438,6 +438,8 @@ def _timeline(campaign_results: Results, case: str) -> Block:
     if lanes is None:
         cases = dict.fromkeys(run.case_id for run in campaign_results.runs)
         option = campaign_argument(campaign_results.folder)
+        for message, fix in campaign_results.trace_errors:
+            raise UsageError(f"--timeline {case}: its report {message}", hint=fix)
         if case in cases:
             hint = f"`nsw problems {option}` says what is wrong with its reports"
             raise UsageError(f"--timeline {case}: no timeline of it with iterations can be read here", hint=hint)

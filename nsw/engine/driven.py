@@ -142,7 +142,10 @@ def _read_state(folder: CampaignFolder) -> bytes:
         path = shlex.quote(str(folder.path))
         raise CampaignError(
             f"{folder.path} has no {STATE}: an older nsw made it, or it is not a campaign",
-            hint="copy it, and `nsw adopt` the copy" if folder.other_owner else f"`nsw adopt {path}` opens its ledger",
+            hint="copy it, and `nsw adopt` the copy"
+            if folder.other_owner
+            else f"`nsw adopt {path}` opens its ledger and lets nsw continue it;"
+            " adopt a copy of the folder and the original stays as it is",
         ) from None
     except OSError as fault:
         raise CampaignError(f"{folder.path} is not a campaign: {STATE}: {fault.strerror or fault}") from None

@@ -497,7 +497,7 @@ def read_reports(folder: CampaignFolder, ledger: Ledger, progress: Callable[[int
 
 def read_traces(
     folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], names: Collection[str]
-) -> Iterator[tuple[RunRow, dict[str, list[dict[str, Any]]]]]:
+) -> Iterator[tuple[RunRow, dict[str, list[dict[str, Any]]], list[tuple[str, str | None]]]]:
     """Read rows of traces from collected reports, run after run; nothing is written.
 
     Args:
@@ -507,7 +507,7 @@ def read_traces(
         names: The tables to read.
 
     Returns:
-        An iterator over each run with its rows by table.
+        An iterator over each run with its rows by table, and the errors of its reports, each with what to do.
 
     Raises:
         CampaignError: The campaign was made elsewhere.
@@ -515,7 +515,10 @@ def read_traces(
     folder.require_trust()  # it names the program that exports reports
     reader = _Reader(folder, ledger)
     options = replace(reader.options, tables=frozenset(names), max_unpacked=folder.max_unpacked, limits=folder.limits)
-    return ((read.run, read.tables) for read in reader.read(runs, options))
+    return (
+        (read.run, read.tables, [(message, fix) for _, severity, message, fix in read.problems if severity == "error"])
+        for read in reader.read(runs, options)
+    )
 
 
 def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow, progress: Callable[[int, int], object]) -> str | None:

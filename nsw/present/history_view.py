@@ -12,7 +12,7 @@ from nsw.analysis.compared_screen import log_ratio_to_percent
 from nsw.analysis.steps import MIN_NIGHTS
 from nsw.present.terminal import console, table
 from nsw.present.untrusted_text import clean
-from nsw.quantities import duration, format_ns, moment, number
+from nsw.quantities import change, duration, format_ns, magnitude, moment, number
 from nsw.wording import and_more, plural
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def step_sentence(series: Series, step: Step, cause: Cause, suffix: str = "") ->
     before, after = series.nights[step.at - 1].campaign, series.nights[step.until].campaign
     since = moment(series.nights[step.at].campaign.created)
     judged = "" if series.higher_is_better is None else ", worse" if series.is_worse(step) else ", better"
-    size = f"{abs(log_ratio_to_percent(step.size)):.1f} % {'higher' if step.size > 0 else 'lower'}{judged}"
+    size = f"{magnitude(log_ratio_to_percent(step.size))} {'higher' if step.size > 0 else 'lower'}{judged}"
     phrase = f"drifts since {since}, now {size}" if step.is_drift else f"{size}, since {since}"
     conditions = [f"{each.name} {each.before} to {each.after}{_shift(each.nights)}" for each in cause.conditions]
     changed = [*([f"program {cause.programs}"] if cause.programs else []), *conditions]
@@ -150,7 +150,7 @@ def _last_step(series: Series) -> str:
         return "no step"
     step = series.steps[-1]
     date = moment(series.nights[step.at].campaign.created)[:10]
-    return f"{log_ratio_to_percent(step.size):+.1f} % {'drift since' if step.is_drift else 'on'} {date}"
+    return f"{change(log_ratio_to_percent(step.size))} {'drift since' if step.is_drift else 'on'} {date}"
 
 
 # --- data -----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 from nsw.apart import Limits, NoPoolError, inside, is_possible, out_of_memory, pool, run_isolated, starting, with_limits
-from nsw.errors import LimitError
+from nsw.errors import LimitError, did_you_mean
 from nsw.profilers.files_of_one_recording import files_to_read, recording_files_from
 from nsw.readers.invariants import (
     leave_out_broken_rows,
@@ -38,6 +38,7 @@ from nsw.readers.untrusted_files import (
     unpack_beginning,
 )
 from nsw.safe_files import open_to_read
+from nsw.wording import and_more
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -487,6 +488,7 @@ def _is_dangling_report_link(file: Path) -> bool:
     return file.name.lower().endswith((*_REPORTS, *_WRITTEN)) and file.is_symlink() and not file.exists()
 
 
+_NAMES_IN_FIX: Final = 8
 _GET = "run `git annex get` on it"
 _LFS = b"version https://git-lfs.github.com/spec/v1"
 _LFS_SIZE = re.compile(rb"^size (\d{1,15})$", re.MULTILINE)
@@ -539,7 +541,10 @@ def explain_pointer_file(sample: Sample) -> NotReport | None:
 def explain_unopened_file(path: Path, reason: str) -> NotReport:
     """Why a file cannot be opened; of a link that leads nowhere where it leads."""
     if not path.is_symlink() or path.exists():
-        return NotReport(f"cannot be opened: {reason}", None)
+        names = sorted(other.name for other in path.parent.glob("*"))
+        others = [name for name in names if name.endswith(path.suffix)]
+        fix = did_you_mean(path.name, names) or (f"files there: {and_more(others, _NAMES_IN_FIX)}" if others else None)
+        return NotReport(f"cannot be opened: {reason}", None if path.name in names else fix)
     target = os.readlink(path)  # noqa: PTH115  its text, which need not be a path here
     if ".git/annex/objects/" in target:
         return NotReport("a git-annex link to a file that is not here", _GET, is_pointer=True)

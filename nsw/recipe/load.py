@@ -25,6 +25,7 @@ from nsw.recipe.passes import PassEntry
 from nsw.recipe.program import taken_from_nsw, unshipped
 from nsw.recipe.units import show_value
 from nsw.safe_files import open_regular
+from nsw.wording import and_more
 
 DocumentKind = Literal["recipe", "sites file"]
 
@@ -38,6 +39,7 @@ _START_HINTS: Final = {
     " cpu_quickstart.yaml, are a start",
     "sites file": "a sites file has `nsw: 1` and `sites:` with a name for each site",
 }
+_LISTED: Final = 8  # parameters, and values of one, in a hint
 _NSW_KEY: Final = re.compile(r"^nsw:", re.MULTILINE)
 _JOB_LINE: Final = re.compile(r"^(#(?:\$|[A-Z]{3,}:?| ?[a-z]+:)) +-", re.MULTILINE)  # a directive of any batch system
 _PYTHON: Final = re.compile(r"^(?:import \w|from \w[\w.]* import |def \w+\(|class \w+[:(])", re.MULTILINE)
@@ -469,7 +471,11 @@ def choose_cases(cases: Sequence[Case], options: Overrides) -> list[Case]:
     for option, texts in (("--case", options.cases), ("--exclude", options.excluded)):
         for text in texts:
             if not any(fits(case, text) for case in cases):
-                hint = did_you_mean(text, [case.id for case in cases]) or f"such as {option} {example}"
+                hint = (
+                    unmatched_parameters(text, (case.params for case in cases))
+                    or did_you_mean(text, [case.id for case in cases])
+                    or f"such as {option} {example}"
+                )
                 raise UsageError(f"{option} {text}: no case matches", hint=hint)
     patterns = all_of_parameters(options.cases)
     chosen = [
@@ -509,16 +515,44 @@ def fits_parameters(id_: str, params: Mapping[str, Any], text: str) -> bool:
     """
     if "=" not in text:
         return fnmatch.fnmatchcase(id_, text)
+    return all(
+        name in params and any(fnmatch.fnmatchcase(str(params[name]), value) for value in values)
+        for name, values in _values_by_name(text).items()
+    )
+
+
+def _values_by_name(text: str) -> dict[str, list[str]]:
+    """The values that `gpus=1,2,batch=1*` names for each parameter."""
     values_by_name: dict[str, list[str]] = {}
     name = ""
     for part in text.split(","):
         before, equals, after = part.partition("=")
         name = before if equals else name  # n=1,2: one of two values
         values_by_name.setdefault(name, []).append(after if equals else part)
-    return all(
-        name in params and any(fnmatch.fnmatchcase(str(params[name]), value) for value in values)
-        for name, values in values_by_name.items()
-    )
+    return values_by_name
+
+
+def unmatched_parameters(text: str, cases: Iterable[Mapping[str, Any]]) -> str | None:
+    """A hint for parameters that no case has, with those that there are; None for a name.
+
+    Args:
+        text: The word of --case.
+        cases: The parameters of each case.
+    """
+    known: dict[str, dict[str, None]] = {}
+    for name, value in (item for params in cases for item in params.items()):
+        known.setdefault(name, {})[str(value)] = None
+    if "=" not in text or not known:
+        return None
+    hint = "no case has all of these;"
+    for name, wanted in _values_by_name(text).items():
+        values = known.get(name, {})
+        if not any(fnmatch.filter(values, value) for value in wanted):
+            near = did_you_mean(wanted[0], values) if values else did_you_mean(name, known)
+            hint = f"no case has {name}={','.join(wanted)};{' ' + near if near else ''}"
+            break
+    listed = [f"{name} ({and_more(list(values), _LISTED)})" for name, values in known.items()]
+    return f"{hint} parameters: {and_more(listed, _LISTED)}"
 
 
 REPEATS: Final = 3  # the least of which a verdict can follow

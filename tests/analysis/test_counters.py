@@ -308,6 +308,13 @@ def test_of_several_kernels_the_one_counts_of_which_most_could_be_won_and_a_heal
     assert findings[1].text.startswith("healthy (60 % of the kernels' time) is at its roof: DRAM 88 %, all bytes used.")
 
 
+def test_the_remedy_is_a_sentence_of_a_single_case_and_a_few_words_beside_others():
+    found = find_hits_by_case([case(l1(**SHARED, shared_bank_conflicts=6.5e7))])
+    (alone,), (beside,) = (merge_hits_to_findings(found, several=several) for several in (False, True))
+    assert (alone.brief or alone.text).endswith("or choose an odd stride.")
+    assert beside.brief.endswith("of its time: pad or swizzle shared arrays.")
+
+
 @pytest.mark.parametrize(("share", "holds"), [(8.0, True), (6.0, False), (None, False)])  # of which 78 % could be won
 def test_of_several_kernels_nothing_is_said_that_wins_little_or_nobody_knows_how_much(share, holds):
     poor = l1(**SHARED, shared_bank_conflicts=6.5e7, share_pct=share)

@@ -321,7 +321,9 @@ def test_the_row_that_a_variant_does_not_help_is_marked():
 @pytest.mark.parametrize(
     ("unit", "after", "says"),
     [("s", 2.56, "a=1 takes 46 % longer than a=0 (speed)"), ("s", 0.875, "a=1 takes 50 % less time than a=0 (speed)"),
-     ("/s", 0.875, "a=1 is 50 % slower than a=0 (speed)"), ("/s", 2.56, "a=1 is 46 % faster than a=0 (speed)")],
+     ("/s", 0.875, "a=1 is 50 % slower than a=0 (speed)"), ("/s", 2.56, "a=1 is 46 % faster than a=0 (speed)"),
+     ("/s", 175.0, "a=1 is 100 times faster than a=0 (speed)"),
+     ("s", 175.0, "a=1 takes 100 times longer than a=0 (speed)")],
 )  # fmt: skip
 def test_of_a_time_the_change_is_that_of_the_time_and_of_a_rate_that_of_the_rate(unit, after, says):
     runs, figures = measured(unit=unit, a0=1.75, a1=after)

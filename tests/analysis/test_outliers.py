@@ -23,8 +23,10 @@ class Run:
     [
         ([100, 101, 99, 150], [3]),
         ([100, 101, 99, 100, 40, 102], [4]),
-        ([100, 100, 100, 100, 104], []),  # all others equal, and 4 % is no matter
-        ([100, 100, 100, 100, 106], [4]),
+        ([100, 100, 100, 100, 109], []),  # all others equal, and 9 % is no matter
+        ([100, 100, 100, 100, 91], []),
+        ([100, 100, 100, 100, 111], [4]),
+        ([100, 100, 100, 100, 89], [4]),
         ([100, 100, 150, 150], []),  # two kinds of runs: no one knows which is right
         ([100, 120, 140, 160, 180], []),  # scatter
         ([100, 101, 150], [2]),
@@ -48,7 +50,7 @@ def test_an_outlier_is_named_with_its_run_factor_and_host():
     ]
     (one,) = find_outliers(runs, rows)
     assert (one.run, one.factor, one.repeats) == ("c.baseline.r2", pytest.approx(400 / 795), 4)
-    assert one.text == "speed is 400 images/s, 0.503 times the median of 4 repeats (795 images/s), on n7"
+    assert one.text == "speed is 400.0 images/s, 0.503 times the median of 4 repeats (795.0 images/s), on n7"
 
 
 def test_warm_ups_and_runs_that_failed_do_not_count():
@@ -60,7 +62,7 @@ def test_warm_ups_and_runs_that_failed_do_not_count():
 def test_where_no_figure_is_printed_durations_count():
     runs = [Run(f"r{n}", n, seconds=s) for n, s in enumerate([10.0, 10.1, 9.9, 25.0], 1)]
     assert [one.text for one in find_outliers(runs, [])] == [
-        "duration is 25 s, 2.49 times the median of 4 repeats (10.05 s)"
+        "duration is 25.00 s, 2.49 times the median of 4 repeats (10.05 s)"
     ]
     quick = [Run(f"r{n}", n, seconds=s) for n, s in enumerate([0.1, 0.1, 0.1, 0.4], 1)]
     assert find_outliers(quick, []) == []

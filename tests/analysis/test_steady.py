@@ -120,6 +120,9 @@ def test_copies_in_every_iteration_are_told_with_their_speed():
         " pageable, pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) reaches the link's speed (PCIe 3 x8: 6 GB/s, x16: 12, PCIe 5: 50)"
         " and lets copies run beside kernels."
     )
+    figures = [figure_row(110.0, run="b"), figure_row(100.0)]  # the profiler slows it 1.1 times
+    (text,) = told(large, [iterations_row(memory=40.0)], runs=[make_run("b", "c"), timeline()], figures=figures)[1]
+    assert text.startswith("40 % of an iteration is copying to the GPU")
     within = [part("steady", "[CUDA memcpy Device-to-Device]", 9 * MS, kind="memcpy")]
     assert told(within, [iterations_row(memory=40.0)])[1] == []
 

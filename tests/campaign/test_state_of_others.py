@@ -55,7 +55,8 @@ def test_who_looks_at_a_campaign_of_others_sees_it_by_state_json_and_opens_no_le
 def test_what_an_older_nsw_made_says_how_it_is_opened(path):
     with pytest.raises(CampaignError, match=r"has no state\.json") as fault, look(CampaignFolder(path.parent)):
         pass
-    assert fault.value.hint == f"`nsw adopt {path.parent}` opens its ledger"
+    adopts = f"`nsw adopt {path.parent}` opens its ledger and lets nsw continue it;"
+    assert fault.value.hint == f"{adopts} adopt a copy of the folder and the original stays as it is"
 
 
 DEEP = "[" * 3_000_000

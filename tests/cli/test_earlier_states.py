@@ -110,7 +110,8 @@ def test_an_adopted_campaign_of_an_earlier_state_keeps_its_ledger_too(nsw, campa
     assert f"`nsw adopt {folder}` opens its ledger" in told.err
     adopted = nsw("adopt", folder, "--yes")
     assert adopted.code == 0
-    assert "an older nsw made it" in adopted.out + adopted.err
+    assert "an older nsw made it: nsw opens campaign.db once you agree, and uses what is in it as it is" in adopted.err
+    assert "adopting starts nothing; if this is a copy, the original stays as it is" in adopted.err
     assert version(folder / "campaign.db") == state
     nsw("resume", "-c", folder)
     assert version(folder / "campaign.db") == STATE_VERSION

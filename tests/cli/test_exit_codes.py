@@ -96,6 +96,14 @@ def test_a_bad_recipe_is_told_with_its_places_by_every_command_that_takes_one(ns
     assert not (home / "campaigns").exists()
 
 
+def test_of_a_recipe_that_is_not_there_the_hint_names_those_that_are(nsw, home):
+    (home / "mine").mkdir()
+    (home / "mine" / "bench.yaml").write_text(HEAD)
+    refused(nsw("run", "mine/bnch.yaml", "-s", "here"), "there is no recipe", "did you mean 'mine/bench.yaml'?")
+    refused(nsw("run", "mine/qwertyuiop.yaml", "-s", "here"), "hint: files there: mine/bench.yaml; shipped recipes: ")
+    refused(nsw("run", "none/x.yaml", "-s", "here"), "hint: shipped recipes: ")
+
+
 def test_a_bad_sites_file_is_told_with_its_place(nsw, home):
     (home / "sites.yaml").write_text("nsw: 1\nsites:\n  here: {schedular: local}\n")
     refused(nsw("sites"), "sites.yaml:3:", "did you mean 'scheduler'?")

@@ -60,6 +60,12 @@ def slower(first):
     return make_nights(first, factors(12, 0.95), figure="f", lock=lock)
 
 
+def test_a_step_of_ten_times_and_more_is_a_factor(nsw, first):
+    make_nights(first, factors(12, 20.0), figure="f")
+    assert "20 times higher, better, since" in nsw("history").out
+    assert "x 20 on" in nsw("history").out
+
+
 def test_a_line_for_each_case_has_its_last_step_and_what_changed_with_it(nsw, slower):
     done = nsw("history")
     assert done.code == 0, done.err

@@ -75,6 +75,18 @@ def test_what_is_not_there_is_said_and_the_others_are_read(nsw, reports):
     assert second["tables"]["functions"]
 
 
+def test_of_a_file_that_is_not_there_the_hint_names_what_is(nsw, reports, home):
+    for name, fix in (
+        ("onee.pstats", "did you mean 'one.pstats'?"),
+        (str(home / "onee.pstats"), "did you mean 'one.pstats'?"),
+        ("elsewhere.pstats", "files there: bad.pstats, one.pstats, two.pstats"),
+        ("elsewhere/one.pstats", None),
+    ):
+        (report,) = json.loads(nsw("read", name, "--json").out)["reports"]
+        assert report["problems"][0]["fix"] == fix
+        assert (fix or "") in nsw("read", name).out
+
+
 def test_a_file_whose_name_is_no_text_is_read_like_any_other(home, reports):
     name = os.fsencode(home) + b"/\xff\n.pstats"
     os.rename(os.fsencode(home / "one.pstats"), name)

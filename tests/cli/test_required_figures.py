@@ -30,10 +30,10 @@ def test_a_run_without_a_required_figure_is_one_to_look_at(nsw, carried_out):
     what = "error: reports/n-2.baseline.r1/stdout: required figure f was not found in the program's output"
     assert what in said.err
     assert (
-        "1 run done without a required figure, such as n-2.baseline.r1: compare `nsw logs n-2.baseline.r1`" in said.out
+        "1 run done without a required figure, such as n-2.baseline.r1: `nsw problems` says what to correct" in said.out
     )
     assert "2 runs: 2 done (1 without a required figure)" in said.err
-    assert "`nsw logs n-2.baseline.r1` prints its output; `nsw reread` reads it again" in said.err
+    assert (said.out + said.err).count("nsw reread") == 1, "what to do is printed once"
     assert nsw("summarize").code == 1
     status = nsw("status")
     assert "2 runs: 2 done (1 without a required figure)" in status.out
@@ -58,6 +58,13 @@ def test_a_run_without_a_required_figure_is_one_to_look_at(nsw, carried_out):
     assert "`required: false`" in problem["fix"]
     rows = json.loads(nsw("summarize", "--table", "figures", "--json").out)["rows"]
     assert {(r["case"], r["name"]) for r in rows} == {("n-1", "f"), ("n-1", "g"), ("n-2", "g")}
+
+
+def test_where_nothing_was_measured_no_pass_is_proposed(nsw, recipe):
+    app = "{command: 'echo f=1', figures: {f: {regex: 'nomatch (.*)', unit: s}}}"
+    said = nsw("run", recipe(app, "matrix: {n: [1, 2]}\n"), "-s", "here")
+    assert "nothing was measured of 2 cases" in said.out
+    assert "Not measured: where the time goes" not in said.out
 
 
 def test_the_first_line_that_a_figure_is_from_is_shown_and_a_text_that_is_no_number_says_so(nsw, recipe):

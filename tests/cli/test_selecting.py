@@ -76,6 +76,30 @@ def test_logs_takes_the_same_names(nsw, four):
     refused(nsw("logs", "--case", "a=3"), "--case a=3: no run matches")
 
 
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("name=slow", "no case has name=slow; did you mean 'slower'? parameters: n (1, 2), name (slower, fast)"),
+        ("n=1,name=slow", "no case has name=slow; did you mean 'slower'? parameters: n (1, 2), name (slower, fast)"),
+        ("nam=fast", "no case has nam=fast; did you mean 'name'? parameters: n (1, 2), name (slower, fast)"),
+        ("speed=1", "no case has speed=1; parameters: n (1, 2), name (slower, fast)"),
+        ("n=3,4", "no case has n=3,4; parameters: n (1, 2), name (slower, fast)"),
+    ],
+)
+def test_parameters_that_no_case_has_are_named_beside_those_that_there_are(nsw, recipe, word, hint):
+    name = recipe("{command: 'echo {{ n }}'}", "matrix: {n: [1, 2], name: [slower, fast]}\n")
+    refused(nsw("run", name, "-s", "here", "--case", word), f"--case {word}: no case matches", f"hint: {hint}\n")
+    assert nsw("run", name, "-s", "here").code == 0
+    refused(nsw("summarize", "--case", word), f"--case {word}: no run matches", f"hint: {hint}\n")
+    campaign = next(Path("campaigns").iterdir()).name
+    refused(nsw("compare", f"{campaign}:{word}", "nothing"), f"{campaign} has no run {word}\n", f"hint: {hint}\n")
+
+
+def test_of_many_values_the_first_are_listed(nsw, recipe):
+    name = recipe("{command: 'echo {{ n }}'}", "matrix: {n: [10, 11, 12, 13, 14, 15, 16, 17, 18, 19]}\n")
+    refused(nsw("plan", name, "-s", "here", "--case", "x=1"), "n (10, 11, 12, 13, 14, 15, 16, 17 and 2 more)\n")
+
+
 def test_retry_takes_the_same_names_and_does_what_failed_of_them(nsw, four):
     def attempts():
         with Ledger(four / "campaign.db", read_only=True) as ledger:

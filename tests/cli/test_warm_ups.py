@@ -56,7 +56,7 @@ def test_an_outlier_is_named_in_the_answer_the_summary_and_the_problems(nsw, rec
     # the third of four runs prints 5 times as much
     command = f"echo x >>{home}/n; if [ $(wc -l <{home}/n) = 3 ]; then echo f=50; else echo f=10; fi"
     recipe(APP.replace("echo f={{ n }}", command), "repeats: 4\n")
-    what = "f is 50 s, 5 times the median of 4 repeats (10 s)"
+    what = "f is 50.00 s, 5 times the median of 4 repeats (10.00 s)"
     said = nsw("run", "r.yaml", "-s", "local")
     assert said.code == 0, said.err
     assert f"outlier: case.baseline.r3: {what}" in said.out

@@ -209,7 +209,7 @@ def test_each_command_that_an_answer_names_works(demo, tmp_path):
     assert "timeline" in (tmp_path / "page.html").read_text()
 
 
-def test_an_iteration_is_offered_to_be_drawn_only_where_its_report_is_here(demo):
+def test_an_iteration_is_offered_to_be_drawn_only_where_its_report_can_be_read(demo, monkeypatch):
     def offers() -> bool:
         return (
             "--timeline gpus-4_batch-8` draws an iteration" in demo.nsw("summarize", "--case", "gpus=4,batch=8").stdout
@@ -221,6 +221,20 @@ def test_an_iteration_is_offered_to_be_drawn_only_where_its_report_is_here(demo)
         assert not offers()
     finally:
         reports.rename(demo.folder / "reports")
+    (report,) = (demo.folder / "reports" / "gpus-4_batch-8.timeline.r1").glob("*.sqlite*")
+    recorded, binary = report.read_bytes(), report.parent / "timeline.nsys-rep"
+    report.unlink()
+    binary.write_bytes(b"NVIDIA Tegra Profiler Report\0")
+    monkeypatch.setenv("NSW_NSYS", "/nowhere/nsys")
+    try:
+        assert not offers()
+        refused = demo.nsw("report", "--timeline", "gpus-4_batch-8")
+    finally:
+        binary.unlink()
+        report.write_bytes(recorded)
+    assert refused.returncode == 2
+    assert "--timeline gpus-4_batch-8: its report cannot be exported to SQLite: /nowhere/nsys: " in refused.stderr
+    assert "hint: run `nsys export --type sqlite" in refused.stderr
 
 
 def test_reports_of_unlike_work_are_called_not_alike_before_their_verdict(demo):

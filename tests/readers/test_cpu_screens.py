@@ -54,4 +54,4 @@ def test_primitives_of_one_name_are_one_row_and_reorders_are_said(capsys):
     [row] = [line for line in out.splitlines() if "reorder abcd to aBcd16b" in line]
     assert row.split()[-1] == str(len(lines))
     assert "61 % reorders" in out.splitlines()[0]
-    assert "keep one memory format" in out
+    assert "Keep one format from layer to layer" in out

@@ -127,7 +127,7 @@ def _finding_of_hits(alike: Sequence[Hit], *, several: bool) -> Finding:
     return Finding(
         first.cause,
         f"{head}{fact}. {first.advice}{also}",
-        brief=f"{head}{fact}: {first.do}.{also}",
+        brief=f"{head}{fact}: {first.do}.{also}" if several else None,
         cause=first.cause,
         gain_pct=first.gain_pct,
         healthy=first.healthy,

@@ -471,9 +471,9 @@ def _direction_text(copy: Copy) -> str:
 
 def _copy_time_pct(case: CaseSummary, copies: Sequence[Copy]) -> float:
     """What copies take: of an iteration, their part of what all take alone; without iterations of all GPU time."""
-    ns, alone = sum(copy.total_ns for copy in copies), case.spent.copies_pct if case.spent else None
-    if alone is not None:
-        return alone * ns / sum(copy.total_ns for copy in case.copies)
+    ns, spent = sum(copy.total_ns for copy in copies), time_without_profiler(case)
+    if spent is not None and spent.copies_pct is not None:
+        return spent.copies_pct * ns / sum(copy.total_ns for copy in case.copies)
     gpu_ns = case.gpu_ns if case.spent is None or case.iterations else case.spent.gpu_ns  # with what a report cut off
     return 100 * ns / gpu_ns if gpu_ns else 0.0
 

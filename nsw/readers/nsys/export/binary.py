@@ -72,6 +72,16 @@ def has_nsys(site_nsys: str | None = None) -> bool:
     return any(shutil.which(tool) for tool in (*_site_nsys(site_nsys), *find_nsys()))
 
 
+def is_readable(report: Path, site_nsys: str | None = None) -> bool:
+    """Whether a report needs no nsys that exports it, or this machine has one, or a newer export beside the report."""
+    return report.suffix not in _SUFFIXES or has_nsys(site_nsys) or _has_newer_export(report)
+
+
+def _has_newer_export(report: Path) -> bool:
+    export = report.with_suffix(".sqlite")
+    return export.exists() and export.stat().st_mtime_ns > report.stat().st_mtime_ns
+
+
 def _site_nsys(site_nsys: str | None) -> list[str]:
     """The nsys of the site that a report comes from, where this machine has it too."""
     usable = site_nsys and "NSW_NSYS" not in os.environ and shutil.which(site_nsys)
@@ -152,7 +162,7 @@ def _without_nsys(report: Report, path: Path, options: Options, failures: list[s
 
     reason = "; ".join(failures) if failures else "no nsys is found here (NSW_NSYS, PATH, /opt/nvidia)"
     existing = path.with_suffix(".sqlite")
-    if existing.exists() and existing.stat().st_mtime_ns > path.stat().st_mtime_ns:
+    if _has_newer_export(path):
         _fill_from(report, sqlite.read(existing, options))
         report.warn(f"read from {existing.name} beside the report, which is newer than the report: {reason}")
         return report
