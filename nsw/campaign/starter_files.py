@@ -73,7 +73,7 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
     text = recipe_for(words, files, gpus=gpus, file=str(path))
     load_recipe_text(text, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    secret = _write(path, text)
+    secret = _write_recipe(path, text)
     loaded = load_recipe(path, loaded_site.site.name)
     kind = loaded.recipe.app.launcher.kind
     passed_over = (
@@ -189,7 +189,9 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = script.stat().st_mode & 0o666 | 0o600
     warnings = [
-        line for file, (_, recipe) in zip(files, converted.recipes, strict=True) for line in _write(file, recipe, mode)
+        line
+        for file, (_, recipe) in zip(files, converted.recipes, strict=True)
+        for line in _write_recipe(file, recipe, mode)
     ]
     if converted.site is not None:
         FirstSite(sites, converted.site_name, converted.site, (), (), before).write()
@@ -203,7 +205,7 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
     )
 
 
-def _write(path: Path, recipe: str, mode: int = 0o666) -> list[str]:
+def _write_recipe(path: Path, recipe: str, mode: int = 0o666) -> list[str]:
     """Write a recipe; one that holds what looks like a secret so that only its owner can read it, and a warning.
 
     Args:
