@@ -153,7 +153,7 @@ class Withdrawal:
         return {
             run.id
             for at in range(0, len(runs), _FOLDERS_PER_COMMAND)
-            for run in self._claim(runs[at : at + _FOLDERS_PER_COMMAND])
+            for run in self._claim_attempts(runs[at : at + _FOLDERS_PER_COMMAND])
         }
 
     def plan_again(self, run: TaskInFlight, reason: str | None) -> None:
@@ -163,7 +163,7 @@ class Withdrawal:
         ledger.release([run.id])
         ledger.update_tasks([run.id], reason=f"{reason}; it had not begun, and is submitted again")
 
-    def _claim(self, runs: Sequence[TaskInFlight]) -> list[TaskInFlight]:
+    def _claim_attempts(self, runs: Sequence[TaskInFlight]) -> list[TaskInFlight]:
         folders = [self._campaign.home(run.id, run.attempt) for run in runs]
         argv = ["bash", "-c", _CLAIM, "nsw", *folders]
         if self._campaign.handover is None:
@@ -249,29 +249,29 @@ class Poller:
         if not self._flight or not (at_once or self._campaign.scheduler.due()):
             return
         answers = self._campaign.scheduler.poll(self._flight.submissions())
-        news = self._news(answers)
+        news = self._changed_answers(answers)
         try:
             self._ending.read_statuses(run for _, run, answer in news if answer.phase is not Phase.QUEUED)
-            news = [(name, run, self._as_begun(run, answer)) for name, run, answer in news]
+            news = [(name, run, self._answer_if_begun(run, answer)) for name, run, answer in news]
             moving = [entry for entry in news if entry[2].phase not in {Phase.QUEUED, Phase.LOST}]
             judged = [(name, outcome) for name, run, answer in moving if (outcome := self._judge(name, run, answer))]
             ends = [(name, outcome) for name, outcome in judged if isinstance(outcome, AttemptEnd)]
             self._ending.collect([end for _, end in ends])
         except (UnreachableError, CommandError):  # all of it is looked at again after the next poll
             return
-        changed = self._write_down(news, judged)
+        changed = self._record_changes(news, judged)
         self._last_answers = answers
         changed += self._settle_lost(
             [entry for entry in news if entry[2].phase is Phase.LOST or self._is_withdrawn(entry)]
         )
-        changed += self._give_up([entry for entry in news if entry[2].never])
+        changed += self._end_hopeless([entry for entry in news if entry[2].never])
         if changed:
             self._campaign.changed(changed)
 
-    def _write_down(
+    def _record_changes(
         self, news: Sequence[tuple[str, TaskInFlight, Answer]], judged: Sequence[tuple[str, AttemptEnd | _StateChange]]
     ) -> list[str]:
-        """What waits, goes on and has ended; the ids of those that changed."""
+        """Record the tasks that wait, go on or have ended; returns the ids of those that changed."""
         waiting: dict[tuple[str, Verdict], list[TaskInFlight]] = {}
         for name, run, answer in news:
             if not answer.never:
@@ -305,7 +305,7 @@ class Poller:
         ]
         try:
             self._ending.read_statuses(lost)
-            seen = [(run, self._status(run)) for run in lost]
+            seen = [(run, self._run_status(run)) for run in lost]
             end_states = {State.LOST: {"done", "failed"}, State.FAILED: {"done"}}
             ended = [
                 (run, status) for run, status in seen if status is not None and status.state in end_states[run.state]
@@ -356,8 +356,8 @@ class Poller:
         if calls:
             self._campaign.ledger.set_calls(self._calls_before + Counter(calls))
 
-    def _news(self, answers: Mapping[str, Mapping[int, Answer]]) -> list[tuple[str, TaskInFlight, Answer]]:
-        """All but what waits as it did at the last poll."""
+    def _changed_answers(self, answers: Mapping[str, Mapping[int, Answer]]) -> list[tuple[str, TaskInFlight, Answer]]:
+        """The tasks and their answers, except those that wait as they did at the last poll."""
         news: list[tuple[str, TaskInFlight, Answer]] = []
         for submission in self._flight.submissions():
             current, previous = answers.get(submission.name, {}), self._last_answers.get(submission.name, {})
@@ -368,12 +368,12 @@ class Poller:
                 news += [(submission.name, run, answer) for run in several]
         return news
 
-    def _as_begun(self, run: TaskInFlight, answer: Answer) -> Answer:
+    def _answer_if_begun(self, run: TaskInFlight, answer: Answer) -> Answer:
         """The answer as it holds of a run, which may have begun."""
         if answer.if_begun is None:
             return answer
         try:
-            return answer_once_begun(answer, self._status(run))
+            return answer_once_begun(answer, self._run_status(run))
         except UnreachableError:  # of this one alone: `_judge` passes it over
             return answer
 
@@ -398,10 +398,10 @@ class Poller:
             UnreachableError: An earlier attempt could not be looked at.
         """
         try:
-            status = self._status(run)
+            status = self._run_status(run)
         except UnreachableError:  # of this one alone: its file could not be read
             return None
-        if self._is_elsewhere(name, run, status) or self._is_early(run, answer, status):
+        if self._is_claimed_by_other_job(name, run, status) or self._must_look_again(run, answer, status):
             return None
         if status is not None and status.state == "withdrawn":
             return None
@@ -442,10 +442,10 @@ class Poller:
         ]
         self._ending.read_statuses(one for _, one in flying)
         for name, one in flying:
-            self._is_elsewhere(name, one, self._status(one))
+            self._is_claimed_by_other_job(name, one, self._run_status(one))
 
-    def _is_elsewhere(self, name: str, one: TaskInFlight, status: Status | None) -> bool:
-        """Whether another job than the one that was asked about has claimed the run: from now on that one is asked.
+    def _is_claimed_by_other_job(self, name: str, one: TaskInFlight, status: Status | None) -> bool:
+        """Whether another job has claimed the run; nsw then follows that job.
 
         A submission that was in doubt may exist twice. The job that claimed the run does it; the other passes it over.
         """
@@ -472,12 +472,12 @@ class Poller:
         if answer.phase not in {Phase.ENDED, Phase.GONE}:
             return False
         try:
-            status = self._status(run)
+            status = self._run_status(run)
         except UnreachableError:
             return False
         return status is not None and status.state == "withdrawn"
 
-    def _is_early(self, run: TaskInFlight, answer: Answer, status: Status | None) -> bool:
+    def _must_look_again(self, run: TaskInFlight, answer: Answer, status: Status | None) -> bool:
         """Whether to look once more before believing that a run of a batch job is over."""
         if not self._campaign.scheduler.batches:
             return False
@@ -491,7 +491,7 @@ class Poller:
         return signalled and answer.phase in {Phase.RUNNING, Phase.UNKNOWN}
 
     def _settle_lost(self, lost: list[tuple[str, TaskInFlight, Answer]]) -> list[str]:
-        """What a scheduler forgot before it began is submitted again; of the others nothing more is known."""
+        """Submit lost tasks again that had not begun; the others end as lost."""
         if not lost:
             return []
         try:
@@ -513,7 +513,7 @@ class Poller:
         with self._campaign.ledger.transaction():
             for name, run, answer in settled:
                 if run.id in again:
-                    self._plan_again(name, run, answer)
+                    self._requeue(name, run, answer)
             for name, outcome in judged:
                 if isinstance(outcome, AttemptEnd):
                     self._ending.record_end(self._with_build_failure(outcome))
@@ -535,7 +535,7 @@ class Poller:
             if run.id in waiting
         ]
 
-    def _plan_again(self, name: str, run: TaskInFlight, answer: Answer) -> None:
+    def _requeue(self, name: str, run: TaskInFlight, answer: Answer) -> None:
         self._withdrawing.plan_again(run, answer.reason)
         self._stop_following(name, run)
 
@@ -544,7 +544,7 @@ class Poller:
         for sighting in ("clean", "never"):
             self._sightings.pop((run.id, sighting), None)
 
-    def _give_up(self, never: list[tuple[str, TaskInFlight, Answer]]) -> list[str]:
+    def _end_hopeless(self, never: list[tuple[str, TaskInFlight, Answer]]) -> list[str]:
         """End tasks that wait for what will not come.
 
         A controller that came back from a crash may hold a job of which the first launch still runs: that one is
@@ -553,7 +553,7 @@ class Poller:
         hopeless: dict[str, tuple[str, TaskInFlight, Answer, Status | None]] = {}
         try:
             self._ending.read_statuses(run for _, run, _ in never)
-            statuses = {run.id: self._status(run) for _, run, _ in never}
+            statuses = {run.id: self._run_status(run) for _, run, _ in never}
         except UnreachableError:
             return []
         for name, run, answer in never:
@@ -562,7 +562,7 @@ class Poller:
             still_runs = answer.may_run and status is not None and status.state == "running"
             if not still_runs or self._sightings[run.id, "never"] >= _NEVER_RUNS:
                 hopeless[run.id] = (name, run, answer, status)
-        self._keep_whole_tasks(hopeless)
+        self._drop_partial_tasks(hopeless)
         if not hopeless:
             return []
         try:
@@ -571,7 +571,7 @@ class Poller:
             self._ending.read_statuses(run for run, _ in unbegun)
             for run in [run for run, _ in unbegun if self._has_begun(run)]:
                 del hopeless[run.id]  # it began a moment ago
-            self._keep_whole_tasks(hopeless)
+            self._drop_partial_tasks(hopeless)
             self._campaign.scheduler.cancel(self._flight.holding(lambda run: run.id in hopeless))
         except NswError:  # it is tried again after the next poll
             return []
@@ -587,24 +587,24 @@ class Poller:
         with self._campaign.ledger.transaction():
             for name, run, answer, _ in hopeless.values():
                 if run.id in again:
-                    self._plan_again(name, run, answer)
+                    self._requeue(name, run, answer)
             for name, end in ends:
                 self._ending.record_end(end)
                 self._stop_following(name, end.run)
             self._flight.close()
         return list(hopeless)
 
-    def _keep_whole_tasks(self, hopeless: dict[str, tuple[str, TaskInFlight, Answer, Status | None]]) -> None:
-        """A task is given up as a whole: ending it for one run would end what else of it may still run."""
+    def _drop_partial_tasks(self, hopeless: dict[str, tuple[str, TaskInFlight, Answer, Status | None]]) -> None:
+        """Keep only whole tasks: ending a task for one run would end its other runs, which may still run."""
         for name, run, _, _ in list(hopeless.values()):
             if any(neighbour.id not in hopeless for neighbour in self._flight.tasks(name)[run.task]):
                 del hopeless[run.id]
 
     def _has_begun(self, run: TaskInFlight) -> bool:
-        status = self._status(run)
+        status = self._run_status(run)
         return status is not None and status.state != "withdrawn"
 
-    def _status(self, run: TaskInFlight) -> Status | None:
+    def _run_status(self, run: TaskInFlight) -> Status | None:
         return self._ending.status(run.id, run.attempt)
 
 
