@@ -182,12 +182,12 @@ class _Process:
             error_streams = [] if self._err.closed else [self._err]
             readable, writable, _ = select.select([*reads, *error_streams], writes, [], left)
             if self._err in readable:
-                self._hear()
+                self._read_stderr()
             if stream in readable or stream in writable:
                 return
         raise ConnectionLostError("no answer in time")
 
-    def _hear(self) -> None:
+    def _read_stderr(self) -> None:
         data = os.read(self._err.fileno(), 1 << 16)
         self._stderr_excerpt.add(data)
         if not data:
@@ -199,7 +199,7 @@ class _Process:
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._process.wait(_LOOK_S)
         if not self._err.closed and select.select([self._err], [], [], 0)[0]:
-            self._hear()
+            self._read_stderr()
         return code
 
 
