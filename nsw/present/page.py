@@ -174,8 +174,8 @@ def page(
         f"default-src 'none'; script-src '{_csp_hash(script)}'; style-src '{_csp_hash(style)}'; img-src blob:;"
         " base-uri 'none'; form-action 'none'"
     )
-    return _templates().get_template(_TEMPLATE).render(
-        title=title, policy=policy, script=_markup(script), style=_markup(style), headline=headline or title,
+    return _template_environment().get_template(_TEMPLATE).render(
+        title=title, policy=policy, script=_as_markup(script), style=_as_markup(style), headline=headline or title,
         above=above, notes=below,
         first=[sheet for sheet in sheets if sheet.name in _FIRST],
         pictures=[sheet for sheet in sheets if sheet.picture],
@@ -183,7 +183,7 @@ def page(
         sheets=[sheet for sheet in sheets if sheet.name not in _FIRST],
         sections=sections, left=left, sources=sources, commands=commands,
         sides=[name for name, _ in conditions], conditions=_conditions_side_by_side([side for _, side in conditions]),
-        island=_markup(island), wide=_WIDE, shown=_FIRST_ROWS, folded=_FOLDED,
+        island=_as_markup(island), wide=_WIDE, shown=_FIRST_ROWS, folded=_FOLDED,
     )  # fmt: skip
 
 
@@ -435,7 +435,7 @@ def _read_page_file(name: str) -> str:
     return files("nsw.present").joinpath("page", name).read_text(encoding="utf-8")
 
 
-def _markup(text: str) -> Markup:
+def _as_markup(text: str) -> Markup:
     """A text that is markup: of nsw's own files, of its pictures, or data that ends no element."""
     from markupsafe import Markup
 
@@ -458,12 +458,12 @@ def _escape_template_value(value: Any) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _templates() -> Environment:
+def _template_environment() -> Environment:
     from jinja2 import DictLoader, Environment, StrictUndefined
 
     environment = Environment(
         loader=DictLoader({_TEMPLATE: _read_page_file(_TEMPLATE)}), undefined=StrictUndefined, autoescape=True,
         finalize=_escape_template_value, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters.update(said=_sentence_markup, markup=_markup, rows=partial(plural, word="row"))
+    environment.filters.update(said=_sentence_markup, markup=_as_markup, rows=partial(plural, word="row"))
     return environment

@@ -327,10 +327,10 @@ def _draw_stacked_bars(
     if sum(map(len, bars)) < 2:
         return None
 
-    def sign(n: int, x: float, y: float) -> str:
+    def legend_mark(n: int, x: float, y: float) -> str:
         return svg.rect(x, y - 11, 14, 13, svg.class_of(colours[n])) + svg.hatch(x, y - 11, 14, 13, colours[n])
 
-    legend, top = svg.legend_of(names, 8, top + 12, width - 16, sign)
+    legend, top = svg.legend_of(names, 8, top + 12, width - 16, legend_mark)
     rows = _place_rows(labels, width, top + 4, right=24)
     axis = svg.linear(0.0, max(sum(piece.length for piece in bar) for bar in bars), rows.left, rows.right, unit=unit)
     parts = [

@@ -113,7 +113,9 @@ def show_status(
     for line in absent_lines(head["absent"]):
         out.print(line, style="yellow")
     last_lines: Mapping[str, str] = head.get("last_lines") or {}
-    rows = [_run_row_cells(r, jobs, last_lines) for r in runs] if every_run else _in_short(runs, jobs, last_lines)
+    rows = (
+        [_run_row_cells(r, jobs, last_lines) for r in runs] if every_run else _notable_run_rows(runs, jobs, last_lines)
+    )
     first_rows = rows if every_run else rows[:_MAX_ROWS]
     if first_rows:
         columns = ("run", "state", "attempt>", "took>", "host", *(("job",) if jobs else ()), "why")
@@ -157,10 +159,10 @@ def show_builds(out: Console, builds: Sequence[Mapping[str, Any]]) -> None:
         )
 
 
-def _in_short(
+def _notable_run_rows(
     runs: Sequence[RunRow], jobs: Mapping[str, str], last_lines: Mapping[str, str]
 ) -> list[tuple[object, ...]]:
-    """A row for each run to look at; one for several that wait or failed for the same reason."""
+    """A row for each run to look at; one row for several that wait or failed for the same reason."""
     alike: dict[tuple[object, ...], list[RunRow]] = {}
     for run in runs:
         if run.state not in {"done", "planned"} or (run.state == "done" and _run_reason(run)):
@@ -460,7 +462,7 @@ class Watch:
         self._download = None
         match event:
             case Started(counts=counts):
-                self._start(dict(counts))
+                self._start_live_view(dict(counts))
             case RunChanged():
                 self._show_change(event)
             case BuildChanged(build=build):
@@ -470,7 +472,7 @@ class Watch:
                 self.say(text if level == "info" else f"{level}: {text}")
             case Progress():
                 self._progress = event
-                self._refresh()
+                self._refresh_live_view()
             case Downloading() if self._live is not None:
                 self._download = event
             case Downloading():
@@ -485,7 +487,7 @@ class Watch:
         """A line of its own, above what is live."""
         (self._live.console if self._live is not None else self._out).print(text)
 
-    def _start(self, counts: dict[str, int]) -> None:
+    def _start_live_view(self, counts: dict[str, int]) -> None:
         self._counts, self._total = counts, sum(counts.values())
         self._waiting = self._source.why_waiting()
         if self._out.is_terminal:
@@ -509,7 +511,7 @@ class Watch:
                 reason = f": {clean(run.reason)}" if run.reason else ""
                 self._out.print(f"{event.over}/{event.total} {run.state:9} {run.id}{took}{reason}", soft_wrap=True)
             return
-        self._refresh()
+        self._refresh_live_view()
         going = [r for r in self._recent.values() if r.state is State.RUNNING]
         self._recent = {r.id: r for r in (*_last_ended_runs(self._recent.values()), *going)}
 
@@ -526,7 +528,7 @@ class Watch:
         else:
             self._out.print(f"{event.over + event.alike - 1}/{event.total} {text}", soft_wrap=True)
 
-    def _refresh(self) -> None:
+    def _refresh_live_view(self) -> None:
         now = time.monotonic()
         if now - self._drawn > _REFRESH_S:
             self._counts, self._waiting, self._drawn = self._source.counts(), self._source.why_waiting(), now
