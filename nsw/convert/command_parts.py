@@ -218,7 +218,7 @@ class _Parser:
             return words[end:]
         segments = _mpmd_segments(words)
         if len(segments) > 1 and name.startswith(("mpi", "srun")):
-            return self._take_segments(segments)
+            return self._take_mpmd_segments(segments)
         start, program = find_launcher(words)
         if start is None:
             return None
@@ -228,8 +228,8 @@ class _Parser:
             self._parts.start = start._replace(options=tuple(options))
         return program
 
-    def _take_segments(self, segments: list[list[Text]]) -> list[Text] | None:
-        """`mpirun -np 1 profiler a : -np 3 a`: one program, of which some ranks are profiled."""
+    def _take_mpmd_segments(self, segments: list[list[Text]]) -> list[Text] | None:
+        """Parse `mpirun -np 1 profiler a : -np 3 a`: one program, some of whose ranks are profiled."""
         first = segments[0][0]
         each = [
             _Parser(self._read, self._depth + 1).parse(list(s if n == 0 else [first, *s]))

@@ -297,7 +297,12 @@ class _Conversion:
         words = [word.literal for word in statement.words]
         if statement.program == "module" and len(words) > 1 and words[1] in _MODULE_PRINTS:
             self._report(statement, PRINTS_ONLY)
-        elif statement.program == "module" and words[1:2] == ["load"] and None not in words and self._may_be_first:
+        elif (
+            statement.program == "module"
+            and words[1:2] == ["load"]
+            and None not in words
+            and self._can_site_load_modules
+        ):
             self._modules += [word for word in words[2:] if word is not None]
             self._report(statement, "site: modules")
         elif statement.program == "export" and self._add_to_env(statement):
@@ -318,7 +323,7 @@ class _Conversion:
             self._report(statement, "the file is not beside the script: name it by its whole path", understood=False)
 
     @property
-    def _may_be_first(self) -> bool:
+    def _can_site_load_modules(self) -> bool:
         """Whether modules can be loaded by the site, which does so before app.setup."""
         return not self._setup and not self.is_local
 
@@ -466,7 +471,7 @@ class _Conversion:
                 run.statement, message, understood=False, text=f"{start.kind} {' '.join(start.options)}".strip()
             )
             number["nodes"] = processes
-        if start.processes is None and _is_count_computed(options):
+        if start.processes is None and _is_process_count_computed(options):
             message = f"the number is computed: nsw takes {processes}"
             self._report(run.statement, message, understood=False, text=f"{start.kind} -n")
         return _Start(start.kind, processes, self._known_options(run, start.kind, options), number)
@@ -741,7 +746,7 @@ def _is_program(words: Sequence[Text], *, is_launched: bool) -> bool:
     return is_launched or first.kind == "list" or first.text.startswith(("./", "/")) or interpreter is not None
 
 
-def _is_count_computed(options: Sequence[str]) -> bool:
+def _is_process_count_computed(options: Sequence[str]) -> bool:
     """Whether the number of processes is given, and only the job knows it."""
     pairs = (*pairwise(options), *(tuple(word.partition("=")[::2]) for word in options))
     return any(name in _COUNTS and FILLED in value for name, value in pairs)

@@ -235,7 +235,7 @@ class _Reader:
         self.block_ends: dict[int, int] = {}
 
     @property
-    def _line(self) -> int:
+    def _line_number(self) -> int:
         return self._text.count("\n", 0, self._at) + 1
 
     def statements(self) -> Iterator[_Raw]:
@@ -269,7 +269,7 @@ class _Reader:
         self._skip_to("{")
 
     def _new_command(self, before: str) -> _Raw:
-        return _Raw(self._line, begin=self._at, before=before)
+        return _Raw(self._line_number, begin=self._at, before=before)
 
     def _skip_blanks(self) -> bool:
         text, at = self._text, self._at
@@ -304,7 +304,7 @@ class _Reader:
     def _take_word(self, raw: _Raw) -> None:
         """Parse the next word, assignment or redirection of a command."""
         if raw.is_empty:
-            raw.line, raw.begin = self._line, self._at
+            raw.line, raw.begin = self._line_number, self._at
         if (operator := self._redirection_at()) is not None:
             self._at += len(operator)
             while self._at < len(self._text) and self._text[self._at] in " \t":
@@ -331,7 +331,7 @@ class _Reader:
                 word = (Piece("computed", "[[", "test"),)
             raw.words.append(word)
             self._take_keyword(raw)
-        raw.last, raw.end = self._line, self._at
+        raw.last, raw.end = self._line_number, self._at
 
     def _parse_value(self) -> list[tuple[Piece, ...]] | None:
         """Parse an assigned value: a word, or the words of an array."""
@@ -341,7 +341,7 @@ class _Reader:
         words: list[tuple[Piece, ...]] = []
         while not self._text.startswith(")", self._at):
             if self._at >= len(self._text):
-                raise UsageError(f"{self._name}:{self._line}: an array has no end")
+                raise UsageError(f"{self._name}:{self._line_number}: an array has no end")
             if self._text[self._at] in " \t\n":
                 self._at += 1
             elif not self._skip_blanks():
@@ -363,7 +363,7 @@ class _Reader:
             end, block = self._blocks.pop()
             if end != word:
                 raise UsageError(f"{self._name}:{raw.line}: {word} where {end} of line {block.line} is expected")
-            self.block_ends[block.line] = self._line
+            self.block_ends[block.line] = self._line_number
             raw.words.clear()
         elif word in _WITHIN:
             raw.words.clear()
@@ -374,7 +374,7 @@ class _Reader:
             self._begin_block(raw, word)
 
     def _begin_block(self, raw: _Raw, word: str) -> None:
-        line = self._line
+        line = self._line_number
         end = self._text.find("\n", self._at)
         rest = self._text[self._at : len(self._text) if end < 0 else end]
         head = f"{word} {_END_OF_HEAD.split(rest)[0].strip()}".strip()
@@ -441,9 +441,9 @@ class _Reader:
             yield from self._profiled_substitutions(raw)
             yield raw
         if operator == "(":
-            self._open_block(")", self._line, "(" + self._text[self._at :].partition("\n")[0].strip())
+            self._open_block(")", self._line_number, "(" + self._text[self._at :].partition("\n")[0].strip())
         elif operator == ")" and self._blocks and self._blocks[-1][0] == ")":
-            self.block_ends[self._blocks.pop()[1].line] = self._line
+            self.block_ends[self._blocks.pop()[1].line] = self._line_number
 
     def _profiled_substitutions(self, raw: _Raw) -> Iterator[_Raw]:
         """The commands in `$(...)` of a command, where they start a profiler."""
@@ -483,11 +483,11 @@ class _Reader:
                 pieces.append(Piece("shell" if is_pattern else "text", char))
                 self._at += 1
         if not pieces and self._at < len(text) and text[self._at] in "()":
-            raise UsageError(f"{self._name}:{self._line}: a parenthesis where a word is expected")
+            raise UsageError(f"{self._name}:{self._line_number}: a parenthesis where a word is expected")
         return _merge_pieces(pieces)
 
     def _parse_double_quotes(self, pieces: list[Piece]) -> None:
-        line = self._line
+        line = self._line_number
         self._at += 1
         pieces.append(Piece("text", "", quoted=True))
         while not self._text.startswith('"', self._at):
@@ -511,7 +511,7 @@ class _Reader:
         if text[at] == "`":
             match = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL).match(text, at)
             if match is None:
-                raise UsageError(f"{self._name}:{self._line}: a quote begins and does not end")
+                raise UsageError(f"{self._name}:{self._line_number}: a quote begins and does not end")
             self._at = match.end()
             return Piece("computed", match[0], "the output of a command", quoted)
         for opening, closing, reason in (("$((", "))", "arithmetic"), ("$(", ")", "the output of a command")):
@@ -531,7 +531,7 @@ class _Reader:
     def _find_closing_quote(self, quote: str) -> int:
         end = self._text.find(quote, self._at + 1)
         if end < 0:
-            raise UsageError(f"{self._name}:{self._line}: a quote begins and does not end")
+            raise UsageError(f"{self._name}:{self._line_number}: a quote begins and does not end")
         return end
 
     def _find_nested_end(self, opening: str, closing: str) -> int:
@@ -555,7 +555,7 @@ class _Reader:
             at += 1
             if depth == 0:
                 return at
-        raise UsageError(f"{self._name}:{self._line}: {opening} begins and does not end")
+        raise UsageError(f"{self._name}:{self._line_number}: {opening} begins and does not end")
 
 
 def _merge_pieces(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
@@ -824,7 +824,7 @@ class _Evaluation:
         loops = values.loops(blocks)
         statement = Statement(raw.line, raw.last, raw.text, raw.before, blocks=blocks, loops=loops)
         statement.words = [word for pieces in raw.words for word in values.words(pieces, loops)]
-        statement.redirects = [(sign, _unsplit(values, target, loops)) for sign, target in raw.redirects]
+        statement.redirects = [(sign, _unsplit_text(values, target, loops)) for sign, target in raw.redirects]
         statement.is_condition, statement.document = raw.is_condition, raw.document
         is_export = bool(raw.words) and _source_text(raw.words[0]) == "export"
         for name, append, assigned in _assignments(raw):
@@ -849,10 +849,10 @@ class _Evaluation:
         """A value, which is not split at blanks; an array's element may be several words."""
         loops = self._values.loops(self._values.blocks)
         is_list = any(piece.kind == "list" for piece in pieces) and len(raw.assigns) == 1
-        return self._values.words(pieces, loops) if is_list else [_unsplit(self._values, pieces, loops)]
+        return self._values.words(pieces, loops) if is_list else [_unsplit_text(self._values, pieces, loops)]
 
 
-def _unsplit(values: _Values, pieces: Sequence[Piece], loops: Collection[str]) -> Text:
+def _unsplit_text(values: _Values, pieces: Sequence[Piece], loops: Collection[str]) -> Text:
     """A value, which is not split at blanks."""
     quoted_pieces = [piece._replace(quoted=True) if piece.kind == "variable" else piece for piece in pieces]
     words = values.words(quoted_pieces, loops)
