@@ -66,18 +66,18 @@ class _Environment(ImmutableSandboxedEnvironment):
         )
         self.globals = {"range": safe_range}
         bounded = {name: _bounded_filter(self.filters[name]) for name in ("join", "replace", "unique")}
-        filters_by_name = {**self.filters, **bounded, "bool": bool, "format": _format, "round": _round}
+        filters_by_name = {**self.filters, **bounded, "bool": bool, "format": _format_filter, "round": _round_filter}
         self.filters = {name: filters_by_name[name] for name in _FILTERS}
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """An operation of two values, if what it makes is not too large."""
-        if operator == "**" and not (_is_within(left, 1e6) and _is_within(right, 64)):
+        if operator == "**" and not (_is_number_within(left, 1e6) and _is_number_within(right, 64)):
             raise SecurityError("the power is too large")
         if operator == "*" and not (isinstance(left, int | float) and isinstance(right, int | float)):
             _check_size(prod(v if isinstance(v, int) else _count_characters(v) for v in (left, right)))
         if operator == "%" and isinstance(left, str):
             return _format_percent(as_text(left), right)
-        return _bounded_value(super().call_binop(context, operator, left, right))
+        return _check_value_size(super().call_binop(context, operator, left, right))
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Whether an attribute may be looked up."""
@@ -105,15 +105,15 @@ def _check_size(size: int, limit: int = LONGEST) -> None:
         raise SecurityError(f"it makes more than {limit:,} characters or items")
 
 
-def _bounded_value(value: Any) -> Any:
-    """A value that was made, if it is not too large."""
+def _check_value_size(value: Any) -> Any:
+    """The value, if it is not too large."""
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
         raise SecurityError(f"the number has more than {MOST_BITS} bits")
     _check_size(_count_characters(value))
     return value
 
 
-def _is_within(value: object, limit: float) -> bool:
+def _is_number_within(value: object, limit: float) -> bool:
     return isinstance(value, int | float) and abs(value) <= limit
 
 
@@ -128,12 +128,12 @@ def _format_percent(text: str, values: object) -> str:
     return text % values
 
 
-def _format(text: object, *values: Any) -> str:
+def _format_filter(text: object, *values: Any) -> str:
     return _format_percent(str(text), values)
 
 
-def _round(value: float, precision: int = 0, method: Any = "common") -> float:
-    if not _is_within(precision, _MOST_DIGITS):
+def _round_filter(value: float, precision: int = 0, method: Any = "common") -> float:
+    if not _is_number_within(precision, _MOST_DIGITS):
         raise SecurityError(f"round to more than {_MOST_DIGITS} digits")
     return filters.do_round(value, precision, method)
 
@@ -201,7 +201,7 @@ class _Operand:
             result = context.vars["result"]
             if isinstance(result, Undefined):
                 str(result)  # raises
-            return _bounded_value(result)
+            return _check_value_size(result)
         except Exception as fault:  # noqa: BLE001  # whatever a user's arithmetic raises is the user's to see
             raise _evaluation_fault(fault, self._text) from None
 

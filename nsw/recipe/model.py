@@ -575,7 +575,7 @@ def headed(schema: dict[str, Any], *, title: str, description: str) -> dict[str,
 
 def cleaned(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema without the titles that merely repeat a key's name, and with the short forms that models take."""
-    schema = _without_titles(schema)
+    schema = _strip_schema_titles(schema)
     definitions = schema.get("$defs", {})
     for name in ("Launcher", "Transport"):
         if name in definitions:
@@ -602,15 +602,15 @@ def _add_metric_examples(counters: dict[str, Any]) -> None:
     counters["metrics"]["items"]["examples"] = [*metric_groups_by_name(), *metrics_by_name(), *_SETS]
 
 
-def _without_titles(value: Any, *, keys_are_names: bool = False) -> Any:
-    """Without null defaults either. `named`: the keys of `value` are names, and `title` may be one of them."""
+def _strip_schema_titles(value: Any, *, keys_are_names: bool = False) -> Any:
+    """Strip titles and null defaults. `keys_are_names`: `title` may be one of the names."""
     if isinstance(value, list):
-        return [_without_titles(item) for item in value]
+        return [_strip_schema_titles(item) for item in value]
     if not isinstance(value, dict):
         return value
     closed = {"additionalProperties": False} if "patternProperties" in value and not keys_are_names else {}
     return closed | {
-        key: _without_titles(item, keys_are_names=key in {"properties", "$defs"} and not keys_are_names)
+        key: _strip_schema_titles(item, keys_are_names=key in {"properties", "$defs"} and not keys_are_names)
         for key, item in value.items()
         if keys_are_names or not (key == "title" or (key == "default" and item is None))
     }
