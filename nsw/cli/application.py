@@ -190,7 +190,7 @@ def _empty_program() -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_root)
+    app.callback()(_root_command)
     return app
 
 
@@ -228,7 +228,7 @@ def _print_version(is_wanted: bool) -> None:
         raise typer.Exit
 
 
-def _root(
+def _root_command(
     version: Annotated[
         bool,
         typer.Option(

@@ -246,7 +246,7 @@ def _show_output(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> 
     from nsw.present.terminal import console
 
     out = console()
-    out.print(_headline(folder, row), style="bold")
+    out.print(_run_headline(folder, row), style="bold")
     if row.attempt == 0:
         out.print("it has not begun")
     with Output(folder, row) as output:
@@ -257,7 +257,7 @@ def _show_output(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> 
         out.print(note, style="dim")
 
 
-def _headline(folder: CampaignFolder, row: RunRow | BuildRow) -> str:
+def _run_headline(folder: CampaignFolder, row: RunRow | BuildRow) -> str:
     from nsw.campaign.selection import campaign_option
 
     lacks = missing_results(row)
@@ -311,7 +311,7 @@ def _follow_output(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -
                         f"{row.id} {ending}, and no nsw drives its campaign: `nsw resume {campaign_argument(folder)}`"
                     )
                 case now:
-                    if (text := _headline(folder, now)) == last_headline:
+                    if (text := _run_headline(folder, now)) == last_headline:
                         continue
                     if now.attempt != attempt or now.state in ENDED:
                         printer.end()
@@ -346,15 +346,15 @@ class _Lines:
         if len(rest) > _LONGEST:
             whole_lines, rest = [*whole_lines, rest], ""
         self._rest[stream] = rest
-        self._print(stream, whole_lines[-self._first :] if first and self._first else whole_lines)
+        self._print_lines(stream, whole_lines[-self._first :] if first and self._first else whole_lines)
 
     def end(self) -> None:
         """What has no line's end."""
         for stream, rest in self._rest.items():
-            self._print(stream, [rest] if rest else [])
+            self._print_lines(stream, [rest] if rest else [])
         self._rest.clear()
 
-    def _print(self, stream: str, lines: Sequence[str]) -> None:
+    def _print_lines(self, stream: str, lines: Sequence[str]) -> None:
         from nsw.present.untrusted_text import clean
 
         if lines and stream != self._last:

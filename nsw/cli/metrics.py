@@ -204,7 +204,7 @@ def _metric_description(name: str, chip: Chip | None) -> dict[str, Any]:
         measurement = metric.measured_on(chip)
         return {
             "metric": metric.name, "unit": metric.unit, "family": metric.family, "meaning": metric.meaning,
-            "nvprof": metric.nvprof, "nvprof_conversion": _conversion(metric), "ncu": measurement.expressions,
+            "nvprof": metric.nvprof, "nvprof_conversion": _conversion_text(metric), "ncu": measurement.expressions,
             "why": measurement.reason or None,
             "by_chip": {} if chip else _differences_by_chip(metric),
             "groups": [g.name for g in metric_groups_by_name().values() if metric.name in g.metrics],
@@ -234,7 +234,7 @@ def _differences_by_chip(metric: Metric) -> dict[str, dict[str, Any]]:
     }
 
 
-def _conversion(metric: Metric) -> str | None:
+def _conversion_text(metric: Metric) -> str | None:
     if metric.times == LEVEL:
         return "level L of 0 to 10 stands for 10 L - 5 %, give or take 5; 0 is idle"
     return f"times {metric.times}" if metric.times else None
@@ -277,9 +277,9 @@ def _translate_metrics(names: Sequence[str], chip: Chip | None, tool: Tool | Non
     rows = []
     for name in names:  # groups are taken apart, raw names have a portable one or none
         if (group := metric_groups_by_name().get(name)) is not None:
-            rows += [_translation(name, find_metric(member), chip) for member in group.metrics]
+            rows += [_translation_row(name, find_metric(member), chip) for member in group.metrics]
         else:
-            rows.append(_translation(name, find_metric(name) or find_metric(portable_name(name) or ""), chip))
+            rows.append(_translation_row(name, find_metric(name) or find_metric(portable_name(name) or ""), chip))
     tools = (tool,) if tool else counters_tools(chip)
     portable = [row["metric"] or row["asked"] for row in rows]
     requests = {"ncu": ncu_metric_request(portable, chip), "nvprof": nvprof_metric_request(portable, chip)}
@@ -296,7 +296,7 @@ def _translate_metrics(names: Sequence[str], chip: Chip | None, tool: Tool | Non
     return Exit.GOOD
 
 
-def _translation(requested_name: str, metric: Metric | None, chip: Chip | None) -> dict[str, Any]:
+def _translation_row(requested_name: str, metric: Metric | None, chip: Chip | None) -> dict[str, Any]:
     if metric is None:
         return {
             "asked": requested_name, "metric": None, "unit": None, "nvprof": None, "ncu": requested_name,
@@ -305,7 +305,7 @@ def _translation(requested_name: str, metric: Metric | None, chip: Chip | None) 
     measurement = metric.measured_on(chip)
     return {
         "asked": requested_name, "metric": metric.name, "unit": metric.unit, "nvprof": metric.nvprof,
-        "ncu": measurement.expressions[0] if measurement.expressions else None, "conversion": _conversion(metric),
+        "ncu": measurement.expressions[0] if measurement.expressions else None, "conversion": _conversion_text(metric),
         "why": measurement.reason or None,
     }  # fmt: skip
 

@@ -378,7 +378,7 @@ def _show_answer(reports: _Reports) -> None:
     if looked_at:
         files = dict(zip(_distinct_names(looked_at), looked_at, strict=True))
 
-        def proof(finding: Finding) -> str | None:
+        def evidence_command(finding: Finding) -> str | None:
             report = files.get(finding.cases[0] if finding.cases else "", looked_at[0])
             tables = {name for name, data in report.tables.items() if data}
             tables |= set(emit.COMPUTED if report.kernels else ())
@@ -386,7 +386,9 @@ def _show_answer(reports: _Reports) -> None:
             table = next((name for name in names if name in tables), None)
             return table and f"nsw read {shlex.quote(report.name)} --table {table}"
 
-        show_summary(out, _summarize(looked_at), full=False, next_command="`--full` prints all tables", proof=proof)
+        show_summary(
+            out, _summarize(looked_at), full=False, next_command="`--full` prints all tables", proof=evidence_command
+        )
     show_merged(out, reports.problems)
 
 

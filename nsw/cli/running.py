@@ -450,11 +450,11 @@ def carry_out(running: Running, *, now: bool) -> int:
 def _signals_as_ctrl_c() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end the block as Ctrl-C does, unless they are ignored (nohup)."""
 
-    def end(*_: object) -> None:
+    def raise_interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     end_signals = (signal.SIGTERM, signal.SIGHUP)
-    before = {n: signal.signal(n, end) for n in end_signals if signal.getsignal(n) is signal.SIG_DFL}
+    before = {n: signal.signal(n, raise_interrupt) for n in end_signals if signal.getsignal(n) is signal.SIG_DFL}
     try:
         yield
     finally:
