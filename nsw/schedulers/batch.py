@@ -72,7 +72,7 @@ class Throttles:
         if free > 0 or widest is None:
             return max(1, min(requested, free))
         gets = min(requested, self._set[widest] // 2)
-        return gets if gets and self._throttle(widest, self._set[widest] - gets) else 1
+        return gets if gets and self._throttle_array(widest, self._set[widest] - gets) else 1
 
     def add(self, submission: Submission, native: Native, share: int) -> None:
         """Record an accepted submission with its throttle.
@@ -109,12 +109,12 @@ class Throttles:
             return
         for name, share in shares(wants, self.limit - self._running_elsewhere).items():
             if self._set.get(name) != share:
-                self._throttle(name, share)
+                self._throttle_array(name, share)
 
     def _free_slots(self) -> int:
         return self.limit - self._running_elsewhere - sum(self._set.values())
 
-    def _throttle(self, name: str, share: int) -> bool:
+    def _throttle_array(self, name: str, share: int) -> bool:
         if not self._change(name, self._natives[name], share):
             return False
         self._set[name] = share
@@ -250,7 +250,7 @@ class BatchScheduler:
             self._submit_outcome(submission, share, result)
             for submission, share, result in zip(submissions, shares, results, strict=True)
         ]
-        self._rest_after_faults(outcomes, results)
+        self._slow_down_after_faults(outcomes, results)
         return self._look_up_refused(submissions, outcomes)
 
     def _look_up_refused(self, submissions: Sequence[Submission], outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -448,7 +448,7 @@ class BatchScheduler:
             line = listed.get(job.native.job) if job.native else None
             if line is None:
                 continue  # it is over
-            if line.name in {None, job.name} and (line.owner is None or line.owner == self._user):
+            if line.name in {None, job.name} and (line.owner is None or line.owner == self._user_name):
                 own_jobs.append(job)
             elif line.job not in self._reused_ids:
                 self._reused_ids.add(line.job)
@@ -465,7 +465,7 @@ class BatchScheduler:
         return UnreachableError(error.message) if self._adapter.transient(result) else error
 
     @cached_property
-    def _user(self) -> str:
+    def _user_name(self) -> str:
         """The user's name on the site."""
         result = self._transport.run(["id", "-un"], timeout=60)
         if result.returncode != 0 or result.timed_out:
@@ -503,7 +503,7 @@ class BatchScheduler:
         ending = "timed out" if result.timed_out else f"exit status {result.returncode}"
         return "; ".join(["it was killed" if result.killed else ending, *self._adapter.complaints(result)])
 
-    def _rest_after_faults(self, outcomes: Sequence[Outcome], results: Sequence[CommandResult]) -> None:
+    def _slow_down_after_faults(self, outcomes: Sequence[Outcome], results: Sequence[CommandResult]) -> None:
         """Submit less often after repeated temporary failures, and warn once."""
         if not all(outcome.doubt is not None and outcome.doubt.passing for outcome in outcomes):
             self._failed_in_a_row = 0
