@@ -190,7 +190,7 @@ def check_site(
     yield from _check_scratch(site, transport)
     shell = ["bash", "-lc" if site.get("login_shell") else "-c"]  # as the site's jobs start
     load = f"module load {quote_all(site['modules'])} 2>/dev/null\n" if site.get("modules") else ""
-    done = transport.run([*shell, load + PROBE, *_profiler_words(site)], timeout=_PROBE_S)
+    done = transport.run([*shell, load + PROBE, *_probe_arguments(site)], timeout=_PROBE_S)
     yield from _check_machine(site, node_facts_of(done.stdout), "here", has_nodes=adapter is not None)
 
 
@@ -301,10 +301,10 @@ def quota_check(printed: str) -> Check | None:
 
 def probe_words(site: Mapping[str, Any]) -> list[str]:
     """The program that asks a node, with the profilers as the site names them."""
-    return ["bash", "-c", PROBE, *_profiler_words(site)]
+    return ["bash", "-c", PROBE, *_probe_arguments(site)]
 
 
-def _profiler_words(site: Mapping[str, Any]) -> list[str]:
+def _probe_arguments(site: Mapping[str, Any]) -> list[str]:
     configured = site.get("profilers") or {}
     return [
         "nsw",
