@@ -277,11 +277,13 @@ def anonymous_table(
                 columns[column] = pa.nulls(table.num_rows, pa.string())
                 continue
             values = table["kernel" if "kernel" in table.column_names else "name"]
-        columns[column] = _rename_column(values, _renamer(str(kind), names, hide=hide, keep=api_names, classes=classes))
+        columns[column] = _rename_column(
+            values, _rename_function(str(kind), names, hide=hide, keep=api_names, classes=classes)
+        )
     return pa.table(columns)
 
 
-def _renamer(
+def _rename_function(
     kind: str, names: Names, *, hide: bool, keep: Collection[str], classes: Mapping[str, str] | None
 ) -> Callable[[str], str]:
     if kind == "path":
@@ -359,9 +361,9 @@ def _anonymous_state(state: dict[str, Any], names: Names) -> dict[str, Any]:
         kind = _OF_TASKS.get(column)
         if kind is None or value is None:
             return None
-        return value if not kind else names.text(value) if kind == "text" else _json(value, column)
+        return value if not kind else names.text(value) if kind == "text" else anonymous_json(value, column)
 
-    def _json(text: str, column: str) -> str:
+    def anonymous_json(text: str, column: str) -> str:
         value = json.loads(text)
         return json.dumps([names.path(path) for path in value] if column == "reports" else names.data(value))
 

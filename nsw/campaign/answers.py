@@ -211,7 +211,7 @@ def _models_by_case(model: PerformanceModel, cases: Mapping[str, Mapping[str, An
     from nsw.recipe.expressions import Expression
     from nsw.recipe.fields import amount
 
-    def number(amount_or_formula: float | str, values: Mapping[str, Any]) -> float:
+    def evaluate_amount(amount_or_formula: float | str, values: Mapping[str, Any]) -> float:
         return amount(
             Expression.parse(amount_or_formula).value(values)
             if isinstance(amount_or_formula, str)
@@ -226,11 +226,11 @@ def _models_by_case(model: PerformanceModel, cases: Mapping[str, Mapping[str, An
                 AskedLink(
                     name, tuple(link.ranges), link.clock,
                     "copies" if link.bytes == "copies" else "collectives" if link.bytes == "collectives"
-                    else number(link.bytes, values),
+                    else evaluate_amount(link.bytes, values),
                 )
                 for name, link in model.links.items()
             )  # fmt: skip
-            models[case] = AskedModel(number(model.flop, values), tuple(model.ranges), links, model.iteration)
+            models[case] = AskedModel(evaluate_amount(model.flop, values), tuple(model.ranges), links, model.iteration)
         except Fault as fault:
             models[case] = fault.message
     return models

@@ -136,14 +136,16 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
         first, second, by, rows, (tuple(lone[0]), tuple(lone[1])),
         differs=tuple(environment_difference_lines(first, second)), programs=program_difference_text(first, second),
         explained=_explain_changes(first, second, pairs, rows) if is_of_figures else {},
-        at_equal_clocks=tuple(_at_equal_clocks(first, second, pairs, rows)) if is_of_figures else (),
+        at_equal_clocks=tuple(_scale_to_equal_clocks(first, second, pairs, rows)) if is_of_figures else (),
         functions=tuple(compare_sides(first, second, "function")) if by_function else (),
         profiler=next((run.tool for run in profiled if hasattr(run, "tool")), "") if by_function else "",
     )  # fmt: skip
 
 
-def _at_equal_clocks(first: Side, second: Side, pairs: Sequence[Match], rows: Sequence[Compared]) -> Iterator[Compared]:
-    """The rows whose sides had other clocks, as if these were equal, of cases that are compute-bound."""
+def _scale_to_equal_clocks(
+    first: Side, second: Side, pairs: Sequence[Match], rows: Sequence[Compared]
+) -> Iterator[Compared]:
+    """Scale rows whose sides ran at different clocks to equal clocks, for cases that are compute-bound."""
     matches_by_name = {match.name: match for match in pairs}
     for row in rows:
         match = matches_by_name[row.case]

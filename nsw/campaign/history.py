@@ -223,11 +223,11 @@ class History:
             return cause
         difference = difference_of(match, first, second)
         groups = compare_sides(first, second, "class")
-        largest = max(groups, key=_growth_size, default=None)
+        largest = max(groups, key=_change_size, default=None)
         return replace(
             cause,
             work=None if difference is None else difference.sentence,
-            group=None if largest is None or not _growth_size(largest) else (largest.what, _growth(largest)),
+            group=None if largest is None or not _change_size(largest) else (largest.what, _increase(largest)),
         )
 
     def _side_of_night(self, campaign: Measured) -> Side | None:
@@ -238,12 +238,12 @@ class History:
         return self._sides[campaign.path]
 
 
-def _growth(row: Compared) -> float:
+def _increase(row: Compared) -> float:
     return (row.second or 0.0) - (row.first or 0.0)
 
 
-def _growth_size(row: Compared) -> float:
-    return abs(_growth(row))
+def _change_size(row: Compared) -> float:
+    return abs(_increase(row))
 
 
 def _changed_conditions(campaigns: Sequence[Measured], at: int, until: int) -> Iterator[Changed]:

@@ -131,7 +131,7 @@ class Planned:
         _refuse_untrusted_templates(self.site, overrides)
         adapter = adapter_of(site.scheduler)
 
-        def script(job: Job, campaign: str, scratch: str) -> str:
+        def render_script(job: Job, campaign: str, scratch: str) -> str:
             return render_job(
                 self.plan,
                 job,
@@ -146,7 +146,7 @@ class Planned:
                 overrides=overrides,
             )
 
-        return script
+        return render_script
 
 
 def make_plan(
@@ -215,7 +215,7 @@ def _load_with_before(file: Path, site: str, options: Overrides | None) -> Loade
 
 
 def _no_array_notes(plan: Plan, adapter: Adapter) -> list[str]:
-    """What a job of the plan is to a batch system without arrays."""
+    """Note that each task becomes a job of its own on a batch system without arrays."""
     tasks = sum(len(job.tasks) for job in plan.jobs)
     if adapter.capabilities.arrays or tasks == len(plan.jobs):
         return []

@@ -56,7 +56,7 @@ def _copy_reading_keys(
     changed = [
         line
         for path in _READING_KEYS
-        for line in _differences(".".join(path), _value_at_path(old, path), _value_at_path(new, path))
+        for line in _tree_differences(".".join(path), _value_at_path(old, path), _value_at_path(new, path))
     ]
     if changed:
         head, recipe = read_locked(folder)
@@ -158,11 +158,11 @@ def _value_at_path(data: Any, path: Any) -> Any:
     return data
 
 
-def _differences(name: str, old: Any, new: Any) -> list[str]:
+def _tree_differences(name: str, old: Any, new: Any) -> list[str]:
     """Where two trees of data differ: `app.figures.loss.regex: 'a' -> 'b'`."""
     if isinstance(old, dict) and isinstance(new, dict):
         keys = dict.fromkeys((*old, *new))
-        return [line for key in keys for line in _differences(f"{name}.{key}", old.get(key), new.get(key))]
+        return [line for key in keys for line in _tree_differences(f"{name}.{key}", old.get(key), new.get(key))]
     if old == new:
         return []
     if old is None:

@@ -215,7 +215,7 @@ def lock_campaign(
     from nsw.schedulers.create import create, with_login_node
     from nsw.transport.model import connect
 
-    def say(text: str) -> None:
+    def emit_message(text: str) -> None:
         emit(Message(text))
 
     with ExitStack() as stack:
@@ -231,11 +231,11 @@ def lock_campaign(
         )  # the mark is a file there
         transport = stack.enter_context(closing(transport_to_close))
         watch_downloads(transport, emit)
-        wait_for_commands(transport, say)
+        wait_for_commands(transport, emit_message)
         log = Log(folder.log)
         changed = _Changes(ledger, log, emit)
         handover = handover_of(folder, ledger, transport, scratch)
-        scheduler = create(site, transport, scratch, folder.id, say, handover.fence if handover else None)
+        scheduler = create(site, transport, scratch, folder.id, emit_message, handover.fence if handover else None)
         if ledger.has_login_tasks():
             scheduler = with_login_node(scheduler, ledger.job_location)
         if only is not None:

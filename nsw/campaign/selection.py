@@ -141,8 +141,8 @@ def matching_rows(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list
         lambda row: row.id == word,
         lambda row: isinstance(row, RunRow) and row.case_id == word,
         lambda row: isinstance(row, RunRow) and row.pass_name == word,
-        lambda row: _is_job(jobs.get(row.id, ""), word),
-        lambda row: "=" in word and isinstance(row, RunRow) and _has_parameters(row, word),
+        lambda row: _matches_job_id(jobs.get(row.id, ""), word),
+        lambda row: "=" in word and isinstance(row, RunRow) and _matches_parameters(row, word),
         lambda row: _PATTERN.search(word) is not None and _matches_pattern(row, word),
     )
     return next((runs for test in tests if (runs := [row for row in rows if test(row)])), [])
@@ -154,7 +154,7 @@ def _merge_parameter_words(words: Sequence[str]) -> Sequence[str]:
     return all_of_parameters(words) if len(words) > 1 else words
 
 
-def _has_parameters(row: RunRow, word: str) -> bool:
+def _matches_parameters(row: RunRow, word: str) -> bool:
     from nsw.recipe.load import fits_parameters  # here: most looks at a campaign need nothing of recipes
 
     return fits_parameters(row.case_id, row.params, word)
@@ -164,7 +164,7 @@ def _matches_pattern(row: RunRow | BuildRow, pattern: str) -> bool:
     return fnmatchcase(row.id, pattern) or (isinstance(row, RunRow) and fnmatchcase(row.case_id, pattern))
 
 
-def _is_job(job: str, word: str) -> bool:
+def _matches_job_id(job: str, word: str) -> bool:
     """Whether a word is this job's id or that of the array which it is a task of: 12 of 12_3, 12[3].host."""
     rest = job.removeprefix(word)
     return word[:1].isdigit() and rest != job and not rest[:1].isalnum()

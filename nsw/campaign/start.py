@@ -415,7 +415,7 @@ def start(
     ingredients = Ingredients(
         resolved(planned, lock),
         planned.site.site.model_dump(mode="json", by_alias=True),
-        _scratch(planned.site, warn),
+        _expand_scratch(planned.site, warn),
         ready.render,
         planned.recipe.path,
         secrets_text(planned.plan.secrets, os.environ),
@@ -476,7 +476,7 @@ def resolved(planned: Planned, lock: Lock, app: str = APP) -> dict[str, Any]:
     return data
 
 
-def _scratch(loaded_site: LoadedSite, warn: Callable[[str], object]) -> str | None:
+def _expand_scratch(loaded_site: LoadedSite, warn: Callable[[str], object]) -> str | None:
     """The site's scratch folder with its $VARIABLES and ~ filled in as the site means them.
 
     Raises:

@@ -65,7 +65,7 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
     from nsw.site.load import load_site
     from nsw.site_check.check import find_facts
 
-    _require_free(path, force=force)
+    _refuse_overwrite(path, force=force)
     loaded_site = load_site(os.environ.get("NSW_SITE") or None)
     gpus = find_facts(loaded_site).gpus_per_node != 0  # None: a site that does not say how many it has
     program, profiler = split_profiler(words_of(words))
@@ -115,7 +115,7 @@ def copy_shipped(name: str, path: Path | None, *, force: bool) -> list[Path]:
         if os.path.lexists(copy) and not (copy.exists() and _is_same_content(origin, copy))
     ]
     for copy in (target, *taken_targets):
-        _require_free(copy, force=force)
+        _refuse_overwrite(copy, force=force)
     for origin, copy in pairs:
         copy.parent.mkdir(parents=True, exist_ok=True)
         if origin.is_dir():
@@ -182,7 +182,7 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
     )
     files = [path.with_stem(path.stem + end) for end, _ in converted.recipes]
     for file in files:
-        _require_free(file, force=force)
+        _refuse_overwrite(file, force=force)
     before = "" if converted.site is None else sites_before(sites, converted.site_name, force=force)
     for file, (_, recipe) in zip(files, converted.recipes, strict=True):
         load_recipe_text(recipe, str(file))
@@ -224,7 +224,7 @@ def _write_recipe(path: Path, recipe: str, mode: int = 0o666) -> list[str]:
     return [f"{path} holds what looks like a secret, and only you can read it: {hint}"] if is_secret else []
 
 
-def _require_free(path: Path, *, force: bool) -> None:
+def _refuse_overwrite(path: Path, *, force: bool) -> None:
     if os.path.lexists(path) and not force:  # also a link that leads nowhere yet: what is written would go there
         raise UsageError(
             f"{path} already exists", hint="choose another file with --output, or overwrite it with --force"

@@ -203,12 +203,12 @@ def _campaign_row(folder: CampaignFolder, figure: str | None) -> dict[str, Any]:
                     "runs": sum(counts.values()), "driven": folders.is_driven(folder), "counts": counts,
                     "incomplete": ledger.incomplete(), "unreadable": ledger.unreadable(),
                     "note": ledger.meta(NOTE)} | (
-                    {"medians": _medians(folder, ledger, figure)} if figure else {})  # fmt: skip
+                    {"medians": _medians_by_case(folder, ledger, figure)} if figure else {})  # fmt: skip
     except (CampaignError, OSError) as wrong:
         return names | {"problem": str(wrong)}
 
 
-def _medians(folder: CampaignFolder, ledger: Ledger, name: str) -> dict[str, float]:
+def _medians_by_case(folder: CampaignFolder, ledger: Ledger, name: str) -> dict[str, float]:
     """The median of a figure in each case that has it, undisturbed by a profiler where it was so measured."""
     from nsw.analysis.cases import group_by_column
     from nsw.analysis.figures import figures_by_pass
