@@ -71,7 +71,7 @@ class Builds:
             self._campaign.ledger.set_meta(PREPARED, True)
         needed = self._campaign.ledger.needed_builds(State.PLANNED) if builds else set()
         for build in builds:
-            if build.id not in needed or self._is_done(build):
+            if build.id not in needed or self._was_ever_done(build):
                 continue
             # an nsw of before built without a submission; one that was killed meanwhile left this state
             unknown = build.state in IN_FLIGHT and build.submission is None
@@ -134,7 +134,7 @@ class Builds:
 
     # --- what is known of a build -----------------------------------------------------------------------
 
-    def _is_done(self, build: BuildRow) -> bool:
+    def _was_ever_done(self, build: BuildRow) -> bool:
         """Whether it was ever done, as far as the ledger or one of its attempts says."""
         if build.state is State.DONE:
             return True

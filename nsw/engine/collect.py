@@ -76,7 +76,7 @@ def collect(
         # the claim names the attempt of the files, so it is brought first, in case nsw is killed in between
         entries = sorted(listed[source], key=lambda entry: entry.name != _CLAIM)
         downloads += [(f"{source}/{entry.name}", target / entry.name) for entry in entries]
-    _report_size(transport, listed, say)
+    _print_download_size(transport, listed, say)
     transport.get_many(downloads)
 
 
@@ -111,7 +111,7 @@ def collect_reduced(
         f"{source}/{entry.name}": (id_, folder.reports / run_of(id_) / entry.name)
         for source, id_ in sources.items() for entry in listed[source]
     }  # fmt: skip
-    _report_size(transport, listed, say)
+    _print_download_size(transport, listed, say)
     transport.get_many([(remote_path, local_path) for remote_path, (_, local_path) in packed_files.items()])
     wrong: dict[str, str] = {}
     for id_, packed in packed_files.values():
@@ -120,7 +120,9 @@ def collect_reduced(
     return wrong
 
 
-def _report_size(transport: Transport, listed: Mapping[str, Sequence[Entry]], say: Callable[[str], object]) -> None:
+def _print_download_size(
+    transport: Transport, listed: Mapping[str, Sequence[Entry]], say: Callable[[str], object]
+) -> None:
     """Print how much comes from a site elsewhere; little is not worth a line."""
     sizes = [entry.size for entries in listed.values() for entry in entries]
     if transport.remote and sum(sizes) >= _WORTH_A_LINE:
@@ -499,7 +501,9 @@ def judge(answer: Answer, status: Status | None) -> Verdict:
             return Verdict(State.DONE, status.reason, ended=True)
         explains = answer.phase in {Phase.ENDED, Phase.LOST} and not answer.by_itself
         reason = reason_followed_by(_reason_with_signal(status), answer.reason if explains else None)
-        return Verdict(State.FAILED, reason and replace(reason, cause=_limit_cause(answer) or reason.cause), ended=True)
+        return Verdict(
+            State.FAILED, reason and replace(reason, cause=_over_time_cause(answer) or reason.cause), ended=True
+        )
     if status is not None and status.state == "withdrawn":
         status = None
     if answer.phase is Phase.LOST:
@@ -508,7 +512,7 @@ def judge(answer: Answer, status: Status | None) -> Verdict:
     if answer.phase is Phase.ENDED and answer.cancelled and status is None:
         return Verdict(State.CANCELLED, Reason(f"{answer.reason} before it began"), ended=True)
     if answer.phase in {Phase.ENDED, Phase.GONE}:
-        return Verdict(State.FAILED, Reason(_cut_short_reason(answer, status), _limit_cause(answer)), ended=True)
+        return Verdict(State.FAILED, Reason(_cut_short_reason(answer, status), _over_time_cause(answer)), ended=True)
     if status is not None:
         return Verdict(State.RUNNING)
     return Verdict(
@@ -517,7 +521,7 @@ def judge(answer: Answer, status: Status | None) -> Verdict:
     )
 
 
-def _limit_cause(answer: Answer) -> Cause | None:
+def _over_time_cause(answer: Answer) -> Cause | None:
     return Cause.OVER_TIME if answer.over_time else None
 
 
@@ -608,7 +612,7 @@ def with_disk_fault(verdict: Verdict, output: bytes) -> Verdict:
     message = _DISK_FULL.search(output)
     if verdict.state is not State.DONE or message is None:
         return verdict
-    line = _shorten(message[0].decode(errors="backslashreplace").strip())
+    line = _shorten_line(message[0].decode(errors="backslashreplace").strip())
     return replace(verdict, state=State.FAILED, reason=Reason(f"the disk was full while it ran: {line}"))
 
 
@@ -671,7 +675,7 @@ def error_line(stderr: bytes | None) -> str | None:
     rest = [line for line in lines if not _WRAPPER_LINE.fullmatch(line)]
     for some, at in ((faults, -1), (refused, 0), (program_lines, -1), (by_launcher, 0), (rest, -1), (lines, -1)):
         if some:
-            return _shorten(some[at].strip())
+            return _shorten_line(some[at].strip())
     return None
 
 
@@ -725,13 +729,13 @@ def _reason_with_message(reason: Reason | None, words: str | None, *, login_shel
         return reason
     if reason.cause is Cause.SET_UP:
         words = _BASH_AT.sub("", words)
-        hint = _set_up_hint(words, login_shell=login_shell)
+        hint = _missing_command_hint(words, login_shell=login_shell)
         words += f" ({hint})" if hint else ""
     return replace(reason, detail=f"{reason.detail}: {words}")
 
 
-def _set_up_hint(words: str, *, login_shell: bool) -> str | None:
-    """What helps where the shell of a job does not know what that of a login knows."""
+def _missing_command_hint(words: str, *, login_shell: bool) -> str | None:
+    """The hint where a job's shell lacks a command that a login shell has."""
     missing = _NOT_FOUND.search(words)
     if missing is None and not _INIT.search(words):
         return None
@@ -743,5 +747,5 @@ def _set_up_hint(words: str, *, login_shell: bool) -> str | None:
     )
 
 
-def _shorten(line: str) -> str:
+def _shorten_line(line: str) -> str:
     return line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 3] + "..."

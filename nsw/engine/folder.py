@@ -291,7 +291,7 @@ def make_campaign_folder(
             for folder in reversed(above):
                 folder.rmdir()
         raise
-    _remove_half_made_folders(parent)
+    _remove_unfinished_folders(parent)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -303,7 +303,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _remove_half_made_folders(parent: Path) -> None:
+def _remove_unfinished_folders(parent: Path) -> None:
     for left in parent.glob(f".*{_HALF_MADE}"):
         with suppress(OSError):  # another nsw may clear it at the same time
             status = left.lstat()

@@ -182,10 +182,10 @@ class Withdrawal:
             UnreachableError: The site could not be asked.
         """
         idle = [run for run in several if self.may_resubmit(run) and not ending.began_or_was_done_before(run)]
-        resubmittable = self._without_begun_neighbours(idle, {run.id for run in idle}, ending)
-        return {run.id for run in self._without_begun_neighbours(resubmittable, self.withdraw(resubmittable), ending)}
+        resubmittable = self._drop_if_neighbours_begun(idle, {run.id for run in idle}, ending)
+        return {run.id for run in self._drop_if_neighbours_begun(resubmittable, self.withdraw(resubmittable), ending)}
 
-    def _without_begun_neighbours(
+    def _drop_if_neighbours_begun(
         self, several: Iterable[TaskInFlight], idle: Collection[str], ending: Collector
     ) -> list[TaskInFlight]:
         """Those whose tasks hold nothing else that a new job would begin again.
@@ -254,7 +254,9 @@ class Poller:
             self._ending.read_statuses(run for _, run, answer in news if answer.phase is not Phase.QUEUED)
             news = [(name, run, self._answer_if_begun(run, answer)) for name, run, answer in news]
             moving = [entry for entry in news if entry[2].phase not in {Phase.QUEUED, Phase.LOST}]
-            judged = [(name, outcome) for name, run, answer in moving if (outcome := self._judge(name, run, answer))]
+            judged = [
+                (name, outcome) for name, run, answer in moving if (outcome := self._judge_answer(name, run, answer))
+            ]
             ends = [(name, outcome) for name, outcome in judged if isinstance(outcome, AttemptEnd)]
             self._ending.collect([end for _, end in ends])
         except (UnreachableError, CommandError):  # all of it is looked at again after the next poll
@@ -284,7 +286,7 @@ class Poller:
                 judged, key=lambda entry: entry[1].run.kind is not Kind.BUILD
             ):  # builds first: they explain runs
                 if isinstance(outcome, AttemptEnd):
-                    self._ending.record_end(self._with_build_failure(outcome))
+                    self._ending.record_end(self._add_build_failure(outcome))
                     self._stop_following(name, outcome.run)
                 else:
                     self._ending.record_state(outcome.run, outcome.verdict, outcome.status)
@@ -335,15 +337,15 @@ class Poller:
                 dropped = self._flight.drop(lambda run: run.id in doomed)
         ends = [AttemptEnd(run, doomed[run.id], None, run.attempt) for run in dropped]
         with self._campaign.ledger.transaction():
-            waiting = self._fail_waiting()
+            waiting = self._end_doomed_tasks()
             for end in ends:
                 self._ending.record_end(end)
             self._flight.close()
         if waiting or dropped:
             self._campaign.changed(waiting + [run.id for run in dropped])
 
-    def _fail_waiting(self) -> list[str]:
-        """The tasks that wait to be submitted, and whose source went wrong, end; their ids."""
+    def _end_doomed_tasks(self) -> list[str]:
+        """End the tasks that wait for a source that failed; returns their ids."""
         doomed = self._needs.doomed()
         waiting = self._campaign.ledger.planned(doomed)
         for id_ in waiting:
@@ -374,7 +376,7 @@ class Poller:
             return answer
         try:
             return answer_once_begun(answer, self._run_status(run))
-        except UnreachableError:  # of this one alone: `_judge` passes it over
+        except UnreachableError:  # of this one alone: `_judge_answer` passes it over
             return answer
 
     def _record_waiting(self, waiting: Mapping[tuple[str, Verdict], list[TaskInFlight]]) -> list[str]:
@@ -391,7 +393,7 @@ class Poller:
                 self._ending.record_waiting([*moved, *other_reason], verdict)
         return changed
 
-    def _judge(self, name: str, run: TaskInFlight, answer: Answer) -> AttemptEnd | _StateChange | None:
+    def _judge_answer(self, name: str, run: TaskInFlight, answer: Answer) -> AttemptEnd | _StateChange | None:
         """What an answer and the run's own status mean; None for nothing new.
 
         Raises:
@@ -414,15 +416,15 @@ class Poller:
                 )
                 verdict = replace(verdict, reason=Reason(missing))
             end = self._ending.attempt_end(run, verdict, status)
-            return replace(end, second=self._own_job_if_another_ran_it(name, run, status))
+            return replace(end, second=self._own_job_of_duplicate_run(name, run, status))
         # a scheduler may report a job as running before the job has reported since when, or has begun anew
         same_start = status is None or status.started == run.started
         if (verdict.state, verdict.reason) == (run.state, run.reason) and same_start:
             return None
         return _StateChange(run, verdict, status)
 
-    def _with_build_failure(self, end: AttemptEnd) -> AttemptEnd:
-        """With the failure of its build as the reason, where that kept a run from beginning."""
+    def _add_build_failure(self, end: AttemptEnd) -> AttemptEnd:
+        """Make the failure of its build the reason, where that kept a run from beginning."""
         build_end = None if end.status is not None else self._needs.end_of(end.run.id)
         return end if build_end is None else replace(end, verdict=build_end)
 
@@ -459,7 +461,7 @@ class Poller:
         self._campaign.scheduler.follow(submission, one.task, status.job_id)
         return True
 
-    def _own_job_if_another_ran_it(self, name: str, run: TaskInFlight, status: Status | None) -> str | None:
+    def _own_job_of_duplicate_run(self, name: str, run: TaskInFlight, status: Status | None) -> str | None:
         """The job that nsw submitted for a run that another one of the same name did; None where it did it itself."""
         if not self._campaign.scheduler.batches or status is None or not status.job_id:
             return None
@@ -497,7 +499,7 @@ class Poller:
         try:
             lost_ids = {run.id for _, run, _ in lost}
             again = self._withdrawing.withdraw_idle((run for _, run, _ in lost), self._ending)
-            dependents = self._waiting_for_lost(again)
+            dependents = self._tasks_waiting_for_lost(again)
             dependents = [entry for entry in dependents if entry[1].id not in lost_ids]
             ids = {run.id for _, run, _ in dependents}
             again |= self._withdrawing.withdraw_idle((run for _, run, _ in dependents), self._ending)
@@ -506,7 +508,9 @@ class Poller:
             return []
         settled = [*lost, *(entry for entry in dependents if entry[1].id in again)]
         try:
-            judged = [(name, self._judge(name, run, answer)) for name, run, answer in settled if run.id not in again]
+            judged = [
+                (name, self._judge_answer(name, run, answer)) for name, run, answer in settled if run.id not in again
+            ]
             self._ending.collect([outcome for _, outcome in judged if isinstance(outcome, AttemptEnd)])
         except NswError:
             judged = []
@@ -516,14 +520,14 @@ class Poller:
                     self._requeue(name, run, answer)
             for name, outcome in judged:
                 if isinstance(outcome, AttemptEnd):
-                    self._ending.record_end(self._with_build_failure(outcome))
+                    self._ending.record_end(self._add_build_failure(outcome))
                     self._stop_following(name, outcome.run)
             # with the loss of their build, so that no later nsw finds them waiting and begins it again by itself
-            failed = self._fail_waiting()
+            failed = self._end_doomed_tasks()
             self._flight.close()
         return [*(run.id for _, run, _ in settled), *failed]
 
-    def _waiting_for_lost(self, sources: Collection[str]) -> list[tuple[str, TaskInFlight, Answer]]:
+    def _tasks_waiting_for_lost(self, sources: Collection[str]) -> list[tuple[str, TaskInFlight, Answer]]:
         """The tasks in flight whose jobs wait for the jobs of these, which are gone."""
         waiting = self._needs.waiting_for(sources) if sources else set()
         answer = Answer(Phase.LOST, "the job of its build, for which its own waited, was lost")

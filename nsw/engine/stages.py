@@ -222,13 +222,13 @@ class Stages:
                 write_text(local_file, choice_file(run.id, submission.attempt, chosen[run.id]))
                 files.append((local_file, f"{self._campaign.scratch}/choices/{run.id}/attempt-{submission.attempt}"))
             self._campaign.transport.stage(files)
-        return replace(submission, walltime_s=_walltime_of_choices(runs, chosen, self._overhead_s()))
+        return replace(submission, walltime_s=_walltime_of_choices(runs, chosen, self._job_overhead_s()))
 
     @cached_property
     def _chooser(self) -> Chooser:
         return Chooser(self._campaign)
 
-    def _overhead_s(self) -> int:
+    def _job_overhead_s(self) -> int:
         """Seconds of a job beside its runs, as the site's grace makes them."""
         grace = (self._campaign.ledger.site().get("limits") or {}).get("grace")
         return around_s(GRACE_S if grace is None else int(parse_duration(grace)))
@@ -279,7 +279,7 @@ class Stages:
         elif len(ready) >= (max_tasks := self._campaign.scheduler.most_tasks()):
             undecided = {run for runs in waiting.values() for run in runs} - set(ready)
             rows = self._campaign.ledger.runs_named
-            self._campaign.ledger.release_stage(_full_arrays(rows(ready), rows(sorted(undecided)), max_tasks))
+            self._campaign.ledger.release_stage(_runs_of_full_arrays(rows(ready), rows(sorted(undecided)), max_tasks))
 
 
 def choice_file(run: str, attempt: int, choice: Choice) -> str:
@@ -304,8 +304,8 @@ def _may_be_read(run: RunRow) -> bool:
     return unread or run.state not in ENDED
 
 
-def _full_arrays(ready: Sequence[RunRow], undecided: Sequence[RunRow], min_tasks: int) -> list[str]:
-    """Those of the decided runs whose job has enough tasks for an array; a task goes when all its runs are decided."""
+def _runs_of_full_arrays(ready: Sequence[RunRow], undecided: Sequence[RunRow], min_tasks: int) -> list[str]:
+    """The decided runs whose job has enough tasks for an array; a task counts once all its runs are decided."""
     open_tasks = {(run.job, run.task) for run in undecided}
     decided = [run for run in ready if (run.job, run.task) not in open_tasks]
     tasks = Counter(array for array, _task in {((run.job, run.attempt), run.task) for run in decided})

@@ -422,7 +422,7 @@ class Submitter:
         return status is not None and status.state != "withdrawn"
 
     def _withdraw_missing(self, submission: Submission) -> None:
-        """It was not submitted: once more, unless it fails with the same words again and again."""
+        """Withdraw a submission that was not accepted, to retry it; fail it after the same error several times."""
         message = next((m for (name, m), n in self._failures.items() if name == submission.name and n >= _TRIES), None)
         if message is None:
             self._campaign.ledger.withdraw(submission, unfound=True)
