@@ -54,7 +54,7 @@ def look_up(name: str, files: Sequence[str]) -> KnownKeys:
     Raises:
         UnreachableError: ssh-keygen, which reads them, does not end.
     """
-    return _sorted_by_marker([line for file in files for line in _known_hosts_lines(name, file)])
+    return _parse_known_keys([line for file in files for line in _known_hosts_lines(name, file)])
 
 
 def _known_hosts_lines(name: str, file: str) -> Iterator[str]:
@@ -97,7 +97,7 @@ def _parse_key(line: str) -> paramiko.PKey | None:
     return None if entry is None else entry.key
 
 
-def _sorted_by_marker(lines: Iterable[str]) -> KnownKeys:
+def _parse_known_keys(lines: Iterable[str]) -> KnownKeys:
     keys_by_marker: dict[str, list[paramiko.PKey]] = {"": [], "@revoked": [], "@cert-authority": []}
     has_line = False
     for line in lines:
