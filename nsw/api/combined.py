@@ -76,11 +76,11 @@ class CombinedTables:
             LimitError: Another user made it, and reading it takes too much.
         """
         if name == _CAMPAIGNS:
-            return _made_of([{_CAMPAIGN: campaign.id, "site": campaign.site, "note": campaign.note}
+            return _table_from_rows([{_CAMPAIGN: campaign.id, "site": campaign.site, "note": campaign.note}
                              for campaign in self._campaigns], (_CAMPAIGN, "site", "note"))  # fmt: skip
         if name == _RUNS:
             rows = [{_CAMPAIGN: c.id, **flat_run(run, c.jobs)} for c in self._campaigns for run in c.runs]
-            return _made_of(rows, (_CAMPAIGN, *RUN_COLUMNS, *columns_of(rows)))
+            return _table_from_rows(rows, (_CAMPAIGN, *RUN_COLUMNS, *columns_of(rows)))
         return self._stored_table(name)
 
     @cached_property
@@ -104,21 +104,21 @@ class CombinedTables:
         run_columns = [part["run"].combine_chunks().dictionary_encode() for part in parts]
         params = [{run.id: run.params for run in campaign.runs} for campaign in self._campaigns]
         ids = [pa.repeat(campaign.id, len(part)) for campaign, part in zip(self._campaigns, parts, strict=True)]
-        added = [(_field(_CAMPAIGN, pa.string()), ids)]
-        for parameter, title in self._titles(table.column_names).items():
+        added = [(_schema_field(_CAMPAIGN, pa.string()), ids)]
+        for parameter, title in self._parameter_columns(table.column_names).items():
             # a value for each run of each campaign, then for each row the value of its run
             values = [[of_run.get(run, {}).get(parameter) for run in column.dictionary.to_pylist()]
                       for of_run, column in zip(params, run_columns, strict=True)]  # fmt: skip
-            kind = _column([value for part in values for value in part]).type
-            arrays = [pa.array(_texts(part) if kind == pa.string() else part, kind).take(column.indices)
+            kind = _as_arrow_array([value for part in values for value in part]).type
+            arrays = [pa.array(_as_texts(part) if kind == pa.string() else part, kind).take(column.indices)
                       for part, column in zip(values, run_columns, strict=True)]  # fmt: skip
-            added.append((_field(title, kind, meaning="a parameter of the recipe"), arrays))
+            added.append((_schema_field(title, kind, meaning="a parameter of the recipe"), arrays))
         at = table.column_names.index("run")
         for index, (field, arrays) in zip([0, *range(at + 2, at + 1 + len(added))], added, strict=True):
             table = table.add_column(index, field, pa.chunked_array(arrays, field.type))
         return table
 
-    def _titles(self, columns: Sequence[str]) -> dict[str, str]:
+    def _parameter_columns(self, columns: Sequence[str]) -> dict[str, str]:
         """The column of each parameter; SQL takes `Name` and `name` for the same."""
         used = {_CAMPAIGN, *(column.lower() for column in columns)}
         titles: dict[str, str] = {}
@@ -150,31 +150,31 @@ def schema_rows(tables: CombinedTables) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _field(name: str, kind: pa.DataType, unit: str = "", meaning: str = "") -> pa.Field:
+def _schema_field(name: str, kind: pa.DataType, unit: str = "", meaning: str = "") -> pa.Field:
     import pyarrow as pa
 
     return pa.field(name, kind, metadata={"unit": unit, "meaning": meaning})
 
 
-def _made_of(rows: Sequence[Mapping[str, Any]], titles: Sequence[str]) -> pa.Table:
+def _table_from_rows(rows: Sequence[Mapping[str, Any]], titles: Sequence[str]) -> pa.Table:
     """The rows as a table with these columns."""
     import pyarrow as pa
 
-    columns = {title: _column([row.get(title) for row in rows]) for title in titles}
-    fields = [_field(title, array.type, UNITS_OF_RUNS.get(title, "")) for title, array in columns.items()]
+    columns = {title: _as_arrow_array([row.get(title) for row in rows]) for title in titles}
+    fields = [_schema_field(title, array.type, UNITS_OF_RUNS.get(title, "")) for title, array in columns.items()]
     return pa.table(list(columns.values()), schema=pa.schema(fields))
 
 
-def _column(values: list[Any]) -> pa.Array:
+def _as_arrow_array(values: list[Any]) -> pa.Array:
     """The values as an array: whole numbers, numbers or texts; where all are absent, texts."""
     import pyarrow as pa
 
     try:
         array = pa.array(of_one_type(values))
     except pa.ArrowException:  # numbers of more than 64 bits, and lists
-        return pa.array(_texts(values), pa.string())
+        return pa.array(_as_texts(values), pa.string())
     return array.cast(pa.string()) if pa.types.is_null(array.type) or pa.types.is_nested(array.type) else array
 
 
-def _texts(values: list[Any]) -> list[str | None]:
+def _as_texts(values: list[Any]) -> list[str | None]:
     return [None if value is None else storable(str(value)) for value in values]

@@ -119,13 +119,13 @@ def run(
     from nsw.campaign.until import until_decided
 
     messages: list[Message] = []
-    chosen = _overrides(set, case, exclude, passes, fit=fit, against=against)
+    chosen = _as_overrides(set, case, exclude, passes, fit=fit, against=against)
     is_comparison = against is not None and into is None
     adding = until_decided(until, at_most, files(sites), is_comparison=is_comparison)
     if into is not None:
         if site is not None or note is not None:
             raise UsageError("site and note cannot be combined with into: a campaign keeps its own")
-        return _run_into(_folder(into, root), str(recipe), files(sites), chosen, yes=yes, now=now)
+        return _extend_campaign(_find_folder(into, root), str(recipe), files(sites), chosen, yes=yes, now=now)
     home = folders.root(Path(root) if root is not None else None)
     planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, messages.append)
     planned = with_note(planned, note)
@@ -134,12 +134,12 @@ def run(
     messages += [Message(text, "warning") for text in differences]
     ready = start.check(planned)
     messages += [Message(text, "warning") for text in ready.warnings]
-    _refuse_dear(planned, home, yes=yes)
+    _refuse_high_cost(planned, home, yes=yes)
     folder = start.start(home, ready, lock, lambda text: messages.append(Message(text, "warning")), until=adding)
-    return _with_messages(Running(folder, now=now), messages)
+    return _emit_messages(Running(folder, now=now), messages)
 
 
-def _run_into(
+def _extend_campaign(
     folder: CampaignFolder, recipe: str, sites: list[Path] | None, chosen: Overrides, *, yes: bool | str, now: bool
 ) -> Running:
     from nsw.campaign.changes import apply_extension, extension
@@ -147,13 +147,13 @@ def _run_into(
     messages: list[Message] = []
     campaign_extension = extension(folder, recipe, sites, chosen, messages.append)
     if campaign_extension.planned is None:
-        return _with_messages(Running(folder, only=()), messages)
-    _refuse_dear(campaign_extension.planned, folder.path.parent, yes=yes)
+        return _emit_messages(Running(folder, only=()), messages)
+    _refuse_high_cost(campaign_extension.planned, folder.path.parent, yes=yes)
     apply_extension(campaign_extension)
-    return _with_messages(Running(folder, now=now), messages)
+    return _emit_messages(Running(folder, now=now), messages)
 
 
-def _refuse_dear(planned: Made, home: Path, *, yes: bool | str) -> None:
+def _refuse_high_cost(planned: Made, home: Path, *, yes: bool | str) -> None:
     from nsw.campaign.start import above_price, cost_question, expected_cost
 
     if isinstance(yes, str) and (cost := above_price(planned, yes)):
@@ -176,9 +176,9 @@ def resume(
         CampaignError: There is no such campaign, or another process drives it.
     """
     messages: list[Message] = []
-    folder = _folder(campaign, root)
+    folder = _find_folder(campaign, root)
     retrying.resume(folder, messages.append)
-    return _with_messages(Running(folder, now=now), messages)
+    return _emit_messages(Running(folder, now=now), messages)
 
 
 def attach(
@@ -209,7 +209,7 @@ def attach(
     parent = Path(root) if root is not None else None
     site_name = site or site_of_local_campaign(campaign, parent)
     with campaigns_on_site(site_or_default(site_name), files(sites)) as on_site:
-        attached = on_site.attach(campaign, parent, _consent(yes=yes), lambda _text: None)
+        attached = on_site.attach(campaign, parent, _consent_callback(yes=yes), lambda _text: None)
     return resume(attached.folder.path)
 
 
@@ -227,12 +227,12 @@ def adopt(campaign: str | Path, root: str | Path | None = None, *, yes: bool = F
     """
     from nsw.campaign.adopt import adopt as take
 
-    folder = _folder(campaign, root)
-    take(folder, _consent(yes=yes), lambda _text: None)
+    folder = _find_folder(campaign, root)
+    take(folder, _consent_callback(yes=yes), lambda _text: None)
     return Campaign(folder)
 
 
-def _consent(*, yes: bool) -> Callable[[str, list[str]], object]:
+def _consent_callback(*, yes: bool) -> Callable[[str, list[str]], object]:
     from nsw.campaign.adopt import refuse
 
     return (lambda _question, _lines: None) if yes else refuse
@@ -270,7 +270,7 @@ def retry(
         CampaignError: There is no such campaign, or another process drives it.
     """
     messages: list[Message] = []
-    folder = _folder(campaign, root)
+    folder = _find_folder(campaign, root)
     limit = retrying.seconds("time", time)
     change = retrying.Change(limit, update_app, files(sites))
     again = retrying.retry(
@@ -284,7 +284,7 @@ def retry(
     )
     if again is None:
         return None
-    return _with_messages(Running(folder, only=again.only, now=now), messages)
+    return _emit_messages(Running(folder, only=again.only, now=now), messages)
 
 
 def reread(
@@ -311,11 +311,11 @@ def reread(
     from nsw.campaign.reread import reread as read_again
 
     recipe_path = Path(recipe) if recipe is not None else None
-    result = read_again(_folder(campaign, root), recipe_path, lambda _message: None, lambda _done, _total: None)
+    result = read_again(_find_folder(campaign, root), recipe_path, lambda _message: None, lambda _done, _total: None)
     return result.changes
 
 
-def _overrides(
+def _as_overrides(
     settings: Settings | None,
     case: Cases | None,
     exclude: Cases | None,
@@ -324,17 +324,17 @@ def _overrides(
     fit: bool,
     against: str | Path | None,
 ) -> Overrides:
-    """What `--set`, `--case`, `--exclude`, `--pass`, `--fit` and `--against` would say.
+    """The overrides that `--set`, `--case`, `--exclude`, `--pass`, `--fit` and `--against` would give.
 
     Raises:
         UsageError: A value is which a recipe cannot hold.
     """
-    texts = tuple(f"{name}={_yaml(name, value)}" for name, value in (settings or {}).items())
+    texts = tuple(f"{name}={_as_yaml(name, value)}" for name, value in (settings or {}).items())
     against = None if against is None else str(against)
-    return Overrides(texts, names(passes or ()), _cases(case), _cases(exclude), fit, against)
+    return Overrides(texts, names(passes or ()), _case_conditions(case), _case_conditions(exclude), fit, against)
 
 
-def _yaml(name: str, value: Any) -> str:
+def _as_yaml(name: str, value: Any) -> str:
     """A value as YAML on one line, which JSON is."""
     try:
         return json.dumps(list(value) if isinstance(value, tuple | range) else value, allow_nan=False)
@@ -345,7 +345,7 @@ def _yaml(name: str, value: Any) -> str:
         ) from None
 
 
-def _cases(cases: Cases | None) -> tuple[str, ...]:
+def _case_conditions(cases: Cases | None) -> tuple[str, ...]:
     if cases is None:
         return ()
     conditions = [cases] if isinstance(cases, str | Mapping) else cases
@@ -360,11 +360,11 @@ def site_or_default(site: str | None) -> str | None:
     return site or os.environ.get("NSW_SITE") or None
 
 
-def _folder(campaign: str | Path | Campaign | None, root: str | Path | None) -> CampaignFolder:
+def _find_folder(campaign: str | Path | Campaign | None, root: str | Path | None) -> CampaignFolder:
     return find(campaign.folder if isinstance(campaign, Campaign) else campaign, root)
 
 
-def _with_messages(running: Running, messages: list[Message]) -> Running:
+def _emit_messages(running: Running, messages: list[Message]) -> Running:
     for message in messages:
         running.emit(message)
     return running
@@ -447,7 +447,7 @@ def dry_run(
     from nsw.campaign.planning import make_plan
 
     messages: list[Message] = []
-    chosen = _overrides(set, case, exclude, passes, fit=fit, against=against)
+    chosen = _as_overrides(set, case, exclude, passes, fit=fit, against=against)
     planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, messages.append)
     diagnostics = (*planned.recipe.warnings, *planned.unset_secrets())
     return Planned(

@@ -58,16 +58,16 @@ def query(sql: str, folders: Sequence[CampaignFolder], limits: Limits) -> tuple[
     process_limits = replace(limits, memory=chosen.memory + _LIBRARIES)
     arguments = sql, folders, chosen.memory, chosen.seconds
     try:
-        return run_isolated(_answer, *arguments, subject="the query", size=size, limits=process_limits)
+        return run_isolated(_run_query, *arguments, subject="the query", size=size, limits=process_limits)
     except LimitError as fault:
         fault.hint = _HINT
         raise
 
 
-def _answer(
+def _run_query(
     sql: str, folders: Sequence[CampaignFolder], memory: int, seconds: float
 ) -> tuple[list[str], list[dict[str, Any]]]:
-    """The answer, in a process apart where there can be one."""
+    """The columns and rows of the answer."""
     from threading import Timer
 
     try:
@@ -90,8 +90,8 @@ def _answer(
         if [statement.type.name for statement in statements] != ["SELECT"]:
             raise UsageError("nsw query takes one SELECT: the tables of campaigns cannot be changed", hint=_LISTS)
         result = connection.execute(statements[0])
-        titles = _distinct([title for title, *_ in result.description])
-        return titles, [dict(zip(titles, map(_plain, row), strict=True)) for row in result.fetchall()]
+        titles = _number_duplicates([title for title, *_ in result.description])
+        return titles, [dict(zip(titles, map(_as_json_value, row), strict=True)) for row in result.fetchall()]
     except (duckdb.InterruptException, RuntimeError) as fault:  # which of the two depends on where it is interrupted
         if "interrupt" not in str(fault).lower():
             raise
@@ -104,7 +104,7 @@ def _answer(
         timer.cancel()
 
 
-def _distinct(titles: Sequence[str]) -> list[str]:
+def _number_duplicates(titles: Sequence[str]) -> list[str]:
     """The columns; all but the first of those with the same name are numbered: a, a_1."""
     names: list[str] = []
     for title in titles:
@@ -116,23 +116,23 @@ def _distinct(titles: Sequence[str]) -> list[str]:
     return names
 
 
-def _plain(value: Any) -> Any:
-    """A value of DuckDB as JSON knows it; what is no number is absent."""
+def _as_json_value(value: Any) -> Any:
+    """Convert a value of DuckDB to a JSON value; NaN and infinity become null."""
     if isinstance(value, Decimal):
         value = float(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [_as_json_value(item) for item in value]
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _as_json_value(item) for key, item in value.items()}
     if isinstance(value, timedelta):
         return value.total_seconds()
     return value if isinstance(value, str | int | None) else str(value)
 
 
 def _sql_error(sql: str, text: str, columns: Sequence[str]) -> InputError:
-    """The error of DuckDB at its place in the query, with the name that was probably meant."""
+    """DuckDB's error at its place in the query, with the name that was probably meant."""
     start = text.find("{")
     details: dict[str, Any] = json.loads(text[start:]) if start >= 0 else {"exception_message": text}
     message, *more = details["exception_message"].splitlines()

@@ -49,8 +49,8 @@ def files(one_or_several: Files | None) -> list[Path] | None:
     return [Path(one_or_several)] if isinstance(one_or_several, str | Path) else [Path(path) for path in one_or_several]
 
 
-def _unknown(kind: str, name: str, names: Iterable[str]) -> str:
-    """The sentence for a name that is none of those known: the one that was meant, or all of them."""
+def _unknown_name_message(kind: str, name: str, names: Iterable[str]) -> str:
+    """The message for an unknown name: the name that was probably meant, or all known names."""
     near = None if name.startswith("_") else did_you_mean(name, names)
     return f"there is no {kind} {name}; {near or ', '.join(names)}"
 
@@ -164,7 +164,7 @@ class Tables:
 
         def __getattr__(self, name: str) -> pd.DataFrame:
             if name not in TABLES:
-                raise AttributeError(_unknown("table", name, TABLES))
+                raise AttributeError(_unknown_name_message("table", name, TABLES))
             return self[name]
 
     def __getitem__(self, name: str) -> pd.DataFrame:
@@ -174,21 +174,21 @@ class Tables:
             KeyError: There is no such table.
         """
         if name not in TABLES:
-            raise KeyError(_unknown("table", name, TABLES))
-        return _with_units(self._frame(name), _units_of_table(name))
+            raise KeyError(_unknown_name_message("table", name, TABLES))
+        return _with_units(self._load_frame(name), _units_of_table(name))
 
     def __iter__(self) -> Any:
         """The names of the tables that hold rows."""
-        return iter(self._names())
+        return iter(self._table_names())
 
     def __dir__(self) -> list[str]:
         """The tables that hold rows, and those that can be made."""
-        return self._names()
+        return self._table_names()
 
-    def _frame(self, name: str) -> pd.DataFrame:
+    def _load_frame(self, name: str) -> pd.DataFrame:
         raise NotImplementedError
 
-    def _names(self) -> list[str]:
+    def _table_names(self) -> list[str]:
         raise NotImplementedError
 
 
@@ -203,15 +203,15 @@ class ReportTables(Tables):
         self._options = options
         self._traces: dict[str, pd.DataFrame] = {}
 
-    def _frame(self, name: str) -> pd.DataFrame:
+    def _load_frame(self, name: str) -> pd.DataFrame:
         requested = self._options.tables
         if name not in TRACES or requested is not None or any(name in r.tables for r in self._reports):
-            return self._made_of(name, self._reports)
+            return self._frame_from_reports(name, self._reports)
         if name not in self._traces:
-            self._traces[name] = self._made_of(name, list(self._read_again(name)))
+            self._traces[name] = self._frame_from_reports(name, list(self._read_trace(name)))
         return self._traces[name]
 
-    def _read_again(self, name: str) -> Iterator[Report]:
+    def _read_trace(self, name: str) -> Iterator[Report]:
         from dataclasses import replace
 
         from nsw.readers.detect import read_many
@@ -219,7 +219,7 @@ class ReportTables(Tables):
         trace_options = replace(self._options, tables=frozenset({name}))
         return read_many([Path(r.path) for r in self._reports if r.tool is not None], trace_options)
 
-    def _made_of(self, name: str, reports: Sequence[Report]) -> pd.DataFrame:
+    def _frame_from_reports(self, name: str, reports: Sequence[Report]) -> pd.DataFrame:
         from nsw.tables import full_rows
 
         table_rows = [
@@ -227,7 +227,7 @@ class ReportTables(Tables):
         ]
         return frame_of(table_rows, TABLES[name].column_names)
 
-    def _names(self) -> list[str]:
+    def _table_names(self) -> list[str]:
         present = {name for r in self._reports for name, data in r.tables.items() if len(data)}
         return sorted(present | (TRACES if self._options.tables is None and present else set()))
 
@@ -343,7 +343,7 @@ class CampaignTables(Tables):
         self._folder = folder
         self._traces: dict[tuple[str, ...], pd.DataFrame] = {}
 
-    def _frame(self, name: str) -> pd.DataFrame:
+    def _load_frame(self, name: str) -> pd.DataFrame:
         import pandas as pd
 
         from nsw.engine.tables import load_table
@@ -352,10 +352,10 @@ class CampaignTables(Tables):
         frame = pd.DataFrame(columns=list(TABLES[name].column_names)) if table is None else table.to_pandas()
         with results(self._folder) as campaign_results:
             if name in TRACES:
-                frame = self._with_trace(name, frame, campaign_results)
+                frame = self._add_missing_traces(name, frame, campaign_results)
             return with_parameters(frame, {run.id: run.params for run in campaign_results.runs})
 
-    def _with_trace(self, name: str, frame: pd.DataFrame, campaign_results: Results) -> pd.DataFrame:
+    def _add_missing_traces(self, name: str, frame: pd.DataFrame, campaign_results: Results) -> pd.DataFrame:
         """The table with the rows of those runs whose reports were read without this trace."""
         import pandas as pd
 
@@ -372,7 +372,7 @@ class CampaignTables(Tables):
         parts = [part for part in (frame, traces) if len(part)]
         return pd.concat(parts, ignore_index=True) if parts else frame
 
-    def _names(self) -> list[str]:
+    def _table_names(self) -> list[str]:
         from nsw.engine.tables import table_files
 
         table_names = {path.stem for path in table_files(self._folder)}
@@ -406,7 +406,7 @@ class Answers:
             from nsw.present.emit import FLAT, flat_rows
 
             if name not in FLAT:
-                raise AttributeError(_unknown("answer", name, FLAT))
+                raise AttributeError(_unknown_name_message("answer", name, FLAT))
             return frame_of(flat_rows(self._summary(), name), ())
 
     @property
@@ -539,7 +539,7 @@ class Campaign(Result):
         table_names, case_names = (*FLAT, *_OWN_TABLES, *TABLES), dict.fromkeys(case_of.values())
         for kind, word, known in (("table", name, table_names), *(("case", case, case_names) for case in names(cases))):
             if word not in known:
-                raise UsageError(_unknown(kind, word, known))
+                raise UsageError(_unknown_name_message(kind, word, known))
         source: Any = self.answers if name in FLAT else self if name in _OWN_TABLES else self.tables
         frame: pd.DataFrame = getattr(source, name)
         case = frame["run"].map(case_of) if "run" in frame else frame.get("case")
@@ -647,11 +647,11 @@ class CampaignsTables(Tables):
     def __init__(self, combined: CombinedTables) -> None:
         self._combined = combined
 
-    def _frame(self, name: str) -> pd.DataFrame:
+    def _load_frame(self, name: str) -> pd.DataFrame:
         frame: pd.DataFrame = self._combined.table(name).to_pandas()
         return frame
 
-    def _names(self) -> list[str]:
+    def _table_names(self) -> list[str]:
         return sorted(name for name in self._combined.names if name in TABLES)
 
 

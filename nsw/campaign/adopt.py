@@ -57,9 +57,9 @@ def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], w
     shown: bytes | None = None
     if os.path.lexists(folder.path / STATE):
         with look(folder) as ledger:
-            require_own_root(folder.path, _owners(ledger.meta(SITE)), warn)
+            require_own_root(folder.path, _trusted_owners(ledger.meta(SITE)), warn)
             lines = acts_of(ledger.site(), ledger.meta(SCRATCH), locked_recipe(folder))
-            lines += _acts_of_ledger(ledger)
+            lines += _actions_of_ledger(ledger)
             shown = ledger.snapshot()
     else:
         require_own_root(folder.path, (), warn)
@@ -111,8 +111,8 @@ def _refuse_strange_files(folder: CampaignFolder) -> None:
             raise CampaignError(f"{path}/{name} {problem}", hint=hint)
 
 
-def _acts_of_ledger(ledger: Ledger) -> list[str]:
-    """What else the ledger names: jobs or processes that nsw would follow and could end, files that it would copy."""
+def _actions_of_ledger(ledger: Ledger) -> list[str]:
+    """Further actions from the ledger: jobs or processes that nsw would follow and could end, files it would copy."""
     tasks: list[RunRow | BuildRow] = [*ledger.runs(), *ledger.builds(), *ledger.reductions()]
     flying = {task.submission for task in tasks if task.state in IN_FLIGHT}
     jobs = [ids for name, ids in ledger.native_ids().items() if name in flying and ids]
@@ -123,7 +123,7 @@ def _acts_of_ledger(ledger: Ledger) -> list[str]:
     ]
 
 
-def _owners(site: str) -> Sequence[str | int]:
+def _trusted_owners(site: str) -> Sequence[str | int]:
     """The users whom the user's own file trusts as owners of folders on this machine."""
     from nsw.site.load import load_site
 

@@ -109,7 +109,7 @@ class Names:
         """A text with the other names in it, and paths as base names."""
         for old, new in self.renames.items():
             text = text.replace(old, new)
-        text = _GPU.sub(self._gpu, text)
+        text = _GPU.sub(self._gpu_alias, text)
         text = _PATH.sub(lambda match: match[1] or "a folder", text)
         if not self.hosts:
             return text
@@ -143,7 +143,7 @@ class Names:
             return [self.data(part) for part in value]
         return self.text(value) if isinstance(value, str) else value
 
-    def _gpu(self, match: re.Match[str]) -> str:
+    def _gpu_alias(self, match: re.Match[str]) -> str:
         return self._gpus.setdefault(match[0], f"GPU-{len(self._gpus) + 1}")
 
 
@@ -168,7 +168,7 @@ def names_of(folder: CampaignFolder, renames: Mapping[str, str]) -> Names:
             for host in table["host"].unique().to_pylist():
                 names.add("host", host)
     recipe = read_locked(folder)[1]
-    for key, value in (*_leaves(site.get("transport")), *_leaves(recipe.get("resources")), *site.items()):
+    for key, value in (*_leaf_values(site.get("transport")), *_leaf_values(recipe.get("resources")), *site.items()):
         if key in _KIND_OF_KEY:
             names.add(_KIND_OF_KEY[key], value)
     names.add("host", socket.gethostname())
@@ -189,7 +189,7 @@ def secrets_of(folder: CampaignFolder) -> dict[str, str]:
     environment = os.environ.items()
     secrets = {value: name for name, value in environment if looks_secret(name)}
     secrets |= {part: name for name, value in environment for part in secret_parts(value)}
-    for key, value in _leaves(data):
+    for key, value in _leaf_values(data):
         if key == "from_env" and isinstance(value, str):
             secrets[os.environ.get(value, "")] = value
         elif isinstance(value, str):
@@ -203,14 +203,14 @@ def secrets_of(folder: CampaignFolder) -> dict[str, str]:
     return {value: name for value, name in secrets.items() if len(value) > 3}
 
 
-def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """What data hold beside objects and lists, each with the name of its field."""
+def _leaf_values(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """The leaf values of nested data, each with the name of its field."""
     if isinstance(value, dict):
         for name, part in value.items():
-            yield from _leaves(part, str(name))
+            yield from _leaf_values(part, str(name))
     elif isinstance(value, list):
         for part in value:
-            yield from _leaves(part, key)
+            yield from _leaf_values(part, key)
     else:
         yield key, value
 
@@ -219,7 +219,7 @@ def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 @cache
-def _kinds() -> Mapping[tuple[str, str], str]:
+def _column_kinds() -> Mapping[tuple[str, str], str]:
     text = files("nsw.tables").joinpath("shared.csv").read_text(encoding="utf-8")
     return {
         (row["table"], column): row["kind"]
@@ -233,7 +233,7 @@ def kind_of(table: str, column: str) -> str | None:
 
     The half-width of a rounded column travels as that column does.
     """
-    kinds = _kinds()
+    kinds = _column_kinds()
     column = column.removesuffix("_pm") if (table, column) not in kinds else column
     every = kinds.get((table, "*"))
     is_listed = every is not None or any(name == table for name, _ in kinds)
@@ -277,11 +277,13 @@ def anonymous_table(
                 columns[column] = pa.nulls(table.num_rows, pa.string())
                 continue
             values = table["kernel" if "kernel" in table.column_names else "name"]
-        columns[column] = _mapped(values, _renamer(str(kind), names, hide=hide, keep=api_names, classes=classes))
+        columns[column] = _rename_column(
+            values, _rename_function(str(kind), names, hide=hide, keep=api_names, classes=classes)
+        )
     return pa.table(columns)
 
 
-def _renamer(
+def _rename_function(
     kind: str, names: Names, *, hide: bool, keep: Collection[str], classes: Mapping[str, str] | None
 ) -> Callable[[str], str]:
     if kind == "path":
@@ -289,7 +291,7 @@ def _renamer(
     if not hide or kind not in {"kernel", "range"}:
         return names.text
 
-    def hidden(name: str) -> str:
+    def hide_name(name: str) -> str:
         if name in keep:
             return names.text(name)
         if kind == "range":
@@ -299,11 +301,11 @@ def _renamer(
             return names.text(name)  # a library's, by whose name causes are told
         return names.hide(name, "kernel" if kernel_class == OTHER_KERNELS else kernel_class)
 
-    return hidden
+    return hide_name
 
 
-def _mapped(values: pa.ChunkedArray, rename: Callable[[str], str]) -> pa.ChunkedArray:
-    """A column with each of its texts renamed, which is looked at once."""
+def _rename_column(values: pa.ChunkedArray, rename: Callable[[str], str]) -> pa.ChunkedArray:
+    """A column with each of its texts renamed; equal texts are looked up once."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -340,8 +342,8 @@ def anonymous_copy(folder: CampaignFolder, parent: Path, names: Names, *, hide: 
             pq.write_table(shared, copy.tables / path.name)
     with look(folder) as ledger:
         state, runs = json.loads(ledger.dump()), ledger.runs()
-    write_text(copy.path / STATE, json.dumps(_state(state, names)))
-    write_text(copy.recipe, as_yaml(_recipe(recipe, names, hide=hide)))
+    write_text(copy.path / STATE, json.dumps(_anonymous_state(state, names)))
+    write_text(copy.recipe, as_yaml(_anonymous_recipe(recipe, names, hide=hide)))
     for run in runs:  # of their status what tells whether runs shared a GPU
         if (status := parse_status(folder.tail(folder.reports / run.id / "status", 1 << 16))) is not None:
             below = copy.reports / names.text(run.id)
@@ -350,18 +352,18 @@ def anonymous_copy(folder: CampaignFolder, parent: Path, names: Names, *, hide: 
     return copy
 
 
-def _state(state: dict[str, Any], names: Names) -> dict[str, Any]:
-    """What a ledger holds, as others may have it."""
+def _anonymous_state(state: dict[str, Any], names: Names) -> dict[str, Any]:
+    """The tables of a ledger without private data."""
     tables = state["tables"]
     columns = columns_of("tasks")
 
-    def cell(column: str, value: Any) -> Any:
+    def anonymous_cell(column: str, value: Any) -> Any:
         kind = _OF_TASKS.get(column)
         if kind is None or value is None:
             return None
-        return value if not kind else names.text(value) if kind == "text" else _json(value, column)
+        return value if not kind else names.text(value) if kind == "text" else anonymous_json(value, column)
 
-    def _json(text: str, column: str) -> str:
+    def anonymous_json(text: str, column: str) -> str:
         value = json.loads(text)
         return json.dumps([names.path(path) for path in value] if column == "reports" else names.data(value))
 
@@ -375,13 +377,15 @@ def _state(state: dict[str, Any], names: Names) -> dict[str, Any]:
     if until := json.loads(meta.get("until") or "{}"):
         facts["until"] = json.dumps({key: names.data(until[key]) for key in _OF_UNTIL if key in until})
     versions = json.loads(meta.get("versions") or "[]")
-    facts["versions"] = json.dumps([[_hashes(hashes, names), *rest] for hashes, *rest in names.data(versions)])
+    facts["versions"] = json.dumps(
+        [[_anonymous_hashes(hashes, names), *rest] for hashes, *rest in names.data(versions)]
+    )
     # names of options and reasons, which nsw words itself; what a run says of itself stays here
     return state | {
         "tables": {name: [] for name in tables}
         | {
             "meta": [*(facts | {"site_data": json.dumps(shared_site)}).items()],
-            "tasks": [[cell(*pair) for pair in zip(columns, row, strict=True)] for row in tables["tasks"]
+            "tasks": [[anonymous_cell(*pair) for pair in zip(columns, row, strict=True)] for row in tables["tasks"]
                       if row[columns.index("kind")] == "run"],
             "absent": names.data(tables["absent"]),
             "problems": [[names.text(run), None, severity, names.text(message), None, 1]
@@ -390,14 +394,14 @@ def _state(state: dict[str, Any], names: Names) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _hashes(hashes: Mapping[str, str], names: Names) -> dict[str, str]:
-    """The hashes of a program's files by base name; whose file they are stays told by `app.before/`."""
+def _anonymous_hashes(hashes: Mapping[str, str], names: Names) -> dict[str, str]:
+    """The hashes of a program's files by base name; `app.before/` still marks the files of the side before."""
     before = "app.before/"
     return {before * name.startswith(before) + names.path(name): digest for name, digest in hashes.items()}
 
 
-def _recipe(recipe: Mapping[str, Any], names: Names, *, hide: bool) -> dict[str, Any]:
-    """What of a recipe decides its answer."""
+def _anonymous_recipe(recipe: Mapping[str, Any], names: Names, *, hide: bool) -> dict[str, Any]:
+    """The parts of a recipe that its answer depends on."""
     app, lock = recipe["app"], recipe.get("lock") or {}
     launcher = app.get("launcher") or "none"
     kind = launcher if isinstance(launcher, str) else launcher.get("kind", "none")
@@ -412,25 +416,27 @@ def _recipe(recipe: Mapping[str, Any], names: Names, *, hide: bool) -> dict[str,
     shared["resources"] = {key: resources[key] for key in ("nodes", "gpus", "time") if resources.get(key) is not None}
     if lock:
         before = lock.get("before")
-        shared["lock"] = {key: names.data(lock[key]) for key in _OF_LOCK if key in lock} | _program(lock, names)
+        shared["lock"] = {key: names.data(lock[key]) for key in _OF_LOCK if key in lock} | _anonymous_program(
+            lock, names
+        )
         if before is not None:
             ref = {"ref": ITSELF if before.get("ref") == ITSELF else "before"} if before.get("ref") else {}
-            shared["lock"]["before"] = ref | _program(before, names)
+            shared["lock"]["before"] = ref | _anonymous_program(before, names)
     if hide and (report := shared.get("report")):
-        _hide_in_report(report, names)
+        _hide_names_in_report(report, names)
     return shared
 
 
-def _program(lock: Mapping[str, Any], names: Names) -> dict[str, Any]:
+def _anonymous_program(lock: Mapping[str, Any], names: Names) -> dict[str, Any]:
     git = lock.get("git")
-    program: dict[str, Any] = {"files": _hashes(lock.get("files") or {}, names)}
+    program: dict[str, Any] = {"files": _anonymous_hashes(lock.get("files") or {}, names)}
     return program | ({"git": git | {"folder": "program"}} if git else {})
 
 
-def _hide_in_report(report: dict[str, Any], names: Names) -> None:
-    """Let what is asked of kernels and ranges name them as the tables do."""
+def _hide_names_in_report(report: dict[str, Any], names: Names) -> None:
+    """Rename the kernels and ranges in a recipe's report section as the tables do."""
 
-    def ranges(words: Sequence[str]) -> list[str]:
+    def hide_ranges(words: Sequence[str]) -> list[str]:
         return [names.hide(word, "range") for word in words]
 
     if classes := report.get("classes"):
@@ -439,6 +445,6 @@ def _hide_in_report(report: dict[str, Any], names: Names) -> None:
         steps["nvtx"] = names.hide(steps["nvtx"], "range")
     if model := report.get("model"):
         for part in (model, *(model.get("links") or {}).values()):
-            part["ranges"] = ranges(part["ranges"])
+            part["ranges"] = hide_ranges(part["ranges"])
         if model.get("iteration"):
             model["iteration"] = names.hide(model["iteration"], "range")

@@ -149,7 +149,7 @@ def summary_of(folder: CampaignFolder, ledger: Ledger, figure: str | None = None
     """
     from nsw.engine.tables import lazily, load_table
 
-    runs = _in_order(folder, ledger.runs())
+    runs = _in_recipe_order(folder, ledger.runs())
     tables = {name: lazily(folder, name) for name in TABLES}
     counters = {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
     data = CampaignData(
@@ -158,7 +158,7 @@ def summary_of(folder: CampaignFolder, ledger: Ledger, figure: str | None = None
         ledger.meta(NOTE),
         runs,
         tables,
-        missing=_missing(folder, ledger, runs),
+        missing=_missing_data_lines(folder, ledger, runs),
         counters=counters,
         campaign_findings=findings(folder, ledger),
     )
@@ -169,7 +169,7 @@ def summary_of(folder: CampaignFolder, ledger: Ledger, figure: str | None = None
     return summarize(data, _requested_analyses(folder, {run.case_id: run.params for run in runs}, figure))
 
 
-def _in_order(folder: CampaignFolder, runs: list[RunRow]) -> list[RunRow]:
+def _in_recipe_order(folder: CampaignFolder, runs: list[RunRow]) -> list[RunRow]:
     """The runs by case in the order of the recipe: blocks run in random order, which nobody asks for."""
     recipe = locked_recipe(folder)
     if recipe.interleave is None:
@@ -199,19 +199,19 @@ def _requested_analyses(folder: CampaignFolder, cases: Mapping[str, Mapping[str,
         baseline=baseline,
         tied=next((group for group in recipe.matrix.zip if compare and compare.parameter in group), ()),
         higher_is_better=figures[figure].higher_is_better if figure in figures else None,
-        models=_models(report.model, cases) if report.model else {},
+        models=_models_by_case(report.model, cases) if report.model else {},
         classes=report.classes,
         windowed={each.name for each in recipe.passes if isinstance(each, TimelinePass) and each.is_windowed},
     )
 
 
-def _models(model: PerformanceModel, cases: Mapping[str, Mapping[str, Any]]) -> dict[str, AskedModel | str]:
+def _models_by_case(model: PerformanceModel, cases: Mapping[str, Mapping[str, Any]]) -> dict[str, AskedModel | str]:
     """The recipe's model with its formulas computed for each case; or why one cannot be."""
     from nsw.analysis.effective import AskedLink, AskedModel
     from nsw.recipe.expressions import Expression
     from nsw.recipe.fields import amount
 
-    def number(amount_or_formula: float | str, values: Mapping[str, Any]) -> float:
+    def evaluate_amount(amount_or_formula: float | str, values: Mapping[str, Any]) -> float:
         return amount(
             Expression.parse(amount_or_formula).value(values)
             if isinstance(amount_or_formula, str)
@@ -226,17 +226,17 @@ def _models(model: PerformanceModel, cases: Mapping[str, Mapping[str, Any]]) -> 
                 AskedLink(
                     name, tuple(link.ranges), link.clock,
                     "copies" if link.bytes == "copies" else "collectives" if link.bytes == "collectives"
-                    else number(link.bytes, values),
+                    else evaluate_amount(link.bytes, values),
                 )
                 for name, link in model.links.items()
             )  # fmt: skip
-            models[case] = AskedModel(number(model.flop, values), tuple(model.ranges), links, model.iteration)
+            models[case] = AskedModel(evaluate_amount(model.flop, values), tuple(model.ranges), links, model.iteration)
         except Fault as fault:
             models[case] = fault.message
     return models
 
 
-def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[str]:
+def _missing_data_lines(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[str]:
     option = campaign_option(folder)
     lines = absent_lines(ledger.absent())
     for state in State:
@@ -268,11 +268,11 @@ def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[st
         )
     if folder.trusted and not folder.tables.is_dir() and any(r.reading is Reading.READ for r in runs):
         lines.append(f"{folder.tables} is gone: `nsw reread{option}` reads the reports again")
-    return [*lines, *shared_gpus(folder, ledger, runs), *_not_as_asked(ledger, runs)]
+    return [*lines, *shared_gpus(folder, ledger, runs), *_unmeasured_lines(ledger, runs)]
 
 
-def _not_as_asked(ledger: Ledger, runs: list[Any]) -> list[str]:
-    """What counters passes asked for and did not measure, once for all runs of a pass."""
+def _unmeasured_lines(ledger: Ledger, runs: list[Any]) -> list[str]:
+    """What counters passes requested and did not measure, once for all runs of a pass."""
     pass_of = {run.id: run.pass_name for run in runs}
     runs_by_message: dict[tuple[str, str], list[str]] = {}
     for problem in ledger.not_as_asked():
@@ -297,7 +297,7 @@ class Results:
         self.folder = folder
         self._figure = figure
         self._ledger = ledger
-        every = _in_order(folder, ledger.runs())
+        every = _in_recipe_order(folder, ledger.runs())
         cases = {run.case_id for run in selected(ledger, every, selection)} if selection else None
         self._cases = sorted(cases or ())
         self.runs: list[RunRow] = [run for run in every if cases is None or run.case_id in cases]

@@ -159,7 +159,7 @@ class CampaignsOnSite:
             CampaignLockedError: An nsw on this machine drives it.
             UnreachableError: The site gave no answer.
         """
-        chosen = self._find(name)
+        chosen = self._find_by_id(name)
         local = folders.CampaignFolder(folders.root(root) / chosen.id)
         local_token = None
         if local.ledger.exists():
@@ -178,7 +178,7 @@ class CampaignsOnSite:
         if not is_known:
             self._ask_consent(chosen.id, shown_actions, consent)
         share = self.loaded_site.site.share
-        with readable_by_group(share), _folder_here(local, folders.root(root) / chosen.id, share, warn), locked(local):
+        with readable_by_group(share), _local_folder(local, folders.root(root) / chosen.id, share, warn), locked(local):
             self._take_over(local, shown_actions, consent)
         return Attached(local, taken_over=True, owner=chosen.owner)
 
@@ -200,8 +200,8 @@ class CampaignsOnSite:
     def _ask_consent(campaign: str, acts: list[str], consent: Callable[[str, list[str]], object]) -> None:
         consent(f"Take campaign {campaign} over, and let nsw act for it?", acts)
 
-    def _find(self, name: str) -> Attachable:
-        """The one of that id, or the only one whose id begins so."""
+    def _find_by_id(self, name: str) -> Attachable:
+        """The campaign with that id, or the only one whose id begins so."""
         campaigns = self.campaigns
         matches = [campaign for campaign in campaigns if campaign.id == name] or [
             campaign for campaign in campaigns if campaign.id.startswith(name)
@@ -245,8 +245,10 @@ class CampaignsOnSite:
 
 
 @contextmanager
-def _folder_here(here: folders.CampaignFolder, path: Path, share: str, warn: Callable[[str], object]) -> Iterator[None]:
-    """The campaign's folder, made where it is not there; a new one is removed where the block fails."""
+def _local_folder(
+    here: folders.CampaignFolder, path: Path, share: str, warn: Callable[[str], object]
+) -> Iterator[None]:
+    """Make the campaign's folder if it does not exist; remove a new one if the block fails."""
     if is_new := not here.path.exists():
         folders.make_private(here.path, share)
     try:
@@ -271,7 +273,7 @@ def _fetch_files(transport: Transport, remote_path: str, local: folders.Campaign
     modes: dict[str, int] = {}
     for record in completed.stdout.split("\0"):
         mode, _, name = record.partition("\t")
-        if name and re.fullmatch("[0-7]{3,4}", mode) and _is_safe(name):
+        if name and re.fullmatch("[0-7]{3,4}", mode) and _is_safe_name(name):
             modes[name] = int(mode, 8)
     targets = {name: local.secrets if name == SECRETS else local.path / name for name in modes}
     transport.get_many([(f"{remote_path}/{name}", target) for name, target in targets.items()])
@@ -279,7 +281,7 @@ def _fetch_files(transport: Transport, remote_path: str, local: folders.Campaign
         target.chmod(0o600 if name == SECRETS else stat.S_IRUSR | stat.S_IWUSR | (modes[name] & 0o755))
 
 
-def _is_safe(name: str) -> bool:
+def _is_safe_name(name: str) -> bool:
     parts = name.split("/")
     is_expected = parts[0] == "scripts" or folders.PROGRAM.fullmatch(parts[0]) is not None or name == SECRETS
     return is_expected and not any(part in {"", ".", ".."} for part in parts) and name.isprintable()

@@ -57,7 +57,7 @@ def set_baseline(root: Path, name: str, campaign: str) -> None:
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"'{name}' is no name for a baseline", hint="letters, digits, _ . @ - make one")
-    _write(root, read_baselines(root) | {name: campaign})
+    _write_baselines(root, read_baselines(root) | {name: campaign})
 
 
 def remove(root: Path, name: str) -> None:
@@ -71,8 +71,8 @@ def remove(root: Path, name: str) -> None:
         raise UsageError(
             f"there is no baseline {name}", hint=did_you_mean(name, baselines) or "`nsw baseline ls` lists them"
         )
-    _write(root, {baseline: campaign for baseline, campaign in baselines.items() if baseline != name})
+    _write_baselines(root, {baseline: campaign for baseline, campaign in baselines.items() if baseline != name})
 
 
-def _write(root: Path, baselines: dict[str, str]) -> None:
+def _write_baselines(root: Path, baselines: dict[str, str]) -> None:
     safe_files.write_text(root / _FILE, json.dumps(baselines, indent=1, sort_keys=True) + "\n")

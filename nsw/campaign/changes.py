@@ -1,7 +1,7 @@
 """Changes of a campaign: runs, program and recipe, as `nsw run --into`, `--until` and `nsw retry` ask for them.
 
 Each becomes one `Delta`, a part of the campaign: jobs with scripts of their own, a folder of its own for a program that
-is copied again, and the recipe afterwards. `_apply` alone carries it out.
+is copied again, and the recipe afterwards. `_apply_delta` alone carries it out.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ class Changes:
         return (*self.added, *self.again)
 
 
-def _changes(before: Plan, now: Plan, files_of: Mapping[str, Mapping[str, str]], files: Mapping[str, str]) -> Changes:
+def _compare_plans(
+    before: Plan, now: Plan, files_of: Mapping[str, Mapping[str, str]], files: Mapping[str, str]
+) -> Changes:
     """Compare what a campaign carried out with what a recipe asks for.
 
     Args:
@@ -83,38 +85,38 @@ def _changes(before: Plan, now: Plan, files_of: Mapping[str, Mapping[str, str]],
             reason = (
                 f"{and_more(changed, _FILES_IN_REASON)} changed"
                 if changed
-                else _difference(old.get(run.id), run, before, now)
+                else _change_of_run(old.get(run.id), run, before, now)
             )
             if reason:
                 again[run.id] = reason
     planned_ids = {run.id for run in now.runs}
     added = tuple(run.id for run in now.runs if run.id not in files_of)
-    builds, builds_before = _builds(now), _builds(before)
+    builds, builds_before = _build_commands(now), _build_commands(before)
     rebuilt = any(builds[app] != command for app, command in builds_before.items() if app in builds)
     unchanged, absent = len(planned_ids) - len(added) - len(again), len(files_of.keys() - planned_ids)
     return Changes(added, again, unchanged, absent, program=rebuilt or bool(differing(files, files_now)))
 
 
-def _difference(old: Run | None, new: Run, before: Plan, now: Plan) -> str | None:
-    """What of a run is other than it was; the time limit does not count, nor which repeat it is."""
+def _change_of_run(old: Run | None, new: Run, before: Plan, now: Plan) -> str | None:
+    """What changed in a run; the time limit and the number of the repeat do not count."""
     if old is None:
         return "the campaign's recipe no longer has it, so its value then is unknown"
     parts = (
         ("its parameters changed", old.params, new.params),
-        ("the build changed", _builds(before).get(old.app), _builds(now).get(new.app)),
+        ("the build changed", _build_commands(before).get(old.app), _build_commands(now).get(new.app)),
         ("its command changed", (old.command, old.after, old.tool), (new.command, new.after, new.tool)),
-        ("its environment changed", _environment(old), _environment(new)),
+        ("its environment changed", _environment_of(old), _environment_of(new)),
         ("the set-up changed", (before.setup, before.modules), (now.setup, now.modules)),
         ("its resources changed", replace(old.resources, time_s=0), replace(new.resources, time_s=0)),
     )
     return next((reason for reason, was, becomes in parts if was != becomes), None)
 
 
-def _environment(run: Run) -> tuple[Any, ...]:
+def _environment_of(run: Run) -> tuple[Any, ...]:
     return run.env, run.secrets and run.secrets.names
 
 
-def _builds(plan: Plan) -> dict[str, tuple[str, ...]]:
+def _build_commands(plan: Plan) -> dict[str, tuple[str, ...]]:
     return {job.runs[0].app: job.runs[0].command for job in plan.builds}
 
 
@@ -143,7 +145,7 @@ class Delta:
     recipe: dict[str, Any]
 
 
-def _apply(folder: folders.CampaignFolder, ledger: Ledger, delta: Delta) -> None:
+def _apply_delta(folder: folders.CampaignFolder, ledger: Ledger, delta: Delta) -> None:
     """Carry a delta out; the caller holds the campaign's lock, and drives it afterwards."""
     if delta.programs:  # what the former version printed, to compare with
         figures = [row for row in load_rows(folder, "figures") if row["run"] in set(delta.repeated)]
@@ -151,7 +153,7 @@ def _apply(folder: folders.CampaignFolder, ledger: Ledger, delta: Delta) -> None
     _add_part(folder, ledger, delta.part, delta.ready, delta.programs)
     with ledger.transaction():
         if delta.restarted:
-            _begin_again(folder, ledger, list(delta.restarted))
+            _restart_runs(folder, ledger, list(delta.restarted))
         for key, value in delta.facts:
             ledger.set_meta(key, value)
     write_locked(folder, delta.head, delta.recipe)
@@ -199,7 +201,7 @@ def extension(
         files = lock.hashes if lock else {}
         files_of: dict[str, Mapping[str, str]] = {run.id: files for run in rows}
         files_of |= {run.id: version.files for version in versions_of(ledger, rows)[:-1] for run in version.runs}
-        changed = _changes(before.plan, now.plan, files_of, files)
+        changed = _compare_plans(before.plan, now.plan, files_of, files)
         if going := [run.id for run in rows if run.id in changed.again and run.state in IN_FLIGHT]:
             raise UsageError(
                 f"{going[0]} would be run again ({changed.again[going[0]]}), and is not over",
@@ -251,12 +253,12 @@ def apply_extension(extension: Extension) -> None:
             head=f"# The recipe of this campaign, part {part.number}.\n",
             recipe=data,
         )
-        _apply(folder, ledger, delta)
+        _apply_delta(folder, ledger, delta)
         reset_failures(ledger)
 
 
-def _begin_again(folder: folders.CampaignFolder, ledger: Ledger, runs: list[str]) -> None:
-    """Let these runs begin again, whatever became of them."""
+def _restart_runs(folder: folders.CampaignFolder, ledger: Ledger, runs: list[str]) -> None:
+    """Reset these runs to planned, whatever their state."""
     from nsw.engine.handover import forget_done
 
     forget_done(folder, ledger, runs)
@@ -349,7 +351,7 @@ def replan(
         head=head,
         recipe=data,
     )
-    _apply(folder, ledger, delta)
+    _apply_delta(folder, ledger, delta)
     for line in changes_made:
         notify(Message(line))
     Log(folder.log).say(f"part {part.number} ({len(runs)} runs again): {'; '.join(changes_made) or 'as before'}")
@@ -397,7 +399,7 @@ def add_pairs(
         head=head,
         recipe=data,
     )
-    _apply(folder, ledger, delta)
+    _apply_delta(folder, ledger, delta)
 
 
 def _set_time(data: dict[str, Any], time: str) -> None:

@@ -96,7 +96,7 @@ def _run_checks(
         yield from check_site(site, transport, adapter)
 
     def plan(home: Path) -> Planned:
-        return make_plan(_recipe(home, site), name, sites)
+        return make_plan(_write_probe_recipe(home, site), name, sites)
 
     if adapter is not None and _is_good(earlier):
         yield _check_queue(site, plan)
@@ -111,8 +111,8 @@ def _is_good(checks: Sequence[Check]) -> bool:
     return not any(site_check.verdict is Verdict.BAD for site_check in checks)
 
 
-def _recipe(home: Path, site: Mapping[str, Any]) -> str:
-    """The file of a recipe with one run of a minute that asks for what the site has by default."""
+def _write_probe_recipe(home: Path, site: Mapping[str, Any]) -> str:
+    """Write a recipe with one run of a minute that uses the site's defaults; returns its path."""
     gpus = (site.get("gpus") or {}).get("per_node") or 0
     recipe = {
         "nsw": 1,
@@ -126,7 +126,7 @@ def _recipe(home: Path, site: Mapping[str, Any]) -> str:
     return str(path)
 
 
-def _bad(subject: str, fault: NswError, fix: str = "see `nsw plan`") -> Check:
+def _bad_check(subject: str, fault: NswError, fix: str = "see `nsw plan`") -> Check:
     return Check(subject, Verdict.BAD, fault.message.splitlines()[0], fault.hint or fix)
 
 
@@ -140,7 +140,7 @@ def _check_queue(site: Mapping[str, Any], plan: Callable[[Path], Planned]) -> Ch
             planned = plan(Path(folder))
             prospects = ask(planned, planned.renderer())
         except NswError as fault:
-            return _bad("queue", fault)
+            return _bad_check("queue", fault)
     if not prospects:
         return outcome("queue", "no dry run")
     names = [f"{key} {site[key]}" for key in ("partition", "queue", "account", "qos") if site.get(key)]
@@ -172,17 +172,17 @@ def _check_node(
     """
     with ExitStack() as stack:
         try:
-            home = stack.enter_context(_home(site))
+            home = stack.enter_context(_temporary_campaign_root(site))
             planned = plan(home)
             campaign = start.start(home, start.check(planned), start.lock_of(planned)[0])
         except NswError as fault:
-            yield _bad("node", fault)
+            yield _bad_check("node", fault)
             return
-        yield from _carried_out(campaign, site, listen, time.time(), skew)
+        yield from _run_probe(campaign, site, listen, time.time(), skew)
 
 
 @contextmanager
-def _home(site: Mapping[str, Any]) -> Iterator[Path]:
+def _temporary_campaign_root(site: Mapping[str, Any]) -> Iterator[Path]:
     """A folder for the campaign that is removed at the end; on this machine where the nodes see campaigns, too."""
     if site["transport"]["kind"] != LOCAL:
         with tempfile.TemporaryDirectory(prefix="nsw-node-check-") as folder:
@@ -200,7 +200,7 @@ def _home(site: Mapping[str, Any]) -> Iterator[Path]:
                 root.rmdir()
 
 
-def _carried_out(
+def _run_probe(
     campaign: CampaignFolder, site: dict[str, Any], listen: Callable[[Event], object], earliest: float, skew: float
 ) -> Iterator[Check]:
     try:
@@ -210,7 +210,7 @@ def _carried_out(
             cancel(campaign, listen)
             raise
         except NswError as fault:
-            yield _bad("node", fault, "")
+            yield _bad_check("node", fault, "")
             return
         with look(campaign) as ledger:
             (run,) = ledger.runs()
@@ -222,10 +222,10 @@ def _carried_out(
         yield from node_checks(site, text, earliest=earliest, latest=time.time(), skew=skew)
     finally:
         with suppress(NswError):
-            _forget(campaign)
+            _remove_probe(campaign)
 
 
-def _forget(campaign: CampaignFolder) -> None:
+def _remove_probe(campaign: CampaignFolder) -> None:
     """Remove what the job left on the site."""
     with look(campaign) as ledger:
         site, scratch = ledger.site(), ledger.meta(SCRATCH)

@@ -151,7 +151,7 @@ def on_site(folder: CampaignFolder, selection: Selection = _ALL_RUNS) -> Iterato
 
     with locked_ledger(folder) as ledger:
         scratch = ledger.meta(SCRATCH)
-        fault = _not_over(folder, ledger)
+        fault = _refuse_unfinished(folder, ledger)
         with closing(connect(ledger.site())) as transport, noting_owner(ledger):
             builds = [(build.id, build.app) for build in ledger.builds()]
             builds += [(row.id, TOOLS) for row in ledger.reductions()]  # what they made was brought, or made in vain
@@ -167,7 +167,7 @@ def on_site(folder: CampaignFolder, selection: Selection = _ALL_RUNS) -> Iterato
             yield Cleaning(leftovers, f"{ledger.meta(SITE)}:{scratch}", ledger, transport, fence)
 
 
-def _not_over(folder: CampaignFolder, ledger: Ledger) -> CampaignError | None:
+def _refuse_unfinished(folder: CampaignFolder, ledger: Ledger) -> CampaignError | None:
     """Why nothing may be removed yet; None where the campaign is over and read."""
     if left := sum(n for state, n in ledger.counts().items() if state not in ENDED):
         return CampaignError(
@@ -215,8 +215,8 @@ def find_leftovers(
     built, home_of = dict(builds), cache(partial(collected_attempt_folder, folder))
     spare: list[FileThere] = []
     uncollected: list[FileThere] = []
-    for file in _listed(done.stdout):
-        is_spare = _may_be_removed(file, built) or _is_here(file, folder, home_of)
+    for file in _parse_listing(done.stdout):
+        is_spare = _may_be_removed(file, built) or _is_copied_here(file, folder, home_of)
         (spare if is_spare else uncollected).append(file)
     return Leftovers(scratch, tuple(spare), tuple(uncollected), owned=any(file.name == "owner" for file in spare))
 
@@ -233,7 +233,7 @@ def require_campaign_folder(folder: CampaignFolder, scratch: str) -> None:
         raise CampaignError(f"{scratch} is not a folder that nsw made for campaign {folder.id}, and is left alone")
 
 
-def _listed(text: str) -> Iterator[FileThere]:
+def _parse_listing(text: str) -> Iterator[FileThere]:
     for record in text.split("\0"):
         size, _, rest = record.partition("\t")
         links, _, name = rest.partition("\t")
@@ -250,8 +250,8 @@ def _may_be_removed(file: FileThere, builds: Mapping[str, str]) -> bool:
     return match is not None and (file.size == 0 or match[1] in builds or match[3].partition(".")[0] in _MARKERS)
 
 
-def _is_here(file: FileThere, folder: CampaignFolder, home_of: Callable[[str, int], Path | None]) -> bool:
-    """Whether the same file of a run is here; `home_of` is where the files of an attempt were brought to."""
+def _is_copied_here(file: FileThere, folder: CampaignFolder, home_of: Callable[[str, int], Path | None]) -> bool:
+    """Whether the same file of a run is here; `home_of` gives the folder of an attempt's collected files."""
     match = _OF_RUN.fullmatch(file.name)
     if match is None or match[2] is None or "/" in match[3] or match[1] in {".", ".."}:
         return False
@@ -261,10 +261,10 @@ def _is_here(file: FileThere, folder: CampaignFolder, home_of: Callable[[str, in
     copies = [home / name]
     if home == folder.reports / run and name not in KEPT_FILES:
         copies.append(folder.path / "fetched" / run / name)
-    return any(_has(copy, file.size) for copy in copies)
+    return any(_has_size(copy, file.size) for copy in copies)
 
 
-def _has(path: Path, size: int) -> bool:
+def _has_size(path: Path, size: int) -> bool:
     try:
         return path.is_file() and path.stat().st_size == size
     except OSError:

@@ -136,14 +136,16 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
         first, second, by, rows, (tuple(lone[0]), tuple(lone[1])),
         differs=tuple(environment_difference_lines(first, second)), programs=program_difference_text(first, second),
         explained=_explain_changes(first, second, pairs, rows) if is_of_figures else {},
-        at_equal_clocks=tuple(_at_equal_clocks(first, second, pairs, rows)) if is_of_figures else (),
+        at_equal_clocks=tuple(_scale_to_equal_clocks(first, second, pairs, rows)) if is_of_figures else (),
         functions=tuple(compare_sides(first, second, "function")) if by_function else (),
         profiler=next((run.tool for run in profiled if hasattr(run, "tool")), "") if by_function else "",
     )  # fmt: skip
 
 
-def _at_equal_clocks(first: Side, second: Side, pairs: Sequence[Match], rows: Sequence[Compared]) -> Iterator[Compared]:
-    """The rows whose sides had other clocks, as if these were equal, of cases that are compute-bound."""
+def _scale_to_equal_clocks(
+    first: Side, second: Side, pairs: Sequence[Match], rows: Sequence[Compared]
+) -> Iterator[Compared]:
+    """Scale rows whose sides ran at different clocks to equal clocks, for cases that are compute-bound."""
     matches_by_name = {match.name: match for match in pairs}
     for row in rows:
         match = matches_by_name[row.case]
@@ -157,7 +159,7 @@ def _at_equal_clocks(first: Side, second: Side, pairs: Sequence[Match], rows: Se
 def _is_compute_bound(side: Side, runs: Sequence[Any]) -> bool:
     if side.counters is None:
         return False
-    tables = {name: _rows_of(side, name, runs) for name in _TABLES}
+    tables = {name: _rows_of_runs(side, name, runs) for name in _TABLES}
     (case,) = summarize_cases(runs, tables, 1.0, side.counters(), side.classes)
     return is_compute_bound(case)
 
@@ -188,7 +190,7 @@ def difference_of(match: Match, first: Side, second: Side) -> Difference | None:
     work: list[list[Operation]] = []
     traced_runs: list[Any] = []
     for side, runs in ((first, match.first), (second, match.second)):
-        tables = {name: _rows_of(side, name, runs) for name in _TABLES}
+        tables = {name: _rows_of_runs(side, name, runs) for name in _TABLES}
         (case,) = summarize_cases(runs, tables, 1.0, classes=side.classes)
         traced = {run.id for run in runs if run.pass_name == case.traced_by}
         traced_tables = {name: [row for row in rows if row["run"] in traced] for name, rows in tables.items()}
@@ -204,12 +206,12 @@ def difference_of(match: Match, first: Side, second: Side) -> Difference | None:
             )
         )
     if have_unmatched_kernels(work[0], work[1]):
-        work = [_marked(*each) for each in zip((first, second), work, traced_runs, strict=True)]
+        work = [_add_kernel_context(*each) for each in zip((first, second), work, traced_runs, strict=True)]
     return explain_difference(match.name, (cases[0], cases[1]), (work[0], work[1]))
 
 
-def _marked(side: Side, work: list[Operation], run: Any) -> list[Operation]:
-    """The operations with what else tells a kernel under another name; as they are where no report can be read here."""
+def _add_kernel_context(side: Side, work: list[Operation], run: Any) -> list[Operation]:
+    """Add shapes and ranges, which identify a kernel under another name; unchanged where no report can be read here."""
     if side.trace is None or run is None:
         return work
     try:
@@ -219,7 +221,7 @@ def _marked(side: Side, work: list[Operation], run: Any) -> list[Operation]:
     return add_shapes_and_ranges(work, *traces)
 
 
-def _rows_of(side: Side, table: str, runs: Sequence[Any]) -> list[Mapping[str, Any]]:
+def _rows_of_runs(side: Side, table: str, runs: Sequence[Any]) -> list[Mapping[str, Any]]:
     rows = side.rows(table)
     return [row for run in runs for row in rows(run.id)]
 
@@ -287,7 +289,7 @@ def both_sides(folder: CampaignFolder, by: By) -> tuple[Side, Side] | None:
     """Both sides of a campaign of `nsw run --against`, each with what was done; None where it has not both."""
     campaign_side = side_of_campaign(folder, by=by)
     if not any(SIDE in run.params for run in campaign_side.runs):
-        return _versions(folder, campaign_side)
+        return _sides_of_versions(folder, campaign_side)
     sides = [
         replace(campaign_side, name=value, runs=[run for run in campaign_side.runs if run.params.get(SIDE) == value])
         for value in (BEFORE, AFTER)
@@ -306,8 +308,8 @@ def both_sides(folder: CampaignFolder, by: By) -> tuple[Side, Side] | None:
     return sides[0], sides[1]
 
 
-def _versions(folder: CampaignFolder, now: Side) -> tuple[Side, Side] | None:
-    """What the program printed before its last change, and what the same runs print now; None: nothing was kept."""
+def _sides_of_versions(folder: CampaignFolder, now: Side) -> tuple[Side, Side] | None:
+    """The figures before the program's last change and those now, as two sides; None where none were kept."""
     rows = lazily(folder, EARLIER_FIGURES)
     runs = [run for run in now.runs if run.id in {row["run"] for row in rows}]
     if not runs:
@@ -340,7 +342,7 @@ def side_of(word: str, root: Path | None, by: By) -> Side:
     parent = folders.root(root)
     path = Path(word)
     if path.exists() and not (path / folders.LEDGER).exists():
-        return _of_reports(word, path, by)
+        return _side_from_reports(word, path, by)
     word_of_baseline = baselines.campaign_of(parent, word)
     if word_of_baseline is not None:
         return replace(side_of_campaign(folders.find(parent, word_of_baseline), by=by), name=word)
@@ -400,14 +402,14 @@ def side_of_campaign(
         invalid=f"{plural(len(invalid), 'run')} invalid, such as {invalid[0].id}: {invalid[0].reason}"
         if invalid
         else "",
-        trace=partial(_trace, folder) if folder.trusted else None,
-        counters=partial(_counters, folder),
-        adding=_adding(until),
+        trace=partial(_load_trace, folder) if folder.trusted else None,
+        counters=partial(_load_counters, folder),
+        adding=_added_pairs(until),
     )
 
 
-def _adding(until: Mapping[str, Any]) -> Adding | None:
-    """What adding pairs cost so far, and why it ended; None where the campaign has a fixed number of them."""
+def _added_pairs(until: Mapping[str, Any]) -> Adding | None:
+    """The cost of the pairs added so far, and why adding ended; None for a fixed number of pairs."""
     if not until:
         return None
     price, spent = parse_price(until["at_most"]), until.get("spent", 0.0)
@@ -415,17 +417,17 @@ def _adding(until: Mapping[str, Any]) -> Adding | None:
     return Adding(cost, until.get("ended", ""))
 
 
-def _counters(folder: CampaignFolder) -> dict[str, TableData]:
+def _load_counters(folder: CampaignFolder) -> dict[str, TableData]:
     return {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
 
 
-def _trace(folder: CampaignFolder, table: str, run: Any) -> Sequence[Mapping[str, Any]]:
+def _load_trace(folder: CampaignFolder, table: str, run: Any) -> Sequence[Mapping[str, Any]]:
     with results(folder) as campaign_results:
         return campaign_results.trace(table, [run])
 
 
-def _of_reports(word: str, path: Path, by: By) -> Side:
-    """Reports that are no campaign's: each is a run of one case."""
+def _side_from_reports(word: str, path: Path, by: By) -> Side:
+    """A side made from reports that belong to no campaign: each is a run of one case."""
     from nsw.analysis.of_reports import LOOKED_AT, ReadReport, runs_and_tables_of_reports
     from nsw.readers.detect import ReportSearch, read_many
 
@@ -445,11 +447,13 @@ def _of_reports(word: str, path: Path, by: By) -> Side:
     runs, tables = runs_and_tables_of_reports(read, case=word)
     chips = {row["text"] for row in tables["facts"] if row["key"] == "gpu_name" and row.get("text")}
     conditions = {CHIP: " | ".join(sorted(chips))} if chips else {}
-    return Side(name=path.name, source=word, runs=runs, tables=tables, conditions=conditions | _work_of(tables))
+    return Side(
+        name=path.name, source=word, runs=runs, tables=tables, conditions=conditions | _work_per_iteration(tables)
+    )
 
 
-def _work_of(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, str]:
-    """How many GPUs take part, and what an iteration moves to each: where no recipe tells whether the work is alike."""
+def _work_per_iteration(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, str]:
+    """The GPUs and the bytes copied to each per iteration: without a recipe, they show if the work is alike."""
     work = {}
     gpus = Counter(row["run"] for row in tables["iterations"])
     iterations = sum(row["steady"] for row in tables["iterations"])
@@ -529,11 +533,11 @@ def measure(figure: str, cases: Sequence[Sequence[tuple[float, float]]]) -> Nois
         return None
     ratios = [[log(second / first) for first, second in pairs] for pairs in several]
     sides = [[log(pair[side]) for pair in pairs] for pairs in several for side in (0, 1)]
-    return Noise(figure, _scatter(ratios), _scatter(sides), freedom)
+    return Noise(figure, _pooled_deviation(ratios), _pooled_deviation(sides), freedom)
 
 
-def _scatter(groups: Sequence[Sequence[float]]) -> float:
-    """The standard deviation within groups, all of them together."""
+def _pooled_deviation(groups: Sequence[Sequence[float]]) -> float:
+    """The pooled standard deviation within the groups."""
     squares = sum(statistics.variance(group) * (len(group) - 1) for group in groups)
     return math.sqrt(squares / sum(len(group) - 1 for group in groups))
 
@@ -556,7 +560,7 @@ def store(site: str, chip: str | None, recipe: str, noises: Sequence[Noise]) -> 
     file = user_folder("state") / "noise.json"
     safe_files.make_folders(file.parent, 0o700)
     noises_by_key = _read_noises()
-    noises_by_key[_key(site, chip, recipe)] = [asdict(noise) for noise in noises]
+    noises_by_key[_noise_key(site, chip, recipe)] = [asdict(noise) for noise in noises]
     safe_files.write_text(file, json.dumps(noises_by_key, indent=1, sort_keys=True) + "\n")
     return file
 
@@ -574,11 +578,11 @@ def floors(site: str, chip: str | None, recipe: str) -> Mapping[str, Floor]:
     """
     return {
         noise["figure"]: Floor(noise["pair"], noise["run"], noise["freedom"])
-        for noise in _read_noises().get(_key(site, chip, recipe), ())
+        for noise in _read_noises().get(_noise_key(site, chip, recipe), ())
     }
 
 
-def _key(site: str, chip: str | None, recipe: str) -> str:
+def _noise_key(site: str, chip: str | None, recipe: str) -> str:
     return f"{site} / {chip or 'no GPU'} / {recipe}"
 
 

@@ -210,9 +210,10 @@ class History:
         ends = [campaigns[step.at - 1], campaigns[step.until]]
         bare = [Side(name="", source="", runs=[], tables={}, conditions=each.conditions) for each in ends]
         cause = Cause(
-            tuple(_changed(campaigns[begin:end], step.at - begin, step.until - begin)), program_difference_text(*bare)
+            tuple(_changed_conditions(campaigns[begin:end], step.at - begin, step.until - begin)),
+            program_difference_text(*bare),
         )
-        sides = [self._side(campaign) for campaign in ends]
+        sides = [self._side_of_night(campaign) for campaign in ends]
         if sides[0] is None or sides[1] is None:
             return cause
         first, second = (replace(side, runs=[run for run in side.runs if _case_name(run) == series.case])
@@ -222,31 +223,31 @@ class History:
             return cause
         difference = difference_of(match, first, second)
         groups = compare_sides(first, second, "class")
-        largest = max(groups, key=_growth_size, default=None)
+        largest = max(groups, key=_change_size, default=None)
         return replace(
             cause,
             work=None if difference is None else difference.sentence,
-            group=None if largest is None or not _growth_size(largest) else (largest.what, _growth(largest)),
+            group=None if largest is None or not _change_size(largest) else (largest.what, _increase(largest)),
         )
 
-    def _side(self, campaign: Measured) -> Side | None:
+    def _side_of_night(self, campaign: Measured) -> Side | None:
         if campaign.path not in self._sides:
             self._sides[campaign.path] = None
             with suppress(NswError, OSError):  # its folder may have gone
-                self._sides[campaign.path] = _side_of(folders.CampaignFolder(Path(campaign.path)))
+                self._sides[campaign.path] = _side_after(folders.CampaignFolder(Path(campaign.path)))
         return self._sides[campaign.path]
 
 
-def _growth(row: Compared) -> float:
+def _increase(row: Compared) -> float:
     return (row.second or 0.0) - (row.first or 0.0)
 
 
-def _growth_size(row: Compared) -> float:
-    return abs(_growth(row))
+def _change_size(row: Compared) -> float:
+    return abs(_increase(row))
 
 
-def _changed(campaigns: Sequence[Measured], at: int, until: int) -> Iterator[Changed]:
-    """The conditions of which no night before a step has one of a night after it; the step may be found a bit off."""
+def _changed_conditions(campaigns: Sequence[Measured], at: int, until: int) -> Iterator[Changed]:
+    """Conditions that differ between all nights before a step and all after it; the step's date may be slightly off."""
     names = dict.fromkeys((*ORDER, *(name for each in campaigns for name in each.conditions)))
     for name in names:
         if name in {COMMIT, FILES}:
@@ -277,13 +278,13 @@ def history(request: Request) -> History:
     """
     store = _Store()
     try:
-        return _history(request, store)
+        return _build_history(request, store)
     finally:
         store.save()
 
 
-def _history(request: Request, store: _Store) -> History:
-    every, problems = _measured(_folders(request.root), store)
+def _build_history(request: Request, store: _Store) -> History:
+    every, problems = _load_measured(_find_campaigns(request.root), store)
     newest = every[-1] if every else None
     recipe = request.recipe or (newest.recipe if newest else None)
     recipes = sorted({each.recipe for each in every})
@@ -368,7 +369,7 @@ def unaccepted(history: History) -> list[tuple[Series, Step]]:
 # --- what campaigns measured, and what is stored of it ----------------------------------------------------------------
 
 
-def _folders(root: Path | None) -> list[CampaignFolder]:
+def _find_campaigns(root: Path | None) -> list[CampaignFolder]:
     """The campaigns in a folder; None: in all folders that the user's state folder knows, and in the usual one."""
     parents = [root] if root else [folders.root(None), *sorted({path.parent for path in known_paths()})]
     parents = list(dict.fromkeys(parent.resolve() for parent in parents))
@@ -376,15 +377,15 @@ def _folders(root: Path | None) -> list[CampaignFolder]:
     return list(by_path.values())
 
 
-def _measured(campaigns: Sequence[CampaignFolder], store: _Store) -> tuple[list[Measured], list[tuple[str, str]]]:
+def _load_measured(campaigns: Sequence[CampaignFolder], store: _Store) -> tuple[list[Measured], list[tuple[str, str]]]:
     """What campaigns measured, the oldest first, and those that cannot be read, with reasons."""
     measured, problems = [], []
     for folder in campaigns:
-        path, stamp = str(folder.path), _stamp(folder)
+        path, stamp = str(folder.path), _change_stamp(folder)
         fields = store.get(path, stamp)
         if fields is None:
             try:
-                fields = _measure(folder)
+                fields = _measured_fields(folder)
             except (NswError, OSError, ValueError) as fault:
                 problems.append((folder.id, str(fault)))
                 continue
@@ -407,7 +408,7 @@ class _Store:
             self._file = user_folder("state") / "history.parquet"
             data = read_bytes(self._file)
             try:
-                self._entries = {key: (stamp, text) for key, stamp, text in zip(*_columns(data), strict=True)}
+                self._entries = {key: (stamp, text) for key, stamp, text in zip(*_read_columns(data), strict=True)}
             except (pa.ArrowException, ValueError) as fault:
                 raise CampaignError(f"{self._file} is damaged: {fault}", hint="remove it: nsw makes it again") from None
 
@@ -432,13 +433,13 @@ class _Store:
                     pq.write_table(table, file, compression="zstd")
 
 
-def _columns(data: bytes) -> list[list[str]]:
+def _read_columns(data: bytes) -> list[list[str]]:
     table = pq.read_table(pa.BufferReader(data), use_threads=False)
     return [table[name].to_pylist() for name in _COLUMNS]
 
 
-def _stamp(folder: CampaignFolder) -> str:
-    """What changes when the campaign does: the times of its ledger and of its tables."""
+def _change_stamp(folder: CampaignFolder) -> str:
+    """A stamp that changes with the campaign: the modification times of its ledger and tables."""
     times = []
     for path in (folder.ledger, folder.path / folders.STATE, folder.recipe, folder.tables):
         with suppress(OSError):
@@ -446,15 +447,15 @@ def _stamp(folder: CampaignFolder) -> str:
     return f"{_FORM} {times}"
 
 
-def _side_of(folder: CampaignFolder) -> Side:
-    """The campaign, of one with pairs the side after the change."""
+def _side_after(folder: CampaignFolder) -> Side:
+    """The campaign as a side; with pairs, the side after the change."""
     side = side_of_campaign(folder)
     return replace(side, runs=[run for run in side.runs if run.params.get(SIDE) != BEFORE])
 
 
-def _measure(folder: CampaignFolder) -> list[Any]:
+def _measured_fields(folder: CampaignFolder) -> list[Any]:
     """The fields of `Measured` but the first."""
-    side = _side_of(folder)
+    side = _side_after(folder)
     with look(folder) as ledger:
         recipe, site, created = ledger.meta(NAME), side.conditions["site"], ledger.created()
     params, values, main = {}, {}, side.figure

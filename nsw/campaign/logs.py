@@ -205,12 +205,12 @@ class _Following:
         positions = {f"{home}/{name}": -_FIRST for name in ("stdout", "stderr") if attempt}
         while True:
             yield row
-            now = self._now(row)
+            now = self._current_row(row)
             over = now.attempt != attempt or now.state in ENDED
             try:
                 # asked before the files, so that nothing is missed that it printed last
                 over = over or (not folders.is_driven(self.folder) and (attempt == 0 or self.is_over(row)))
-                added = _added(self.transport, positions) if positions else {}
+                added = _read_new_bytes(self.transport, positions) if positions else {}
                 failures = 0
             except UnreachableError:
                 over, added, failures = False, {}, failures + 1
@@ -232,15 +232,15 @@ class _Following:
         status = read_status(self.transport, run_folder(self.scratch, row.id, row.attempt))
         return status is not None and status.state in {"done", "failed", "withdrawn"}
 
-    def _now(self, row: Row) -> Row:
+    def _current_row(self, row: Row) -> Row:
         with look(self.folder) as ledger:
             others: list[Row] = [*ledger.builds(), *ledger.reductions()]
             same: Sequence[Row] = ledger.runs_named([row.id]) or [one for one in others if one.id == row.id]
         return same[0]
 
 
-def _added(transport: Transport, places: dict[str, int]) -> dict[str, bytes]:
-    """What was added to each file behind the place up to which it is known, in one round trip; moves the places.
+def _read_new_bytes(transport: Transport, places: dict[str, int]) -> dict[str, bytes]:
+    """Read what was added to each file behind its offset, in one round trip; moves the offsets.
 
     Raises:
         UnreachableError: The site could not be asked.

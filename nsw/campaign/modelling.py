@@ -40,7 +40,7 @@ def growth_of(results: Results, over: Sequence[str], at: Sequence[float]) -> lis
     numbers = {
         name: sorted(values)
         for name in dict.fromkeys(name for case in summary.cases for name in case.params)
-        if (values := _numbers(summary.cases, name))
+        if (values := _numeric_values(summary.cases, name))
     }
     over = over or _default_parameter(numbers, summary.curve.axis if summary.curve else None)
     for name in over:
@@ -92,7 +92,7 @@ def proposal_of(results: Results) -> Curve:
     )
 
 
-def _numbers(cases: Sequence[CaseSummary], name: str) -> set[float]:
+def _numeric_values(cases: Sequence[CaseSummary], name: str) -> set[float]:
     """The distinct values of a parameter, where all are numbers above zero; else none."""
     values: list[Any] = [case.params.get(name) for case in cases]
     are_numbers = all(isinstance(value, int | float) and not isinstance(value, bool) and value > 0 for value in values)

@@ -62,15 +62,15 @@ def missing_programs(loaded: LoadedRecipe, site: Site) -> Iterator[Diagnostic]:
         return
     program = next(iter(first_program(loaded.document)), "")
     sent = {name.rpartition("/")[2] for name in app.files}
-    if not _BARE.fullmatch(program) or program in sent or shutil.which(program) or _bash_knows(program):
+    if not _BARE.fullmatch(program) or program in sent or shutil.which(program) or _is_bash_command(program):
         return
     hint = did_you_mean(program, [name for name in (*_INTERPRETERS, *launcher_commands()) if shutil.which(name)])
     message = f"{program} is not on PATH here: the runs will not find it"
     yield loaded.document.diagnostic(("app", "command"), message, hint=hint)
 
 
-def _bash_knows(word: str) -> bool:
-    """Whether it is a word of bash's own, or a function that it has from the environment."""
+def _is_bash_command(word: str) -> bool:
+    """Whether a word is a bash builtin, or a function from the environment."""
     return subprocess.run(["bash", "-c", 'type -- "$1"', "nsw", word], capture_output=True, check=False).returncode == 0
 
 
@@ -131,7 +131,7 @@ class Planned:
         _refuse_untrusted_templates(self.site, overrides)
         adapter = adapter_of(site.scheduler)
 
-        def script(job: Job, campaign: str, scratch: str) -> str:
+        def render_script(job: Job, campaign: str, scratch: str) -> str:
             return render_job(
                 self.plan,
                 job,
@@ -146,7 +146,7 @@ class Planned:
                 overrides=overrides,
             )
 
-        return script
+        return render_script
 
 
 def make_plan(
@@ -179,7 +179,7 @@ def make_plan(
 
     loaded_site = load_site(site, list(sites) if sites else None, lambda text: notify(Message(text, "warning")))
     file = recipe_path(recipe, notify)
-    loaded = _loaded(file, loaded_site.site.name, options)
+    loaded = _load_with_before(file, loaded_site.site.name, options)
     if site is None:
         _warn_of_batch_system(loaded_site, notify)
     site_facts = find_facts(loaded_site)
@@ -204,18 +204,18 @@ def with_note(planned: Planned, note: str | None) -> Planned:
     return replace(planned, plan=replace(planned.plan, note=both)) if note else planned
 
 
-def _loaded(file: Path, site: str, options: Overrides | None) -> LoadedRecipe:
+def _load_with_before(file: Path, site: str, options: Overrides | None) -> LoadedRecipe:
 
     with limited(f"reading {file}"):
         loaded = load_recipe(file, site, options)
     if options is None or options.against is None or options.before is not None:
         return loaded
 
-    return _loaded(file, site, replace(options, before=resolve_before(options.against, loaded)))
+    return _load_with_before(file, site, replace(options, before=resolve_before(options.against, loaded)))
 
 
 def _no_array_notes(plan: Plan, adapter: Adapter) -> list[str]:
-    """What a job of the plan is to a batch system without arrays."""
+    """Note that each task becomes a job of its own on a batch system without arrays."""
     tasks = sum(len(job.tasks) for job in plan.jobs)
     if adapter.capabilities.arrays or tasks == len(plan.jobs):
         return []
@@ -223,7 +223,7 @@ def _no_array_notes(plan: Plan, adapter: Adapter) -> list[str]:
 
 
 def _unreadable_report_warning(plan: Plan, loaded: LoadedRecipe, loaded_site: LoadedSite) -> Diagnostic | None:
-    """A warning of reports that are brought to a machine that cannot read them: it would come when all is over."""
+    """Warn before the runs if reports go to a machine that cannot read them."""
     passes = dict.fromkeys(run.pass_name for run in plan.runs if run.tool == "nsys")
     downloads_reports = loaded.recipe.collect != "tables" and loaded_site.site.transport.kind != LOCAL
     if not passes or not downloads_reports or plan.replay:
@@ -364,11 +364,11 @@ def ask(planned: Planned, script: Callable[[Job, str, str], str], calls: Counter
     if adapter is None:
         return []
     if adapter.test_command("") is None:  # what nsw refuses itself is known without asking
-        return list(_refused_here(plan, loaded, loaded_site, adapter))
+        return list(_find_refused_jobs(plan, loaded, loaded_site, adapter))
     transport = connect_to_site(loaded_site)
     with tempfile.TemporaryDirectory(prefix="nsw-plan-") as folder:
         asking = _Asking(adapter, runner_of(adapter, transport), transport, Path(folder))
-        prospects = list(_prospects(plan, loaded, loaded_site, lambda job: script(job, "CAMPAIGN", folder), asking))
+        prospects = list(_test_jobs(plan, loaded, loaded_site, lambda job: script(job, "CAMPAIGN", folder), asking))
     if calls is not None:
         calls += asking.calls
     return prospects
@@ -456,7 +456,7 @@ def runner_of(adapter: Adapter, transport: Transport) -> Runner:
     )
 
 
-def _prospects(
+def _test_jobs(
     plan: Plan,
     loaded: LoadedRecipe,
     loaded_site: LoadedSite,
@@ -474,7 +474,7 @@ def _prospects(
             text = script(jobs[0])
             result = asking.test(text)
         except RefusedError as fault:
-            yield Prospect(names, refused=_refused(loaded, loaded_site, jobs[0], fault, adapter))
+            yield Prospect(names, refused=_refusal_at_line(loaded, loaded_site, jobs[0], fault, adapter))
             continue
         if result is None:
             return
@@ -489,16 +489,18 @@ def _prospects(
         else:
             message = f"{adapter.submit} would refuse {jobs[0].name}: {refused_by.message}"
             refusal = RefusedError(message, key=refused_by.key, hint=refused_by.hint)
-            yield Prospect(names, refused=_refused(loaded, loaded_site, jobs[0], refusal))
+            yield Prospect(names, refused=_refusal_at_line(loaded, loaded_site, jobs[0], refusal))
 
 
-def _refused_here(plan: Plan, loaded: LoadedRecipe, loaded_site: LoadedSite, adapter: Adapter) -> Iterator[Prospect]:
+def _find_refused_jobs(
+    plan: Plan, loaded: LoadedRecipe, loaded_site: LoadedSite, adapter: Adapter
+) -> Iterator[Prospect]:
     """The jobs whose directives cannot be written."""
     for jobs in _jobs_by_resources(plan):
         try:
             adapter.directives(jobs[0], _ANY_FOLDER)
         except RefusedError as fault:
-            refused = _refused(loaded, loaded_site, jobs[0], fault, adapter)
+            refused = _refusal_at_line(loaded, loaded_site, jobs[0], fault, adapter)
             yield Prospect(tuple(job.name for job in jobs), refused=refused)
 
 
@@ -513,7 +515,7 @@ def _jobs_by_resources(plan: Plan) -> list[list[Job]]:
 
 
 def _no_answer_reason(adapter: Adapter, result: CommandResult) -> str:
-    """Why there is no answer: the end of what the command said, where the cause is."""
+    """Why there is no answer: the end of the command's output, where the cause is."""
     command = " ".join(result.argv[:2])
     if result.timed_out:
         return f"{adapter.name} could not be asked: {command} gave no answer within {_LIMIT_S:g} s"
@@ -524,10 +526,10 @@ def _no_answer_reason(adapter: Adapter, result: CommandResult) -> str:
     return f"{adapter.name} gave no answer whether it would accept this job: {command}: {complaint}"
 
 
-def _refused(
+def _refusal_at_line(
     loaded: LoadedRecipe, loaded_site: LoadedSite, job: Job, fault: RefusedError, by: Adapter | None = None
 ) -> Diagnostic:
-    """The refusal at the line that asks for it; `by` is the adapter, where it refused to write the job's directives."""
+    """The refusal at the line of the refused request; `by` is the adapter that refused to write the directives."""
     from nsw.plan.build import refused_at
     from nsw.schedulers.adapter import place_of_line, refused_line
 
@@ -550,16 +552,16 @@ def resolve_before(ref: str, loaded: LoadedRecipe) -> Before:
     Raises:
         UsageError: It is nothing of what may be named, or several things, or cannot be compared.
     """
-    campaign, commit, settings = _campaign(ref), _commit(ref, loaded), "=" in ref
+    campaign, commit, settings = _campaign_by_ref(ref), _resolve_commit(ref, loaded), "=" in ref
     candidates: list[tuple[str, Callable[[], Before]]] = []
     if campaign is not None:
-        candidates.append((f"the campaign {campaign.path}", partial(_of_campaign, ref, campaign, loaded)))
+        candidates.append((f"the campaign {campaign.path}", partial(_before_from_campaign, ref, campaign, loaded)))
     if commit is not None:
         candidates.append(
-            (f"commit {commit[:12]} of the program's git repository", partial(_of_commit, ref, commit, loaded))
+            (f"commit {commit[:12]} of the program's git repository", partial(_before_from_commit, ref, commit, loaded))
         )
     if settings:
-        candidates.append(("values of parameters", partial(_of_values, ref, loaded)))
+        candidates.append(("values of parameters", partial(_before_from_values, ref, loaded)))
     if len(candidates) == 1:
         before = candidates[0][1]()
         few = loaded.document.node(("repeats",)) is None
@@ -581,23 +583,23 @@ def resolve_before(ref: str, loaded: LoadedRecipe) -> Before:
     )
 
 
-def _campaign(ref: str) -> CampaignFolder | None:
+def _campaign_by_ref(ref: str) -> CampaignFolder | None:
     folders = (Path(ref), root() / ref)
     return next((CampaignFolder(folder) for folder in folders if (folder / LEDGER).exists()), None)
 
 
-def _sources(loaded: LoadedRecipe) -> list[Path]:
+def _app_files(loaded: LoadedRecipe) -> list[Path]:
     return [source(loaded.folder, name) for name in loaded.recipe.app.files]
 
 
-def _commit(ref: str, loaded: LoadedRecipe) -> str | None:
-    files = _sources(loaded)
+def _resolve_commit(ref: str, loaded: LoadedRecipe) -> str | None:
+    files = _app_files(loaded)
     return resolve_commit(files[0].absolute().parent, ref, LocalTransport()) if files else None
 
 
-def _of_commit(ref: str, commit: str, loaded: LoadedRecipe) -> Before:
+def _before_from_commit(ref: str, commit: str, loaded: LoadedRecipe) -> Before:
     temporary = tempfile.TemporaryDirectory(prefix="nsw-")
-    revision = check_out(_sources(loaded), commit, Path(temporary.name), LocalTransport())
+    revision = check_out(_app_files(loaded), commit, Path(temporary.name), LocalTransport())
     ref_note = "" if commit.startswith(ref) else f" ({ref})"
     sentences = [f"before: the program's files of commit {commit[:12]}{ref_note}; after: as they are now"]
     if revision.shared:
@@ -607,22 +609,22 @@ def _of_commit(ref: str, commit: str, loaded: LoadedRecipe) -> Before:
     )
 
 
-def _of_values(ref: str, loaded: LoadedRecipe) -> Before:
+def _before_from_values(ref: str, loaded: LoadedRecipe) -> Before:
     values: dict[str, Any] = {}
     for text in _SETTINGS.split(ref):
         name, _, written = text.partition("=")
-        values[name] = _scalar(ref, written)
+        values[name] = _parse_scalar(ref, written)
     parameters = loaded.recipe.matrix.parameters
     for name in values:
         if name not in parameters:
             hint = f"its parameters: {', '.join(parameters)}" if parameters else "it has none"
             raise UsageError(f"--against {ref}: the recipe has no parameter {name}", hint=hint)
-    now = {name: _single(ref, loaded.recipe.matrix, name) for name in values}
+    now = {name: _single_value(ref, loaded.recipe.matrix, name) for name in values}
     sentence = "; ".join(f"{name}: {value} before, {now[name]} after" for name, value in values.items())
     return Before(ref, values, notes=(sentence,))
 
 
-def _scalar(ref: str, written: str) -> Any:
+def _parse_scalar(ref: str, written: str) -> Any:
     try:
         value = parse(written, "--against").data
     except InputError:
@@ -634,13 +636,13 @@ def _scalar(ref: str, written: str) -> Any:
     return value
 
 
-def _single(ref: str, matrix: Matrix, name: str) -> Any:
+def _single_value(ref: str, matrix: Matrix, name: str) -> Any:
     """The only value of a parameter.
 
     Raises:
         UsageError: It has several.
     """
-    values = _values(matrix, name)
+    values = _parameter_values(matrix, name)
     if len(values) != 1:
         raise UsageError(
             f"--against {ref}: {name} has {plural(len(values), 'value')} in the recipe",
@@ -649,16 +651,16 @@ def _single(ref: str, matrix: Matrix, name: str) -> Any:
     return values[0]
 
 
-def _values(matrix: Matrix, name: str) -> Sequence[Any]:
+def _parameter_values(matrix: Matrix, name: str) -> Sequence[Any]:
     values = matrix.parameters[name]
     return values if isinstance(values, list) else values.values()
 
 
-def _of_campaign(ref: str, folder: CampaignFolder, loaded: LoadedRecipe) -> Before:
+def _before_from_campaign(ref: str, folder: CampaignFolder, loaded: LoadedRecipe) -> Before:
     folder.require_trust()
     recipe = locked_recipe(folder)
     files = tuple(str((folder.path / name).absolute()) for name in recipe.app.files)
-    values = _other_values(ref, recipe.matrix, loaded.recipe.matrix)
+    values = _changed_values(ref, recipe.matrix, loaded.recipe.matrix)
     if not files and not values:
         raise UsageError(
             f"--against {ref}: that campaign has no copy of a program (app.files) and no parameter with another value",
@@ -674,15 +676,15 @@ def _of_campaign(ref: str, folder: CampaignFolder, loaded: LoadedRecipe) -> Befo
     return Before(ref, values, files, recipe.lock.git if recipe.lock else None, (sentence,))
 
 
-def _other_values(ref: str, earlier: Matrix, now: Matrix) -> Mapping[str, Any]:
-    """The parameters that had one other value then; of several values those of now must be among them.
+def _changed_values(ref: str, earlier: Matrix, now: Matrix) -> Mapping[str, Any]:
+    """The parameters that had one other value then; of several values, the present ones must be among them.
 
     Raises:
         UsageError: They are not.
     """
     values: dict[str, Any] = {}
     for name in now.parameters:
-        old, new = _values(earlier, name) if name in earlier.parameters else (), _values(now, name)
+        old, new = _parameter_values(earlier, name) if name in earlier.parameters else (), _parameter_values(now, name)
         if any(is_template(value) for value in (*old, *new)) or set(new) <= set(old) or not old:
             continue
         if len(old) > 1:
@@ -690,6 +692,6 @@ def _other_values(ref: str, earlier: Matrix, now: Matrix) -> Mapping[str, Any]:
                 f"--against {ref}: {name} was {', '.join(map(str, old))} there, and is {', '.join(map(str, new))} here",
                 hint=f"--set {name}={old[0]} takes a value that both have",
             )
-        _single(ref, now, name)
+        _single_value(ref, now, name)
         values[name] = old[0]
     return values

@@ -37,7 +37,7 @@ _IGNORED_KEYS: Final = (
 )  # fmt: skip
 
 
-def _take_over(
+def _copy_reading_keys(
     folder: CampaignFolder, source: Path, before: Recipe, now: Recipe, notify: Callable[[Message], object]
 ) -> list[str]:
     """Put the figures, checks and the report section of a recipe into the campaign's recipe.lock.yaml.
@@ -53,14 +53,20 @@ def _take_over(
         What changed, a line each.
     """
     old, new = _as_data(before), _as_data(now)
-    changed = [line for path in _READING_KEYS for line in _differences(".".join(path), _at(old, path), _at(new, path))]
+    changed = [
+        line
+        for path in _READING_KEYS
+        for line in _tree_differences(".".join(path), _value_at_path(old, path), _value_at_path(new, path))
+    ]
     if changed:
         head, recipe = read_locked(folder)
         recipe["app"]["figures"] = new["app"]["figures"]
         recipe |= {key: new[key] for key in ("check", "allow_missing", "report")}
         write_locked(folder, head, recipe)
         Log(folder.log).say(f"reread with {source} (SHA-256 {hash_of(source)}): {'; '.join(changed)}")
-    ignored = [key for key in _IGNORED_KEYS if _at(old, key.split(".")) != _at(new, key.split("."))]
+    ignored = [
+        key for key in _IGNORED_KEYS if _value_at_path(old, key.split(".")) != _value_at_path(new, key.split("."))
+    ]
     # a campaign that carries out some of the recipe's passes (`--pass`) has these alone
     if "passes" in ignored and all(recipe_pass in new["passes"] for recipe_pass in old["passes"]):
         ignored.remove("passes")
@@ -70,7 +76,7 @@ def _take_over(
     return changed
 
 
-def _release(
+def _mark_for_rereading(
     folder: CampaignFolder, ledger: Ledger, chosen: Collection[str] | None = None
 ) -> tuple[list[str], list[str]]:
     """Let reports that are still here be read again.
@@ -108,8 +114,8 @@ def _reading_state(folder: CampaignFolder, ledger: Ledger) -> dict[str, Any]:
     return {"rows": counts, "figures": figures, "reading": reading}
 
 
-def _changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """What reading again has changed, a line each."""
+def _describe_changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """What rereading has changed, one line for each change."""
     lines = []
     for name in sorted({*before["rows"], *after["rows"]}):
         old, new = before["rows"].get(name, 0), after["rows"].get(name, 0)
@@ -125,7 +131,7 @@ def _changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
         was, now = before["figures"].get(first), after["figures"].get(first)
         lines.append(
             f"figure {name}: {len(keys)} value{'s' if len(keys) > 1 else ''} changed, such as {first[1]}:"
-            f" {_number(was)} -> {_number(now)}"
+            f" {_number_text(was)} -> {_number_text(now)}"
         )
     moved: dict[tuple[str, str], list[str]] = {}
     for run, old in before["reading"].items():
@@ -137,7 +143,7 @@ def _changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _number(value: float | None) -> str:
+def _number_text(value: float | None) -> str:
     return "none" if value is None else f"{value:.10g}"
 
 
@@ -146,17 +152,17 @@ def _as_data(recipe: Recipe) -> dict[str, Any]:
     return recipe_data
 
 
-def _at(data: Any, path: Any) -> Any:
+def _value_at_path(data: Any, path: Any) -> Any:
     for key in path:
         data = (data or {}).get(key)
     return data
 
 
-def _differences(name: str, old: Any, new: Any) -> list[str]:
+def _tree_differences(name: str, old: Any, new: Any) -> list[str]:
     """Where two trees of data differ: `app.figures.loss.regex: 'a' -> 'b'`."""
     if isinstance(old, dict) and isinstance(new, dict):
         keys = dict.fromkeys((*old, *new))
-        return [line for key in keys for line in _differences(f"{name}.{key}", old.get(key), new.get(key))]
+        return [line for key in keys for line in _tree_differences(f"{name}.{key}", old.get(key), new.get(key))]
     if old == new:
         return []
     if old is None:
@@ -216,15 +222,15 @@ def reread(
     """
     with locked_ledger(folder, notify) as ledger:
         chosen = {run.id for run in selected(ledger, ledger.runs(), selection)} if selection else None
-        source, now = _recipe(ledger, recipe, notify)
+        source, now = _load_recipe(ledger, recipe, notify)
         locked = locked_recipe(folder)
         before = _reading_state(folder, ledger)
-        taken = _take_over(folder, source, locked, now, notify) if now is not None else []
+        taken = _copy_reading_keys(folder, source, locked, now, notify) if now is not None else []
         if recipe is not None:
             ledger.set_meta(FIGURES_FROM, str(recipe.absolute()))
         was_read = {run.id for run in ledger.runs(states=(State.DONE,)) if run.reading is Reading.READ}
         earlier = {path.stem: load_table(folder, path.stem) for path in table_files(folder) if row_count(path)}
-        runs, gone = _release(folder, ledger, chosen)
+        runs, gone = _mark_for_rereading(folder, ledger, chosen)
         if gone:
             others_text = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
             notify(Message(f"not read again: {gone[0]}{others_text}: nothing is left in {folder.reports / gone[0]}"))
@@ -237,7 +243,7 @@ def reread(
             )
         read_reports(folder, ledger, progress)
         unread = _keep_earlier_rows(folder, ledger, was_read & set(runs), earlier, notify)
-        return Reread(source, taken, _changes(before, _reading_state(folder, ledger)), unread)
+        return Reread(source, taken, _describe_changes(before, _reading_state(folder, ledger)), unread)
 
 
 def _keep_earlier_rows(
@@ -282,7 +288,7 @@ def _keep_earlier_rows(
     return list(problems)
 
 
-def _recipe(
+def _load_recipe(
     ledger: Ledger, recipe_file: Path | None, notify: Callable[[Message], object]
 ) -> tuple[Path, Recipe | None]:
     """The recipe to take figures from, and its file; no recipe where none is named and the file is gone."""

@@ -109,20 +109,20 @@ def retry(
     with locked_ledger(folder, notify) as ledger:
         every, canary = ledger.runs(), {*refused_canary(ledger)}
         states = BAD if failed else _AGAIN
-        unreduced = _unreduced(ledger, every, states) - canary
+        unreduced = _runs_to_reduce_again(ledger, every, states) - canary
         selected_runs = selected(ledger, every, selection)
         first = canary | unreduced
-        repeatable = [run for run in selected_runs if _may_be_done(run, states, by_name=bool(runs)) or run.id in first]
-        chosen = _with_their_tasks(
+        repeatable = [run for run in selected_runs if _may_retry(run, states, by_name=bool(runs)) or run.id in first]
+        chosen = _add_task_mates(
             every, _repeatable_named(every, repeatable, runs, job_ids(ledger, every)), notify, by_name=bool(runs)
         )
         if not chosen:
-            _offer_unread(selected_runs, notify)
+            _report_unread_runs(selected_runs, notify)
             return None
         again = [run for run in chosen if run.id not in unreduced]
         ids, only_reduced = [run.id for run in again], [run.id for run in chosen if run.id in unreduced]
         if again:
-            _prepare(folder, ledger, again, change, notify)
+            _prepare_retry(folder, ledger, again, change, notify)
         forget_done(folder, ledger, ids)
         with ledger.transaction():
             ledger.release(ids)
@@ -134,8 +134,8 @@ def retry(
     return Running(folder, only=todo if is_partial else None)
 
 
-def _may_be_done(run: RunRow, states: Collection[State], *, by_name: bool) -> bool:
-    """Whether a retry does it again: one with missing or unreadable reports only where it is named.
+def _may_retry(run: RunRow, states: Collection[State], *, by_name: bool) -> bool:
+    """Whether a retry repeats the run; one with missing or unreadable reports only if it is named.
 
     Where only a reader was missing, a retry mends nothing.
     """
@@ -178,52 +178,52 @@ def _repeatable_of_word(
     return [run]
 
 
-def _with_their_tasks(
+def _add_task_mates(
     runs: Sequence[RunRow], chosen: Sequence[RunRow], notify: Callable[[Message], object], *, by_name: bool
 ) -> list[RunRow]:
-    """What is done again, in the plan's order: runs that the site packs into one task have one script.
+    """The runs to repeat, in the plan's order: runs that the site packs into one task share a script.
 
     Of those that did not succeed all are done again, or none while one is not over.
 
     Raises:
         UsageError: One that is named cannot be done yet.
     """
-    again, tasks = {run.id for run in chosen}, {_task(run): run.id for run in reversed(chosen)}
-    unfinished = {_task(run): run.id for run in runs if _task(run) in tasks and run.state in IN_FLIGHT}
-    if blocked := [run for run in chosen if _task(run) in unfinished]:
+    again, tasks = {run.id for run in chosen}, {_task_key(run): run.id for run in reversed(chosen)}
+    unfinished = {_task_key(run): run.id for run in runs if _task_key(run) in tasks and run.state in IN_FLIGHT}
+    if blocked := [run for run in chosen if _task_key(run) in unfinished]:
         names = and_more([run.id for run in blocked], _NAMES_IN_MESSAGE)
-        reason = f"{names}: shares a task with {unfinished[_task(blocked[0])]}, which is not over"
+        reason = f"{names}: shares a task with {unfinished[_task_key(blocked[0])]}, which is not over"
         if by_name:
             raise UsageError(f"{reason}, and cannot be run again before that", hint="`nsw resume` waits for it")
         notify(Message(f"not yet again: {reason}"))
         again -= {run.id for run in blocked}
     free_tasks = tasks.keys() - unfinished.keys()
-    mates = [run for run in runs if run.id not in again and _task(run) in free_tasks]
+    mates = [run for run in runs if run.id not in again and _task_key(run) in free_tasks]
     if task_mates := [run for run in mates if run.state in {State.PLANNED, *_AGAIN}]:
         names = and_more([run.id for run in task_mates], _NAMES_IN_MESSAGE)
-        with_one = tasks[_task(task_mates[0])]
+        with_one = tasks[_task_key(task_mates[0])]
         notify(Message(f"done too: {names}, in one task with {with_one}"))
         again |= {run.id for run in task_mates if run.state in _AGAIN}
     return [run for run in runs if run.id in again]
 
 
-def _task(run: RunRow) -> tuple[str, int]:
+def _task_key(run: RunRow) -> tuple[str, int]:
     return run.job, run.task
 
 
-def _prepare(
+def _prepare_retry(
     folder: folders.CampaignFolder,
     ledger: Ledger,
     again: Sequence[RunRow],
     change: Change,
     notify: Callable[[Message], object],
 ) -> None:
-    """Say which runs are done again, and plan them anew where something is other."""
+    """Report which runs are repeated, and plan them anew where something has changed."""
     lacking, unread = sum(map(lacks_figure, again)), sum(map(lacks_reports, again))
     notify(Message(f"again: {headline(Counter(run.state for run in again), lacking, unread)}"))
     if not change.update_app:
         _warn_of_changes(ledger, notify)
-    corrected = _corrected(ledger, change.sites)
+    corrected = _changed_site_options(ledger, change.sites)
     # planning again also takes the secrets from nsw's environment, or names the variable that is not set
     if change.is_requested or corrected or lacks_secrets(folder, sorted({run.job for run in again})):
         replan(folder, ledger, [run.id for run in again], change, notify)
@@ -233,8 +233,8 @@ def _prepare(
             notify(Message(f"the site's settings for jobs have changed since, and these runs follow them ({words})"))
 
 
-def _corrected(ledger: Ledger, sites: Sequence[Path] | None) -> dict[str, object]:
-    """What the campaign's site by now says of the batch system's options, where that is other than at its start."""
+def _changed_site_options(ledger: Ledger, sites: Sequence[Path] | None) -> dict[str, object]:
+    """The site's present options of the batch system that differ from those at the campaign's start."""
     from nsw.site.load import load_site
 
     try:
@@ -245,15 +245,15 @@ def _corrected(ledger: Ledger, sites: Sequence[Path] | None) -> dict[str, object
     return {key: now[key] for key in _OPTIONS if now[key] != before.get(key, [] if key == "extra" else None)}
 
 
-def _offer_unread(runs: Sequence[RunRow], notify: Callable[[Message], object]) -> None:
-    """Name the runs whose reports are missing or unreadable: only a person knows whether another run would help."""
+def _report_unread_runs(runs: Sequence[RunRow], notify: Callable[[Message], object]) -> None:
+    """List runs with missing or unreadable reports: only a person knows whether another run would help."""
     if lacking := [run.id for run in runs if lacks_reports(run)]:
         subject = f"{plural(len(lacking), 'run')} with missing or unreadable reports"
         notify(Message(f"{subject}: `nsw problems` has the reasons, `nsw retry {lacking[0]}` measures one again"))
 
 
-def _unreduced(ledger: Ledger, runs: Sequence[RunRow], states: Sequence[State]) -> set[str]:
-    """The runs that are done and whose reports could not be reduced: only that is done again."""
+def _runs_to_reduce_again(ledger: Ledger, runs: Sequence[RunRow], states: Sequence[State]) -> set[str]:
+    """The runs that are done and whose reduction failed: only the reduction is repeated."""
     bad = {run_of(row.id) for row in ledger.reductions(states)}
     return {run.id for run in runs if run.id in bad and run.state is State.DONE}
 

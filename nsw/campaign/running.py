@@ -67,14 +67,14 @@ def last_lines(transport: Transport, scratch: str, runs: Sequence[RunRow]) -> di
     """
     files = {run.id: f"{run_folder(scratch, run.id, run.attempt)}/stdout" for run in runs[:MAX_RUNS] if run.attempt}
     lines_by_run = {}
-    for id_, text in zip(files, _ends(transport, list(files.values())), strict=True):
+    for id_, text in zip(files, _read_tails(transport, list(files.values())), strict=True):
         lines = [line.strip() for line in _BREAK.split(text) if line.strip()]
         if lines:
             lines_by_run[id_] = lines[-1][:_LONGEST]
     return lines_by_run
 
 
-def _ends(transport: Transport, files: Sequence[str]) -> list[str]:
+def _read_tails(transport: Transport, files: Sequence[str]) -> list[str]:
     """The ends of files; empty where one is not there."""
     if not transport.remote:  # where runs are measured no process is started for it
         return [(transport.tail(file, _BYTES) or b"").decode(errors="backslashreplace") for file in files]
@@ -215,7 +215,7 @@ def lock_campaign(
     from nsw.schedulers.create import create, with_login_node
     from nsw.transport.model import connect
 
-    def say(text: str) -> None:
+    def emit_message(text: str) -> None:
         emit(Message(text))
 
     with ExitStack() as stack:
@@ -231,11 +231,11 @@ def lock_campaign(
         )  # the mark is a file there
         transport = stack.enter_context(closing(transport_to_close))
         watch_downloads(transport, emit)
-        wait_for_commands(transport, say)
+        wait_for_commands(transport, emit_message)
         log = Log(folder.log)
         changed = _Changes(ledger, log, emit)
         handover = handover_of(folder, ledger, transport, scratch)
-        scheduler = create(site, transport, scratch, folder.id, say, handover.fence if handover else None)
+        scheduler = create(site, transport, scratch, folder.id, emit_message, handover.fence if handover else None)
         if ledger.has_login_tasks():
             scheduler = with_login_node(scheduler, ledger.job_location)
         if only is not None:
@@ -254,7 +254,7 @@ class _Changes:
         self._reduces = ledger.has_reductions()
         counts = ledger.counts()
         self._total = sum(counts.values())
-        self._ended_runs = _ended(counts)
+        self._ended_runs = _count_ended(counts)
 
     def __call__(self, ids: list[str]) -> None:
         rows = self._ledger.runs_named(ids)
@@ -262,19 +262,19 @@ class _Changes:
         tasks: list[RunRow | BuildRow] = [*builds, *rows]
         self._log.say(*(f"{task.id} {task.state}" + (f": {task.reason}" if task.reason else "") for task in tasks))
         if self._reduces:
-            self._say_reductions(ids)
+            self._report_reductions(ids)
         for build in builds:
             self._emit(BuildChanged(build))
         if ended := sum(row.state in ENDED for row in rows):
-            self._ended_runs = max(0, _ended(self._ledger.counts()) - ended)
-        refused = Counter(row.reason for row in rows if _has_failed_unbegun(row))
+            self._ended_runs = max(0, _count_ended(self._ledger.counts()) - ended)
+        refused = Counter(row.reason for row in rows if _has_failed_before_start(row))
         for row in rows:
             self._ended_runs += row.state in ENDED
-            alike = refused[row.reason] if _has_failed_unbegun(row) else 1
+            alike = refused[row.reason] if _has_failed_before_start(row) else 1
             self._emit(RunChanged(row, self._ended_runs, self._total, alike))
 
-    def _say_reductions(self, ids: list[str]) -> None:
-        """A line of the log for each that changed, and a message of each that ended: the runs are over by then."""
+    def _report_reductions(self, ids: list[str]) -> None:
+        """Log each reduction that changed, and send a message for each that ended: the runs are over by then."""
         rows = self._ledger.reductions()
         over = sum(row.state in ENDED for row in rows)
         for row in (row for row in rows if row.id in ids):
@@ -292,12 +292,12 @@ def _is_over_and_cleaned(ledger: Ledger) -> bool:
     return not left and not ledger.meta(PREPARED) and not ledger.has_reductions_to_do()
 
 
-def _has_failed_unbegun(run: RunRow) -> bool:
+def _has_failed_before_start(run: RunRow) -> bool:
     """Whether it failed before it began, such as one whose job the scheduler refused."""
     return run.state is State.FAILED and run.started is None and run.reason is not None
 
 
-def _ended(counts: Mapping[str, int]) -> int:
+def _count_ended(counts: Mapping[str, int]) -> int:
     return sum(counts.get(state, 0) for state in ENDED)
 
 
@@ -529,11 +529,11 @@ def notify(folder: CampaignFolder, ledger: Ledger, *, good: bool) -> str | None:
     if not command:
         return None
     words = ["bash", "-c", command, "nsw"] if isinstance(command, str) else [str(word) for word in command]
-    fault = _run(words, folder, _environment(folder, ledger.counts(), good=good))
+    fault = _run_notify_command(words, folder, _notify_environment(folder, ledger.counts(), good=good))
     return f"notify: {fault}" if fault else None
 
 
-def _environment(folder: CampaignFolder, counts: Mapping[str, int], *, good: bool) -> dict[str, str]:
+def _notify_environment(folder: CampaignFolder, counts: Mapping[str, int], *, good: bool) -> dict[str, str]:
     return {
         "NSW_CAMPAIGN": folder.id,
         "NSW_CAMPAIGN_FOLDER": str(folder.path.absolute()),
@@ -544,7 +544,7 @@ def _environment(folder: CampaignFolder, counts: Mapping[str, int], *, good: boo
     }
 
 
-def _run(words: Sequence[str], folder: CampaignFolder, environment: Mapping[str, str]) -> str | None:
+def _run_notify_command(words: Sequence[str], folder: CampaignFolder, environment: Mapping[str, str]) -> str | None:
     try:
         process = subprocess.Popen(
             words,

@@ -97,7 +97,7 @@ def selected(ledger: Ledger, rows: Sequence[T], selection: Selection) -> list[T]
     jobs = job_ids(ledger, rows)
     for word in selection.only:
         require_matches("--case", word, rows, jobs, part=False)
-    only = {row.id for word in _all_of_parameters(selection.only) for row in matching_rows(word, rows, jobs)}
+    only = {row.id for word in _merge_parameter_words(selection.only) for row in matching_rows(word, rows, jobs)}
     without = {
         row.id for word in selection.without for row in require_matches("--exclude", word, rows, jobs, part=False)
     }
@@ -148,30 +148,30 @@ def matching_rows(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list
         lambda row: row.id == word,
         lambda row: isinstance(row, RunRow) and row.case_id == word,
         lambda row: isinstance(row, RunRow) and row.pass_name == word,
-        lambda row: _is_job(jobs.get(row.id, ""), word),
-        lambda row: "=" in word and isinstance(row, RunRow) and _has_parameters(row, word),
-        lambda row: _PATTERN.search(word) is not None and _fits(row, word),
+        lambda row: _matches_job_id(jobs.get(row.id, ""), word),
+        lambda row: "=" in word and isinstance(row, RunRow) and _matches_parameters(row, word),
+        lambda row: _PATTERN.search(word) is not None and _matches_pattern(row, word),
     )
     return next((runs for test in tests if (runs := [row for row in rows if test(row)])), [])
 
 
-def _all_of_parameters(words: Sequence[str]) -> Sequence[str]:
+def _merge_parameter_words(words: Sequence[str]) -> Sequence[str]:
     from nsw.recipe.load import all_of_parameters  # here: most looks at a campaign need nothing of recipes
 
     return all_of_parameters(words) if len(words) > 1 else words
 
 
-def _has_parameters(row: RunRow, word: str) -> bool:
+def _matches_parameters(row: RunRow, word: str) -> bool:
     from nsw.recipe.load import fits_parameters  # here: most looks at a campaign need nothing of recipes
 
     return fits_parameters(row.case_id, row.params, word)
 
 
-def _fits(row: RunRow | BuildRow, pattern: str) -> bool:
+def _matches_pattern(row: RunRow | BuildRow, pattern: str) -> bool:
     return fnmatchcase(row.id, pattern) or (isinstance(row, RunRow) and fnmatchcase(row.case_id, pattern))
 
 
-def _is_job(job: str, word: str) -> bool:
+def _matches_job_id(job: str, word: str) -> bool:
     """Whether a word is this job's id or that of the array which it is a task of: 12 of 12_3, 12[3].host."""
     rest = job.removeprefix(word)
     return word[:1].isdigit() and rest != job and not rest[:1].isalnum()
@@ -190,7 +190,7 @@ def find_run(rows: Sequence[T], word: str) -> T:
         hint = did_you_mean(word, [row.id for row in rows]) or "`nsw status --runs` lists them"
         raise UsageError(f"there is no run {word}", hint=hint)
     kind = "builds" if all(isinstance(row, BuildRow) for row in matches) else "runs"
-    raise UsageError(f"'{word}' matches {len(matches)} {kind}", hint=_choices(matches))
+    raise UsageError(f"'{word}' matches {len(matches)} {kind}", hint=_choices_hint(matches))
 
 
 def default_run(rows: Sequence[T], *, follow: bool = False) -> T:
@@ -211,11 +211,11 @@ def default_run(rows: Sequence[T], *, follow: bool = False) -> T:
     situation = f"there are {len(rows)}"
     if candidates is not rows:
         situation = f"{len(candidates)} run now" if candidates is running else f"{len(candidates)} failed or were lost"
-    raise UsageError(f"which run? {situation}", hint=_choices(candidates))
+    raise UsageError(f"which run? {situation}", hint=_choices_hint(candidates))
 
 
-def _choices(rows: Sequence[RunRow | BuildRow]) -> str:
-    """The names to choose from, those first that something is wrong with, each with its state."""
+def _choices_hint(rows: Sequence[RunRow | BuildRow]) -> str:
+    """The names to choose from, with their states; failed ones first."""
     rows = sorted(rows, key=lambda row: row.state not in BAD)
     lines = [f"\n    {row.id}  {row.state}" for row in rows[:_CHOICES]]
     omitted = len(rows) - _CHOICES
@@ -289,14 +289,14 @@ def campaign_of_words(words: Sequence[str], option: str | None, root: Path | Non
     near = did_you_mean(unmatched[0], [row.id for row in rows])
     raise UsageError(
         f"there is no run {unmatched[0]} in {folder.id}" + (", the newest campaign" if option is None else ""),
-        hint=_run_of_path(unmatched[0], parent)
+        hint=_hint_for_path(unmatched[0], parent)
         or near
         or f"`nsw status --runs -c {campaign_argument(folder)}` lists them; `-c` names another campaign",
     )
 
 
-def _run_of_path(word: str, parent: Path) -> str | None:
-    """What to write instead of a path inside a campaign; None where it is none."""
+def _hint_for_path(word: str, parent: Path) -> str | None:
+    """The hint for a path inside a campaign; None for other paths."""
     for folder in folders.existing(parent):
         try:
             inside = Path(word).resolve().relative_to(folder.path.resolve()).parts

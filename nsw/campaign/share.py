@@ -60,7 +60,7 @@ def leaks_in(
     other_names = {*names.hosts.values()}
     looked_for = {word for word, kind in names.kinds.items() if kind in {"host", "user"}} - other_names
     words = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(looked_for, key=len, reverse=True)))})(?!\w)")
-    forms = [(_pattern(value), name) for value, name in secrets.items()]
+    forms = [(_secret_pattern(value), name) for value, name in secrets.items()]
 
     def leaks_of(item: str, data: bytes) -> Iterator[Leak]:
         for number, line in enumerate((item, *data.decode().splitlines())):
@@ -79,7 +79,7 @@ def leaks_in(
     return list(leaks.values())
 
 
-def _pattern(value: str) -> re.Pattern[str]:
+def _secret_pattern(value: str) -> re.Pattern[str]:
     """What matches a secret as it is, and as JSON, HTML and CSV write it."""
     forms = {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
     forms |= {html.escape(form) for form in forms} | {value.replace('"', '""')}

@@ -65,20 +65,22 @@ def expected_cost(root: Path, plan: Plan) -> ExpectedCost | None:
         plan: The plan.
     """
     durations = _earlier_durations(root, plan)
-    if plan.replay or not any(_key(run) in durations for run in plan.runs):
+    if plan.replay or not any(_id_without_repeat(run) in durations for run in plan.runs):
         return None
     gpu_s = node_s = 0.0
     for job in (*plan.builds, *plan.jobs, *plan.reductions):
         if job.place == "job":
-            seconds = sum(min(plan.asked_s(job), _seconds(job, task, durations)) for task in job.tasks)
+            seconds = sum(min(plan.asked_s(job), _task_seconds(job, task, durations)) for task in job.tasks)
             nodes = job.resources.nodes
             gpu_s += seconds * max(job.resources.gpus, plan.node_gpus * nodes)
             node_s += seconds * nodes
     return ExpectedCost(gpu_s / 3600, node_s / 3600)
 
 
-def _seconds(job: Job, task: tuple[Run, ...], durations: dict[str, float]) -> float:
-    return max(sum(durations.get(_key(run), run.resources.time_s) for run in lane) for lane in job.lanes(task))
+def _task_seconds(job: Job, task: tuple[Run, ...], durations: dict[str, float]) -> float:
+    return max(
+        sum(durations.get(_id_without_repeat(run), run.resources.time_s) for run in lane) for lane in job.lanes(task)
+    )
 
 
 def earlier_campaigns(root: Path, plan: Plan) -> Iterator[tuple[CampaignFolder, list[RunRow | BuildRow]]]:
@@ -109,12 +111,12 @@ def _earlier_durations(root: Path, plan: Plan) -> dict[str, float]:
         times: dict[str, list[float]] = {}
         for row in rows:
             if row.seconds is not None:
-                times.setdefault(_key(row), []).append(row.seconds)
+                times.setdefault(_id_without_repeat(row), []).append(row.seconds)
         durations = {key: max(seconds) for key, seconds in times.items()} | durations
     return durations
 
 
-def _key(run: Run | RunRow | BuildRow) -> str:
+def _id_without_repeat(run: Run | RunRow | BuildRow) -> str:
     """The id without the number of the repeat."""
     return run.id if isinstance(run, BuildRow) else run.id.replace(f".r{run.repeat}", "")
 
@@ -160,17 +162,17 @@ def begin(
     """
     new = folders.make_campaign_folder(root, plan.name, share=plan.share, check=check_folder)
     with readable_by_group(plan.share), new as (hidden, folder):
-        _fill(hidden, folder, plan, made_of)
+        _fill_folder(hidden, folder, plan, made_of)
         if made_of.scratch and connect is not None:
             with closing(connect()) as transport:
                 make_folder(transport, f"{made_of.scratch}/{folder.id}", made_of.site)
     return folder
 
 
-def _fill(
+def _fill_folder(
     folder: folders.CampaignFolder, final_folder: folders.CampaignFolder, plan: Plan, ingredients: Ingredients
 ) -> None:
-    """Fill a folder that is not yet `called` so."""
+    """Fill a campaign's folder that still has its temporary name."""
     scratch = (
         f"{ingredients.scratch}/{final_folder.id}"
         if ingredients.scratch
@@ -236,10 +238,10 @@ def copy_files(files: Iterable[tuple[str, str]], folder: Path) -> None:
     """
     make_folders(folder)
     for source, name in files:
-        _copy(Path(source), folder / name)
+        _copy_into_campaign(Path(source), folder / name)
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy_into_campaign(source: Path, target: Path) -> None:
     try:
         if source.is_dir():
             shutil.copytree(source, target, dirs_exist_ok=True, copy_function=copy_file)
@@ -413,7 +415,7 @@ def start(
     ingredients = Ingredients(
         resolved(planned, lock),
         planned.site.site.model_dump(mode="json", by_alias=True),
-        _scratch(planned.site, warn),
+        _expand_scratch(planned.site, warn),
         ready.render,
         planned.recipe.path,
         secrets_text(planned.plan.secrets, os.environ),
@@ -474,7 +476,7 @@ def resolved(planned: Planned, lock: Lock, app: str = APP) -> dict[str, Any]:
     return data
 
 
-def _scratch(loaded_site: LoadedSite, warn: Callable[[str], object]) -> str | None:
+def _expand_scratch(loaded_site: LoadedSite, warn: Callable[[str], object]) -> str | None:
     """The site's scratch folder with its $VARIABLES and ~ filled in as the site means them.
 
     Raises:
@@ -490,13 +492,13 @@ def _scratch(loaded_site: LoadedSite, warn: Callable[[str], object]) -> str | No
         except UsageError as fault:
             raise UsageError(f"scratch of site {loaded_site.site.name}: {fault.message}", hint=fault.hint) from None
         if not transport.remote:
-            _check_writable(path, loaded_site)
+            _check_writable_folders(path, loaded_site)
         hint = f"name a folder of yours as the scratch of site {loaded_site.site.name}"
         require_own_place(transport, path, loaded_site.site.trusted_owners, warn, hint=hint)
     return path
 
 
-def _check_writable(path: str, loaded_site: LoadedSite) -> None:
+def _check_writable_folders(path: str, loaded_site: LoadedSite) -> None:
     """Raise where the site names a folder that cannot be written, before there is a campaign that needs it."""
     existing = next(p for p in (Path(path), *Path(path).parents) if p.exists())
     if not os.access(existing, os.W_OK | os.X_OK) or not existing.is_dir():

@@ -65,7 +65,7 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
     from nsw.site.load import load_site
     from nsw.site_check.check import find_facts
 
-    _require_free(path, force=force)
+    _refuse_overwrite(path, force=force)
     loaded_site = load_site(os.environ.get("NSW_SITE") or None)
     gpus = find_facts(loaded_site).gpus_per_node != 0  # None: a site that does not say how many it has
     program, profiler = split_profiler(words_of(words))
@@ -73,7 +73,7 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
     text = recipe_for(words, files, gpus=gpus, file=str(path))
     load_recipe_text(text, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    secret = _write(path, text)
+    secret = _write_recipe(path, text)
     loaded = load_recipe(path, loaded_site.site.name)
     kind = loaded.recipe.app.launcher.kind
     passed_over = (
@@ -115,7 +115,7 @@ def copy_shipped(name: str, path: Path | None, *, force: bool) -> list[Path]:
         if os.path.lexists(copy) and not (copy.exists() and _is_same_content(origin, copy))
     ]
     for copy in (target, *taken_targets):
-        _require_free(copy, force=force)
+        _refuse_overwrite(copy, force=force)
     for origin, copy in pairs:
         copy.parent.mkdir(parents=True, exist_ok=True)
         if origin.is_dir():
@@ -182,14 +182,16 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
     )
     files = [path.with_stem(path.stem + end) for end, _ in converted.recipes]
     for file in files:
-        _require_free(file, force=force)
+        _refuse_overwrite(file, force=force)
     before = "" if converted.site is None else sites_before(sites, converted.site_name, force=force)
     for file, (_, recipe) in zip(files, converted.recipes, strict=True):
         load_recipe_text(recipe, str(file))
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = script.stat().st_mode & 0o666 | 0o600
     warnings = [
-        line for file, (_, recipe) in zip(files, converted.recipes, strict=True) for line in _write(file, recipe, mode)
+        line
+        for file, (_, recipe) in zip(files, converted.recipes, strict=True)
+        for line in _write_recipe(file, recipe, mode)
     ]
     if converted.site is not None:
         FirstSite(sites, converted.site_name, converted.site, (), (), before).write()
@@ -203,7 +205,7 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
     )
 
 
-def _write(path: Path, recipe: str, mode: int = 0o666) -> list[str]:
+def _write_recipe(path: Path, recipe: str, mode: int = 0o666) -> list[str]:
     """Write a recipe; one that holds what looks like a secret so that only its owner can read it, and a warning.
 
     Args:
@@ -222,7 +224,7 @@ def _write(path: Path, recipe: str, mode: int = 0o666) -> list[str]:
     return [f"{path} holds what looks like a secret, and only you can read it: {hint}"] if is_secret else []
 
 
-def _require_free(path: Path, *, force: bool) -> None:
+def _refuse_overwrite(path: Path, *, force: bool) -> None:
     if os.path.lexists(path) and not force:  # also a link that leads nowhere yet: what is written would go there
         raise UsageError(
             f"{path} already exists", hint="choose another file with --output, or overwrite it with --force"

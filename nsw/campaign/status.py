@@ -70,9 +70,9 @@ def status(option_values: RunsOption, *, every: bool) -> Status:
         problems: _Problems = [*ledger.problems(), *versions.problems(folder, ledger)]
         # who names runs wants to see them, whatever their state
         runs = ledger.runs() if every or selection else _notable_runs(ledger)
-        progress = _progress(folder, ledger, counts, runs)
+        progress = _progress_data(folder, ledger, counts, runs)
         builds, needed_by = ledger.builds(), ledger.needed_by()
-        head, jobs = _head(folder, ledger, counts, onlooker), job_ids(ledger, [*builds, *runs])
+        head, jobs = _status_head(folder, ledger, counts, onlooker), job_ids(ledger, [*builds, *runs])
         if selection:
             runs = selected(ledger, runs, selection)
             counts = Counter(str(run.state) for run in runs)
@@ -94,7 +94,7 @@ def _notable_runs(ledger: Ledger) -> list[RunRow]:
     return [*ledger.runs(states=_NOTABLE), *lacking, *with_reason]
 
 
-def _progress(
+def _progress_data(
     folder: CampaignFolder, ledger: Ledger, counts: Mapping[str, int], runs: Sequence[RunRow]
 ) -> dict[str, Any]:
     if not any(counts.get(state) for state in State if state not in ENDED):
@@ -111,7 +111,7 @@ def _progress(
     }
 
 
-def _head(
+def _status_head(
     folder: CampaignFolder, ledger: Ledger, counts: Mapping[str, int], onlooker: Onlooker | None
 ) -> dict[str, Any]:
     driven = folders.is_driven(folder)
@@ -153,14 +153,14 @@ def problems_of(option_values: RunsOption) -> tuple[CampaignFolder, _Problems, s
     """
     folder, selection = campaign_and_runs(option_values)
     with look(folder) as ledger:
-        problems = [*ledger.problems(), *_outliers(folder, ledger), *versions.problems(folder, ledger)]
+        problems = [*ledger.problems(), *_outlier_problems(folder, ledger), *versions.problems(folder, ledger)]
         if selection:
             ids = {run.id for run in selected(ledger, ledger.runs(), selection)}
             problems = [problem for problem in problems if problem[0] in ids]
         return folder, problems, ledger.meta(NOTE)
 
 
-def _outliers(folder: CampaignFolder, ledger: Ledger) -> _Problems:
+def _outlier_problems(folder: CampaignFolder, ledger: Ledger) -> _Problems:
     """Outliers among the repeats of a case, as problems."""
     from nsw.analysis.figures import find_outliers
     from nsw.engine.tables import load_rows
@@ -186,14 +186,14 @@ def list_campaigns(
     campaigns = folders.existing(parent)
     if not campaigns and parent == Path("campaigns"):
         campaigns = folders.existing_elsewhere()
-    rows = [_campaign(folder, figure) for folder in campaigns]
+    rows = [_campaign_row(folder, figure) for folder in campaigns]
     if since is not None:
         first = time.strftime(_MOMENT, time.gmtime(time.time() - since))
         rows = [row for row in rows if row.get("created", first) >= first]
     return parent, rows
 
 
-def _campaign(folder: CampaignFolder, figure: str | None) -> dict[str, Any]:
+def _campaign_row(folder: CampaignFolder, figure: str | None) -> dict[str, Any]:
     names = {"campaign": folder.id, "folder": str(folder.path.absolute())}
     try:
         with look(folder) as ledger:
@@ -203,12 +203,12 @@ def _campaign(folder: CampaignFolder, figure: str | None) -> dict[str, Any]:
                     "runs": sum(counts.values()), "driven": folders.is_driven(folder), "counts": counts,
                     "incomplete": ledger.incomplete(), "unreadable": ledger.unreadable(),
                     "note": ledger.meta(NOTE)} | (
-                    {"medians": _medians(folder, ledger, figure)} if figure else {})  # fmt: skip
+                    {"medians": _medians_by_case(folder, ledger, figure)} if figure else {})  # fmt: skip
     except (CampaignError, OSError) as wrong:
         return names | {"problem": str(wrong)}
 
 
-def _medians(folder: CampaignFolder, ledger: Ledger, name: str) -> dict[str, float]:
+def _medians_by_case(folder: CampaignFolder, ledger: Ledger, name: str) -> dict[str, float]:
     """The median of a figure in each case that has it, undisturbed by a profiler where it was so measured."""
     from nsw.analysis.cases import group_by_column
     from nsw.analysis.figures import figures_by_pass

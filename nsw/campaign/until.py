@@ -84,10 +84,10 @@ def add_undecided(folder: CampaignFolder, ledger: Ledger, notify: Callable[[Mess
         return False
     price = parse_price(until["at_most"])
     sites = [Path(file) for file in until["sites"]] or None
-    spent = _spent(ledger.runs(), make_plan(str(folder.recipe), ledger.meta(SITE), sites).plan, price.unit)
+    spent = _cost_of_jobs(ledger.runs(), make_plan(str(folder.recipe), ledger.meta(SITE), sites).plan, price.unit)
     runs = [run for run in ledger.runs() if run.pass_kind == _BARE and run.repeat]
     done = max((run.repeat for run in runs), default=0)
-    undecided, reason = _undecided(folder, ledger, runs, done)
+    undecided, reason = _undecided_cases(folder, ledger, runs, done)
     pair = sum(spent.pairs[run.case_id] for match in undecided for run in (match.first[0], match.second[0]))
     more = min((pairs_at_next_look(done) or done) - done, int((price.number - spent.total) / pair) if pair else 0)
     if undecided and (more < 1 or done + more < LOOKS[0]):  # fewer decide nothing
@@ -104,8 +104,10 @@ def add_undecided(folder: CampaignFolder, ledger: Ledger, notify: Callable[[Mess
     return True
 
 
-def _undecided(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], done: int) -> tuple[list[Match], str]:
-    """The cases whose pairs do not decide yet, or why no pairs are to be added."""
+def _undecided_cases(
+    folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], done: int
+) -> tuple[list[Match], str]:
+    """The cases whose pairs have not decided yet, or why no pairs are added."""
     if left := ledger.runs(states=(State.PLANNED, State.CANCELLED)):
         return [], f"{plural(len(left), 'run')} {left[0].state}"
     newest = {run.job for run in runs if run.repeat == done}
@@ -129,8 +131,8 @@ class _Spent:
     pairs: Mapping[str, float]
 
 
-def _spent(runs: Sequence[RunRow], plan: Plan, unit: AmountUnit) -> _Spent:
-    """The time that jobs took from their first run to their last, in the unit of the price."""
+def _cost_of_jobs(runs: Sequence[RunRow], plan: Plan, unit: AmountUnit) -> _Spent:
+    """The time of the jobs from their first run to their last, in the unit of the price."""
     resources = {run.id: run.resources for run in plan.runs}
     tasks: dict[tuple[str | None, int], list[RunRow]] = defaultdict(list)
     for run in runs:

@@ -118,15 +118,15 @@ def versions_of(ledger: Ledger, runs: Sequence[RunRow], *, before: bool | None =
     return list(versions.values())
 
 
-def _done_versions(ledger: Ledger) -> Iterator[list[tuple[str, Version]]]:
-    """Of each side the versions that have runs which are done; each with a name and since when it is used."""
+def _versions_with_done_runs(ledger: Ledger) -> Iterator[list[tuple[str, Version]]]:
+    """For each side, the versions that have done runs; each with its name and since when it is used."""
     done = ledger.runs(states=[State.DONE])
     for before in (False, True):
-        runs = [run for run in done if _is_before(run) == before]
+        runs = [run for run in done if _is_of_side_before(run) == before]
         yield _named_versions([version for version in versions_of(ledger, runs, before=before) if version.runs])
 
 
-def _is_before(run: RunRow) -> bool:
+def _is_of_side_before(run: RunRow) -> bool:
     match = PROGRAM.match(run.app or "")
     return match is not None and match[2] is not None
 
@@ -134,10 +134,10 @@ def _is_before(run: RunRow) -> bool:
 def _named_versions(done: Sequence[Version]) -> list[tuple[str, Version]]:
     names = sorted({name for version in done for name in version.files})
     changed = [name for name in names if len({version.files.get(name) for version in done}) > 1]
-    return [(f"{_name(version, changed)} (since {moment(version.since)})", version) for version in done]
+    return [(f"{_version_name(version, changed)} (since {moment(version.since)})", version) for version in done]
 
 
-def _name(version: Version, changed: Sequence[str]) -> str:
+def _version_name(version: Version, changed: Sequence[str]) -> str:
     """`train.py 3f2a1b0c9d8e`: the files that differ between the versions, with the beginning of their hashes."""
     if not version.files:
         return "an unknown version"
@@ -150,46 +150,51 @@ def problems(folder: CampaignFolder, ledger: Ledger) -> list[tuple[str, str | No
     """A warning for each run of an older version: (run, report, severity, message, what to do)."""
     return [
         (run.id, None, "warning", f"done with an older version of the program, {name}; the newest is {done[-1][0]}",
-         _remedy(folder))
-        for done in _done_versions(ledger) for name, version in done[:-1] for run in version.runs
+         _rerun_hint(folder))
+        for done in _versions_with_done_runs(ledger) for name, version in done[:-1] for run in version.runs
     ]  # fmt: skip
 
 
 def findings(folder: CampaignFolder, ledger: Ledger) -> list[Finding]:
     """What a reader must know of numbers of several versions: one sentence, and one a case that mixes them."""
     return [
-        finding for done in _done_versions(ledger) if len(done) > 1 for finding in _mixed_version_findings(folder, done)
+        finding
+        for done in _versions_with_done_runs(ledger)
+        if len(done) > 1
+        for finding in _mixed_version_findings(folder, done)
     ]
 
 
 def _mixed_version_findings(folder: CampaignFolder, done: Sequence[tuple[str, Version]]) -> list[Finding]:
-    listing = "; ".join(f"{name} in {_some_cases(version.cases)}" for name, version in done)
+    listing = "; ".join(f"{name} in {_list_cases(version.cases)}" for name, version in done)
     cases = tuple(dict.fromkeys(case for _, version in done for case in version.cases))
     sentence = f"The numbers are of {len(done)} versions of the program: {listing}. Compare cases of one version only;"
-    sentences = [_finding(f"{sentence} {_remedy(folder)}.", cases)]
+    sentences = [_versions_finding(f"{sentence} {_rerun_hint(folder)}.", cases)]
     for case in cases:
         mixed = [name for name, version in done if case in version.cases]
         if len(mixed) > 1:
             listing = ", ".join(mixed)
             sentences.append(
-                _finding(f"In {case} runs of {len(mixed)} versions of the program are mixed: {listing}.", (case,))
+                _versions_finding(
+                    f"In {case} runs of {len(mixed)} versions of the program are mixed: {listing}.", (case,)
+                )
             )
     return sentences
 
 
-def _finding(text: str, cases: tuple[str, ...]) -> Finding:
+def _versions_finding(text: str, cases: tuple[str, ...]) -> Finding:
     from nsw.analysis.blocks import Evidence, Finding  # here: `nsw status` has nothing to analyse
 
     return Finding("program_versions", text=text, evidence=(Evidence("runs", cases),))
 
 
-def _some_cases(cases: Sequence[str]) -> str:
+def _list_cases(cases: Sequence[str]) -> str:
     omitted = len(cases) - _FILES_IN_NAME
     return ", ".join(cases[:_FILES_IN_NAME]) + (f" and {plural(omitted, 'more case')}" if omitted > 0 else "")
 
 
-def _remedy(folder: CampaignFolder) -> str:
-    """What does the runs of older versions again."""
+def _rerun_hint(folder: CampaignFolder) -> str:
+    """The command that repeats the runs of older versions."""
     return (
         f"`nsw run {recipe_argument(folder)} --into {campaign_argument(folder)}` does the runs of older versions again"
     )
@@ -198,7 +203,7 @@ def _remedy(folder: CampaignFolder) -> str:
 def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> list[tuple[str, list[tuple[str, str]]]]:
     """What is written down when a program is copied: its recipe's file and its own, with their hashes."""
     sources = [*([recipe] if recipe else []), *(Path(source) for source, _ in files)]
-    return [(str(source.absolute()), list(_hashes_of_authored(source).items())) for source in sources]
+    return [(str(source.absolute()), list(_hashes_of_source(source).items())) for source in sources]
 
 
 def app_files_to_copy_again(ledger: Ledger) -> list[tuple[str, str]]:
@@ -221,7 +226,7 @@ def app_files_to_copy_again(ledger: Ledger) -> list[tuple[str, str]]:
 
 def warning(ledger: Ledger) -> str | None:
     """What a person must know before the campaign goes on; None where nothing changed where it came from."""
-    names = _changed_since(ledger)
+    names = _changed_files(ledger)
     if not names:
         return None
     start_time = time.strftime("%Y-%m-%d %H:%M", time.localtime(ledger.created()))
@@ -237,12 +242,12 @@ def warning(ledger: Ledger) -> str | None:
     return f"{sentence}, and so does a new `nsw run`"
 
 
-def _changed_since(ledger: Ledger) -> list[str]:
+def _changed_files(ledger: Ledger) -> list[str]:
     """The files that are not as they were; what is no longer there, or cannot be read, cannot mislead anyone."""
     changed: list[str] = []
     for source, before in ledger.meta(ORIGINS):
         try:
-            now = _hashes_of_authored(Path(source))
+            now = _hashes_of_source(Path(source))
         except OSError:
             continue
         if now:
@@ -250,7 +255,7 @@ def _changed_since(ledger: Ledger) -> list[str]:
     return changed
 
 
-def _hashes_of_authored(source: Path) -> dict[str, str]:
+def _hashes_of_source(source: Path) -> dict[str, str]:
     """Every file of it with its hash; the name of a file that is no folder is empty."""
     return {name: hash_of(file) for file, name in files_in(source, "") if not _GENERATED.intersection(file.parts)}
 

@@ -69,7 +69,7 @@ class Onlooker:
         from nsw.transport.model import Unreadable
 
         flying = [run for run in self.ledger.runs() if run.state in IN_FLIGHT]
-        answers, unknown = self._answers(flying), Answer(Phase.UNKNOWN)
+        answers, unknown = self._poll_scheduler(flying), Answer(Phase.UNKNOWN)
         answer_by_run = {run.id: answers.get(run.submission or "", {}).get(run.task, unknown) for run in flying}
         scratch = self.ledger.meta(SCRATCH)
         begun_runs = [run for run in flying if answer_by_run[run.id].phase is not Phase.QUEUED]
@@ -87,8 +87,8 @@ class Onlooker:
                     self.ledger.update_tasks([run.id], state=verdict.state, reason=verdict.reason, **times)
                     self.changed_any = True
 
-    def _answers(self, flying: list[RunRow]) -> dict[str, dict[int, Answer]]:
-        """What the scheduler says of each task, by submission."""
+    def _poll_scheduler(self, flying: list[RunRow]) -> dict[str, dict[int, Answer]]:
+        """The scheduler's answer for each task, by submission."""
         names = {run.submission for run in flying}
         if self._scheduler is None or not names:
             return {}
@@ -103,7 +103,7 @@ class Onlooker:
 
 
 @contextmanager
-def _onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> Iterator[Onlooker]:
+def _connect_onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> Iterator[Onlooker]:
     """Connect to a campaign's site, with a copy of the ledger: of the nsw elsewhere that drives it, or the one here."""
     from nsw.engine.handover import kept_there
     from nsw.schedulers.batch import BatchScheduler
@@ -151,7 +151,7 @@ def ledger_now(folder: folders.CampaignFolder) -> Iterator[tuple[Ledger, Onlooke
         if not left or not folder.trusted:
             yield ledger, None
             return
-    with _onlooker(folder, site) as onlooker:
+    with _connect_onlooker(folder, site) as onlooker:
         onlooker.look()
         yield onlooker.ledger, onlooker
 
@@ -173,7 +173,7 @@ class Watching:
         self._once = once
         self._ledger: Ledger | None = None
         self._counts: dict[str, int] = {}
-        self._events = self._watch()
+        self._events = self._watch_events()
 
     def __iter__(self) -> Self:
         return self
@@ -201,26 +201,26 @@ class Watching:
         """State, reason, first run and number of the runs that wait; only while it looks."""
         return self._ledger.why_waiting() if self._ledger is not None else []
 
-    def _watch(self) -> Generator[Event]:
+    def _watch_events(self) -> Generator[Event]:
         self.folder.require_trust()  # it names a site that is asked
         over = False
         while not over:
             with look(self.folder) as ledger:
                 if folders.is_driven(self.folder):
-                    over = yield from self._look(ledger, None)
+                    over = yield from self._watch_ledger(ledger, None)
                     continue
                 site = ledger.site()
-            with _onlooker(self.folder, site) as onlooker:
-                over = yield from self._look(onlooker.ledger, onlooker)
+            with _connect_onlooker(self.folder, site) as onlooker:
+                over = yield from self._watch_ledger(onlooker.ledger, onlooker)
 
-    def _look(self, ledger: Ledger, onlooker: Onlooker | None) -> Generator[Event, None, bool]:
-        """Look at a ledger that another nsw writes, or at the site; False when it is time to look anew."""
+    def _watch_ledger(self, ledger: Ledger, onlooker: Onlooker | None) -> Generator[Event, None, bool]:
+        """Watch a ledger that another nsw writes, or the site; False when it must be opened anew."""
         self._ledger, start_time, first = ledger, time.monotonic(), True
         self.began = ledger.first_start()
         try:
             yield Started(self.folder.id, self.counts())
             rows = ledger.runs()
-            yield from self._changed([row for row in rows if row.state is State.RUNNING])
+            yield from self._change_events([row for row in rows if row.state is State.RUNNING])
             while True:
                 before = {row.id: row.state for row in rows}
                 try:
@@ -231,10 +231,10 @@ class Watching:
                         raise
                     yield Message(fault.message, "warning")
                 first, rows = False, ledger.runs()
-                yield from self._changed([row for row in rows if before.get(row.id) is not row.state])
+                yield from self._change_events([row for row in rows if before.get(row.id) is not row.state])
                 yield Progress({}, {}, self._seconds_left(ledger, onlooker))
                 if self._once or not (onlooker.flying() if onlooker else any(row.state not in ENDED for row in rows)):
-                    self.advice = self._advice(onlooker) if onlooker else None
+                    self.advice = self._next_step_advice(onlooker) if onlooker else None
                     return True
                 time.sleep(onlooker.pause_s if onlooker else _LEDGER_S)
                 reload = onlooker is not None and onlooker.elsewhere and time.monotonic() - start_time > _RELOAD_S
@@ -249,7 +249,7 @@ class Watching:
         waits_for_nsw = onlooker.elsewhere is None and ledger.counts().get(State.PLANNED)
         return None if waits_for_nsw else ledger.seconds_left(time.time())
 
-    def _advice(self, onlooker: Onlooker) -> str | None:
+    def _next_step_advice(self, onlooker: Onlooker) -> str | None:
         if onlooker.elsewhere:
             back = f"`nsw attach {self.folder.id}` takes it back"
             return f"an nsw on another machine drives it: {onlooker.elsewhere}; {back}"
@@ -260,8 +260,8 @@ class Watching:
             )
         return None
 
-    def _changed(self, rows: list[RunRow]) -> Generator[Event]:
-        """Events of rows in another state than before."""
+    def _change_events(self, rows: list[RunRow]) -> Generator[Event]:
+        """Events for rows whose state has changed."""
         counts = self.counts()
         over = sum(counts.get(state, 0) for state in ENDED) - sum(row.state in ENDED for row in rows)
         for row in rows:

@@ -48,13 +48,13 @@ def _report_size_note(plan: Plan, timeline: TimelinePass, root: Path) -> str:
         try:
             before = next(each for each in locked_recipe(folder).passes if each.name == name)
             runs = [row.id for row in rows if getattr(row, "pass_name", None) == name]
-            largest = max((_bytes(folder, run), run) for run in runs)
+            largest = max((_report_bytes(folder, run), run) for run in runs)
         except (NswError, OSError, StopIteration, ValueError):
             continue
         if isinstance(before, TimelinePass) and largest[0]:
             if not before.is_windowed:
                 whole = whole or (folder, *largest)
-            elif _window(before) == _window(timeline):
+            elif _window_key(before) == _window_key(timeline):
                 alike = alike or (folder, *largest)
     if whole is None:
         return _UNKNOWN.format(name) if alike is None else f"{name}: its window left {size(alike[1])} in {alike[0].id}"
@@ -62,22 +62,22 @@ def _report_size_note(plan: Plan, timeline: TimelinePass, root: Path) -> str:
     head = f"{name}: the reports of the whole program took {size(taken)} in {folder.id}"
     if alike is not None:
         return f"{head}, its window {size(alike[1])} in {alike[0].id}: {percent(100 * (1 - alike[1] / taken))} less"
-    share = _share(folder, run, timeline)
+    share = _window_share(folder, run, timeline)
     if share is None:
         return f"{head}; how much of it is in the window is not known"
     return f"{head}; its window is {share[0]}, about {percent(100 * share[1])} of it"
 
 
-def _window(timeline: TimelinePass) -> tuple[Any, ...]:
+def _window_key(timeline: TimelinePass) -> tuple[Any, ...]:
     return timeline.within, timeline.after, timeline.duration
 
 
-def _bytes(folder: CampaignFolder, run: str) -> int:
+def _report_bytes(folder: CampaignFolder, run: str) -> int:
     """Bytes of the reports that a run's timeline left."""
     return sum(file.stat().st_size for file in (folder.reports / run).glob("timeline*"))
 
 
-def _share(folder: CampaignFolder, run: str, timeline: TimelinePass) -> tuple[str, float] | None:
+def _window_share(folder: CampaignFolder, run: str, timeline: TimelinePass) -> tuple[str, float] | None:
     """How much of a timeline of the whole program is in a window, in words and as a fraction; None: not known."""
     try:
         if timeline.within is not None:

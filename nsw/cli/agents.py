@@ -79,15 +79,15 @@ def mcp(
     server = MCPServer("nsw", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING")
     tools = Tools(root, price)
     for function in (tools.overview, tools.answer, tools.finding, tools.table, tools.compare, tools.plan):
-        _register(server, function, is_read_only=True)
+        _register_tool(server, function, is_read_only=True)
     if price is not None:
-        _register(server, tools.run, is_read_only=False)
+        _register_tool(server, tools.run, is_read_only=False)
     server.run()  # stdout is the protocol's alone: the SDK turns that of everything else to stderr
     return Exit.GOOD
 
 
-def _register(server: Any, function: Callable[..., str], *, is_read_only: bool) -> None:
-    """Make a tool of a method: its docstring is the description, an error of nsw the tool's error."""
+def _register_tool(server: Any, function: Callable[..., str], *, is_read_only: bool) -> None:
+    """Register a function as a tool: its docstring is the description, an error of nsw the tool's error."""
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp_types import ToolAnnotations
 
@@ -129,7 +129,7 @@ class Tools:
         """
         if campaign is None:
             parent, campaigns = list_campaigns(self._root)
-            return _answer({"folder": str(parent)}, {}, campaigns[::-1], offset)
+            return _answer_text({"folder": str(parent)}, {}, campaigns[::-1], offset)
         opened = open_campaign(campaign, self._root)
         facts = {"campaign": opened.id, "good": opened.good, "counts": opened.counts}
         runs = opened.runs
@@ -137,10 +137,10 @@ class Tools:
             "site": opened.site,
             "note": opened.note,
             "tables": opened.table_names,
-            "problems": _rows(opened.problems),
+            "problems": _frame_rows(opened.problems),
         }
         columns = [name for name in runs.columns if name not in {"attempt", "exit_code", "started", "ended", "task"}]
-        return _answer(facts, foreign, _rows(runs[columns]), offset)
+        return _answer_text(facts, foreign, _frame_rows(runs[columns]), offset)
 
     def answer(self, campaign: str | None = None, offset: int = 0) -> str:
         """What a campaign shows: the answer in a line, the first table, notes, and numbered findings.
@@ -168,9 +168,9 @@ class Tools:
         findings = [
             {"number": number, "text": block.text, "cause": block.cause, "healthy": block.healthy,
              "gain_pct": block.gain_pct, "cases": block.cases, "evidence": [proof.table for proof in block.evidence]}
-            for number, block in enumerate(_findings(blocks))
+            for number, block in enumerate(_find_findings(blocks))
         ]  # fmt: skip
-        return _answer({"campaign": opened.id, "good": opened.good}, foreign, findings, offset)
+        return _answer_text({"campaign": opened.id, "good": opened.good}, foreign, findings, offset)
 
     def finding(self, number: int, campaign: str | None = None, offset: int = 0) -> str:
         """One finding with the rows that prove it.
@@ -184,14 +184,14 @@ class Tools:
             offset: How many rows to skip.
         """
         opened = open_campaign(campaign, self._root)
-        findings = _findings(opened.answers.blocks)
+        findings = _find_findings(opened.answers.blocks)
         if not 0 <= number < len(findings):
             raise UsageError(f"there is no finding {number}", hint=f"there are {len(findings)}, the first is 0")
         block = findings[number]
         rows = [{"table": proof.table, **row} for proof in block.evidence
-                for row in _rows(opened.table(proof.table, proof.cases))]  # fmt: skip
+                for row in _frame_rows(opened.table(proof.table, proof.cases))]  # fmt: skip
         foreign = {"text": block.text, "cause": block.cause, "gain_pct": block.gain_pct, "cases": block.cases}
-        return _answer({"campaign": opened.id, "number": number}, foreign, rows, offset)
+        return _answer_text({"campaign": opened.id, "number": number}, foreign, rows, offset)
 
     def table(
         self, name: str, campaign: str | None = None, cases: list[str] | None = None,
@@ -219,7 +219,9 @@ class Tools:
             raise UsageError(f"table {name} has no column {wrong[0]}", hint=f"columns: {', '.join(frame.columns)}")
         if sort:
             frame = frame.sort_values(sort.lstrip("-"), ascending=not sort.startswith("-"), kind="stable")
-        return _answer({"campaign": opened.id, "table": name}, {}, _rows(frame[columns] if columns else frame), offset)
+        return _answer_text(
+            {"campaign": opened.id, "table": name}, {}, _frame_rows(frame[columns] if columns else frame), offset
+        )
 
     def compare(self, first: str, second: str | None = None, by: By = "case", offset: int = 0) -> str:
         """Whether something got faster or slower, by how much, how certain that is, and what did it.
@@ -236,7 +238,7 @@ class Tools:
         """
         both = nsw.compare(first, second, by=by, root=self._root)
         foreign = {"headline": both.headline, "findings": both.findings, "differs": both.differs}
-        return _answer({}, foreign, _rows(both.rows), offset)
+        return _answer_text({}, foreign, _frame_rows(both.rows), offset)
 
     def plan(
         self, recipe: str, site: str | None = None, set: dict[str, Any] | None = None, case: Case = None,
@@ -256,7 +258,7 @@ class Tools:
             offset: How many rows to skip.
         """
         planned = nsw.dry_run(recipe, site, set=set, case=case, passes=passes, against=against)
-        return _answer_of_plan(planned, {}, _rows(planned.runs), offset)
+        return _plan_answer(planned, {}, _frame_rows(planned.runs), offset)
 
     def run(
         self, recipe: str, site: str | None = None, set: dict[str, Any] | None = None, case: Case = None,
@@ -278,43 +280,43 @@ class Tools:
             )  # fmt: skip
             cost = planned.gpu_hours if price.unit == "gpu-hour" else planned.node_hours
             self.price = price = replace(price, number=max(price.number - cost, 0.0))
-        threading.Thread(target=_drive, args=(running,), daemon=True).start()
-        return _answer_of_plan(planned, {"campaign": running.campaign.id, "left": str(price)}, [], 0)
+        threading.Thread(target=_run_to_end, args=(running,), daemon=True).start()
+        return _plan_answer(planned, {"campaign": running.campaign.id, "left": str(price)}, [], 0)
 
 
-def _drive(running: nsw.Running) -> None:
-    """Drive a campaign to its end; what ends it early is in the log of the agent's program."""
+def _run_to_end(running: nsw.Running) -> None:
+    """Run a campaign to its end; an error that ends it early is in the log of the agent's program."""
     try:
         running.wait()
     except NswError as fault:
         tell(fault.render())
 
 
-def _answer_of_plan(planned: nsw.Planned, facts: dict[str, Any], rows: list[dict[str, Any]], offset: int) -> str:
+def _plan_answer(planned: nsw.Planned, facts: dict[str, Any], rows: list[dict[str, Any]], offset: int) -> str:
     cost = {"gpu_hours_at_most": planned.gpu_hours, "node_hours_at_most": planned.node_hours}
     foreign = {
         "recipe": planned.name,
         "site": planned.site,
         "warnings": planned.warnings,
-        "absent": _rows(planned.absent),
+        "absent": _frame_rows(planned.absent),
     }
-    return _answer(cost | facts, foreign, rows, offset)
+    return _answer_text(cost | facts, foreign, rows, offset)
 
 
-def _findings(blocks: Sequence[object]) -> list[Finding]:
+def _find_findings(blocks: Sequence[object]) -> list[Finding]:
     return [block for block in blocks if isinstance(block, Finding)]
 
 
-def _rows(frame: "pd.DataFrame") -> list[dict[str, Any]]:
+def _frame_rows(frame: "pd.DataFrame") -> list[dict[str, Any]]:
     """The rows of a frame; what is absent is None."""
     cells = frame.astype(object).where(frame.notna(), None).to_numpy()
     return [dict(zip(frame.columns, row, strict=True)) for row in cells]
 
 
-def _answer(
+def _answer_text(
     facts: Mapping[str, Any], foreign: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], offset: int
 ) -> str:
-    """The text of an answer: facts of nsw, then what others may have written, in ROWS rows and BYTES at most.
+    """The text of an answer: nsw's own facts, then untrusted data, with at most ROWS rows and BYTES bytes.
 
     Raises:
         UsageError: There is no such row, or one is too large even when its texts are cut.
@@ -323,12 +325,12 @@ def _answer(
     if offset < 0 or (offset and offset >= total):
         raise UsageError(f"there is no row {offset}", hint=f"there are {total}, the first is 0")
     for length in _LENGTHS:
-        page = [_cut(row, length) for row in rows[offset : offset + ROWS]]
+        page = [_shorten_value(row, length) for row in rows[offset : offset + ROWS]]
         while True:
             end = offset + len(page)
             text = strict_json({
                 "nsw_json": 1, **facts, "total": total, "offset": offset, "next_offset": end if end < total else None,
-                "untrusted": {"about": _MARK, **_cut(foreign, length), "rows": page},
+                "untrusted": {"about": _MARK, **_shorten_value(foreign, length), "rows": page},
             })  # fmt: skip
             if len(text.encode()) <= BYTES:
                 return text
@@ -338,13 +340,13 @@ def _answer(
     raise UsageError(f"row {offset} is larger than {BYTES:,} bytes", hint="ask `table` for some of its columns")
 
 
-def _cut(value: Any, length: int) -> Any:
-    """A value whose texts have so many characters at most and whose lists ROWS items; what is left out is counted."""
+def _shorten_value(value: Any, length: int) -> Any:
+    """Shorten texts to `length` characters and lists to ROWS items; what is left out is counted."""
     if isinstance(value, str) and len(value) > length:
         return f"{value[:length]}... ({len(value) - length} characters more)"
     if isinstance(value, Mapping):
-        return {_cut(key, length): _cut(item, length) for key, item in value.items()}
+        return {_shorten_value(key, length): _shorten_value(item, length) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        items = [_cut(item, length) for item in value[:ROWS]]
+        items = [_shorten_value(item, length) for item in value[:ROWS]]
         return [*items, f"... ({len(value) - ROWS} more)"] if len(value) > ROWS else items
     return value

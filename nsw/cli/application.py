@@ -57,7 +57,7 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options and arguments, each with a word for its value; a switch has none."""
-        return _prepared(super().get_params(ctx))
+        return _prepare_parameters(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The usage line, `[OPTIONS] RECIPE`: optional arguments alone have brackets."""
@@ -69,14 +69,14 @@ class Commands(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options of nsw itself."""
-        return _prepared(super().get_params(ctx))
+        return _prepare_parameters(super().get_params(ctx))
 
 
-def _prepared(params: list[Any]) -> list[Any]:
+def _prepare_parameters(params: list[Any]) -> list[Any]:
     """The parameters as nsw checks and shows them: with words such as FILE for the parser's types (`<str>`)."""
     for param in params:
         if "process_value" not in vars(param):  # typer asks for the parameters several times
-            param.process_value = partial(_value, param, param.process_value)
+            param.process_value = partial(_check_value, param, param.process_value)
         if getattr(param, "is_flag", False):
             param.metavar = ""
             continue
@@ -84,24 +84,24 @@ def _prepared(params: list[Any]) -> list[Any]:
         if param.metavar is None and (is_argument or not is_choice):  # the values of an option are its word
             param.metavar = (_ARGUMENTS if is_argument else _WORDS).get(param.name, param.name.upper())
         if is_argument and not is_choice:  # whose word is its name already
-            param.display_type_rich = _no_type
+            param.display_type_rich = _hide_type
     return params
 
 
-def _no_type(ctx: Any) -> None:
-    """No type of an argument."""
+def _hide_type(ctx: Any) -> None:
+    """Show no type of an argument."""
 
 
-def _value(param: Any, check: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
+def _check_value(param: Any, check: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
     """A parameter's value, checked by typer only where it could be wrong: that loads pydantic, which takes 0.1 s."""
     if value is None and not param.required:
         value = () if param.multiple or param.nargs == -1 else None
-    elif not _is_right(param, context, value):
+    elif not _is_valid(param, context, value):
         return check(context, value)
     return value if param.callback is None else param.callback(context, param, value)
 
 
-def _is_right(param: Any, context: Any, value: Any) -> bool:
+def _is_valid(param: Any, context: Any, value: Any) -> bool:
     """Whether a value has its parameter's type: text without signs that a check might refuse, or nsw's own default."""
     kind = param.type_descriptor
     if kind.parameter_info.parser is not None or type(value) is not kind.annotation:
@@ -132,11 +132,11 @@ def command(example: str, name: str | None = None) -> Callable[[F], F]:
 
 def program(names: Sequence[str]) -> typer.Typer:
     """The program with these commands; typer takes 30 ms for the options of all, which are needed for one alone."""
-    app = _bare_program()
+    app = _empty_program()
     for name in names:
         import_module(f"nsw.cli.{COMMANDS[name]}")
         function, example = _REGISTERED[name]
-        app.command(name, cls=Command, epilog=f"For example: {example}" if example else None)(_callback(function))
+        app.command(name, cls=Command, epilog=f"For example: {example}" if example else None)(_typer_callback(function))
     return app
 
 
@@ -170,17 +170,17 @@ def program_of_help() -> typer.Typer:
     """The program whose commands have a name and a help, and no options: those of no command are asked for."""
     from nsw.cli.completion import shipped
 
-    app = _bare_program()
+    app = _empty_program()
     for name, described in shipped()[1].items():
-        app.command(name, help=described.help)(_bare_command)
+        app.command(name, help=described.help)(_empty_command)
     return app
 
 
-def _bare_command() -> None:
-    """Nothing: it is never called."""
+def _empty_command() -> None:
+    """A command that does nothing: typer never calls it."""
 
 
-def _bare_program() -> typer.Typer:
+def _empty_program() -> typer.Typer:
     app = typer.Typer(
         name="nsw",
         cls=Commands,
@@ -190,11 +190,11 @@ def _bare_program() -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_root)
+    app.callback()(_root_command)
     return app
 
 
-def _callback(function: Callable[..., int]) -> Callable[..., int]:
+def _typer_callback(function: Callable[..., int]) -> Callable[..., int]:
     """The function as typer calls it, with the options of each group as parameters of its own."""
     parameters: dict[str, Parameter] = {}
     groups: dict[str, tuple[Callable[..., Any], list[str]]] = {}
@@ -222,16 +222,18 @@ def _callback(function: Callable[..., int]) -> Callable[..., int]:
     return callback
 
 
-def _version(is_wanted: bool) -> None:
+def _print_version(is_wanted: bool) -> None:
     if is_wanted:
         typer.echo(f"nsw {__version__}")
         raise typer.Exit
 
 
-def _root(
+def _root_command(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version.", show_default=False),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version.", show_default=False
+        ),
     ] = False,
 ) -> None:
     pass

@@ -126,7 +126,7 @@ def gate(
     words, rule_texts = sides or [], rules or []
     if by_history:
         return _gate_history(words, rule_texts, root, target)
-    tolerances: Mapping[str, Tolerance] = dict(map(_rule, rule_texts))
+    tolerances: Mapping[str, Tolerance] = dict(map(_parse_gate_rule, rule_texts))
     try:
         compared_sides = sides_of(words, root, "figure")
         tolerances = tolerances or compared_sides[1].gate
@@ -204,7 +204,7 @@ def noise(
     return code
 
 
-def _rule(text: str) -> tuple[str, Tolerance]:
+def _parse_gate_rule(text: str) -> tuple[str, Tolerance]:
     figure, _, tolerance = text.rpartition(":")
     try:
         return figure.strip(), parse_tolerance(tolerance)

@@ -108,29 +108,33 @@ def completions(words: list[str], typed: str) -> list[Item]:
     command_items = [Item(name, one_command.help) for name, one_command in commands.items()]
     if at is None:
         command_items.append(Item("help", "Explain a command, or with --all each of them."))
-        return _options(root, set(words), typed) if typed.startswith("-") else _beginning(command_items, typed)
+        return (
+            _complete_option(root, set(words), typed)
+            if typed.startswith("-")
+            else _filter_by_prefix(command_items, typed)
+        )
     if words[at] == "help":
-        return _beginning([Item("--all", "all commands"), *command_items], typed)
+        return _filter_by_prefix([Item("--all", "all commands"), *command_items], typed)
     command = commands.get(words[at])
-    return [] if command is None else _of_command(command, words[at + 1 :], typed)
+    return [] if command is None else _complete_command(command, words[at + 1 :], typed)
 
 
-def _of_command(command: Command, words: list[str], typed: str) -> list[Item]:
-    values_given, argument_number, open_option, ended = _parsed(command, words)
+def _complete_command(command: Command, words: list[str], typed: str) -> list[Item]:
+    values_given, argument_number, open_option, ended = _parse_words(command, words)
     if open_option is not None:
-        return _values(command, open_option, values_given, typed)
+        return _complete_value(command, open_option, values_given, typed)
     flag, equals, value = typed.partition("=")
     if equals and not ended and flag in command.options:
-        matches = _values(command, command.options[flag], values_given, value)
+        matches = _complete_value(command, command.options[flag], values_given, value)
         return [Item(f"{flag}={item.value}", item.help) for item in matches]
     if typed.startswith("-") and not ended:
-        return _options(command, set(words), typed)
+        return _complete_option(command, set(words), typed)
     if argument_number < len(command.arguments):
-        return _values(command, command.arguments[argument_number], values_given, typed)
+        return _complete_value(command, command.arguments[argument_number], values_given, typed)
     return []
 
 
-def _parsed(command: Command, words: list[str]) -> tuple[dict[str, list[str]], int, Parameter | None, bool]:
+def _parse_words(command: Command, words: list[str]) -> tuple[dict[str, list[str]], int, Parameter | None, bool]:
     """What the words before the cursor say.
 
     Returns:
@@ -159,22 +163,24 @@ def _parsed(command: Command, words: list[str]) -> tuple[dict[str, list[str]], i
     return values_given, argument_number, waits, ended
 
 
-def _values(command: Command, parameter: Parameter, values_given: dict[str, list[str]], typed: str) -> list[Item]:
+def _complete_value(
+    command: Command, parameter: Parameter, values_given: dict[str, list[str]], typed: str
+) -> list[Item]:
     if parameter.choices:
-        return _beginning(map(Item, parameter.choices), typed)
+        return _filter_by_prefix(map(Item, parameter.choices), typed)
     matches = dict.fromkeys(values(command.name, parameter.name, values_given, typed))
     # no name may steer a terminal, or be taken for an option
     return [Item(value) for value in matches if value.isprintable() and not value.startswith("-")]
 
 
-def _options(command: Command, used: set[str], typed: str) -> list[Item]:
+def _complete_option(command: Command, used: set[str], typed: str) -> list[Item]:
     """The options that may still be given, each by its long name unless its short one is typed."""
     free = [p for p in command.parameters if p.flags and (p.many or not used.intersection(p.flags))]
-    long = _beginning((Item(p.flags[0], p.help) for p in free), typed)
-    return long or _beginning((Item(flag, p.help) for p in free for flag in p.flags), typed)
+    long = _filter_by_prefix((Item(p.flags[0], p.help) for p in free), typed)
+    return long or _filter_by_prefix((Item(flag, p.help) for p in free for flag in p.flags), typed)
 
 
-def _beginning(items: Iterable[Item], typed: str) -> list[Item]:
+def _filter_by_prefix(items: Iterable[Item], typed: str) -> list[Item]:
     return [item for item in items if item.value.startswith(typed)]
 
 
@@ -184,49 +190,49 @@ def _beginning(items: Iterable[Item], typed: str) -> list[Item]:
 _PLAIN = "._/-+=,:@%"  # beside letters and digits, what no shell reads as anything else
 
 
-def _ansi(text: str, also: str) -> str:
+def _ansi_quote(text: str, also: str) -> str:
     """A text as `$'...'` of bash and zsh; only letters, digits and `also` stand for themselves there."""
-    return "$'" + "".join(c if c.isalnum() or c in also else _escaped(c) for c in text) + "'"
+    return "$'" + "".join(c if c.isalnum() or c in also else _escape_character(c) for c in text) + "'"
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in character.encode())
 
 
-def _bash() -> int:
+def _answer_bash() -> int:
     typed = os.environ["COMP_WORDS"].split("\n")  # as they are written, quotes and all
     at = int(os.environ["COMP_CWORD"])
-    words, last = ["".join(_split(word)) for word in typed[:at]], typed[at] if at < len(typed) else ""
-    before, current = words[1:], "".join(_split(last))
+    words, last = ["".join(_split_line(word)) for word in typed[:at]], typed[at] if at < len(typed) else ""
+    before, current = words[1:], "".join(_split_line(last))
     # bash takes `--site=lo` apart into three words, and replaces the last of them
     if last == "=":
         last = current = ""
     elif before[-1:] == ["="]:
         before.pop()
-    bash_words = [_of_bash(item.value, current, last) for item in completions(before, current)]
+    bash_words = [_quote_for_bash(item.value, current, last) for item in completions(before, current)]
     print("\n".join(word for word in bash_words if word is not None))
     return 0
 
 
-def _of_bash(value: str, current: str, typed: str) -> str | None:
-    """A value as bash shall insert it, which expands file names in it before: None where it cannot be told how."""
+def _quote_for_bash(value: str, current: str, typed: str) -> str | None:
+    """Quote a value as bash inserts it after it expands file names; None where nsw cannot quote it."""
     rest = value.removeprefix(current)
     if all(c.isalnum() or c in _PLAIN for c in rest):
         return typed + rest if typed[:1] not in {"'", '"'} else value
     if typed[:1] in {"'", '"', "$"} or typed.endswith("\\"):
         return None
-    return typed + _ansi(rest, _PLAIN + " $#&;|<>{}~!")
+    return typed + _ansi_quote(rest, _PLAIN + " $#&;|<>{}~!")
 
 
-def _zsh() -> int:
-    items_found = completions(*_typed())
+def _answer_zsh() -> int:
+    items_found = completions(*_command_line_words())
     if not items_found:
         print("_files")
         return 0
     # evaluated by the script, word by word: compadd itself quotes what it inserts
-    values = " ".join(_ansi(item.value, _PLAIN) for item in items_found)
+    values = " ".join(_ansi_quote(item.value, _PLAIN) for item in items_found)
     shown_words = " ".join(
-        _ansi(f"{item.value}  -- {item.help}" if item.help else item.value, _PLAIN) for item in items_found
+        _ansi_quote(f"{item.value}  -- {item.help}" if item.help else item.value, _PLAIN) for item in items_found
     )
     listed = "-l " if any(item.help for item in items_found) else ""
     print(f"local -a nsw_values nsw_shown; nsw_values=({values}); nsw_shown=({shown_words});"
@@ -234,21 +240,21 @@ def _zsh() -> int:
     return 0
 
 
-def _fish() -> int:
-    items_found = completions(*_typed())
+def _answer_fish() -> int:
+    items_found = completions(*_command_line_words())
     if os.environ.get("_TYPER_COMPLETE_FISH_ACTION") == "is-args":
         return 0 if items_found else 1  # 1: files
     print("\n".join(f"{item.value}\t{' '.join(item.help.split())}".rstrip("\t") for item in items_found))
     return 0
 
 
-def _typed() -> tuple[list[str], str]:
+def _command_line_words() -> tuple[list[str], str]:
     line = os.environ.get("_TYPER_COMPLETE_ARGS", "")
-    words = _split(line)[1:]
+    words = _split_line(line)[1:]
     return (words[:-1], words[-1]) if words and not line.endswith(" ") else (words, "")
 
 
-def _split(line: str) -> list[str]:
+def _split_line(line: str) -> list[str]:
     """The words of a line that may end in the middle of a quoted one."""
     lexer = shlex.shlex(line, posix=True)
     lexer.whitespace_split = True
@@ -261,7 +267,7 @@ def _split(line: str) -> list[str]:
     return words
 
 
-_SHELLS = {"complete_bash": _bash, "complete_zsh": _zsh, "complete_fish": _fish}
+_SHELLS = {"complete_bash": _answer_bash, "complete_zsh": _answer_zsh, "complete_fish": _answer_fish}
 
 
 ParameterValues: TypeAlias = "Mapping[str, Sequence[str]]"  # the values that are before the cursor, by parameter
@@ -303,7 +309,7 @@ def _recipes(_: ParameterValues, typed: str) -> Iterator[str]:
         yield from (file.name for file in sorted(recipes_folder().glob("*.yaml")))
 
 
-def _shipped(_: ParameterValues, __: str) -> Iterator[str]:
+def _shipped_recipes(_: ParameterValues, __: str) -> Iterator[str]:
     """The shipped recipes, by name."""
     from nsw.resources import recipes_folder
 
@@ -317,12 +323,12 @@ def _yaml_files(folder: Path) -> Iterator[Path]:
     left = _MOST_LOOKED_AT
     for entry in seen:
         if entry.is_dir() and left > 0:
-            below = list(islice(_entries(entry), left))
+            below = list(islice(_folder_entries(entry), left))
             left -= len(below)
             yield from sorted(f for f in below if f.suffix in {".yaml", ".yml"})
 
 
-def _entries(folder: Path) -> Iterator[Path]:
+def _folder_entries(folder: Path) -> Iterator[Path]:
     try:
         yield from folder.iterdir()
     except OSError:
@@ -339,7 +345,7 @@ def _is_recipe(file: Path) -> bool:
     return bool(_RECIPE.search(head)) and (not _SITES.search(head) or bool(_APP.search(head)))
 
 
-def _data(file: Path) -> Any:
+def _load_yaml(file: Path) -> Any:
     """What a YAML file holds, within the limits of size, depth and aliases that every recipe has.
 
     Raises:
@@ -361,7 +367,7 @@ def _sites(values_given: ParameterValues, _: str) -> Iterator[str]:
         key=lambda source_file: source_file.path == BUILTIN,
     ):
         try:
-            sites_data = _data(source.path).get("sites")
+            sites_data = _load_yaml(source.path).get("sites")
         except (OSError, NswError, AttributeError, ValueError):
             continue
         yield from (str(name) for name in sites_data or ())
@@ -375,7 +381,7 @@ def _passes(values_given: ParameterValues, _: str) -> Iterator[str]:
     file = recipe_path if recipe_path.exists() else recipes_folder() / recipe_path.with_suffix(".yaml").name
     if not _is_recipe(file):
         return
-    for entry in _data(file).get("passes") or ["baseline"]:
+    for entry in _load_yaml(file).get("passes") or ["baseline"]:
         kind, keys = next(iter(entry.items())) if isinstance(entry, dict) else (entry, None)
         yield str((keys or {}).get("name") or kind)
 
@@ -392,7 +398,7 @@ def _baselines(values_given: ParameterValues, _: str) -> list[str]:
     return sorted(read_baselines(_root(values_given)))
 
 
-def _sides(values_given: ParameterValues, typed: str) -> list[str]:
+def _campaigns_and_baselines(values_given: ParameterValues, typed: str) -> list[str]:
     return [*_campaigns(values_given, typed), *_baselines(values_given, typed)]
 
 
@@ -402,8 +408,8 @@ def _root(values_given: ParameterValues) -> Path:
     return folders.root(Path(values_given["root"][-1]).expanduser() if values_given.get("root") else None)
 
 
-def _of_campaign(kind: Literal["run", "retry", "case"]) -> Callable[[ParameterValues, str], list[str]]:
-    """Names that the campaign of the command line knows."""
+def _campaign_names(kind: Literal["run", "retry", "case"]) -> Callable[[ParameterValues, str], list[str]]:
+    """A function that completes runs or cases of the campaign on the command line."""
 
     def find(values_given: ParameterValues, typed: str) -> list[str]:
         from nsw.campaign.selection import complete_names
@@ -462,11 +468,11 @@ _BY_PARAMETER: Final[dict[str, Callable[[ParameterValues, str], Iterable[str]]]]
     "campaigns": _campaigns,
     "against": _campaigns,
     "named": _campaigns,
-    "sides": _sides,
-    "run": _of_campaign("run"),
-    "runs": _of_campaign("retry"),
-    "case": _of_campaign("case"),
-    "timeline": _of_campaign("case"),
+    "sides": _campaigns_and_baselines,
+    "run": _campaign_names("run"),
+    "runs": _campaign_names("retry"),
+    "case": _campaign_names("case"),
+    "timeline": _campaign_names("case"),
     "table": _tables,
     "read table": _read_tables,
     "summarize table": _all_tables,
@@ -478,5 +484,5 @@ _BY_PARAMETER: Final[dict[str, Callable[[ParameterValues, str], Iterable[str]]]]
     "action": lambda _given, _begun: ["check"],
     "name": _sites,
     "baseline name": _baselines,
-    "shipped": _shipped,
+    "shipped": _shipped_recipes,
 }

@@ -143,14 +143,14 @@ def list_campaigns(
     columns = ("campaign", "site", "created", "runs", *map(str, State), "driven", "note", "problem")
     if figure is not None:
         columns = (*columns, "least", "most")
-        flat = [row | {"least": _end(row, min), "most": _end(row, max)} for row in flat]
+        flat = [row | {"least": _extreme_median(row, min), "most": _extreme_median(row, max)} for row in flat]
     show = partial(_show_campaigns, flat, parent, figure)
     target.put_data(flat, columns, data=lambda: {"campaigns": rows}, show=show)
     return Exit.GOOD
 
 
-def _end(row: Mapping[str, Any], end: Callable[[Iterable[float]], float]) -> float | None:
-    """The least or greatest of a campaign's medians of a figure."""
+def _extreme_median(row: Mapping[str, Any], end: Callable[[Iterable[float]], float]) -> float | None:
+    """The minimum or maximum of a campaign's medians of a figure."""
     return end(medians) if (medians := row.get("medians", {}).values()) else None
 
 
@@ -162,7 +162,8 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | No
     rows = list(rows)
     columns = ["campaign", "site", "begun", "runs"]
     cells = [
-        {**r, "begun": _local_time(r.get("created")), "runs": "-" if r.get("problem") else _in_words(r)} for r in rows
+        {**r, "begun": _local_time(r.get("created")), "runs": "-" if r.get("problem") else _status_text(r)}
+        for r in rows
     ]
     if rows and Path(rows[0]["folder"]).parent != root.absolute().resolve():
         out.print(f"no campaign under {root}; those elsewhere, by their folders, which commands take as names:")
@@ -187,7 +188,7 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | No
         out.print(f"no campaign under {root}")
 
 
-def _in_words(row: Mapping[str, Any]) -> str:
+def _status_text(row: Mapping[str, Any]) -> str:
     """The states of its runs, and whether an nsw drives it."""
     from nsw.present.status_view import driven_words
 
@@ -235,7 +236,7 @@ def logs(
     folder, words = campaign_of_words([run] if run is not None else [], campaign, root)
     row = find_row(folder, words[0] if words else None, selection, follow=follow)
     if follow and can_be_followed(folder, row):
-        return _follow(folder, row, lines)
+        return _follow_output(folder, row, lines)
     _show_output(folder, row, lines)
     return Exit.GOOD
 
@@ -245,18 +246,18 @@ def _show_output(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> 
     from nsw.present.terminal import console
 
     out = console()
-    out.print(_headline(folder, row), style="bold")
+    out.print(_run_headline(folder, row), style="bold")
     if row.attempt == 0:
         out.print("it has not begun")
     with Output(folder, row) as output:
         for name in ("stdout", "stderr"):
-            _show_end(out, output.read_end(name), name, lines)
-        _show_end(out, output.job_log(), "job script", lines)
+            _show_last_lines(out, output.read_end(name), name, lines)
+        _show_last_lines(out, output.job_log(), "job script", lines)
     for note in output.notes:
         out.print(note, style="dim")
 
 
-def _headline(folder: CampaignFolder, row: RunRow | BuildRow) -> str:
+def _run_headline(folder: CampaignFolder, row: RunRow | BuildRow) -> str:
     from nsw.campaign.selection import campaign_option
 
     lacks = missing_results(row)
@@ -265,7 +266,7 @@ def _headline(folder: CampaignFolder, row: RunRow | BuildRow) -> str:
     return f"{row.id}: {row.state}{reason_text}" + (f", attempt {row.attempt}" if row.attempt > 1 else "")
 
 
-def _show_end(out: Any, content: bytes | None, name: str, lines: int) -> None:
+def _show_last_lines(out: Any, content: bytes | None, name: str, lines: int) -> None:
     from nsw.campaign.logs import MOST_SHOWN
     from nsw.present.untrusted_text import clean, say
     from nsw.quantities import size
@@ -280,15 +281,15 @@ def _show_end(out: Any, content: bytes | None, name: str, lines: int) -> None:
     out.print(f"--- {name}" + (f" ({' of '.join(omissions)})" if omissions else ""), style="dim")
     chosen = output.rsplit(b"\n", lines)[-lines:]
     for first in range(0, len(chosen), _AT_ONCE):
-        say("\n".join(clean(_shortened(line)) for line in chosen[first : first + _AT_ONCE]))
+        say("\n".join(clean(_shorten_line(line)) for line in chosen[first : first + _AT_ONCE]))
 
 
-def _shortened(line: bytes) -> str:
+def _shorten_line(line: bytes) -> str:
     omitted = len(line) - _LONGEST
     return line[:_LONGEST].decode(errors="replace") + (f"… ({omitted:,} more bytes)" if omitted > 0 else "")
 
 
-def _follow(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> int:
+def _follow_output(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> int:
     """Print what a run prints until it is over; later attempts of it are followed too."""
     from nsw.campaign.logs import Grown, LeftAlone, follow
     from nsw.campaign.selection import campaign_argument
@@ -310,7 +311,7 @@ def _follow(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> int:
                         f"{row.id} {ending}, and no nsw drives its campaign: `nsw resume {campaign_argument(folder)}`"
                     )
                 case now:
-                    if (text := _headline(folder, now)) == last_headline:
+                    if (text := _run_headline(folder, now)) == last_headline:
                         continue
                     if now.attempt != attempt or now.state in ENDED:
                         printer.end()
@@ -345,15 +346,15 @@ class _Lines:
         if len(rest) > _LONGEST:
             whole_lines, rest = [*whole_lines, rest], ""
         self._rest[stream] = rest
-        self._print(stream, whole_lines[-self._first :] if first and self._first else whole_lines)
+        self._print_lines(stream, whole_lines[-self._first :] if first and self._first else whole_lines)
 
     def end(self) -> None:
         """What has no line's end."""
         for stream, rest in self._rest.items():
-            self._print(stream, [rest] if rest else [])
+            self._print_lines(stream, [rest] if rest else [])
         self._rest.clear()
 
-    def _print(self, stream: str, lines: Sequence[str]) -> None:
+    def _print_lines(self, stream: str, lines: Sequence[str]) -> None:
         from nsw.present.untrusted_text import clean
 
         if lines and stream != self._last:

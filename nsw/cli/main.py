@@ -30,7 +30,7 @@ def main() -> None:
     leave_current_folder()
     allow_fork()
     try:
-        code = _answer_or_run()
+        code = _complete_or_run()
     except SystemExit:
         raise
     except KeyboardInterrupt:
@@ -38,11 +38,11 @@ def main() -> None:
     except BaseException:  # noqa: BLE001  a bug: processes and threads that still work must not be waited for
         sys.excepthook(*sys.exc_info())
         code = 1
-    _end(code)
+    _exit_process(code)
 
 
-def _end(code: int) -> NoReturn:
-    """End the process, after what waits for its end, and without taking Python and its libraries apart.
+def _exit_process(code: int) -> NoReturn:
+    """End the process after what must finish first, without the interpreter's own shutdown.
 
     Arrow's threads may still begin or end then, and the process would end with SIGABRT after a good answer ("terminate
     called without an active exception": 22 of 160 small campaigns). Besides, it takes a sixth of `nsw plan`.
@@ -54,8 +54,8 @@ def _end(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _answer_or_run() -> int:
-    """What the shell asks for its completion, or the command line."""
+def _complete_or_run() -> int:
+    """Answer the shell's completion request, or run the command line."""
     if (shell_request := os.environ.get("_NSW_COMPLETE")) is not None:
         from nsw.cli.completion import answer
 
@@ -76,7 +76,7 @@ def run(arguments: list[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text
     try:
-        return _flushed(_parsed(arguments))
+        return _flush_stdout(_run_with_typer(arguments))
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except (BrokenPipeError, SystemExit) as end:
@@ -84,24 +84,26 @@ def run(arguments: list[str]) -> int:
         if isinstance(end, SystemExit) and not isinstance(end.__context__, BrokenPipeError):
             raise
         # who reads on no longer has seen enough; a campaign that stops for it has not come to its end
-        return _nobody_reads(Exit.SOME_FAILED if arguments[:1] and arguments[0] in _DRIVES else Exit.GOOD)
+        return _discard_stdout(Exit.SOME_FAILED if arguments[:1] and arguments[0] in _DRIVES else Exit.GOOD)
     except NswError as fault:
         if fault.exit_code is Exit.UNREACHABLE and fault.hint is None:
             fault.hint = "correct that, then run the same command again"
         show(fault)
         return fault.exit_code
     except OSError as fault:
-        return _show_outside(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault.strerror or fault))
+        return _show_system_fault(
+            f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault.strerror or fault)
+        )
     except Exception as fault:
         import sqlite3  # only here: to load it takes a while
 
         if not isinstance(fault, sqlite3.Error):
             raise
-        return _show_outside(f"the campaign's state cannot be used: {fault}")
+        return _show_system_fault(f"the campaign's state cannot be used: {fault}")
 
 
-def _parsed(arguments: list[str]) -> int:
-    """Carry out a command line by typer's parser."""
+def _run_with_typer(arguments: list[str]) -> int:
+    """Run a command line with typer's parser."""
     import typer
 
     from nsw.cli.application import COMMANDS, daily_help, program, program_of_help, unknown
@@ -131,14 +133,14 @@ def _parsed(arguments: list[str]) -> int:
             raise unknown(word)
         return app(args=arguments, prog_name="nsw", standalone_mode=False) or Exit.GOOD
     except typer.TyperException as fault:
-        show(_usage(fault))
+        show(_as_usage_error(fault))
         return Exit.BAD_INPUT
     except typer.Abort:
         return Exit.INTERRUPTED
 
 
-def _usage(fault: typer.TyperException) -> NswError:
-    """What is wrong with a command line."""
+def _as_usage_error(fault: typer.TyperException) -> NswError:
+    """Convert an error of typer to one of nsw."""
     context = getattr(fault, "ctx", None)
     hint = f"`{context.command_path} --help` lists the options" if context is not None else None
     message = fault.format_message()
@@ -147,26 +149,26 @@ def _usage(fault: typer.TyperException) -> NswError:
     return UsageError(message, hint=hint)
 
 
-def _show_outside(message: str) -> int:
-    """A fault of the machine: a full disk, a folder that may not be entered."""
+def _show_system_fault(message: str) -> int:
+    """Show a fault of the machine: a full disk, a folder without permission."""
     fault = NswError(message)
     show(fault)
     return fault.exit_code
 
 
-def _flushed(code: int) -> int:
-    """What was printed, out before the process ends: a reader that has gone is noticed here and not at exit."""
+def _flush_stdout(code: int) -> int:
+    """Flush standard output before the process ends, to notice here that its reader has gone."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        return _nobody_reads(code)
+        return _discard_stdout(code)
     except OSError as fault:
-        return _nobody_reads(_show_outside(f"standard output: {fault.strerror}"))
+        return _discard_stdout(_show_system_fault(f"standard output: {fault.strerror}"))
     return code
 
 
-def _nobody_reads(code: int) -> int:
-    """What was printed cannot be taken (`nsw ... | head`, a full disk); Python would try again when it ends."""
+def _discard_stdout(code: int) -> int:
+    """Discard what standard output cannot take (`nsw ..."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 

@@ -63,21 +63,21 @@ def metrics(
     from nsw.site.load import load_site
 
     loaded_site = None if site is None else load_site(site, sites)
-    chip_chosen = _chip(chip) if chip is not None or loaded_site is None else _chip_of(loaded_site)
+    chip_chosen = _require_chip(chip) if chip is not None or loaded_site is None else _site_chip(loaded_site)
     by = as_tool(tool.value) if tool else None
     metric_names = names or []
     if action is Action.LS:
-        return _list(metric_names, chip_chosen, by, target)
+        return _list_metrics(metric_names, chip_chosen, by, target)
     if not metric_names:
         raise UsageError("no metric was named", hint=f"`nsw metrics {action} achieved_occupancy`")
     if action is Action.SHOW:
-        return _show(metric_names, chip_chosen, target)
+        return _show_metrics(metric_names, chip_chosen, target)
     if action is Action.CHECK:
-        return _check(metric_names, chip_chosen, by, target, _listed_by(loaded_site, chip_chosen, by))
-    return _translate(metric_names, chip_chosen, by, target)
+        return _check_metrics(metric_names, chip_chosen, by, target, _site_metric_names(loaded_site, chip_chosen, by))
+    return _translate_metrics(metric_names, chip_chosen, by, target)
 
 
-def _chip(name: str | None) -> Chip | None:
+def _require_chip(name: str | None) -> Chip | None:
     matched_chip = find_chip(name)
     if name is not None and matched_chip is None:
         hint = (
@@ -88,7 +88,7 @@ def _chip(name: str | None) -> Chip | None:
     return matched_chip
 
 
-def _chip_of(loaded_site: LoadedSite) -> Chip:
+def _site_chip(loaded_site: LoadedSite) -> Chip:
     from nsw.site_check.check import chip_of
 
     matched_chip = find_chip(chip_of(loaded_site))
@@ -100,7 +100,7 @@ def _chip_of(loaded_site: LoadedSite) -> Chip:
     return matched_chip
 
 
-def _listed_by(loaded_site: LoadedSite | None, chip: Chip | None, tool: Tool | None) -> frozenset[str] | None:
+def _site_metric_names(loaded_site: LoadedSite | None, chip: Chip | None, tool: Tool | None) -> frozenset[str] | None:
     """The names that the site's own ncu lists, where it measures the chip and can be asked."""
     from nsw.site_check.check import site_metrics
 
@@ -114,11 +114,11 @@ def _listed_by(loaded_site: LoadedSite | None, chip: Chip | None, tool: Tool | N
 # --- ls ----------------------------------------------------------------------------------------------------
 
 
-def _list(words: Sequence[str], chip: Chip | None, tool: Tool | None, target: Target) -> int:
+def _list_metrics(words: Sequence[str], chip: Chip | None, tool: Tool | None, target: Target) -> int:
     raw = [word for word in words if "__" in word]
     if raw:
-        return _list_raw(raw, chip, target)
-    chosen = _chosen(words)
+        return _list_ncu_names(raw, chip, target)
+    chosen = _select_metrics(words)
     by = tool or (default_counters_tool(chip) if chip else "ncu")
     rows = []
     for metric in chosen:
@@ -140,7 +140,7 @@ def _list(words: Sequence[str], chip: Chip | None, tool: Tool | None, target: Ta
     return Exit.GOOD
 
 
-def _chosen(words: Sequence[str]) -> list[Metric]:
+def _select_metrics(words: Sequence[str]) -> list[Metric]:
     """The metrics of groups, of families, and those whose names hold a word."""
     if not words:
         return list(metrics_by_name().values())
@@ -160,8 +160,8 @@ def _chosen(words: Sequence[str]) -> list[Metric]:
     return list(metrics_found.values())
 
 
-def _list_raw(words: Sequence[str], chip: Chip | None, target: Target) -> int:
-    """Base names of ncu that begin as one of the words."""
+def _list_ncu_names(words: Sequence[str], chip: Chip | None, target: Target) -> int:
+    """Print the base names of ncu that begin with one of the words."""
     stems = tuple(word.rstrip("*") for word in words)
     rows = [
         {
@@ -187,8 +187,8 @@ def _list_raw(words: Sequence[str], chip: Chip | None, target: Target) -> int:
 # --- show --------------------------------------------------------------------------------------------------
 
 
-def _show(names: Sequence[str], chip: Chip | None, target: Target) -> int:
-    described = [_described(name, chip) for name in names]
+def _show_metrics(names: Sequence[str], chip: Chip | None, target: Target) -> int:
+    described = [_metric_description(name, chip) for name in names]
 
     def show() -> None:
         for metric in described:
@@ -199,14 +199,14 @@ def _show(names: Sequence[str], chip: Chip | None, target: Target) -> int:
     return Exit.GOOD
 
 
-def _described(name: str, chip: Chip | None) -> dict[str, Any]:
+def _metric_description(name: str, chip: Chip | None) -> dict[str, Any]:
     if (metric := find_metric(name)) is not None:
         measurement = metric.measured_on(chip)
         return {
             "metric": metric.name, "unit": metric.unit, "family": metric.family, "meaning": metric.meaning,
-            "nvprof": metric.nvprof, "nvprof_conversion": _conversion(metric), "ncu": measurement.expressions,
+            "nvprof": metric.nvprof, "nvprof_conversion": _conversion_text(metric), "ncu": measurement.expressions,
             "why": measurement.reason or None,
-            "by_chip": {} if chip else _exceptions(metric),
+            "by_chip": {} if chip else _differences_by_chip(metric),
             "groups": [g.name for g in metric_groups_by_name().values() if metric.name in g.metrics],
         }  # fmt: skip
     if (group := metric_groups_by_name().get(name)) is not None:
@@ -223,8 +223,8 @@ def _described(name: str, chip: Chip | None) -> dict[str, Any]:
             "chips": ncu_names.chips_with_base_name(base)}  # fmt: skip
 
 
-def _exceptions(metric: Metric) -> dict[str, dict[str, Any]]:
-    """The chips that differ, those that differ alike together."""
+def _differences_by_chip(metric: Metric) -> dict[str, dict[str, Any]]:
+    """What differs on some chips; chips with the same difference share an entry."""
     alike: dict[Any, list[str]] = {}
     for name, difference in metric.by_chip.items():
         alike.setdefault(difference, []).append(name)
@@ -234,7 +234,7 @@ def _exceptions(metric: Metric) -> dict[str, dict[str, Any]]:
     }
 
 
-def _conversion(metric: Metric) -> str | None:
+def _conversion_text(metric: Metric) -> str | None:
     if metric.times == LEVEL:
         return "level L of 0 to 10 stands for 10 L - 5 %, give or take 5; 0 is idle"
     return f"times {metric.times}" if metric.times else None
@@ -243,7 +243,7 @@ def _conversion(metric: Metric) -> str | None:
 # --- check -------------------------------------------------------------------------------------------------
 
 
-def _check(
+def _check_metrics(
     names: Sequence[str], chip: Chip | None, tool: Tool | None, target: Target, site_names: frozenset[str] | None
 ) -> int:
     faults = find_metric_faults(names, chip, tool, site_names=site_names)
@@ -270,16 +270,16 @@ def _check(
 # --- translate ---------------------------------------------------------------------------------------------
 
 
-def _translate(names: Sequence[str], chip: Chip | None, tool: Tool | None, target: Target) -> int:
+def _translate_metrics(names: Sequence[str], chip: Chip | None, tool: Tool | None, target: Target) -> int:
     wrong = find_metric_faults([name for name in names if not portable_name(name)], None)
     if wrong:
         raise UsageError(wrong[0].message, hint=wrong[0].hint)
     rows = []
     for name in names:  # groups are taken apart, raw names have a portable one or none
         if (group := metric_groups_by_name().get(name)) is not None:
-            rows += [_translation(name, find_metric(member), chip) for member in group.metrics]
+            rows += [_translation_row(name, find_metric(member), chip) for member in group.metrics]
         else:
-            rows.append(_translation(name, find_metric(name) or find_metric(portable_name(name) or ""), chip))
+            rows.append(_translation_row(name, find_metric(name) or find_metric(portable_name(name) or ""), chip))
     tools = (tool,) if tool else counters_tools(chip)
     portable = [row["metric"] or row["asked"] for row in rows]
     requests = {"ncu": ncu_metric_request(portable, chip), "nvprof": nvprof_metric_request(portable, chip)}
@@ -296,7 +296,7 @@ def _translate(names: Sequence[str], chip: Chip | None, tool: Tool | None, targe
     return Exit.GOOD
 
 
-def _translation(requested_name: str, metric: Metric | None, chip: Chip | None) -> dict[str, Any]:
+def _translation_row(requested_name: str, metric: Metric | None, chip: Chip | None) -> dict[str, Any]:
     if metric is None:
         return {
             "asked": requested_name, "metric": None, "unit": None, "nvprof": None, "ncu": requested_name,
@@ -305,7 +305,7 @@ def _translation(requested_name: str, metric: Metric | None, chip: Chip | None) 
     measurement = metric.measured_on(chip)
     return {
         "asked": requested_name, "metric": metric.name, "unit": metric.unit, "nvprof": metric.nvprof,
-        "ncu": measurement.expressions[0] if measurement.expressions else None, "conversion": _conversion(metric),
+        "ncu": measurement.expressions[0] if measurement.expressions else None, "conversion": _conversion_text(metric),
         "why": measurement.reason or None,
     }  # fmt: skip
 
@@ -336,10 +336,10 @@ def _show_metric(metric: Mapping[str, Any]) -> None:
     """Print one metric or group in full."""
     out = console()
     if "group" in metric:
-        out.print(_filled(f"{metric['group']} (group): {metric['meaning']}"), style="bold")
-        out.print(_filled(" ".join(metric["metrics"]), "  ", "  "))
+        out.print(_wrap_text(f"{metric['group']} (group): {metric['meaning']}"), style="bold")
+        out.print(_wrap_text(" ".join(metric["metrics"]), "  ", "  "))
         return
-    out.print(_filled(f"{metric['metric']}: {metric['meaning']}"), style="bold")
+    out.print(_wrap_text(f"{metric['metric']}: {metric['meaning']}"), style="bold")
     if "portable" in metric:
         lines = [("portable name", metric["portable"] or "none"), ("takes", metric["suffixes"]),
                  ("on", ", ".join(metric["chips"]))]  # fmt: skip
@@ -350,24 +350,24 @@ def _show_metric(metric: Mapping[str, Any]) -> None:
              + (f" ({metric['nvprof_conversion']})" if metric["nvprof_conversion"] else "")),
             ("ncu", " |\n".join(metric["ncu"]) or "does not measure it"),
             ("why", metric["why"]),
-            *((chip, _elsewhere(entry)) for chip, entry in metric["by_chip"].items()),
+            *((chip, _difference_text(entry)) for chip, entry in metric["by_chip"].items()),
             ("groups", ", ".join(metric["groups"])),
         ]  # fmt: skip
     for head, text in lines:
         if text:
             first, *more_lines = text.split("\n")
-            out.print(_filled(first, f"  {head + ':':<10} ", " " * 13))
+            out.print(_wrap_text(first, f"  {head + ':':<10} ", " " * 13))
             for more_line in more_lines:
-                out.print(_filled(more_line, " " * 13, " " * 15))
+                out.print(_wrap_text(more_line, " " * 13, " " * 15))
 
 
-def _filled(text: str, first: str = "", indent: str = "") -> str:
+def _wrap_text(text: str, first: str = "", indent: str = "") -> str:
     """A text in lines of at most _LINE columns, wherever it is printed; a longer word has a line of its own."""
     return fill(text, _LINE, initial_indent=first, subsequent_indent=indent, break_long_words=False,
                 break_on_hyphens=False)  # fmt: skip
 
 
-def _elsewhere(entry: Mapping[str, Any]) -> str:
+def _difference_text(entry: Mapping[str, Any]) -> str:
     """What a chip that differs has instead."""
     return " | ".join(entry["ncu"]) + f" ({entry['why']})" if entry["ncu"] else f"not there: {entry['why']}"
 

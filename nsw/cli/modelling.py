@@ -54,31 +54,36 @@ def model(
 ) -> int:
     """Fit laws of growth to a campaign, and say what limits with more GPUs or a larger batch."""
     folder, selection = campaign_and_runs(which)
-    names, point = over.split(",") if over else [], _point(at)
+    names, point = over.split(",") if over else [], _parse_point(at)
     return answer_apart(
-        folder, limits, partial(_model, folder, selection, figure=figure, over=names, at=point, target=target)
+        folder, limits, partial(_put_model, folder, selection, figure=figure, over=names, at=point, target=target)
     )
 
 
-def _model(
+def _put_model(
     folder: CampaignFolder, selection: Selection, *, figure: str | None, over: Sequence[str], at: Sequence[float],
     target: Target,
 ) -> int:  # fmt: skip
     with results(folder, selection, figure) as campaign_results:
         series_list = growth_of(campaign_results, over, at)
         note = campaign_results.note
-    rows = [_row(series, row) for series in series_list for row in series.rows]
+    rows = [_growth_row(series, row) for series in series_list for row in series.rows]
     target.put_data(
         rows,
         list(rows[0]),
-        data=lambda: {"campaign": folder.id, "note": note, "sentences": _sentences(series_list), "rows": rows},
-        show=lambda: _show(series_list, note),
+        data=lambda: {
+            "campaign": folder.id,
+            "note": note,
+            "sentences": _prediction_sentences(series_list),
+            "rows": rows,
+        },
+        show=lambda: _show_model(series_list, note),
         note=note,
     )
     return Exit.GOOD
 
 
-def _point(text: str | None) -> list[float]:
+def _parse_point(text: str | None) -> list[float]:
     try:
         point = [float(word) for word in text.split(",")] if text else []
     except ValueError:
@@ -88,8 +93,8 @@ def _point(text: str | None) -> list[float]:
     return point
 
 
-def _row(series: Series, row: Growth) -> dict[str, Any]:
-    """A law as data; a share is in per cent of an iteration."""
+def _growth_row(series: Series, row: Growth) -> dict[str, Any]:
+    """A law of growth as data; a share is in per cent of an iteration."""
     law, share = row.law, row.share_pct
     return {
         **{f"param_{name}": value for name, value in series.params.items()},
@@ -118,11 +123,11 @@ def _formula(series: Series, row: Growth) -> str:
     return f"{' '.join(series.over)} / ({row.law.formula})" if row.is_rate else row.law.formula
 
 
-def _at(names: Sequence[str], point: Sequence[float]) -> str:
+def _point_text(names: Sequence[str], point: Sequence[float]) -> str:
     return ", ".join(f"{name}={value:g}" for name, value in zip(names, point, strict=True))
 
 
-def _range(estimate: Estimate | None, *, percent: bool = False) -> str:
+def _range_text(estimate: Estimate | None, *, percent: bool = False) -> str:
     """`31 to 60 %`; empty where there is no value."""
     if estimate is None or estimate.value is None:
         return ""
@@ -132,20 +137,20 @@ def _range(estimate: Estimate | None, *, percent: bool = False) -> str:
     return f"{' to '.join(texts)}{' %' if percent else ''}" if texts else "not known"
 
 
-def _sentences(series_list: Sequence[Series]) -> list[str]:
+def _prediction_sentences(series_list: Sequence[Series]) -> list[str]:
     """What is predicted, with its range, or why nothing is."""
     sentences: list[str] = []
     reasons = Counter[str]()
     for series in series_list:
         others = ", ".join(f"{name}={value}" for name, value in series.params.items())
-        where = f"{f'{others}, ' if others else ''}{_at(series.over, series.point)}"
+        where = f"{f'{others}, ' if others else ''}{_point_text(series.over, series.point)}"
         if parts := series.by_share:
             texts = [f"{part.name} {_share_text(part)}" for part in parts]
             sentences.append(f"{where}: of an iteration {', '.join(texts)}")
         for row in series.rows:
             if row.kind == FIGURE and row.at.value is not None:
                 unit = f" {row.unit}" if row.unit else ""
-                between = f", {_range(row.at)}" if row.at.low is not None else ""
+                between = f", {_range_text(row.at)}" if row.at.low is not None else ""
                 sentences.append(f"{where}: {row.name} {number(row.at.value)}{unit}{between}")
         reasons.update(row.at.missing for row in series.rows if row.at.missing)
     sentences += [f"{plural(count, 'law')} without a prediction: {reason}" for reason, count in reasons.items()]
@@ -155,7 +160,7 @@ def _sentences(series_list: Sequence[Series]) -> list[str]:
         sentences.append(f"measure {ENOUGH} values of {names} or more, with `repeats: 3` in each pass")
     elif first.reach > _FAR:
         sentences.append(
-            f"{_at(first.over, first.point)} is {first.reach:.3g} times the largest measured value;"
+            f"{_point_text(first.over, first.point)} is {first.reach:.3g} times the largest measured value;"
             f" laws were tried up to {_FAR} times"
         )
     return sentences
@@ -164,25 +169,25 @@ def _sentences(series_list: Sequence[Series]) -> list[str]:
 def _share_text(part: Growth) -> str:
     share = part.share_pct
     assert share is not None
-    between = f" ({_range(share, percent=True)})" if share.low is not None else ""
+    between = f" ({_range_text(share, percent=True)})" if share.low is not None else ""
     return f"{share.value:.0f} %{between}"
 
 
-def _show(series_list: Sequence[Series], note: str | None) -> None:
+def _show_model(series_list: Sequence[Series], note: str | None) -> None:
     """Sentences, and below them a table law by law."""
     out = console()
     if note:
         out.print(note, style="yellow")
-    for sentence in _sentences(series_list):
+    for sentence in _prediction_sentences(series_list):
         out.print(sentence)
     for series in series_list:
         out.print()
-        out.print(_table(series))
+        out.print(_laws_table(series))
 
 
-def _table(series: Series) -> Fitted:
+def _laws_table(series: Series) -> Fitted:
     """A row a law; shares and ranges where some are known."""
-    first, last = (_at(series.over, point) for point in (series.measured[0], series.measured[-1]))
+    first, last = (_point_text(series.over, point) for point in (series.measured[0], series.measured[-1]))
     rows = series.rows
     columns: dict[str, list[Any]] = {
         "": [_TITLES[row.kind] for row in rows],
@@ -191,10 +196,10 @@ def _table(series: Series) -> Fitted:
         f"{last}>": [number(row.last) for row in rows],
         "law": [_formula(series, row) if row.law and not row.law.undetermined else "not determined" for row in rows],
         "error>": [f"{100 * row.law.error:.1f} %" if row.law and not row.law.undetermined else None for row in rows],
-        f"{_at(series.over, series.point)}>": [row.at.value and number(row.at.value) for row in rows],
-        "range": [_range(row.at) for row in rows],
+        f"{_point_text(series.over, series.point)}>": [row.at.value and number(row.at.value) for row in rows],
+        "range": [_range_text(row.at) for row in rows],
         "share>": [row.share_pct and row.share_pct.value and f"{row.share_pct.value:.0f} %" for row in rows],
-        "its range": [_range(row.share_pct, percent=True) for row in rows],
+        "its range": [_range_text(row.share_pct, percent=True) for row in rows],
     }
     columns = {head: cells for head, cells in columns.items() if any(cells)}
     title = ", ".join(f"{name}={value}" for name, value in series.params.items()) or None

@@ -117,7 +117,7 @@ Against = Annotated[
 ]
 
 
-def _planned(
+def _recipe_options(
     context: typer.Context,
     recipe: Recipe,
     site: Site = None,
@@ -137,7 +137,7 @@ def _planned(
     return RecipeOptions(recipe, site, sites, Overrides(*texts, fit=fit, against=against), names_site)
 
 
-def _planned_in_pairs(
+def _paired_recipe_options(
     context: typer.Context,
     recipe: Recipe,
     site: Site = None,
@@ -147,11 +147,11 @@ def _planned_in_pairs(
     exclude: Exclude = None,
     fit: Fit = False,
 ) -> RecipeOptions:
-    return _planned(context, recipe, site, sites, settings, cases, exclude, None, fit=fit)
+    return _recipe_options(context, recipe, site, sites, settings, cases, exclude, None, fit=fit)
 
 
-PlannedRecipe = Annotated[RecipeOptions, Group(_planned)]
-PairedRecipe = Annotated[RecipeOptions, Group(_planned_in_pairs)]
+PlannedRecipe = Annotated[RecipeOptions, Group(_recipe_options)]
+PairedRecipe = Annotated[RecipeOptions, Group(_paired_recipe_options)]
 
 
 def folder_to_extend(options: RecipeOptions, campaign: str, root: Path | None) -> "CampaignFolder":
@@ -242,8 +242,8 @@ PlotFormats = StrEnum("PlotFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDO
 ReadFormats = StrEnum("ReadFormats", ["TABLE", "JSON", "CSV", "PARQUET", "HTML", "SVG", "PNG"])
 
 
-def _printed_as(formats: Any) -> Group:
-    """--format, --json and --output of a command that prints in these formats."""
+def _output_options(formats: Any) -> Group:
+    """The options --format, --json and --output of a command that prints in these formats."""
 
     def target(
         format: Annotated[
@@ -267,11 +267,11 @@ def _printed_as(formats: Any) -> Group:
     return Group(target)
 
 
-TableTarget = Annotated[Target, _printed_as(Formats)]
-AnswerTarget = Annotated[Target, _printed_as(AnswerFormats)]
-GateTarget = Annotated[Target, _printed_as(GateFormats)]
-PlotTarget = Annotated[Target, _printed_as(PlotFormats)]
-ReadTarget = Annotated[Target, _printed_as(ReadFormats)]
+TableTarget = Annotated[Target, _output_options(Formats)]
+AnswerTarget = Annotated[Target, _output_options(AnswerFormats)]
+GateTarget = Annotated[Target, _output_options(GateFormats)]
+PlotTarget = Annotated[Target, _output_options(PlotFormats)]
+ReadTarget = Annotated[Target, _output_options(ReadFormats)]
 
 
 def _limits(
@@ -307,7 +307,7 @@ def size_option(flag: str, text: str | None) -> int | None:
     Raises:
         UsageError: It is no size.
     """
-    return _quantity(flag, text, "parse_size")
+    return _parse_quantity(flag, text, "parse_size")
 
 
 def time_option(flag: str, text: str | None) -> int | None:
@@ -316,10 +316,10 @@ def time_option(flag: str, text: str | None) -> int | None:
     Raises:
         UsageError: It is no time.
     """
-    return _quantity(flag, text, "parse_duration")
+    return _parse_quantity(flag, text, "parse_duration")
 
 
-def _quantity(flag: str, text: str | None, parse: str) -> int | None:
+def _parse_quantity(flag: str, text: str | None, parse: str) -> int | None:
     if text is None:
         return None
     from nsw.recipe import units

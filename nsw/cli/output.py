@@ -200,10 +200,10 @@ def chosen_target(format: str | None, output: Path | None, formats: Sequence[str
     Raises:
         UsageError: The file's ending names none of the known formats.
     """
-    return Target(format or (output and _of_file(output, formats)) or "table", output)
+    return Target(format or (output and _format_by_ending(output, formats)) or "table", output)
 
 
-def _of_file(output: Path, formats: Sequence[str]) -> str | None:
+def _format_by_ending(output: Path, formats: Sequence[str]) -> str | None:
     ending = output.suffix.lower()
     if (named := _ENDINGS.get(ending)) in formats:
         return named

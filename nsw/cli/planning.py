@@ -45,8 +45,8 @@ _TEXT = 30  # characters of a line of it
 Document = StrEnum("Document", ["RECIPE", "SITES", "ANSWERS"])
 
 
-def _say(text: str) -> None:
-    """A sentence on stdout, with commands as the user types them."""
+def _print_sentence(text: str) -> None:
+    """Print a sentence on stdout, with commands as the user types them."""
     from nsw.present.terminal import console
 
     console().print(text)
@@ -119,14 +119,16 @@ def _init_from_command(words: Sequence[str], output: Path | None, force: bool) -
         if first_recipe.brings
         else "brings no file; list what it needs in app.files"
     )
-    _say(f"{first_recipe.path}: {brings}")
+    _print_sentence(f"{first_recipe.path}: {brings}")
     if first_recipe.launcher:
-        _say(f"launcher: {first_recipe.launcher}, which nsw starts: the recipe's command is the program alone")
+        _print_sentence(
+            f"launcher: {first_recipe.launcher}, which nsw starts: the recipe's command is the program alone"
+        )
     if first_recipe.profiler:
-        _say(f"pass: {first_recipe.profiler}, which nsw starts: the recipe's command is the program alone")
+        _print_sentence(f"pass: {first_recipe.profiler}, which nsw starts: the recipe's command is the program alone")
     output_option = next((word for word in words if word.partition("=")[0] in _OUTPUT), None)
     if output_option and not first_recipe.profiler:
-        _say(
+        _print_sentence(
             f"note: {output_option} follows --, so it is an option of the command; to name the recipe's file"
             " write it before:"
             " `nsw init -o FILE -- COMMAND`"
@@ -134,8 +136,10 @@ def _init_from_command(words: Sequence[str], output: Path | None, force: bool) -
     for text in first_recipe.warnings:
         warn(text)
     if not first_recipe.has_gpus:
-        _say(f"site {first_recipe.site} has no GPU, so the recipe asks for none: set resources.gpus for another site")
-    _say(f"next: `nsw plan {first_recipe.path}`; the comments in it say what else a recipe can do")
+        _print_sentence(
+            f"site {first_recipe.site} has no GPU, so the recipe asks for none: set resources.gpus for another site"
+        )
+    _print_sentence(f"next: `nsw plan {first_recipe.path}`; the comments in it say what else a recipe can do")
     return Exit.GOOD
 
 
@@ -149,8 +153,8 @@ def _init_from_shipped(name: str, output: Path | None, force: bool) -> int:
 
     written = copy_shipped(name, output, force=force)
     for path in written:
-        _say(str(path))
-    _say(f"next: `nsw plan {written[0]}`")
+        _print_sentence(str(path))
+    _print_sentence(f"next: `nsw plan {written[0]}`")
     return Exit.GOOD
 
 
@@ -164,18 +168,18 @@ def _init_from_script(script: Path, site: str | None, output: Path | None, force
 
     converted = write_from_script(script, output or _RECIPE, site, force=force)
     site_options = f" --site {converted.site} --sites {shlex.quote(str(converted.sites))}" if converted.sites else ""
-    _say(
+    _print_sentence(
         f"{', '.join(map(str, converted.recipes))}"
         + (f"; {converted.sites}: site {converted.site}" if converted.sites else "")
     )
     _show_lines([line for line in converted.lines if line.is_understood and line.matters], _UNDERSTOOD, "")
     unknown = [line for line in converted.lines if not line.is_understood]
     if unknown:
-        _say(f"not understood of {script.name} (listed at the end of the recipe):")
+        _print_sentence(f"not understood of {script.name} (listed at the end of the recipe):")
         _show_lines(unknown, _NOT_UNDERSTOOD, f"; {converted.recipes[-1]} has all")
     for text in converted.warnings:
         warn(text)
-    _say(f"next: `nsw plan {converted.recipes[0]}{site_options}`")
+    _print_sentence(f"next: `nsw plan {converted.recipes[0]}{site_options}`")
     return Exit.GOOD
 
 
@@ -205,15 +209,15 @@ def _init_site(name: str, host: str | None, output: Path | None, force: bool) ->
     try:
         first_site.write()
     except UsageError:
-        _say(first_site.text.rstrip())  # for a person to put in
+        _print_sentence(first_site.text.rstrip())  # for a person to put in
         raise
-    _say(f"{first_site.path}: site {name}" + (f", reached by `ssh {host}`" if host else ""))
+    _print_sentence(f"{first_site.path}: site {name}" + (f", reached by `ssh {host}`" if host else ""))
     for line in first_site.answers_shown:
-        _say(f"  found    {line}")
+        _print_sentence(f"  found    {line}")
     for line in first_site.todo:
-        _say(f"  fill in  {line}")
+        _print_sentence(f"  fill in  {line}")
     sites_option = "" if output is None else f" --sites {shlex.quote(str(first_site.path))}"
-    _say(f"next: `nsw sites check {name}{sites_option}`, then `nsw plan RECIPE --site {name}{sites_option}`")
+    _print_sentence(f"next: `nsw sites check {name}{sites_option}`, then `nsw plan RECIPE --site {name}{sites_option}`")
     return Exit.GOOD
 
 

@@ -59,12 +59,12 @@ def query(
         rows,
         columns,
         data=lambda: {"campaigns": [folder.id for folder in found], "columns": columns, "rows": rows},
-        show=lambda: _show_schema(rows) if schema else _show(columns, rows),
+        show=lambda: _show_schema(rows) if schema else _show_rows(columns, rows),
     )
     return Exit.GOOD
 
 
-def _show(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+def _show_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
     """The rows in their order, with all columns that fit."""
     if not rows:
         tell("no rows")

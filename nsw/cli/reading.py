@@ -95,7 +95,7 @@ def read(
     from nsw.readers.detect import ReportSearch, read_many, report_bytes, report_of_limit_error, takes_long_to_read
     from nsw.readers.model import Options
 
-    tests = _tests(where or (), launch)  # what is wrong with them is reported before a large report is read
+    tests = _row_conditions(where or (), launch)  # what is wrong with them is reported before a large report is read
     if formats:
         return _list_formats(target)
     if not files:
@@ -116,7 +116,7 @@ def read(
         forks, is_long = can_fork(), takes_long_to_read(paths)
         if len(paths) > 1 or not paths or not forks:
             reports_read = read_many(paths, options, 1 if forks and not is_long else None)
-            return answer(_counted(reports_read, len(paths) if is_long else 0))
+            return answer(_with_progress(reports_read, len(paths) if is_long else 0))
         # one file is read and printed in one process with limits: its tables need not be sent to another
         path = paths[0]
         try:
@@ -149,7 +149,7 @@ class _Request:
                 raise UsageError(
                     f"there is no table {name}", hint=did_you_mean(name, names) or f"tables: {', '.join(names)}"
                 )
-        computed = _computed(self.tables)
+        computed = _computed_table(self.tables)
         if self.target.is_of_plot and (self.tables or self.tests or self.top or self.full):
             raise UsageError(
                 "--table, --where, --launch, --top and --full choose rows, and a plot has none",
@@ -161,21 +161,21 @@ class _Request:
 
     def answer(self, reports: Iterable[Report], search: ReportSearch, *, several: bool) -> int:
         """Print or write what was asked for; the exit code."""
-        computed, target, top = _computed(self.tables), self.target, self.top
+        computed, target, top = _computed_table(self.tables), self.target, self.top
         table_check = _TableCheck(self.tables, several=several)
         recognised = search.drop_unrecognised_reports(reports)
         if target.is_of_plot:
             chosen = _Reports(recognised)
             code = _put_plot(chosen, self.plot, target)
         elif computed:
-            chosen = _Reports(_chosen(recognised, self.tests, None))
-            code = _put_computed(computed, chosen, target, top)
+            chosen = _Reports(_filter_rows(recognised, self.tests, None))
+            code = _put_computed_table(computed, chosen, target, top)
         else:
-            chosen = _Reports(_chosen(table_check.check_reports(recognised), self.tests, top))
+            chosen = _Reports(_filter_rows(table_check.check_reports(recognised), self.tests, top))
             answers = not (self.full or self.tables or self.tests or top)
             _put_tables(chosen, self.tables, target, max_rows=_MOST_ROWS if top is None else top, answers=answers)
             code = Exit.GOOD
-        return max(code, chosen.code, _tell(search), table_check.tell())
+        return max(code, chosen.code, _report_search(search), table_check.tell())
 
 
 @dataclass(slots=True)
@@ -210,14 +210,14 @@ def _put_tables(reports: _Reports, tables: list[str], target: Target, *, max_row
             elif answers:
                 _show_answer(reports)
             else:
-                _show(reports, kernels=not tables, max_rows=max_rows)
+                _show_reports(reports, kernels=not tables, max_rows=max_rows)
         return
     if target.format == "parquet" and target.output is None:
         raise UsageError("--format parquet writes files", hint="name a file or a folder with --output")
     if target.is_folder:
         _write_folder(reports, target)
     else:
-        _one_table(reports, tables, target)
+        _put_one_table(reports, tables, target)
 
 
 def _put_plot(reports: _Reports, name: str | None, target: Target) -> int:
@@ -230,16 +230,16 @@ def _put_plot(reports: _Reports, name: str | None, target: Target) -> int:
     from nsw.present.plots import plot_of
 
     if name == TIMELINE:
-        blocks: list[Block] = _timeline(reports)
+        blocks: list[Block] = _timeline_blocks(reports)
     else:
-        looked_at = [_looked_at(report) for report in reports if report.tables]
-        blocks = list(answer_blocks(_summary(looked_at))) if looked_at else []
+        looked_at = [_as_read_report(report) for report in reports if report.tables]
+        blocks = list(answer_blocks(_summarize(looked_at))) if looked_at else []
     reports.tell()
     target.put_plot(plot_of(blocks, name))
     return Exit.GOOD
 
 
-def _timeline(reports: Iterable[Report]) -> list[Block]:
+def _timeline_blocks(reports: Iterable[Report]) -> list[Block]:
     """One iteration of the reports together, as a block; none where they have no iterations."""
     traces: dict[str, list[dict[str, Any]]] = {name: [] for name in _OF_TIMELINE}
     names = []
@@ -251,8 +251,8 @@ def _timeline(reports: Iterable[Report]) -> list[Block]:
     return [lanes] if lanes else []
 
 
-def _tell(search: ReportSearch) -> int:
-    """Say on stderr how many files were no reports; 1 where folders held none at all."""
+def _report_search(search: ReportSearch) -> int:
+    """Report on stderr how many files were no reports; 1 where the folders contain no report at all."""
     if not search.folders:
         return Exit.GOOD
     other_files = len(search.searched) - search.reports
@@ -292,7 +292,7 @@ class _TableCheck:
         return Exit.SOME_FAILED
 
 
-def _counted(reports: Iterator[Report], total: int) -> Iterator[Report]:
+def _with_progress(reports: Iterator[Report], total: int) -> Iterator[Report]:
     """The reports, with a progress bar on a terminal when there are many."""
     from nsw.present.terminal import console
 
@@ -332,7 +332,7 @@ def _print_json(reports: Iterable[Report], *, kernels: bool) -> None:
     write("]}\n")
 
 
-def _one_table(reports: _Reports, tables: list[str], target: Target) -> None:
+def _put_one_table(reports: _Reports, tables: list[str], target: Target) -> None:
     report_list = list(reports)
     present = {name for r in report_list for name, data in r.tables.items() if len(data)}
     chosen_names = tables or sorted(present - {"facts"} or present)  # facts are beside a table, as its description
@@ -342,7 +342,7 @@ def _one_table(reports: _Reports, tables: list[str], target: Target) -> None:
     if target.format == "parquet" and target.output is not None:
         with emit.ParquetFiles({name: target.output}) as files:
             for report in report_list:
-                _fill(files, report, {name})
+                _add_tables(files, report, {name})
     else:
         report_rows = (
             row | {"report": r.path} for r in report_list if name in r.tables for row in full_rows(name, r.tables[name])
@@ -357,13 +357,13 @@ def _write_folder(reports: _Reports, target: Target) -> None:
     kind = emit.ParquetFiles if target.format == "parquet" else emit.CsvFiles
     with kind({name: folder / f"{name}.{target.format}" for name in TABLES}) as files:
         for report in reports:
-            _fill(files, report, set(TABLES))
+            _add_tables(files, report, set(TABLES))
     reports.tell()
     for name, count in files.written.items():
         say(f"{folder / name}.{target.format}: {plural(count, 'row')}")
 
 
-def _fill(files: Any, report: Report, names: set[str]) -> None:
+def _add_tables(files: Any, report: Report, names: set[str]) -> None:
     for name in names & report.tables.keys():
         files.add(name, report.tables[name], report.path)
 
@@ -374,11 +374,11 @@ def _show_answer(reports: _Reports) -> None:
     from nsw.present.terminal import console
 
     out = console()
-    looked_at = [looked for report in reports if report.tables for looked in [_looked_at(report)]]
+    looked_at = [looked for report in reports if report.tables for looked in [_as_read_report(report)]]
     if looked_at:
-        files = dict(zip(_names(looked_at), looked_at, strict=True))
+        files = dict(zip(_distinct_names(looked_at), looked_at, strict=True))
 
-        def proof(finding: Finding) -> str | None:
+        def evidence_command(finding: Finding) -> str | None:
             report = files.get(finding.cases[0] if finding.cases else "", looked_at[0])
             tables = {name for name, data in report.tables.items() if data}
             tables |= set(emit.COMPUTED if report.kernels else ())
@@ -386,12 +386,14 @@ def _show_answer(reports: _Reports) -> None:
             table = next((name for name in names if name in tables), None)
             return table and f"nsw read {shlex.quote(report.name)} --table {table}"
 
-        show_summary(out, _summary(looked_at), full=False, next_command="`--full` prints all tables", proof=proof)
+        show_summary(
+            out, _summarize(looked_at), full=False, next_command="`--full` prints all tables", proof=evidence_command
+        )
     show_merged(out, reports.problems)
 
 
-def _looked_at(report: Report) -> ReadReport:
-    """What an answer is made of."""
+def _as_read_report(report: Report) -> ReadReport:
+    """The parts of a report that an answer uses."""
     from nsw.analysis.kernels import kernel_table_of_report
     from nsw.analysis.of_reports import LOOKED_AT, ReadReport
 
@@ -399,17 +401,17 @@ def _looked_at(report: Report) -> ReadReport:
     return ReadReport(report.path, tables, kernel_table_of_report(report.tables), report.failed)
 
 
-def _summary(reports: Sequence[ReadReport]) -> Summary:
+def _summarize(reports: Sequence[ReadReport]) -> Summary:
     from nsw.analysis.of_reports import summarize_reports
 
-    named_reports = [replace(report, name=name) for report, name in zip(reports, _names(reports), strict=True)]
+    named_reports = [replace(report, name=name) for report, name in zip(reports, _distinct_names(reports), strict=True)]
     return summarize_reports(
         named_reports[0].name if len(named_reports) == 1 else plural(len(named_reports), "report"), named_reports
     )
 
 
-def _conditions(report: Report) -> dict[str, str]:
-    """What a report says of what it was measured on and with."""
+def _report_conditions(report: Report) -> dict[str, str]:
+    """The hardware and software that a report says it was measured with."""
     facts = full_rows("facts", report.tables.get("facts", []))
     chips = dict.fromkeys(row["text"] for row in facts if row["key"] == "gpu_name" and row["text"])
     tool = " ".join(filter(None, (report.tool, report.tool_version)))
@@ -435,10 +437,10 @@ def _print_page(reports: _Reports, *, answers: bool) -> None:
                 for row in islice(full_rows(name, data), EvidenceRows.max_rows - len(table_rows))
             )
             lengths[name] = lengths.get(name, 0) + len(data)
-        conditions.append((Path(report.path).name, _conditions(report)))
+        conditions.append((Path(report.path).name, _report_conditions(report)))
         if report.tables and answers:
-            looked_at.append(_looked_at(report))
-    summary = _summary(looked_at) if looked_at else None
+            looked_at.append(_as_read_report(report))
+    summary = _summarize(looked_at) if looked_at else None
     blocks: list[Block] = list(answer_blocks(summary)) if summary else []
     blocks += [Note("problem", text, tone="warning") for _, text in reports.problems.lines()]
     behind = [
@@ -450,13 +452,13 @@ def _print_page(reports: _Reports, *, answers: bool) -> None:
     sys.stdout.write(page(title, blocks, behind=behind, conditions=conditions[:_SIDES]))
 
 
-def _names(reports: Sequence[ReadReport]) -> list[str]:
+def _distinct_names(reports: Sequence[ReadReport]) -> list[str]:
     """The files' own names where they differ, else their paths."""
     short = [Path(report.name).name for report in reports]
     return short if len(set(short)) == len(short) else [report.name for report in reports]
 
 
-def _show(reports: Iterable[Report], *, kernels: bool, max_rows: int) -> None:
+def _show_reports(reports: Iterable[Report], *, kernels: bool, max_rows: int) -> None:
     from nsw.present.rows_view import show_report
     from nsw.present.terminal import console
 
@@ -494,7 +496,7 @@ def _list_formats(target: Target) -> int:
 # --- tables that are computed from the counters of a report -------------------------------------------------
 
 
-def _computed(tables: Sequence[str]) -> str | None:
+def _computed_table(tables: Sequence[str]) -> str | None:
     """The computed table that is asked for; None: those of the reports themselves are.
 
     Raises:
@@ -511,7 +513,7 @@ def _computed(tables: Sequence[str]) -> str | None:
     return computed_names[0]
 
 
-def _put_computed(name: str, reports: _Reports, target: Target, top: int | None) -> int:
+def _put_computed_table(name: str, reports: _Reports, target: Target, top: int | None) -> int:
     """Print or write a computed table, with at most `top` rows of each report; the code is 1 when there are none."""
     from nsw.analysis.kernels import kernel_table_of_report
 
@@ -531,12 +533,12 @@ def _put_computed(name: str, reports: _Reports, target: Target, top: int | None)
         computed_rows,
         columns,
         data=lambda: {"table": name, "rows": computed_rows},
-        show=lambda: _show_computed(name, computed_rows, columns, seen),
+        show=lambda: _show_computed_table(name, computed_rows, columns, seen),
     )
     return Exit.GOOD if computed_rows else Exit.SOME_FAILED
 
 
-def _show_computed(
+def _show_computed_table(
     name: str, computed_rows: list[dict[str, Any]], columns: Sequence[str], kernels: Sequence[KernelRow]
 ) -> None:
     from nsw.present.rows_view import show_rows
@@ -561,7 +563,7 @@ class _Condition:
     holds: Callable[[Any], bool]
 
 
-def _condition(text: str) -> _Condition:
+def _parse_condition(text: str) -> _Condition:
     """`name=gemm`, `name~^void`, `calls>=10`: equal, a regular expression found in it, a comparison of numbers.
 
     Raises:
@@ -584,7 +586,7 @@ def _condition(text: str) -> _Condition:
         return _Condition(option, column, lambda v: v is not None and pattern.search(str(v)) is not None)
     if sign in {"=", "!="}:
         return _Condition(option, column, lambda v: _equals_text(v, value) == (sign == "="))
-    bound = _number(value)
+    bound = _parse_number(value)
     if bound is None:
         raise UsageError(f"--where {text}: {value!r} is not a number", hint="times are ns, sizes bytes")
     compare: Mapping[str, Callable[[float], bool]] = {
@@ -593,20 +595,20 @@ def _condition(text: str) -> _Condition:
     return _Condition(option, column, lambda v: isinstance(v, int | float) and compare[sign](v))
 
 
-def _tests(conditions: Sequence[str], launch: int | None) -> list[_Condition]:
+def _row_conditions(conditions: Sequence[str], launch: int | None) -> list[_Condition]:
     """What must hold of a row: `--where`, and `--launch`.
 
     Raises:
         UsageError: A test is none.
     """
-    tests = [_condition(text) for text in conditions]
+    tests = [_parse_condition(text) for text in conditions]
     if launch is not None:
         tests.append(_Condition(f"--launch {launch}", "launch_id", lambda v: v == launch))
     return tests
 
 
-def _chosen(reports: Iterable[Report], tests: Sequence[_Condition], top: int | None) -> Iterator[Report]:
-    """The reports with the rows that hold, at most `top` of a table; one without one of the columns is left out."""
+def _filter_rows(reports: Iterable[Report], tests: Sequence[_Condition], top: int | None) -> Iterator[Report]:
+    """Keep the rows that match, at most `top` of a table; a table without one of the columns is left out."""
     for report in reports:
         if tests or top is not None:
             filtered = {}
@@ -623,12 +625,12 @@ def _chosen(reports: Iterable[Report], tests: Sequence[_Condition], top: int | N
 
 def _equals_text(value: Any, text: str) -> bool:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        number = _number(text)
+        number = _parse_number(text)
         return number is not None and value == number
     return value is not None and str(value) == text
 
 
-def _number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     try:
         value = float(text)
     except ValueError:
@@ -673,7 +675,7 @@ def _standard_input(files: Sequence[Path]) -> Iterator[_Input]:
         stdin_copy = Path(folder) / _STDIN
         try:
             with make_file(stdin_copy) as target:
-                _keep(sys.stdin.buffer, target)
+                _copy_input(sys.stdin.buffer, target)
         except OSError as fault:
             hint = "TMPDIR names another place for it"
             raise NswError(
@@ -685,8 +687,8 @@ def _standard_input(files: Sequence[Path]) -> Iterator[_Input]:
         yield _Input(list(dict.fromkeys(stdin_copy if file == Path("-") else file for file in files)), stdin_copy)
 
 
-def _keep(source: BinaryIO, target: BinaryIO) -> None:
-    """Copy all of it; on a terminal with a word on how much has come."""
+def _copy_input(source: BinaryIO, target: BinaryIO) -> None:
+    """Copy standard input to a file; on a terminal, print how much has arrived."""
     shows_progress = sys.stderr.isatty()
     if shows_progress and sys.stdin.isatty():
         print("reading what you type or paste; Ctrl-D on a line of its own ends it", file=sys.stderr)

@@ -101,7 +101,7 @@ def run(
     folder = folder_to_extend(options, campaign, root)
     if dry_run:
         return planning.show_extension(folder, options, Target("table"))
-    return _run_into(folder, options, yes=yes, now=now)
+    return _extend_and_run(folder, options, yes=yes, now=now)
 
 
 def begin(
@@ -149,18 +149,18 @@ def begin(
     show_plan(console(sys.stderr), plan, warning_lines, expected=expected)
     ready = start.check(planned)
     for text in ready.warnings:
-        _warn(text)
+        _show_warning(text)
     if not yes:
         _confirm_cost(start.cost_question(planned, expected))
-    folder = start.start(home, ready, lock, _warn, until=until)
+    folder = start.start(home, ready, lock, _show_warning, until=until)
     if until:
         tell(f"pairs are added to these until each case is decided, for {until['at_most']} at most")
     tell(f"campaign {folder.path}")
     return folder
 
 
-def _run_into(folder: CampaignFolder, options: RecipeOptions, *, yes: bool, now: bool) -> int:
-    """Add to a campaign the runs that it lacks, do those again that changed, carry it out, answer."""
+def _extend_and_run(folder: CampaignFolder, options: RecipeOptions, *, yes: bool, now: bool) -> int:
+    """Add the missing runs to a campaign, repeat those that changed, run it, and print the answer."""
     from nsw.campaign import start
     from nsw.campaign.changes import apply_extension, extension
     from nsw.campaign.running import Running
@@ -182,7 +182,7 @@ def _run_into(folder: CampaignFolder, options: RecipeOptions, *, yes: bool, now:
     return carry_out(Running(folder), now=now)
 
 
-def _warn(text: str) -> None:
+def _show_warning(text: str) -> None:
     show_message(Message(text, "warning"))
 
 
@@ -247,12 +247,12 @@ def adopt(
     from nsw.campaign import adopt as adopting
 
     folder = campaign_folder(campaign, None, root)
-    new = adopting.adopt(folder, _consent(yes=yes), _warn)
+    new = adopting.adopt(folder, _consent_callback(yes=yes), _show_warning)
     tell(f"campaign {folder.id}: nsw acts for it" + ("" if new else " already"))
     return Exit.GOOD
 
 
-def _consent(*, yes: bool) -> Callable[[str, list[str]], object]:
+def _consent_callback(*, yes: bool) -> Callable[[str, list[str]], object]:
     """Shows what nsw would do for a campaign that was made elsewhere, and asks unless the answer is yes."""
 
     def consent(question: str, lines: list[str]) -> None:
@@ -287,7 +287,7 @@ def attach(
         if campaign is None:
             _list_campaigns(site_campaigns.campaigns, f"{site_campaigns.loaded_site.site.name}:{site_campaigns.base}")
             return Exit.GOOD
-        attached = site_campaigns.attach(campaign, root, _consent(yes=yes), _warn)
+        attached = site_campaigns.attach(campaign, root, _consent_callback(yes=yes), _show_warning)
     if attached.taken_over:
         by = f" from {attached.owner}" if attached.owner else ""
         tell(f"campaign {attached.folder.path}: taken over{by}")
@@ -430,14 +430,14 @@ def carry_out(running: Running, *, now: bool) -> int:
     folder, running.now = running.folder, now
     with Watch(running) as watch:
         try:
-            with _ended_as_by_ctrl_c():
+            with _signals_as_ctrl_c():
                 running.drive(watch.show)
         except KeyboardInterrupt:
             watch.stop()
-            _tell_of_interruption(folder)
+            _report_interruption(folder)
             return Exit.INTERRUPTED
     with results(folder) as campaign_results:
-        code = _answer(campaign_results, running.only)
+        code = _print_answer(campaign_results, running.only)
         left, stopped = campaign_results.counts.get(State.PLANNED, 0), campaign_results.stopped
     if left:
         since = f", since {stopped}" if stopped else ""
@@ -447,14 +447,14 @@ def carry_out(running: Running, *, now: bool) -> int:
 
 
 @contextmanager
-def _ended_as_by_ctrl_c() -> Iterator[None]:
+def _signals_as_ctrl_c() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end the block as Ctrl-C does, unless they are ignored (nohup)."""
 
-    def end(*_: object) -> None:
+    def raise_interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     end_signals = (signal.SIGTERM, signal.SIGHUP)
-    before = {n: signal.signal(n, end) for n in end_signals if signal.getsignal(n) is signal.SIG_DFL}
+    before = {n: signal.signal(n, raise_interrupt) for n in end_signals if signal.getsignal(n) is signal.SIG_DFL}
     try:
         yield
     finally:
@@ -462,7 +462,7 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _tell_of_interruption(folder: CampaignFolder) -> None:
+def _report_interruption(folder: CampaignFolder) -> None:
     from nsw.campaign.cancel import standing_of
 
     counts = standing_of(folder).counts
@@ -490,7 +490,7 @@ def show_sides(folder: CampaignFolder, next_command: str) -> bool:
     return both is not None
 
 
-def _answer(campaign_results: Results, only: Sequence[str] | None = None) -> int:
+def _print_answer(campaign_results: Results, only: Sequence[str] | None = None) -> int:
     """Print what the campaign shows, briefly; 1 when something failed, of all or of those runs that were asked for."""
     from nsw.present.problems import show_short
     from nsw.present.status_view import calls_line
@@ -569,7 +569,7 @@ def reread(
     if done.unread and not done.changes:  # whose answer is that of before
         return Exit.SOME_FAILED
     with results(folder) as campaign_results:
-        return max(_answer(campaign_results), Exit.SOME_FAILED if done.unread else Exit.GOOD)
+        return max(_print_answer(campaign_results), Exit.SOME_FAILED if done.unread else Exit.GOOD)
 
 
 @command("")

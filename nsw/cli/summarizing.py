@@ -116,7 +116,7 @@ def summarize(
     names = table_names()
     if table is not None and table not in names:
         raise UsageError(f"there is no table {table}", hint=did_you_mean(table, names) or f"tables: {', '.join(names)}")
-    return _answer_safely(
+    return _put_answer_safely(
         *campaign_and_runs(which), limits, table=table, target=target, top=top, full=full, plot=plot, figure=figure
     )
 
@@ -153,22 +153,22 @@ def report(
                 hint="leave them out: reports, which timelines are read from, are not shared",
             )
         return _share_safely(
-            folder, limits, output, page_alone=True, hide=hide_kernels, renames=_renames(rename), dry_run=False
+            folder, limits, output, page_alone=True, hide=hide_kernels, renames=_parse_renames(rename), dry_run=False
         )
     if hide_kernels or rename:
         raise UsageError("--hide-kernels and --rename belong to --anonymous")
     file = output or Path(f"{folder.id}.html")
     form = "svg" if proposal and file.suffix == ".svg" else "html"
-    code = _answer_safely(
+    code = _put_answer_safely(
         folder, selection, limits, target=Target(form, file), full=True, timeline=timeline, proposal=proposal
     )
     say(f"{file}: {size(file.stat().st_size)}")
     return code
 
 
-def _answer_safely(folder: CampaignFolder, selection: Selection, limits: Limits, **answer_options: Any) -> int:
+def _put_answer_safely(folder: CampaignFolder, selection: Selection, limits: Limits, **answer_options: Any) -> int:
     """The answer, of a campaign of somebody else made in a process with limits; 1 when some runs failed."""
-    return answer_apart(folder, limits, partial(_answer, folder, selection, **answer_options))
+    return answer_apart(folder, limits, partial(_put_answer, folder, selection, **answer_options))
 
 
 def answer_apart(folder: CampaignFolder, limits: Limits, answer: Callable[[], int]) -> int:
@@ -187,7 +187,7 @@ def answer_apart(folder: CampaignFolder, limits: Limits, answer: Callable[[], in
     return run_isolated(answer, subject=f"reading {folder.path}", size=length, limits=command_limits)
 
 
-def _answer(
+def _put_answer(
     folder: CampaignFolder, selection: Selection, *, target: Target, table: str | None = None, top: int | None = None,
     full: bool = False, plot: str | None = None, timeline: str | None = None, figure: str | None = None,
     proposal: bool = False,
@@ -201,21 +201,21 @@ def _answer(
             _put_table(target, table, first(rows, top, group_column), note, parameters=tables.parameters(table, rows))
             return Exit.GOOD if tables.is_plain(table) else code
         if target.is_of_rows:
-            _put_all(target, tables, note)
+            _put_all_tables(target, tables, note)
             return code
         if target.is_of_plot:
-            target.put_plot(_plot(campaign_results, PROPOSAL if proposal else plot))
+            target.put_plot(_answer_plot(campaign_results, PROPOSAL if proposal else plot))
             return code
         summary = campaign_results.summary
         with_sides = SIDE in campaign_results.parameters and not selection and figure is None
         if target.format == "html":
-            text = _page(campaign_results, tables, timeline, proposal=proposal)
+            text = _answer_page(campaign_results, tables, timeline, proposal=proposal)
             with target.stdout_to_output():
                 sys.stdout.write(text)
             return code
         drawable_cases = campaign_results.drawable_cases if not full and target.format == "table" else []
     with target.stdout_to_output():
-        _show(folder, summary, target.format, full=full, with_sides=with_sides, drawable_cases=drawable_cases)
+        _show_answer(folder, summary, target.format, full=full, with_sides=with_sides, drawable_cases=drawable_cases)
     return code
 
 
@@ -303,8 +303,8 @@ class _Tables:
                 yield name, rows
 
 
-def _put_all(target: Target, tables: _Tables, note: str | None) -> None:
-    """Every table as a file of its own in the folder; without a folder the only one."""
+def _put_all_tables(target: Target, tables: _Tables, note: str | None) -> None:
+    """Write each table to its own file in the folder; without a folder, the only table."""
     if not target.is_folder:
         # runs always have rows, and conditions nearly always: both are asked for by name
         table_list = [name for name, _ in tables.tables_with_rows() if name not in (RUNS, "conditions")]
@@ -339,7 +339,7 @@ def _put_table(
             sys.stdout.write(rows_markdown(name, rows, columns, note))
             return
         if target.format == "html":
-            sys.stdout.write(_page_of_table(name, rows, note))
+            sys.stdout.write(_table_page(name, rows, note))
             return
         out = console()
         if note:
@@ -356,14 +356,14 @@ def _put_table(
     target.put_data(rows, columns, data=lambda: {"table": name, "note": note, "rows": rows}, show=show, note=note)
 
 
-def _page_of_table(name: str, rows: Rows, note: str | None) -> str:
+def _table_page(name: str, rows: Rows, note: str | None) -> str:
     from nsw.present.page import EvidenceRows, page
 
     notes = [Note("note", note)] if note else []
     return page(name, notes, behind=[EvidenceRows(name, rows, f"nsw summarize --table {name}")])
 
 
-def _page(campaign_results: Results, tables: _Tables, timeline: str | None, *, proposal: bool) -> str:
+def _answer_page(campaign_results: Results, tables: _Tables, timeline: str | None, *, proposal: bool) -> str:
     """The answer as a page, with the rows that its blocks name as their evidence."""
     from nsw.analysis.answer.registry import answer_blocks
     from nsw.campaign.compare import measured_conditions
@@ -371,7 +371,7 @@ def _page(campaign_results: Results, tables: _Tables, timeline: str | None, *, p
 
     folder, blocks = campaign_results.folder, list(answer_blocks(campaign_results.summary))
     if SIDE in campaign_results.parameters:
-        blocks = _with_verdict(folder, blocks)
+        blocks = _add_verdict(folder, blocks)
     recipe = locked_recipe(folder)
     if (
         timeline is None and campaign_results.is_recorded and folder.trusted
@@ -380,7 +380,7 @@ def _page(campaign_results: Results, tables: _Tables, timeline: str | None, *, p
         # a finding without a cause compares: from its first case to its last
         timeline = None if first is None else first.cases[0 if first.cause else -1]
     if timeline is not None:
-        blocks.append(_timeline(campaign_results, timeline))
+        blocks.append(_timeline_block(campaign_results, timeline))
     if proposal:
         from nsw.campaign.modelling import proposal_of
 
@@ -397,8 +397,8 @@ def _page(campaign_results: Results, tables: _Tables, timeline: str | None, *, p
     )
 
 
-def _with_verdict(folder: CampaignFolder, blocks: list[Block]) -> list[Block]:
-    """The verdict over both sides of a campaign in place of its first screen, and what is behind that."""
+def _add_verdict(folder: CampaignFolder, blocks: list[Block]) -> list[Block]:
+    """Replace the first screen of a campaign with two sides by the verdict over both, and its evidence."""
     from nsw.analysis.compared_screen import comparison_blocks
     from nsw.analysis.first_screen import HEADLINE
     from nsw.analysis.single_case import TABLE
@@ -410,7 +410,7 @@ def _with_verdict(folder: CampaignFolder, blocks: list[Block]) -> list[Block]:
     return [*comparison_blocks(both), *(block for block in blocks if block.name not in {HEADLINE, TABLE})]
 
 
-def _plot(campaign_results: Results, name: str | None) -> str:
+def _answer_plot(campaign_results: Results, name: str | None) -> str:
     """A plot of the answer; the timeline is read from a report when it is asked for."""
     from nsw.analysis.answer.registry import answer_blocks
     from nsw.analysis.iteration_lanes import TIMELINE
@@ -428,7 +428,7 @@ def _plot(campaign_results: Results, name: str | None) -> str:
     return plot_of([timeline], name)
 
 
-def _timeline(campaign_results: Results, case: str) -> Block:
+def _timeline_block(campaign_results: Results, case: str) -> Block:
     """One iteration of a case, as a block of the whole campaign: it was asked for.
 
     Raises:
@@ -448,7 +448,7 @@ def _timeline(campaign_results: Results, case: str) -> Block:
     return replace(lanes, case=None)
 
 
-def _show(
+def _show_answer(
     folder: CampaignFolder, summary: Summary, format: str, *, full: bool, with_sides: bool,
     drawable_cases: Sequence[str] = (),
 ) -> None:  # fmt: skip
@@ -525,16 +525,16 @@ def export(
         if ranks or step or selection:
             raise UsageError("--share takes the whole campaign, without --case, --rank and --step")
         return _share_safely(
-            folder, limits, share, page_alone=False, hide=hide_kernels, renames=_renames(rename), dry_run=dry_run
+            folder, limits, share, page_alone=False, hide=hide_kernels, renames=_parse_renames(rename), dry_run=dry_run
         )
     if trace is None and (ranks or step):
         raise UsageError("--rank and --step belong to --trace")
     if trace is not None:
-        return _export_trace(which, trace, limits, ranks=ranks, steps=_steps_of(step), yes=yes)
+        return _export_trace(which, trace, limits, ranks=ranks, steps=_parse_steps(step), yes=yes)
     if sqlite is not None:
         return _export_sqlite(which, sqlite, limits)
     target = Target("csv", Folder(csv)) if csv is not None else Target("parquet", Folder(parquet or ""))
-    return _answer_safely(*campaign_and_runs(which), limits, target=target)
+    return _put_answer_safely(*campaign_and_runs(which), limits, target=target)
 
 
 def _export_sqlite(which: RunsOption, file: Path, limits: Limits) -> int:
@@ -548,8 +548,8 @@ def _export_sqlite(which: RunsOption, file: Path, limits: Limits) -> int:
     return Exit.GOOD
 
 
-def _renames(words: Collection[str] | None) -> dict[str, str]:
-    """What --rename says.
+def _parse_renames(words: Collection[str] | None) -> dict[str, str]:
+    """The old and the new names that --rename gives.
 
     Raises:
         UsageError: It names no OLD.
@@ -561,19 +561,19 @@ def _renames(words: Collection[str] | None) -> dict[str, str]:
 
 
 def _share_safely(folder: CampaignFolder, limits: Limits, file: Path | None, **how: Any) -> int:
-    """What a campaign gives to others, of one of somebody else made in a process with limits."""
+    """Share a campaign; one of another user in a process with limits."""
     folder.limits = limits
-    task = partial(_share, folder, file, **how)
+    task = partial(_share_campaign, folder, file, **how)
     if not can_fork() or folder.trusted:
         return task()
     length = sum(path.lstat().st_size for path in table_files(folder))
     return run_isolated(task, subject=f"reading {folder.path}", size=length, limits=limits)
 
 
-def _share(
+def _share_campaign(
     folder: CampaignFolder, file: Path | None, *, page_alone: bool, hide: bool, renames: dict[str, str], dry_run: bool
 ) -> int:
-    """Write the page or the zip for others, of a copy of the campaign without what is not theirs.
+    """Write the page or the zip for others, from a copy of the campaign without private data.
 
     Args:
         folder: The campaign.
@@ -600,7 +600,7 @@ def _share(
     file = file or Path(f"{copy.id}.html")
     leaks = leaks_in(items, names, secrets_of(folder) | {temporary: "TMPDIR"}, frozenset(page("", []).splitlines()))
     if dry_run:
-        for line in _listing(folder, items, names):
+        for line in _list_shared_items(folder, items, names):
             say(line)
     refuse_leaks(leaks)
     if dry_run:
@@ -616,7 +616,7 @@ def _shared_items(campaign_results: Results, tables: _Tables, *, page_alone: boo
     """The files for others by name."""
     from nsw.present import summary_view
 
-    items = {_PAGE: _page(campaign_results, tables, None, proposal=False)}
+    items = {_PAGE: _answer_page(campaign_results, tables, None, proposal=False)}
     if not page_alone:
         summary = campaign_results.summary
         with redirect_stdout(io.StringIO()) as answer:
@@ -636,8 +636,8 @@ def _shared_items(campaign_results: Results, tables: _Tables, *, page_alone: boo
     return {name: text.encode() for name, text in items.items()}
 
 
-def _listing(folder: CampaignFolder, items: Mapping[str, bytes], names: Names) -> Iterator[str]:
-    """What goes, what it is called there, and what stays, a line each."""
+def _list_shared_items(folder: CampaignFolder, items: Mapping[str, bytes], names: Names) -> Iterator[str]:
+    """What is shared, under which names, and what stays here, line by line."""
     from nsw.campaign.anonymous import kind_of
     from nsw.engine.tables import load_table
 
@@ -682,7 +682,7 @@ def _export_trace(
     folder, selection = campaign_and_runs(which)
     folder.limits = limits
     with results(folder, selection) as campaign_results:
-        trace = _trace(campaign_results, ranks, steps)
+        trace = _perfetto_trace(campaign_results, ranks, steps)
     description = f"{file}: {plural(trace.events, 'event')}, {size(trace.size)}"
     tell(description)
     if trace.size > _LARGE and not yes:
@@ -697,7 +697,7 @@ def _export_trace(
     return Exit.GOOD
 
 
-def _steps_of(text: str | None) -> tuple[int, int] | None:
+def _parse_steps(text: str | None) -> tuple[int, int] | None:
     """The first and the last of the iterations in `5` or `5-7`.
 
     Raises:
@@ -711,7 +711,9 @@ def _steps_of(text: str | None) -> tuple[int, int] | None:
     return int(match[1]), int(match[2] or match[1])
 
 
-def _trace(campaign_results: Results, ranks: Collection[int] | None, steps: tuple[int, int] | None) -> PerfettoTrace:
+def _perfetto_trace(
+    campaign_results: Results, ranks: Collection[int] | None, steps: tuple[int, int] | None
+) -> PerfettoTrace:
     """The chosen timelines; a run is let go once it is in the trace."""
     from nsw.analysis.timeline_tracks import COLLECTIVES, STEPS, TABLES_OF_TRACKS, select_trace_rows, timeline_tracks
     from nsw.present.perfetto import PerfettoTrace

@@ -55,12 +55,12 @@ def show_topic(out: Console, topic: str) -> None:
 
     from nsw.present.terminal import paged
 
-    text = _INLINE.sub(_as_printed, text_of(topic))
+    text = _INLINE.sub(_inline_for_terminal, text_of(topic))
     with paged(out):
         out.print(Markdown(text, hyperlinks=False), width=min(out.width, _WIDEST))
 
 
-def _as_printed(match: re.Match[str]) -> str:
+def _inline_for_terminal(match: re.Match[str]) -> str:
     """Words of programs with their backticks, which colour alone would show; a link to another page as its text."""
     if match[1] is not None:
         return f"`` `{match[1]}` ``"

@@ -146,29 +146,29 @@ class _Parser:
         self._before: list[Text] = []  # words that stay before the program
 
     def parse(self, words: list[Text]) -> CommandParts:
-        while words and (rest := self._next(words)) is not None:
+        while words and (rest := self._take_next_part(words)) is not None:
             words = rest
         self._parts.program, self._parts.prefixed = [*self._before, *words], len(self._before)
         return self._parts
 
-    def _next(self, words: list[Text]) -> list[Text] | None:
-        """The words behind the first part; None where that is the program."""
-        name = _name(words[0])
+    def _take_next_part(self, words: list[Text]) -> list[Text] | None:
+        """The words behind the next part; None where that part is the program."""
+        name = _base_name(words[0])
         if self._parts.words is None and (profiler := parse_pass(words)) is not None and profiler.program:
             return self._take_profiler(profiler)
         if self._parts.start is None and (rest := self._take_launcher(words)) is not None:
             return rest
         if self._parts.container is None and (rest := self._take_container(words)) is not None:
             return rest
-        if name == "eval" and (inlined := self._inlined(words)) is not None:
+        if name == "eval" and (inlined := self._take_shell_command(words)) is not None:
             return inlined
         if name in _DROPPED and len(words) > 1:
             return words[_options_end(words, _DROPPED[name]) :]
         if name == "sudo":
             self._parts.notes.append(("sudo", "nsw starts the program as you"))
-            return self._take_assigned(words[_options_end(words, _SUDO) :])
+            return self._take_assignments(words[_options_end(words, _SUDO) :])
         if name == "env" and len(words) > 1 and not _starts_with_dash(words[1]):
-            return self._take_assigned(words[1:])
+            return self._take_assignments(words[1:])
         if name in _PREFIXES or name == "env":
             valued, more = _PREFIXES.get(name, ("-u -S", 0))
             end = _options_end(words, valued) + more
@@ -176,9 +176,9 @@ class _Parser:
                 end += sum(1 for _ in _assignments(words[end:]))
             self._before += words[:end]
             return words[end:]
-        if (inlined := self._inlined(words)) is not None:
+        if (inlined := self._take_shell_command(words)) is not None:
             return inlined
-        return self._profiler_behind(words)
+        return self._find_profiled_argument(words)
 
     def _take_profiler(self, profiler: PassWords) -> list[Text]:
         parts = self._parts
@@ -187,47 +187,49 @@ class _Parser:
         parts.is_outside = parts.start is None and not parts.prefix  # as long as a launcher follows
         return profiler.program
 
-    def _take_assigned(self, words: list[Text]) -> list[Text]:
+    def _take_assignments(self, words: list[Text]) -> list[Text]:
         assigned = list(_assignments(words))
         self._parts.assigns += assigned
         return words[len(assigned) :]
 
-    def _profiler_behind(self, words: list[Text]) -> list[Text] | None:
+    def _find_profiled_argument(self, words: list[Text]) -> list[Text] | None:
         """A program that is given the profiled command as arguments, such as a script that binds processes."""
-        if self._parts.words is not None or _INTERPRETERS.fullmatch(_name(words[0])):
+        if self._parts.words is not None or _INTERPRETERS.fullmatch(_base_name(words[0])):
             return None
         for at in range(1, len(words)):
             profiler = parse_pass(words[at:])
             if profiler is not None and profiler.program:
                 self._before += words[:at]
                 return words[at:]
-            if _SHELL.fullmatch(_name(words[at])) and any(STARTED_IN_TEXT.search(w.source_text) for w in words[at:]):
+            if _SHELL.fullmatch(_base_name(words[at])) and any(
+                STARTED_IN_TEXT.search(w.source_text) for w in words[at:]
+            ):
                 self._before += words[:at]
-                return self._inlined(words[at:])
+                return self._take_shell_command(words[at:])
         return None
 
     # --- launchers ----------------------------------------------------------------------------------------------------
 
     def _take_launcher(self, words: list[Text]) -> list[Text] | None:
-        name = _name(words[0])
+        name = _base_name(words[0])
         if name in _CUSTOM_LAUNCHERS and not self._parts.prefix:
             end = _options_end(words, _CUSTOM_LAUNCHERS[name])
             self._parts.prefix = words[:end]
             return words[end:]
-        segments = _segments(words)
+        segments = _mpmd_segments(words)
         if len(segments) > 1 and name.startswith(("mpi", "srun")):
-            return self._take_segments(segments)
+            return self._take_mpmd_segments(segments)
         start, program = find_launcher(words)
         if start is None:
             return None
         self._parts.start, options = start, list(start.options)
         if any(option.startswith("--container-") for option in options):
-            self._parts.container, options = _of_pyxis(options, self._parts.notes)
+            self._parts.container, options = _split_pyxis_options(options, self._parts.notes)
             self._parts.start = start._replace(options=tuple(options))
         return program
 
-    def _take_segments(self, segments: list[list[Text]]) -> list[Text] | None:
-        """`mpirun -np 1 profiler a : -np 3 a`: one program, of which some ranks are profiled."""
+    def _take_mpmd_segments(self, segments: list[list[Text]]) -> list[Text] | None:
+        """Parse `mpirun -np 1 profiler a : -np 3 a`: one program, some of whose ranks are profiled."""
         first = segments[0][0]
         each = [
             _Parser(self._read, self._depth + 1).parse(list(s if n == 0 else [first, *s]))
@@ -249,7 +251,7 @@ class _Parser:
                 word.source_text for parts in each if parts is not chosen for word in [*parts.program[:1], Text(())]
             ]
             reason = "another program beside the profiled one: nsw starts one program"
-            self._parts.notes.append((f"{_name(first)} ... : {' '.join(others).strip()}", reason))
+            self._parts.notes.append((f"{_base_name(first)} ... : {' '.join(others).strip()}", reason))
         else:
             chosen.start = chosen.start._replace(processes=sum(counts))
             if 0 < len(ranks) < sum(counts):
@@ -265,7 +267,7 @@ class _Parser:
     # --- containers ---------------------------------------------------------------------------------------------------
 
     def _take_container(self, words: list[Text]) -> list[Text] | None:
-        name = _name(words[0])
+        name = _base_name(words[0])
         runtime = _RUNTIMES.get(name)
         at = 1
         if runtime is None:
@@ -275,7 +277,7 @@ class _Parser:
             if at == 1 or at > 3:
                 return None
         container = ContainerWords(runtime.kind or name)
-        end = self._container_options(container, runtime, words, at)
+        end = self._take_container_options(container, runtime, words, at)
         if name != "shifter" and end < len(words):
             container.image, end = words[end], end + 1
         rest = words[end:]
@@ -293,8 +295,8 @@ class _Parser:
         self._parts.container = container
         return rest
 
-    def _container_options(self, container: ContainerWords, runtime: _Runtime, words: list[Text], at: int) -> int:
-        """Take the options from a place on; returns the place behind them."""
+    def _take_container_options(self, container: ContainerWords, runtime: _Runtime, words: list[Text], at: int) -> int:
+        """Take the options from an index on; returns the index behind them."""
         while at < len(words) and _starts_with_dash(words[at]) and words[at].literal != "--":
             word, at = words[at], at + 1
             first = word.pieces[0]
@@ -303,14 +305,14 @@ class _Parser:
             known = f"{_OWN_MOUNT} {_OWN_ENV} {_OWN_FOLDER} {runtime.valued}".split()
             if value is None and name in known and at < len(words):
                 value, at = words[at], at + 1
-            self._container_option(container, runtime, name, value, joined=bool(equals))
+            self._take_container_option(container, runtime, name, value, joined=bool(equals))
         return at
 
-    def _container_option(
+    def _take_container_option(
         self, container: ContainerWords, runtime: _Runtime, name: str, value: Text | None, *, joined: bool
     ) -> None:
         shown = name if value is None else f"{name}{'=' if joined else ' '}{value.source_text}"
-        mount = _mount(value) if value is not None and name in _OWN_MOUNT.split() else None
+        mount = _parse_mounts(value) if value is not None and name in _OWN_MOUNT.split() else None
         if shown in runtime.gpus:
             container.gpus = True
         elif name in runtime.dropped or (value is not None and name in _OWN_FOLDER.split()):
@@ -327,14 +329,14 @@ class _Parser:
         elif value is not None and value.literal is None:
             self._parts.notes.append((shown, "only the job knows its value"))
         else:
-            text = [Text((Piece("text", shown),))] if joined or value is None else [_plain(name), value]
+            text = [Text((Piece("text", shown),))] if joined or value is None else [_as_text(name), value]
             container.options += text
 
     # --- scripts that the command runs --------------------------------------------------------------------------------
 
-    def _inlined(self, words: list[Text]) -> list[Text] | None:
+    def _take_shell_command(self, words: list[Text]) -> list[Text] | None:
         """The program of `bash -c LINE` or of a script that is there, if it starts a profiler or is given a command."""
-        name, at = _name(words[0]), 0
+        name, at = _base_name(words[0]), 0
         if _SHELL.fullmatch(name):
             at = next((n for n in range(1, len(words)) if not _starts_with_dash(words[n])), len(words))
         if at == len(words) or self._depth >= _DEEPEST or self._parts.words is not None:
@@ -343,9 +345,9 @@ class _Parser:
         kept: list[Piece] = []
         text: str | None
         if name == "eval":
-            text, arguments, label = " ".join(_kept_text(word, kept) for word in words[1:]), [], name
+            text, arguments, label = " ".join(_text_with_placeholders(word, kept) for word in words[1:]), [], name
         elif any(re.fullmatch(r"-\w*c", flag) for flag in flags):
-            text = _kept_text(words[at], kept)
+            text = _text_with_placeholders(words[at], kept)
             arguments, label = words[at + 2 :], f"{name} -c"
         else:
             file = words[at].literal or ""
@@ -358,7 +360,7 @@ class _Parser:
         except UsageError:
             return None
         for statement in statements:
-            statement.words = [_restored(word, kept) for word in statement.words]
+            statement.words = [_restore_placeholders(word, kept) for word in statement.words]
         return self._take_statements(statements, label, kept)
 
     def _take_statements(self, statements: Sequence[Statement], label: str, kept: list[Piece]) -> list[Text] | None:
@@ -372,14 +374,14 @@ class _Parser:
                 inner.parse(list(statement.words)) if statement.words and not reads_reports(statement.words) else None
             )
             if parts is None or parts.words is None or statement.is_condition:
-                self._before_program(statement, label, before, notes)
+                self._take_setup_statement(statement, label, before, notes)
                 continue
             condition = " ".join(block.head for block in statement.blocks)
             if _FIRST_RANK.search(condition):
                 parts.ranks = "node" if "LOCAL" in condition else "first"
             elif statement.blocks:
                 notes.append((statement.blocks[0].head, f"a condition of {label}: nsw profiles in any case"))
-            behind = [other for other in statements[number + 1 :] if _matters_behind(other)]
+            behind = [other for other in statements[number + 1 :] if _does_work_afterwards(other)]
             notes += [
                 (other.text, f"{label} runs it behind the profiled program: not carried over") for other in behind
             ]
@@ -390,20 +392,20 @@ class _Parser:
                 line = "; ".join(before)
                 self._before, program = (
                     [],
-                    [_restored(Text((Piece("shell", f"{line};"),)), kept), *self._before, *program],
+                    [_restore_placeholders(Text((Piece("shell", f"{line};"),)), kept), *self._before, *program],
                 )
             self._before, parts.program = [*self._before], []
             return program
         return None
 
-    def _before_program(
+    def _take_setup_statement(
         self, statement: Statement, label: str, before: list[str], notes: list[tuple[str, str]]
     ) -> None:
         is_setting = statement.program in _SETTING or not statement.words
         if statement.blocks or statement.is_condition:
             if is_setting and not statement.is_condition:
                 notes.append((statement.text, f"a condition of {label}: not carried over"))
-        elif is_setting and statement.program != "shift" and (statement.words or not _values_known(statement)):
+        elif is_setting and statement.program != "shift" and (statement.words or not _has_known_values(statement)):
             before.append(statement.text)
 
 
@@ -411,18 +413,18 @@ def find_launcher(words: Sequence[Text]) -> tuple[Launched | None, list[Text]]:
     """The launcher that a command starts with, and the words behind it."""
     literal = [FILLED if word.literal is None else word.literal for word in words]
     if literal:
-        name = _name(words[0])
+        name = _base_name(words[0])
         literal[0] = (
             _OTHER_LAUNCHERS.get(name, name) if "/" in words[0].source_text or name in _OTHER_LAUNCHERS else literal[0]
         )
     start = launched(literal)
     if start is None:
         return None, list(words)
-    if start.options and called_tool([_plain(start.options[-1])]):  # an unknown option without a value
+    if start.options and called_tool([_as_text(start.options[-1])]):  # an unknown option without a value
         start = start._replace(options=start.options[:-1], program=(start.options[-1], *start.program))
     program = list(words[len(words) - len(start.program) :]) if len(start.program) < len(words) else list(words[1:])
     if start.kind == "torchrun" and start.program[0] == "python":
-        program = [_plain("python"), *words[len(words) - len(start.program) + 1 :]]
+        program = [_as_text("python"), *words[len(words) - len(start.program) + 1 :]]
     return start, program
 
 
@@ -438,11 +440,11 @@ def profilers_in(program: Sequence[Text]) -> list[str]:
     return names
 
 
-def _name(word: Text) -> str:
+def _base_name(word: Text) -> str:
     return PurePosixPath(word.source_text).name
 
 
-def _plain(text: str) -> Text:
+def _as_text(text: str) -> Text:
     return Text((Piece("text", text),))
 
 
@@ -451,7 +453,7 @@ def _starts_with_dash(word: Text) -> bool:
 
 
 def _options_end(words: Sequence[Text], valued: str) -> int:
-    """The place behind the options of the first word."""
+    """The index behind the options of the first word."""
     at = 1
     while at < len(words) and _starts_with_dash(words[at]):
         if words[at].literal == "--":
@@ -471,21 +473,21 @@ def _assignments(words: Sequence[Text]) -> Any:
         yield match[1], Text((Piece("text", word.pieces[0].text[match.end() :]), *word.pieces[1:]))
 
 
-def _kept_text(word: Text, kept: list[Piece]) -> str:
-    """A line of shell that a word holds, with signs for what is no text."""
-    return "".join(_kept_piece(piece, kept) for piece in word.pieces)
+def _text_with_placeholders(word: Text, kept: list[Piece]) -> str:
+    """The line of shell in a word, with placeholders for the pieces that are no text."""
+    return "".join(_piece_or_placeholder(piece, kept) for piece in word.pieces)
 
 
-def _kept_piece(piece: Piece, kept: list[Piece]) -> str:
-    """The text of a piece of a line of shell; a sign in the place of one that is read again as another."""
+def _piece_or_placeholder(piece: Piece, kept: list[Piece]) -> str:
+    """The text of a piece of a line of shell, or a placeholder where it would be parsed again as something else."""
     if piece.kind in {"text", "shell", "variable"}:
         return piece.text
     kept.append(piece)
     return f"\ue010{len(kept) - 1}\ue011"
 
 
-def _restored(word: Text, kept: Sequence[Piece]) -> Text:
-    """A word with the pieces that signs stand for."""
+def _restore_placeholders(word: Text, kept: Sequence[Piece]) -> Text:
+    """The word with its placeholders replaced by the pieces."""
     pieces: list[Piece] = []
     for piece in word.pieces:
         for number, text in enumerate(re.split("\ue010(\\d+)\ue011", piece.text)):
@@ -496,12 +498,12 @@ def _restored(word: Text, kept: Sequence[Piece]) -> Text:
     return Text(tuple(pieces))
 
 
-def _matters_behind(statement: Statement) -> bool:
+def _does_work_afterwards(statement: Statement) -> bool:
     prints = {"", "echo", "exit", "wait", "date", "sleep"}
     return not statement.blocks and statement.program not in prints and not reads_reports(statement.words)
 
 
-def _segments(words: Sequence[Text]) -> list[list[Text]]:
+def _mpmd_segments(words: Sequence[Text]) -> list[list[Text]]:
     """The parts of `mpirun -np 1 a : -np 3 b`."""
     segments: list[list[Text]] = [[]]
     for word in words:
@@ -512,21 +514,21 @@ def _segments(words: Sequence[Text]) -> list[list[Text]]:
     return segments
 
 
-def _values_known(statement: Statement) -> bool:
+def _has_known_values(statement: Statement) -> bool:
     """Whether what a statement sets is in the words that use it."""
     return all(value is not None and not any(word.computed for word in value) for _, value in statement.assigns)
 
 
-def _mount(value: Text) -> list[Text]:
+def _parse_mounts(value: Text) -> list[Text]:
     """Mounts as `SOURCE:TARGET`, also of `type=bind,source=A,destination=B` and of several with commas between."""
     fields = dict(re.findall(r"(source|src|destination|dst|target)=([^,]+)", value.source_text))
     if fields:
         source = fields.get("source", fields.get("src", ""))
-        return [_plain(f"{source}:{fields.get('destination', fields.get('dst', fields.get('target', source)))}")]
-    return [_plain(part) for part in value.source_text.split(",")]
+        return [_as_text(f"{source}:{fields.get('destination', fields.get('dst', fields.get('target', source)))}")]
+    return [_as_text(part) for part in value.source_text.split(",")]
 
 
-def _of_pyxis(options: list[str], notes: list[tuple[str, str]]) -> tuple[ContainerWords, list[str]]:
+def _split_pyxis_options(options: list[str], notes: list[tuple[str, str]]) -> tuple[ContainerWords, list[str]]:
     """The container that options of srun ask for, and the other options."""
     container, rest = ContainerWords("pyxis"), list[str]()
     while options:
@@ -539,12 +541,12 @@ def _of_pyxis(options: list[str], notes: list[tuple[str, str]]) -> tuple[Contain
         if FILLED in value and name != "--container-image":
             notes.append((name, "only the job knows its value"))
         elif name == "--container-image":
-            container.image = None if FILLED in value else _plain(value)
+            container.image = None if FILLED in value else _as_text(value)
             notes += [(name, "only the job knows the image: write app.container.image")] if FILLED in value else []
         elif name == "--container-mounts":
-            container.mounts += _mount(_plain(value))
+            container.mounts += _parse_mounts(_as_text(value))
         elif name == "--container-workdir":
             notes.append((f"{name}={value}", "nsw starts the container in the run's folder"))
         else:
-            container.options.append(_plain(f"{name}={value}" if value else name))
+            container.options.append(_as_text(f"{name}={value}" if value else name))
     return container, rest

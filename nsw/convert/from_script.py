@@ -197,133 +197,138 @@ class _Conversion:
             sites: The name of the sites file, for the comments.
             recipe: The name of the recipe's file, likewise.
         """
-        has_site = not self.is_local or site is not None or bool(self._paths)
+        has_site = not self.is_local or site is not None or bool(self._profiler_paths)
         name = site or ("here" if self.is_local else self.directives.scheduler)
-        groups = self._groups()
+        groups = self._runs_by_program()
         site_options = f" --site {name} --sites {sites}" if has_site else ""
         recipes = []
         for number, group in enumerate(groups, 1):
             end = "" if number == 1 else f"-{number}"
             file = Path(recipe).with_stem(f"{Path(recipe).stem}{end}")
-            recipes.append((end, self._recipe(group, number, f"nsw plan {file}{site_options}")))
+            recipes.append((end, self._recipe_text(group, number, f"nsw plan {file}{site_options}")))
         lines = sorted(dict.fromkeys(self._lines), key=lambda line: (line.first, line.is_understood))
-        return Converted(recipes, name, self._site(name) if has_site else None, lines)
+        return Converted(recipes, name, self._site_text(name) if has_site else None, lines)
 
-    def _tell(self, statement: Statement, outcome: str, *, understood: bool = True, text: str | None = None) -> None:
+    def _report(self, statement: Statement, outcome: str, *, understood: bool = True, text: str | None = None) -> None:
         shown_text = _shown_statement(statement) if text is None else text
         self._lines.append(Line(statement.line, statement.last, " ".join(shown_text.split()), outcome, understood))
 
     # --- statements ---------------------------------------------------------------------------------------------------
 
     def _take_statements(self) -> None:
-        runs = [run for statement in self._script.statements if (run := self._run_of(statement))]
+        runs = [run for statement in self._script.statements if (run := self._find_run(statement))]
         last = max((run.statement.line for run in runs if run.words), default=runs[-1].statement.line if runs else 0)
         for block in self._script.called:
-            self._tell_block(block, "its lines are taken where it is called", understood=True)
+            self._report_block(block, "its lines are taken where it is called", understood=True)
         for statement in self._script.statements:
-            unknown = next((block for block in statement.blocks if not _is_known(block, statement)), None)
-            run = self._run_of(statement)
+            unknown = next((block for block in statement.blocks if not _is_matrix_loop(block, statement)), None)
+            run = self._find_run(statement)
             if run is not None:
                 self._runs.append(run)
             if unknown is not None:
                 self._unknown[unknown] = self._unknown.get(unknown, False) or run is not None
             elif run is None:
-                self._take_other(statement, is_late=statement.line > last)
+                self._take_plain_statement(statement, is_late=statement.line > last)
         for block, has_runs in self._unknown.items():
             reason = "nsw counts each run in it once" if has_runs else "not carried over"
-            self._tell_block(block, reason, understood=False)
+            self._report_block(block, reason, understood=False)
 
-    def _tell_block(self, block: Block, outcome: str, *, understood: bool) -> None:
+    def _report_block(self, block: Block, outcome: str, *, understood: bool) -> None:
         last = self._script.block_ends.get(block.line, block.line)
         self._lines.append(Line(block.line, last, block.head, outcome, understood))
 
-    def _take_other(self, statement: Statement, *, is_late: bool) -> None:
-        """A statement that is no run and in no block."""
+    def _take_plain_statement(self, statement: Statement, *, is_late: bool) -> None:
+        """Convert a statement that is no run and in no block."""
         program = statement.program
         if statement.before not in {"&&", "||"}:
             self._in_condition = program in _TESTS
         if self._in_condition or statement.before == "||":
-            self._tell(statement, "a condition: not carried over", understood=False)
+            self._report(statement, "a condition: not carried over", understood=False)
         elif not statement.words:
             self._take_assignments(statement)
         elif statement.before in {"|", "|&"} and program in _FILTERS:
-            self._tell(statement, _KEEPS_OUTPUT)
+            self._report(statement, _KEEPS_OUTPUT)
         elif statement.program == "shift" or any(
-            statement.program == _function(block) for block in self._script.called
+            statement.program == _function_name(block) for block in self._script.called
         ):
-            self._tell(statement, "the function's lines")
+            self._report(statement, "the function's lines")
         elif switches_recording(statement.words):
-            self._tell(statement, "nsw records the whole run", understood=False)
+            self._report(statement, "nsw records the whole run", understood=False)
         elif reads_reports(statement.words):
-            self._tell(statement, "nsw reads the reports itself: `nsw summarize`")
-        elif program in _PRINTS and not _writes(statement):
-            self._tell(statement, PRINTS_ONLY)
+            self._report(statement, "nsw reads the reports itself: `nsw summarize`")
+        elif program in _PRINTS and not _writes_file(statement):
+            self._report(statement, PRINTS_ONLY)
         elif program in {"let", "read"}:
-            self._tell(statement, "the shell computes it", understood=False)
+            self._report(statement, "the shell computes it", understood=False)
             self._assigned |= {name: statement for name, _ in statement.assigns}
         elif is_late and (program == "cd" or program in _SETTING):
-            self._tell(statement, "left out: it comes after the last run")
+            self._report(statement, "left out: it comes after the last run")
         elif program == "cd":
-            self._take_folder(statement)
+            self._take_cd(statement)
         elif program in _SETTING or _makes_folder(statement):
             self._take_setting(statement)
         elif _COMPILERS.fullmatch(PurePosixPath(program).name):
             self._build.append((self._folder, statement))
-            self._tell(statement, "app.build")
+            self._report(statement, "app.build")
         else:
-            self._tell(statement, "nsw does not run it", understood=False)
+            self._report(statement, "nsw does not run it", understood=False)
 
     def _take_assignments(self, statement: Statement) -> None:
         for name, value in statement.assigns:
             self._assigned[name] = statement
             is_known = value is not None and not any(word.computed for word in value)
             outcome = "its value is in what uses it" if is_known else "the shell computes it"
-            self._tell(statement, outcome, understood=is_known, text=None if is_known else f"{name}=...")
+            self._report(statement, outcome, understood=is_known, text=None if is_known else f"{name}=...")
 
-    def _take_folder(self, statement: Statement) -> None:
+    def _take_cd(self, statement: Statement) -> None:
         target = statement.words[1] if len(statement.words) > 1 else Text((Piece("variable", "$HOME", "HOME"),))
         if target.source_text in _SUBMIT_FOLDER:
             self._folder = None
-            self._tell(statement, _OWN_FOLDER)
+            self._report(statement, _OWN_FOLDER)
         elif target.computed:
-            self._tell(statement, "the shell computes the folder", understood=False)
+            self._report(statement, "the shell computes the folder", understood=False)
         else:
             inner = self._folder is not None and not target.source_text.startswith(("/", "$", "~"))
             before = (*self._folder.pieces, Piece("text", "/")) if inner and self._folder else ()
             self._folder = Text((*before, *target.pieces))
-            self._tell(statement, "app.command: the runs below change to it")
+            self._report(statement, "app.command: the runs below change to it")
 
     def _take_setting(self, statement: Statement) -> None:
         words = [word.literal for word in statement.words]
         if statement.program == "module" and len(words) > 1 and words[1] in _MODULE_PRINTS:
-            self._tell(statement, PRINTS_ONLY)
-        elif statement.program == "module" and words[1:2] == ["load"] and None not in words and self._may_be_first:
+            self._report(statement, PRINTS_ONLY)
+        elif (
+            statement.program == "module"
+            and words[1:2] == ["load"]
+            and None not in words
+            and self._can_site_load_modules
+        ):
             self._modules += [word for word in words[2:] if word is not None]
-            self._tell(statement, "site: modules")
-        elif statement.program == "export" and self._exports(statement):
-            self._tell(statement, "app.env", text=_names_only(statement))
-        elif statement.program in {"source", "."} and (name := _relative(words[1:2])) is not None:
-            self._source(statement, name)
+            self._report(statement, "site: modules")
+        elif statement.program == "export" and self._add_to_env(statement):
+            self._report(statement, "app.env", text=_hide_values(statement))
+        elif statement.program in {"source", "."} and (name := _file_in_start_folder(words[1:2])) is not None:
+            self._take_sourced_file(statement, name)
         else:
-            self._set_up(statement)
-            self._tell(statement, "app.setup", text=_names_only(statement) if statement.assigns else None)
+            self._add_to_setup(statement)
+            self._report(statement, "app.setup", text=_hide_values(statement) if statement.assigns else None)
 
-    def _source(self, statement: Statement, name: str) -> None:
-        """A file of the folder that the script is started in, where app.setup is not run."""
+    def _take_sourced_file(self, statement: Statement, name: str) -> None:
+        """Add a sourced file of the script's folder to app.setup, by its absolute path."""
         file = self._path.parent.absolute() / name
         if self._folder is None and file.is_file():
             self._setup.append(statement.text.replace(name, shlex.quote(str(file)), 1))
-            self._tell(statement, "app.setup, by its whole path")
+            self._report(statement, "app.setup, by its whole path")
         else:
-            self._tell(statement, "the file is not beside the script: name it by its whole path", understood=False)
+            self._report(statement, "the file is not beside the script: name it by its whole path", understood=False)
 
     @property
-    def _may_be_first(self) -> bool:
+    def _can_site_load_modules(self) -> bool:
         """Whether modules can be loaded by the site, which does so before app.setup."""
         return not self._setup and not self.is_local
 
     @property
-    def _paths(self) -> dict[str, str]:
+    def _profiler_paths(self) -> dict[str, str]:
         """Profilers that the script calls by their paths."""
         return {
             run.words.tool: run.words.path
@@ -331,8 +336,8 @@ class _Conversion:
             if run.words and re.fullmatch(r"[\w./+-]*/[\w./+-]+", run.words.path) and not run.parts.is_inside_container
         }
 
-    def _exports(self, statement: Statement) -> bool:
-        """Put what is exported into app.env, if its value is the same whenever and after whatever it is set."""
+    def _add_to_env(self, statement: Statement) -> bool:
+        """Add an export to app.env if its value is the same wherever it is set; whether it was added."""
         values = {name: value[0].literal for name, value in statement.assigns if value}
         if len(values) != len(statement.words) - 1 or None in values.values():
             return False
@@ -347,18 +352,18 @@ class _Conversion:
         self._env |= {name: value for name, value in values.items() if value is not None}
         return True
 
-    def _set_up(self, statement: Statement) -> None:
-        """A line of app.setup, after those that set the variables that it names."""
+    def _add_to_setup(self, statement: Statement) -> None:
+        """Add a line to app.setup, after the lines that set its variables."""
         for name in sorted(shell_names(statement.text) & self._assigned.keys()):
             source = self._assigned[name]
             if source is not statement and source.text not in self._setup:
-                self._set_up(source)
+                self._add_to_setup(source)
         self._setup.append(re.sub(r"\\\n\s*", "", statement.text))
         self._setup_names |= {name for name, _ in statement.assigns}
 
     # --- runs ---------------------------------------------------------------------------------------------------------
 
-    def _run_of(self, statement: Statement) -> _Run | None:
+    def _find_run(self, statement: Statement) -> _Run | None:
         """A command that is profiled, that a launcher starts, or that is a program by its path; None for others."""
         if id(statement) not in self._run_by_statement:
             self._run_by_statement[id(statement)] = self._parse_run(statement)
@@ -368,13 +373,13 @@ class _Conversion:
     def _parse_run(self, statement: Statement) -> _Run | None:
         if not statement.words or statement.is_condition or reads_reports(statement.words):
             return None
-        parts = command_parts(statement.words, self._text_of)
+        parts = command_parts(statement.words, self._read_script)
         is_started = parts.start is not None or parts.container is not None or bool(parts.prefix)
         if not parts.program or not (parts.words or _is_program(parts.program, is_launched=is_started)):
             return None
-        parts.program = [self._in_own_folder(statement, word) for word in parts.program]
+        parts.program = [self._replace_submit_folder(statement, word) for word in parts.program]
         for text, reason in parts.notes:
-            self._tell(statement, reason, understood=False, text=text)
+            self._report(statement, reason, understood=False, text=text)
         path = parts.words.path if parts.words else ""
         if "/" in path and (parts.is_inside_container or not re.fullmatch(r"[\w./+-]+", path)):
             reason = (
@@ -382,21 +387,21 @@ class _Conversion:
                 if parts.is_inside_container
                 else "nsw starts the site's: name its path there"
             )
-            self._tell(statement, reason, understood=parts.is_inside_container, text=path)
+            self._report(statement, reason, understood=parts.is_inside_container, text=path)
         if parts.words is None and (left := profilers_in(parts.program)):
-            self._tell(statement, f"nsw does not see what {left[0]} starts", understood=False)
+            self._report(statement, f"nsw does not see what {left[0]} starts", understood=False)
             return None
         return _Run(statement, None, parts)
 
-    def _in_own_folder(self, statement: Statement, word: Text) -> Text:
-        """A word in which the folder of the submission, which is another of nsw's jobs, is the script's."""
+    def _replace_submit_folder(self, statement: Statement, word: Text) -> Text:
+        """Replace the submission folder in a word by the script's folder: nsw submits from another folder."""
         if not any(piece.kind == "variable" and piece.text in _SUBMIT_FOLDER for piece in word.pieces):
             return word
         folder = Piece("text", str(self._path.parent.absolute()))
-        self._tell(statement, f"{folder.text}: nsw submits from another folder", text=word.source_text)
+        self._report(statement, f"{folder.text}: nsw submits from another folder", text=word.source_text)
         return Text(tuple(folder if piece.text in _SUBMIT_FOLDER and piece.text else piece for piece in word.pieces))
 
-    def _text_of(self, name: str) -> str | None:
+    def _read_script(self, name: str) -> str | None:
         """The text of a script that the job starts: written by it, or beside it."""
         if (text := self._written_files.get(PurePosixPath(name).name)) is not None:
             return text
@@ -405,8 +410,8 @@ class _Conversion:
         except (OSError, ValueError):
             return None
 
-    def _groups(self) -> list[list[_Run]]:
-        """The runs of each recipe: one program, by its profiled runs and the runs of it alone."""
+    def _runs_by_program(self) -> list[list[_Run]]:
+        """The runs of each recipe: one program, with and without a profiler."""
         profiled = [run for run in self._runs if run.words is not None]
         groups: dict[tuple[Any, ...], list[_Run]] = {}
         for run in self._runs:
@@ -422,7 +427,7 @@ class _Conversion:
             elif not any(
                 line.first <= run.statement.line <= line.last and not line.is_understood for line in self._lines
             ):
-                self._tell(run.statement, "another program: nsw does not run it", understood=False)
+                self._report(run.statement, "another program: nsw does not run it", understood=False)
         if not groups:
             raise UsageError(
                 f"{self._path} starts no profiler and no program that nsw recognises",
@@ -430,8 +435,8 @@ class _Conversion:
             )
         return list(groups.values())
 
-    def _started(self, run: _Run) -> _Start:
-        """How the program of a run is started, less what nsw writes itself."""
+    def _launch_of_run(self, run: _Run) -> _Start:
+        """The launch of a run's program, without the options that nsw writes itself."""
         start, directives = run.start, self.directives
         if run.parts.prefix:
             return _Start(
@@ -442,15 +447,15 @@ class _Conversion:
                 message = (
                     f"the script asks for {directives.tasks} processes, but no launcher starts them: nsw asks for one"
                 )
-                self._tell(run.statement, message, understood=False)
+                self._report(run.statement, message, understood=False)
             return _Start()
-        if start.kind == "jsrun" and (sets := _resource_sets(start)) is not None:
+        if start.kind == "jsrun" and (sets := _jsrun_resource_sets(start)) is not None:
             return sets
         is_mpi = start.kind.startswith("mpi")  # whose own options stay: which MPI it is decides what nsw writes
         options, number = list(start.options), dict[str, int]()
         for message, value, at in reversed(list(parse_layout_options(start.kind, options))):
             if message in {"gpus", "rank_gpus", "gres"} and value is not None:
-                number |= _gpus_of(message, value)
+                number |= _parse_gpu_option(message, value)
             elif message == "mapping" and (mapped := _MAPPED.match(value or "")):
                 number |= {"per_node": int(mapped[1])} | ({"cpus": int(mapped[2])} if mapped[2] else {})
             elif message in {"per_node", "cpus", "nodes", "all_gpus"} and value is not None and value.isdecimal():
@@ -462,11 +467,13 @@ class _Conversion:
         processes = start.processes or number.get("per_node", 0) * nodes or directives.tasks or each_node
         if processes < nodes and "nodes" not in number:
             message = f"{processes} process on {nodes} nodes: nsw asks for as many nodes as processes"
-            self._tell(run.statement, message, understood=False, text=f"{start.kind} {' '.join(start.options)}".strip())
+            self._report(
+                run.statement, message, understood=False, text=f"{start.kind} {' '.join(start.options)}".strip()
+            )
             number["nodes"] = processes
-        if start.processes is None and _is_count_computed(options):
+        if start.processes is None and _is_process_count_computed(options):
             message = f"the number is computed: nsw takes {processes}"
-            self._tell(run.statement, message, understood=False, text=f"{start.kind} -n")
+            self._report(run.statement, message, understood=False, text=f"{start.kind} -n")
         return _Start(start.kind, processes, self._known_options(run, start.kind, options), number)
 
     def _known_options(self, run: _Run, kind: str, options: list[str]) -> list[str]:
@@ -482,57 +489,57 @@ class _Conversion:
                 else word.replace(FILLED, "...")
             )
             if name not in _COUNTS:
-                self._tell(run.statement, "only the job knows its value", understood=False, text=f"{kind} {name}")
+                self._report(run.statement, "only the job knows its value", understood=False, text=f"{kind} {name}")
         return kept_words
 
     # --- the texts ----------------------------------------------------------------------------------------------------
 
-    def _recipe(self, group: list[_Run], number: int, plan: str) -> str:
+    def _recipe_text(self, group: list[_Run], number: int, plan: str) -> str:
         """The text of a recipe, for runs of one program."""
         first = group[0]
-        start, matrix = self._started(first), self._matrix(group)
+        start, matrix = self._launch_of_run(first), self._matrix_parameters(group)
         for run in group:
-            self._tell_redirects(run)
+            self._report_redirects(run)
         name = _recipe_name(self.directives.name, first, number)
         out = [
             f"# Made by `nsw init --from-script {self._path.name}`. Numbers of lines are those of that script.\n",
-            f"#\n#   {plan}\nnsw: 1\nname: {_yaml(name)}\n\napp:\n",
-            *self._app(group, start),
+            f"#\n#   {plan}\nnsw: 1\nname: {_text_as_yaml(name)}\n\napp:\n",
+            *self._app_lines(group, start),
         ]
         if matrix:
             out.append("\nmatrix:\n")
-            out += [f"  {name}: [{', '.join(map(_value, values))}]\n" for name, values in matrix.items()]
-        out += ["\npasses:\n", *self._passes(group), "\n", self._resources(start)]
-        return "".join(out) + self._not_understood()
+            out += [f"  {name}: [{', '.join(map(_matrix_value, values))}]\n" for name, values in matrix.items()]
+        out += ["\npasses:\n", *self._passes_lines(group), "\n", self._resources_text(start)]
+        return "".join(out) + self._skipped_lines_comment()
 
-    def _app(self, group: list[_Run], start: _Start) -> Iterator[str]:
+    def _app_lines(self, group: list[_Run], start: _Start) -> Iterator[str]:
         """The lines below `app:`."""
         first = group[0]
-        yield f"  command: {_yaml(self._command(first))} # line {first.statement.line}\n"
-        if files := [] if first.folder else self._files(group):
-            yield f"  files: {_flow(files)} # put beside the program where it runs\n"
+        yield f"  command: {_text_as_yaml(self._command_text(first))} # line {first.statement.line}\n"
+        if files := [] if first.folder else self._app_files(group):
+            yield f"  files: {_as_flow_yaml(files)} # put beside the program where it runs\n"
         if self._setup:
             yield "  setup: # the job's shell runs these lines before the program\n"
-            yield from (f"    - {_yaml(line)}\n" for line in self._setup)
+            yield from (f"    - {_text_as_yaml(line)}\n" for line in self._setup)
         env = dict(self._env)
         for run in group:
-            env |= self._own_env(run)
+            env |= self._run_env(run)
         if env:
             yield "  env:\n"
-            yield from (f"    {name}: {_yaml(as_text(value))}\n" for name, value in env.items())
+            yield from (f"    {name}: {_text_as_yaml(as_text(value))}\n" for name, value in env.items())
         if start.kind != "none":
-            yield f"  launcher: {_flow(_launcher_keys(start, group))}\n"
+            yield f"  launcher: {_as_flow_yaml(_launcher_keys(start, group))}\n"
         if first.parts.container is not None:
-            yield f"  container: {_flow(self._container(first, first.parts.container))}\n"
+            yield f"  container: {_as_flow_yaml(self._container_keys(first, first.parts.container))}\n"
         if self._build:
-            yield f"  build: {_flow({'command': self._build_command()})}\n"
+            yield f"  build: {_as_flow_yaml({'command': self._build_command()})}\n"
 
-    def _container(self, run: _Run, container: ContainerWords) -> dict[str, Any]:
+    def _container_keys(self, run: _Run, container: ContainerWords) -> dict[str, Any]:
         """The keys of app.container."""
 
         def text_of(word: Text) -> str:
             if word.computed:
-                self._tell(run.statement, "only the job knows it", understood=False, text=word.source_text)
+                self._report(run.statement, "only the job knows it", understood=False, text=word.source_text)
             return as_text(word.source_text)
 
         keys: dict[str, Any] = {"runtime": container.runtime}
@@ -548,16 +555,16 @@ class _Conversion:
             keys["profiler"] = "outside"
         return keys
 
-    def _command(self, run: _Run) -> str:
+    def _command_text(self, run: _Run) -> str:
         line = run.statement.line
         location = f"line {line} of {self._path.name}"
         words = [_shell_word(word, f"{location}: write here what stands there") for word in run.program]
         for word in run.program:
             if (piece := word.computed) is not None:
                 subject = "the script runs its own arguments" if piece.kind == "list" else piece.name
-                self._tell(run.statement, f"{subject}: fill it in in app.command", understood=False, text=piece.text)
+                self._report(run.statement, f"{subject}: fill it in in app.command", understood=False, text=piece.text)
         if profilers_in(run.program):
-            self._tell(run.statement, "it starts a profiler of its own: write the program", understood=False)
+            self._report(run.statement, "it starts a profiler of its own: write the program", understood=False)
             words = [f'"${{NSW_FILL_IN:?{location}: write the program that the profiler starts}}"']
         command = " ".join(words)
         for sign, target in run.statement.redirects:
@@ -565,29 +572,29 @@ class _Conversion:
                 command += f" < {_shell_word(target, 'the input')}"
         return command if run.folder is None else f"cd {_shell_word(run.folder, 'the folder')} && {command}"
 
-    def _tell_redirects(self, run: _Run) -> None:
+    def _report_redirects(self, run: _Run) -> None:
         statement = run.statement
         if any(">" in sign for sign, _ in statement.redirects):
-            self._tell(
+            self._report(
                 statement, _KEEPS_OUTPUT, text=" ".join(f"{sign} {t.source_text}" for sign, t in statement.redirects)
             )
         if statement.before in {"|", "|&"}:
-            self._tell(statement, "its input comes through a pipe", understood=False)
+            self._report(statement, "its input comes through a pipe", understood=False)
 
-    def _own_env(self, run: _Run) -> dict[str, str]:
+    def _run_env(self, run: _Run) -> dict[str, str]:
         """Variables that are set for a run alone."""
         variables = {}
         assigned: list[tuple[str, list[Text] | None]] = [(name, [value]) for name, value in run.parts.assigns]
         for name, value in (*(run.statement.assigns if run.statement.words else ()), *assigned):
             text = value[0].literal if value else None
             if text is None:
-                self._tell(run.statement, "only the job knows its value", understood=False, text=f"{name}=...")
+                self._report(run.statement, "only the job knows its value", understood=False, text=f"{name}=...")
             else:
                 variables[name] = text
         return variables
 
-    def _files(self, group: Sequence[_Run]) -> list[str]:
-        """The files beside the script that the program needs, and those that it is built of."""
+    def _app_files(self, group: Sequence[_Run]) -> list[str]:
+        """The files beside the script that the program needs or is built from."""
         words = [word.literal for run in group for word in run.program]
         words += [word.literal for _, built in self._build for word in built.words]
         built_files = {PurePosixPath(words[at + 1] or "").name for at, word in enumerate(words[:-1]) if word == "-o"}
@@ -602,7 +609,7 @@ class _Conversion:
                     and name not in built_files
                 ):
                     message = f"{name} is not beside the script: list it in app.files"
-                    self._tell(built, message, understood=False)
+                    self._report(built, message, understood=False)
         return [name for name in files if not (self._build and name in built_files)]
 
     def _build_command(self) -> str:
@@ -615,7 +622,7 @@ class _Conversion:
             parts.append(" ".join(_shell_word(w, f"line {statement.line}") for w in statement.words))
         return " && ".join(parts)
 
-    def _matrix(self, group: Sequence[_Run]) -> dict[str, Sequence[str]]:
+    def _matrix_parameters(self, group: Sequence[_Run]) -> dict[str, Sequence[str]]:
         """The variables of loops that the program's words name."""
         used = {
             piece.text for run in group for word in run.program for piece in word.pieces if piece.kind == "parameter"
@@ -630,44 +637,44 @@ class _Conversion:
                     if name in used
                     else "the program's arguments do not name it: nsw counts the runs in it once"
                 )
-                self._tell_block(block, outcome, understood=name in used)
+                self._report_block(block, outcome, understood=name in used)
         return {name: values for run in group for name, values in run.statement.loops.items() if name in used}
 
-    def _passes(self, group: Sequence[_Run]) -> Iterator[str]:
-        """The lines below `passes:`; of the program alone there is one pass."""
+    def _passes_lines(self, group: Sequence[_Run]) -> Iterator[str]:
+        """The lines below `passes:`; the program without a profiler is one pass."""
         kinds = [run.words.kind for run in group if run.words]
         alone = [run for run in group if run.words is None or run.words.kind == "baseline"]
         names: set[str] = set()
         for run in group:
             if run.words is None or run.words.kind == "baseline":
-                self._tell(run.statement, "passes: baseline")
+                self._report(run.statement, "passes: baseline")
                 for text, reason in run.words.unknown if run.words else ():
-                    self._tell(run.statement, reason, understood=False, text=text)
+                    self._report(run.statement, reason, understood=False, text=text)
                 if run is alone[0]:
                     yield f"  - baseline: {{}} # line {run.statement.line}: the program alone\n"
             else:
-                keys = {"name": _unique(run.words.tool, names)} if kinds.count(run.words.kind) > 1 else {}
-                yield from self._pass(run, run.words, keys)
+                keys = {"name": _unique_name(run.words.tool, names)} if kinds.count(run.words.kind) > 1 else {}
+                yield from self._pass_lines(run, run.words, keys)
 
-    def _pass(self, run: _Run, words: PassWords, keys: dict[str, Any]) -> Iterator[str]:
-        """A pass that has a profiler, and what nsw adds to its command line."""
+    def _pass_lines(self, run: _Run, words: PassWords, keys: dict[str, Any]) -> Iterator[str]:
+        """The lines of a pass with a profiler, and what nsw adds to its command line."""
         if words.kind == "counters" and run.start is not None and not run.is_outside:
             keys["ranks"] = "all"  # by default nsw's is the first alone
         if run.parts.ranks:
             keys["ranks"] = run.parts.ranks
         keys |= {"tool": words.tool, **words.fields} | ({"options": words.options} if words.options else {})
-        yield f"  - {words.kind}: {_flow(keys)} # line {run.statement.line}\n"
-        self._tell(run.statement, f"passes: {words.kind} by {words.tool}")
+        yield f"  - {words.kind}: {_as_flow_yaml(keys)} # line {run.statement.line}\n"
+        self._report(run.statement, f"passes: {words.kind} by {words.tool}")
         for text, reason in words.left_out:
-            self._tell(run.statement, reason, text=text)
+            self._report(run.statement, reason, text=text)
         for text, reason in words.unknown:
-            self._tell(run.statement, reason, understood=False, text=text)
+            self._report(run.statement, reason, understood=False, text=text)
         if words.tool == "nsys" and not any(o.startswith(("-s", "--sample", "--cpuctxsw")) for o in words.options):
             yield "    # nsw adds --sample=none --cpuctxsw=none: nsys samples CPUs only where options say so\n"
         if words.tool == "ncu" and "processes" not in words.fields:
             yield "    # nsw adds --target-processes all; processes: application is the older ncu's default\n"
 
-    def _resources(self, start: _Start) -> str:
+    def _resources_text(self, start: _Start) -> str:
         directives, settings = self.directives, start.settings
         keys: dict[str, Any] = dict(directives.resources)
         for setting, key in (("nodes", "nodes"), ("all_gpus", "gpus"), ("cpus", "cpus_per_task")):
@@ -691,30 +698,33 @@ class _Conversion:
             notes.append("the script asks for no GPUs")
         if "time" not in keys:
             notes.append("the script asks for no time: nsw asks for 10m")
-        return f"resources: {_flow(ordered)}{' # ' + '; '.join(notes) if notes else ''}\n"
+        return f"resources: {_as_flow_yaml(ordered)}{' # ' + '; '.join(notes) if notes else ''}\n"
 
-    def _not_understood(self) -> str:
+    def _skipped_lines_comment(self) -> str:
         lines = sorted((line for line in self._lines if not line.is_understood), key=lambda line: line.first)
         if not lines:
             return ""
         shown_lines = [
-            f"#   {line.numbers:<8} {_comment(line.text)}: {_comment(line.what)}\n" for line in dict.fromkeys(lines)
+            f"#   {line.numbers:<8} {_as_comment(line.text)}: {_as_comment(line.what)}\n"
+            for line in dict.fromkeys(lines)
         ]
         return f"\n# Not understood of {self._path.name}, and not done by this recipe:\n{''.join(shown_lines)}"
 
-    def _site(self, name: str) -> str:
+    def _site_text(self, name: str) -> str:
         directives = self.directives
         keys = [("scheduler", scalar(directives.scheduler))]
-        keys += [(key, scalar(value) if key != "gres" else _yaml(value)) for key, value in directives.site.items()]
+        keys += [
+            (key, scalar(value) if key != "gres" else _text_as_yaml(value)) for key, value in directives.site.items()
+        ]
         if re.search(r"\s-\w*l|--login", self._script.shebang):
             keys.append(("login_shell", "true"))
         if self._modules:
-            keys.append(("modules", _flow(self._modules)))
+            keys.append(("modules", _as_flow_yaml(self._modules)))
         if chip := find_chip(directives.gpu_kind or None):
             keys.append(("gpus", f"{{ chip: {chip.name} }}"))
-        if self._paths:
-            keys.append(("profilers", _flow(self._paths)))
-        return f"  {scalar(name)}: # made of {_comment(self._path.name)}\n" + "".join(
+        if self._profiler_paths:
+            keys.append(("profilers", _as_flow_yaml(self._profiler_paths)))
+        return f"  {scalar(name)}: # made of {_as_comment(self._path.name)}\n" + "".join(
             f"    {key}: {text}\n" for key, text in keys
         )
 
@@ -722,7 +732,7 @@ class _Conversion:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _is_known(block: Block, statement: Statement) -> bool:
+def _is_matrix_loop(block: Block, statement: Statement) -> bool:
     """Whether a block is a loop over words that the runs in it take as a parameter."""
     return block.loop is not None and block.loop[0] in statement.loops
 
@@ -736,13 +746,13 @@ def _is_program(words: Sequence[Text], *, is_launched: bool) -> bool:
     return is_launched or first.kind == "list" or first.text.startswith(("./", "/")) or interpreter is not None
 
 
-def _is_count_computed(options: Sequence[str]) -> bool:
+def _is_process_count_computed(options: Sequence[str]) -> bool:
     """Whether the number of processes is given, and only the job knows it."""
     pairs = (*pairwise(options), *(tuple(word.partition("=")[::2]) for word in options))
     return any(name in _COUNTS and FILLED in value for name, value in pairs)
 
 
-def _resource_sets(start: Launched) -> _Start | None:
+def _jsrun_resource_sets(start: Launched) -> _Start | None:
     """The resource sets that jsrun is given, which nsw leaves as they are; -n counts them."""
     option_values = {meaning: value for meaning, value, _ in parse_layout_options(start.kind, start.options)}
     if not option_values.keys() & {"set_ranks", "set_cpus", "set_gpus", "node_sets"} or start.processes is None:
@@ -754,7 +764,7 @@ def _resource_sets(start: Launched) -> _Start | None:
     return _Start(start.kind, start.processes * each, ["-n", str(start.processes), *start.options], settings)
 
 
-def _gpus_of(meaning: str, value: str) -> dict[str, int]:
+def _parse_gpu_option(meaning: str, value: str) -> dict[str, int]:
     """The GPUs of a node or of a process that an option of srun asks for."""
     numbers = re.findall(r"(?:^|[:=])(\d+)$", value)
     if not numbers or (meaning == "gres" and "gpu" not in value):
@@ -774,18 +784,18 @@ def _launcher_keys(start: _Start, group: Sequence[_Run]) -> dict[str, Any]:
     return keys
 
 
-def _function(block: Block) -> str:
+def _function_name(block: Block) -> str:
     return block.head.removeprefix("function ")
 
 
-def _writes(statement: Statement) -> bool:
-    """Whether it writes a file, which the program may read."""
+def _writes_file(statement: Statement) -> bool:
+    """Whether a statement writes a file, which the program may read."""
     return any(
         ">" in sign and target.source_text not in {"/dev/null", "1", "2"} for sign, target in statement.redirects
     )
 
 
-def _relative(words: Sequence[str | None]) -> str | None:
+def _file_in_start_folder(words: Sequence[str | None]) -> str | None:
     """The name of a file in the folder where the script is started; None for others."""
     name = words[0] if words else None
     return name if name and not name.startswith(("/", "~")) else None
@@ -827,15 +837,15 @@ def _shell_word(text: Text, hint: str) -> str:
 def _shown_statement(statement: Statement) -> str:
     """A statement as it may be shown: without values that look secret."""
     is_secret = any(looks_secret(name) for name, _ in statement.assigns) or holds_secret(statement.text)
-    return _names_only(statement) if is_secret else statement.text
+    return _hide_values(statement) if is_secret else statement.text
 
 
-def _names_only(statement: Statement) -> str:
-    """`export NAME=...`: a value may be a secret."""
+def _hide_values(statement: Statement) -> str:
+    """The assignments as `export NAME=...`, without values: they may be secrets."""
     return f"{statement.program} {' '.join(f'{name}=...' for name, _ in statement.assigns)}".strip()
 
 
-def _unique(name: str, names: set[str]) -> str:
+def _unique_name(name: str, names: set[str]) -> str:
     number = next(n for n in range(1, 1000) if (name if n == 1 else f"{name}-{n}") not in names)
     unused = name if number == 1 else f"{name}-{number}"
     names.add(unused)
@@ -848,18 +858,18 @@ def _recipe_name(job: str, run: _Run, number: int) -> str:
     return name if number == 1 else f"{name}-{number}"
 
 
-def _flow(value: Any) -> str:
+def _as_flow_yaml(value: Any) -> str:
     return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1 << 20, allow_unicode=True).strip()
 
 
-def _yaml(text: str) -> str:
-    return _flow([text])[1:-1]
+def _text_as_yaml(text: str) -> str:
+    return _as_flow_yaml([text])[1:-1]
 
 
-def _value(text: str) -> str:
+def _matrix_value(text: str) -> str:
     """A value of a matrix: a number as it is written."""
-    return text if re.fullmatch(r"-?\d+(\.\d+)?", text) else _yaml(text)
+    return text if re.fullmatch(r"-?\d+(\.\d+)?", text) else _text_as_yaml(text)
 
 
-def _comment(text: str) -> str:
+def _as_comment(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)[:_MAX_SHOWN]

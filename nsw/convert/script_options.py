@@ -113,10 +113,10 @@ def reads_reports(words: Sequence[Text]) -> bool:
         return False
     if tool == "nsys":  # its command is the first word
         return len(words) < 2 or re.fullmatch(_TABLES["reading"][tool], words[1].literal or "") is not None
-    return any(re.fullmatch(_TABLES["reading"][tool], word.literal or "") for word in _options_of(words, tool))
+    return any(re.fullmatch(_TABLES["reading"][tool], word.literal or "") for word in _leading_options(words, tool))
 
 
-def _options_of(words: Sequence[Text], table: str) -> Iterator[Text]:
+def _leading_options(words: Sequence[Text], table: str) -> Iterator[Text]:
     """The options before the program, and the word behind them."""
     at = 1
     while at < len(words):
@@ -125,7 +125,7 @@ def _options_of(words: Sequence[Text], table: str) -> Iterator[Text]:
         text = word.literal or ""
         if not text.startswith("-"):
             return
-        at += "=" not in text and _has_value(table, text)
+        at += "=" not in text and _takes_value(table, text)
 
 
 def switches_recording(words: Sequence[Text]) -> bool:
@@ -143,8 +143,8 @@ def parse_pass(words: Sequence[Text]) -> PassWords | None:
         command = rest[0].literal if rest else None
         if command not in {"profile", "nvprof", "launch"}:
             return None
-        table, take = ("nvprof", _nsys_nvprof) if command == "nvprof" else ("nsys", _nsys)
-        _read(pass_words, rest[1:], table, take)
+        table, take = ("nvprof", _take_nsys_nvprof_option) if command == "nvprof" else ("nsys", _take_nsys_option)
+        _take_options(pass_words, rest[1:], table, take)
         if command == "launch":
             pass_words.unknown.append(
                 ("nsys launch", "nsw records the whole run, not from `nsys start` to `nsys stop`")
@@ -154,25 +154,27 @@ def parse_pass(words: Sequence[Text]) -> PassWords | None:
     elif tool == "ncu":
         pass_words.kind = "counters"
         pass_words.fields = {"kernels": {"exclude": []}, "launches": {"skip": 0}, "metrics": []}
-        _read(pass_words, rest, tool, _ncu)
+        _take_options(pass_words, rest, tool, _take_ncu_option)
         pass_words.fields["metrics"] = pass_words.fields["metrics"] or ["set:basic"]
     elif tool == "nvprof":
-        _read(pass_words, rest, tool, _nvprof)
+        _take_options(pass_words, rest, tool, _take_nvprof_option)
         if pass_words.kind == "counters":
             pass_words.fields = {"launches": {"skip": 0}, **pass_words.fields}
             pass_words.fields.setdefault("kernels", {"exclude": []})
             pass_words.fields.pop("report", None)
     elif tool in _TABLES["no_pass"]:
         pass_words.kind = "baseline"
-        _read(pass_words, rest, tool, lambda *_: None)
+        _take_options(pass_words, rest, tool, lambda *_: None)
         pass_words.unknown.append((words[0].source_text, f"nsw starts no {tool}: a pass of its own program alone"))
     else:
         pass_words.kind = "host"
-        _read(pass_words, rest, tool, _vtune if tool == "vtune" else PassWords.keep)
+        _take_options(pass_words, rest, tool, _take_vtune_option if tool == "vtune" else PassWords.keep)
     return pass_words
 
 
-def _read(pass_words: PassWords, words: list[Text], table: str, take: Callable[[PassWords, _Option], None]) -> None:
+def _take_options(
+    pass_words: PassWords, words: list[Text], table: str, take: Callable[[PassWords, _Option], None]
+) -> None:
     """Take the options up to the program's first word."""
     computed: list[Text] = []  # since the last option: options too, or the program
     while words:
@@ -192,10 +194,10 @@ def _read(pass_words: PassWords, words: list[Text], table: str, take: Callable[[
         if equals:
             value: Text | None = Text((Piece("text", rest), *word.pieces[1:]))
         else:
-            has_value = words and _has_value(table, name) and not re.match("--?[A-Za-z]", words[0].literal or "")
+            has_value = words and _takes_value(table, name) and not re.match("--?[A-Za-z]", words[0].literal or "")
             value = words.pop(0) if has_value else None
         option = _Option(name, value, bool(equals))
-        reasons = {} if take is _nsys_nvprof else _TABLES["handled"].get(pass_words.tool, {})
+        reasons = {} if take is _take_nsys_nvprof_option else _TABLES["handled"].get(pass_words.tool, {})
         reason = next((reason for names, reason in reasons.items() if name in names.split()), None)
         if reason is not None:
             pass_words.left_out.append((option.text_shown, reason))
@@ -211,7 +213,7 @@ def _read(pass_words: PassWords, words: list[Text], table: str, take: Callable[[
 _PROGRAM: Final = re.compile(r"[.~$\w-]*/|(python|julia|Rscript|perl|bash|sh|mpi|torchrun|srun)")
 
 
-def _has_value(table: str, name: str) -> bool:
+def _takes_value(table: str, name: str) -> bool:
     if table in _TABLES["no_pass"]:
         return name in _TABLES["no_pass"][table].split()
     if table in _TABLES["valued"]:
@@ -219,7 +221,7 @@ def _has_value(table: str, name: str) -> bool:
     return name not in _TABLES["flags"][table].split()
 
 
-def _nsys(pass_words: PassWords, option: _Option) -> None:
+def _take_nsys_option(pass_words: PassWords, option: _Option) -> None:
     if option.name in {"-t", "--trace"}:
         domains = option.text.split(",")
         if set(domains) <= set(get_args(TraceDomain)):
@@ -230,7 +232,7 @@ def _nsys(pass_words: PassWords, option: _Option) -> None:
         pass_words.keep(option)
 
 
-def _nsys_nvprof(pass_words: PassWords, option: _Option) -> None:
+def _take_nsys_nvprof_option(pass_words: PassWords, option: _Option) -> None:
     reason = "nsys nvprof translates it: nsys's report has all events"
     pass_words.unknown.append((option.text_shown, reason))
 
@@ -243,7 +245,7 @@ _NCU_FIELDS: Final = {
 }
 
 
-def _ncu(pass_words: PassWords, option: _Option) -> None:
+def _take_ncu_option(pass_words: PassWords, option: _Option) -> None:
     if option.name in {"--set", "--section"} and option.text:
         pass_words.fields["metrics"].append(f"{option.name[2:]}:{option.text}")
     elif option.name == "--metrics" and option.text:
@@ -255,7 +257,7 @@ def _ncu(pass_words: PassWords, option: _Option) -> None:
         pass_words.keep(option)
 
 
-def _nvprof(pass_words: PassWords, option: _Option) -> None:
+def _take_nvprof_option(pass_words: PassWords, option: _Option) -> None:
     if option.name in {"-o", "--export-profile"}:
         pass_words.fields["report"] = "file"
         pass_words.left_out.append((option.text_shown, _OWN_REPORT))
@@ -272,7 +274,7 @@ def _nvprof(pass_words: PassWords, option: _Option) -> None:
         pass_words.keep(option)
 
 
-def _vtune(pass_words: PassWords, option: _Option) -> None:
+def _take_vtune_option(pass_words: PassWords, option: _Option) -> None:
     name = "-" + option.name.lstrip("-")
     if name in {"-c", "-collect"} and option.text:
         pass_words.fields["analysis"] = option.text
@@ -394,16 +396,18 @@ class Directives:
             self.became.append(Line(line, line, text, reason, is_understood=False))
             return
         requested = adapter.requested_keys(option, value)
-        keys = [self._set(key_name, text_value, adapter) for key_name, text_value in requested if key_name != "extra"]
+        keys = [
+            self._set_key(key_name, text_value, adapter) for key_name, text_value in requested if key_name != "extra"
+        ]
         if ("extra", "") in requested:
-            keys.append(self._extra(line, adapter, text).what)
+            keys.append(self._add_extra(line, adapter, text).what)
         if requested and None not in keys:
             self.became.append(Line(line, line, text, "; ".join(dict.fromkeys(key for key in keys if key))))
         else:
-            self.became.append(self._extra(line, adapter, text))
+            self.became.append(self._add_extra(line, adapter, text))
 
-    def _set(self, key_name: str, value: str, adapter: Adapter) -> str | None:
-        """Set what is asked for, and say what it became; None: its value is none that nsw can write."""
+    def _set_key(self, key_name: str, value: str, adapter: Adapter) -> str | None:
+        """Set a key and return what it became; None where nsw cannot write the value."""
         if key_name in _HANDLED_BY_NSW:
             self.name = value if key_name == "name" else self.name
             return _HANDLED_BY_NSW[key_name]
@@ -421,15 +425,17 @@ class Directives:
                 return None
             self.numbers[key_name] = int(value)
             return _NUMBERS[key_name]
-        converted = {"time": _seconds(value, adapter.time_units), "memory": _memory(value), "exclusive": True}.get(
-            key_name, value
-        )
+        converted = {
+            "time": _parse_time_limit(value, adapter.time_units),
+            "memory": _parse_memory(value),
+            "exclusive": True,
+        }.get(key_name, value)
         if converted is None:
             return None
         self.resources[key_name] = converted
         return f"resources.{key_name}"
 
-    def _extra(self, line: int, adapter: Adapter, text: str) -> Line:
+    def _add_extra(self, line: int, adapter: Adapter, text: str) -> Line:
         directive = f"{adapter.marker} {text}"
         try:
             refused = adapter.unwanted(directive)
@@ -452,8 +458,10 @@ def read_directives(comments: Sequence[tuple[int, str]], commands: str) -> Direc
         commands: The script's commands, whose variables tell the batch system where it has no directive.
     """
     adapters_by_name = adapters()
-    directives = [(line, text, name) for line, text in comments if (name := _scheduler_of(text, adapters_by_name))]
-    requested = Directives(directives[0][2] if directives else _by_variables(commands, adapters_by_name))
+    directives = [
+        (line, text, name) for line, text in comments if (name := _scheduler_of_directive(text, adapters_by_name))
+    ]
+    requested = Directives(directives[0][2] if directives else _scheduler_by_variables(commands, adapters_by_name))
     components = [line for line, text in comments if _NEXT_COMPONENT.match(text)]
     for line, text, name in directives:
         if components and line > components[0]:
@@ -473,20 +481,20 @@ def read_directives(comments: Sequence[tuple[int, str]], commands: str) -> Direc
     return requested
 
 
-def _scheduler_of(line: str, adapters_by_name: dict[str, Adapter]) -> str:
-    """The batch system that reads a line; empty: none does."""
+def _scheduler_of_directive(line: str, adapters_by_name: dict[str, Adapter]) -> str:
+    """The batch system whose adapter parses the line; empty where there is none."""
     return next(
         (name for name, adapter in adapters_by_name.items() if re.match(r"\s+-", adapter.after_marker(line) or "")), ""
     )
 
 
-def _by_variables(commands: str, adapters_by_name: dict[str, Adapter]) -> str:
+def _scheduler_by_variables(commands: str, adapters_by_name: dict[str, Adapter]) -> str:
     prefixes = {adapter.variables: name for name, adapter in adapters_by_name.items() if adapter.variables}
     match = re.search(rf"\$\{{?({'|'.join(prefixes)})", commands)
     return prefixes[match[1]] if match else LOCAL
 
 
-def _seconds(text: str, units: tuple[int, int]) -> int | None:
+def _parse_time_limit(text: str, units: tuple[int, int]) -> int | None:
     """The seconds of a time limit: 90, 1:30, 1:30:00, 1-12 (days and hours).
 
     Args:
@@ -503,7 +511,7 @@ def _seconds(text: str, units: tuple[int, int]) -> int | None:
     return int(match[1] or 0) * 86_400 + hours * 3600 + minutes * 60 + seconds
 
 
-def _memory(text: str) -> str | None:
+def _parse_memory(text: str) -> str | None:
     """A size as a recipe has it; a bare number is MB."""
     try:
         return format_size(parse_size(f"{text}M" if text.isdecimal() else text))

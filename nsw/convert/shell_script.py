@@ -177,7 +177,7 @@ def parse_script(text: str, name: str = "script", arguments: Sequence[Text] | No
         UsageError: It is no shell script, or a quote or a parenthesis of it has no end.
     """
     text = text.replace("\r\n", "\n")
-    if not _SHELLS.fullmatch(interpreter := _interpreter(text)):
+    if not _SHELLS.fullmatch(interpreter := _shebang_program(text)):
         raise UsageError(f"{name}:1: this is a script for {interpreter}", hint="nsw reads scripts for sh, bash and ksh")
     reader = _Reader(text, name)
     raw = list(reader.statements())
@@ -190,7 +190,7 @@ def parse_script(text: str, name: str = "script", arguments: Sequence[Text] | No
     return Script(shebang, comments, statements, reader.block_ends, tuple(evaluation.called))
 
 
-def _interpreter(text: str) -> str:
+def _shebang_program(text: str) -> str:
     """The name of the program that the first line names; empty where it names none."""
     words = text.partition("\n")[0].removeprefix("#!").split() if text.startswith("#!") else []
     if words and words[0].endswith("/env"):
@@ -235,7 +235,7 @@ class _Reader:
         self.block_ends: dict[int, int] = {}
 
     @property
-    def _line(self) -> int:
+    def _line_number(self) -> int:
         return self._text.count("\n", 0, self._at) + 1
 
     def statements(self) -> Iterator[_Raw]:
@@ -244,20 +244,20 @@ class _Reader:
         Raises:
             UsageError: A quote, parenthesis or block has no end.
         """
-        raw = self._new("")
+        raw = self._new_command("")
         while self._at < len(self._text):
             if self._skip_blanks():
                 continue
-            if (operator := self._operator()) is None:
-                self._take(raw)
+            if (operator := self._take_operator()) is None:
+                self._take_word(raw)
             elif operator == "(" and raw.words and self._text.startswith(")", self._at):
                 self._begin_function(raw)
-                raw = self._new("")
+                raw = self._new_command("")
             else:
-                yield from self._finished(raw, operator)
+                yield from self._finish_command(raw, operator)
                 is_blank_line = operator == "\n" and raw.is_empty  # which may follow an operator
-                raw = self._new(operator if operator in _JOINING else raw.before if is_blank_line else "")
-        yield from self._finished(raw, "\n")
+                raw = self._new_command(operator if operator in _JOINING else raw.before if is_blank_line else "")
+        yield from self._finish_command(raw, "\n")
         if self._blocks:
             block = self._blocks[-1][1]
             raise UsageError(f"{self._name}:{block.line}: {block.head} has no end")
@@ -265,11 +265,11 @@ class _Reader:
     def _begin_function(self, raw: _Raw) -> None:
         """`NAME() {`: what is read so far is the name, and stands behind the parenthesis."""
         self._at += 1
-        self._open("}", raw.line, f"function {_written(raw.words[-1])}")
+        self._open_block("}", raw.line, f"function {_source_text(raw.words[-1])}")
         self._skip_to("{")
 
-    def _new(self, before: str) -> _Raw:
-        return _Raw(self._line, begin=self._at, before=before)
+    def _new_command(self, before: str) -> _Raw:
+        return _Raw(self._line_number, begin=self._at, before=before)
 
     def _skip_blanks(self) -> bool:
         text, at = self._text, self._at
@@ -284,8 +284,8 @@ class _Reader:
             return False
         return True
 
-    def _operator(self) -> str | None:
-        if self._redirection() is not None:
+    def _take_operator(self) -> str | None:
+        if self._redirection_at() is not None:
             return None
         for operator in _OPERATORS:
             if self._text.startswith(operator, self._at):
@@ -295,65 +295,65 @@ class _Reader:
                 return operator
         return None
 
-    def _redirection(self) -> str | None:
+    def _redirection_at(self) -> str | None:
         if self._text.startswith(_PROCESSES, self._at):
             return None
         match = _REDIRECTION.match(self._text, self._at)
         return match[0] if match else None
 
-    def _take(self, raw: _Raw) -> None:
-        """The next word, assignment or redirection of a command."""
+    def _take_word(self, raw: _Raw) -> None:
+        """Parse the next word, assignment or redirection of a command."""
         if raw.is_empty:
-            raw.line, raw.begin = self._line, self._at
-        if (operator := self._redirection()) is not None:
+            raw.line, raw.begin = self._line_number, self._at
+        if (operator := self._redirection_at()) is not None:
             self._at += len(operator)
             while self._at < len(self._text) and self._text[self._at] in " \t":
                 self._at += 1
-            target = self._word()
+            target = self._parse_word()
             if "<<" in operator and operator != "<<<":
-                self._documents.append((_written(target), any(piece.quoted for piece in target), raw))
+                self._documents.append((_source_text(target), any(piece.quoted for piece in target), raw))
             raw.redirects.append((operator, target))
         elif self._text.startswith("((", self._at):
-            end = self._end_of("((", "))")
+            end = self._find_nested_end("((", "))")
             raw.words.append((Piece("computed", self._text[self._at : end], "arithmetic"),))
             self._at = end
         elif not raw.words and (match := _ASSIGNMENT.match(self._text, self._at)):
             self._at = match.end()
-            raw.assigns.append((match[1], bool(match[2]), self._value()))
+            raw.assigns.append((match[1], bool(match[2]), self._parse_value()))
         else:
-            word = self._word()
-            if raw.words and _written(raw.words[0]) in _DECLARING and self._text.startswith("(", self._at):
-                self._value()  # the elements of an array
+            word = self._parse_word()
+            if raw.words and _source_text(raw.words[0]) in _DECLARING and self._text.startswith("(", self._at):
+                self._parse_value()  # the elements of an array
                 word = (*word, Piece("computed", "(...)", "an array"))
-            if _written(word) == "[[" and not raw.words:
+            if _source_text(word) == "[[" and not raw.words:
                 end = self._text.find("]]", self._at)
                 self._at = len(self._text) if end < 0 else end + 2
                 word = (Piece("computed", "[[", "test"),)
             raw.words.append(word)
-            self._keyword(raw)
-        raw.last, raw.end = self._line, self._at
+            self._take_keyword(raw)
+        raw.last, raw.end = self._line_number, self._at
 
-    def _value(self) -> list[tuple[Piece, ...]] | None:
-        """What is assigned: a word, or the words of an array."""
+    def _parse_value(self) -> list[tuple[Piece, ...]] | None:
+        """Parse an assigned value: a word, or the words of an array."""
         if not self._text.startswith("(", self._at):
-            return [self._word()] if self._at < len(self._text) and self._text[self._at] not in _SPECIAL else [()]
+            return [self._parse_word()] if self._at < len(self._text) and self._text[self._at] not in _SPECIAL else [()]
         self._at += 1
         words: list[tuple[Piece, ...]] = []
         while not self._text.startswith(")", self._at):
             if self._at >= len(self._text):
-                raise UsageError(f"{self._name}:{self._line}: an array has no end")
+                raise UsageError(f"{self._name}:{self._line_number}: an array has no end")
             if self._text[self._at] in " \t\n":
                 self._at += 1
             elif not self._skip_blanks():
-                words.append(self._word())
+                words.append(self._parse_word())
         self._at += 1
         return words
 
-    def _keyword(self, raw: _Raw) -> None:
-        """Blocks that the word opens or closes, which leaves a command of its own behind it."""
-        word = _written(raw.words[-1])
-        if word == "{" and len(raw.words) == 3 and _written(raw.words[0]) == "function":
-            self._open("}", raw.line, f"function {_written(raw.words[1])}")
+    def _take_keyword(self, raw: _Raw) -> None:
+        """Open or close the blocks of a keyword; the words behind it are a command of their own."""
+        word = _source_text(raw.words[-1])
+        if word == "{" and len(raw.words) == 3 and _source_text(raw.words[0]) == "function":
+            self._open_block("}", raw.line, f"function {_source_text(raw.words[1])}")
             raw.words.clear()
             return
         is_pattern = self._text.startswith(")", self._at) and self._blocks and self._blocks[-1][0] == "esac"
@@ -363,7 +363,7 @@ class _Reader:
             end, block = self._blocks.pop()
             if end != word:
                 raise UsageError(f"{self._name}:{raw.line}: {word} where {end} of line {block.line} is expected")
-            self.block_ends[block.line] = self._line
+            self.block_ends[block.line] = self._line_number
             raw.words.clear()
         elif word in _WITHIN:
             raw.words.clear()
@@ -371,23 +371,23 @@ class _Reader:
             if word in {"else", "elif"}:
                 self._next_branch()
         elif word in _OPENING:
-            self._begin(raw, word)
+            self._begin_block(raw, word)
 
-    def _begin(self, raw: _Raw, word: str) -> None:
-        line = self._line
+    def _begin_block(self, raw: _Raw, word: str) -> None:
+        line = self._line_number
         end = self._text.find("\n", self._at)
         rest = self._text[self._at : len(self._text) if end < 0 else end]
         head = f"{word} {_END_OF_HEAD.split(rest)[0].strip()}".strip()
         loop = None
         if word in {"for", "select"}:
-            loop = self._loop()
+            loop = self._parse_loop_words()
         elif word == "case":
             self._skip_to("in")
         raw.words.clear()
-        self._open(_OPENING[word], line, head, loop)
+        self._open_block(_OPENING[word], line, head, loop)
         raw.is_condition = word in {"if", "while", "until"}
 
-    def _loop(self) -> tuple[str, tuple[tuple[Piece, ...], ...]] | None:
+    def _parse_loop_words(self) -> tuple[str, tuple[tuple[Piece, ...], ...]] | None:
         match = re.compile(r"\s*([A-Za-z_]\w*)\s+in\b").match(self._text, self._at)
         if match is None:  # for ((...)), or over the arguments
             self._skip_to("do", keep=True)
@@ -396,10 +396,10 @@ class _Reader:
         words = []
         while self._at < len(self._text) and self._text[self._at] not in ";\n":
             if not self._skip_blanks():
-                words.append(self._word())
+                words.append(self._parse_word())
         return match[1], tuple(words)
 
-    def _open(
+    def _open_block(
         self, end: str, line: int, head: str, loop: tuple[str, tuple[tuple[Piece, ...], ...]] | None = None
     ) -> None:
         self._blocks.append((end, Block(line, head, loop)))
@@ -428,8 +428,8 @@ class _Reader:
             document = self._text[begin : self._at].rstrip("\n").rpartition("\n")[0]
             raw.document = document if is_literal else re.sub(r"\\([$`\\])", r"\1", document)
 
-    def _finished(self, raw: _Raw, operator: str) -> Iterator[_Raw]:
-        """The command that ends here, with subshells, here-documents and patterns of a `case` taken care of."""
+    def _finish_command(self, raw: _Raw, operator: str) -> Iterator[_Raw]:
+        """The command that ends here; handles subshells, here-documents and patterns of a `case`."""
         if operator == "\n":
             self._skip_documents()
         if operator == ")" and self._blocks and self._blocks[-1][0] == "esac":
@@ -438,14 +438,14 @@ class _Reader:
         raw.blocks = tuple(block for _, block in self._blocks)
         if not raw.is_empty:
             raw.text = self._text[raw.begin : raw.end]
-            yield from self._profiled_within(raw)
+            yield from self._profiled_substitutions(raw)
             yield raw
         if operator == "(":
-            self._open(")", self._line, "(" + self._text[self._at :].partition("\n")[0].strip())
+            self._open_block(")", self._line_number, "(" + self._text[self._at :].partition("\n")[0].strip())
         elif operator == ")" and self._blocks and self._blocks[-1][0] == ")":
-            self.block_ends[self._blocks.pop()[1].line] = self._line
+            self.block_ends[self._blocks.pop()[1].line] = self._line_number
 
-    def _profiled_within(self, raw: _Raw) -> Iterator[_Raw]:
+    def _profiled_substitutions(self, raw: _Raw) -> Iterator[_Raw]:
         """The commands in `$(...)` of a command, where they start a profiler."""
         words = [*raw.words, *(word for _, _, value in raw.assigns for word in value or ())]
         for piece in (piece for word in words for piece in word):
@@ -458,36 +458,36 @@ class _Reader:
 
     # words
 
-    def _word(self) -> tuple[Piece, ...]:
+    def _parse_word(self) -> tuple[Piece, ...]:
         pieces: list[Piece] = []
         text = self._text
         if text.startswith(_PROCESSES, self._at):
-            begin, self._at = self._at, self._end_of("<(", ")")
+            begin, self._at = self._at, self._find_nested_end("<(", ")")
             return (Piece("computed", text[begin : self._at], "the output of a command"),)
         while self._at < len(text) and text[self._at] not in _SPECIAL:
             char = text[self._at]
             if char == "'":
-                end = self._closing("'")
+                end = self._find_closing_quote("'")
                 pieces.append(Piece("text", text[self._at + 1 : end], quoted=True))
                 self._at = end + 1
             elif char == '"':
-                self._double(pieces)
+                self._parse_double_quotes(pieces)
             elif char == "\\":
                 if not text.startswith("\\\n", self._at):
                     pieces.append(Piece("text", text[self._at + 1 : self._at + 2], quoted=True))
                 self._at += 2
-            elif char in "$`" and (piece := self._expansion(quoted=False)) is not None:
+            elif char in "$`" and (piece := self._parse_expansion(quoted=False)) is not None:
                 pieces.append(piece)
             else:
                 is_pattern = char in "*?" or (char == "~" and not pieces)
                 pieces.append(Piece("shell" if is_pattern else "text", char))
                 self._at += 1
         if not pieces and self._at < len(text) and text[self._at] in "()":
-            raise UsageError(f"{self._name}:{self._line}: a parenthesis where a word is expected")
-        return _joined(pieces)
+            raise UsageError(f"{self._name}:{self._line_number}: a parenthesis where a word is expected")
+        return _merge_pieces(pieces)
 
-    def _double(self, pieces: list[Piece]) -> None:
-        line = self._line
+    def _parse_double_quotes(self, pieces: list[Piece]) -> None:
+        line = self._line_number
         self._at += 1
         pieces.append(Piece("text", "", quoted=True))
         while not self._text.startswith('"', self._at):
@@ -498,43 +498,43 @@ class _Reader:
                 escaped = self._text[self._at + 1]
                 pieces.append(Piece("text", "" if escaped == "\n" else escaped, quoted=True))
                 self._at += 2
-            elif char in "$`" and (piece := self._expansion(quoted=True)) is not None:
+            elif char in "$`" and (piece := self._parse_expansion(quoted=True)) is not None:
                 pieces.append(piece)
             else:
                 pieces.append(Piece("text", char, quoted=True))
                 self._at += 1
         self._at += 1
 
-    def _expansion(self, *, quoted: bool) -> Piece | None:
-        """What begins with $ or a backtick; None: a plain dollar sign."""
+    def _parse_expansion(self, *, quoted: bool) -> Piece | None:
+        """Parse an expansion that begins with $ or a backtick; None: a plain dollar sign."""
         text, at = self._text, self._at
         if text[at] == "`":
             match = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL).match(text, at)
             if match is None:
-                raise UsageError(f"{self._name}:{self._line}: a quote begins and does not end")
+                raise UsageError(f"{self._name}:{self._line_number}: a quote begins and does not end")
             self._at = match.end()
             return Piece("computed", match[0], "the output of a command", quoted)
         for opening, closing, reason in (("$((", "))", "arithmetic"), ("$(", ")", "the output of a command")):
             if text.startswith(opening, at):
-                self._at = self._end_of(opening, closing)
+                self._at = self._find_nested_end(opening, closing)
                 if _OWN_FOLDER.fullmatch(text[at : self._at]):
                     return Piece("variable", "$PWD", "PWD", quoted)
                 return Piece("computed", text[at : self._at], reason, quoted)
         if text.startswith("${", at):
-            self._at = self._end_of("${", "}")
-            return _braced(text[at : self._at], quoted)
+            self._at = self._find_nested_end("${", "}")
+            return _braced_piece(text[at : self._at], quoted)
         if (match := _NAME.match(text, at + 1)) is None:
             return None
         self._at = match.end()
-        return _variable(match[0], text[at : self._at], quoted)
+        return _variable_piece(match[0], text[at : self._at], quoted)
 
-    def _closing(self, quote: str) -> int:
+    def _find_closing_quote(self, quote: str) -> int:
         end = self._text.find(quote, self._at + 1)
         if end < 0:
-            raise UsageError(f"{self._name}:{self._line}: a quote begins and does not end")
+            raise UsageError(f"{self._name}:{self._line_number}: a quote begins and does not end")
         return end
 
-    def _end_of(self, opening: str, closing: str) -> int:
+    def _find_nested_end(self, opening: str, closing: str) -> int:
         """Where a nested expression ends."""
         at, depth, begin = self._at + len(opening), 1, self._at
         pair = {")": "(", "))": "(", "}": "{"}[closing]
@@ -548,18 +548,18 @@ class _Reader:
                 char = ""
             elif char == '"' and closing == ")":  # what is quoted closes nothing
                 self._at = at
-                self._double([])
+                self._parse_double_quotes([])
                 at, self._at = self._at, begin
                 continue
             depth += (char == pair) - (char == closing[0])
             at += 1
             if depth == 0:
                 return at
-        raise UsageError(f"{self._name}:{self._line}: {opening} begins and does not end")
+        raise UsageError(f"{self._name}:{self._line_number}: {opening} begins and does not end")
 
 
-def _joined(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """Neighbours of one kind as one piece; those that say how something is quoted stay apart."""
+def _merge_pieces(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """Merge neighbours of one kind into one piece; pieces that are quoted differently stay apart."""
     merged: list[Piece] = []
     for piece in pieces:
         last = merged[-1] if merged else None
@@ -570,17 +570,17 @@ def _joined(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     return tuple(merged)
 
 
-def _plain(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """The pieces of a word once it was split: how they were quoted counts no more."""
+def _drop_quoting(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """The pieces of a word after it was split, when their quoting no longer matters."""
     unquoted = [piece._replace(quoted=False) for piece in pieces]
-    return _joined([piece for piece in unquoted if piece.text] or unquoted[:1])
+    return _merge_pieces([piece for piece in unquoted if piece.text] or unquoted[:1])
 
 
-def _written(pieces: Iterable[Piece]) -> str:
+def _source_text(pieces: Iterable[Piece]) -> str:
     return "".join(piece.text for piece in pieces)
 
 
-def _variable(name: str, text: str, quoted: bool) -> Piece:
+def _variable_piece(name: str, text: str, quoted: bool) -> Piece:
     if name in {"@", "*"}:
         return Piece("list", text, name, quoted)
     if name.isidentifier() or name.isdecimal():
@@ -588,13 +588,13 @@ def _variable(name: str, text: str, quoted: bool) -> Piece:
     return Piece("computed", text, "the shell's own", quoted)
 
 
-def _braced(text: str, quoted: bool) -> Piece:
+def _braced_piece(text: str, quoted: bool) -> Piece:
     inner = text[2:-1]
     match = _BRACED.fullmatch(inner)
     if match and match[2]:
         return Piece("list", text, match[1], quoted)
     if match:
-        return _variable(match[1], text, quoted)
+        return _variable_piece(match[1], text, quoted)
     if re.fullmatch(r"@:\d+", inner):
         return Piece("list", text, inner, quoted)
     name = _NAME.match(inner)
@@ -638,7 +638,7 @@ class _Values:
 
     def appended(self, name: str, value: list[Text] | None, *, is_array: bool) -> list[Text] | None:
         """The value behind `NAME+=VALUE`; None: not known."""
-        before = self._value(name) if name in self._variables else []
+        before = self._variable_value(name) if name in self._variables else []
         if before is None or value is None:
             return None
         if is_array or not before or not value:
@@ -655,13 +655,13 @@ class _Values:
             self._variables[name] = value
         self._variables.setdefault(name, None)
 
-    def _value(self, name: str) -> list[Text] | None:
+    def _variable_value(self, name: str) -> list[Text] | None:
         blocks, value = self._in_blocks.get(name, ((), None))
         if name in self._in_blocks and self.blocks[: len(blocks)] == blocks:
             return value
         return self._variables.get(name)
 
-    def _argument(self, piece: Piece) -> Sequence[Piece]:
+    def _expand_argument(self, piece: Piece) -> Sequence[Piece]:
         """The pieces of $1; where only the caller knows it, its default in ${1:-default}."""
         number = int(piece.name)
         if self.arguments is not None and number <= len(self.arguments) and number:
@@ -683,18 +683,18 @@ class _Values:
         for piece in pieces:
             elements: Sequence[Text] | None = None
             if piece.kind == "list":
-                elements = self._value(piece.name)
+                elements = self._variable_value(piece.name)
                 if piece.name[0] in "@*":
                     first = int(piece.name[2:] or 1) - 1
                     elements = self.arguments and self.arguments[first:]
-            parts = [self._expanded(piece, loops)] if elements is None else [element.pieces for element in elements]
+            parts = [self._expand_piece(piece, loops)] if elements is None else [element.pieces for element in elements]
             for at, piece_group in enumerate(parts):
                 fields += [[]] if at else []
-                _extend(fields, piece_group, is_split=not piece.quoted and piece.kind in {"variable", "list"})
+                _append_pieces(fields, piece_group, is_split=not piece.quoted and piece.kind in {"variable", "list"})
         is_list = any(piece.kind == "list" for piece in pieces)
         if is_list:  # one without elements is no word, though it stands in quotes
             fields = [piece_group for piece_group in fields if any(piece.text for piece in piece_group)]
-        texts = [Text(_plain(piece_group)) for piece_group in fields if piece_group]
+        texts = [Text(_drop_quoting(piece_group)) for piece_group in fields if piece_group]
         self._room -= sum(len(piece.text) for text in texts for piece in text.pieces)
         if self._room < 0:  # a few KB of a script may name a long variable thousands of times
             raise UsageError(
@@ -711,7 +711,10 @@ class _Values:
         for block in blocks:
             if block.loop is not None and id(block) not in self._loop_words:
                 words = [
-                    text for pieces in block.loop[1] for word in self.words(pieces, ()) for text in _sequence(word)
+                    text
+                    for pieces in block.loop[1]
+                    for word in self.words(pieces, ())
+                    for text in _expand_sequence(word)
                 ]
                 self._loop_words[id(block)] = [] if None in words else [word for word in words if word is not None]
             if block.loop is not None and (known_words := self._loop_words[id(block)]):
@@ -722,18 +725,18 @@ class _Values:
                 self._variables.setdefault(counter[1], None)
         return lists
 
-    def _expanded(self, piece: Piece, loops: Collection[str]) -> Sequence[Piece]:
+    def _expand_piece(self, piece: Piece, loops: Collection[str]) -> Sequence[Piece]:
         if piece.kind != "variable":
             return [piece]
         if piece.name.isdecimal():
-            return self._argument(piece)
+            return self._expand_argument(piece)
         if piece.name in _ARRAY_INDICES:
             return [piece._replace(kind="computed", name="the index of an array job")]
         if piece.name in loops:
             return [Piece("parameter", piece.name)]
         if piece.name not in self._variables:
             return [piece]
-        value = self._value(piece.name)
+        value = self._variable_value(piece.name)
         if piece.name in self._exported and (value is None or any(word.literal is None for word in value)):
             return [piece]  # the job has it
         if value is None:
@@ -750,8 +753,8 @@ _COUNTER: Final = re.compile(r"for\s*\(\(\s*(\w+)")
 _SEQUENCE: Final = re.compile(r"(?:\$\(|`)seq +(-?\d+)(?: +(-?\d+))?(?: +(-?\d+))? *[)`]|\{(-?\d+)\.\.(-?\d+)\}")
 
 
-def _sequence(word: Text) -> list[str | None]:
-    """The words of `$(seq 1 4)` and of `{1..4}`; of others the word itself, None where it is not known."""
+def _expand_sequence(word: Text) -> list[str | None]:
+    """The words of `$(seq 1 4)` and of `{1..4}`; of other words the word itself, None where it is not known."""
     match = _SEQUENCE.fullmatch(word.source_text)
     if match is None:
         return [word.literal]
@@ -765,8 +768,8 @@ def _sequence(word: Text) -> list[str | None]:
     return [str(number) for number in numbers_in_order[:1000]]
 
 
-def _extend(fields: list[list[Piece]], pieces: Iterable[Piece], *, is_split: bool) -> None:
-    """Add a value to the last word; where it is split at its blanks, what is behind them begins words."""
+def _append_pieces(fields: list[list[Piece]], pieces: Iterable[Piece], *, is_split: bool) -> None:
+    """Append a value to the last word; where it is split at its blanks, the text behind a blank begins a new word."""
     for piece in pieces:
         if piece.kind != "text" or not is_split:
             fields[-1].append(piece)
@@ -788,7 +791,7 @@ class _Evaluation:
         self._values = _Values(script)
         self._values.arguments = arguments
         self._count = 0
-        first_words = {_written(statement.words[0]) for statement in raw if statement.words}
+        first_words = {_source_text(statement.words[0]) for statement in raw if statement.words}
         self._bodies: dict[str, list[tuple[int, _Raw]]] = {}  # how deep the function's block is, and the statement
         for statement in raw:
             for depth, block in enumerate(statement.blocks):
@@ -801,11 +804,11 @@ class _Evaluation:
         """The statements in the order in which they are run."""
         for raw in self._raw:
             if not any(block in self.called for block in raw.blocks):
-                yield from self._run(raw, raw.blocks, 0)
+                yield from self._evaluate(raw, raw.blocks, 0)
 
-    def _run(self, raw: _Raw, blocks: tuple[Block, ...], depth: int) -> Iterator[Statement]:
+    def _evaluate(self, raw: _Raw, blocks: tuple[Block, ...], depth: int) -> Iterator[Statement]:
         self._values.blocks = blocks
-        statement = self._statement(raw, blocks)
+        statement = self._evaluate_command(raw, blocks)
         self._count += 1
         body = self._bodies.get(statement.program)
         if body is None or depth > _DEEPEST_CALL or self._count > _MOST_STATEMENTS:
@@ -813,19 +816,23 @@ class _Evaluation:
             return
         arguments, self._values.arguments = self._values.arguments, statement.words[1:]
         for block_depth, inner in body:
-            yield from self._run(inner, (*blocks, *inner.blocks[block_depth + 1 :]), depth + 1)
+            yield from self._evaluate(inner, (*blocks, *inner.blocks[block_depth + 1 :]), depth + 1)
         self._values.arguments = arguments
 
-    def _statement(self, raw: _Raw, blocks: tuple[Block, ...]) -> Statement:
+    def _evaluate_command(self, raw: _Raw, blocks: tuple[Block, ...]) -> Statement:
         values = self._values
         loops = values.loops(blocks)
         statement = Statement(raw.line, raw.last, raw.text, raw.before, blocks=blocks, loops=loops)
         statement.words = [word for pieces in raw.words for word in values.words(pieces, loops)]
-        statement.redirects = [(sign, _unsplit(values, target, loops)) for sign, target in raw.redirects]
+        statement.redirects = [(sign, _unsplit_text(values, target, loops)) for sign, target in raw.redirects]
         statement.is_condition, statement.document = raw.is_condition, raw.document
-        is_export = bool(raw.words) and _written(raw.words[0]) == "export"
+        is_export = bool(raw.words) and _source_text(raw.words[0]) == "export"
         for name, append, assigned in _assignments(raw):
-            value = None if assigned is None else [word for pieces in assigned for word in self._assigned(raw, pieces)]
+            value = (
+                None
+                if assigned is None
+                else [word for pieces in assigned for word in self._assigned_texts(raw, pieces)]
+            )
             if append:
                 value = values.appended(name, value, is_array=f"{name}+=(" in raw.text)
             statement.assigns.append((name, value))
@@ -838,14 +845,14 @@ class _Evaluation:
             values.arguments = values.arguments[int(count) if count and count.isdecimal() else 1 :]
         return statement
 
-    def _assigned(self, raw: _Raw, pieces: Sequence[Piece]) -> list[Text]:
+    def _assigned_texts(self, raw: _Raw, pieces: Sequence[Piece]) -> list[Text]:
         """A value, which is not split at blanks; an array's element may be several words."""
         loops = self._values.loops(self._values.blocks)
         is_list = any(piece.kind == "list" for piece in pieces) and len(raw.assigns) == 1
-        return self._values.words(pieces, loops) if is_list else [_unsplit(self._values, pieces, loops)]
+        return self._values.words(pieces, loops) if is_list else [_unsplit_text(self._values, pieces, loops)]
 
 
-def _unsplit(values: _Values, pieces: Sequence[Piece], loops: Collection[str]) -> Text:
+def _unsplit_text(values: _Values, pieces: Sequence[Piece], loops: Collection[str]) -> Text:
     """A value, which is not split at blanks."""
     quoted_pieces = [piece._replace(quoted=True) if piece.kind == "variable" else piece for piece in pieces]
     words = values.words(quoted_pieces, loops)
@@ -854,7 +861,7 @@ def _unsplit(values: _Values, pieces: Sequence[Piece], loops: Collection[str]) -
 
 def _assignments(raw: _Raw) -> list[tuple[str, bool, list[tuple[Piece, ...]] | None]]:
     """What a command assigns, also by `export`, `let` and `read`."""
-    first = _written(raw.words[0]) if raw.words else ""
+    first = _source_text(raw.words[0]) if raw.words else ""
     if first in _DECLARING:
         assignments: list[tuple[str, bool, list[tuple[Piece, ...]] | None]] = []
         for word in raw.words[1:]:
@@ -866,6 +873,6 @@ def _assignments(raw: _Raw) -> list[tuple[str, bool, list[tuple[Piece, ...]] | N
                 )
         return assignments
     if first in {"let", "read"}:
-        names = [re.match(r"[A-Za-z_]\w*", _written(word)) for word in raw.words[1:]]
+        names = [re.match(r"[A-Za-z_]\w*", _source_text(word)) for word in raw.words[1:]]
         return [(name[0], False, None) for name in names if name]
     return raw.assigns

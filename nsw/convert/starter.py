@@ -48,13 +48,13 @@ def recipe_for(words: Sequence[str], files: Sequence[str], *, gpus: bool, file: 
         gpus: Whether the machine that it is for has GPUs.
         file: The name that the recipe will have.
     """
-    words, profiler = split_profiler([_beside_program(word, files) for word in words_of(words)])
+    words, profiler = split_profiler([_path_in_job(word, files) for word in words_of(words)])
     start = launched(words)
     counted = start is not None and start.processes is not None
     program = start.program if start else words
     words = program if counted else words
-    option, value = _parameter(program)
-    passes = _passes(profiler, gpus=gpus, python=_is_python(words))
+    option, value = _guess_parameter(program)
+    passes = _passes_text(profiler, gpus=gpus, python=_is_python(words))
     command = as_text(words[0] if len(words) == 1 else shlex.join(words))
     listed = yaml.safe_dump(list(files), default_flow_style=True, width=1 << 20).strip() if files else ""
     gpu_count = start.processes if gpus and start and start.kind == "torchrun" else int(gpus)
@@ -63,21 +63,21 @@ def recipe_for(words: Sequence[str], files: Sequence[str], *, gpus: bool, file: 
     return (
         _HEAD.format(file=file)
         + f"""nsw: 1
-name: {_scalar(program_name(program))}
+name: {_as_yaml_scalar(program_name(program))}
 
 app:
   # Parameters of the matrix are written {{{{ {option} }}}}; nsw quotes their values.
-  command: {_scalar(command)}
+  command: {_as_yaml_scalar(command)}
 """
         + (f"  files: {listed} # travel with the job and are put beside the program\n" if listed else "")
-        + (_launcher(start) if start else "")
+        + (_launcher_text(start) if start else "")
         + f"""\
   #- figures: # numbers that the program prints, found by a regular expression
   #-   speed: {{ regex: 'speed=([\\d.]+)', unit: items/s }}
 
 # Each combination of values is a case. To use {option}, write {{{{ {option} }}}} in the command.
 #- matrix:
-#-   {option}: [{value}, {_twice(value)}]
+#-   {option}: [{value}, {_double_number(value)}]
 
 # What must hold of each run beside exit status 0; one of which it does not is invalid, and in no statistics.
 #- check:
@@ -106,9 +106,9 @@ def words_of(words: Sequence[str]) -> Sequence[str]:
     return words[0].split() if len(words) == 1 and _PLAIN.fullmatch(words[0]) else words
 
 
-def _launcher(start: Launched) -> str:
-    """The launcher as a key, or as a comment where the command line does not say how many processes there are."""
-    options = ", ".join(_flow(as_text(word)) for word in start.options)
+def _launcher_text(start: Launched) -> str:
+    """The launcher as a key, or as a comment where the command line does not give the number of processes."""
+    options = ", ".join(_as_flow_item(as_text(word)) for word in start.options)
     launcher_keys = f"kind: {start.kind}, processes: {start.processes or 2}" + (
         f", options: [{options}]" if options else ""
     )
@@ -135,7 +135,7 @@ def split_profiler(words: Sequence[str]) -> tuple[Sequence[str], PassWords | Non
     return [word.literal or "" for word in profiler.program], profiler
 
 
-def _passes(profiler: PassWords | None, *, gpus: bool, python: bool) -> str:
+def _passes_text(profiler: PassWords | None, *, gpus: bool, python: bool) -> str:
     lines = [
         (True, "baseline: {} # no profiler: the speed that counts"),
         (gpus, "timeline: { tool: nsys, trace: [cuda, nvtx] } # which kernels and copies, when"),
@@ -152,8 +152,8 @@ def _passes(profiler: PassWords | None, *, gpus: bool, python: bool) -> str:
     return "".join(f"  {'' if used else '#- '}- {line}\n" for used, line in lines)
 
 
-def _beside_program(word: str, files: Sequence[str]) -> str:
-    """A file as the command finds it where the job runs: beside the program."""
+def _path_in_job(word: str, files: Sequence[str]) -> str:
+    """The path of a file as the command finds it where the job runs: beside the program."""
     name = PurePosixPath(word).as_posix()
     if name not in files:
         return word
@@ -165,7 +165,7 @@ def as_text(words: str) -> str:
     return _JINJA.sub(lambda match: "{{ '" + match[0] + "' }}", words)
 
 
-def _parameter(words: Sequence[str]) -> tuple[str, str]:
+def _guess_parameter(words: Sequence[str]) -> tuple[str, str]:
     """The option with a number that a matrix would most likely go over, and its number."""
     number_options = []
     parts = shlex.split(words[0]) if len(words) == 1 and "'" not in words[0] and '"' not in words[0] else list(words)
@@ -180,7 +180,7 @@ def _parameter(words: Sequence[str]) -> tuple[str, str]:
     )
 
 
-def _twice(value: str) -> str:
+def _double_number(value: str) -> str:
     return f"{float(value) * 2:g}" if "." in value else str(int(value) * 2)
 
 
@@ -204,12 +204,12 @@ def program_name(words: Sequence[str]) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:60] or "program"
 
 
-def _flow(text: str) -> str:
+def _as_flow_item(text: str) -> str:
     """A text as an item of a list in brackets."""
     return text if re.fullmatch(r"[A-Za-z-][\w./=-]*", text) and text != "-" else json.dumps(text)
 
 
-def _scalar(text: str) -> str:
+def _as_yaml_scalar(text: str) -> str:
     if not text.isprintable():  # a line break: JSON's quotes are YAML's too
         return json.dumps(text)
     return yaml.safe_dump(text, width=1 << 20, allow_unicode=True).removesuffix("...\n").strip()

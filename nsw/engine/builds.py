@@ -59,8 +59,8 @@ class Builds:
     def prepare(self) -> None:
         """Put what jobs need and lack on the site, and plan again the builds that went wrong and are needed."""
         builds = self._campaign.ledger.builds()
-        staged = self._files({build.app for build in builds})
-        if self._campaign.ledger.meta(PREPARED) and (staged := self._missing(staged, builds)):
+        staged = self._files_to_stage({build.app for build in builds})
+        if self._campaign.ledger.meta(PREPARED) and (staged := self._missing_on_site(staged, builds)):
             self._campaign.warn(
                 f"{self._campaign.scratch} lacks {plural(len(staged), 'file')} that jobs need: nsw sends them again"
             )
@@ -71,14 +71,14 @@ class Builds:
             self._campaign.ledger.set_meta(PREPARED, True)
         needed = self._campaign.ledger.needed_builds(State.PLANNED) if builds else set()
         for build in builds:
-            if build.id not in needed or self._is_done(build):
+            if build.id not in needed or self._was_ever_done(build):
                 continue
             # an nsw of before built without a submission; one that was killed meanwhile left this state
             unknown = build.state in IN_FLIGHT and build.submission is None
             if unknown or build.state in _AGAIN:
                 self._campaign.ledger.release([build.id])
 
-    def _files(self, apps: set[str]) -> list[tuple[Path, str]]:
+    def _files_to_stage(self, apps: set[str]) -> list[tuple[Path, str]]:
         """The files and folders that jobs need there, each with its path on the site."""
         folder, scratch = self._campaign.folder, self._campaign.scratch
         staged = [(here, f"{scratch}/{app}") for here, app in programs_in(folder.path, apps)]
@@ -90,8 +90,8 @@ class Builds:
             staged.append(reducer_to(scratch))
         return staged
 
-    def _missing(self, staged: Iterable[tuple[Path, str]], known: Iterable[BuildRow]) -> list[tuple[Path, str]]:
-        """Those that were removed there, file by file; a folder that a build works in belongs to the build.
+    def _missing_on_site(self, staged: Iterable[tuple[Path, str]], known: Iterable[BuildRow]) -> list[tuple[Path, str]]:
+        """The staged files that were removed from the site; a folder that a build works in belongs to the build.
 
         Raises:
             UnreachableError: The site could not be asked.
@@ -122,7 +122,7 @@ class Builds:
         """
         needed = self._campaign.ledger.needed_by()  # not those in whose place another was made
         bad = [b for b in self._campaign.ledger.builds() if b.state in _BAD and b.id in needed]
-        failures = [self._failure(b) for b in bad]
+        failures = [self._failure_text(b) for b in bad]
         if failures and not self._campaign.ledger.counts().get("done"):
             hint = (
                 "correct it and start again, or run `nsw retry --update-app`, which builds again and continues;"
@@ -134,29 +134,29 @@ class Builds:
 
     # --- what is known of a build -----------------------------------------------------------------------
 
-    def _is_done(self, build: BuildRow) -> bool:
+    def _was_ever_done(self, build: BuildRow) -> bool:
         """Whether it was ever done, as far as the ledger or one of its attempts says."""
         if build.state is State.DONE:
             return True
         for attempt in range(build.attempt, 0, -1):
-            status = self._status(build, attempt)
+            status = self._build_status(build, attempt)
             if status is not None and status.state == "done":
                 self._campaign.ledger.update_tasks([build.id], state=State.DONE, reason=None, host=status.host,
                                            started=status.started, ended=status.ended, exit_code=0)  # fmt: skip
                 return True
         return False
 
-    def _status(self, build: BuildRow, attempt: int) -> Status | None:
+    def _build_status(self, build: BuildRow, attempt: int) -> Status | None:
         home = self._campaign.home(build.id, attempt)
         return read_status(self._campaign.transport, home)
 
-    def _output(self, build: BuildRow) -> str:
+    def _build_output(self, build: BuildRow) -> str:
         home = self._campaign.home(build.id, build.attempt)
         outputs = [self._campaign.transport.tail(f"{home}/{name}", _OUTPUT_BYTES) for name in ("stdout", "stderr")]
         return b"".join(text for text in outputs if text).decode(errors="backslashreplace")
 
-    def _failure(self, build: BuildRow) -> str:
-        status, output = self._status(build, build.attempt), self._output(build)
+    def _failure_text(self, build: BuildRow) -> str:
+        status, output = self._build_status(build, build.attempt), self._build_output(build)
         write_text(self._campaign.folder.path / "build.txt", output)
         outcome = "was not done"
         if status is None:

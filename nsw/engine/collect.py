@@ -72,11 +72,11 @@ def collect(
     for source, run in sources.items():
         target = folder.reports / run.id
         if run.attempt > 1:
-            _set_aside(target, run.attempt)
+            _set_aside_earlier_attempt(target, run.attempt)
         # the claim names the attempt of the files, so it is brought first, in case nsw is killed in between
         entries = sorted(listed[source], key=lambda entry: entry.name != _CLAIM)
         downloads += [(f"{source}/{entry.name}", target / entry.name) for entry in entries]
-    _report_size(transport, listed, say)
+    _print_download_size(transport, listed, say)
     transport.get_many(downloads)
 
 
@@ -111,7 +111,7 @@ def collect_reduced(
         f"{source}/{entry.name}": (id_, folder.reports / run_of(id_) / entry.name)
         for source, id_ in sources.items() for entry in listed[source]
     }  # fmt: skip
-    _report_size(transport, listed, say)
+    _print_download_size(transport, listed, say)
     transport.get_many([(remote_path, local_path) for remote_path, (_, local_path) in packed_files.items()])
     wrong: dict[str, str] = {}
     for id_, packed in packed_files.values():
@@ -120,7 +120,9 @@ def collect_reduced(
     return wrong
 
 
-def _report_size(transport: Transport, listed: Mapping[str, Sequence[Entry]], say: Callable[[str], object]) -> None:
+def _print_download_size(
+    transport: Transport, listed: Mapping[str, Sequence[Entry]], say: Callable[[str], object]
+) -> None:
     """Print how much comes from a site elsewhere; little is not worth a line."""
     sizes = [entry.size for entries in listed.values() for entry in entries]
     if transport.remote and sum(sizes) >= _WORTH_A_LINE:
@@ -164,7 +166,7 @@ def note_second_job(folder: CampaignFolder, run: str, job: str) -> None:
         write_bytes(file, recorded + f"{job}\n".encode())
 
 
-def _set_aside(target: Path, attempt: int) -> None:
+def _set_aside_earlier_attempt(target: Path, attempt: int) -> None:
     old = [p for p in target.iterdir() if p.is_file()] if target.is_dir() else []
     number = attempt_in_claim(read_tail(target / _CLAIM))
     if not old or number == attempt:  # an nsw that was killed had begun to bring this one
@@ -302,14 +304,14 @@ class Collector:
             status: Its status file; None: it has none yet.
         """
         run.state, run.reason, run.started = verdict.state, verdict.reason, status.started if status else None
-        self._write([run.id], verdict, status)
+        self._update_tasks([run.id], verdict, status)
 
     def record_waiting(self, runs: list[TaskInFlight], verdict: Verdict) -> None:
         """Several wait for the same reason; of a start that the scheduler took back no time counts."""
         for run in runs:
             run.state, run.reason, run.started = verdict.state, verdict.reason, None
         nothing = {"host": None, "started": None, "ended": None, "exit_code": None}
-        self._write([run.id for run in runs], verdict, None, **nothing)
+        self._update_tasks([run.id for run in runs], verdict, None, **nothing)
 
     # --- ends ---------------------------------------------------------------------------------------------
 
@@ -374,10 +376,10 @@ class Collector:
         else:  # what it left stays on the site
             stderr = self._campaign.transport.tail(f"{self._campaign.home(run.id, end.attempt)}/stderr", _LAST_BYTES)
             columns = {}
-        verdict = self._with_last_words(verdict, stderr)
+        verdict = self._add_stderr_to_reason(verdict, stderr)
         if (twice := second_start(self._campaign.folder, run.id)) is not None:
             verdict = replace(verdict, reason=reason_followed_by(verdict.reason, twice))
-        self._write([run.id], verdict, end.status, attempt=end.attempt, **columns)
+        self._update_tasks([run.id], verdict, end.status, attempt=end.attempt, **columns)
         if run.kind is Kind.REDUCTION:  # also when it failed: then reading says so
             self._campaign.ledger.update_tasks([run_of(run.id)], reading=Reading.COLLECTED)
         run.attempt, run.state, run.reason = end.attempt, verdict.state, verdict.reason
@@ -390,11 +392,11 @@ class Collector:
                 return attempt, status
         return None
 
-    def _with_last_words(self, verdict: Verdict, stderr: bytes | None) -> Verdict:
-        """What the program said last belongs to why it failed."""
+    def _add_stderr_to_reason(self, verdict: Verdict, stderr: bytes | None) -> Verdict:
+        """Add the last lines of stderr to the reason of a failure."""
         if verdict.state is not State.FAILED:
             return verdict
-        return replace(verdict, reason=reason_with(verdict.reason, stderr, login_shell=self._login_shell))
+        return replace(verdict, reason=reason_with(verdict.reason, stderr, login_shell=self._uses_login_shell))
 
     @cached_property
     def _collects_all_files(self) -> bool:
@@ -407,10 +409,10 @@ class Collector:
         return frozenset(run_of(row.id) for row in self._campaign.ledger.reductions())
 
     @cached_property
-    def _login_shell(self) -> bool:
+    def _uses_login_shell(self) -> bool:
         return self._campaign.ledger.has_login_shell()
 
-    def _write(self, ids: list[str], verdict: Verdict, status: Status | None, **columns: object) -> None:
+    def _update_tasks(self, ids: list[str], verdict: Verdict, status: Status | None, **columns: object) -> None:
         self._campaign.ledger.update_tasks(
             ids, state=verdict.state, reason=verdict.reason, **_status_columns(status), **columns
         )
@@ -473,14 +475,14 @@ def parse_status(content: bytes | None) -> Status | None:
         host=facts.get("host") or None,
         gpus=facts.get("gpus") or None,
         job_id=facts.get("job_id") or None,
-        started=_number(facts.get("start")),
-        ended=_number(facts.get("end")),
+        started=_parse_number(facts.get("start")),
+        ended=_parse_number(facts.get("end")),
         exit_code=int(facts["exit_code"]) if facts.get("exit_code", "").isdigit() else None,
-        reason=_reason(facts),
+        reason=_reason_from_facts(facts),
     )
 
 
-def _reason(facts: Mapping[str, str]) -> Reason | None:
+def _reason_from_facts(facts: Mapping[str, str]) -> Reason | None:
     cause = next((cause for cause in (Cause.SET_UP, Cause.EXIT, Cause.OVER_TIME) if cause == facts.get("cause")), None)
     return Reason.from_text(facts.get("reason") or None, cause)
 
@@ -499,7 +501,9 @@ def judge(answer: Answer, status: Status | None) -> Verdict:
             return Verdict(State.DONE, status.reason, ended=True)
         explains = answer.phase in {Phase.ENDED, Phase.LOST} and not answer.by_itself
         reason = reason_followed_by(_reason_with_signal(status), answer.reason if explains else None)
-        return Verdict(State.FAILED, reason and replace(reason, cause=_limit_cause(answer) or reason.cause), ended=True)
+        return Verdict(
+            State.FAILED, reason and replace(reason, cause=_over_time_cause(answer) or reason.cause), ended=True
+        )
     if status is not None and status.state == "withdrawn":
         status = None
     if answer.phase is Phase.LOST:
@@ -508,7 +512,7 @@ def judge(answer: Answer, status: Status | None) -> Verdict:
     if answer.phase is Phase.ENDED and answer.cancelled and status is None:
         return Verdict(State.CANCELLED, Reason(f"{answer.reason} before it began"), ended=True)
     if answer.phase in {Phase.ENDED, Phase.GONE}:
-        return Verdict(State.FAILED, Reason(_cut_short_reason(answer, status), _limit_cause(answer)), ended=True)
+        return Verdict(State.FAILED, Reason(_cut_short_reason(answer, status), _over_time_cause(answer)), ended=True)
     if status is not None:
         return Verdict(State.RUNNING)
     return Verdict(
@@ -517,7 +521,7 @@ def judge(answer: Answer, status: Status | None) -> Verdict:
     )
 
 
-def _limit_cause(answer: Answer) -> Cause | None:
+def _over_time_cause(answer: Answer) -> Cause | None:
     return Cause.OVER_TIME if answer.over_time else None
 
 
@@ -529,7 +533,7 @@ def reason_followed_by(reason: Reason | None, addition: str | None) -> Reason | 
 
 
 def _cut_short_reason(answer: Answer, status: Status | None) -> str:
-    """Why a run that wrote no end of itself is over: its job's own reason comes first."""
+    """Why a run that never wrote its end is over: its job's own reason comes first."""
     if answer.fault is not None:
         return answer.fault
     if status is None:
@@ -555,7 +559,7 @@ def _reason_with_signal(status: Status) -> Reason | None:
     return replace(reason, detail=f"{reason.detail} (128 + {name})")
 
 
-def _number(text: str | None) -> float | None:
+def _parse_number(text: str | None) -> float | None:
     try:
         return float(text) if text else None
     except ValueError:
@@ -608,7 +612,7 @@ def with_disk_fault(verdict: Verdict, output: bytes) -> Verdict:
     message = _DISK_FULL.search(output)
     if verdict.state is not State.DONE or message is None:
         return verdict
-    line = _shorten(message[0].decode(errors="backslashreplace").strip())
+    line = _shorten_line(message[0].decode(errors="backslashreplace").strip())
     return replace(verdict, state=State.FAILED, reason=Reason(f"the disk was full while it ran: {line}"))
 
 
@@ -663,7 +667,7 @@ def error_line(stderr: bytes | None) -> str | None:
     counts only where nothing else is.
     """
     text = [line.rstrip() for line in (stderr or b"").decode(errors="backslashreplace").splitlines()]
-    by_launcher, lines = _split(text)
+    by_launcher, lines = _split_launcher_lines(text)
     program_lines = [line for line in lines if not _WRAPPER_LINE.match(line)]
     faults = [line for line in program_lines if _FAULT.match(line)]
     causes = [line for line in by_launcher if not _RESULT.match(line) and not _WRAPPER_LINE.match(line)]
@@ -671,12 +675,12 @@ def error_line(stderr: bytes | None) -> str | None:
     rest = [line for line in lines if not _WRAPPER_LINE.fullmatch(line)]
     for some, at in ((faults, -1), (refused, 0), (program_lines, -1), (by_launcher, 0), (rest, -1), (lines, -1)):
         if some:
-            return _shorten(some[at].strip())
+            return _shorten_line(some[at].strip())
     return None
 
 
-def _split(text: list[str]) -> tuple[list[str], list[str]]:
-    """What launchers say, and all other lines; of Open MPI's, between rules, the first paragraph as one line."""
+def _split_launcher_lines(text: list[str]) -> tuple[list[str], list[str]]:
+    """Lines printed by launchers, and all others; an Open MPI block becomes its first paragraph as one line."""
     by_launcher: list[str] = []
     lines: list[str] = []
     rules = [at for at, line in enumerate(text) if _RULE.fullmatch(line)]
@@ -710,7 +714,7 @@ def reason_with(reason: Reason | None, stderr: bytes | None, *, login_shell: boo
         stderr: The end of what it said.
         login_shell: Whether jobs of the site start in a login shell.
     """
-    said = _reason_with_words(reason, error_line(stderr), login_shell=login_shell)
+    said = _reason_with_message(reason, error_line(stderr), login_shell=login_shell)
     if said is None:
         return None
     text = (stderr or b"").decode(errors="backslashreplace")
@@ -718,20 +722,20 @@ def reason_with(reason: Reason | None, stderr: bytes | None, *, login_shell: boo
     return said if failure is None else replace(said, detail=failure.described(said.detail))
 
 
-def _reason_with_words(reason: Reason | None, words: str | None, *, login_shell: bool) -> Reason | None:
+def _reason_with_message(reason: Reason | None, words: str | None, *, login_shell: bool) -> Reason | None:
     if reason is None:
         return Reason(words) if words else None
     if words is None or words in _SIGNAL_WORDS:
         return reason
     if reason.cause is Cause.SET_UP:
         words = _BASH_AT.sub("", words)
-        hint = _set_up_hint(words, login_shell=login_shell)
+        hint = _missing_command_hint(words, login_shell=login_shell)
         words += f" ({hint})" if hint else ""
     return replace(reason, detail=f"{reason.detail}: {words}")
 
 
-def _set_up_hint(words: str, *, login_shell: bool) -> str | None:
-    """What helps where the shell of a job does not know what that of a login knows."""
+def _missing_command_hint(words: str, *, login_shell: bool) -> str | None:
+    """The hint where a job's shell lacks a command that a login shell has."""
     missing = _NOT_FOUND.search(words)
     if missing is None and not _INIT.search(words):
         return None
@@ -743,5 +747,5 @@ def _set_up_hint(words: str, *, login_shell: bool) -> str | None:
     )
 
 
-def _shorten(line: str) -> str:
+def _shorten_line(line: str) -> str:
     return line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 3] + "..."

@@ -155,7 +155,7 @@ def _read_state(folder: CampaignFolder) -> bytes:
 
 
 def _needs_copy(folder: CampaignFolder) -> bool:
-    """Whether an older nsw wrote it, or only the next nsw that drives it may take an unfinished write back."""
+    """Whether an older nsw wrote the ledger, or only the next driving nsw may roll back an unfinished write."""
     if journal_of(folder.ledger).exists() and not is_driven(folder):
         return True
     with suppress(OSError), folder.open(folder.ledger) as file:

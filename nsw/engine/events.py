@@ -57,7 +57,7 @@ class RunChanged:
     alike: int = 1
 
     def __str__(self) -> str:
-        return f"{self.over}/{self.total} {_line(self.run)}"
+        return f"{self.over}/{self.total} {_task_line(self.run)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class BuildChanged:
     build: BuildRow
 
     def __str__(self) -> str:
-        return _line(self.build)
+        return _task_line(self.build)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ Event = Message | Started | RunChanged | BuildChanged | Progress | Downloading |
 """Anything that can happen; `match` tells them apart."""
 
 
-def _line(task: RunRow | BuildRow) -> str:
+def _task_line(task: RunRow | BuildRow) -> str:
     """State, id and reason; control characters of others become spaces."""
     text = f"{task.state:9} {task.id}" + (f": {task.reason}" if task.reason else "")
     return "".join(c if c.isprintable() else " " for c in text)

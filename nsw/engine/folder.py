@@ -174,7 +174,7 @@ class CampaignFolder:
         """
         if self.trusted:
             return os.fdopen(open_plain(file), "rb")
-        return os.fdopen(open_below(self.directory, self._below(file), owner=self.owner), "rb")
+        return os.fdopen(open_below(self.directory, self._path_inside(file), owner=self.owner), "rb")
 
     def tail(self, file: Path, limit: int = 4096) -> bytes | None:
         """The last bytes of a file of the campaign; None where there is none, or no plain one."""
@@ -188,14 +188,14 @@ class CampaignFolder:
         with suppress(OSError):
             if self.trusted:
                 return sorted(path.name for path in folder.iterdir())
-            descriptor = open_folder_below(self.directory, self._below(folder).split("/"))
+            descriptor = open_folder_below(self.directory, self._path_inside(folder).split("/"))
             try:
                 return sorted(os.listdir(descriptor))  # noqa: PTH208  of a descriptor
             finally:
                 os.close(descriptor)
         return []
 
-    def _below(self, path: Path) -> str:
+    def _path_inside(self, path: Path) -> str:
         name = path.relative_to(self.path).as_posix()
         if ".." in path.parts:
             raise OSError(errno.EINVAL, "it leads out of the campaign", str(path))
@@ -281,7 +281,7 @@ def make_campaign_folder(
             make_folders(sub)
         yield hidden, final
         hidden.path.rename(final.path)
-        _sync(parent)
+        _sync_folder(parent)
     except BaseException:
         forget(hidden.directory)
         shutil.rmtree(hidden.path, ignore_errors=True)
@@ -291,11 +291,11 @@ def make_campaign_folder(
             for folder in reversed(above):
                 folder.rmdir()
         raise
-    _clear_half_made(parent)
+    _remove_unfinished_folders(parent)
 
 
-def _sync(folder: Path) -> None:
-    """Put the names in a folder on disk; no job may be known to the scheduler whose campaign a power cut takes."""
+def _sync_folder(folder: Path) -> None:
+    """Sync the names in a folder to disk: the scheduler must not have a job whose campaign a power cut takes."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -303,7 +303,7 @@ def _sync(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _clear_half_made(parent: Path) -> None:
+def _remove_unfinished_folders(parent: Path) -> None:
     for left in parent.glob(f".*{_HALF_MADE}"):
         with suppress(OSError):  # another nsw may clear it at the same time
             status = left.lstat()
@@ -316,17 +316,17 @@ def existing(parent: Path) -> list[CampaignFolder]:
     campaigns: list[tuple[str, int, CampaignFolder]] = []
     for path in parent.glob(f"[!.]*/{LEDGER}"):
         with suppress(OSError):  # another user's, that may not be entered
-            campaigns.append((_stamp(path.parent.name), path.lstat().st_ctime_ns, CampaignFolder(path.parent)))
+            campaigns.append((_date_in_id(path.parent.name), path.lstat().st_ctime_ns, CampaignFolder(path.parent)))
     return [folder for _, _, folder in sorted(campaigns, key=lambda entry: entry[:2])]
 
 
 def existing_elsewhere() -> list[CampaignFolder]:
     """The campaigns that this user's nsw acts for, wherever they are, oldest first."""
     found = [CampaignFolder(path) for path in known_paths() if (path / LEDGER).is_file()]
-    return sorted((folder for folder in found if folder.trusted), key=lambda folder: _stamp(folder.id))
+    return sorted((folder for folder in found if folder.trusted), key=lambda folder: _date_in_id(folder.id))
 
 
-def _stamp(campaign: str) -> str:
+def _date_in_id(campaign: str) -> str:
     parts = campaign.rsplit("-", 3)
     return "-".join(parts[1:3]) if len(parts) == 4 else ""
 
@@ -379,7 +379,7 @@ def locked(folder: CampaignFolder, patience: float = _GOING_S) -> Iterator[None]
     except OSError as fault:
         raise CampaignError(f"campaign {folder.id} cannot be driven: {folder.lock}: {fault.strerror}") from None
     try:
-        _lock(descriptor, folder, time.monotonic() + patience)
+        _take_lock(descriptor, folder, time.monotonic() + patience)
         if not _OWNER.fullmatch((os.pread(descriptor, 300, 0) or b"process 0 on -").decode(errors="backslashreplace")):
             raise CampaignError(f"{folder.lock} contains something that nsw does not write; nsw leaves it unchanged")
         try:
@@ -395,14 +395,14 @@ def locked(folder: CampaignFolder, patience: float = _GOING_S) -> Iterator[None]
         os.close(descriptor)
 
 
-def _lock(descriptor: int, folder: CampaignFolder, deadline: float) -> None:
+def _take_lock(descriptor: int, folder: CampaignFolder, deadline: float) -> None:
     glimpse = time.monotonic() + _GLIMPSE_S
     while True:
         try:
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             owner = os.pread(descriptor, 200, 0).decode(errors="backslashreplace").strip()
-            killed = _was_killed(owner)
+            killed = _was_owner_killed(owner)
         except OSError as fault:
             raise CampaignError(
                 f"{folder.path} is on a file system without locks ({fault.strerror})",
@@ -418,8 +418,8 @@ def _lock(descriptor: int, folder: CampaignFolder, deadline: float) -> None:
         time.sleep(0.05)
 
 
-def _was_killed(owner: str) -> bool:
-    """Whether who holds the lock is of this machine and no more."""
+def _was_owner_killed(owner: str) -> bool:
+    """Whether the lock's owner was a process of this machine that no longer exists."""
     match = _OWNER.fullmatch(owner)
     if match is None or match[2] != socket.gethostname():
         return False

@@ -328,7 +328,7 @@ def unpack(archive: bytes, folder: Path) -> None:
                     )
                 if not 0 <= info.size <= size_limit:
                     raise CampaignError(f"{info.name} on the site has {info.size} bytes, more than any campaign's")
-                _write(content, info.size, folder / info.name)
+                _extract_file(content, info.size, folder / info.name)
                 content.read(-info.size % _BLOCK)
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as fault:
         raise CampaignError(f"the campaign's state on the site is damaged: {fault}") from None
@@ -336,7 +336,7 @@ def unpack(archive: bytes, folder: Path) -> None:
         raise CampaignError(f"the campaign's state on the site lacks {next(iter(missing))}")
 
 
-def _write(content: gzip.GzipFile, size: int, path: Path) -> None:
+def _extract_file(content: gzip.GzipFile, size: int, path: Path) -> None:
     """Write the next bytes of an archive to a file.
 
     Raises:
@@ -407,7 +407,7 @@ def make_folder(
         UnreachableError: The connection was lost.
     """
     mode = _MODES["group" if site.get("share") == "group" else "nobody"]
-    is_new, walked = _make(transport, scratch, mode, JOBS)
+    is_new, walked = _make_site_folder(transport, scratch, mode, JOBS)
     refuse_strangers(walked, scratch, site.get("trusted_owners") or (), warn, hint=_OTHER_SCRATCH)
     return is_new
 
@@ -437,13 +437,13 @@ def prepare(
     """
     is_new = make_folder(transport, scratch, site, warn)
     if folder.secrets.exists():
-        _make(transport, f"{scratch}/{PRIVATE}", _MODES["nobody"])
+        _make_site_folder(transport, f"{scratch}/{PRIVATE}", _MODES["nobody"])
         transport.stage([(folder.secrets, f"{scratch}/{FILE}")])
     return is_new
 
 
-def _make(transport: Transport, there: str, mode: str, inside: str = "") -> tuple[bool, str]:
-    """Make a folder there; whether it was not there before, and what `WALK` printed of it."""
+def _make_site_folder(transport: Transport, there: str, mode: str, inside: str = "") -> tuple[bool, str]:
+    """Make a folder on the site; whether it is new, and what `WALK` printed of it."""
     done = transport.run(["bash", "-c", _MAKE, "nsw", there, mode, inside], timeout=_COMMAND_S)
     if done.timed_out:
         raise UnreachableError(f"the campaign's folder {there} could not be made: {done.stderr.strip()}")

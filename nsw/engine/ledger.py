@@ -148,21 +148,21 @@ class _LedgerFile:
                 self._db.execute("ROLLBACK")
             raise
 
-    def _rows(self, kind: Callable[..., T], query: str, values: Any = ()) -> list[T]:
+    def _query_rows(self, kind: Callable[..., T], query: str, values: Any = ()) -> list[T]:
         """Rows as a type whose fields are named as the columns."""
         cursor = self._db.execute(query, values)
         return list(map(row_reader(kind, [name for name, *_ in cursor.description]), cursor))
 
-    def _column(self, query: str, values: Any = ()) -> list[Any]:
+    def _query_column(self, query: str, values: Any = ()) -> list[Any]:
         return [first for first, *_ in self._db.execute(query, values)]
 
-    def _value(self, query: str, values: Any = ()) -> Any:
+    def _query_value(self, query: str, values: Any = ()) -> Any:
         """The first value of the first row; None where there is none."""
         row = self._db.execute(query, values).fetchone()
         return row[0] if row else None
 
-    def _count(self, query: str) -> int:
-        return int(self._value(query))
+    def _query_count(self, query: str) -> int:
+        return int(self._query_value(query))
 
 
 class _Facts(_LedgerFile):
@@ -170,7 +170,7 @@ class _Facts(_LedgerFile):
 
     def meta(self, key: Key[T]) -> T:
         """A fact of the campaign."""
-        return key.parse(self._value("SELECT value FROM meta WHERE key = ?", (key.name,)) or "")
+        return key.parse(self._query_value("SELECT value FROM meta WHERE key = ?", (key.name,)) or "")
 
     def set_meta(self, key: Key[T], value: T) -> None:
         """Write a fact of the campaign."""
@@ -206,7 +206,7 @@ class _Facts(_LedgerFile):
 
     def absent(self) -> list[Absent]:
         """What was asked and could not be done here."""
-        return self._rows(Absent, "SELECT * FROM absent")
+        return self._query_rows(Absent, "SELECT * FROM absent")
 
     def set_problems(
         self, run: str, problems: Iterable[tuple[str | None, str, str, str | None]], not_as_asked: Collection[str] = ()
@@ -223,11 +223,13 @@ class _Facts(_LedgerFile):
 
     def problems(self) -> list[Problem]:
         """What is known to be wrong with reports, in the plan's order."""
-        return self._rows(Problem, "SELECT p.* FROM problems p JOIN tasks r ON r.id = p.run ORDER BY r.seq, p.rowid")
+        return self._query_rows(
+            Problem, "SELECT p.* FROM problems p JOIN tasks r ON r.id = p.run ORDER BY r.seq, p.rowid"
+        )
 
     def not_as_asked(self) -> list[Problem]:
         """Those of counters that were asked for and not measured."""
-        return self._rows(
+        return self._query_rows(
             Problem,
             "SELECT p.* FROM problems p JOIN tasks r ON r.id = p.run WHERE p.not_as_asked ORDER BY r.seq, p.rowid",
         )
@@ -238,23 +240,23 @@ class _Tasks(_LedgerFile):
 
     def runs(self, *, states: Iterable[State] = State, reading: Reading | None = None) -> list[RunRow]:
         """Runs in the plan's order: all, or those in these states, with reports that are so."""
-        return self._tasks(Kind.RUN, states, reading)
+        return self._query_tasks(Kind.RUN, states, reading)
 
     def runs_of(self, job: str, tasks: Sequence[int]) -> list[RunRow]:
         """The runs in these tasks of a job, in the plan's order."""
-        return self._rows(
+        return self._query_rows(
             RunRow,
             "SELECT * FROM tasks WHERE kind = 'run' AND job = ? AND task IN (SELECT value FROM json_each(?))"
             " ORDER BY seq",
-            (job, _list(tasks)),
+            (job, _as_json_list(tasks)),
         )
 
     def runs_named(self, ids: Iterable[str]) -> list[RunRow]:
         """The runs of these ids, in the plan's order."""
-        return self._rows(
+        return self._query_rows(
             RunRow,
             "SELECT * FROM tasks WHERE kind = 'run' AND id IN (SELECT value FROM json_each(?)) ORDER BY seq",
-            (_list(ids),),
+            (_as_json_list(ids),),
         )
 
     def done_with_reason(self) -> list[RunRow]:
@@ -263,52 +265,52 @@ class _Tasks(_LedgerFile):
 
     def reductions(self, states: Iterable[State] = State, run_ids: Collection[str] | None = None) -> list[RunRow]:
         """The reductions in these states, in the plan's order: all, or those of some runs."""
-        rows = self._tasks(Kind.REDUCTION, states, None)
+        rows = self._query_tasks(Kind.REDUCTION, states, None)
         if run_ids is None or not rows:
             return rows
         from nsw.plan.model import REDUCTION
 
         return [row for row in rows if row.id.removesuffix(REDUCTION) in run_ids]
 
-    def _tasks(self, kind: Kind, states: Iterable[State], reading: Reading | None) -> list[RunRow]:
-        return self._rows(
+    def _query_tasks(self, kind: Kind, states: Iterable[State], reading: Reading | None) -> list[RunRow]:
+        return self._query_rows(
             RunRow,
             "SELECT * FROM tasks WHERE kind = ? AND state IN (SELECT value FROM json_each(?))"
             " AND reading = coalesce(?, reading) ORDER BY seq",
-            (kind, _list(states), reading),
+            (kind, _as_json_list(states), reading),
         )
 
     def builds(self) -> list[BuildRow]:
         """All builds, in the plan's order."""
-        return self._rows(BuildRow, "SELECT * FROM tasks WHERE kind = 'build' ORDER BY seq")
+        return self._query_rows(BuildRow, "SELECT * FROM tasks WHERE kind = 'build' ORDER BY seq")
 
     def has_reductions(self) -> bool:
         """Whether there is any: a campaign without is not slowed by them."""
-        return self._value("SELECT 1 FROM tasks WHERE kind = 'reduction' LIMIT 1") is not None
+        return self._query_value("SELECT 1 FROM tasks WHERE kind = 'reduction' LIMIT 1") is not None
 
     def has_login_tasks(self) -> bool:
         """Whether tasks are done on the site's login node."""
-        return self._value("SELECT 1 FROM tasks WHERE kind <> 'run' AND place = 'login' LIMIT 1") is not None
+        return self._query_value("SELECT 1 FROM tasks WHERE kind <> 'run' AND place = 'login' LIMIT 1") is not None
 
     def job_location(self, job: str) -> str:
         """Where the tasks of a job are done: login or job."""
-        return self._value("SELECT place FROM tasks WHERE job = ? LIMIT 1", (job,)) or "job"
+        return self._query_value("SELECT place FROM tasks WHERE job = ? LIMIT 1", (job,)) or "job"
 
     def runs_per_task(self) -> int:
         """The most runs that one task holds."""
-        return self._value("SELECT max(n) FROM (SELECT count(*) n FROM tasks GROUP BY job, task)") or 1
+        return self._query_value("SELECT max(n) FROM (SELECT count(*) n FROM tasks GROUP BY job, task)") or 1
 
     def names(self, begin: str, limit: int, *, column: str = "id", states: Iterable[str] = State) -> list[str]:
         """The ids of runs (or, with the column case_id, of cases) that begin so, the first of them in the plan's order.
 
         With `states` only runs in one of these, and those that lack a required figure or a report.
         """
-        return self._column(
+        return self._query_column(
             "SELECT CASE :of WHEN 'case_id' THEN case_id ELSE id END AS name FROM tasks"
             " WHERE kind = 'run' AND substr(name, 1, length(:begin)) = :begin"
             " AND (state IN (SELECT value FROM json_each(:states)) OR reading IN ('incomplete', 'unreadable'))"
             " GROUP BY name ORDER BY min(seq) LIMIT :most",
-            {"of": column, "begin": begin, "states": _list(states), "most": limit},
+            {"of": column, "begin": begin, "states": _as_json_list(states), "most": limit},
         )
 
 
@@ -394,16 +396,16 @@ class _Progress(_LedgerFile):
     def counts(self) -> dict[str, int]:
         """How many runs are in each state."""
         query = "SELECT state, count(*) AS runs FROM tasks WHERE kind = 'run' GROUP BY state"
-        return {str(state): runs for state, runs in self._rows(StateCount, query)}
+        return {str(state): runs for state, runs in self._query_rows(StateCount, query)}
 
     def first_start(self) -> float | None:
         """When the first run that is not planned again began, in Unix seconds."""
-        started: float | None = self._value("SELECT min(started) FROM tasks WHERE kind = 'run'")
+        started: float | None = self._query_value("SELECT min(started) FROM tasks WHERE kind = 'run'")
         return started
 
     def paces(self, now: float) -> list[Pace]:
         """How many runs of each pass are in each state, and how long they took or take so far."""
-        return self._rows(
+        return self._query_rows(
             Pace,
             "SELECT pass_name, state, count(*) AS runs, total(coalesce(ended, ?) - started) AS seconds,"
             " count(started) AS timed FROM tasks WHERE kind = 'run' GROUP BY pass_name, state",
@@ -430,25 +432,25 @@ class _Progress(_LedgerFile):
             "SELECT state, cause, detail, id, count(*) AS runs, min(seq) FROM tasks WHERE kind = 'run'"
             " AND state IN ('intent', 'submitted', 'queued') GROUP BY state, cause, detail ORDER BY min(seq)"
         )
-        waiting = self._rows(Waiting, query)
+        waiting = self._query_rows(Waiting, query)
         return [(row.state, None if row.detail is None else str(Reason(row.detail, row.cause)), row.id, row.runs)
                 for row in waiting]  # fmt: skip
 
     def unread(self) -> int:
         """How many runs have reports that wait to be read."""
-        return self._count(
+        return self._query_count(
             "SELECT count(*) FROM tasks WHERE kind = 'run' AND reading = 'collected' AND state IN ('done', 'failed')"
         )
 
     def incomplete(self) -> int:
         """How many runs are done and printed no value for a required figure."""
-        return self._count(
+        return self._query_count(
             "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = 'incomplete'"
         )
 
     def unreadable(self) -> int:
         """How many runs are done and left reports that cannot be read."""
-        return self._count(
+        return self._query_count(
             "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = 'unreadable'"
         )
 
@@ -468,19 +470,19 @@ class _Next(_LedgerFile):
             kinds: Which tasks.
         """
         parameters: dict[str, Any] = {"limit": limit, "leave_builds": leave_builds, "place": location}
-        return [task for kind in kinds for task in self._rows(Pending, _PENDING, {"kind": kind, **parameters})]
+        return [task for kind in kinds for task in self._query_rows(Pending, _PENDING, {"kind": kind, **parameters})]
 
     def choose(self, ids: Iterable[str]) -> None:
         """As long as the ledger is open, only the tasks of these runs are pending; others stay planned."""
         self._db.execute(
             "INSERT INTO passed_over SELECT DISTINCT job, task FROM tasks WHERE kind = 'run' AND (job, task) NOT IN"
             " (SELECT job, task FROM tasks WHERE id IN (SELECT value FROM json_each(?)))",
-            (_list(ids),),
+            (_as_json_list(ids),),
         )
 
     def has_planned(self) -> bool:
         """Whether any run waits to be submitted, or any reduction whose run is done."""
-        row = self._value(
+        row = self._query_value(
             "SELECT 1 FROM tasks t WHERE kind = 'run' AND state = 'planned' AND NOT EXISTS"
             " (SELECT 1 FROM passed_over o WHERE o.job = t.job AND o.task = t.task) LIMIT 1"
         )
@@ -488,7 +490,7 @@ class _Next(_LedgerFile):
 
     def has_reductions_to_do(self) -> bool:
         """Whether any reduction of a run that is done waits to be submitted."""
-        row = self._value(
+        row = self._query_value(
             "SELECT 1 FROM tasks t JOIN needs n ON n.task = t.id JOIN tasks s ON s.id = n.source"
             " WHERE t.kind = 'reduction' AND t.state = 'planned' AND n.why = 'run' AND s.state = 'done' LIMIT 1"
         )
@@ -496,15 +498,15 @@ class _Next(_LedgerFile):
 
     def waiting(self) -> list[str]:
         """The runs and reductions that no scheduler has, as far as is known: their ids, in the plan's order."""
-        return self._column(
+        return self._query_column(
             "SELECT id FROM tasks WHERE kind IN ('run', 'reduction') AND state IN ('planned', 'intent') ORDER BY seq"
         )
 
     def planned(self, ids: Iterable[str]) -> list[str]:
         """Those of these tasks that wait to be submitted."""
-        return self._column(
+        return self._query_column(
             "SELECT id FROM tasks WHERE state = 'planned' AND id IN (SELECT value FROM json_each(?)) ORDER BY seq",
-            (_list(ids),),
+            (_as_json_list(ids),),
         )
 
 
@@ -609,7 +611,7 @@ class _Submissions(_LedgerFile):
 
     def doubtful(self) -> list[TaskInFlight]:
         """The tasks that wait here and whose next or present attempt the scheduler may have all the same."""
-        return self._rows(
+        return self._query_rows(
             TaskInFlight,
             "SELECT t.id, t.job, t.task, s.attempt, t.state, t.cause, t.detail, t.kind FROM submissions s JOIN tasks t"
             " ON t.job = s.job AND t.attempt = s.attempt AND t.state = 'intent' AND s.state = 'intent'"
@@ -624,7 +626,7 @@ class _Submissions(_LedgerFile):
     def tasks_in_flight(self, submission: Submission) -> list[TaskInFlight]:
         """The runs, builds and reductions of a submission that are not over."""
         # by job and task, of which there is an index
-        return self._rows(
+        return self._query_rows(
             TaskInFlight,
             "SELECT id, job, task, attempt, state, cause, detail, kind FROM tasks"
             " WHERE job = ? AND task BETWEEN ? AND ? AND submission = ?"
@@ -634,7 +636,7 @@ class _Submissions(_LedgerFile):
 
     def native_id(self, name: str) -> str | None:
         """The scheduler's id of a submission."""
-        native_id: str | None = self._value("SELECT native_id FROM submissions WHERE name = ?", (name,))
+        native_id: str | None = self._query_value("SELECT native_id FROM submissions WHERE name = ?", (name,))
         return native_id
 
     def native_ids(self) -> dict[str, str | None]:
@@ -645,7 +647,7 @@ class _Submissions(_LedgerFile):
         """Submissions in a state (intent, submitted, ended), oldest first; `script` gives each job's script."""
         from nsw.schedulers.model import Submission  # here: who only looks at a ledger needs no scheduler
 
-        rows = self._rows(SubmissionRow, "SELECT * FROM submissions WHERE state = ? ORDER BY seq", (state,))
+        rows = self._query_rows(SubmissionRow, "SELECT * FROM submissions WHERE state = ? ORDER BY seq", (state,))
         return [Submission(script=script[sent.job], **sent._asdict()) for sent in rows]
 
 
@@ -654,7 +656,7 @@ class _Needs(_LedgerFile):
 
     def has_open_needs(self) -> bool:
         """Whether any need is not met: a campaign without needs is not slowed by them."""
-        return self._value("SELECT 1 FROM needs WHERE state = 'open' LIMIT 1") is not None
+        return self._query_value("SELECT 1 FROM needs WHERE state = 'open' LIMIT 1") is not None
 
     def meet_done(self) -> None:
         """Meet the needs of tasks that are done."""
@@ -666,8 +668,8 @@ class _Needs(_LedgerFile):
     def doomed(self, task: str | None = None) -> list[Doomed]:
         """The tasks, planned or in flight, whose source went wrong; of `task` alone also when it is over."""
         if task is not None:
-            return self._rows(Doomed, "SELECT * FROM doomed WHERE task = ?", (task,))
-        return self._rows(
+            return self._query_rows(Doomed, "SELECT * FROM doomed WHERE task = ?", (task,))
+        return self._query_rows(
             Doomed,
             "SELECT d.* FROM doomed d JOIN tasks w ON w.id = d.task"
             " WHERE w.state IN ('planned', 'intent', 'submitted', 'queued', 'running') ORDER BY w.seq",
@@ -675,16 +677,16 @@ class _Needs(_LedgerFile):
 
     def waiting_until_done(self, sources: Iterable[str]) -> set[str]:
         """The tasks that wait for any of these to be done."""
-        ids = self._column(
+        ids = self._query_column(
             "SELECT task FROM needs WHERE source IN (SELECT value FROM json_each(?))"
             " AND state = 'open' AND why IN ('build', 'run')",
-            (_list(sources),),
+            (_as_json_list(sources),),
         )
         return set(ids)
 
     def unneeded(self) -> set[str]:
         """Builds in flight for which no task waits any more."""
-        ids = self._column(
+        ids = self._query_column(
             "SELECT id FROM submitted_builds b WHERE NOT EXISTS (SELECT 1 FROM needs n JOIN tasks w ON w.id = n.task"
             " WHERE n.source = b.id AND w.state IN ('planned', 'intent', 'submitted', 'queued', 'running'))"
         )
@@ -692,7 +694,7 @@ class _Needs(_LedgerFile):
 
     def needed_builds(self, state: State) -> set[str]:
         """The builds that runs in this state need."""
-        ids = self._column(
+        ids = self._query_column(
             "SELECT n.source FROM needs n JOIN tasks r ON r.id = n.task WHERE n.why = 'build' AND r.state = ?", (state,)
         )
         return set(ids)
@@ -703,11 +705,11 @@ class _Needs(_LedgerFile):
             "SELECT n.source, w.job FROM needs n JOIN tasks w ON w.id = n.task WHERE n.why = 'build'"
             " GROUP BY n.source, w.job ORDER BY min(w.seq)"
         )
-        return _grouped(pairs)
+        return _group_pairs(pairs)
 
     def native_dependencies(self, job: str) -> tuple[str, ...]:
         """The scheduler's ids of the builds that a job's tasks must wait for."""
-        native_ids = self._column(
+        native_ids = self._query_column(
             "SELECT DISTINCT b.native_id FROM needs n JOIN tasks w ON w.id = n.task"
             " JOIN submitted_builds b ON b.id = n.source WHERE w.job = ? AND n.why = 'build' AND b.place = 'job'",
             (job,),
@@ -748,7 +750,7 @@ class _CanaryNeeds(_LedgerFile):
 
     def held_by_canary(self) -> int:
         """How many planned runs wait for it."""
-        return self._count(
+        return self._query_count(
             "SELECT count(*) FROM needs n JOIN tasks w ON w.id = n.task"
             " WHERE n.why = 'canary' AND n.state <> 'met' AND n.task <> n.source AND w.state = 'planned'"
         )
@@ -763,11 +765,11 @@ class _StageNeeds(_LedgerFile):
             "SELECT n.source, n.task FROM needs n JOIN tasks r ON r.id = n.task"
             " WHERE n.why = 'stage' AND n.state = 'open' AND r.state = 'planned' ORDER BY r.seq"
         )
-        return _grouped(pairs)
+        return _group_pairs(pairs)
 
     def source_runs(self, source: str) -> list[str]:
         """The runs of a CASE.PASS that are no warm-up, in the plan's order."""
-        return self._column(
+        return self._query_column(
             "SELECT id FROM tasks WHERE kind = 'run' AND case_id || '.' || pass_name = ? AND repeat > 0 ORDER BY seq",
             (source,),
         )
@@ -792,11 +794,11 @@ class _StageNeeds(_LedgerFile):
 
     def dependents(self, runs: Iterable[str]) -> list[str]:
         """The tasks that wait, or waited, for any of these runs, or for the CASE.PASS of one."""
-        return self._column(
+        return self._query_column(
             "SELECT DISTINCT n.task FROM tasks s JOIN needs n ON (n.why = 'run' AND n.source = s.id)"
             " OR (n.why = 'stage' AND n.source = s.case_id || '.' || s.pass_name)"
             " WHERE s.id IN (SELECT value FROM json_each(?))",
-            (_list(runs),),
+            (_as_json_list(runs),),
         )
 
     def record_choice(self, run: str, choice: Choice) -> None:
@@ -808,7 +810,7 @@ class _StageNeeds(_LedgerFile):
 
     def choices(self) -> dict[str, Choice]:
         """What was chosen, by run."""
-        rows = self._rows(Chosen, "SELECT * FROM choices")
+        rows = self._query_rows(Chosen, "SELECT * FROM choices")
         return {row.run: Choice(row.arguments, row.limit_s, row.source, row.note) for row in rows}
 
 
@@ -816,7 +818,7 @@ class Ledger(_Facts, _Plan, _Progress, _Next, _Ends, _Submissions, _Needs, _Cana
     """The open ledger of one campaign: its questions by who asks them, each group a class above."""
 
 
-def _list(values: Iterable[object]) -> str:
+def _as_json_list(values: Iterable[object]) -> str:
     """Values for `IN (SELECT value FROM json_each(?))`."""
     return json.dumps(list(values))
 
@@ -826,7 +828,7 @@ def _task_range(submission: Submission) -> tuple[str, int, int, str]:
     return submission.job, submission.tasks[0], submission.tasks[-1], submission.name
 
 
-def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+def _group_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)

@@ -173,7 +173,7 @@ def open_ledger(path: Path, *, create: bool, read_only: bool) -> sqlite3.Connect
     return db
 
 
-def _again(path: Path) -> str:
+def _start_again_hint(path: Path) -> str:
     return f"begin again: `nsw run {path.parent}/recipe.lock.yaml`"
 
 
@@ -188,7 +188,7 @@ def refuse_unknown_version(db: sqlite3.Connection, path: Path) -> int:
         age = "an older" if version < OLDEST else "a newer"
         raise CampaignError(
             f"{path} was written by {age} nsw (state version {version}; this nsw reads {OLDEST} to {STATE_VERSION})",
-            hint=f"use {age} nsw for it, or {_again(path)}",
+            hint=f"use {age} nsw for it, or {_start_again_hint(path)}",
         )
     return version
 
@@ -208,7 +208,7 @@ def _refuse_other_version(db: sqlite3.Connection, path: Path) -> None:
     if unknown is not None:
         raise CampaignError(
             f"{path} was written by a newer nsw: a run is {unknown[0]!r:.40}, which nsw {__version__} does not know",
-            hint=f"use the newer nsw for it, or {_again(path)}",
+            hint=f"use the newer nsw for it, or {_start_again_hint(path)}",
         )
 
 
@@ -226,7 +226,7 @@ def as_campaign_error(fault: sqlite3.Error, path: Path, *, creating: bool = Fals
     if code == sqlite3.SQLITE_READONLY_DBMOVED:
         return CampaignError(
             f"{path} was deleted or moved while nsw used it; jobs that were submitted go on",
-            hint=f"put it back, {again}; else {_again(path)}",
+            hint=f"put it back, {again}; else {_start_again_hint(path)}",
         )
     match code & 0xFF:  # the rest says more of the same
         case sqlite3.SQLITE_FULL:
@@ -238,12 +238,12 @@ def as_campaign_error(fault: sqlite3.Error, path: Path, *, creating: bool = Fals
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
             problem, hint = "cannot be used", f"make the file and {folder} writable for you, {again}"
         case _:
-            problem, hint = "is damaged", _again(path)
+            problem, hint = "is damaged", _start_again_hint(path)
     return CampaignError(f"{path} {problem}: {fault}", hint=hint)
 
 
-def _give_reasons_causes(db: sqlite3.Connection) -> None:
-    """State 4: a reason is a cause and words, and a problem notes whether what was asked for was not measured.
+def _migrate_reasons_to_causes(db: sqlite3.Connection) -> None:
+    """Migrate to state 4: a reason is a cause and a text; a problem notes if a request was not measured.
 
     State 3 had whole sentences, which began with the same words always.
     """
@@ -270,7 +270,7 @@ def _give_reasons_causes(db: sqlite3.Connection) -> None:
 
 OLDEST: Final = 3  # the oldest state that nsw reads
 MIGRATIONS: Final[tuple[Callable[[sqlite3.Connection], None], ...]] = (
-    _give_reasons_causes,  # 3 -> 4
+    _migrate_reasons_to_causes,  # 3 -> 4
 )
 STATE_VERSION: Final = OLDEST + len(MIGRATIONS)
 
@@ -337,7 +337,7 @@ def restore(db: sqlite3.Connection, text: bytes, path: Path) -> None:
         state = json.loads(text)
         version = state["version"]
         if version == STATE_VERSION:
-            _fill(db, state["tables"])
+            _fill_tables(db, state["tables"])
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError, sqlite3.Error) as fault:
         raise CampaignError(f"{path} cannot be read: {' '.join(str(fault).split())}", hint="ask who made it") from None
     if version != STATE_VERSION:
@@ -347,19 +347,21 @@ def restore(db: sqlite3.Connection, text: bytes, path: Path) -> None:
         )
 
 
-def _fill(db: sqlite3.Connection, tables: Mapping[str, Sequence[Sequence[Any]]]) -> None:
+def _fill_tables(db: sqlite3.Connection, tables: Mapping[str, Sequence[Sequence[Any]]]) -> None:
     db.executescript(f"{SCHEMA}PRAGMA user_version = {STATE_VERSION};")
     with db:
         for table in _TABLES:
             columns = db.execute(f"PRAGMA table_info({table})").fetchall()
             marks = ", ".join("?" * len(columns))
-            rows = _checked(table, columns, tables[table])
+            rows = _check_rows(table, columns, tables[table])
             db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608  nsw's own names
     if not db.execute("SELECT 1 FROM meta WHERE key = ?", (ledger_rows.SITE_DATA.name,)).fetchone():
         raise ValueError(f"{ledger_rows.SITE_DATA.name} is missing")
 
 
-def _checked(table: str, columns: Sequence[tuple[Any, ...]], rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+def _check_rows(
+    table: str, columns: Sequence[tuple[Any, ...]], rows: Sequence[Sequence[Any]]
+) -> Iterator[Sequence[Any]]:
     """The rows, each value of the type of its column.
 
     Raises:
@@ -373,7 +375,7 @@ def _checked(table: str, columns: Sequence[tuple[Any, ...]], rows: Sequence[Sequ
         if table == "meta":
             if row[0] not in _KEYS and not row[0].startswith(AGAIN):
                 continue  # nothing reads it
-            if not _is_fact(*row):
+            if not _is_valid_fact(*row):
                 raise ValueError(f"{row[0]} is not what nsw writes")
         yield row
 
@@ -381,41 +383,41 @@ def _checked(table: str, columns: Sequence[tuple[Any, ...]], rows: Sequence[Sequ
 def _fits_column(value: Any, kind: type, shape: Any) -> bool:
     if isinstance(shape, EnumType):
         return value in set(shape)
-    return _fits(value, kind) and (shape is None or _parses(value, shape))
+    return _has_shape(value, kind) and (shape is None or _is_json_of_shape(value, shape))
 
 
-def _is_fact(name: str, text: str) -> bool:
-    """Whether the table of facts may hold that."""
+def _is_valid_fact(name: str, text: str) -> bool:
+    """Whether the table of facts may contain this value."""
     kind = _KEYS[name].kind if name in _KEYS else int
     if not text or kind is bool:
         return True
     if kind in {str, str | None}:
         return kind is not str or len(text) <= _LONGEST
-    return _parses(text, kind) and (name != ledger_rows.SITE_DATA.name or is_site(json.loads(text)))
+    return _is_json_of_shape(text, kind) and (name != ledger_rows.SITE_DATA.name or is_site(json.loads(text)))
 
 
-def _parses(text: str, shape: Any) -> bool:
+def _is_json_of_shape(text: str, shape: Any) -> bool:
     """Whether a text is JSON of that shape."""
     try:
-        return _fits(json.loads(text), shape)
+        return _has_shape(json.loads(text), shape)
     except (ValueError, RecursionError):
         return False
 
 
-def _fits(value: Any, shape: Any) -> bool:
+def _has_shape(value: Any, shape: Any) -> bool:
     """Whether a value of JSON is of a type; a number that is a float is also in the range of times."""
     if shape is Any:
         return True
     origin, parts = get_origin(shape), get_args(shape)
     if origin is UnionType:
-        return any(_fits(value, part) for part in parts)
+        return any(_has_shape(value, part) for part in parts)
     if origin is dict:
-        return isinstance(value, dict) and all(_fits(each, parts[1]) for each in value.values())
+        return isinstance(value, dict) and all(_has_shape(each, parts[1]) for each in value.values())
     if origin in {list, tuple}:
         if not isinstance(value, list):
             return False
         each = parts[:1] * len(value) if origin is list or parts[-1] is ... else parts
-        return len(each) == len(value) and all(map(_fits, value, each))
+        return len(each) == len(value) and all(map(_has_shape, value, each))
     if shape is float:
         return isinstance(value, float | int) and -_LATEST < value < _LATEST
     return isinstance(value, shape) and not (shape is int and isinstance(value, bool))

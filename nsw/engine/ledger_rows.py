@@ -227,7 +227,7 @@ class RunRow:
     @property
     def reason(self) -> str | None:
         """Why it is in its state, as a sentence."""
-        return _sentence(self.detail, self.cause)
+        return _reason_text(self.detail, self.cause)
 
     @property
     def seconds(self) -> float | None:
@@ -263,7 +263,7 @@ class BuildRow:
     @property
     def reason(self) -> str | None:
         """Why it is in its state, as a sentence."""
-        return _sentence(self.detail, self.cause)
+        return _reason_text(self.detail, self.cause)
 
     @property
     def task(self) -> int:
@@ -332,7 +332,7 @@ class Doomed:
     @property
     def reason(self) -> str | None:
         """Why the source is in its state, as a sentence."""
-        return _sentence(self.detail, self.cause)
+        return _reason_text(self.detail, self.cause)
 
 
 class Pending(NamedTuple):
@@ -400,7 +400,7 @@ class Problem(NamedTuple):
     fix: str | None
 
 
-def _sentence(detail: str | None, cause: Cause | None) -> str | None:
+def _reason_text(detail: str | None, cause: Cause | None) -> str | None:
     reason = Reason.from_text(detail, cause)
     return None if reason is None else str(reason)
 
@@ -430,8 +430,8 @@ def _enum_or_none(values: EnumType, value: str | None) -> Any:
 
 
 @cache
-def _converters(kind: Callable[..., Any]) -> dict[str, Callable[[Any], Any] | None]:
-    """What makes the value of each field of a row of what the file holds; None: it is the same."""
+def _field_converters(kind: Callable[..., Any]) -> dict[str, Callable[[Any], Any] | None]:
+    """The converter from the file's value for each field of a row type; None where both are the same."""
     converters: dict[str, Callable[[Any], Any] | None] = {}
     for name, hint in get_type_hints(kind).items():
         if isinstance(hint, EnumType):
@@ -452,7 +452,7 @@ def row_reader(kind: Callable[..., T], columns: Sequence[str]) -> Callable[[tupl
 
     It raises sqlite3.DataError where a value is not what nsw writes: the file is damaged, as where SQLite finds that.
     """
-    fields = {name: convert for name, convert in _converters(kind).items() if name in columns}
+    fields = {name: convert for name, convert in _field_converters(kind).items() if name in columns}
     conversions = [(at, name, convert) for at, (name, convert) in enumerate(fields.items()) if convert]
     pick = itemgetter(*map(columns.index, fields))
 

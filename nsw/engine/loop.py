@@ -63,11 +63,11 @@ class Holding:
             return
         self._campaign.scheduler.limit(limit)
         if limit:
-            self._release()
+            self._release_held()
         else:
-            self._hold()
+            self._hold_queued()
 
-    def _release(self) -> None:
+    def _release_held(self) -> None:
         if not self._to_release:
             return
         held = [submission for submission in self._flight.submissions() if submission.name in self._to_release]
@@ -76,7 +76,7 @@ class Holding:
         self._to_release, self._confirmed = set(), set()
         self._campaign.ledger.set_meta(HELD, [])
 
-    def _hold(self) -> None:
+    def _hold_queued(self) -> None:
         waiting = self._flight.holding(lambda run: run.state in {State.SUBMITTED, State.QUEUED})
         unheld = [run for run in waiting if run.name not in self._confirmed]
         if not unheld:
@@ -223,9 +223,9 @@ class Driver:
             with self._campaign.ledger.transaction():
                 self._submitting.write_ids()
                 self._watching.save_calls()
-        self._publish()
+        self._publish_state()
 
-    def _publish(self) -> None:
+    def _publish_state(self) -> None:
         """Keep the state on the site; the next submission does it anyway."""
         if self._campaign.handover is not None:
             with suppress(UnreachableError, CommandError, FencedError):
@@ -256,7 +256,7 @@ class Driver:
             self._failures.withdraw()
         if self._flight or self._submitting.in_doubt:
             return True
-        if self._stopped:
+        if self._has_too_many_failures:
             return self._campaign.ledger.has_reductions_to_do()
         return self._campaign.ledger.has_planned()
 
@@ -268,10 +268,10 @@ class Driver:
     def _choose_submissions(self) -> list[Submission]:
         if self._failures is not None:
             self._failures.check()
-        return self._submitting.next(only_reductions=self._stopped)
+        return self._submitting.next(only_reductions=self._has_too_many_failures)
 
     @property
-    def _stopped(self) -> bool:
+    def _has_too_many_failures(self) -> bool:
         return self._failures is not None and self._failures.reached
 
     def throttle(self) -> None:
@@ -312,7 +312,7 @@ class Driver:
         doubtful = (
             [] if self._campaign.scheduler.shares_machine else list(filter(is_chosen, self._campaign.ledger.doubtful()))
         )
-        claimed = set() if self._campaign.scheduler.shares_machine else self._claim(flying, doubtful)
+        claimed = set() if self._campaign.scheduler.shares_machine else self._withdraw_attempts(flying, doubtful)
         begun_ids = {one.id for one in doubtful} - claimed
         waiting = [
             id_ for id_ in self._campaign.ledger.waiting() if (chosen is None or id_ in chosen) and id_ not in begun_ids
@@ -333,8 +333,8 @@ class Driver:
         (self._campaign.folder.path / _CANCEL).unlink(missing_ok=True)  # who asked waits for this
         self._campaign.changed([*waiting, *(one.id for one in flying)])
 
-    def _claim(self, flying: Sequence[TaskInFlight], doubtful: Sequence[TaskInFlight]) -> set[str]:
-        """The ids of those that can begin no more, whatever jobs the scheduler has of them or takes late.
+    def _withdraw_attempts(self, flying: Sequence[TaskInFlight], doubtful: Sequence[TaskInFlight]) -> set[str]:
+        """Withdraw attempts; returns the ids of those that can no longer begin, even if their jobs are accepted late.
 
         Of the others the jobs that began them are followed from now on.
         """

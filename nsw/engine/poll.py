@@ -153,7 +153,7 @@ class Withdrawal:
         return {
             run.id
             for at in range(0, len(runs), _FOLDERS_PER_COMMAND)
-            for run in self._claim(runs[at : at + _FOLDERS_PER_COMMAND])
+            for run in self._claim_attempts(runs[at : at + _FOLDERS_PER_COMMAND])
         }
 
     def plan_again(self, run: TaskInFlight, reason: str | None) -> None:
@@ -163,7 +163,7 @@ class Withdrawal:
         ledger.release([run.id])
         ledger.update_tasks([run.id], reason=f"{reason}; it had not begun, and is submitted again")
 
-    def _claim(self, runs: Sequence[TaskInFlight]) -> list[TaskInFlight]:
+    def _claim_attempts(self, runs: Sequence[TaskInFlight]) -> list[TaskInFlight]:
         folders = [self._campaign.home(run.id, run.attempt) for run in runs]
         argv = ["bash", "-c", _CLAIM, "nsw", *folders]
         if self._campaign.handover is None:
@@ -182,10 +182,10 @@ class Withdrawal:
             UnreachableError: The site could not be asked.
         """
         idle = [run for run in several if self.may_resubmit(run) and not ending.began_or_was_done_before(run)]
-        resubmittable = self._without_begun_neighbours(idle, {run.id for run in idle}, ending)
-        return {run.id for run in self._without_begun_neighbours(resubmittable, self.withdraw(resubmittable), ending)}
+        resubmittable = self._drop_if_neighbours_begun(idle, {run.id for run in idle}, ending)
+        return {run.id for run in self._drop_if_neighbours_begun(resubmittable, self.withdraw(resubmittable), ending)}
 
-    def _without_begun_neighbours(
+    def _drop_if_neighbours_begun(
         self, several: Iterable[TaskInFlight], idle: Collection[str], ending: Collector
     ) -> list[TaskInFlight]:
         """Those whose tasks hold nothing else that a new job would begin again.
@@ -249,29 +249,31 @@ class Poller:
         if not self._flight or not (at_once or self._campaign.scheduler.due()):
             return
         answers = self._campaign.scheduler.poll(self._flight.submissions())
-        news = self._news(answers)
+        news = self._changed_answers(answers)
         try:
             self._ending.read_statuses(run for _, run, answer in news if answer.phase is not Phase.QUEUED)
-            news = [(name, run, self._as_begun(run, answer)) for name, run, answer in news]
+            news = [(name, run, self._answer_if_begun(run, answer)) for name, run, answer in news]
             moving = [entry for entry in news if entry[2].phase not in {Phase.QUEUED, Phase.LOST}]
-            judged = [(name, outcome) for name, run, answer in moving if (outcome := self._judge(name, run, answer))]
+            judged = [
+                (name, outcome) for name, run, answer in moving if (outcome := self._judge_answer(name, run, answer))
+            ]
             ends = [(name, outcome) for name, outcome in judged if isinstance(outcome, AttemptEnd)]
             self._ending.collect([end for _, end in ends])
         except (UnreachableError, CommandError):  # all of it is looked at again after the next poll
             return
-        changed = self._write_down(news, judged)
+        changed = self._record_changes(news, judged)
         self._last_answers = answers
         changed += self._settle_lost(
             [entry for entry in news if entry[2].phase is Phase.LOST or self._is_withdrawn(entry)]
         )
-        changed += self._give_up([entry for entry in news if entry[2].never])
+        changed += self._end_hopeless([entry for entry in news if entry[2].never])
         if changed:
             self._campaign.changed(changed)
 
-    def _write_down(
+    def _record_changes(
         self, news: Sequence[tuple[str, TaskInFlight, Answer]], judged: Sequence[tuple[str, AttemptEnd | _StateChange]]
     ) -> list[str]:
-        """What waits, goes on and has ended; the ids of those that changed."""
+        """Record the tasks that wait, go on or have ended; returns the ids of those that changed."""
         waiting: dict[tuple[str, Verdict], list[TaskInFlight]] = {}
         for name, run, answer in news:
             if not answer.never:
@@ -284,7 +286,7 @@ class Poller:
                 judged, key=lambda entry: entry[1].run.kind is not Kind.BUILD
             ):  # builds first: they explain runs
                 if isinstance(outcome, AttemptEnd):
-                    self._ending.record_end(self._with_build_failure(outcome))
+                    self._ending.record_end(self._add_build_failure(outcome))
                     self._stop_following(name, outcome.run)
                 else:
                     self._ending.record_state(outcome.run, outcome.verdict, outcome.status)
@@ -305,7 +307,7 @@ class Poller:
         ]
         try:
             self._ending.read_statuses(lost)
-            seen = [(run, self._status(run)) for run in lost]
+            seen = [(run, self._run_status(run)) for run in lost]
             end_states = {State.LOST: {"done", "failed"}, State.FAILED: {"done"}}
             ended = [
                 (run, status) for run, status in seen if status is not None and status.state in end_states[run.state]
@@ -335,15 +337,15 @@ class Poller:
                 dropped = self._flight.drop(lambda run: run.id in doomed)
         ends = [AttemptEnd(run, doomed[run.id], None, run.attempt) for run in dropped]
         with self._campaign.ledger.transaction():
-            waiting = self._fail_waiting()
+            waiting = self._end_doomed_tasks()
             for end in ends:
                 self._ending.record_end(end)
             self._flight.close()
         if waiting or dropped:
             self._campaign.changed(waiting + [run.id for run in dropped])
 
-    def _fail_waiting(self) -> list[str]:
-        """The tasks that wait to be submitted, and whose source went wrong, end; their ids."""
+    def _end_doomed_tasks(self) -> list[str]:
+        """End the tasks that wait for a source that failed; returns their ids."""
         doomed = self._needs.doomed()
         waiting = self._campaign.ledger.planned(doomed)
         for id_ in waiting:
@@ -356,8 +358,8 @@ class Poller:
         if calls:
             self._campaign.ledger.set_calls(self._calls_before + Counter(calls))
 
-    def _news(self, answers: Mapping[str, Mapping[int, Answer]]) -> list[tuple[str, TaskInFlight, Answer]]:
-        """All but what waits as it did at the last poll."""
+    def _changed_answers(self, answers: Mapping[str, Mapping[int, Answer]]) -> list[tuple[str, TaskInFlight, Answer]]:
+        """The tasks and their answers, except those that wait as they did at the last poll."""
         news: list[tuple[str, TaskInFlight, Answer]] = []
         for submission in self._flight.submissions():
             current, previous = answers.get(submission.name, {}), self._last_answers.get(submission.name, {})
@@ -368,13 +370,13 @@ class Poller:
                 news += [(submission.name, run, answer) for run in several]
         return news
 
-    def _as_begun(self, run: TaskInFlight, answer: Answer) -> Answer:
+    def _answer_if_begun(self, run: TaskInFlight, answer: Answer) -> Answer:
         """The answer as it holds of a run, which may have begun."""
         if answer.if_begun is None:
             return answer
         try:
-            return answer_once_begun(answer, self._status(run))
-        except UnreachableError:  # of this one alone: `_judge` passes it over
+            return answer_once_begun(answer, self._run_status(run))
+        except UnreachableError:  # of this one alone: `_judge_answer` passes it over
             return answer
 
     def _record_waiting(self, waiting: Mapping[tuple[str, Verdict], list[TaskInFlight]]) -> list[str]:
@@ -391,17 +393,17 @@ class Poller:
                 self._ending.record_waiting([*moved, *other_reason], verdict)
         return changed
 
-    def _judge(self, name: str, run: TaskInFlight, answer: Answer) -> AttemptEnd | _StateChange | None:
+    def _judge_answer(self, name: str, run: TaskInFlight, answer: Answer) -> AttemptEnd | _StateChange | None:
         """What an answer and the run's own status mean; None for nothing new.
 
         Raises:
             UnreachableError: An earlier attempt could not be looked at.
         """
         try:
-            status = self._status(run)
+            status = self._run_status(run)
         except UnreachableError:  # of this one alone: its file could not be read
             return None
-        if self._is_elsewhere(name, run, status) or self._is_early(run, answer, status):
+        if self._is_claimed_by_other_job(name, run, status) or self._must_look_again(run, answer, status):
             return None
         if status is not None and status.state == "withdrawn":
             return None
@@ -414,15 +416,15 @@ class Poller:
                 )
                 verdict = replace(verdict, reason=Reason(missing))
             end = self._ending.attempt_end(run, verdict, status)
-            return replace(end, second=self._own_job_if_another_ran_it(name, run, status))
+            return replace(end, second=self._own_job_of_duplicate_run(name, run, status))
         # a scheduler may report a job as running before the job has reported since when, or has begun anew
         same_start = status is None or status.started == run.started
         if (verdict.state, verdict.reason) == (run.state, run.reason) and same_start:
             return None
         return _StateChange(run, verdict, status)
 
-    def _with_build_failure(self, end: AttemptEnd) -> AttemptEnd:
-        """With the failure of its build as the reason, where that kept a run from beginning."""
+    def _add_build_failure(self, end: AttemptEnd) -> AttemptEnd:
+        """Make the failure of its build the reason, where that kept a run from beginning."""
         build_end = None if end.status is not None else self._needs.end_of(end.run.id)
         return end if build_end is None else replace(end, verdict=build_end)
 
@@ -442,10 +444,10 @@ class Poller:
         ]
         self._ending.read_statuses(one for _, one in flying)
         for name, one in flying:
-            self._is_elsewhere(name, one, self._status(one))
+            self._is_claimed_by_other_job(name, one, self._run_status(one))
 
-    def _is_elsewhere(self, name: str, one: TaskInFlight, status: Status | None) -> bool:
-        """Whether another job than the one that was asked about has claimed the run: from now on that one is asked.
+    def _is_claimed_by_other_job(self, name: str, one: TaskInFlight, status: Status | None) -> bool:
+        """Whether another job has claimed the run; nsw then follows that job.
 
         A submission that was in doubt may exist twice. The job that claimed the run does it; the other passes it over.
         """
@@ -459,7 +461,7 @@ class Poller:
         self._campaign.scheduler.follow(submission, one.task, status.job_id)
         return True
 
-    def _own_job_if_another_ran_it(self, name: str, run: TaskInFlight, status: Status | None) -> str | None:
+    def _own_job_of_duplicate_run(self, name: str, run: TaskInFlight, status: Status | None) -> str | None:
         """The job that nsw submitted for a run that another one of the same name did; None where it did it itself."""
         if not self._campaign.scheduler.batches or status is None or not status.job_id:
             return None
@@ -472,12 +474,12 @@ class Poller:
         if answer.phase not in {Phase.ENDED, Phase.GONE}:
             return False
         try:
-            status = self._status(run)
+            status = self._run_status(run)
         except UnreachableError:
             return False
         return status is not None and status.state == "withdrawn"
 
-    def _is_early(self, run: TaskInFlight, answer: Answer, status: Status | None) -> bool:
+    def _must_look_again(self, run: TaskInFlight, answer: Answer, status: Status | None) -> bool:
         """Whether to look once more before believing that a run of a batch job is over."""
         if not self._campaign.scheduler.batches:
             return False
@@ -491,13 +493,13 @@ class Poller:
         return signalled and answer.phase in {Phase.RUNNING, Phase.UNKNOWN}
 
     def _settle_lost(self, lost: list[tuple[str, TaskInFlight, Answer]]) -> list[str]:
-        """What a scheduler forgot before it began is submitted again; of the others nothing more is known."""
+        """Submit lost tasks again that had not begun; the others end as lost."""
         if not lost:
             return []
         try:
             lost_ids = {run.id for _, run, _ in lost}
             again = self._withdrawing.withdraw_idle((run for _, run, _ in lost), self._ending)
-            dependents = self._waiting_for_lost(again)
+            dependents = self._tasks_waiting_for_lost(again)
             dependents = [entry for entry in dependents if entry[1].id not in lost_ids]
             ids = {run.id for _, run, _ in dependents}
             again |= self._withdrawing.withdraw_idle((run for _, run, _ in dependents), self._ending)
@@ -506,24 +508,26 @@ class Poller:
             return []
         settled = [*lost, *(entry for entry in dependents if entry[1].id in again)]
         try:
-            judged = [(name, self._judge(name, run, answer)) for name, run, answer in settled if run.id not in again]
+            judged = [
+                (name, self._judge_answer(name, run, answer)) for name, run, answer in settled if run.id not in again
+            ]
             self._ending.collect([outcome for _, outcome in judged if isinstance(outcome, AttemptEnd)])
         except NswError:
             judged = []
         with self._campaign.ledger.transaction():
             for name, run, answer in settled:
                 if run.id in again:
-                    self._plan_again(name, run, answer)
+                    self._requeue(name, run, answer)
             for name, outcome in judged:
                 if isinstance(outcome, AttemptEnd):
-                    self._ending.record_end(self._with_build_failure(outcome))
+                    self._ending.record_end(self._add_build_failure(outcome))
                     self._stop_following(name, outcome.run)
             # with the loss of their build, so that no later nsw finds them waiting and begins it again by itself
-            failed = self._fail_waiting()
+            failed = self._end_doomed_tasks()
             self._flight.close()
         return [*(run.id for _, run, _ in settled), *failed]
 
-    def _waiting_for_lost(self, sources: Collection[str]) -> list[tuple[str, TaskInFlight, Answer]]:
+    def _tasks_waiting_for_lost(self, sources: Collection[str]) -> list[tuple[str, TaskInFlight, Answer]]:
         """The tasks in flight whose jobs wait for the jobs of these, which are gone."""
         waiting = self._needs.waiting_for(sources) if sources else set()
         answer = Answer(Phase.LOST, "the job of its build, for which its own waited, was lost")
@@ -535,7 +539,7 @@ class Poller:
             if run.id in waiting
         ]
 
-    def _plan_again(self, name: str, run: TaskInFlight, answer: Answer) -> None:
+    def _requeue(self, name: str, run: TaskInFlight, answer: Answer) -> None:
         self._withdrawing.plan_again(run, answer.reason)
         self._stop_following(name, run)
 
@@ -544,7 +548,7 @@ class Poller:
         for sighting in ("clean", "never"):
             self._sightings.pop((run.id, sighting), None)
 
-    def _give_up(self, never: list[tuple[str, TaskInFlight, Answer]]) -> list[str]:
+    def _end_hopeless(self, never: list[tuple[str, TaskInFlight, Answer]]) -> list[str]:
         """End tasks that wait for what will not come.
 
         A controller that came back from a crash may hold a job of which the first launch still runs: that one is
@@ -553,7 +557,7 @@ class Poller:
         hopeless: dict[str, tuple[str, TaskInFlight, Answer, Status | None]] = {}
         try:
             self._ending.read_statuses(run for _, run, _ in never)
-            statuses = {run.id: self._status(run) for _, run, _ in never}
+            statuses = {run.id: self._run_status(run) for _, run, _ in never}
         except UnreachableError:
             return []
         for name, run, answer in never:
@@ -562,7 +566,7 @@ class Poller:
             still_runs = answer.may_run and status is not None and status.state == "running"
             if not still_runs or self._sightings[run.id, "never"] >= _NEVER_RUNS:
                 hopeless[run.id] = (name, run, answer, status)
-        self._keep_whole_tasks(hopeless)
+        self._drop_partial_tasks(hopeless)
         if not hopeless:
             return []
         try:
@@ -571,7 +575,7 @@ class Poller:
             self._ending.read_statuses(run for run, _ in unbegun)
             for run in [run for run, _ in unbegun if self._has_begun(run)]:
                 del hopeless[run.id]  # it began a moment ago
-            self._keep_whole_tasks(hopeless)
+            self._drop_partial_tasks(hopeless)
             self._campaign.scheduler.cancel(self._flight.holding(lambda run: run.id in hopeless))
         except NswError:  # it is tried again after the next poll
             return []
@@ -587,24 +591,24 @@ class Poller:
         with self._campaign.ledger.transaction():
             for name, run, answer, _ in hopeless.values():
                 if run.id in again:
-                    self._plan_again(name, run, answer)
+                    self._requeue(name, run, answer)
             for name, end in ends:
                 self._ending.record_end(end)
                 self._stop_following(name, end.run)
             self._flight.close()
         return list(hopeless)
 
-    def _keep_whole_tasks(self, hopeless: dict[str, tuple[str, TaskInFlight, Answer, Status | None]]) -> None:
-        """A task is given up as a whole: ending it for one run would end what else of it may still run."""
+    def _drop_partial_tasks(self, hopeless: dict[str, tuple[str, TaskInFlight, Answer, Status | None]]) -> None:
+        """Keep only whole tasks: ending a task for one run would end its other runs, which may still run."""
         for name, run, _, _ in list(hopeless.values()):
             if any(neighbour.id not in hopeless for neighbour in self._flight.tasks(name)[run.task]):
                 del hopeless[run.id]
 
     def _has_begun(self, run: TaskInFlight) -> bool:
-        status = self._status(run)
+        status = self._run_status(run)
         return status is not None and status.state != "withdrawn"
 
-    def _status(self, run: TaskInFlight) -> Status | None:
+    def _run_status(self, run: TaskInFlight) -> Status | None:
         return self._ending.status(run.id, run.attempt)
 
 

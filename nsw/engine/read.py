@@ -110,7 +110,7 @@ class RankLocations:
             bound = [row["cpus"] for row in self.rows if row["host"] == host]
             if len(bound) < 2 or None in bound or every in bound:  # not bound, or not known
                 continue
-            there = len(frozenset[int]().union(*map(_numbers, bound)))
+            there = len(frozenset[int]().union(*map(_parse_number_list, bound)))
             wanted = len(bound) * max(planned, 1)
             if there < wanted:
                 return (
@@ -142,25 +142,25 @@ def rank_locations(home: Path) -> RankLocations:
     for line in lines:
         if line[0] == "gpu" and len(line) == 5:
             uuids.setdefault(line[1], {})[line[2]] = line[3]
-    cores = {line[1]: (line[2], int(line[3])) for line in lines if _is_cores(line)}
-    return RankLocations(tuple(_row(line, uuids) for line in lines if _is_rank(line)), cores)
+    cores = {line[1]: (line[2], int(line[3])) for line in lines if _is_cores_line(line)}
+    return RankLocations(tuple(_rank_row(line, uuids) for line in lines if _is_rank_line(line)), cores)
 
 
-def _is_cores(line: list[str]) -> bool:
+def _is_cores_line(line: list[str]) -> bool:
     return line[0] == "cores" and len(line) == 4 and line[3].isdecimal()
 
 
-def _numbers(ranges: str) -> frozenset[int]:
-    """The numbers of a list as Linux writes it, such as `0-3,8`; what is no such list has none."""
+def _parse_number_list(ranges: str) -> frozenset[int]:
+    """Parse a list of numbers as Linux writes it, such as `0-3,8`; empty for other text."""
     pairs = [part.split("-") for part in ranges.split(",") if re.fullmatch(r"\d{1,6}(-\d{1,6})?", part)]
     return frozenset(number for pair in pairs for number in range(int(pair[0]), int(pair[-1]) + 1))
 
 
-def _is_rank(line: list[str]) -> bool:
+def _is_rank_line(line: list[str]) -> bool:
     return line[0] == "rank" and len(line) == 7 and line[1].isdecimal() and line[2].isdecimal()
 
 
-def _row(line: list[str], uuids: Mapping[str, Mapping[str, str]]) -> Mapping[str, Any]:
+def _rank_row(line: list[str], uuids: Mapping[str, Mapping[str, str]]) -> Mapping[str, Any]:
     _, rank, local, node, boot, cpus, visible = line
     node_uuids = uuids.get(node, {})
     seen = [] if visible == "none" else visible.split(",") if visible else list(node_uuids)
@@ -289,7 +289,7 @@ class _Reader:
                 rows = table_rows(table, data)
                 read.add(table, select_useful_source_rows(rows) if table == "source_metrics" else rows, source)
         name = str(file.relative_to(self._folder.path))
-        window = self._window(read.run)
+        window = self._windowed_timeline(read.run)
         problems = [p for p in report.problems if window is None or not _ENDED_EARLY.search(p.message)]
         facts = table_rows("facts", report.tables.get("facts", []))
         recorded_s = next((row["value"] / 1e9 for row in facts if row["key"] == "duration_ns"), None)
@@ -306,7 +306,7 @@ class _Reader:
             read.problems.append((name, "warning", gap, f"ask for less, or run longer: {_LOGS.format(read.run.id)}"))
             read.lost.append(gap)
 
-    def _window(self, run: RunRow) -> TimelinePass | None:
+    def _windowed_timeline(self, run: RunRow) -> TimelinePass | None:
         """The pass of a run, where it records a part of the program."""
         passes = (each for each in passes_of(self._recipe) if each.name == run.pass_name)
         return next((each for each in passes if each.kind == "timeline" and each.is_windowed), None)
@@ -317,7 +317,7 @@ class _Reader:
             fix = f"`nsw retry {run.id}` reduces it again, `nsw fetch {run.id}` downloads the report itself"
             read.report("error", f"its report was not reduced on the site: {reason}", fix)
         elif run.reports and not reports:
-            window = self._window(run)
+            window = self._windowed_timeline(run)
             question = window and completeness.empty_window(window)
             reason = f": {question}" if question else ""
             fix = f"see its output: {_LOGS.format(run.id)}"
@@ -478,9 +478,9 @@ def reading(folder: CampaignFolder, ledger: Ledger) -> Generator[tuple[int, int]
             batch.append(read)
             yield number, len(waiting)
             if time.monotonic() - flushed > _FLUSH_EVERY_S:
-                _flush(folder, ledger, batch)
+                _write_batch(folder, ledger, batch)
                 batch, flushed = [], time.monotonic()
-    _flush(folder, ledger, batch)
+    _write_batch(folder, ledger, batch)
 
 
 def read_reports(folder: CampaignFolder, ledger: Ledger, progress: Callable[[int, int], object]) -> None:
@@ -574,7 +574,7 @@ def _is_report(path: Path) -> bool:
     return path.is_file() and path.name not in KEPT_FILES and not path.name.startswith(".")
 
 
-def _flush(folder: CampaignFolder, ledger: Ledger, batch: Sequence[_RunResult]) -> None:
+def _write_batch(folder: CampaignFolder, ledger: Ledger, batch: Sequence[_RunResult]) -> None:
     if not batch:
         return
     merged: dict[str, list[dict[str, Any]]] = {

@@ -104,9 +104,9 @@ def differences(before: Lock, now: Lock, transport: Transport) -> list[str]:
         if old != new
     ]
     sentences += [
-        f"app/{name} {change} since the lock was written" for name, change in _changed(before.files, now.files)
+        f"app/{name} {change} since the lock was written" for name, change in _changed_files(before.files, now.files)
     ]
-    changed = _changed(_before_files(before), _before_files(now))
+    changed = _changed_files(_files_before(before), _files_before(now))
     sentences += [f"app.before/{name} {change} since the lock was written" for name, change in changed]
     source = git_state(Path(before.git.folder), transport) if before.git else None
     if before.git and source and source.commit != before.git.commit:
@@ -119,12 +119,12 @@ def differences(before: Lock, now: Lock, transport: Transport) -> list[str]:
     return sentences
 
 
-def _before_files(lock: Lock) -> Mapping[str, str]:
+def _files_before(lock: Lock) -> Mapping[str, str]:
     """The files of the side before."""
     return lock.before.files if lock.before else {}
 
 
-def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _changed_files(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name in differing(old, new):
         yield name, "was added" if name not in old else "is gone" if name not in new else "has changed"
 
@@ -142,10 +142,12 @@ def read_basis(folder: CampaignFolder, ledger: Ledger, transport: Transport, scr
     lock = recipe.get("lock")
     provenance = transport.run([*_READ, scratch], timeout=60).stdout
     chip = chips_of(provenance) or (ledger.site().get("gpus") or {}).get("chip")
-    return Basis(chip, tools_of(provenance), _hashes(lock), recipe.get("passes") or (), machine_of(provenance))
+    return Basis(
+        chip, tools_of(provenance), _hashes_of_lock_data(lock), recipe.get("passes") or (), machine_of(provenance)
+    )
 
 
-def _hashes(lock: Any) -> dict[str, str]:
+def _hashes_of_lock_data(lock: Any) -> dict[str, str]:
     """As `Lock.hashes`, of a lock as data."""
     if not isinstance(lock, dict):
         return {}
@@ -282,7 +284,7 @@ class Basis:
     machine: Mapping[str, str] = field(default_factory=dict)
 
 
-def _digest(data: object) -> str:
+def _json_digest(data: object) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -307,8 +309,8 @@ def lock_choices(
     return LockedChoices(
         chip=basis.chip,
         tools=dict(basis.tools),
-        files=_digest(dict(basis.files)),
-        passes=_digest(list(basis.passes)),
+        files=_json_digest(dict(basis.files)),
+        passes=_json_digest(list(basis.passes)),
         runs={
             run: LockedChoice(
                 arguments=list(choice.arguments),
@@ -333,30 +335,30 @@ def locked_choice(locked_choices: LockedChoices, run: str) -> Choice | None:
 
 def choice_mismatch(locked_choices: LockedChoices, now: Basis) -> str | None:
     """Why recorded choices do not hold here; None where they do."""
-    return "; ".join(_differences(locked_choices, now)) or None
+    return "; ".join(_basis_differences(locked_choices, now)) or None
 
 
-def _differences(locked_choices: LockedChoices, now: Basis) -> Iterator[str]:
+def _basis_differences(locked_choices: LockedChoices, now: Basis) -> Iterator[str]:
     if locked_choices.chip != now.chip:
         yield f"the chip was {locked_choices.chip or 'not known'}, and here it is {now.chip or 'not known'}"
     for name in sorted({*locked_choices.tools, *now.tools}):
         old, new = locked_choices.tools.get(name, "not known"), now.tools.get(name, "not known")
         if old != new:
             yield f"{name} was {old}, and here it is {new}"
-    if locked_choices.files != _digest(dict(now.files)):
+    if locked_choices.files != _json_digest(dict(now.files)):
         yield "files of the application have changed"
-    if locked_choices.passes != _digest(list(now.passes)):
+    if locked_choices.passes != _json_digest(list(now.passes)):
         yield "the passes of the recipe have changed"
 
 
 def locked_recipe(folder: CampaignFolder) -> Recipe:
     """The recipe that the campaign carried out; the files that it names are not looked for."""
-    return _parsed(locked_text(folder), str(folder.recipe))
+    return _parse_recipe(locked_text(folder), str(folder.recipe))
 
 
 @lru_cache(maxsize=4)
-def _parsed(text: str, file: str) -> Recipe:
-    """A recipe, which nothing changes once it is validated: every choice of a campaign asks for it again."""
+def _parse_recipe(text: str, file: str) -> Recipe:
+    """Parse and cache a recipe, which nothing changes afterwards: each choice of a campaign asks for it again."""
     from nsw.recipe.load import load_recipe_text
 
     return load_recipe_text(text, file).recipe
@@ -396,7 +398,7 @@ class _Git:
         return done.stdout.rstrip("\n") if done.returncode == 0 else None
 
 
-def _git(folder: Path, transport: Transport) -> _Git | None:
+def _safe_git(folder: Path, transport: Transport) -> _Git | None:
     """Git in a folder; None where nsw does not ask it."""
     try:
         if _belongs_to_others(folder):
@@ -425,7 +427,7 @@ def _belongs_to_others(folder: Path) -> bool:
 
 def git_state(folder: Path, transport: Transport) -> LockedGit | None:
     """The commit that a folder is at, and whether it was changed since; None outside git, or where it is not asked."""
-    git = _git(folder, transport)
+    git = _safe_git(folder, transport)
     head = git.line("rev-parse", "--verify", "HEAD") if git else None
     if git is None or head is None:
         return None
@@ -444,7 +446,7 @@ def resolve_commit(folder: Path, name: str, transport: Transport) -> str | None:
     Returns:
         The commit's full hash; None: there is no such name, no repository, or git is not asked there.
     """
-    git = None if name.startswith("-") else _git(folder, transport)
+    git = None if name.startswith("-") else _safe_git(folder, transport)
     return git.line("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") if git else None
 
 
@@ -479,13 +481,13 @@ def check_out(files: Sequence[Path], commit: str, into: Path, transport: Transpo
         UsageError: Git cannot write them, or has none of them at that commit.
     """
     home = files[0].absolute().parent
-    inside = _git(home, transport)
+    inside = _safe_git(home, transport)
     top = inside.line("rev-parse", "--show-toplevel") if inside else None
-    git = _git(Path(top), transport) if top else None
+    git = _safe_git(Path(top), transport) if top else None
     if git is None:
         raise UsageError(f"git cannot be asked about {home}")
     index, checkout = into / "index", into / "files"
-    _require(git("read-tree", commit, index=index), commit)
+    _require_success(git("read-tree", commit, index=index), commit)
     from_git: list[Path] = []
     shared: list[Path] = []
     for file in files:
@@ -494,24 +496,24 @@ def check_out(files: Sequence[Path], commit: str, into: Path, transport: Transpo
         names = git("ls-files", "-z", "--", name, index=index).stdout if below else ""
         if names:
             written = git("checkout-index", "-z", "--stdin", f"--prefix={checkout}/", index=index, stdin=names.encode())
-            _require(written, commit)
+            _require_success(written, commit)
             from_git.append(checkout / name)
         elif not below or not git.line("ls-files", "--", name):
             shared.append(file)
     if not from_git:
         raise UsageError(f"commit {commit[:12]} of {git.folder} has none of the program's files (app.files)")
-    _refuse_pointers(checkout)
+    _refuse_lfs_pointers(checkout)
     state = LockedGit(folder=str(home), commit=commit, dirty=False)
     return Revision(state, (*from_git, *shared), tuple(file.name for file in shared))
 
 
-def _require(done: CommandResult, commit: str) -> None:
+def _require_success(done: CommandResult, commit: str) -> None:
     if done.returncode != 0:
         raise UsageError(f"git cannot write the files of commit {commit[:12]}: {done.stderr.strip()}")
 
 
-def _refuse_pointers(folder: Path) -> None:
-    """Raise where Git LFS keeps a file: nsw runs none of the programs that would bring it."""
+def _refuse_lfs_pointers(folder: Path) -> None:
+    """Raise where Git LFS stores a file: nsw runs none of the programs that would download it."""
     for file in folder.rglob("*"):
         if file.is_file() and not file.is_symlink():
             with open_to_read(file) as stream:

@@ -179,7 +179,7 @@ class Stages:
         sources = {
             group: self._campaign.ledger.runs_named(self._campaign.ledger.source_runs(group)) for group in waiting
         }
-        if self._must_read(sources):
+        if self._has_unread_source(sources):
             self.read()
             self._read_at = self._clock()
             sources = {
@@ -191,9 +191,9 @@ class Stages:
             read_sources = [run for run in sources[group] if run.state is State.DONE and run.reading in WERE_READ]
             for run in runs:
                 if run not in chosen and read_sources:
-                    self._decide(run, read_sources)
+                    self._choose_for_run(run, read_sources)
                 elif not read_sources and (reason := _hopeless_reason(sources[group])):
-                    self._skip(run, reason)
+                    self._skip_run(run, reason)
         self._release_decided(sources)
 
     def prepare(self, submission: Submission) -> Submission:
@@ -222,19 +222,19 @@ class Stages:
                 write_text(local_file, choice_file(run.id, submission.attempt, chosen[run.id]))
                 files.append((local_file, f"{self._campaign.scratch}/choices/{run.id}/attempt-{submission.attempt}"))
             self._campaign.transport.stage(files)
-        return replace(submission, walltime_s=_walltime(runs, chosen, self._overhead_s()))
+        return replace(submission, walltime_s=_walltime_of_choices(runs, chosen, self._job_overhead_s()))
 
     @cached_property
     def _chooser(self) -> Chooser:
         return Chooser(self._campaign)
 
-    def _overhead_s(self) -> int:
+    def _job_overhead_s(self) -> int:
         """Seconds of a job beside its runs, as the site's grace makes them."""
         grace = (self._campaign.ledger.site().get("limits") or {}).get("grace")
         return around_s(GRACE_S if grace is None else int(parse_duration(grace)))
 
-    def _must_read(self, sources: dict[str, list[RunRow]]) -> bool:
-        """Whether a source lies unread; on this machine only once no run of an earlier stage is left to disturb."""
+    def _has_unread_source(self, sources: dict[str, list[RunRow]]) -> bool:
+        """Whether a source has unread reports; on this machine only if no run of an earlier stage is disturbed."""
         if not any(run.state is State.DONE and run.reading is Reading.COLLECTED for s in sources.values() for run in s):
             return False
         if self._campaign.scheduler.shares_machine:
@@ -244,7 +244,7 @@ class Stages:
             return all(run.id in waiting for run in left)
         return self._clock() - self._read_at >= _READ_EVERY_S
 
-    def _decide(self, run: str, sources: list[RunRow]) -> None:
+    def _choose_for_run(self, run: str, sources: list[RunRow]) -> None:
         (row,) = self._campaign.ledger.runs_named([run])
         try:
             choice = self.choose(row, sources)
@@ -254,11 +254,11 @@ class Stages:
             self._campaign.ledger.update_tasks([run], state=State.DONE, reading=Reading.READ, reason=_NOTHING_OPEN)
             self._campaign.changed([run])
         elif isinstance(choice, str):
-            self._skip(run, choice)
+            self._skip_run(run, choice)
         else:
             self._campaign.ledger.record_choice(run, choice)
 
-    def _skip(self, run: str, reason: str) -> None:
+    def _skip_run(self, run: str, reason: str) -> None:
         self._campaign.ledger.update_tasks([run], state=State.CANCELLED, reason=Reason(reason, Cause.SKIPPED))
         self._campaign.changed([run])
 
@@ -279,7 +279,7 @@ class Stages:
         elif len(ready) >= (max_tasks := self._campaign.scheduler.most_tasks()):
             undecided = {run for runs in waiting.values() for run in runs} - set(ready)
             rows = self._campaign.ledger.runs_named
-            self._campaign.ledger.release_stage(_full_arrays(rows(ready), rows(sorted(undecided)), max_tasks))
+            self._campaign.ledger.release_stage(_runs_of_full_arrays(rows(ready), rows(sorted(undecided)), max_tasks))
 
 
 def choice_file(run: str, attempt: int, choice: Choice) -> str:
@@ -304,8 +304,8 @@ def _may_be_read(run: RunRow) -> bool:
     return unread or run.state not in ENDED
 
 
-def _full_arrays(ready: Sequence[RunRow], undecided: Sequence[RunRow], min_tasks: int) -> list[str]:
-    """Those of the decided runs whose job has enough tasks for an array; a task goes when all its runs are decided."""
+def _runs_of_full_arrays(ready: Sequence[RunRow], undecided: Sequence[RunRow], min_tasks: int) -> list[str]:
+    """The decided runs whose job has enough tasks for an array; a task counts once all its runs are decided."""
     open_tasks = {(run.job, run.task) for run in undecided}
     decided = [run for run in ready if (run.job, run.task) not in open_tasks]
     tasks = Counter(array for array, _task in {((run.job, run.attempt), run.task) for run in decided})
@@ -325,7 +325,7 @@ def _hopeless_reason(sources: Sequence[RunRow]) -> str | None:
     return f"{run.id}, which it is chosen from, gave nothing ({outcome}); `nsw retry {run.id}` does both"
 
 
-def _walltime(runs: Sequence[RunRow], chosen: dict[str, Choice], overhead_s: int) -> int | None:
+def _walltime_of_choices(runs: Sequence[RunRow], chosen: dict[str, Choice], overhead_s: int) -> int | None:
     """The longest of the tasks, where a choice says so for each of their runs; the plan's own limit is the most."""
     tasks: dict[int, int] = {}
     for run in runs:
@@ -507,20 +507,20 @@ class Chooser:
     def choose(self, run: RunRow, sources: Sequence[RunRow]) -> Choice | str | None:
         """A choice, or why there is none, as the lockfile records it where that applies here; None: nothing is open."""
         folder, ledger = self._campaign.folder, self._campaign.ledger
-        recorded = self._recorded()
+        recorded = self._valid_locked_choices()
         if recorded is None or (before := locked_choice(recorded, run.id)) is None:
-            return self._choose_now(run, sources[0])
+            return self._choose_launches(run, sources[0])
         self._campaign.say(f"chosen    {run.id} as the lockfile records it: {before.note}")
         if reason := _write_locked_launches(folder, ledger, recorded.runs[run.id], run, sources[0]):
             self._campaign.warn(f"what {run.id} measures is not compared with {sources[0].id}: {reason}")
-        return _within_plan(folder, run, before)
+        return _limit_by_plan(folder, run, before)
 
-    def _choose_now(self, run: RunRow, source: RunRow) -> Choice | str | None:
+    def _choose_launches(self, run: RunRow, source: RunRow) -> Choice | str | None:
         """The choice that a source leads to, with its launches in table chosen_launches; or why there is none."""
         folder, ledger = self._campaign.folder, self._campaign.ledger
-        counters_pass = _pass_of(folder, run)
+        counters_pass = _counters_pass_of(folder, run)
         if isinstance(counters_pass, SecondStage):
-            return self._ask_again(run, source)
+            return self._choose_follow_up_metrics(run, source)
         tool = run.tool or "ncu"
         chip: str | None = ledger.site().get("gpus", {}).get("chip")
         if chip is None:
@@ -539,14 +539,14 @@ class Chooser:
             return f"{fault} (of {source.id})"
         put_rows(folder, TABLE, run.id, chosen_launch_rows(chosen.picked, source.id))
         self._campaign.say(f"chosen    {run.id} from {source.id}: {chosen.note}")
-        limit = _limit(folder, ledger, counters_pass, run, source, chip)
+        limit = _time_limit(folder, ledger, counters_pass, run, source, chip)
         if limit is not None:
             self._campaign.say(f"          {limit.note}")
         seconds = None if limit is None else limit.seconds
         return Choice(chosen.arguments, seconds, source.id, f"{chosen.note}: {', '.join(chosen.kernels)}")
 
-    def _ask_again(self, run: RunRow, source: RunRow) -> Choice | str | None:
-        """What decides the questions that a counters run leaves open, of a launch of each kernel concerned."""
+    def _choose_follow_up_metrics(self, run: RunRow, source: RunRow) -> Choice | str | None:
+        """Choose the metrics that settle what a counters run left open, for a launch of each kernel concerned."""
         folder, ledger = self._campaign.folder, self._campaign.ledger
         tables = {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
         runs = [row for row in ledger.runs() if row.case_id == run.case_id]
@@ -572,8 +572,8 @@ class Chooser:
         arguments = (*ncu_launch_filter(picked), *ncu_metric_options(ncu_metric_request(metrics, chip)))
         return Choice(arguments, None, source.id, f"{note}: {', '.join(names)}")
 
-    def _recorded(self) -> LockedChoices | None:
-        """The choices of the lockfile while they hold; it warns once that they do not."""
+    def _valid_locked_choices(self) -> LockedChoices | None:
+        """The choices of the lockfile while they apply; warns once when they do not."""
         data = self._campaign.ledger.meta(RECORDED)
         if not data or self._warned:
             return None
@@ -586,9 +586,9 @@ class Chooser:
         return None
 
 
-def _within_plan(folder: CampaignFolder, run: RunRow, choice: Choice) -> Choice:
+def _limit_by_plan(folder: CampaignFolder, run: RunRow, choice: Choice) -> Choice:
     """A recorded choice whose limit is at most this plan's, which was confirmed; another plan had another."""
-    planned = planned_s(locked_recipe(folder), _pass_of(folder, run), run.case_id, run.params)
+    planned = planned_s(locked_recipe(folder), _counters_pass_of(folder, run), run.case_id, run.params)
     within = choice.limit_s is not None and planned is not None and choice.limit_s < planned
     return choice if within else replace(choice, limit_s=None)
 
@@ -603,7 +603,7 @@ def _write_locked_launches(
     """
     if not locked.kernels:
         return "the lockfile does not name the launches"
-    if isinstance(counters_pass := _pass_of(folder, run), SecondStage):
+    if isinstance(counters_pass := _counters_pass_of(folder, run), SecondStage):
         return None  # whose launches are those of the first stage
     try:
         picked = find_launches_in_trace(
@@ -628,10 +628,10 @@ def _candidate_kernels(
     """
     nsys = (ledger.site().get("profilers") or {}).get("nsys")
     steps = locked_recipe(folder).report.steps
-    return _kernels(folder.reports / source.id, steps, nsys, _within(counters_pass))
+    return _profiled_kernels(folder.reports / source.id, steps, nsys, _range_of_pass(counters_pass))
 
 
-def _limit(
+def _time_limit(
     folder: CampaignFolder, ledger: Ledger, counters_pass: CountersPass, run: RunRow, source: RunRow, chip: str | None
 ) -> Limit | None:
     """The time limit of a run whose launches are chosen; None where its price is not known."""
@@ -672,7 +672,7 @@ def launch_request(counters_pass: CountersPass) -> Any:
     )
 
 
-def _pass_of(folder: CampaignFolder, run: RunRow) -> CountersPass:
+def _counters_pass_of(folder: CampaignFolder, run: RunRow) -> CountersPass:
     counters_pass = next(
         (
             recipe_pass
@@ -686,14 +686,14 @@ def _pass_of(folder: CampaignFolder, run: RunRow) -> CountersPass:
     return counters_pass
 
 
-def _within(counters_pass: CountersPass) -> Within | None:
+def _range_of_pass(counters_pass: CountersPass) -> Within | None:
     nvtx_range = counters_pass.within
     if nvtx_range is None:
         return None
     return Within(nvtx_range.nvtx, nvtx_range.domain, nvtx_range.start_end, frozenset(nvtx_range.instances or ()))
 
 
-def _kernels(
+def _profiled_kernels(
     home: Path, steps: Steps | None = None, nsys: str | None = None, within: Within | None = None
 ) -> list[dict[str, Any]]:
     """The kernels of the process that is profiled: of rank 0, else of the first GPU, else of the first process.
@@ -716,15 +716,15 @@ def _kernels(
             steps=steps.nvtx if steps else None, warmup=steps.warmup if steps else None,
         )  # fmt: skip
         report = read(file, chosen)
-        trace = [row for row in _rows(report, _TRACE) if row.get("kind") == "kernel"]
+        trace = [row for row in _table_rows(report, _TRACE) if row.get("kind") == "kernel"]
         if trace:
-            process, device = _first_worked_on(trace)
+            process, device = _first_process_and_gpu(trace)
             found = [row for row in trace if (row.get("pid"), row.get("device")) == (process, device)]
-            return found if within is None else _inside(found, report, within)
+            return found if within is None else _kernels_in_range(found, report, within)
     raise NswError(f"no report in {home} contains the kernel launches that the choice of counters needs")
 
 
-def _first_worked_on(kernels: list[dict[str, Any]]) -> tuple[int | None, int | None]:
+def _first_process_and_gpu(kernels: list[dict[str, Any]]) -> tuple[int | None, int | None]:
     """The process and the GPU of the least number among those that processes work on."""
     from nsw.readers.timeline.phases import WORKED_ON  # with numpy
 
@@ -738,9 +738,9 @@ def _first_worked_on(kernels: list[dict[str, Any]]) -> tuple[int | None, int | N
     return min((key for key, ns in took.items() if ns >= WORKED_ON * most[key[0]]), key=lambda key: key[1] or 0)
 
 
-def _inside(kernels: list[dict[str, Any]], report: Report, within: Within) -> list[dict[str, Any]]:
+def _kernels_in_range(kernels: list[dict[str, Any]], report: Report, within: Within) -> list[dict[str, Any]]:
     """The kernels that were launched inside a range."""
-    calls, ranges = (_rows(report, name) for name in _OF_RANGES)
+    calls, ranges = (_table_rows(report, name) for name in _OF_RANGES)
     inside = kernels_launched_in_range(kernels, calls, ranges, within)
     if inside:  # asked for by number, an instance may be of the warm-up
         return [dict(row) | ({"phase": None} if within.instances else {}) for row in inside]
@@ -752,5 +752,5 @@ def _inside(kernels: list[dict[str, Any]], report: Report, within: Within) -> li
     raise NothingMatched(f"the timeline has no NVTX range {within.name}{suggestion}")
 
 
-def _rows(report: Report, table: str) -> list[Any]:
+def _table_rows(report: Report, table: str) -> list[Any]:
     return list(full_rows(table, report.tables.get(table, [])))

@@ -49,11 +49,11 @@ def submissions(
         contiguous: One must hold tasks without gaps.
         names: How many characters a name may have, and which, as in `[...]` of a regular expression.
     """
-    groups = _groups(pending, max(1, max_tasks), contiguous=contiguous)
-    return [_submission(folder, group, names) for group in groups]
+    groups = _group_into_arrays(pending, max(1, max_tasks), contiguous=contiguous)
+    return [_make_submission(folder, group, names) for group in groups]
 
 
-def _groups(pending: Iterable[Pending], max_tasks: int, *, contiguous: bool) -> Iterator[list[Pending]]:
+def _group_into_arrays(pending: Iterable[Pending], max_tasks: int, *, contiguous: bool) -> Iterator[list[Pending]]:
     groups: dict[tuple[str, int], list[Pending]] = {}
     for entry in pending:
         job, task, attempt, _ = entry
@@ -65,7 +65,7 @@ def _groups(pending: Iterable[Pending], max_tasks: int, *, contiguous: bool) -> 
     yield from groups.values()
 
 
-def _submission(folder: CampaignFolder, group: Sequence[Pending], names: tuple[int, str]) -> Submission:
+def _make_submission(folder: CampaignFolder, group: Sequence[Pending], names: tuple[int, str]) -> Submission:
     job, first, attempt, _ = group[0]
     return Submission(
         name=submission_name(folder.id, job, first, attempt, *names),
@@ -130,8 +130,8 @@ class ReductionQueue:
             pending: What could go.
             max_tasks: How many tasks an array holds.
         """
-        reductions = [task for task in pending if task[0] in self._jobs] if self._jobs else []
-        runs_and_builds = [task for task in pending if task[0] not in self._jobs]
+        reductions = [task for task in pending if task[0] in self._reduction_jobs] if self._reduction_jobs else []
+        runs_and_builds = [task for task in pending if task[0] not in self._reduction_jobs]
         if not reductions:
             self._since = None
             return runs_and_builds
@@ -143,7 +143,7 @@ class ReductionQueue:
         return runs_and_builds
 
     @cached_property
-    def _jobs(self) -> frozenset[str]:
+    def _reduction_jobs(self) -> frozenset[str]:
         return frozenset(row.job for row in self._ledger.reductions())
 
 
@@ -190,7 +190,7 @@ class Submitter:
             UnreachableError: The scheduler could not tell; nothing may be submitted before it can.
         """
         scripts = _Scripts(self._campaign)
-        adopted = self._settle(self._campaign.ledger.submissions("intent", scripts))
+        adopted = self._settle_doubtful(self._campaign.ledger.submissions("intent", scripts))
         self.write_ids()
         for submission in self._campaign.ledger.submissions("submitted", scripts):
             self._flight.add(submission)
@@ -209,18 +209,18 @@ class Submitter:
             return []
         kinds = (Kind.REDUCTION,) if only_reductions else tuple(Kind)
         try:
-            return [*self._on_login(kinds), *self._in_jobs(kinds)]
+            return [*self._submissions_on_login(kinds), *self._submissions_in_jobs(kinds)]
         except UnreachableError:  # it says so itself when that lasts
             return []
 
-    def _on_login(self, kinds: Sequence[Kind]) -> list[Submission]:
+    def _submissions_on_login(self, kinds: Sequence[Kind]) -> list[Submission]:
         scheduler = self._campaign.scheduler
         if not isinstance(scheduler, LoginAndJobs):
             return []
         room = scheduler.room_on_login(self._flight.submissions())
-        return self._submissions(self._needs.pending(room, LOGIN, kinds) if room > 0 else [], 1, LOGIN)
+        return self._make_submissions(self._needs.pending(room, LOGIN, kinds) if room > 0 else [], 1, LOGIN)
 
-    def _in_jobs(self, kinds: Sequence[Kind]) -> list[Submission]:
+    def _submissions_in_jobs(self, kinds: Sequence[Kind]) -> list[Submission]:
         scheduler = self._campaign.scheduler
         room = scheduler.room(self._flight.submissions())
         if room <= 0:
@@ -228,19 +228,19 @@ class Submitter:
         location = JOB if isinstance(scheduler, LoginAndJobs) else None
         pending = self._needs.pending(room * self._runs_per_task, location, kinds)
         if scheduler.shares_machine and self.builds:
-            pending = self._builds_alone(pending)[:room]
+            pending = self._keep_builds_alone(pending)[:room]
         max_tasks = scheduler.most_tasks() if pending else 1
-        return self._submissions(self._reduction_queue.ready(pending, max_tasks), max_tasks, JOB)
+        return self._make_submissions(self._reduction_queue.ready(pending, max_tasks), max_tasks, JOB)
 
-    def _builds_alone(self, pending: list[Pending]) -> list[Pending]:
-        """On this machine nothing is measured while something is built."""
+    def _keep_builds_alone(self, pending: list[Pending]) -> list[Pending]:
+        """The pending tasks without a mix of builds and runs: nsw measures nothing on this machine during a build."""
         builds = [task for task in pending if task[0] in self.builds]
         flying = {run.kind for run in self._flight}
         if builds:
             return builds if Kind.RUN not in flying else []
         return pending if Kind.BUILD not in flying else []
 
-    def _submissions(self, pending: Iterable[Pending], max_tasks: int, location: str) -> list[Submission]:
+    def _make_submissions(self, pending: Iterable[Pending], max_tasks: int, location: str) -> list[Submission]:
         scheduler = self._campaign.scheduler
         chosen = submissions(
             self._campaign.folder, pending, max_tasks, contiguous=scheduler.can.contiguous,
@@ -271,12 +271,12 @@ class Submitter:
         """Submit these, as long as there is room; as many in one command as the scheduler takes."""
         scheduler = self._campaign.scheduler
         if not isinstance(scheduler, LoginAndJobs):
-            self._hand_over(chosen, scheduler.room)
+            self._submit_in_batches(chosen, scheduler.room)
             return
-        self._hand_over(scheduler.at_location(LOGIN, chosen), scheduler.room_on_login)
-        self._hand_over(scheduler.at_location(JOB, chosen), scheduler.room)
+        self._submit_in_batches(scheduler.at_location(LOGIN, chosen), scheduler.room_on_login)
+        self._submit_in_batches(scheduler.at_location(JOB, chosen), scheduler.room)
 
-    def _hand_over(self, chosen: Sequence[Submission], room_of: Callable[[Sequence[Submission]], int]) -> None:
+    def _submit_in_batches(self, chosen: Sequence[Submission], room_of: Callable[[Sequence[Submission]], int]) -> None:
         scheduler = self._campaign.scheduler
         left = list(chosen)
         while left:
@@ -285,7 +285,7 @@ class Submitter:
                 return
             limit = min(scheduler.can.submissions_per_command, room)
             batch, left = left[:limit], left[limit:]
-            if not self._submit(batch) and scheduler.batches:
+            if not self._submit_batch(batch) and scheduler.batches:
                 return
 
     @cached_property
@@ -297,7 +297,7 @@ class Submitter:
     def _runs_per_task(self) -> int:
         return self._campaign.ledger.runs_per_task() if self._campaign.scheduler.batches else 1
 
-    def _submit(self, batch: Sequence[Submission]) -> bool:
+    def _submit_batch(self, batch: Sequence[Submission]) -> bool:
         """Submit these together; False when one was not taken."""
         try:
             batch = [self._stages.prepare(submission) for submission in batch] if self._stages else batch
@@ -353,13 +353,13 @@ class Submitter:
         if outcome.native is None:
             self._campaign.ledger.withdraw(submission)
             return False
-        ids = self._adopt(submission, outcome.native)
+        ids = self._adopt_submission(submission, outcome.native)
         if not self._campaign.scheduler.shares_machine:
             changed += ids
         return True
 
-    def _adopt(self, submission: Submission, native: str) -> list[str]:
-        """The scheduler has it; the ids of its runs."""
+    def _adopt_submission(self, submission: Submission, native: str) -> list[str]:
+        """Record that the scheduler accepted a submission; returns the ids of its runs."""
         self._doubt_since.pop(submission.name, None)
         if self._campaign.scheduler.shares_machine:
             self._unwritten_ids.append((submission, native))
@@ -388,12 +388,12 @@ class Submitter:
         if not self._doubt or not self._campaign.scheduler.due():
             return
         try:
-            self._settle(self._doubt)
+            self._settle_doubtful(self._doubt)
         except (UnreachableError, CommandError):
             return
         self._doubt.clear()
 
-    def _settle(self, doubtful: Sequence[Submission]) -> int:
+    def _settle_doubtful(self, doubtful: Sequence[Submission]) -> int:
         """Find out which submissions in doubt exist, and adopt or withdraw them.
 
         Returns:
@@ -414,7 +414,7 @@ class Submitter:
                 continue
             if not flying[submission.name]:  # its runs were cancelled while nobody knew: until its job is cancelled too
                 self._campaign.scheduler.cancel([replace(submission, native_id=native)])
-            self._adopt(submission, native)
+            self._adopt_submission(submission, native)
         return len(native_ids) + len(began)
 
     def _has_begun(self, run: TaskInFlight) -> bool:
@@ -422,7 +422,7 @@ class Submitter:
         return status is not None and status.state != "withdrawn"
 
     def _withdraw_missing(self, submission: Submission) -> None:
-        """It was not submitted: once more, unless it fails with the same words again and again."""
+        """Withdraw a submission that was not accepted, to retry it; fail it after the same error several times."""
         message = next((m for (name, m), n in self._failures.items() if name == submission.name and n >= _TRIES), None)
         if message is None:
             self._campaign.ledger.withdraw(submission, unfound=True)

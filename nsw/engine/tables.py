@@ -67,10 +67,12 @@ def replace_rows(
     for table, rows in tables.items():
         path = folder.tables / f"{table}.parquet"
         if rows or path.exists():
-            _replace(path, table, rows, runs, note)
+            _replace_table_rows(path, table, rows, runs, note)
 
 
-def _replace(path: Path, table: str, rows: list[dict[str, Any]], runs: Sequence[str], note: str | None) -> None:
+def _replace_table_rows(
+    path: Path, table: str, rows: list[dict[str, Any]], runs: Sequence[str], note: str | None
+) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -119,13 +121,13 @@ def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:
         CampaignError: Its file is damaged.
         LimitError: Another user made it, and it takes more than `folder.limits`.
     """
-    return _load(folder, table, read_stored_rows) or []
+    return _load_table(folder, table, read_stored_rows) or []
 
 
 def lazily(folder: CampaignFolder, table: str) -> Sequence[dict[str, Any]]:
     """The same as `load_rows`; the rows of a large table of one's own are made when they are looked at."""
     # others' rows are made where memory is limited
-    return _load(folder, table, read_rows_lazily if folder.trusted else read_stored_rows) or []
+    return _load_table(folder, table, read_rows_lazily if folder.trusted else read_stored_rows) or []
 
 
 def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
@@ -134,22 +136,22 @@ def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
     Raises:
         CampaignError, LimitError: As `load_rows`.
     """
-    return _load(folder, table, read_stored_table)
+    return _load_table(folder, table, read_stored_table)
 
 
-def _load(folder: CampaignFolder, table: str, load: Callable[[BinaryIO, str], _T]) -> _T | None:
+def _load_table(folder: CampaignFolder, table: str, load: Callable[[BinaryIO, str], _T]) -> _T | None:
     path = folder.tables / f"{table}.parquet"
     if path.name not in folder.names(folder.tables):
         return None
     if folder.trusted:
-        return _loaded(folder, path, load)
+        return _read_table_file(folder, path, load)
     limits = replace(folder.limits, command=f"nsw summarize {folder.id}")
     size = path.lstat().st_size
-    rows: _T = run_isolated(_loaded, folder, path, load, subject=f"reading {path}", size=size, limits=limits)
+    rows: _T = run_isolated(_read_table_file, folder, path, load, subject=f"reading {path}", size=size, limits=limits)
     return rows
 
 
-def _loaded(folder: CampaignFolder, path: Path, load: Callable[[BinaryIO, str], _T]) -> _T:
+def _read_table_file(folder: CampaignFolder, path: Path, load: Callable[[BinaryIO, str], _T]) -> _T:
     import pyarrow as pa
 
     try:

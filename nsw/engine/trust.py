@@ -55,10 +55,10 @@ def trust(directory: int, path: Path) -> None:
         make_folders(_token_folder(), mode=0o700)
         descriptor = _open_token_folder()
         try:
-            _write(descriptor, token, f"{_identity(directory)}\n{path.absolute()}")
+            _write_private(descriptor, token, f"{_folder_identity(directory)}\n{path.absolute()}")
         finally:
             os.close(descriptor)
-        _write(directory, TOKEN, token)
+        _write_private(directory, TOKEN, token)
     except OSError as fault:
         raise CampaignError(
             f"nsw cannot write that it may act for the campaign: {fault.filename or 'its folder'}: {fault.strerror}",
@@ -80,7 +80,7 @@ def is_trusted(directory: int) -> bool:
             return False
         descriptor = _open_token_folder()
         try:
-            return os.fsdecode(read_below(descriptor, token)).partition("\n")[0] == _identity(directory)
+            return os.fsdecode(read_below(descriptor, token)).partition("\n")[0] == _folder_identity(directory)
         finally:
             os.close(descriptor)
     except (OSError, UnicodeDecodeError):
@@ -112,15 +112,15 @@ def _open_token_folder() -> int:
     """
     descriptor = os.open(_token_folder(), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     status = os.fstat(descriptor)
-    is_own = status.st_uid == os.geteuid() or _shows_all_as(status.st_uid, descriptor)
+    is_own = status.st_uid == os.geteuid() or _maps_all_owners_to(status.st_uid, descriptor)
     if not is_own or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         os.close(descriptor)
         raise PermissionError(errno.EPERM, "it belongs to another user, or others may write it", str(_token_folder()))
     return descriptor
 
 
-def _shows_all_as(owner: int, directory: int) -> bool:
-    """Whether a file that this user makes there gets the same owner: some file systems (sshfs) know only one."""
+def _maps_all_owners_to(owner: int, directory: int) -> bool:
+    """Whether new files of this user get this owner too: some file systems (sshfs) have only one owner."""
     name = f".{os.getpid()}"
     with suppress(OSError):
         descriptor = open_plain(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder=directory)
@@ -132,21 +132,21 @@ def _shows_all_as(owner: int, directory: int) -> bool:
     return False
 
 
-def _write(directory: int, name: str, text: str) -> None:
+def _write_private(directory: int, name: str, text: str) -> None:
     """Write a file that only its owner can read, whole or not at all."""
     write_bytes(Path(f"/proc/self/fd/{directory}/{name}"), os.fsencode(text), 0o600)
 
 
-def _identity(directory: int) -> str:
-    """What a folder keeps when it is moved in its file system, and no other folder has."""
+def _folder_identity(directory: int) -> str:
+    """An identity that a folder keeps when it is moved in its file system, and no other folder has."""
     status = os.fstat(directory)
-    return f"{status.st_uid} {status.st_ino} {_born(directory)} {_device(directory, status.st_dev)}"
+    return f"{status.st_uid} {status.st_ino} {_birth_time(directory)} {_file_system_id(directory, status.st_dev)}"
 
 
 _AT_EMPTY_PATH, _STATX_BTIME, _AT_BTIME = 0x1000, 0x800, 0x50  # of statx(2), and where the time is in its struct
 
 
-def _born(directory: int) -> str:
+def _birth_time(directory: int) -> str:
     """When the folder was made, ns; 0 where its file system does not tell. Python's os has no statx before 3.15."""
     buffer = ctypes.create_string_buffer(256)
     statx = getattr(ctypes.CDLL(None), "statx", None)
@@ -157,7 +157,7 @@ def _born(directory: int) -> str:
     return f"{seconds}.{ns:09}" if mask & _STATX_BTIME else "0"
 
 
-def _device(directory: int, number: int) -> str:
+def _file_system_id(directory: int, number: int) -> str:
     """The file system: by its number, or by what is mounted where the kernel numbers each mount anew (NFS, Lustre)."""
     if os.major(number):
         return f"{os.major(number)}:{os.minor(number)}"

@@ -75,7 +75,7 @@ class _Evidence:
         self._lines = [
             (path.name, dict(zip(regexes, first_matching_lines(path, regexes), strict=True))) for path in outputs
         ]
-        self._facts = {tuple(line[:1] + line[3:4]): line for line in _facts(home)}
+        self._facts = {tuple(line[:1] + line[3:4]): line for line in _check_facts(home)}
 
     def of_regex(self, check: Check) -> Failure | None:
         """That a text is in the output, or nowhere in it."""
@@ -85,7 +85,7 @@ class _Evidence:
             if line is not None and line.too_slow:
                 return Failure(f"the regex {shown} takes too long on the program's output", name)
             if line is not None:
-                text = f"{shown} matches, which must never be: {name}:{line.number}: {_short(line.text)}"
+                text = f"{shown} matches, which must never be: {name}:{line.number}: {_shorten_line(line.text)}"
                 return Failure(text, name) if check.never else None
         return None if check.never else Failure(f"{shown} matches nothing that the program printed", "stdout")
 
@@ -95,7 +95,7 @@ class _Evidence:
         value = row.get("value")
         if value is None:
             return Failure(f"figure {check.figure} has no value", "stdout")
-        low, high = self._bounds(check)
+        low, high = self._figure_bounds(check)
         if low <= value <= high:
             return None
         limit = f"at least {low:,.10g}" if value < low else f"at most {high:,.10g}"
@@ -103,10 +103,10 @@ class _Evidence:
         printed = ""
         if row.get("matches") == 1:
             line = line_at_offset(self._home / "stdout", row["at"])
-            printed = f": stdout:{line.number}: {_short(line.text)}"
+            printed = f": stdout:{line.number}: {_shorten_line(line.text)}"
         return Failure(f"figure {check.figure} is {value:,.10g}, and must be {limit}{usual}{printed}", "stdout")
 
-    def _bounds(self, check: Check) -> tuple[float, float]:
+    def _figure_bounds(self, check: Check) -> tuple[float, float]:
         """The least and the most that a figure may be."""
         low, high = float("-inf") if check.at_least is None else float(check.at_least), float("inf")
         margin = re.match(MARGIN, check.within or "")
@@ -123,14 +123,14 @@ class _Evidence:
         """That a file is there, large enough and the same."""
         fact = self._facts.get(("file", str(check.file)))
         if fact is None or len(fact) != 5:
-            return _not_recorded(f"file {check.file}")
+            return _not_recorded_failure(f"file {check.file}")
         _, size, digest, _, path = fact
         if not size.isdecimal():
             return Failure(f"file {path} is not there, or is no regular file")
         if check.at_least is not None and int(size) < (least := parse_size(check.at_least)):
             return Failure(f"file {path} has {int(size):,} bytes, and must have at least {format_size(least)}")
         if check.sha256 is not None and digest == "-":
-            return _not_recorded(f"the SHA-256 of file {check.file}")
+            return _not_recorded_failure(f"the SHA-256 of file {check.file}")
         if check.sha256 is not None and digest != check.sha256:
             return Failure(f"file {path} has the SHA-256 {digest}, and must have {check.sha256}")
         return None
@@ -139,35 +139,35 @@ class _Evidence:
         """That a command ended with 0."""
         fact = self._facts.get(("command", str(check.command)))
         if fact is None or len(fact) != 4:
-            return _not_recorded(f"how {show_value(check.command)} ended")
+            return _not_recorded_failure(f"how {show_value(check.command)} ended")
         _, status, number, _ = fact
         if status == "0":
             return None
         ending = f"exit status {status}" + (" (over the run's time?)" if status in _OVER_TIME else "")
-        return Failure(f"{show_value(check.command)} ended with {ending}{self._logged(number)}", CHECKS_LOG)
+        return Failure(f"{show_value(check.command)} ended with {ending}{self._last_printed_line(number)}", CHECKS_LOG)
 
-    def _logged(self, number: str) -> str:
+    def _last_printed_line(self, number: str) -> str:
         """The last line that a command printed, by how many lines there were then."""
-        lines = _text(self._home / CHECKS_LOG).splitlines()
+        lines = _read_text(self._home / CHECKS_LOG).splitlines()
         at = min(int(number), len(lines)) if number.isdecimal() else 0
-        return f": {CHECKS_LOG}:{at}: {_short(lines[at - 1])}" if at else ""
+        return f": {CHECKS_LOG}:{at}: {_shorten_line(lines[at - 1])}" if at else ""
 
 
-def _not_recorded(subject: str) -> Failure:
+def _not_recorded_failure(subject: str) -> Failure:
     return Failure(f"the job has not written down {subject}, so that nobody can tell", undecided=True)
 
 
-def _facts(home: Path) -> Iterator[list[str]]:
-    return (line.split("\t") for line in _text(home / CHECKS_FILE).splitlines())
+def _check_facts(home: Path) -> Iterator[list[str]]:
+    return (line.split("\t") for line in _read_text(home / CHECKS_FILE).splitlines())
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return read_plain(path, last=_MOST_BYTES).decode(errors="backslashreplace")
     except OSError:
         return ""
 
 
-def _short(line: str) -> str:
+def _shorten_line(line: str) -> str:
     line = line.strip()
     return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "..."

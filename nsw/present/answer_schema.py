@@ -476,7 +476,7 @@ def answers_schema() -> dict[str, Any]:
         target = reference["$ref"].removeprefix(_REF)
         definitions[target]["properties"]["nsw_json"] = {"const": JSON_VERSION}
         definitions[str(name)] = {"description": SHAPES[str(name)][1], "$ref": f"{_REF}{target}"}
-    definitions["tables"] = _tables()
+    definitions["tables"] = _tables_schema()
     definitions["Report"]["properties"]["tables"] = {"$ref": f"{_REF}tables"}
     schema = {
         "$defs": dict(sorted(definitions.items())),
@@ -492,8 +492,8 @@ def answers_schema() -> dict[str, Any]:
     )
 
 
-def _tables() -> dict[str, Any]:
-    """The tables of reports by their names, each an array of rows."""
+def _tables_schema() -> dict[str, Any]:
+    """JSON Schema of the tables of reports: an object with an array of rows for each table name."""
     return {
         "type": "object",
         "description": "Tables of reports: a row is an object, what a report does not say is null.",

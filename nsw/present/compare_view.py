@@ -39,10 +39,10 @@ def show(comparison: Comparison, form: str, command: str) -> None:
     if form == "json":
         emit.as_json(comparison_data(comparison))
     elif form == "markdown":
-        sys.stdout.write(_markdown(comparison, comparison_blocks(comparison)))
+        sys.stdout.write(_as_markdown(comparison, comparison_blocks(comparison)))
     elif form == "html":
         repeat = command if comparison.by == "case" else f"{command} --by {comparison.by}"
-        sys.stdout.write(_page(comparison, comparison_blocks(comparison), repeat))
+        sys.stdout.write(_html_page(comparison, comparison_blocks(comparison), repeat))
     else:
         show_screen(comparison, command)
 
@@ -63,12 +63,12 @@ def show_screen(comparison: Comparison, command: str, next_command: str | None =
     )  # fmt: skip
 
 
-def _markdown(comparison: Comparison, blocks: Sequence[Block]) -> str:
+def _as_markdown(comparison: Comparison, blocks: Sequence[Block]) -> str:
     return as_markdown(f"{comparison.second.name} beside {comparison.first.name}", blocks)
 
 
-def _page(comparison: Comparison, blocks: Sequence[Block], command: str) -> str:
-    """A page, with all that was compared, and the rows of both sides that its blocks name as their evidence."""
+def _html_page(comparison: Comparison, blocks: Sequence[Block], command: str) -> str:
+    """The comparison as an HTML page, with the rows of both sides that its blocks name as evidence."""
     from nsw.present.page import EvidenceRows, page
 
     sides = (comparison.first, comparison.second)
@@ -95,10 +95,10 @@ def _page(comparison: Comparison, blocks: Sequence[Block], command: str) -> str:
 
 def rows_of(comparison: Comparison) -> list[dict[str, Any]]:
     """A row a quantity of a case, unrounded."""
-    return [_row(row) for row in comparison.rows]
+    return [_compared_row_data(row) for row in comparison.rows]
 
 
-def _row(row: Compared) -> dict[str, Any]:
+def _compared_row_data(row: Compared) -> dict[str, Any]:
     estimate, interval = row.estimate, row.interval or (None, None)
     floor = estimate and estimate.floor
     return {
@@ -125,7 +125,7 @@ def _row(row: Compared) -> dict[str, Any]:
     }
 
 
-def _side(side: Side) -> dict[str, Any]:
+def _side_data(side: Side) -> dict[str, Any]:
     name, source = clean(side.name), clean(side.source)
     return {"name": name, "source": source, "note": side.note, "conditions": dict(side.conditions)}
 
@@ -134,8 +134,8 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
     """A comparison as JSON data."""
     blocks = comparison_blocks(comparison)
     return {
-        "first": _side(comparison.first),
-        "second": _side(comparison.second),
+        "first": _side_data(comparison.first),
+        "second": _side_data(comparison.second),
         "by": comparison.by,
         "headline": clean(find_headline(blocks)),
         "differs": [clean(line) for line in comparison.differs],
@@ -193,7 +193,7 @@ def gate_page(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome
         outcome: The outcome of all rules together.
         command: The command line that repeats it.
     """
-    return _page(comparison, [*_gate_blocks(comparison, judged, outcome), *_findings(comparison)], command)
+    return _html_page(comparison, [*_gate_blocks(comparison, judged, outcome), *_finding_blocks(comparison)], command)
 
 
 _MARK: Final = "<!-- nsw gate -->"  # a comment begins with it, so that a later one can replace it
@@ -211,7 +211,10 @@ def gate_markdown(comparison: Comparison, judged: Sequence[Judged], outcome: Out
     """
     order = [Outcome.FAILED, Outcome.UNDECIDED, Outcome.PASSED]
     worst_first = sorted(judged, key=lambda each: order.index(each.outcome))
-    blocks = [*_gate_blocks(comparison, worst_first[:_MOST_RULES], outcome), *_findings(comparison)[:_MOST_FINDINGS]]
+    blocks = [
+        *_gate_blocks(comparison, worst_first[:_MOST_RULES], outcome),
+        *_finding_blocks(comparison)[:_MOST_FINDINGS],
+    ]
     if judged[_MOST_RULES:]:
         counts = Counter(str(each.outcome) for each in judged)
         text = ", ".join(f"{count} {name}" for name, count in counts.items())
@@ -247,7 +250,7 @@ def gate_junit(comparison: Comparison, judged: Sequence[Judged], outcome: Outcom
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _findings(comparison: Comparison) -> list[Block]:
+def _finding_blocks(comparison: Comparison) -> list[Block]:
     return [block for block in comparison_blocks(comparison) if block.name in {"difference", "cannot tell"}]
 
 

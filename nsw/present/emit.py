@@ -211,7 +211,7 @@ def json_rows(name: str, data: pa.Table) -> Iterator[bytes | memoryview]:
 
     # the workers share Arrow data alone, which nobody changes; only this thread takes batches and results, in order
     with ThreadPoolExecutor(_WORKERS) as pool:
-        pending = (pool.submit(_objects, columns, batch) for batch in batches)
+        pending = (pool.submit(_rows_as_json, columns, batch) for batch in batches)
         running = deque(islice(pending, _WORKERS))
         while running:
             text = running.popleft().result()
@@ -221,13 +221,13 @@ def json_rows(name: str, data: pa.Table) -> Iterator[bytes | memoryview]:
             before = b", "
 
 
-def _objects(columns: tuple[str, ...], batch: pa.RecordBatch) -> bytes | memoryview:
-    """The rows of a batch with ", " between them."""
+def _rows_as_json(columns: tuple[str, ...], batch: pa.RecordBatch) -> bytes | memoryview:
+    """The rows of a batch as JSON objects with ", " between them."""
     import pyarrow.compute as pc
 
     parts: list[Any] = ["{"]
     for at, column in enumerate(columns):
-        cells = _cells(batch[column]) if column in batch.schema.names else "null"
+        cells = _json_cells(batch[column]) if column in batch.schema.names else "null"
         head = f"{', ' if at else ''}{json_text(column)}: "
         for part in (head, cells):
             if isinstance(part, str) and isinstance(parts[-1], str):
@@ -241,8 +241,8 @@ def _objects(columns: tuple[str, ...], batch: pa.RecordBatch) -> bytes | memoryv
     return memoryview(rows.buffers()[2])[:length]
 
 
-def _cells(column: pa.Array) -> pa.StringArray | str:
-    """The JSON text of each cell; one where all are absent."""
+def _json_cells(column: pa.Array) -> pa.StringArray | str:
+    """The JSON text of each cell; the one text "null" where all are absent."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -251,22 +251,22 @@ def _cells(column: pa.Array) -> pa.StringArray | str:
     if not pa.types.is_dictionary(column.type):
         sample = column[:_LOOKED_AT]
         if len(sample.unique()) * _REPEATS > len(sample):
-            return _texts(column)
+            return _as_json_texts(column)
         column = column.dictionary_encode()
     words = column.dictionary
     if len(words) > len(column):  # of many only those that occur here
         column = pc.cast(column, words.type).dictionary_encode()
         words = column.dictionary
-    return pc.fill_null(_texts(words).take(column.indices), "null")
+    return pc.fill_null(_as_json_texts(words).take(column.indices), "null")
 
 
-def _texts(column: pa.Array) -> pa.StringArray:
+def _as_json_texts(column: pa.Array) -> pa.StringArray:
     """The JSON text of each cell, absent ones too."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_floating(column.type):
-        return _texts_of_floats(column)
+        return _floats_as_json(column)
     if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
         return pc.fill_null(pc.cast(column, pa.string()), "null")
     plain = pc.fill_null(pc.match_substring_regex(column, _AS_THEY_ARE), True)
@@ -279,8 +279,8 @@ def _texts(column: pa.Array) -> pa.StringArray:
     return pc.fill_null(texts, "null")
 
 
-def _texts_of_floats(column: pa.Array) -> pa.StringArray:
-    """The JSON text of each number; what is none is null."""
+def _floats_as_json(column: pa.Array) -> pa.StringArray:
+    """The JSON text of each number; NaN and infinity are null."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -329,27 +329,27 @@ class TableFiles(ExitStack, ABC):
         if not row_count(data):
             return
         try:
-            self._write(name, data, report)
+            self._append_rows(name, data, report)
         except OSError as fault:
             raise NswError(f"{self._paths[name]} cannot be written: {fault.strerror or fault}") from None
         self.written[name] = self.written.get(name, 0) + row_count(data)
 
     @abstractmethod
-    def _write(self, name: str, data: TableData, report: str) -> None:
+    def _append_rows(self, name: str, data: TableData, report: str) -> None:
         """Append the rows to the table's file; what writes it is in `_writers` from then on."""
 
-    def _new(self, name: str) -> BinaryIO:
-        """The table's new file, which gets its name at the end, if that is a good one."""
+    def _open_new_file(self, name: str) -> BinaryIO:
+        """Open the table's new file, which gets its name at the end, if that is a good one."""
         return self.enter_context(replacing(self._paths[name]))
 
 
 class CsvFiles(TableFiles):
     """One CSV file a table, with the schema's columns."""
 
-    def _write(self, name: str, data: TableData, report: str) -> None:
+    def _append_rows(self, name: str, data: TableData, report: str) -> None:
         new = name not in self._writers
         if new:
-            text = io.TextIOWrapper(self._new(name), encoding="utf-8", newline="")
+            text = io.TextIOWrapper(self._open_new_file(name), encoding="utf-8", newline="")
             self._writers[name] = self.enter_context(text)
         report_rows = (row | {"report": report} for row in full_rows(name, data))
         write_csv(self._writers[name], report_rows, TABLES[name].column_names, head=new)
@@ -361,7 +361,7 @@ _ROWS: Final = 3 << 14  # a row group, whose repeated texts are written out in m
 class ParquetFiles(TableFiles):
     """One Parquet file a table, with the schema's columns, types, units and meanings."""
 
-    def _write(self, name: str, data: TableData, report: str) -> None:
+    def _append_rows(self, name: str, data: TableData, report: str) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -371,7 +371,7 @@ class ParquetFiles(TableFiles):
             at = table.schema.get_field_index("report")
             table = table.set_column(at, table.schema.field(at), pa.repeat(storable(report), len(table)))
             if name not in self._writers:
-                writer = pq.ParquetWriter(self._new(name), table.schema, compression="zstd")
+                writer = pq.ParquetWriter(self._open_new_file(name), table.schema, compression="zstd")
                 self._writers[name] = self.enter_context(writer)
             self._writers[name].write_table(table)
 

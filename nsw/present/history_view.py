@@ -45,13 +45,13 @@ def show_history(history: History) -> None:
     several = len({series.site for series in history.series}) > 1
     heads = ["case", *(["site"] if several else []), "trend", "last>", "noise>", "last step"]
     cells = [
-        [series.case, *([series.site] if several else []), _trend(series), _value(series), _noise(series),
-         _last_step(series)]
+        [series.case, *([series.site] if several else []), _trend_bars(series), _newest_value(series),
+         _noise_percent(series), _last_step_text(series)]
         for series in history.series
     ]  # fmt: skip
     out.print(table(None, heads, cells, wide="case"))
     last = [(series, step) for series in history.series for step in series.steps[-1:]]
-    for sentence in _sentences(history, last):
+    for sentence in _step_sentences(history, last):
         out.print(clean(sentence))
     for campaign, problem in history.problems:
         out.print(clean(f"{campaign} is left out: {problem}"), style="yellow")
@@ -68,14 +68,14 @@ def show_gate_of_history(history: History, steps: Sequence[tuple[Series, Step]],
     out = console()
     result = f"{plural(len(steps), 'step')} for the worse" if steps else "no step for the worse that nobody accepted"
     out.print(clean(f"Gate {outcome}: {history.figure} of {history.recipe}: {result}"), style="bold")
-    for sentence in _sentences(history, steps):
+    for sentence in _step_sentences(history, steps):
         out.print(clean(sentence))
     if steps:
         newest = max((series.nights[-1].campaign for series, _ in steps), key=lambda campaign: campaign.created)
         out.print(clean(f"To accept the new level: `{shlex.join(['nsw', 'baseline', 'set', 'NAME', newest.name])}`"))
     for series in history.series:
         if not series.is_long_enough:
-            out.print(clean(f"{series.case}: {_last_step(series)}"))
+            out.print(clean(f"{series.case}: {_last_step_text(series)}"))
 
 
 def step_sentence(series: Series, step: Step, cause: Cause, suffix: str = "") -> str:
@@ -92,7 +92,7 @@ def step_sentence(series: Series, step: Step, cause: Cause, suffix: str = "") ->
     judged = "" if series.higher_is_better is None else ", worse" if series.is_worse(step) else ", better"
     size = f"{magnitude(log_ratio_to_percent(step.size))} {'higher' if step.size > 0 else 'lower'}{judged}"
     phrase = f"drifts since {since}, now {size}" if step.is_drift else f"{size}, since {since}"
-    conditions = [f"{each.name} {each.before} to {each.after}{_shift(each.nights)}" for each in cause.conditions]
+    conditions = [f"{each.name} {each.before} to {each.after}{_shift_text(each.nights)}" for each in cause.conditions]
     changed = [*([f"program {cause.programs}"] if cause.programs else []), *conditions]
     sentences = [
         f"{series.case}{suffix}: {phrase}",
@@ -106,11 +106,11 @@ def step_sentence(series: Series, step: Step, cause: Cause, suffix: str = "") ->
     return f"{'. '.join(sentences)}. `{command}` shows both sides."
 
 
-def _shift(nights: int) -> str:
+def _shift_text(nights: int) -> str:
     return f" ({plural(abs(nights), 'night')} {'later' if nights > 0 else 'before'})" if nights else ""
 
 
-def _sentences(history: History, steps: Sequence[tuple[Series, Step]]) -> list[str]:
+def _step_sentences(history: History, steps: Sequence[tuple[Series, Step]]) -> list[str]:
     """A sentence for the newest steps, one for those of the same night."""
     groups: dict[tuple[str, str], list[tuple[Series, Step]]] = {}
     for series, step in steps:
@@ -125,8 +125,8 @@ def _sentences(history: History, steps: Sequence[tuple[Series, Step]]) -> list[s
     return sentences
 
 
-def _trend(series: Series) -> str:
-    """The nights as bars, from the least to the most."""
+def _trend_bars(series: Series) -> str:
+    """The medians of the nights as a row of bar characters, scaled from the least to the most."""
     parts = np.array_split([night.median for night in series.nights], min(_WIDTH, len(series.nights)))
     values = np.array([np.median(part) for part in parts])
     low, high = values.min(), values.max()
@@ -134,16 +134,16 @@ def _trend(series: Series) -> str:
     return "".join(_BARS[round(level)] for level in levels)
 
 
-def _value(series: Series) -> str:
+def _newest_value(series: Series) -> str:
     last = series.nights[-1].median
     return duration(last) if series.unit == "ns" else " ".join(filter(None, (number(last), series.unit)))
 
 
-def _noise(series: Series) -> str:
+def _noise_percent(series: Series) -> str:
     return "-" if len(series.nights) < MIN_NIGHTS else f"{log_ratio_to_percent(series.noise):.2g} %"
 
 
-def _last_step(series: Series) -> str:
+def _last_step_text(series: Series) -> str:
     if not series.is_long_enough:
         return f"too few nights: {len(series.nights)} of {2 * MIN_NIGHTS}"
     if not series.steps:
@@ -181,7 +181,7 @@ def case_rows(history: History) -> list[dict[str, Any]]:
             "last": series.nights[-1].median, "noise_pct": log_ratio_to_percent(series.noise),
             "step_pct": log_ratio_to_percent(series.steps[-1].size) if series.steps else None,
             "since": series.nights[series.steps[-1].at].campaign.id if series.steps else None,
-            "missing": None if series.is_long_enough else _last_step(series),
+            "missing": None if series.is_long_enough else _last_step_text(series),
         }
         for series in history.series
     ]  # fmt: skip

@@ -156,36 +156,39 @@ def page(
         conditions: Whose, and what it was measured on and with; of a comparison both sides'.
         commands: What repeats it.
     """
-    cases, overall = _by_case(blocks)
+    cases, overall = _blocks_by_case(blocks)
     findings = [block for block in overall if isinstance(block, Finding)]
-    above, headline, below = _around_headline([block for block in overall if isinstance(block, Note)])
+    above, headline, below = _split_at_headline([block for block in overall if isinstance(block, Note)])
     anchors = _Anchors()
-    sections, left = _sections(cases, findings, anchors)
-    sheets = _sheets(overall, "b", anchors)
-    sources = [_rows_sheet(rows, anchors) for rows in behind if rows.rows]
+    sections, left = _case_sections(cases, findings, anchors)
+    sheets = _table_sheets(overall, "b", anchors)
+    sources = [_evidence_sheet(rows, anchors) for rows in behind if rows.rows]
     every = (*sheets, *(sheet for section in sections for sheet in section.sheets), *sources)
     island = ", ".join(f"{strict_json(sheet.anchor)}: {sheet.data}" for sheet in every)
     island = f"{{{island}}}".translate(_ESCAPES)  # JSON that no HTML ends
-    script, style = "\n".join(("(() => {", '"use strict";', *map(_file, _SCRIPTS), "})();")), _file("page.css")
+    script, style = (
+        "\n".join(("(() => {", '"use strict";', *map(_read_page_file, _SCRIPTS), "})();")),
+        _read_page_file("page.css"),
+    )
     policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src blob:;"
+        f"default-src 'none'; script-src '{_csp_hash(script)}'; style-src '{_csp_hash(style)}'; img-src blob:;"
         " base-uri 'none'; form-action 'none'"
     )
-    return _templates().get_template(_TEMPLATE).render(
-        title=title, policy=policy, script=_markup(script), style=_markup(style), headline=headline or title,
+    return _template_environment().get_template(_TEMPLATE).render(
+        title=title, policy=policy, script=_as_markup(script), style=_as_markup(style), headline=headline or title,
         above=above, notes=below,
         first=[sheet for sheet in sheets if sheet.name in _FIRST],
         pictures=[sheet for sheet in sheets if sheet.picture],
         sentences=[(finding, list(anchors.proofs(finding.evidence))) for finding in findings],
         sheets=[sheet for sheet in sheets if sheet.name not in _FIRST],
         sections=sections, left=left, sources=sources, commands=commands,
-        sides=[name for name, _ in conditions], conditions=_side_by_side([side for _, side in conditions]),
-        island=_markup(island), wide=_WIDE, shown=_FIRST_ROWS, folded=_FOLDED,
+        sides=[name for name, _ in conditions], conditions=_conditions_side_by_side([side for _, side in conditions]),
+        island=_as_markup(island), wide=_WIDE, shown=_FIRST_ROWS, folded=_FOLDED,
     )  # fmt: skip
 
 
-def _around_headline(notes: Iterable[Note]) -> tuple[list[Note], str | None, list[Note]]:
-    """What is to be known before the headline is believed, the headline, and the other notes; each text once.
+def _split_at_headline(notes: Iterable[Note]) -> tuple[list[Note], str | None, list[Note]]:
+    """The notes above the headline, which readers need first; the headline; and the notes below it; each text once.
 
     Of a kind of which the first screen names the first alone, only the whole list counts.
     """
@@ -217,14 +220,14 @@ class _Anchors:
     def add(self, table: str, case: str, anchor: str, *, behind: bool = False) -> None:
         (self._rows_behind if behind else self._answer_rows).setdefault((table, case), anchor)
 
-    def _place(self, table: str, case: str) -> str | None:
+    def _anchor_of_row(self, table: str, case: str) -> str | None:
         key = (table, case)
         return self._answer_rows.get(key) or self.sections.get(case) or self._rows_behind.get(key)
 
     def proofs(self, evidence: Iterable[Evidence]) -> Iterator[_Proof]:
         """Links to the tables and timelines of cases; of many cases to those of the first."""
         for proof in evidence:
-            linked = [(case, place) for case in proof.cases if (place := self._place(proof.table, case))]
+            linked = [(case, place) for case in proof.cases if (place := self._anchor_of_row(proof.table, case))]
             yield _Proof(
                 proof.table,
                 self.tables.get(proof.table),
@@ -235,18 +238,18 @@ class _Anchors:
             )
 
 
-def _sheets(blocks: Iterable[Block], stem: str, anchors: _Anchors) -> list[_Sheet]:
-    """The blocks that are tables; what is data only has none but that of its plot."""
+def _table_sheets(blocks: Iterable[Block], stem: str, anchors: _Anchors) -> list[_Sheet]:
+    """The sheets of the blocks that are tables; a block of data alone has one only where it has a plot."""
     sheets = []
     for at, block in enumerate(blocks):
         if isinstance(block, Table):
             picture = svg_of(block)
             if picture or block.shown != "data":
-                sheets.append(_sheet(block, f"{stem}{at}", picture, anchors))
+                sheets.append(_table_sheet(block, f"{stem}{at}", picture, anchors))
     return sheets
 
 
-def _sheet(block: Table, anchor: str, picture: str | None, anchors: _Anchors) -> _Sheet:
+def _table_sheet(block: Table, anchor: str, picture: str | None, anchors: _Anchors) -> _Sheet:
     """A block as a table of the page."""
     columns, data, texts = [], [], []
     for at, (column, column_texts) in enumerate(zip(block.columns, texts_of(block), strict=True)):
@@ -265,14 +268,14 @@ def _sheet(block: Table, anchor: str, picture: str | None, anchors: _Anchors) ->
     source = ", ".join(dict.fromkeys(proof.table for proof in block.evidence))
     first_rows = [list(row) for row in islice(zip(*texts, strict=True), _FIRST_ROWS)]
     count = len(block.rows)
-    plot_data = _about_plot(block) if picture else {}
+    plot_data = _plot_data(block) if picture else {}
     return _Sheet(
-        block.name, anchor, block.title, source, columns, first_rows, _json(columns, data, count, **plot_data), count,
-        picture=picture, is_cards=block.name in _FIRST and block.best is None,
+        block.name, anchor, block.title, source, columns, first_rows, _table_json(columns, data, count, **plot_data),
+        count, picture=picture, is_cards=block.name in _FIRST and block.best is None,
     )  # fmt: skip
 
 
-def _about_plot(block: Table) -> dict[str, object]:
+def _plot_data(block: Table) -> dict[str, object]:
     """What the script needs of a plot beside its table: the boxes of a timeline, the columns that choose points."""
     if isinstance(block, Lanes) and block.unmerged:
         return {"boxes": boxes_of(block)}
@@ -303,8 +306,8 @@ def _add_anchors(block: Table, proof: Evidence, anchor: str, anchors: _Anchors) 
         anchors.add(proof.table, proof.cases[0], f"#{anchor}")
 
 
-def _rows_sheet(behind: EvidenceRows, anchors: _Anchors) -> _Sheet:
-    """Rows behind the answer, as they are; of many the first of each case."""
+def _evidence_sheet(behind: EvidenceRows, anchors: _Anchors) -> _Sheet:
+    """A sheet of the rows behind the answer; of many rows the first of each case."""
     rows = _limit_rows(behind.rows)
     anchor = f"rows-{_SPARE.sub('-', behind.name)}"
     anchors.tables[behind.name] = f"#{anchor}"
@@ -321,7 +324,7 @@ def _rows_sheet(behind: EvidenceRows, anchors: _Anchors) -> _Sheet:
         is_number = all(isinstance(value, int | float | None) and not isinstance(value, bool) for value in values)
         written = [] if is_number else ["-" if value is None else clean(value) for value in values]
         data.append({"v": values} if is_number else {"x": _pack_texts(written)})
-        texts.append(written[:_FIRST_ROWS] or list(map(_plain, values[:_FIRST_ROWS])))
+        texts.append(written[:_FIRST_ROWS] or list(map(_format_as_page_js, values[:_FIRST_ROWS])))
         known = schema_columns.get(name)
         unit = known.unit if known and known.unit else ""
         hint = ", ".join(filter(None, (known.meaning, unit))) if known else clean(name)
@@ -330,13 +333,13 @@ def _rows_sheet(behind: EvidenceRows, anchors: _Anchors) -> _Sheet:
     left = f"{len(rows):,} of {all_rows:,} rows are in this file, the first of each case; all: `{behind.command}`"
     return _Sheet(
         behind.name, anchor, behind.name, behind.name, columns, [list(row) for row in zip(*texts, strict=True)],
-        _json(columns, data, len(rows)), len(rows),
+        _table_json(columns, data, len(rows)), len(rows),
         left=left if len(rows) < all_rows else "",
     )  # fmt: skip
 
 
 def _limit_rows(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """All rows, or so many of each case that there are not too many."""
+    """All rows, or the first ones of each case where there are too many."""
     if len(rows) <= EvidenceRows.max_rows:
         return rows
     cases: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
@@ -346,7 +349,7 @@ def _limit_rows(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]
     return [row for case_rows in cases.values() for row in case_rows[:each]][: EvidenceRows.max_rows]
 
 
-def _plain(value: float | None) -> str:
+def _format_as_page_js(value: float | None) -> str:
     """A value as page.js writes it: whole numbers in groups, others with six digits."""
     if value is None or not math.isfinite(value):
         return "-"
@@ -357,14 +360,14 @@ def _plain(value: float | None) -> str:
 
 
 def _pack_texts(texts: Sequence[str]) -> Any:
-    """Texts; those that repeat once, with their places."""
+    """Encode texts for the script: where they repeat, each distinct text once and an index for each cell."""
     words = {text: at for at, text in enumerate(dict.fromkeys(texts))}
     if len(words) * 2 > len(texts):
         return list(texts)
     return {"d": list(words), "i": [words[text] for text in texts]}
 
 
-def _json(columns: Iterable[_Column], data: Sequence[Mapping[str, Any]], count: int, **plot_data: object) -> str:
+def _table_json(columns: Iterable[_Column], data: Sequence[Mapping[str, Any]], count: int, **plot_data: object) -> str:
     """What the script needs of a table: how many rows, the columns, the cells column by column, `about` its plot."""
     heads = [[column.title, column.hint, int(column.is_number)] for column in columns]
     return strict_json({"n": count, "c": heads, "d": data} | plot_data)
@@ -373,8 +376,8 @@ def _json(columns: Iterable[_Column], data: Sequence[Mapping[str, Any]], count: 
 # --- cases ----------------------------------------------------------------------------------------------------------
 
 
-def _by_case(blocks: Iterable[Block]) -> tuple[dict[str, list[Block]], list[Block]]:
-    """The blocks of each case, and those of the whole."""
+def _blocks_by_case(blocks: Iterable[Block]) -> tuple[dict[str, list[Block]], list[Block]]:
+    """The blocks of each case, and the blocks of the whole campaign."""
     cases: dict[str, list[Block]] = {}
     overall: list[Block] = []
     for block in blocks:
@@ -382,17 +385,17 @@ def _by_case(blocks: Iterable[Block]) -> tuple[dict[str, list[Block]], list[Bloc
     return cases, overall
 
 
-def _sections(
+def _case_sections(
     cases: Mapping[str, Sequence[Block]], findings: Iterable[Finding], anchors: _Anchors
 ) -> tuple[list[_Section], int]:
-    """What is said of each case, and of how many there was no room: those that findings name have it first."""
+    """The sections of the cases, and how many were left out for lack of room; cases that findings name come first."""
     named_cases = [case for finding in findings for case in finding.cases if case in cases]
     sections_by_case: dict[str, _Section] = {}
     room = _MOST_OF_CASES
     for at, case in enumerate(dict.fromkeys((*named_cases, *cases))):
         if room < 0:
             break
-        section = _section(case, cases[case], f"case-{at}", anchors)
+        section = _case_section(case, cases[case], f"case-{at}", anchors)
         anchors.sections[case] = f"#{section.anchor}"
         sections_by_case[case] = section
         for sheet in section.sheets:
@@ -401,11 +404,11 @@ def _sections(
     return [sections_by_case[case] for case in cases if case in sections_by_case], len(cases) - len(sections_by_case)
 
 
-def _section(case: str, blocks: Sequence[Block], anchor: str, anchors: _Anchors) -> _Section:
+def _case_section(case: str, blocks: Sequence[Block], anchor: str, anchors: _Anchors) -> _Section:
     notes = [block for block in blocks if isinstance(block, Note)]
     heading = next((note for note in notes if note.tone == "heading"), None)
     other_notes = [note for note in notes if note is not heading]
-    sheets = _sheets(blocks, f"{anchor}-", anchors)
+    sheets = _table_sheets(blocks, f"{anchor}-", anchors)
     for proof in (proof for note in other_notes for proof in note.evidence):
         anchors.add(proof.table, case, f"#{anchor}")
     return _Section(anchor, heading.text if heading else case, other_notes, sheets)
@@ -414,24 +417,25 @@ def _section(case: str, blocks: Sequence[Block], anchor: str, anchors: _Anchors)
 # --- the rest of the page -------------------------------------------------------------------------------------------
 
 
-def _side_by_side(conditions: Sequence[Mapping[str, str]]) -> list[tuple[str, list[str]]]:
-    """A row a condition: its name, and what it was on each side."""
+def _conditions_side_by_side(conditions: Sequence[Mapping[str, str]]) -> list[tuple[str, list[str]]]:
+    """A row for each condition: its name, and its value on each side."""
     names = dict.fromkeys(name for side in conditions for name in side)
     ordered = [name for name in ORDER if name in names]
     rows = [*ordered, *(name for name in names if name not in ORDER)]
     return [(clean(name), [side.get(name, "-") for side in conditions]) for name in rows]
 
 
-def _hash(text: str) -> str:
+def _csp_hash(text: str) -> str:
+    """The hash of an inline script or style for the page's Content-Security-Policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 @lru_cache(maxsize=8)
-def _file(name: str) -> str:
+def _read_page_file(name: str) -> str:
     return files("nsw.present").joinpath("page", name).read_text(encoding="utf-8")
 
 
-def _markup(text: str) -> Markup:
+def _as_markup(text: str) -> Markup:
     """A text that is markup: of nsw's own files, of its pictures, or data that ends no element."""
     from markupsafe import Markup
 
@@ -454,12 +458,12 @@ def _escape_template_value(value: Any) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _templates() -> Environment:
+def _template_environment() -> Environment:
     from jinja2 import DictLoader, Environment, StrictUndefined
 
     environment = Environment(
-        loader=DictLoader({_TEMPLATE: _file(_TEMPLATE)}), undefined=StrictUndefined, autoescape=True,
+        loader=DictLoader({_TEMPLATE: _read_page_file(_TEMPLATE)}), undefined=StrictUndefined, autoescape=True,
         finalize=_escape_template_value, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters.update(said=_sentence_markup, markup=_markup, rows=partial(plural, word="row"))
+    environment.filters.update(said=_sentence_markup, markup=_as_markup, rows=partial(plural, word="row"))
     return environment

@@ -80,21 +80,22 @@ def show_plan(
     if plan.note:
         out.print(plan.note, style="yellow")
     jobs = (*plan.builds, *plan.jobs, *plan.reductions)
-    rows = [_row(job, plan.asked_s(job)) for job in jobs[:_MOST_JOBS]]
+    rows = [_job_row(job, plan.asked_s(job)) for job in jobs[:_MOST_JOBS]]
     out.print(table(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit>", "passes"), rows, wide="passes"))
     if (left := len(jobs) - _MOST_JOBS) > 0:
         out.print(f"... and {plural(left, 'job')} more (--json lists all)")
-    out.print(_about_limits(plan), style="dim")
+    out.print(_limits_sentence(plan), style="dim")
     warm_ups = sum(run.repeat == WARM_UP for run in plan.runs)
     out.print(
-        f"{_cases(plan)}, {plural(len(plan.runs), 'run')}{f' ({warm_ups} of them to warm up)' if warm_ups else ''},"
-        f" {plural(len(plan.jobs), 'job')}" + ("" if plan.replay else f"; at most {_hours(plan)}")
+        f"{_case_count(plan)}, {plural(len(plan.runs), 'run')}"
+        f"{f' ({warm_ups} of them to warm up)' if warm_ups else ''},"
+        f" {plural(len(plan.jobs), 'job')}" + ("" if plan.replay else f"; at most {_cost_in_hours(plan)}")
     )
     if expected is not None:
-        out.print(f"expected: {_hours(expected)}, as earlier campaigns of this recipe took", style="dim")
+        out.print(f"expected: {_cost_in_hours(expected)}, as earlier campaigns of this recipe took", style="dim")
     elif not plan.replay:
         out.print("(that is if every run took its limit; after a first one nsw names a shorter `time`)", style="dim")
-    for line in _layouts(plan):
+    for line in _layout_lines(plan):
         out.print(line)
     if later := sum(bool(run.needs) for run in plan.runs):
         out.print(
@@ -124,13 +125,13 @@ def show_plan(
         out.print(f"warning: {warning}", style="yellow")
 
 
-def _hours(cost: Plan | ExpectedCost) -> str:
+def _cost_in_hours(cost: Plan | ExpectedCost) -> str:
     gpus = f"{cost.gpu_hours:.2f} GPU-hours, " if cost.gpu_hours else ""
     return f"{gpus}{cost.node_hours:.2f} node-hours"
 
 
-def _layouts(plan: Plan) -> list[str]:
-    """Where the ranks of each case are to be: a line a layout."""
+def _layout_lines(plan: Plan) -> list[str]:
+    """The layout of the ranks of each case, one line for each layout."""
     cases: dict[str, list[str]] = {}
     for run in plan.runs:
         if (text := sentence(run.layout)) is not None and run.case_id not in cases.setdefault(text, []):
@@ -143,21 +144,21 @@ def _layouts(plan: Plan) -> list[str]:
     return [*lines[:_MOST_LAYOUTS], *([f"... and {plural(left, 'layout')} more"] if left > 0 else [])]
 
 
-def _about_limits(plan: Plan) -> str:
+def _limits_sentence(plan: Plan) -> str:
     """How the limits of the jobs follow from the times of their runs."""
     step = f", in steps of {seconds(plan.time_step_s)}" if plan.time_step_s > 1 else ""
     minimum_text = f", at least {seconds(plan.least_time_s)}" if plan.least_time_s else ""
     return f"(limit: for each task, the time of its runs plus {plan.jobs[0].around_s} s{step}{minimum_text})"
 
 
-def _cases(plan: Plan) -> str:
-    """How many cases have runs: `8 of 12 cases` where the others are not here."""
+def _case_count(plan: Plan) -> str:
+    """How many cases have runs: `8 of 12 cases` where the others have none."""
     left = len({run.case_id for run in plan.runs})
     planned_text = "" if left == len(plan.cases) else f"{left:,} of "
     return planned_text + plural(len(plan.cases), "case")
 
 
-def _row(job: Job, asked_s: int) -> tuple[object, ...]:
+def _job_row(job: Job, asked_s: int) -> tuple[object, ...]:
     if job.build == "login":
         return job.name, None, None, None, None, None, "the build, on the login node"
     if job.reduction == "login":

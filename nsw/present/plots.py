@@ -78,7 +78,7 @@ class _Point:
     ideal: float | None
 
 
-def _points(block: Curve, rows: Iterable[int]) -> list[_Point]:
+def _curve_points(block: Curve, rows: Iterable[int]) -> list[_Point]:
     x_at, y_at = svg.column_of(block, block.x), svg.column_of(block, block.y)
     points = []
     for n in rows:
@@ -90,14 +90,14 @@ def _points(block: Curve, rows: Iterable[int]) -> list[_Point]:
     return sorted(points, key=lambda point: point.x)
 
 
-def _curve(block: Any, width: float, top: float) -> svg.Picture | None:
+def _plot_curve(block: Any, width: float, top: float) -> svg.Picture | None:
     """Lines with a marker a point, ranges as whiskers, the ideal dotted; names at the lines' ends."""
-    every = {name: _points(block, rows) for name, rows in svg.series_of(block, block.series).items()}
+    every = {name: _curve_points(block, rows) for name, rows in svg.series_of(block, block.series).items()}
     lines = dict([(name, points) for name, points in every.items() if points][:_SERIES])
     points = [point for series_points in lines.values() for point in series_points]
     if len({point.x for point in points}) < 2:
         return None
-    notes = _notes_of_curve(points, left_out=sum(map(bool, every.values())) - len(lines))
+    notes = _curve_notes(points, left_out=sum(map(bool, every.values())) - len(lines))
     top += 20 if notes else 4
     bottom = top + 300
     highs = [value for p in points for value in (p.y, p.ideal, p.range and p.range[1]) if value is not None]
@@ -108,8 +108,8 @@ def _curve(block: Any, width: float, top: float) -> svg.Picture | None:
     log_y = log and min(lows) > 0 and max(highs) / min(lows) >= _DECADES
     make_y = svg.logarithmic if log_y else svg.linear
     y = make_y(min(lows) if log_y else min(0.0, *lows), max(highs), bottom, top, unit=y_unit.unit)
-    left, right = svg.left_of(y), width - _right_of(lines)
-    x = _x_of_curve(xs, left, right, log=log)
+    left, right = svg.left_of(y), width - _room_for_names(lines)
+    x = _curve_x_axis(xs, left, right, log=log)
     parts = [
         *svg.y_axis(y, left, right, y_unit.title),
         *svg.x_axis(x, top, bottom, x_unit.title),
@@ -117,9 +117,9 @@ def _curve(block: Any, width: float, top: float) -> svg.Picture | None:
     ]
     parts += [svg.text(notes, left, top - 8, size=svg.SMALL, within=width - left)] if notes else []
     for n, series_points in enumerate(lines.values()):
-        parts += _ideal_line(series_points, n, x, y)
+        parts += _draw_ideal_line(series_points, n, x, y)
     for n, series_points in enumerate(lines.values()):
-        parts += _line(block, series_points, n, x, y)
+        parts += _draw_series(block, series_points, n, x, y)
     ends = svg.spread_out([y.at(series_points[-1].y) for series_points in lines.values()], 15, top + 4, bottom)
     for n, (name, end) in enumerate(zip(lines, ends, strict=True)):
         if name:
@@ -136,7 +136,7 @@ def _curve(block: Any, width: float, top: float) -> svg.Picture | None:
     return svg.Picture(parts, bottom + 48, description)
 
 
-def _notes_of_curve(points: Sequence[_Point], *, left_out: int) -> str:
+def _curve_notes(points: Sequence[_Point], *, left_out: int) -> str:
     """What signs mean that no name explains."""
     notes = ["dotted: ideal"] if any(point.ideal is not None for point in points) else []
     notes += ["upright lines: least to most"] if any(point.range for point in points) else []
@@ -144,13 +144,13 @@ def _notes_of_curve(points: Sequence[_Point], *, left_out: int) -> str:
     return "; ".join(notes)
 
 
-def _right_of(names: Iterable[str]) -> float:
-    """The room that names at the right need."""
+def _room_for_names(names: Iterable[str]) -> float:
+    """The width that names at the right of a plot need."""
     return 20 + min(170.0, max(svg.room(name) + 4 for name in names))
 
 
-def _x_of_curve(xs: Sequence[float], left: float, right: float, *, log: bool) -> svg.Axis:
-    """From zero, or logarithmic; its ticks are the values themselves where they have room."""
+def _curve_x_axis(xs: Sequence[float], left: float, right: float, *, log: bool) -> svg.Axis:
+    """The x axis, from zero or logarithmic; its ticks are the values themselves where they have room."""
     axis = (svg.logarithmic(xs[0], xs[-1], left + 12, right - 12, exact=True) if log
             else svg.linear(min(0.0, xs[0]), xs[-1], left, right - 12, exact=True))  # fmt: skip
     positions = [axis.at(x) for x in xs]
@@ -161,12 +161,12 @@ def _x_of_curve(xs: Sequence[float], left: float, right: float, *, log: bool) ->
     return axis
 
 
-def _ideal_line(points: Sequence[_Point], series: int, x: svg.Axis, y: svg.Axis) -> list[str]:
+def _draw_ideal_line(points: Sequence[_Point], series: int, x: svg.Axis, y: svg.Axis) -> list[str]:
     ideal = [(x.at(p.x), y.at(p.ideal)) for p in points if p.ideal is not None]
     return [svg.path(ideal, svg.class_of(series), width=1.5, dash="2 4")] if len(ideal) > 1 else []
 
 
-def _line(block: Table, points: Sequence[_Point], series: int, x: svg.Axis, y: svg.Axis) -> list[str]:
+def _draw_series(block: Table, points: Sequence[_Point], series: int, x: svg.Axis, y: svg.Axis) -> list[str]:
     parts = [svg.path([(x.at(p.x), y.at(p.y)) for p in points], svg.class_of(series))] if len(points) > 1 else []
     parts += [svg.whisker(y.at(p.range[0]), y.at(p.range[1]), x.at(p.x), svg.class_of(series), upright=True)
               for p in points if p.range and p.range[0] < p.range[1]]  # fmt: skip
@@ -196,8 +196,8 @@ class _Rows:
         return (self.positions[-1] if self.positions else self.top) + _STEP
 
 
-def _rows(labels: Sequence[str], width: float, top: float, *, right: float, groups: Sequence[Any] = ()) -> _Rows:
-    """Room for labels and bars; a gap where another group begins."""
+def _place_rows(labels: Sequence[str], width: float, top: float, *, right: float, groups: Sequence[Any] = ()) -> _Rows:
+    """The positions of labels and bars, with a gap where another group begins."""
     left = min(0.36 * width, 16 + max(svg.room(label) for label in labels))
     positions, at = [], top
     for n in range(len(labels)):
@@ -207,14 +207,14 @@ def _rows(labels: Sequence[str], width: float, top: float, *, right: float, grou
     return _Rows(left, width - right, top, tuple(positions))
 
 
-def _labels(rows: _Rows, labels: Sequence[str]) -> list[str]:
+def _draw_labels(rows: _Rows, labels: Sequence[str]) -> list[str]:
     return [
         svg.text(label, rows.left - 8, at + _BAR - 5, anchor="end", within=rows.left - 12)
         for label, at in zip(labels, rows.positions, strict=True)
     ]
 
 
-def _bars(block: Any, width: float, top: float) -> svg.Picture | None:
+def _plot_bars(block: Any, width: float, top: float) -> svg.Picture | None:
     """A bar a row from zero, its value beside it, its range as a whisker."""
     label_at, value_at = svg.column_of(block, block.label), svg.column_of(block, block.value)
     numbered_values = [
@@ -227,7 +227,7 @@ def _bars(block: Any, width: float, top: float) -> svg.Picture | None:
     labels = [svg.label_of(block, block.rows[n], block.label) for n, _ in numbered_values]
     values = [as_text(value, unit.unit) for _, value in numbered_values]
     ranges = [svg.range_of(block, block.rows[n]) or (value, value) for n, value in numbered_values]
-    rows = _rows(
+    rows = _place_rows(
         labels,
         width,
         top,
@@ -236,7 +236,7 @@ def _bars(block: Any, width: float, top: float) -> svg.Picture | None:
     )
     high, low = max(pair[1] for pair in ranges), min(0.0, *(pair[0] for pair in ranges))
     axis = svg.linear(low, max(high, 0.0), rows.left, rows.right, unit=unit.unit)
-    parts = [*svg.x_axis(axis, rows.top - 2, rows.bottom, unit.title), *_labels(rows, labels)]
+    parts = [*svg.x_axis(axis, rows.top - 2, rows.bottom, unit.title), *_draw_labels(rows, labels)]
     for (n, value), value_text, (low_end, high_end), at in zip(
         numbered_values, values, ranges, rows.positions, strict=True
     ):
@@ -246,14 +246,16 @@ def _bars(block: Any, width: float, top: float) -> svg.Picture | None:
             parts.append(svg.whisker(axis.at(low_end), axis.at(high_end), at + _BAR / 2, "axis", upright=False))
         parts.append(svg.text(value_text, max(x, zero, axis.at(high_end)) + 6, at + _BAR - 5, size=svg.SMALL))
     return svg.Picture(
-        [*parts, *_left_out(left_out, rows)], rows.bottom + 48, f"{plural(len(numbered_values), 'bar')} of {unit.title}"
+        [*parts, *_omitted_rows_note(left_out, rows)],
+        rows.bottom + 48,
+        f"{plural(len(numbered_values), 'bar')} of {unit.title}",
     )
 
 
 _MAX_BARS: Final = 40  # bars
 
 
-def _left_out(rows: Sequence[Any], rows_frame: _Rows) -> list[str]:
+def _omitted_rows_note(rows: Sequence[Any], rows_frame: _Rows) -> list[str]:
     omitted = f"{plural(len(rows), 'more row')}: see the table"
     return [svg.text(omitted, 8, rows_frame.bottom + 36, size=svg.SMALL)] if rows else []
 
@@ -268,7 +270,7 @@ class _Piece:
     tip: str
 
 
-def _stacked_bars(block: Any, width: float, top: float) -> svg.Picture | None:
+def _plot_stacked_bars(block: Any, width: float, top: float) -> svg.Picture | None:
     columns = [svg.column_of(block, name) for name in block.values]
     labels, bars = [], []
     for n, row in list(enumerate(block.rows))[:_MAX_BARS]:
@@ -289,20 +291,20 @@ def _stacked_bars(block: Any, width: float, top: float) -> svg.Picture | None:
         labels.append(svg.label_of(block, row, block.label))
         bars.append([piece for piece in pieces if piece.length > 0])
     names = [block.columns[at].title for at in columns]
-    colours = _colours([block.columns[at].name for at in columns])
+    colours = _colour_indices([block.columns[at].name for at in columns])
     unit = block.columns[columns[0]].unit if columns else "number"
-    return _stacked_bars_picture(
+    return _draw_stacked_bars(
         labels, bars, names, colours, unit=unit, size=(width, top), left_out=block.rows[_MAX_BARS:]
     )
 
 
-def _timeline(block: Any, width: float, top: float) -> svg.Picture | None:
+def _plot_timeline(block: Any, width: float, top: float) -> svg.Picture | None:
     """One bar: stretches that follow each other."""
     label_at, length_at = svg.column_of(block, block.label), svg.column_of(block, block.length)
     lengths = [svg.number_of(row[length_at]) or 0.0 for row in block.rows]
     bar = [_Piece(length, n, n, svg.row_tip(block, n)) for n, length in enumerate(lengths) if length > 0]
     names = [as_text(row[label_at], "text") for row in block.rows]
-    return _stacked_bars_picture([block.case or ""], [bar], names, _colours(names), unit="ns", size=(width, top))
+    return _draw_stacked_bars([block.case or ""], [bar], names, _colour_indices(names), unit="ns", size=(width, top))
 
 
 # of what has the same one in each plot; all others have these in turn
@@ -310,13 +312,13 @@ _FIXED_COLOURS: Final = {"copies_ns": 6, "nccl_ns": 5, "idle_ns": 7}
 _TURNS: Final = (4, 1, 2, 3, 0, 6, 5, 7)
 
 
-def _colours(names: Sequence[str]) -> list[int]:
-    """The series, and so the colour and hatch, of each part."""
+def _colour_indices(names: Sequence[str]) -> list[int]:
+    """The index of the colour and hatch of each part."""
     turns = iter(_TURNS * (1 + len(names) // len(_TURNS)))
     return [_FIXED_COLOURS[name] if name in _FIXED_COLOURS else next(turns) for name in names]
 
 
-def _stacked_bars_picture(
+def _draw_stacked_bars(
     labels: Sequence[str], bars: Sequence[Sequence[_Piece]], names: Sequence[str], colours: Sequence[int], *,
     unit: Any, size: tuple[float, float], left_out: Sequence[Any] = (),
 ) -> svg.Picture | None:  # fmt: skip
@@ -325,16 +327,16 @@ def _stacked_bars_picture(
     if sum(map(len, bars)) < 2:
         return None
 
-    def sign(n: int, x: float, y: float) -> str:
+    def legend_mark(n: int, x: float, y: float) -> str:
         return svg.rect(x, y - 11, 14, 13, svg.class_of(colours[n])) + svg.hatch(x, y - 11, 14, 13, colours[n])
 
-    legend, top = svg.legend_of(names, 8, top + 12, width - 16, sign)
-    rows = _rows(labels, width, top + 4, right=24)
+    legend, top = svg.legend_of(names, 8, top + 12, width - 16, legend_mark)
+    rows = _place_rows(labels, width, top + 4, right=24)
     axis = svg.linear(0.0, max(sum(piece.length for piece in bar) for bar in bars), rows.left, rows.right, unit=unit)
     parts = [
         *legend,
         *svg.x_axis(axis, rows.top - 2, rows.bottom, "time" if unit == "ns" else ""),
-        *_labels(rows, labels),
+        *_draw_labels(rows, labels),
     ]
     for bar, at in zip(bars, rows.positions, strict=True):
         done, total = 0.0, sum(piece.length for piece in bar)
@@ -343,15 +345,15 @@ def _stacked_bars_picture(
             parts.append(svg.rect(x, at, end - x, _BAR, svg.class_of(colours[piece.series]), piece.tip, row=piece.row))
             share = f"{100 * piece.length / total:.0f} %"
             if end - x > svg.room(share, svg.SMALL) + 10:
-                parts.append(_text_on_bar(share, (x + end) / 2, at, (x, end), colours[piece.series]))
+                parts.append(_draw_text_on_bar(share, (x + end) / 2, at, (x, end), colours[piece.series]))
             else:
                 parts.append(svg.hatch(x, at, end - x, _BAR, colours[piece.series]))
             done += piece.length
-    parts += _left_out(left_out, rows)
+    parts += _omitted_rows_note(left_out, rows)
     return svg.Picture(parts, rows.bottom + 48, f"{plural(len(bars), 'bar')}, each of {', '.join(names)}")
 
 
-def _text_on_bar(content: str, middle: float, at: float, ends: tuple[float, float], kind: int) -> str:
+def _draw_text_on_bar(content: str, middle: float, at: float, ends: tuple[float, float], kind: int) -> str:
     """A text upon a bar, whose hatch leaves room for it."""
     half = svg.room(content, svg.SMALL) / 2 + 3
     left, right = middle - half, middle + half
@@ -368,7 +370,7 @@ def _text_on_bar(content: str, middle: float, at: float, ends: tuple[float, floa
 _DECIDED: Final = frozenset({"faster", "slower", "higher", "lower"})
 
 
-def _intervals(block: Any, width: float, top: float) -> svg.Picture | None:
+def _plot_intervals(block: Any, width: float, top: float) -> svg.Picture | None:
     """A ratio a row with its interval, beside 1: a circle where it is decided, else a bar in grey."""
     value_at, interval_at, verdict_at = (
         svg.column_of(block, name) for name in (block.value, block.interval, block.verdict)
@@ -379,7 +381,7 @@ def _intervals(block: Any, width: float, top: float) -> svg.Picture | None:
         return None
     labels = [svg.label_of(block, block.rows[n], block.label) for n, _, _ in numbered_values]
     values = [as_text(value, "times") for _, value, _ in numbered_values]
-    rows = _rows(labels, width, top + 4, right=30 + max(map(svg.room, values)))
+    rows = _place_rows(labels, width, top + 4, right=30 + max(map(svg.room, values)))
     low, high = (
         min(1.0, *(pair[0] for _, _, pair in numbered_values)),
         max(1.0, *(pair[1] for _, _, pair in numbered_values)),
@@ -387,7 +389,7 @@ def _intervals(block: Any, width: float, top: float) -> svg.Picture | None:
     wide = high / low > 4
     axis = (svg.logarithmic if wide else svg.linear)(low, high, rows.left, rows.right, unit="times")
     one_x = axis.at(1.0)
-    parts = [*svg.x_axis(axis, rows.top - 2, rows.bottom, block.columns[value_at].title), *_labels(rows, labels),
+    parts = [*svg.x_axis(axis, rows.top - 2, rows.bottom, block.columns[value_at].title), *_draw_labels(rows, labels),
              svg.line(one_x, rows.top - 2, one_x, rows.bottom, "axis", width=1.5)]  # fmt: skip
     for (n, value, (low_end, high_end)), value_text, at in zip(numbered_values, values, rows.positions, strict=True):
         decided = block.rows[n][verdict_at] in _DECIDED
@@ -399,8 +401,8 @@ def _intervals(block: Any, width: float, top: float) -> svg.Picture | None:
     return svg.Picture(parts, rows.bottom + 48, description)
 
 
-def _waterfall(block: Any, width: float, top: float) -> svg.Picture | None:
-    """The first whole, what came and went, the last whole; what takes more is hatched."""
+def _plot_waterfall(block: Any, width: float, top: float) -> svg.Picture | None:
+    """The first total, the changes, and the last total; parts that grew are hatched."""
     start_at, end_at = svg.column_of(block, block.start), svg.column_of(block, block.end)
     steps = [(svg.number_of(row[start_at]) or 0.0, svg.number_of(row[end_at]) or 0.0) for row in block.rows]
     if len(steps) < 3:
@@ -409,12 +411,12 @@ def _waterfall(block: Any, width: float, top: float) -> svg.Picture | None:
     unit = block.columns[end_at].unit
     changes = [("+" if end > start else "\N{MINUS SIGN}") + as_text(abs(end - start), unit) for start, end in steps]
     values = [as_text(steps[0][1], unit), *changes[1:-1], as_text(steps[-1][1], unit)]
-    rows = _rows(labels, width, top + 4, right=24 + max(map(svg.room, values)))
+    rows = _place_rows(labels, width, top + 4, right=24 + max(map(svg.room, values)))
     ends = [value for step in steps[1:-1] for value in step]
     moved = max(ends) - min(ends)
     low = max(0.0, min(ends) - moved) if moved < 0.3 * max(ends) else 0.0
     axis = svg.linear(low, max(ends), rows.left, rows.right, unit=unit)
-    parts = [*svg.x_axis(axis, rows.top - 2, rows.bottom, "time"), *_labels(rows, labels)]
+    parts = [*svg.x_axis(axis, rows.top - 2, rows.bottom, "time"), *_draw_labels(rows, labels)]
     for n, ((start, end), value_text, at) in enumerate(zip(steps, values, rows.positions, strict=True)):
         is_total = n in {0, len(steps) - 1}
         a, b = sorted((axis.at(max(start, axis.low)), axis.at(end)))
@@ -430,12 +432,12 @@ def _waterfall(block: Any, width: float, top: float) -> svg.Picture | None:
 
 
 _PICTURES: Final[Mapping[str, Callable[[Any, float, float], svg.Picture | None]]] = {
-    Curve.kind: _curve,
-    Bars.kind: _bars,
-    StackedBars.kind: _stacked_bars,
-    Timeline.kind: _timeline,
-    Intervals.kind: _intervals,
-    Waterfall.kind: _waterfall,
+    Curve.kind: _plot_curve,
+    Bars.kind: _plot_bars,
+    StackedBars.kind: _plot_stacked_bars,
+    Timeline.kind: _plot_timeline,
+    Intervals.kind: _plot_intervals,
+    Waterfall.kind: _plot_waterfall,
     HeatMap.kind: heat_map,
     Scatter.kind: scatter,
     Lanes.kind: lanes,
@@ -455,14 +457,14 @@ def html_of(blocks: Iterable[Block]) -> str:
     heads = [
         svg.node("p", svg.node("b", svg.words(b.text))) for b in overall if isinstance(b, Note) and b.name == HEADLINE
     ]
-    tables = [_table(block) for block in overall if isinstance(block, Table) and block.shown == "always"]
+    tables = [_html_table(block) for block in overall if isinstance(block, Table) and block.shown == "always"]
     findings = [svg.node("li", svg.words(block.text)) for block in overall
                 if isinstance(block, Finding) and block.shown == "always"]  # fmt: skip
     plots = islice(filter(None, (svg_of(block) for block in overall if isinstance(block, Table))), _PLOTS)
     return svg.node("div", *heads, *tables[:1], *([svg.node("ul", *findings)] if findings else []), *plots)
 
 
-def _table(block: Table) -> str:
+def _html_table(block: Table) -> str:
     columns = [
         in_one_unit(column.title, column_texts)
         for column, column_texts in zip(block.columns, cells(block), strict=True)

@@ -36,7 +36,7 @@ def heat_map(block: Any, width: float, top: float) -> svg.Picture | None:
     values_by_row = {
         n: value for n, row in enumerate(block.rows) if (value := svg.number_of(row[value_at])) is not None
     }
-    xs, ys = (_in_order(row[at] for row in block.rows) for at in (x_at, y_at))
+    xs, ys = (_sorted_distinct(row[at] for row in block.rows) for at in (x_at, y_at))
     if not values_by_row or not 2 <= len(xs) <= _FIELDS or not 2 <= len(ys) <= _FIELDS:
         return None
     unit = block.columns[value_at]
@@ -88,7 +88,7 @@ def places_of(block: Any, value: str) -> list[int]:
             if (n == at if n in values else column.unit != "range" or n == at + 1)]  # fmt: skip
 
 
-def _in_order(values: Iterable[Any]) -> list[Any]:
+def _sorted_distinct(values: Iterable[Any]) -> list[Any]:
     """Each value once: numbers by size, others as they come."""
     once = list(dict.fromkeys(values))
     return sorted(once) if all(svg.number_of(value) is not None for value in once) else once
@@ -135,20 +135,20 @@ def scatter(block: Any, width: float, top: float) -> svg.Picture | None:
     left, right = svg.left_of(y), width - 16
     x = svg.logarithmic(min(xs) / 2, 2 * max([*xs, *ridges]), left, right)
     parts = [*legend, *svg.y_axis(y, left, right, unit.title), *svg.x_axis(x, top, bottom, block.columns[x_at].title)]
-    parts += _ceilings(flat, slopes, x, y)
-    radius = {n: _radius(block, block.rows[n]) for n, _, _, _ in points}
+    parts += _draw_ceilings(flat, slopes, x, y)
+    radius = {n: _point_radius(block, block.rows[n]) for n, _, _, _ in points}
     parts += [
         svg.marker(x.at(a), y.at(b), number, svg.row_tip(block, n), row=n, size=radius[n]) for n, a, b, number in points
     ]
     at = {n: (x.at(a), y.at(b)) for n, a, b, _ in points}
     lines = [[(x.at(end), y.at(roof.slope * end)) for end in (x.low, x.high)] for roof in slopes]
-    parts += _names_of_points(block, at, radius, within=(left, right), lines=lines)
+    parts += _draw_point_names(block, at, radius, within=(left, right), lines=lines)
     description = f"{plural(len(points), 'point')} under {', '.join(roof.name for roof in roofs) or 'no roof'}"
     return svg.Picture(parts, bottom + 48, description)
 
 
-def _radius(block: Any, row: Sequence[Any]) -> float:
-    """By the square root of a share, so that the area tells it."""
+def _point_radius(block: Any, row: Sequence[Any]) -> float:
+    """The radius of a point: the square root of its share, so that the area shows the share."""
     share = svg.number_of(row[svg.column_of(block, block.size[0])]) if block.size else None
     return 4.5 if share is None else 3.0 + 4.0 * math.sqrt(max(0.0, min(share, 100.0)) / 100)
 
@@ -163,7 +163,7 @@ def _highest_ceilings(ceilings: Iterable[Ceiling]) -> list[Ceiling]:
     return list(highest.values())
 
 
-def _ceilings(flat: Sequence[Any], slopes: Sequence[Any], x: svg.Axis, y: svg.Axis) -> list[str]:
+def _draw_ceilings(flat: Sequence[Any], slopes: Sequence[Any], x: svg.Axis, y: svg.Axis) -> list[str]:
     """Flat roofs from where the steepest slope reaches them, slopes up to the highest flat roof; each with its name."""
     parts = []
     steepest = max((roof.slope for roof in slopes), default=None)
@@ -187,7 +187,7 @@ def _ceilings(flat: Sequence[Any], slopes: Sequence[Any], x: svg.Axis, y: svg.Ax
     return parts
 
 
-def _names_of_points(
+def _draw_point_names(
     block: Any, at: Mapping[int, tuple[float, float]], radius: Mapping[int, float], *, within: tuple[float, float],
     lines: Sequence[Sequence[tuple[float, float]]],
 ) -> list[str]:  # fmt: skip
@@ -280,26 +280,26 @@ def lanes(block: Any, width: float, top: float) -> svg.Picture | None:
         return None
     start_at, length_at = svg.column_of(block, block.start), svg.column_of(block, block.length)
     rows = svg.series_of(block, block.series)
-    colours, by_time = _colours(block)
+    colours, by_time = _class_colours(block)
     coloured = [name for name in by_time if name in colours]
     signs = [*(colours[name] for name in coloured), _OTHER_COLOUR]
     entries = [*coloured, *(["other"] if len(coloured) < len(by_time) else [])]
     legend, top = svg.legend_of(
         entries, 8, top + 12, width - 16, lambda n, x, y: svg.rect(x, y - 11, 14, 13, svg.class_of(signs[n]))
     )
-    keys = list(dict.fromkeys(_lane(block, row) for row in block.rows))
+    keys = list(dict.fromkeys(_lane_key(block, row) for row in block.rows))
     tops, bottom = _lane_tops(keys, top)
     left = 24 + max(svg.room(key[0]) for key in keys) + max(svg.room(key[-1], svg.SMALL) for key in keys)
     end = max(row[start_at] + row[length_at] for row in block.rows)
     axis = svg.linear(0.0, end, left, width - 16, unit="ns", exact=True)
     field = svg.node("rect", x=left, y=top - 2, width=axis.last - left, height=bottom - top + 2, fill="none",
                  data_end=end, data_lanes=" ".join(f"{tops[key]:g}" for key in keys))  # fmt: skip
-    parts = [field, *legend, *svg.x_axis(axis, top - 2, bottom, "time"), *_names_of_lanes(keys, tops, left)]
+    parts = [field, *legend, *svg.x_axis(axis, top - 2, bottom, "time"), *_draw_lane_names(keys, tops, left)]
     for name, members in rows.items():
         css_class = svg.class_of(colours.get(name, _OTHER_COLOUR))
-        boxes = [_box(block, n, axis, tops) for n in members]
-        parts.append(svg.node("g", *map(_drawn, boxes), fill=svg.COLOURS[css_class], class_=css_class))
-        parts += [_upon(box) for box in boxes if box.width > _NAMED_FROM and name != _SAMPLES]
+        boxes = [_timeline_box(block, n, axis, tops) for n in members]
+        parts.append(svg.node("g", *map(_draw_box, boxes), fill=svg.COLOURS[css_class], class_=css_class))
+        parts += [_draw_box_name(box) for box in boxes if box.width > _NAMED_FROM and name != _SAMPLES]
     description = f"{len(block.rows):,} boxes in {plural(len(keys), 'lane')} over {as_text(end, 'ns')}"
     return svg.Picture(parts, bottom + 48, description)
 
@@ -313,12 +313,12 @@ def boxes_of(block: Any) -> dict[str, Any]:
     """
     start_at, length_at, name_at = (svg.column_of(block, part) for part in (block.start, block.length, block.label))
     unmerged = replace(block, rows=block.unmerged)
-    colours, classes = _colours(block)
+    colours, classes = _class_colours(block)
     class_of_row = {n: name for name, members in svg.series_of(unmerged, unmerged.series).items() for n in members}
     name_and_class = [(clean(row[name_at]), classes.index(class_of_row[n])) for n, row in enumerate(unmerged.rows)]
     indices = {name: at for at, name in enumerate(dict.fromkeys(name_and_class))}
     starts = [round(row[start_at]) for row in unmerged.rows]
-    lengths = Counter(_lane(unmerged, row) for row in unmerged.rows)
+    lengths = Counter(_lane_key(unmerged, row) for row in unmerged.rows)
     return {
         "lanes": [[*map(clean, key), count] for key, count in lengths.items()],
         "classes": [[clean(name), svg.class_of(colours.get(name, _OTHER_COLOUR))] for name in classes],
@@ -329,7 +329,7 @@ def boxes_of(block: Any) -> dict[str, Any]:
     } | ({"level": [row[svg.column_of(block, block.level[0])] for row in unmerged.rows]} if block.level else {})
 
 
-def _colours(block: Any) -> tuple[dict[str, int], list[str]]:
+def _class_colours(block: Any) -> tuple[dict[str, int], list[str]]:
     """The colour of each class that has its own, and all classes, those that take most first."""
     unmerged = replace(block, rows=block.unmerged) if block.unmerged else block
     length_at, rows = svg.column_of(unmerged, unmerged.length), svg.series_of(unmerged, unmerged.series)
@@ -339,7 +339,7 @@ def _colours(block: Any) -> tuple[dict[str, int], list[str]]:
     ), by_time
 
 
-def _lane(block: Any, row: Sequence[Any]) -> tuple[str, ...]:
+def _lane_key(block: Any, row: Sequence[Any]) -> tuple[str, ...]:
     return tuple(str(row[svg.column_of(block, name)]) for name in block.lane)
 
 
@@ -353,13 +353,13 @@ def _lane_tops(keys: Sequence[tuple[str, ...]], top: float) -> tuple[dict[tuple[
     return tops, top
 
 
-def _names_of_lanes(keys: Sequence[tuple[str, ...]], tops: Mapping[tuple[str, ...], float], left: float) -> list[str]:
+def _draw_lane_names(keys: Sequence[tuple[str, ...]], tops: Mapping[tuple[str, ...], float], left: float) -> list[str]:
     lanes_of = [svg.text(key[-1], left - 8, tops[key] + 12, anchor="end", size=svg.SMALL) for key in keys]
     firsts = {key[0]: tops[key] for key in reversed(keys)}
     return [*lanes_of, *(svg.text(name, 8, at + 12) for name, at in firsts.items())]
 
 
-def _box(block: Any, n: int, axis: svg.Axis, tops: Mapping[tuple[str, ...], float]) -> _Box:
+def _timeline_box(block: Any, n: int, axis: svg.Axis, tops: Mapping[tuple[str, ...], float]) -> _Box:
     row = block.rows[n]
     start, length, name = (row[svg.column_of(block, part)] for part in (block.start, block.length, block.label))
     group = ", ".join(str(row[svg.column_of(block, part)]) for part in block.series)
@@ -367,15 +367,15 @@ def _box(block: Any, n: int, axis: svg.Axis, tops: Mapping[tuple[str, ...], floa
     box_tip = svg.tip(name, f"{as_text(length, 'ns')} from {as_text(start, 'ns')} on, {group}")
     level = row[svg.column_of(block, block.level[0])] if block.level else None
     height = (_LANE - 3) * (1.0 if level is None else level / 100)
-    y = tops[_lane(block, row)] + _LANE - 3 - height
+    y = tops[_lane_key(block, row)] + _LANE - 3 - height
     return _Box(n, x, y, max(end - x, 0.4), height, name, box_tip)
 
 
-def _drawn(box: _Box) -> str:
+def _draw_box(box: _Box) -> str:
     return svg.node("rect", box.tip, x=box.x, y=box.y, width=box.width, height=box.height, data_row=box.row)
 
 
-def _upon(box: _Box) -> str:
+def _draw_box_name(box: _Box) -> str:
     label = svg.words(svg.cut(box.name, box.width - 6, 10))
     return svg.node("text", label, x=box.x + 3, y=box.y + 11, font_size=10, fill=svg.COLOURS["upon"], class_="upon",
                 pointer_events="none")  # fmt: skip

@@ -60,7 +60,7 @@ class Merged:
 
     def lines(self, *, repeated: bool = False) -> Iterator[tuple[str, str]]:
         """Severity and text of each, `FILE and 311 more: ...`, its hint behind a line end; or of repeated ones only."""
-        for (severity, _, _), problem in sorted(self._problems.items(), key=_severity):
+        for (severity, _, _), problem in sorted(self._problems.items(), key=_severity_rank):
             if repeated and len(problem.shown_reports) == 1:
                 continue
             if severity == "note":  # an aside, whose files do not matter
@@ -73,8 +73,8 @@ class Merged:
             yield severity, f"{severity}: {first_report}{other_reports}: {clean(problem.message)}{hint}"
 
 
-def _severity(entry: tuple[tuple[str, str, str], _MergedProblem]) -> int:
-    """Errors before warnings, and those before notes."""
+def _severity_rank(entry: tuple[tuple[str, str, str], _MergedProblem]) -> int:
+    """The sort key of a problem: errors before warnings, and those before notes."""
     order = list(STYLES)
     return order.index(entry[0][0]) if entry[0][0] in order else len(order)
 
@@ -85,10 +85,10 @@ def _with_run_masked(text: str, run: str) -> str:
 
 def show_problems(out: Console, problems: Sequence[tuple[str, str | None, str, str, str | None]]) -> None:
     """What is wrong with reports: (run, report, severity, message, fix); the same words of several runs once."""
-    show_merged(out, _merged(problems))
+    show_merged(out, _merge_problems(problems))
 
 
-def _merged(problems: Sequence[tuple[str, str | None, str, str, str | None]]) -> Merged:
+def _merge_problems(problems: Sequence[tuple[str, str | None, str, str, str | None]]) -> Merged:
     merged = Merged()
     for run, report, severity, message, fix in problems:
         location = run if severity == "note" else report or run
@@ -106,7 +106,7 @@ def show_short(
         problems: (run, report, severity, message, fix).
         full_command: The command that prints them whole.
     """
-    lines = list(_merged(problems).lines())
+    lines = list(_merge_problems(problems).lines())
     warnings = [text for severity, text in lines if severity == "warning"]
     for severity, text in lines:
         if severity not in {"warning", "note"}:

@@ -128,7 +128,7 @@ def show_rules(out: Console, title: str, rows: Sequence[Mapping[str, Any]]) -> N
             out.print()
             out.print(_rule_launch(row, varies, out.width), style="bold")
         before = launch_key
-        out.print(f"  {_rule_head(row)}")
+        out.print(f"  {_rule_headline(row)}")
         out.print(f"    {clean(row.get('message') or '')}")
     out.print()
 
@@ -142,7 +142,7 @@ def _rule_launch(row: Mapping[str, Any], varies: Sequence[str], width: int) -> s
     return ": ".join(part for part in (launch_text, kernel) if part) or "all launches"
 
 
-def _rule_head(row: Mapping[str, Any]) -> str:
+def _rule_headline(row: Mapping[str, Any]) -> str:
     speedup = row.get("speedup_pct")
     gain = None if speedup is None else f"estimated speed-up {percent(speedup)}"
     if gain and row.get("speedup_type"):
@@ -218,11 +218,11 @@ def show_rows(
     typed = [c for c in shown_columns if c in (parameters or ())]
     # a person's own number or word, which no unit and no rounding may change
     rows = [{**row, **{c: clean(row[c]) for c in typed if row.get(c) is not None}} for row in rows]
-    order = _by_importance(shown_columns, important, typed)
+    order = _columns_by_importance(shown_columns, important, typed)
     if "run" in shown_columns and len({row["run"] for row in rows}) > 1:
         _show_runs(out, title, rows, shown_columns, order)
         return
-    _show(out, title, rows, shown_columns, order)
+    _show_rows(out, title, rows, shown_columns, order)
     if parameters is not None and table_name in _ASIDES:
         out.print(f"({_ASIDES[table_name]})", style="dim")
 
@@ -235,15 +235,15 @@ def _show_runs(
     order = [without[0], "run", *without[1:]]
     fitted, _ = _fitted_table(title, rows, shown_columns, order)
     hidden = fitted.hidden(out.width)
-    if not any(c in hidden for c in _heads(rows, order[:_OF_A_RUN])):
-        _show(out, title, rows, shown_columns, order)
+    if not any(c in hidden for c in _column_headings(rows, order[:_OF_A_RUN])):
+        _show_rows(out, title, rows, shown_columns, order)
         return
     columns = [c for c in shown_columns if c != "run"]
     for run, run_rows in groupby(rows, key=lambda row: row["run"]):
-        _show(out, f"{title} of {clean(run)}", list(run_rows), columns, without)
+        _show_rows(out, f"{title} of {clean(run)}", list(run_rows), columns, without)
 
 
-def _show(
+def _show_rows(
     out: Console, title: str, rows: Sequence[Mapping[str, Any]], shown_columns: Sequence[str], order: Sequence[str]
 ) -> None:
     fitted, cells = _fitted_table(title, rows, shown_columns, order)
@@ -254,8 +254,8 @@ def _show(
             for c, texts in cells.items()
             if c not in order[:_FIXED_COLUMNS] and len(texts) > 1 and texts[0] is not None and len(set(texts)) == 1
         ]
-        heads = dict(zip(shown_columns, _heads(rows, shown_columns), strict=True))
-        everywhere = [_with_unit(c, heads[c], elided(str(cells[c][0]), _SAID_ONCE)) for c in constant_columns]
+        heads = dict(zip(shown_columns, _column_headings(rows, shown_columns), strict=True))
+        everywhere = [_name_value_unit(c, heads[c], elided(str(cells[c][0]), _SAID_ONCE)) for c in constant_columns]
         shown_columns = [c for c in shown_columns if c not in constant_columns]
         order = [c for c in order if c not in constant_columns]
         fitted, _ = _fitted_table(title, rows, shown_columns, order)
@@ -269,13 +269,13 @@ def _fitted_table(
 ) -> tuple[Fitted, dict[str, list[str | None]]]:
     """The table, and its cells by column."""
     with_own_unit = {"value", "unit"} <= set(shown_columns)
-    cells = {c: [_cell(c, r, with_own_unit) for r in rows] for c in shown_columns}
+    cells = {c: [_cell_text(c, r, with_own_unit) for r in rows] for c in shown_columns}
     names = [row.get("name") for row in rows]
     if "short_name" in cells and len(set(names)) == len(names):  # each row is a kernel, not a launch more of one
         cells["short_name"] = list(number_repeated_names([name or "" for name in cells["short_name"]]))
     if _START in cells:
-        cells[_START] = _starts([row.get(_START) for row in rows])
-    heads = dict(zip(shown_columns, _heads(rows, shown_columns), strict=True))
+        cells[_START] = _start_times_in_ms([row.get(_START) for row in rows])
+    heads = dict(zip(shown_columns, _column_headings(rows, shown_columns), strict=True))
     for c in shown_columns:
         cells[c] = [
             None if text is None else str(text)
@@ -300,16 +300,18 @@ def unit_of(column: str) -> str | None:
     return _UNITS.get(column) or next((unit for end, unit in ends if column.endswith(end)), None)
 
 
-def _by_importance(shown_columns: Sequence[str], important: Sequence[str], parameters: Sequence[str]) -> list[str]:
+def _columns_by_importance(
+    shown_columns: Sequence[str], important: Sequence[str], parameters: Sequence[str]
+) -> list[str]:
     """The columns, the most important first; parameters follow what never goes."""
     listed = [c for c in important if c in shown_columns and c not in parameters]
     rest = [c for c in shown_columns if c not in listed and c not in parameters]
     return [*listed[:_FIXED_COLUMNS], *parameters, *listed[_FIXED_COLUMNS:], *rest]
 
 
-def _heads(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
+def _column_headings(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
     """The headings, each with the unit of its column's numbers."""
-    return [_head(c, [r.get(c) for r in rows], _compared_values(c, rows)) for c in columns]
+    return [_column_heading(c, [r.get(c) for r in rows], _compared_values(c, rows)) for c in columns]
 
 
 def _compared_values(column: str, rows: Sequence[Mapping[str, Any]]) -> list[float]:
@@ -319,7 +321,7 @@ def _compared_values(column: str, rows: Sequence[Mapping[str, Any]]) -> list[flo
     return [value for row in rows for c in _COMPARED if isinstance(value := row.get(c), int | float)]
 
 
-def _head(column: str, values: Sequence[Any], compared_values: Sequence[float]) -> str:
+def _column_heading(column: str, values: Sequence[Any], compared_values: Sequence[float]) -> str:
     if column == _START:
         return "start (ms)"
     if column in _UNITS:
@@ -352,13 +354,13 @@ def cell(column: str, value: Any) -> str | None:
     return number(value) if isinstance(value, float) else clean(value)
 
 
-def _starts(values: Sequence[int | None]) -> list[str | None]:
+def _start_times_in_ms(values: Sequence[int | None]) -> list[str | None]:
     """Nanoseconds as milliseconds, with every digit that one of them has: events differ by little."""
     digits = next((n for n in range(_FEWEST, 6) if all((v or 0) % 10 ** (6 - n) == 0 for v in values)), 6)
     return [None if v is None else f"{v / 1e6:,.{digits}f}" for v in values]
 
 
-def _cell(column: str, row: Mapping[str, Any], with_own_unit: bool) -> str | None:
+def _cell_text(column: str, row: Mapping[str, Any], with_own_unit: bool) -> str | None:
     """A cell; of rows that name their own unit the value and the unit are shown in one for people."""
     value = row.get(column)
     if with_own_unit and column in {"value", "unit"}:
@@ -371,7 +373,7 @@ def _cell(column: str, row: Mapping[str, Any], with_own_unit: bool) -> str | Non
     return cell(column, value)
 
 
-def _with_unit(column: str, head: str, value: str) -> str:
+def _name_value_unit(column: str, head: str, value: str) -> str:
     """`total 12.3 ms` of a column whose heading is `total (ms)`."""
     name, _, unit = head.partition(" (")
     return f"{name} {value} {unit.removesuffix(')')}" if unit else f"{column} {value}"
@@ -434,7 +436,7 @@ def _show_kernels(out: Console, report: Report) -> bool:
     if not any(kernel.metrics for kernel in kernel_rows):
         return False
     show_kernels(out, kernel_rows)
-    for line in _of_launches(report):
+    for line in _launch_facts(report):
         out.print(line)
     table_counts = ", ".join(
         f"{name} {row_count(report.tables[name]):,}" for name in _OF_KERNELS if name in report.tables
@@ -443,8 +445,8 @@ def _show_kernels(out: Console, report: Report) -> bool:
     return True
 
 
-def _of_launches(report: Report) -> Iterator[str]:
-    """What one launch was; of several the NVTX ranges that they were in."""
+def _launch_facts(report: Report) -> Iterator[str]:
+    """The facts of the only launch, or the NVTX ranges of several launches."""
     launches = full_rows("launches", report.tables.get("launches", []))
     if row_count(report.tables.get("launches", [])) == 1:
         launch = next(iter(launches))

@@ -101,7 +101,7 @@ def show_status(
     if head.get("stopped"):
         out.print(f"stopped: {head['stopped']}", style="yellow")
     if head.get("held"):
-        runs = [_held_by_nsw(run) for run in runs]
+        runs = [_replace_hold_reason(run) for run in runs]
         out.print("held by `nsw throttle 0`: no new run starts until `nsw throttle N`", style="yellow")
     if line := so_far(head.get("elapsed_s"), head.get("seconds_left")):
         out.print(line)
@@ -113,7 +113,9 @@ def show_status(
     for line in absent_lines(head["absent"]):
         out.print(line, style="yellow")
     last_lines: Mapping[str, str] = head.get("last_lines") or {}
-    rows = [_cells(r, jobs, last_lines) for r in runs] if every_run else _in_short(runs, jobs, last_lines)
+    rows = (
+        [_run_row_cells(r, jobs, last_lines) for r in runs] if every_run else _notable_run_rows(runs, jobs, last_lines)
+    )
     first_rows = rows if every_run else rows[:_MAX_ROWS]
     if first_rows:
         columns = ("run", "state", "attempt>", "took>", "host", *(("job",) if jobs else ()), "why")
@@ -157,10 +159,10 @@ def show_builds(out: Console, builds: Sequence[Mapping[str, Any]]) -> None:
         )
 
 
-def _in_short(
+def _notable_run_rows(
     runs: Sequence[RunRow], jobs: Mapping[str, str], last_lines: Mapping[str, str]
 ) -> list[tuple[object, ...]]:
-    """A row for each run to look at; one for several that wait or failed for the same reason."""
+    """A row for each run to look at; one row for several that wait or failed for the same reason."""
     alike: dict[tuple[object, ...], list[RunRow]] = {}
     for run in runs:
         if run.state not in {"done", "planned"} or (run.state == "done" and _run_reason(run)):
@@ -169,7 +171,7 @@ def _in_short(
     rows: list[tuple[object, ...]] = []
     for similar_runs in alike.values():
         if len(similar_runs) <= _FEW:
-            rows += [_cells(r, jobs, last_lines) for r in similar_runs]
+            rows += [_run_row_cells(r, jobs, last_lines) for r in similar_runs]
         else:
             empty_cells = (None,) * (4 if jobs else 3)
             rows.append(
@@ -183,16 +185,16 @@ def _in_short(
     return rows
 
 
-def _cells(run: RunRow, jobs: Mapping[str, str], last_lines: Mapping[str, str]) -> tuple[object, ...]:
+def _run_row_cells(run: RunRow, jobs: Mapping[str, str], last_lines: Mapping[str, str]) -> tuple[object, ...]:
     printed = (
         f"prints: {last_lines[run.id][:_LAST_LINE_WIDTH]}" if run.state == "running" and run.id in last_lines else None
     )
-    return (run.id, run.state, run.attempt or None, _took(run), run.host, *((jobs.get(run.id),) if jobs else ()),
-            _run_reason(run) or printed)  # fmt: skip
+    return (run.id, run.state, run.attempt or None, _run_time_text(run), run.host,
+            *((jobs.get(run.id),) if jobs else ()), _run_reason(run) or printed)  # fmt: skip
 
 
-def _held_by_nsw(run: RunRow) -> RunRow:
-    """While nsw holds a campaign, the scheduler's advice to release the job by hand would only undo that."""
+def _replace_hold_reason(run: RunRow) -> RunRow:
+    """Name nsw as the reason of a held job: the scheduler's advice to release it by hand would undo the hold."""
     return replace(run, detail="held by `nsw throttle 0`") if run.cause is Cause.HELD_BY_SCHEDULER else run
 
 
@@ -200,7 +202,7 @@ def _run_reason(run: RunRow) -> str | None:
     return "; ".join(filter(None, (missing_results(run), run.reason))) or None
 
 
-def _took(run: RunRow) -> str | None:
+def _run_time_text(run: RunRow) -> str | None:
     if run.seconds is not None:
         return seconds(run.seconds)
     if run.state == "running" and run.started is not None:
@@ -261,7 +263,7 @@ class KeyEcho:
 
     def off(self) -> None:
         """Stop the echo until `on`."""
-        if self._before is not None or (fd := _terminal()) is None:
+        if self._before is not None or (fd := _foreground_terminal()) is None:
             return
         import termios
 
@@ -273,15 +275,15 @@ class KeyEcho:
     def on(self) -> None:
         """Echo as before `off`."""
         before, self._before = self._before, None
-        if before is None or (fd := _terminal()) is None:
+        if before is None or (fd := _foreground_terminal()) is None:
             return
         import termios
 
         termios.tcsetattr(fd, termios.TCSANOW, before)
 
 
-def _terminal() -> int | None:
-    """Standard input, where it is the terminal whose foreground this is; a change of another would stop nsw."""
+def _foreground_terminal() -> int | None:
+    """The descriptor of standard input if nsw is in the foreground of that terminal, else None."""
     try:
         fd = sys.stdin.fileno()
         return fd if os.isatty(fd) and os.tcgetpgrp(fd) == os.getpgrp() else None
@@ -460,9 +462,9 @@ class Watch:
         self._download = None
         match event:
             case Started(counts=counts):
-                self._start(dict(counts))
+                self._start_live_view(dict(counts))
             case RunChanged():
-                self._changed(event)
+                self._show_change(event)
             case BuildChanged(build=build):
                 if build.state in {State.RUNNING, *ENDED}:
                     self.say(f"{build.state:9} {build.id}" + (f": {build.reason}" if build.reason else ""))
@@ -470,7 +472,7 @@ class Watch:
                 self.say(text if level == "info" else f"{level}: {text}")
             case Progress():
                 self._progress = event
-                self._refresh()
+                self._refresh_live_view()
             case Downloading() if self._live is not None:
                 self._download = event
             case Downloading():
@@ -485,21 +487,21 @@ class Watch:
         """A line of its own, above what is live."""
         (self._live.console if self._live is not None else self._out).print(text)
 
-    def _start(self, counts: dict[str, int]) -> None:
+    def _start_live_view(self, counts: dict[str, int]) -> None:
         self._counts, self._total = counts, sum(counts.values())
         self._waiting = self._source.why_waiting()
         if self._out.is_terminal:
             from rich.live import Live
 
             self._keys.off()
-            self._live = Live(self._picture(), console=self._out, refresh_per_second=2, transient=True,
-                              get_renderable=self._picture)  # fmt: skip
+            self._live = Live(self._live_view(), console=self._out, refresh_per_second=2, transient=True,
+                              get_renderable=self._live_view)  # fmt: skip
             self._live.start()
 
-    def _changed(self, event: RunChanged) -> None:
+    def _show_change(self, event: RunChanged) -> None:
         run = event.run
         if event.alike > _FEW_ALIKE:
-            self._say_together(event)
+            self._show_shared_failure(event)
             return
         self._recent.pop(run.id, None)
         self._recent[run.id] = run
@@ -509,12 +511,12 @@ class Watch:
                 reason = f": {clean(run.reason)}" if run.reason else ""
                 self._out.print(f"{event.over}/{event.total} {run.state:9} {run.id}{took}{reason}", soft_wrap=True)
             return
-        self._refresh()
+        self._refresh_live_view()
         going = [r for r in self._recent.values() if r.state is State.RUNNING]
-        self._recent = {r.id: r for r in (*_last(self._recent.values()), *going)}
+        self._recent = {r.id: r for r in (*_last_ended_runs(self._recent.values()), *going)}
 
-    def _say_together(self, event: RunChanged) -> None:
-        """One line for all runs that failed together for one reason, when the first of them is told."""
+    def _show_shared_failure(self, event: RunChanged) -> None:
+        """Print one line for all runs that failed for the same reason, at the first of them."""
         run = event.run
         if self._told_together[run.reason]:
             self._told_together[run.reason] -= 1
@@ -526,12 +528,12 @@ class Watch:
         else:
             self._out.print(f"{event.over + event.alike - 1}/{event.total} {text}", soft_wrap=True)
 
-    def _refresh(self) -> None:
+    def _refresh_live_view(self) -> None:
         now = time.monotonic()
         if now - self._drawn > _REFRESH_S:
             self._counts, self._waiting, self._drawn = self._source.counts(), self._source.why_waiting(), now
 
-    def _picture(self) -> Group:
+    def _live_view(self) -> Group:
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.text import Text
@@ -573,7 +575,7 @@ def picture(
     """
     all_runs = list(runs)
     running = [r for r in all_runs if r.state is State.RUNNING]
-    lines = [(r.state, _line(r)) for r in _last(all_runs)]
+    lines = [(r.state, _run_line(r)) for r in _last_ended_runs(all_runs)]
     lines += [(r.state, running_line(r, now or time.time(), seen, width)) for r in running[:_RUNNING]]
     if len(running) > _RUNNING:
         lines.append((State.RUNNING, f"{State.RUNNING:9} and {len(running) - _RUNNING} more"))
@@ -606,14 +608,14 @@ def running_line(run: RunRow, now: float, seen: Progress, width: int) -> str:
     return f"{line}  {last_line if cell_len(last_line) <= left else last_line[: left - 1] + '…'}"
 
 
-def _last(runs: Iterable[RunRow]) -> list[RunRow]:
-    """The last that ended well, and the last that did not, which stay longer in sight."""
+def _last_ended_runs(runs: Iterable[RunRow]) -> list[RunRow]:
+    """The last runs that succeeded, and the last that did not; the latter stay in view longer."""
     over = [r for r in runs if r.state in ENDED]
     bad = [r for r in over if r.state is not State.DONE][-_OVER:]
     good = [r for r in over if r.state is State.DONE][-_OVER:]
     return [*bad, *good]
 
 
-def _line(run: RunRow) -> str:
+def _run_line(run: RunRow) -> str:
     took = f"  {seconds(run.seconds)}" if run.seconds is not None else ""
     return f"{run.state:9} {run.id}{took}" + (f"  {run.reason}" if run.reason else "")

@@ -83,12 +83,12 @@ def texts(block: Table) -> list[list[str]]:
     for group in groups:
         shares = [value for row, n in group if isinstance(value := block.rows[row][n], int | float)]
         if len(shares) == len(group):
-            for (row, n), share in zip(group, _rounded(shares), strict=True):
+            for (row, n), share in zip(group, _round_to_100_percent(shares), strict=True):
                 columns[n][row] = f"{share} %"
     return columns
 
 
-def _rounded(shares: Sequence[float]) -> list[int]:
+def _round_to_100_percent(shares: Sequence[float]) -> list[int]:
     """Whole numbers whose sum is 100: those give way that are nearest to the next number.
 
     The first and the last, which sentences name, stay what they are there, but where there are no others.
@@ -112,12 +112,12 @@ def cells(block: Table) -> list[list[str]]:
     ]  # fmt: skip
 
 
-def _count(value: Any) -> str:
+def _format_count(value: Any) -> str:
     """A count, which is a mean where it is not a whole number."""
     return f"{value:,.0f}" if value == int(value) else number(value)
 
 
-def _occupancy(pair: Any) -> str:
+def _format_occupancy(pair: Any) -> str:
     achieved, limit = pair
     if limit is None:
         return percent(achieved)
@@ -125,7 +125,7 @@ def _occupancy(pair: Any) -> str:
 
 
 _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
-    "count": _count,
+    "count": _format_count,
     "number": number,
     "plain": str,
     "times": lambda value: f"{value:,.2f}",
@@ -140,7 +140,7 @@ _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "faster %": faster,
     "longer %": longer,
     "range": lambda pair: spread(*pair),
-    "achieved and limit %": _occupancy,
+    "achieved and limit %": _format_occupancy,
     "names and ns": lambda pairs: ", ".join(f"{name} {duration(ns)}" for name, ns in pairs),
 }
 
@@ -168,22 +168,22 @@ def show_block(out: Console, block: Block) -> None:
     if isinstance(block, Finding):
         out.print(wrapped(out, f"* {block.text}"), soft_wrap=True)
     elif isinstance(block, Note):
-        _note(out, block)
+        _print_note(out, block)
     elif isinstance(block, Timeline):
-        _timeline(out, block)
+        _print_timeline(out, block)
     elif isinstance(block, Table):
-        _terminal_table(out, block)
+        _print_table(out, block)
 
 
-def _note(out: Console, note: Note) -> None:
+def _print_note(out: Console, note: Note) -> None:
     if note.tone == "heading" and note.name != HEADLINE:
         out.print()
     inside = "  " if note.tone == "plain" and note.case and note.name != "case" else ""
     out.print(wrapped(out, inside + note.text), style=_STYLES.get(note.tone), soft_wrap=True)
 
 
-def _timeline(out: Console, block: Timeline) -> None:
-    """Its stretches but the steady state, a line each."""
+def _print_timeline(out: Console, block: Timeline) -> None:
+    """Print a line for each phase of the timeline except the steady state."""
     for phase, length, iterations, spent_in in block.rows:
         if phase != "steady state":
             count = f", {plural(iterations, 'iteration')}" if isinstance(iterations, int) and iterations else ""
@@ -191,28 +191,32 @@ def _timeline(out: Console, block: Timeline) -> None:
             out.print(f"  not in what follows: {phase} {as_text(length, 'ns')}{count}{spent}")
 
 
-def _terminal_table(out: Console, block: Table) -> None:
+def _print_table(out: Console, block: Table) -> None:
     column_texts = cells(block)
-    wide = _title(block, block.wide)
+    wide = _column_title(block, block.wide)
     if not block.goes_on:
-        droppable = [_title(block, name) or "" for name in block.least]
+        droppable = [_column_title(block, name) or "" for name in block.least]
         rows = zip(*column_texts, strict=True)
-        out.print(table(block.title or None, [_head(c) for c in block.columns], rows, wide=wide, droppable=droppable))
+        out.print(
+            table(
+                block.title or None, [_column_heading(c) for c in block.columns], rows, wide=wide, droppable=droppable
+            )
+        )
         return
     first, *other_columns = column_texts
     parts = _fit_columns(block.columns[1:], other_columns, first, out.width)
     first = numbered(first, _LEAST_NAME) if len(parts) > 1 else first  # alike in all parts, however wide each is
     for part, part_columns in enumerate(parts):
-        heads = [_head(block.columns[0]), *(_head(block.columns[n + 1]) for n in part_columns)]
+        heads = [_column_heading(block.columns[0]), *(_column_heading(block.columns[n + 1]) for n in part_columns)]
         rows = zip(first, *(other_columns[n] for n in part_columns), strict=True)
         out.print(table(block.title if part == 0 else None, heads, rows, wide=wide))
 
 
-def _head(column: Column) -> str:
+def _column_heading(column: Column) -> str:
     return column.title + (">" if column.unit in NUMBERS else "")
 
 
-def _title(block: Table, name: str | None) -> str | None:
+def _column_title(block: Table, name: str | None) -> str | None:
     return next((c.title for c in block.columns if c.name == name), None)
 
 
@@ -249,8 +253,8 @@ def as_markdown(title: str, blocks: Iterable[Block]) -> str:
     first = [block for block in shown_blocks if isinstance(block, Finding)]
     heads = [block for block in shown_blocks if isinstance(block, Note) and block.name == HEADLINE]
     rest = [block for block in shown_blocks if not isinstance(block, Finding) and block not in heads]
-    parts = [f"# {_text(title)}", *(f"**{_text(block.text)}**" for block in heads)]
-    parts += ["\n".join(f"- {_text(f.text)}" for f in first)] if first else []
+    parts = [f"# {_markdown_line(title)}", *(f"**{_markdown_line(block.text)}**" for block in heads)]
+    parts += ["\n".join(f"- {_markdown_line(f.text)}" for f in first)] if first else []
     parts += [_markdown_block(block) for block in rest]
     return "\n\n".join(parts) + "\n"
 
@@ -271,45 +275,49 @@ def rows_markdown(
         "rows",
         "",
         tuple(Column(c, c) for c in columns),
-        tuple(tuple(_moment(row.get(c)) if c in moments else row.get(c) for c in columns) for row in rows),
+        tuple(tuple(_format_moment(row.get(c)) if c in moments else row.get(c) for c in columns) for row in rows),
     )
-    parts = [f"# {_text(title)}", *([_text(note)] if note else []), _markdown_table(markdown_block)]
+    parts = [f"# {_markdown_line(title)}", *([_markdown_line(note)] if note else []), _markdown_table(markdown_block)]
     return "\n\n".join(parts) + "\n"
 
 
-def _moment(value: Any) -> Any:
+def _format_moment(value: Any) -> Any:
     return moment(value) if isinstance(value, int | float) else value
 
 
 def _markdown_block(block: Block) -> str:
     if isinstance(block, Note):
-        return f"## {_text(block.text)}" if block.tone == "heading" else _text(block.text)
+        return f"## {_markdown_line(block.text)}" if block.tone == "heading" else _markdown_line(block.text)
     assert isinstance(block, Table)
-    return f"**{_text(block.title)}**\n\n{_markdown_table(block)}" if block.title else _markdown_table(block)
+    return f"**{_markdown_line(block.title)}**\n\n{_markdown_table(block)}" if block.title else _markdown_table(block)
 
 
 def _markdown_table(block: Table) -> str:
     columns = [in_one_unit(column.title, texts) for column, texts in zip(block.columns, cells(block), strict=True)]
-    heads = [_cell(head) for head, _ in columns]
+    heads = [_markdown_cell(head) for head, _ in columns]
     sides = ["---:" if column.unit in NUMBERS else "---" for column in block.columns]
-    lines = [heads, sides, *([_cell(str(cell)) for cell in row] for row in zip(*(c for _, c in columns), strict=True))]
+    lines = [
+        heads,
+        sides,
+        *([_markdown_cell(str(cell)) for cell in row] for row in zip(*(c for _, c in columns), strict=True)),
+    ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _cell(text: str) -> str:
+def _markdown_cell(text: str) -> str:
     """A text in a table, where a bar would end the cell in a command too."""
-    return _line(text, lambda command: command.replace("|", r"\|"))
+    return _markdown_inline(text, lambda command: command.replace("|", r"\|"))
 
 
-def _line(text: str, written: Callable[[str], str] = str) -> str:
+def _markdown_inline(text: str, written: Callable[[str], str] = str) -> str:
     """A text inside a line: commands as code, whatever else would be markup escaped."""
     pieces = _COMMAND.split(" ".join(clean(text).split()))  # every other one is a command
     return "".join(written(piece) if n % 2 else _MARKUP.sub(r"\\\1", piece) for n, piece in enumerate(pieces))
 
 
-def _text(text: str) -> str:
+def _markdown_line(text: str) -> str:
     """A text of one line that stays what it is, at the beginning of a line too."""
-    return _AT_START.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", _line(text))
+    return _AT_START.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", _markdown_inline(text))
 
 
 def _finding_data(finding: Finding) -> dict[str, Any]:
@@ -379,11 +387,11 @@ def show_summary(
         )  # fmt: skip
         show_first_screen(out, blocks, next_command, proof=partial(_evidence_command, campaign), last_line=divides)
     else:  # which proves its sentences itself, but for the timeline and the counters
-        last_line = _closer_command(campaign, summary.cases, drawable_cases)
+        last_line = _drill_down_command(campaign, summary.cases, drawable_cases)
         show_first_screen(out, blocks, next_command, proof=partial(_reread_command, campaign), last_line=last_line)
 
 
-def _closer_command(campaign: str, cases: Sequence[CaseSummary], drawable_cases: Collection[str]) -> str | None:
+def _drill_down_command(campaign: str, cases: Sequence[CaseSummary], drawable_cases: Collection[str]) -> str | None:
     """The command that shows more of the only case: an iteration, else its counters."""
     for case in cases:
         name = shlex.quote(case.id)
@@ -428,7 +436,7 @@ def show_first_screen(
     first_blocks = [block for block in blocks if block.shown == "always"]
     findings = [block for block in first_blocks if isinstance(block, Finding)]
     around = [block for block in first_blocks if not isinstance(block, Finding | Table)]
-    printed = {id(block): _printed_block(out, block) for block in around}
+    printed = {id(block): _render_block(out, block) for block in around}
     sentences = []
     for finding in findings[:_FINDINGS]:
         command = proof(finding) if proof else None
@@ -436,8 +444,8 @@ def show_first_screen(
         sentences.append((text, wrapped(out, f"  `{command}`") if command else ""))
     more = f"{next_command} ({plural(len(findings), 'finding')} more)" if next_command and findings else next_command
     lines = sum(text.count("\n") for text in printed.values())
-    lines += sum(_lines(out, text) for text in (more, last_line) if text)
-    first = sum(_lines(out, text) for text in sentences[0] if text) if sentences else 0
+    lines += sum(_count_terminal_lines(out, text) for text in (more, last_line) if text)
+    first = sum(_count_terminal_lines(out, text) for text in sentences[0] if text) if sentences else 0
     for block in first_blocks:
         if isinstance(block, Table):
             printed[id(block)] = _limit_table_lines(out, block, room - lines - first)
@@ -446,7 +454,7 @@ def show_first_screen(
         out.file.write(printed.get(id(block), ""))
     left = len(findings)
     for at, (text, command) in enumerate(sentences):
-        lines += sum(_lines(out, part) for part in (text, command) if part)
+        lines += sum(_count_terminal_lines(out, part) for part in (text, command) if part)
         if lines > room and at >= _LEAST_FINDINGS:
             break
         out.print(text, soft_wrap=True)
@@ -459,7 +467,7 @@ def show_first_screen(
         out.print(wrapped(out, last_line), soft_wrap=True)
 
 
-def _lines(out: Console, text: str) -> int:
+def _count_terminal_lines(out: Console, text: str) -> int:
     """How many lines of a terminal a text takes: commands are not broken, and the terminal breaks them."""
     if not out.is_terminal:
         return text.count("\n") + 1
@@ -482,7 +490,7 @@ def _limit_table_lines(out: Console, block: Table, lines: int) -> str:
     while True:
         omitted = len(all_rows) - rows
         kept = [*all_rows[: rows - len(last)], *last] if omitted else all_rows
-        text = _printed_block(out, replace(block, rows=tuple(kept), whole=()))
+        text = _render_block(out, replace(block, rows=tuple(kept), whole=()))
         text += f"({plural(omitted, 'row')} more)\n" if omitted else ""
         printed_lines = text.count("\n")
         over = printed_lines - lines
@@ -491,8 +499,8 @@ def _limit_table_lines(out: Console, block: Table, lines: int) -> str:
         rows = max(_FEWEST, rows - max(1, over * rows // printed_lines))  # a row may have several lines
 
 
-def _printed_block(out: Console, block: Block) -> str:
-    """What a block prints."""
+def _render_block(out: Console, block: Block) -> str:
+    """The text that a block prints."""
     with out.capture() as printed:
         show_block(out, block)
     return printed.get() if out.is_terminal else unpadded(printed.get())

@@ -44,13 +44,13 @@ def node(name: str, *children: str, **attributes: object) -> str:
         key.rstrip("_").replace("_", "-"): value for key, value in attributes.items() if value is not None
     }
     head = name + "".join(
-        f" {key}={quoteattr(_figure(value) if isinstance(value, float) else str(value))}"
+        f" {key}={quoteattr(_svg_number(value) if isinstance(value, float) else str(value))}"
         for key, value in present_attributes.items()
     )
     return f"<{head}>{''.join(children)}</{name}>" if children else f"<{head}/>"
 
 
-def _figure(value: float) -> str:
+def _svg_number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
@@ -93,7 +93,7 @@ def text(
     return node(
         "text", words(visible), *([tip(content)] if visible != clean(content) else []), x=x, y=y, text_anchor=anchor,
         font_size=size, font_weight="bold" if bold else None, fill=COLOURS[css_class], class_=css_class,
-        transform=f"rotate({_figure(-turned)} {_figure(x)} {_figure(y)})" if turned else None,
+        transform=f"rotate({_svg_number(-turned)} {_svg_number(x)} {_svg_number(y)})" if turned else None,
     )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def room(content: str, size: int = 12) -> float:
 
 @cache
 def _letter_width(letter: str) -> float:
-    """Of a letter, in sizes of the font."""
+    """The width of a letter, as a share of the font size."""
     if letter in _NARROW:
         return 0.36
     return 0.95 if letter in _WIDE or ord(letter) > _EAST_ASIAN else 0.7 if letter.isupper() else 0.6
@@ -161,7 +161,7 @@ def path(points: Iterable[tuple[float, float]], css_class: str, *, width: float 
         width: px.
         dash: Lengths of dashes and gaps; None: it is solid.
     """
-    through = "M" + "L".join(f"{_figure(x)} {_figure(y)}" for x, y in points)
+    through = "M" + "L".join(f"{_svg_number(x)} {_svg_number(y)}" for x, y in points)
     return node("path", d=through, fill="none", stroke=COLOURS[css_class], stroke_width=width, stroke_dasharray=dash,
                 stroke_linejoin="round", class_=css_class)  # fmt: skip
 
@@ -218,7 +218,7 @@ def marker(x: float, y: float, series: int, *inside: str, row: int | None = None
         "plus": ((-r, 0), (r, 0), (0, 0), (0, -r), (0, r), (0, 0)),
         "bar": ((-r / 3, -1.4 * r), (r / 3, -1.4 * r), (r / 3, 1.4 * r), (-r / 3, 1.4 * r)),
     }
-    d = "M" + "L".join(f"{_figure(x + dx)} {_figure(y + dy)}" for dx, dy in corners[shape]) + "Z"
+    d = "M" + "L".join(f"{_svg_number(x + dx)} {_svg_number(y + dy)}" for dx, dy in corners[shape]) + "Z"
     return node("path", *inside, d=d, **common_attributes)
 
 
@@ -233,7 +233,7 @@ def hatch(x: float, y: float, width: float, height: float, series: int) -> str:
         series: From 0.
     """
     kinds = _HATCHES[series % 8]
-    strokes = "".join(stroke for kind in kinds for stroke in _strokes(x, y, width, height, kind))
+    strokes = "".join(stroke for kind in kinds for stroke in _hatch_strokes(x, y, width, height, kind))
     if not strokes:
         return ""
     return node("path", d=strokes, fill="none", stroke=COLOURS["upon"], stroke_width=0.7, stroke_opacity=0.55,
@@ -244,16 +244,23 @@ def hatch(x: float, y: float, width: float, height: float, series: int) -> str:
 _HATCHES: Final = ("/\\", "/", "\\", "-", "", "-|", "|", "")
 
 
-def _strokes(x: float, y: float, width: float, height: float, kind: str) -> Iterator[str]:
+def _hatch_strokes(x: float, y: float, width: float, height: float, kind: str) -> Iterator[str]:
     if kind == "-":
-        yield from (f"M{_figure(x)} {_figure(y + at)}h{_figure(width)}" for at in _axis_steps(_GAP / 2, height))
+        yield from (
+            f"M{_svg_number(x)} {_svg_number(y + at)}h{_svg_number(width)}" for at in _axis_steps(_GAP / 2, height)
+        )
     elif kind == "|":
-        yield from (f"M{_figure(x + at)} {_figure(y)}v{_figure(height)}" for at in _axis_steps(_GAP / 2, width))
+        yield from (
+            f"M{_svg_number(x + at)} {_svg_number(y)}v{_svg_number(height)}" for at in _axis_steps(_GAP / 2, width)
+        )
     else:
         for at in _axis_steps(_GAP - height, width):
             first, last = max(at, 0.0), min(at + height, width)  # it may begin at the bar's left, and end at its right
             ends = [end - at if kind == "\\" else height - end + at for end in (first, last)]
-            yield f"M{_figure(x + first)} {_figure(y + ends[0])}L{_figure(x + last)} {_figure(y + ends[1])}"
+            yield (
+                f"M{_svg_number(x + first)} {_svg_number(y + ends[0])}"
+                f"L{_svg_number(x + last)} {_svg_number(y + ends[1])}"
+            )
 
 
 def _axis_steps(first: float, end: float) -> Iterator[float]:
@@ -323,18 +330,18 @@ class Axis:
     def labels(self) -> list[str]:
         """The ticks' texts."""
         steps = [abs(b - a) / self.scale for a, b in zip(self.ticks, self.ticks[1:], strict=False)]
-        return [_label(tick / self.scale, tick / self.scale if self.is_log else min(steps, default=1.0))
+        return [_tick_label(tick / self.scale, tick / self.scale if self.is_log else min(steps, default=1.0))
                 for tick in self.ticks]  # fmt: skip
 
     def title(self, name: str) -> str:
         """The axis' title: its unit, and where it begins if that is not zero."""
         notes = [self.unit] if self.unit else []
         notes += ["log"] if self.is_log else []
-        notes += [f"from {_label(self.low / self.scale, self.low / self.scale)}"] if self.low else []
+        notes += [f"from {_tick_label(self.low / self.scale, self.low / self.scale)}"] if self.low else []
         return f"{name} ({', '.join(notes)})" if notes else name
 
 
-def _label(value: float, step: float) -> str:
+def _tick_label(value: float, step: float) -> str:
     """A round value, with the digits that the step to the next one needs."""
     if not value:
         return "0"

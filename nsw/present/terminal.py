@@ -60,7 +60,7 @@ class Fitted:
         self._heads = [c.removesuffix(">") for c in columns]
         self._numbers = [c.endswith(">") for c in columns]
         self._cells = [[row[i] for row in rows] for i in range(len(columns))]
-        self._widest = [max(map(_len, cells), default=0) for cells in self._cells]
+        self._widest = [max(map(_cell_width, cells), default=0) for cells in self._cells]
         self._wide = None if wide is None or sentences else self._heads.index(wide)
         self._elided = [i for i, head in enumerate(self._heads) if head in names and i != self._wide]
         self._elided += [] if self._wide is None else [self._wide]
@@ -72,19 +72,19 @@ class Fitted:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The columns that fit, and what did not."""
-        visible, widths = self._fit(options.max_width)
-        yield from self._drawn(console, options, {i: widths[i] for i in visible})
+        visible, widths = self._fit_columns(options.max_width)
+        yield from self._render(console, options, {i: widths[i] for i in visible})
         if hidden_heads := [head for i, head in enumerate(self._heads) if i not in visible]:
             from rich.text import Text
 
-            need = _total([self._natural(i) for i in range(len(self._heads))])
+            need = _table_width([self._natural_width(i) for i in range(len(self._heads))])
             count_text = "1 column is" if len(hidden_heads) == 1 else f"{len(hidden_heads)} columns are"
             remedies = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
             remedies += [f"with {self._elsewhere}"] if self._elsewhere else []
-            hint = f"({count_text} hidden, shown {' or '.join(remedies)}: {_named_heads(hidden_heads)})"
+            hint = f"({count_text} hidden, shown {' or '.join(remedies)}: {_list_headings(hidden_heads)})"
             yield Text(wrapped(console, hint), style="dim")
 
-    def _drawn(self, console: Console, options: ConsoleOptions, widths: Mapping[int, int]) -> RenderResult:
+    def _render(self, console: Console, options: ConsoleOptions, widths: Mapping[int, int]) -> RenderResult:
         """Title, headings and rows of the columns that have a width."""
         from rich import box
         from rich.segment import Segment
@@ -92,16 +92,18 @@ class Fitted:
         from rich.text import Text
 
         title = None if self._title is None else Text(self._title)
-        if title is not None and title.cell_len > _total([*widths.values()]):  # rich would wrap it to the table's width
+        if title is not None and title.cell_len > _table_width(
+            [*widths.values()]
+        ):  # rich would wrap it to the table's width
             yield Text(wrapped(console, title.plain), style="bold")
             title = None
         rich_table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for i, width in widths.items():
             side: Literal["right", "left"] = "right" if self._numbers[i] else "left"
             rich_table.add_column(Text(self._heads[i]), justify=side, width=width, overflow="fold")
-        columns = {i: self._texts(i, width) for i, width in widths.items()}
+        columns = {i: self._column_texts(i, width) for i, width in widths.items()}
         too_wide = [i for i, width in widths.items() if self._widest[i] > width]
-        if any(_len(text) > widths[i] for i in too_wide for text in columns[i]):
+        if any(_cell_width(text) > widths[i] for i in too_wide for text in columns[i]):
             for cells in zip(*columns.values(), strict=True):
                 rich_table.add_row(*(Text(cell, overflow="fold") for cell in cells))
             yield rich_table
@@ -109,38 +111,38 @@ class Fitted:
         # no text wraps: the same lines as rich's, which takes many times longer for them
         *above, foot, end = console.render(rich_table, options)
         yield from above
-        padded = [_padded(texts, widths[i], right=self._numbers[i]) for i, texts in columns.items()]
+        padded = [_pad_texts(texts, widths[i], right=self._numbers[i]) for i, texts in columns.items()]
         rows = "".join(f" {_GAP.join(row)} \n" for row in zip(*padded, strict=True))
         yield from (Segment(rows), foot, end)
 
     def hidden(self, width: int) -> list[str]:
         """The headings of the columns that do not fit this width."""
-        visible, _ = self._fit(width)
+        visible, _ = self._fit_columns(width)
         return [self._heads[i] for i in range(len(self._heads)) if i not in visible]
 
-    def _texts(self, column: int, width: int) -> list[str]:
+    def _column_texts(self, column: int, width: int) -> list[str]:
         too_wide = column in self._elided and self._widest[column] > width
         return distinct(self._cells[column], width) if too_wide else self._cells[column]
 
-    def _natural(self, column: int) -> int:
-        return max(_len(self._heads[column]), self._widest[column])
+    def _natural_width(self, column: int) -> int:
+        return max(_cell_width(self._heads[column]), self._widest[column])
 
-    def _fit(self, room: int) -> tuple[list[int], dict[int, int]]:
+    def _fit_columns(self, room: int) -> tuple[list[int], dict[int, int]]:
         """Which columns are shown, and how wide each of them is."""
         visible = list(range(len(self._heads)))
-        widths = {i: self._natural(i) for i in visible}
-        if _total([*widths.values()]) <= room:
+        widths = {i: self._natural_width(i) for i in visible}
+        if _table_width([*widths.values()]) <= room:
             return visible, widths
 
-        def too_much() -> int:
-            return _total([widths[i] for i in visible]) - room
+        def excess_width() -> int:
+            return _table_width([widths[i] for i in visible]) - room
 
         def longest_word(column: int, limit: int = _NO_WIDTH) -> int:
-            return max([words[column], *(min(_len(w), limit) for c in self._cells[column] for w in c.split())])
+            return max([words[column], *(min(_cell_width(w), limit) for c in self._cells[column] for w in c.split())])
 
-        def narrow(columns: Sequence[int], min_widths: dict[int, int]) -> None:
-            """Take what is too much from these columns, evenly from the widest, down to the least of each."""
-            over = too_much()
+        def narrow_columns(columns: Sequence[int], min_widths: dict[int, int]) -> None:
+            """Take the excess width from these columns, evenly from the widest, down to the minimum of each."""
+            over = excess_width()
             while over > 0:
                 able = [i for i in columns if i in visible and widths[i] > min_widths[i]]
                 if not able:
@@ -153,47 +155,49 @@ class Fitted:
                 over -= step * len(alike)
 
         cells = {i: max(1, self._widest[i]) for i in visible}
-        words = {i: max([1, *(_len(w) for w in self._heads[i].split())]) for i in visible}
-        narrow(visible, {i: max(cells[i], words[i]) for i in visible})
-        narrow(self._elided, {i: max(words[i], min(_NAME, cells[i])) for i in self._elided})
-        narrow(self._wrapping, {i: max(longest_word(i, _SENTENCE), min(_SENTENCE, cells[i])) for i in self._wrapping})
+        words = {i: max([1, *(_cell_width(w) for w in self._heads[i].split())]) for i in visible}
+        narrow_columns(visible, {i: max(cells[i], words[i]) for i in visible})
+        narrow_columns(self._elided, {i: max(words[i], min(_NAME, cells[i])) for i in self._elided})
+        narrow_columns(
+            self._wrapping, {i: max(longest_word(i, _SENTENCE), min(_SENTENCE, cells[i])) for i in self._wrapping}
+        )
         for i in self._droppable:
-            if too_much() <= 0:
+            if excess_width() <= 0:
                 break
             visible.remove(i)
         texts = [i for i in visible if not self._numbers[i] and i not in self._elided]
-        narrow(texts, {i: longest_word(i) for i in texts})
-        narrow(self._elided, {i: min(_MIN_WIDTH, cells[i]) for i in self._elided})
-        while too_much() > 0 and len(visible) > 2:
+        narrow_columns(texts, {i: longest_word(i) for i in texts})
+        narrow_columns(self._elided, {i: min(_MIN_WIDTH, cells[i]) for i in self._elided})
+        while excess_width() > 0 and len(visible) > 2:
             visible.remove(max(i for i in visible if i != self._wide))
-        narrow(texts, dict.fromkeys(texts, _MIN_WIDTH))
+        narrow_columns(texts, dict.fromkeys(texts, _MIN_WIDTH))
         # what the columns that went have left is for names and sentences
         least_widths, flexible = dict(widths), [i for i in {*self._elided, *self._wrapping, *texts} if i in visible]
-        widths |= {i: max(least_widths[i], self._natural(i)) for i in flexible}
-        narrow(flexible, least_widths)
+        widths |= {i: max(least_widths[i], self._natural_width(i)) for i in flexible}
+        narrow_columns(flexible, least_widths)
         return visible, widths
 
 
-def _named_heads(heads: Sequence[str]) -> str:
+def _list_headings(heads: Sequence[str]) -> str:
     """The first headings, whose own commas separate nothing, and how many more there are."""
     omitted = len(heads) - _NAMED_COLUMNS
     return " | ".join(heads[:_NAMED_COLUMNS]) + (f" and {omitted} more" if omitted > 0 else "")
 
 
-def _total(widths: Sequence[int]) -> int:
+def _table_width(widths: Sequence[int]) -> int:
     return sum(widths) + len(_GAP) * (len(widths) - 1) + _EDGES
 
 
-def _len(text: str) -> int:
-    """The columns of a terminal that a text of one line takes."""
+def _cell_width(text: str) -> int:
+    """The number of terminal columns that a text of one line takes."""
     return len(text) if text.isascii() else cell_len(text)
 
 
-def _padded(texts: Iterable[str], width: int, *, right: bool) -> list[str]:
+def _pad_texts(texts: Iterable[str], width: int, *, right: bool) -> list[str]:
     """The texts, none wider than that, all of this width."""
     if right:
-        return [" " * (width - _len(text)) + text for text in map(str.rstrip, texts)]
-    return [text + " " * (width - _len(text)) for text in texts]
+        return [" " * (width - _cell_width(text)) + text for text in map(str.rstrip, texts)]
+    return [text + " " * (width - _cell_width(text)) for text in texts]
 
 
 _PADDING = re.compile(r"(?<![ \t])[ \t]+(?=\n)")  # begins once a run of spaces: else their square in time
@@ -207,7 +211,7 @@ def console(stream: TextIO | None = None) -> Console:
     out = stream or sys.stdout
     if hasattr(out, "reconfigure"):
         out.reconfigure(errors="replace")
-    environment = {name: value for name, value in os.environ.items() if name not in _SIZES or _is_size(value)}
+    environment = {name: value for name, value in os.environ.items() if name not in _SIZES or _is_terminal_size(value)}
     width = None if out.isatty() or "COLUMNS" in environment else _NO_WIDTH
     return _plain_console()(file=out, width=width, markup=False, highlight=False, emoji=False, _environ=environment)
 
@@ -225,7 +229,7 @@ def unpadded(printed: str) -> str:
     return _PADDING.sub("", printed)
 
 
-def _is_size(value: str) -> bool:
+def _is_terminal_size(value: str) -> bool:
     """Whether it is a positive number: some programs leave COLUMNS=0 behind, and nothing fits into that."""
     return value.isdecimal() and int(value[:9]) > 0
 
@@ -268,8 +272,8 @@ def _plain_console() -> type[Console]:
     return PlainConsole
 
 
-def _shortened(cell: str) -> str:
-    """A cell that can be laid out in a moment: words of megabytes would take half a minute."""
+def _shorten_cell(cell: str) -> str:
+    """Cut a cell of megabytes, which would take half a minute to lay out."""
     omitted = len(cell) - _LONGEST_CELL
     return cell if omitted <= 0 else f"{cell[:_LONGEST_CELL]}… ({omitted:,} more characters)"
 
@@ -301,7 +305,7 @@ def table(
     in_units = [in_one_unit(head, [row[n] for row in cell_rows]) for n, head in enumerate(columns)]
     heads = [clean(head) for head, _ in in_units]
     texts = [
-        ["" if cell is None else _shortened(clean(cell)) for cell in row]
+        ["" if cell is None else _shorten_cell(clean(cell)) for cell in row]
         for row in zip(*(cells for _, cells in in_units), strict=True)
     ]
     clean_heads = dict(
@@ -367,16 +371,16 @@ def elided(text: str, width: int) -> str:
 
 def distinct(texts: Sequence[str], width: int) -> list[str]:
     """The texts in this width; those that would look alike though they differ are numbered."""
-    marks = _marks(texts, width)
+    marks = _clash_marks(texts, width)
     return [mark + elided(text, max(width - len(mark), 0)) for mark, text in zip(marks, texts, strict=True)]
 
 
 def numbered(texts: Sequence[str], width: int) -> list[str]:
     """The whole texts; those that would look alike in this width though they differ are numbered."""
-    return [mark + text for mark, text in zip(_marks(texts, width), texts, strict=True)]
+    return [mark + text for mark, text in zip(_clash_marks(texts, width), texts, strict=True)]
 
 
-def _marks(texts: Sequence[str], width: int) -> list[str]:
+def _clash_marks(texts: Sequence[str], width: int) -> list[str]:
     short = [elided(text, width) for text in texts]
     clashes: dict[str, list[str]] = {}
     for text, cut in zip(texts, short, strict=True):
@@ -408,16 +412,20 @@ def wrapped(out: Console, text: str, *, used_columns: int = 0) -> str:
     if not out.is_terminal:
         return text
     lines = as_typed(harmless(text)).split("\n")
-    return "\n".join(_line(line, out.width, used_columns if number == 0 else 0) for number, line in enumerate(lines))
+    return "\n".join(
+        _wrap_line(line, out.width, used_columns if number == 0 else 0) for number, line in enumerate(lines)
+    )
 
 
-def _line(line: str, width: int, used_columns: int) -> str:
+def _wrap_line(line: str, width: int, used_columns: int) -> str:
     if used_columns + cell_len(line) <= width or _EXCERPT.match(line):
         return line
     indent = line[: len(line) - len(line.lstrip())]
     wrapped_line, room, before = indent, used_columns + len(indent), len(indent)
     pieces = list(_PIECE.finditer(line))
-    for piece, text in zip(pieces, _short([piece[0] for piece in pieces], width - len(indent)), strict=True):
+    for piece, text in zip(
+        pieces, _shorten_kernel_names([piece[0] for piece in pieces], width - len(indent)), strict=True
+    ):
         between = line[before : piece.start()]
         size = cell_len(text)
         if between and room + len(between) + size > width:
@@ -430,10 +438,12 @@ def _line(line: str, width: int, used_columns: int) -> str:
     return wrapped_line
 
 
-def _short(words: Sequence[str], room: int) -> list[str]:
-    """The words; names of kernels that are longer than a line lose their middle, and stay distinguishable."""
+def _shorten_kernel_names(words: Sequence[str], room: int) -> list[str]:
+    """Cut the middle of kernel names that are longer than a line, so that they stay distinguishable."""
     long = {
-        n: kernel_parts for n, word in enumerate(words) if cell_len(word) > room and (kernel_parts := _kernel(word))
+        n: kernel_parts
+        for n, word in enumerate(words)
+        if cell_len(word) > room and (kernel_parts := _parse_kernel_word(word))
     }
     around = max((len(before + behind) for before, _, behind in long.values()), default=0)
     names = distinct([name for _, name, _ in long.values()], room - around)
@@ -441,8 +451,8 @@ def _short(words: Sequence[str], room: int) -> list[str]:
     return [short.get(n, word) for n, word in enumerate(words)]
 
 
-def _kernel(word: str) -> tuple[str, str, str] | None:
-    """What is before a kernel's name, the name, and what is behind it; None for a word that is none."""
+def _parse_kernel_word(word: str) -> tuple[str, str, str] | None:
+    """Split a word into what is before a kernel name, the name, and what is behind it; None if it is no kernel name."""
     bare = word.rstrip(_BEHIND_A_KERNEL)  # a pattern for all three would try every place where the name may end
     match = _KERNEL.fullmatch(bare)
     return (match[1], match[2], word[len(bare) :]) if match else None

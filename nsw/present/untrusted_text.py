@@ -31,10 +31,10 @@ _FORMULA: Final = re.compile(r"[\s\ufffd]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\n]
 
 def harmless(text: str) -> str:
     """Text of several lines without what steers a terminal; line ends and tabs stay."""
-    return _steering_nothing(text, _INSTEAD)
+    return _replace_control_characters(text, _INSTEAD)
 
 
-def _steering_nothing(text: str, instead: str | Callable[[re.Match[str]], str]) -> str:
+def _replace_control_characters(text: str, instead: str | Callable[[re.Match[str]], str]) -> str:
     return text if text.isascii() and text.isprintable() else _STEERING.sub(instead, text)
 
 
@@ -51,7 +51,7 @@ def say(text: str, file: TextIO | None = None) -> None:
 
 def as_json(value: Any, **options: Any) -> str:
     """JSON in UTF-8 that no terminal obeys and that is the same data."""
-    return _steering_nothing(json.dumps(value, ensure_ascii=False, allow_nan=False, **options), _escaped)
+    return _replace_control_characters(json.dumps(value, ensure_ascii=False, allow_nan=False, **options), _json_escape)
 
 
 def as_csv_cell(value: Any) -> Any:
@@ -63,6 +63,6 @@ def as_csv_cell(value: Any) -> Any:
     return "'" + text if _FORMULA.match(text) else text
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _json_escape(match: re.Match[str]) -> str:
     units = match[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

@@ -45,13 +45,13 @@ def paths_of_key(model: type[BaseModel], key: str) -> list[str]:
     """
     level: list[tuple[str, type[BaseModel]]] = [("", model)]
     for _ in range(_DEEPEST):
-        if paths := [path for path, candidate in level if path and key in _keys(candidate)]:
+        if paths := [path for path, candidate in level if path and key in _field_types(candidate)]:
             return paths[:_PATHS_IN_MESSAGE]
         level = [
             (f"{path}.{name}{inside}".lstrip("."), inner)
             for path, candidate in level
-            for name, kind in _keys(candidate).items()
-            for inside, inner in _models(kind)
+            for name, kind in _field_types(candidate).items()
+            for inside, inner in _models_in_type(kind)
         ]
     return []
 
@@ -60,28 +60,28 @@ def _is_model(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-def _keys(model: type[BaseModel]) -> dict[str, Any]:
+def _field_types(model: type[BaseModel]) -> dict[str, Any]:
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
 
 
-def _models(kind: Any) -> list[tuple[str, type[BaseModel]]]:
-    """The models in a type, each with what stands between the key and it."""
+def _models_in_type(kind: Any) -> list[tuple[str, type[BaseModel]]]:
+    """The models in a type, each with the path from the key to it: "[]" or ".NAME"."""
     if _is_model(kind):
         return [("", kind)]
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _models(arguments[0])
+        return _models_in_type(arguments[0])
     if origin in {Union, UnionType}:
-        return [inner_model for argument in arguments for inner_model in _models(argument)]
+        return [inner_model for argument in arguments for inner_model in _models_in_type(argument)]
     between = {list: "[]", dict: ".NAME"}.get(origin)
-    return [(between + inside, inner) for inside, inner in _models(arguments[-1])] if between else []
+    return [(between + inside, inner) for inside, inner in _models_in_type(arguments[-1])] if between else []
 
 
 _MOST_NAMES = 2  # names in a message
 
 
-def _indented(node: Node, kind: Any, document: Document, faults: list[Diagnostic]) -> Node:
-    """The tree with keys that are beside the one that they belong below where they belong; adds a fault for each.
+def _repair_indentation(node: Node, kind: Any, document: Document, faults: list[Diagnostic]) -> Node:
+    """The tree with misindented keys moved below the key that they belong to; adds a fault for each.
 
     Args:
         node: The tree; what is moved out of an inner map is looked at there first.
@@ -90,37 +90,43 @@ def _indented(node: Node, kind: Any, document: Document, faults: list[Diagnostic
         faults: Where the faults go.
     """
     if isinstance(node.value, list):
-        items = [_indented(item, _bare(_below(kind, at)), document, faults) for at, item in enumerate(node.value)]
+        items = [
+            _repair_indentation(item, _unwrap_type(_type_of_item(kind, at)), document, faults)
+            for at, item in enumerate(node.value)
+        ]
         return node if all(map(operator.is_, items, node.value)) else replace(node, value=items)
     if not isinstance(node.value, dict):
         return node
-    value = {key: _indented(child, _bare(_below(kind, key)), document, faults) for key, child in node.value.items()}
+    value = {
+        key: _repair_indentation(child, _unwrap_type(_type_of_item(kind, key)), document, faults)
+        for key, child in node.value.items()
+    }
     keys, is_changed = node.keys, not all(map(operator.is_, value.values(), node.value.values()))
-    while slip := _slip(value, kind):
+    while slip := _misindented_keys(value, kind):
         key, names = slip
-        faults.append(_fault(document, keys[names[0]], key, names))
+        faults.append(_misindented_fault(document, keys[names[0]], key, names))
         moved = {name: value.pop(name) for name in names}
         value[key] = Node(moved, moved[names[0]].span, {name: keys[name] for name in names})
         keys, is_changed = {name: mark for name, mark in keys.items() if name not in names}, True
     return replace(node, value=value, keys=keys) if is_changed else node
 
 
-def _slip(value: dict[str, Node], kind: Any) -> tuple[str, list[str]] | None:
-    """An empty key, and those right behind it that can only belong below it."""
+def _misindented_keys(value: dict[str, Node], kind: Any) -> tuple[str, list[str]] | None:
+    """An empty key, and the keys right behind it that can only belong below it."""
     known_keys, names = _known_keys(kind), list(value)
     for number, key in enumerate(names):
-        inner_kind = _bare(_below(kind, key))
+        inner_kind = _unwrap_type(_type_of_item(kind, key))
         if value[key].value is not None or not (_is_model(inner_kind) or get_origin(inner_kind) is dict):
             continue
         inner = _known_keys(inner_kind)
-        below = list(takewhile(lambda name: _belongs(name, known_keys, inner), names[number + 1 :]))  # noqa: B023  used at once
+        below = list(takewhile(lambda name: _belongs_below(name, known_keys, inner), names[number + 1 :]))  # noqa: B023  used at once
         if below:
             return key, below
     return None
 
 
-def _belongs(name: str, known_keys: Sequence[str] | None, inner: Sequence[str] | None) -> bool:
-    """Whether a key is none of the map that it is in, and one of the map below the empty key."""
+def _belongs_below(name: str, known_keys: Sequence[str] | None, inner: Sequence[str] | None) -> bool:
+    """Whether a key is unknown in its own map and known in the map below the empty key."""
     if known_keys is None:
         return inner is not None and name in inner
     if name in known_keys:
@@ -130,10 +136,10 @@ def _belongs(name: str, known_keys: Sequence[str] | None, inner: Sequence[str] |
 
 def _known_keys(kind: Any) -> list[str] | None:
     """The keys of a model; None of what takes any."""
-    return list(_keys(kind)) if _is_model(kind) and kind.model_config.get("extra") != "allow" else None
+    return list(_field_types(kind)) if _is_model(kind) and kind.model_config.get("extra") != "allow" else None
 
 
-def _fault(document: Document, mark: Mark, key: str, names: list[str]) -> Diagnostic:
+def _misindented_fault(document: Document, mark: Mark, key: str, names: list[str]) -> Diagnostic:
     listed = " and ".join(show_value(name) for name in names[:_MOST_NAMES])
     omitted = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     verb, pronoun = ("stands", "it") if len(names) == 1 else ("stand", "them")
@@ -162,7 +168,7 @@ def validate(model: type[M], document: Document, *, below: KeyPath = ()) -> tupl
     """
     slips: list[Diagnostic] = []
     if not below:
-        document = document.with_root(_indented(document.root, model, document, slips))
+        document = document.with_root(_repair_indentation(document.root, model, document, slips))
     for _ in range(_ROUNDS):
         try:
             validated = model.model_validate(document.get(below))
@@ -170,13 +176,13 @@ def validate(model: type[M], document: Document, *, below: KeyPath = ()) -> tupl
             problems = error.errors(include_url=False)
         else:
             return (None if slips else validated), slips, document
-        slip = _misspelt(problems, model, document, below)
+        slip = _first_misspelt_key(problems, model, document, below)
         if slip is None:
             # one more than is shown: it is slow to make each of 100,000
-            faults = [_diagnostic(p, model, document, below) for p in problems[: MOST_SHOWN + 1]]
+            faults = [_diagnose(p, model, document, below) for p in problems[: MOST_SHOWN + 1]]
             return None, [*slips, *faults], document
         path, intended_key = slip
-        slips.append(_unknown_key(path, model, document, below))
+        slips.append(_diagnose_unknown_key(path, model, document, below))
         document = document.renamed(path, intended_key)
     return None, slips, document
 
@@ -184,41 +190,41 @@ def validate(model: type[M], document: Document, *, below: KeyPath = ()) -> tupl
 def fields_at(model: type[BaseModel], path: Sequence[str | int]) -> Mapping[str, Any] | None:
     """The keys that the model knows at `path`, or None where it takes any."""
     kind = kind_at(model, path)
-    return _keys(kind) if _is_model(kind) else None
+    return _field_types(kind) if _is_model(kind) else None
 
 
 def kind_at(model: type[BaseModel], path: Sequence[str | int]) -> Any:
     """The type of what the model has at `path`."""
     kind: Any = model
     for part in path:
-        kind = _below(_bare(kind), part)
-    return _bare(kind)
+        kind = _type_of_item(_unwrap_type(kind), part)
+    return _unwrap_type(kind)
 
 
-def _bare(kind: Any) -> Any:
+def _unwrap_type(kind: Any) -> Any:
     """A type without Annotated and without `| None`; of a union its model."""
     while get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     if get_origin(kind) in {Union, UnionType}:
-        members = [_bare(k) for k in get_args(kind) if k is not type(None)]
+        members = [_unwrap_type(k) for k in get_args(kind) if k is not type(None)]
         return next(filter(_is_model, members), members[0])
     return kind
 
 
-def _below(kind: Any, part: str | int) -> Any:
+def _type_of_item(kind: Any, part: str | int) -> Any:
     if _is_model(kind):
-        return _keys(kind).get(str(part), Any)
+        return _field_types(kind).get(str(part), Any)
     arguments = get_args(kind)
     return arguments[-1] if arguments else Any
 
 
-def _misspelt(
+def _first_misspelt_key(
     problems: Sequence[Any], model: type[BaseModel], document: Document, below: KeyPath
 ) -> tuple[KeyPath, str] | None:
     """The first unknown key whose nearest known one is not set, with that one."""
     for problem in problems:
         if problem["type"] == "extra_forbidden":
-            path = _real_path(problem["loc"], document, below)
+            path = _path_in_file(problem["loc"], document, below)
             known_keys = fields_at(model, path[len(below) : -1]) or {}
             intended_key = nearest(str(path[-1]), known_keys)
             if intended_key is not None and document.node((*path[:-1], intended_key)) is None:
@@ -226,8 +232,8 @@ def _misspelt(
     return None
 
 
-def _real_path(loc: Sequence[str | int], document: Document, below: KeyPath) -> KeyPath:
-    """The path that pydantic's `loc` means: its words for members of unions stand for nothing in the file."""
+def _path_in_file(loc: Sequence[str | int], document: Document, below: KeyPath) -> KeyPath:
+    """The path in the file that pydantic's `loc` means; its words for members of unions are not in the file."""
     path, node = below, document.node(below)
     for part in loc:
         child = node.child(part) if node is not None else None
@@ -236,15 +242,15 @@ def _real_path(loc: Sequence[str | int], document: Document, below: KeyPath) -> 
     return path
 
 
-def _diagnostic(problem: Any, model: type[BaseModel], document: Document, below: KeyPath) -> Diagnostic:
+def _diagnose(problem: Any, model: type[BaseModel], document: Document, below: KeyPath) -> Diagnostic:
     kind, loc = problem["type"], problem["loc"]
-    path = _real_path(loc, document, below)
+    path = _path_in_file(loc, document, below)
     if kind == "extra_forbidden" and isinstance(path[-1], int):  # a word that is short for a map of it
-        return _unknown_word(path, model, document, below)
+        return _diagnose_unknown_word(path, model, document, below)
     if kind == "extra_forbidden":
-        return _unknown_key(path, model, document, below)
+        return _diagnose_unknown_key(path, model, document, below)
     if kind == "missing":
-        return _missing(str(loc[-1]), path, document, below)
+        return _diagnose_missing_key(str(loc[-1]), path, document, below)
     fault = (problem.get("ctx") or {}).get("error")
     if isinstance(fault, Fault):
         if loc[-1:] == ("[key]",):
@@ -252,11 +258,11 @@ def _diagnostic(problem: Any, model: type[BaseModel], document: Document, below:
         mark = document.mark_in_value((*path, *fault.path), fault.offset)
         return document.at(mark, fault.message, hint=fault.hint)
     value = problem["input"]
-    message, hint = _worded(kind, problem.get("ctx") or {}, value, path)
+    message, hint = _message_and_hint(kind, problem.get("ctx") or {}, value, path)
     return document.diagnostic(path, message, hint=hint, key=loc[-1:] == ("[key]",))
 
 
-def _unknown_key(path: KeyPath, model: type[BaseModel], document: Document, below: KeyPath) -> Diagnostic:
+def _diagnose_unknown_key(path: KeyPath, model: type[BaseModel], document: Document, below: KeyPath) -> Diagnostic:
     known_keys = fields_at(model, path[len(below) : -1]) or {}
     location = _location_text(path[:-1])
     hint = did_you_mean(str(path[-1]), known_keys)
@@ -269,13 +275,13 @@ def _unknown_key(path: KeyPath, model: type[BaseModel], document: Document, belo
     )
 
 
-def _unknown_word(path: KeyPath, model: type[BaseModel], document: Document, below: KeyPath) -> Diagnostic:
+def _diagnose_unknown_word(path: KeyPath, model: type[BaseModel], document: Document, below: KeyPath) -> Diagnostic:
     word, known_words = str(document.get(path)), fields_at(model, path[len(below) :]) or {}
     hint = did_you_mean(word, known_words) or f"there are {', '.join(known_words)}"
     return document.diagnostic(path, f"unknown word {show_value(word)} {_location_text(path)}".rstrip(), hint=hint)
 
 
-def _missing(key: str, parent: KeyPath, document: Document, below: KeyPath) -> Diagnostic:
+def _diagnose_missing_key(key: str, parent: KeyPath, document: Document, below: KeyPath) -> Diagnostic:
     location = _location_text(parent)
     hint = "write 'nsw: 1', the version of the format" if key == "nsw" and parent == below else None
     if key == "unit":
@@ -290,8 +296,8 @@ def _location_text(path: KeyPath) -> str:
     return f"in {show_value('.'.join(words))[1:-1]}" if words else ""
 
 
-def _worded(kind: str, context: Mapping[str, Any], value: object, path: KeyPath) -> tuple[str, str | None]:
-    """Message and hint for what pydantic found itself."""
+def _message_and_hint(kind: str, context: Mapping[str, Any], value: object, path: KeyPath) -> tuple[str, str | None]:
+    """Message and hint for a fault that pydantic found."""
     hint, quote = None, 'quote an expression: "{{ ... }}"' if isinstance(value, dict) else None
     if kind in {"model_type", "dict_type", "model_attributes_type"}:
         glued = re.match(r"(\w+):(?!//)\S", value) if isinstance(value, str) else None
@@ -301,12 +307,12 @@ def _worded(kind: str, context: Mapping[str, Any], value: object, path: KeyPath)
         if path == ("passes",):
             hint = "such as '- baseline: {}', a line a pass"
         elif isinstance(value, str | int) and len(str(value)) < 40:
-            hint = f"such as [{_in_a_list(value)}]"
+            hint = f"such as [{_as_list_item(value)}]"
         return f"expected a list, found {show_value(value)}", hint
     if kind == "too_short":
         return "the list is empty", None
     if kind == "literal_error":
-        return _literal(str(context.get("expected", "")), value, path)
+        return _literal_message_and_hint(str(context.get("expected", "")), value, path)
     if kind.startswith("string"):
         return f"expected text, found {show_value(value)}", quote or "quote it"
     expected = _EXPECTED.get(kind.split("_", maxsplit=1)[0])
@@ -315,7 +321,7 @@ def _worded(kind: str, context: Mapping[str, Any], value: object, path: KeyPath)
     ), quote
 
 
-def _in_a_list(value: str | int) -> str:
+def _as_list_item(value: str | int) -> str:
     """How a value is written between the brackets of a list, where YAML gives some signs a meaning."""
     text = str(value)
     if not isinstance(value, str) or not re.search(r"""[][{}#:&*!|>'"%@`]""", text):
@@ -323,7 +329,7 @@ def _in_a_list(value: str | int) -> str:
     return f'"{text}"' if '"' not in text and "\\" not in text else "'" + text.replace("'", "''") + "'"
 
 
-def _literal(expected: str, value: object, path: KeyPath) -> tuple[str, str | None]:
+def _literal_message_and_hint(expected: str, value: object, path: KeyPath) -> tuple[str, str | None]:
     if path == ("nsw",):
         return (
             f"this nsw reads version {expected}; found {show_value(value)}",
@@ -378,8 +384,8 @@ class _Gathered:
         return {name for text in texts if is_template(text) for name in Expression.parse(text).names}
 
 
-def _unused_parameters(recipe: _Gathered, cases: list[Case], used: AbstractSet[str]) -> Iterator[Diagnostic]:
-    """Warn of parameters for whose values the same is done again; `used` are the names in the recipe's texts."""
+def _check_unused_parameters(recipe: _Gathered, cases: list[Case], used: AbstractSet[str]) -> Iterator[Diagnostic]:
+    """Warn of parameters that change nothing in the runs; `used` are the names in the recipe's texts."""
     names = list(cases[0].params) if cases else []
     if used & _ALL_VALUES or used >= set(names):
         return
@@ -395,7 +401,7 @@ def _unused_parameters(recipe: _Gathered, cases: list[Case], used: AbstractSet[s
             yield recipe.document.diagnostic(("matrix", name), message, hint=hint, key=True)
 
 
-def _repeated(document: Document, matrix: Matrix) -> Iterator[Diagnostic]:
+def _check_repeated_values(document: Document, matrix: Matrix) -> Iterator[Diagnostic]:
     """Warns of values that are repeated in a list; in lists that vary together that has a meaning."""
     together = {name for group in matrix.zip for name in group}
     for name, values in matrix.parameters.items():
@@ -454,15 +460,15 @@ def check(document: Document, folder: Path | None) -> list[Diagnostic]:
     """
     recipe = _Gathered(document)
     faults = [
-        *_parameter_names(recipe),
-        *_expressions(recipe),
-        *_report(recipe),
-        *_metrics(document),
-        *_pass_names(document),
-        *_matrix_names(recipe),
+        *_check_parameter_names(recipe),
+        *_check_expressions(recipe),
+        *_check_report(recipe),
+        *_check_metrics(document),
+        *_check_pass_names(document),
+        *_check_matrix_names(recipe),
     ]
     if folder is not None:
-        faults += islice(_files(document, folder), MOST_SHOWN + 1)
+        faults += islice(_check_files(document, folder), MOST_SHOWN + 1)
     return faults
 
 
@@ -474,13 +480,16 @@ def check_matrix(document: Document, recipe: Recipe) -> tuple[list[Case], list[D
         return [], [document.diagnostic(fault.path, fault.message, hint=fault.hint)], []
     gathered = _Gathered(document)
     warnings = [
-        *(_at_item(document, "exclude", index, "this exclude matches no case") for index in expanded.idle_excludes),
-        *(_at_item(document, "include", index, "this case exists already") for index in expanded.idle_includes),
-        *_lists_in_quotes(gathered),
-        *_python_words(gathered),
-        *_dollars(gathered),
-        *_repeated(document, recipe.matrix),
-        *_unused_parameters(
+        *(
+            _diagnose_item(document, "exclude", index, "this exclude matches no case")
+            for index in expanded.idle_excludes
+        ),
+        *(_diagnose_item(document, "include", index, "this case exists already") for index in expanded.idle_includes),
+        *_check_unbracketed_lists(gathered),
+        *_check_python_booleans(gathered),
+        *_check_dollar_braces(gathered),
+        *_check_repeated_values(document, recipe.matrix),
+        *_check_unused_parameters(
             gathered, expanded.cases, gathered.names_in_texts() | ({SIDE} if recipe.app.before else set())
         ),
     ]
@@ -495,11 +504,11 @@ def check_matrix(document: Document, recipe: Recipe) -> tuple[list[Case], list[D
     return expanded.cases, faults, warnings
 
 
-def _at_item(document: Document, key: str, index: int, message: str) -> Diagnostic:
+def _diagnose_item(document: Document, key: str, index: int, message: str) -> Diagnostic:
     return document.diagnostic(("matrix", key, index), message)
 
 
-def _parameter_names(recipe: _Gathered) -> Iterator[Diagnostic]:
+def _check_parameter_names(recipe: _Gathered) -> Iterator[Diagnostic]:
     for name in recipe.names:
         path: KeyPath = ("matrix", name)
         values = recipe.document.get(path)
@@ -518,15 +527,15 @@ def _parameter_names(recipe: _Gathered) -> Iterator[Diagnostic]:
             yield recipe.document.diagnostic(path, message, hint=hint, key=True)
 
 
-def _expressions(recipe: _Gathered) -> Iterator[Diagnostic]:
+def _check_expressions(recipe: _Gathered) -> Iterator[Diagnostic]:
     names = set(recipe.names)
     for path, text in recipe.templates:
-        yield from _unknown_names(recipe.document, path, text, names | CONTEXT)
+        yield from _check_names(recipe.document, path, text, names | CONTEXT)
     for path, text in (*recipe.values, *recipe.excludes):
-        yield from _unknown_names(recipe.document, path, text, names)
+        yield from _check_names(recipe.document, path, text, names)
 
 
-def _unknown_names(document: Document, path: KeyPath, text: Any, names_known: AbstractSet[str]) -> Iterator[Diagnostic]:
+def _check_names(document: Document, path: KeyPath, text: Any, names_known: AbstractSet[str]) -> Iterator[Diagnostic]:
     if not is_template(text):
         return
     try:
@@ -553,8 +562,8 @@ def name_mark(document: Document, path: KeyPath, name: str) -> Mark | None:
     return document.mark(path) if offset is None else document.mark_in_raw(path, offset, len(name))
 
 
-def _report(recipe: _Gathered) -> Iterator[Diagnostic]:
-    """Words of `report` and `check` that name no parameter or figure."""
+def _check_report(recipe: _Gathered) -> Iterator[Diagnostic]:
+    """Find words of `report` and `check` that name no parameter or figure."""
     document, app_figures = recipe.document, recipe.document.get(("app", "figures"))
     figures, gate = list(app_figures) if isinstance(app_figures, dict) else [], document.get(("report", "gate"))
     parameter, figure = (recipe.names, "parameter of the matrix"), (figures, "figure of app.figures")
@@ -575,8 +584,8 @@ def _report(recipe: _Gathered) -> Iterator[Diagnostic]:
             yield document.diagnostic(path, f"{show_value(word)} is not a {subject}", hint=hint)
 
 
-def _metrics(document: Document) -> Iterator[Diagnostic]:
-    """Metrics that no chip has; what the site's chip has is checked when its name is known."""
+def _check_metrics(document: Document) -> Iterator[Diagnostic]:
+    """Find metrics that no chip has; nsw checks for the site's chip once its name is known."""
     for path, options in document.find("passes", "*", "counters"):
         metrics = options.get("metrics") if isinstance(options, dict) else None
         if not isinstance(metrics, list) or not all(isinstance(name, str) for name in metrics):
@@ -587,7 +596,7 @@ def _metrics(document: Document) -> Iterator[Diagnostic]:
             yield document.diagnostic((*path, "metrics", fault.index), fault.message, hint=fault.hint)
 
 
-def _pass_names(document: Document) -> Iterator[Diagnostic]:
+def _check_pass_names(document: Document) -> Iterator[Diagnostic]:
     first: dict[str, KeyPath] = {}
     count: Counter[str] = Counter()
     for path, entry in document.find("passes", "*"):
@@ -606,8 +615,8 @@ def _pass_names(document: Document) -> Iterator[Diagnostic]:
         first.setdefault(name, path)
 
 
-def _matrix_names(recipe: _Gathered) -> Iterator[Diagnostic]:
-    """Keys of excludes that are no parameters; of includes too, where lists define the parameters."""
+def _check_matrix_names(recipe: _Gathered) -> Iterator[Diagnostic]:
+    """Find keys of excludes that are no parameters; of includes too, where lists define the parameters."""
     names, document = recipe.names, recipe.document
     hint = f"the matrix defines: {', '.join(names) or 'none'}"
     for path, point in (*recipe.excludes, *(recipe.includes if recipe.has_lists else ())):
@@ -617,7 +626,7 @@ def _matrix_names(recipe: _Gathered) -> Iterator[Diagnostic]:
                 yield document.diagnostic((*path, name), message, hint=did_you_mean(name, names) or hint, key=True)
 
 
-def _files(document: Document, folder: Path) -> Iterator[Diagnostic]:
+def _check_files(document: Document, folder: Path) -> Iterator[Diagnostic]:
     for path, name in (*document.find("app", "files", "*"), *document.find("app", "before", "*")):
         if not isinstance(name, str) or not name or "\0" in name:
             continue
@@ -644,7 +653,7 @@ def _similar_files(folder: Path, name: str) -> list[str]:
         return []
 
 
-def _lists_in_quotes(recipe: _Gathered) -> Iterator[Diagnostic]:
+def _check_unbracketed_lists(recipe: _Gathered) -> Iterator[Diagnostic]:
     """`gpus: 1,2,4`, `gpus: 1 2 4` and `gpus: 1-4` are one text to YAML."""
     for path, value in recipe.values:
         if len(path) > 2 or not isinstance(value, str) or is_template(value):
@@ -660,8 +669,8 @@ def _lists_in_quotes(recipe: _Gathered) -> Iterator[Diagnostic]:
             yield recipe.document.diagnostic(path, f"this is one value, {show_value(value)}", hint=hint)
 
 
-def _python_words(recipe: _Gathered) -> Iterator[Diagnostic]:
-    """`True` is the same to YAML as `true`, and reaches the program so."""
+def _check_python_booleans(recipe: _Gathered) -> Iterator[Diagnostic]:
+    """Warn of `True`: YAML reads it as `true`, and it reaches the program so."""
     for path, _ in recipe.values:
         node = recipe.document.node(path)
         if node is not None and isinstance(node.value, bool) and node.text != as_text(node.value):
@@ -672,7 +681,7 @@ def _python_words(recipe: _Gathered) -> Iterator[Diagnostic]:
             yield recipe.document.diagnostic(path, message, hint=hint)
 
 
-def _dollars(recipe: _Gathered) -> Iterator[Diagnostic]:
+def _check_dollar_braces(recipe: _Gathered) -> Iterator[Diagnostic]:
     """`${{ x }}` is what other tools write; here the `$` stays, as a character or as the shell's."""
     for path, text in recipe.templates:
         for match in _DOLLAR.finditer(text) if isinstance(text, str) else ():

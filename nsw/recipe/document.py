@@ -76,15 +76,15 @@ def merged(base: Node, over: Node) -> Node:
     return Node(value, base.span, base.keys | over.keys)
 
 
-def _renamed(root: Node, path: KeyPath, key: str) -> Node:
-    """The tree with the last key of `path` called `key`; the places stay as they are."""
+def _rename_key(root: Node, path: KeyPath, key: str) -> Node:
+    """The tree with the last key of `path` renamed to `key`; the marks stay as they are."""
     part, rest = path[0], path[1:]
     if isinstance(root.value, list):
-        return replace(root, value=[_renamed(v, rest, key) if n == part else v for n, v in enumerate(root.value)])
+        return replace(root, value=[_rename_key(v, rest, key) if n == part else v for n, v in enumerate(root.value)])
     if not isinstance(root.value, dict):
         return root
     if rest:
-        return replace(root, value={k: _renamed(v, rest, key) if k == part else v for k, v in root.value.items()})
+        return replace(root, value={k: _rename_key(v, rest, key) if k == part else v for k, v in root.value.items()})
     value = {key if k == part else k: v for k, v in root.value.items()}
     return replace(root, value=value, keys={key if k == part else k: mark for k, mark in root.keys.items()})
 
@@ -127,11 +127,11 @@ class _Tree:
         self._aliased = 0  # nodes that they stand for
         self.faults: list[Diagnostic] = []
 
-    def _mark(self, source: Any) -> Mark:
+    def _mark_of(self, source: Any) -> Mark:
         start, end = source.start_mark, source.end_mark
         return Mark(self._file, start.line + 1, start.column + 1, end.line + 1, end.column + 1)
 
-    def _fault(self, mark: Mark, message: str, hint: str | None = None) -> None:
+    def _add_fault(self, mark: Mark, message: str, hint: str | None = None) -> None:
         self.faults.append(Diagnostic(message, mark, hint=hint))
 
     def node(self, source: Any, depth: int = 0) -> Node:
@@ -144,24 +144,24 @@ class _Tree:
         Raises:
             _Stop: nsw does not take it (recursion, too deep, too many aliases or keys).
         """
-        mark = self._mark(source)
+        mark = self._mark_of(source)
         if id(source) in self._nodes:
-            return self._alias(source)
+            return self._alias_node(source)
         if depth > DEEPEST:
-            raise _Stop(Diagnostic(TOO_DEEP, _first(mark)))
+            raise _Stop(Diagnostic(TOO_DEEP, _first_character(mark)))
         self._nodes[id(source)] = None
         if isinstance(source, yaml.ScalarNode):
-            node = self._scalar(source, mark)
+            node = self._scalar_node(source, mark)
         elif isinstance(source, yaml.SequenceNode):
-            self._collection_tag(source, "seq")
+            self._check_collection_tag(source, "seq")
             items = [self.node(item, depth + 1) for item in source.value]
             node = Node(items, mark, size=1 + sum(item.size for item in items))
         else:
-            node = self._map(source, mark, depth)
+            node = self._map_node(source, mark, depth)
         self._nodes[id(source)] = node
         return node
 
-    def _alias(self, source: Any) -> Node:
+    def _alias_node(self, source: Any) -> Node:
         self._aliases += 1
         node = self._nodes[id(source)]
         self._aliased += node.size if node is not None else 0
@@ -173,35 +173,35 @@ class _Tree:
         message = f"the aliases stand for more than {MOST_ALIASED} values"
         if node is None:
             message = f"'*{getattr(alias, 'value', '')}' is inside the node that it refers to"
-        raise _Stop(Diagnostic(message, self._mark(alias)))
+        raise _Stop(Diagnostic(message, self._mark_of(alias)))
 
-    def _scalar(self, source: Any, mark: Mark) -> Node:
+    def _scalar_node(self, source: Any, mark: Mark) -> Node:
         try:
             value = scalar(source.value, source.tag)
         except ValueError as fault:
-            self._fault(mark, str(fault))
+            self._add_fault(mark, str(fault))
             value = source.value
         return Node(value, mark, style=source.style or "", text=source.value)
 
-    def _map(self, source: Any, mark: Mark, depth: int) -> Node:
-        self._collection_tag(source, "map")
+    def _map_node(self, source: Any, mark: Mark, depth: int) -> Node:
+        self._check_collection_tag(source, "map")
         value: dict[str, Node] = {}
         keys: dict[str, Mark] = {}
         inherited: list[Node] = []
         if len(source.value) > MOST_KEYS:
-            at = self._mark(source.value[MOST_KEYS][0])
+            at = self._mark_of(source.value[MOST_KEYS][0])
             raise _Stop(Diagnostic(f"a map has more than {MOST_KEYS:,} keys", at))
         for key_source, child_source in source.value:
-            key, at = self._key(key_source, source, depth)
+            key, at = self._key_text(key_source, source, depth)
             child = self.node(child_source, depth + 1)
             # `-1` and `-2` on lines of their own below a key are one text to YAML
             if not child.style and child.span.line > at.line and DASHED.match(child.text):
-                self._fault(_first(child.span), MISSING_SPACE, with_space(child.text))
+                self._add_fault(_first_character(child.span), MISSING_SPACE, with_space(child.text))
             if key == "<<" and key_source.tag == _PLAIN:
-                inherited += self._inherited(child, at)
+                inherited += self._merged_maps(child, at)
             elif key in value:
                 first = f"the key {show_value(key)} is set twice; the first is at {keys[key]}"
-                self._fault(at, first, "keep one of them")
+                self._add_fault(at, first, "keep one of them")
             elif key is not None:
                 value[key], keys[key] = child, at
         for node in inherited:
@@ -210,9 +210,9 @@ class _Tree:
             keys = node.keys | keys
         return Node(value, mark, keys, size=1 + sum(n.size for n in value.values()))
 
-    def _key(self, source: Any, parent: Any, depth: int) -> tuple[str | None, Mark]:
+    def _key_text(self, source: Any, parent: Any, depth: int) -> tuple[str | None, Mark]:
         """A key as text, or None (noted as a fault) where it is a map or a list."""
-        mark = self._mark(source)
+        mark = self._mark_of(source)
         if isinstance(source, yaml.ScalarNode):
             if source.tag == _PLAIN and DASHED.match(source.value):
                 raise _Stop(Diagnostic(MISSING_SPACE, mark, hint=with_space(f"{source.value}:")))
@@ -221,23 +221,25 @@ class _Tree:
         start = parent.start_mark
         if isinstance(node.value, dict) and source.start_mark.index == start.index + 1:  # {{
             braces = Mark(self._file, start.line + 1, start.column + 1, start.line + 1, start.column + 3)
-            self._fault(braces, "an expression must be quoted", 'such as "{{ batch }}"')
+            self._add_fault(braces, "an expression must be quoted", 'such as "{{ batch }}"')
         else:
-            self._fault(node.span, "a key must be text, but found " + show_value(node.value))
+            self._add_fault(node.span, "a key must be text, but found " + show_value(node.value))
         return None, mark
 
-    def _inherited(self, node: Node, mark: Mark) -> list[Node]:
+    def _merged_maps(self, node: Node, mark: Mark) -> list[Node]:
         """The maps that a merge key `<<` brings, the most important first."""
         nodes = node.value if isinstance(node.value, list) else [node]
         if all(isinstance(n.value, dict) for n in nodes):
             return nodes
-        self._fault(mark, "'<<' takes an alias of a map, or a list of them", "such as <<: *defaults")
+        self._add_fault(mark, "'<<' takes an alias of a map, or a list of them", "such as <<: *defaults")
         return []
 
-    def _collection_tag(self, source: Any, kind: str) -> None:
+    def _check_collection_tag(self, source: Any, kind: str) -> None:
         if source.tag != _TAG + kind:
-            start = self._mark(source)
-            self._fault(_first(start), f"the tag {show_value(source.tag)} is not allowed here", "remove it")
+            start = self._mark_of(source)
+            self._add_fault(
+                _first_character(start), f"the tag {show_value(source.tag)} is not allowed here", "remove it"
+            )
 
 
 def scalar(text: str, tag: str) -> Scalar:
@@ -251,20 +253,20 @@ def scalar(text: str, tag: str) -> Scalar:
         ValueError: The tag is not a safe one, or the text is not what the tag says.
     """
     if tag == _PLAIN:
-        return _resolved(text)
+        return _parse_scalar(text)
     kind = tag.removeprefix(_TAG)
     if kind == "str":
         return text
     types: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "bool": (bool,), "null": (type(None),)}
     if kind not in types:
         raise ValueError(f"the tag {show_value(tag)} is not allowed here: only str, int, float, bool and null are")
-    value = _resolved(text)
+    value = _parse_scalar(text)
     if not isinstance(value, types[kind]) or (kind == "int" and isinstance(value, bool)):
         raise ValueError(f"the tag !!{kind} does not fit {show_value(text)}")
     return keep_text(float(value), text) if kind == "float" and isinstance(value, int) else value
 
 
-def _resolved(text: str) -> Scalar:
+def _parse_scalar(text: str) -> Scalar:
     """The value of a plain scalar without a tag (YAML 1.2 core schema, less leading zeros); numbers keep their text."""
     if text in _NULLS:
         return None
@@ -329,7 +331,7 @@ class SourceText:
         """The secrets that stand in the text, or the beginnings of them, as messages would repeat them."""
         secrets_found = [*named_secrets(self.text), *secret_parts(self.text)]
         if self.root is not None:
-            secrets_found += _secrets(self.root)
+            secrets_found += _find_secrets(self.root)
         return frozenset(plain(secret).casefold() for secret in secrets_found)
 
     def diagnostic(self, mark: Mark | None, message: str, hint: str | None = None) -> Diagnostic:
@@ -342,10 +344,10 @@ class SourceText:
         """
         if not self.secrets:
             return self.with_line(Diagnostic(message, mark, hint=hint))
-        if self._repeats(message):
+        if self._holds_secret(message):
             message = _without_quotes(message)
-        message = _NOT_REPEATED if self._repeats(message) else message
-        return Diagnostic(message, mark, hint=None if hint and self._repeats(hint) else hint, line_is_secret=True)
+        message = _NOT_REPEATED if self._holds_secret(message) else message
+        return Diagnostic(message, mark, hint=None if hint and self._holds_secret(hint) else hint, line_is_secret=True)
 
     def with_line(self, fault: Diagnostic) -> Diagnostic:
         """A fault with the line that its mark is on, fit for a terminal; without it when it is hopelessly long."""
@@ -355,20 +357,20 @@ class SourceText:
         line = self.lines[mark.line - 1][: _LONGEST_LINE + mark.column]
         return replace(fault, source_line=re.sub(_UNPRINTABLE, "\ufffd", line))
 
-    def _repeats(self, message: str) -> bool:
-        """Whether a message has a secret in it, or enough of one."""
+    def _holds_secret(self, message: str) -> bool:
+        """Whether a message contains a secret, or enough of one."""
         text = message.casefold()
         if any(f"'{secret}'" in text for secret in self.secrets if 0 < len(secret) < _TELLING):
             return True
-        return any(text[at : at + _TELLING] in self._all_secrets for at in range(len(text) - _TELLING + 1))
+        return any(text[at : at + _TELLING] in self._joined_secrets for at in range(len(text) - _TELLING + 1))
 
     @cached_property
-    def _all_secrets(self) -> str:
+    def _joined_secrets(self) -> str:
         return "\0".join(self.secrets)
 
 
-def _secrets(node: Node, is_secret: bool = False) -> Iterator[str]:
-    """The texts of the secrets in a tree: whatever is below a key that looks so, less what is marked as none.
+def _find_secrets(node: Node, is_secret: bool = False) -> Iterator[str]:
+    """The texts of the secrets in a tree: all values below a key with a secret's name, except those marked `plain`.
 
     In an environment they are also what is no text: a slip of the pen may have made it of `{secret: VALUE}`.
     """
@@ -380,10 +382,10 @@ def _secrets(node: Node, is_secret: bool = False) -> Iterator[str]:
             yield str(key)
         if key == "plain" or (key == "from_env" and _VARIABLE.fullmatch(child.text)):
             continue
-        yield from _secrets(child, is_secret or is_secret_name)
+        yield from _find_secrets(child, is_secret or is_secret_name)
         if key == "env":
             for _, value in _children(child):
-                yield from _secrets(value, isinstance(value.value, dict | list) or holds_secret(value.text))
+                yield from _find_secrets(value, isinstance(value.value, dict | list) or holds_secret(value.text))
     if is_secret and node.value is not None and node.text:
         yield node.text
     yield from secret_parts(node.text)
@@ -423,12 +425,12 @@ class Document:
 
     def find(self, *pattern: str | int) -> Iterator[tuple[KeyPath, Any]]:
         """Every path that fits `pattern`, where `*` stands for any key or index, with its data."""
-        for path, node in _find(self.root, pattern, ()):
+        for path, node in _find_nodes(self.root, pattern, ()):
             yield path, plain_data(node)
 
     def mark(self, path: KeyPath, key: bool = False) -> Mark | None:
         """The place of a value, or of its key; of the nearest ancestor that exists when `path` does not."""
-        node, at_key = self.root, _first(self.root.span)
+        node, at_key = self.root, _first_character(self.root.span)
         for part in path:
             child = node.child(part)
             if child is None:
@@ -514,7 +516,7 @@ class Document:
 
     def renamed(self, path: KeyPath, key: str) -> Document:
         """This document with one key called otherwise; places stay true to the file."""
-        return replace(self, root=_renamed(self.root, path, key))
+        return replace(self, root=_rename_key(self.root, path, key))
 
 
 def parse(text: str, file: str, source: SourceText | None = None) -> Document:
@@ -530,17 +532,17 @@ def parse(text: str, file: str, source: SourceText | None = None) -> Document:
     """
     text = text.removeprefix("\ufeff")
     source = source or SourceText(text)
-    root, faults = _composed(text, file)
+    root, faults = _compose_tree(text, file)
     if root is None and not faults:
         faults = [Diagnostic("the file is empty", Mark(file, 1, 1, 1, 2))]
     if root is None or faults:
-        raise InputError(in_order(map(_without_words if source.secrets else source.with_line, faults)))
+        raise InputError(in_order(map(_redact_fault if source.secrets else source.with_line, faults)))
     source.root = root
     return Document(file, root, source)
 
 
-def _without_words(fault: Diagnostic) -> Diagnostic:
-    """A fault of YAML without words of the text: what of it is secret is not known for sure."""
+def _redact_fault(fault: Diagnostic) -> Diagnostic:
+    """A YAML fault without words of the text: nsw cannot be sure which of them are secret."""
     hint = None if fault.hint and "'" in fault.hint else fault.hint
     message = _without_quotes(fault.message.partition(": ")[0])
     return replace(fault, message=message, hint=hint, line_is_secret=True)
@@ -552,7 +554,7 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     return sorted(unique, key=lambda d: (d.mark.line, d.mark.column) if d.mark else (0, 0))
 
 
-def _composed(text: str, file: str) -> tuple[Node | None, list[Diagnostic]]:
+def _compose_tree(text: str, file: str) -> tuple[Node | None, list[Diagnostic]]:
     if len(text) > LARGEST:
         return None, [Diagnostic(f"the file has more than {LARGEST} characters", Mark(file, 1, 1, 1, 2))]
     tree, collects = _Tree(text, file), gc.isenabled()
@@ -575,21 +577,21 @@ def _composed(text: str, file: str) -> tuple[Node | None, list[Diagnostic]]:
             gc.enable()
 
 
-def _first(mark: Mark) -> Mark:
+def _first_character(mark: Mark) -> Mark:
     return Mark(mark.file, mark.line, mark.column, mark.line, mark.column + 1)
 
 
-def _find(node: Node, pattern: tuple[str | int, ...], path: KeyPath) -> Iterator[tuple[KeyPath, Node]]:
+def _find_nodes(node: Node, pattern: tuple[str | int, ...], path: KeyPath) -> Iterator[tuple[KeyPath, Node]]:
     if not pattern:
         yield path, node
         return
     part, rest = pattern[0], pattern[1:]
     if part != "*":
         if (child_node := node.child(part)) is not None:
-            yield from _find(child_node, rest, (*path, part))
+            yield from _find_nodes(child_node, rest, (*path, part))
         return
     for name, child in _children(node):
-        yield from _find(child, rest, (*path, name))
+        yield from _find_nodes(child, rest, (*path, name))
 
 
 def _children(node: Node) -> Iterable[tuple[str | int, Node]]:
@@ -607,10 +609,10 @@ def as_yaml(data: Any) -> str:
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+def _represent_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     """A text, in quotes where nsw would read something else without them."""
     try:
-        is_plain = _resolved(value) == value
+        is_plain = _parse_scalar(value) == value
     except ValueError:
         is_plain = False
     return dumper.represent_scalar(_TAG + "str", value, style=None if is_plain else "'")
@@ -618,7 +620,7 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 
 _Dumper.add_representer(WrittenInt, lambda dumper, value: dumper.represent_scalar(_TAG + "int", str(value)))
 _Dumper.add_representer(WrittenFloat, lambda dumper, value: dumper.represent_scalar(_TAG + "float", str(value)))
-_Dumper.add_representer(str, _text)
+_Dumper.add_representer(str, _represent_text)
 
 
 DASHED = re.compile(r"-[^\s-]")
@@ -650,14 +652,14 @@ def explain(fault: yaml.YAMLError, text: str, lines: Sequence[str], file: str) -
         file: Its name for the mark.
     """
     if isinstance(fault, yaml.reader.ReaderError):
-        return _bad_character(fault, text, file)
+        return _explain_bad_character(fault, text, file)
     mark = getattr(fault, "problem_mark", None) or getattr(fault, "context_mark", None)
     if mark is None:
         return Diagnostic(f"this is not YAML: {plain(str(fault))}", Mark(file, 1, 1, 1, 2))
     return _FaultContext(fault, text, lines, file, mark.line, mark.column).diagnostic()
 
 
-def _bad_character(fault: yaml.reader.ReaderError, text: str, file: str) -> Diagnostic:
+def _explain_bad_character(fault: yaml.reader.ReaderError, text: str, file: str) -> Diagnostic:
     code = fault.character if isinstance(fault.character, int) else ord(str(fault.character)[:1] or "?")
     # the C reader counts bytes, the other one characters: the first such character is the one either means
     index = text.find(chr(code))
@@ -698,48 +700,52 @@ class _FaultContext:
         self.column = column if line == self.row else 0
         self.text = lines[self.row] if lines else ""
 
-    def _at(self, message: str, hint: str = "", at: tuple[int, int] | None = None, width: int = 1) -> Diagnostic:
+    def _diagnostic_at(
+        self, message: str, hint: str = "", at: tuple[int, int] | None = None, width: int = 1
+    ) -> Diagnostic:
         row, column = at or (self.row, self.column)
         return Diagnostic(message, Mark(self.file, row + 1, column + 1, row + 1, column + 1 + width), hint=hint or None)
 
     def diagnostic(self) -> Diagnostic:
         """The fault in plain words."""
         return (
-            self._composed()
-            or self._tab()
-            or self._escape()
-            or self._quote()
-            or self._glued_key()
-            or self._glued_dash()
-            or self._template()
-            or self._bracket()
-            or self._structure()
-            or self._at(f"this is not YAML: {plain(self.problem or self.context)}")
+            self._explain_composition()
+            or self._explain_tab()
+            or self._explain_escape()
+            or self._explain_quote()
+            or self._explain_glued_key()
+            or self._explain_glued_dash()
+            or self._explain_template()
+            or self._explain_bracket()
+            or self._explain_structure()
+            or self._diagnostic_at(f"this is not YAML: {plain(self.problem or self.context)}")
         )
 
-    def _composed(self) -> Diagnostic | None:
-        """What is no fault of the text's syntax."""
+    def _explain_composition(self) -> Diagnostic | None:
+        """Explain a fault that is not one of syntax."""
         if "maximum nesting depth" in self.problem:
-            return self._at(TOO_DEEP)
+            return self._diagnostic_at(TOO_DEEP)
         if "another document" in self.problem:
-            return self._at("a second document starts here", "keep one document in a file", width=len("---"))
+            return self._diagnostic_at("a second document starts here", "keep one document in a file", width=len("---"))
         word = re.match(r"[&*][^\s,\]}]+", self.text[self.column :])
         name, width = ("...", 1) if not word else (plain(word[0][1:]), len(word[0]))
         if "undefined alias" in self.problem:
             hint = "quote the value if the * is meant as text"
-            return self._at(f"no anchor '&{name}' is defined above", hint, width=width)
+            return self._diagnostic_at(f"no anchor '&{name}' is defined above", hint, width=width)
         if "duplicate anchor" in self.context:
-            return self._at(f"the anchor '&{name}' is defined above already", "give it another name", width=width)
+            return self._diagnostic_at(
+                f"the anchor '&{name}' is defined above already", "give it another name", width=width
+            )
         return None
 
-    def _tab(self) -> Diagnostic | None:
+    def _explain_tab(self) -> Diagnostic | None:
         tab = self.text[: len(self.text) - len(self.text.lstrip())].find("\t")
         if tab < 0 or not any(words in self.problem for words in ("cannot start any token", "tab character")):
             return None
         message = "a tab indents this line; YAML allows only spaces there"
-        return self._at(message, "replace it by spaces", (self.row, tab))
+        return self._diagnostic_at(message, "replace it by spaces", (self.row, tab))
 
-    def _escape(self) -> Diagnostic | None:
+    def _explain_escape(self) -> Diagnostic | None:
         if "unknown escape" not in self.problem:
             return None
         column = self.text.rfind("\\", 0, self.column + 1)
@@ -749,14 +755,14 @@ class _FaultContext:
             message = (
                 f"this quote is not closed on its line, and '{word}' on line {self.row + 1} is not an escape in it"
             )
-            return self._at(message, f"close it on its line; {single}", self.opened)
+            return self._diagnostic_at(message, f"close it on its line; {single}", self.opened)
         hint = "put the text in single quotes: there a backslash is only a backslash"
-        return self._at(f"'{word}' is not an escape in double quotes", hint, (self.row, column))
+        return self._diagnostic_at(f"'{word}' is not an escape in double quotes", hint, (self.row, column))
 
-    def _quote(self) -> Diagnostic | None:
+    def _explain_quote(self) -> Diagnostic | None:
         """A quote without an end, or one that the next one closes, lines below, where YAML then finds no key."""
         if "quoted scalar" in self.context and "end of stream" in self.problem and self.opened:
-            return self._at("this quote is never closed", "close it, or remove it", self.opened)
+            return self._diagnostic_at("this quote is never closed", "close it, or remove it", self.opened)
         depth = 0
         try:
             for token in yaml.scan(self.document, Loader=_Loader):
@@ -767,51 +773,53 @@ class _FaultContext:
                 quote = token.style if isinstance(token, yaml.ScalarToken) else ""
                 if quote in {"'", '"'} and start.line < end.line == self.row:
                     message = f"this quote is closed only on line {end.line + 1}, by {quote} in column {end.column}"
-                    return self._at(message, "close it on its own line, or remove it", (start.line, start.column))
+                    return self._diagnostic_at(
+                        message, "close it on its own line, or remove it", (start.line, start.column)
+                    )
         except yaml.YAMLError:
             return None
         return None
 
-    def _glued_dash(self) -> Diagnostic | None:
+    def _explain_glued_dash(self) -> Diagnostic | None:
         """`-baseline: {}` is a key to YAML; the fault shows there, or at a later item."""
         positions = [*([self.opened] if self.opened else []), (self.row, self.column)]
         for row, column in positions if "flow" not in self.context else ():
             if DASHED.match(word := self.lines[row][column:].strip()):
-                return self._at(MISSING_SPACE, with_space(word), (row, column))
+                return self._diagnostic_at(MISSING_SPACE, with_space(word), (row, column))
         return None
 
-    def _glued_key(self) -> Diagnostic | None:
+    def _explain_glued_key(self) -> Diagnostic | None:
         """`name:foo` is one word to YAML; the fault shows on that line or the next."""
         problems = ("not allowed in this context", "not allowed here", "could not find expected ':'")
         for row in (self.row, self.row - 1) if any(words in self.problem for words in problems) else ():
             match = _GLUED.match(self.lines[row]) if 0 <= row < len(self.lines) else None
             if match:
                 hint = f"write '{match[1].strip()}: ...'"
-                return self._at("a space is missing after this colon", hint, (row, match.end(1)))
+                return self._diagnostic_at("a space is missing after this colon", hint, (row, match.end(1)))
         return None
 
-    def _template(self) -> Diagnostic | None:
+    def _explain_template(self) -> Diagnostic | None:
         positions = [(self.row, self.column + 1)]
         if "flow mapping" in self.context and self.opened:  # a brace of it is missing: the next line is the fault
             positions.append((self.opened[0], len(self.lines[self.opened[0]])))
         for row, end in positions:
             if match := _TEMPLATE.search(self.lines[row][:end]):
                 message = "an expression must be quoted, and what follows it too"
-                return self._at(message, 'such as "{{ batch }}m"', (row, match.end() - 2))
+                return self._diagnostic_at(message, 'such as "{{ batch }}m"', (row, match.end() - 2))
         return None
 
-    def _bracket(self) -> Diagnostic | None:
+    def _explain_bracket(self) -> Diagnostic | None:
         character = self.text[self.column : self.column + 1]
         if "cannot start any token" in self.problem:
             word = f"'{plain(character)}'" if character in _RESERVED else "this character"
-            return self._at(f"{word} cannot start a value", "quote the value")
+            return self._diagnostic_at(f"{word} cannot start a value", "quote the value")
         for kind, close in (("flow sequence", "]"), ("flow mapping", "}")):
             if kind in self.context and self.opened:
                 hint = "close it, or put a value that has a bracket or a comma in single quotes"
                 message = f"this bracket is not closed by '{close}', or a comma is missing after it"
-                return self._at(message, hint, self.opened)
+                return self._diagnostic_at(message, hint, self.opened)
         if character in {"]", "}"}:
-            return self._at("this bracket closes nothing", "remove it, or quote the value")
+            return self._diagnostic_at("this bracket closes nothing", "remove it, or quote the value")
         if "expected node content" not in self.problem or "flow" not in self.context:
             return None
         opened = []  # the text ends before an item
@@ -826,14 +834,14 @@ class _FaultContext:
         if not opened:
             return None
         close, mark = "]" if isinstance(opened[-1], yaml.FlowSequenceStartToken) else "}", opened[-1].start_mark
-        return self._at(
+        return self._diagnostic_at(
             f"this bracket is not closed by '{close}'", "close it, or quote the value", (mark.line, mark.column)
         )
 
-    def _structure(self) -> Diagnostic | None:
+    def _explain_structure(self) -> Diagnostic | None:
         for words, message, hint in _STRUCTURE:
             if words in self.problem or words in self.context:
-                return self._at(message, hint)
+                return self._diagnostic_at(message, hint)
         if "could not find expected ':'" in self.problem:
-            return self._at("this line has no ':' after its key", "write 'key: value'", self.opened)
+            return self._diagnostic_at("this line has no ':' after its key", "write 'key: value'", self.opened)
         return None

@@ -65,19 +65,19 @@ class _Environment(ImmutableSandboxedEnvironment):
             cache_size=0,
         )
         self.globals = {"range": safe_range}
-        bounded = {name: _bounded(self.filters[name]) for name in ("join", "replace", "unique")}
-        filters_by_name = {**self.filters, **bounded, "bool": bool, "format": _format, "round": _round}
+        bounded = {name: _bounded_filter(self.filters[name]) for name in ("join", "replace", "unique")}
+        filters_by_name = {**self.filters, **bounded, "bool": bool, "format": _format_filter, "round": _round_filter}
         self.filters = {name: filters_by_name[name] for name in _FILTERS}
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """An operation of two values, if what it makes is not too large."""
-        if operator == "**" and not (_is_within(left, 1e6) and _is_within(right, 64)):
+        if operator == "**" and not (_is_number_within(left, 1e6) and _is_number_within(right, 64)):
             raise SecurityError("the power is too large")
         if operator == "*" and not (isinstance(left, int | float) and isinstance(right, int | float)):
-            _check_room(prod(v if isinstance(v, int) else _size(v) for v in (left, right)))
+            _check_size(prod(v if isinstance(v, int) else _count_characters(v) for v in (left, right)))
         if operator == "%" and isinstance(left, str):
-            return _printed(as_text(left), right)
-        return _bounded_value(super().call_binop(context, operator, left, right))
+            return _format_percent(as_text(left), right)
+        return _check_value_size(super().call_binop(context, operator, left, right))
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Whether an attribute may be looked up."""
@@ -92,7 +92,7 @@ def _finalize(context: Context, value: Any) -> Any:
     return wrap(value) if callable(wrap) else as_text(value)
 
 
-def _size(value: object) -> int:
+def _count_characters(value: object) -> int:
     """Characters of a text; items of a list, with the characters of those that are texts."""
     if not isinstance(value, Sized) or isinstance(value, str):
         return len(value) if isinstance(value, str) else 0
@@ -100,58 +100,58 @@ def _size(value: object) -> int:
     return len(value) + sum(len(item) for item in items if isinstance(item, str))
 
 
-def _check_room(size: int, limit: int = LONGEST) -> None:
+def _check_size(size: int, limit: int = LONGEST) -> None:
     if size > limit:
         raise SecurityError(f"it makes more than {limit:,} characters or items")
 
 
-def _bounded_value(value: Any) -> Any:
-    """A value that was made, if it is not too large."""
+def _check_value_size(value: Any) -> Any:
+    """The value, if it is not too large."""
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
         raise SecurityError(f"the number has more than {MOST_BITS} bits")
-    _check_room(_size(value))
+    _check_size(_count_characters(value))
     return value
 
 
-def _is_within(value: object, limit: float) -> bool:
+def _is_number_within(value: object, limit: float) -> bool:
     return isinstance(value, int | float) and abs(value) <= limit
 
 
-def _printed(text: str, values: object) -> str:
-    """`text % values`, unless its fields are wide."""
+def _format_percent(text: str, values: object) -> str:
+    """`text % values`; refuses wide fields."""
     fields = _FIELD.findall(text)
     if any(star for *_, star in fields):
         raise SecurityError("the format takes a width from its values")
     widest = max((int(number) for *numbers, _ in fields for number in numbers if number), default=0)
-    values_size = _size(values if isinstance(values, tuple | Mapping) else (values,))
-    _check_room(len(fields) * (2 * widest + values_size))
+    values_size = _count_characters(values if isinstance(values, tuple | Mapping) else (values,))
+    _check_size(len(fields) * (2 * widest + values_size))
     return text % values
 
 
-def _format(text: object, *values: Any) -> str:
-    return _printed(str(text), values)
+def _format_filter(text: object, *values: Any) -> str:
+    return _format_percent(str(text), values)
 
 
-def _round(value: float, precision: int = 0, method: Any = "common") -> float:
-    if not _is_within(precision, _MOST_DIGITS):
+def _round_filter(value: float, precision: int = 0, method: Any = "common") -> float:
+    if not _is_number_within(precision, _MOST_DIGITS):
         raise SecurityError(f"round to more than {_MOST_DIGITS} digits")
     return filters.do_round(value, precision, method)
 
 
-def _bounded(apply: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter that gives no iterator, and whose arguments multiplied are not too large."""
+def _bounded_filter(apply: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a filter: it returns no iterator, and the product of its arguments' sizes is limited."""
 
     @wraps(apply)
     def bounded(*args: Any, **keywords: Any) -> Any:
-        sizes = map(_size, (*args, *keywords.values()))
-        _check_room(prod(size for size in sizes if size), LARGEST_OUTPUT)
+        sizes = map(_count_characters, (*args, *keywords.values()))
+        _check_size(prod(size for size in sizes if size), LARGEST_OUTPUT)
         result = apply(*args, **keywords)
         return list(result) if isinstance(result, Iterator) else result
 
     return bounded
 
 
-def _joined(parts: Iterable[str], extra_room: int) -> str:
+def _join_bounded(parts: Iterable[str], extra_room: int) -> str:
     """The parts as one text, which may be `more` characters longer than any result."""
     checked, room = [], LARGEST_OUTPUT + extra_room
     for part in parts:
@@ -183,9 +183,9 @@ class _Operand:
         self._expression = expression
         self._template: Template | None = None
         if self._name is None:
-            self._template = self._compiled()
+            self._template = self._compile_template()
 
-    def _compiled(self) -> Template:
+    def _compile_template(self) -> Template:
         result = nodes.Assign(nodes.Name("result", "store", lineno=1), self._expression, lineno=1)
         return _environment().from_string(nodes.Template([result], lineno=1))
 
@@ -194,14 +194,14 @@ class _Operand:
         if self._name is not None and self._name in values:
             return values[self._name]
         try:
-            template = self._template = self._template or self._compiled()
+            template = self._template = self._template or self._compile_template()
             context = template.new_context({**_environment().globals, **values}, shared=True)
             for _ in template.root_render_func(context):
                 pass
             result = context.vars["result"]
             if isinstance(result, Undefined):
                 str(result)  # raises
-            return _bounded_value(result)
+            return _check_value_size(result)
         except Exception as fault:  # noqa: BLE001  # whatever a user's arithmetic raises is the user's to see
             raise _evaluation_fault(fault, self._text) from None
 
@@ -279,13 +279,13 @@ class Expression:
         if self._template is not None:
             try:
                 context = self._template.new_context({**_environment().globals, **values, _WRAP: wrap}, shared=True)
-                return _joined(self._template.root_render_func(context), len(self.text))
+                return _join_bounded(self._template.root_render_func(context), len(self.text))
             except Exception as fault:  # noqa: BLE001  # whatever a user's arithmetic raises is the user's to see
                 raise _evaluation_fault(fault, self.text) from None
         to_text = wrap or as_text
         rendered = (part if isinstance(part, str) else to_text(part.value(values)) for part in self._parts)
         try:
-            return _joined(rendered, len(self.text))
+            return _join_bounded(rendered, len(self.text))
         except SecurityError as fault:
             raise _evaluation_fault(fault, self.text) from None
 

@@ -311,7 +311,7 @@ def _with_serializer(parse: Callable[[Any], Any], schema: dict[str, Any], write:
     return Parsed(parse, schema, lambda value: value if value is None or isinstance(value, str) else write(value))
 
 
-def _expression_or(parse: Callable[[Any], Any], **schema: Any) -> Parsed:
+def _or_expression(parse: Callable[[Any], Any], **schema: Any) -> Parsed:
     """A type that is a value or an expression, with the schema of the value."""
     return Parsed(partial(or_template, parse), {"anyOf": [schema, {"type": "string", "pattern": _TEMPLATE_PATTERN}]})
 
@@ -337,12 +337,12 @@ KernelName = Annotated[str, Parsed(kernel_name, _TEXT | {"minLength": 1})]
 Pattern = Annotated[str, Parsed(expression, _REGEX | {"minLength": 1})]
 KernelRegex = Annotated[str, Parsed(kernel_regex, _REGEX | {"minLength": 1})]
 Flag = Annotated[bool, Parsed(flag, {"type": ["boolean", "string"], "enum": [True, False, "on", "off", "yes", "no"]})]
-FlagOrTemplate = Annotated[bool | str, _expression_or(flag, type="boolean")]
+FlagOrTemplate = Annotated[bool | str, _or_expression(flag, type="boolean")]
 Count = Annotated[int, Parsed(partial(whole_number, minimum=1), {"type": "integer", "minimum": 1})]
 Number = Annotated[int, Parsed(partial(whole_number, minimum=0), {"type": "integer", "minimum": 0})]
-CountOrTemplate = Annotated[int | str, _expression_or(partial(whole_number, minimum=1), type="integer", minimum=1)]
-NumberOrTemplate = Annotated[int | str, _expression_or(partial(whole_number, minimum=0), type="integer", minimum=0)]
-AmountOrTemplate = Annotated[float | str, _expression_or(amount, type="number", exclusiveMinimum=0)]
+CountOrTemplate = Annotated[int | str, _or_expression(partial(whole_number, minimum=1), type="integer", minimum=1)]
+NumberOrTemplate = Annotated[int | str, _or_expression(partial(whole_number, minimum=0), type="integer", minimum=0)]
+AmountOrTemplate = Annotated[float | str, _or_expression(amount, type="number", exclusiveMinimum=0)]
 Ranks = Annotated[
     str | list[int],
     Parsed(
@@ -429,7 +429,7 @@ class _Plain(str):  # noqa: SLOT000  a text with a mark, gone once the map is re
     """A text that is no secret, whatever its variable is called."""
 
 
-def _value(parse: Callable[[object], str], value: object) -> str | Secret:
+def _parse_variable_value(parse: Callable[[object], str], value: object) -> str | Secret:
     if not isinstance(value, dict) or not {"secret", "plain"}.intersection(value):
         return parse(value)
     if len(value) > 1:
@@ -441,11 +441,11 @@ def _value(parse: Callable[[object], str], value: object) -> str | Secret:
         return Secret(within("secret", parse, inner))
     if list(inner) != ["from_env"]:
         raise Fault("expected text or {from_env: NAME}, found a map", hint="such as {secret: {from_env: HF_TOKEN}}")
-    return Secret(from_env=within("secret", partial(within, "from_env", _source), inner["from_env"]))
+    return Secret(from_env=within("secret", partial(within, "from_env", _parse_from_env), inner["from_env"]))
 
 
-def _source(value: object) -> str:
-    """The name of the variable that holds a secret; what is none may be the secret itself, put there by mistake."""
+def _parse_from_env(value: object) -> str:
+    """Parse the name of the variable that holds a secret; a wrong name may be the secret itself."""
     try:
         return variable(value)
     except Fault as fault:
@@ -455,8 +455,8 @@ def _source(value: object) -> str:
         ) from None
 
 
-def _by_name(values: dict[str, str | Secret]) -> dict[str, str | Secret]:
-    """The values, those secret by their variable's name or by what is in them marked as such."""
+def _mark_secrets(values: dict[str, str | Secret]) -> dict[str, str | Secret]:
+    """The values; those that look secret by name or content are marked as secrets."""
     marked: dict[str, str | Secret] = {}
     for name, value in values.items():
         is_secret = not isinstance(value, Secret | _Plain) and _looks_secret(name, value)
@@ -468,12 +468,12 @@ def _looks_secret(name: str, value: str) -> bool:
     return looks_secret(name) or holds_secret(value)
 
 
-def _written(values: Mapping[str, str | Secret]) -> dict[str, Any]:
-    """As data that gives the same variables when read, where nsw's own environment then holds the secret ones."""
-    return {name: _as_data(name, value) for name, value in values.items()}
+def _as_recipe_data(values: Mapping[str, str | Secret]) -> dict[str, Any]:
+    """The variables as recipe data; nsw's own environment holds the secret ones."""
+    return {name: _variable_as_data(name, value) for name, value in values.items()}
 
 
-def _as_data(name: str, value: str | Secret) -> Any:
+def _variable_as_data(name: str, value: str | Secret) -> Any:
     if isinstance(value, Secret):
         return {"secret": {"from_env": value.from_env or name}}
     return {"plain": value} if _looks_secret(name, value) else value
@@ -506,11 +506,13 @@ _MAP = {
     "additionalProperties": False,
 }
 _SCHEMA = {"anyOf": [_TEXT, _MAP]}
-_BY_NAME, _AS_DATA = AfterValidator(_by_name), PlainSerializer(_written)
+_BY_NAME, _AS_DATA = AfterValidator(_mark_secrets), PlainSerializer(_as_recipe_data)
 
 Environment = Annotated[
-    dict[Variable, Annotated[str | Secret, Parsed(partial(_value, text), _SCHEMA)]], _BY_NAME, _AS_DATA
+    dict[Variable, Annotated[str | Secret, Parsed(partial(_parse_variable_value, text), _SCHEMA)]], _BY_NAME, _AS_DATA
 ]
 EnvironmentTemplates = Annotated[
-    dict[Variable, Annotated[str | Secret, Parsed(partial(_value, template), _SCHEMA)]], _BY_NAME, _AS_DATA
+    dict[Variable, Annotated[str | Secret, Parsed(partial(_parse_variable_value, template), _SCHEMA)]],
+    _BY_NAME,
+    _AS_DATA,
 ]

@@ -58,8 +58,8 @@ class _WrongFile(NamedTuple):
     hint: str
 
 
-def _by_text(text: str, name: str) -> _WrongFile | None:
-    """What is no YAML of any sort, by its lines; a recipe may hold some of them as comments."""
+def _detect_by_text(text: str, name: str) -> _WrongFile | None:
+    """Detect a file that is no YAML at all by its lines; a recipe may contain some of them as comments."""
     if _NSW_KEY.search(text):
         return None
     job = _JOB_LINE.search(text)
@@ -83,8 +83,8 @@ def _by_text(text: str, name: str) -> _WrongFile | None:
     return None
 
 
-def _by_keys(data: object, kind: DocumentKind) -> _WrongFile | None:
-    """What YAML or JSON it is, by the keys on top."""
+def _detect_by_keys(data: object, kind: DocumentKind) -> _WrongFile | None:
+    """Detect another kind of YAML or JSON file by its top-level keys."""
     if not isinstance(data, dict) or not data:
         return None
     keys = {str(key) for key in data}
@@ -115,21 +115,26 @@ def joined(
         added: The parameters of the cases that `before` does not have.
     """
     old, new = before["matrix"], now["matrix"]
-    if _parameters(old).keys() != _parameters(new).keys() or _deciding(before, Recipe) != _deciding(now, Recipe):
+    if _matrix_parameters(old).keys() != _matrix_parameters(new).keys() or _deciding_keys(
+        before, Recipe
+    ) != _deciding_keys(now, Recipe):
         return None
-    of_old = {_name(entry): _unlimited(entry) for entry in before["passes"]}
-    if any(of_old.get(_name(entry), _unlimited(entry)) != _unlimited(entry) for entry in now["passes"]):
+    of_old = {_pass_name(entry): _without_time_limit(entry) for entry in before["passes"]}
+    if any(
+        of_old.get(_pass_name(entry), _without_time_limit(entry)) != _without_time_limit(entry)
+        for entry in now["passes"]
+    ):
         return None
-    passes = {_name(entry): entry for entry in (*before["passes"], *now["passes"])}
+    passes = {_pass_name(entry): entry for entry in (*before["passes"], *now["passes"])}
     include = [*old.get("include", ()), *map(dict, added)]
     return {**now, "matrix": {**old, "include": include}, "passes": list(passes.values())}
 
 
-def _parameters(matrix: Mapping[str, Any]) -> dict[str, Any]:
+def _matrix_parameters(matrix: Mapping[str, Any]) -> dict[str, Any]:
     return {name: values for name, values in matrix.items() if name not in Matrix.model_fields}
 
 
-def _deciding(data: Mapping[str, Any], model: type[Model]) -> dict[str, Any]:
+def _deciding_keys(data: Mapping[str, Any], model: type[Model]) -> dict[str, Any]:
     """The keys that decide how a run is done; files and their contents have hashes in the lock."""
     free = {field.alias or name for name, field in model.model_fields.items() if FREE in field.metadata}
     deciding = {}
@@ -137,19 +142,19 @@ def _deciding(data: Mapping[str, Any], model: type[Model]) -> dict[str, Any]:
         kind = kind_at(model, (key,))
         if key not in free:
             is_map_of_model = isinstance(kind, type) and issubclass(kind, Model) and isinstance(value, Mapping)
-            deciding[key] = _deciding(value, kind) if is_map_of_model else value
+            deciding[key] = _deciding_keys(value, kind) if is_map_of_model else value
     return deciding
 
 
-def _name(entry: Mapping[str, Any]) -> str:
+def _pass_name(entry: Mapping[str, Any]) -> str:
     """A pass's name: its own, else its kind."""
     ((kind, options),) = entry.items()
     return str((options or {}).get("name", kind))
 
 
-def _unlimited(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _without_time_limit(entry: Mapping[str, Any]) -> dict[str, Any]:
     """A pass without its time limit."""
-    return _deciding({kind: options or {} for kind, options in entry.items()}, PassEntry)
+    return _deciding_keys({kind: options or {} for kind, options in entry.items()}, PassEntry)
 
 
 MOST_SITES: Final = 1000  # of a file: each section is validated with the whole recipe
@@ -198,7 +203,7 @@ def load_recipe(
         InputError: With every fault found, in the order of the file.
         UsageError: An option names what the recipe has not.
     """
-    return _loaded(
+    return _validate_and_check(
         read_document(path, "recipe"), path, site, path.parent if with_files else None, options or Overrides()
     )
 
@@ -211,7 +216,7 @@ def load_recipe_text(text: str, file: str = "recipe.yaml", site: str | None = No
         file: Its name, for the places of faults.
         site: As for `load_recipe`, which raises the same.
     """
-    return _loaded(parse(text, file), Path(file), site, None, Overrides())
+    return _validate_and_check(parse(text, file), Path(file), site, None, Overrides())
 
 
 def read_document(path: Path, kind: DocumentKind) -> Document:
@@ -221,7 +226,7 @@ def read_document(path: Path, kind: DocumentKind) -> Document:
         InputError: It cannot be read, is not UTF-8, is not YAML, or is clearly something else than what is wanted.
     """
     if path.name.lower().endswith(_REPORTS):
-        _refuse(_WrongFile("a profiler's report", f"`nsw read {path.name}` reads it"), path, kind)
+        _refuse_wrong_file(_WrongFile("a profiler's report", f"`nsw read {path.name}` reads it"), path, kind)
     try:
         with os.fdopen(open_regular(path), "rb") as file:
             data = file.read(4 * LARGEST + 4)  # UTF-8; a file of gigabytes is not read whole
@@ -234,20 +239,24 @@ def read_document(path: Path, kind: DocumentKind) -> Document:
         raise InputError(
             [Diagnostic(f"{path}:{line}: this is not UTF-8 text", hint="save the file as UTF-8")]
         ) from None
-    _refuse(_by_text(text, path.name), path, kind)
+    _refuse_wrong_file(_detect_by_text(text, path.name), path, kind)
     document = parse(text, str(path))
-    _refuse(_by_keys(document.data, kind), path, kind, document.source)
+    _refuse_wrong_file(_detect_by_keys(document.data, kind), path, kind, document.source)
     return document
 
 
-def _refuse(wrong_file: _WrongFile | None, path: Path, kind: DocumentKind, source: SourceText | None = None) -> None:
+def _refuse_wrong_file(
+    wrong_file: _WrongFile | None, path: Path, kind: DocumentKind, source: SourceText | None = None
+) -> None:
     if wrong_file is not None:
         message, hint = f"this is {wrong_file.description}, and no {kind}", wrong_file.hint or _START_HINTS[kind]
         diagnostic = (source or SourceText("")).diagnostic(None, message, hint)
         raise InputError([replace(diagnostic, message=f"{path}: {diagnostic.message}")])
 
 
-def _loaded(document: Document, path: Path, site: str | None, folder: Path | None, options: Overrides) -> LoadedRecipe:
+def _validate_and_check(
+    document: Document, path: Path, site: str | None, folder: Path | None, options: Overrides
+) -> LoadedRecipe:
     chosen = overridden(document.overlaid(("sites", site)) if site is not None else document, options)
     recipe, faults, read_as = validate(Recipe, chosen)
     faults += check(read_as, folder)
@@ -339,12 +348,12 @@ def overridden(document: Document, options: Overrides) -> Document:
         InputError: A value is no YAML.
     """
     for text in options.settings:
-        document = _with(document, text)
-    document = _with_passes(document, options.passes) if options.passes else document
+        document = _apply_setting(document, text)
+    document = _select_passes(document, options.passes) if options.passes else document
     return with_sides(document, options.before) if options.before else document
 
 
-def _with(document: Document, text: str) -> Document:
+def _apply_setting(document: Document, text: str) -> Document:
     name, equals, value = text.partition("=")
     typed = SourceText(text)
     shown_text = text if not typed.secrets else f"{name}=***" if equals and _PATH.fullmatch(name) else "***"
@@ -369,15 +378,15 @@ def _with(document: Document, text: str) -> Document:
         value, pad = f"[{value}]", pad - 1
     source = " " * pad + (value if value.strip() else "null")
     typed = SourceText(text)
-    node = _parsed(value, source, file, typed)
-    typed.root = _laid(Node({}, node.span), path, node)
+    node = _parse_setting_value(value, source, file, typed)
+    typed.root = _set_node(Node({}, node.span), path, node)
     if path[0] == "passes":
-        document, path = _of_pass(document, path, file)
-    return replace(document, root=_laid(document.root, path, node), options={**document.options, file: typed})
+        document, path = _resolve_pass_path(document, path, file)
+    return replace(document, root=_set_node(document.root, path, node), options={**document.options, file: typed})
 
 
-def _parsed(value: str, source: str, file: str, typed: SourceText) -> Node:
-    """A value as YAML, `source` with spaces before it: faults have the columns of the option as it was typed."""
+def _parse_setting_value(value: str, source: str, file: str, typed: SourceText) -> Node:
+    """Parse a value as YAML, `source` with spaces before it: faults have the columns of the option as it was typed."""
     node = parse(source, file, typed).root
     if isinstance(node.value, dict | list) and not value.lstrip().startswith(("[", "{")):
         kind = "map" if isinstance(node.value, dict) else "list"
@@ -386,7 +395,7 @@ def _parsed(value: str, source: str, file: str, typed: SourceText) -> Node:
     return node
 
 
-def _laid(root: Node, path: Sequence[str], node: Node) -> Node:
+def _set_node(root: Node, path: Sequence[str], node: Node) -> Node:
     """`node` at a path of the tree; keys on the way are made, items of lists must be there.
 
     Raises:
@@ -400,14 +409,14 @@ def _laid(root: Node, path: Sequence[str], node: Node) -> Node:
         if not part.isdigit() or int(part) >= len(items):
             available = f"its items are 0 to {len(items) - 1}" if items else "the list is empty"
             raise UsageError(f"{node.span.file}: there is no item {part}: {available}")
-        items[int(part)] = _laid(items[int(part)], rest, node)
+        items[int(part)] = _set_node(items[int(part)], rest, node)
         return replace(root, value=items)
-    inner = _laid(root.child(part) or Node({}, node.span), rest, node)
+    inner = _set_node(root.child(part) or Node({}, node.span), rest, node)
     return merged(root, Node({part: inner}, node.span, {part: node.span}))
 
 
-def _of_pass(document: Document, path: list[str], file: str) -> tuple[Document, list[str]]:
-    """The path of a key of a pass by its number and kind, where it has its name; `- baseline` becomes a map.
+def _resolve_pass_path(document: Document, path: list[str], file: str) -> tuple[Document, list[str]]:
+    """Replace a pass's name in the path of a key by its index and kind; `- baseline` becomes a map.
 
     Raises:
         UsageError: There is no such pass, or it is of another kind.
@@ -416,7 +425,7 @@ def _of_pass(document: Document, path: list[str], file: str) -> tuple[Document, 
     if passes is None or not isinstance(passes.value, list) or len(path) < 2:
         return document, path
     items, (part, *rest) = list(passes.value), path[1:]
-    names = [_name_of(item) for item in items]
+    names = [_name_of_pass_node(item) for item in items]
     at = int(part) if part.isdigit() else names.index(part) if part in names else len(items)
     if at >= len(items):
         numbered = ", ".join(f"{n} {name}" for n, name in enumerate(names))
@@ -435,10 +444,10 @@ def _of_pass(document: Document, path: list[str], file: str) -> tuple[Document, 
     return replace(document, root=root), ["passes", str(at), *rest]
 
 
-def _with_passes(document: Document, pass_names: Sequence[str]) -> Document:
+def _select_passes(document: Document, pass_names: Sequence[str]) -> Document:
     passes = document.node(("passes",))
     items = passes.value if passes is not None and isinstance(passes.value, list) else []
-    names = [_name_of(item) for item in items]
+    names = [_name_of_pass_node(item) for item in items]
     for pass_name in pass_names:
         if pass_name not in names:
             have = ", ".join(filter(None, names)) or "the default ones"
@@ -450,7 +459,7 @@ def _with_passes(document: Document, pass_names: Sequence[str]) -> Document:
     return replace(document, root=merged(document.root, Node({"passes": Node(chosen_items, passes.span)}, passes.span)))
 
 
-def _name_of(item: Node) -> str | None:
+def _name_of_pass_node(item: Node) -> str | None:
     """A pass's name: `- timeline: {name: x}`, `- baseline`."""
     if isinstance(item.value, str):
         return item.value
@@ -594,7 +603,7 @@ def with_sides(document: Document, before: Before) -> Document:
             f"--against: the recipe has a parameter {SIDE} of its own",
             hint="give it another name; of a campaign that has sides already, take the recipe that it was made from",
         )
-    over: dict[str, Any] = {"matrix": _matrix(matrix, points, before.values)}
+    over: dict[str, Any] = {"matrix": _two_sided_matrix(matrix, points, before.values)}
     if not isinstance(document.get(("interleave",)), dict):
         over["interleave"] = True
     if document.node(("repeats",)) is None:
@@ -612,12 +621,14 @@ def with_sides(document: Document, before: Before) -> Document:
     return replace(document, root=merged(document.root, laid.root), options=options)
 
 
-def _matrix(matrix: Mapping[str, Any], points: list[dict[str, Any]], values: Mapping[str, Any]) -> dict[str, Any]:
-    """What is laid over the matrix: the sides, and with them the parameters that have other values before."""
+def _two_sided_matrix(
+    matrix: Mapping[str, Any], points: list[dict[str, Any]], values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The matrix keys that add the sides, and the parameters whose values differ between them."""
     overlay: dict[str, Any] = {}
     if matrix.keys() - {"include", "exclude", "zip"} or not points:
         overlay[SIDE] = [BEFORE, AFTER]
-        overlay |= {name: [value, *_listed(matrix[name])] for name, value in values.items()}
+        overlay |= {name: [value, *_as_list(matrix[name])] for name, value in values.items()}
     if values:
         groups = matrix.get("zip") or []
         overlay["zip"] = [*([groups] if groups and isinstance(groups[0], str) else groups), [SIDE, *values]]
@@ -627,5 +638,5 @@ def _matrix(matrix: Mapping[str, Any], points: list[dict[str, Any]], values: Map
     return overlay
 
 
-def _listed(values: Any) -> list[Any]:
+def _as_list(values: Any) -> list[Any]:
     return values if isinstance(values, list) else [values]

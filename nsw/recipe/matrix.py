@@ -72,30 +72,30 @@ def refuse_ranges(text: str) -> None:
         )
 
 
-def _values(value: object) -> list[Scalar] | Range:
+def _parse_values(value: object) -> list[Scalar] | Range:
     """A parameter's values: a list, one value, an expression, or {range: [start, stop, step]}."""
     if isinstance(value, str):
         refuse_ranges(value)
-        _refuse_half_a_range(value, "map", "write {range: [FIRST, LAST]} as its value")
+        _refuse_partial_range(value, "map", "write {range: [FIRST, LAST]} as its value")
     if isinstance(value, dict):
-        return _range(value)
+        return _parse_range(value)
     if isinstance(value, list):
         if not value:
             hint = "without a value there is no case: give one, or remove the parameter"
             raise Fault("the list of values is empty", hint=hint)
-        return each(_listed, value)
-    return [_scalar(value)]
+        return each(_parse_list_value, value)
+    return [_parse_scalar(value)]
 
 
-def _listed(value: object) -> Scalar:
-    """One value of a list, which may be any text but a range: `[1..9]` is meant to be nine."""
+def _parse_list_value(value: object) -> Scalar:
+    """Parse a value of a list, which may be any text but a range: `[1..9]` is meant to be nine values."""
     if isinstance(value, str):
         refuse_ranges(value)
-        _refuse_half_a_range(value, "list", "write {range: [FIRST, LAST]} in the place of the list")
-    return _scalar(value)
+        _refuse_partial_range(value, "list", "write {range: [FIRST, LAST]} in the place of the list")
+    return _parse_scalar(value)
 
 
-def _refuse_half_a_range(text: str, container: str, hint: str) -> None:
+def _refuse_partial_range(text: str, container: str, hint: str) -> None:
     if _HALF_A_RANGE.fullmatch(text):
         message = f"{show_value(text)} is text here: YAML divides a {container} at each comma, also inside ( )"
         raise Fault(message, hint=hint)
@@ -114,7 +114,7 @@ def rests_of_ranges(values: Mapping[str, object]) -> set[str]:
     return rests
 
 
-def _scalar(value: object) -> Scalar:
+def _parse_scalar(value: object) -> Scalar:
     if isinstance(value, dict):
         raise Fault("expected a value, found a map", hint='quote an expression: "{{ ... }}"')
     if not isinstance(value, str | int | float | bool):
@@ -124,7 +124,7 @@ def _scalar(value: object) -> Scalar:
     return template(value) if isinstance(value, str) else value
 
 
-def _range(value: dict[str, Any]) -> Range:
+def _parse_range(value: dict[str, Any]) -> Range:
     bounds = value.get("range")
     if isinstance(bounds, str):
         refuse_ranges(bounds)
@@ -165,7 +165,7 @@ _VALUES = {
 Values = Annotated[
     list[Scalar] | Range,
     Parsed(
-        _values,
+        _parse_values,
         _VALUES,
         lambda values: {"range": [values.start, values.stop, values.step]} if isinstance(values, Range) else values,
         when_used="always",
@@ -173,26 +173,26 @@ Values = Annotated[
 ]
 
 
-def _match(value: object) -> dict[str, list[Scalar]] | str:
-    """What an exclude leaves out: a map of parameter to value or values, or a condition."""
+def _parse_exclude(value: object) -> dict[str, list[Scalar]] | str:
+    """Parse an exclude: a map of parameter to value or values, or a condition."""
     if isinstance(value, str):
         return template(value)
     if not isinstance(value, dict) or not value:
         raise Fault(f"expected a map such as {{gpus: 4, batch: 128}}, found {show_value(value)}")
     return {
-        key: within(key, partial(each, _scalar), item if isinstance(item, list) else [item])
+        key: within(key, partial(each, _parse_scalar), item if isinstance(item, list) else [item])
         for key, item in value.items()
     }
 
 
-def _point(value: object) -> dict[str, Scalar]:
+def _parse_include(value: object) -> dict[str, Scalar]:
     if not isinstance(value, dict) or not value:
         raise Fault(f"expected a map such as {{gpus: 4, batch: 128}}, found {show_value(value)}")
-    return {key: within(key, _scalar, item) for key, item in value.items()}
+    return {key: within(key, _parse_scalar, item) for key, item in value.items()}
 
 
-def _groups(value: object) -> list[list[str]]:
-    """`[[gpus, nodes]]`; one group may be without the outer list."""
+def _parse_zip_groups(value: object) -> list[list[str]]:
+    """Parse `[[gpus, nodes]]`; one group may be without the outer list."""
     groups = [value] if isinstance(value, list) and value and all(isinstance(v, str) for v in value) else value
     if not isinstance(groups, list) or not all(isinstance(g, list) and len(g) > 1 for g in groups):
         raise Fault(
@@ -202,7 +202,7 @@ def _groups(value: object) -> list[list[str]]:
     return [[str(word) for word in group] for group in groups]
 
 
-def _as_it_is(value: object) -> Any:
+def _serialize_unchanged(value: object) -> Any:
     """A number that remembers its text is no plain number to pydantic's own serializers."""
     return value
 
@@ -223,24 +223,29 @@ class Matrix(Model):
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Values] = Field(init=False)
 
-    exclude: list[Annotated[dict[str, list[Scalar]] | str, Parsed(_match, _MATCH, _as_it_is, when_used="always")]] = (
-        Field(
-            default=[],
-            description='Cases left out: {gpus: 4, batch: [64, 128]}, or a condition "{{ gpus * batch > 256 }}".',
-        )
+    exclude: list[
+        Annotated[
+            dict[str, list[Scalar]] | str, Parsed(_parse_exclude, _MATCH, _serialize_unchanged, when_used="always")
+        ]
+    ] = Field(
+        default=[],
+        description='Cases left out: {gpus: 4, batch: [64, 128]}, or a condition "{{ gpus * batch > 256 }}".',
     )
     include: list[
         Annotated[
-            dict[str, Scalar], Parsed(_point, _POINT | {"additionalProperties": _SCALAR}, _as_it_is, when_used="always")
+            dict[str, Scalar],
+            Parsed(
+                _parse_include, _POINT | {"additionalProperties": _SCALAR}, _serialize_unchanged, when_used="always"
+            ),
         ]
     ] = Field(default=[], description="Cases added, each with a value for every parameter.")
-    zip: Annotated[list[list[str]], Parsed(_groups, _GROUPS)] = Field(
+    zip: Annotated[list[list[str]], Parsed(_parse_zip_groups, _GROUPS)] = Field(
         default=[], description="Parameters that vary together instead of in all combinations: [[gpus, nodes]]."
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _one_fault_per_range(cls, values: object) -> object:
+    def _drop_range_rests(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         rests = rests_of_ranges(values)
@@ -298,11 +303,11 @@ def expansion(matrix: Matrix) -> Expansion:
     """
     names = list(matrix.parameters)
     columns = {name: v.values() if isinstance(v, Range) else v for name, v in matrix.parameters.items()}
-    axes = _axes(columns, matrix.zip)
+    axes = _product_axes(columns, matrix.zip)
     size = prod(len(rows) for _, rows in axes)
     if size > MOST_CASES:
         raise MatrixFault(("matrix",), f"the matrix has {size:,} cases; at most {MOST_CASES:,} are taken")
-    complete = _completion(columns)
+    complete = _expression_evaluator(columns)
     rows: list[Params] = []
     if columns or not matrix.include:
         keys = [name for group, _ in axes for name in group]
@@ -316,8 +321,8 @@ def expansion(matrix: Matrix) -> Expansion:
             f"{values:,} values to exclude in {len(rows):,} cases take more than {_MOST_COMPARISONS:,} comparisons",
             hint="write fewer excludes, or a condition such as '{{ gpus * batch > 256 }}'",
         )
-    remaining, idle_excludes = _excluded(rows, matrix.exclude)
-    cases, idle_includes = _unique_cases([*remaining, *_included(matrix, complete)], len(remaining))
+    remaining, idle_excludes = _apply_excludes(rows, matrix.exclude)
+    cases, idle_includes = _unique_cases([*remaining, *_included_cases(matrix, complete)], len(remaining))
     return Expansion(cases, idle_excludes, idle_includes)
 
 
@@ -325,11 +330,11 @@ def case_id(params: Mapping[str, Scalar]) -> str:
     """A name such as `gpus-2_batch-16`: it depends on these parameters alone, and others never share it."""
     if not params:
         return "case"
-    name = "_".join(f"{key}-{_slug(value)}" for key, value in params.items())
+    name = "_".join(f"{key}-{_safe_name(value)}" for key, value in params.items())
     return name if len(name) <= LONGEST_ID else f"{name[: LONGEST_ID - 17].rstrip('-_.')}-{_digest(params)}"
 
 
-def _slug(value: Scalar) -> str:
+def _safe_name(value: Scalar) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str):
@@ -345,10 +350,10 @@ def _digest(value: object) -> str:
     return blake2b(canonical.encode(), digest_size=8).hexdigest()
 
 
-def _axes(
+def _product_axes(
     columns: Mapping[str, Sequence[Scalar]], groups: Sequence[Sequence[str]]
 ) -> list[tuple[tuple[str, ...], list[tuple[Scalar, ...]]]]:
-    """What the product runs over: parameters that vary alone, and zipped ones at the place of their first."""
+    """The axes of the product: parameters that vary alone, and zipped ones at the position of their first."""
     grouped: dict[str, tuple[int, Sequence[str]]] = {}
     for index, group in enumerate(groups):
         for name in group:
@@ -398,8 +403,8 @@ def order_of_expressions(columns: Mapping[str, Sequence[Scalar]]) -> list[str]:
     return ordered
 
 
-def _completion(columns: Mapping[str, Sequence[Scalar]]) -> Callable[[Params], Params]:
-    """A function that replaces the expressions among a case's values by what they give."""
+def _expression_evaluator(columns: Mapping[str, Sequence[Scalar]]) -> Callable[[Params], Params]:
+    """A function that replaces the expressions among a case's values by their results."""
     order = order_of_expressions(columns)
     if not order:
         return lambda params: params
@@ -408,13 +413,13 @@ def _completion(columns: Mapping[str, Sequence[Scalar]]) -> Callable[[Params], P
         for name in order:
             value = params[name]
             if is_template(value):
-                params[name] = _computed(name, str(value), params)
+                params[name] = _evaluate_parameter(name, str(value), params)
         return params
 
     return complete
 
 
-def _computed(name: str, text: str, params: Params) -> Scalar:
+def _evaluate_parameter(name: str, text: str, params: Params) -> Scalar:
     try:
         value = Expression.parse(text).value(params)
     except Fault as fault:
@@ -424,11 +429,11 @@ def _computed(name: str, text: str, params: Params) -> Scalar:
         ) from None
     if not isinstance(value, str | int | float | bool):
         message = f"{show_value(text)} gives {show_value(value)}, which a case cannot have as a value"
-        raise MatrixFault(("matrix", name), message, hint=_as_range(value))
+        raise MatrixFault(("matrix", name), message, hint=_range_syntax(value))
     return value
 
 
-def _as_range(value: object) -> str | None:
+def _range_syntax(value: object) -> str | None:
     """How a recipe writes the values of Python's `range`."""
     try:
         refuse_ranges(str(value))
@@ -437,12 +442,14 @@ def _as_range(value: object) -> str | None:
     return None
 
 
-def _excluded(rows: list[Params], excludes: Sequence[dict[str, list[Scalar]] | str]) -> tuple[list[Params], list[int]]:
-    """What no exclude matches, and the excludes that match nothing."""
+def _apply_excludes(
+    rows: list[Params], excludes: Sequence[dict[str, list[Scalar]] | str]
+) -> tuple[list[Params], list[int]]:
+    """The rows that no exclude matches, and the indices of the excludes that match nothing."""
     idle = []
     dropped: set[int] = set()
     for index, exclude in enumerate(excludes):
-        matches = _condition(index, exclude) if isinstance(exclude, str) else partial(_is_matched, exclude)
+        matches = _compile_condition(index, exclude) if isinstance(exclude, str) else partial(_matches_exclude, exclude)
         hit = {number for number, row in enumerate(rows) if matches(row)}
         if not hit:
             idle.append(index)
@@ -450,7 +457,7 @@ def _excluded(rows: list[Params], excludes: Sequence[dict[str, list[Scalar]] | s
     return [row for number, row in enumerate(rows) if number not in dropped], idle
 
 
-def _is_matched(exclude: dict[str, list[Scalar]], row: Params) -> bool:
+def _matches_exclude(exclude: dict[str, list[Scalar]], row: Params) -> bool:
     """Whether a case has one of the values of each parameter; 4.0 is 4, but true is not 1."""
     return all(
         name in row and any(row[name] == v and isinstance(row[name], bool) == isinstance(v, bool) for v in values)
@@ -458,7 +465,7 @@ def _is_matched(exclude: dict[str, list[Scalar]], row: Params) -> bool:
     )
 
 
-def _condition(index: int, text: str) -> Callable[[Params], bool]:
+def _compile_condition(index: int, text: str) -> Callable[[Params], bool]:
     expression = Expression.parse(text)
 
     def matches(row: Params) -> bool:
@@ -470,7 +477,7 @@ def _condition(index: int, text: str) -> Callable[[Params], bool]:
     return matches
 
 
-def _included(matrix: Matrix, complete: Callable[[Params], Params]) -> list[Params]:
+def _included_cases(matrix: Matrix, complete: Callable[[Params], Params]) -> list[Params]:
     """The added cases: every parameter is given, or computed where its only value is an expression."""
     names = list(matrix.parameters) or list(matrix.include[0] if matrix.include else ())
     computed = {

@@ -54,14 +54,15 @@ from nsw.recipe.units import Fault, parse_number, parse_size, within
 MEASURED = ("copies", "collectives")
 
 
-def _bytes(value: object) -> Any:
+def _parse_bytes(value: object) -> Any:
     return value if value in MEASURED else or_template(partial(amount), value)
 
 
 Bytes = Annotated[
     float | str,
     Parsed(
-        _bytes, {"anyOf": [{"enum": list(MEASURED)}, {"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}
+        _parse_bytes,
+        {"anyOf": [{"enum": list(MEASURED)}, {"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]},
     ),
 ]
 
@@ -193,7 +194,7 @@ class Launcher(Model):
         return {"kind": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _prefix_of_custom(self) -> Self:
+    def _check_prefix(self) -> Self:
         if (self.kind == "custom") != (self.prefix is not None):
             message = (
                 "a custom launcher needs its prefix" if self.kind == "custom" else "only a custom launcher has a prefix"
@@ -292,7 +293,7 @@ class App(Model):
     )
 
     @model_validator(mode="after")
-    def _both_sides(self) -> Self:
+    def _check_both_sides(self) -> Self:
         if self.before and not self.files:
             raise Fault("app.before needs app.files, the program of the other cases")
         return self
@@ -428,7 +429,7 @@ class Check(Model):
         return next(key for key in _LIMITS if getattr(self, key) is not None)
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Self:
+    def _check_one_kind(self) -> Self:
         kinds = [key for key in _LIMITS if getattr(self, key) is not None]
         if len(kinds) != 1:
             both = f", not of {' and '.join(kinds)}" if kinds else ""
@@ -458,7 +459,7 @@ class Interleave(Model):
     )
 
 
-def _interleave(value: object) -> Any:
+def _parse_interleave(value: object) -> Any:
     """`interleave: true` is short for `interleave: {}`, and false for none."""
     return value if isinstance(value, dict | None) else {} if flag(value) else None
 
@@ -474,7 +475,7 @@ class Recipe(Model):
         default_factory=Matrix, description="Parameters and their values; every combination is a case."
     )
     repeats: Count = Field(default=1, description="How often each case is run in each pass.")
-    interleave: Annotated[Interleave | None, BeforeValidator(_interleave), FREE] = Field(
+    interleave: Annotated[Interleave | None, BeforeValidator(_parse_interleave), FREE] = Field(
         default=None,
         description="Whether the runs of baseline passes are done in blocks: each holds one repeat of every case, in"
         " random order, and as many as the longest walltime allows follow each other in one job. Cases that need"
@@ -549,8 +550,8 @@ _NOT_PER_SITE = ("nsw", "name", "lock", "sites")
 def recipe_schema() -> dict[str, Any]:
     """The schema of a recipe."""
     schema = cleaned(Recipe.model_json_schema(by_alias=True))
-    _suggest(schema["$defs"]["CountersPass"]["properties"])
-    schema["$defs"] |= _partial(schema)
+    _add_metric_examples(schema["$defs"]["CountersPass"]["properties"])
+    schema["$defs"] |= _site_section_schemas(schema)
     (pattern,) = schema["properties"]["sites"]["patternProperties"]
     schema["properties"]["sites"]["patternProperties"] = {pattern: {"$ref": f"{_REF}SiteSection"}}
     return headed(
@@ -574,7 +575,7 @@ def headed(schema: dict[str, Any], *, title: str, description: str) -> dict[str,
 
 def cleaned(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema without the titles that merely repeat a key's name, and with the short forms that models take."""
-    schema = _without_titles(schema)
+    schema = _strip_schema_titles(schema)
     definitions = schema.get("$defs", {})
     for name in ("Launcher", "Transport"):
         if name in definitions:
@@ -593,44 +594,44 @@ def text_of(schema: dict[str, Any]) -> str:
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
-def _suggest(counters: dict[str, Any]) -> None:
-    """Give editors values to complete; as `examples`, which refuse no other."""
+def _add_metric_examples(counters: dict[str, Any]) -> None:
+    """Add examples of values for editors to complete; unlike an enum, `examples` refuse no other value."""
     from nsw.metrics import metric_groups_by_name, metrics_by_name
 
     counters["from"]["examples"] = ["timeline"]  # what a timeline pass without a name is called
     counters["metrics"]["items"]["examples"] = [*metric_groups_by_name(), *metrics_by_name(), *_SETS]
 
 
-def _without_titles(value: Any, *, keys_are_names: bool = False) -> Any:
-    """Without null defaults either. `named`: the keys of `value` are names, and `title` may be one of them."""
+def _strip_schema_titles(value: Any, *, keys_are_names: bool = False) -> Any:
+    """Strip titles and null defaults. `keys_are_names`: `title` may be one of the names."""
     if isinstance(value, list):
-        return [_without_titles(item) for item in value]
+        return [_strip_schema_titles(item) for item in value]
     if not isinstance(value, dict):
         return value
     closed = {"additionalProperties": False} if "patternProperties" in value and not keys_are_names else {}
     return closed | {
-        key: _without_titles(item, keys_are_names=key in {"properties", "$defs"} and not keys_are_names)
+        key: _strip_schema_titles(item, keys_are_names=key in {"properties", "$defs"} and not keys_are_names)
         for key, item in value.items()
         if keys_are_names or not (key == "title" or (key == "default" and item is None))
     }
 
 
-def _partial(schema: dict[str, Any]) -> dict[str, Any]:
-    """Definitions in which no key is required, for the sections of sites."""
+def _site_section_schemas(schema: dict[str, Any]) -> dict[str, Any]:
+    """The definitions for the sections of sites: no key is required."""
     definitions = copy.deepcopy(schema["$defs"])
     section = {k: copy.deepcopy(v) for k, v in schema.items() if k != "$defs"}
     section["properties"] = {k: v for k, v in section["properties"].items() if k not in _NOT_PER_SITE}
     section["description"] = "What only this site needs; the keys of a recipe, none of them required."
-    loose = {f"{name}OfSite": _loosened(definition) for name, definition in definitions.items()}
-    return loose | {"SiteSection": {"anyOf": [_loosened(section), {"type": "null"}]}}
+    loose = {f"{name}OfSite": _without_required(definition) for name, definition in definitions.items()}
+    return loose | {"SiteSection": {"anyOf": [_without_required(section), {"type": "null"}]}}
 
 
-def _loosened(value: Any) -> Any:
+def _without_required(value: Any) -> Any:
     if isinstance(value, list):
-        return [_loosened(item) for item in value]
+        return [_without_required(item) for item in value]
     if not isinstance(value, dict):
         return value
     if "$ref" in value:
         return value | {"$ref": value["$ref"] + "OfSite"}
     drop = isinstance(value.get("required"), list)
-    return {key: _loosened(item) for key, item in value.items() if not (drop and key == "required")}
+    return {key: _without_required(item) for key, item in value.items() if not (drop and key == "required")}

@@ -148,7 +148,7 @@ class Kernels(Model):
     )
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _check_one_choice(self) -> Self:
         for first, second in (("names", "regex"), ("cover", "top")):
             if getattr(self, first) is not None and getattr(self, second) is not None:
                 raise Fault(f"kernels are chosen by {first} or by {second}, not by both", hint="keep one of them")
@@ -183,7 +183,7 @@ class Launches(Model):
     )
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _check_one_choice(self) -> Self:
         if self.sample is not None and (self.skip is not None or self.count is not None):
             raise Fault("launches are sampled, or a stretch of them is taken: 'sample' excludes 'skip' and 'count'")
         if self.warmup is not None and self.sample is None and (self.skip is not None or self.count is not None):
@@ -222,7 +222,7 @@ class Window(Range):
 
     @model_validator(mode="before")
     @classmethod
-    def _first_ones(cls, value: Any) -> Any:
+    def _refuse_middle_ranges(cls, value: Any) -> Any:
         if isinstance(value, dict) and (key := next((key for key in _MIDDLE if key in value), None)):
             raise Fault(
                 f"nsys records the first ranges of a name and can skip none, so there is no '{key}'",
@@ -233,7 +233,7 @@ class Window(Range):
         return value
 
     @model_validator(mode="after")
-    def _nameable(self) -> Self:
+    def _check_range_name(self) -> Self:
         if "@" in f"{self.nvtx}{self.domain}":
             raise Fault(
                 "nsys cannot begin at a range with '@' in its name", hint="give the program's range another name"
@@ -328,7 +328,7 @@ class CountersPass(ProfiledPass):
         return is_asked and self.is_guided and self.replay == "kernel"
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_options(self) -> Self:
         stretch = [name for name in ("skip", "count") if getattr(self.launches, name) is not None]
         if self.source is not None and stretch:
             raise Fault(
@@ -429,7 +429,7 @@ class TimelinePass(ProfiledPass):
         return (self.within, self.after, self.duration) != (None, None, None)
 
     @model_validator(mode="after")
-    def _recordable(self) -> Self:
+    def _check_options(self) -> Self:
         if self.gpu_metrics is not None and self.tool == "nvprof":
             raise Fault("nvprof does not sample GPU metrics", hint="`gpu_metrics` needs tool: nsys")
         if self.is_windowed and self.tool == "nvprof":
@@ -505,7 +505,7 @@ class PassEntry(Model):
         return {value: {}} if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Self:
+    def _check_one_kind(self) -> Self:
         if len(self.model_fields_set) != 1:
             kinds = " and ".join(sorted(self.model_fields_set)) or "none"
             hint = "start each pass with '- ' of its own; its options are indented below it"

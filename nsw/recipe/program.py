@@ -32,7 +32,7 @@ def source(folder: Path, name: str) -> Path:
     try:
         if local_file.exists():
             return local_file
-        shipped = _shipped(name)
+        shipped = _shipped_file(name)
     except (OSError, ValueError):
         return local_file
     return shipped or local_file
@@ -53,7 +53,7 @@ def taken_from_nsw(document: Document, folder: Path, files: Sequence[str]) -> It
             yield document.diagnostic(("app", "files", number), message, hint=hint)
 
 
-def _shipped(name: str) -> Path | None:
+def _shipped_file(name: str) -> Path | None:
 
     parts = PurePosixPath(name).parts
     if parts[:1] != (_FOLDER,) or ".." in parts:
@@ -93,11 +93,11 @@ def files_of(words: Sequence[str], folder: Path) -> list[str]:
         name = PurePosixPath(waiting.pop(0)).as_posix()
         if name not in needed_files:
             needed_files[name] = None
-            waiting += _imports(folder, name)
+            waiting += _local_imports(folder, name)
     return list(needed_files)
 
 
-def _imports(folder: Path, name: str) -> Iterator[str]:
+def _local_imports(folder: Path, name: str) -> Iterator[str]:
     """The modules and packages beside a Python script that it imports."""
     path = folder / name
     if path.suffix != ".py" or path.stat().st_size > _MOST_BYTES:
@@ -149,7 +149,7 @@ def unshipped(document: Document, app: App, folder: Path) -> Iterator[Diagnostic
         return
     sent = {PurePosixPath(name).name for name in app.files}
     reported = set()
-    for word in _words(document):
+    for word in _possible_file_words(document):
         name = PurePosixPath(word.text)
         if name.is_absolute() or ".." in name.parts or not name.parts or name.parts[0] in sent or name in reported:
             continue
@@ -164,10 +164,10 @@ def unshipped(document: Document, app: App, folder: Path) -> Iterator[Diagnostic
             mark = document.mark_in_value(word.path, match.start() if match else None, len(word.text))
         message = f"{name} is beside the recipe but not in app.files: the runs will not find it"
         yield document.at(mark, message, hint=hint)
-    yield from _missing_script(document, sent, folder)
+    yield from _check_missing_scripts(document, sent, folder)
 
 
-def _missing_script(document: Document, sent: set[str], folder: Path) -> Iterator[Diagnostic]:
+def _check_missing_scripts(document: Document, sent: set[str], folder: Path) -> Iterator[Diagnostic]:
     """Warns of a script that python or a shell is to run, or of a program named by its path, that is nowhere."""
     words = first_program(document)
     start = launched(words)
@@ -186,7 +186,7 @@ def _missing_script(document: Document, sent: set[str], folder: Path) -> Iterato
     yield document.at(document.mark(("app", "command")), message, hint=hint)
 
 
-def _words(document: Document) -> Iterator[_Word]:
+def _possible_file_words(document: Document) -> Iterator[_Word]:
     """The words of the command that may be files which it needs."""
     command = document.get(("app", "command"))
     if isinstance(command, str):
@@ -271,8 +271,8 @@ def launched(words: Sequence[str]) -> Launched | None:
         return None
     processes, options, at = None, list[str](), len(command)
     while at < len(words) and words[at].startswith("-") and not (launcher.runs_modules and words[at] == "-m"):
-        option_words = list(words[at : at + 1 + _values(launcher, words[at], words[at + 1 : at + 2])])
-        count = _count(launcher, option_words)
+        option_words = list(words[at : at + 1 + _count_values(launcher, words[at], words[at + 1 : at + 2])])
+        count = _parse_process_count(launcher, option_words)
         processes = processes if count is None else count
         options += option_words if count is None else []
         at += len(option_words)
@@ -282,7 +282,7 @@ def launched(words: Sequence[str]) -> Launched | None:
     return Launched(words[0], processes, tuple(options), program) if program else None
 
 
-def _values(launcher: Launcher, option: str, after: Sequence[str]) -> int:
+def _count_values(launcher: Launcher, option: str, after: Sequence[str]) -> int:
     """How many words after an option are its values."""
     if option in _PAIRED:
         return 2
@@ -295,8 +295,8 @@ def _values(launcher: Launcher, option: str, after: Sequence[str]) -> int:
     )
 
 
-def _count(launcher: Launcher, option_words: Sequence[str]) -> int | None:
-    """The number of processes, of `-n 4`, `-n4` and `--ntasks=4`."""
+def _parse_process_count(launcher: Launcher, option_words: Sequence[str]) -> int | None:
+    """Parse the number of processes from `-n 4`, `-n4` or `--ntasks=4`."""
     option, _, value = option_words[0].partition("=")
     joined = re.fullmatch(r"(-n)(\d+)", option)
     if joined:

@@ -84,13 +84,13 @@ def secret_parts(text: str) -> Iterator[str]:
 
     They are passwords and tokens in URLs, keys in connection strings, signatures in queries, addresses of webhooks.
     """
-    yield from _parts(text, text)
+    yield from _secret_parts(text, text)
     end = text.rfind("}}") + 2  # what is opened behind it is never closed
     if end > 1:
-        yield from _parts(text, _EXPRESSION.sub(lambda match: "x" * len(match[0]), text[:end]) + text[end:])
+        yield from _secret_parts(text, _EXPRESSION.sub(lambda match: "x" * len(match[0]), text[:end]) + text[end:])
 
 
-def _parts(text: str, searched: str) -> Iterator[str]:
+def _secret_parts(text: str, searched: str) -> Iterator[str]:
     for pattern in _PATTERNS:
         yield from (text[slice(*match.span("secret"))] for match in pattern.finditer(searched))
     for match in _QUERY.finditer(searched):

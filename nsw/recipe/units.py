@@ -213,8 +213,8 @@ def parse_duration(value: object) -> int:
     Raises:
         Fault: It is none of these.
     """
-    text = _with_unit(value, "duration", "10m", "write {0}h for hours, {0}m for minutes or {0}s for seconds")
-    seconds = _clock(text) if ":" in text else _time_parts(text)
+    text = _require_unit(value, "duration", "10m", "write {0}h for hours, {0}m for minutes or {0}s for seconds")
+    seconds = _parse_clock(text) if ":" in text else _parse_time_parts(text)
     if seconds.denominator != 1:
         raise Fault(f"the duration {show_value(text)} is not a whole number of seconds")
     if not 0 < seconds <= _LONGEST:
@@ -222,7 +222,7 @@ def parse_duration(value: object) -> int:
     return int(seconds)
 
 
-def _with_unit(value: object, quantity: str, example: str, hint: str) -> str:
+def _require_unit(value: object, quantity: str, example: str, hint: str) -> str:
     """The text of a value that must have a unit; the hint has its number as {0}.
 
     Raises:
@@ -238,7 +238,7 @@ def _with_unit(value: object, quantity: str, example: str, hint: str) -> str:
     return text
 
 
-def _clock(text: str) -> Fraction:
+def _parse_clock(text: str) -> Fraction:
     match = _CLOCK.fullmatch(text)
     if not match:
         hint = "write hours, minutes and seconds as 01:30:00, or 1h30m"
@@ -247,7 +247,7 @@ def _clock(text: str) -> Fraction:
     return Fraction(days * 86400 + hours * 3600 + minutes * 60 + seconds)
 
 
-def _time_parts(text: str) -> Fraction:
+def _parse_time_parts(text: str) -> Fraction:
     total, position, last = Fraction(0), 0, None
     for match in _TIME_PART.finditer(text):
         unit = _TIME_WORDS.get(match[2].lower())
@@ -282,7 +282,7 @@ def parse_size(value: object) -> int:
     Raises:
         Fault: It is none of these.
     """
-    text = _with_unit(value, "size", "32G", "write {0}G for GiB or {0}M for MiB")
+    text = _require_unit(value, "size", "32G", "write {0}G for GiB or {0}M for MiB")
     match = _SIZE.fullmatch(text)
     unit = match[2].lower() if match else ""
     power = 0 if unit in {"b", "byte", "bytes"} else _SIZE_POWERS.get(unit[:1])
@@ -314,7 +314,7 @@ def parse_sampling_frequency(value: object) -> int:
     Raises:
         Fault: It is none of these.
     """
-    text = _with_unit(value, "frequency", "10kHz", "write {0}kHz or {0}Hz")
+    text = _require_unit(value, "frequency", "10kHz", "write {0}kHz or {0}Hz")
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(k?)Hz", text, re.IGNORECASE)
     hertz = Fraction(match[1]) * (1000 if match[2] else 1) if match else Fraction(0)
     if hertz.denominator != 1 or not 10 <= hertz <= 200_000:

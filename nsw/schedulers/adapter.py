@@ -311,9 +311,9 @@ class Scripts(Required):
         """The options of a directive line with their values, such as ("--nodes", "2")."""
         text = self.after_marker(line) or ""
         try:
-            return _options(shlex.split(text, comments=True), self.asks, self.flags)
+            return _parse_options(shlex.split(text, comments=True), self.asks, self.flags)
         except ValueError:  # a quote that does not end
-            return _options(text.split(), self.asks, self.flags)
+            return _parse_options(text.split(), self.asks, self.flags)
 
     def requested_keys(self, option: str, value: str) -> list[tuple[str, str]]:
         """What an option asks for, with words of `asks`; [] where nsw has no key for it."""
@@ -368,11 +368,11 @@ class Messages(Required):
     def is_full(self, result: CommandResult) -> bool:
         """Whether a submission was refused only because enough jobs are in the queue already."""
         certain = result.returncode > 0 and not result.killed and not self.transient(result)
-        return certain and _holds(self.full, result.stderr)
+        return certain and _matches(self.full, result.stderr)
 
     def transient(self, result: CommandResult) -> bool:
         """Whether a command failed for a moment, which says nothing about jobs; questions are asked again."""
-        return result.timed_out or _holds(self.passing, result.stderr)
+        return result.timed_out or _matches(self.passing, result.stderr)
 
     def plain(self, result: CommandResult) -> CommandResult:
         """The result of a command without noise, such as the traceback of a dead server."""
@@ -380,7 +380,7 @@ class Messages(Required):
 
     def complaints(self, result: CommandResult) -> list[str]:
         """The lines of an error that say what is wrong, each once."""
-        lines = [line for line in result.stderr.splitlines() if not _holds(self.noise, line)]
+        lines = [line for line in result.stderr.splitlines() if not _matches(self.noise, line)]
         return list(dict.fromkeys(filter(None, (re.sub(self.preamble, "", line).strip() for line in lines))))
 
     def killed_by_limit(self, log: str) -> Answer | None:
@@ -391,7 +391,7 @@ class Messages(Required):
     def cancelled(self, result: CommandResult) -> bool:
         """Whether everything named has ended or will; jobs that had ended before are no fault."""
         lines = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
-        had_ended = bool(lines) and all(_holds(self.over, line) for line in lines)
+        had_ended = bool(lines) and all(_matches(self.over, line) for line in lines)
         return not result.timed_out and (result.returncode == 0 or had_ended)
 
 
@@ -544,12 +544,12 @@ class Adapter(Scripts, Holding, Survey):
         return f"{submission}{'' if index is None else f'.{index}'}.{self.log_ending}"
 
 
-def _holds(pattern: str, text: str) -> bool:
+def _matches(pattern: str, text: str) -> bool:
     return bool(pattern) and re.search(pattern, text, re.IGNORECASE) is not None
 
 
-def _options(words: list[str], with_value: Container[str], flags: Container[str]) -> list[tuple[str, str]]:
-    """Options with their values: `--name=value`, `--name value`, `-n value` and, of those that are known, `-nvalue`."""
+def _parse_options(words: list[str], with_value: Container[str], flags: Container[str]) -> list[tuple[str, str]]:
+    """Parse options: `--name=value`, `--name value`, `-n value` and, for known options, `-nvalue`."""
     pairs = []
     while words:
         word = words.pop(0)
@@ -585,7 +585,7 @@ def refused_keys(adapter: Adapter, loaded: LoadedRecipe, loaded_site: LoadedSite
             key=True,
             hint=f"leave it out, or write a line of {adapter.name}'s own: extra: ['{adapter.marker} ...']",
         )
-        for document, path, values in _documents(loaded, loaded_site)
+        for document, path, values in _resource_documents(loaded, loaded_site)
         for key in _OPTIONAL
         if key not in adapter.keys and document.document.node((*path, key)) is not None and getattr(values, key, None)
     ]
@@ -600,7 +600,7 @@ def foreign_lines(adapter: Adapter, loaded: LoadedRecipe, loaded_site: LoadedSit
         loaded_site: The site.
     """
     warnings = []
-    for document, path, values in _documents(loaded, loaded_site):
+    for document, path, values in _resource_documents(loaded, loaded_site):
         for number, line in enumerate(values.extra):
             if not adapter.own_lines([line]):
                 warnings.append(
@@ -646,15 +646,15 @@ def place_of_line(
         loaded_site: The site.
         line: The line, as it is written.
     """
-    for document, path, values in _documents(loaded, loaded_site):
+    for document, path, values in _resource_documents(loaded, loaded_site):
         if line in values.extra:
             return document, (*path, "extra", list(values.extra).index(line))
     return None
 
 
-def _documents(
+def _resource_documents(
     loaded: LoadedRecipe, loaded_site: LoadedSite
 ) -> Iterator[tuple[LoadedRecipe | LoadedSite, tuple[str, ...], Resources | Site]]:
-    """The documents that ask for resources, with the path there and the values."""
+    """The documents that ask for resources, each with the path of the values and the values."""
     yield loaded, ("resources",), loaded.recipe.resources
     yield loaded_site, ("sites", loaded_site.site.name), loaded_site.site

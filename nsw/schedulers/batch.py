@@ -67,12 +67,12 @@ class Throttles:
 
     def make_way(self, requested: int) -> int:
         """How many tasks a new submission may run at once: what is free, else half of the widest share; never 0."""
-        free = self._free()
+        free = self._free_slots()
         widest = max(self._set, key=self._set.__getitem__, default=None)
         if free > 0 or widest is None:
             return max(1, min(requested, free))
         gets = min(requested, self._set[widest] // 2)
-        return gets if gets and self._throttle(widest, self._set[widest] - gets) else 1
+        return gets if gets and self._throttle_array(widest, self._set[widest] - gets) else 1
 
     def add(self, submission: Submission, native: Native, share: int) -> None:
         """Record an accepted submission with its throttle.
@@ -103,16 +103,18 @@ class Throttles:
         self._set = {name: min(self._set[name], wants[name]) for name in wants if name in self._set}
         self._running_elsewhere = sum(len(phases) for name, phases in living.items() if name not in wants)
         some_want_more = any(self._set.get(name, 0) < wants[name] for name in wants)
-        if len(self._set) == len(wants) and (self._free() == 0 or (self._free() > 0 and not some_want_more)):
+        if len(self._set) == len(wants) and (
+            self._free_slots() == 0 or (self._free_slots() > 0 and not some_want_more)
+        ):
             return
         for name, share in shares(wants, self.limit - self._running_elsewhere).items():
             if self._set.get(name) != share:
-                self._throttle(name, share)
+                self._throttle_array(name, share)
 
-    def _free(self) -> int:
+    def _free_slots(self) -> int:
         return self.limit - self._running_elsewhere - sum(self._set.values())
 
-    def _throttle(self, name: str, share: int) -> bool:
+    def _throttle_array(self, name: str, share: int) -> bool:
         if not self._change(name, self._natives[name], share):
             return False
         self._set[name] = share
@@ -189,7 +191,7 @@ class BatchScheduler:
         )
         self._pace = Pace(clock, draw)
         self._polling = Polling(adapter, self._runner, self._pace, transport, self._jobs, say, limits.lost_after_s)
-        self._throttles = Throttles(limits.in_flight, self._throttle)
+        self._throttles = Throttles(limits.in_flight, self._throttle_array)
         self._array_limit: int | None = None  # learnt from a refusal for want of room
         self._full_until = 0.0
         self._failed_in_a_row = 0  # remote commands of which no submission came through, by faults of the moment
@@ -221,7 +223,7 @@ class BatchScheduler:
         limit = self._limits.array
         if (longest := self._polling.facts.longest_array) is not None:
             limit = min(limit, longest)
-        if not self._throttled():
+        if not self._can_throttle():
             limit = min(limit, self._throttles.limit)
         return max(1, min(limit, self._array_limit or limit))
 
@@ -230,7 +232,7 @@ class BatchScheduler:
         limit = self._throttles.limit
         if len(in_flight) >= limit or self._clock() < self._full_until:
             return 0
-        if self.can.arrays and self._throttled():
+        if self.can.arrays and self._can_throttle():
             return self.most_tasks()
         return max(0, limit - sum(len(s.tasks) for s in in_flight))
 
@@ -239,23 +241,23 @@ class BatchScheduler:
         if not self._has_folder:  # without it Slurm ends jobs before they begin, with no output
             self._transport.make_folders([self._jobs])
             self._has_folder = True
-        throttled = self._throttled()
+        throttled = self._can_throttle()
         shares = [self._throttles.make_way(len(s.tasks)) if throttled else None for s in submissions]
-        commands = [self._command(s, share) for s, share in zip(submissions, shares, strict=True)]
+        commands = [self._submit_command(s, share) for s, share in zip(submissions, shares, strict=True)]
         patience = _SUBMIT_S + _EACH_S * len(commands)
         results = self._runner.run_many(commands, timeout=patience, counted=self._adapter.submit, changes=True)
         outcomes = [
-            self._outcome(submission, share, result)
+            self._submit_outcome(submission, share, result)
             for submission, share, result in zip(submissions, shares, results, strict=True)
         ]
-        self._rest_after_faults(outcomes, results)
+        self._slow_down_after_faults(outcomes, results)
         return self._look_up_refused(submissions, outcomes)
 
     def _look_up_refused(self, submissions: Sequence[Submission], outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """Keep a refusal only where the system knows no job of that name; one look-up for all."""
+        """Keep a refusal only where the scheduler has no job of that name; one look-up for all."""
         refused = {s.name: o.refused for s, o in zip(submissions, outcomes, strict=True) if o.refused is not None}
         try:
-            native_ids = self._look_up([s for s in submissions if s.name in refused]) if refused else {}
+            native_ids = self._look_up_by_name([s for s in submissions if s.name in refused]) if refused else {}
         except UnreachableError as fault:
             doubts = {
                 name: Doubt(fault.message, short_reason=refused_fault.message)
@@ -266,13 +268,13 @@ class BatchScheduler:
             instead = {name: Outcome(native=native) for name, native in native_ids.items()}
         return [instead.get(s.name, outcome) for s, outcome in zip(submissions, outcomes, strict=True)]
 
-    def _command(self, submission: Submission, share: int | None) -> list[str]:
+    def _submit_command(self, submission: Submission, share: int | None) -> list[str]:
         script = self._transport.show(submission.script, f"{self._scratch}/scripts/{submission.script.name}")
         argv = self._adapter.submit_command(
             Request(
                 submission,
                 script=script,
-                log=self._log(submission.name),
+                log=self._log_path(submission.name),
                 comment=self._comment,
                 throttle=share,
                 after=self.after(submission.job),
@@ -283,10 +285,10 @@ class BatchScheduler:
             return ["bash", "-c", 'exec "${@:2}" <"$1"', "nsw", script, *argv]
         return argv
 
-    def _outcome(self, submission: Submission, share: int | None, result: CommandResult) -> Outcome:
+    def _submit_outcome(self, submission: Submission, share: int | None, result: CommandResult) -> Outcome:
         job = self._adapter.parse_submitted(result) if result.returncode == 0 and not result.timed_out else None
         if job is None:
-            return self._not_submitted(submission, result)
+            return self._failed_submission(submission, result)
         native = Native.of_submission(submission, job, self.can.first_index)
         self._throttles.add(submission, native, share or len(submission.tasks))
         self._polling.unlisted.add(submission.name)
@@ -302,17 +304,17 @@ class BatchScheduler:
         Raises:
             UnreachableError: One of them could not be asked.
         """
-        native_ids = self._look_up(submissions)
+        native_ids = self._look_up_by_name(submissions)
         for pause in () if self.can.unique_names else _ARRIVES_S:  # one that arrives later makes no second job
             missing = [s for s in submissions if s.name not in native_ids]
             if not missing:
                 break
             self._sleep(pause)
-            native_ids |= self._look_up(missing)
+            native_ids |= self._look_up_by_name(missing)
         return native_ids
 
-    def _look_up(self, submissions: Sequence[Submission]) -> dict[str, str]:
-        lines = self._polling.find([self._watched(s) for s in submissions], _FIND_MINUTES)
+    def _look_up_by_name(self, submissions: Sequence[Submission]) -> dict[str, str]:
+        lines = self._polling.find([self._watched_job(s) for s in submissions], _FIND_MINUTES)
         native_ids: dict[str, str] = {}
         for submission in submissions:
             jobs = {line.job for line in lines if line.name == submission.name}
@@ -344,7 +346,7 @@ class BatchScheduler:
         """Poll all submissions with one command, then share the throttle among the arrays anew."""
         answers = self._polling.poll(submissions)
         if answers is None:
-            return _unknown(submissions)
+            return _unknown_answers(submissions)
         if self.can.throttle:
             self._throttles.rebalance(submissions, answers)
         return answers
@@ -352,7 +354,7 @@ class BatchScheduler:
     def look(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
         """Poll all submissions, and change no throttle."""
         answers = self._polling.poll(submissions)
-        return _unknown(submissions) if answers is None else answers
+        return _unknown_answers(submissions) if answers is None else answers
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
         """Cancel the jobs of these submissions in one command, and other jobs of their names.
@@ -361,12 +363,12 @@ class BatchScheduler:
             CommandError: It failed.
             UnreachableError: The system gave no answer.
         """
-        argv = self._adapter.cancel_command(self._still_own(self._all_of(submissions)))
+        argv = self._adapter.cancel_command(self._filter_own_jobs(self._jobs_of(submissions)))
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
         if not self._adapter.cancelled(result):
-            raise self._fault(result, "jobs could not be cancelled")
+            raise self._command_error(result, "jobs could not be cancelled")
         if self.can.slow_cancel_s >= _WORTH_SAYING_S and not self._said_slow:
             self._said_slow = True
             upto = format_duration(int(self.can.slow_cancel_s))
@@ -376,13 +378,13 @@ class BatchScheduler:
     def limit(self, running: int) -> None:
         """Let so many tasks run at the same time from now on; throttles of arrays change with the next poll."""
         if running and (argv := self._adapter.limit_command(self._jobs, running)) is not None:
-            self._limit_there(argv, running)
+            self._limit_reductions(argv, running)
             running = max(running, self._limits.in_flight)  # all are handed over: they keep to it without nsw
         if running != self._throttles.limit:
             self._throttles.limit = running
             self._pace.now()
 
-    def _limit_there(self, argv: Sequence[str], running: int) -> None:
+    def _limit_reductions(self, argv: Sequence[str], running: int) -> None:
         """Write the limit to the site once; after a failure the next poll tries again."""
         if running == self._limited_to or (self._limited_to is None and self._clock() < self._limit_again):
             return
@@ -399,12 +401,12 @@ class BatchScheduler:
         """
         if not self.can.hold:
             return
-        argv = self._adapter.hold_command(self._still_own(self._all_of(submissions)), hold=hold)
+        argv = self._adapter.hold_command(self._filter_own_jobs(self._jobs_of(submissions)), hold=hold)
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
         if not self._adapter.is_hold_accepted(result):
-            raise self._fault(result, f"jobs could not be {'held' if hold else 'released'}")
+            raise self._command_error(result, f"jobs could not be {'held' if hold else 'released'}")
         self._pace.reset()
 
     def wait(self, seconds: float) -> None:
@@ -416,12 +418,12 @@ class BatchScheduler:
 
     # --- whose a job is ---------------------------------------------------------------------------------
 
-    def _all_of(self, submissions: Sequence[Submission]) -> list[Watched]:
+    def _jobs_of(self, submissions: Sequence[Submission]) -> list[Watched]:
         """The jobs of these submissions: a name that was submitted twice has several."""
-        own_jobs = map(self._watched, submissions)
+        own_jobs = map(self._watched_job, submissions)
         return list(dict.fromkeys([*own_jobs, *self._polling.followed(submissions), *self._polling.twins(submissions)]))
 
-    def _still_own(self, watched: Sequence[Watched]) -> list[Watched]:
+    def _filter_own_jobs(self, watched: Sequence[Watched]) -> list[Watched]:
         """The jobs whose ids still belong to their names and to this user, by a listing made for it.
 
         A batch system that lost its state gives ids out again, also to other jobs of the same user. Each id that is
@@ -439,14 +441,14 @@ class BatchScheduler:
         lines = self._adapter.parse_queue(result)
         if lines is None:
             message = f"{self._adapter.queue} could not list the jobs to be changed, and nsw changed none"
-            raise self._fault(result, message)
+            raise self._command_error(result, message)
         listed = {line.job: line for line in lines}
         own_jobs = []
         for job in submitted:
             line = listed.get(job.native.job) if job.native else None
             if line is None:
                 continue  # it is over
-            if line.name in {None, job.name} and (line.owner is None or line.owner == self._user):
+            if line.name in {None, job.name} and (line.owner is None or line.owner == self._user_name):
                 own_jobs.append(job)
             elif line.job not in self._reused_ids:
                 self._reused_ids.add(line.job)
@@ -457,13 +459,13 @@ class BatchScheduler:
                 )
         return own_jobs
 
-    def _fault(self, result: CommandResult, subject: str) -> NswError:
-        """The error of a command that changed nothing; a system that gave no answer may do so later."""
+    def _command_error(self, result: CommandResult, subject: str) -> NswError:
+        """The error of a command that changed nothing; UnreachableError where the scheduler may answer later."""
         error = CommandError(result, subject=subject)
         return UnreachableError(error.message) if self._adapter.transient(result) else error
 
     @cached_property
-    def _user(self) -> str:
+    def _user_name(self) -> str:
         """The user's name on the site."""
         result = self._transport.run(["id", "-un"], timeout=60)
         if result.returncode != 0 or result.timed_out:
@@ -472,20 +474,20 @@ class BatchScheduler:
 
     # --- submitting -------------------------------------------------------------------------------------
 
-    def _throttled(self) -> bool:
+    def _can_throttle(self) -> bool:
         """Whether the running tasks of an array can be limited here."""
         return self.can.throttle and self._polling.facts.throttle
 
-    def _log(self, name: str) -> str:
+    def _log_path(self, name: str) -> str:
         return f"{self._jobs}/{name}"
 
-    def _watched(self, submission: Submission) -> Watched:
+    def _watched_job(self, submission: Submission) -> Watched:
         return Watched.of_submission(submission, self._jobs)
 
-    def _not_submitted(self, submission: Submission, result: CommandResult) -> Outcome:
+    def _failed_submission(self, submission: Submission, result: CommandResult) -> Outcome:
         adapter = self._adapter
         if adapter.is_full(result):
-            self._learn_room(len(submission.tasks), result)
+            self._learn_queue_limit(len(submission.tasks), result)
             return Outcome()
         refusal = adapter.refusal(result)
         if refusal is not None and refusal.certain:
@@ -501,7 +503,7 @@ class BatchScheduler:
         ending = "timed out" if result.timed_out else f"exit status {result.returncode}"
         return "; ".join(["it was killed" if result.killed else ending, *self._adapter.complaints(result)])
 
-    def _rest_after_faults(self, outcomes: Sequence[Outcome], results: Sequence[CommandResult]) -> None:
+    def _slow_down_after_faults(self, outcomes: Sequence[Outcome], results: Sequence[CommandResult]) -> None:
         """Submit less often after repeated temporary failures, and warn once."""
         if not all(outcome.doubt is not None and outcome.doubt.passing for outcome in outcomes):
             self._failed_in_a_row = 0
@@ -516,7 +518,7 @@ class BatchScheduler:
             )
         self._full_until = self._clock() + MOST_S
 
-    def _learn_room(self, tasks: int, result: CommandResult) -> None:
+    def _learn_queue_limit(self, tasks: int, result: CommandResult) -> None:
         """Record that the queue is full: submit smaller arrays next, or pause if one task was too much."""
         if tasks > 1:
             self._array_limit = tasks // 2
@@ -526,16 +528,16 @@ class BatchScheduler:
             self._say(f"the queue accepts no more of your jobs for now ({complaints}); nsw keeps trying")
         self._full_until = self._clock() + MOST_S
 
-    def _throttle(self, name: str, native: Native, limit: int) -> bool:
+    def _throttle_array(self, name: str, native: Native, limit: int) -> bool:
         try:
-            own_jobs = self._throttled() and self._still_own([Watched(name, native, self._log(name))])
+            own_jobs = self._can_throttle() and self._filter_own_jobs([Watched(name, native, self._log_path(name))])
         except (CommandError, UnreachableError):
             return False
         argv = self._adapter.throttle_command(native, limit) if own_jobs else None
         return argv is not None and self._runner.run(argv, timeout=60, changes=True).returncode == 0
 
 
-def _unknown(submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
+def _unknown_answers(submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
     return {s.name: dict.fromkeys(s.tasks, _UNKNOWN) for s in submissions}
 
 
@@ -607,7 +609,7 @@ class LoginAndJobs:
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Submit these, each to its scheduler; returns their outcomes in order."""
         outcomes: dict[str, Outcome] = {}
-        for location, group in self._split(submissions):
+        for location, group in self._group_by_location(submissions):
             self._polled.add(location)
             outcomes |= {
                 submission.name: outcome
@@ -622,7 +624,9 @@ class LoginAndJobs:
             UnreachableError: One place could not tell.
         """
         return {
-            k: v for location, group in self._split(submissions) for k, v in self.parts[location].find(group).items()
+            k: v
+            for location, group in self._group_by_location(submissions)
+            for k, v in self.parts[location].find(group).items()
         }
 
     def job_of(self, submission: Submission, task: int) -> str | None:
@@ -645,7 +649,7 @@ class LoginAndJobs:
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
         """Poll the schedulers that are due, or all if none is; the others return their last answer."""
-        parts = self._split(submissions)
+        parts = self._group_by_location(submissions)
         self._polled = {location for location, _ in parts}
         due = {location for location, group in parts if self.parts[location].due()}
         answers: dict[str, dict[int, Answer]] = {}
@@ -667,7 +671,7 @@ class LoginAndJobs:
         Raises:
             CommandError: It failed.
         """
-        for location, group in self._split(submissions):
+        for location, group in self._group_by_location(submissions):
             self.parts[location].cancel(group)
 
     def hold(self, submissions: Sequence[Submission], *, hold: bool) -> None:
@@ -688,7 +692,7 @@ class LoginAndJobs:
         login = sum(self.parts[LOGIN].calls().values())
         return self._jobs.calls() | ({"login node": login} if login else {})
 
-    def _split(self, submissions: Sequence[Submission]) -> list[tuple[str, list[Submission]]]:
+    def _group_by_location(self, submissions: Sequence[Submission]) -> list[tuple[str, list[Submission]]]:
         return [(location, group) for location in self.parts if (group := self.at_location(location, submissions))]
 
 
@@ -807,12 +811,12 @@ class Polling:
             return Facts(history=bool(self._adapter.history))
         result = self._runner.run(self._adapter.facts_command, timeout=120, retry=PATIENT)
         if result.returncode != 0 or result.timed_out:
-            raise self._unreachable(result, "asking the cluster for its settings")
+            raise self._unreachable_error(result, "asking the cluster for its settings")
         self._pace.record_answer()
         return self._adapter.parse_facts(result)
 
-    def _unreachable(self, result: CommandResult, failure: str) -> UnreachableError:
-        self._unanswered(result)
+    def _unreachable_error(self, result: CommandResult, failure: str) -> UnreachableError:
+        self._record_failed_poll(result)
         message = CommandError(result, subject=failure).message
         return UnreachableError(message, hint="`nsw resume` continues when it answers again")
 
@@ -854,7 +858,7 @@ class Polling:
         result = self._runner.run(adapter.queue_command(watched), timeout=120, retry=PATIENT)
         listed = adapter.parse_queue(result)
         if listed is None:
-            raise self._unreachable(result, f"asking {adapter.queue} for jobs by their names")
+            raise self._unreachable_error(result, f"asking {adapter.queue} for jobs by their names")
         self._pace.record_answer()
         names = {job.name for job in watched}
         lines = [line for line in listed if line.name in names]
@@ -872,39 +876,43 @@ class Polling:
                 return lines
             ended = adapter.parse_history(result)
             if ended is None:
-                raise self._unreachable(result, f"asking {adapter.history} for jobs by their names")
+                raise self._unreachable_error(result, f"asking {adapter.history} for jobs by their names")
             lines += (line for line in ended if line.name in names)
         return lines
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]] | None:
         """An answer for each task of each submission, by its name; None when nothing could be asked."""
-        lines, result = self._queue([self._watched(s) for s in submissions])
+        lines, result = self._ask_queue([self._watched_job(s) for s in submissions])
         if lines is None:
-            self._unanswered(result)
+            self._record_failed_poll(result)
             return None
         self._pace.record_answer()
         answers_by_name = _answers_by_name(lines, submissions, self._followed)
         self._note_twins(lines, submissions, answers_by_name)
-        self._ask_statuses(submissions, answers_by_name)
+        self._ask_exit_statuses(submissions, answers_by_name)
         self.unlisted.difference_update(name for name, answers in answers_by_name.items() if answers)
         absent = {s.name: [t for t in s.tasks if t not in answers_by_name[s.name]] for s in submissions}
         try:
             listed = {(line.job, line.name) for line in lines if line.indices is not None}
             arrays = {s.name for s in submissions if _is_listed(s, listed)}
-            self._look_back([s for s in submissions if absent[s.name]], absent, answers_by_name, arrays)
-            self._explain(submissions, answers_by_name, absent)
+            self._ask_history([s for s in submissions if absent[s.name]], absent, answers_by_name, arrays)
+            self._read_job_output(submissions, answers_by_name, absent)
         except UnreachableError:  # it is reported when that lasts
             return None
-        self._wait_before_never(answers_by_name)
-        self._pace.record_poll(changed=self._moved(answers_by_name))
+        self._confirm_never(answers_by_name)
+        self._pace.record_poll(changed=self._any_phase_changed(answers_by_name))
         self._memory.answers = answers_by_name
         return answers_by_name
 
-    def _ask_statuses(self, submissions: Sequence[Submission], answers_by_name: dict[str, dict[int, Answer]]) -> None:
-        """With the exit statuses of what failed, where the queue's listing has none: nsw's own say what is wrong."""
+    def _ask_exit_statuses(
+        self, submissions: Sequence[Submission], answers_by_name: dict[str, dict[int, Answer]]
+    ) -> None:
+        """Ask for the exit statuses of failed tasks where the queue's listing has none; nsw's own say what is wrong."""
         failed = {s.name for s in submissions if any(answer.by_itself for answer in answers_by_name[s.name].values())}
         failed_submissions = [s for s in submissions if s.name in failed]
-        watched = [w for w in (*map(self._watched, failed_submissions), *self.followed(failed_submissions)) if w.native]
+        watched = [
+            w for w in (*map(self._watched_job, failed_submissions), *self.followed(failed_submissions)) if w.native
+        ]
         command = self._adapter.ends_command(watched) if watched else None
         if command is None:
             return
@@ -935,8 +943,8 @@ class Polling:
                 waiting = {task for task, answer in answers.items() if answer.phase is Phase.QUEUED}
                 answers.update(dict.fromkeys(waiting.intersection(native.tasks(line.indices, tasks)), line.answer))
 
-    def _wait_before_never(self, answers_by_name: dict[str, dict[int, Answer]]) -> None:
-        """A system that was started again may say "never" of what it will run: only an answer that lasts is one."""
+    def _confirm_never(self, answers_by_name: dict[str, dict[int, Answer]]) -> None:
+        """Believe "never" only if it lasts: a scheduler that was just restarted may say it of jobs it will run."""
         now, since = self._pace.clock(), self._memory.never
         vain = [
             (name, task)
@@ -947,29 +955,31 @@ class Polling:
         self._memory.never = {key: since.get(key, now) for key in vain}
         for name, task in vain:
             if now - self._memory.never[name, task] < self._lost_after_s:
-                answers_by_name[name][task] = _not_yet(answers_by_name[name][task])
+                answers_by_name[name][task] = _without_never(answers_by_name[name][task])
 
-    def _watched(self, submission: Submission) -> Watched:
+    def _watched_job(self, submission: Submission) -> Watched:
         return Watched.of_submission(submission, self._jobs)
 
-    def _queue(self, watched: Sequence[Watched]) -> tuple[list[Line] | None, CommandResult]:
-        """What the queue lists, None when it could not be asked; in detail where a plain listing is vague."""
+    def _ask_queue(self, watched: Sequence[Watched]) -> tuple[list[Line] | None, CommandResult]:
+        """The queue's listing, None where it could not be asked; in detail where a plain listing is vague."""
         if self._memory.detail:
             self._memory.detail -= 1
-            return self._lines(watched, detail=True)
-        lines, result = self._lines(watched, detail=False)
+            return self._run_queue_command(watched, detail=True)
+        lines, result = self._run_queue_command(watched, detail=False)
         names = {job.name for job in watched}
         if lines is None or not any(line.vague for line in lines if line.name in names):
             return lines, result
         self._memory.detail = _DETAIL
-        return self._lines(watched, detail=True)
+        return self._run_queue_command(watched, detail=True)
 
-    def _lines(self, watched: Sequence[Watched], *, detail: bool) -> tuple[list[Line] | None, CommandResult]:
+    def _run_queue_command(
+        self, watched: Sequence[Watched], *, detail: bool
+    ) -> tuple[list[Line] | None, CommandResult]:
         result = self._runner.run(self._adapter.queue_command(watched, detail=detail), timeout=60)
         return self._adapter.parse_queue(result), result
 
-    def _moved(self, answers_by_name: dict[str, dict[int, Answer]]) -> bool:
-        """Whether anything is in another phase than at the last poll; why it waits may change every minute."""
+    def _any_phase_changed(self, answers_by_name: dict[str, dict[int, Answer]]) -> bool:
+        """Whether any task is in another phase than at the last poll; the reason to wait may change every minute."""
         for name, answers in answers_by_name.items():
             before = self._memory.answers.get(name, {})
             for task, answer in answers.items():
@@ -978,7 +988,7 @@ class Polling:
                     return True
         return False
 
-    def _unanswered(self, result: CommandResult) -> None:
+    def _record_failed_poll(self, result: CommandResult) -> None:
         """Record a failed poll, and warn once after some minutes."""
         if self._pace.failing() >= _SAY_AFTER_S and not self._pace.is_reported:
             self._pace.is_reported = True
@@ -988,14 +998,14 @@ class Polling:
                 f" jobs have failed; nsw keeps asking.\n{error.message}"
             )
 
-    def _look_back(
+    def _ask_history(
         self,
         submissions: Sequence[Submission],
         absent: dict[str, list[int]],
         answers_by_name: dict[str, dict[int, Answer]],
         arrays: Collection[str],
     ) -> None:
-        """Ask the history for what the queue did not list; what leaves no trace for long enough is lost.
+        """Ask the history for the tasks that the queue did not list; a task without a trace for long enough is lost.
 
         `arrays` names the submissions of which the queue lists a task, be it one that is over; those of which the
         history knows a task are added where the queue lists nothing that is over.
@@ -1003,11 +1013,11 @@ class Polling:
         now = self._pace.clock()
         has_answered = True
         history: dict[str, dict[int, Answer]] = {s.name: {} for s in submissions}
-        watched = [w for w in (*map(self._watched, submissions), *self.followed(submissions)) if w.native]
+        watched = [w for w in (*map(self._watched_job, submissions), *self.followed(submissions)) if w.native]
         if watched and self.facts.history:
             results = [self._runner.run(argv, timeout=120) for argv in self._adapter.history_commands(watched)]
             parsed = [self._adapter.parse_history(result) for result in results]
-            has_answered = self._history_answered(results, parsed)
+            has_answered = self._has_history_answered(results, parsed)
             lines = [line for some_lines in parsed for line in some_lines or ()]
             decisive_lines = [
                 line for line in lines if line.answer.phase is not Phase.GONE
@@ -1028,8 +1038,8 @@ class Polling:
             seconds = now - self._memory.absent[name, task]
             answers_by_name[name][task] = self._absent_answer(name, seconds, past_answer, siblings=name in alone)
 
-    def _history_answered(self, results: Sequence[CommandResult], parsed: Sequence[list[Line] | None]) -> bool:
-        """Whether the history answered. Where it never will, it counts no more; of a long silence the user hears."""
+    def _has_history_answered(self, results: Sequence[CommandResult], parsed: Sequence[list[Line] | None]) -> bool:
+        """Whether the history answered; True too where there is none. Warns once after a long silence."""
         failed = next((result for result, lines in zip(results, parsed, strict=True) if lines is None), None)
         if failed is None:
             self._history = _Silence()
@@ -1049,7 +1059,7 @@ class Polling:
         return False
 
     def _absent_answer(self, name: str, seconds: float, past_answer: Answer | None, *, siblings: bool) -> Answer:
-        """What it means that the queue has not listed a task of a submission for so many seconds."""
+        """The answer for a task that the queue has not listed for so many seconds."""
         if past_answer is not None and past_answer.phase is Phase.ENDED:
             return past_answer
         queue, history = self._adapter.queue, self._adapter.history
@@ -1071,13 +1081,13 @@ class Polling:
         seen = f", and {history} has no end of it" if self.facts.history else ""
         return Answer(Phase.UNKNOWN, f"{queue} does not list its job{seen}; nsw keeps asking for {patience}")
 
-    def _explain(
+    def _read_job_output(
         self,
         submissions: Sequence[Submission],
         answers_by_name: dict[str, dict[int, Answer]],
         absent: Mapping[str, Collection[int]],
     ) -> None:
-        """Look into the job's own output for what the state does not say: without cgroups, memory.
+        """Read the job's own output for what its state does not show, such as lack of memory without cgroups.
 
         Without a history that output is all that is known of a job that has left the queue.
 
@@ -1103,17 +1113,17 @@ class Polling:
 
 
 @lru_cache(maxsize=4096)  # the same answer gives the same object, by which it is known that nothing is new
-def _not_yet(answer: Answer) -> Answer:
+def _without_never(answer: Answer) -> Answer:
     return replace(answer, never=False)
 
 
-def _naming(answer: Answer, job: str) -> Answer:
+def _fill_in_job_id(answer: Answer, job: str) -> Answer:
     """The answer with the job's id in the command that its reason names, such as `qrls JOB`."""
-    return _with_id(answer, job) if answer.reason and _ID_HERE in answer.reason else answer
+    return _replace_job_id(answer, job) if answer.reason and _ID_HERE in answer.reason else answer
 
 
 @lru_cache(maxsize=4096)  # as above
-def _with_id(answer: Answer, job: str) -> Answer:
+def _replace_job_id(answer: Answer, job: str) -> Answer:
     return replace(answer, reason=(answer.reason or "").replace(_ID_HERE, f" {shlex.quote(job)}`"))
 
 
@@ -1149,7 +1159,7 @@ def _answers_by_name(
             if line.name is not None and line.name != name:
                 continue
             task_set = set(tasks)
-            answers, answer = answers_by_name[name], _naming(line.answer, line.job)
+            answers, answer = answers_by_name[name], _fill_in_job_id(line.answer, line.job)
             for task in native.tasks(line.indices, tasks):
                 if task in task_set:
                     answers[task] = answer

@@ -186,7 +186,7 @@ class Cobalt(Adapter):
         attrs: list[str] = []
         own_lines: list[str] = []
         for line in extra:
-            words, line_attrs = _words(line)
+            words, line_attrs = _split_options(line)
             attrs += line_attrs
             own_lines += [f"#COBALT {' '.join(words)}"] if words else []
         option_values = {
@@ -272,7 +272,11 @@ class Cobalt(Adapter):
         lines = result.stdout.splitlines()
         for at in range(len(lines) - 1):
             if lines[at].split() == list(_COLUMNS) and re.fullmatch(r"=+", lines[at + 1].strip()):
-                return [line for text in lines[at + 2 :] if (line := _listed(text))] if result.returncode == 0 else None
+                return (
+                    [line for text in lines[at + 2 :] if (line := _parse_queue_line(text))]
+                    if result.returncode == 0
+                    else None
+                )
         return [] if result.returncode == 1 and not result.stdout.strip() and not result.stderr.strip() else None
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:
@@ -322,17 +326,17 @@ class Cobalt(Adapter):
 def ended(line: str) -> Answer | None:
     """How a job ended by a line of its .cobaltlog; None for a line that does not say it."""
     if match := _EXIT.search(line):
-        return _exit(match[1])
+        return _answer_for_exit(match[1])
     if "maximum execution time exceeded" in line:
         return Answer(Phase.ENDED, "it was over its time limit, and Cobalt ended it", over_time=True)
     if "removing job from the queue" in line:
         return Answer(Phase.ENDED, "it was deleted", cancelled=True)
     if "delete" in line:
-        return Answer(Phase.ENDED, f"it was deleted{_by(line)}", cancelled=True)
+        return Answer(Phase.ENDED, f"it was deleted{_by_user_text(line)}", cancelled=True)
     return None
 
 
-def _exit(text: str) -> Answer:
+def _answer_for_exit(text: str) -> Answer:
     if text == "0":
         return Answer(Phase.ENDED, clean=True)
     if not text.isdigit():  # `None`
@@ -346,12 +350,12 @@ def _exit(text: str) -> Answer:
     return ended_by_itself(code, signal)
 
 
-def _by(line: str) -> str:
+def _by_user_text(line: str) -> str:
     match = re.search(r" by user (\S+)", line)
     return f" by {match[1]}" if match else ""
 
 
-def _listed(text: str) -> Line | None:
+def _parse_queue_line(text: str) -> Line | None:
     cells = text.split()
     if len(cells) != len(_COLUMNS) or not cells[0].isdigit():
         return None
@@ -380,8 +384,8 @@ def directive(option: str, value: object) -> str:
     return f"#COBALT {option} {text}"
 
 
-def _words(line: str) -> tuple[list[str], list[str]]:
-    """The words of a recipe's own line, and the attributes among them, which are merged.
+def _split_options(line: str) -> tuple[list[str], list[str]]:
+    """The words of a recipe's own line, and its attributes, which are merged.
 
     Raises:
         RefusedError: It holds an option that is nsw's own, or is a comment, which would end the directives.

@@ -40,11 +40,11 @@ def adapter_of(scheduler: str) -> Adapter | None:
 
 def batch_commands_here() -> list[str]:
     """The commands of batch systems that this machine has, such as sbatch."""
-    commands = dict.fromkeys(map(_submits, schedulers()))
+    commands = dict.fromkeys(map(_submit_command, schedulers()))
     return [command for command in commands if command is not None and shutil.which(command)]
 
 
-def _submits(scheduler: str) -> str | None:
+def _submit_command(scheduler: str) -> str | None:
     """The command that submits to a batch system; None for this machine, which has none."""
     if scheduler in SUBMITS:
         return SUBMITS[scheduler]

@@ -164,16 +164,16 @@ class Flux(Adapter):
 
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """One flux cancel for all of these."""
-        words = _words(watched)
+        words = _flux_job_ids(watched)
         return ["flux", "cancel", *words] if words else None
 
     def hold_command(self, watched: Sequence[Watched], *, hold: bool) -> list[str] | None:
         """A flux job urgency for each, in one command: it takes only one id. It changes only what waits."""
-        words = _words(watched)
+        words = _flux_job_ids(watched)
         return ["bash", "-c", _EACH.format("hold" if hold else "default"), "nsw", *words] if words else None
 
 
-def _words(watched: Sequence[Watched]) -> list[str]:
+def _flux_job_ids(watched: Sequence[Watched]) -> list[str]:
     return [f"f{job}" for job in job_ids(watched)]
 
 

@@ -127,15 +127,15 @@ class LocalScheduler(Scheduler):
 
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Start the task of each."""
-        return [self._outcome(submission) for submission in submissions]
+        return [self._submit_outcome(submission) for submission in submissions]
 
-    def _outcome(self, submission: Submission) -> Outcome:
+    def _submit_outcome(self, submission: Submission) -> Outcome:
         try:
-            return Outcome(native=self._start(submission))
+            return Outcome(native=self._start_task(submission))
         except RefusedError as fault:
             return Outcome(refused=fault)
 
-    def _start(self, submission: Submission) -> str | None:
+    def _start_task(self, submission: Submission) -> str | None:
         """Start the task; its process id and start time, or None when its GPUs are in use.
 
         Raises:
@@ -156,12 +156,12 @@ class LocalScheduler(Scheduler):
                 key="gpus",
                 hint="set the site's gpus.per_node to auto",
             )
-        lock = self._lock(submission)
+        lock = self._open_lock(submission)
         if lock is None:  # somebody started it already and it lives
-            return self._find(submission)
+            return self._find_process(submission)
         gpu_locks: list[int] = []
         try:
-            claimed = self._claim(needs) if needs else ([], [])
+            claimed = self._claim_gpus(needs) if needs else ([], [])
             if claimed is None:
                 return None
             claimed_gpus, gpu_locks = claimed
@@ -185,10 +185,10 @@ class LocalScheduler(Scheduler):
             for descriptor in (lock, *gpu_locks):
                 os.close(descriptor)
         self._children[submission.name] = child
-        self._watch(submission.name, child.pid)
+        self._watch_process(submission.name, child.pid)
         return native
 
-    def _claim(self, count: int) -> tuple[list[Gpu], list[int]] | None:
+    def _claim_gpus(self, count: int) -> tuple[list[Gpu], list[int]] | None:
         try:
             folder, refused = claims_folder()
             if refused != self._claims_refused:
@@ -203,41 +203,42 @@ class LocalScheduler(Scheduler):
 
     def find(self, submissions: Sequence[Submission]) -> dict[str, str]:
         """The processes of submissions in doubt, by name."""
-        natives = {s.name: self._find(s) for s in submissions}
+        natives = {s.name: self._find_process(s) for s in submissions}
         return {name: native for name, native in natives.items() if native is not None}
 
-    def _find(self, submission: Submission) -> str | None:
+    def _find_process(self, submission: Submission) -> str | None:
         """The process of a submission in doubt: alive if its lock is held, else there is none."""
-        lock = self._lock(submission)
+        lock = self._open_lock(submission)
         if lock is not None:
             os.close(lock)
             return None
         # the process id is written by the nsw that started it; killed in between, the lock alone speaks
         text = read_text(self._jobs / f"{submission.name}.lock", errors="replace").strip()
         native = text or f"lock.{submission.name}"
-        pid = _pid(native)
+        pid = _parse_pid(native)
         if pid is not None:
-            self._watch(submission.name, pid)
+            self._watch_process(submission.name, pid)
         return native
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
         """Running or gone, from the process itself."""
         return {
-            s.name: {t: Answer(Phase.RUNNING if self._lives(s) else Phase.GONE) for t in s.tasks} for s in submissions
+            s.name: {t: Answer(Phase.RUNNING if self._is_alive(s) else Phase.GONE) for t in s.tasks}
+            for s in submissions
         }
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
         """SIGTERM to every process of the tasks' sessions, SIGKILL to what is left after 10 s."""
-        pids = [pid for s in submissions if self._lives(s) for pid in self._leaders(s)]
+        pids = [pid for s in submissions if self._is_alive(s) for pid in self._session_leaders(s)]
         deadline = time.monotonic() + _GRACE_S
         for sign in (signal.SIGTERM, signal.SIGKILL):
-            members = [m for pid in pids for m in _session(pid)]
+            members = [m for pid in pids for m in _session_processes(pid)]
             for member in members:
                 with suppress(ProcessLookupError):
                     os.kill(member, sign)
-            while time.monotonic() < deadline and any(self._lives(s) for s in submissions):
+            while time.monotonic() < deadline and any(self._is_alive(s) for s in submissions):
                 self.wait(0.05)
-            if not any(_session(pid) for pid in pids):
+            if not any(_session_processes(pid) for pid in pids):
                 return
 
     def wait(self, seconds: float) -> None:
@@ -253,42 +254,42 @@ class LocalScheduler(Scheduler):
         for descriptor in names:
             waiter.register(descriptor, select.POLLIN)
         for descriptor, _ in waiter.poll(seconds * 1000):
-            self._reap(names[descriptor])
+            self._reap_process(names[descriptor])
 
-    def _lock(self, submission: Submission) -> int | None:
+    def _open_lock(self, submission: Submission) -> int | None:
         self._jobs.mkdir(parents=True, exist_ok=True)
         return locked(self._jobs / f"{submission.name}.lock")
 
-    def _lives(self, submission: Submission) -> bool:
+    def _is_alive(self, submission: Submission) -> bool:
         child = self._children.get(submission.name)
         if child is not None:
             if child.poll() is None:
                 return True
         else:
-            pid = self._process(submission)
+            pid = self._process_id(submission)
             if pid is not None:
                 native = submission.native_id or ""
                 if _start_time(pid) == native.partition(".")[2]:
                     return True
             elif self._is_locked(submission):
                 return True
-        self._forget(submission.name)
+        self._forget_process(submission.name)
         self._ended = True
         return False
 
     def _is_locked(self, submission: Submission) -> bool:
-        lock = self._lock(submission)
+        lock = self._open_lock(submission)
         if lock is None:
             return True
         os.close(lock)
         return False
 
-    def _leaders(self, submission: Submission) -> list[int]:
+    def _session_leaders(self, submission: Submission) -> list[int]:
         """The process of a task that leads its session, also where nsw was killed before it wrote down which it is.
 
         Then it holds the task's lock. A process that looks at the lock in passing leads no session, or is this one's.
         """
-        if (recorded_pid := self._process(submission)) is not None:
+        if (recorded_pid := self._process_id(submission)) is not None:
             return [recorded_pid]
         lock = str((self._jobs / f"{submission.name}.lock").resolve())
         holders = [
@@ -296,36 +297,40 @@ class LocalScheduler(Scheduler):
             for pid_text in (e.name for e in os.scandir("/proc"))
             if pid_text.isdigit() and _has_open(pid_text, lock)
         ]
-        return [pid for pid in holders if (fields := _stat(str(pid))) and fields[3] == str(pid) and pid != os.getsid(0)]
+        return [
+            pid
+            for pid in holders
+            if (fields := _read_proc_stat(str(pid))) and fields[3] == str(pid) and pid != os.getsid(0)
+        ]
 
-    def _process(self, submission: Submission) -> int | None:
+    def _process_id(self, submission: Submission) -> int | None:
         child = self._children.get(submission.name)
-        return child.pid if child else _pid(submission.native_id)
+        return child.pid if child else _parse_pid(submission.native_id)
 
-    def _watch(self, name: str, pid: int) -> None:
+    def _watch_process(self, name: str, pid: int) -> None:
         with suppress(OSError, AttributeError):  # no pidfd: wait() then only sleeps
             self._pidfds[name] = os.pidfd_open(pid)
 
-    def _reap(self, name: str) -> None:
-        """Let a process go that has ended."""
+    def _reap_process(self, name: str) -> None:
+        """Reap a process that has ended."""
         child = self._children.get(name)
         if child is not None:
             child.poll()
-        self._forget(name)
+        self._forget_process(name)
 
-    def _forget(self, name: str) -> None:
+    def _forget_process(self, name: str) -> None:
         self._children.pop(name, None)
         descriptor = self._pidfds.pop(name, None)
         if descriptor is not None:
             os.close(descriptor)
 
 
-def _pid(native: str | None) -> int | None:
+def _parse_pid(native: str | None) -> int | None:
     head = (native or "").partition(".")[0]
     return int(head) if head.isdigit() else None
 
 
-def _stat(pid: int | str) -> list[str] | None:
+def _read_proc_stat(pid: int | str) -> list[str] | None:
     """The fields of /proc/PID/stat behind the command name, which may hold anything: state, ppid, pgrp, session ..."""
     try:
         return read_text(f"/proc/{pid}/stat", errors="replace").rpartition(")")[2].split()
@@ -335,7 +340,7 @@ def _stat(pid: int | str) -> list[str] | None:
 
 def _start_time(pid: int) -> str | None:
     """Clock ticks after boot at which the process started; None for a dead or zombie one."""
-    fields = _stat(pid)
+    fields = _read_proc_stat(pid)
     return None if fields is None or fields[0] in "ZX" else fields[19]
 
 
@@ -349,12 +354,12 @@ def _has_open(pid: str, path: str) -> bool:
     return False
 
 
-def _session(leader: int) -> list[int]:
+def _session_processes(leader: int) -> list[int]:
     """The living processes of a session."""
     members = []
     for entry in (e.name for e in os.scandir("/proc")):
         if entry.isdigit():
-            fields = _stat(entry)
+            fields = _read_proc_stat(entry)
             if fields and fields[0] not in "ZX" and fields[3] == str(leader):
                 members.append(int(entry))
     return members
@@ -428,10 +433,10 @@ def claims_folder() -> tuple[Path, list[str]]:
         OSError: No folder can be used; the text lists them with the reasons.
     """
     refused: list[str] = []
-    for folder in _candidates():
+    for folder in _lock_folder_candidates():
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
-            os.close(_open_own(folder))
+            os.close(_open_own_folder(folder))
         except OSError as fault:
             refused.append(f"{folder}: {fault.strerror or fault}")
         else:
@@ -439,7 +444,7 @@ def claims_folder() -> tuple[Path, list[str]]:
     raise OSError("; ".join(refused))
 
 
-def _candidates() -> Iterator[Path]:
+def _lock_folder_candidates() -> Iterator[Path]:
     name = f"nsw-{os.getuid()}"
     if base := os.environ.get("XDG_RUNTIME_DIR"):
         yield Path(base) / name
@@ -451,8 +456,8 @@ def _candidates() -> Iterator[Path]:
         yield state / f"gpus-{socket.gethostname()}"
 
 
-def _open_own(folder: Path) -> int:
-    """A descriptor of the folder.
+def _open_own_folder(folder: Path) -> int:
+    """Open the folder and return its descriptor.
 
     Raises:
         OSError: It is a link or no folder, or others own it or may write there.
@@ -515,7 +520,7 @@ def claim(gpus: list[Gpu], count: int, folder: Path) -> tuple[list[Gpu], list[in
     """
     gpu_by_lock: dict[int, Gpu] = {}
     with ExitStack() as always, ExitStack() as too_few:
-        within = _open_own(folder)
+        within = _open_own_folder(folder)
         always.callback(os.close, within)
         for gpu in gpus:
             if len(gpu_by_lock) < count and (lock := locked(f"{gpu.uuid}.lock", within)) is not None:
@@ -575,14 +580,14 @@ class Turn:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                owner = self._owner()
+                owner = self._read_owner()
                 if owner is not None and owner.process == os.getpid():
                     return None  # a program that drives several campaigns at a time means it
                 return "another campaign runs on this machine" + (
                     f": {owner.campaign} ({owner.folder})" if owner else ""
                 )
             self._has_turn = True
-        last = self._owner()
+        last = self._read_owner()
         is_own = last is None or last.jobs == self._me.jobs or last.process == os.getpid()
         if last is not None and not is_own and held_locks(Path(last.jobs)):
             return f"runs of another campaign are running on this machine: {last.campaign} ({last.folder})"
@@ -596,7 +601,7 @@ class Turn:
         with suppress(OSError):
             os.close(self._file)
 
-    def _owner(self) -> Owner | None:
+    def _read_owner(self) -> Owner | None:
         try:
             fields = json.loads(os.pread(self._file, _LONGEST, 0))
         except ValueError:  # nobody had it yet, or an nsw was killed while it wrote
@@ -642,7 +647,9 @@ class Host(Adapter):
         needs = "any" if submission.gpus is None else str(submission.gpus)
         if self._cpu_runs and not submission.gpus:
             needs += f"/{self._cpu_runs}"
-        return _words("submit", request.log, needs, request.script, submission.attempt, submission.tasks[0])
+        return _supervisor_command(
+            "submit", request.log, needs, request.script, submission.attempt, submission.tasks[0]
+        )
 
     def refusal(self, result: CommandResult) -> Refusal | None:
         """Too many GPUs, or no way to wait for them."""
@@ -655,7 +662,7 @@ class Host(Adapter):
 
     def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:  # noqa: ARG002
         """The states of all of these."""
-        return _words("list", *(job.log for job in watched))
+        return _supervisor_command("list", *(job.log for job in watched))
 
     def owners_command(self, watched: Sequence[Watched]) -> None:
         """None: a job is known by its files, which bear its name."""
@@ -666,22 +673,25 @@ class Host(Adapter):
         if result.returncode != 0 or result.timed_out or lines[-1:] != ["end"]:
             return None
         rows = [line.split("\t") for line in lines[:-1]]
-        return [Line(job, None, name, _answer(state)) for name, job, state in (row for row in rows if len(row) == 3)]
+        return [
+            Line(job, None, name, _parse_supervisor_state(state))
+            for name, job, state in (row for row in rows if len(row) == 3)
+        ]
 
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """End every process of these jobs."""
-        return _words("cancel", *(job.log for job in watched)) if watched else None
+        return _supervisor_command("cancel", *(job.log for job in watched)) if watched else None
 
     def hold_command(self, watched: Sequence[Watched], *, hold: bool) -> list[str] | None:
         """Keep the jobs that wait from beginning, or let them."""
-        return _words("hold" if hold else "release", *(job.log for job in watched)) if watched else None
+        return _supervisor_command("hold" if hold else "release", *(job.log for job in watched)) if watched else None
 
     def limit_command(self, jobs: str, running: int) -> list[str] | None:
         """Let the supervisors of a campaign start only so many at a time; none on a login node."""
-        return _words("limit", jobs, running) if self._cpu_runs else None
+        return _supervisor_command("limit", jobs, running) if self._cpu_runs else None
 
 
-def _answer(state: str) -> Answer:
+def _parse_supervisor_state(state: str) -> Answer:
     word, _, rest = state.partition(" ")
     if word == "queued":
         return Answer(Phase.QUEUED, _WAITS.get(rest, "waits for its GPUs"))
@@ -699,10 +709,10 @@ def _answer(state: str) -> Answer:
     return Answer(Phase.ENDED, message) if message else ended_by_itself(int(code))
 
 
-def _words(*words: object) -> list[str]:
-    return ["bash", "-c", _script(), "nsw", *map(str, words)]
+def _supervisor_command(*words: object) -> list[str]:
+    return ["bash", "-c", _supervisor_script(), "nsw", *map(str, words)]
 
 
 @lru_cache(maxsize=1)
-def _script() -> str:
+def _supervisor_script() -> str:
     return files("nsw.schedulers").joinpath("host_supervisor.sh").read_text(encoding="utf-8")

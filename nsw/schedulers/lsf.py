@@ -151,7 +151,7 @@ class Lsf(Adapter):
         """The `#BSUB` lines."""
         if re.search(r"%[IJ]", scratch):
             raise UsageError(f"scratch must not hold %I or %J, which LSF replaces by numbers: {scratch}")
-        return [*_lines(job.resources, extra), f"#BSUB -W {_minutes(job.walltime_s)}", *extra]
+        return [*_directive_lines(job.resources, extra), f"#BSUB -W {_as_minutes(job.walltime_s)}", *extra]
 
     def requested_keys(self, option: str, value: str) -> list[tuple[str, str]]:
         """What an option asks for; of -gpu and -R the GPUs of a host, and the slots of one."""
@@ -188,7 +188,7 @@ class Lsf(Adapter):
         if request.comment:
             words += ["-Jd", request.comment]
         if request.walltime_s is not None:
-            words += ["-W", str(_minutes(request.walltime_s))]
+            words += ["-W", str(_as_minutes(request.walltime_s))]
         if request.after:  # -ti: it ends when its dependency can never be met
             words += ["-w", " && ".join(f"done({job})" for job in request.after), "-ti"]
         return words
@@ -224,9 +224,9 @@ class Lsf(Adapter):
 
     def parse_queue(self, result: CommandResult) -> list[Line] | None:
         """The listed jobs. bjobs exits with 255 when one of several is not found, and names that one."""
-        if not self._answered(result):
+        if not self._has_answered(result):
             return None
-        lines = _listed(result.stdout)
+        lines = _parse_bjobs(result.stdout)
         accounted = {line.job for line in lines} | set(_ABSENT.findall(result.stderr))
         requested = [word for word in result.argv if word.isdigit()]
         return lines if all(job in accounted for job in requested) else None
@@ -241,9 +241,9 @@ class Lsf(Adapter):
 
     def parse_history(self, result: CommandResult) -> list[Line] | None:
         """What bhist knows of jobs, whether they ended or not."""
-        return ended_lines(result.stdout) if self._answered(result) else None
+        return ended_lines(result.stdout) if self._has_answered(result) else None
 
-    def _answered(self, result: CommandResult) -> bool:
+    def _has_answered(self, result: CommandResult) -> bool:
         return not self.transient(result) and (result.returncode == 0 or _NO_JOB.search(result.stderr) is not None)
 
     # --- ending -------------------------------------------------------------------------------------------
@@ -259,12 +259,12 @@ class Lsf(Adapter):
         return [*(("bash", "-c", _HOLD, "nsw") if hold else ("bresume",)), *words] if words else None
 
 
-def _minutes(seconds: int) -> int:
+def _as_minutes(seconds: int) -> int:
     """LSF counts time limits in minutes."""
     return max(1, -(-seconds // 60))
 
 
-def _lines(needs: Resources, extra: Sequence[str]) -> list[str]:
+def _directive_lines(needs: Resources, extra: Sequence[str]) -> list[str]:
     """What the job needs, less what `extra` asks for. A slot is a core; memory and GPUs are counted by host."""
     if needs.gpus % needs.nodes:
         raise RefusedError(
@@ -288,25 +288,25 @@ def _lines(needs: Resources, extra: Sequence[str]) -> list[str]:
     return [*lines, *(["#BSUB -x"] if needs.exclusive else [])]
 
 
-def _listed(stdout: str) -> list[Line]:
-    """The jobs that bjobs listed; other text is passed over."""
+def _parse_bjobs(stdout: str) -> list[Line]:
+    """The jobs in the output of bjobs; other text is skipped."""
     lines = []
     for text in stdout.splitlines():
         fields = [field.strip() for field in text.split(_DELIMITER, len(_FIELDS) - 1)]
         if len(fields) == len(_FIELDS) and fields[0].isdigit() and fields[1].isdigit():
             job, index, stat, code, name, owner, *reasons = fields
             job_answer = answer(stat, *("" if word == "-" else word for word in (code, *reasons)))
-            lines.append(_line(job, index, name, job_answer, owner))
+            lines.append(_job_line(job, index, name, job_answer, owner))
     return lines
 
 
 def ended_lines(stdout: str) -> list[Line]:
     """The jobs that `bhist -l` lists: the last event of each decides."""
     jobs = _JOB.findall(_WRAPPED.sub("", stdout))
-    return [_line(job, index, name, _last(events)) for job, index, name, events in jobs]
+    return [_job_line(job, index, name, _answer_from_events(events)) for job, index, name, events in jobs]
 
 
-def _line(job: str, index: str, name: str, answer: Answer, owner: str | None = None) -> Line:
+def _job_line(job: str, index: str, name: str, answer: Answer, owner: str | None = None) -> Line:
     """A job, to bjobs index 0, or an element of an array, which is called `name[3]`."""
     bare = re.sub(r"\[[\d,:-]+\](?:%\d+)?$", "", name)
     return Line(job, (int(index),) if index.strip("0") else None, bare or None, answer, owner=owner)
@@ -323,7 +323,7 @@ def answer(stat: str, code: str, exit_reason: str, pend_reason: str) -> Answer:
         pend_reason: Why it waits.
     """
     if stat == "EXIT":
-        return _exited(code, exit_reason)
+        return _answer_for_exit(code, exit_reason)
     if stat not in {"PEND", "WAIT", "FWD_PEND"}:
         return _STATES.get(stat) or Answer(Phase.UNKNOWN, f"LSF says {stat}, which nsw does not know")
     if _NEVER.search(pend_reason):
@@ -331,7 +331,7 @@ def answer(stat: str, code: str, exit_reason: str, pend_reason: str) -> Answer:
     return Answer(Phase.QUEUED, f"not running yet: {pend_reason.rstrip('.;')}" if pend_reason else None)
 
 
-def _exited(code: str, reason: str) -> Answer:
+def _answer_for_exit(code: str, reason: str) -> Answer:
     if by := _CANCELLED.search(reason):
         killer = "its owner" if by[1] == "OWNER" else "an administrator"
         return Answer(Phase.ENDED, f"the job was killed by {killer}", cancelled=True)
@@ -342,8 +342,8 @@ def _exited(code: str, reason: str) -> Answer:
     return ended_by_itself(int(code), f", as after signal {int(code) - 128}" if int(code) > 128 else "")
 
 
-def _last(events: str) -> Answer:
-    """What the events of one job come to."""
+def _answer_from_events(events: str) -> Answer:
+    """The answer that follows from the events of one job."""
     outcome, killed, reason = Answer(Phase.QUEUED), None, next(iter(_TERM.findall(events)), "")
     for event in _EVENT.finditer(events):
         killed = event["killed"] or killed

@@ -251,8 +251,8 @@ class Pbs(Adapter):
                 " or put campaigns elsewhere with --root",
             )
         needs = job.resources
-        options = [option for line in extra for option in _options(line)]
-        requested = {name for letter, value in options if letter == "l" for name in _names(value)}
+        options = [option for line in extra for option in _directive_options(line)]
+        requested = {name for letter, value in options if letter == "l" for name in _resource_names(value)}
         lines = [] if "select" in requested else [directive("l", f"select={select(needs)}")]
         if "place" not in requested and (placement := placement_words(needs)) is not None:
             lines.append(directive("l", f"place={placement}"))
@@ -275,9 +275,9 @@ class Pbs(Adapter):
             return super().requested_keys(option, value)
         name, _, rest = value.partition("=")
         if name == "select" and "+" not in rest:
-            return _asked_chunks(rest)
+            return _parse_chunks(rest)
         if name == "nodes" and "+" not in rest:  # Torque's
-            return _asked_chunks(re.sub(r":ppn=", ":ncpus=", re.sub(r":gpus=", ":ngpus=", rest.partition(",")[0])))
+            return _parse_chunks(re.sub(r":ppn=", ":ncpus=", re.sub(r":gpus=", ":ngpus=", rest.partition(",")[0])))
         if name in {"ngpus", "gpus"}:
             return [("node_gpus", rest)]
         return {"walltime": [("time", rest)], "place": [("place", rest)] if rest == "scatter" else []}.get(name, [])
@@ -288,11 +288,13 @@ class Pbs(Adapter):
         Raises:
             RefusedError: It sets the walltime.
         """
-        for letter, value in _options(line):
+        for letter, value in _directive_options(line):
             reason = _REFUSED.get(letter)
             if letter == "W":
-                reason = next((_REFUSED_ATTRIBUTES[n] for n in _names(value) if n in _REFUSED_ATTRIBUTES), None)
-            if letter == "l" and "walltime" in _names(value):
+                reason = next(
+                    (_REFUSED_ATTRIBUTES[n] for n in _resource_names(value) if n in _REFUSED_ATTRIBUTES), None
+                )
+            if letter == "l" and "walltime" in _resource_names(value):
                 reason = "nsw requests the time that a job's runs need"
                 raise refused_option("-l walltime", reason, "set resources.time, the time of one run")
             if reason:
@@ -371,7 +373,7 @@ class Pbs(Adapter):
         """One qstat for the jobs with ids, their subjobs included; by name where there are none."""
         if all(job.native for job in watched):
             return ["qstat", "-t", "-f", *job_ids(watched)] if watched else ["qstat", "-B"]
-        return _by_name("", [job.name for job in watched])
+        return _command_by_names("", [job.name for job in watched])
 
     def parse_queue(self, result: CommandResult) -> list[Line] | None:
         """The listed jobs, where each that was asked for is listed or said to be over.
@@ -394,7 +396,7 @@ class Pbs(Adapter):
 
     def history_by_name_command(self, names: Sequence[str], minutes: int) -> list[str]:  # noqa: ARG002  names are unique
         """The jobs of these names, also those that are over."""
-        return _by_name("-x", names)
+        return _command_by_names("-x", names)
 
     def parse_history(self, result: CommandResult) -> list[Line] | None:
         """As the queue."""
@@ -413,7 +415,7 @@ class Pbs(Adapter):
             return None
         number = _LIMITS[killed["limit"]]
         limit = clock(int(killed["most"])) if number == _OVER_TIME else ""
-        return Answer(Phase.ENDED, _verdict(number, "", limit), over_time=number == _OVER_TIME)
+        return Answer(Phase.ENDED, _explain_exit_status(number, "", limit), over_time=number == _OVER_TIME)
 
     # --- names --------------------------------------------------------------------------------------------
 
@@ -454,7 +456,7 @@ def version_of(text: str) -> tuple[int, ...]:
     return numbers or (99,)
 
 
-def _by_name(option: str, names: Iterable[str]) -> list[str]:
+def _command_by_names(option: str, names: Iterable[str]) -> list[str]:
     return ["bash", "-c", _BY_NAME, "nsw", option, *names]
 
 
@@ -479,7 +481,7 @@ def listed_lines(stdout: str) -> list[Line]:
     listed: list[Line] = []
     answers_of_held: dict[str, Answer] = {}
     for job, attributes in listed_jobs(stdout):
-        lines = list(_lines(job, attributes))
+        lines = list(_queue_lines(job, attributes))
         if attributes["job_state"] == "H":
             answers_of_held |= {line.job: line.answer for line in lines if line.job == job}
         elif attributes["job_state"] == "Q":
@@ -498,7 +500,7 @@ def listed_jobs(stdout: str) -> Iterator[tuple[str, dict[str, str]]]:
             yield start[1], attributes
 
 
-def _lines(job: str, attributes: dict[str, str]) -> Iterator[Line]:
+def _queue_lines(job: str, attributes: dict[str, str]) -> Iterator[Line]:
     name, owner = attributes.get("Job_Name"), attributes.get("Job_Owner", "").partition("@")[0] or None
     job_answer = answer(
         attributes["job_state"], attributes.get("substate", ""), attributes.get("Exit_status", ""),
@@ -508,30 +510,30 @@ def _lines(job: str, attributes: dict[str, str]) -> Iterator[Line]:
     array, index = array_of(job)
     if index is not None:
         if "run_count" not in attributes and "exec_host" not in attributes and job_answer.phase is not Phase.RUNNING:
-            job_answer = _without_record(attributes)
+            job_answer = _answer_without_record(attributes)
         yield Line(array, (index,), name, job_answer, owner=owner)
     elif "array" not in attributes and "[]" not in job:
         yield Line(job, None, name, job_answer, owner=owner)
     elif attributes["job_state"] in "FMX":
         submitted = parse_spans(attributes.get("array_indices_submitted", ""))
-        yield Line(job, submitted, name, _array_over(attributes), owner=owner)
+        yield Line(job, submitted, name, _answer_after_array(attributes), owner=owner)
     else:
         yield Line(job, parse_spans(attributes.get("array_indices_remaining", "")), name, job_answer, owner=owner)
 
 
-def _without_record(attributes: dict[str, str]) -> Answer:
-    """Of a subjob that has no job of its own: its exit status and substate are its array's."""
+def _answer_without_record(attributes: dict[str, str]) -> Answer:
+    """The answer for a subjob without a record of its own: the exit status and substate are its array's."""
     if attributes["job_state"] in "FX":
         return _NO_RECORD
     return answer(attributes["job_state"], "", "", "", attributes.get("comment", ""), "", False, "")
 
 
-def _array_over(attributes: dict[str, str]) -> Answer:
-    """Of subjobs without a record: the exit status of an array is not theirs."""
+def _answer_after_array(attributes: dict[str, str]) -> Answer:
+    """The answer for subjobs without a record: the exit status of the array is not theirs."""
     if attributes.get("substate") == _DELETED:
         return Answer(Phase.ENDED, "the job was deleted", cancelled=True)
     if "Exit_status" not in attributes:
-        return _never_began(attributes.get("substate", ""), "depend" in attributes)
+        return _never_began_answer(attributes.get("substate", ""), "depend" in attributes)
     return Answer(Phase.ENDED, "its array is over, and PBS has no record of this task")
 
 
@@ -553,7 +555,7 @@ def answer(
     """
     match state:
         case "Q" | "T" | "B":
-            return _queued(comment, status)
+            return _queued_answer(comment, status)
         case "H":
             return _held_answer(comment, hold, depends=depends)
         case "W":
@@ -565,13 +567,13 @@ def answer(
         case "S" | "U":
             return Answer(Phase.RUNNING, "suspended by the scheduler")
         case "F" | "X":
-            return _ended(substate, status, stageout, comment, limit, depends=depends)
+            return _ended_answer(substate, status, stageout, comment, limit, depends=depends)
         case "M":
             return Answer(Phase.UNKNOWN, "PBS moved it to another server, and this one does not see how it goes there")
     return Answer(Phase.UNKNOWN, f"PBS says {state}, which nsw does not know")
 
 
-def _queued(comment: str, status: str) -> Answer:
+def _queued_answer(comment: str, status: str) -> Answer:
     if comment.startswith(_CANNOT):
         obstacle = comment.removeprefix(_CANNOT)
         if _NONE_THERE.search(obstacle):  # as after a restart of the server, before its nodes have reported
@@ -585,7 +587,7 @@ def _queued(comment: str, status: str) -> Answer:
     if comment.startswith(_WAITS):
         return Answer(Phase.QUEUED, f"not running yet: {comment.removeprefix(_WAITS).rstrip('.')}")
     if status:
-        return Answer(Phase.QUEUED, f"put back into the queue ({_verdict(int(status), '', '')})")
+        return Answer(Phase.QUEUED, f"put back into the queue ({_explain_exit_status(int(status), '', '')})")
     return Answer(Phase.QUEUED)
 
 
@@ -599,10 +601,10 @@ def _held_answer(comment: str, hold: str, *, depends: bool) -> Answer:
     return Answer(Phase.QUEUED, holders or "held", held="u" in hold)
 
 
-def _ended(substate: str, status: str, stageout: str, comment: str, limit: str, *, depends: bool) -> Answer:
+def _ended_answer(substate: str, status: str, stageout: str, comment: str, limit: str, *, depends: bool) -> Answer:
     by = _TERMINATED.search(comment)
     if not re.fullmatch(r"-?\d+", status):
-        return _never_began(substate, depends)
+        return _never_began_answer(substate, depends)
     number = int(status)
     if by is not None or substate == _DELETED:
         return Answer(Phase.ENDED, f"the job was deleted by {by[1]}" if by else "the job was deleted", cancelled=True)
@@ -614,13 +616,13 @@ def _ended(substate: str, status: str, stageout: str, comment: str, limit: str, 
     if number == 0:
         return Answer(Phase.ENDED, clean=True)
     return Answer(
-        Phase.ENDED, _verdict(number, comment, limit), fault=FAULTS.get(number),
+        Phase.ENDED, _explain_exit_status(number, comment, limit), fault=FAULTS.get(number),
         by_itself=number > 0, over_time=number == _OVER_TIME,
     )  # fmt: skip
 
 
-def _never_began(substate: str, depends: bool) -> Answer:
-    """Over without an exit status; substate 92 means success elsewhere, and here that it was removed."""
+def _never_began_answer(substate: str, depends: bool) -> Answer:
+    """The answer for a job without an exit status; substate 92 means success elsewhere, and removal here."""
     if substate == _DELETED:
         return Answer(Phase.ENDED, "the job was deleted", cancelled=True)
     if depends:
@@ -628,8 +630,8 @@ def _never_began(substate: str, depends: bool) -> Answer:
     return Answer(Phase.ENDED, "it ended, and PBS has no exit status of it")
 
 
-def _verdict(number: int, comment: str, limit: str) -> str:
-    """What an exit status other than 0 says."""
+def _explain_exit_status(number: int, comment: str, limit: str) -> str:
+    """The meaning of an exit status other than 0."""
     if number in _VERDICTS:
         words = limit_words(limit) if number == _OVER_TIME else None
         return f"{_VERDICTS[number]} of {words}" if words else _VERDICTS[number]
@@ -675,8 +677,8 @@ def select(needs: Resources) -> str:
     return ":".join(word for word in words if word is not None)
 
 
-def _asked_chunks(text: str) -> list[tuple[str, str]]:
-    """What chunks such as `2:ncpus=8:ngpus=4:gputype=A100:mem=32gb:mpiprocs=4` ask for."""
+def _parse_chunks(text: str) -> list[tuple[str, str]]:
+    """Parse the resources of chunks such as `2:ncpus=8:ngpus=4:gputype=A100:mem=32gb:mpiprocs=4`."""
     count, *parts = text.split(":")
     resources = dict(part.partition("=")[::2] for part in parts)
     if not count.isdecimal() or not all(resources.values()):
@@ -700,11 +702,11 @@ def directive(letter: str, value: str) -> str:
     return f"#PBS -{letter} {directive_value(letter, value, _PLAIN, 'PBS')}"
 
 
-def _names(value: str) -> list[str]:
+def _resource_names(value: str) -> list[str]:
     return [part.partition("=")[0].strip() for part in value.split(",")]
 
 
-def _options(line: str) -> list[tuple[str, str]]:
+def _directive_options(line: str) -> list[tuple[str, str]]:
     """Letters and values of a directive's options."""
     if not line.startswith("#PBS"):
         return []

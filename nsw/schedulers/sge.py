@@ -183,7 +183,7 @@ class Sge(Adapter):
             root = ET.fromstring(result.stdout[start:])  # noqa: S314  without a DOCTYPE there are no entities
         except ET.ParseError:
             return None
-        return [line for job in root.iter("job_list") if (line := _line(job)) is not None]
+        return [line for job in root.iter("job_list") if (line := _parse_job_element(job)) is not None]
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:
         """A qacct for each, in one command: it takes only one."""
@@ -198,7 +198,7 @@ class Sge(Adapter):
         unknown = _NOT_FOUND.search(result.stderr) is not None and not self.transient(result)
         if result.timed_out or (result.returncode != 0 and not unknown):
             return None
-        return [line for text in _SEPARATOR.split(result.stdout) if (line := _record(text)) is not None]
+        return [line for text in _SEPARATOR.split(result.stdout) if (line := _parse_qacct(text)) is not None]
 
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """One qdel for all of these, of an array the ranges that hold the named tasks."""
@@ -211,28 +211,28 @@ class Sge(Adapter):
         return ["qhold" if hold else "qrls", ",".join(ids)] if ids else None
 
 
-def _record(text: str) -> Line | None:
-    """One job, or one task, of qacct."""
+def _parse_qacct(text: str) -> Line | None:
+    """Parse the record of one job, or one task, of qacct."""
     fields = dict(re.findall(r"^(\w+) +(.*?) *$", text, re.MULTILINE))
     number, task = fields.get("jobnumber", ""), fields.get("taskid", "undefined")
     if not number.isdigit():
         return None
     indices = (int(task),) if task.isdigit() else None
     return Line(
-        number, indices, fields.get("jobname"), _ended(fields.get("failed", "0"), fields.get("exit_status", ""))
+        number, indices, fields.get("jobname"), _ended_answer(fields.get("failed", "0"), fields.get("exit_status", ""))
     )
 
 
-def _line(job: ET.Element) -> Line | None:
+def _parse_job_element(job: ET.Element) -> Line | None:
     number, state = job.findtext("JB_job_number", ""), job.findtext("state", "")
     if not number.isdigit():
         return None
     tasks = job.findtext("tasks")
     name, owner = job.findtext("JB_name"), job.findtext("JB_owner")
-    return Line(number, parse_spans(tasks) if tasks else None, name, _live(state), owner=owner)
+    return Line(number, parse_spans(tasks) if tasks else None, name, _answer_in_queue(state), owner=owner)
 
 
-def _live(state: str) -> Answer:
+def _answer_in_queue(state: str) -> Answer:
     if "E" in state:
         return Answer(
             Phase.QUEUED, f"Grid Engine could not start it ({state}): `qstat -explain E -j JOB` says why", never=True
@@ -245,7 +245,7 @@ def _live(state: str) -> Answer:
     return Answer(Phase.UNKNOWN, f"Grid Engine says {state}, which nsw does not know")
 
 
-def _ended(failed: str, status: str) -> Answer:
+def _ended_answer(failed: str, status: str) -> Answer:
     code = failed.split(" ", maxsplit=1)[0]
     if code in _FAILED:
         return Answer(Phase.ENDED, _FAILED[code], over_time=code == _LIMIT)

@@ -383,7 +383,7 @@ class Slurm(Adapter):
             "cpus-per-task": needs.cpus_per_task,
             "mem": None if needs.memory_bytes is None else format_memory(needs.memory_bytes),
             "gres": needs.gres,
-            **({} if needs.gres else _gpus(needs.gpus, needs.nodes)),
+            **({} if needs.gres else _gpu_options(needs.gpus, needs.nodes)),
             "partition": needs.queue,
             "account": needs.account,
             "qos": needs.qos,
@@ -414,7 +414,7 @@ class Slurm(Adapter):
 
     def unwanted(self, line: str) -> tuple[str, str] | None:
         """The first option that is nsw's own."""
-        return next(((option, _REFUSED[option]) for option in _options(line) if option in _REFUSED), None)
+        return next(((option, _REFUSED[option]) for option in _option_names(line) if option in _REFUSED), None)
 
     def submit_command(self, request: Request) -> list[str]:
         """The sbatch of a submission: an array when it holds several tasks."""
@@ -530,7 +530,7 @@ class Slurm(Adapter):
             # wait(2)'s number; others print the status and the signal
             status, sign = (match[1], match[2]) if match[2] else (int(match[1]) >> 8, int(match[1]) & 127)
             index = (int(fields[1]),) if fields[1].isdigit() else None
-            lines.append(Line(fields[0], index, fields[3], _failed(f"{status}:{sign}")))
+            lines.append(Line(fields[0], index, fields[3], _failed_answer(f"{status}:{sign}")))
         return lines
 
     def owners_command(self, watched: Sequence[Watched]) -> list[str]:
@@ -612,24 +612,24 @@ def history_lines(stdout: str) -> list[Line]:
         _, name, state, code, nodes, limit = fields
         if state == "FAILED" and code == "1:0" and nodes == "None assigned":
             continue
-        meaning = _failed(code) if state == "FAILED" else answer(state, "", limit if state == "TIMEOUT" else "")
-        lines.append(Line(match["base"], _indices(match), name, meaning))
+        meaning = _failed_answer(code) if state == "FAILED" else answer(state, "", limit if state == "TIMEOUT" else "")
+        lines.append(Line(match["base"], _array_indices(match), name, meaning))
     return lines
 
 
-def _failed(code: str) -> Answer:
+def _failed_answer(code: str) -> Answer:
     """The answer for a job that failed with `STATUS:SIGNAL`."""
     status = code.partition(":")[0]
-    return replace(answer("FAILED", _exit_words(code)), fault=FAULTS.get(int(status)) if status.isdigit() else None)
+    return replace(answer("FAILED", _exit_code_text(code)), fault=FAULTS.get(int(status)) if status.isdigit() else None)
 
 
-def _indices(match: re.Match[str]) -> Sequence[int] | None:
+def _array_indices(match: re.Match[str]) -> Sequence[int] | None:
     if match["ranges"] is not None:
         return parse_spans(match["ranges"])
     return None if match["index"] is None else (int(match["index"]),)
 
 
-def _exit_words(code: str) -> str:
+def _exit_code_text(code: str) -> str:
     status, _, sign = code.partition(":")
     if code == "0:53":
         return "JobLaunchFailure"
@@ -651,7 +651,7 @@ def answer(state: str, reason: str, limit: str = "") -> Answer:
     phase, ended = _STATES.get(word, (Phase.UNKNOWN, f"Slurm says {state}, which nsw does not know"))
     cause = reason_of(reason)
     if phase is Phase.ENDED:
-        is_new = cause is not None and reason != _STATE_REASONS.get(word) and _is_of_an_end(word, reason)
+        is_new = cause is not None and reason != _STATE_REASONS.get(word) and _is_end_reason(word, reason)
         addition = cause.sentence if cause and is_new else ""
         sentence = None if ended is None else f"{ended}: {addition}" if addition and addition not in ended else ended
         if sentence is not None and (words := limit_words(limit)):
@@ -668,8 +668,8 @@ def answer(state: str, reason: str, limit: str = "") -> Answer:
     return Answer(phase, ended)
 
 
-def _is_of_an_end(state: str, reason: str) -> bool:
-    """Whether a reason, as squeue prints it, tells how a job ended; not why it waited before that."""
+def _is_end_reason(state: str, reason: str) -> bool:
+    """Whether a reason that squeue prints is why the job ended, and not why it waited before that."""
     name = re.split("[,:]", reason.strip("() "), maxsplit=1)[0].strip()
     if name in _OF_ENDS:
         return True
@@ -710,13 +710,13 @@ def directive(option: str, value: object) -> str:
     return f"#SBATCH --{option}={text}"
 
 
-def _gpus(count: int, nodes: int) -> dict[str, object]:
+def _gpu_options(count: int, nodes: int) -> dict[str, object]:
     if count == 0:
         return {}
     return {"gpus-per-node": count // nodes} if count % nodes == 0 else {"gpus": count}
 
 
-def _options(directive: str) -> list[str]:
+def _option_names(directive: str) -> list[str]:
     """The names of the options on a line, as sbatch reads it."""
     try:
         words = shlex.split(directive, comments=False)[1:]

@@ -114,12 +114,12 @@ def wish(options: Iterable[tuple[str, str]]) -> Wish:
             requests[name] = value
         elif option not in _NEUTRAL:
             is_whole = False
-    count = _positive_or(requests.get("nodes", "1").partition("-")[0].partition(",")[0], 1)
-    tasks = _positive_or(requests.get("tasks", ""), 1)
-    each = _positive_or(requests.get("per_node", ""), -(-tasks // count))
+    count = _parse_positive(requests.get("nodes", "1").partition("-")[0].partition(",")[0], 1)
+    tasks = _parse_positive(requests.get("tasks", ""), 1)
+    each = _parse_positive(requests.get("per_node", ""), -(-tasks // count))
     gres = items(requests.get("gres", ""))
     for key, per_node in (("node_gpus", 1.0), ("task_gpus", each), ("gpus", 1 / count)):
-        for _, kind, number in items(_gpu(requests[key])) if key in requests else ():
+        for _, kind, number in items(_as_gpu_gres(requests[key])) if key in requests else ():
             gres.append(("gpu", kind, -int(-number * per_node // 1)))
     features = requests.get("constraint", "")
     words = [part for part in re.split(r"[&,]", re.sub(r"[\[\]()]|\*\d+", "", features)) if part]
@@ -127,8 +127,8 @@ def wish(options: Iterable[tuple[str, str]]) -> Wish:
         partitions=frozenset(filter(None, requests.get("partition", "").split(","))),
         nodes=count,
         gres=gres,
-        cpus=each * _positive_or(requests.get("cpus", ""), 1),
-        memory_mb=_megabytes(requests.get("memory", "")),
+        cpus=each * _parse_positive(requests.get("cpus", ""), 1),
+        memory_mb=_parse_megabytes(requests.get("memory", "")),
         features=[frozenset(word.split("|")) for word in words] if "[" not in features else [],
         is_whole=is_whole and "[" not in features and "!" not in features,
     )
@@ -165,16 +165,16 @@ _NAMES: Final = {
 }  # fmt: skip
 
 
-def _gpu(text: str) -> str:
-    """As a gres what an option of GPUs asks for: 4, a100:4, a100."""
+def _as_gpu_gres(text: str) -> str:
+    """Convert the value of a GPU option to a gres: 4, a100:4, a100."""
     return ",".join(f"gpu:{part.removeprefix('gpu:')}" for part in text.split(","))
 
 
-def _positive_or(text: str, otherwise: int) -> int:
+def _parse_positive(text: str, otherwise: int) -> int:
     return int(text) if text.isdigit() and int(text) else otherwise
 
 
-def _megabytes(text: str) -> int:
+def _parse_megabytes(text: str) -> int:
     match = re.fullmatch(r"(\d+)([kKmMgGtT]?)", text)
     power = "kmgt".index((match[2] or "m").lower()) - 1 if match else 0
     return 0 if match is None else -int(-int(match[1]) * 1024.0**power // 1)

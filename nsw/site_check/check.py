@@ -116,7 +116,7 @@ class Check:
 
 
 @cache
-def _outcomes() -> Mapping[tuple[str, str], Mapping[str, str]]:
+def _load_outcomes() -> Mapping[tuple[str, str], Mapping[str, str]]:
     text = files("nsw.site_check").joinpath("outcomes.csv").read_text(encoding="utf-8")
     return {(row["check"], row["outcome"]): row for row in csv.DictReader(io.StringIO(text, newline=""))}
 
@@ -142,7 +142,7 @@ def outcome(
         ahead_s: Seconds, as in Check.
         values: What the row's sentences name.
     """
-    row = _outcomes()[check, result]
+    row = _load_outcomes()[check, result]
     sentence, fix = row["found"].format_map(values), row["fix"].format_map(values)
     return Check(subject or check, Verdict(row["verdict"]), sentence, fix, gpus=gpus, mpi=mpi, ahead_s=ahead_s)
 
@@ -183,15 +183,15 @@ def check_site(
     if transport.host_key is not None:
         yield host_key_check(transport.host_key())
     yield outcome("login", "good", user=lines[3])
-    yield _clock(lines[1], before, now())
-    facts = yield from _scheduler(site, transport, adapter)
+    yield _check_clock(lines[1], before, now())
+    facts = yield from _check_scheduler(site, transport, adapter)
     if adapter is not None and facts is not None:
-        yield from _limits_checks(site, transport, adapter, facts)
-    yield from _scratch(site, transport)
+        yield from _check_limits(site, transport, adapter, facts)
+    yield from _check_scratch(site, transport)
     shell = ["bash", "-lc" if site.get("login_shell") else "-c"]  # as the site's jobs start
     load = f"module load {quote_all(site['modules'])} 2>/dev/null\n" if site.get("modules") else ""
-    done = transport.run([*shell, load + PROBE, *_profiler_words(site)], timeout=_PROBE_S)
-    yield from _machine_checks(site, node_facts_of(done.stdout), "here", has_nodes=adapter is not None)
+    done = transport.run([*shell, load + PROBE, *_probe_arguments(site)], timeout=_PROBE_S)
+    yield from _check_machine(site, node_facts_of(done.stdout), "here", has_nodes=adapter is not None)
 
 
 def host_key_check(key_check: HostKeyCheck) -> Check:
@@ -204,7 +204,7 @@ def _first_line(result: CommandResult) -> str:
     return text[0] if text else "no answer"
 
 
-def _clock(theirs: str, before: float, after: float) -> Check:
+def _check_clock(theirs: str, before: float, after: float) -> Check:
     try:
         skew = float(theirs) - (before + after) / 2
     except ValueError:
@@ -215,15 +215,15 @@ def _clock(theirs: str, before: float, after: float) -> Check:
     return outcome("clock", "good", slack=_SKEW_S + slack)
 
 
-def _scheduler(
+def _check_scheduler(
     site: Mapping[str, Any], transport: Transport, adapter: Adapter | None
 ) -> Generator[Check, None, Facts | None]:
-    """A check; returns the settings of a system that answers."""
+    """Check the batch system; returns its settings if it answers."""
     if adapter is None:
         yield outcome("scheduler", "none")
         return None
     command, stated = adapter.sign_of_life_command(), site.get("scheduler")
-    alive = _ask(transport, adapter, command)
+    alive = _run_scheduler_command(transport, adapter, command)
     owner = None
     if is_shared(adapter):
         version_output = transport.run([adapter.submit, "--version"], timeout=_SECONDS)
@@ -240,19 +240,19 @@ def _scheduler(
         return None
     facts = Facts()
     if facts_command := adapter.facts_command:
-        answer = _ask(transport, adapter, facts_command)
+        answer = _run_scheduler_command(transport, adapter, facts_command)
         facts = adapter.parse_facts(answer) if answer.returncode == 0 else facts
     name = owner.product if owner else adapter.name
     yield outcome("scheduler", "good", name_and_version=" ".join(filter(None, (name, facts.version))))
     return facts
 
 
-def _ask(transport: Transport, adapter: Adapter, command: Sequence[str]) -> CommandResult:
+def _run_scheduler_command(transport: Transport, adapter: Adapter, command: Sequence[str]) -> CommandResult:
     """Run a command of a batch system."""
     return transport.run(command, timeout=_SECONDS, without=adapter.cleared_variables, keep=adapter.kept_variables)
 
 
-def _scratch(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:
+def _check_scratch(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:
     scratch = site.get("scratch")
     if scratch is None:
         yield outcome("scratch", "none")
@@ -301,15 +301,18 @@ def quota_check(printed: str) -> Check | None:
 
 def probe_words(site: Mapping[str, Any]) -> list[str]:
     """The program that asks a node, with the profilers as the site names them."""
-    return ["bash", "-c", PROBE, *_profiler_words(site)]
+    return ["bash", "-c", PROBE, *_probe_arguments(site)]
 
 
-def _profiler_words(site: Mapping[str, Any]) -> list[str]:
+def _probe_arguments(site: Mapping[str, Any]) -> list[str]:
     configured = site.get("profilers") or {}
-    return ["nsw", *(word for tool in _profilers_of(configured) for word in (tool, str(configured.get(tool) or tool)))]
+    return [
+        "nsw",
+        *(word for tool in _profilers_to_find(configured) for word in (tool, str(configured.get(tool) or tool))),
+    ]
 
 
-def _profilers_of(configured: Mapping[str, Any]) -> tuple[str, ...]:
+def _profilers_to_find(configured: Mapping[str, Any]) -> tuple[str, ...]:
     """The profilers to look for: those that every site may have, and what this one names."""
     return tuple(dict.fromkeys((*PROGRAMS, *configured)))
 
@@ -324,15 +327,15 @@ def node_facts_of(output: str) -> dict[str, list[str]]:
     return facts_by_word
 
 
-def _machine_checks(
+def _check_machine(
     site: Mapping[str, Any], node_facts: Mapping[str, list[str]], location: str, *, has_nodes: bool
 ) -> Iterator[Check]:
-    """What a node's answer means: its profilers, MPI and GPUs."""
+    """Check a node's profilers, MPI and GPUs by its answer."""
     configured = site.get("profilers") or {}
     present, failed = (
         {t: v for t, _, v in (x.partition(" ") for x in node_facts.get(k, ()))} for k in ("tool", "failed")
     )
-    for tool in _profilers_of(configured):
+    for tool in _profilers_to_find(configured):
         if tool in present or (tool not in PROGRAMS and failed.get(tool, "not found") != "not found"):
             yield outcome("profiler", "good", subject=tool, version=present.get(tool) or str(configured[tool]))
         elif tool in configured:
@@ -348,7 +351,7 @@ def _machine_checks(
         name, _, text = line.partition(" ")
         mpi[name] = f"{mpi[name]}\n{text}" if name in mpi else text
     yield mpi_check(site, mpi)
-    yield from _gpu_checks(node_facts, has_nodes=has_nodes)
+    yield from _check_gpus(node_facts, has_nodes=has_nodes)
 
 
 def mpi_check(site: Mapping[str, Any], printed: Mapping[str, str]) -> Check:
@@ -378,7 +381,7 @@ def mpi_check(site: Mapping[str, Any], printed: Mapping[str, str]) -> Check:
     return outcome(_MPI, kind, programs=programs, families=", ".join(FAMILIES))
 
 
-def _gpu_checks(node_facts: Mapping[str, list[str]], *, has_nodes: bool) -> Iterator[Check]:
+def _check_gpus(node_facts: Mapping[str, list[str]], *, has_nodes: bool) -> Iterator[Check]:
     """The GPUs of a node, and who may read their counters; `has_nodes`: there are compute nodes beside this one."""
     names = gpu_names(node_facts.get("gpu", ()))
     if not names:
@@ -412,9 +415,9 @@ def node_checks(
     node_facts = node_facts_of(output)
     host = node_facts.get("host", ["?"])[0]
     yield outcome("node", "good", host=host)
-    yield _node_clock(node_facts.get("time", [""])[0], earliest + skew, latest + skew)
+    yield _check_node_clock(node_facts.get("time", [""])[0], earliest + skew, latest + skew)
     seen = gpu_names(node_facts.get("gpu", ()))
-    for site_check in _machine_checks(site, node_facts, f"on {host}", has_nodes=False):
+    for site_check in _check_machine(site, node_facts, f"on {host}", has_nodes=False):
         if (site_check.what != _MPI or "mpi" in node_facts) and (site_check.what not in {"GPUs", _COUNTERS} or seen):
             yield replace(site_check, what=f"{site_check.what} (node)")
     promised = (site.get("gpus") or {}).get("per_node")
@@ -424,7 +427,7 @@ def node_checks(
         yield outcome("own GPU (node)", "shared", count=len(seen))
 
 
-def _node_clock(text: str, earliest: float, latest: float) -> Check:
+def _check_node_clock(text: str, earliest: float, latest: float) -> Check:
     try:
         node_time = float(text)
     except ValueError:
@@ -435,10 +438,12 @@ def _node_clock(text: str, earliest: float, latest: float) -> Check:
     return outcome("clock (node)", "good")
 
 
-def _limits_checks(site: Mapping[str, Any], transport: Transport, adapter: Adapter, facts: Facts) -> Iterator[Check]:
+def _check_limits(site: Mapping[str, Any], transport: Transport, adapter: Adapter, facts: Facts) -> Iterator[Check]:
     """Ask for queues and accounts, and compare them with the site."""
     if command := adapter.queues_command:
-        yield limits_check(site, adapter.parse_queues(_ask(transport, adapter, command)), facts.longest_array)
+        yield limits_check(
+            site, adapter.parse_queues(_run_scheduler_command(transport, adapter, command)), facts.longest_array
+        )
     else:
         yield outcome("limits", "not readable", name=adapter.name)
     if command := adapter.accounts_command:
@@ -552,7 +557,7 @@ def find_facts(loaded_site: LoadedSite) -> SiteFacts:
             gpus_per_node=per_node if isinstance(per_node, int) else None, mpi=mpi, chip=chip, ncu_names=ncu_names
         )
 
-    tools, missing = _tools({str(tool): path for tool, path in site.profilers.items()})
+    tools, missing = _find_profilers({str(tool): path for tool, path in site.profilers.items()})
     is_stated = isinstance(site.gpus.per_node, int) and site.gpus.chip is not None
     gpus = [] if is_stated else detect()
     chip = gpus[0].name if gpus else None
@@ -566,8 +571,8 @@ def _gpu_count(site: Site, detected: int) -> int:
     return per_node if isinstance(per_node, int) else detected
 
 
-def _tools(configured: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Profilers of this machine: found ones with their path, and why the others are not."""
+def _find_profilers(configured: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Profilers of this machine: their paths, and why the others were not found."""
     paths: dict[str, str] = {}
     missing: dict[str, str] = {}
     for tool in on_a_site():
@@ -604,24 +609,26 @@ def _demo_facts(site: Site) -> SiteFacts:
 
 def keep(site: Mapping[str, Any], checks: Sequence[Check]) -> None:
     """Keep what was found of a site; where the file cannot be written nothing is kept."""
-    _write(_checks_file(site), {"site": _digest(site), "checks": [asdict(site_check) for site_check in checks]})
+    _write_cache(
+        _checks_file(site), {"site": _site_digest(site), "checks": [asdict(site_check) for site_check in checks]}
+    )
 
 
 def gpu_found(site: Mapping[str, Any]) -> str | None:
     """The GPU's product as a compute node named it, else the login node; None where there were several or none."""
-    gpu_check = _good(site, "GPUs")
+    gpu_check = _last_good_check(site, "GPUs")
     kinds = set(gpu_check.gpus) if gpu_check else set()
     return kinds.pop() if len(kinds) == 1 else None
 
 
 def mpi_found(site: Mapping[str, Any]) -> str | None:
     """The family of mpirun and mpiexec on a compute node, else on the login node; None where that was not found."""
-    mpi_check = _good(site, "MPI")
+    mpi_check = _last_good_check(site, "MPI")
     return mpi_check.mpi if mpi_check else None
 
 
-def _good(site: Mapping[str, Any], subject: str) -> Check | None:
-    """What a good check found on a compute node, else on the login node."""
+def _last_good_check(site: Mapping[str, Any], subject: str) -> Check | None:
+    """The good result of a check on a compute node, else on the login node."""
     age_and_checks = kept_checks(site, within=math.inf)
     checks = age_and_checks[1] if age_and_checks else []
     good = {site_check.what: site_check for site_check in checks if site_check.verdict is Verdict.GOOD}
@@ -638,8 +645,8 @@ def kept_checks(site: Mapping[str, Any], within: float = _DAY_S) -> tuple[float,
         within: Seconds.
     """
     with suppress(OSError, ValueError, KeyError, TypeError, NswError):
-        data = _read(_checks_file(site), within)
-        if data["site"] == _digest(site):
+        data = _read_cache(_checks_file(site), within)
+        if data["site"] == _site_digest(site):
             return data["age"], [
                 Check(**row | {"verdict": Verdict(row["verdict"]), "gpus": tuple(row["gpus"])})
                 for row in data["checks"]
@@ -671,7 +678,7 @@ def warnings(site: Mapping[str, Any], *, counters: bool) -> list[str]:
     ]
 
 
-def _digest(site: Mapping[str, Any]) -> str:
+def _site_digest(site: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(site, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -713,14 +720,14 @@ def site_metrics(loaded_site: LoadedSite, chip: Chip) -> SiteMetrics:
         lines = (done.stderr or done.stdout).strip().splitlines()
         reason = lines[-1][:200] if lines else f"exit status {done.returncode}"
         return SiteMetrics(None, f"`{query}` gave no list on site {site.name} ({reason})")
-    _write(_metrics_file(loaded_site, chip), {"names": sorted(names)})
+    _write_cache(_metrics_file(loaded_site, chip), {"names": sorted(names)})
     return SiteMetrics(names, f"by the {len(names)} names that {ncu} of site {site.name} lists")
 
 
 def kept_names(loaded_site: LoadedSite, chip: Chip) -> frozenset[str] | None:
     """The base names that the site's ncu listed within the last week; None where it was not asked."""
     with suppress(OSError, ValueError, KeyError, TypeError, NswError):
-        return frozenset(str(name) for name in _read(_metrics_file(loaded_site, chip), _WEEK_S)["names"]) or None
+        return frozenset(str(name) for name in _read_cache(_metrics_file(loaded_site, chip), _WEEK_S)["names"]) or None
     return None
 
 
@@ -755,8 +762,8 @@ def listed_metrics(loaded_site: LoadedSite, checks: Iterable[Check]) -> Check | 
     return outcome("metrics", "good", count=len(metrics.names), chip=chip.name)
 
 
-def _read(path: Path, within: float) -> dict[str, Any]:
-    """What was written there in the last `within` seconds, with its age.
+def _read_cache(path: Path, within: float) -> dict[str, Any]:
+    """The data that were cached in the last `within` seconds, with their age.
 
     Raises:
         ValueError: It is older, or damaged; OSError, KeyError, TypeError and NswError likewise.
@@ -768,8 +775,8 @@ def _read(path: Path, within: float) -> dict[str, Any]:
     return data | {"age": age}
 
 
-def _write(path: Path, data: dict[str, Any]) -> None:
-    """Write it down in one step; where that is not possible it is not kept."""
+def _write_cache(path: Path, data: dict[str, Any]) -> None:
+    """Cache the data atomically; where that is not possible nothing is cached."""
     with suppress(OSError):
         make_folders(path.parent, 0o700)
         write_text(path, json.dumps(data | {"time": time.time()}))

@@ -217,12 +217,12 @@ def survey(transport: Transport, host: str | None) -> Answers:
         raise UnreachableError(plain.stderr.strip() or f"the machine gave no answer (exit status {plain.returncode})")
     facts = node_facts_of(plain.stdout)
     login = node_facts_of(transport.run(["bash", "-lc", probe], timeout=_SECONDS).stdout)
-    login_shell = not create.schedulers_of_commands(_paths(facts, "has")) and bool(
-        create.schedulers_of_commands(_paths(login, "has"))
+    login_shell = not create.schedulers_of_commands(_parse_paths(facts, "has")) and bool(
+        create.schedulers_of_commands(_parse_paths(login, "has"))
     )
     has_module = "module" in login and "module" not in facts
     facts = login if login_shell else facts
-    machine, has = _Machine(transport, login_shell), _paths(facts, "has")
+    machine, has = _Machine(transport, login_shell), _parse_paths(facts, "has")
     scheduler, silent = machine.scheduler(has)
     adapter = create.adapter_of(scheduler)
     queues, untold = machine.queues(adapter) if adapter is not None else ((), "")
@@ -234,7 +234,7 @@ def survey(transport: Transport, host: str | None) -> Answers:
         untold=untold,
         gpus=tuple(gpu_names(gpus.stdout.splitlines())),
         accounts=machine.accounts(adapter) if adapter is not None else (),
-        profilers={tool: path for tool, path in _paths(facts, "tool").items() if tool not in has},
+        profilers={tool: path for tool, path in _parse_paths(facts, "tool").items() if tool not in has},
         scratch=next(iter(facts.get("scratch", ())), ""),
         host=host,
         login_shell=login_shell,
@@ -244,7 +244,7 @@ def survey(transport: Transport, host: str | None) -> Answers:
     )
 
 
-def _paths(facts: Mapping[str, Sequence[str]], word: str) -> dict[str, str]:
+def _parse_paths(facts: Mapping[str, Sequence[str]], word: str) -> dict[str, str]:
     """`nsw-has sbatch /usr/bin/sbatch` as {sbatch: /usr/bin/sbatch}."""
     return {name: path for name, _, path in (line.partition(" ") for line in facts.get(word, ()))}
 
@@ -256,7 +256,7 @@ class _Machine:
     transport: Transport
     login_shell: bool
 
-    def _run(self, command: Sequence[str], adapter: Adapter) -> CommandResult:
+    def _run_scheduler_command(self, command: Sequence[str], adapter: Adapter) -> CommandResult:
         words = ["bash", "-lc", '"$@"', "nsw", *command] if self.login_shell else command
         return self.transport.run(
             words, timeout=_SECONDS, without=adapter.cleared_variables, keep=adapter.kept_variables
@@ -268,9 +268,9 @@ class _Machine:
         while candidates := create.schedulers_of_commands(left):
             adapter = adapters[candidates[0]]
             if create.is_shared(adapter):
-                return (candidates[0] if adapter.known_by else self._owner(adapter)), silent
+                return (candidates[0] if adapter.known_by else self._identify_scheduler(adapter)), silent
             command = adapter.sign_of_life_command()
-            done = self._run(command, adapter)
+            done = self._run_scheduler_command(command, adapter)
             if done.returncode == 0 and not done.timed_out:
                 return candidates[0], silent
             server_answer = next(iter(reversed(done.stderr.strip().splitlines())), "no answer")
@@ -281,8 +281,8 @@ class _Machine:
             del left[adapter.submit]
         return LOCAL, silent
 
-    def _owner(self, adapter: Adapter) -> str:
-        """Whose command for submission it is, where several systems have one of that name."""
+    def _identify_scheduler(self, adapter: Adapter) -> str:
+        """The batch system that a submit command belongs to, where several have a command of that name."""
         shell = ["bash", "-lc"] if self.login_shell else ["bash", "-c"]
         version_output = self.transport.run([*shell, f"{adapter.submit} --version"], timeout=_SECONDS)
         owner = create.owner_of(adapter.submit, version_output.stdout + version_output.stderr)
@@ -297,7 +297,7 @@ class _Machine:
         command = adapter.queues_command
         if not command:
             return (), f"nsw cannot read a list of {adapter.name}'s queues"
-        done = adapter.plain(self._run(command, adapter))
+        done = adapter.plain(self._run_scheduler_command(command, adapter))
         listed = tuple(adapter.parse_queues(done)[:_MOST_QUEUES])
         client_message = next(iter(done.stderr.strip().splitlines()), "it listed none")
         return (
@@ -321,7 +321,7 @@ class _Draft:
 
     def key(self, text: str, comment: str = "") -> None:
         """Add a key, with a comment on its line."""
-        self.keys.append(f"    {text}" + (f" # {_one_line(comment)}" if comment else "") + "\n")
+        self.keys.append(f"    {text}" + (f" # {_as_comment(comment)}" if comment else "") + "\n")
 
 
 def site_for(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
@@ -338,16 +338,16 @@ def site_for(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
     if answers.host is not None:
         draft.key(f"transport: {transport_of(answers)}", "your own ssh")
     if batch or answers.host is not None:
-        _scratch(answers, draft)
+        _draft_scratch(answers, draft)
     if batch:
-        _account(answers, draft)
+        _draft_account(answers, draft)
     chosen = best(answers.queues)
     if chosen is not None:
-        _queue(answers, chosen, draft)
+        _draft_queue(answers, chosen, draft)
     elif batch:
         draft.key(f"#- {answers.queue_key}: {TO_FILL}", "where the site has no default")
         draft.todo.append(f"{answers.queue_key}: where the site has no default ({answers.untold})")
-    _gpus(answers, chosen, draft)
+    _draft_gpus(answers, chosen, draft)
     if answers.has_module:
         draft.key("login_shell: true", "jobs know `module` in a login shell only")
     if batch:
@@ -375,7 +375,7 @@ def best(queues: Sequence[Queue]) -> Queue | None:
     return next((queue for queue in candidates if queue.is_default), candidates[0] if candidates else None)
 
 
-def _scratch(answers: Answers, draft: _Draft) -> None:
+def _draft_scratch(answers: Answers, draft: _Draft) -> None:
     if answers.scratch:
         draft.key(f"scratch: {scalar(answers.scratch)}", "must be seen by the compute nodes too")
         draft.todo.append(f"scratch: check that compute nodes see {answers.scratch}")
@@ -384,26 +384,26 @@ def _scratch(answers: Answers, draft: _Draft) -> None:
         draft.todo.append("scratch: name a large file system that the compute nodes see")
 
 
-def _account(answers: Answers, draft: _Draft) -> None:
+def _draft_account(answers: Answers, draft: _Draft) -> None:
     if len(answers.accounts) == 1:
         draft.key(f"account: {scalar(answers.accounts[0])}")
     elif answers.accounts:
-        draft.key(f"account: {scalar(answers.accounts[0])}", f"or {_few(answers.accounts[1:])}")
-        draft.todo.append(f"account: one of {_few(answers.accounts)}")
+        draft.key(f"account: {scalar(answers.accounts[0])}", f"or {_list_few(answers.accounts[1:])}")
+        draft.todo.append(f"account: one of {_list_few(answers.accounts)}")
     else:
         draft.key(f"#- account: {TO_FILL}", "the project that pays, where the site asks for one")
         draft.todo.append("account: the project that pays, where the site asks for one")
 
 
-def _queue(answers: Answers, chosen: Queue, draft: _Draft) -> None:
+def _draft_queue(answers: Answers, chosen: Queue, draft: _Draft) -> None:
     key = answers.queue_key
     other_names = [queue.name for queue in answers.queues if queue.name != chosen.name]
-    draft.key(f"{key}: {scalar(chosen.name)}", f"there are also {_few(other_names)}" if other_names else "")
+    draft.key(f"{key}: {scalar(chosen.name)}", f"there are also {_list_few(other_names)}" if other_names else "")
     for queue in answers.queues:
         gpu_count = (
             "number of GPUs unknown" if queue.gpus is None else f"{queue.gpus} GPUs a node" if queue.gpus else "no GPUs"
         )
-        also = f", others {_few(queue.other_kinds)}" if queue.other_kinds else ""
+        also = f", others {_list_few(queue.other_kinds)}" if queue.other_kinds else ""
         kind = f" ({queue.kind}{also})" if queue.kind else ""
         limit = f", at most {format_duration(queue.walltime)}" if queue.walltime is not None else ""
         draft.answers_shown.append(f"{key} {queue.name}: {gpu_count}{kind}{limit}")
@@ -411,7 +411,7 @@ def _queue(answers: Answers, chosen: Queue, draft: _Draft) -> None:
         draft.todo.append(f"{key}: check that {chosen.name} is the one for you")
 
 
-def _gpus(answers: Answers, chosen: Queue | None, draft: _Draft) -> None:
+def _draft_gpus(answers: Answers, chosen: Queue | None, draft: _Draft) -> None:
     name, count = "", None
     other_kinds: tuple[str, ...] = ()
     if answers.gpus and (answers.scheduler == LOCAL or chosen is None or chosen.gpus is None):
@@ -429,8 +429,10 @@ def _gpus(answers: Answers, chosen: Queue | None, draft: _Draft) -> None:
     if inner:
         kinds = [name] if chip and chip.name != name else []
         if other_kinds and chosen is not None:
-            kinds = [f"{name}; {chosen.name} also has {_few(other_kinds)}: ask for yours with gres or constraint"]
-            draft.todo.append(f"gpus: {chosen.name} has nodes with {_few([name, *other_kinds])}; say which are yours")
+            kinds = [f"{name}; {chosen.name} also has {_list_few(other_kinds)}: ask for yours with gres or constraint"]
+            draft.todo.append(
+                f"gpus: {chosen.name} has nodes with {_list_few([name, *other_kinds])}; say which are yours"
+            )
         draft.key(f"gpus: {{ {', '.join(inner)} }}", "".join(kinds))
     if count is None:
         draft.key("#- gpus: { per_node: 4, chip: ga100 }", "how many a node has, and which")
@@ -439,13 +441,13 @@ def _gpus(answers: Answers, chosen: Queue | None, draft: _Draft) -> None:
         draft.todo.append("gpus.chip: such as ga100 (A100) or gh100 (H100); `nsw metrics check --chip` knows the names")
 
 
-def _few(names: Iterable[str]) -> str:
+def _list_few(names: Iterable[str]) -> str:
     listed = list(names)
     return ", ".join(listed[:8]) + (f" and {len(listed) - 8} more" if len(listed) > 8 else "")
 
 
-def _one_line(text: str) -> str:
-    """What stays a comment: names come from the site."""
+def _as_comment(text: str) -> str:
+    """The text without characters that would end the comment: names come from the site."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
@@ -459,14 +461,14 @@ def known_site(answers: Answers) -> str | None:
     """The shipped site of a machine; None where its names are unknown, or it has another batch system than the site."""
     for site, pattern in _NAMES.items():
         if any(re.fullmatch(pattern, name, re.IGNORECASE) for name in answers.names):
-            shipped = next(loaded.site for loaded in read_sites(_file(site)) if loaded.site.name == site)
+            shipped = next(loaded.site for loaded in read_sites(_shipped_site_file(site)) if loaded.site.name == site)
             return site if shipped.scheduler == answers.scheduler else None
     return None
 
 
 def _refuse_other_machine(site: str, answers: Answers) -> None:
     """Raise where a machine, by its batch system, cannot be the one that nsw ships a site for."""
-    (shipped,) = (loaded.site for loaded in read_sites(_file(site)) if loaded.site.name == site)
+    (shipped,) = (loaded.site for loaded in read_sites(_shipped_site_file(site)) if loaded.site.name == site)
     if shipped.scheduler == answers.scheduler:
         return
     machine = f"the host {answers.host}" if answers.host else "this machine"
@@ -474,11 +476,11 @@ def _refuse_other_machine(site: str, answers: Answers) -> None:
     raise UsageError(
         f"{machine} is not {site}: it has {has}, and {site} has {shipped.scheduler}; nothing was written",
         hint=f"`nsw init --site {site} --host HOST` asks {site} over your ssh; or use the site that nsw ships, with"
-        f" your account in it: --sites {_file(site)}",
+        f" your account in it: --sites {_shipped_site_file(site)}",
     )
 
 
-def _file(site: str) -> Path:
+def _shipped_site_file(site: str) -> Path:
     return recipes_folder() / "sites" / f"{site}.yaml"
 
 
@@ -493,7 +495,7 @@ def shipped_site(shipped_name: str, name: str, answers: Answers) -> tuple[str, l
     Returns:
         Its lines as they are below `sites:`; what was found, a line each; what a person has to fill in or check.
     """
-    text = read_text(_file(shipped_name))
+    text = read_text(_shipped_site_file(shipped_name))
     lines = re.search(rf"^  {shipped_name}:.*\n((?:    .*\n)+)", text, re.MULTILINE)
     assert lines is not None  # tested with each of them
     body = lines[1]

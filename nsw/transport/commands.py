@@ -94,7 +94,7 @@ class Fence:
             FencedError: Another nsw owns the campaign; the command did not run.
         """
         if result.returncode == _FENCED and result.stderr.startswith(_MARK):
-            self.lost = _fenced(self._campaign, result.stderr)
+            self.lost = _fenced_error(self._campaign, result.stderr)
             raise self.lost
         return replace(result, argv=tuple(argv))
 
@@ -126,7 +126,7 @@ def take_ownership(transport: Transport, scratch: str, campaign: str, token: str
     if completed.timed_out:
         raise UnreachableError(f"cannot determine who owns {scratch}: {completed.stderr.strip()}")
     if completed.returncode == _FENCED and completed.stderr.startswith(_MARK):
-        raise _fenced(campaign, completed.stderr)
+        raise _fenced_error(campaign, completed.stderr)
     if completed.returncode == _NOT_OWN:
         raise CampaignError(
             f"the campaign's folder {scratch} belongs to another user: nsw drives only campaigns of your own"
@@ -143,7 +143,7 @@ def take_ownership(transport: Transport, scratch: str, campaign: str, token: str
     return now
 
 
-def _fenced(campaign: str, message: str) -> FencedError:
+def _fenced_error(campaign: str, message: str) -> FencedError:
     """The error of a former owner, from what the site says of the present one."""
     lines = message.splitlines()[2:3]
     owner = lines[0][:_LONGEST_OWNER].strip() if lines else ""

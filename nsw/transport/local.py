@@ -78,7 +78,7 @@ class LocalTransport(Transport):
             # a process group of its own, so that a timeout ends all of it
             child = subprocess.Popen(
                 argv, stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, bufsize=0, cwd=conditions.get("cwd"), env=_environment(conditions),
+                stderr=subprocess.PIPE, bufsize=0, cwd=conditions.get("cwd"), env=_visible_environment(conditions),
                 start_new_session=True, pass_fds=() if self._mark_descriptor is None else (self._mark_descriptor,),
             )  # fmt: skip
         except OSError as fault:
@@ -88,11 +88,11 @@ class LocalTransport(Transport):
             try:
                 late = not output.ended(conditions["timeout"])
                 if late:
-                    _end(child)
+                    _kill_group(child)
                     output.ended(_LAST_WORDS_S)  # a process that left the group may hold its output open
                     _wait_for_group(child.pid)
             except BaseException:
-                _end(child)
+                _kill_group(child)
                 raise
         return output.result(argv, time.monotonic() - start, late=late)
 
@@ -111,15 +111,15 @@ class LocalTransport(Transport):
             try:
                 make_folders(Path(folder))
             except OSError as fault:
-                raise _failed("mkdir", folder, fault) from None
+                raise _file_error("mkdir", folder, fault) from None
 
     def read_many(self, paths: Sequence[str], limit: int = 1 << 20, *, end: bool = False) -> dict[str, Content]:
         """The first or the last bytes of files."""
-        return {path: _read(path, limit, end=end) for path in paths}
+        return {path: _read_file(path, limit, end=end) for path in paths}
 
     def list_many(self, folders: Mapping[str, Sequence[str]]) -> dict[str, list[Entry]]:
         """Plain files in folders that match."""
-        return {folder: _entries(folder, patterns) for folder, patterns in folders.items()}
+        return {folder: _list_folder(folder, patterns) for folder, patterns in folders.items()}
 
     # --- files: to and fro --------------------------------------------------------------------------------
 
@@ -131,19 +131,19 @@ class LocalTransport(Transport):
         """Copy files and folders."""
         for source, target in files:
             try:
-                _copy(source, Path(target))
+                _copy_tree(source, Path(target))
             except OSError as fault:
-                raise _failed("cp", target, fault) from None
+                raise _file_error("cp", target, fault) from None
 
     def get_many(self, files: Sequence[tuple[str, Path]]) -> None:
         """Link files where the file system can, else copy them."""
         for source, target in files:
             try:
-                _link(source, target)
+                _link_or_copy(source, target)
             except OSError as fault:
                 if fault.errno in DISK_FULL:
                     raise disk_full(target, fault.strerror) from None
-                raise _failed("cp", source, fault) from None
+                raise _file_error("cp", source, fault) from None
 
 
 def connect(_site: Mapping[str, Any], _scratch: str | None, mark: Path | None) -> LocalTransport:
@@ -157,7 +157,7 @@ def connect(_site: Mapping[str, Any], _scratch: str | None, mark: Path | None) -
     return LocalTransport(mark)
 
 
-def _environment(conditions: Conditions) -> dict[str, str] | None:
+def _visible_environment(conditions: Conditions) -> dict[str, str] | None:
     hidden, keep = tuple(conditions.get("without", ())), conditions.get("keep", ())
     if not hidden:
         return None
@@ -179,7 +179,7 @@ class _Exchange:
         """Whether it ended within the timeout (seconds), and wrote no more than it may."""
         deadline = time.monotonic() + timeout
         with selectors.DefaultSelector() as waiting:
-            self._register(waiting)
+            self._register_streams(waiting)
             while waiting.get_map():
                 for key, _ in waiting.select(max(0.0, deadline - time.monotonic())):
                     if not key.data(key.fd):
@@ -199,16 +199,16 @@ class _Exchange:
             self._stderr.head_and_tail().decode(errors="backslashreplace"), timed_out=late, seconds=seconds,
         )  # fmt: skip
 
-    def _register(self, waiting: selectors.BaseSelector) -> None:
+    def _register_streams(self, waiting: selectors.BaseSelector) -> None:
         child = self._child
         if child.stdin is not None and not child.stdin.closed:
-            waiting.register(child.stdin, selectors.EVENT_WRITE, self._give)
+            waiting.register(child.stdin, selectors.EVENT_WRITE, self._write_input)
         for stream, add in ((child.stdout, self._stdout.extend), (child.stderr, self._stderr.add)):
             if stream is not None:
-                waiting.register(stream, selectors.EVENT_READ, partial(_pass_on, add))
+                waiting.register(stream, selectors.EVENT_READ, partial(_read_stream, add))
 
-    def _give(self, descriptor: int) -> int:
-        """Write some of its input; 0 at its end, or when it reads no more."""
+    def _write_input(self, descriptor: int) -> int:
+        """Write the next part of the input; 0 at its end, or when the command reads no more."""
         with contextlib.suppress(BrokenPipeError):
             self._left = self._left[os.write(descriptor, self._left) :]
             if self._left:
@@ -218,13 +218,13 @@ class _Exchange:
         return 0
 
 
-def _pass_on(add: Callable[[bytes], object], descriptor: int) -> int:
+def _read_stream(add: Callable[[bytes], object], descriptor: int) -> int:
     data = os.read(descriptor, 1 << 16)
     add(data)
     return len(data)
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def _kill_group(child: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.kill()
@@ -241,7 +241,7 @@ def _wait_for_group(group: int) -> None:
         time.sleep(_LOOK_S)
 
 
-def _read(path: str, limit: int, *, end: bool) -> Content:
+def _read_file(path: str, limit: int, *, end: bool) -> Content:
     try:
         with os.fdopen(open_plain(path), "rb") as file:  # a program may leave a FIFO, which nobody answers
             if end:
@@ -253,7 +253,7 @@ def _read(path: str, limit: int, *, end: bool) -> Content:
         return Unreadable(fault.strerror or str(fault))
 
 
-def _entries(folder: str, patterns: Sequence[str]) -> list[Entry]:
+def _list_folder(folder: str, patterns: Sequence[str]) -> list[Entry]:
     try:
         with os.scandir(folder) as inside:
             plain = (e for e in inside if matches(e.name, patterns) and e.is_file(follow_symlinks=False))
@@ -264,11 +264,11 @@ def _entries(folder: str, patterns: Sequence[str]) -> list[Entry]:
         raise UnreachableError(f"{folder} cannot be listed: {fault.strerror or fault}") from None
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy_tree(source: Path, target: Path) -> None:
     if source.is_dir():
         make_folders(target)
         for entry in sorted(source.iterdir()):
-            _copy(entry, target / entry.name)
+            _copy_tree(entry, target / entry.name)
         return
     if target.is_file() and filecmp.cmp(source, target, shallow=False):
         shutil.copymode(source, target)
@@ -277,14 +277,14 @@ def _copy(source: Path, target: Path) -> None:
     copy_file(source, target)
 
 
-def _link(source: str, target: Path) -> None:
+def _link_or_copy(source: str, target: Path) -> None:
     try:
         os.link(source, target)
     except OSError:  # its folder is missing, it is there already, or the file system cannot
-        _replace(source, target)
+        _replace_by_link(source, target)
 
 
-def _replace(source: str, target: Path) -> None:
+def _replace_by_link(source: str, target: Path) -> None:
     make_folders(target.parent)
     part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.part")
     try:
@@ -296,6 +296,6 @@ def _replace(source: str, target: Path) -> None:
     part.unlink(missing_ok=True)  # of two links to one file rename leaves both: it was brought before
 
 
-def _failed(command: str, path: str, fault: OSError) -> CommandError:
+def _file_error(command: str, path: str, fault: OSError) -> CommandError:
     result = CommandResult((command, path), 1, "", fault.strerror or str(fault))
     return CommandError(result, subject=f"{path} cannot be written" if command != "cp" else f"{path} cannot be copied")

@@ -175,7 +175,7 @@ class Transport(Protocol):
         Raises:
             UnreachableError: It could not be told.
         """
-        return _certain(path, self.read_many([path], limit, end=True)[path])
+        return _require_readable(path, self.read_many([path], limit, end=True)[path])
 
     def list_many(self, folders: Mapping[str, Sequence[str]]) -> dict[str, list[Entry]]:
         """The plain files right in each folder that match its shell patterns, sorted by name, in few round trips.
@@ -242,10 +242,10 @@ def read(transport: Transport, path: str, limit: int = 1 << 20) -> bytes | None:
     Raises:
         UnreachableError: It could not be told.
     """
-    return _certain(path, transport.read_many([path], limit)[path])
+    return _require_readable(path, transport.read_many([path], limit)[path])
 
 
-def _certain(path: str, content: Content) -> bytes | None:
+def _require_readable(path: str, content: Content) -> bytes | None:
     if isinstance(content, Unreadable):
         raise UnreachableError(f"{path} cannot be read: {content.reason}")
     return content

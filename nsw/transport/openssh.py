@@ -65,7 +65,7 @@ class OpenSsh:
             UnreachableError: This machine has no `ssh` program.
         """
         if self._cipher is None:
-            self._cipher = _fast_cipher(self._words)
+            self._cipher = _fast_cipher_options(self._words)
         if shutil.which(self._words[0]) is None:
             raise UnreachableError(
                 f"there is no {self._words[0]} on this machine",
@@ -103,8 +103,8 @@ class OpenSsh:
         return kind(f"{self._host} cannot be reached with ssh (exit status {code}): {message}", hint=hint)
 
 
-def _fast_cipher(words: Sequence[str]) -> list[str]:
-    """Options that put the cipher first which processors compute, where the user's configuration chooses none."""
+def _fast_cipher_options(words: Sequence[str]) -> list[str]:
+    """Options that prefer the fastest cipher, where the user's configuration chooses none."""
     if words[0] != "ssh":
         return []
     with contextlib.suppress(UnreachableError):  # of a configuration that ssh will not take either
@@ -140,7 +140,7 @@ class _Process:
         view = memoryview(data)
         try:
             while view:
-                self._wait_for(self._in, _STUCK_S)
+                self._wait_until_ready(self._in, _STUCK_S)
                 view = view[os.write(self._in.fileno(), view) :]
         except (OSError, ValueError) as fault:
             raise ConnectionLostError(str(fault)) from None
@@ -151,7 +151,7 @@ class _Process:
 
     def receive(self, limit: int, timeout: float) -> bytes:
         try:
-            self._wait_for(self._out, timeout)
+            self._wait_until_ready(self._out, timeout)
             return os.read(self._out.fileno(), limit)
         except (OSError, ValueError) as fault:
             raise ConnectionLostError(str(fault)) from None
@@ -174,20 +174,20 @@ class _Process:
             with contextlib.suppress(OSError):
                 stream.close()
 
-    def _wait_for(self, stream: IO[bytes], timeout: float) -> None:
-        """Return when its standard input takes something, or its standard output has something."""
+    def _wait_until_ready(self, stream: IO[bytes], timeout: float) -> None:
+        """Wait until standard input accepts data, or standard output has some."""
         deadline = time.monotonic() + timeout
         reads, writes = ([], [stream]) if stream is self._in else ([stream], [])
         while (left := deadline - time.monotonic()) > 0:
             error_streams = [] if self._err.closed else [self._err]
             readable, writable, _ = select.select([*reads, *error_streams], writes, [], left)
             if self._err in readable:
-                self._hear()
+                self._read_stderr()
             if stream in readable or stream in writable:
                 return
         raise ConnectionLostError("no answer in time")
 
-    def _hear(self) -> None:
+    def _read_stderr(self) -> None:
         data = os.read(self._err.fileno(), 1 << 16)
         self._stderr_excerpt.add(data)
         if not data:
@@ -199,7 +199,7 @@ class _Process:
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._process.wait(_LOOK_S)
         if not self._err.closed and select.select([self._err], [], [], 0)[0]:
-            self._hear()
+            self._read_stderr()
         return code
 
 

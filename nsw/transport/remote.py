@@ -140,8 +140,10 @@ class RemoteTransport(Transport):
             return [replace(lost, argv=tuple(argv)) for argv in commands]
         return [answer.result(argv) for argv, answer in zip(commands, answers, strict=True)]
 
-    def _ask(self, script: str, *words: str, input_lines: Iterable[str] = (), limit: int = MOST_OUTPUT) -> Answer:
-        """The answer of a bash script; what is given comes on its standard input, a NUL after each.
+    def _run_script(
+        self, script: str, *words: str, input_lines: Iterable[str] = (), limit: int = MOST_OUTPUT
+    ) -> Answer:
+        """The answer of a bash script; the input lines come on its standard input, a NUL after each.
 
         Raises:
             UnreachableError: There was none.
@@ -166,7 +168,7 @@ class RemoteTransport(Transport):
             UnreachableError: The site gave no answer.
             UsageError: A variable is not set there, or the path is not absolute.
         """
-        answer = self._ask('env -0; printf "USER=%s\\0" "${USER:-$(id -un)}"', limit=_MOST_VARIABLES)
+        answer = self._run_script('env -0; printf "USER=%s\\0" "${USER:-$(id -un)}"', limit=_MOST_VARIABLES)
         pairs = (text.partition("=") for text in answer.stdout.decode(errors="backslashreplace").split("\0"))
         variables = {name: value for name, _, value in pairs if value}
         try:
@@ -183,7 +185,7 @@ class RemoteTransport(Transport):
         """Make folders in one command."""
         if not paths:
             return
-        answer = self._ask('umask 077; mkdir -p -- "$@"', *paths)
+        answer = self._run_script('umask 077; mkdir -p -- "$@"', *paths)
         if answer.code != 0:
             raise CommandError(answer.result(["mkdir", "-p", *paths]), subject="a folder cannot be made on the site")
 
@@ -192,7 +194,7 @@ class RemoteTransport(Transport):
         if not paths:
             return {}
         frame_limit = max(limit, MOST_OUTPUT) + _MOST_FRAME
-        answer = self._ask(_READ, str(limit), "tail" if end else "head", input_lines=paths, limit=frame_limit)
+        answer = self._run_script(_READ, str(limit), "tail" if end else "head", input_lines=paths, limit=frame_limit)
         contents: dict[str, Content] = {}
         data, at = memoryview(answer.stdout), 0
         for path in paths:
@@ -217,8 +219,8 @@ class RemoteTransport(Transport):
         entries: dict[str, list[Entry]] = {}
         for first in range(0, len(every), _TOGETHER):
             batch = every[first : first + _TOGETHER]
-            words = _words(self._ask(_LIST, input_lines=batch, limit=_MOST_LISTING).stdout)
-            entries |= {folder: _listed(folder, words, folders[folder]) for folder in batch}
+            words = _split_at_nul(self._run_script(_LIST, input_lines=batch, limit=_MOST_LISTING).stdout)
+            entries |= {folder: _parse_folder_listing(folder, words, folders[folder]) for folder in batch}
         return entries
 
     # --- files: to and fro --------------------------------------------------------------------------------
@@ -232,7 +234,7 @@ class RemoteTransport(Transport):
         candidates = uploads(files)
         if candidates and (
             missing := differing(
-                candidates, self._ask(HASHES, input_lines=[file.remote_path for file in candidates]).stdout
+                candidates, self._run_script(HASHES, input_lines=[file.remote_path for file in candidates]).stdout
             )
         ):
             send(self._connection, missing)
@@ -246,25 +248,25 @@ class RemoteTransport(Transport):
             try:
                 came = receive(self._connection, files, self._left, self.progress)
             except CutError as fault:
-                self._count(fault.came)
+                self._count_download(fault.came)
                 idle = 0 if fault.came else idle + 1
                 if idle == _TRIES:
                     raise
                 self._sleep(_PAUSE_S)
             else:
-                return self._count(came)
+                return self._count_download(came)
 
     def allow(self, limit: int) -> None:
         """Let so many bytes be brought, which a person has agreed to; never fewer than before."""
         if self._left is not None:
             self._left = max(self._left, limit)
 
-    def _count(self, received: int) -> None:
+    def _count_download(self, received: int) -> None:
         if self._left is not None:
             self._left = max(0, self._left - received)
 
 
-def _words(data: bytes | bytearray) -> Iterator[str]:
+def _split_at_nul(data: bytes | bytearray) -> Iterator[str]:
     """The texts in front of each NUL, one at a time: a site may send millions of them."""
     at = 0
     while (end := data.find(b"\0", at)) >= 0:
@@ -272,7 +274,7 @@ def _words(data: bytes | bytearray) -> Iterator[str]:
         at = end + 1
 
 
-def _listed(folder: str, words: Iterator[str], patterns: Sequence[str]) -> list[Entry]:
+def _parse_folder_listing(folder: str, words: Iterator[str], patterns: Sequence[str]) -> list[Entry]:
     """The entries of the next folder of an answer; names in it are not trusted.
 
     Raises:
@@ -385,10 +387,13 @@ class Upload:
 
 def uploads(pairs: Sequence[tuple[Path, str]]) -> list[Upload]:
     """The plain files in what is given, folders walked; links and other things are left out."""
-    return [Upload(local_path, remote_path, _digest(local_path)) for local_path, remote_path in _walked(pairs)]
+    return [
+        Upload(local_path, remote_path, _sha256_of_file(local_path))
+        for local_path, remote_path in _files_to_upload(pairs)
+    ]
 
 
-def _walked(pairs: Sequence[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
+def _files_to_upload(pairs: Sequence[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
     for local_path, remote_path in pairs:
         inside = sorted(local_path.rglob("*")) if local_path.is_dir() else [local_path]
         for file in inside:
@@ -399,7 +404,7 @@ def _walked(pairs: Sequence[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
                 )
 
 
-def _digest(file: Path) -> str:
+def _sha256_of_file(file: Path) -> str:
     with open_to_read(file) as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
@@ -426,7 +431,7 @@ def send(connection: Connection, files: Sequence[Upload]) -> None:
     cut: ConnectionLostError | None = None
     try:
         for file in files:
-            for part in _parts(file):
+            for part in _upload_parts(file):
                 bash.pipe.send(part)
         bash.pipe.send(b"end\0")
         bash.pipe.end_input()
@@ -447,7 +452,7 @@ def send(connection: Connection, files: Sequence[Upload]) -> None:
         raise CommandError(CommandResult(("cp", folder), code, "", text), subject="files cannot be written there")
 
 
-def _parts(file: Upload) -> Iterator[bytes]:
+def _upload_parts(file: Upload) -> Iterator[bytes]:
     with open_to_read(file.local_path) as content:
         facts = os.fstat(content.fileno())
         left = facts.st_size
@@ -523,19 +528,19 @@ def receive(
             "".join([*starts, *(f"{file.remote_path}\0" for file in resumed_first)]).encode(errors="surrogateescape")
         )
         bash.pipe.end_input()
-        _announced(bash, resumed_first, limit)
+        _receive_announcement(bash, resumed_first, limit)
         counter.begin(resumed_first)
         for file in resumed_first:
-            _bring(bash, file, counter)
-        digests = [_fact(bash, _END_S) for _ in resumed_first]
+            _receive_file(bash, file, counter)
+        digests = [_receive_record(bash, _END_S) for _ in resumed_first]
         code, stderr = bash.pipe.finish(_END_S)
     except ConnectionLostError as fault:
-        raise _lost(bash, fault, counter.came) from None
+        raise _interrupted_error(bash, fault, counter.came) from None
     except BaseException:
         bash.pipe.kill()
         raise
     if code != 0:
-        raise _refused(stderr)
+        raise _download_error(stderr)
     _check_digests(resumed_first, digests)
     for file in downloads:
         file.part.replace(file.local_path)
@@ -573,13 +578,13 @@ def sha256_is_fast() -> bool:
     return re.search(r"\b(sha_ni|sha2)\b", flags) is not None
 
 
-def _announced(bash: Bash, downloads: Sequence[_Download], limit: int | None) -> None:
-    """Take the files' sizes, which the far side announces in the order in which they were asked for, and its hash."""
+def _receive_announcement(bash: Bash, downloads: Sequence[_Download], limit: int | None) -> None:
+    """Receive the site's announcement: the sizes of the files in the requested order, and its hash function."""
     for file in downloads:
-        text = _fact(bash)
+        text = _receive_record(bash)
         fact = _FACT.fullmatch(text.removesuffix(f"\t{file.remote_path}"))
         if fact is None:
-            raise _unasked(f"the site sent what was not asked for: {text!r:.120}")
+            raise _transfer_error(f"the site sent what was not asked for: {text!r:.120}")
         file.size = int(fact[1])
         file.have = min(file.have, file.size)
     left = sum(file.size - file.have for file in downloads)
@@ -589,33 +594,33 @@ def _announced(bash: Bash, downloads: Sequence[_Download], limit: int | None) ->
             f"{have} would be downloaded, but limits.download leaves {may}",
             hint="jobs continue; `nsw resume --download 50G` allows that much from then on",
         )
-    name = _fact(bash)
+    name = _receive_record(bash)
     if name not in _HASHES:
-        raise _unasked(f"the site hashes with {name!r:.40}")
+        raise _transfer_error(f"the site hashes with {name!r:.40}")
     for file in downloads:
         file.digest = _HASHES[name]()
 
 
-def _fact(bash: Bash, timeout: float | None = None) -> str:
+def _receive_record(bash: Bash, timeout: float | None = None) -> str:
     try:
         return bash.record(_MOST_FACT, timeout=timeout).decode(errors="surrogateescape")
     except TooLongError:
-        raise _unasked("the site announces no files, or sends more of them than it announced") from None
+        raise _transfer_error("the site announces no files, or sends more of them than it announced") from None
 
 
-def _unasked(reason: str) -> UnreachableError:
+def _transfer_error(reason: str) -> UnreachableError:
     return UnreachableError(f"the transfer was ended: {reason}")
 
 
-def _bring(bash: Bash, file: _Download, counter: _Progress) -> None:
-    """Write and hash what is missing of a file, in the thread that receives: it is still in its processor's cache."""
+def _receive_file(bash: Bash, file: _Download, counter: _Progress) -> None:
+    """Write and hash the missing part of a file in the receiving thread: it is still in the processor's cache."""
     try:
-        descriptor = _open_part(file)
+        descriptor = _open_part_file(file)
         try:
             while left := file.size - file.have:
                 data = bash.take(left, counter.left)
                 file.digest.update(data)
-                _write(descriptor, data)
+                _write_all(descriptor, data)
                 file.have += len(data)
                 counter.add_bytes(len(data))
         finally:
@@ -625,7 +630,7 @@ def _bring(bash: Bash, file: _Download, counter: _Progress) -> None:
         raise disk_full(file.local_path, fault.strerror or str(fault)) from None
 
 
-def _open_part(file: _Download) -> int:
+def _open_part_file(file: _Download) -> int:
     """The file to write to, with what is there taken into the hash; a link in its place is not followed."""
     if not file.have:
         make_folders(file.local_path.parent)
@@ -642,7 +647,7 @@ def _open_part(file: _Download) -> int:
     return descriptor
 
 
-def _write(descriptor: int, view: memoryview) -> None:
+def _write_all(descriptor: int, view: memoryview) -> None:
     while view:
         view = view[os.write(descriptor, view) :]
 
@@ -656,16 +661,20 @@ def _check_digests(downloads: Sequence[_Download], digests: Sequence[str]) -> No
         raise CommandError(result, subject=f"{file.remote_path} changed during the download, or arrived damaged")
 
 
-def _lost(bash: Bash, fault: ConnectionLostError, came: int) -> UnreachableError | CommandError:
-    """Why a download ended too early: what the far side said, or the connection."""
+def _interrupted_error(bash: Bash, fault: ConnectionLostError, came: int) -> UnreachableError | CommandError:
+    """The error of an interrupted download: the site's own message, or the lost connection."""
     try:
         _, stderr = bash.pipe.finish(_LAST_WORDS_S)
     except ConnectionLostError:
         stderr = b""
     bash.pipe.kill()
-    return _refused(stderr) if stderr.strip() else CutError(f"the connection was lost during a download: {fault}", came)
+    return (
+        _download_error(stderr)
+        if stderr.strip()
+        else CutError(f"the connection was lost during a download: {fault}", came)
+    )
 
 
-def _refused(stderr: bytes) -> CommandError:
+def _download_error(stderr: bytes) -> CommandError:
     text = stderr.decode(errors="backslashreplace").strip()
     return CommandError(CommandResult(("cat",), 1, "", text), subject="files cannot be downloaded from the site")

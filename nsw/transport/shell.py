@@ -247,7 +247,7 @@ class Bash(Incoming):
             self.pipe.send(f"nsw_token={token}\n{script}".encode(errors="surrogateescape"))
             self.greeting = self.answer(_GREETING_S)
         except ConnectionLostError as fault:
-            raise self._refusal(fault) from None
+            raise self._no_bash_error(fault) from None
 
     def answer(self, timeout: float) -> list[str]:
         """The words of the next line that begins with the token; whatever comes before it is none of ours."""
@@ -266,7 +266,7 @@ class Bash(Incoming):
             add(data)
             size -= len(data)
 
-    def _refusal(self, fault: ConnectionLostError) -> _NoBashError:
+    def _no_bash_error(self, fault: ConnectionLostError) -> _NoBashError:
         try:
             self.pipe.end_input()
             code, stderr = self.pipe.finish(5)
@@ -371,9 +371,9 @@ class Shell:
         answers: list[Answer] = []
         try:
             self._used = time.monotonic()
-            bash.pipe.send(_message(commands, conditions))
+            bash.pipe.send(_call_message(commands, conditions))
             for _ in commands:
-                answers.append(_answer(bash, conditions["timeout"], limit_bytes))  # noqa: PERF401  what came before a fault is kept
+                answers.append(_receive_answer(bash, conditions["timeout"], limit_bytes))  # noqa: PERF401  what came before a fault is kept
         except ConnectionLostError as fault:
             self.drop()
             lost = Answer(-1, stderr=f"the connection was lost: {fault}".encode(), late=True)
@@ -405,7 +405,7 @@ class Shell:
             self._bash = None
 
 
-def _message(commands: Sequence[Sequence[str]], conditions: Conditions) -> bytes:
+def _call_message(commands: Sequence[Sequence[str]], conditions: Conditions) -> bytes:
     without, keep = " ".join(conditions.get("without", ())), " ".join(conditions.get("keep", ()))
     stdin, cwd = conditions.get("stdin", b""), quote(conditions.get("cwd") or "")
     lines = [f"nsw_clear={quote(without)} nsw_keep={quote(keep)}"]
@@ -416,7 +416,7 @@ def _message(commands: Sequence[Sequence[str]], conditions: Conditions) -> bytes
     return "\n".join(lines).encode(errors="surrogateescape") + b"\0" + stdin
 
 
-def _answer(bash: Bash, timeout: float, limit_bytes: int) -> Answer:
+def _receive_answer(bash: Bash, timeout: float, limit_bytes: int) -> Answer:
     line = " ".join(bash.answer(timeout + _SLACK_S))
     if (facts := _FACTS.fullmatch(line)) is None:
         raise ConnectionLostError(f"a malformed answer: {line[:80]!r}")

@@ -66,7 +66,7 @@ class Ssh:
         """
         for tried in range(1, _TRIES + 1):
             try:
-                return self._opened(command)
+                return self._open_channel(command)
             except (paramiko.SSHException, OSError, EOFError) as fault:
                 if tried == _TRIES:
                     config = ["-F", self._settings["config"]] if self._settings.get("config") else []
@@ -78,10 +78,10 @@ class Ssh:
                 time.sleep(2.0 ** (tried - 1) * (0.5 + random.random()))  # noqa: S311  a pause
         raise AssertionError
 
-    def _opened(self, command: str) -> _Channel:
+    def _open_channel(self, command: str) -> _Channel:
         with self._opening:
             try:
-                channel = self._connected().open_session(timeout=_CONNECT_S)
+                channel = self._ensure_connected().open_session(timeout=_CONNECT_S)
                 channel.in_buffer = Packets()  # type: ignore[assignment]
                 channel.in_stderr_buffer = Packets()  # type: ignore[assignment]
                 channel.exec_command(command)
@@ -106,7 +106,7 @@ class Ssh:
             command.wait()
         self._hops, self._commands = [], []
 
-    def _connected(self) -> paramiko.Transport:
+    def _ensure_connected(self) -> paramiko.Transport:
         if not self._hops or not all(hop.is_active() for hop in self._hops):
             self.disconnect()
             try:
@@ -119,10 +119,10 @@ class Ssh:
     def _connect(self) -> None:
         target, config = resolve(self._host, self._settings), {"config": self._settings.get("config")}
         for host in [*(resolve(jump, config) for jump in target.jumps), target]:
-            self._hops.append(self._logged_in(host, Line(self._socket(host))))
+            self._hops.append(self._log_in_to(host, Line(self._open_socket(host))))
 
-    def _socket(self, host: HostConfig) -> Any:
-        """What leads to a host: the connection to the one before it, a command, or the network."""
+    def _open_socket(self, host: HostConfig) -> Any:
+        """Open a connection to a host: through the host before it, a proxy command, or the network."""
         address = (host.hostname, host.port)
         if self._hops:
             return self._hops[-1].open_channel("direct-tcpip", address, ("127.0.0.1", 0), timeout=_CONNECT_S)
@@ -138,13 +138,13 @@ class Ssh:
             )
         return near
 
-    def _logged_in(self, host: HostConfig, line: Line) -> paramiko.Transport:
+    def _log_in_to(self, host: HostConfig, line: Line) -> paramiko.Transport:
         known_keys = look_up(host.known_as, host.known_hosts)
         # it logs every lost connection with a traceback, which Python prints where nobody has set up logging
         logging.getLogger("paramiko").addHandler(logging.NullHandler())
         transport = paramiko.Transport(cast("Any", line), default_window_size=_WINDOW, default_max_packet_size=_PACKET)
         try:
-            _prefer(transport, known_keys.good)
+            _set_preferences(transport, known_keys.good)
             transport.start_client(timeout=_CONNECT_S)
             verify(transport, host, known_keys)
             log_in(transport, host, self._unlocked)
@@ -155,8 +155,8 @@ class Ssh:
         return transport
 
 
-def _prefer(transport: paramiko.Transport, known_keys: Sequence[paramiko.PKey]) -> None:
-    """The kinds of host key that are known come first, and the cipher that processors compute fastest."""
+def _set_preferences(transport: paramiko.Transport, known_keys: Sequence[paramiko.PKey]) -> None:
+    """Prefer host keys of known kinds, and the cipher that processors compute fastest."""
     options = transport.get_security_options()
     names = {key.get_name() for key in known_keys}
     if "ssh-rsa" in names:
@@ -261,10 +261,10 @@ class Watch:
         self._transport = transport
         self._line = line
         self._asked_at: float | None = None  # when a question was sent that nothing followed
-        transport.packetizer.set_keepalive(max(1, round(ASK_S)), self._ask)
-        threading.Thread(target=self._judge, name="ssh-alive", daemon=True).start()
+        transport.packetizer.set_keepalive(max(1, round(ASK_S)), self._send_keepalive)
+        threading.Thread(target=self._close_if_silent, name="ssh-alive", daemon=True).start()
 
-    def _ask(self) -> None:
+    def _send_keepalive(self) -> None:
         if self._asked_at is None or self._line.heard > self._asked_at:
             self._asked_at = time.monotonic()
         message = paramiko.Message()
@@ -273,7 +273,7 @@ class Watch:
         message.add_boolean(True)
         self._transport._send_user_message(message)  # type: ignore[attr-defined]  # noqa: SLF001  no public one asks and goes on
 
-    def _judge(self) -> None:
+    def _close_if_silent(self) -> None:
         while self._transport.is_active():
             asked_at = self._asked_at
             if asked_at is not None and self._line.heard < asked_at and time.monotonic() - asked_at > SILENT_S:
@@ -316,13 +316,13 @@ class Packets:
             if not self._broken:
                 self._packets.append(data)
                 self._size += len(data)
-            self._tell()
+            self._notify_readers()
 
     def close(self) -> None:
         """Nothing more will come."""
         with self._arrived:
             self._closed = True
-            self._tell()
+            self._notify_readers()
 
     def read_ready(self) -> bool:
         """Whether there is something to read."""
@@ -341,14 +341,14 @@ class Packets:
                 if left is not None and left <= 0:
                     raise PipeTimeout
                 self._arrived.wait(left)
-            return self._take(limit)
+            return self._take_bytes(limit)
 
     def empty(self) -> bytes:
         """All that has come."""
         with self._arrived:
-            return self._take(self._size)
+            return self._take_bytes(self._size)
 
-    def _take(self, limit: int) -> bytes:
+    def _take_bytes(self, limit: int) -> bytes:
         parts, left = [], limit
         while self._packets and left:
             packet = self._packets.popleft()
@@ -362,7 +362,7 @@ class Packets:
             self._event.clear()
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _tell(self) -> None:
+    def _notify_readers(self) -> None:
         self._arrived.notify_all()
         if self._event is not None:
             self._event.set()
@@ -391,6 +391,6 @@ def connect(site: Mapping[str, Any], scratch: str | None, mark: Path | None) -> 
 
 
 @atexit.register
-def _end_all() -> None:
+def _disconnect_all() -> None:
     for connection in _OPEN.values():
         connection.disconnect()

@@ -54,14 +54,14 @@ def look_up(name: str, files: Sequence[str]) -> KnownKeys:
     Raises:
         UnreachableError: ssh-keygen, which reads them, does not end.
     """
-    return _sorted_by_marker([line for file in files for line in _lines(name, file)])
+    return _parse_known_keys([line for file in files for line in _known_hosts_lines(name, file)])
 
 
-def _lines(name: str, file: str) -> Iterator[str]:
-    """The lines of a file that are about a host; without ssh-keygen those that a pattern chooses are missed."""
+def _known_hosts_lines(name: str, file: str) -> Iterator[str]:
+    """The lines of a file for a host; without ssh-keygen, lines with a pattern are missed."""
     if shutil.which("ssh-keygen") is None:
         with open_text(file, errors="replace") as stream:
-            yield from (line for line in stream if _of_host(line, name))
+            yield from (line for line in stream if _names_host(line, name))
         return
     try:
         done = subprocess.run(
@@ -76,7 +76,7 @@ def _lines(name: str, file: str) -> Iterator[str]:
     yield from done.stdout.splitlines()
 
 
-def _of_host(line: str, name: str) -> bool:
+def _names_host(line: str, name: str) -> bool:
     """Whether a line names the host, in full or hashed."""
     words = line.split()
     names = words[1 if words and words[0].startswith("@") else 0 :][:1]
@@ -86,8 +86,8 @@ def _of_host(line: str, name: str) -> bool:
     )
 
 
-def _key(line: str) -> paramiko.PKey | None:
-    """The key of a line; None for a remark, and for a key of a kind that paramiko does not know."""
+def _parse_key(line: str) -> paramiko.PKey | None:
+    """Parse the key of a line; None for a comment, and for a kind that paramiko does not support."""
     if not line.strip() or line.startswith("#"):
         return None
     try:
@@ -97,13 +97,13 @@ def _key(line: str) -> paramiko.PKey | None:
     return None if entry is None else entry.key
 
 
-def _sorted_by_marker(lines: Iterable[str]) -> KnownKeys:
+def _parse_known_keys(lines: Iterable[str]) -> KnownKeys:
     keys_by_marker: dict[str, list[paramiko.PKey]] = {"": [], "@revoked": [], "@cert-authority": []}
     has_line = False
     for line in lines:
         has_line = has_line or bool(line.strip() and line[0] not in "#@")
         marker, _, rest = line.partition(" ") if line.startswith("@") else ("", "", line)
-        if marker in keys_by_marker and (key := _key(rest)) is not None:
+        if marker in keys_by_marker and (key := _parse_key(rest)) is not None:
             keys_by_marker[marker].append(key)
     return KnownKeys(
         tuple(keys_by_marker[""]), tuple(keys_by_marker["@revoked"]), bool(keys_by_marker["@cert-authority"]), has_line
@@ -127,15 +127,15 @@ def verify(transport: paramiko.Transport, host: HostConfig, known_keys: KnownKey
     key = transport.get_remote_server_key()
     digest = base64.b64encode(hashlib.sha256(key.asbytes()).digest()).decode().rstrip("=")
     subject, fingerprint = f"the host key of {host.alias} ({host.known_as})", f"{key.get_name()} SHA256:{digest}"
-    if _among(key, known_keys.revoked):
+    if _contains_key(key, known_keys.revoked):
         raise HostKeyError(
             f"{subject} is revoked: {fingerprint}", hint="ask the site's support which keys its hosts have"
         )
-    if _among(key, known_keys.good):
+    if _contains_key(key, known_keys.good):
         return
     if host.known_without_port is not None and not known_keys.has_line:
         plain = look_up(host.known_without_port, host.known_hosts)
-        if _among(key, plain.good) and not _among(key, plain.revoked):
+        if _contains_key(key, plain.good) and not _contains_key(key, plain.revoked):
             return
         known_keys = replace(known_keys, has_authority=known_keys.has_authority or plain.has_authority)
     if known_keys.has_authority:
@@ -157,7 +157,7 @@ def verify(transport: paramiko.Transport, host: HostConfig, known_keys: KnownKey
     )
 
 
-def _among(key: paramiko.PKey, keys: Sequence[paramiko.PKey]) -> bool:
+def _contains_key(key: paramiko.PKey, keys: Sequence[paramiko.PKey]) -> bool:
     return any(candidate.asbytes() == key.asbytes() for candidate in keys)
 
 
@@ -183,7 +183,7 @@ def log_in(transport: paramiko.Transport, host: HostConfig, unlocked: dict[str, 
     tried: list[str] = []
     further = allowed
     if "publickey" in allowed:
-        for name, key in _keys(host, unlocked):
+        for name, key in _keys_to_offer(host, unlocked):
             if len(tried) == _TRIES:
                 break
             tried.append(name)
@@ -195,7 +195,7 @@ def log_in(transport: paramiko.Transport, host: HostConfig, unlocked: dict[str, 
                 return
             break
     if _INTERACTIVE in further:
-        _answer(transport, host)
+        _log_in_interactively(transport, host)
         if transport.is_authenticated():
             return
     offered = f"; offered: {', '.join(tried)}" if tried else "; there was no key to offer"
@@ -205,12 +205,12 @@ def log_in(transport: paramiko.Transport, host: HostConfig, unlocked: dict[str, 
     )
 
 
-def _keys(host: HostConfig, unlocked: dict[str, paramiko.PKey]) -> Iterator[tuple[str, paramiko.PKey]]:
-    """The agent's keys, then those of files; files that need a passphrase come last, so that few are asked for."""
-    identity_blobs = [blob for file in host.identities if (blob := _public(file))]
+def _keys_to_offer(host: HostConfig, unlocked: dict[str, paramiko.PKey]) -> Iterator[tuple[str, paramiko.PKey]]:
+    """The agent's keys, then those of files; files with a passphrase come last, to ask for as few as possible."""
+    identity_blobs = [blob for file in host.identities if (blob := _read_public_key(file))]
     offered = set()
     for agent_key in _agent_keys(host.agent):
-        if not host.identities_only or any(_body(blob) in agent_key.asbytes() for blob in identity_blobs):
+        if not host.identities_only or any(_key_body(blob) in agent_key.asbytes() for blob in identity_blobs):
             offered.add(agent_key.asbytes())
             if getattr(agent_key, "public_blob", None) is None:  # paramiko before 5.1 reads it of a certificate, too
                 agent_key.public_blob = None
@@ -218,15 +218,15 @@ def _keys(host: HostConfig, unlocked: dict[str, paramiko.PKey]) -> Iterator[tupl
     encrypted: list[str] = []
     for file in host.identities:
         try:
-            yield file, _certified(paramiko.PKey.from_path(file), host.certificates)
+            yield file, _add_certificate(paramiko.PKey.from_path(file), host.certificates)
         except (paramiko.PasswordRequiredException, TypeError):
-            encrypted += [] if _public(file) in offered else [file]
+            encrypted += [] if _read_public_key(file) in offered else [file]
         except (paramiko.SSHException, ValueError, OSError):  # of a kind that paramiko does not know
             continue
     for file in encrypted:
         if file not in unlocked:
-            unlocked[file] = _decrypted(file)
-        yield file, _certified(unlocked[file], host.certificates)
+            unlocked[file] = _decrypt_key(file)
+        yield file, _add_certificate(unlocked[file], host.certificates)
 
 
 def _agent_keys(path: str | None) -> Sequence[paramiko.AgentKey]:
@@ -244,39 +244,39 @@ def _agent_keys(path: str | None) -> Sequence[paramiko.AgentKey]:
     return agent.get_keys()
 
 
-def _body(blob: bytes) -> bytes:
+def _key_body(blob: bytes) -> bytes:
     """A public key without its kind: its certificates hold the same bytes."""
     return blob[4 + int.from_bytes(blob[:4]) :]
 
 
-def _certified(key: paramiko.PKey, certificates: Sequence[str]) -> paramiko.PKey:
-    """The key with the certificate that ssh_config names for it; one that lies beside its file it has already."""
+def _add_certificate(key: paramiko.PKey, certificates: Sequence[str]) -> paramiko.PKey:
+    """Add the certificate that ssh_config names for a key; paramiko loads one beside the key's file itself."""
     if key.public_blob is None:
         for file in certificates:
             try:
-                if _body(key.asbytes()) in paramiko.pkey.PublicBlob.from_file(file).key_blob:
+                if _key_body(key.asbytes()) in paramiko.pkey.PublicBlob.from_file(file).key_blob:
                     key.load_certificate(file)
             except (OSError, ValueError):
                 continue
     return key
 
 
-def _public(file: str) -> bytes:
-    """The public half of a key; the file may be that itself."""
+def _read_public_key(file: str) -> bytes:
+    """The public half of a key; the file may itself be the public half."""
     try:
         return base64.b64decode(read_text(f"{file.removesuffix('.pub')}.pub").split()[1])
     except (OSError, ValueError, IndexError):
         return b""
 
 
-def _decrypted(file: str) -> paramiko.PKey:
-    """The key of a file that needs a passphrase.
+def _decrypt_key(file: str) -> paramiko.PKey:
+    """Ask for the passphrase of a key's file, and load the key.
 
     Raises:
         LoginError: Nobody can be asked for it, or the answer is wrong.
     """
     way_out = f"`ssh-add {file}` once: the agent keeps it"
-    secret = _ask(f"passphrase of {file}: ", echo=False, hint=way_out)
+    secret = _prompt_user(f"passphrase of {file}: ", echo=False, hint=way_out)
     try:
         return paramiko.PKey.from_path(file, secret.encode())  # type: ignore[arg-type]  # the stubs say str
     except (paramiko.SSHException, ValueError, TypeError):
@@ -284,22 +284,25 @@ def _decrypted(file: str) -> paramiko.PKey:
         raise LoginError(f"the passphrase does not fit {file}", hint=way_out) from None
 
 
-def _answer(transport: paramiko.Transport, host: HostConfig) -> None:
+def _log_in_interactively(transport: paramiko.Transport, host: HostConfig) -> None:
     unasked: list[LoginError] = []
 
     # in paramiko's own thread, which prints what is raised there
-    def answers(title: str, instructions: str, prompts: Sequence[tuple[str, bool]]) -> list[str]:
+    def answer_prompts(title: str, instructions: str, prompts: Sequence[tuple[str, bool]]) -> list[str]:
         for text in (title, instructions):
             if text.strip():
-                print(_plain(text), file=sys.stderr)
+                print(_drop_control_characters(text), file=sys.stderr)
         try:
-            return [_ask(f"{host.alias} asks: {_plain(prompt)}", echo=echo) for prompt, echo in prompts]
+            return [
+                _prompt_user(f"{host.alias} asks: {_drop_control_characters(prompt)}", echo=echo)
+                for prompt, echo in prompts
+            ]
         except LoginError as fault:
             unasked.append(fault)
             return ["" for _ in prompts]
 
     try:
-        transport.auth_interactive(host.user, answers)
+        transport.auth_interactive(host.user, answer_prompts)
     except paramiko.SSHException:
         if unasked:
             raise unasked[0] from None
@@ -309,8 +312,8 @@ def _answer(transport: paramiko.Transport, host: HostConfig) -> None:
         ) from None
 
 
-def _ask(prompt: str, *, echo: bool, hint: str = _OPEN_FIRST) -> str:
-    """What a person answers; never logged.
+def _prompt_user(prompt: str, *, echo: bool, hint: str = _OPEN_FIRST) -> str:
+    """Ask the user and return the answer; never logged.
 
     Args:
         prompt: The question.
@@ -328,7 +331,7 @@ def _ask(prompt: str, *, echo: bool, hint: str = _OPEN_FIRST) -> str:
     return sys.stdin.readline().rstrip("\n")
 
 
-def _plain(text: str) -> str:
+def _drop_control_characters(text: str) -> str:
     return "".join(sign for sign in text if sign.isprintable() or sign == " ")
 
 
@@ -377,7 +380,7 @@ def resolve(host: str, settings: Mapping[str, Any]) -> HostConfig:
     Raises:
         UnreachableError: ssh does not understand the configuration.
     """
-    words = configuration([*options(settings), "--", host]) or _without_ssh(host, settings)
+    words = configuration([*options(settings), "--", host]) or _default_config(host, settings)
     alias, hostname, port, login = (words.get(key, [host])[0] for key in ("host", "hostname", "port", "user"))
     proxy, jumps = (words.get(key, ["none"])[0] for key in ("proxycommand", "proxyjump"))
     tokens = {"h": hostname, "p": port, "r": login, "n": alias, "u": getpass.getuser(), "%": "%"}
@@ -387,14 +390,14 @@ def resolve(host: str, settings: Mapping[str, Any]) -> HostConfig:
         hostname=hostname,
         port=int(port),
         user=login,
-        identities=_identities([*own_identity, *words.get("identityfile", [])]),
-        certificates=_existing(words.get("certificatefile", [])),
-        agent=_agent(words.get("identityagent", ["SSH_AUTH_SOCK"])[0], tokens),
+        identities=_identity_files([*own_identity, *words.get("identityfile", [])]),
+        certificates=_existing_files(words.get("certificatefile", [])),
+        agent=_agent_socket(words.get("identityagent", ["SSH_AUTH_SOCK"])[0], tokens),
         identities_only=words.get("identitiesonly", ["no"])[0] == "yes",
-        known_hosts=_existing(" ".join(words["userknownhostsfile"] + words["globalknownhostsfile"]).split()),
+        known_hosts=_existing_files(" ".join(words["userknownhostsfile"] + words["globalknownhostsfile"]).split()),
         host_key_alias=words.get("hostkeyalias", [None])[0],
         jumps=() if jumps == "none" else tuple(j if "://" in j else f"ssh://{j}" for j in jumps.split(",")),
-        proxy_command=None if proxy == "none" else _expanded(proxy, tokens),
+        proxy_command=None if proxy == "none" else _expand_tokens(proxy, tokens),
     )
 
 
@@ -433,7 +436,7 @@ def configuration(words: Sequence[str]) -> dict[str, list[str]]:
     return values
 
 
-def _without_ssh(host: str, settings: Mapping[str, Any]) -> dict[str, list[str]]:
+def _default_config(host: str, settings: Mapping[str, Any]) -> dict[str, list[str]]:
     return {
         "hostname": [host],
         "port": [str(settings.get("port") or 22)],
@@ -444,26 +447,26 @@ def _without_ssh(host: str, settings: Mapping[str, Any]) -> dict[str, list[str]]
     }
 
 
-def _expanded(text: str, tokens: Mapping[str, str]) -> str:
-    """With ssh_config's tokens replaced, which `ssh -G` leaves as they are; a token of another kind stays."""
+def _expand_tokens(text: str, tokens: Mapping[str, str]) -> str:
+    """Replace ssh_config's tokens, which `ssh -G` leaves as they are; other tokens stay."""
     return re.sub(r"%(.)", lambda match: tokens.get(match[1], match[0]), text)
 
 
-def _agent(text: str, tokens: Mapping[str, str]) -> str | None:
-    """The socket that ssh_config's IdentityAgent names: a path, or a variable that holds one."""
+def _agent_socket(text: str, tokens: Mapping[str, str]) -> str | None:
+    """The agent's socket from ssh_config's IdentityAgent: a path, or a variable with one."""
     if text == "SSH_AUTH_SOCK":
         return None
     if text.startswith("$"):
         return os.environ.get(text[1:].strip("{}"), "none")
-    return text if text == "none" else os.path.expanduser(_expanded(text, tokens))  # noqa: PTH111
+    return text if text == "none" else os.path.expanduser(_expand_tokens(text, tokens))  # noqa: PTH111
 
 
-def _identities(files: list[str]) -> tuple[str, ...]:
+def _identity_files(files: list[str]) -> tuple[str, ...]:
     """Private keys that exist, and those whose public half does: it names a key of the agent."""
     paths = (os.path.expanduser(file) for file in files)  # noqa: PTH111
-    return tuple(dict.fromkeys(path for path in paths if _existing([path, f"{path}.pub"])))
+    return tuple(dict.fromkeys(path for path in paths if _existing_files([path, f"{path}.pub"])))
 
 
-def _existing(files: list[str]) -> tuple[str, ...]:
+def _existing_files(files: list[str]) -> tuple[str, ...]:
     paths = (os.path.expanduser(file) for file in files)  # noqa: PTH111
     return tuple(dict.fromkeys(path for path in paths if os.path.isfile(path)))  # noqa: PTH113

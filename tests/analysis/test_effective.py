@@ -6,7 +6,7 @@ import pytest
 
 from nsw.analysis.effective import AskedLink, AskedModel, model_case, model_flop_rate, predict_by_first_rates
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
-from nsw.campaign.answers import _models as models_of
+from nsw.campaign.answers import _models_by_case as models_of
 from nsw.present.emit import flat_rows
 from nsw.present.summary_view import show_summary
 from nsw.present.terminal import console

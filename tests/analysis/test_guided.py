@@ -5,7 +5,7 @@ import re
 import pytest
 
 from nsw.analysis.guided import LaunchRequest, NothingMatched, Within, choose_kernel_launches
-from nsw.engine.stages import _first_worked_on, _kernels
+from nsw.engine.stages import _first_process_and_gpu, _profiled_kernels
 from tests.recorded import alexnet
 
 
@@ -134,7 +134,7 @@ def test_nvprof_gets_one_filter_with_what_is_measured_behind_it():
 
 def test_a_recorded_training_run_is_covered_by_few_launches(tmp_path):
     (tmp_path / "timeline.sqlite").write_bytes(alexnet("g2-b32"))
-    trace = _kernels(tmp_path)
+    trace = _profiled_kernels(tmp_path)
     assert len({row["pid"] for row in trace}) == 1
     chosen = choose_kernel_launches(trace, LaunchRequest(exclude=("nccl",), cover=0.9, at_most=20, sample=5), "ncu")
     assert len(chosen.kernels) == 20
@@ -146,13 +146,13 @@ def test_a_recorded_training_run_is_covered_by_few_launches(tmp_path):
 
 def test_inside_a_range_of_a_recorded_run_the_launches_of_the_range_are_counted(tmp_path):
     (tmp_path / "timeline.sqlite").write_bytes(alexnet("g2-b32"))
-    every, first = (_kernels(tmp_path, within=Within("step", instances=some)) for some in ((), (1,)))
+    every, first = (_profiled_kernels(tmp_path, within=Within("step", instances=some)) for some in ((), (1,)))
     assert len(every) == 20 * len(first) + 2  # as many in each of 20 steps; two more once
     assert (
         choose_kernel_launches(first, LaunchRequest(cover=0.9), "ncu").launches > 0
     )  # also of a step of the warm-up, asked for by number
     with pytest.raises(NothingMatched, match="the timeline has no NVTX range stepp; nearest: step"):
-        _kernels(tmp_path, within=Within("stepp"))
+        _profiled_kernels(tmp_path, within=Within("stepp"))
 
 
 def test_kernels_of_set_up_and_warm_up_are_counted_and_not_chosen():
@@ -174,6 +174,6 @@ def test_kernels_of_a_stray_context_are_not_those_that_are_chosen_from():
     """Process 2 began on GPU 0, and works on GPU 1."""
     rows = [{"pid": 2, "device": 0, "duration_ns": 3_000}, {"pid": 1, "device": 0, "duration_ns": 5_000_000},
             {"pid": 2, "device": 1, "duration_ns": 5_000_000}]  # fmt: skip
-    assert _first_worked_on(rows) == (1, 0)
-    assert _first_worked_on([row for row in rows if row["pid"] == 2]) == (2, 1)
-    assert _first_worked_on([{"duration_ns": 1}]) == (None, None)
+    assert _first_process_and_gpu(rows) == (1, 0)
+    assert _first_process_and_gpu([row for row in rows if row["pid"] == 2]) == (2, 1)
+    assert _first_process_and_gpu([{"duration_ns": 1}]) == (None, None)

@@ -39,7 +39,7 @@ class Folder(CampaignFolder):
 
 @pytest.fixture
 def ledger(tmp_path, monkeypatch):
-    monkeypatch.setattr(stages, "_within_plan", lambda _folder, _run, choice: choice)  # there is no recipe here
+    monkeypatch.setattr(stages, "_limit_by_plan", lambda _folder, _run, choice: choice)  # there is no recipe here
     with Ledger(tmp_path / "campaign.db", create=True) as made:
         made.set_meta(RECORDED, lock_choices({Run.id: THEN}, BASIS).model_dump(mode="json"))
         yield made

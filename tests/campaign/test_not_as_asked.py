@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.guided import TABLE, Picked, chosen_launch_rows
-from nsw.campaign.answers import _not_as_asked
+from nsw.campaign.answers import _unmeasured_lines
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger import Ledger, Reading, State
 from nsw.engine.read import reading
@@ -50,7 +50,7 @@ def folder(tmp_path):
 def read_and_check(folder):
     with Ledger(folder.ledger) as ledger:
         list(reading(folder, ledger))
-        return ledger.problems(), _not_as_asked(ledger, ledger.runs()), ledger.runs()[0].reading
+        return ledger.problems(), _unmeasured_lines(ledger, ledger.runs()), ledger.runs()[0].reading
 
 
 def test_a_metric_that_the_report_lacks_is_a_warning_and_in_the_summary(folder):

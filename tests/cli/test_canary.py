@@ -59,5 +59,5 @@ def test_resume_does_the_rest_without_the_canary(nsw, stopped):
 def test_while_nsw_is_away_the_rest_is_said_to_wait_for_it(nsw, stopped, capsys):
     (name,) = [p.name for p in (stopped / "campaigns").iterdir()]
     assert "3 runs wait for `nsw resume" in nsw("status").out
-    running._tell_of_interruption(folders.find(stopped / "campaigns", name))
+    running._report_interruption(folders.find(stopped / "campaigns", name))
     assert "3 runs wait for `nsw resume" in capsys.readouterr().err

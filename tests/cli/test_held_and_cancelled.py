@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from nsw.cli.running import _tell_of_interruption
+from nsw.cli.running import _report_interruption
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger import Ledger
 
@@ -20,7 +20,7 @@ def test_a_retry_after_cancel_is_not_held(nsw, good):
 
 
 def test_an_interruption_with_nothing_in_flight_offers_no_cancel(good, capsys):
-    _tell_of_interruption(CampaignFolder(good))
+    _report_interruption(CampaignFolder(good))
     said = capsys.readouterr().err
     assert "ended; no run is in flight: `nsw resume" in said
     assert "cancel" not in said

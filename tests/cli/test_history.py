@@ -122,8 +122,8 @@ def test_campaigns_in_other_folders_are_found_and_a_damaged_one_is_named(nsw, sl
 def test_what_was_measured_is_kept_until_the_campaign_changes(nsw, slower, monkeypatch):
     before = nsw("history", "--json").out
     read = []
-    measure = history._measure
-    monkeypatch.setattr(history, "_measure", lambda folder: read.append(folder.id) or measure(folder))
+    measure = history._measured_fields
+    monkeypatch.setattr(history, "_measured_fields", lambda folder: read.append(folder.id) or measure(folder))
     assert nsw("history", "--json").out == before
     assert read == []
     os.utime(slower[2] / "tables")

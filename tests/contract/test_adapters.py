@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 import pytest
 
 from nsw.errors import CommandResult
-from nsw.recipe.load import _by_text
+from nsw.recipe.load import _detect_by_text
 from nsw.resources import templates_folder
 from nsw.schedulers.adapter import Adapter, Request, Required, Watched
 from nsw.schedulers.create import Owner, is_shared, owner_of, schedulers_of_commands
@@ -108,7 +108,7 @@ def test_the_words_of_an_adapter_are_set(name, adapter):
 
 def test_a_job_script_of_the_system_is_known_for_one_in_the_place_of_a_recipe(adapter, name):
     if name != "host":
-        other = _by_text(f"#!/bin/bash\n{adapter.marker} -N x\n", "job")
+        other = _detect_by_text(f"#!/bin/bash\n{adapter.marker} -N x\n", "job")
         assert other is not None
         assert other.description == f"a job script, with lines of {adapter.marker}"
 

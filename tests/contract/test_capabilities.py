@@ -204,7 +204,7 @@ def test_a_job_is_changed_only_where_its_id_its_name_and_its_owner_fit(line, act
     system.scheduler.cancel([one])
     system.scheduler.hold([one], hold=True)
     system.scheduler.hold([one], hold=False)
-    assert system.scheduler._throttle("one", Native("7", 0), 2) is acts
+    assert system.scheduler._throttle_array("one", Native("7", 0), 2) is acts
     changed = [word for word in system.way.ran if word in {"pdel", "phold", "prls", "palter"}]
     assert changed == (["pdel", "phold", "prls", "palter"] if acts else [])
     assert len(system.said) == (0 if acts or line is None else 1)

@@ -179,7 +179,9 @@ def test_names_from_reports_are_marked_as_data(agent):
 
 @pytest.mark.parametrize(("length", "count"), [(10, 1000), (5_000, 50), (3_000_000, 60)])
 def test_an_answer_has_a_hundred_kilobytes_at_most_and_counts_what_it_cuts(length, count):
-    text = agents._answer({}, {"note": "\u202e" * length}, [{"name": "x" * length, "n": n} for n in range(count)], 0)
+    text = agents._answer_text(
+        {}, {"note": "\u202e" * length}, [{"name": "x" * length, "n": n} for n in range(count)], 0
+    )
     answer = json.loads(text)
     assert len(text.encode()) <= 100_000
     assert "\u202e" not in text

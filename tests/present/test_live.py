@@ -47,7 +47,7 @@ def test_so_far():
 def test_nothing_is_left_once_all_runs_are_over(done, left):
     watch = Watch(None)
     watch._counts, watch._total, watch._progress = {"done": done, "running": 2 - done}, 2, Progress({}, {}, 20.0)
-    texts = [str(part) for part in watch._picture().renderables]
+    texts = [str(part) for part in watch._live_view().renderables]
     assert any("s left" in text for text in texts) is left
     assert any("so far" in text for text in texts)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.present.terminal import _EXCERPT, _kernel, console, wrapped
+from nsw.present.terminal import _EXCERPT, _parse_kernel_word, console, wrapped
 
 TEXT = "`nsw logs n-3_precision-tf32.baseline.r1 -c here` prints its output; `nsw retry -c here` does it again"
 
@@ -65,7 +65,7 @@ def test_kernel_names_longer_than_a_line_lose_their_middle_and_stay_distinguisha
     ("a/b", None), ("(", None), ("a.b", None), ("k" + ")" * 60_000 + "/", None),  # the last one took a minute
 ], ids=lambda value: str(value)[:12])  # fmt: skip
 def test_a_name_of_a_kernel_is_told_from_the_marks_around_it(word, parts):
-    assert _kernel(word) == parts
+    assert _parse_kernel_word(word) == parts
 
 
 def test_a_long_row_of_blanks_is_no_excerpt():

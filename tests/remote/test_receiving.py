@@ -104,7 +104,7 @@ def test_a_full_disk_here_is_an_error_that_names_the_file_and_nothing_has_its_na
     def full(_descriptor, _data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(remote, "_write", full)
+    monkeypatch.setattr(remote, "_write_all", full)
     with pytest.raises(CampaignError, match=r"large cannot be written here: No space left"):
         far.get_many(places(sent, tmp_path, "large"))
     assert not (tmp_path / "large").exists()

@@ -9,17 +9,17 @@ from nsw.schedulers.model import ended_by_itself
 
 OVER = {
     "slurm": slurm.answer("TIMEOUT", "None", "2:00"),
-    "pbs": pbs._ended("93", "-29", "0", "", "00:02:00", depends=False),
+    "pbs": pbs._ended_answer("93", "-29", "0", "", "00:02:00", depends=False),
     "cobalt": cobalt.ended("maximum execution time exceeded; initiating job termination"),
     "lsf": lsf.answer("EXIT", "140", "TERM_RUNLIMIT: job killed after reaching LSF run time limit", ""),
-    "sge": sge._ended("37 : qmaster enforced h_rt", "137"),
+    "sge": sge._ended_answer("37 : qmaster enforced h_rt", "137"),
     "flux": flux.answer("INACTIVE", "TIMEOUT", "142", "16", "timeout", "resource allocation expired"),
 }
 HELD = {
     "slurm": slurm.answer("PENDING", "JobHeldUser"),
     "cobalt": cobalt._STATES["user_hold"],
     "lsf": lsf.answer("PSUSP", "", "", ""),
-    "sge": sge._live("hqw"),
+    "sge": sge._answer_in_queue("hqw"),
     "flux": flux.answer("SCHED", "", "", "0", "", ""),
 }
 

@@ -360,7 +360,7 @@ def test_the_record_is_bound_to_owner_inode_and_file_system(tmp_path, monkeypatc
         real = os.fstat(folder.directory)
         record = (known / (tmp_path / "token").read_text()).read_text()
         assert str(getattr(real, name)) in record.split()
-    monkeypatch.setattr(trust, "_device", lambda *_: "another")
+    monkeypatch.setattr(trust, "_file_system_id", lambda *_: "another")
     assert not CampaignFolder(tmp_path).trusted
 
 
@@ -369,7 +369,7 @@ def test_a_file_system_without_a_number_of_its_own_is_known_by_what_is_mounted()
     descriptor = os.open("/proc", os.O_RDONLY)
     try:
         assert os.major(os.fstat(descriptor).st_dev) == 0
-        assert trust._device(descriptor, os.fstat(descriptor).st_dev) == "proc proc"
+        assert trust._file_system_id(descriptor, os.fstat(descriptor).st_dev) == "proc proc"
     finally:
         os.close(descriptor)
 

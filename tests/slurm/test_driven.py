@@ -979,7 +979,7 @@ def test_a_job_that_begins_anew_just_when_nsw_gives_it_up_does_nothing(campaign,
     assert not (fake.work / "ran").exists()
 
 
-@pytest.mark.parametrize(("owner", "name", "call"), [(local, "_link", 1), (local, "_link", 2),
+@pytest.mark.parametrize(("owner", "name", "call"), [(local, "_link_or_copy", 1), (local, "_link_or_copy", 2),
                                                      (Path, "rename", 2), (Path, "rename", 4)])  # fmt: skip
 def test_what_an_earlier_attempt_left_is_kept_whole_though_nsw_is_killed_meanwhile(
     campaign, fake, monkeypatch, owner, name, call

@@ -40,7 +40,7 @@ def test_after_a_timeout_of_sbatch_nothing_of_its_process_group_is_left(sbatch, 
     script = sbatch / "job.sh"
     script.write_text("#!/bin/sh\n")
     scheduler = BatchScheduler(Slurm(), LocalTransport(), str(sbatch), "c-1", Limits())
-    monkeypatch.setattr(BatchScheduler, "_throttled", lambda _self: False)
+    monkeypatch.setattr(BatchScheduler, "_can_throttle", lambda _self: False)
     children = sbatch / "children"
     for seconds in (0.5, 2.0, 8.0, 32.0):  # until the machine was fast enough for the child to begin
         monkeypatch.setattr(batch, "_SUBMIT_S", seconds)
