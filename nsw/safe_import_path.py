@@ -24,8 +24,8 @@ def leave_folder_of_module() -> None:
         _put_last(sys.path.pop(0))
 
 
-def leave_current_folder() -> None:
-    """For the program: take off what an empty or relative entry of PYTHONPATH put there."""
+def drop_relative_pythonpath() -> None:
+    """Take off sys.path what empty or relative entries of PYTHONPATH put there, for the program."""
     if sys.flags.ignore_environment or not (import_path := os.environ.get(_PATH)):
         return
     for entry in import_path.split(os.pathsep):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.selection import campaign_option
-from nsw.campaign.versions import app_files_to_copy_again, origins, record, versions_of
+from nsw.campaign.versions import origins, record, sources_of_app_files, versions_of
 from nsw.engine.driven import locked_ledger, look
 from nsw.engine.events import Message
 from nsw.engine.folder import Log
@@ -315,7 +315,7 @@ def replan(
 
     head, data = read_locked(folder)
     recipe = ledger.meta(RECIPE)
-    files = app_files_to_copy_again(ledger) if change.update_app else None
+    files = sources_of_app_files(ledger) if change.update_app else None
     now, before = hashes(files or ()), dict((data.get("lock") or {}).get("files") or {})
     changed = differing(before, now)
     if change.update_app and not changed:

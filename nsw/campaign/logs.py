@@ -141,7 +141,7 @@ def _log_name(ledger: Ledger, site: dict[str, Any], row: Row) -> str:
     from nsw.schedulers.create import adapter_of
     from nsw.schedulers.local import Host
 
-    on_login = ledger.job_location(row.job) == LOGIN
+    on_login = ledger.job_place(row.job) == LOGIN
     adapter = Host() if on_login else adapter_of(site.get("scheduler", "local"))
     if adapter is None or not row.submission:
         return f"{row.submission}.log"

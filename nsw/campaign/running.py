@@ -237,7 +237,7 @@ def lock_campaign(
         handover = handover_of(folder, ledger, transport, scratch)
         scheduler = create(site, transport, scratch, folder.id, emit_message, handover.fence if handover else None)
         if ledger.has_login_tasks():
-            scheduler = with_login_node(scheduler, ledger.job_location)
+            scheduler = with_login_node(scheduler, ledger.job_place)
         if only is not None:
             ledger.choose(only)
         driven = DrivenCampaign(folder, ledger, scheduler, transport, scratch, changed, handover, emit)

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Version",
-    "app_files_to_copy_again",
     "findings",
     "origins",
     "problems",
     "record",
+    "sources_of_app_files",
     "versions_of",
     "warning",
 ]  # fmt: skip
@@ -206,8 +206,8 @@ def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> list[tuple
     return [(str(source.absolute()), list(_hashes_of_source(source).items())) for source in sources]
 
 
-def app_files_to_copy_again(ledger: Ledger) -> list[tuple[str, str]]:
-    """Where the application's files came from, each with its name beside the program.
+def sources_of_app_files(ledger: Ledger) -> list[tuple[str, str]]:
+    """Where all of the application's files came from, changed or not, each with its name beside the program.
 
     Raises:
         UsageError: The campaign copied none, or one is gone.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from nsw.apart import allow_fork
 from nsw.errors import Exit, InputError, NswError, UsageError
-from nsw.safe_import_path import leave_current_folder
+from nsw.safe_import_path import drop_relative_pythonpath
 
 if TYPE_CHECKING:
     import typer
@@ -27,7 +27,7 @@ _WORDS = {
 def main() -> None:
     """`nsw ...`: ends the process with the exit code of docs/internals.md."""
     os.umask(os.umask(0o022) | 0o022)  # whatever the user's is, nobody else writes what nsw makes
-    leave_current_folder()
+    drop_relative_pythonpath()
     allow_fork()
     try:
         code = _complete_or_run()

@@ -172,7 +172,7 @@ def _init_from_script(script: Path, site: str | None, output: Path | None, force
         f"{', '.join(map(str, converted.recipes))}"
         + (f"; {converted.sites}: site {converted.site}" if converted.sites else "")
     )
-    _show_lines([line for line in converted.lines if line.is_understood and line.matters], _UNDERSTOOD, "")
+    _show_lines([line for line in converted.lines if line.is_understood and line.does_more_than_print], _UNDERSTOOD, "")
     unknown = [line for line in converted.lines if not line.is_understood]
     if unknown:
         _print_sentence(f"not understood of {script.name} (listed at the end of the recipe):")

@@ -320,8 +320,8 @@ class Line:
     is_understood: bool = True
 
     @property
-    def matters(self) -> bool:
-        """Whether what is done depends on it: not where it only prints."""
+    def does_more_than_print(self) -> bool:
+        """Whether it does anything but print: lines that only print are left out of the recipe."""
         return self.what != PRINTS_ONLY
 
     @property

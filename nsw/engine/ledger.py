@@ -292,8 +292,8 @@ class _Tasks(_LedgerFile):
         """Whether tasks are done on the site's login node."""
         return self._query_value("SELECT 1 FROM tasks WHERE kind <> 'run' AND place = 'login' LIMIT 1") is not None
 
-    def job_location(self, job: str) -> str:
-        """Where the tasks of a job are done: login or job."""
+    def job_place(self, job: str) -> str:
+        """Whether a job is done on the login node (`login`) or by the scheduler (`job`)."""
         return self._query_value("SELECT place FROM tasks WHERE job = ? LIMIT 1", (job,)) or "job"
 
     def runs_per_task(self) -> int:

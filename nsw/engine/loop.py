@@ -39,8 +39,8 @@ class Holding:
         self._confirmed: set[str] = set()  # of these, the ones that it confirmed to this process
         self._holds = False
 
-    def settle(self) -> None:
-        """Let the scheduler know; while it cannot be asked to hold or release, that is tried again."""
+    def sync_throttle(self) -> None:
+        """Pass the throttle on to the scheduler, in each round: a failure is ignored, as the next round tries again."""
         limit = self._campaign.ledger.meta(AT_A_TIME)
         if limit is None:
             return
@@ -237,7 +237,7 @@ class Driver:
             self._campaign.handover.check()
         if not self.cancel_if_asked():
             return True
-        self._holding.settle()
+        self._holding.sync_throttle()
         self._submitting.settle_doubts()
         if self._canary is not None:
             self._canary.check()

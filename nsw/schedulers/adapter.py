@@ -368,11 +368,11 @@ class Messages(Required):
     def is_full(self, result: CommandResult) -> bool:
         """Whether a submission was refused only because enough jobs are in the queue already."""
         certain = result.returncode > 0 and not result.killed and not self.transient(result)
-        return certain and _matches(self.full, result.stderr)
+        return certain and _is_found_ignoring_case(self.full, result.stderr)
 
     def transient(self, result: CommandResult) -> bool:
         """Whether a command failed for a moment, which says nothing about jobs; questions are asked again."""
-        return result.timed_out or _matches(self.passing, result.stderr)
+        return result.timed_out or _is_found_ignoring_case(self.passing, result.stderr)
 
     def plain(self, result: CommandResult) -> CommandResult:
         """The result of a command without noise, such as the traceback of a dead server."""
@@ -380,7 +380,7 @@ class Messages(Required):
 
     def complaints(self, result: CommandResult) -> list[str]:
         """The lines of an error that say what is wrong, each once."""
-        lines = [line for line in result.stderr.splitlines() if not _matches(self.noise, line)]
+        lines = [line for line in result.stderr.splitlines() if not _is_found_ignoring_case(self.noise, line)]
         return list(dict.fromkeys(filter(None, (re.sub(self.preamble, "", line).strip() for line in lines))))
 
     def killed_by_limit(self, log: str) -> Answer | None:
@@ -391,7 +391,7 @@ class Messages(Required):
     def cancelled(self, result: CommandResult) -> bool:
         """Whether everything named has ended or will; jobs that had ended before are no fault."""
         lines = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
-        had_ended = bool(lines) and all(_matches(self.over, line) for line in lines)
+        had_ended = bool(lines) and all(_is_found_ignoring_case(self.over, line) for line in lines)
         return not result.timed_out and (result.returncode == 0 or had_ended)
 
 
@@ -544,7 +544,8 @@ class Adapter(Scripts, Holding, Survey):
         return f"{submission}{'' if index is None else f'.{index}'}.{self.log_ending}"
 
 
-def _matches(pattern: str, text: str) -> bool:
+def _is_found_ignoring_case(pattern: str, text: str) -> bool:
+    """Whether an expression is found in a text, in any case; an empty one never is."""
     return bool(pattern) and re.search(pattern, text, re.IGNORECASE) is not None
 
 

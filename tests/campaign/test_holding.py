@@ -43,9 +43,9 @@ def test_what_a_killed_nsw_had_held_is_released_by_the_next():
     it = SimpleNamespace(ledger=Ledger(), scheduler=Scheduler(), say=lambda _text: None)
     it.scheduler.dies = True
     with pytest.raises(KeyboardInterrupt):
-        Holding(it, flight).settle()
+        Holding(it, flight).sync_throttle()
     assert it.scheduler.held == {"nsw-1"}
     it.scheduler.dies, it.ledger.facts[AT_A_TIME] = False, 16
-    Holding(it, flight).settle()
+    Holding(it, flight).sync_throttle()
     assert it.scheduler.held == set()
     assert it.ledger.facts[HELD] == []

@@ -64,7 +64,7 @@ def assert_reduced_once(laptop: Laptop, place: str, count: int = 3) -> None:
     with Ledger(folder / "campaign.db", read_only=True) as ledger:
         reductions = ledger.reductions()
         assert [(row.state, row.attempt) for row in reductions] == [(State.DONE, 1)] * count
-        assert {ledger.job_location(row.job) for row in reductions} == {place}
+        assert {ledger.job_place(row.job) for row in reductions} == {place}
         assert {run.reading for run in ledger.runs()} == {"read"}
     assert laptop.it.system.tasks(folder.name) == count * (2 if place == "job" else 1)
     assert not [*(folder / "reports").rglob("*.nsys-rep"), *(folder / "reports").rglob("*.gz")]

@@ -75,8 +75,8 @@ class _EventCount:
         return _TIMES.get("ns" if self.plain_event in _NS else self.unit)
 
     @property
-    def is_readable(self) -> bool:
-        """Whether its number can be read, and a time has its unit."""
+    def is_well_formed(self) -> bool:
+        """Whether its value is a number, empty or perf's `<...>` for none, and a time has its unit."""
         is_counted = self.value.startswith("<") or not self.value or number(self.value) is not None
         return is_counted and (
             self.seconds_scale is not None or self.value.startswith("<") or not self.fact_key.endswith("_s")
@@ -125,7 +125,7 @@ def read(path: Path, options: Options) -> Report:
                 continue
             if not counted and _MORE.fullmatch(text.rstrip()):
                 continue
-            if not counted or not all(count.is_readable for count in counted):
+            if not counted or not all(count.is_well_formed for count in counted):
                 bad.append(line)
                 continue
             counts += counted

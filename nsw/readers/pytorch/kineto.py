@@ -97,13 +97,13 @@ def read(path: Path, options: Options) -> Report:
         halves = _start_pm(trace), _duration_pm(trace)
         report.tables["gpu_trace"] = gpu_trace.table(*halves, phases=phases)
     if not (len(trace.host.kind) or len(trace.gpu.kind) or trace.peaks or report.problems):
-        _say_whose(report, trace)
+        _report_foreign_trace(report, trace)
     _say_where(report, path, trace, stream.header)
     return report
 
 
-def _say_whose(report: Report, trace: Trace) -> None:
-    """Name the tool of a trace in which nothing is PyTorch's."""
+def _report_foreign_trace(report: Report, trace: Trace) -> None:
+    """Add the error that a trace holds nothing of PyTorch's, with the tool that wrote it where that is known."""
     other_tool = next((tool for words, tool in _OTHER_TOOLS if any(map(words.search, trace.processes))), None)
     report.error(
         f"a trace of {other_tool}, which nsw does not read"

@@ -117,7 +117,7 @@ def add_summary_row(sink: Sink, stream: Stream, number: int, figures: Figures, n
         sink.warn("CUDA calls without the line that begins them: counted as API calls", number)
         stream.section = "api"
     if stream.in_nvtx and stream.section == "gpu":
-        _add_work(sink, stream, figures)
+        _add_gpu_work_to_nvtx_range(sink, stream, figures)
         return None
     if (table := _table(sink, stream)) is None:
         return None
@@ -192,8 +192,8 @@ def is_closed(name: str) -> bool:
     return name.count("<") <= name.count(">") and name.count("(") <= name.count(")")
 
 
-def _add_work(sink: Sink, stream: Stream, figures: Figures) -> None:
-    """GPU work of the range that was read last."""
+def _add_gpu_work_to_nvtx_range(sink: Sink, stream: Stream, figures: Figures) -> None:
+    """Add GPU work to the row of the NVTX range that was read last; outside of a range nothing is added."""
     if stream.nvtx_range is None:
         return
     sums = sink.rows.setdefault("nvtx_gpu_summary", [])
