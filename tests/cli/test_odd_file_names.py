@@ -109,7 +109,7 @@ def test_an_unexpected_error_ends_nsw_at_once_whatever_still_runs(tmp_path):
         "threading.Thread(target=threading.Event().wait).start()\n"
         "import nsw.cli.main as main\n"
         "def fail(): raise ZeroDivisionError\n"
-        "main._answer_or_run = fail\n"
+        "main._complete_or_run = fail\n"
         "main.main()\n"
     )
     import subprocess

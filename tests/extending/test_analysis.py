@@ -70,4 +70,4 @@ def test_a_rule_and_a_class_of_another_package_are_in_the_answer_of_a_report(tmp
     argv = (sys.executable, "-m", "nsw", "read", str(report))
     done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "80 % of GPU time is sorting: sort less often." in done.stdout
+    assert "80 % of GPU time is sorting. Keep the data in order." in done.stdout

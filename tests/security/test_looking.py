@@ -408,8 +408,8 @@ def test_no_program_that_a_repository_names_is_run(tmp_path, planted):
 def test_a_folder_of_the_site_that_another_user_made_first_is_not_used(victim, neighbour):
     """The scratch folder may be one that everybody writes, as /scratch: whoever makes the campaign's first owns it."""
     code = (
-        "import sys; from nsw.engine.handover import _MODES, _make; from nsw.transport.local import LocalTransport;"
-        " _make(LocalTransport(), sys.argv[1], _MODES['nobody'])"
+        "import sys; from nsw.engine.handover import _MODES, _make_site_folder; from nsw.transport.local import LocalTransport;"
+        " _make_site_folder(LocalTransport(), sys.argv[1], _MODES['nobody'])"
     )
     scratch, dear = neighbour.home, victim.home / "dear"
     scratch.chmod(0o1777)
