@@ -1,21 +1,12 @@
-"""The fifth part's programs in PyTorch and JAX: one illness each, or none. NAME.cured is the work without it.
-
-fifth_python.py list
-fifth_python.py time STEPS CASE...    milliseconds a step, after three steps to warm up
-fifth_python.py run STEPS CASE        once, to be traced; DIAGNOSIS_LOCK: a file that one program at a time holds;
-                                     DIAGNOSIS_MARKED: an NVTX range a step
-"""
+"""The fifth part's programs in PyTorch and JAX: one illness each, or none. NAME.cured is the work without it."""
 
 import contextlib
-import fcntl
-import gc
 import itertools
 import logging
 import multiprocessing
 import os
 import sys
 import threading
-import time
 from pathlib import Path
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -23,19 +14,9 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch_harness import case, run_cases
 
-CASES = {}
 FILES = os.environ.get("DIAGNOSIS_FILES", "/tmp")
-
-
-def case(name, *settings):
-    """Registers a case: its function gets `settings`, and returns what a step does."""
-
-    def register(make):
-        CASES[name] = (make, settings)
-        return make
-
-    return register
 
 
 # tensor-cores-unused: overlaps of basis functions are contracted in single precision (ill: FMA units) or TF32 (cured)
@@ -630,43 +611,5 @@ def kept_spectra():
     return step
 
 
-def main():
-    """Run what the arguments say."""
-    how, *rest = sys.argv[1:] or ["list"]
-    if how == "list":
-        print("\n".join(CASES))
-        return
-    if path := os.environ.get("DIAGNOSIS_LOCK"):
-        fcntl.flock(open(path, "w"), fcntl.LOCK_EX)  # noqa: SIM115  held to the end
-    steps, names = int(rest[0]), rest[1:]
-    marked = "DIAGNOSIS_MARKED" in os.environ
-    torch.manual_seed(0)
-    for name in names:
-        make, settings = CASES[name]
-        step = None
-        try:
-            step = make(*settings)
-            for index in range(0 if how == "run" else 3):
-                step(index)
-            torch.cuda.synchronize()
-            begun = time.perf_counter()
-            for index in range(steps):
-                with torch.cuda.nvtx.range("step") if marked else contextlib.nullcontext():
-                    step(index)
-            torch.cuda.synchronize()
-            print(f"time {name} {(time.perf_counter() - begun) / steps * 1e3:.6f}", flush=True)
-        except Exception as fault:  # the others go on
-            print(f"failed {name} {type(fault).__name__}: {fault}", flush=True)
-            if how == "run":
-                raise
-        finally:
-            getattr(step, "end", lambda: None)()
-        step = None
-        gc.collect()
-        torch.cuda.empty_cache()
-        torch.set_float32_matmul_precision("highest")
-        torch.backends.cudnn.allow_tf32 = True
-
-
 if __name__ == "__main__":
-    main()
+    run_cases()

@@ -1,19 +1,8 @@
-"""The third part's programs in PyTorch, JAX and CuPy: one illness each, or none. NAME.cured is the work without it.
+"""The third part's programs in PyTorch, JAX and CuPy: one illness each, or none. NAME.cured is the work without it."""
 
-third_python.py list
-third_python.py time STEPS CASE...    milliseconds a step, after three steps to warm up
-third_python.py run STEPS CASE        once, to be traced; DIAGNOSIS_LOCK: a file that one program at a time holds;
-                                      DIAGNOSIS_MARKED: an NVTX range a step
-"""
-
-import contextlib
-import fcntl
-import gc
 import json
 import os
-import sys
 import threading
-import time
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 import numpy as np
@@ -21,18 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset
-
-CASES = {}
-
-
-def case(name, *settings):
-    """Registers a case: its function gets `settings`, and returns what a step does."""
-
-    def register(make):
-        CASES[name] = (make, settings)
-        return make
-
-    return register
+from torch_harness import case, run_cases
 
 
 def graphed(work):
@@ -513,40 +491,5 @@ def wide_in_jax():
     return step
 
 
-def main():
-    """Run what the arguments say."""
-    how, *rest = sys.argv[1:] or ["list"]
-    if how == "list":
-        print("\n".join(CASES))
-        return
-    if path := os.environ.get("DIAGNOSIS_LOCK"):
-        fcntl.flock(open(path, "w"), fcntl.LOCK_EX)  # noqa: SIM115  held to the end
-    steps, names = int(rest[0]), rest[1:]
-    marked = "DIAGNOSIS_MARKED" in os.environ
-    torch.manual_seed(0)
-    for name in names:
-        make, settings = CASES[name]
-        try:
-            step = make(*settings)
-            for index in range(0 if how == "run" else 3):
-                step(index)
-            torch.cuda.synchronize()
-            begun = time.perf_counter()
-            for index in range(steps):
-                with torch.cuda.nvtx.range("step") if marked else contextlib.nullcontext():
-                    step(index)
-            torch.cuda.synchronize()
-            print(f"time {name} {(time.perf_counter() - begun) / steps * 1e3:.6f}", flush=True)
-            getattr(step, "end", lambda: None)()
-        except Exception as fault:  # the others go on
-            print(f"failed {name} {type(fault).__name__}: {fault}", flush=True)
-            if how == "run":
-                raise
-        step = None
-        gc.collect()
-        torch.cuda.empty_cache()
-        torch.set_float32_matmul_precision("highest")
-
-
 if __name__ == "__main__":
-    main()
+    run_cases()
