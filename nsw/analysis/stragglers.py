@@ -375,8 +375,13 @@ class _Evidence:
         return "late-rank-heat", f"{takes}: a lower clock, or another process on its GPU"
 
     def _median_use(self, ranks: Sequence[Row], column: str) -> float:
-        """A column of gpu_use of the median rank; 0 where it is not known."""
-        values = [row[column] for rank in ranks for row in self._use.get(_rank_key(rank), ()) if row.get(column)]
+        """A column of gpu_use of the median rank, blocks those of an iteration; 0 where it is not known."""
+        values = [
+            row[column] / (row["iterations"] if column == "blocks" else 1)
+            for rank in ranks
+            for row in self._use.get(_rank_key(rank), ())
+            if row.get(column) and row.get("iterations")
+        ]
         return statistics.median(values) if values else 0.0
 
     def _samples(self, ranks: Sequence[Row]) -> list[Row]:

@@ -101,7 +101,7 @@ def test_more_blocks_are_more_work_and_launches_delayed_now_and_then_another_pro
     late = int(names[0].split()[1])
     use = {"blocks": 1000, "delayed_pct": 0.0, "iterations": 10}
     tables["gpu_use"] = [
-        {**row, **use} | ({column: value} if row["rank"] == late else {})
+        {**row, **use} | ({column: value} if row["rank"] == late else {"iterations": 20, "blocks": 2000})
         for row in {row["rank"]: row for row in tables["collectives"]}.values()
     ]
     straggler = find_stragglers(tables)[0]

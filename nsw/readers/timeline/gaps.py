@@ -273,7 +273,7 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
 def _delayed_pct(work: Operations, rows: IntArray, iterations: IntArray) -> float:
     """How much of the time of kernels is what some launches take longer than the same launches of other iterations.
 
-    The same are those of one name and as many blocks that are as manieth in their iteration.
+    Launches are the same if their names, their numbers of blocks and their places among such in an iteration are.
 
     Args:
         work: What the GPU does, in order.
@@ -286,10 +286,10 @@ def _delayed_pct(work: Operations, rows: IntArray, iterations: IntArray) -> floa
     iteration_numbers = np.searchsorted(iterations, work.start[rows], side="right")
     order = np.lexsort((iteration_numbers, *keys))
     new = _changes(iteration_numbers[order], *(key[order] for key in keys))
-    manieth = np.empty(len(rows), np.int64)
-    manieth[order] = np.arange(len(rows)) - np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
-    order = np.lexsort((took, manieth, *keys))
-    first = np.flatnonzero(_changes(manieth[order], *(key[order] for key in keys)))
+    ordinal = np.empty(len(rows), np.int64)
+    ordinal[order] = np.arange(len(rows)) - np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
+    order = np.lexsort((took, ordinal, *keys))
+    first = np.flatnonzero(_changes(ordinal[order], *(key[order] for key in keys)))
     counts = np.diff(np.append(first, len(rows)))
     took = took[order].astype(np.int64)
     usual = took[first + counts // 4]
