@@ -154,7 +154,7 @@ nsw_sample() {    # OWNER: samples into $nsw_samples until that process ends, or
   local owner=$1 frequencies=(/sys/devices/system/cpu/cpu*0/cpufreq/scaling_cur_freq) load jiffies khz word file
   nsw_smi=
   trap nsw_end_sampler EXIT
-  trap 'exit 0' $nsw_signals
+  trap 'owner=nobody' $nsw_signals    # not `exit` yet: nvidia-smi would be left behind before its number is known
   # who waits until the program's descriptors are closed, or a claim's, must not wait for this
   for file in /proc/self/fd/*; do
     file=${file##*/}
@@ -166,6 +166,7 @@ nsw_sample() {    # OWNER: samples into $nsw_samples until that process ends, or
     TZ=UTC0 "${nsw_sampler[@]}" -lms "$word" >>"$nsw_samples" 2>&1 &
     nsw_smi=$!
   fi
+  trap 'exit 0' $nsw_signals
   while [ -d "/proc/$owner" ]; do
     nsw_now
     khz='' load='' jiffies=''
@@ -177,10 +178,11 @@ nsw_sample() {    # OWNER: samples into $nsw_samples until that process ends, or
 }
 nsw_end_sampler() {    # takes nvidia-smi 0.1 s; where the driver hangs, it never ends
   local tries
-  [ -n "$nsw_smi" ] && kill "$nsw_smi" 2>/dev/null || return 0
+  trap '' $nsw_signals
+  [ -n "$nsw_smi" ] || return 0
   for ((tries = 0; tries < 20; tries++)); do
-    kill -0 "$nsw_smi" 2>/dev/null || break
-    read -rt 0.1 -u "$nsw_pause"
+    kill "$nsw_smi" 2>/dev/null || break    # each time: bash loses a signal that reaches a child which has not begun
+    sleep 0.1    # a process: in a trap bash takes note of an ended child no sooner than with another's end
   done
 }
 nsw_conditions_of_nodes() {    # one file of all nodes
@@ -304,7 +306,8 @@ nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, le
   trap 'nsw_stop=1' $nsw_signals
   [ -n "$nsw_signalled" ] || nsw_after
   nsw_now
-  [ -z "$nsw_sampling" ] || wait "$nsw_sampling" 2>/dev/null
+  # each time, as above: the sampler ends no sooner than this shell
+  [ -z "$nsw_sampling" ] || while kill "$nsw_sampling" 2>/dev/null; do sleep 0.02; done
   [ ! -d .conditions ] || nsw_conditions_of_nodes
   [ "$code" != 0 ] || [ -n "$nsw_signalled$over" ] || nsw_checks
   state='done' cause='' reason=''

@@ -182,7 +182,7 @@ def _run(argv: list[str]) -> None:
             if json.loads(file.read_text())["state"] != "PENDING":
                 continue
             write_json(file, {"state": "RUNNING", "reason": "None", "exit": "0:0"})
-        code = run_task(job, index)
+        code = run_task(job, index, file)
         with FAKE.locked():
             if json.loads(file.read_text())["state"] == "RUNNING":
                 state = "TIMEOUT" if code is None else "COMPLETED" if code == 0 else "FAILED"
@@ -191,8 +191,9 @@ def _run(argv: list[str]) -> None:
                 write_json(file, {"state": state, "reason": reason, "exit": f"{code}:0"})
 
 
-def run_task(job: dict[str, Any], index: int) -> int | None:
-    """Its exit status; None when its time was over: then the file `expired` stands in the job's folder."""
+def run_task(job: dict[str, Any], index: int, file: Path) -> int | None:
+    """Its exit status; None when it was ended: by `scancel`, which writes into its file, or where its time was over:
+    then the file `expired` stands in the job's folder."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")} | {"SLURM_JOB_ID": str(job["id"])}
     if index >= 0:
         env |= {"SLURM_ARRAY_TASK_ID": str(index), "SLURM_ARRAY_JOB_ID": str(job["id"])}
@@ -200,7 +201,8 @@ def run_task(job: dict[str, Any], index: int) -> int | None:
     with Path(output.replace("%%", "%")).open("a") as log:
         task = subprocess.Popen(["bash", *job["words"]], env=env, stdout=log, stderr=log, start_new_session=True)
         while task.poll() is None:
-            if (ROOT / "jobs" / str(job["id"]) / "expired").exists():
+            cancelled = json.loads(file.read_text())["state"] != "RUNNING"
+            if cancelled or (ROOT / "jobs" / str(job["id"]) / "expired").exists():
                 end(task)
                 return None
             time.sleep(0.02)

@@ -108,6 +108,19 @@ def test_the_sampler_ends_when_the_job_is_killed(scripts, smi):
                 os.kill(process, signal.SIGTERM)
 
 
+def test_a_signal_to_the_sampler_that_is_lost_is_sent_again(scripts, smi):
+    """Lost where bash has forked and not yet begun: it forgets then what its parent's traps caught."""
+    loses = """() { [ "$1" != "$nsw_sampling" ] || [ -n "$lost" ] || { lost=1; return; }; builtin kill "$@"; }"""
+    job = scripts.start(scripts.render(sampled_run(["true"])), **{"BASH_FUNC_kill%%": loses})
+    try:
+        assert job.wait(60) == 0
+    finally:
+        job.kill()
+        job.communicate()
+    assert (scripts.home() / "status").read_text().startswith("state=done\n")
+    until(lambda: processes(smi) == {}, "the sampler ends")
+
+
 def test_the_first_rank_of_a_node_starts_a_sampler_that_ends_with_it(tmp_path, smi):
     write_machinery(tmp_path)
     home = tmp_path / "home"
