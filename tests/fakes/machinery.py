@@ -7,6 +7,7 @@ the command fails. `noise` is printed on stdout before the true answer, and the 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -96,6 +97,20 @@ class Fake:
         if fault:
             print(fault.get("stdout", ""), end="")
             fail(fault.get("stderr", ""), fault.get("rc", 1))
+
+
+def processes_of(leader: int) -> list[int]:
+    """The processes of a session that have not ended, and all that they started, in sessions of their own too: what a
+    scheduler that follows processes (proctrack/cgroup) ends with a job."""
+    stats = {}
+    for entry in os.scandir("/proc"):
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit():
+                stats[int(entry.name)] = Path(entry.path, "stat").read_text().rpartition(")")[2].split()
+    inside = {pid for pid, stat in stats.items() if int(stat[3]) == leader}
+    while more := {pid for pid, stat in stats.items() if int(stat[1]) in inside} - inside:
+        inside |= more
+    return sorted(pid for pid in inside if stats[pid][0] != "Z")
 
 
 def session_of(leader: int) -> list[int]:

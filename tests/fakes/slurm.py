@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from machinery import Fake, fail, session_of, write_json
+from machinery import Fake, fail, processes_of, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -213,7 +213,7 @@ def end(task: subprocess.Popen[bytes]) -> None:
     """SIGTERM for every process, then SIGKILL. The program hears of it first and the script last, as with a real
     slurmstepd on a busy node: between two of them there is time to begin something else."""
     programs, shells = [], []  # all looked up before the first signal: /proc is read slowly on a busy machine
-    for pid in session_of(task.pid):
+    for pid in processes_of(task.pid):
         with contextlib.suppress(ProcessLookupError):
             # coreutils' timeout makes a group of its own; subshells are in the script's
             (shells if os.getpgid(pid) == task.pid else programs).append(pid)
@@ -222,7 +222,7 @@ def end(task: subprocess.Popen[bytes]) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         time.sleep(0.3)
-    for pid in session_of(task.pid):
+    for pid in processes_of(task.pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     task.wait()
