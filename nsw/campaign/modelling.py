@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.cases import summarize_cases
 from nsw.analysis.growth import fit_growth_by_series
-from nsw.analysis.laws import LEAST
+from nsw.analysis.laws import LEAST, TRIED_TIMES
 from nsw.analysis.proposal import proposal_curve
 from nsw.engine.ledger_rows import State
 from nsw.errors import UsageError, did_you_mean
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from nsw.campaign.answers import Results
 
 _FREE: Final = "baseline"  # the kind of passes without a profiler
-_TIMES: Final = 4  # the largest measured value, up to which predictions were tried
 
 
 def growth_of(results: Results, over: Sequence[str], at: Sequence[float]) -> list[Series]:
@@ -56,7 +55,7 @@ def growth_of(results: Results, over: Sequence[str], at: Sequence[float]) -> lis
     cases: dict[str, list[CaseSummary]] = {case.id: [] for case in summary.cases}
     for run, of_run in zip(runs, by_run, strict=True):
         cases[run.case_id].append(of_run)
-    point = tuple(at) or tuple(float(_TIMES * numbers[name][-1]) for name in over)
+    point = tuple(at) or tuple(float(TRIED_TIMES * numbers[name][-1]) for name in over)
     series_list = fit_growth_by_series(summary.cases, cases, over=over, at=point, figure=summary.figure)
     if not series_list:
         raise UsageError(

@@ -67,14 +67,24 @@ def expected_cost(root: Path, plan: Plan) -> ExpectedCost | None:
     durations = _earlier_durations(root, plan)
     if plan.replay or not any(_id_without_repeat(run) in durations for run in plan.runs):
         return None
-    gpu_s = node_s = 0.0
+    gpu_hours = node_hours = 0.0
     for job in (*plan.builds, *plan.jobs, *plan.reductions):
         if job.place == "job":
             seconds = sum(min(plan.asked_s(job), _task_seconds(job, task, durations)) for task in job.tasks)
-            nodes = job.resources.nodes
-            gpu_s += seconds * max(job.resources.gpus, plan.node_gpus * nodes)
-            node_s += seconds * nodes
-    return ExpectedCost(gpu_s / 3600, node_s / 3600)
+            gpu_hours += plan.price(job.resources, seconds, "gpu-hour")
+            node_hours += plan.price(job.resources, seconds, "node-hour")
+    return ExpectedCost(gpu_hours, node_hours)
+
+
+def expected_run_seconds(root: Path, plan: Plan) -> dict[str, float]:
+    """The seconds that each run of a plan took in earlier campaigns; its time limit where it was never done.
+
+    Args:
+        root: The folder of campaigns.
+        plan: The plan.
+    """
+    durations = _earlier_durations(root, plan)
+    return {run.id: durations.get(_id_without_repeat(run), run.resources.time_s) for run in plan.runs}
 
 
 def _task_seconds(job: Job, task: tuple[Run, ...], durations: dict[str, float]) -> float:

@@ -141,9 +141,8 @@ def _cost_of_jobs(runs: Sequence[RunRow], plan: Plan, unit: AmountUnit) -> _Spen
     total, of_cases, counts = 0.0, defaultdict[str, float](float), defaultdict[str, int](int)
     for task in tasks.values():
         needs = resources[task[0].id]
-        gpus = max(needs.gpus, plan.node_gpus * needs.nodes)
-        size = {"second": 1.0, "node-hour": needs.nodes / 3600, "gpu-hour": gpus / 3600}[unit]
-        cost = size * (max(run.ended or 0.0 for run in task) - min(run.started or 0.0 for run in task))
+        task_s = max(run.ended or 0.0 for run in task) - min(run.started or 0.0 for run in task)
+        cost = plan.price(needs, task_s, unit)
         total += cost
         busy = sum(run.seconds or 0.0 for run in task)
         for run in task:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from nsw.analysis.growth import FIGURE, ITERATION, KERNELS
-from nsw.analysis.laws import ENOUGH
+from nsw.analysis.laws import ENOUGH, TRIED_TIMES
 from nsw.campaign.answers import results
 from nsw.campaign.modelling import growth_of
 from nsw.campaign.selection import campaign_and_runs
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from nsw.engine.folder import CampaignFolder
     from nsw.present.terminal import Fitted
 
-_FAR: Final = 4  # times the largest measured value, up to which predictions were tried
 _TITLES: Final = {FIGURE: "figure", ITERATION: "time", KERNELS: "kernels"}
 
 
@@ -158,10 +157,10 @@ def _prediction_sentences(series_list: Sequence[Series]) -> list[str]:
     if reasons:
         names = " and of ".join(first.over)
         sentences.append(f"measure {ENOUGH} values of {names} or more, with `repeats: 3` in each pass")
-    elif first.reach > _FAR:
+    elif first.reach > TRIED_TIMES:
         sentences.append(
             f"{_point_text(first.over, first.point)} is {first.reach:.3g} times the largest measured value;"
-            f" laws were tried up to {_FAR} times"
+            f" laws were tried up to {TRIED_TIMES} times"
         )
     return sentences
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from enum import StrEnum
@@ -229,10 +230,30 @@ def plan(
     options: PlannedRecipe,
     campaign: Into = None,
     root: Root = None,
+    for_model: Annotated[
+        str | None,
+        option(
+            "--for-model",
+            metavar="NAME",
+            help="Choose which of its cases to run, and how often, so that `nsw model` predicts best: the parameter.",
+        ),
+    ] = None,
+    to: Annotated[float | None, option("--to", metavar="N", help="Of --for-model: where to predict.")] = None,
+    at_most: Annotated[
+        str | None,
+        option("--at-most", metavar="PRICE", help="Of --for-model: the price, such as '40 gpu-hours' or 40m."),
+    ] = None,
     *,
     target: TableTarget,
 ) -> int:
     """Show what a recipe would run on a site, its maximum cost, and what the site cannot do."""
+    if (for_model, to, at_most) != (None, None, None):
+        if for_model is None or to is None or at_most is None or campaign is not None:
+            raise UsageError(
+                "--for-model NAME, --to N and --at-most PRICE belong together, and not to --into",
+                hint="`nsw plan RECIPE --for-model gpus --to 256 --at-most '40 gpu-hours'`",
+            )
+        return _show_model_plan(options, target, root, over=for_model, predicted_at=to, at_most=at_most)
     if campaign is None:
         return show_plan(options, target, root)
     return show_extension(folder_to_extend(options, campaign, root), options, target)
@@ -309,6 +330,36 @@ def show_extension(folder: CampaignFolder, options: RecipeOptions, target: Targe
 
     rows = plan_view.run_rows(planned.plan) if planned else []
     target.put_data(rows, plan_view.RUN_COLUMNS, data=data, show=show)
+    return Exit.GOOD
+
+
+def _show_model_plan(
+    options: RecipeOptions, target: Target, root: Path | None, *, over: str, predicted_at: float, at_most: str
+) -> int:
+    from nsw.campaign.model_plan import plan_model
+    from nsw.engine import folder as folders
+    from nsw.present import plan_view
+    from nsw.present.terminal import console
+
+    if not (math.isfinite(predicted_at) and predicted_at > 0):
+        raise UsageError(f"--to {predicted_at:g}: expected a number above zero", hint="such as --to 256")
+    model_plan = plan_model(
+        options.recipe, options.site, options.sites, options.overrides, over=over, target=predicted_at,
+        at_most=at_most, home=folders.root(root), notify=show_message,
+    )  # fmt: skip
+    rows = plan_view.model_plan_rows(model_plan)
+    words = ["nsw", "run", options.recipe, *(["--site", options.site] if options.names_site and options.site else [])]
+    words += [word for file in options.sites or () for word in ("--sites", str(file))]
+    words += [word for setting in options.overrides.settings for word in ("--set", setting)]
+    words += ["--case", f"{over}={','.join(f'{value:g}' for value in model_plan.points.values)}"]
+    words += ["--set", f"repeats={model_plan.points.repeats}"]
+    commands = [shlex.join(words), f"nsw model --over {over} --at {predicted_at:g}"]
+    target.put_data(
+        rows,
+        list(rows[0]),
+        data=lambda: {**plan_view.model_plan_data(model_plan), "rows": rows, "next": commands},
+        show=lambda: plan_view.show_model_plan(console(), model_plan, commands),
+    )
     return Exit.GOOD
 
 

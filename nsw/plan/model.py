@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nsw.errors import Mark
     from nsw.metrics import Chip
     from nsw.recipe.fields import Secret
+    from nsw.recipe.units import AmountUnit
 
 __all__ = [
     "APP", "AROUND_S", "GRACE_S", "OF_BEFORE", "REDUCTION", "Absent", "Job", "Part", "Plan", "Resources", "Run",
@@ -238,16 +239,23 @@ class Plan:
     @property
     def gpu_hours(self) -> float:
         """At most: each task's GPUs for all of its limit, as the scheduler is asked for it."""
-        seconds = 0
-        for job in self._paid:
-            reserved_gpus = max(job.resources.gpus, self.node_gpus * job.resources.nodes)  # nobody else gets them
-            seconds += len(job.tasks) * reserved_gpus * self.asked_s(job)
-        return seconds / 3600
+        return sum(len(j.tasks) * self.price(j.resources, self.asked_s(j), "gpu-hour") for j in self._paid)
 
     @property
     def node_hours(self) -> float:
         """At most: each task's nodes for all of its limit, as the scheduler is asked for it."""
-        return sum(len(j.tasks) * j.resources.nodes * self.asked_s(j) for j in self._paid) / 3600
+        return sum(len(j.tasks) * self.price(j.resources, self.asked_s(j), "node-hour") for j in self._paid)
+
+    def price(self, needs: Resources, run_s: float, unit: AmountUnit) -> float:
+        """What a time costs that a job holds its nodes, in the unit of a price.
+
+        Args:
+            needs: What the job asks for.
+            run_s: How long, in seconds.
+            unit: The price's unit.
+        """
+        reserved_gpus = max(needs.gpus, self.node_gpus * needs.nodes)  # nobody else gets them
+        return run_s * {"second": 1.0, "node-hour": needs.nodes / 3600, "gpu-hour": reserved_gpus / 3600}[unit]
 
     def asked_s(self, job: Job) -> int:
         """The time limit of each task of a job, in seconds, as the scheduler is asked for it."""

@@ -14,12 +14,14 @@ from nsw.quantities import seconds
 from nsw.wording import absent_lines, first_of, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
     from nsw.campaign.changes import Changes
+    from nsw.campaign.model_plan import ModelPlan
     from nsw.campaign.start import ExpectedCost
+    from nsw.recipe.units import Amount
 
 
 _RUNS_NAMED = 5  # names of runs
@@ -212,3 +214,71 @@ def run_rows(plan: Plan) -> list[dict[str, Any]]:
          "command": shlex.join(f"<chosen from {r.needs}>" if w == CHOSEN else w for w in r.command)}
         for job in plan.jobs for task, runs in enumerate(job.tasks) for r in runs
     ]  # fmt: skip
+
+
+# --- which cases are measured for a law ----------------------------------------------------------------------
+
+
+def model_plan_rows(model_plan: ModelPlan) -> list[dict[str, Any]]:
+    """A row a value of the parameter: the price of a repeat, and how many repeats are chosen (0: none)."""
+    points = model_plan.points
+    return [
+        {
+            f"param_{model_plan.over}": value,
+            "price": price,
+            "unit": model_plan.budget.unit,
+            "repeats": points.repeats if value in points.values else 0,
+        }
+        for value, price in sorted(model_plan.prices.items())
+    ]
+
+
+def model_plan_data(model_plan: ModelPlan) -> dict[str, Any]:
+    """The choice as JSON data; what is expected is in per cent of the prediction."""
+    points = model_plan.points
+    low, middle, high = points.errors or (None, None, None)
+    return {
+        "over": model_plan.over, "to": points.target, "values": list(points.values), "repeats": points.repeats,
+        "price": points.price, "at_most": model_plan.budget.number, "unit": model_plan.budget.unit,
+        "scatter_assumed_pct": 100 * points.noise,
+        "expected_pct": middle and 100 * middle,
+        "expected_low_pct": low and 100 * low,
+        "expected_high_pct": high and 100 * high,
+    }  # fmt: skip
+
+
+def show_model_plan(out: Console, model_plan: ModelPlan, commands: Sequence[str]) -> None:
+    """Print what to measure, its price, how certain the prediction will be, and the commands.
+
+    Args:
+        out: Where to.
+        model_plan: The choice.
+        commands: What runs it, and what predicts then.
+    """
+    points, over, budget = model_plan.points, model_plan.over, model_plan.budget
+    values = ", ".join(f"{value:g}" for value in points.values)
+    price = f"{_price(points.price, budget)} of {_price(budget.number, budget)}"
+    out.print(f"{over} = {values}, {plural(points.repeats, 'repeat')} each: {price}")
+    at = f"{over}={points.target:g}"
+    if points.errors is None:
+        out.print(f"{plural(len(points.values), 'value')} do not determine a law: nothing can be predicted at {at}")
+    else:
+        low, middle, high = (f"{100 * error:.2g} %" for error in points.errors)
+        out.print(
+            f"expected at {at}, if repeats scatter by {100 * points.noise:g} %: within {middle}"
+            f" ({low} to {high}, by the law)"
+        )
+    if points.is_beyond_trials:
+        out.print(f"{at} is {points.reach:.3g} times the largest of these; laws were tried up to 4 times")
+    rows = [
+        (f"{row[f'param_{over}']:g}", _price(row["price"], budget), row["repeats"] or "")
+        for row in model_plan_rows(model_plan)
+    ]
+    out.print(table(None, [f"{over}>", "a repeat>", "repeats>"], rows))
+    for at_line, command in enumerate(commands):
+        out.print(f"{'then' if at_line else 'next'}: `{command}`", soft_wrap=True)
+
+
+def _price(number: float, budget: Amount) -> str:
+    """A price in its unit: `31.5 GPU-hours`, `40 min`."""
+    return seconds(number) if budget.unit == "second" else f"{number:.3g} {budget.unit.replace('gpu', 'GPU')}s"

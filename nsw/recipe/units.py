@@ -69,9 +69,9 @@ _TIME_WORDS = {
 }
 _TIME_PART = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([A-Za-z]+)")
 _CLOCK = re.compile(r"(?:(\d{1,4})-)?(\d{1,4}):([0-5]?\d):([0-5]?\d)")
-_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)\s*([A-Za-z]+)")
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)(?:\s*|-)([A-Za-z]+)")
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)\s*%")
-_AMOUNT = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*([A-Za-z][A-Za-z-]*)")
+_AMOUNT = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(?:\s*|-)([A-Za-z][A-Za-z-]*)")
 _SIZE_POWERS = {"k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _LONGEST = 10 * 365 * 86400  # seconds; what is longer is a slip
 

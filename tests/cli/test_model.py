@@ -71,6 +71,54 @@ def test_the_page_prints_what_it_shows(made, page, monkeypatch):
     assert printed
 
 
+def test_the_page_chooses_what_to_run_at_a_price(nsw, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "132")
+    Path("recipe.yaml").write_text(dict(blocks("how-many-gpus.md"))["yaml"])
+    Path("train.py").touch()
+    line, _, text = dict(blocks("how-many-gpus.md"))["console"].partition("\n")
+    done = nsw(*shlex.split(line)[2:])
+    assert done.code == 0, done.err
+    assert words(done.out) == words(text)
+    chosen = json.loads(nsw(*shlex.split(line)[2:], "--json").out)
+    assert chosen["price"] <= chosen["at_most"] == 80 * 60
+    case, repeats = (word for word in shlex.split(chosen["next"][0]) if word.startswith(("gpus=1,2,4,16", "repeats")))
+    planned = json.loads(nsw("plan", "recipe.yaml", "--site", "local", "--set", "gpus=1,2,4,8,16,32",
+                             "--case", case, "--set", repeats, "--json").out)  # fmt: skip
+    runs = list(planned["runs"])
+    assert len(runs) == len(chosen["values"]) * chosen["repeats"]
+
+
+def test_runs_that_were_done_before_cost_what_they_took(made):
+    chosen = json.loads(made("plan", "recipe.yaml", "--site", "local", "--for-model", "gpus", "--to", "64",
+                             "--at-most", "10m", "--json").out)  # fmt: skip
+    assert (chosen["values"], chosen["repeats"]) == ([1, 2, 4, 8, 16], 10)
+    assert 0 < chosen["price"] < 600
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--for-model", "gpu", "--to", "64", "--at-most", "1h"], "--for-model gpu: no parameter of this name"),
+        (["--for-model", "gpus", "--to", "64"], "--for-model NAME, --to N and --at-most PRICE belong together"),
+        (["--for-model", "gpus", "--to", "-4", "--at-most", "1h"], "--to -4: expected a number above zero"),
+        (["--for-model", "gpus", "--to", "64", "--at-most", "many"], "--at-most: "),
+        (["--for-model", "gpus", "--to", "64", "--at-most", "1 gpu-hour"], "these runs cost no gpu-hours"),
+        (
+            ["--for-model", "gpus", "--to", "64", "--at-most", "1m"],
+            "the cheapest 5 values cost 1.5e+03 seconds, once each",
+        ),
+    ],
+)
+def test_what_cannot_be_chosen_is_refused(nsw, tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    Path("recipe.yaml").write_text(dict(blocks("how-many-gpus.md"))["yaml"])
+    Path("train.py").touch()
+    refused = nsw("plan", "recipe.yaml", "--site", "local", *options)
+    assert refused.code == 2
+    assert message in refused.err
+
+
 def test_data_has_the_law_its_errors_and_what_is_predicted(made):
     (row,) = json.loads(made("model", "--at", "64", "--json").out)["rows"]
     assert row["determined"] is True
