@@ -1,8 +1,8 @@
 """Builds the documentation site into build/site, as `make docs` does; broken links fail. `python tools/docs_site.py`.
 
-MkDocs runs in an environment of its own, .venv-docs, with the group `docs` of pyproject.toml. Pages are written for
-GitHub: this file is also a hook of mkdocs.yml, which turns links to files outside docs into links to pages that show
-them, lists folders of nav, and adds the gallery that tools/gallery.py made.
+MkDocs runs in an environment of its own, .venv-docs, with the locked versions of pyproject.toml's group `docs`. Pages
+are written for GitHub: this file is also a hook of mkdocs.yml, which turns links to files outside docs into links to
+pages that show them, lists folders of nav, and adds the gallery that tools/gallery.py made.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,12 @@ def main() -> None:
     import bootstrap  # noqa: PLC0415  MkDocs imports this file without it
 
     venv = ROOT / ".venv-docs"
-    groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
-    stamp, wanted = venv / "nsw-docs.json", json.dumps(groups["docs"])
-    if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
+    lock, installed = ROOT / "tools" / "setup" / "requirements-docs.txt", venv / "requirements-docs.txt"
+    if not installed.exists() or installed.read_bytes() != lock.read_bytes():
         bootstrap.create(venv)
-        bootstrap.run_pip(venv, ["install", "--no-input", *groups["docs"]])
-        stamp.write_text(wanted, encoding="utf-8")
+        words = ["install", "--no-input", "--only-binary=:all:", "--require-hashes", "--requirement", str(lock)]
+        bootstrap.run_pip(venv, words)
+        shutil.copyfile(lock, installed)
     words = [str(venv / "bin" / "mkdocs"), "build", "--strict", "--config-file", str(ROOT / "mkdocs.yml")]
     done = subprocess.run(words, cwd=ROOT, check=False, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
     if done.returncode:

@@ -17,6 +17,7 @@ RUNTIME = [*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requir
 LOCKS = {
     "requirements.txt": RUNTIME,
     "requirements-dev.txt": [*RUNTIME, *PROJECT["dependency-groups"]["dev"]],
+    "requirements-docs.txt": PROJECT["dependency-groups"]["docs"],  # of an environment of its own
 }
 
 
@@ -43,7 +44,7 @@ def holds(requirement: Requirement, python: str, machine: str) -> bool:
 @pytest.mark.parametrize("name", LOCKS)
 def test_each_library_has_one_version_and_hashes(name):
     entries = locked(name)
-    assert len(entries) > 30
+    assert len(entries) > 20
     for requirement, hashes in entries:
         assert re.fullmatch(r"==[0-9][0-9a-z.]*", str(requirement.specifier)), requirement
         assert requirement.url is None

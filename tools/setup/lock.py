@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LOCK = ROOT / "tools" / "setup" / "requirements.txt"
 DEV_LOCK = ROOT / "tools" / "setup" / "requirements-dev.txt"
+DOCS_LOCK = ROOT / "tools" / "setup" / "requirements-docs.txt"  # of an environment of its own
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
 ALIKE = (
@@ -29,7 +30,7 @@ ALIKE = (
 
 
 def main() -> None:
-    """Parses the command line, writes both locks, checks them."""
+    """Parses the command line, writes the locks, checks them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--keep", action="store_true", help="keep the locked versions that pyproject.toml still allows")
     options = parser.parse_args()
@@ -44,14 +45,15 @@ def main() -> None:
         [uv, "pip", "compile", *inputs, "--constraints", str(DEV_LOCK), *ALIKE, *newest, "--output-file", str(LOCK)],
         build,
     )
+    run([uv, "pip", "compile", "--group", "docs", *ALIKE, *newest, "--output-file", str(DOCS_LOCK)])
     for python in PYTHONS:
         for platform in PLATFORMS:
-            run([uv, "pip", "install", "--dry-run", "--quiet", "--target", str(ROOT / ".venv-lock" / "nothing"),
-                 "--python-version", python, "--python-platform", platform, "--only-binary", ":all:",
-                 "--require-hashes", "--requirements", str(DEV_LOCK)])  # fmt: skip
-    print(
-        f"{LOCK.relative_to(ROOT)} and {DEV_LOCK.name} hold for Python {', '.join(PYTHONS)} on {', '.join(PLATFORMS)}"
-    )
+            for lock in (DEV_LOCK, DOCS_LOCK):
+                run([uv, "pip", "install", "--dry-run", "--quiet", "--target", str(ROOT / ".venv-lock" / "nothing"),
+                     "--python-version", python, "--python-platform", platform, "--only-binary", ":all:",
+                     "--require-hashes", "--requirements", str(lock)])  # fmt: skip
+    names = f"{LOCK.relative_to(ROOT)}, {DEV_LOCK.name} and {DOCS_LOCK.name}"
+    print(f"{names} hold for Python {', '.join(PYTHONS)} on {', '.join(PLATFORMS)}")
 
 
 def uv_in(venv: Path) -> str:
