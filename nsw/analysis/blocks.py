@@ -155,7 +155,8 @@ class Table(Block):
 class Curve(Table):
     """A line a series: `y` over `x`, one line for each combination of the columns `series`.
 
-    `ideals` is the ideal y of each row, where there is one. A column of unit `range` is the scatter of y.
+    `ideals` is the ideal y of each row, where there is one. A column of unit `range` is the scatter of y. `from_zero`
+    is whether the axis of y begins there: of a level that hardly changes nobody would see it.
     """
 
     kind: ClassVar[str] = "curve"
@@ -164,6 +165,7 @@ class Curve(Table):
     y: str = ""
     series: tuple[str, ...] = ()
     ideals: tuple[float | None, ...] = ()
+    from_zero: bool = True
 
 
 @dataclass(frozen=True, slots=True)

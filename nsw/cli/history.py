@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -9,9 +10,9 @@ from typing import Annotated
 from nsw.campaign.history import Request
 from nsw.campaign.history import history as read_history
 from nsw.cli.application import command
-from nsw.cli.options import TableTarget, argument, option, time_option
+from nsw.cli.options import PageTarget, argument, option, time_option
 from nsw.errors import Exit
-from nsw.present.history_view import COLUMNS, history_data, night_rows, show_history
+from nsw.present.history_view import COLUMNS, history_data, history_page, night_rows, show_history
 
 
 @command("nsw history images_per_sec --since 60d --case gpus=4")
@@ -33,10 +34,17 @@ def history(
         Path | None, option("--root", help="Only the campaigns in this folder; all that nsw knows if not given.")
     ] = None,
     *,
-    target: TableTarget,
+    target: PageTarget,
 ) -> int:
     """Show a figure over all campaigns of a recipe: since when is it slower, and what changed then."""
     result = read_history(Request(figure, recipe, time_option("--since", since), tuple(cases or ()), site, root))
-    data, show = partial(history_data, result), partial(show_history, result)
+    data = partial(history_data, result)
+
+    def show() -> None:
+        if target.format == "html":
+            sys.stdout.write(history_page(result))
+        else:
+            show_history(result)
+
     target.put_data(night_rows(result), COLUMNS, data=data, show=show)
     return Exit.GOOD

@@ -238,6 +238,7 @@ CampaignAndRuns = Annotated["RunsOption", Group(_runs_of_campaign)]
 Formats = StrEnum("Formats", ["TABLE", "JSON", "CSV", "PARQUET"])
 AnswerFormats = StrEnum("AnswerFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN", "HTML"])
 GateFormats = StrEnum("GateFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN", "HTML", "JUNIT"])
+PageFormats = StrEnum("PageFormats", ["TABLE", "JSON", "CSV", "PARQUET", "HTML"])
 PlotFormats = StrEnum("PlotFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN", "HTML", "SVG", "PNG"])
 ReadFormats = StrEnum("ReadFormats", ["TABLE", "JSON", "CSV", "PARQUET", "HTML", "SVG", "PNG"])
 
@@ -268,6 +269,7 @@ def _output_options(formats: Any) -> Group:
 
 
 TableTarget = Annotated[Target, _output_options(Formats)]
+PageTarget = Annotated[Target, _output_options(PageFormats)]
 AnswerTarget = Annotated[Target, _output_options(AnswerFormats)]
 GateTarget = Annotated[Target, _output_options(GateFormats)]
 PlotTarget = Annotated[Target, _output_options(PlotFormats)]

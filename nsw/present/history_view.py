@@ -18,13 +18,14 @@ from nsw.wording import and_more, plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nsw.analysis.blocks import Curve
     from nsw.analysis.compared_screen import Outcome
     from nsw.analysis.steps import Step
     from nsw.campaign.history import Cause, History, Series
 
 __all__ = [
-    "COLUMNS", "case_rows", "history_data", "night_rows", "show_gate_of_history", "show_history", "step_row",
-    "step_sentence",
+    "COLUMNS", "case_rows", "history_data", "history_page", "night_rows", "show_gate_of_history", "show_history",
+    "step_row", "step_sentence",
 ]  # fmt: skip
 
 COLUMNS: Final = (
@@ -39,9 +40,7 @@ _CONDITIONS: Final = 4  # that a sentence names
 def show_history(history: History) -> None:
     """Print a line for each case, and what changed with the newest steps."""
     out = console()
-    begin, end = (moment(history.campaigns[at].created)[:10] for at in (0, -1))
-    count = plural(len(history.campaigns), "campaign")
-    out.print(clean(f"{history.figure} of {history.recipe}: {count}, {begin} to {end}"), style="bold")
+    out.print(clean(_title(history)), style="bold")
     several = len({series.site for series in history.series}) > 1
     heads = ["case", *(["site"] if several else []), "trend", "last>", "noise>", "last step"]
     cells = [
@@ -50,11 +49,15 @@ def show_history(history: History) -> None:
         for series in history.series
     ]  # fmt: skip
     out.print(table(None, heads, cells, wide="case"))
-    last = [(series, step) for series in history.series for step in series.steps[-1:]]
-    for sentence in _step_sentences(history, last):
+    for sentence in _newest_steps(history):
         out.print(clean(sentence))
     for campaign, problem in history.problems:
         out.print(clean(f"{campaign} is left out: {problem}"), style="yellow")
+
+
+def _title(history: History) -> str:
+    begin, end = (moment(history.campaigns[at].created)[:10] for at in (0, -1))
+    return f"{history.figure} of {history.recipe}: {plural(len(history.campaigns), 'campaign')}, {begin} to {end}"
 
 
 def show_gate_of_history(history: History, steps: Sequence[tuple[Series, Step]], outcome: Outcome) -> None:
@@ -108,6 +111,12 @@ def step_sentence(series: Series, step: Step, cause: Cause, suffix: str = "") ->
 
 def _shift_text(nights: int) -> str:
     return f" ({plural(abs(nights), 'night')} {'later' if nights > 0 else 'before'})" if nights else ""
+
+
+def _newest_steps(history: History) -> list[str]:
+    """A sentence for the last steps of the cases, one for those of the same night."""
+    last = [(series, step) for series in history.series for step in series.steps[-1:]]
+    return _step_sentences(history, last)
 
 
 def _step_sentences(history: History, steps: Sequence[tuple[Series, Step]]) -> list[str]:
@@ -224,3 +233,76 @@ def history_data(history: History, steps: Sequence[tuple[Series, Step]] | None =
         "nights": night_rows(history),
         "left_out": [{"campaign": campaign, "problem": problem} for campaign, problem in history.problems],
     }
+
+
+# --- page -----------------------------------------------------------------------------------------------------------
+
+
+def history_page(history: History) -> str:
+    """The history as an HTML page: what stepped, a line a case, and a plot of each case's nights."""
+    from nsw.analysis.blocks import Column, Finding, Note, Table
+    from nsw.analysis.first_screen import HEADLINE
+    from nsw.present.page import page
+
+    several = len({series.site for series in history.series}) > 1
+    names = [f"{series.case} on {series.site}" if several else series.case for series in history.series]
+    cases = [
+        (name, _newest_value(series), _noise_percent(series), _last_step_text(series))
+        for name, series in zip(names, history.series, strict=True)
+    ]
+    heads = (Column("case", "case"), Column("last", "last"), Column("noise", "noise"), Column("step", "last step"))
+    left_out = [Note("left out", f"{campaign} is left out: {why}") for campaign, why in history.problems]
+    return page(
+        _title(history),
+        [
+            Note(HEADLINE, _headline(history)),
+            *(Finding("step", sentence) for sentence in _newest_steps(history)),
+            *left_out,
+            Table("answer", "Cases", heads, tuple(cases)),
+            *(_nights_curve(history, name, series) for name, series in zip(names, history.series, strict=True)),
+        ],
+    )
+
+
+def _headline(history: History) -> str:
+    """How many cases stepped, and how many of them for the worse with their last step."""
+    stepped = [series for series in history.series if series.steps]
+    worse = sum(series.is_worse(series.steps[-1]) for series in stepped)
+    if not any(series.is_long_enough for series in history.series):
+        return "too few nights for a step"
+    if not stepped:
+        return f"no step in {plural(len(history.series), 'case')}"
+    text = f"{len(stepped)} of {plural(len(history.series), 'case')} stepped"
+    return f"{text}, {worse or 'none'} for the worse"
+
+
+def _nights_curve(history: History, name: str, series: Series) -> Curve:
+    """The nights of a case over days, a line a level."""
+    from nsw.analysis.blocks import Column, Curve
+
+    first = history.campaigns[0].created
+    is_time = series.unit == "ns"
+    title = history.figure if is_time or not series.unit else f"{history.figure} ({series.unit})"
+    begins = sorted({0, *(step.at for step in series.steps)})
+    rows = []
+    for at, night in enumerate(series.nights):
+        begin = max(index for index in begins if index <= at)
+        rows.append(
+            (
+                f"since {moment(series.nights[begin].campaign.created)[:10]}",
+                (night.campaign.created - first) / 86400,
+                night.campaign.id,
+                night.median,
+                (min(night.values), max(night.values)),
+                len(night.values),
+            )
+        )
+    columns = (
+        Column("level", "level"),
+        Column("day", f"days since {moment(first)[:10]}", "plain"),
+        Column("campaign", "campaign"),
+        Column("value", title, "ns" if is_time else "number"),
+        Column("range", "least to most", "range"),
+        Column("runs", "runs", "count"),
+    )
+    return Curve("history", name, columns, tuple(rows), x="day", y="value", series=("level",), from_zero=False)

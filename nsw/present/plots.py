@@ -107,7 +107,8 @@ def _plot_curve(block: Any, width: float, top: float) -> svg.Picture | None:
     log = xs[0] > 0 and xs[-1] / xs[0] >= _DECADES
     log_y = log and min(lows) > 0 and max(highs) / min(lows) >= _DECADES
     make_y = svg.logarithmic if log_y else svg.linear
-    y = make_y(min(lows) if log_y else min(0.0, *lows), max(highs), bottom, top, unit=y_unit.unit)
+    from_zero = block.from_zero and not log_y
+    y = make_y(min(0.0, *lows) if from_zero else min(lows), max(highs), bottom, top, unit=y_unit.unit)
     left, right = svg.left_of(y), width - _room_for_names(lines)
     x = _curve_x_axis(xs, left, right, log=log)
     parts = [

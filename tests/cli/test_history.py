@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import sqlite3
 import tarfile
 from contextlib import closing
@@ -213,3 +214,19 @@ def test_of_a_campaign_of_pairs_the_side_after_the_change_counts(nsw, recipe):
     assert done.code == 0, done.err
     data = json.loads(nsw("history", "f", "--json").out)
     assert [(case["case"], case["last"]) for case in data["cases"]] == [("n=2", 200)]
+
+
+def test_the_page_says_what_stepped_and_draws_a_line_a_level(nsw, slower):
+    done = nsw("history", "-o", "history.html")
+    assert done.code == 0, done.err
+    text = Path("history.html").read_text()
+    assert "n=1 (and 1 more case): 5.0 % lower, worse, since" in text.replace("4.9 %", "5.0 %").replace(
+        "5.1 %", "5.0 %"
+    )
+    assert "<h1>2 of 2 cases stepped, 2 for the worse</h1>" in text
+    pictures = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert len(pictures) == 2  # a case each
+    for picture in pictures:
+        assert picture.count("<path") >= 2  # before the step and since
+        assert len(re.findall(r">since \d{4}-\d\d-\d\d<", picture)) == 2
+        assert "f (images/s) (from " in picture  # not from zero, where 5 % would be hardly seen
