@@ -39,20 +39,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HERE = Path(__file__).parent
-STEPS = {"kernels": 12, "others": 12, "triton": 12, "host": 20, "torch": 12, "jax": 12, "two": 8,
-         "second_kernels": 12, "second_host": 20, "second_torch": 12,
-         "third_kernels": 12, "third_host": 20, "third_python": 12,
-         "fourth_kernels": 12, "fourth_host": 20, "fourth_python": 12,
-         "fifth_kernels": 12, "fifth_host": 20, "fifth_python": 12}  # fmt: skip
-COMPILED = {"kernels": "kernels.cu", "others": "kernels_others.cu", "host": "host.cu",
-            "second_kernels": "second_kernels.cu", "second_host": "second_host.cu",
-            "third_kernels": "third_kernels.cu", "third_host": "third_host.cu",
-            "fourth_kernels": "fourth_kernels.cu", "fourth_host": "fourth_host.cu",
-            "fifth_kernels": "fifth_kernels.cu", "fifth_host": "fifth_host.cu"}  # fmt: skip
-SCRIPTS = {"torch": "torch_cases.py", "jax": "jax_cases.py", "triton": "triton_cases.py", "two": "two_gpus.py",
-           "second_torch": "second_torch.py", "third_python": "third_python.py",
-           "fourth_python": "fourth_python.py", "fifth_python": "fifth_python.py"}  # fmt: skip
-COUNTED = ("kernels", "others", "triton", "second_kernels", "third_kernels", "fourth_kernels", "fifth_kernels")
+PARTS = ("third", "fourth", "fifth", "sixth")  # each of another author: PART_kernels.cu, PART_host.cu, PART_python.py
+STEPS = {
+    "kernels": 12, "others": 12, "triton": 12, "host": 20, "torch": 12, "jax": 12, "two": 8,
+    **{f"{part}_{kind}": steps for part in PARTS for kind, steps in (("kernels", 12), ("host", 20), ("python", 12))},
+}  # fmt: skip
+COMPILED = {
+    "kernels": "kernels.cu", "others": "kernels_others.cu", "host": "host.cu",
+    **{f"{part}_{kind}": f"{part}_{kind}.cu" for part in PARTS for kind in ("kernels", "host")},
+}  # fmt: skip
+SCRIPTS = {
+    "torch": "torch_cases.py", "jax": "jax_cases.py", "triton": "triton_cases.py", "two": "two_gpus.py",
+    **{f"{part}_python": f"{part}_python.py" for part in PARTS},
+}  # fmt: skip
+COUNTED = ("kernels", "others", "triton", *(f"{part}_kernels" for part in PARTS))
 WITH_SOURCE = ("k01", "k02", "k06", "k08", "k14")
 # what the note of 39 metrics and others are compared on
 COST_CASES = ("transpose-tile", "particles", "histogram", "triangle", "polynomial", "triad")

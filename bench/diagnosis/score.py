@@ -43,17 +43,12 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
 import recordings  # noqa: E402  beside this file
-from record import STEPS  # noqa: E402
+from record import COUNTED, STEPS  # noqa: E402
 
 NAMED = HERE / "named.txt"
 GROUPS = {
     "k": "kernels",
     "h": "kernels",
-    "n": "kernels",
-    "p": "timeline",
-    "q": "timeline",  # those with counters are kernels
-    "r": "timeline",  # likewise
-    "v": "timeline",  # likewise
     "t": "timeline",
     "g": "timeline",
     "m": "two GPUs",
@@ -98,7 +93,7 @@ def truth() -> dict[str, Any]:
 
 
 def cases(part: str = "open") -> list[dict[str, Any]]:
-    """The cases of a part that were recorded; `second` is both `second-open` and `second-held`."""
+    """The cases of a part that were recorded; `third` is both `third-open` and `third-held`."""
     return [
         case for case in truth()["cases"]
         if case["part"].startswith(part) and any(recordings.FOLDER.glob(f"{case.get('of', case['id'])}.*.xz"))
@@ -219,15 +214,14 @@ def score(case: dict[str, Any], **how: Any) -> Score:
 
 
 def _group_of(case: dict[str, Any]) -> str:
-    counted = case["id"][0] in "qr" and case["id"] in recordings.counters_by_case(case["id"][0])
-    return "kernels" if counted else GROUPS[case["id"][0]]
+    is_counted = case["id"] in recordings.counters_by_case(case["id"][0])
+    return "kernels" if is_counted else GROUPS.get(case["id"][0], "timeline")
 
 
 def _steps_of(case: dict[str, Any]) -> int:
     """How many steps the program took while it was traced; fewer are left where the end of a recording is cut off."""
     program = case["run"].split(" ", 1)[0]
-    warm = {"kernels": 3, "others": 3, "triton": 3, "second_kernels": 3,
-            "third_kernels": 3, "fourth_kernels": 3, "two": 2}.get(program, 0)  # fmt: skip
+    warm = 3 if program in COUNTED else 2 if program == "two" else 0
     return int(case.get("steps", STEPS.get(program, 0))) + warm
 
 
@@ -468,7 +462,7 @@ def main() -> int:
     parser.add_argument(
         "--cases", action="store_true", help="with --held-out or --part: case by case; at the end alone"
     )
-    parser.add_argument("--part", help="second, second-open, third-held...: this part instead of the open one")
+    parser.add_argument("--part", help="third, third-held, fourth...: this part instead of the open one")
     parser.add_argument("--read", action="store_true", help="as `nsw read` of a single report shows it")
     parser.add_argument("--renamed", type=int, metavar="SEED", help="with names at random")
     parser.add_argument("--metrics", help="all, before, or groups and metrics: what counters are looked at")
