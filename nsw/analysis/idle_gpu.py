@@ -22,6 +22,7 @@ BUSY_PCT: Final = 90.0  # at and above it a GPU is not called idle
 _SHARED_PCT: Final = 60.0  # of processes that may share a GPU: what they keep busy together
 _FEWEST, _FEWEST_IDLE = 3, 2  # iterations; those of a GPU that is idle most of the time
 _MOSTLY_IDLE_PCT: Final = 50.0  # busy
+_PAUSED: Final = 1.5  # times the median iteration: usual ones take less
 _LOADS: Final = re.compile(r"cu(?:da)?(?:ModuleLoad|LibraryLoad)")
 _EVERYWHERE: Final = 0.1  # long gaps an operation, without iterations: no pauses, but what the program is like
 _LEAST_LAUNCHES: Final = 20  # without iterations: of fewer nothing is said
@@ -205,10 +206,13 @@ def _most_idle_gpu_of_run(
         if part["summary"] == "api_summary":
             loads += (part["calls"] or 0.0) if _LOADS.match(part["name"]) else 0.0
             calls[part["name"]] = calls.get(part["name"], 0.0) + (part["total_ns"] or 0.0) / least["steady"]
+    busy_pct, iteration_ns = highest_gpu_busy_pct(least) or 0.0, least["med_ns"]
+    if use and (mean_ns := use["span_ns"] / count) > _PAUSED * iteration_ns:  # then all are looked at, pauses too
+        busy_pct, iteration_ns = 100 * use["busy_ns"] / use["span_ns"], mean_ns
     return IdleGpu(
         is_iteration=True,
-        busy_pct=highest_gpu_busy_pct(least) or 0.0,
-        med_ns=least["med_ns"],
+        busy_pct=busy_pct,
+        med_ns=iteration_ns,
         operations=least["med_gpu_ops"],
         gaps=_gaps_of_gpu(least, tables["gaps"], count),
         copies=_copies_of_gpu(least, tables["host_copies"], count),

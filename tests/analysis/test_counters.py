@@ -117,6 +117,7 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
      [kernel(l2_throughput_max=21.0, l2_throughput=20.0, l2_sectors=1e7, l2_atomic_transactions=1e7)]),
     ("contended-atomics", l1(**SHARED | {"inst_executed_shared_loads": 1e4}, shared_bank_conflicts=6.5e7, inst_executed_shared_stores=1e4),
      [l1(**SHARED, shared_bank_conflicts=6.5e7, inst_executed_shared_stores=1e6)]),
+    ("bank-conflicts", l1(**SHARED, shared_bank_conflicts=6.8e7, inst_executed_shared_stores=1.8e5), []),  # of 32 ways: 32.1
     ("divergence", pipe("alu_pipe_utilization", warp_execution_efficiency=40.0),
      [pipe("alu_pipe_utilization", warp_execution_efficiency=90.0), dram(warp_execution_efficiency=40.0)]),
     ("divergence", pipe("alu_pipe_utilization", warp_nonpred_execution_efficiency=40.0), []),

@@ -84,6 +84,11 @@ def test_a_host_that_is_a_little_late_is_not_called_launch_bound():
     assert explained(gap("launch", "middle", 125, 9 * US), busy=72.0) == []
 
 
+def test_pauses_that_take_more_than_the_usual_iterations_are_in_the_iteration_that_is_spoken_of():
+    (text,) = explained(gap("launch", "middle", 125, 21.8 * US), gap("launch", "long", 1, 9 * MS), span_ns=13 * MS)
+    assert text.startswith("The GPU is idle 90 % of an iteration of 13 ms: 9 ms of that are one gap, in which the host")
+
+
 LONG = gap("launch", "long", 1, 2 * MS)
 
 

@@ -91,10 +91,10 @@ def launched(*kernels):
     return case(spent=spent(WORK), iterations=STEPS, gpu_work=tuple(shares), gpus=H100)
 
 
-def layer(casts):
-    """An iteration of six operations, so many of which are casts."""
+def layer(casts, operations=6.0):
+    """An iteration of few operations, so many of which are casts."""
     work = launched((CAST, 50, casts), ("sm90_xmma_gemm_f16f16", 30))
-    return replace(work, idle_gpu=replace(IDLE, operations=6.0))
+    return replace(work, idle_gpu=replace(IDLE, operations=operations))
 
 
 def short(pct, of_kernels, name="void at::native::vectorized_elementwise_kernel<4, AddFunctor>()", operations=250.0):
@@ -119,6 +119,11 @@ def first_takes(ms, *, gpu, count=2):
         Phase("steady", 200 * MS, 180 * MS, 180 * MS, None, 20),
     )
     return case(iterations=STEPS, phases=phases)
+
+
+def pause(**more):
+    """An iteration of 30 ms in which the GPU works as little as in the others."""
+    return replace(idle(**more), iterations=replace(STEPS, most_ns=30 * MS, slowest_busy_pct=30.0))
 
 
 RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, what it says
@@ -185,6 +190,7 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
      [launched((CAST, 14, 20.0), ("sm90_xmma_gemm_f16f16", 50)), launched(("my_bfloat16_copy(float*)", 50, 20.0), ("sm90_xmma_gemm_f16f16", 50)),
       launched((STRIDED, 50, 20.0), ("sm90_xmma_gemm_f16f16", 50))], "15 % is casts"),
     ("autocast-weight-casts", layer(1.0), [layer(0.5)], "50 % is casts"),
+    ("autocast-weight-casts", layer(17.0, 33.0), [layer(3.0, 33.0)], "50 % is casts"),  # a request of nine products
     ("dense-embedding-gradient", launched((FOREACH, 70), (FILL, 3), ("compute_grad_weight<float>()", 1), (FUSED, 1)),
      [launched((FOREACH, 70), (FILL, 2), ("compute_grad_weight<float>()", 1), (FUSED, 1)),  # a table of few parameters
       launched((FUSED, 40), (FILL, 5))], "74 % is the dense"),
@@ -192,6 +198,8 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
      short(80, 50.0)],  # most of that time is in a few long ones
      "50 % of the kernels take less"),
     ("slow-iteration", case(iterations=replace(STEPS, most_ns=30 * MS)), [case(iterations=replace(STEPS, most_ns=29 * MS))],
+     "iteration 3 of 22 (counted from 0) takes 30 ms"),
+    ("slow-iteration", pause(), [pause(loads=1.0)],  # at a kernel's first use, once
      "iteration 3 of 22 (counted from 0) takes 30 ms"),
     ("slow-first-iteration", first_takes(500, gpu=30), [first_takes(80, gpu=30), first_takes(500, gpu=10), first_takes(500, gpu=30, count=4)],
      "the first 2 iterations take 500 ms"),
@@ -261,6 +269,7 @@ def test_launches_that_an_optimizer_makes_are_the_optimizers_fault_with_those_th
     ("gains", "order"),
     [({"launch-bound": 80.0, "unfused-optimizer": 20.0}, ["unfused-optimizer", "launch-bound"]),
      ({"launch-bound": 80.0, "unfused-optimizer": 19.0}, ["launch-bound", "unfused-optimizer"]),
+     ({"launch-bound": 97.0, "slow-first-iteration": 48.0}, ["launch-bound", "slow-first-iteration"]),
      ({"tensor-cores-unused": 40.0, "no-copy-overlap": 30.0}, ["no-copy-overlap", "tensor-cores-unused"]),
      ({"data-loader": 30.0, "pageable-copies": 50.0}, ["pageable-copies", "data-loader"]),
      ({"exposed-communication": 50.0, "stray-context": 0.1}, ["stray-context", "exposed-communication"]),

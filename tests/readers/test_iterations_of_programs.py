@@ -558,3 +558,19 @@ def test_launches_are_delayed_where_the_same_ones_of_other_iterations_are_not(ho
 
 def test_the_programs_are_of_one_process():
     assert GLOBAL_PID >> 24 == GLOBAL_TID >> 24
+
+
+@pytest.mark.parametrize(("loads", "looked_at_ms"), [(False, (170, 190)), (True, (0, 20))])
+def test_pauses_that_take_most_of_the_time_are_looked_at_unless_modules_are_loaded_in_them(host, loads, looked_at_ms):
+    """Between usual iterations of 30 us each, now and then, another thread has the interpreter for 5 ms."""
+    for n in range(300):
+        if n % 19 in {0, 7, 11} and n % 4:
+            host.sleep(5000)
+            if loads:
+                host.database.call(host.now - 30 * US, 20 * US, "cuLibraryLoadData", correlationId=10_000 + n)
+        host.run(A, B)
+    found = tables_of(host)
+    (use,) = found["gpu_use"]
+    assert found["iterations"][0]["med_ns"] < 100 * US
+    low, high = looked_at_ms
+    assert low <= use["span_ns"] / 1e6 <= high

@@ -40,6 +40,7 @@ _KERNELS: Final = "kernels"
 _FAULTS: Final = frozenset({"stray-context"})  # what no program wants, however little it takes
 # causes that name no fault: how time is lost rather than by what; what changes the results
 _GENERAL: Final = frozenset({"launch-bound", "tensor-cores-unused"})
+_OF_A_MOMENT: Final = frozenset({"slow-first-iteration", "slow-iteration"})  # which explain no other iteration
 _EXPLAINS: Final = 0.25  # of a gain: a fault that wins as much comes first
 _ALIKE: Final = 4  # other cases of a rule that are named
 
@@ -85,7 +86,7 @@ def order_hits(hits: Sequence[Hit]) -> list[Hit]:
 
     A fault that no program wants comes first, however little it takes.
     """
-    by_fault = max((hit.gain_pct for hit in hits if hit.cause not in _GENERAL), default=0.0)
+    by_fault = max((hit.gain_pct for hit in hits if hit.cause not in _GENERAL | _OF_A_MOMENT), default=0.0)
 
     def place(hit: Hit) -> tuple[bool, float, bool, str]:
         is_behind = hit.cause in _GENERAL and by_fault >= _EXPLAINS * hit.gain_pct

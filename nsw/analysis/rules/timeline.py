@@ -729,8 +729,8 @@ def _kernel_pattern_hit(
     total = sum(share.total_ns or 0.0 for share in case.gpu_work)
     share = 100 * sum(kernel.total_ns or 0.0 for kernel in mine) / total if total else 0.0
     count = sum(kernel.calls or 0.0 for kernel in mine) / (_iteration_count(case) or 1)
-    if case.idle_gpu is not None and case.idle_gpu.operations < least:
-        least = _EACH * case.idle_gpu.operations  # a layer, or a part of a step
+    if case.idle_gpu is not None:
+        least = min(least, _EACH * case.idle_gpu.operations)  # a layer, or a part of a step
     calls = sum(share.calls or 0.0 for share in case.gpu_work if share.kind == "kernel")
     launched = 100 * sum(kernel.calls or 0.0 for kernel in mine) / calls if calls else 0.0
     idle = case.idle_gpu.in_gaps("launch", lengths=SHORT) / case.idle_gpu.med_ns if case.idle_gpu else 0.0
@@ -864,6 +864,8 @@ def _slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     if gain < _SLOWER_PCT:
         return None
     works = busy is not None and busy >= BUSY_PCT
+    if not works and case.idle_gpu is not None and case.idle_gpu.loads:  # a kernel's first use, which is once
+        return None
     which = f"iteration {iterations.slowest} of {iterations.count + iterations.warmup} (counted from 0)"
     fact = (
         f"{which} takes {format_ns(iterations.most_ns)}, {iterations.most_ns / iterations.med_ns:.0f} times the median"

@@ -60,6 +60,7 @@ _GAPS: Final = 1 << 18  # looked at together, so that memory does not grow with 
 _PART: Final = 0.25  # of a gap: calls that take as much explain it
 _VALUE: Final = 4096  # bytes of a copy that takes no longer than one of a single value
 _USUAL: Final = 1.5  # times the median: longer iterations are looked at by themselves
+_PAUSES, _LITTLE = 10, 0.4  # longer iterations; the share of the time that the usual ones take at least
 _SLOW, _SLOWER_NS = 1.3, 20_000  # an iteration that is slower than the usual one
 _FEWEST_SLOW: Final = 3
 _REGULAR: Final = 0.8  # of the distances between slow iterations
@@ -84,7 +85,7 @@ def use_tables(timelines: Sequence[Timeline]) -> dict[str, list[Row]]:
     for timeline in timelines:
         for device, recorded in of_each_device(timeline.work, timeline.phased):
             work = in_order(recorded, recorded.start)
-            stretches = usual_stretches(work, timeline.phased)
+            stretches = usual_stretches(work, timeline.phased, timeline.calls)
             shared = timeline.origin | ({"device": device} if device >= 0 else {})
             in_phase = shared | {"phase": "all" if timeline.phased is None else "steady"}
             for name, rows in (
@@ -97,11 +98,27 @@ def use_tables(timelines: Sequence[Timeline]) -> dict[str, list[Row]]:
     return tables
 
 
-def usual_stretches(work: Operations, phases: Phased | None) -> tuple[IntArray, IntArray]:
-    """The stretches of a timeline that are looked at: the usual iterations, else from the first kernel to the end."""
+def usual_stretches(
+    work: Operations, phases: Phased | None, calls: Calls | None = None
+) -> tuple[IntArray, IntArray]:
+    """The stretches of a timeline that are looked at: the usual iterations, else from the first kernel to the end.
+
+    All iterations where the others take most of the time, in many pauses that load no modules: then the time is lost
+    between the usual ones.
+
+    Args:
+        work: The operations of one GPU.
+        phases: Its iterations; None: it has none.
+        calls: What the host calls; None: not recorded.
+    """
     if phases is not None:
         durations, edges = phases.durations[phases.warmup :], phases.edges[phases.warmup :]
         usual = durations <= _USUAL * np.median(durations)
+        if calls is not None and durations[usual].sum() < _LITTLE * durations.sum():
+            pauses = durations[~usual]
+            loads = calls.of(LOAD).within(edges[:-1][~usual], edges[1:][~usual]) > 0
+            if len(pauses) >= _PAUSES and pauses[loads].sum() < pauses[~loads].sum():
+                usual[:] = True
         return edges[:-1][usual], edges[1:][usual]
     kernels = work.category != MEMORY
     first = work.start[kernels] if kernels.any() else work.start
