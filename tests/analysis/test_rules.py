@@ -199,7 +199,7 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
      "50 % of the kernels take less"),
     ("slow-iteration", case(iterations=replace(STEPS, most_ns=30 * MS)), [case(iterations=replace(STEPS, most_ns=29 * MS))],
      "iteration 3 of 22 (counted from 0) takes 30 ms"),
-    ("slow-iteration", pause(), [pause(loads=1.0)],  # at a kernel's first use, once
+    ("slow-iteration", pause(), [pause(use={"slowest_load_ns": 5 * MS})],  # at a kernel's first use, once
      "iteration 3 of 22 (counted from 0) takes 30 ms"),
     ("slow-first-iteration", first_takes(500, gpu=30), [first_takes(80, gpu=30), first_takes(500, gpu=10), first_takes(500, gpu=30, count=4)],
      "the first 2 iterations take 500 ms"),

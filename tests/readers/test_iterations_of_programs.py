@@ -574,3 +574,14 @@ def test_pauses_that_take_most_of_the_time_are_looked_at_unless_modules_are_load
     assert found["iterations"][0]["med_ns"] < 100 * US
     low, high = looked_at_ms
     assert low <= use["span_ns"] / 1e6 <= high
+
+
+def test_modules_that_are_loaded_in_the_longest_iteration_are_told(host):
+    for n in range(30):
+        if n == 20:
+            host.database.call(host.now, 8000 * US, "cuLibraryLoadData", correlationId=10_000)
+            host.sleep(9000)
+        host.run(*[A, B, C] * 8, OPT)
+        host.wait()
+    (use,) = tables_of(host)["gpu_use"]
+    assert use["slowest_load_ns"] == 8000 * US

@@ -58,7 +58,9 @@ _EACH_LOCAL: Final = 3  # instructions an access: itself, its address, and the l
 _LANES_PCT: Final = 62.5  # threads active an instruction: 20 of 32
 _PREDICATED_PCT: Final = 45.0  # threads that are active and not predicated off: in healthy code many are off at times
 _WARP: Final = 32
-_REPLAYED: Final = 1.5  # times the passes of 32 threads in one bank, which are 32: so many are of atomic operations alone
+_REPLAYED: Final = (
+    1.5  # times the passes of 32 threads in one bank, which are 32: so many are of atomic operations alone
+)
 _SHORT_NS: Final = 10e3
 _LITTLE_PCT: Final = 10.0
 _CLOCK_BOUND_PCT: Final = 90.0  # of the kernels' time, from which a program's time follows the clock of the SMs
@@ -352,7 +354,9 @@ def _bank_conflict_remark(kernel: KernelRow) -> Remark | None:
     left = max(0.0, 1 - added / max(every, wavefronts))
     won = _gain_pct(kernel, dict.fromkeys((L1, SHARED, CACHES), left))
     loads, stores = metrics.get("inst_executed_shared_loads"), metrics.get("inst_executed_shared_stores")
-    if loads is not None and stores is not None and wavefronts > _REPLAYED * _WARP * (loads + stores):  # more than theirs
+    if (
+        loads is not None and stores is not None and wavefronts > _REPLAYED * _WARP * (loads + stores)
+    ):  # more than theirs
         return Remark(
             won, "contended-atomics", "atomics on few addresses of shared memory",
             f"has atomic operations on few addresses of shared memory: repeating them is"

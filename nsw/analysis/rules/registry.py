@@ -38,9 +38,10 @@ RULES: Final[Mapping[str, Rule]] = {
 }
 _KERNELS: Final = "kernels"
 _FAULTS: Final = frozenset({"stray-context"})  # what no program wants, however little it takes
-# causes that name no fault: how time is lost rather than by what; what changes the results
-_GENERAL: Final = frozenset({"launch-bound", "tensor-cores-unused"})
 _OF_A_MOMENT: Final = frozenset({"slow-first-iteration", "slow-iteration"})  # which explain no other iteration
+# causes that name no fault, each with those that do not explain it: how time is lost rather than by what; what changes
+# the results
+_GENERAL: Final[Mapping[str, frozenset[str]]] = {"launch-bound": _OF_A_MOMENT, "tensor-cores-unused": frozenset()}
 _EXPLAINS: Final = 0.25  # of a gain: a fault that wins as much comes first
 _ALIKE: Final = 4  # other cases of a rule that are named
 
@@ -86,9 +87,11 @@ def order_hits(hits: Sequence[Hit]) -> list[Hit]:
 
     A fault that no program wants comes first, however little it takes.
     """
-    by_fault = max((hit.gain_pct for hit in hits if hit.cause not in _GENERAL | _OF_A_MOMENT), default=0.0)
+    faults = [hit for hit in hits if hit.cause not in _GENERAL]
 
     def place(hit: Hit) -> tuple[bool, float, bool, str]:
+        others = _GENERAL.get(hit.cause, frozenset())
+        by_fault = max((fault.gain_pct for fault in faults if fault.cause not in others), default=0.0)
         is_behind = hit.cause in _GENERAL and by_fault >= _EXPLAINS * hit.gain_pct
         gain = min(hit.gain_pct, by_fault) if is_behind else hit.gain_pct
         return not (hit.cause in _FAULTS and gain > 0), -gain, is_behind, hit.cause

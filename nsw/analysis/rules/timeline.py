@@ -864,7 +864,10 @@ def _slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     if gain < _SLOWER_PCT:
         return None
     works = busy is not None and busy >= BUSY_PCT
-    if not works and case.idle_gpu is not None and case.idle_gpu.loads:  # a kernel's first use, which is once
+    load_ns = case.idle_gpu.use.get("slowest_load_ns", 0.0) if case.idle_gpu is not None else 0.0
+    if not works and load_ns >= _PART * (
+        iterations.most_ns - iterations.med_ns
+    ):  # kernels at their first use, which is once
         return None
     which = f"iteration {iterations.slowest} of {iterations.count + iterations.warmup} (counted from 0)"
     fact = (

@@ -60,6 +60,7 @@ _GAPS: Final = 1 << 18  # looked at together, so that memory does not grow with 
 _PART: Final = 0.25  # of a gap: calls that take as much explain it
 _VALUE: Final = 4096  # bytes of a copy that takes no longer than one of a single value
 _USUAL: Final = 1.5  # times the median: longer iterations are looked at by themselves
+_LOADS_NS: Final = 1_000_000  # that a launch of a loaded kernel never takes
 _PAUSES, _LITTLE = 10, 0.4  # longer iterations; the share of the time that the usual ones take at least
 _SLOW, _SLOWER_NS = 1.3, 20_000  # an iteration that is slower than the usual one
 _FEWEST_SLOW: Final = 3
@@ -98,9 +99,7 @@ def use_tables(timelines: Sequence[Timeline]) -> dict[str, list[Row]]:
     return tables
 
 
-def usual_stretches(
-    work: Operations, phases: Phased | None, calls: Calls | None = None
-) -> tuple[IntArray, IntArray]:
+def usual_stretches(work: Operations, phases: Phased | None, calls: Calls | None = None) -> tuple[IntArray, IntArray]:
     """The stretches of a timeline that are looked at: the usual iterations, else from the first kernel to the end.
 
     All iterations where the others take most of the time, in many pauses that load no modules: then the time is lost
@@ -334,12 +333,17 @@ def _compiles(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
 
 
 def _pace(phases: Phased, calls: Calls | None) -> Row:
-    """How long the host takes for an iteration without the time in which it waits for the GPU: the median."""
+    """How long the host takes for the median iteration without waits, and to load modules in the longest."""
     starts = phases.iterations.starts[phases.warmup :]
     if len(starts) < 2 or calls is None:
         return {}
     waits = calls.of(SYNCHRONISE, COPY).within(starts[:-1], starts[1:])
-    return {"host_ns": float(np.median(np.diff(starts) - waits))}
+    longest = phases.warmup + int(np.argmax(phases.durations[phases.warmup :]))
+    # a launch that takes so long loads its kernel first, or waits for room in the queue of a busy GPU
+    loads = (calls.kind == LOAD) | ((calls.kind == LAUNCH) & (calls.end - calls.start >= _LOADS_NS))
+    in_loads = Covered(calls.start[loads], calls.end[loads])
+    load_ns = in_loads.within(phases.edges[longest : longest + 1], phases.edges[longest + 1 : longest + 2])
+    return {"host_ns": float(np.median(np.diff(starts) - waits)), "slowest_load_ns": float(load_ns.sum())}
 
 
 def _period(phases: Phased) -> Row:
