@@ -65,6 +65,9 @@ def side_by_side_screen(summary: Summary) -> Screen:
             for name in names
         ),
         (Column("case", "case" if summary.site else "report"), lambda c: c.id) if not names else None,
+        (Column("processes", "processes", "count"), _process_count)
+        if not names and len({*map(_process_count, cases)} - {None}) > 1
+        else None,
         (Column("iteration_ns", "an iteration", "ns"), _iteration_ns) if not figure else None,
         (Column("gpu_ns", "GPU time", "ns"), lambda c: c.gpu_ns)
         if not figure and not all(map(_iteration_ns, cases))
@@ -243,6 +246,11 @@ def _iteration_ns(case: CaseSummary) -> float | None:
     """The time of an iteration; None where the case has none."""
     spent = time_without_profiler(case)
     return spent.span_ns if spent and spent.is_iteration else None
+
+
+def _process_count(case: CaseSummary) -> int | None:
+    """How many processes have iterations; None where none has."""
+    return case.iterations.processes if case.iterations else None
 
 
 def _hits_weight(hits: Sequence[Hit]) -> float:

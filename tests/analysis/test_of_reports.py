@@ -60,6 +60,15 @@ def test_reports_with_iterations_have_their_time_and_not_the_time_of_all_kernels
     ]  # fmt: skip
 
 
+def test_reports_of_unlike_numbers_of_processes_say_how_many():
+    parts = [part("steady", "k", 18 * MS)]
+    tables = {"gpu_summary": whole(parts), "phase_summary": parts, "phases": [phase_row("steady", 18 * MS)],
+              "iterations": [iterations_row(MS, busy=100.0)]}  # fmt: skip
+    ranks = [iterations_row(MS, busy=100.0) | {"pid": pid} for pid in (1, 2, 3)]
+    reports = (ReadReport("a", tables), ReadReport("b", tables | {"iterations": ranks}))
+    assert [row[:2] for row in shown(*reports)[1]] == [("a", 1), ("b", 3)]
+
+
 def test_a_trace_with_several_results_is_summed_for_each():
     trace = [{"name": "k", "kind": "kernel", "duration_ns": MS, "block": block} for block in (0, 0, 1)]
     _, rows = shown(ReadReport("a.txt", {"gpu_trace": trace}))
