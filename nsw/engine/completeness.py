@@ -40,8 +40,9 @@ def is_recorded_to_its_end(
 ) -> bool:
     """Whether a window by the clock has work of the GPU up to its end.
 
-    nsys says of each such window that events might be missing: the buffers that CUPTI fills when it ends never come
-    back. On an H200 they held nothing of the window.
+    nsys says of each such window that events might be missing, and of some that incomplete ones were dropped: the
+    buffers that CUPTI fills when it ends never come back, and what the GPU has not done then is beyond the window. On
+    an H200 nothing of the window was missing.
 
     Args:
         timeline: The pass.

@@ -46,7 +46,9 @@ _PART = re.compile(r"\w+\.(rank|node)(\d{1,6})\.")  # as profilers are told to n
 _MAY_LEAVE_NONE = frozenset({"ncu", "nvprof"})  # of a process that runs no kernel
 # what nsys says of a process that runs on when its recording ends, which is as it should be in a window
 _ENDED_EARLY: Final = re.compile("Not all .* events might have been collected")
-_UNFILLED_BUFFERS: Final = re.compile(r"CUPTI buffers: \d+ of \d+\. Some CUPTI events might be missing")
+_CUT_OFF: Final = re.compile(
+    r"CUPTI buffers: \d+ of \d+\. Some CUPTI events might be missing|incomplete CUPTI events dropped"
+)
 _LOGS: Final = "`nsw logs {}`"
 _RANKS_IN_MESSAGE = 4  # ranks in a message
 
@@ -295,7 +297,7 @@ class _Reader:
         recorded_s = next((row["value"] / 1e9 for row in facts if row["key"] == "duration_ns"), None)
         phases = table_rows("phases", report.tables.get("phases", []))
         if window is not None and completeness.is_recorded_to_its_end(window, recorded_s, phases):
-            problems = [p for p in problems if not _UNFILLED_BUFFERS.search(p.message)]
+            problems = [p for p in problems if not _CUT_OFF.search(p.message)]
         read.problems += [(name, p.severity, p.message, p.fix) for p in problems]
         read.lost += [p.message for p in problems if p.is_loss]
         read.unreadable += [p.message for p in problems if p.severity == "error" and not p.is_loss]

@@ -288,3 +288,29 @@ def test_the_rank_whose_window_caught_less_is_named(tmp_path, allowed, outcome, 
     assert problem.report == "reports/r/timeline.rank1.1.sqlite"
     rows = load_rows(folder, "nvtx_summary")
     assert {row["rank"]: row["calls"] for row in rows} == {0: 3, 1: 2}
+
+
+@pytest.mark.parametrize(("busy_s", "outcome"), [(0.95, Reading.READ), (0.5, Reading.UNREADABLE)])
+@pytest.mark.parametrize(
+    "text",
+    ["Number of CUPTI events produced: \t5000, CUPTI buffers: 48 of 50. Some CUPTI events might be missing.",
+     "Number of incomplete CUPTI events dropped: 134. Incomplete events appear when GPU timestamp information"],
+)  # fmt: skip
+def test_a_window_by_the_clock_cuts_off_what_goes_on_and_has_lost_something_only_where_its_end_is_empty(
+    tmp_path, text, busy_s, outcome
+):
+    folder = windowed(tmp_path / "c")
+    folder.recipe.write_text(folder.recipe.read_text().replace(WINDOW, "{after: 1s, for: 1s}"))
+    for report in (folder.reports / "r").iterdir():
+        report.unlink()
+    database = Database(folder.reports / "r" / "timeline.sqlite")
+    for number in range(int(busy_s * 100)):
+        database.kernel(number * 10_000_000, 9_000_000, "k")
+    database.add("ANALYSIS_DETAILS", startTime=0, stopTime=10**9, duration=10**9)
+    database.add("DIAGNOSTIC_EVENT", severity=2, text=text, globalPid=77 << 24)
+    database.done()
+    done(folder, by(0))
+    with Ledger(folder.ledger) as ledger:
+        (run,), problems = ledger.runs(), ledger.problems()
+    assert run.reading is outcome
+    assert bool(problems) is (outcome is Reading.UNREADABLE)
