@@ -410,7 +410,7 @@ def side_of_campaign(
 
 def _added_pairs(until: Mapping[str, Any]) -> Adding | None:
     """The cost of the pairs added so far, and why adding ended; None for a fixed number of pairs."""
-    if not until:
+    if not until or "model" in until:  # what is added for a model are no pairs
         return None
     price, spent = parse_price(until["at_most"]), until.get("spent", 0.0)
     cost = f"{seconds(spent)} of {seconds(price.number)}" if price.unit == "second" else f"{spent:.2g} of {price}"

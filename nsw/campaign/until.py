@@ -1,7 +1,8 @@
-"""`nsw run --until decided`: adds pairs to a campaign until each case is decided, or the price is reached.
+"""Runs that are added to a campaign until they suffice, or the price is reached.
 
-What is decided follows from the ledger and the tables alone, each time anew: an nsw that is resumed after a kill at any
-moment goes on from what they hold.
+`nsw run --until decided` adds pairs until each case is decided, `nsw run --for-model` repeats until the law predicts
+well enough. What suffices follows from the ledger and the tables alone, each time anew: an nsw that is resumed after a
+kill at any moment goes on from what they hold.
 """
 
 from __future__ import annotations
@@ -12,28 +13,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.certainty import LOOKS, Verdict, pairs_at_next_look
+from nsw.analysis.growth import FIGURE
 from nsw.analysis.sides import compare_sides, match_cases
+from nsw.campaign.answers import results
 from nsw.campaign.changes import add_pairs
 from nsw.campaign.compare import both_sides
+from nsw.campaign.modelling import growth_of
 from nsw.campaign.planning import make_plan
 from nsw.engine.events import Message
 from nsw.engine.ledger_rows import SITE, UNTIL, State, missing_results
 from nsw.errors import UsageError
-from nsw.recipe.units import Fault, parse_price
+from nsw.recipe.units import Fault, parse_percent, parse_price
 from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from nsw.analysis.sides import Match
+    from nsw.campaign.model_plan import ModelPlan
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
     from nsw.engine.ledger_rows import RunRow
     from nsw.plan.model import Plan
     from nsw.recipe.units import AmountUnit
 
-__all__ = ["add_undecided", "until_decided"]
+__all__ = ["FIRST_REPEATS", "add_undecided", "until_decided", "until_predicted"]
 
+FIRST_REPEATS: Final = 2  # of a model: the least that scatter
 _BARE: Final = "baseline"  # the kind of pass whose runs are in pairs
 
 
@@ -65,8 +71,33 @@ def until_decided(
     return {"at_most": at_most, "sites": [str(file.absolute()) for file in sites or ()]}
 
 
+def until_predicted(model_plan: ModelPlan, within: str, at_most: str, sites: Sequence[Path] | None) -> dict[str, Any]:
+    """What the ledger keeps of `--for-model`.
+
+    Args:
+        model_plan: What is to be measured.
+        within: How far the range of the prediction may be from it, such as 10%.
+        at_most: The price.
+        sites: Sites files to search first when repeats are added.
+
+    Raises:
+        UsageError: `within` is no percentage.
+    """
+    try:
+        share = parse_percent(within)
+    except Fault as fault:
+        raise UsageError(f"--within: {fault.message}", hint=fault.hint or "such as 10%") from None
+    model = {
+        "over": model_plan.over,
+        "to": model_plan.points.target,
+        "within": share,
+        "repeats": model_plan.points.repeats,
+    }
+    return {"at_most": at_most, "sites": [str(file.absolute()) for file in sites or ()], "model": model}
+
+
 def add_undecided(folder: CampaignFolder, ledger: Ledger, notify: Callable[[Message], object]) -> bool:
-    """Add the pairs of the next look to each case that is undecided; the caller holds the campaign's lock.
+    """Add the pairs of the next look to each case that is undecided, or a repeat; the caller holds the campaign's lock.
 
     Args:
         folder: The campaign.
@@ -87,6 +118,19 @@ def add_undecided(folder: CampaignFolder, ledger: Ledger, notify: Callable[[Mess
     spent = _cost_of_jobs(ledger.runs(), make_plan(str(folder.recipe), ledger.meta(SITE), sites).plan, price.unit)
     runs = [run for run in ledger.runs() if run.pass_kind == _BARE and run.repeat]
     done = max((run.repeat for run in runs), default=0)
+    if "model" in until:
+        each = sum(spent.pairs[case] for case in {run.case_id for run in runs})
+        reason = _why_no_run_is_added(ledger, runs, done) or _why_prediction_suffices(
+            folder, until["model"], done, notify
+        )
+        if not reason and spent.total + each > price.number:
+            reason = "price reached"
+        ledger.set_meta(UNTIL, until | {"spent": spent.total, "ended": reason})
+        if reason:
+            notify(Message(f"no more repeats: {reason}"))
+            return False
+        _add_runs(folder, ledger, runs, done=done, more=1, sites=sites)
+        return True
     undecided, reason = _undecided_cases(folder, ledger, runs, done)
     pair = sum(spent.pairs[run.case_id] for match in undecided for run in (match.first[0], match.second[0]))
     more = min((pairs_at_next_look(done) or done) - done, int((price.number - spent.total) / pair) if pair else 0)
@@ -96,24 +140,71 @@ def add_undecided(folder: CampaignFolder, ledger: Ledger, notify: Callable[[Mess
     if reason:
         return False
     cases = {run.case_id for match in undecided for run in (match.first[0], match.second[0])}
-    begin = {run.id.removesuffix(f".r{run.repeat}") for run in runs if run.case_id in cases}
-    new = [f"{run}.r{n}" for run in sorted(begin) for n in range(done + 1, done + more + 1)]
-    add_pairs(folder, ledger, new, repeats=done + more, sites=sites)
+    _add_runs(folder, ledger, [run for run in runs if run.case_id in cases], done=done, more=more, sites=sites)
     of_cases = f" of {plural(len(undecided), 'case')}" if len(undecided) > 1 else ""
     notify(Message(f"{plural(done, 'pair')}{of_cases} {'does' if done == 1 else 'do'} not decide: nsw adds {more}"))
     return True
+
+
+def _add_runs(
+    folder: CampaignFolder,
+    ledger: Ledger,
+    runs: Sequence[RunRow],
+    *,
+    done: int,
+    more: int,
+    sites: Sequence[Path] | None,
+) -> None:
+    """Add so many repeats of these runs' cases and passes."""
+    begin = {run.id.removesuffix(f".r{run.repeat}") for run in runs}
+    new = [f"{run}.r{n}" for run in sorted(begin) for n in range(done + 1, done + more + 1)]
+    add_pairs(folder, ledger, new, repeats=done + more, sites=sites)
+
+
+def _why_prediction_suffices(
+    folder: CampaignFolder, model: Mapping[str, Any], done: int, notify: Callable[[Message], object]
+) -> str:
+    """Why no repeat is added to what a law is fitted to; empty: the figure's range at the target is too wide."""
+    at = f"{model['over']}={model['to']:g}"
+    with results(folder) as campaign_results:
+        try:
+            series_list = growth_of(campaign_results, [model["over"]], [model["to"]])
+        except UsageError as fault:
+            return str(fault)
+    estimates = [row.at for series in series_list for row in series.rows if row.kind == FIGURE]
+    halves = [
+        (each.high - each.low) / 2 / abs(each.value)
+        for each in estimates
+        if each.value and each.low is not None and each.high is not None
+    ]
+    is_known = bool(halves) and len(halves) == len(estimates)
+    text = f"{at} is predicted within {100 * max(halves):.2g} %" if is_known else f"{at} is not predicted yet"
+    text += f" after {plural(done, 'repeat')}"
+    if is_known and max(halves) <= model["within"]:
+        return text
+    if done >= model["repeats"]:
+        return f"{text}, as many as fit the price"
+    notify(Message(f"{text}: nsw adds one"))
+    return ""
+
+
+def _why_no_run_is_added(ledger: Ledger, runs: Sequence[RunRow], done: int) -> str:
+    """Why nothing is added whatever the results say; empty: there are results of the last runs."""
+    if left := ledger.runs(states=(State.PLANNED, State.CANCELLED)):
+        return f"{plural(len(left), 'run')} {left[0].state}"
+    newest = {run.job for run in runs if run.repeat == done}
+    last = [run for run in runs if run.job in newest]
+    if not any(run.state is State.DONE and missing_results(run) is None for run in last):
+        return "none of the last runs has results"
+    return ""
 
 
 def _undecided_cases(
     folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], done: int
 ) -> tuple[list[Match], str]:
     """The cases whose pairs have not decided yet, or why no pairs are added."""
-    if left := ledger.runs(states=(State.PLANNED, State.CANCELLED)):
-        return [], f"{plural(len(left), 'run')} {left[0].state}"
-    newest = {run.job for run in runs if run.repeat == done}
-    last = [run for run in runs if run.job in newest]
-    if not any(run.state is State.DONE and missing_results(run) is None for run in last):
-        return [], "no run of the last pairs has results"
+    if reason := _why_no_run_is_added(ledger, runs, done):
+        return [], reason
     both = both_sides(folder, "case")
     if both is None:
         return [], "a side has no run"

@@ -81,15 +81,38 @@ def run(
         option(
             "--at-most",
             metavar="PRICE",
-            help="Of --until: how long the jobs may run in all, such as 40m, or '2 node-hours', '4 gpu-hours'.",
+            help="Of --until and --for-model: how long the jobs may run in all, such as 40m, or '2 node-hours',"
+            " '4 gpu-hours'.",
         ),
     ] = None,
+    for_model: Annotated[
+        str | None,
+        option(
+            "--for-model",
+            metavar="NAME",
+            help="Run the cases that `nsw plan --for-model` chooses, until the law over this parameter predicts well.",
+        ),
+    ] = None,
+    to: Annotated[float | None, option("--to", metavar="N", help="Of --for-model: where to predict.")] = None,
+    within: Annotated[
+        str, option("--within", metavar="PERCENT", help="Of --for-model: how far its range may be from a prediction.")
+    ] = "10%",
 ) -> int:
     """Run a recipe: plan, run, collect, read, answer."""
     from nsw.campaign.running import Running
     from nsw.campaign.until import until_decided
     from nsw.cli import planning
 
+    if (for_model, to) != (None, None):
+        if for_model is None or to is None or at_most is None or campaign is not None or until is not None:
+            raise UsageError(
+                "--for-model NAME, --to N and --at-most PRICE belong together, and not to --into or --until",
+                hint="`nsw run RECIPE --for-model gpus --to 256 --at-most '40 gpu-hours'`",
+            )
+        options, adding = _options_for_model(options, root, over=for_model, target=to, at_most=at_most, within=within)
+        if dry_run:
+            return planning.show_plan(options, Target("table"), root)
+        return carry_out(Running(begin(options, root, note=note, yes=yes, until=adding)), now=now)
     is_comparison = options.overrides.against is not None and campaign is None
     adding = until_decided(until, at_most, options.sites, is_comparison=is_comparison)
     if campaign is None:
@@ -102,6 +125,27 @@ def run(
     if dry_run:
         return planning.show_extension(folder, options, Target("table"))
     return _extend_and_run(folder, options, yes=yes, now=now)
+
+
+def _options_for_model(
+    options: RecipeOptions, root: Path | None, *, over: str, target: float, at_most: str, within: str
+) -> tuple[RecipeOptions, Mapping[str, Any]]:
+    """The options with the chosen cases and the first repeats, and what the ledger keeps of it."""
+    from nsw.campaign.model_plan import plan_model
+    from nsw.campaign.until import FIRST_REPEATS, until_predicted
+
+    model_plan = plan_model(
+        options.recipe, options.site, options.sites, options.overrides, over=over, target=target, at_most=at_most,
+        home=folders.root(root), notify=show_message,
+    )  # fmt: skip
+    chosen = ",".join(f"{value:g}" for value in model_plan.points.values)
+    repeats = min(FIRST_REPEATS, model_plan.points.repeats)
+    overrides = replace(
+        options.overrides,
+        cases=(*options.overrides.cases, f"{over}={chosen}"),
+        settings=(*options.overrides.settings, f"repeats={repeats}"),
+    )
+    return replace(options, overrides=overrides), until_predicted(model_plan, within, at_most, options.sites)
 
 
 def begin(
@@ -119,7 +163,7 @@ def begin(
         root: The folder of campaigns; None: NSW_ROOT or ./campaigns.
         note: A remark that is stored with the campaign.
         yes: Whether a dear campaign begins without a question.
-        until: What the ledger keeps of `--until decided`; empty: no pairs are added.
+        until: What the ledger keeps of `--until decided` or `--for-model`; empty: no runs are added.
 
     Returns:
         The campaign's folder; nothing is submitted yet.
@@ -154,7 +198,12 @@ def begin(
         _confirm_cost(start.cost_question(planned, expected))
     folder = start.start(home, ready, lock, _show_warning, until=until)
     if until:
-        tell(f"pairs are added to these until each case is decided, for {until['at_most']} at most")
+        goal = (
+            "repeats are added until the law predicts well"
+            if "model" in until
+            else ("pairs are added to these until each case is decided")
+        )
+        tell(f"{goal}, for {until['at_most']} at most")
     tell(f"campaign {folder.path}")
     return folder
 

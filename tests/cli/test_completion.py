@@ -26,6 +26,7 @@ NOT_KNOWN = {
     "for_model",
     "over",
     "to",
+    "within",
     "rules",
     "pairs",
     "note",

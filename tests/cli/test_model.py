@@ -89,11 +89,54 @@ def test_the_page_chooses_what_to_run_at_a_price(nsw, tmp_path, monkeypatch):
     assert len(runs) == len(chosen["values"]) * chosen["repeats"]
 
 
+def test_repeats_are_added_until_the_law_predicts_well(nsw, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("recipe.yaml").write_text(dict(blocks("how-many-gpus.md"))["yaml"])
+    Path("train.py").write_text(PROGRAM.replace("gauss(0, 0.01)", "gauss(0, 0.02)"))
+    options = ["--for-model", "gpus", "--to", "64", "--at-most", "6h"]
+    done = nsw("run", "recipe.yaml", "--site", "local", "--set", "gpus=1,2,4,8,16,32", *options, "--within", "3%")
+    assert done.code == 0, done.err
+    added = re.findall(r"gpus=64 is predicted within [\d.]+ % after (\d) repeats: nsw adds one", done.err)
+    (last,) = re.findall(r"no more repeats: gpus=64 is predicted within ([\d.]+) % after (\d) repeats", done.err)
+    assert added == [str(count) for count in range(2, int(last[1]))]
+    assert float(last[0]) <= 3
+    runs = json.loads(nsw("status", "--json").out)["runs"]
+    assert len(runs) == 5 * int(last[1])
+    assert {run["state"] for run in runs} == {"done"}
+    assert "no more repeats" in nsw("resume").err
+    assert len(json.loads(nsw("status", "--json").out)["runs"]) == len(runs)
+
+
+def test_repeats_for_a_law_end_at_the_price(nsw, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("recipe.yaml").write_text(dict(blocks("how-many-gpus.md"))["yaml"])
+    Path("train.py").write_text(PROGRAM)
+    done = nsw("run", "recipe.yaml", "--site", "local", "--for-model", "gpus", "--to", "64", "--at-most", "80m",
+               "--within", "0.001%")  # fmt: skip
+    assert done.code == 0, done.err
+    assert re.search(r"no more repeats: gpus=64 is predicted within [\d.]+ % after 3 repeats, as many as fit", done.err)
+
+
 def test_runs_that_were_done_before_cost_what_they_took(made):
     chosen = json.loads(made("plan", "recipe.yaml", "--site", "local", "--for-model", "gpus", "--to", "64",
                              "--at-most", "10m", "--json").out)  # fmt: skip
     assert (chosen["values"], chosen["repeats"]) == ([1, 2, 4, 8, 16], 10)
     assert 0 < chosen["price"] < 600
+
+
+def test_what_cannot_be_run_for_a_law_is_refused(nsw, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("recipe.yaml").write_text(dict(blocks("how-many-gpus.md"))["yaml"])
+    Path("train.py").touch()
+    asked = ["run", "recipe.yaml", "--site", "local", "--for-model", "gpus", "--to", "64"]
+    for options, message in (
+        ([], "belong together"), (["--at-most", "2h", "--until", "decided"], "belong together"),
+        (["--at-most", "2h", "--within", "many"], "--within: expected a percentage"),
+    ):  # fmt: skip
+        refused = nsw(*asked, *options)
+        assert refused.code == 2
+        assert message in refused.err
+    assert not Path("campaigns").exists()
 
 
 @pytest.mark.parametrize(
