@@ -150,7 +150,7 @@ def test_where_no_run_has_results_no_pairs_are_added(road, change):
     done = road.run(recipe(road).replace(*change), *DECIDED)
     assert done.returncode == 1
     assert "nsw adds" not in done.stderr
-    assert ledger_of(road.campaign)["ended"] == "no run of the last pairs has results"
+    assert ledger_of(road.campaign)["ended"] == "none of the last runs has results"
 
 
 def test_what_was_cancelled_is_not_replaced_by_other_pairs(road):
