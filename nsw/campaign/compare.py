@@ -249,7 +249,9 @@ def sides_of(words: Sequence[str], root: Path | None, by: By) -> tuple[Side, Sid
             raise UnlikeError(f"{folder.id} has no valid runs of both sides: {invalid}")
         if both is None:
             raise UsageError(
-                f"{folder.id} holds one side", hint="`nsw compare A B` names two; `nsw run --against` runs both"
+                f"{folder.id} holds one side",
+                hint="`nsw compare A B` names two campaigns, `nsw compare A:CASE A:CASE` two cases of one;"
+                " `nsw run --against` runs both sides in pairs",
             )
         return both
     if len(words) != 2:

@@ -619,8 +619,9 @@ def _before_from_values(ref: str, loaded: LoadedRecipe) -> Before:
         if name not in parameters:
             hint = f"its parameters: {', '.join(parameters)}" if parameters else "it has none"
             raise UsageError(f"--against {ref}: the recipe has no parameter {name}", hint=hint)
-    now = {name: _single_value(ref, loaded.recipe.matrix, name) for name in values}
+    now = {name: _single_value(ref, loaded, name, values[name]) for name in values}
     sentence = "; ".join(f"{name}: {value} before, {now[name]} after" for name, value in values.items())
+    sentence += ": both sides are the same" if now == values else ""
     return Before(ref, values, notes=(sentence,))
 
 
@@ -636,17 +637,19 @@ def _parse_scalar(ref: str, written: str) -> Any:
     return value
 
 
-def _single_value(ref: str, matrix: Matrix, name: str) -> Any:
+def _single_value(ref: str, loaded: LoadedRecipe, name: str, before: Any) -> Any:
     """The only value of a parameter.
 
     Raises:
         UsageError: It has several.
     """
-    values = _parameter_values(matrix, name)
+    values = list(_parameter_values(loaded.recipe.matrix, name))
     if len(values) != 1:
+        chosen = [case.params[name] for case in loaded.cases]  # by --case, which chooses runs and leaves the parameter
+        after = next((value for value in (*chosen, *values) if value != before), before)
         raise UsageError(
             f"--against {ref}: {name} has {plural(len(values), 'value')} in the recipe",
-            hint=f"choose the one to compare with: --set {name}={values[0]}",
+            hint=f"choose the one that is compared with {before}: --set {name}={after}",
         )
     return values[0]
 
@@ -660,7 +663,7 @@ def _before_from_campaign(ref: str, folder: CampaignFolder, loaded: LoadedRecipe
     folder.require_trust()
     recipe = locked_recipe(folder)
     files = tuple(str((folder.path / name).absolute()) for name in recipe.app.files)
-    values = _changed_values(ref, recipe.matrix, loaded.recipe.matrix)
+    values = _changed_values(ref, recipe.matrix, loaded)
     if not files and not values:
         raise UsageError(
             f"--against {ref}: that campaign has no copy of a program (app.files) and no parameter with another value",
@@ -676,13 +679,14 @@ def _before_from_campaign(ref: str, folder: CampaignFolder, loaded: LoadedRecipe
     return Before(ref, values, files, recipe.lock.git if recipe.lock else None, (sentence,))
 
 
-def _changed_values(ref: str, earlier: Matrix, now: Matrix) -> Mapping[str, Any]:
+def _changed_values(ref: str, earlier: Matrix, loaded: LoadedRecipe) -> Mapping[str, Any]:
     """The parameters that had one other value then; of several values, the present ones must be among them.
 
     Raises:
         UsageError: They are not.
     """
     values: dict[str, Any] = {}
+    now = loaded.recipe.matrix
     for name in now.parameters:
         old, new = _parameter_values(earlier, name) if name in earlier.parameters else (), _parameter_values(now, name)
         if any(is_template(value) for value in (*old, *new)) or set(new) <= set(old) or not old:
@@ -692,6 +696,6 @@ def _changed_values(ref: str, earlier: Matrix, now: Matrix) -> Mapping[str, Any]
                 f"--against {ref}: {name} was {', '.join(map(str, old))} there, and is {', '.join(map(str, new))} here",
                 hint=f"--set {name}={old[0]} takes a value that both have",
             )
-        _single_value(ref, now, name)
+        _single_value(ref, loaded, name, old[0])
         values[name] = old[0]
     return values

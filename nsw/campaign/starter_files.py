@@ -47,16 +47,17 @@ class FirstRecipe:
     warnings: Sequence[str]
 
 
-def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecipe:
+def write_recipe(words: Sequence[str], path: Path, *, force: bool, site: str | None = None) -> FirstRecipe:
     """Write a recipe for a command line.
 
     Args:
         words: The command line; a single word is a line of shell.
         path: The recipe's file.
         force: Whether it may be written over.
+        site: Where it is to run; None: NSW_SITE, or this machine.
 
     Raises:
-        UsageError: The file is there already.
+        UsageError: The file is there already, or there is no such site.
     """
     from nsw.campaign.planning import missing_programs
     from nsw.convert.starter import recipe_for, split_profiler, words_of
@@ -66,7 +67,7 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
     from nsw.site_check.check import find_facts
 
     _refuse_overwrite(path, force=force)
-    loaded_site = load_site(os.environ.get("NSW_SITE") or None)
+    loaded_site = load_site(site or os.environ.get("NSW_SITE") or None)
     gpus = find_facts(loaded_site).gpus_per_node != 0  # None: a site that does not say how many it has
     program, profiler = split_profiler(words_of(words))
     files = files_of(program, path.parent)

@@ -62,7 +62,10 @@ def init(
         list[str] | None, argument(metavar="-- COMMAND", help="The command line to make a recipe for, after --.")
     ] = None,
     new_site: Annotated[
-        str | None, option("--site", "-s", metavar="NAME", help="Write a site of this name instead.")
+        str | None,
+        option(
+            "--site", "-s", metavar="NAME", help="Write a site of this name; with -- COMMAND: where that is to run."
+        ),
     ] = None,
     host: Annotated[
         str | None, option("--host", help="With --site: the machine to inspect, over your ssh; default: this machine.")
@@ -89,24 +92,24 @@ def init(
     force: Annotated[bool, option("--force", help="Overwrite an existing file.")] = False,
 ) -> int:
     """Write a first recipe, for a command line, from a shipped one or from a job script, or a first site."""
-    if sum(map(bool, (command, new_site and script is None, shipped, script))) != 1:
+    if sum(map(bool, (command, new_site and not (script or command), shipped, script))) != 1:
         raise UsageError(
             "nsw init needs one of: a command line, --from, --from-script, --site",
             hint="`nsw init -- python train.py --batch 8`, `nsw init --from alexnet_scaling`,"
             " `nsw init --from-script job.sh`, `nsw init --site mine`",
         )
-    if host is not None and (new_site is None or script is not None):
+    if host is not None and (new_site is None or script is not None or command):
         raise UsageError("--host belongs to --site")
     if script is not None:
         return _init_from_script(script, new_site, output, force)
-    if new_site is not None:
+    if new_site is not None and not command:
         return _init_site(new_site, host, output, force)
     if shipped is not None:
         return _init_from_shipped(shipped, output, force)
-    return _init_from_command(command or [], output, force)
+    return _init_from_command(command or [], new_site, output, force)
 
 
-def _init_from_command(words: Sequence[str], output: Path | None, force: bool) -> int:
+def _init_from_command(words: Sequence[str], site: str | None, output: Path | None, force: bool) -> int:
     """Write a recipe for a command line.
 
     Raises:
@@ -114,7 +117,7 @@ def _init_from_command(words: Sequence[str], output: Path | None, force: bool) -
     """
     from nsw.campaign.starter_files import write_recipe
 
-    first_recipe = write_recipe(words, output or _RECIPE, force=force)
+    first_recipe = write_recipe(words, output or _RECIPE, force=force, site=site)
     brings = (
         f"brings {', '.join(first_recipe.brings)}"
         if first_recipe.brings
@@ -138,9 +141,11 @@ def _init_from_command(words: Sequence[str], output: Path | None, force: bool) -
         warn(text)
     if not first_recipe.has_gpus:
         _print_sentence(
-            f"site {first_recipe.site} has no GPU, so the recipe asks for none: set resources.gpus for another site"
+            f"site {first_recipe.site} has no GPU, so the recipe asks for none; for another site:"
+            " `nsw init --site NAME -- COMMAND`"
         )
-    _print_sentence(f"next: `nsw plan {first_recipe.path}`; the comments in it say what else a recipe can do")
+    on_site = f" --site {shlex.quote(site)}" if site else ""
+    _print_sentence(f"next: `nsw plan {first_recipe.path}{on_site}`; the comments in it say what else a recipe can do")
     return Exit.GOOD
 
 
