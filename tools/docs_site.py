@@ -19,6 +19,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 GALLERY = ROOT / "build" / "gallery"
+NAMED_BY_FILE = re.compile(r"\[[\w/-]+\.md\](?=\(([^)#\s]+\.md)[#)])")  # GitHub's readers know files, the site's titles
 LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 FENCED = re.compile(r"(^ *```.*?^ *```[^\n]*$)", re.DOTALL | re.MULTILINE)
 OUTSIDE = "repository"  # where the site has files that are not in docs
@@ -92,13 +93,20 @@ def in_site(text: str, page: Path, uri: str) -> str:
         uri: Its own source in the site.
     """
 
+    def titled(match: re.Match[str]) -> str:
+        path = target_of(page, match[1])
+        first = path.read_text(encoding="utf-8").partition("\n")[0] if path else ""
+        return f"[{first.removeprefix('# ')}]" if first.startswith("# ") else match[0]
+
     def moved(match: re.Match[str]) -> str:
         path = target_of(page, match[2])
         to = match[2] if path is None else os.path.relpath(uri_of(path), Path(uri).parent)
         return f"{match[1]}{to}{match[3] or ''}"
 
     parts = FENCED.split(text)
-    return "".join(part if number % 2 else LINK.sub(moved, part) for number, part in enumerate(parts))
+    return "".join(
+        part if number % 2 else LINK.sub(moved, NAMED_BY_FILE.sub(titled, part)) for number, part in enumerate(parts)
+    )
 
 
 def shown(path: Path) -> str:
