@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import paramiko
 import pytest
@@ -85,8 +86,10 @@ def execute(channel, command):
     errors.start()
     drain(process.stdout, channel.sendall)
     errors.join()
-    channel.send_exit_status(process.wait())
-    channel.close()
+    status = process.wait()
+    with suppress(EOFError, OSError):  # nsw may have hung up
+        channel.send_exit_status(status)
+        channel.close()
     for stream in (process.stdout, process.stderr):
         stream.close()
 
