@@ -68,14 +68,19 @@ TERMS: Final = tuple(Term(float(power), logs) for logs, powers in _POWERS.items(
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A form of law: each summand is a product of terms, one for each parameter (None: not of this parameter)."""
+    """A form of law: each summand is a product of terms, one for each parameter (None: not of this parameter).
+
+    Without `has_constant` it falls towards 0, as the time of a program that scales ideally: a constant that is fitted
+    to its noise is below 0 in half of all cases.
+    """
 
     summands: tuple[tuple[Term | None, ...], ...]
+    has_constant: bool = True
 
     def columns(self, points: Numbers) -> Numbers:
         """Return the factors of the coefficients at points (n, parameters): (n, 3), zero where there are fewer."""
         columns = np.zeros((len(points), 3))
-        columns[:, 0] = 1.0
+        columns[:, 0] = float(self.has_constant)
         for at, summand in enumerate(self.summands, 1):
             columns[:, at] = np.prod(
                 [term.at(points[:, axis]) for axis, term in enumerate(summand) if term is not None], axis=0
@@ -148,10 +153,11 @@ class Law:
     @property
     def formula(self) -> str:
         """The law as it is printed: `1.2 + 0.034 gpus^0.5 log2(gpus)`."""
-        text = f"{self.coefficients[0]:.3g}"
+        text = f"{self.coefficients[0]:.3g}" if self.coefficients[0] or not self.summands else ""
         for factor, summand in zip(self.coefficients[1:], self.summands, strict=True):
             terms = " ".join(term.text(name) for term, name in zip(summand, self.names, strict=True) if term)
-            text += f" {'-' if factor < 0 else '+'} {abs(factor):.3g} {terms}"
+            sign = (" - " if factor < 0 else " + ") if text else "-" if factor < 0 else ""
+            text += f"{sign}{abs(factor):.3g} {terms}"
         return text
 
     @property
@@ -220,7 +226,7 @@ def fit_law(measured: Mapping[Any, Sequence[float]], names: Sequence[str] = ("x"
     if not np.isfinite(scores[best, 0]):
         return "no law is positive where it was measured"
     residuals = (fits.designs[best] @ factors[best, :, 0]) - means / scale
-    freedom = len(points) - 1 - len(candidates[best].summands)
+    freedom = len(points) - candidates[best].has_constant - len(candidates[best].summands)
     of_law = float(np.sqrt((residuals**2).sum() / freedom)) if freedom > 1 else None
     of_repeats = _relative_noise_of_means(repeats, scale)
     noise = (
@@ -300,12 +306,22 @@ def _candidate_laws(points: Numbers) -> list[_Candidate]:
     """No growth, growth with one parameter, and the sum and the product of growth with both."""
     terms = [[term for term in TERMS if not term.logs or points[:, axis].min() >= 1] for axis in range(points.shape[1])]
     if len(terms) == 1:
-        return [_Candidate(()), *(_Candidate(((term,),)) for term in terms[0])]
+        falling = [term for term in terms[0] if term.power < 0]
+        return [
+            _Candidate(()),
+            *(_Candidate(((term,),)) for term in terms[0]),
+            *(_Candidate(((term,),), has_constant=False) for term in falling),
+        ]
     alone = [*(((term, None),) for term in terms[0]), *(((None, term),) for term in terms[1])]
     pairs = [(first, second) for first in terms[0] for second in terms[1]]
     return [
         _Candidate(()),
         *(_Candidate(summands) for summands in alone),
+        *(
+            _Candidate(summands, has_constant=False)
+            for summands in alone
+            if any(term and term.power < 0 for term in summands[0])
+        ),
         *(_Candidate(((first, None), (None, second))) for first, second in pairs),
         *(_Candidate(((first, second),)) for first, second in pairs),
     ]

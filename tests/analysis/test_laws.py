@@ -49,6 +49,24 @@ def test_nine_of_ten_laws_are_found_at_2_percent_noise_and_predict_4_times_the_r
     assert inside >= 32  # of intervals of 90 %
 
 
+@pytest.mark.parametrize("power", [-1, -0.5, -2])
+def test_what_scales_ideally_falls_towards_zero(power):
+    """A constant that is fitted to noise is below zero half of the time: the law needs none."""
+    right = near = inside = 0
+    for seed in range(20):
+        law = fit_law(measured(lambda n: 100 * n**power, seed=seed))
+        far, true = law.at(64), 100 * 64.0**power
+        right += abs(law.power - power) < 0.26
+        near += abs(far.value / true - 1) < 0.1
+        inside += far.low <= true <= far.high
+    assert min(right, near, inside) >= 17
+
+
+def test_a_law_without_a_constant_is_printed_without_one():
+    law = fit_law({x: [100 / x, 100.001 / x] for x in (1, 2, 4, 8, 16)}, ("gpus",))
+    assert law.formula == "100 gpus^-1"
+
+
 def test_values_that_only_scatter_have_no_growth():
     laws = [fit_law(measured(lambda _: 10.0, seed=seed)) for seed in range(30)]
     assert sum(law.growth == "constant" for law in laws) >= 20
