@@ -228,7 +228,7 @@ class _Crash:
             asked = self.asked()
             return asked.count(self.place.submits) >= (1 if asked[-1:] == [self.place.lists] else wanted)
 
-        self.wait(lambda: begun() or self.nothing_left(), LOOK_AT_LEDGER_S if self.before else LOOK_S)
+        self.wait_and_let_end(lambda: begun() or self.nothing_left(), LOOK_AT_LEDGER_S if self.before else LOOK_S)
         if not begun():
             return self.polling()
         time.sleep(self.draw.uniform(0, 0.03))
@@ -244,7 +244,7 @@ class _Crash:
         """A run has ended and nsw knows it, or just asks: its files are read, or are about to be."""
         ended = self.ended()  # counted first: the program may end at once
         self.let_end(1)
-        self.wait(lambda: self.ended() > ended)
+        self.wait_and_let_end(lambda: self.ended() > ended)
         if self.draw.random() < 0.5:
             asked = len(self.asked())
             self.wait(lambda: self.place.lists in self.asked()[asked:])
@@ -261,6 +261,24 @@ class _Crash:
     def nothing_left(self) -> bool:
         book = book_of(self.place)
         return book.left == 0 and book.doubt == 0
+
+    def wait_and_let_end(self, until: Callable[[], bool], pause: float = LOOK_S) -> None:
+        """For a moment that needs programs to end: one more each time that nsw has asked five times more.
+
+        A program may have been lost with its controller when it had read its line, and an array needs several places.
+        """
+        lists = 0
+
+        def is_over() -> bool:
+            nonlocal lists
+            if until():
+                return True
+            if (asked := self.asked().count(self.place.lists)) >= lists + 5:
+                lists = asked
+                self.let_end(1)
+            return False
+
+        self.wait(is_over, pause)
 
     def wait(self, until: Callable[[], bool], pause: float = LOOK_S) -> None:
         """For a moment that comes, however long that takes on a busy machine."""
