@@ -46,3 +46,9 @@ def test_a_folder_becomes_a_list_of_its_files():
     assert docs_site.uri_of(ROOT / "docs" / "extending") == "extending/README.md"
     assert docs_site.uri_of(ROOT / "recipes" / "sites") == "repository/recipes/sites/index.md"
     assert "- [polaris.yaml](polaris.yaml)" in docs_site.shown(ROOT / "recipes" / "sites")
+
+
+def test_a_link_that_is_named_by_its_file_has_the_title_of_the_page():
+    page = docs_site.DOCS / "pairs.md"
+    text = docs_site.in_site("[compare.md](compare.md#a-gate), [a page](compare.md)", page, "pairs.md")
+    assert text == "[Comparisons, verdicts, gates](compare.md#a-gate), [a page](compare.md)"
