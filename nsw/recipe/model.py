@@ -591,7 +591,7 @@ def cleaned(schema: dict[str, Any]) -> dict[str, Any]:
 
 def text_of(schema: dict[str, Any]) -> str:
     """A schema as it is shipped."""
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 
 def _add_metric_examples(counters: dict[str, Any]) -> None:
