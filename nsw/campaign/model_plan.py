@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -60,9 +61,12 @@ def plan_model(
         notify: Called with what planning has to say.
 
     Raises:
-        UsageError: There is no such parameter, no price, or nothing can be chosen at that price.
+        UsageError: There is no such parameter or price, the target is not above zero, or nothing can be chosen at that
+            price.
         InputError, UnreachableError: The recipe cannot be planned.
     """
+    if not (math.isfinite(target) and target > 0):
+        raise UsageError(f"--to {target:g}: expected a number above zero", hint="such as --to 256")
     try:
         budget = parse_price(at_most)
     except Fault as fault:

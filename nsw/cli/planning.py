@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import sys
 from enum import StrEnum
@@ -346,8 +345,6 @@ def _show_model_plan(
     from nsw.present import plan_view
     from nsw.present.terminal import console
 
-    if not (math.isfinite(predicted_at) and predicted_at > 0):
-        raise UsageError(f"--to {predicted_at:g}: expected a number above zero", hint="such as --to 256")
     model_plan = plan_model(
         options.recipe, options.site, options.sites, options.overrides, over=over, target=predicted_at,
         at_most=at_most, home=folders.root(root), notify=show_message,
@@ -356,6 +353,11 @@ def _show_model_plan(
     words = ["nsw", "run", options.recipe, *(["--site", options.site] if options.names_site and options.site else [])]
     words += [word for file in options.sites or () for word in ("--sites", str(file))]
     words += [word for setting in options.overrides.settings for word in ("--set", setting)]
+    overrides = options.overrides
+    words += [word for case in overrides.cases for word in ("--case", case)]
+    words += [word for case in overrides.excluded for word in ("--exclude", case)]
+    words += [word for name in overrides.passes for word in ("--pass", name)]
+    words += ["--fit"] if overrides.fit else []
     words += ["--case", f"{over}={','.join(f'{value:g}' for value in model_plan.points.values)}"]
     words += ["--set", f"repeats={model_plan.points.repeats}"]
     commands = [shlex.join(words), f"nsw model --over {over} --at {predicted_at:g}"]

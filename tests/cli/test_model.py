@@ -89,6 +89,16 @@ def test_the_page_chooses_what_to_run_at_a_price(nsw, tmp_path, monkeypatch):
     assert len(runs) == len(chosen["values"]) * chosen["repeats"]
 
 
+def test_the_command_that_is_offered_keeps_which_cases_were_asked_for(nsw, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("recipe.yaml").write_text(dict(blocks("how-many-gpus.md"))["yaml"])
+    Path("train.py").touch()
+    chosen = json.loads(nsw("plan", "recipe.yaml", "--site", "local", "--set", "gpus=1,2,4,8,16,32", "--exclude", "gpus=2",
+                            "--for-model", "gpus", "--to", "64", "--at-most", "3h", "--json").out)  # fmt: skip
+    assert 2 not in chosen["values"]
+    assert "--exclude gpus=2" in chosen["next"][0]
+
+
 def test_repeats_are_added_until_the_law_predicts_well(nsw, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("recipe.yaml").write_text(dict(blocks("how-many-gpus.md"))["yaml"])
@@ -132,6 +142,7 @@ def test_what_cannot_be_run_for_a_law_is_refused(nsw, tmp_path, monkeypatch):
     for options, message in (
         ([], "belong together"), (["--at-most", "2h", "--until", "decided"], "belong together"),
         (["--at-most", "2h", "--within", "many"], "--within: expected a percentage"),
+        (["--at-most", "2h", "--to", "-4"], "--to -4: expected a number above zero"),
     ):  # fmt: skip
         refused = nsw(*asked, *options)
         assert refused.code == 2
