@@ -114,13 +114,13 @@ def _held_clock_notes(rows: Sequence[Row]) -> Iterator[str]:
     for column, cause, advice in _CLOCK_LIMITS:
         if held := [row for row in rows if (row[column] or 0.0) >= _SLOWED_PCT and _is_clock_held(row, column)]:
             worst = max(held, key=lambda row: row[column])
-            clock = f"{_count_text(worst['sm_mhz'])} MHz"
-            if (highest := worst.get("sm_max_mhz")) is not None:
-                clock += f" of {_count_text(highest)} MHz"
+            highest = worst.get("sm_max_mhz")
+            measured = ((worst["power_w"], "W"), (worst["temperature_c"], "°C"))
+            at = ", ".join(f"{_count_text(value)} {unit}" for value, unit in measured if value is not None)
             yield (
-                f"{cause} held the clock of a GPU of {worst['host']} down for {_count_text(worst[column])} %"
-                f" of the steady state of {_run_names_text(held)} ({clock} at {_count_text(worst['power_w'])} W,"
-                f" {_count_text(worst['temperature_c'])} °C). {advice}"
+                f"{cause} held the clock down for {_count_text(worst[column])} % of the steady state"
+                f" ({_count_text(worst['sm_mhz'])} {'' if highest is None else f'of {_count_text(highest)} '}MHz"
+                f"{at and f' at {at}'}; {worst['host']}). {advice}"
             )
 
 

@@ -236,9 +236,9 @@ def blocks(*rows):
     [
         (SHARED, "41,000 MiB were in use before case.r1 began, at 97 % utilisation"),
         (LOADED, "70 processes ran on its 64 cores before the program began"),
-        ({"heat_limited_pct": 34.0, "sm_mhz": 1410.0}, "heat held the clock of a GPU of n1 down for 34 %"),
+        ({"heat_limited_pct": 34.0, "sm_mhz": 1410.0}, "heat held the clock down for 34 %"),
         ({"power_limited_pct": 92.0, "sm_mhz": 1605.0, "sm_max_mhz": 1980.0},
-         "the power limit held the clock of a GPU of n1 down for 92 % of the steady state of case.r1 (1,605 MHz of 1,980"),
+         "the power limit held the clock down for 92 % of the steady state (1,605 of 1,980 MHz at"),
         ({"setting_limited_pct": 100.0, "sm_mhz": 1410.0, "sm_max_mhz": 1980.0}, "a set clock held the clock"),
         ({"ecc_errors": 2.0}, "uncorrected ECC errors"),
     ],
