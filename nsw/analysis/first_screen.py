@@ -192,6 +192,8 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
         by_kernels = case.iterations is not None and case.iterations.found_by == "kernel_sequence"
         span = duration(spent.span_ns)
         parts_said.append(f"its kernels repeat every {span}" if by_kernels else f"an iteration takes {span}")
+    if spent is None and case.host is not None and (gpu_busy_pct := case.host.facts.get("gpu_busy_pct")):
+        parts_said.append(f"the GPU is at work {gpu_busy_pct:.0f} % of the time")
     section = main_time_section(case, summary.tables)
     of_kernels = section is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= WASTE_PCT

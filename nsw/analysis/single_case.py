@@ -445,6 +445,8 @@ def _table_rows_section(case: CaseSummary, tables: Mapping[str, Sequence[Mapping
 
 # facts of a whole run that people look at first, as HostSide has them
 _RUN_FACTS: Final = (
+    ("gpu_busy_pct", "GPU stacks at work"), ("gpu_accumulated_s", "GPU time, all stacks together"),
+    ("gpu_occupancy_pct", "GPU occupancy, of its peak"),
     ("elapsed_s", "elapsed time"), ("cpu_time_s", "CPU time"), ("cpu_use_cores", "logical CPUs at work"),
     ("ipc", "instructions a cycle"), ("cpi", "cycles an instruction"),
     ("memory_bound_pct", "pipeline slots that wait for memory"),

@@ -142,13 +142,15 @@ def facts(**known):
     return with_host(facts=known)
 
 
+ON_GPU = {"gpu_busy_pct": 93.8, "sp_gflops": 0.0, "dp_gflops": 0.01}
 BUSY = {"elapsed_s": 10.0, "mpi_s": 2.0, "mpi_pct": 20.0}
 RULES_HOLD = [  # as in test_rules.py, which tries them: rule, a case where it holds, those near it where it does not, what it says
     ("cpu-memory", facts(memory_bound_pct=20.0), [facts(memory_bound_pct=19.0), facts()], "20 % of CPU slots wait for memory"),
-    ("cpu-memory", facts(memory_stalls_pct=62.9), [], "63 % of CPU slots wait for memory"),
-    ("scalar-code", facts(vectorization_pct=49.0), [facts(vectorization_pct=50.0)], "49 % of FP operations packed"),
+    ("cpu-memory", facts(memory_stalls_pct=62.9), [facts(memory_stalls_pct=62.9, **ON_GPU)], "63 % of CPU slots wait for memory"),
+    ("scalar-code", facts(vectorization_pct=49.0), [facts(vectorization_pct=50.0),
+     facts(vectorization_pct=49.0, **ON_GPU), facts(vectorization_pct=49.0, sp_gflops=0.0, dp_gflops=0.0)], "49 % of FP operations packed"),
     ("idle-cores", facts(cpu_use_cores=2.1, logical_cpus=64.0), [facts(cpu_use_cores=39.0, logical_cpus=64.0),
-     with_host(gpu_ns=1.0, facts={"cpu_use_pct": 3.0})], "2.1 of 64 logical CPUs are at work"),
+     with_host(gpu_ns=1.0, facts={"cpu_use_pct": 3.0}), facts(cpu_use_pct=3.0, gpu_busy_pct=90.0)], "2.1 of 64 logical CPUs are at work"),
     ("mpi-time", facts(**BUSY), [facts(**BUSY | {"mpi_pct": 9.0})], "20 % in MPI"),
     ("mpi-time", facts(elapsed_s=10.0, mpi_s=2.0), [facts(elapsed_s=10.0, mpi_s=0.9)], "20 % in MPI"),
     ("mpi-imbalance", with_host(rank_s={0: 1.0, 1: 1.0, 2: 1.0, 3: 1.4}), [with_host(rank_s={0: 1.0, 1: 1.1}),
@@ -171,6 +173,13 @@ def test_what_memory_is_waited_for_decides_the_advice():
     assert found.fact == "63 % of the CPU's pipeline slots wait for memory, mostly for caches (67 % of the cycles)"
     found = hit("cpu-memory", facts(memory_bound_pct=40.0, dram_bound_pct=30.0))
     assert "mostly for DRAM (30 %" in found.fact
+
+
+def test_a_cpu_that_computes_beside_a_gpu_is_judged_as_well():
+    computing = ON_GPU | {"dp_gflops": 80.0, "memory_stalls_pct": 62.9, "vectorization_pct": 30.0}
+    assert hit("cpu-memory", facts(**computing))
+    assert hit("scalar-code", facts(**computing))
+    assert hit("cpu-memory", facts(memory_stalls_pct=62.9, dp_gflops=0.0))  # of integers, without a GPU
 
 
 def test_ranks_that_wait_for_others_are_said_with_what_they_lose():

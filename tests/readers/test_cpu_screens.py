@@ -46,6 +46,18 @@ def test_the_first_line_says_what_counts(what, tmp_path, capsys):
     assert shown in out
 
 
+def test_a_gpu_that_works_comes_before_the_cpu(tmp_path, capsys):
+    was = "  DP GFLOPS:                                  6.63\n"
+    assert was in printed.APS
+    of_gpu = "  DP GFLOPS:  0.01\n  GPU Accumulated Time:  4732.36 s\n  GPU Stack Utilization:  93.75%\n"
+    (tmp_path / "report").write_text(printed.APS.replace(was, of_gpu))
+    assert run(["read", str(tmp_path / "report")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "the GPU is at work 94 % of the time" in lines[0]
+    assert lines[4].split() == ["GPU", "stacks", "at", "work", "94", "%"]
+    assert not [line for line in lines if "Block loops" in line or "march=native" in line or "CPU slots" in line]
+
+
 def test_primitives_of_one_name_are_one_row_and_reorders_are_said(capsys):
     assert run(["read", str(ONEDNN)]) == 0
     out = capsys.readouterr().out

@@ -27,6 +27,7 @@ _IMBALANCE_S: Final = 0.1  # that a rank works longer: starting Python takes ran
 _VECTOR_PCT: Final = 50.0  # of the floating-point operations
 _CPU_USE_PCT: Final = 60.0  # of the logical CPUs
 _SPIN_PCT: Final = 10.0  # of CPU time
+_LEAST_GFLOPS: Final = 0.1  # of a run: less is no floating-point work of the CPU
 _REORDER_PCT: Final = 10.0  # of oneDNN's time
 _WORK_PCT: Final = 20.0  # of the CPU's working time outside of GPU calls: a class that is worth a sentence
 _LEAST_PCT: Final = 10.0  # of all its working time, likewise
@@ -99,11 +100,22 @@ def _host_fact(case: CaseSummary, key: str) -> float | None:
     return case.host.facts.get(key) if case.host else None
 
 
+def _has_cpu_floating_point(case: CaseSummary) -> bool:
+    """Whether the CPU computes in floating point; True where that was not measured."""
+    rates = [rate for key in ("sp_gflops", "dp_gflops") if (rate := _host_fact(case, key)) is not None]
+    return not rates or sum(rates) >= _LEAST_GFLOPS
+
+
+def _is_gpu_program(case: CaseSummary) -> bool:
+    """Whether a GPU works, by its own timeline or by what a CPU profiler found of it."""
+    return bool(case.gpu_ns or _host_fact(case, "gpu_busy_pct") or _host_fact(case, "gpu_accumulated_s"))
+
+
 def _memory_bound_hit(case: CaseSummary, _: Context) -> Hit | None:
-    """Pipeline slots that wait for memory."""
+    """Pipeline slots that wait for memory, in a program whose work is the CPU's."""
     bound, stalls = _host_fact(case, "memory_bound_pct"), _host_fact(case, "memory_stalls_pct")
     share = bound if bound is not None else stalls
-    if share is None or share < _MEMORY_PCT:
+    if share is None or share < _MEMORY_PCT or (_is_gpu_program(case) and not _has_cpu_floating_point(case)):
         return None
     dram, cache = _host_fact(case, "dram_bound_pct"), _host_fact(case, "cache_bound_pct")
     if dram is not None and (cache is None or dram >= cache):
@@ -124,7 +136,7 @@ def _memory_bound_hit(case: CaseSummary, _: Context) -> Hit | None:
 def _scalar_code_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Floating-point operations that are not packed into vectors."""
     share = _host_fact(case, "vectorization_pct")
-    if share is None or share >= _VECTOR_PCT:
+    if share is None or share >= _VECTOR_PCT or not _has_cpu_floating_point(case):
         return None
     return Hit(
         "scalar-code", case.id, 0.5 * (100 - share), f"{share:.0f} % of FP operations packed", "vectorise",
@@ -139,7 +151,7 @@ def _idle_core_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Logical CPUs without work, in a program that does not compute on a GPU."""
     cores, cpu_count = _host_fact(case, "cpu_use_cores"), _host_fact(case, "logical_cpus")
     share = 100 * cores / cpu_count if cores is not None and cpu_count else _host_fact(case, "cpu_use_pct")
-    if share is None or share >= _CPU_USE_PCT or case.gpu_ns:
+    if share is None or share >= _CPU_USE_PCT or _is_gpu_program(case):
         return None
     sentence = (
         f"{cores:.3g} of {cpu_count:.0f} logical CPUs are at work on average"
