@@ -105,11 +105,13 @@ def test_iterations_are_timed_by_their_first_work_on_the_gpu_as_plain_sql_finds(
         STEPS + "SELECT pid, start, end FROM steps ORDER BY pid, number", {"warmup": 0}
     ).fetchall()
     last = {}
-    for process in {pid for pid, *_ in found}:  # the last ends with its work, or where the next would begin as late
+    # the last ends with its work, or where the next would begin, as late as the others and no later than the first
+    for process in {pid for pid, *_ in found}:
         firsts = [start for pid, _, start, *_ in found if pid == process]
         ranges = [(start, end) for pid, start, end in marks if pid == process]
-        late = statistics.median(first - start for first, (start, _) in zip(firsts, ranges, strict=True))
-        last[process] = max(*(end for p, _, _, end, *_ in found if p == process), ranges[-1][1] + int(late))
+        lags = [first - start for first, (start, _) in zip(firsts, ranges, strict=True)]
+        late = min(int(statistics.median(lags)), lags[0])
+        last[process] = max(*(end for p, _, _, end, *_ in found if p == process), ranges[-1][1] + late)
     starts = {(pid, number): start for pid, number, start, *_ in found}
     want = [
         (pid, number, start, starts.get((pid, number + 1), last[pid]) - start, count, total)

@@ -248,6 +248,9 @@ def _edges(work: Operations, iterations: Iterations) -> IntArray:
     at = np.searchsorted(work.launched, [*iterations.starts.tolist(), iterations.end])
     has_work = np.diff(at) > 0
     edges = np.append(iterations.starts, iterations.end)
+    if iterations.found_by == "profiler_step":  # from mark to mark, or to the end of its work where that is later
+        reach = np.maximum.accumulate(np.concatenate((edges[:1], work.end)))
+        return np.maximum.accumulate(np.maximum(edges, reach[at]))
     if 2 * int(has_work.sum()) < len(has_work):
         return edges
     heads = at[:-1][has_work]
@@ -255,8 +258,9 @@ def _edges(work: Operations, iterations: Iterations) -> IntArray:
     edges[:-1][has_work] = np.minimum.reduceat(work.start[inside], heads - at[0])
     edges[-1] = work.end[inside].max()
     if iterations.found_by != "kernel_sequence":  # the next one would begin behind the mark, as late as the others do
-        late = np.median(edges[:-1][has_work] - iterations.starts[has_work])
-        edges[-1] = max(edges[-1], iterations.end + int(late))
+        late = edges[:-1][has_work] - iterations.starts[has_work]
+        # no later than the first: all together take no longer than from the first mark to the end of the last
+        edges[-1] = max(edges[-1], iterations.end + min(int(np.median(late)), int(late[0])))
     # where one of the iterations has no GPU work, or streams overtake each other, none begins before the one before it
     return np.maximum.accumulate(edges)
 
