@@ -106,6 +106,7 @@ class CaseSummary:
     one_phase: str | None = None
     spent: Spent | None = None
     loading_ns: float | None = None  # what PyTorch's DataLoader keeps a step waiting, the median
+    loading_range_ns: tuple[float, float] | None = None  # the same, the least and the most
     host: HostSide | None = None
     stray_contexts: tuple[StrayContext, ...] = ()
 
@@ -187,6 +188,7 @@ def _summarize_case(
     figures = figures_by_pass(runs, by_run.get("figures", {}))
     free = {figure.name for figure in figures if not figure.profiled}
     figures = tuple(each for each in figures if each.pass_name not in windowed or each.name not in free)
+    loading = _longest_dataloader_wait(rows("nvtx_summary", with_gpu))
     return CaseSummary(
         id=id_,
         params=runs[0].params,
@@ -227,7 +229,8 @@ def _summarize_case(
             classes,
             shared=may_share_gpus(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
         ),
-        loading_ns=_median_dataloader_wait_ns(rows("nvtx_summary", with_gpu)),
+        loading_ns=loading.get("med_ns") or loading.get("avg_ns"),
+        loading_range_ns=_least_and_most_ns(loading),
         host=summarize_host(runs, by_run),
         stray_contexts=find_stray_contexts(rows("process_gpus", with_gpu)),
     )
@@ -244,12 +247,15 @@ def _rows_of_other_reports(
     )
 
 
-def _median_dataloader_wait_ns(ranges: Iterable[Mapping[str, Any]]) -> float | None:
-    """The median time of a call in which PyTorch's DataLoader is waited for."""
-    waited = [
-        row["med_ns"] or row["avg_ns"] for row in ranges if _LOADER.search(row["name"] or "") and row.get("avg_ns")
-    ]
-    return max(waited, default=None)
+def _longest_dataloader_wait(ranges: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The row of the calls in which PyTorch's DataLoader is waited for longest; empty where there are none."""
+    waits = [row for row in ranges if _LOADER.search(row["name"] or "") and row.get("avg_ns")]
+    return max(waits, key=lambda row: float(row["med_ns"] or row["avg_ns"]), default={})
+
+
+def _least_and_most_ns(row: Mapping[str, Any]) -> tuple[float, float] | None:
+    least, most = row.get("min_ns"), row.get("max_ns")
+    return None if least is None or most is None else (least, most)
 
 
 def _kernels_with_counters(

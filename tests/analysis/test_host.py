@@ -8,6 +8,7 @@ from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.host import HostSide, Primitives, Work, classify_function, summarize_host
 from nsw.analysis.idle_gpu import Gaps, IdleGpu
 from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
+from nsw.analysis.steady import Iterations
 
 MS = 1e6
 CASE = CaseSummary("c", {}, 1, None, None, None)
@@ -259,3 +260,21 @@ def test_gpus_that_wait_for_launches_are_not_explained_by_a_profile():
 def test_a_loader_is_not_waited_for_longer_than_the_gpu_is_idle():
     found = hit("data-loader", replace(CASE, idle_gpu=IDLE, loading_ns=30 * MS))
     assert found.what == "waits 17 ms for the DataLoader"
+
+
+def loading(least, most, count):
+    times = (30 * MS, 25 * MS, 35 * MS)
+    return replace(
+        CASE, idle_gpu=IDLE, loading_ns=16 * MS, loading_range_ns=(least * MS, most * MS),
+        iterations=Iterations("profiler_step", None, count, 0, 1, *times, 0, None, 1.0, *(None,) * 4),
+    )  # fmt: skip
+
+
+def test_unlike_waits_for_a_loader_are_a_range():
+    found = hit("data-loader", loading(9, 62, 3))
+    assert found.what == "waits 9 ms to 62 ms for the DataLoader"
+    assert found.fact.endswith("the program waits 9 ms to 62 ms for its DataLoader")
+    found = hit("data-loader", loading(9, 62, 40))
+    assert found.fact.endswith("the program waits 16 ms (the median; 9 ms to 62 ms) for its DataLoader")
+    found = hit("data-loader", loading(14, 20, 3))
+    assert found.fact.endswith("the program waits 16 ms (the median) for its DataLoader")

@@ -32,6 +32,7 @@ _EACH: Final = 0.25  # waits a kernel, or long gaps an operation
 _LOCKING: Final = 3  # threads that wait for a lock in turn
 _MANY: Final = 20  # launches of an iteration
 _FEW_ITERATIONS: Final = 8  # of fewer no one is usual
+_UNLIKE: Final = 1.5  # times by which waits differ whose range is worth a word
 SHORT: Final = ("short", "middle")
 _ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free|Create|Map)|Host(?:Alloc|Register))")
 _GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
@@ -177,9 +178,9 @@ def _long_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
         return IdleCause("file-io", took, waits + "files",
                          f"{head}the host {does} files ({_percent_text(reads + writes + opens, all_ns)})")  # fmt: skip
     if (case.loading_ns or 0.0) >= _PART * took:
-        loading = format_ns(min(case.loading_ns or 0.0, took))
+        loading, median = _loading_time_texts(case, took)
         return IdleCause("data-loader", took, f"waits {loading} for the DataLoader",
-                         f"the program waits {loading} (the median) for its DataLoader in each")  # fmt: skip
+                         f"the program waits {loading}{median} for its DataLoader")  # fmt: skip
     if calls >= _MOSTLY * all_ns:
         call, call_ns = max(idle.calls.items(), key=lambda item: item[1], default=("a CUDA call", took))
         return IdleCause("host-call", took, f"waits {format_ns(took)} for a CUDA call",
@@ -193,6 +194,18 @@ def _long_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
             does = "the GPU waits for a copy to it"
         return IdleCause("data-loader", took, waits + "input", head + does)
     return IdleCause("host-work", took, waits + "the host", f"{head}the host makes no CUDA call")
+
+
+def _loading_time_texts(case: CaseSummary, took: float) -> tuple[str, str]:
+    """How long the DataLoader is waited for, of a few unlike waits their range; and what else is said of it."""
+    median = format_ns(min(case.loading_ns or 0.0, took))
+    least, most = case.loading_range_ns or (0.0, 0.0)
+    if most <= _UNLIKE * least:
+        return median, " (the median)"
+    text = f"{format_ns(least)} to {format_ns(most)}"
+    if case.iterations is None or case.iterations.count >= _FEW_ITERATIONS:
+        return median, f" (the median; {text})"
+    return text, ""
 
 
 def _gap_count_text(count: float) -> str:
