@@ -37,7 +37,7 @@ class Message:
 
     `is_outcome`: it says that nothing came of it, and not why. `is_hang`: a kernel that is run again does not end.
     `is_replay`: to run a kernel again failed, as that of a collective does, for which other ranks wait no more.
-    `is_loss`: records of the capture are missing.
+    `is_loss`: records of the capture are missing. `is_ignored`: it is no problem, whatever the tool calls it.
     """
 
     tools: frozenset[str]
@@ -49,6 +49,7 @@ class Message:
     is_hang: bool = False
     is_loss: bool = False
     is_replay: bool = False
+    is_ignored: bool = False
 
     def matches_tool_text(self, tool: str, text: str) -> bool:
         """Whether `tool` said this."""
@@ -72,6 +73,7 @@ def known_messages() -> tuple[Message, ...]:
             m.get("hang", False),
             m.get("loss", False),
             m.get("replay", False),
+            m.get("ignored", False),
         )
         for m in tomllib.loads(text)["message"]
     )
@@ -101,6 +103,8 @@ def problem_of_known_message(
     waits = meaning is not None and (meaning.is_hang or (meaning.is_replay and _NCCL.search(kernel or "")))
     if meaning is not None and waits and kernel is not None:
         meaning = _hang_message_with_kernel(meaning, kernel)
+    if meaning is not None and meaning.is_ignored:
+        return None
     if meaning is not None:
         text = f"{tool}: {message} ({meaning.explanation})"
         return Problem(meaning.severity, text, line, meaning.fix, meaning.is_loss)

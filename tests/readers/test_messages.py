@@ -88,6 +88,16 @@ def test_what_a_tool_calls_an_error_is_one_even_when_unknown():
     assert problem_of_known_message("nvprof", "Profiling application: ./a") is None
 
 
+def test_a_warning_that_says_nothing_of_the_program_is_no_problem():
+    text = (
+        "Profiling results might be incorrect with current version of nvcc compiler used to compile cuda app. Compile with"
+        " nvcc compiler 9.0 or later version to get correct profiling results. Ignore this warning if code is already"
+        " compiled with the recommended nvcc version "
+    )
+    assert problem_of_known_message("nvprof", text, severity="warning") is None
+    assert said_of("nvprof", f"==77== Warning: {text}") == []
+
+
 # What happened, by the tool's own words (as far as a tool has words for it) -> what the explanation and the fix speak of.
 HAPPENED = {
     "no permission for the counters": {
