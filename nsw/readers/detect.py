@@ -25,7 +25,12 @@ from nsw.readers.invariants import (
     warn_of_launches_without_gpu_work,
     warn_of_metrics_without_values,
 )
-from nsw.readers.messages import find_program_failure_line, nsys_profile_output, problems_if_only_messages
+from nsw.readers.messages import (
+    find_program_failure_line,
+    nsys_profile_output,
+    problems_if_only_messages,
+    without_hint_of_early_end,
+)
 from nsw.readers.model import SURE_OF_ALL, LackReason, Options, Reader, Report, Sample
 from nsw.readers.other_files import describe_other_file
 from nsw.readers.registry import FORMATS, Format, load_package_formats
@@ -67,6 +72,8 @@ def read(path: Path, options: Options | None = None) -> Report:
         warn_of_launches_without_gpu_work(report)
     if report.tables:
         report.failed = find_program_failure_line(path)
+    if report.failed is not None:
+        report.problems = [without_hint_of_early_end(report.tool or "", problem) for problem in report.problems]
     if "metrics" in report.tables:
         from nsw.readers.portable_metrics import add_portable_names, convert_metrics_to_one_unit
 

@@ -38,6 +38,7 @@ class Message:
     `is_outcome`: it says that nothing came of it, and not why. `is_hang`: a kernel that is run again does not end.
     `is_replay`: to run a kernel again failed, as that of a collective does, for which other ranks wait no more.
     `is_loss`: records of the capture are missing. `is_ignored`: it is no problem, whatever the tool calls it.
+    `is_of_early_end`: a program that failed is cause enough for it.
     """
 
     tools: frozenset[str]
@@ -50,6 +51,7 @@ class Message:
     is_loss: bool = False
     is_replay: bool = False
     is_ignored: bool = False
+    is_of_early_end: bool = False
 
     def matches_tool_text(self, tool: str, text: str) -> bool:
         """Whether `tool` said this."""
@@ -74,6 +76,7 @@ def known_messages() -> tuple[Message, ...]:
             m.get("loss", False),
             m.get("replay", False),
             m.get("ignored", False),
+            m.get("early_end", False),
         )
         for m in tomllib.loads(text)["message"]
     )
@@ -111,6 +114,14 @@ def problem_of_known_message(
     if severity is None:
         return None
     return Problem("error" if severity == "error" else "warning", f"{tool}: {message}", line)
+
+
+def without_hint_of_early_end(tool: str, problem: Problem) -> Problem:
+    """The problem as it is where the program is known to have failed, which explains what is missing at the end."""
+    meaning = find_known_message(tool, problem.message)
+    if meaning is None or not meaning.is_of_early_end:
+        return problem
+    return replace(problem, message=problem.message.removesuffix(f" ({meaning.explanation})"), fix=None)
 
 
 def kernel_in_progress_line(text: str) -> str | None:
@@ -176,10 +187,12 @@ _FAILED: Final = re.compile(
     r"|.*\b(?:Segmentation fault|Bus error)\b.*)$",
     re.MULTILINE,
 )
+_REMEDY: Final = re.compile(r"\r?\n[ \t]*((?:Rebuild|Recompile|Compile|Set|Try|Use|Please)\b.*)")  # the line behind it
+_LONGEST_FAILURE: Final = 300  # characters
 
 
 def find_program_failure_line(path: Path) -> str | None:
-    """The line in which a program says among the lines of a report that it failed; None where there is none."""
+    """The line in which a program says among the lines of a report that it failed, and the remedy behind it; or None."""
     if path.is_dir():
         return None
     data = _read_file_ends(path)
@@ -193,8 +206,10 @@ def find_program_failure_line(path: Path) -> str | None:
     failed = _FAILED.search(text)
     if failed is None:
         return None
-    line: str = failed[1] or failed[2]
-    return line.strip()[:_LONGEST]
+    line = (failed[1] or failed[2]).strip()
+    if (remedy := _REMEDY.match(text, failed.end())) is not None:
+        line = f"{line.rstrip('.')}. {remedy[1].strip()}"
+    return line[:_LONGEST_FAILURE].rstrip(".")
 
 
 def _program_output_in_nsys_export(path: Path) -> str:

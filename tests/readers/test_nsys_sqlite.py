@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import statistics
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -459,6 +460,34 @@ def test_diagnostics_are_warnings_said_once(nsys_database):
         "nsys reported an error: Some events (17) were lost.",
     ]
     assert "--trace" in report.problems[1].fix
+
+
+def test_a_program_that_failed_explains_what_is_missing(nsys_database):
+    database = nsys_database()
+    for text in ("No CUDA events collected. Does the process use CUDA?",
+                 "Not all OS runtime libraries events might have been collected."):  # fmt: skip
+        database.add("DIAGNOSTIC_EVENT", timestamp=0, source=1, severity=2, text=text)
+    path = database.done()
+    assert [bool(problem.fix) for problem in read(path).problems if problem.severity == "warning"] == [True, True]
+    printed = (
+        "mesh 64 x 64\nAccelerator Fatal Error: Failed to find device function 'k_L7'! File was compiled with: -gpu=cc80\n"
+        "Rebuild this file with -gpu=cc75\n File: /a/b.cpp\n"
+    )
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS StringIds (id INTEGER PRIMARY KEY, value TEXT)")
+        connection.execute("CREATE TABLE ProcessStreams (contentId INTEGER)")
+        connection.execute("INSERT INTO StringIds VALUES (99001, ?)", (printed,))
+        connection.execute("INSERT INTO ProcessStreams VALUES (99001)")
+    report = read(path)
+    assert report.failed == (
+        "Accelerator Fatal Error: Failed to find device function 'k_L7'! File was compiled with: -gpu=cc80."
+        " Rebuild this file with -gpu=cc75"
+    )
+    assert warnings(report) == [
+        "nsys: No CUDA events collected. Does the process use CUDA?",
+        "nsys: Not all OS runtime libraries events might have been collected.",
+    ]
+    assert [problem.fix for problem in report.problems if problem.severity == "warning"] == [None, None]
 
 
 def test_that_a_process_did_no_gpu_work_is_no_warning_where_another_did(nsys_database):
