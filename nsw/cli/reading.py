@@ -374,7 +374,12 @@ def _show_answer(reports: _Reports) -> None:
     from nsw.present.terminal import console
 
     out = console()
-    looked_at = [looked for report in reports if report.tables for looked in [_as_read_report(report)]]
+    looked_at = []
+    for report in reports:
+        if report.failed is not None or _has_figures(report):
+            looked_at.append(_as_read_report(report))
+        elif report.tables:
+            say(f"{Path(report.path).name}: nothing was measured")
     if looked_at:
         files = dict(zip(_distinct_names(looked_at), looked_at, strict=True))
 
@@ -390,6 +395,13 @@ def _show_answer(reports: _Reports) -> None:
             out, _summarize(looked_at), full=False, next_command="`--full` prints all tables", proof=evidence_command
         )
     show_merged(out, reports.problems)
+
+
+def _has_figures(report: Report) -> bool:
+    """Whether anything was measured: a command and versions are facts without figures."""
+    facts = full_rows("facts", report.tables.get("facts", []))
+    others = (data for name, data in report.tables.items() if name != "facts")
+    return any(map(len, others)) or any(fact["value"] is not None for fact in facts)
 
 
 def _as_read_report(report: Report) -> ReadReport:

@@ -142,10 +142,11 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
     ("copies-dominate", case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, None, None),)),
      [case(copies=(Copy("[CUDA memcpy HtoD]", 9, 49 * MS, None, None),)),
       case(copies=(Copy("[CUDA memcpy DtoD]", 9, 90 * MS, None, None),)),
-      case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, 200 * MB, 4e9),)),
+      case(copies=(Copy("[CUDA memcpy HtoD]", 10, 50 * MS, 200 * MB, 4e9),)),
       case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, None, None),), kernel_ns=0.0),
       case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 9, 50 * MS, None, None),))], "50 % copies"),
     ("copies-dominate", case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, 20 * MB, 0.4e9),)), [], "50 % copies"),
+    ("copies-dominate", case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, 200 * MB, 4e9),)), [], "50 % copies"),
     ("no-copy-overlap", copied("Host-to-Device", size=25 * MB, copies_pct=8.0),
      [copied("Host-to-Device", size=25 * MB, copies_pct=7.9), copied("Host-to-Device", size=5 * MB, copies_pct=30.0)],
      "8 % copies, no kernel beside"),
@@ -287,6 +288,12 @@ def test_what_pinned_memory_gives_here_is_named_with_the_case_that_has_it():
     assert found.do == "pin it (other: 50 GB/s)"
     assert "gives 6.2 times that here, in other" in found.advice
     assert found.gain_pct == pytest.approx(60 * (1 - 8 / 50))
+
+
+def test_few_copies_as_slow_as_of_pageable_memory_have_advice():
+    found = hit("copies-dominate", case(copies=(Copy("[CUDA memcpy DtoH]", 6, 90 * MS, 170 * MB, 1.745e9),)))
+    assert "from the GPU at 1.745 GB/s" in found.fact
+    assert "pinned memory" in found.advice
 
 
 def test_copies_count_of_all_gpu_time_with_what_a_report_cut_off():

@@ -46,6 +46,16 @@ def test_the_terminal_shows_the_others_and_what_is_wrong(nsw, reports):
     assert "error: " in said.out
 
 
+def test_of_a_report_without_a_figure_nothing_was_measured(nsw, home):
+    (home / "died.txt").write_text(
+        "==7== NVPROF is profiling process 7, command: ./a.out\n==7== Profiling application: ./a.out\n"
+        "==7== Profiling result:\nNo events/metrics were profiled.\n"
+    )
+    said = nsw("read", "died.txt")
+    assert said.out.splitlines()[0] == "died.txt: nothing was measured"
+    assert "--full" not in said.out
+
+
 def test_csv_and_parquet_hold_the_rows_of_all_files_with_their_file(nsw, reports, home):
     said = nsw("read", *reports, "-f", "csv")
     rows = list(csv.DictReader(io.StringIO(said.out)))

@@ -410,7 +410,7 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
         alone_known
         or largest_copy is None
         or not case.kernel_ns
-        or _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0)
+        or _slow_copy_hit(case, context) is not None
     ):
         return None
     moved = [copy for copy in case.copies if gpu_copy_direction(copy.name)]
@@ -419,6 +419,11 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
         return None
     speed = f" at {rate(largest_copy.bytes_per_s)}" if largest_copy.bytes_per_s else ""
     do, advice = "keep data on the GPU", "Copy less, or keep on the GPU what several kernels use."
+    if _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0):
+        advice += (
+            " The speed is one of pageable memory: pinned memory (cudaHostAlloc) is faster where the same memory is"
+            " copied often."
+        )
     if (
         largest_copy.bytes_per_s
         and largest_copy.bytes_per_s < _SLOWEST
