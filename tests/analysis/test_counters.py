@@ -384,6 +384,26 @@ def test_what_was_not_measured_is_said_where_it_keeps_a_verdict_back(row, lackin
     assert missing_counters_of_largest_kernel(case()) is None
 
 
+def test_no_metric_is_asked_for_that_the_report_has():
+    row = replace(kernel(memory=None, dram=None), metrics={"sm_throughput": 71.3, "shared_bank_conflicts": 9e7})
+    answer = missing_counters_of_largest_kernel(case(row))
+    assert "sm__throughput.avg.pct_of_peak_sustained_elapsed" not in answer.metrics
+    assert "dram__throughput.avg.pct_of_peak_sustained_elapsed" in answer.metrics
+    assert "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum" in answer.metrics  # by which conflicts are judged
+    assert not [name for name in answer.metrics if "bank_conflicts" in name]
+
+
+@pytest.mark.parametrize("cycles", [{"elapsed_cycles": 160e3}, {"sm_frequency": 1.6e9, "duration": 100 * US}])
+def test_bank_conflicts_alone_are_judged_by_the_cycles_that_they_take(cycles):
+    bare = replace(kernel(memory=None, dram=None), metrics={"sm_count": 100.0, "shared_bank_conflicts": 6e6, **cycles})
+    (hit,) = hits(bare).values()
+    assert (hit.cause, hit.what) == ("bank-conflicts", "bank conflicts: 38 % of the cycles")
+    assert hits(replace(bare, metrics=bare.metrics | {"shared_bank_conflicts": 3.9e6})) == {}
+    assert (
+        hits(replace(bare, metrics={name: value for name, value in bare.metrics.items() if name != "sm_count"})) == {}
+    )
+
+
 def test_a_details_page_of_ncu_is_enough():
     (row,) = kernel_table_of_report(read(FIXTURES / "h100" / "bank_conflicts_details_all.txt").tables)
     (hit,) = hits(row).values()

@@ -344,6 +344,8 @@ def _bank_conflict_remark(kernel: KernelRow) -> Remark | None:
     metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
     added, wavefronts = metrics.get("shared_bank_conflicts"), metrics.get("shared_wavefronts")
     part = _busiest_part(parts)
+    if added and not wavefronts and not parts.keys() & _MEMORY:
+        return _bank_conflict_remark_by_cycles(kernel, added)
     if not added or not wavefronts or added < _CONFLICTS * wavefronts or part not in {L1, SHARED, CACHES}:
         return None
     if parts[part] < _BUSY_PCT:
@@ -369,6 +371,25 @@ def _bank_conflict_remark(kernel: KernelRow) -> Remark | None:
         f"bank conflicts: {100 * added / wavefronts:.0f} % of shared memory's passes",
         f"has bank conflicts: they add {100 * added / wavefronts:.0f} % of the passes through shared memory,"
         f" which is {parts[part]:.0f} % busy",
+    )  # fmt: skip
+
+
+def _bank_conflict_remark_by_cycles(kernel: KernelRow, added: float) -> Remark | None:
+    """Bank conflicts by the cycles that they take of the SMs, where how busy memory is was not measured.
+
+    Args:
+        kernel: The kernel.
+        added: Passes through shared memory that conflicts add: each takes a cycle of an SM.
+    """
+    sm_count, duration_ns = kernel.metrics.get("sm_count"), kernel.launch_ns
+    clock = kernel.metrics.get("sm_frequency")
+    cycles = kernel.metrics.get("elapsed_cycles") or (clock * duration_ns / 1e9 if clock and duration_ns else None)
+    if not sm_count or not cycles or added < _CONFLICTS * sm_count * cycles:
+        return None
+    share = min(100.0, 100 * added / (sm_count * cycles))
+    return Remark(
+        share, "bank-conflicts", f"bank conflicts: {share:.0f} % of the cycles",
+        f"has bank conflicts: the passes that they add through shared memory take {share:.0f} % of the SMs' cycles",
     )  # fmt: skip
 
 
@@ -1128,9 +1149,8 @@ def missing_counters_of_largest_kernel(case: CaseSummary) -> Lacking | None:
         return None
     if (part := binding_part(kernel)) is None:
         is_partly_known = kernel.memory_pct is not None or kernel.sm_pct is not None
-        return (
-            _missing_counters(kernel, f"of {kernel.short_name} what binds it", _OF_PARTS) if is_partly_known else None
-        )
+        names = (*_OF_PARTS, *(_OF_SHARED if "shared_bank_conflicts" in kernel.metrics else ()))
+        return _missing_counters(kernel, f"of {kernel.short_name} what binds it", names) if is_partly_known else None
     subject = f"how much of what binds it ({part}) is useful"
     if part == LATENCY:
         subject = "whether it waits for atomic operations" if kernel.stalls else "what its warps wait for"
@@ -1147,8 +1167,11 @@ def missing_counters_of_largest_kernel(case: CaseSummary) -> Lacking | None:
     return _missing_counters(kernel, f"of {kernel.short_name} {subject}", names)
 
 
-def _missing_counters(kernel: KernelRow, subject: str, names: Sequence[str]) -> Lacking:
-    return Lacking(subject, ncu_metric_request(names, find_chip(kernel.device_name)).metrics)
+def _missing_counters(kernel: KernelRow, subject: str, names: Sequence[str]) -> Lacking | None:
+    """What to ask ncu for beside what the report has; None: it has all."""
+    lacking_names = [name for name in names if name not in kernel.metrics]
+    metrics = ncu_metric_request(lacking_names, find_chip(kernel.device_name)).metrics
+    return Lacking(subject, metrics) if metrics else None
 
 
 _OF_WAITS: Final[tuple[str, ...]] = (

@@ -406,12 +406,7 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
         return None if _pageable_copy_hit(case, context) else _copy_only_iteration_hit(case, case.idle_gpu)
     largest_copy = _dominant_copy(case)
     alone_known = case.spent is not None and case.spent.copies_pct is not None
-    if (
-        alone_known
-        or largest_copy is None
-        or not case.kernel_ns
-        or _slow_copy_hit(case, context) is not None
-    ):
+    if alone_known or largest_copy is None or not case.kernel_ns or _slow_copy_hit(case, context) is not None:
         return None
     moved = [copy for copy in case.copies if gpu_copy_direction(copy.name)]
     share, part = _copy_time_pct(case, moved), 100 * largest_copy.total_ns / sum(copy.total_ns for copy in moved)
