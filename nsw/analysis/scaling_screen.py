@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from nsw.analysis.rules.hits import Hit
     from nsw.analysis.summary import Summary
 
-__all__ = ["efficiency_range", "scaling_screen"]
-
 _WHOLE: Final = ("exposed_pct", "computing_pct", "copies_pct", "idle_pct")  # an iteration of the mean GPU
 
 
