@@ -265,12 +265,17 @@ def _changes_table(comparison: Comparison) -> Table:
     whats = len({row.what for row in rows}) > 1 or comparison.by not in {"case", "figure"}
     mean = "mean" if any(max(row.runs) > 1 for row in rows) else ""
     heading = ", ".join(["", *filter(None, [f"{mean} {unit}".strip()])])
+    # in words where all are times, or all are better the larger
+    are_times = [is_time_unit(row.unit) for row in rows]
+    change_unit: Unit = "longer %" if all(are_times) else "change %"
+    if not any(are_times) and all(row.higher_is_better for row in rows):
+        change_unit = "faster %"
     columns = [
         *([Column("case", "case", "name")] if cases else []),
         *([Column("what", comparison.by, "name")] if whats else []),
         Column("first", f"{_short_side_names(comparison)[0]}{heading}", "number"),
         Column("second", f"{_short_side_names(comparison)[1]}{heading}", "number"),
-        Column("change_pct", "change", _change_column_unit(rows)),
+        Column("change_pct", "change", change_unit),
         Column("interval", "between", "text"),
         Column("runs", "runs", "text"),
         Column("verdict", "verdict", "text"),
@@ -324,13 +329,6 @@ def _common_unit(rows: Sequence[Compared]) -> tuple[str, float]:
     return (next(iter(units)) if len(units) == 1 else None) or "", 1.0
 
 
-def _change_column_unit(rows: Sequence[Compared]) -> Unit:
-    """How the changes of these values are printed: in words where all are times, or all are better the larger."""
-    if all(is_time_unit(row.unit) for row in rows):
-        return "longer %"
-    return "faster %" if all(row.higher_is_better and not is_time_unit(row.unit) for row in rows) else "change %"
-
-
 def _change_size(row: Compared) -> float:
     return abs(row.gain or 0.0) if row.verdict in _DECIDED else 0.0
 
@@ -364,11 +362,13 @@ def _interval_plot_blocks(comparison: Comparison) -> list[Block]:
     rows = tuple(
         (
             ", ".join([*([row.case] if single or several else []), *([] if single else [row.what])]),
-            *_gain_with_interval(row),
+            math.exp(row.gain or 0.0),
+            (math.exp(min(row.interval)), math.exp(max(row.interval))),
             _row_run_counts_text(row),
             row.verdict,
         )
         for row in heaviest_rows
+        if row.interval is not None
     )
     title = f"{second} beside {first}" + (f": {heaviest_rows[0].what}" if single else "")
     return [
@@ -379,12 +379,6 @@ def _interval_plot_blocks(comparison: Comparison) -> list[Block]:
              tuple(row.case for row in heaviest_rows)),),
         )
     ]  # fmt: skip
-
-
-def _gain_with_interval(row: Compared) -> tuple[float, tuple[float, float]]:
-    """The gain and its interval as factors."""
-    low, high = sorted(row.interval or (0.0, 0.0))
-    return math.exp(row.gain or 0.0), (math.exp(low), math.exp(high))
 
 
 _BECAME: Final = {"gone": " (gone)", "new": " (new)", "renamed": " (renamed)"}

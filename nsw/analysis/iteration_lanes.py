@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Column, Evidence, Lanes
 from nsw.analysis.clocks import clocks_by_report
 from nsw.analysis.gpu_metrics import SHARES
+from nsw.analysis.groups import sum_by
 from nsw.analysis.kernel_classes import classify_gpu_operation
 from nsw.wording import plural
 
@@ -269,9 +270,7 @@ def _merge_boxes(lane: Iterable[_Box], grain: float) -> list[_Box]:
 
 
 def _join_boxes_to_box(run: Sequence[_Box]) -> _Box:
-    took: dict[str, float] = {}
-    for box in run:
-        took[box.group] = took.get(box.group, 0.0) + box.end - box.start
+    took = sum_by((box.group, box.end - box.start) for box in run)
     largest = max(run, key=lambda box: box.end - box.start)
     name = f"{plural(len(run), 'short operation')}, the longest {largest.name}"
     first = run[0]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.analysis.cases import group_by_column
+from nsw.analysis.cases import rows_by_run
 from nsw.analysis.certainty import (
     ALPHA,
     ASSUMED,
@@ -28,6 +28,7 @@ from nsw.analysis.certainty import (
 )
 from nsw.analysis.comparison import is_smaller_better, is_time_unit
 from nsw.analysis.conditions import incomparable_reason, median_sm_clock_mhz
+from nsw.analysis.groups import group_by, sum_by
 from nsw.analysis.kernel_classes import classify_gpu_operation
 from nsw.analysis.steady import steady_state_rows
 from nsw.quantities import is_energy
@@ -112,7 +113,7 @@ class Side:
         """What gives the rows of a table that a run has."""
         by_run = self._by_run.get(table)
         if by_run is None:
-            by_run = self._by_run[table] = group_by_column(self.tables.get(table, ()), "run")
+            by_run = self._by_run[table] = rows_by_run(self.tables.get(table, ()))
         return lambda run: by_run.get(run, ())
 
     @property
@@ -123,10 +124,7 @@ class Side:
     @property
     def cases(self) -> dict[str, list[Any]]:
         """Its runs by case."""
-        by_case: dict[str, list[Any]] = {}
-        for run in self.runs:
-            by_case.setdefault(run.case_id, []).append(run)
-        return by_case
+        return group_by(self.runs, lambda run: run.case_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,18 +215,18 @@ def match_cases(first: Side, second: Side) -> list[Match]:
     if len(first_cases) == len(second_cases) == 1:
         (name, runs), first_runs = next(iter(second_cases.items())), next(iter(first_cases.values()))
         return [Match(name, first_runs, runs)]
-    single = [
-        {key: value for key, value in _parameter_values(cases).items() if len(value) == 1}
-        for cases in (first_cases, second_cases)
-    ]
-    side_parameters = {
-        key
-        for key in {*single[0], *single[1]}
-        if _is_parameter_of_side(key, _parameter_values(first_cases), _parameter_values(second_cases))
-    }
+    # a parameter of the sides has one value on each of them (or none), and these differ
+    values = _parameter_values(first_cases), _parameter_values(second_cases)
+    sets = {key: [side.get(key, set()) for side in values] for key in {*values[0], *values[1]}}
+    side_parameters = {key for key, (one, other) in sets.items() if max(len(one), len(other)) == 1 and one != other}
     first_by_key = {_case_key(runs[0].params, side_parameters): runs for runs in first_cases.values()}
     return [
-        Match(_case_name(runs[0].params, side_parameters) or case, first_by_key[key], runs)
+        Match(
+            ", ".join(f"{name}={value}" for name, value in runs[0].params.items() if name not in side_parameters)
+            or case,
+            first_by_key[key],
+            runs,
+        )
         for case, runs in second_cases.items()
         if (key := _case_key(runs[0].params, side_parameters)) in first_by_key
     ]
@@ -255,20 +253,8 @@ def _parameter_values(cases: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]
     return values_of
 
 
-def _is_parameter_of_side(
-    key: str, first_values: Mapping[str, set[str]], second_values: Mapping[str, set[str]]
-) -> bool:
-    """Whether a parameter has one value on each side (or none), and they differ."""
-    first_set, second_set = first_values.get(key, set()), second_values.get(key, set())
-    return len(first_set) <= 1 and len(second_set) <= 1 and first_set != second_set
-
-
 def _case_key(params: Mapping[str, Any], side_parameters: set[str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((key, repr(value)) for key, value in params.items() if key not in side_parameters))
-
-
-def _case_name(params: Mapping[str, Any], side_parameters: set[str]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in params.items() if key not in side_parameters)
 
 
 # --- what a run measured --------------------------------------------------------------------------------------------
@@ -300,13 +286,12 @@ def _main_measure_by_run(side: Side, runs: Sequence[Any]) -> Measured:
             return {name: figures[name]}
     rows, gpu = side.rows("iterations"), side.rows("gpu_summary")
     steps = {run.id: statistics.fmean(row["med_ns"] for row in rows(run.id)) for run in runs if rows(run.id)}
-    if steps:
-        return {ITERATION: {run: Quantity(ns, "ns", higher_is_better=False) for run, ns in steps.items()}}
     busy = {run.id: sum(row.get("total_ns") or 0 for row in gpu(run.id)) for run in runs if gpu(run.id)}
-    if busy:
-        return {GPU_TIME: {run: Quantity(ns, "ns", higher_is_better=False) for run, ns in busy.items()}}
-    bare = [run for run in runs if run.pass_kind == _BARE and run.seconds]
-    return {RUN_TIME: {run.id: Quantity(run.seconds, "s", higher_is_better=False) for run in bare}} if bare else {}
+    bare = {run.id: run.seconds for run in runs if run.pass_kind == _BARE and run.seconds}
+    for what, times, unit in ((ITERATION, steps, "ns"), (GPU_TIME, busy, "ns"), (RUN_TIME, bare, "s")):
+        if times:
+            return {what: {run: Quantity(time, unit, higher_is_better=False) for run, time in times.items()}}
+    return {}
 
 
 def measured_values(side: Side, runs: Sequence[Any]) -> Measured:
@@ -325,21 +310,10 @@ def _gpu_time_by_name(side: Side, runs: Sequence[Any], name_of: Callable[[Row], 
     gpu, parts, iterations = (side.rows(table) for table in ("gpu_summary", "phase_summary", "iterations"))
     for run in runs:
         times = sum(row["steady"] for row in iterations(run.id)) or 1
-        sums: dict[str, float] = {}
-        for row in steady_state_rows("gpu_summary", gpu(run.id), parts(run.id)):
-            name = name_of(row)
-            sums[name] = sums.get(name, 0.0) + (row.get("total_ns") or 0.0) / times
-        for name, ns in sums.items():
+        steady = steady_state_rows("gpu_summary", gpu(run.id), parts(run.id))
+        for name, ns in sum_by((name_of(row), (row.get("total_ns") or 0.0) / times) for row in steady).items():
             measured.setdefault(name, {})[run.id] = Quantity(ns, "ns", higher_is_better=False)
     return measured
-
-
-def _gpu_time_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
-    return _gpu_time_by_name(side, runs, lambda row: str(row.get("short_name") or row["name"]))
-
-
-def _gpu_time_by_class(side: Side, runs: Sequence[Any]) -> Measured:
-    return _gpu_time_by_name(side, runs, lambda row: classify_gpu_operation(row["name"], row["kind"], side.classes))
 
 
 def _gpu_time_by_range(side: Side, runs: Sequence[Any]) -> Measured:
@@ -385,14 +359,16 @@ def _own_time_by_function(side: Side, runs: Sequence[Any]) -> Measured:
             ((name, unit) for name, unit in _OWN if any(row.get(name) is not None for row in rows(run.id))),
             ("samples", None),
         )
-        sums: dict[str, float] = {}
-        for row in rows(run.id):
-            location = row.get("file") or row.get("module")
-            name = f"{row['name']} ({PurePath(location).name})" if location else str(row["name"])
-            sums[name] = sums.get(name, 0.0) + (row.get(column) or 0.0) * (1e9 if unit == "ns" else 1)
+        scale = 1e9 if unit == "ns" else 1
+        sums = sum_by((_function_with_file(row), (row.get(column) or 0.0) * scale) for row in rows(run.id))
         for name, value in sums.items():
             measured.setdefault(name, {})[run.id] = Quantity(value, unit, False if unit == "ns" else None)
     return measured
+
+
+def _function_with_file(row: Row) -> str:
+    location = row.get("file") or row.get("module")
+    return f"{row['name']} ({PurePath(location).name})" if location else str(row["name"])
 
 
 _LARGE_SHARE: Final = 0.01
@@ -401,8 +377,10 @@ _OWN: Final = (("self_s", "ns"), ("cpu_time_s", "ns"), ("self_pct", "%"))  # VTu
 _MEASURED: Final[Mapping[str, Callable[[Side, Sequence[Any]], Measured]]] = {
     "case": _main_measure_by_run,
     "figure": _figures_by_run,
-    "kernel": _gpu_time_by_kernel,
-    "class": _gpu_time_by_class,
+    "kernel": lambda side, runs: _gpu_time_by_name(side, runs, lambda row: str(row.get("short_name") or row["name"])),
+    "class": lambda side, runs: _gpu_time_by_name(
+        side, runs, lambda row: classify_gpu_operation(row["name"], row["kind"], side.classes)
+    ),
     "range": _gpu_time_by_range,
     "metric": _mean_metrics_by_kernel,
     "function": _own_time_by_function,

@@ -1,0 +1,27 @@
+"""Items by a key: together, or as sums."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    Key = TypeVar("Key")
+    Item = TypeVar("Item")
+
+
+def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """The items of each key, in the order in which the keys first come."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def sum_by(amounts: Iterable[tuple[Key, float]]) -> dict[Key, float]:
+    """The sum of each key's amounts, in the order in which the keys first come."""
+    sums: dict[Key, float] = {}
+    for key, amount in amounts:
+        sums[key] = sums.get(key, 0.0) + amount
+    return sums
