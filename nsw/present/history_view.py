@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.analysis.compared_screen import log_ratio_to_percent
+from nsw.analysis.groups import group_by
 from nsw.analysis.steps import MIN_NIGHTS
 from nsw.present.terminal import console, table
 from nsw.present.untrusted_text import clean
@@ -44,7 +45,7 @@ def show_history(history: History) -> None:
         for series in history.series
     ]  # fmt: skip
     out.print(table(None, heads, cells, wide="case"))
-    for sentence in _newest_steps(history):
+    for sentence in _step_sentences(history):
         out.print(clean(sentence))
     for campaign, problem in history.problems:
         out.print(clean(f"{campaign} is left out: {problem}"), style="yellow")
@@ -108,18 +109,11 @@ def _shift_text(nights: int) -> str:
     return f" ({plural(abs(nights), 'night')} {'later' if nights > 0 else 'before'})" if nights else ""
 
 
-def _newest_steps(history: History) -> list[str]:
-    """A sentence for the last steps of the cases, one for those of the same night."""
-    last = [(series, step) for series in history.series for step in series.steps[-1:]]
-    return _step_sentences(history, last)
-
-
-def _step_sentences(history: History, steps: Sequence[tuple[Series, Step]]) -> list[str]:
-    """A sentence for the newest steps, one for those of the same night."""
-    groups: dict[tuple[str, str], list[tuple[Series, Step]]] = {}
-    for series, step in steps:
-        ends = series.nights[step.at].campaign.path, series.nights[step.until].campaign.path
-        groups.setdefault(ends, []).append((series, step))
+def _step_sentences(history: History, steps: Sequence[tuple[Series, Step]] | None = None) -> list[str]:
+    """A sentence for the newest steps, by default the last ones of the cases; one for those of the same night."""
+    if steps is None:
+        steps = [(series, step) for series in history.series for step in series.steps[-1:]]
+    groups = group_by(steps, lambda each: tuple(each[0].nights[at].campaign.path for at in (each[1].at, each[1].until)))
     sentences = []
     newest_first = sorted(groups.values(), key=lambda group: -group[0][0].nights[group[0][1].at].campaign.created)
     for group in newest_first[:_EXPLAINED]:
@@ -251,7 +245,7 @@ def history_page(history: History) -> str:
         _title(history),
         [
             Note(HEADLINE, _headline(history)),
-            *(Finding("step", sentence) for sentence in _newest_steps(history)),
+            *(Finding("step", sentence) for sentence in _step_sentences(history)),
             *left_out,
             Table("answer", "Cases", heads, tuple(cases)),
             *(_nights_curve(history, name, series) for name, series in zip(names, history.series, strict=True)),

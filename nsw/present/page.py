@@ -10,7 +10,6 @@ import base64
 import hashlib
 import math
 import re
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.resources import files
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from nsw.analysis.blocks import NUMBERS, Block, Evidence, Finding, HeatMap, Lanes, Note, Scatter, Table
 from nsw.analysis.first_screen import HEADLINE
+from nsw.analysis.groups import group_by
 from nsw.analysis.sides import ORDER
 from nsw.present.emit import strict_json
 from nsw.present.plots import svg_of
@@ -342,9 +342,7 @@ def _limit_rows(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]
     """All rows, or the first ones of each case where there are too many."""
     if len(rows) <= EvidenceRows.max_rows:
         return rows
-    cases: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        cases[row.get("case")].append(row)
+    cases = group_by(rows, lambda row: row.get("case"))
     each = max(1, EvidenceRows.max_rows // len(cases))
     return [row for case_rows in cases.values() for row in case_rows[:each]][: EvidenceRows.max_rows]
 
@@ -378,11 +376,9 @@ def _table_json(columns: Iterable[_Column], data: Sequence[Mapping[str, Any]], c
 
 def _blocks_by_case(blocks: Iterable[Block]) -> tuple[dict[str, list[Block]], list[Block]]:
     """The blocks of each case, and the blocks of the whole campaign."""
-    cases: dict[str, list[Block]] = {}
-    overall: list[Block] = []
-    for block in blocks:
-        (overall if block.case is None else cases.setdefault(block.case, [])).append(block)
-    return cases, overall
+    by_case = group_by(blocks, lambda block: block.case)
+    overall = by_case.pop(None, [])
+    return by_case, overall  # type: ignore[return-value]  # None is gone
 
 
 def _case_sections(

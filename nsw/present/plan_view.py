@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from nsw.analysis.groups import group_by
 from nsw.plan.jobs import WARM_UP
 from nsw.plan.layout import sentence
 from nsw.plan.model import REDUCTION, Job, Plan
@@ -38,10 +39,7 @@ def show_changes(out: Console, campaign: str, changes: Changes) -> None:
     out.print(f"into {campaign}", style="bold")
     if changes.added:
         out.print(f"adds {plural(len(changes.added), 'run')}: {first_of(changes.added, _RUNS_NAMED)}")
-    reasons: dict[str, list[str]] = {}
-    for run, reason in changes.again.items():
-        reasons.setdefault(reason, []).append(run)
-    for reason, runs in reasons.items():
+    for reason, runs in group_by(changes.again, changes.again.__getitem__).items():
         out.print(f"does {plural(len(runs), 'run')} again, since {reason}: {first_of(runs, _RUNS_NAMED)}")
     if changes.unchanged:
         out.print(f"leaves {plural(changes.unchanged, 'run')} as {'they are' if changes.unchanged > 1 else 'it is'}")
@@ -111,10 +109,8 @@ def show_plan(
             out.print(
                 f"{job.name}: {job.side_by_side} runs side by side on a node, each with its own GPUs", style="dim"
             )
-    names_by_start: dict[str, list[str]] = {}
-    for name, start in (starts or {}).items():
-        names_by_start.setdefault(start, []).append(name)
-    for start, names in names_by_start.items():
+    starts = starts or {}
+    for start, names in group_by(starts, starts.__getitem__).items():
         similar_jobs = f" and {plural(len(names) - 1, 'job')} like it" if len(names) > 1 else ""
         out.print(f"{names[0]}{similar_jobs} would start at {start}, says the scheduler")
     if secret := sorted({name for secret_set in plan.secrets for name in secret_set}):

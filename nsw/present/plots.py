@@ -10,7 +10,7 @@ import itertools
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nsw.analysis.blocks import (
     NUMBERS,
@@ -109,7 +109,7 @@ def _plot_curve(block: Any, width: float, top: float) -> svg.Picture | None:
     make_y = svg.logarithmic if log_y else svg.linear
     from_zero = block.from_zero and not log_y
     y = make_y(min(0.0, *lows) if from_zero else min(lows), max(highs), bottom, top, unit=y_unit.unit)
-    left, right = svg.left_of(y), width - _room_for_names(lines)
+    left, right = svg.left_of(y), width - 20 - min(170.0, max(svg.room(name) + 4 for name in lines))
     x = _curve_x_axis(xs, left, right, log=log)
     parts = [
         *svg.y_axis(y, left, right, y_unit.title),
@@ -118,7 +118,8 @@ def _plot_curve(block: Any, width: float, top: float) -> svg.Picture | None:
     ]
     parts += [svg.text(notes, left, top - 8, size=svg.SMALL, within=width - left)] if notes else []
     for n, series_points in enumerate(lines.values()):
-        parts += _draw_ideal_line(series_points, n, x, y)
+        ideal = [(x.at(p.x), y.at(p.ideal)) for p in series_points if p.ideal is not None]
+        parts += [svg.path(ideal, svg.class_of(n), width=1.5, dash="2 4")] if len(ideal) > 1 else []
     for n, series_points in enumerate(lines.values()):
         parts += _draw_series(block, series_points, n, x, y)
     ends = svg.spread_out([y.at(series_points[-1].y) for series_points in lines.values()], 15, top + 4, bottom)
@@ -145,11 +146,6 @@ def _curve_notes(points: Sequence[_Point], *, left_out: int) -> str:
     return "; ".join(notes)
 
 
-def _room_for_names(names: Iterable[str]) -> float:
-    """The width that names at the right of a plot need."""
-    return 20 + min(170.0, max(svg.room(name) + 4 for name in names))
-
-
 def _curve_x_axis(xs: Sequence[float], left: float, right: float, *, log: bool) -> svg.Axis:
     """The x axis, from zero or logarithmic; its ticks are the values themselves where they have room."""
     axis = (svg.logarithmic(xs[0], xs[-1], left + 12, right - 12, exact=True) if log
@@ -160,11 +156,6 @@ def _curve_x_axis(xs: Sequence[float], left: float, right: float, *, log: bool) 
         ticks = tuple(xs) if log or axis.low else tuple(dict.fromkeys((0.0, *xs)))
         return svg.Axis(axis.low, axis.high, axis.first, axis.last, ticks, is_log=log)
     return axis
-
-
-def _draw_ideal_line(points: Sequence[_Point], series: int, x: svg.Axis, y: svg.Axis) -> list[str]:
-    ideal = [(x.at(p.x), y.at(p.ideal)) for p in points if p.ideal is not None]
-    return [svg.path(ideal, svg.class_of(series), width=1.5, dash="2 4")] if len(ideal) > 1 else []
 
 
 def _draw_series(block: Table, points: Sequence[_Point], series: int, x: svg.Axis, y: svg.Axis) -> list[str]:
@@ -261,8 +252,7 @@ def _omitted_rows_note(rows: Sequence[Any], rows_frame: _Rows) -> list[str]:
     return [svg.text(omitted, 8, rows_frame.bottom + 36, size=svg.SMALL)] if rows else []
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(NamedTuple):
     """A part of a stacked bar: its length, its series (from 0), the row that it is of and what it says."""
 
     length: float
@@ -273,24 +263,18 @@ class _Piece:
 
 def _plot_stacked_bars(block: Any, width: float, top: float) -> svg.Picture | None:
     columns = [svg.column_of(block, name) for name in block.values]
-    labels, bars = [], []
+    labels: list[str] = []
+    bars: list[list[_Piece]] = []
     for n, row in list(enumerate(block.rows))[:_MAX_BARS]:
-        total = sum(svg.number_of(row[at]) or 0.0 for at in columns)
-        pieces = []
-        for series, at in enumerate(columns):
-            length = svg.number_of(row[at]) or 0.0
-            piece_text = f"{block.columns[at].title}: {as_text(length, block.columns[at].unit)}"
-            share = f", {100 * length / total:.1f} %" if total else ""
-            pieces.append(
-                _Piece(
-                    length,
-                    series,
-                    n,
-                    svg.tip(svg.label_of(block, row, block.label), piece_text + share, *svg.source_of(block, n)),
-                )
-            )
-        labels.append(svg.label_of(block, row, block.label))
-        bars.append([piece for piece in pieces if piece.length > 0])
+        lengths = [svg.number_of(row[at]) or 0.0 for at in columns]
+        total, label = sum(lengths), svg.label_of(block, row, block.label)
+        labels.append(label)
+        bars.append([])
+        for series, (at, length) in enumerate(zip(columns, lengths, strict=True)):
+            if length > 0:
+                text = f"{block.columns[at].title}: {as_text(length, block.columns[at].unit)}"
+                tip = svg.tip(label, f"{text}, {100 * length / total:.1f} %", *svg.source_of(block, n))
+                bars[-1].append(_Piece(length, series, n, tip))
     names = [block.columns[at].title for at in columns]
     colours = _colour_indices([block.columns[at].name for at in columns])
     unit = block.columns[columns[0]].unit if columns else "number"
@@ -383,10 +367,8 @@ def _plot_intervals(block: Any, width: float, top: float) -> svg.Picture | None:
     labels = [svg.label_of(block, block.rows[n], block.label) for n, _, _ in numbered_values]
     values = [as_text(value, "times") for _, value, _ in numbered_values]
     rows = _place_rows(labels, width, top + 4, right=30 + max(map(svg.room, values)))
-    low, high = (
-        min(1.0, *(pair[0] for _, _, pair in numbered_values)),
-        max(1.0, *(pair[1] for _, _, pair in numbered_values)),
-    )
+    ends = [end for _, _, pair in numbered_values for end in pair]
+    low, high = min(1.0, *ends), max(1.0, *ends)
     wide = high / low > 4
     axis = (svg.logarithmic if wide else svg.linear)(low, high, rows.left, rows.right, unit="times")
     one_x = axis.at(1.0)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from rich.cells import cell_len
 
+from nsw.analysis.groups import group_by
 from nsw.engine.events import (
     BuildChanged,
     Downloading,
@@ -101,7 +102,11 @@ def show_status(
     if head.get("stopped"):
         out.print(f"stopped: {head['stopped']}", style="yellow")
     if head.get("held"):
-        runs = [_replace_hold_reason(run) for run in runs]
+        # the scheduler's advice to release a held job by hand would undo the hold
+        runs = [
+            replace(run, detail="held by `nsw throttle 0`") if run.cause is Cause.HELD_BY_SCHEDULER else run
+            for run in runs
+        ]
         out.print("held by `nsw throttle 0`: no new run starts until `nsw throttle N`", style="yellow")
     if line := so_far(head.get("elapsed_s"), head.get("seconds_left")):
         out.print(line)
@@ -163,25 +168,15 @@ def _notable_run_rows(
     runs: Sequence[RunRow], jobs: Mapping[str, str], last_lines: Mapping[str, str]
 ) -> list[tuple[object, ...]]:
     """A row for each run to look at; one row for several that wait or failed for the same reason."""
-    alike: dict[tuple[object, ...], list[RunRow]] = {}
-    for run in runs:
-        if run.state not in {"done", "planned"} or (run.state == "done" and _run_reason(run)):
-            alone = run.id if run.state == "running" else None
-            alike.setdefault((run.state, run.reason, alone), []).append(run)
+    notable = (r for r in runs if r.state not in {"done", "planned"} or (r.state == "done" and _run_reason(r)))
+    alike = group_by(notable, lambda run: (run.state, run.reason, run.id if run.state == "running" else None))
     rows: list[tuple[object, ...]] = []
     for similar_runs in alike.values():
         if len(similar_runs) <= _FEW:
             rows += [_run_row_cells(r, jobs, last_lines) for r in similar_runs]
         else:
-            empty_cells = (None,) * (4 if jobs else 3)
-            rows.append(
-                (
-                    f"{similar_runs[0].id} and {len(similar_runs) - 1} more",
-                    similar_runs[0].state,
-                    *empty_cells,
-                    _run_reason(similar_runs[0]),
-                )
-            )
+            first, empty_cells = similar_runs[0], (None,) * (4 if jobs else 3)
+            rows.append((f"{first.id} and {len(similar_runs) - 1} more", first.state, *empty_cells, _run_reason(first)))
     return rows
 
 
@@ -191,11 +186,6 @@ def _run_row_cells(run: RunRow, jobs: Mapping[str, str], last_lines: Mapping[str
     )
     return (run.id, run.state, run.attempt or None, _run_time_text(run), run.host,
             *((jobs.get(run.id),) if jobs else ()), _run_reason(run) or printed)  # fmt: skip
-
-
-def _replace_hold_reason(run: RunRow) -> RunRow:
-    """Name nsw as the reason of a held job: the scheduler's advice to release it by hand would undo the hold."""
-    return replace(run, detail="held by `nsw throttle 0`") if run.cause is Cause.HELD_BY_SCHEDULER else run
 
 
 def _run_reason(run: RunRow) -> str | None:

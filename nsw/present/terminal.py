@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 from rich.cells import cell_len
 
+from nsw.analysis.groups import group_by
 from nsw.present.untrusted_text import clean, harmless
 from nsw.quantities import in_one_unit
 
@@ -81,7 +82,9 @@ class Fitted:
             count_text = "1 column is" if len(hidden_heads) == 1 else f"{len(hidden_heads)} columns are"
             remedies = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
             remedies += [f"with {self._elsewhere}"] if self._elsewhere else []
-            hint = f"({count_text} hidden, shown {' or '.join(remedies)}: {_list_headings(hidden_heads)})"
+            omitted = len(hidden_heads) - _NAMED_COLUMNS
+            names = " | ".join(hidden_heads[:_NAMED_COLUMNS]) + (f" and {omitted} more" if omitted > 0 else "")
+            hint = f"({count_text} hidden, shown {' or '.join(remedies)}: {names})"
             yield Text(wrapped(console, hint), style="dim")
 
     def _render(self, console: Console, options: ConsoleOptions, widths: Mapping[int, int]) -> RenderResult:
@@ -101,8 +104,11 @@ class Fitted:
         for i, width in widths.items():
             side: Literal["right", "left"] = "right" if self._numbers[i] else "left"
             rich_table.add_column(Text(self._heads[i]), justify=side, width=width, overflow="fold")
-        columns = {i: self._column_texts(i, width) for i, width in widths.items()}
         too_wide = [i for i, width in widths.items() if self._widest[i] > width]
+        columns = {
+            i: distinct(self._cells[i], width) if i in self._elided and i in too_wide else self._cells[i]
+            for i, width in widths.items()
+        }
         if any(_cell_width(text) > widths[i] for i in too_wide for text in columns[i]):
             for cells in zip(*columns.values(), strict=True):
                 rich_table.add_row(*(Text(cell, overflow="fold") for cell in cells))
@@ -111,7 +117,12 @@ class Fitted:
         # no text wraps: the same lines as rich's, which takes many times longer for them
         *above, foot, end = console.render(rich_table, options)
         yield from above
-        padded = [_pad_texts(texts, widths[i], right=self._numbers[i]) for i, texts in columns.items()]
+        padded = []
+        for i, texts in columns.items():
+            if self._numbers[i]:
+                padded.append([" " * (widths[i] - _cell_width(text)) + text for text in map(str.rstrip, texts)])
+            else:
+                padded.append([text + " " * (widths[i] - _cell_width(text)) for text in texts])
         rows = "".join(f" {_GAP.join(row)} \n" for row in zip(*padded, strict=True))
         yield from (Segment(rows), foot, end)
 
@@ -119,10 +130,6 @@ class Fitted:
         """The headings of the columns that do not fit this width."""
         visible, _ = self._fit_columns(width)
         return [self._heads[i] for i in range(len(self._heads)) if i not in visible]
-
-    def _column_texts(self, column: int, width: int) -> list[str]:
-        too_wide = column in self._elided and self._widest[column] > width
-        return distinct(self._cells[column], width) if too_wide else self._cells[column]
 
     def _natural_width(self, column: int) -> int:
         return max(_cell_width(self._heads[column]), self._widest[column])
@@ -178,12 +185,6 @@ class Fitted:
         return visible, widths
 
 
-def _list_headings(heads: Sequence[str]) -> str:
-    """The first headings, whose own commas separate nothing, and how many more there are."""
-    omitted = len(heads) - _NAMED_COLUMNS
-    return " | ".join(heads[:_NAMED_COLUMNS]) + (f" and {omitted} more" if omitted > 0 else "")
-
-
 def _table_width(widths: Sequence[int]) -> int:
     return sum(widths) + len(_GAP) * (len(widths) - 1) + _EDGES
 
@@ -191,13 +192,6 @@ def _table_width(widths: Sequence[int]) -> int:
 def _cell_width(text: str) -> int:
     """The number of terminal columns that a text of one line takes."""
     return len(text) if text.isascii() else cell_len(text)
-
-
-def _pad_texts(texts: Iterable[str], width: int, *, right: bool) -> list[str]:
-    """The texts, none wider than that, all of this width."""
-    if right:
-        return [" " * (width - _cell_width(text)) + text for text in map(str.rstrip, texts)]
-    return [text + " " * (width - _cell_width(text)) for text in texts]
 
 
 _PADDING = re.compile(r"(?<![ \t])[ \t]+(?=\n)")  # begins once a run of spaces: else their square in time
@@ -211,7 +205,12 @@ def console(stream: TextIO | None = None) -> Console:
     out = stream or sys.stdout
     if hasattr(out, "reconfigure"):
         out.reconfigure(errors="replace")
-    environment = {name: value for name, value in os.environ.items() if name not in _SIZES or _is_terminal_size(value)}
+    # some programs leave COLUMNS=0 behind, and nothing fits into that
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in _SIZES or (value.isdecimal() and int(value[:9]) > 0)
+    }
     width = None if out.isatty() or "COLUMNS" in environment else _NO_WIDTH
     return _plain_console()(file=out, width=width, markup=False, highlight=False, emoji=False, _environ=environment)
 
@@ -227,11 +226,6 @@ def paged(out: Console) -> AbstractContextManager[object]:
 def unpadded(printed: str) -> str:
     """What was printed without blanks at the ends of lines."""
     return _PADDING.sub("", printed)
-
-
-def _is_terminal_size(value: str) -> bool:
-    """Whether it is a positive number: some programs leave COLUMNS=0 behind, and nothing fits into that."""
-    return value.isdecimal() and int(value[:9]) > 0
 
 
 @cache
@@ -371,25 +365,17 @@ def elided(text: str, width: int) -> str:
 
 def distinct(texts: Sequence[str], width: int) -> list[str]:
     """The texts in this width; those that would look alike though they differ are numbered."""
-    marks = _clash_marks(texts, width)
+    marks = clash_marks(texts, width)
     return [mark + elided(text, max(width - len(mark), 0)) for mark, text in zip(marks, texts, strict=True)]
 
 
-def numbered(texts: Sequence[str], width: int) -> list[str]:
-    """The whole texts; those that would look alike in this width though they differ are numbered."""
-    return [mark + text for mark, text in zip(_clash_marks(texts, width), texts, strict=True)]
-
-
-def _clash_marks(texts: Sequence[str], width: int) -> list[str]:
-    short = [elided(text, width) for text in texts]
-    clashes: dict[str, list[str]] = {}
-    for text, cut in zip(texts, short, strict=True):
-        if text not in clashes.setdefault(cut, []):
-            clashes[cut].append(text)
-    return [
-        "" if len(clashes[cut]) == 1 else f"[{clashes[cut].index(text) + 1}] "
-        for text, cut in zip(texts, short, strict=True)
-    ]
+def clash_marks(texts: Sequence[str], width: int) -> list[str]:
+    """The number of each text among those that look alike in this width though they differ; empty where none does."""
+    clashes = group_by(dict.fromkeys(texts), lambda text: elided(text, width))
+    marks = {
+        text: f"[{at}] " if len(alike) > 1 else "" for alike in clashes.values() for at, text in enumerate(alike, 1)
+    }
+    return [marks[text] for text in texts]
 
 
 # a command in backticks with what touches it, else a word
