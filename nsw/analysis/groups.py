@@ -25,3 +25,12 @@ def sum_by(amounts: Iterable[tuple[Key, float]]) -> dict[Key, float]:
     for key, amount in amounts:
         sums[key] = sums.get(key, 0.0) + amount
     return sums
+
+
+def sum_times_and_calls(amounts: Iterable[tuple[Key, float | None, float | None]]) -> dict[Key, tuple[float, float]]:
+    """The sum of each key's times and of its calls; None counts as 0."""
+    sums: dict[Key, tuple[float, float]] = {}
+    for key, time, calls in amounts:
+        before = sums.get(key, (0.0, 0.0))
+        sums[key] = (before[0] + (time or 0.0), before[1] + (calls or 0.0))
+    return sums

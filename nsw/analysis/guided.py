@@ -41,18 +41,6 @@ class Within:
     instances: Collection[int] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Spans:
-    """The stretches of one thread, or of a process: starts in order, and the greatest end up to each."""
-
-    starts: Sequence[int]
-    ends: Sequence[int]
-
-    def hold(self, start: int, end: int) -> bool:
-        at = bisect_right(self.starts, start) - 1
-        return at >= 0 and self.ends[at] >= end
-
-
 def kernels_launched_in_range(
     kernels: Iterable[_Row], calls: Iterable[_Row], ranges: Iterable[_Row], within: Within
 ) -> list[_Row]:
@@ -67,10 +55,9 @@ def kernels_launched_in_range(
     spans = _requested_spans_by_thread(ranges, within)
     launched: set[tuple[Any, Any]] = set()
     for call in calls:
-        spans_found = spans.get((call["pid"], None if within.start_end else call["tid"]))
-        if spans_found is not None and spans_found.hold(
-            call["start_ns"], call["start_ns"] + (call["duration_ns"] or 0)
-        ):
+        starts, ends = spans.get((call["pid"], None if within.start_end else call["tid"]), ([], []))
+        at = bisect_right(starts, call["start_ns"]) - 1
+        if at >= 0 and ends[at] >= call["start_ns"] + (call["duration_ns"] or 0):
             launched.add((call["pid"], call["correlation"]))
     return [row for row in kernels if (row["pid"], row["correlation"]) in launched]
 
@@ -85,8 +72,13 @@ def _is_requested_range(row: _Row, within: Within) -> bool:
     return row["style"] == style and (row["domain"] or None) == within.domain
 
 
-def _requested_spans_by_thread(ranges: Iterable[_Row], within: Within) -> dict[tuple[Any, Any], _Spans]:
-    """The asked instances by process and thread; the instances of a process are counted by their start."""
+def _requested_spans_by_thread(
+    ranges: Iterable[_Row], within: Within
+) -> dict[tuple[Any, Any], tuple[list[int], list[int]]]:
+    """The asked instances by process and thread: their starts in order, and the greatest end up to each.
+
+    The instances of a process are counted by their start.
+    """
     matching_ranges = sorted(
         (row for row in ranges if row["name"] == within.name and _is_requested_range(row, within)),
         key=lambda row: row["start_ns"],
@@ -99,7 +91,7 @@ def _requested_spans_by_thread(ranges: Iterable[_Row], within: Within) -> dict[t
             span = (row["start_ns"], row["start_ns"] + (row["duration_ns"] or 0))
             spans_by_thread[row["pid"], None if within.start_end else row["tid"]].append(span)
     return {
-        key: _Spans([start for start, _ in spans_of_thread], list(accumulate((end for _, end in spans_of_thread), max)))
+        key: ([start for start, _ in spans_of_thread], list(accumulate((end for _, end in spans_of_thread), max)))
         for key, spans_of_thread in spans_by_thread.items()
     }
 

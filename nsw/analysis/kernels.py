@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from nsw.analysis.groups import sum_times_and_calls
 from nsw.analysis.roofline import Point, binding_point, memory_only_point, roofline_points
 from nsw.analysis.source_lines import SourceLines, source_lines
 from nsw.metrics import find_chip, find_metric
@@ -319,10 +320,7 @@ def kernel_table(
     sources = source_lines(tables.get("source_metrics"))
     shapes = _launch_shapes_by_kernel(tables.get("launches"))
     advice = _advice_by_kernel(tables.get("rules"), measured, no_ranges=_RANGE in shapes)
-    times: dict[str, tuple[float, float]] = {}
-    for name, (total, calls) in (timeline or {}).items():
-        before = times.get(without_spaces(name), (0.0, 0.0))
-        times[without_spaces(name)] = (before[0] + total, before[1] + calls)
+    times = sum_times_and_calls((without_spaces(name), *both) for name, both in (timeline or {}).items())
     kernel_rows = [
         _kernel_row(name, mean, measured, shapes.get(name, ()), advice.get(name), times.get(without_spaces(name)))
         for name, mean in _mean_metrics_by_kernel(measured).items()
@@ -346,12 +344,6 @@ def _is_ncu_range(row: KernelRow) -> bool:
     return row.name == _RANGE and not row.shapes
 
 
-def _is_launch_setting(name: str) -> bool:
-    """Whether a metric describes how a kernel was launched, and is no count of what ran."""
-    metric = find_metric(name)
-    return (metric is not None and metric.family == "launch") or name.startswith(_OF_ONE_LAUNCH)
-
-
 def kernel_table_of_report(tables: Mapping[str, TableData]) -> tuple[KernelRow, ...]:
     """The kernels of one report's tables, with the times of its own table gpu_summary where it has one."""
     return kernel_table(tables, kernel_times_by_name(full_rows("gpu_summary", tables.get("gpu_summary", []))))
@@ -359,12 +351,11 @@ def kernel_table_of_report(tables: Mapping[str, TableData]) -> tuple[KernelRow, 
 
 def kernel_times_by_name(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
     """Of each kernel name in table gpu_summary its total time (ns) and launches."""
-    times_by_kernel: dict[str, tuple[float, float]] = {}
-    for row in rows:
-        if row.get("kind") == "kernel" and row.get("total_ns") is not None:
-            total, calls = times_by_kernel.get(row["name"], (0.0, 0.0))
-            times_by_kernel[row["name"]] = (total + row["total_ns"], calls + (row.get("calls") or 0))
-    return times_by_kernel
+    return sum_times_and_calls(
+        (row["name"], row["total_ns"], row.get("calls"))
+        for row in rows
+        if row.get("kind") == "kernel" and row.get("total_ns") is not None
+    )
 
 
 def _mean_metrics_by_kernel(measured: LaunchValues) -> dict[str, _Measured]:
@@ -424,7 +415,12 @@ def _kernel_row(
     launches, device_name = measured_launches, values.device_name
     source = "counters" if time is not None else None
     if name == _RANGE and not shapes:
-        metrics = {metric: value for metric, value in metrics.items() if not _is_launch_setting(metric)}
+        # without what describes how a kernel was launched, and is no count of what ran
+        metrics = {
+            metric: value
+            for metric, value in metrics.items()
+            if not metric.startswith(_OF_ONE_LAUNCH) and getattr(find_metric(metric), "family", None) != "launch"
+        }
     if traced is not None:
         time, launches = traced
         source = "timeline"

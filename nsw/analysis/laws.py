@@ -152,8 +152,7 @@ class Law:
     def formula(self) -> str:
         """The law as it is printed: `1.2 + 0.034 gpus^0.5 log2(gpus)`."""
         text = f"{self.coefficients[0]:.3g}" if self.coefficients[0] or not self.summands else ""
-        for factor, summand in zip(self.coefficients[1:], self.summands, strict=True):
-            terms = " ".join(term.text(name) for term, name in zip(summand, self.names, strict=True) if term)
+        for factor, terms in zip(self.coefficients[1:], self._summand_texts(), strict=True):
             sign = (" - " if factor < 0 else " + ") if text else "-" if factor < 0 else ""
             text += f"{sign}{abs(factor):.3g} {terms}"
         return text
@@ -161,11 +160,13 @@ class Law:
     @property
     def growth(self) -> str:
         """How it grows: `constant`, `gpus log2(gpus)`, `gpus^-1`."""
-        summands = [
+        return " + ".join(self._summand_texts()) or "constant"
+
+    def _summand_texts(self) -> list[str]:
+        return [
             " ".join(term.text(name) for term, name in zip(summand, self.names, strict=True) if term)
             for summand in self.summands
         ]
-        return " + ".join(summands) or "constant"
 
     def why_not(self, *point: float) -> str | None:
         """Return why nothing can be predicted at a point; None where it can be.

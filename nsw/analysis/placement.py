@@ -7,11 +7,12 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from nsw.analysis.groups import group_by
 from nsw.analysis.steady import process_key, process_label
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     Row = Mapping[str, Any]
 
@@ -110,23 +111,17 @@ def find_stray_contexts(process_gpus: Iterable[Row]) -> tuple[StrayContext, ...]
     Args:
         process_gpus: Rows of process_gpus of a case.
     """
-    processes: dict[tuple[Any, ...], list[Row]] = {}
-    for row in process_gpus:
-        processes.setdefault(process_key(row), []).append(row)
     stray = [
-        row for rows in processes.values() if any(row["works"] for row in rows)
+        row for rows in group_by(process_gpus, process_key).values() if any(row["works"] for row in rows)
         for row in rows if not row["works"] and row.get("device") is not None
     ]  # fmt: skip
-    return _stray_contexts_of_first_run(sorted(stray, key=lambda row: row["device"])) if stray else ()
-
-
-def _stray_contexts_of_first_run(rows: Sequence[Row]) -> tuple[StrayContext, ...]:
+    stray.sort(key=lambda row: row["device"])
     return tuple(
         StrayContext(
             process_label(row, None), row["device"], row["kernels"], row["copies"], row["gpu_ns"],
             row.get("iteration_gpu_ns"),
         )
-        for row in rows if row.get("run") == rows[0].get("run")
+        for row in stray if row.get("run") == stray[0].get("run")
     )  # fmt: skip
 
 
@@ -184,10 +179,8 @@ def _overlapping_spans(spans: Iterable[Span]) -> Iterator[tuple[Span, Span]]:
 
 def gpu_sharing_sentences(shared_pairs: list[Pair]) -> list[str]:
     """A sentence for each way to share, for a person; [] where nothing was shared."""
-    sure, perhaps = (
-        [pair for pair in shared_pairs if pair.gpu is not None],
-        [pair for pair in shared_pairs if pair.gpu is None],
-    )
+    sure = [pair for pair in shared_pairs if pair.gpu is not None]
+    perhaps = [pair for pair in shared_pairs if pair.gpu is None]
     lines = []
     if sure:
         pair = sure[0]

@@ -304,66 +304,72 @@ def measured_values(side: Side, runs: Sequence[Any]) -> Measured:
     return _figures_by_run(side, runs) or _main_measure_by_run(side, runs)
 
 
+def _by_what(runs: Sequence[Any], values_of: Callable[[str], Mapping[str, Quantity]]) -> Measured:
+    """What `values_of` gives of each run (its id)."""
+    measured: Measured = {}
+    for run in runs:
+        for what, quantity in values_of(run.id).items():
+            measured.setdefault(what, {})[run.id] = quantity
+    return measured
+
+
 def _gpu_time_by_name(side: Side, runs: Sequence[Any], name_of: Callable[[Row], str]) -> Measured:
     """GPU time of an iteration, of the whole run where there are none, by what `name_of` calls a row of gpu_summary."""
-    measured: Measured = {}
     gpu, parts, iterations = (side.rows(table) for table in ("gpu_summary", "phase_summary", "iterations"))
-    for run in runs:
-        times = sum(row["steady"] for row in iterations(run.id)) or 1
-        steady = steady_state_rows("gpu_summary", gpu(run.id), parts(run.id))
-        for name, ns in sum_by((name_of(row), (row.get("total_ns") or 0.0) / times) for row in steady).items():
-            measured.setdefault(name, {})[run.id] = Quantity(ns, "ns", higher_is_better=False)
-    return measured
+
+    def values(run: str) -> dict[str, Quantity]:
+        times = sum(row["steady"] for row in iterations(run)) or 1
+        steady = steady_state_rows("gpu_summary", gpu(run), parts(run))
+        sums = sum_by((name_of(row), (row.get("total_ns") or 0.0) / times) for row in steady)
+        return {name: Quantity(ns, "ns", higher_is_better=False) for name, ns in sums.items()}
+
+    return _by_what(runs, values)
 
 
 def _gpu_time_by_range(side: Side, runs: Sequence[Any]) -> Measured:
     """GPU time of a call of an NVTX range."""
-    measured: Measured = {}
     rows = side.rows("nvtx_gpu_summary")
-    for run in runs:
-        for row in rows(run.id):
-            if row.get("calls") and row.get("gpu_ns"):
-                value = Quantity(row["gpu_ns"] / row["calls"], "ns", higher_is_better=False)
-                measured.setdefault(str(row["name"]), {})[run.id] = value
-    return measured
+    return _by_what(
+        runs,
+        lambda run: {
+            str(row["name"]): Quantity(row["gpu_ns"] / row["calls"], "ns", higher_is_better=False)
+            for row in rows(run)
+            if row.get("calls") and row.get("gpu_ns")
+        },
+    )
 
 
 def _mean_metrics_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
     """The mean of each portable metric over the launches of a kernel."""
-    sums: dict[str, dict[str, list[float]]] = {}
-    units: dict[str, str | None] = {}
     rows = side.rows("metrics")
-    for run in runs:
-        for row in rows(run.id):
-            if row.get("portable") and row.get("portable_value") is not None:
-                quantity = f"{row['portable']} of {row['kernel']}"
-                units[quantity] = row.get("portable_unit")
-                sums.setdefault(quantity, {}).setdefault(run.id, []).append(row["portable_value"])
-    return {
-        quantity: {
-            run: Quantity(statistics.fmean(run_values), units[quantity], None) for run, run_values in values.items()
+
+    def values(run: str) -> dict[str, Quantity]:
+        portable = (row for row in rows(run) if row.get("portable") and row.get("portable_value") is not None)
+        return {
+            what: Quantity(
+                statistics.fmean(row["portable_value"] for row in launches), launches[-1].get("portable_unit"), None
+            )
+            for what, launches in group_by(portable, lambda row: f"{row['portable']} of {row['kernel']}").items()
         }
-        for quantity, values in sums.items()
-    }
+
+    return _by_what(runs, values)
 
 
 def _own_time_by_function(side: Side, runs: Sequence[Any]) -> Measured:
     """Each function's own time, of a sampling profiler without times its share, by the first pass that has any."""
-    measured: Measured = {}
     rows = side.rows("functions")
     profiled = [run for run in runs if rows(run.id)]
-    for run in profiled:
-        if run.pass_name != profiled[0].pass_name:
-            continue
+
+    def values(run: str) -> dict[str, Quantity]:
         column, unit = next(
-            ((name, unit) for name, unit in _OWN if any(row.get(name) is not None for row in rows(run.id))),
+            ((name, unit) for name, unit in _OWN if any(row.get(name) is not None for row in rows(run))),
             ("samples", None),
         )
         scale = 1e9 if unit == "ns" else 1
-        sums = sum_by((_function_with_file(row), (row.get(column) or 0.0) * scale) for row in rows(run.id))
-        for name, value in sums.items():
-            measured.setdefault(name, {})[run.id] = Quantity(value, unit, False if unit == "ns" else None)
-    return measured
+        sums = sum_by((_function_with_file(row), (row.get(column) or 0.0) * scale) for row in rows(run))
+        return {name: Quantity(value, unit, False if unit == "ns" else None) for name, value in sums.items()}
+
+    return _by_what([run for run in profiled if run.pass_name == profiled[0].pass_name], values)
 
 
 def _function_with_file(row: Row) -> str:

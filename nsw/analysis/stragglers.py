@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import comb
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.groups import group_by, sum_by
+from nsw.analysis.groups import group_by, sum_by, sum_times_and_calls
 from nsw.analysis.steady import process_key, process_label
 from nsw.quantities import format_ns, longer
 from nsw.wording import plural
@@ -331,15 +331,14 @@ class _Evidence:
 
     def _kernel_times(self, ranks: Sequence[Row]) -> dict[str, tuple[float, int]]:
         """Time (ns) and launches of the median rank by kernel, in the steady state."""
-        of_ranks: list[dict[str, tuple[float, int]]] = []
-        for rank in ranks:
-            times: dict[str, tuple[float, int]] = {}
-            for row in self._kernels.get(_rank_key(rank), ()):
-                if row["kind"] == "kernel" and "nccl" not in row["name"].lower():
-                    name = row["short_name"] or row["name"]
-                    took, calls = times.get(name, (0.0, 0))
-                    times[name] = took + (row["total_ns"] or 0.0), calls + (row["calls"] or 0)
-            of_ranks.append(times)
+        of_ranks = [
+            sum_times_and_calls(
+                (row["short_name"] or row["name"], row["total_ns"], row["calls"])
+                for row in self._kernels.get(_rank_key(rank), ())
+                if row["kind"] == "kernel" and "nccl" not in row["name"].lower()
+            )
+            for rank in ranks
+        ]
         names = {name for times in of_ranks for name in times}
         return {
             name: (statistics.median(times.get(name, (0.0, 0))[0] for times in of_ranks),

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from nsw.analysis.blocks import Column, Curve, Finding, Note, Table
 from nsw.analysis.compared_screen import log_ratio_to_percent
+from nsw.analysis.first_screen import HEADLINE
 from nsw.analysis.groups import group_by
 from nsw.analysis.steps import MIN_NIGHTS
+from nsw.present.page import page
 from nsw.present.terminal import console, table
 from nsw.present.untrusted_text import clean
 from nsw.quantities import change, duration, format_ns, magnitude, moment, number
@@ -19,7 +22,6 @@ from nsw.wording import and_more, plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.analysis.blocks import Curve
     from nsw.analysis.compared_screen import Outcome
     from nsw.analysis.steps import Step
     from nsw.campaign.history import Cause, History, Series
@@ -229,10 +231,6 @@ def history_data(history: History, steps: Sequence[tuple[Series, Step]] | None =
 
 def history_page(history: History) -> str:
     """The history as an HTML page: what stepped, a line a case, and a plot of each case's nights."""
-    from nsw.analysis.blocks import Column, Finding, Note, Table
-    from nsw.analysis.first_screen import HEADLINE
-    from nsw.present.page import page
-
     several = len({series.site for series in history.series}) > 1
     names = [f"{series.case} on {series.site}" if several else series.case for series in history.series]
     cases = [
@@ -267,8 +265,6 @@ def _headline(history: History) -> str:
 
 def _nights_curve(history: History, name: str, series: Series) -> Curve:
     """The nights of a case over days, a line a level."""
-    from nsw.analysis.blocks import Column, Curve
-
     first = history.campaigns[0].created
     is_time = series.unit == "ns"
     title = history.figure if is_time or not series.unit else f"{history.figure} ({series.unit})"
