@@ -183,7 +183,13 @@ def summarize_host(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequen
     return HostSide(
         work=_work_shares(works),
         # operators are PyTorch's alone: what Python does between them, such as decoding, is none
-        beside_gpu=_work_shares([part for part in works if not _is_gpu_call_or_import(*part[:2])])
+        beside_gpu=_work_shares(
+            [
+                part
+                for part in works
+                if not any(_ON_GPU.search(text) for text in part[:2]) and classify_function(*part[:2]) != _IMPORTS
+            ]
+        )
         if by_functions
         else (),
         waits=_work_shares(
@@ -193,15 +199,6 @@ def summarize_host(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequen
         rank_s=_work_seconds_by_rank(functions),
         primitives=_onednn_primitives(profiled, tables.get("operators", {})),
         profiled_by=by or of_operators,
-    )
-
-
-def _is_gpu_call_or_import(name: str, location: str) -> bool:
-    """Whether a function is no work on what a GPU waits for."""
-    return (
-        _ON_GPU.search(name) is not None
-        or _ON_GPU.search(location) is not None
-        or classify_function(name, location) == _IMPORTS
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Column, Evidence, Lanes
 from nsw.analysis.clocks import clocks_by_report
 from nsw.analysis.gpu_metrics import SHARES
-from nsw.analysis.groups import sum_by
+from nsw.analysis.groups import group_by, sum_by
 from nsw.analysis.kernel_classes import classify_gpu_operation
 from nsw.wording import plural
 
@@ -89,12 +89,17 @@ def iteration_lanes(
     all_boxes = [*_gpu_boxes(gpu, starts, span, names, classes), *_nvtx_range_boxes(nvtx, starts, span, names)]
     all_boxes += _longest_thread_boxes(_rows_in_iteration(threads, starts, span), span, names)
     sampled = _rows_in_iteration(samples, starts, span)
+    levels = bool(sampled)
     rows, every = (
-        _box_table_rows(sorted([*_limit_box_count(all_boxes, most, grain),
-         *_sampled_metric_boxes(sampled, names, span / bins)],
-                         key=_box_sort_key), leveled=bool(sampled))
+        tuple(
+            (b.process, b.lane, b.start, b.end - b.start, b.name, b.group, b.operations, *((b.level,) * levels))
+            for b in sorted(
+                [*_limit_box_count(all_boxes, most, grain), *_sampled_metric_boxes(sampled, names, span / bins)],
+                key=_box_sort_key,
+            )
+        )
         for most, grain, bins in ((boxes, span / _GRAIN, _BINS), (ZOOMED, 0.0, _ZOOMED_BINS))
-    )  # fmt: skip
+    )
     columns = (
         Column("process", "process", "name"), Column("lane", "stream", "name"), Column("start_ns", "start", "ns"),
         Column("length_ns", "duration", "ns"), Column("name", "what", "name"), Column("class", "class"),
@@ -137,12 +142,10 @@ def process_labels(rows: Iterable[Row], iterations: Iterable[Row] = ()) -> dict[
 
 def _gpus_by_process(rows: Iterable[Row]) -> dict[tuple[Any, ...], set[Any]]:
     """The GPUs of each process, as far as they are known."""
-    devices: dict[tuple[Any, ...], set[Any]] = {}
-    for row in rows:
-        known = devices.setdefault(process_key_in_run(row), set())
-        if row.get("device") is not None:
-            known.add(row["device"])
-    return devices
+    return {
+        process: {row.get("device") for row in process_rows} - {None}
+        for process, process_rows in group_by(rows, process_key_in_run).items()
+    }
 
 
 def _rows_in_iteration(rows: Iterable[Row], starts: Mapping[Any, float], span: float) -> list[tuple[float, float, Row]]:
@@ -228,13 +231,6 @@ def _sampled_metric_boxes(
         name = f"{lane} {level:.0f} %"
         boxes.append(_Box(process, lane, parts[0][0], parts[-1][1], name, _SAMPLES, len(parts), min(level, 100.0)))
     return boxes
-
-
-def _box_table_rows(boxes: Iterable[_Box], *, leveled: bool) -> tuple[tuple[Any, ...], ...]:
-    return tuple(
-        (b.process, b.lane, b.start, b.end - b.start, b.name, b.group, b.operations, *((b.level,) if leveled else ()))
-        for b in boxes
-    )
 
 
 def _limit_box_count(boxes: Iterable[_Box], max_boxes: int, grain: float) -> list[_Box]:

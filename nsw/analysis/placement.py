@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -26,14 +27,10 @@ def node_sentences_by_case(ranks: Iterable[Row], cases: Mapping[str, str]) -> li
         ranks: Rows of table ranks.
         cases: The case of each run.
     """
-    ranks_by_node: dict[str, dict[str, dict[str, int]]] = {}  # case -> run -> node -> ranks
-    for row in ranks:
-        nodes = ranks_by_node.setdefault(cases.get(row["run"], row["run"]), {}).setdefault(row["run"], {})
-        nodes[row["host"]] = nodes.get(row["host"], 0) + 1
     lines = []
-    for case, runs in ranks_by_node.items():
-        first = next(iter(runs.values()))
-        names = sorted({node for nodes in runs.values() for node in nodes})
+    for case, rows in group_by(ranks, lambda row: cases.get(row["run"], row["run"])).items():
+        first = Counter(row["host"] for row in rows if row["run"] == rows[0]["run"])  # ranks by node
+        names = sorted({row["host"] for row in rows})
         counts = f" ({' + '.join(str(count) for count in first.values())})" if len(first) > 1 else ""
         lines.append((case, f"{sum(first.values())} ranks{counts} on {first_of(names, _MAX_NODES)}"))
     return lines
@@ -76,12 +73,12 @@ def _crowded_node_sentence(
     """What is wrong on one node, of `several`; None where nothing is, or it is not known."""
     node_gpus = list(dict.fromkeys(gpu for rank_gpus in gpus.values() for gpu in rank_gpus))
     alike = len({tuple(rank_gpus) for rank_gpus in gpus.values()}) == 1
-    users: dict[str, int] = {}
+    users: Counter[str] = Counter()
     for rank, device in processes:
         # without a rank a number means something where it means the same to all
         visible = (node_gpus if alike and not several else None) if rank is None else gpus.get(rank)
         if visible is not None and device < len(visible):
-            users[visible[device]] = users.get(visible[device], 0) + 1
+            users[visible[device]] += 1
     crowded = max(users, key=lambda gpu: users[gpu], default=None)
     idle = len(node_gpus) - len(users)
     if crowded is None or users[crowded] < 2 or idle <= 0:

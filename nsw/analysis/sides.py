@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -240,17 +241,14 @@ def unmatched_cases(first: Side, second: Side, matched: Iterable[Match]) -> tupl
         second: The second side.
         matched: The cases that both have, as `match_cases` returns them.
     """
-    match_list = list(matched)
-    seen = {match.first[0].case_id for match in match_list}, {match.second[0].case_id for match in match_list}
+    pairs = [(match.first[0].case_id, match.second[0].case_id) for match in matched]
+    seen = {one for one, _ in pairs}, {other for _, other in pairs}
     return [case for case in first.cases if case not in seen[0]], [case for case in second.cases if case not in seen[1]]
 
 
 def _parameter_values(cases: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
-    values_of: dict[str, set[str]] = {}
-    for runs in cases.values():
-        for key, value in runs[0].params.items():
-            values_of.setdefault(key, set()).add(repr(value))
-    return values_of
+    items = (item for runs in cases.values() for item in runs[0].params.items())
+    return {key: {repr(value) for _, value in values} for key, values in group_by(items, itemgetter(0)).items()}
 
 
 def _case_key(params: Mapping[str, Any], side_parameters: set[str]) -> tuple[tuple[str, str], ...]:
@@ -578,14 +576,12 @@ def _paired_run_values(
 
 def _withdraw_chance_verdicts(rows: Sequence[Compared]) -> Iterator[Compared]:
     """The rows, without the verdicts that so many comparisons do not bear."""
-    estimates = [row.estimate for row in rows if row.estimate is not None]
-    shown = iter(significant_by_false_discovery_rate([estimate.chance for estimate in estimates]))
+    shown = iter(significant_by_false_discovery_rate([row.estimate.chance for row in rows if row.estimate is not None]))
     for row in rows:
-        if row.estimate is None:
+        if row.estimate is None or next(shown) or row.estimate.verdict not in {Verdict.MORE, Verdict.LESS}:
             yield row
-            continue
-        decided = next(shown) or row.estimate.verdict not in {Verdict.MORE, Verdict.LESS}
-        yield row if decided else replace(row, estimate=row.estimate.undecided())
+        else:
+            yield replace(row, estimate=row.estimate.undecided())
 
 
 CHIP: Final = "chip"

@@ -75,9 +75,11 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
         if any(v.runs > 1 for p in pairs for v in p) else None,
         (Column("gpu_ns", "GPU ms/iteration"),
          lambda p: milliseconds_change_text(*(gpu_ns.get(v.case_id) for v in p))) if is_timed else None,
-        (Column("gpu_ratio", "its gain", "times"), lambda p: _time_ratio(*(gpu_ns.get(v.case_id) for v in p))),
-        (Column("operations", "operations"), lambda p: _count_change_text(*(operations.get(v.case_id) for v in p)))
-        if is_timed else None,
+        (Column("gpu_ratio", "its gain", "times"),
+         lambda p: a / b if (a := gpu_ns.get(p[0].case_id)) and (b := gpu_ns.get(p[1].case_id)) else None),
+        (Column("operations", "operations"),
+         lambda p: " -> ".join(f"{count:,.0f}" for count in counts)
+         if all(counts := [operations.get(v.case_id, 0.0) for v in p]) else "-") if is_timed else None,
         (Column("idle_pct", f"GPU idle, {parameter_value_text(second.variant)}", "whole %"),
          lambda p: None if (busy := mean_gpu_busy_pct(by_id[p[1].case_id])) is None else 100 - busy),
     ]  # fmt: skip
@@ -211,14 +213,6 @@ def _gpu_ns_per_iteration(by_id: Mapping[str, CaseSummary]) -> dict[str, float]:
 
 def _operations_per_iteration(by_id: Mapping[str, CaseSummary]) -> dict[str, float]:
     return {id_: case.spent.operations for id_, case in by_id.items() if case.spent and case.spent.is_iteration}
-
-
-def _time_ratio(before: float | None, after: float | None) -> float | None:
-    return before / after if before and after else None
-
-
-def _count_change_text(before: float | None, after: float | None) -> str:
-    return f"{before:,.0f} -> {after:,.0f}" if before and after else "-"
 
 
 def _change_text(ratio: float, unit: str, *, is_better: bool) -> str:

@@ -166,10 +166,8 @@ def page(
     every = (*sheets, *(sheet for section in sections for sheet in section.sheets), *sources)
     island = ", ".join(f"{strict_json(sheet.anchor)}: {sheet.data}" for sheet in every)
     island = f"{{{island}}}".translate(_ESCAPES)  # JSON that no HTML ends
-    script, style = (
-        "\n".join(("(() => {", '"use strict";', *map(_read_page_file, _SCRIPTS), "})();")),
-        _read_page_file("page.css"),
-    )
+    script = "\n".join(("(() => {", '"use strict";', *map(_read_page_file, _SCRIPTS), "})();"))
+    style = _read_page_file("page.css")
     policy = (
         f"default-src 'none'; script-src '{_csp_hash(script)}'; style-src '{_csp_hash(style)}'; img-src blob:;"
         " base-uri 'none'; form-action 'none'"
@@ -220,14 +218,12 @@ class _Anchors:
     def add(self, table: str, case: str, anchor: str, *, behind: bool = False) -> None:
         (self._rows_behind if behind else self._answer_rows).setdefault((table, case), anchor)
 
-    def _anchor_of_row(self, table: str, case: str) -> str | None:
-        key = (table, case)
-        return self._answer_rows.get(key) or self.sections.get(case) or self._rows_behind.get(key)
-
     def proofs(self, evidence: Iterable[Evidence]) -> Iterator[_Proof]:
         """Links to the tables and timelines of cases; of many cases to those of the first."""
         for proof in evidence:
-            linked = [(case, place) for case in proof.cases if (place := self._anchor_of_row(proof.table, case))]
+            keys = [(proof.table, case) for case in proof.cases]
+            places = [self._answer_rows.get(k) or self.sections.get(k[1]) or self._rows_behind.get(k) for k in keys]
+            linked = [(case, place) for case, place in zip(proof.cases, places, strict=True) if place]
             yield _Proof(
                 proof.table,
                 self.tables.get(proof.table),
@@ -448,18 +444,15 @@ def _sentence_markup(text: str) -> Markup:
     )
 
 
-def _escape_template_value(value: Any) -> Any:
-    """What a template writes: of every text only what steers nothing."""
-    return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
-
-
 @lru_cache(maxsize=1)
 def _template_environment() -> Environment:
     from jinja2 import DictLoader, Environment, StrictUndefined
 
     environment = Environment(
         loader=DictLoader({_TEMPLATE: _read_page_file(_TEMPLATE)}), undefined=StrictUndefined, autoescape=True,
-        finalize=_escape_template_value, trim_blocks=True, lstrip_blocks=True,
+        # of every text only what steers nothing
+        finalize=lambda value: clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value,
+        trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters.update(said=_sentence_markup, markup=_as_markup, rows=partial(plural, word="row"))
     return environment

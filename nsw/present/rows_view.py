@@ -254,8 +254,10 @@ def _show_rows(
             for c, texts in cells.items()
             if c not in order[:_FIXED_COLUMNS] and len(texts) > 1 and texts[0] is not None and len(set(texts)) == 1
         ]
-        heads = dict(zip(shown_columns, _column_headings(rows, shown_columns), strict=True))
-        everywhere = [_name_value_unit(c, heads[c], elided(str(cells[c][0]), _SAID_ONCE)) for c in constant_columns]
+        for c, head in zip(constant_columns, _column_headings(rows, constant_columns), strict=True):
+            name, _, unit = head.partition(" (")  # `total 12.3 ms` of a column whose heading is `total (ms)`
+            value = elided(str(cells[c][0]), _SAID_ONCE)
+            everywhere.append(f"{name} {value} {unit.removesuffix(')')}" if unit else f"{c} {value}")
         shown_columns = [c for c in shown_columns if c not in constant_columns]
         order = [c for c in order if c not in constant_columns]
         fitted, _ = _fitted_table(title, rows, shown_columns, order)
@@ -273,8 +275,10 @@ def _fitted_table(
     names = [row.get("name") for row in rows]
     if "short_name" in cells and len(set(names)) == len(names):  # each row is a kernel, not a launch more of one
         cells["short_name"] = list(number_repeated_names([name or "" for name in cells["short_name"]]))
-    if _START in cells:
-        cells[_START] = _start_times_in_ms([row.get(_START) for row in rows])
+    if _START in cells:  # as milliseconds, with every digit that one of them has: events differ by little
+        times = [row.get(_START) for row in rows]
+        digits = next((n for n in range(_FEWEST, 6) if all((t or 0) % 10 ** (6 - n) == 0 for t in times)), 6)
+        cells[_START] = [None if t is None else f"{t / 1e6:,.{digits}f}" for t in times]
     heads = dict(zip(shown_columns, _column_headings(rows, shown_columns), strict=True))
     for c in shown_columns:
         cells[c] = [
@@ -354,12 +358,6 @@ def cell(column: str, value: Any) -> str | None:
     return number(value) if isinstance(value, float) else clean(value)
 
 
-def _start_times_in_ms(values: Sequence[int | None]) -> list[str | None]:
-    """Nanoseconds as milliseconds, with every digit that one of them has: events differ by little."""
-    digits = next((n for n in range(_FEWEST, 6) if all((v or 0) % 10 ** (6 - n) == 0 for v in values)), 6)
-    return [None if v is None else f"{v / 1e6:,.{digits}f}" for v in values]
-
-
 def _cell_text(column: str, row: Mapping[str, Any], with_own_unit: bool) -> str | None:
     """A cell; of rows that name their own unit the value and the unit are shown in one for people."""
     value = row.get(column)
@@ -371,12 +369,6 @@ def _cell_text(column: str, row: Mapping[str, Any], with_own_unit: bool) -> str 
         if column == "value" and isinstance(value, float) and value.is_integer():
             return f"{int(value):,}"
     return cell(column, value)
-
-
-def _name_value_unit(column: str, head: str, value: str) -> str:
-    """`total 12.3 ms` of a column whose heading is `total (ms)`."""
-    name, _, unit = head.partition(" (")
-    return f"{name} {value} {unit.removesuffix(')')}" if unit else f"{column} {value}"
 
 
 _RANGES = 5  # names in a line

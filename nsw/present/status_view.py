@@ -565,7 +565,10 @@ def picture(
     """
     all_runs = list(runs)
     running = [r for r in all_runs if r.state is State.RUNNING]
-    lines = [(r.state, _run_line(r)) for r in _last_ended_runs(all_runs)]
+    lines = []
+    for r in _last_ended_runs(all_runs):
+        facts = [seconds(r.seconds)] if r.seconds is not None else []
+        lines.append((r.state, "  ".join([f"{r.state:9} {r.id}", *facts, *filter(None, [r.reason])])))
     lines += [(r.state, running_line(r, now or time.time(), seen, width)) for r in running[:_RUNNING]]
     if len(running) > _RUNNING:
         lines.append((State.RUNNING, f"{State.RUNNING:9} and {len(running) - _RUNNING} more"))
@@ -604,8 +607,3 @@ def _last_ended_runs(runs: Iterable[RunRow]) -> list[RunRow]:
     bad = [r for r in over if r.state is not State.DONE][-_OVER:]
     good = [r for r in over if r.state is State.DONE][-_OVER:]
     return [*bad, *good]
-
-
-def _run_line(run: RunRow) -> str:
-    took = f"  {seconds(run.seconds)}" if run.seconds is not None else ""
-    return f"{run.state:9} {run.id}{took}" + (f"  {run.reason}" if run.reason else "")
