@@ -441,7 +441,7 @@ _MARKS = {"good": ("ok", "green"), "warning": ("warning", "yellow"), "bad": ("ba
 
 def _list_sites(sites: Sequence[Path] | None, target: Target) -> int:
     """The sites and where they come from."""
-    from nsw.present.terminal import console, table
+    from nsw.present.terminal import TextTable, console
     from nsw.site import load
     from nsw.site.names import not_searched
 
@@ -463,7 +463,7 @@ def _list_sites(sites: Sequence[Path] | None, target: Target) -> int:
         ("default", *columns),
         data=lambda: {"sites": rows, "warnings": warnings},
         show=lambda: console().print(
-            table(None, columns, ([r[c] for c in columns] for r in shown_rows), wide="description")
+            TextTable(None, columns, ([r[c] for c in columns] for r in shown_rows), wide="description")
         ),
     )
     return Exit.GOOD

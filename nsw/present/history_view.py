@@ -14,7 +14,7 @@ from nsw.analysis.first_screen import HEADLINE
 from nsw.analysis.groups import group_by
 from nsw.analysis.steps import MIN_NIGHTS
 from nsw.present.page import page
-from nsw.present.terminal import console, table
+from nsw.present.terminal import TextTable, console
 from nsw.present.untrusted_text import clean
 from nsw.quantities import change, duration, format_ns, magnitude, moment, number
 from nsw.wording import and_more, plural
@@ -46,7 +46,7 @@ def show_history(history: History) -> None:
          _noise_percent(series), _last_step_text(series)]
         for series in history.series
     ]  # fmt: skip
-    out.print(table(None, heads, cells, wide="case"))
+    out.print(TextTable(None, heads, cells, wide="case"))
     for sentence in _step_sentences(history):
         out.print(clean(sentence))
     for campaign, problem in history.problems:

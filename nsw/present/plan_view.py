@@ -9,7 +9,7 @@ from nsw.analysis.groups import group_by
 from nsw.plan.jobs import WARM_UP
 from nsw.plan.layout import sentence
 from nsw.plan.model import REDUCTION, Job, Plan
-from nsw.present.terminal import table
+from nsw.present.terminal import TextTable
 from nsw.profilers.model import CHOSEN
 from nsw.quantities import seconds
 from nsw.wording import absent_lines, first_of, plural
@@ -81,7 +81,7 @@ def show_plan(
         out.print(plan.note, style="yellow")
     jobs = (*plan.builds, *plan.jobs, *plan.reductions)
     rows = [_job_row(job, plan.asked_s(job)) for job in jobs[:_MOST_JOBS]]
-    out.print(table(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit>", "passes"), rows, wide="passes"))
+    out.print(TextTable(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit>", "passes"), rows, wide="passes"))
     if (left := len(jobs) - _MOST_JOBS) > 0:
         out.print(f"... and {plural(left, 'job')} more (--json lists all)")
     out.print(_limits_sentence(plan), style="dim")
@@ -270,7 +270,7 @@ def show_model_plan(out: Console, model_plan: ModelPlan, commands: Sequence[str]
         (f"{row[f'param_{over}']:g}", _price(row["price"], budget), row["repeats"] or "")
         for row in model_plan_rows(model_plan)
     ]
-    out.print(table(None, [f"{over}>", "a repeat>", "repeats>"], rows))
+    out.print(TextTable(None, [f"{over}>", "a repeat>", "repeats>"], rows))
     for at_line, command in enumerate(commands):
         out.print(f"{'then' if at_line else 'next'}: `{command}`", soft_wrap=True)
 

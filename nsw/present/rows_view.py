@@ -12,7 +12,7 @@ from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.present.terminal import Fitted, elided, table
+from nsw.present.terminal import TextTable, elided
 from nsw.present.untrusted_text import clean
 from nsw.quantities import MOMENTS, Quantity, duration, in_one_unit, moment, number, percent, rate, size
 from nsw.tables import TABLES, full_rows, row_count
@@ -268,7 +268,7 @@ def _show_rows(
 
 def _fitted_table(
     title: str, rows: Sequence[Mapping[str, Any]], shown_columns: Sequence[str], order: Sequence[str]
-) -> tuple[Fitted, dict[str, list[str | None]]]:
+) -> tuple[TextTable, dict[str, list[str | None]]]:
     """The table, and its cells by column."""
     with_own_unit = {"value", "unit"} <= set(shown_columns)
     cells = {c: [_cell_text(c, r, with_own_unit) for r in rows] for c in shown_columns}
@@ -291,7 +291,7 @@ def _fitted_table(
     }
     wide = next((c for c in _NAMES if c in shown_columns), None)
     droppable = [heads[c] for c in reversed(order[_FIXED_COLUMNS:]) if c != wide]
-    fitted = table(
+    fitted = TextTable(
         title, [numbers[c] for c in shown_columns], zip(*(cells[c] for c in shown_columns), strict=True),
         wide=None if wide is None else heads[wide], names=_ALSO_NAMES, droppable=droppable, elsewhere=_ELSEWHERE,
     )  # fmt: skip

@@ -26,7 +26,7 @@ from nsw.engine.events import (
 )
 from nsw.engine.ledger_rows import ENDED, BuildRow, Cause, RunRow, State, missing_results
 from nsw.present.problems import show_problems
-from nsw.present.terminal import console, elided, table
+from nsw.present.terminal import TextTable, console, elided
 from nsw.present.untrusted_text import clean
 from nsw.quantities import rate, seconds, size
 from nsw.wording import absent_lines, headline
@@ -124,7 +124,7 @@ def show_status(
     first_rows = rows if every_run else rows[:_MAX_ROWS]
     if first_rows:
         columns = ("run", "state", "attempt>", "took>", "host", *(("job",) if jobs else ()), "why")
-        out.print(table(None, columns, first_rows, wide="run", droppable=("attempt", "host", "took")))
+        out.print(TextTable(None, columns, first_rows, wide="run", droppable=("attempt", "host", "took")))
     if len(rows) > len(first_rows):
         out.print(f"... and {len(rows) - len(first_rows)} lines more (--runs lists all)")
     show_problems(out, problems)
@@ -154,7 +154,7 @@ def show_builds(out: Console, builds: Sequence[Mapping[str, Any]]) -> None:
             for b in builds
         ]  # fmt: skip
         out.print(
-            table(
+            TextTable(
                 None,
                 ("build", "state", "attempt>", "took>", "host", "job", "why"),
                 rows,

@@ -31,7 +31,7 @@ from nsw.analysis.first_screen import HEADLINE, find_headline, first_screen_bloc
 from nsw.analysis.rules.pairs import cases_with_void_ratio
 from nsw.analysis.rules.timeline import time_without_profiler
 from nsw.analysis.screen_table import slowest_case
-from nsw.present.terminal import clash_marks, table, unpadded, wrapped
+from nsw.present.terminal import TextTable, clash_marks, unpadded, wrapped
 from nsw.present.untrusted_text import clean
 from nsw.quantities import (
     MOMENTS,
@@ -193,7 +193,7 @@ def _print_table(out: Console, block: Table) -> None:
         droppable = [_column_title(block, name) or "" for name in block.least]
         rows = zip(*column_texts, strict=True)
         out.print(
-            table(
+            TextTable(
                 block.title or None, [_column_heading(c) for c in block.columns], rows, wide=wide, droppable=droppable
             )
         )
@@ -205,7 +205,7 @@ def _print_table(out: Console, block: Table) -> None:
     for part, part_columns in enumerate(parts):
         heads = [_column_heading(block.columns[0]), *(_column_heading(block.columns[n + 1]) for n in part_columns)]
         rows = zip(first, *(other_columns[n] for n in part_columns), strict=True)
-        out.print(table(block.title if part == 0 else None, heads, rows, wide=wide))
+        out.print(TextTable(block.title if part == 0 else None, heads, rows, wide=wide))
 
 
 def _column_heading(column: Column) -> str:

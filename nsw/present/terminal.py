@@ -36,40 +36,43 @@ _MIN_WIDTH: Final = 12  # that they keep at all
 _NAMED_COLUMNS: Final = 8  # hidden columns that the line below names
 
 
-class Fitted:
-    """A table of texts; `columns` that end in `>` are right-aligned and hold numbers.
+class TextTable:
+    """A table that fits its width; columns that end in `>` are right-aligned and hold numbers.
+
+    A column of quantities gets one unit for all its cells, which is in its heading. Sentences wrap before
+    a column goes.
 
     Args:
         title: Above the table.
         columns: The headings.
-        rows: The cells, one text a column, of one line each.
-        wide: The heading of the column of names, which may lose their middles.
-        names: Headings of other columns of names, which may lose them too.
+        rows: The cells.
+        wide: The heading of the column that gives way for space first: names give up their middles, sentences wrap.
+        names: Headings of other columns of names, which may lose their middles too.
         droppable: Headings of columns that may go, the least important first.
-        sentences: Whether the wide column holds sentences: those wrap.
-        wrapping: Headings of columns of sentences: they wrap before a column goes.
         elsewhere: What else shows the columns that went, such as "--format csv".
     """
 
     def __init__(
-        self, title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]], *, wide: str | None = None,
-        names: Sequence[str] = (), droppable: Sequence[str] = (), sentences: bool = False, wrapping: Sequence[str] = (),
-        elsewhere: str | None = None,
+        self, title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None,
+        names: Sequence[str] = (), droppable: Sequence[str] = (), elsewhere: str | None = None,
     ) -> None:  # fmt: skip
+        cell_rows = [list(row) for row in rows]
+        in_units = [in_one_unit(head, [row[n] for row in cell_rows]) for n, head in enumerate(columns)]
+        heads = [clean(head) for head, _ in in_units]
         self._elsewhere = elsewhere
-        self._title = title
-        self._heads = [c.removesuffix(">") for c in columns]
-        self._numbers = [c.endswith(">") for c in columns]
-        self._cells = [[row[i] for row in rows] for i in range(len(columns))]
+        self._title = None if title is None else clean(title)
+        self._heads = [head.removesuffix(">") for head in heads]
+        self._numbers = [head.endswith(">") for head in heads]
+        self._cells = [["" if c is None else _shorten_cell(clean(c)) for c in cells] for _, cells in in_units]
         self._widest = [max(map(_cell_width, cells), default=0) for cells in self._cells]
-        self._wide = None if wide is None or sentences else self._heads.index(wide)
+        self._wide = None if wide is None or wide in _SENTENCES else self._heads.index(clean(wide))
         self._elided = [i for i, head in enumerate(self._heads) if head in names and i != self._wide]
         self._elided += [] if self._wide is None else [self._wide]
-        self._wrapping = [i for i, head in enumerate(self._heads) if head in wrapping and i not in self._elided]
+        self._wrapping = [i for i, head in enumerate(heads) if head in _SENTENCES and i not in self._elided]
         # a parameter of the recipe may be called like one of them: it is before them
-        self._droppable = [
-            len(self._heads) - 1 - self._heads[::-1].index(name) for name in droppable if name in self._heads
-        ]
+        last = {head: i for i, head in enumerate(self._heads)}
+        last |= {column.removesuffix(">"): i for i, column in enumerate(columns)}
+        self._droppable = [last[name] for name in droppable if name in last]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The columns that fit, and what did not."""
@@ -276,41 +279,6 @@ _SENTENCES = frozenset({
     "why", "message", "text", "description", "passes", "runs", "note", "reason", "meaning", "chips", "what",
     "what is wrong", "do", "law",
 })  # fmt: skip  # columns that wrap
-
-
-def table(
-    title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None,
-    names: Sequence[str] = (), droppable: Sequence[str] = (), elsewhere: str | None = None,
-) -> Fitted:  # fmt: skip
-    """A table that fits its width; a column whose name ends in `>` is right-aligned, and holds numbers.
-
-    A column of quantities gets one unit for all its cells, which is in its heading.
-
-    Args:
-        title: Above the table.
-        columns: The headings.
-        rows: The cells.
-        wide: The column that gives way for space first: names give up their middles, sentences wrap.
-        names: Other columns of names.
-        droppable: Columns that may go where there is no room, the least important first.
-        elsewhere: What else shows the columns that went.
-    """
-    cell_rows = [list(row) for row in rows]
-    in_units = [in_one_unit(head, [row[n] for row in cell_rows]) for n, head in enumerate(columns)]
-    heads = [clean(head) for head, _ in in_units]
-    texts = [
-        ["" if cell is None else _shorten_cell(clean(cell)) for cell in row]
-        for row in zip(*(cells for _, cells in in_units), strict=True)
-    ]
-    clean_heads = dict(
-        zip((c.removesuffix(">") for c in columns), (head.removesuffix(">") for head in heads), strict=True)
-    )
-    droppable = [clean_heads.get(name, name) for name in droppable]
-    return Fitted(
-        None if title is None else clean(title), heads, texts,
-        wide=None if wide is None else clean(wide), names=names, droppable=droppable, sentences=wide in _SENTENCES,
-        wrapping=[head for head in heads if head in _SENTENCES], elsewhere=elsewhere,
-    )  # fmt: skip
 
 
 _HINT: Final = "`nsw "
