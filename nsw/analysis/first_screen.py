@@ -213,7 +213,7 @@ def _change_from_baseline_lines(summary: Summary, case: CaseSummary) -> list[str
         return [f"{point.efficiency_pct:.0f} % efficiency beside {base.case_id}"]
     variant = next((variant for variant in summary.variants if variant.case_id == case.id), None)
     base_variant = next((variant for variant in summary.variants if variant.case_id in by_id), None)
-    void = cases_with_void_ratio(summary.variants, {c.id: c for c in (*summary.cases, *summary.context)})
+    void = cases_with_void_ratio(summary.variants, summary.by_id)
     if summary.compared == SIDE:  # a pair's change is what `nsw compare` finds, not a ratio of medians
         return []
     if variant is not None and base_variant is not None and variant.ratio and case.id not in void:

@@ -29,7 +29,7 @@ _WHOLE: Final = ("exposed_pct", "computing_pct", "copies_pct", "idle_pct")  # an
 
 def scaling_screen(summary: Summary, curve: Scaling) -> Screen:
     """A row a series: its ends, and where an iteration of the larger one goes; of one series a row a point."""
-    by_id = {case.id: case for case in (*summary.cases, *summary.context)}
+    by_id = summary.by_id
     ends = [(first, last) for first, last in _first_and_last_points(curve) if last.figure is not None]
     single = len({repr(point.series) for point in curve.points}) == 1
     with_efficiency = [(first, last) for first, last in ends if last.efficiency_pct is not None and last is not first]

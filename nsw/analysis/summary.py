@@ -107,6 +107,11 @@ class Summary:
     classes: Mapping[str, str] = field(default_factory=dict)  # of kernels, that the recipe names
     context: tuple[CaseSummary, ...] = ()  # cases that were not chosen, which ratios of those that were refer to
 
+    @property
+    def by_id(self) -> dict[str, CaseSummary]:
+        """The cases by their ids, with those that ratios refer to."""
+        return {case.id: case for case in (*self.cases, *self.context)}
+
     def only(self, cases: Collection[str]) -> Summary:
         """What concerns these cases; ratios stay those of the whole campaign, and their baselines are kept beside."""
         points = self.curve.points if self.curve else ()
@@ -117,7 +122,7 @@ class Summary:
         curve = self.curve and replace(self.curve, points=tuple(p for p in points if p.case_id in {*bases, *cases}))
         variants = tuple(v for v in self.variants if v.case_id in {*bases, *cases})
         hits = {case: case_hits for case, case_hits in self.hits.items() if case in cases}
-        by_id = {case.id: case for case in (*self.cases, *self.context)}
+        by_id = self.by_id
         return replace(
             self,
             cases=tuple(c for c in self.cases if c.id in cases),

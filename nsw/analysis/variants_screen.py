@@ -50,7 +50,7 @@ def _variants_or_pairs_screen(summary: Summary) -> Screen:
 
 
 def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> Screen:
-    by_id = {case.id: case for case in (*summary.cases, *summary.context)}
+    by_id = summary.by_id
     pairs = [
         (b, a) if a.variant != summary.compared_to and b.variant == summary.compared_to else (a, b) for a, b in pairs
     ]
@@ -143,7 +143,7 @@ def _do_ranges_overlap(first: Variant, second: Variant) -> bool:
 
 
 def _row_per_variant_screen(summary: Summary) -> Screen:
-    by_id = {case.id: case for case in (*summary.cases, *summary.context)}
+    by_id = summary.by_id
     variants = summary.variants
     unit = next((v.unit for v in variants if v.unit), None) or summary.figure or "figure"
     gpu_ns = _gpu_ns_per_iteration(by_id)

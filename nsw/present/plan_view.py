@@ -104,11 +104,8 @@ def show_plan(
         )
     if plan.node_gpus:
         out.print(f"jobs take whole nodes here: all {plan.node_gpus} GPUs of each are paid for", style="dim")
-    for job in plan.jobs:
-        if job.side_by_side > 1:
-            out.print(
-                f"{job.name}: {job.side_by_side} runs side by side on a node, each with its own GPUs", style="dim"
-            )
+    for job in (job for job in plan.jobs if job.side_by_side > 1):
+        out.print(f"{job.name}: {job.side_by_side} runs side by side on a node, each with its own GPUs", style="dim")
     starts = starts or {}
     for start, names in group_by(starts, starts.__getitem__).items():
         similar_jobs = f" and {plural(len(names) - 1, 'job')} like it" if len(names) > 1 else ""

@@ -108,9 +108,8 @@ def show_status(
             for run in runs
         ]
         out.print("held by `nsw throttle 0`: no new run starts until `nsw throttle N`", style="yellow")
-    if line := so_far(head.get("elapsed_s"), head.get("seconds_left")):
-        out.print(line)
-    if line := calls_line(head.get("scheduler_calls") or {}):
+    pace = so_far(head.get("elapsed_s"), head.get("seconds_left"))
+    for line in filter(None, (pace, calls_line(head.get("scheduler_calls") or {}))):
         out.print(line)
     show_builds(out, head["builds"])
     if reductions := head.get("reductions"):

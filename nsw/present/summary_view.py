@@ -505,7 +505,7 @@ def summary_markdown(summary: Summary) -> str:
 
 def summary_data(summary: Summary) -> dict[str, Any]:
     """The summary as JSON data, unrounded: dataclasses of the analysis as they are, and its blocks one by one."""
-    void = cases_with_void_ratio(summary.variants, {case.id: case for case in (*summary.cases, *summary.context)})
+    void = cases_with_void_ratio(summary.variants, summary.by_id)
     blocks = answer_blocks(summary)  # which raises here what analyses of others do
     return {
         "campaign": summary.campaign,

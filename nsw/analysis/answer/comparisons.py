@@ -129,7 +129,7 @@ def variant_bar_blocks(summary: Summary) -> list[Block]:
     repeated = any(v.runs > 1 for v in variants)
     with_gpu = any(v.gpu_ns is not None for v in variants)
     with_top = any(v.top for v in variants)
-    void = cases_with_void_ratio(variants, {c.id: c for c in (*summary.cases, *summary.context)})
+    void = cases_with_void_ratio(variants, summary.by_id)
     unit = next((v.unit for v in variants if v.unit), None)
     parts: list[ColumnPart | None] = [
         *_series_columns(variants[0].series),
