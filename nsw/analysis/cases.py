@@ -164,10 +164,16 @@ def _summarize_case(
     def steady(table: str, case_runs: Sequence[Any]) -> list[Mapping[str, Any]]:
         parts = [row for row in rows("phase_summary", case_runs) if row["summary"] == table]
         split = {run: {row.get("report") for row in rows} for run, rows in group_by(parts, itemgetter("run")).items()}
+        rows_of_runs = by_run.get(table, {})
         unsplit_rows = (
             row
             for run in case_runs
-            for row in _rows_of_other_reports(by_run.get(table, {}), run.id, split.get(run.id, ()))
+            for row in (
+                # the rows of a large table take long to make: those of other reports
+                rows_of_runs.rows_of_other_reports(run.id, split.get(run.id, ()))
+                if isinstance(rows_of_runs, RowsByRun) and run.id in rows_of_runs
+                else rows_of_runs.get(run.id, ())
+            )
         )
         return steady_state_rows(table, unsplit_rows, parts)
 
@@ -234,17 +240,6 @@ def _summarize_case(
         loading_ns=max(loading, default=None),
         host=summarize_host(runs, by_run),
         stray_contexts=find_stray_contexts(rows("process_gpus", with_gpu)),
-    )
-
-
-def _rows_of_other_reports(
-    by_run: Mapping[Any, Sequence[Mapping[str, Any]]], run: str, reports: Collection[Any]
-) -> Sequence[Mapping[str, Any]]:
-    """The rows of a run, at least those of other reports than these: the rows of a large table take long to make."""
-    return (
-        by_run.rows_of_other_reports(run, reports)
-        if isinstance(by_run, RowsByRun) and run in by_run
-        else by_run.get(run, ())
     )
 
 

@@ -27,7 +27,7 @@ from nsw.recipe.matrix import AFTER, BEFORE, SIDE
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.summary import Summary
@@ -161,13 +161,15 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
         *kernel_columns(lambda v: by_id[v.case_id]),
         (Column("what", "what is wrong"), lambda v: first_problem_text(summary.hits.get(v.case_id, ()))),
     ]  # fmt: skip
+    # GPU time however it was measured
+    taken_ns = {id_: case.gpu_ns or sum(k.time_ns or 0.0 for k in case.kernels) for id_, case in by_id.items()}
     # first the series that can be trusted: of a rate that with the best, of a time that which takes most
     less = is_smaller_figure_better(summary, summary.figure, unit)
     by_weight = sorted(
         group_by(variants, lambda variant: repr(variant.series)).values(),
         key=lambda some: (
             any(v.case_id in void for v in some),
-            -_gpu_ns_of_series(by_id, some) if less else 0.0,
+            -sum(taken_ns[v.case_id] for v in some) if less else 0.0,
             -max(v.figure or 0.0 for v in some),
         ),
     )
@@ -198,12 +200,6 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
 def _variant_label(summary: Summary, value: Any) -> str:
     """A variant in a sentence: `naive`, but `mode=1`, since a number alone says nothing."""
     return value if isinstance(value, str) else f"{summary.compared}={parameter_value_text(value)}"
-
-
-def _gpu_ns_of_series(by_id: Mapping[str, CaseSummary], variants: Iterable[Variant]) -> float:
-    """GPU time of a series, however it was measured."""
-    cases = [by_id[variant.case_id] for variant in variants]
-    return sum(case.gpu_ns or sum(kernel.time_ns or 0.0 for kernel in case.kernels) for case in cases)
 
 
 def _gpu_ns_per_iteration(by_id: Mapping[str, CaseSummary]) -> dict[str, float]:

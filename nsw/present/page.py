@@ -156,7 +156,9 @@ def page(
         conditions: Whose, and what it was measured on and with; of a comparison both sides'.
         commands: What repeats it.
     """
-    cases, overall = _blocks_by_case(blocks)
+    by_case = group_by(blocks, lambda block: block.case)
+    overall = by_case.pop(None, [])
+    cases = {case: case_blocks for case, case_blocks in by_case.items() if case is not None}
     findings = [block for block in overall if isinstance(block, Finding)]
     above, headline, below = _split_at_headline([block for block in overall if isinstance(block, Note)])
     anchors = _Anchors()
@@ -368,13 +370,6 @@ def _table_json(columns: Iterable[_Column], data: Sequence[Mapping[str, Any]], c
 
 
 # --- cases ----------------------------------------------------------------------------------------------------------
-
-
-def _blocks_by_case(blocks: Iterable[Block]) -> tuple[dict[str, list[Block]], list[Block]]:
-    """The blocks of each case, and the blocks of the whole campaign."""
-    by_case = group_by(blocks, lambda block: block.case)
-    overall = by_case.pop(None, [])
-    return by_case, overall  # type: ignore[return-value]  # None is gone
 
 
 def _case_sections(

@@ -218,7 +218,10 @@ def show_rows(
     typed = [c for c in shown_columns if c in (parameters or ())]
     # a person's own number or word, which no unit and no rounding may change
     rows = [{**row, **{c: clean(row[c]) for c in typed if row.get(c) is not None}} for row in rows]
-    order = _columns_by_importance(shown_columns, important, typed)
+    listed = [c for c in important if c in shown_columns and c not in typed]
+    rest = [c for c in shown_columns if c not in listed and c not in typed]
+    # the most important first; parameters follow what never goes
+    order = [*listed[:_FIXED_COLUMNS], *typed, *listed[_FIXED_COLUMNS:], *rest]
     if "run" in shown_columns and len({row["run"] for row in rows}) > 1:
         _show_runs(out, title, rows, shown_columns, order)
         return
@@ -302,15 +305,6 @@ def unit_of(column: str) -> str | None:
     """The unit of a column of a table that a summary makes, by its name; None where it has none."""
     ends = (*_SUFFIXES.items(), *(() if column.endswith("_per_s") else _ENDS))
     return _UNITS.get(column) or next((unit for end, unit in ends if column.endswith(end)), None)
-
-
-def _columns_by_importance(
-    shown_columns: Sequence[str], important: Sequence[str], parameters: Sequence[str]
-) -> list[str]:
-    """The columns, the most important first; parameters follow what never goes."""
-    listed = [c for c in important if c in shown_columns and c not in parameters]
-    rest = [c for c in shown_columns if c not in listed and c not in parameters]
-    return [*listed[:_FIXED_COLUMNS], *parameters, *listed[_FIXED_COLUMNS:], *rest]
 
 
 def _column_headings(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
