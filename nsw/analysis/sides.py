@@ -283,13 +283,14 @@ def _main_measure_by_run(side: Side, runs: Sequence[Any]) -> Measured:
         if name is not None:
             return {name: figures[name]}
     rows, gpu = side.rows("iterations"), side.rows("gpu_summary")
-    steps = {run.id: statistics.fmean(row["med_ns"] for row in rows(run.id)) for run in runs if rows(run.id)}
-    busy = {run.id: sum(row.get("total_ns") or 0 for row in gpu(run.id)) for run in runs if gpu(run.id)}
-    bare = {run.id: run.seconds for run in runs if run.pass_kind == _BARE and run.seconds}
-    for what, times, unit in ((ITERATION, steps, "ns"), (GPU_TIME, busy, "ns"), (RUN_TIME, bare, "s")):
-        if times:
-            return {what: {run: Quantity(time, unit, higher_is_better=False) for run, time in times.items()}}
-    return {}
+    what, times = ITERATION, {r.id: statistics.fmean(row["med_ns"] for row in rows(r.id)) for r in runs if rows(r.id)}
+    if not times:
+        what, times = GPU_TIME, {r.id: sum(row.get("total_ns") or 0 for row in gpu(r.id)) for r in runs if gpu(r.id)}
+    if not times:
+        what, times = RUN_TIME, {r.id: r.seconds for r in runs if r.pass_kind == _BARE and r.seconds}
+    unit = "s" if what == RUN_TIME else "ns"
+    quantities = {run: Quantity(time, unit, higher_is_better=False) for run, time in times.items()}
+    return {what: quantities} if quantities else {}
 
 
 def measured_values(side: Side, runs: Sequence[Any]) -> Measured:

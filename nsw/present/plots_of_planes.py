@@ -288,17 +288,16 @@ def lanes(block: Any, width: float, top: float) -> svg.Picture | None:
         for n in members:
             row = block.rows[n]
             start, length, what = row[start_at], row[length_at], row[name_at]
-            x, level = axis.at(start), row[svg.column_of(block, block.level[0])] if block.level else None
-            width_px, height = (
-                max(axis.at(start + length) - x, 0.4),
-                (_LANE - 3) * (1.0 if level is None else level / 100),
-            )
+            x = axis.at(start)
+            wide = max(axis.at(start + length) - x, 0.4)
+            level = row[svg.column_of(block, block.level[0])] if block.level else None
+            height = (_LANE - 3) * (1.0 if level is None else level / 100)
             y = tops[_lane_key(block, row)] + _LANE - 3 - height
             group = ", ".join(str(row[svg.column_of(block, part)]) for part in block.series)
             tip = svg.tip(what, f"{as_text(length, 'ns')} from {as_text(start, 'ns')} on, {group}")
-            boxes.append(svg.node("rect", tip, x=x, y=y, width=width_px, height=height, data_row=n))
-            if width_px > _NAMED_FROM and name != _SAMPLES:
-                label = svg.words(svg.cut(what, width_px - 6, 10))
+            boxes.append(svg.node("rect", tip, x=x, y=y, width=wide, height=height, data_row=n))
+            if wide > _NAMED_FROM and name != _SAMPLES:
+                label = svg.words(svg.cut(what, wide - 6, 10))
                 names.append(svg.node("text", label, x=x + 3, y=y + 11, font_size=10, fill=svg.COLOURS["upon"],
                                       class_="upon", pointer_events="none"))  # fmt: skip
         parts += [svg.node("g", *boxes, fill=svg.COLOURS[css_class], class_=css_class), *names]
