@@ -199,11 +199,13 @@ def _place_rows(labels: Sequence[str], width: float, top: float, *, right: float
     return _Rows(left, width - right, top, tuple(positions))
 
 
-def _draw_labels(rows: _Rows, labels: Sequence[str]) -> list[str]:
-    return [
+def _draw_frame(rows: _Rows, labels: Sequence[str], axis: svg.Axis, title: str) -> list[str]:
+    """The axis below the rows, and their labels."""
+    texts = (
         svg.text(label, rows.left - 8, at + _BAR - 5, anchor="end", within=rows.left - 12)
         for label, at in zip(labels, rows.positions, strict=True)
-    ]
+    )
+    return [*svg.x_axis(axis, rows.top - 2, rows.bottom, title), *texts]
 
 
 def _plot_bars(block: Any, width: float, top: float) -> svg.Picture | None:
@@ -228,7 +230,7 @@ def _plot_bars(block: Any, width: float, top: float) -> svg.Picture | None:
     )
     high, low = max(pair[1] for pair in ranges), min(0.0, *(pair[0] for pair in ranges))
     axis = svg.linear(low, max(high, 0.0), rows.left, rows.right, unit=unit.unit)
-    parts = [*svg.x_axis(axis, rows.top - 2, rows.bottom, unit.title), *_draw_labels(rows, labels)]
+    parts = _draw_frame(rows, labels, axis, unit.title)
     for (n, value), value_text, (low_end, high_end), at in zip(
         numbered_values, values, ranges, rows.positions, strict=True
     ):
@@ -318,11 +320,7 @@ def _draw_stacked_bars(
     legend, top = svg.legend_of(names, 8, top + 12, width - 16, legend_mark)
     rows = _place_rows(labels, width, top + 4, right=24)
     axis = svg.linear(0.0, max(sum(piece.length for piece in bar) for bar in bars), rows.left, rows.right, unit=unit)
-    parts = [
-        *legend,
-        *svg.x_axis(axis, rows.top - 2, rows.bottom, "time" if unit == "ns" else ""),
-        *_draw_labels(rows, labels),
-    ]
+    parts = [*legend, *_draw_frame(rows, labels, axis, "time" if unit == "ns" else "")]
     for bar, at in zip(bars, rows.positions, strict=True):
         done, total = 0.0, sum(piece.length for piece in bar)
         for piece in bar:
@@ -330,7 +328,7 @@ def _draw_stacked_bars(
             parts.append(svg.rect(x, at, end - x, _BAR, svg.class_of(colours[piece.series]), piece.tip, row=piece.row))
             share = f"{100 * piece.length / total:.0f} %"
             if end - x > svg.room(share, svg.SMALL) + 10:
-                parts.append(_draw_text_on_bar(share, (x + end) / 2, at, (x, end), colours[piece.series]))
+                parts.append(_draw_text_on_bar(share, at, (x, end), colours[piece.series]))
             else:
                 parts.append(svg.hatch(x, at, end - x, _BAR, colours[piece.series]))
             done += piece.length
@@ -338,8 +336,9 @@ def _draw_stacked_bars(
     return svg.Picture(parts, rows.bottom + 48, f"{plural(len(bars), 'bar')}, each of {', '.join(names)}")
 
 
-def _draw_text_on_bar(content: str, middle: float, at: float, ends: tuple[float, float], kind: int) -> str:
+def _draw_text_on_bar(content: str, at: float, ends: tuple[float, float], kind: int) -> str:
     """A text upon a bar, whose hatch leaves room for it."""
+    middle = sum(ends) / 2
     half = svg.room(content, svg.SMALL) / 2 + 3
     left, right = middle - half, middle + half
     return (
@@ -372,7 +371,7 @@ def _plot_intervals(block: Any, width: float, top: float) -> svg.Picture | None:
     wide = high / low > 4
     axis = (svg.logarithmic if wide else svg.linear)(low, high, rows.left, rows.right, unit="times")
     one_x = axis.at(1.0)
-    parts = [*svg.x_axis(axis, rows.top - 2, rows.bottom, block.columns[value_at].title), *_draw_labels(rows, labels),
+    parts = [*_draw_frame(rows, labels, axis, block.columns[value_at].title),
              svg.line(one_x, rows.top - 2, one_x, rows.bottom, "axis", width=1.5)]  # fmt: skip
     for (n, value, (low_end, high_end)), value_text, at in zip(numbered_values, values, rows.positions, strict=True):
         decided = block.rows[n][verdict_at] in _DECIDED
@@ -399,7 +398,7 @@ def _plot_waterfall(block: Any, width: float, top: float) -> svg.Picture | None:
     moved = max(ends) - min(ends)
     low = max(0.0, min(ends) - moved) if moved < 0.3 * max(ends) else 0.0
     axis = svg.linear(low, max(ends), rows.left, rows.right, unit=unit)
-    parts = [*svg.x_axis(axis, rows.top - 2, rows.bottom, "time"), *_draw_labels(rows, labels)]
+    parts = _draw_frame(rows, labels, axis, "time")
     for n, ((start, end), value_text, at) in enumerate(zip(steps, values, rows.positions, strict=True)):
         is_total = n in {0, len(steps) - 1}
         a, b = sorted((axis.at(max(start, axis.low)), axis.at(end)))
