@@ -36,6 +36,18 @@ if TYPE_CHECKING:
     from nsw.analysis.difference import Difference
     from nsw.recipe.units import Tolerance
 
+__all__ = [
+    "Comparison",
+    "Judged",
+    "Outcome",
+    "check_rules",
+    "comparison_blocks",
+    "gate_outcome",
+    "judge_rules",
+    "log_ratio_to_percent",
+    "verdict_text",
+]
+
 _ROWS: Final = 15
 _EXPLAINED: Final = 3
 _CASES_NAMED: Final = 3

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+__all__ = ["CLOCKS_DIFFER", "condition_blocks", "condition_notes", "incomparable_reason", "median_sm_clock_mhz"]
+
 _CLOCKS_APART: Final = 0.03  # of the lower one
 _SLOWED_PCT: Final = 5.0  # of the steady state
 _OTHERS_MIB: Final = 1024.0  # in use before the program began: more than a driver and a desktop take

@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+__all__ = [
+    "Change",
+    "Difference",
+    "Operation",
+    "add_shapes_and_ranges",
+    "explain_difference",
+    "gpu_operations_by_name",
+    "have_unmatched_kernels",
+]
+
 ChangeKind = Literal["gone", "new", "renamed", "changed"]
 _ALIKE: Final = 0.02  # of the number of launches an iteration
 _MIN_SHARE: Final = 0.15  # of the difference: a smaller part has no place in the sentence

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.summary import Summary
 
+__all__ = ["FAILED", "HEADLINE", "find_headline", "first_screen_blocks"]
+
 HEADLINE: Final = "headline"
 FAILED: Final = "program failed"  # the finding that a report's program failed
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+__all__ = ["SHARES", "gpu_metric_blocks"]
+
 # what is shown: a name, and the columns whose sum it is
 SHARES: Final = {
     "SMs active": ("sms_active_pct",), "tensor cores": ("tensor_pct",), "DRAM": ("dram_read_pct", "dram_write_pct"),

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     Numbers: TypeAlias = NDArray[np.float64]
 
+__all__ = ["ENOUGH", "LEAST", "TERMS", "TRIED_TIMES", "Estimate", "Law", "Term", "fit_law"]
+
 LEAST: Final = 3  # distinct values of a parameter that a law needs
 ENOUGH: Final = 5  # from which on one law is told from another
 TRIED_TIMES: Final = 4  # the largest measured value, up to which predictions were tried

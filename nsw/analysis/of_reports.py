@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     _Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
+__all__ = ["LOOKED_AT", "ReadReport", "runs_and_tables_of_reports", "summarize_reports"]
+
 _ANSWER_TABLES: Final = (*TABLES, "osrt_summary")
 LOOKED_AT: Final = (
     *_ANSWER_TABLES,

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Ends = tuple[ScalingPoint, ScalingPoint]
 
+__all__ = ["efficiency_range", "scaling_screen"]
+
 _WHOLE: Final = ("exposed_pct", "computing_pct", "copies_pct", "idle_pct")  # an iteration of the mean GPU
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     Section = tuple[str, Table]  # the most telling of a table in a few words, and the table
 
+__all__ = ["TABLE", "main_time_section", "time_by_kernel_class"]
+
 TABLE: Final = "answer"
 _PARTS: Final = 8  # rows of GPU work, functions, operators
 _ROWS: Final = 15  # of kernels

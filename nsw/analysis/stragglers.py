@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+__all__ = ["DELAYED", "DELAYED_PCT", "OF_STRAGGLERS", "Straggler", "find_stragglers"]
+
 DELAYED_PCT: Final = 10.0  # of the time of a rank's kernels, more than of the others'
 DELAYED: Final = "launches that take far longer than the same in other iterations: another process works there"
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from nsw.analysis.rules.hits import Hit
     from nsw.analysis.summary import Summary
 
+__all__ = ["side_by_side_screen"]
+
 _ROWS: Final = 15  # of the table; of more cases those that weigh most
 _NEAR: Final = 0.95  # of the best
 _IN_ORDER: Final = 10  # cases that stay in the order of the matrix: more are sorted

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.summary import Summary
 
+__all__ = ["variants_screen"]
+
 
 def variants_screen(summary: Summary) -> Screen:
     """The variants beside each other; of two sides without a verdict, which their pairs give and medians do not."""
