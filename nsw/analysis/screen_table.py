@@ -32,7 +32,6 @@ __all__ = [
     "CASES_NAMED",
     "WASTE_PCT",
     "Screen",
-    "ScreenPart",
     "figure_median",
     "figure_to_show",
     "first_problem_text",
