@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from nsw.api.results import Campaign, Files, Names, files, find, frame_of, names
 from nsw.campaign import retry as retrying
 from nsw.campaign import start
+from nsw.campaign.changes import Change
 from nsw.campaign.running import Running as Driven
 from nsw.campaign.selection import Selection
 from nsw.engine import folder as folders
 from nsw.engine.events import Event, Message
 from nsw.errors import UsageError
 from nsw.recipe.load import Overrides
+from nsw.recipe.units import option_value, parse_duration
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
@@ -271,8 +273,8 @@ def retry(
     """
     messages: list[Message] = []
     folder = _find_folder(campaign, root)
-    limit = retrying.seconds("time", time)
-    change = retrying.Change(limit, update_app, files(sites))
+    limit = None if time is None else option_value("time", parse_duration, time)
+    change = Change(limit, update_app, files(sites))
     again = retrying.retry(
         folder,
         names(runs),

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from nsw.campaign.history import History
 
-__all__ = ["FigureHistory", "history"]
-
 
 class FigureHistory:
     """What `nsw history` shows."""

@@ -12,8 +12,6 @@ from nsw.errors import NswError
 if TYPE_CHECKING:
     from nsw.api.combined import CombinedTables
 
-__all__ = ["write_sqlite"]
-
 
 def write_sqlite(tables: CombinedTables, path: Path) -> dict[str, int]:
     """Write the tables into a new database, which replaces what has that name, completely or not at all.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from nsw.engine.ledger import Ledger
     from nsw.recipe.model import Recipe
 
-__all__ = ["acts_of", "adopt", "refuse"]
-
 _OF_PROGRAM: Final = re.compile(r"/scratch/runs/[^/]+/attempt-[0-9]+")  # where a run works, in the scratch of `local`
 _OF_SITE: Final = ("profilers", "templates", "modules", "extra", "node_launcher", "python", "env")
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["Names", "anonymous_copy", "anonymous_table", "kind_of", "names_of", "secrets_of"]
-
 _GPU: Final = re.compile(r"(?:GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{27,}(?:/\d+/\d+)?")
 _FOLDERS: Final = "home|Users|users?|root|scratch|work|gpfs|lustre|project|projects|p|mnt|nfs|tmp|var|data|opt|usr"
 _PATH: Final = re.compile(rf"(?<![\w.\-/])(?:~|/(?:{_FOLDERS}))/(?:[^\s/:'\"`,;()<>|]+/)*([^\s/:'\"`,;()<>|]*)")

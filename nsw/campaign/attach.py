@@ -18,8 +18,8 @@ from nsw.engine.collect import collect, collect_reduced
 from nsw.engine.driven import look
 from nsw.engine.folder import LEDGER, locked
 from nsw.engine.handover import RECIPE, describe_owner, kept_there, require_success
-from nsw.engine.ledger import Ledger, Reading, State
-from nsw.engine.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA, WITH_OUTPUT
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA, WITH_OUTPUT, Reading, State
 from nsw.engine.trust import forget, require_own_folder, require_own_place
 from nsw.errors import CampaignError, CommandError, UnreachableError, UsageError
 from nsw.plan.command import FILE as SECRETS
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport
-
-__all__ = ["Attachable", "Attached", "CampaignsOnSite", "attachable", "campaigns_on_site", "site_of_local_campaign"]
 
 _SECONDS: Final = 120.0
 _TOGETHER: Final = 200  # runs whose reports are brought together

@@ -1,6 +1,6 @@
 """Changes of a campaign: runs, program and recipe, as `nsw run --into`, `--until` and `nsw retry` ask for them.
 
-Each becomes one `Delta`, a part of the campaign: jobs with scripts of their own, a folder of its own for a program that
+Each becomes one delta, a part of the campaign: jobs with scripts of their own, a folder of its own for a program that
 is copied again, and the recipe afterwards. `_apply_delta` alone carries it out.
 """
 
@@ -17,8 +17,19 @@ from nsw.campaign.versions import origins, record, sources_of_app_files, version
 from nsw.engine.driven import locked_ledger, look
 from nsw.engine.events import Message
 from nsw.engine.folder import Log
-from nsw.engine.ledger import IN_FLIGHT, Ledger, State
-from nsw.engine.ledger_rows import APP_FOLDER, FIGURES_FROM, NOTE, ORIGINS, PARTS, PREPARED, RECIPE, SITE, Key
+from nsw.engine.ledger_rows import (
+    APP_FOLDER,
+    FIGURES_FROM,
+    IN_FLIGHT,
+    NOTE,
+    ORIGINS,
+    PARTS,
+    PREPARED,
+    RECIPE,
+    SITE,
+    Key,
+    State,
+)
 from nsw.engine.loop import reset_failures
 from nsw.engine.recipe_lock import read_locked, write_locked
 from nsw.engine.stages import release_reductions
@@ -35,9 +46,8 @@ if TYPE_CHECKING:
     from nsw.campaign.planning import Planned
     from nsw.campaign.start import Ready
     from nsw.engine import folder as folders
+    from nsw.engine.ledger import Ledger
     from nsw.recipe.load import Overrides
-
-__all__ = ["Change", "Changes", "Extension", "add_pairs", "apply_extension", "extension", "replan"]
 
 _FILES_IN_REASON: Final = 3  # files in a reason
 
@@ -120,43 +130,43 @@ def _build_commands(plan: Plan) -> dict[str, tuple[str, ...]]:
     return {job.runs[0].app: job.runs[0].command for job in plan.builds}
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """What a campaign gets, and does again.
+def _apply_delta(
+    folder: folders.CampaignFolder,
+    ledger: Ledger,
+    part: Part,
+    ready: Ready,
+    *,
+    head: str,
+    recipe: dict[str, Any],
+    restarted: Sequence[str] = (),
+    repeated: Collection[str] = (),
+    programs: Mapping[str, Sequence[tuple[str, str]]] | None = None,
+    facts: Sequence[tuple[Key[Any], Any]] = (),
+) -> None:
+    """Carry a delta out; the caller holds the campaign's lock, and drives it afterwards.
 
-    Attributes:
+    Args:
+        folder: The campaign.
+        ledger: Its ledger.
         part: The jobs that are added, beside those of the campaign.
         ready: Their plan, which the site would take.
+        head: The comments that recipe.lock.yaml begins with.
+        recipe: Its recipe as data.
         restarted: Runs that begin again whatever became of them; a retry releases its own.
         repeated: All runs that are done again, whose figures of before are kept where the program is a new one.
         programs: The files of programs that are copied again, by folder.
         facts: What of the ledger's facts changes.
-        head: The comments that recipe.lock.yaml begins with.
-        recipe: Its recipe as data.
     """
-
-    part: Part
-    ready: Ready
-    restarted: Sequence[str]
-    repeated: Collection[str]
-    programs: Mapping[str, Sequence[tuple[str, str]]]
-    facts: Sequence[tuple[Key[Any], Any]]
-    head: str
-    recipe: dict[str, Any]
-
-
-def _apply_delta(folder: folders.CampaignFolder, ledger: Ledger, delta: Delta) -> None:
-    """Carry a delta out; the caller holds the campaign's lock, and drives it afterwards."""
-    if delta.programs:  # what the former version printed, to compare with
-        figures = [row for row in load_rows(folder, "figures") if row["run"] in set(delta.repeated)]
+    if programs:  # what the former version printed, to compare with
+        figures = [row for row in load_rows(folder, "figures") if row["run"] in set(repeated)]
         replace_rows(folder, {EARLIER_FIGURES: figures}, sorted({row["run"] for row in figures}), ledger.meta(NOTE))
-    _add_part(folder, ledger, delta.part, delta.ready, delta.programs)
+    _add_part(folder, ledger, part, ready, programs or {})
     with ledger.transaction():
-        if delta.restarted:
-            _restart_runs(folder, ledger, list(delta.restarted))
-        for key, value in delta.facts:
+        if restarted:
+            _restart_runs(folder, ledger, list(restarted))
+        for key, value in facts:
             ledger.set_meta(key, value)
-    write_locked(folder, delta.head, delta.recipe)
+    write_locked(folder, head, recipe)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,17 +253,18 @@ def apply_extension(extension: Extension) -> None:
             facts = [(RECIPE, str(planned.recipe.path.absolute())), (FIGURES_FROM, None),
                      (ORIGINS, origins(planned.plan.files, planned.recipe.path))]  # fmt: skip
         again = tuple(extension.changes.again)
-        delta = Delta(
-            part=part,
-            ready=ready,
+        _apply_delta(
+            folder,
+            ledger,
+            part,
+            ready,
+            head=f"# The recipe of this campaign, part {part.number}.\n",
+            recipe=data,
             restarted=again,
             repeated=again,
             programs=planned.plan.programs(part.app) if extension.changes.program else {},
             facts=facts,
-            head=f"# The recipe of this campaign, part {part.number}.\n",
-            recipe=data,
         )
-        _apply_delta(folder, ledger, delta)
         reset_failures(ledger)
 
 
@@ -341,17 +352,9 @@ def replan(
     if change.time_s is not None:
         _set_time(data, limit := format_duration(change.time_s))
         changes_made.append(f"time limit {limit}")
-    delta = Delta(
-        part=part,
-        ready=check(planned),
-        restarted=(),
-        repeated=runs,
-        programs=programs,
-        facts=facts,
-        head=head,
-        recipe=data,
+    _apply_delta(
+        folder, ledger, part, check(planned), head=head, recipe=data, repeated=runs, programs=programs, facts=facts
     )
-    _apply_delta(folder, ledger, delta)
     for line in changes_made:
         notify(Message(line))
     Log(folder.log).say(f"part {part.number} ({len(runs)} runs again): {'; '.join(changes_made) or 'as before'}")
@@ -389,17 +392,7 @@ def add_pairs(
     write_locked(folder, head, data)  # first: an nsw that is killed here plans the same runs again
     part = _next_part(ledger, runs, new_app=False)
     planned = make_plan(str(folder.recipe), ledger.meta(SITE), sites, part=part)
-    delta = Delta(
-        part=part,
-        ready=check(planned),
-        restarted=(),
-        repeated=(),
-        programs={},
-        facts=(),
-        head=head,
-        recipe=data,
-    )
-    _apply_delta(folder, ledger, delta)
+    _apply_delta(folder, ledger, part, check(planned), head=head, recipe=data)
 
 
 def _set_time(data: dict[str, Any], time: str) -> None:

@@ -15,17 +15,15 @@ from nsw.engine import folder as folders
 from nsw.engine.collect import collected_attempt_folder, read_status
 from nsw.engine.driven import look
 from nsw.engine.folder import CampaignFolder, run_folder
-from nsw.engine.ledger import ENDED, BuildRow, Ledger, RunRow
-from nsw.engine.ledger_rows import SCRATCH
+from nsw.engine.ledger_rows import ENDED, SCRATCH, BuildRow, RunRow
 from nsw.errors import NswError, UnreachableError
 from nsw.schedulers.model import Native
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from nsw.engine.ledger import Ledger
     from nsw.transport.model import Transport
-
-__all__ = ["MOST_SHOWN", "Grown", "LeftAlone", "Output", "Row", "can_be_followed", "find_row", "follow"]
 
 Row: TypeAlias = RunRow | BuildRow
 

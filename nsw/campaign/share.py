@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from nsw.campaign.anonymous import Names
 
-__all__ = ["Leak", "leaks_in", "refuse_leaks", "write_whole", "zip_of"]
-
 _SHORT: Final = 8  # characters: a shorter secret is looked for as a whole word
 _LISTED: Final = 10
 _MODE: Final = 0o666  # as far as the umask lets it

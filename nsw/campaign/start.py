@@ -22,14 +22,14 @@ from nsw.engine import folder as folders
 from nsw.engine import ledger_rows
 from nsw.engine.driven import look, write_state
 from nsw.engine.handover import make_folder, write_secrets
-from nsw.engine.ledger import BuildRow, Ledger, RunRow
-from nsw.engine.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import NAME, RECIPE, RECORDED, SITE, BuildRow, RunRow, State
 from nsw.engine.recipe_lock import differences, make_before_lock, make_lock
 from nsw.engine.trust import require_own_folder, require_own_place
 from nsw.errors import CampaignError, InputError, NswError, UsageError
 from nsw.plan.model import APP, OF_BEFORE, Job, Plan, Run
 from nsw.recipe.document import as_yaml
-from nsw.recipe.units import Fault, parse_amount, parse_canary
+from nsw.recipe.units import option_value, parse_amount, parse_canary
 from nsw.safe_files import OTHERS_WRITE, copy_file, make_folders, open_plain, readable_by_group, write_text
 from nsw.scripts.quoting import secrets_text
 from nsw.scripts.render import write_machinery
@@ -365,10 +365,7 @@ def above_price(planned: Planned, price: str) -> str | None:
     Raises:
         UsageError: It is no price.
     """
-    try:
-        limit = parse_amount(price)
-    except Fault as fault:
-        raise UsageError(fault.message, hint=fault.hint or "such as '2 gpu-hours'") from None
+    limit = option_value("yes", parse_amount, price, "such as '2 gpu-hours'")
     plan = planned.plan
     if limit.unit == "gpu-hour" and not all(run.resources.gpus for run in plan.runs):
         return f"some runs ask for no GPU, so that {limit} do not limit what this costs; a price in node-hours does"

@@ -16,8 +16,19 @@ from nsw.campaign.selection import RunsOption, campaign_and_runs, campaign_argum
 from nsw.campaign.watch import Onlooker, ledger_now
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
-from nsw.engine.ledger import ENDED, BuildRow, Ledger, Reading, RunRow, State
-from nsw.engine.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, missing_results
+from nsw.engine.ledger_rows import (
+    AT_A_TIME,
+    ENDED,
+    NOTE,
+    SITE,
+    STOPPED,
+    TAKEN_OVER,
+    BuildRow,
+    Reading,
+    RunRow,
+    State,
+    missing_results,
+)
 from nsw.errors import CampaignError
 from nsw.wording import plural
 
@@ -25,8 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nsw.engine.folder import CampaignFolder
-
-__all__ = ["Status", "list_campaigns", "problems_of", "status"]
+    from nsw.engine.ledger import Ledger
 
 _NOTABLE: Final = [state for state in State if state not in {State.DONE, State.PLANNED}]
 _MOMENT: Final = "%Y-%m-%dT%H:%M:%SZ"

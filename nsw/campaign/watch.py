@@ -19,8 +19,8 @@ from nsw.engine import folder as folders
 from nsw.engine.driven import look
 from nsw.engine.events import Event, Message, Progress, RunChanged, Started
 from nsw.engine.folder import LEDGER, run_folder
-from nsw.engine.ledger import ENDED, Ledger, RunRow, State
-from nsw.engine.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH, Reason
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import ENDED, IN_FLIGHT, OWNED_BY, SCRATCH, Reason, RunRow, State
 from nsw.errors import NswError
 from nsw.safe_files import write_bytes
 from nsw.site.names import LOCAL
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from nsw.schedulers.batch import BatchScheduler
     from nsw.schedulers.model import Answer
     from nsw.transport.model import Transport
-
-__all__ = ["Onlooker", "Watching", "ledger_now"]
 
 _LEDGER_S: Final = 2.0  # between two looks at a ledger that another nsw writes
 _SITE_S: Final = 10.0  # between two looks at the site

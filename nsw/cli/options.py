@@ -55,6 +55,15 @@ Plot = Annotated[
 ]
 Yes = Annotated[bool, option("--yes", "-y", help="Answer yes to all questions.")]
 Now = Annotated[bool, option("--now", help="Start although another campaign runs on this machine.")]
+ForModel = Annotated[
+    str | None,
+    option(
+        "--for-model",
+        metavar="NAME",
+        help="Choose which of its cases to run, and how often, so that `nsw model` over this parameter predicts best.",
+    ),
+]
+To = Annotated[float | None, option("--to", metavar="N", help="Of --for-model: where to predict.")]
 Into = Annotated[
     str | None,
     option(
@@ -309,7 +318,9 @@ def size_option(flag: str, text: str | None) -> int | None:
     Raises:
         UsageError: It is no size.
     """
-    return _parse_quantity(flag, text, "parse_size")
+    from nsw.recipe.units import option_value, parse_size
+
+    return None if text is None else option_value(flag, parse_size, text)
 
 
 def time_option(flag: str, text: str | None) -> int | None:
@@ -318,16 +329,6 @@ def time_option(flag: str, text: str | None) -> int | None:
     Raises:
         UsageError: It is no time.
     """
-    return _parse_quantity(flag, text, "parse_duration")
+    from nsw.recipe.units import option_value, parse_duration
 
-
-def _parse_quantity(flag: str, text: str | None, parse: str) -> int | None:
-    if text is None:
-        return None
-    from nsw.recipe import units
-
-    try:
-        value: int = getattr(units, parse)(text)
-    except units.Fault as fault:
-        raise UsageError(f"{flag}: {fault.message}", hint=fault.hint) from None
-    return value
+    return None if text is None else option_value(flag, parse_duration, text)

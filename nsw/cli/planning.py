@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from nsw.cli.application import command
 from nsw.cli.options import (
+    ForModel,
     Into,
     PlannedRecipe,
     Root,
     Sites,
     TableTarget,
+    To,
     argument,
     folder_to_extend,
     option,
@@ -29,6 +31,7 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nsw.campaign.modelling import ModelPlan
     from nsw.campaign.planning import Prospect
     from nsw.cli.options import RecipeOptions
     from nsw.convert.script_options import Line
@@ -234,15 +237,8 @@ def plan(
     options: PlannedRecipe,
     campaign: Into = None,
     root: Root = None,
-    for_model: Annotated[
-        str | None,
-        option(
-            "--for-model",
-            metavar="NAME",
-            help="Choose which of its cases to run, and how often, so that `nsw model` predicts best: the parameter.",
-        ),
-    ] = None,
-    to: Annotated[float | None, option("--to", metavar="N", help="Of --for-model: where to predict.")] = None,
+    for_model: ForModel = None,
+    to: To = None,
     at_most: Annotated[
         str | None,
         option("--at-most", metavar="PRICE", help="Of --for-model: the price, such as '40 gpu-hours' or 40m."),
@@ -252,12 +248,7 @@ def plan(
 ) -> int:
     """Show what a recipe would run on a site, its maximum cost, and what the site cannot do."""
     if (for_model, to, at_most) != (None, None, None):
-        if for_model is None or to is None or at_most is None or campaign is not None:
-            raise UsageError(
-                "--for-model NAME, --to N and --at-most PRICE belong together, and not to --into",
-                hint="`nsw plan RECIPE --for-model gpus --to 256 --at-most '40 gpu-hours'`",
-            )
-        return _show_model_plan(options, target, root, over=for_model, predicted_at=to, at_most=at_most)
+        return _show_model_plan(options, target, plan_for_model(options, root, for_model, to, at_most, campaign))
     if campaign is None:
         return show_plan(options, target, root)
     return show_extension(folder_to_extend(options, campaign, root), options, target)
@@ -337,18 +328,38 @@ def show_extension(folder: CampaignFolder, options: RecipeOptions, target: Targe
     return Exit.GOOD
 
 
-def _show_model_plan(
-    options: RecipeOptions, target: Target, root: Path | None, *, over: str, predicted_at: float, at_most: str
-) -> int:
-    from nsw.campaign.model_plan import plan_model
+def plan_for_model(
+    options: RecipeOptions,
+    root: Path | None,
+    over: str | None,
+    target: float | None,
+    at_most: str | None,
+    other: str | None,
+) -> ModelPlan:
+    """Choose the cases of a recipe for --for-model NAME --to N --at-most PRICE, which belong together.
+
+    Raises:
+        UsageError: One is missing, or `other`, the value of --into or --until, is there.
+    """
+    from nsw.campaign.modelling import plan_model
     from nsw.engine import folder as folders
+
+    if over is None or target is None or at_most is None or other is not None:
+        raise UsageError(
+            "--for-model NAME, --to N and --at-most PRICE belong together, and not to --into or --until",
+            hint="`nsw plan RECIPE --for-model gpus --to 256 --at-most '40 gpu-hours'`; `nsw run` takes the same",
+        )
+    return plan_model(
+        options.recipe, options.site, options.sites, options.overrides, over=over, target=target, at_most=at_most,
+        home=folders.root(root), notify=show_message,
+    )  # fmt: skip
+
+
+def _show_model_plan(options: RecipeOptions, target: Target, model_plan: ModelPlan) -> int:
     from nsw.present import plan_view
     from nsw.present.terminal import console
 
-    model_plan = plan_model(
-        options.recipe, options.site, options.sites, options.overrides, over=over, target=predicted_at,
-        at_most=at_most, home=folders.root(root), notify=show_message,
-    )  # fmt: skip
+    over, points = model_plan.over, model_plan.points
     rows = plan_view.model_plan_rows(model_plan)
     words = ["nsw", "run", options.recipe, *(["--site", options.site] if options.names_site and options.site else [])]
     words += [word for file in options.sites or () for word in ("--sites", str(file))]
@@ -358,9 +369,9 @@ def _show_model_plan(
     words += [word for case in overrides.excluded for word in ("--exclude", case)]
     words += [word for name in overrides.passes for word in ("--pass", name)]
     words += ["--fit"] if overrides.fit else []
-    words += ["--case", f"{over}={','.join(f'{value:g}' for value in model_plan.points.values)}"]
-    words += ["--set", f"repeats={model_plan.points.repeats}"]
-    commands = [shlex.join(words), f"nsw model --over {over} --at {predicted_at:g}"]
+    words += ["--case", f"{over}={','.join(f'{value:g}' for value in points.values)}"]
+    words += ["--set", f"repeats={points.repeats}"]
+    commands = [shlex.join(words), f"nsw model --over {over} --at {points.target:g}"]
     target.put_data(
         rows,
         list(rows[0]),

@@ -20,18 +20,21 @@ from nsw.cli.options import (
     CampaignOption,
     ChosenCampaign,
     ChosenRuns,
+    ForModel,
     Into,
     Now,
     PlannedRecipe,
     Root,
     Site,
     Sites,
+    To,
     Yes,
     argument,
     campaign_folder,
     folder_to_extend,
     option,
     size_option,
+    time_option,
 )
 from nsw.cli.output import Target, show_message, tell
 from nsw.engine import folder as folders
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.attach import Attachable
     from nsw.campaign.clean import Cleaning
+    from nsw.campaign.modelling import ModelPlan
     from nsw.campaign.running import Running
     from nsw.cli.options import RecipeOptions
     from nsw.engine.folder import CampaignFolder
@@ -85,36 +89,29 @@ def run(
             " '4 gpu-hours'.",
         ),
     ] = None,
-    for_model: Annotated[
+    for_model: ForModel = None,
+    to: To = None,
+    within: Annotated[
         str | None,
         option(
-            "--for-model",
-            metavar="NAME",
-            help="Run the cases that `nsw plan --for-model` chooses, until the law over this parameter predicts well.",
+            "--within",
+            metavar="PERCENT",
+            help="Of --for-model: add repeats until its range is so near to the prediction, by default 10%.",
         ),
     ] = None,
-    to: Annotated[float | None, option("--to", metavar="N", help="Of --for-model: where to predict.")] = None,
-    within: Annotated[
-        str, option("--within", metavar="PERCENT", help="Of --for-model: how far its range may be from a prediction.")
-    ] = "10%",
 ) -> int:
     """Run a recipe: plan, run, collect, read, answer."""
     from nsw.campaign.running import Running
-    from nsw.campaign.until import until_decided
+    from nsw.campaign.until import until_decided, until_predicted
     from nsw.cli import planning
 
-    if (for_model, to) != (None, None):
-        if for_model is None or to is None or at_most is None or campaign is not None or until is not None:
-            raise UsageError(
-                "--for-model NAME, --to N and --at-most PRICE belong together, and not to --into or --until",
-                hint="`nsw run RECIPE --for-model gpus --to 256 --at-most '40 gpu-hours'`",
-            )
-        options, adding = _options_for_model(options, root, over=for_model, target=to, at_most=at_most, within=within)
-        if dry_run:
-            return planning.show_plan(options, Target("table"), root)
-        return carry_out(Running(begin(options, root, note=note, yes=yes, until=adding)), now=now)
-    is_comparison = options.overrides.against is not None and campaign is None
-    adding = until_decided(until, at_most, options.sites, is_comparison=is_comparison)
+    if (for_model, to, within) != (None, None, None):
+        model_plan = planning.plan_for_model(options, root, for_model, to, at_most, campaign or until)
+        adding = until_predicted(model_plan, within or "10%", options.sites)
+        options = _options_for_model(options, model_plan)
+    else:
+        is_comparison = options.overrides.against is not None and campaign is None
+        adding = until_decided(until, at_most, options.sites, is_comparison=is_comparison)
     if campaign is None:
         if dry_run:
             return planning.show_plan(options, Target("table"), root)
@@ -127,25 +124,18 @@ def run(
     return _extend_and_run(folder, options, yes=yes, now=now)
 
 
-def _options_for_model(
-    options: RecipeOptions, root: Path | None, *, over: str, target: float, at_most: str, within: str
-) -> tuple[RecipeOptions, Mapping[str, Any]]:
-    """The options with the chosen cases and the first repeats, and what the ledger keeps of it."""
-    from nsw.campaign.model_plan import plan_model
-    from nsw.campaign.until import FIRST_REPEATS, until_predicted
+def _options_for_model(options: RecipeOptions, model_plan: ModelPlan) -> RecipeOptions:
+    """The options with the chosen cases and the first repeats."""
+    from nsw.campaign.until import FIRST_REPEATS
 
-    model_plan = plan_model(
-        options.recipe, options.site, options.sites, options.overrides, over=over, target=target, at_most=at_most,
-        home=folders.root(root), notify=show_message,
-    )  # fmt: skip
     chosen = ",".join(f"{value:g}" for value in model_plan.points.values)
     repeats = min(FIRST_REPEATS, model_plan.points.repeats)
     overrides = replace(
         options.overrides,
-        cases=(*options.overrides.cases, f"{over}={chosen}"),
+        cases=(*options.overrides.cases, f"{model_plan.over}={chosen}"),
         settings=(*options.overrides.settings, f"repeats={repeats}"),
     )
-    return replace(options, overrides=overrides), until_predicted(model_plan, within, at_most, options.sites)
+    return replace(options, overrides=overrides)
 
 
 def begin(
@@ -385,9 +375,10 @@ def retry(
 ) -> int:
     """Repeat runs that did not succeed; earlier attempts are kept."""
     from nsw.campaign import retry as retrying
+    from nsw.campaign.changes import Change
 
     folder, words = campaign_of_words(runs or [], campaign, root)
-    change = retrying.Change(retrying.seconds("--time", time), update_app, sites)
+    change = Change(time_option("--time", time), update_app, sites)
     running = retrying.retry(
         folder, words, show_message, failed=failed, choose_again=choose_again, selection=selection, change=change
     )

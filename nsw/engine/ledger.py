@@ -17,8 +17,6 @@ from nsw.engine.ledger_file import OF_CONNECTION, as_campaign_error, dump, open_
 from nsw.engine.ledger_rows import (
     CALLS,
     CREATED,
-    ENDED,
-    IN_FLIGHT,
     SITE_DATA,
     Absent,
     BuildRow,
@@ -53,8 +51,6 @@ if TYPE_CHECKING:
 
     from nsw.plan.model import Job, Plan
     from nsw.schedulers.model import Submission
-
-__all__ = ["ENDED", "IN_FLIGHT", "BuildRow", "Ledger", "Reading", "RunRow", "State"]
 
 T = TypeVar("T")
 # Rows are inserted task by task: the first ones name the next tasks without looking at all of them. The attempt is new

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nsw.engine.ledger import BuildRow, Ledger, Reading, State
-from nsw.engine.ledger_rows import NOTE, SITE_DATA, Kind, NeedReason
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import NOTE, SITE_DATA, BuildRow, Kind, NeedReason, Reading, State
 from nsw.engine.submit import submission_name, submissions
 from nsw.errors import CampaignError
 from nsw.plan.model import Absent, Job, Plan, Resources, Run

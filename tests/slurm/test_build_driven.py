@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from nsw.engine.ledger import State
+from nsw.engine.ledger_rows import State
 from nsw.engine.poll import Poller
 from nsw.errors import CampaignError
 from nsw.schedulers.batch import Limits
