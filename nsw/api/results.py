@@ -71,10 +71,6 @@ def _with_units(frame: pd.DataFrame, units: Mapping[str, str | None]) -> pd.Data
     return frame
 
 
-def _units_of_table(name: str) -> dict[str, str | None]:
-    return {column.name: column.unit for column in TABLES[name].columns}
-
-
 def with_parameters(frame: pd.DataFrame, params: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     """The frame with the parameters of each row's run as columns behind `run`.
 
@@ -175,7 +171,7 @@ class Tables:
         """
         if name not in TABLES:
             raise KeyError(_unknown_name_message("table", name, TABLES))
-        return _with_units(self._load_frame(name), _units_of_table(name))
+        return _with_units(self._load_frame(name), {column.name: column.unit for column in TABLES[name].columns})
 
     def __iter__(self) -> Any:
         """The names of the tables that hold rows."""

@@ -157,13 +157,19 @@ def _apply_delta(
         programs: The files of programs that are copied again, by folder.
         facts: What of the ledger's facts changes.
     """
+    from nsw.engine.handover import forget_done
+
     if programs:  # what the former version printed, to compare with
         figures = [row for row in load_rows(folder, "figures") if row["run"] in set(repeated)]
         replace_rows(folder, {EARLIER_FIGURES: figures}, sorted({row["run"] for row in figures}), ledger.meta(NOTE))
     _add_part(folder, ledger, part, ready, programs or {})
     with ledger.transaction():
         if restarted:
-            _restart_runs(folder, ledger, list(restarted))
+            # to planned, whatever their state
+            forget_done(folder, ledger, restarted)
+            ledger.release(run.id for run in ledger.runs_named(restarted) if run.state is not State.PLANNED)
+            release_reductions(ledger, restarted)
+            ledger.hold_stage(restarted)
         for key, value in facts:
             ledger.set_meta(key, value)
     write_locked(folder, head, recipe)
@@ -266,16 +272,6 @@ def apply_extension(extension: Extension) -> None:
             facts=facts,
         )
         reset_failures(ledger)
-
-
-def _restart_runs(folder: folders.CampaignFolder, ledger: Ledger, runs: list[str]) -> None:
-    """Reset these runs to planned, whatever their state."""
-    from nsw.engine.handover import forget_done
-
-    forget_done(folder, ledger, runs)
-    ledger.release(run.id for run in ledger.runs_named(runs) if run.state is not State.PLANNED)
-    release_reductions(ledger, runs)
-    ledger.hold_stage(runs)
 
 
 @dataclass(frozen=True, slots=True)

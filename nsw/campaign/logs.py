@@ -203,7 +203,10 @@ class _Following:
         positions = {f"{home}/{name}": -_FIRST for name in ("stdout", "stderr") if attempt}
         while True:
             yield row
-            now = self._current_row(row)
+            with look(self.folder) as ledger:
+                others: list[Row] = [*ledger.builds(), *ledger.reductions()]
+                same: Sequence[Row] = ledger.runs_named([row.id]) or [one for one in others if one.id == row.id]
+            now = same[0]
             over = now.attempt != attempt or now.state in ENDED
             try:
                 # asked before the files, so that nothing is missed that it printed last
@@ -229,12 +232,6 @@ class _Following:
             return False
         status = read_status(self.transport, run_folder(self.scratch, row.id, row.attempt))
         return status is not None and status.state in {"done", "failed", "withdrawn"}
-
-    def _current_row(self, row: Row) -> Row:
-        with look(self.folder) as ledger:
-            others: list[Row] = [*ledger.builds(), *ledger.reductions()]
-            same: Sequence[Row] = ledger.runs_named([row.id]) or [one for one in others if one.id == row.id]
-        return same[0]
 
 
 def _read_new_bytes(transport: Transport, places: dict[str, int]) -> dict[str, bytes]:

@@ -98,7 +98,12 @@ def retry(
             every, _repeatable_named(every, repeatable, runs, job_ids(ledger, every)), notify, by_name=bool(runs)
         )
         if not chosen:
-            _report_unread_runs(selected_runs, notify)
+            # list runs with missing or unreadable reports: only a person knows whether another run would help
+            if lacking := [run.id for run in selected_runs if lacks_reports(run)]:
+                subject = f"{plural(len(lacking), 'run')} with missing or unreadable reports"
+                notify(
+                    Message(f"{subject}: `nsw problems` has the reasons, `nsw retry {lacking[0]}` measures one again")
+                )
             return None
         again = [run for run in chosen if run.id not in unreduced]
         ids, only_reduced = [run.id for run in again], [run.id for run in chosen if run.id in unreduced]
@@ -224,13 +229,6 @@ def _changed_site_options(ledger: Ledger, sites: Sequence[Path] | None) -> dict[
         return {}
     before = ledger.site()
     return {key: now[key] for key in _OPTIONS if now[key] != before.get(key, [] if key == "extra" else None)}
-
-
-def _report_unread_runs(runs: Sequence[RunRow], notify: Callable[[Message], object]) -> None:
-    """List runs with missing or unreadable reports: only a person knows whether another run would help."""
-    if lacking := [run.id for run in runs if lacks_reports(run)]:
-        subject = f"{plural(len(lacking), 'run')} with missing or unreadable reports"
-        notify(Message(f"{subject}: `nsw problems` has the reasons, `nsw retry {lacking[0]}` measures one again"))
 
 
 def _runs_to_reduce_again(ledger: Ledger, runs: Sequence[RunRow], states: Sequence[State]) -> set[str]:

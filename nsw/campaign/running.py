@@ -225,7 +225,9 @@ def lock_campaign(
         stack.enter_context(readable_by_group(share))
         follow_moved_folder(folder, ledger)
         scratch = ledger.meta(SCRATCH)
-        cleaned = _is_over_and_cleaned(ledger)
+        # whether no run is left to be done, and the campaign's files are not on its site
+        left = any(count for state, count in ledger.counts().items() if state not in ENDED)
+        cleaned = not left and not ledger.meta(PREPARED) and not ledger.has_reductions_to_do()
         transport_to_close = (
             connect(site) if cleaned else connect(site, scratch, mark_of(folder, ledger))
         )  # the mark is a file there
@@ -284,12 +286,6 @@ class _Changes:
                 self._emit(Message(f"{over}/{len(rows)} reduced   {run_of(row.id)}"))
             elif row.state in ENDED and row.cause is not Cause.SKIPPED:
                 self._emit(Message(f"the report of {run_of(row.id)} was not reduced on the site{reason}", "warning"))
-
-
-def _is_over_and_cleaned(ledger: Ledger) -> bool:
-    """Whether no run is left to be done, and the campaign's files are not on its site."""
-    left = any(count for state, count in ledger.counts().items() if state not in ENDED)
-    return not left and not ledger.meta(PREPARED) and not ledger.has_reductions_to_do()
 
 
 def _has_failed_before_start(run: RunRow) -> bool:

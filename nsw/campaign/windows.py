@@ -48,7 +48,10 @@ def _report_size_note(plan: Plan, timeline: TimelinePass, root: Path) -> str:
         try:
             before = next(each for each in locked_recipe(folder).passes if each.name == name)
             runs = [row.id for row in rows if getattr(row, "pass_name", None) == name]
-            largest = max((_report_bytes(folder, run), run) for run in runs)
+            # bytes of the reports that a run's timeline left
+            largest = max(
+                (sum(file.stat().st_size for file in (folder.reports / run).glob("timeline*")), run) for run in runs
+            )
         except (NswError, OSError, StopIteration, ValueError):
             continue
         if isinstance(before, TimelinePass) and largest[0]:
@@ -70,11 +73,6 @@ def _report_size_note(plan: Plan, timeline: TimelinePass, root: Path) -> str:
 
 def _window_key(timeline: TimelinePass) -> tuple[Any, ...]:
     return timeline.within, timeline.after, timeline.duration
-
-
-def _report_bytes(folder: CampaignFolder, run: str) -> int:
-    """Bytes of the reports that a run's timeline left."""
-    return sum(file.stat().st_size for file in (folder.reports / run).glob("timeline*"))
 
 
 def _window_share(folder: CampaignFolder, run: str, timeline: TimelinePass) -> tuple[str, float] | None:

@@ -237,11 +237,6 @@ def logs(
     row = find_row(folder, words[0] if words else None, selection, follow=follow)
     if follow and can_be_followed(folder, row):
         return _follow_output(folder, row, lines)
-    _show_output(folder, row, lines)
-    return Exit.GOOD
-
-
-def _show_output(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> None:
     from nsw.campaign.logs import Output
     from nsw.present.terminal import console
 
@@ -255,6 +250,7 @@ def _show_output(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> 
         _show_last_lines(out, output.job_log(), "job script", lines)
     for note in output.notes:
         out.print(note, style="dim")
+    return Exit.GOOD
 
 
 def _run_headline(folder: CampaignFolder, row: RunRow | BuildRow) -> str:

@@ -439,7 +439,20 @@ def sites(
         return _list_sites(sites, target)
     if action != "check" or name is None:
         raise UsageError(f"nsw sites {action}: there is `nsw sites` and `nsw sites check NAME`")
-    return _check_site(name, sites, target, node=node)
+    # look at a site, with `node` from a compute node too; 3 when something that campaigns need does not work
+    from nsw.campaign import check_site
+    from nsw.present import emit
+    from nsw.site_check.check import Verdict
+
+    checks: list[Check] = []
+    for site_check in check_site.check(name, sites, _show_event, node=node):
+        checks.append(site_check)
+        if target.format != "json":
+            show_check(site_check)
+    if target.format == "json":
+        rows = [{"what": c.what, "verdict": c.verdict, "found": c.found, "fix": c.fix or None} for c in checks]
+        emit.as_json({"site": name, "checks": rows})
+    return Exit.UNREACHABLE if any(site_check.verdict is Verdict.BAD for site_check in checks) else Exit.GOOD
 
 
 _INDENT = 24  # columns before what was found
@@ -475,23 +488,6 @@ def _list_sites(sites: Sequence[Path] | None, target: Target) -> int:
         ),
     )
     return Exit.GOOD
-
-
-def _check_site(name: str, sites: Sequence[Path] | None, target: Target, *, node: bool) -> int:
-    """Look at a site, with `node` from a compute node too; 3 when something that campaigns need does not work."""
-    from nsw.campaign import check_site
-    from nsw.present import emit
-    from nsw.site_check.check import Verdict
-
-    checks: list[Check] = []
-    for site_check in check_site.check(name, sites, _show_event, node=node):
-        checks.append(site_check)
-        if target.format != "json":
-            show_check(site_check)
-    if target.format == "json":
-        rows = [{"what": c.what, "verdict": c.verdict, "found": c.found, "fix": c.fix or None} for c in checks]
-        emit.as_json({"site": name, "checks": rows})
-    return Exit.UNREACHABLE if any(site_check.verdict is Verdict.BAD for site_check in checks) else Exit.GOOD
 
 
 def show_check(site_check: Check) -> None:

@@ -48,7 +48,6 @@ from nsw.wording import headline, plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from nsw.campaign.attach import Attachable
     from nsw.campaign.clean import Cleaning
     from nsw.campaign.modelling import ModelPlan
     from nsw.campaign.running import Running
@@ -319,27 +318,23 @@ def attach(
     The nsw that drove it before submits nothing more from then on. What nsw would do here for it is shown first.
     """
     from nsw.campaign.attach import campaigns_on_site, site_of_local_campaign
+    from nsw.present.terminal import console, table
 
     if site is None and campaign is not None:
         site = site_of_local_campaign(campaign, root)
     with campaigns_on_site(site, sites) as site_campaigns:
         if campaign is None:
-            _list_campaigns(site_campaigns.campaigns, f"{site_campaigns.loaded_site.site.name}:{site_campaigns.base}")
+            if campaigns := [(c.id, c.owner) for c in site_campaigns.campaigns]:
+                console().print(table(None, ("campaign", "owner"), campaigns, wide="owner"))
+            else:
+                location = f"{site_campaigns.loaded_site.site.name}:{site_campaigns.base}"
+                tell(f"there is no campaign to attach to in {location}")
             return Exit.GOOD
         attached = site_campaigns.attach(campaign, root, _consent_callback(yes=yes), _show_warning)
     if attached.taken_over:
         by = f" from {attached.owner}" if attached.owner else ""
         tell(f"campaign {attached.folder.path}: taken over{by}")
     return resume(attached.folder)
-
-
-def _list_campaigns(campaigns: Sequence[Attachable], location: str) -> None:
-    from nsw.present.terminal import console, table
-
-    if campaigns:
-        console().print(table(None, ("campaign", "owner"), [(c.id, c.owner) for c in campaigns], wide="owner"))
-    else:
-        tell(f"there is no campaign to attach to in {location}")
 
 
 @command("nsw retry gpus-2_batch-8.timeline.r1")

@@ -257,18 +257,15 @@ class _Tables:
 
     def rows(self, name: str) -> Rows:
         if name == RUNS:
-            return self._run_rows()
+            from nsw.present.status_view import run_data
+
+            jobs = self._campaign_results.jobs
+            return [run_data(run, jobs) for run in self._campaign_results.runs]
         return (
             self._campaign_results.rows(name)
             if self.is_plain(name)
             else flat_rows(self._campaign_results.summary, name)
         )
-
-    def _run_rows(self) -> Rows:
-        from nsw.present.status_view import run_data
-
-        jobs = self._campaign_results.jobs
-        return [run_data(run, jobs) for run in self._campaign_results.runs]
 
     def parameters(self, name: str, rows: Rows) -> frozenset[str] | None:
         """The columns of the recipe's parameters in rows of the summary; None: they are of a table of the reports."""

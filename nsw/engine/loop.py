@@ -223,10 +223,7 @@ class Driver:
             with self._campaign.ledger.transaction():
                 self._submitting.write_ids()
                 self._watching.save_calls()
-        self._publish_state()
-
-    def _publish_state(self) -> None:
-        """Keep the state on the site; the next submission does it anyway."""
+        # keep the state on the site; the next submission does it anyway
         if self._campaign.handover is not None:
             with suppress(UnreachableError, CommandError, FencedError):
                 self._campaign.handover.publish()

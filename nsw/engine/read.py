@@ -268,7 +268,9 @@ class _Reader:
         reports = [file.name for file in reports_of(self._folder, run)]
         self._report_missing_reports(read, reports)
         missing = self._report_missing_ranks(read, reports, landed)
-        self._report_early_ends(read)
+        # warn of ranks whose traces have fewer iterations than others'
+        for report, sentence in completeness.ended_early(read.tables.get("iterations", ())):
+            read.report("warning", sentence, f"see how that rank ended: {_LOGS.format(read.run.id)}", file=report)
         self._judge_losses(read, len(reports), self._recipe.allow_missing - missing)
         if (twice := second_start(self._folder, run.id)) is not None:
             fact = {"key": "started_again", "value": None, "unit": None, "text": twice}
@@ -333,11 +335,6 @@ class _Reader:
             severity = "warning" if len(missing) <= allowed else missing_rank_severity(run.tool)
             read.report(severity, missing_ranks_sentence(missing, total), fix)
         return len(without) + len(missing)
-
-    def _report_early_ends(self, read: _RunResult) -> None:
-        """Warn of ranks whose traces have fewer iterations than others'."""
-        for report, sentence in completeness.ended_early(read.tables.get("iterations", ())):
-            read.report("warning", sentence, f"see how that rank ended: {_LOGS.format(read.run.id)}", file=report)
 
     def _judge_losses(self, read: _RunResult, reports: int, allowed: int) -> None:
         """Make it an error that more reports are incomplete than the recipe allows, and else a warning.

@@ -15,7 +15,7 @@ from nsw.recipe.units import MARGIN, format_size, parse_size, show_value
 from nsw.safe_files import read_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from nsw.recipe.model import Check
@@ -73,7 +73,10 @@ class _Evidence:
         self._lines = [
             (path.name, dict(zip(regexes, first_matching_lines(path, regexes), strict=True))) for path in outputs
         ]
-        self._facts = {tuple(line[:1] + line[3:4]): line for line in _check_facts(home)}
+        self._facts = {
+            tuple(line[:1] + line[3:4]): line
+            for line in (line.split("\t") for line in _read_text(home / CHECKS_FILE).splitlines())
+        }
 
     def of_regex(self, check: Check) -> Failure | None:
         """That a text is in the output, or nowhere in it."""
@@ -153,10 +156,6 @@ class _Evidence:
 
 def _not_recorded_failure(subject: str) -> Failure:
     return Failure(f"the job has not written down {subject}, so that nobody can tell", undecided=True)
-
-
-def _check_facts(home: Path) -> Iterator[list[str]]:
-    return (line.split("\t") for line in _read_text(home / CHECKS_FILE).splitlines())
 
 
 def _read_text(path: Path) -> str:
