@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.campaign.planning import make_plan
 from nsw.campaign.selection import campaign_option
 from nsw.campaign.versions import origins, record, sources_of_app_files, versions_of
 from nsw.engine.driven import locked_ledger, look
 from nsw.engine.events import Message
 from nsw.engine.folder import Log
+from nsw.engine.handover import forget_done, reducer_to, site_in_hand, write_secrets
 from nsw.engine.ledger_rows import (
     APP_FOLDER,
     FIGURES_FROM,
@@ -157,8 +159,6 @@ def _apply_delta(
         programs: The files of programs that are copied again, by folder.
         facts: What of the ledger's facts changes.
     """
-    from nsw.engine.handover import forget_done
-
     if programs:  # what the former version printed, to compare with
         figures = [row for row in load_rows(folder, "figures") if row["run"] in set(repeated)]
         replace_rows(folder, {EARLIER_FIGURES: figures}, sorted({row["run"] for row in figures}), ledger.meta(NOTE))
@@ -206,8 +206,6 @@ def extension(
         UsageError: A run that would be done again is not over.
         CampaignError: The campaign was made elsewhere.
     """
-    from nsw.campaign.planning import make_plan
-
     folder.require_trust()
     with look(folder) as ledger:
         site, rows = ledger.meta(SITE), ledger.runs()
@@ -317,7 +315,6 @@ def replan(
         InputError: The site cannot do it, or its scheduler would refuse a job.
         CampaignError: The campaign's recipe lacks one of the runs.
     """
-    from nsw.campaign.planning import make_plan
     from nsw.campaign.start import check
 
     head, data = read_locked(folder)
@@ -377,7 +374,6 @@ def add_pairs(
         UsageError: The program's files are gone.
         InputError: The site cannot do it, or its scheduler would refuse a job.
     """
-    from nsw.campaign.planning import make_plan
     from nsw.campaign.start import check
 
     head, data = read_locked(folder)
@@ -421,7 +417,6 @@ def _add_part(
     """
     from nsw.campaign.start import copy_files, write_scripts
     from nsw.engine.builds import programs_in
-    from nsw.engine.handover import reducer_to, site_in_hand
 
     plan = replace(ready.planned.plan, absent=())
     _keep_secrets(folder, plan)
@@ -458,7 +453,6 @@ def _keep_secrets(folder: folders.CampaignFolder, plan: Plan) -> None:
     Raises:
         UsageError: They are others than those of the campaign.
     """
-    from nsw.engine.handover import write_secrets
     from nsw.scripts.quoting import secrets_text
 
     text = secrets_text(plan.secrets, os.environ)

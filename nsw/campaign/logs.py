@@ -18,6 +18,7 @@ from nsw.engine.folder import CampaignFolder, run_folder
 from nsw.engine.ledger_rows import ENDED, SCRATCH, BuildRow, RunRow
 from nsw.errors import NswError, UnreachableError
 from nsw.schedulers.model import Native
+from nsw.transport.model import connect
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -120,7 +121,6 @@ class Output:
     def _read_on_site(self, path: str, *, needed: bool) -> bytes | None:
         if not self._folder.trusted:
             return self._folder.tail(Path(path), MOST_SHOWN)
-        from nsw.transport.model import connect
 
         try:
             # without the folder's lock, which who drives it holds
@@ -173,8 +173,6 @@ def follow(folder: CampaignFolder, row: Row) -> Generator[Row | Grown | LeftAlon
     Raises:
         UnreachableError: The site did not answer for long.
     """
-    from nsw.transport.model import connect
-
     with look(folder) as ledger:
         site, scratch = ledger.site(), ledger.meta(SCRATCH)
     with closing(connect(site)) as transport:

@@ -27,6 +27,8 @@ from nsw.recipe.passes import on_a_site
 from nsw.recipe.program import first_program, source
 from nsw.resources import recipes_folder
 from nsw.safe_files import write_text
+from nsw.schedulers.adapter import foreign_lines, place_of_line, refused_keys, refused_line
+from nsw.schedulers.create import adapter_of, batch_commands_here
 from nsw.site.names import LOCAL, untrusted_reason
 from nsw.transport.local import LocalTransport
 from nsw.wording import and_more, plural
@@ -115,7 +117,6 @@ class Planned:
         Raises:
             InputError: A template of the site may have been written by another user.
         """
-        from nsw.schedulers.create import adapter_of
         from nsw.scripts.render import render_job
 
         site = self.site.site
@@ -172,8 +173,6 @@ def make_plan(
         UsageError: There is no such recipe or site, or an option fits nothing.
     """
     from nsw.plan.build import build_plan
-    from nsw.schedulers.adapter import foreign_lines, refused_keys
-    from nsw.schedulers.create import adapter_of
     from nsw.site.load import load_site
     from nsw.site_check.check import find_facts
 
@@ -290,8 +289,6 @@ def _shipped_recipes() -> dict[str, Path]:
 
 def _warn_of_batch_system(loaded_site: LoadedSite, notify: Callable[[Message], object]) -> None:
     """Warn where a batch system is at hand and nothing says that runs are for this very machine."""
-    from nsw.schedulers.create import batch_commands_here
-
     if loaded_site.site.default or loaded_site.site.name != LOCAL:
         return
     if commands := batch_commands_here():
@@ -357,8 +354,6 @@ def ask(planned: Planned, script: Callable[[Job, str, str], str], calls: Counter
         script: Renders a job: (job, campaign id, scratch folder) -> script.
         calls: Gets the number of the scheduler's commands that this took, by command; None: nobody counts them.
     """
-    from nsw.schedulers.create import adapter_of
-
     plan, loaded, loaded_site = planned.plan, planned.recipe, planned.site
     adapter = adapter_of(loaded_site.site.scheduler)
     if adapter is None:
@@ -416,8 +411,6 @@ def reach(loaded_site: LoadedSite) -> None:
     Raises:
         UnreachableError: It gives none; nothing was made or submitted.
     """
-    from nsw.schedulers.create import adapter_of
-
     adapter = adapter_of(loaded_site.site.scheduler)
     if adapter is None:
         return
@@ -531,7 +524,6 @@ def _refusal_at_line(
 ) -> Diagnostic:
     """The refusal at the line of the refused request; `by` is the adapter that refused to write the directives."""
     from nsw.plan.build import refused_at
-    from nsw.schedulers.adapter import place_of_line, refused_line
 
     line = refused_line(by, job, _ANY_FOLDER, fault) if by is not None else None
     if line is not None and (at := place_of_line(loaded, loaded_site, line)) is not None:

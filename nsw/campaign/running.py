@@ -35,6 +35,7 @@ from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain, readable_by_group, write_text
 from nsw.schedulers.local import Owner, Turn, is_inside_a_run
 from nsw.site.names import LOCAL
+from nsw.transport.model import connect
 from nsw.version import __version__
 from nsw.wording import headline, plural
 
@@ -160,8 +161,6 @@ def lines_now(folder: CampaignFolder, ledger: Ledger, running: Sequence[RunRow],
         running: The runs that are running.
         driven: Whether an nsw drives the campaign now: the lines that it saved are old otherwise.
     """
-    from nsw.transport.model import connect
-
     if not running or not folder.trusted:
         return {}
     site = ledger.site()
@@ -213,7 +212,6 @@ def lock_campaign(
     from nsw.engine.handover import follow_moved_folder, handover_of, mark_of, wait_for_commands
     from nsw.engine.loop import Driver
     from nsw.schedulers.create import create, with_login_node
-    from nsw.transport.model import connect
 
     def emit_message(text: str) -> None:
         emit(Message(text))

@@ -24,6 +24,7 @@ from nsw.engine.ledger_rows import ENDED, IN_FLIGHT, OWNED_BY, SCRATCH, Reason, 
 from nsw.errors import NswError
 from nsw.safe_files import write_bytes
 from nsw.site.names import LOCAL
+from nsw.transport.model import Unreadable, connect, read
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -64,7 +65,6 @@ class Onlooker:
         """
         from nsw.engine.collect import judge, read_statuses
         from nsw.schedulers.model import Answer, Phase
-        from nsw.transport.model import Unreadable
 
         flying = [run for run in self.ledger.runs() if run.state in IN_FLIGHT]
         answers, unknown = self._poll_scheduler(flying), Answer(Phase.UNKNOWN)
@@ -106,7 +106,6 @@ def _connect_onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> I
     from nsw.engine.handover import kept_there
     from nsw.schedulers.batch import BatchScheduler
     from nsw.schedulers.create import create
-    from nsw.transport.model import connect
 
     with closing(connect(site)) as transport, tempfile.TemporaryDirectory(prefix="nsw-watch-") as temporary:
         copy = Path(temporary, LEDGER)
@@ -124,8 +123,6 @@ def _connect_onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> I
 
 def _owner_elsewhere(transport: Transport, scratch: str, own_token: str) -> str | None:
     """Who owns the campaign, as its site has it; None where that is this nsw."""
-    from nsw.transport.model import read
-
     if not transport.remote:
         return None
     text = (read(transport, f"{scratch}/owner", _OWNER_BYTES) or b"").decode(errors="backslashreplace")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import NswError, UsageError
+from nsw.present.terminal import console
 from nsw.safe_files import open_output
 
 if TYPE_CHECKING:
@@ -237,8 +238,6 @@ def several(format: str, names: Iterable[str]) -> UsageError:
 
 def tell(text: str) -> None:
     """Print a sentence on stderr: a terminal breaks it between words, with commands as the user types them."""
-    from nsw.present.terminal import console
-
     console(sys.stderr).print(text)
 
 
@@ -252,6 +251,4 @@ def show_message(message: Message) -> None:
 
 def warn(text: str, level: str = "warning") -> None:
     """Print a warning on stderr."""
-    from nsw.present.terminal import console
-
     console(sys.stderr).print(f"{level}: {text}", style="yellow" if level == "warning" else "red")

@@ -24,6 +24,7 @@ from nsw.cli.options import (
 )
 from nsw.cli.output import Target, show_message, tell, warn
 from nsw.errors import Exit, InputError, UnreachableError, UsageError
+from nsw.present.terminal import console, table
 from nsw.present.untrusted_text import clean, harmless, say
 from nsw.safe_files import write_text
 from nsw.wording import plural
@@ -50,8 +51,6 @@ Document = StrEnum("Document", ["RECIPE", "SITES", "ANSWERS"])
 
 def _print_sentence(text: str) -> None:
     """Print a sentence on stdout, with commands as the user types them."""
-    from nsw.present.terminal import console
-
     console().print(text)
 
 
@@ -270,7 +269,6 @@ def show_plan(options: RecipeOptions, target: Target, root: Path | None) -> int:
     from nsw.campaign.windows import with_window_notes
     from nsw.engine import folder as folders
     from nsw.present import plan_view
-    from nsw.present.terminal import console
 
     planned = make_plan(options.recipe, options.site, options.sites, options.overrides, show_message)
     made_plan = with_window_notes(planned.plan, planned.recipe.recipe, folders.root(root))
@@ -307,7 +305,6 @@ def show_extension(folder: CampaignFolder, options: RecipeOptions, target: Targe
     from nsw.campaign.changes import extension
     from nsw.campaign.start import expected_cost
     from nsw.present import plan_view
-    from nsw.present.terminal import console
 
     changes = extension(folder, options.recipe, options.sites, options.overrides, show_message)
     planned = changes.planned
@@ -357,7 +354,6 @@ def plan_for_model(
 
 def _show_model_plan(options: RecipeOptions, target: Target, model_plan: ModelPlan) -> int:
     from nsw.present import plan_view
-    from nsw.present.terminal import console
 
     over, points = model_plan.over, model_plan.points
     rows = plan_view.model_plan_rows(model_plan)
@@ -462,7 +458,6 @@ _MARKS = {"good": ("ok", "green"), "warning": ("warning", "yellow"), "bad": ("ba
 
 def _list_sites(sites: Sequence[Path] | None, target: Target) -> int:
     """The sites and where they come from."""
-    from nsw.present.terminal import console, table
     from nsw.site import load
     from nsw.site.names import not_searched
 
@@ -493,8 +488,6 @@ def _list_sites(sites: Sequence[Path] | None, target: Target) -> int:
 def show_check(site_check: Check) -> None:
     """Print one check with its mark, and below it what to do."""
     from textwrap import wrap
-
-    from nsw.present.terminal import console
 
     out = console()
     mark, style = _MARKS[site_check.verdict]

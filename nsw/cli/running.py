@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nsw.campaign import cancel as cancelling
+from nsw.campaign import start
 from nsw.campaign.answers import Results, results
+from nsw.campaign.cancel import standing_of
+from nsw.campaign.running import Running
 from nsw.campaign.selection import campaign_argument, campaign_of_words, campaign_option
 from nsw.cli.application import command
 from nsw.cli.options import (
@@ -41,6 +45,9 @@ from nsw.engine import folder as folders
 from nsw.engine.events import Event, Message
 from nsw.engine.ledger_rows import BAD, State
 from nsw.errors import Exit, UsageError
+from nsw.present.plan_view import show_changes, show_plan
+from nsw.present.status_view import DownloadBar, ReadingBar, Watch, calls_line
+from nsw.present.terminal import console, table
 from nsw.present.untrusted_text import say
 from nsw.quantities import size
 from nsw.wording import headline, plural
@@ -50,7 +57,6 @@ if TYPE_CHECKING:
 
     from nsw.campaign.clean import Cleaning
     from nsw.campaign.modelling import ModelPlan
-    from nsw.campaign.running import Running
     from nsw.cli.options import RecipeOptions
     from nsw.engine.folder import CampaignFolder
 
@@ -100,7 +106,6 @@ def run(
     ] = None,
 ) -> int:
     """Run a recipe: plan, run, collect, read, answer."""
-    from nsw.campaign.running import Running
     from nsw.campaign.until import until_decided, until_predicted
     from nsw.cli import planning
 
@@ -161,11 +166,8 @@ def begin(
         InputError: The recipe has faults, or the site would refuse a job.
         UsageError: The answer was no, or there is no terminal to ask on.
     """
-    from nsw.campaign import start
     from nsw.campaign.planning import make_plan, with_note
     from nsw.campaign.windows import with_window_notes
-    from nsw.present.plan_view import show_plan
-    from nsw.present.terminal import console
     from nsw.site_check.check import warnings
 
     home = folders.root(root)
@@ -199,11 +201,7 @@ def begin(
 
 def _extend_and_run(folder: CampaignFolder, options: RecipeOptions, *, yes: bool, now: bool) -> int:
     """Add the missing runs to a campaign, repeat those that changed, run it, and print the answer."""
-    from nsw.campaign import start
     from nsw.campaign.changes import apply_extension, extension
-    from nsw.campaign.running import Running
-    from nsw.present.plan_view import show_changes, show_plan
-    from nsw.present.terminal import console
 
     changes = extension(folder, options.recipe, options.sites, options.overrides, show_message)
     err = console(sys.stderr)
@@ -318,7 +316,6 @@ def attach(
     The nsw that drove it before submits nothing more from then on. What nsw would do here for it is shown first.
     """
     from nsw.campaign.attach import campaigns_on_site, site_of_local_campaign
-    from nsw.present.terminal import console, table
 
     if site is None and campaign is not None:
         site = site_of_local_campaign(campaign, root)
@@ -386,8 +383,6 @@ def retry(
 @command("nsw cancel alexnet-scaling-20261121")
 def cancel(context: typer.Context, folder: ChosenCampaign, selection: ChosenRuns, yes: Yes = False) -> int:
     """Cancel a campaign's queued and running runs; finished ones are kept."""
-    from nsw.campaign import cancel as cancelling
-
     chosen = cancelling.cancellable_runs(folder, selection) if selection else None
     if chosen == []:
         tell("nothing to cancel: these runs have ended")
@@ -427,8 +422,6 @@ def throttle(
     command passes it on itself. What runs already goes on.
     0 holds: nothing new begins until another number.
     """
-    from nsw.campaign import cancel as cancelling
-
     standing = cancelling.standing_of(folder)
     unheld = cancelling.throttle(folder, running, _show_if_message)
     if not standing.left:
@@ -460,8 +453,6 @@ def throttle(
 
 def carry_out(running: Running, *, now: bool) -> int:
     """Drive a campaign to its end with a live view, then print what it shows."""
-    from nsw.present.status_view import Watch
-
     folder, running.now = running.folder, now
     with Watch(running) as watch:
         try:
@@ -498,8 +489,6 @@ def _signals_as_ctrl_c() -> Iterator[None]:
 
 
 def _report_interruption(folder: CampaignFolder) -> None:
-    from nsw.campaign.cancel import standing_of
-
     counts = standing_of(folder).counts
     going, left = sum(counts.get(s, 0) for s in ("submitted", "queued", "running")), counts.get(State.PLANNED, 0)
     resume = f"`nsw resume {campaign_argument(folder)}` goes on"
@@ -528,8 +517,6 @@ def show_sides(folder: CampaignFolder, next_command: str) -> bool:
 def _print_answer(campaign_results: Results, only: Sequence[str] | None = None) -> int:
     """Print what the campaign shows, briefly; 1 when something failed, of all or of those runs that were asked for."""
     from nsw.present.problems import show_short
-    from nsw.present.status_view import calls_line
-    from nsw.present.terminal import console
     from nsw.recipe.matrix import SIDE
 
     name = campaign_argument(campaign_results.folder)
@@ -592,7 +579,6 @@ def reread(
 ) -> int:
     """Read a campaign's reports again: for lost tables, a new figure or a corrected regex or check."""
     from nsw.campaign import reread as rereading
-    from nsw.present.status_view import ReadingBar
 
     done = rereading.reread(folder, recipe, show_message, ReadingBar(), selection)
     if done.taken:
@@ -627,7 +613,6 @@ def fetch(
 ) -> int:
     """Download files of runs that were left on the site, such as reports for Nsight's GUIs."""
     from nsw.campaign.fetch import GUI_FILES, files_on_site
-    from nsw.present.status_view import DownloadBar
 
     folder, words = campaign_of_words(runs or [], campaign, root)
     with files_on_site(folder, words, files or (), selection) as site_files:
