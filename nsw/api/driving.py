@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from nsw.api.results import Campaign, Files, Names, files, find, frame_of, names
 from nsw.campaign import retry as retrying
 from nsw.campaign import start
-from nsw.campaign.adopt import adopt as take
-from nsw.campaign.adopt import refuse
+from nsw.campaign.attach import adopt as take
+from nsw.campaign.attach import refuse
 from nsw.campaign.changes import Change, apply_extension, extension
 from nsw.campaign.planning import make_plan, with_note
 from nsw.campaign.running import Running as Driven

@@ -265,8 +265,7 @@ def show_plan(options: RecipeOptions, target: Target, root: Path | None) -> int:
         InputError: The scheduler would refuse a job.
     """
     from nsw.campaign.planning import ask, make_plan
-    from nsw.campaign.start import expected_cost
-    from nsw.campaign.windows import with_window_notes
+    from nsw.campaign.start import expected_cost, with_window_notes
     from nsw.engine import folder as folders
     from nsw.present import plan_view
 

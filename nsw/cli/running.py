@@ -167,7 +167,7 @@ def begin(
         UsageError: The answer was no, or there is no terminal to ask on.
     """
     from nsw.campaign.planning import make_plan, with_note
-    from nsw.campaign.windows import with_window_notes
+    from nsw.campaign.start import with_window_notes
     from nsw.site_check.check import warnings
 
     home = folders.root(root)
@@ -280,10 +280,10 @@ def adopt(
 
     Shown first: the host that nsw would connect to, the programs that it would start, the scratch folder, and notify.
     """
-    from nsw.campaign import adopt as adopting
+    from nsw.campaign.attach import adopt as adopt_folder
 
     folder = campaign_folder(campaign, None, root)
-    new = adopting.adopt(folder, _consent_callback(yes=yes), _show_warning)
+    new = adopt_folder(folder, _consent_callback(yes=yes), _show_warning)
     tell(f"campaign {folder.id}: nsw acts for it" + ("" if new else " already"))
     return Exit.GOOD
 

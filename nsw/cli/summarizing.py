@@ -535,8 +535,7 @@ def export(
 
 
 def _export_sqlite(which: RunsOption, file: Path, limits: Limits) -> int:
-    from nsw.api.combined import CombinedTables
-    from nsw.api.sqlite_file import write_sqlite
+    from nsw.api.combined import CombinedTables, write_sqlite
 
     folder, selection = campaign_and_runs(which)
     folder.limits = limits
@@ -584,8 +583,7 @@ def _share_campaign(
         UsageError: A secret or a name would leave; nothing was written.
         NswError: The file cannot be written.
     """
-    from nsw.campaign.anonymous import anonymous_copy, names_of, secrets_of
-    from nsw.campaign.share import leaks_in, refuse_leaks, write_whole, zip_of
+    from nsw.campaign.anonymous import anonymous_copy, leaks_in, names_of, refuse_leaks, secrets_of, write_whole, zip_of
     from nsw.present.page import page
 
     names = names_of(folder, renames)
