@@ -418,7 +418,7 @@ def _add_part(
     from nsw.campaign.start import copy_files, write_scripts
     from nsw.engine.builds import programs_in
 
-    plan = replace(ready.planned.plan, absent=())
+    plan, render = replace(ready.planned.plan, absent=()), ready.planned.renderer()
     _keep_secrets(folder, plan)
     with site_in_hand(folder, ledger) as (transport, scratch):
         apps = [build.runs[0].app for build in plan.builds]
@@ -432,7 +432,7 @@ def _add_part(
             if needed
             else []
         )
-        scripts = write_scripts(folder, plan, lambda job: ready.render(job, folder.id, scratch))
+        scripts = write_scripts(folder, plan, lambda job: render(job, folder.id, scratch))
         sent = scripts if transport.remote else scripts[:1]  # its own scripts are read where they are
         staged += [(script, f"{scratch}/scripts/{script.name}") for script in sent]
         if plan.reductions:

@@ -317,7 +317,6 @@ class Ready:
     """
 
     planned: Planned
-    render: Callable[[Job, str, str], str] = field(repr=False)
     calls: Counter[str]
     warnings: tuple[str, ...] = ()
 
@@ -350,13 +349,12 @@ def check(planned: Planned) -> Ready:
     if absent := planned.unset_secrets():
         raise InputError(absent)
     reach(planned.site)
-    render = planned.renderer()
     calls: Counter[str] = Counter()
-    prospects = ask(planned, render, calls)
+    prospects = ask(planned, calls)
     refused = [p.refused for p in prospects if p.refused]
     if refused:
         raise InputError(refused)
-    return Ready(planned, render, calls, tuple(f"{p.jobs[0]}: {p.waits}" for p in prospects if p.waits))
+    return Ready(planned, calls, tuple(f"{p.jobs[0]}: {p.waits}" for p in prospects if p.waits))
 
 
 def above_price(planned: Planned, price: str) -> str | None:
@@ -427,7 +425,7 @@ def start(
         resolved(planned, lock),
         planned.site.site.model_dump(mode="json", by_alias=True),
         _expand_scratch(planned.site, warn),
-        ready.render,
+        planned.renderer(),
         planned.recipe.path,
         secrets_text(planned.plan.secrets, os.environ),
         until,

@@ -272,9 +272,9 @@ def show_plan(options: RecipeOptions, target: Target, root: Path | None) -> int:
     planned = make_plan(options.recipe, options.site, options.sites, options.overrides, show_message)
     made_plan = with_window_notes(planned.plan, planned.recipe.recipe, folders.root(root))
     expected = expected_cost(folders.root(root), made_plan)
-    script, prospects, silent = planned.renderer(), list["Prospect"](), ""
+    prospects, silent = list["Prospect"](), ""
     try:
-        prospects = ask(planned, script)
+        prospects = ask(planned)
     except UnreachableError as fault:
         silent = f"the scheduler of {made_plan.site} gave no answer whether it would accept this job: {fault.render()}"
     warnings = [w.render() for w in (*planned.recipe.warnings, *planned.unset_secrets())]

@@ -152,9 +152,11 @@ def report(
                 "--anonymous takes the whole campaign, without --timeline, --proposal and --case",
                 hint="leave them out: reports, which timelines are read from, are not shared",
             )
-        return _share_safely(
-            folder, limits, output, page_alone=True, hide=hide_kernels, renames=_parse_renames(rename), dry_run=False
+        renames = _parse_renames(rename)
+        share = partial(
+            _share_campaign, folder, output, page_alone=True, hide=hide_kernels, renames=renames, dry_run=False
         )
+        return answer_apart(folder, limits, share, "report")
     if hide_kernels or rename:
         raise UsageError("--hide-kernels and --rename belong to --anonymous")
     file = output or Path(f"{folder.id}.html")
@@ -171,19 +173,20 @@ def _put_answer_safely(folder: CampaignFolder, selection: Selection, limits: Lim
     return answer_apart(folder, limits, partial(_put_answer, folder, selection, **answer_options))
 
 
-def answer_apart(folder: CampaignFolder, limits: Limits, answer: Callable[[], int]) -> int:
+def answer_apart(folder: CampaignFolder, limits: Limits, answer: Callable[[], int], command: str = "summarize") -> int:
     """What `answer` returns, called in a process with limits if the campaign is somebody else's.
 
     Args:
         folder: The campaign.
         limits: Memory and time that reading may take.
         answer: Prints the answer and returns the exit code.
+        command: The command that takes larger limits, for a hint.
     """
     folder.limits = limits
     if not can_fork() or folder.trusted:
         return answer()
     length = sum(path.lstat().st_size for path in table_files(folder))  # all at once: Arrow is loaded but once
-    command_limits = replace(limits, command=f"nsw summarize {folder.id}")
+    command_limits = replace(limits, command=f"nsw {command} {folder.id}")
     return run_isolated(answer, subject=f"reading {folder.path}", size=length, limits=command_limits)
 
 
@@ -521,9 +524,11 @@ def export(
         folder, selection = campaign_and_runs(which)
         if ranks or step or selection:
             raise UsageError("--share takes the whole campaign, without --case, --rank and --step")
-        return _share_safely(
-            folder, limits, share, page_alone=False, hide=hide_kernels, renames=_parse_renames(rename), dry_run=dry_run
+        renames = _parse_renames(rename)
+        task = partial(
+            _share_campaign, folder, share, page_alone=False, hide=hide_kernels, renames=renames, dry_run=dry_run
         )
+        return answer_apart(folder, limits, task, "export")
     if trace is None and (ranks or step):
         raise UsageError("--rank and --step belong to --trace")
     if trace is not None:
@@ -554,16 +559,6 @@ def _parse_renames(words: Collection[str] | None) -> dict[str, str]:
     if any(not old or not equals for old, equals, _ in pairs):
         raise UsageError("--rename: expected OLD=NEW", hint="such as --rename ada=user")
     return {old: new for old, _, new in pairs}
-
-
-def _share_safely(folder: CampaignFolder, limits: Limits, file: Path | None, **how: Any) -> int:
-    """Share a campaign; one of another user in a process with limits."""
-    folder.limits = limits
-    task = partial(_share_campaign, folder, file, **how)
-    if not can_fork() or folder.trusted:
-        return task()
-    length = sum(path.lstat().st_size for path in table_files(folder))
-    return run_isolated(task, subject=f"reading {folder.path}", size=length, limits=limits)
 
 
 def _share_campaign(
