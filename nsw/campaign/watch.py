@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections import defaultdict
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +89,7 @@ class Onlooker:
         names = {run.submission for run in flying}
         if self._scheduler is None or not names:
             return {}
-        submissions = self.ledger.submissions("submitted", defaultdict(Path))  # a look needs no script
+        submissions = self.ledger.submissions("submitted", Path)  # a look needs no script
         submitted = [submission for submission in submissions if submission.name in names]
         return self._scheduler.look(submitted) if submitted else {}
 

@@ -639,12 +639,12 @@ class _Submissions(_LedgerFile):
         """The scheduler's id of every submission, by its name."""
         return dict(self._db.execute("SELECT name, native_id FROM submissions").fetchall())
 
-    def submissions(self, state: str, script: Mapping[str, Path]) -> list[Submission]:
+    def submissions(self, state: str, script: Callable[[str], Path]) -> list[Submission]:
         """Submissions in a state (intent, submitted, ended), oldest first; `script` gives each job's script."""
         from nsw.schedulers.model import Submission  # here: who only looks at a ledger needs no scheduler
 
         rows = self._query_rows(SubmissionRow, "SELECT * FROM submissions WHERE state = ? ORDER BY seq", (state,))
-        return [Submission(script=script[sent.job], **sent._asdict()) for sent in rows]
+        return [Submission(script=script(sent.job), **sent._asdict()) for sent in rows]
 
 
 class _Needs(_LedgerFile):

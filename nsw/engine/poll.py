@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nsw.engine.collect import AttemptEnd, Collector, Status, Verdict, answer_once_begun, judge
+from nsw.engine.handover import run_fenced
 from nsw.engine.ledger_rows import Kind, Reason, State, TaskInFlight
 from nsw.errors import CommandError, NswError, UnreachableError
 from nsw.schedulers.model import Answer, Phase, Submission
@@ -165,12 +166,10 @@ class Withdrawal:
 
     def _claim_attempts(self, runs: Sequence[TaskInFlight]) -> list[TaskInFlight]:
         folders = [self._campaign.home(run.id, run.attempt) for run in runs]
+        # the attempts of a campaign that was taken over are another nsw's
+        fence = None if self._campaign.handover is None else self._campaign.handover.fence
         argv = ["bash", "-c", _CLAIM, "nsw", *folders]
-        if self._campaign.handover is None:
-            completed = self._campaign.transport.run(argv, timeout=120)
-        else:  # the attempts of a campaign that was taken over are another nsw's
-            fence = self._campaign.handover.fence
-            completed = fence.passed(argv, self._campaign.transport.run(fence.around(argv), timeout=120))
+        completed = run_fenced(self._campaign.transport, fence, argv, timeout=120)
         if completed.returncode != 0:
             raise UnreachableError(CommandError(completed, subject="attempts could not be withdrawn").message)
         return [runs[int(number)] for number in completed.stdout.split()]
@@ -529,7 +528,7 @@ class Poller:
 
     def _tasks_waiting_for_lost(self, sources: Collection[str]) -> list[tuple[str, TaskInFlight, Answer]]:
         """The tasks in flight whose jobs wait for the jobs of these, which are gone."""
-        waiting = self._needs.waiting_for(sources) if sources else set()
+        waiting = self._campaign.ledger.waiting_until_done(sources) if sources else set()
         answer = Answer(Phase.LOST, "the job of its build, for which its own waited, was lost")
         return [
             (submission.name, run, answer)

@@ -70,7 +70,7 @@ from nsw.tables import full_rows
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from nsw.engine.driven import DrivenCampaign
     from nsw.engine.folder import CampaignFolder
@@ -370,14 +370,6 @@ class Dependencies:
     def end_of(self, task: str) -> Verdict | None:
         """How a task ends whose source went wrong; None for any other."""
         return next((_doomed_verdict(doomed) for doomed in self._ledger.doomed(task)), None)
-
-    def waiting_for(self, sources: Iterable[str]) -> set[str]:
-        """The tasks that wait for any of these to be done."""
-        return self._ledger.waiting_until_done(sources)
-
-    def unneeded(self) -> set[str]:
-        """Builds in flight for which no task waits any more."""
-        return self._ledger.unneeded()
 
 
 def _doomed_verdict(doomed: Doomed) -> Verdict:

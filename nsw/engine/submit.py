@@ -18,7 +18,6 @@ from nsw.schedulers.model import NAME_CHARACTERS, NO_ID, Outcome, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from nsw.engine.collect import Collector
     from nsw.engine.driven import DrivenCampaign
@@ -189,10 +188,10 @@ class Submitter:
         Raises:
             UnreachableError: The scheduler could not tell; nothing may be submitted before it can.
         """
-        scripts = _Scripts(self._campaign)
-        adopted = self._settle_doubtful(self._campaign.ledger.submissions("intent", scripts))
+        script = self._campaign.script
+        adopted = self._settle_doubtful(self._campaign.ledger.submissions("intent", script))
         self.write_ids()
-        for submission in self._campaign.ledger.submissions("submitted", scripts):
+        for submission in self._campaign.ledger.submissions("submitted", script):
             self._flight.add(submission)
         self._flight.close()
         return adopted
@@ -429,12 +428,3 @@ class Submitter:
             return
         hint = f"the same came {_TRIES} times, and no job of that name appeared"
         self._campaign.changed(self._fail_refused(submission, RefusedError(message, hint=hint)))
-
-
-class _Scripts(dict[str, "Path"]):
-    def __init__(self, campaign: DrivenCampaign) -> None:
-        super().__init__()
-        self._campaign = campaign
-
-    def __missing__(self, job: str) -> Path:
-        return self._campaign.script(job)
