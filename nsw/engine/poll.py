@@ -572,7 +572,7 @@ class Poller:
             unbegun = [(run, answer) for _, run, answer, status in hopeless.values() if status is None]
             again = self._withdrawing.withdraw_idle((run for run, answer in unbegun if answer.may_run), self._ending)
             self._ending.read_statuses(run for run, _ in unbegun)
-            for run in [run for run, _ in unbegun if self._has_begun(run)]:
+            for run in [run for run, _ in unbegun if self._ending.has_begun(run)]:
                 del hopeless[run.id]  # it began a moment ago
             self._drop_partial_tasks(hopeless)
             self._campaign.scheduler.cancel(self._flight.holding(lambda run: run.id in hopeless))
@@ -602,10 +602,6 @@ class Poller:
         for name, run, _, _ in list(hopeless.values()):
             if any(neighbour.id not in hopeless for neighbour in self._flight.tasks(name)[run.task]):
                 del hopeless[run.id]
-
-    def _has_begun(self, run: TaskInFlight) -> bool:
-        status = self._run_status(run)
-        return status is not None and status.state != "withdrawn"
 
     def _run_status(self, run: TaskInFlight) -> Status | None:
         return self._ending.status(run.id, run.attempt)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from nsw.engine.ledger_rows import PLACES, Kind, Pending, State, TaskInFlight
+from nsw.engine.ledger_rows import PLACES, Kind, Pending, State
 from nsw.errors import CommandError, NswError, RefusedError, UnreachableError
 from nsw.schedulers.batch import JOB, LOGIN, LoginAndJobs
 from nsw.schedulers.model import NAME_CHARACTERS, NO_ID, Outcome, Submission
@@ -405,7 +405,7 @@ class Submitter:
         missing = [s for s in doubtful if s.name not in native_ids]
         self._ending.read_statuses(run for s in missing for run in flying[s.name])
         # gone from the scheduler, yet it left its mark: it was submitted
-        began = {s.name for s in missing if any(self._has_begun(run) for run in flying[s.name])}
+        began = {s.name for s in missing if any(self._ending.has_begun(run) for run in flying[s.name])}
         for submission in doubtful:
             native = native_ids.get(submission.name, NO_ID if submission.name in began else None)
             if native is None:
@@ -415,10 +415,6 @@ class Submitter:
                 self._campaign.scheduler.cancel([replace(submission, native_id=native)])
             self._adopt_submission(submission, native)
         return len(native_ids) + len(began)
-
-    def _has_begun(self, run: TaskInFlight) -> bool:
-        status = self._ending.status(run.id, run.attempt)
-        return status is not None and status.state != "withdrawn"
 
     def _withdraw_missing(self, submission: Submission) -> None:
         """Withdraw a submission that was not accepted, to retry it; fail it after the same error several times."""
