@@ -36,11 +36,6 @@ def read_baselines(root: Path) -> dict[str, str]:
     return known
 
 
-def campaign_of(root: Path, name: str) -> str | None:
-    """The campaign's id; None where no baseline has that name."""
-    return read_baselines(root).get(name)
-
-
 def set_baseline(root: Path, name: str, campaign: str) -> None:
     """Name a campaign as a baseline; another campaign that had the name loses it.
 

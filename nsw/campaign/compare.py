@@ -51,8 +51,8 @@ from nsw.analysis.sides import (
 )
 from nsw.analysis.summary import OF_KERNELS
 from nsw.apart import can_fork
-from nsw.campaign import baselines
 from nsw.campaign.answers import Results, results
+from nsw.campaign.baselines import read_baselines
 from nsw.campaign.selection import Selection
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
@@ -326,14 +326,14 @@ def side_of(word: str, root: Path | None, by: By) -> Side:
     path = Path(word)
     if path.exists() and not (path / folders.LEDGER).exists():
         return _side_from_reports(word, path, by)
-    word_of_baseline = baselines.campaign_of(parent, word)
+    word_of_baseline = read_baselines(parent).get(word)
     if word_of_baseline is not None:
         return replace(side_of_campaign(folders.find(parent, word_of_baseline), by=by), name=word)
     try:
         return side_of_campaign(folders.find(parent, word), by=by)
     except CampaignError as fault:
         campaign, colon, runs = word.rpartition(":")
-        campaign_name = baselines.campaign_of(parent, campaign) or campaign
+        campaign_name = read_baselines(parent).get(campaign, campaign)
         try:
             folder = folders.find(parent, campaign_name if colon else None)
             return replace(side_of_campaign(folder, Selection((runs,)), by), name=runs)

@@ -49,11 +49,6 @@ _TEXT = 30  # characters of a line of it
 Document = StrEnum("Document", ["RECIPE", "SITES", "ANSWERS"])
 
 
-def _print_sentence(text: str) -> None:
-    """Print a sentence on stdout, with commands as the user types them."""
-    console().print(text)
-
-
 # --- nsw init ----------------------------------------------------------------------------------------------
 
 
@@ -124,16 +119,16 @@ def _init_from_command(words: Sequence[str], site: str | None, output: Path | No
         if first_recipe.brings
         else "brings no file; list what it needs in app.files"
     )
-    _print_sentence(f"{first_recipe.path}: {brings}")
+    console().print(f"{first_recipe.path}: {brings}")
     if first_recipe.launcher:
-        _print_sentence(
+        console().print(
             f"launcher: {first_recipe.launcher}, which nsw starts: the recipe's command is the program alone"
         )
     if first_recipe.profiler:
-        _print_sentence(f"pass: {first_recipe.profiler}, which nsw starts: the recipe's command is the program alone")
+        console().print(f"pass: {first_recipe.profiler}, which nsw starts: the recipe's command is the program alone")
     output_option = next((word for word in words if word.partition("=")[0] in _OUTPUT), None)
     if output_option and not first_recipe.profiler:
-        _print_sentence(
+        console().print(
             f"note: {output_option} follows --, so it is an option of the command; to name the recipe's file"
             " write it before:"
             " `nsw init -o FILE -- COMMAND`"
@@ -141,12 +136,12 @@ def _init_from_command(words: Sequence[str], site: str | None, output: Path | No
     for text in first_recipe.warnings:
         warn(text)
     if not first_recipe.has_gpus:
-        _print_sentence(
+        console().print(
             f"site {first_recipe.site} has no GPU, so the recipe asks for none; for another site:"
             " `nsw init --site NAME -- COMMAND`"
         )
     on_site = f" --site {shlex.quote(site)}" if site else ""
-    _print_sentence(f"next: `nsw plan {first_recipe.path}{on_site}`; the comments in it say what else a recipe can do")
+    console().print(f"next: `nsw plan {first_recipe.path}{on_site}`; the comments in it say what else a recipe can do")
     return Exit.GOOD
 
 
@@ -160,8 +155,8 @@ def _init_from_shipped(name: str, output: Path | None, force: bool) -> int:
 
     written = copy_shipped(name, output, force=force)
     for path in written:
-        _print_sentence(str(path))
-    _print_sentence(f"next: `nsw plan {written[0]}`")
+        console().print(str(path))
+    console().print(f"next: `nsw plan {written[0]}`")
     return Exit.GOOD
 
 
@@ -175,18 +170,18 @@ def _init_from_script(script: Path, site: str | None, output: Path | None, force
 
     converted = write_from_script(script, output or _RECIPE, site, force=force)
     site_options = f" --site {converted.site} --sites {shlex.quote(str(converted.sites))}" if converted.sites else ""
-    _print_sentence(
+    console().print(
         f"{', '.join(map(str, converted.recipes))}"
         + (f"; {converted.sites}: site {converted.site}" if converted.sites else "")
     )
     _show_lines([line for line in converted.lines if line.is_understood and line.does_more_than_print], _UNDERSTOOD, "")
     unknown = [line for line in converted.lines if not line.is_understood]
     if unknown:
-        _print_sentence(f"not understood of {script.name} (listed at the end of the recipe):")
+        console().print(f"not understood of {script.name} (listed at the end of the recipe):")
         _show_lines(unknown, _NOT_UNDERSTOOD, f"; {converted.recipes[-1]} has all")
     for text in converted.warnings:
         warn(text)
-    _print_sentence(f"next: `nsw plan {converted.recipes[0]}{site_options}`")
+    console().print(f"next: `nsw plan {converted.recipes[0]}{site_options}`")
     return Exit.GOOD
 
 
@@ -216,15 +211,15 @@ def _init_site(name: str, host: str | None, output: Path | None, force: bool) ->
     try:
         first_site.write()
     except UsageError:
-        _print_sentence(first_site.text.rstrip())  # for a person to put in
+        console().print(first_site.text.rstrip())  # for a person to put in
         raise
-    _print_sentence(f"{first_site.path}: site {name}" + (f", reached by `ssh {host}`" if host else ""))
+    console().print(f"{first_site.path}: site {name}" + (f", reached by `ssh {host}`" if host else ""))
     for line in first_site.answers_shown:
-        _print_sentence(f"  found    {line}")
+        console().print(f"  found    {line}")
     for line in first_site.todo:
-        _print_sentence(f"  fill in  {line}")
+        console().print(f"  fill in  {line}")
     sites_option = "" if output is None else f" --sites {shlex.quote(str(first_site.path))}"
-    _print_sentence(f"next: `nsw sites check {name}{sites_option}`, then `nsw plan RECIPE --site {name}{sites_option}`")
+    console().print(f"next: `nsw sites check {name}{sites_option}`, then `nsw plan RECIPE --site {name}{sites_option}`")
     return Exit.GOOD
 
 
