@@ -162,11 +162,6 @@ class LeftAlone:
     over: bool
 
 
-def can_be_followed(folder: CampaignFolder, row: Row) -> bool:
-    """Whether it is not over, and its files may be asked for where they are written."""
-    return row.state not in ENDED and folder.trusted
-
-
 def follow(folder: CampaignFolder, row: Row) -> Generator[Row | Grown | LeftAlone]:
     """What a run prints until it is over, attempt after attempt; its row at each look.
 

@@ -100,7 +100,10 @@ def _notable_runs(ledger: Ledger) -> list[RunRow]:
         for reading in (Reading.INCOMPLETE, Reading.UNREADABLE)
         for run in ledger.runs(states=(State.DONE,), reading=reading)
     ]
-    with_reason = [run for run in ledger.done_with_reason() if missing_results(run) is None]
+    # done and yet with a reason, such as that two jobs started it
+    with_reason = [
+        run for run in ledger.runs(states=[State.DONE]) if run.reason is not None and missing_results(run) is None
+    ]
     return [*ledger.runs(states=_NOTABLE), *lacking, *with_reason]
 
 

@@ -227,12 +227,12 @@ def logs(
     selection: ChosenRuns,
 ) -> int:
     """Print the output, the errors and the outcome of a run."""
-    from nsw.campaign.logs import can_be_followed, find_row
+    from nsw.campaign.logs import find_row
     from nsw.campaign.selection import campaign_of_words
 
     folder, words = campaign_of_words([run] if run is not None else [], campaign, root)
     row = find_row(folder, words[0] if words else None, selection, follow=follow)
-    if follow and can_be_followed(folder, row):
+    if follow and row.state not in ENDED and folder.trusted:
         return _follow_output(folder, row, lines)
     from nsw.campaign.logs import Output
 

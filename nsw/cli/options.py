@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nsw.cli.application import Group
-from nsw.cli.output import Target, chosen_target, output_path
+from nsw.cli.output import Target, format_by_ending, output_path
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -272,7 +272,10 @@ def _output_options(formats: Any) -> Group:
             ),
         ] = None,
     ) -> Target:
-        return Target("json", output) if json else chosen_target(format and format.value, output, list(formats))
+        if json:
+            return Target("json", output)
+        by_name = None if format or output is None else format_by_ending(output, list(formats))
+        return Target((format.value if format else by_name) or "table", output)
 
     return Group(target)
 

@@ -190,21 +190,12 @@ class Target:
                 show()
 
 
-def chosen_target(format: str | None, output: Path | None, formats: Sequence[str]) -> Target:
-    """Choose the format: the one that is given, else that of the file to write, CSV in a folder, else a table.
-
-    Args:
-        format: The value of --format.
-        output: The value of --output.
-        formats: The formats of the command.
+def format_by_ending(output: Path, formats: Sequence[str]) -> str | None:
+    """The format that the name of a file to write has, CSV in a folder; None: what a terminal shows.
 
     Raises:
         UsageError: The file's ending names none of the known formats.
     """
-    return Target(format or (output and _format_by_ending(output, formats)) or "table", output)
-
-
-def _format_by_ending(output: Path, formats: Sequence[str]) -> str | None:
     ending = output.suffix.lower()
     if (named := _ENDINGS.get(ending)) in formats:
         return named

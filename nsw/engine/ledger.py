@@ -255,10 +255,6 @@ class _Tasks(_LedgerFile):
             (_as_json_list(ids),),
         )
 
-    def done_with_reason(self) -> list[RunRow]:
-        """Runs that are done and have a reason all the same, such as that two jobs started them."""
-        return [run for run in self.runs(states=[State.DONE]) if run.reason is not None]
-
     def reductions(self, states: Iterable[State] = State, run_ids: Collection[str] | None = None) -> list[RunRow]:
         """The reductions in these states, in the plan's order: all, or those of some runs."""
         rows = self._query_tasks(Kind.REDUCTION, states, None)

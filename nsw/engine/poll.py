@@ -138,10 +138,6 @@ class Withdrawal:
     def __init__(self, campaign: DrivenCampaign) -> None:
         self._campaign = campaign
 
-    def may_resubmit(self, run: TaskInFlight) -> bool:
-        """Whether a run or build may be submitted again by itself: a fault that stays is not tried for ever."""
-        return self._campaign.ledger.withdrawals(run.id) < _MAX_WITHDRAWALS
-
     def withdraw(self, runs: Sequence[TaskInFlight]) -> set[str]:
         """Claim the folders of these attempts.
 
@@ -180,7 +176,10 @@ class Withdrawal:
         Raises:
             UnreachableError: The site could not be asked.
         """
-        idle = [run for run in several if self.may_resubmit(run) and not ending.began_or_was_done_before(run)]
+        # a fault that stays is not tried for ever
+        withdrawals = self._campaign.ledger.withdrawals
+        again = [run for run in several if withdrawals(run.id) < _MAX_WITHDRAWALS]
+        idle = [run for run in again if not ending.began_or_was_done_before(run)]
         resubmittable = self._drop_if_neighbours_begun(idle, {run.id for run in idle}, ending)
         return {run.id for run in self._drop_if_neighbours_begun(resubmittable, self.withdraw(resubmittable), ending)}
 

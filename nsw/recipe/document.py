@@ -507,10 +507,6 @@ class Document:
         over = self.node(path)
         return self if over is None or over.value is None else replace(self, root=merged(self.root, over))
 
-    def with_root(self, root: Node) -> Document:
-        """This file with another tree made of its nodes; places stay true to the file."""
-        return replace(self, root=root)
-
     def renamed(self, path: KeyPath, key: str) -> Document:
         """This document with one key called otherwise; places stay true to the file."""
         return replace(self, root=_rename_key(self.root, path, key))
