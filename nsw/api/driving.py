@@ -18,6 +18,7 @@ from nsw.campaign import start
 from nsw.campaign.attach import adopt as take
 from nsw.campaign.attach import refuse
 from nsw.campaign.changes import Change, apply_extension, extension
+from nsw.campaign.planning import Planned as Made
 from nsw.campaign.planning import make_plan, with_note
 from nsw.campaign.running import Running as Driven
 from nsw.campaign.selection import Selection
@@ -31,7 +32,6 @@ from nsw.wording import headline, plural
 if TYPE_CHECKING:
     import pandas as pd
 
-    from nsw.campaign.planning import Planned as Made
     from nsw.engine.folder import CampaignFolder
 
 Settings: TypeAlias = Mapping[str, Any]

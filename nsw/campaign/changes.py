@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.planning import make_plan
+from nsw.campaign.planning import Planned, make_plan
 from nsw.campaign.selection import campaign_option
 from nsw.campaign.versions import origins, record, sources_of_app_files, versions_of
 from nsw.engine.driven import locked_ledger, look
@@ -45,7 +45,6 @@ from nsw.wording import and_more
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from nsw.campaign.planning import Planned
     from nsw.campaign.start import Ready
     from nsw.engine import folder as folders
     from nsw.engine.ledger import Ledger

@@ -37,6 +37,8 @@ from nsw.analysis.sides import (
     COMMIT,
     FILES,
     Adding,
+    By,
+    Compared,
     Match,
     Side,
     comparable_subjects,
@@ -69,7 +71,6 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nsw.analysis.sides import By, Compared
     from nsw.engine.folder import CampaignFolder
     from nsw.recipe.model import LockedGit, Recipe
     from nsw.tables.parquet_tables import TableData

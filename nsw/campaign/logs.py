@@ -18,13 +18,12 @@ from nsw.engine.folder import CampaignFolder, run_folder
 from nsw.engine.ledger_rows import ENDED, SCRATCH, BuildRow, RunRow
 from nsw.errors import NswError, UnreachableError
 from nsw.schedulers.model import Native
-from nsw.transport.model import connect
+from nsw.transport.model import Transport, connect
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from nsw.engine.ledger import Ledger
-    from nsw.transport.model import Transport
 
 Row: TypeAlias = RunRow | BuildRow
 

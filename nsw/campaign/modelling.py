@@ -8,30 +8,26 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.cases import summarize_cases
-from nsw.analysis.growth import fit_growth_by_series
-from nsw.analysis.law_points import choose_points
+from nsw.analysis.cases import CaseSummary, summarize_cases
+from nsw.analysis.growth import Series, fit_growth_by_series
+from nsw.analysis.law_points import Points, choose_points
 from nsw.analysis.laws import LEAST, TRIED_TIMES
 from nsw.analysis.proposal import proposal_curve
 from nsw.campaign.planning import make_plan
 from nsw.campaign.start import expected_run_seconds
 from nsw.engine.ledger_rows import State
 from nsw.errors import UsageError, did_you_mean
-from nsw.recipe.units import option_value, parse_price
+from nsw.recipe.units import Amount, AmountUnit, option_value, parse_price
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from nsw.analysis.blocks import Curve
-    from nsw.analysis.cases import CaseSummary
-    from nsw.analysis.growth import Series
-    from nsw.analysis.law_points import Points
     from nsw.campaign.answers import Results
     from nsw.engine.events import Message
     from nsw.plan.model import Plan
     from nsw.recipe.load import Overrides
-    from nsw.recipe.units import Amount, AmountUnit
 
 _FREE: Final = "baseline"  # the kind of passes without a profiler
 

@@ -27,7 +27,7 @@ from nsw.recipe.passes import on_a_site
 from nsw.recipe.program import first_program, source
 from nsw.resources import recipes_folder
 from nsw.safe_files import write_text
-from nsw.schedulers.adapter import foreign_lines, place_of_line, refused_keys, refused_line
+from nsw.schedulers.adapter import Adapter, foreign_lines, place_of_line, refused_keys, refused_line
 from nsw.schedulers.create import adapter_of, batch_commands_here
 from nsw.site.names import LOCAL, untrusted_reason
 from nsw.transport.local import LocalTransport
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from nsw.plan.model import Job, Part, Plan, SiteFacts
     from nsw.recipe.matrix import Matrix
-    from nsw.schedulers.adapter import Adapter
     from nsw.site.load import LoadedSite
     from nsw.site.model import Site
     from nsw.transport.commands import Runner

@@ -35,7 +35,7 @@ from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain, readable_by_group, write_text
 from nsw.schedulers.local import Owner, Turn, is_inside_a_run
 from nsw.site.names import LOCAL
-from nsw.transport.model import connect
+from nsw.transport.model import Transport, connect
 from nsw.version import __version__
 from nsw.wording import headline, plural
 
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from nsw.engine.builds import Builds
     from nsw.engine.ledger import Ledger
     from nsw.engine.loop import Driver
-    from nsw.transport.model import Transport
 
 
 _BYTES: Final = 2048

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from nsw.engine.folder import CampaignFolder
-    from nsw.plan.model import Plan
     from nsw.recipe.model import Lock, Recipe
     from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport

@@ -14,28 +14,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.certainty import LOOKS, Verdict, pairs_at_next_look
 from nsw.analysis.growth import FIGURE
-from nsw.analysis.sides import compare_sides, match_cases
+from nsw.analysis.sides import Match, compare_sides, match_cases
 from nsw.campaign.answers import results
 from nsw.campaign.changes import add_pairs
 from nsw.campaign.compare import both_sides
-from nsw.campaign.modelling import growth_of
+from nsw.campaign.modelling import ModelPlan, growth_of
 from nsw.campaign.planning import make_plan
 from nsw.engine.events import Message
-from nsw.engine.ledger_rows import SITE, UNTIL, State, missing_results
+from nsw.engine.ledger_rows import SITE, UNTIL, RunRow, State, missing_results
 from nsw.errors import UsageError
-from nsw.recipe.units import option_value, parse_percent, parse_price
+from nsw.recipe.units import AmountUnit, option_value, parse_percent, parse_price
 from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nsw.analysis.sides import Match
-    from nsw.campaign.modelling import ModelPlan
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
-    from nsw.engine.ledger_rows import RunRow
     from nsw.plan.model import Plan
-    from nsw.recipe.units import AmountUnit
 
 FIRST_REPEATS: Final = 2  # of a model: the least that scatter
 _BARE: Final = "baseline"  # the kind of pass whose runs are in pairs

@@ -23,14 +23,13 @@ from nsw.engine.ledger_rows import ENDED, IN_FLIGHT, OWNED_BY, SCRATCH, Reason, 
 from nsw.errors import NswError
 from nsw.safe_files import write_bytes
 from nsw.site.names import LOCAL
-from nsw.transport.model import Unreadable, connect, read
+from nsw.transport.model import Transport, Unreadable, connect, read
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from nsw.schedulers.batch import BatchScheduler
     from nsw.schedulers.model import Answer
-    from nsw.transport.model import Transport
 
 _LEDGER_S: Final = 2.0  # between two looks at a ledger that another nsw writes
 _SITE_S: Final = 10.0  # between two looks at the site

@@ -25,13 +25,12 @@ from nsw.cli.options import Root, option
 from nsw.cli.output import tell
 from nsw.errors import Exit, InputError, NswError, UsageError
 from nsw.present.emit import strict_json
-from nsw.recipe.units import option_value, parse_amount
+from nsw.recipe.units import Amount, option_value, parse_amount
 from nsw.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from nsw.recipe.units import Amount
 
 ROWS: Final = 50  # rows of an answer at most
 BYTES: Final = 100_000  # of an answer at most

@@ -36,7 +36,7 @@ from nsw.cli.options import (
     argument,
     option,
 )
-from nsw.cli.output import tell
+from nsw.cli.output import Target, tell
 from nsw.engine import folder as folders
 from nsw.errors import CampaignError, Exit, UsageError
 from nsw.present import compare_view, emit
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.analysis.sides import By
-    from nsw.cli.output import Target
 
 _EXITS: Final = {Outcome.PASSED: Exit.GOOD, Outcome.FAILED: Exit.GATE_FAILED, Outcome.UNDECIDED: Exit.UNDECIDED}
 

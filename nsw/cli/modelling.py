@@ -7,28 +7,24 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from nsw.analysis.growth import FIGURE, ITERATION, KERNELS
-from nsw.analysis.laws import ENOUGH, TRIED_TIMES
+from nsw.analysis.growth import FIGURE, ITERATION, KERNELS, Growth, Series
+from nsw.analysis.laws import ENOUGH, TRIED_TIMES, Estimate
 from nsw.campaign.answers import results
 from nsw.campaign.modelling import growth_of
-from nsw.campaign.selection import campaign_and_runs
+from nsw.campaign.selection import Selection, campaign_and_runs
 from nsw.cli.application import command
 from nsw.cli.options import CampaignAndRuns, ReadingLimits, TableTarget, option
 from nsw.cli.summarizing import answer_apart
 from nsw.errors import Exit, UsageError
-from nsw.present.terminal import console, table
+from nsw.present.terminal import Fitted, console, table
 from nsw.quantities import number
 from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.analysis.growth import Growth, Series
-    from nsw.analysis.laws import Estimate
-    from nsw.campaign.selection import Selection
     from nsw.cli.output import Target
     from nsw.engine.folder import CampaignFolder
-    from nsw.present.terminal import Fitted
 
 _TITLES: Final = {FIGURE: "figure", ITERATION: "time", KERNELS: "kernels"}
 

@@ -14,6 +14,7 @@ from nsw.cli.options import (
     ForModel,
     Into,
     PlannedRecipe,
+    RecipeOptions,
     Root,
     Sites,
     TableTarget,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from nsw.campaign.modelling import ModelPlan
     from nsw.campaign.planning import Prospect
-    from nsw.cli.options import RecipeOptions
     from nsw.convert.script_options import Line
     from nsw.engine.events import Event
     from nsw.engine.folder import CampaignFolder

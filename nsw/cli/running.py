@@ -28,6 +28,7 @@ from nsw.cli.options import (
     Into,
     Now,
     PlannedRecipe,
+    RecipeOptions,
     Root,
     Site,
     Sites,
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
 
     from nsw.campaign.clean import Cleaning
     from nsw.campaign.modelling import ModelPlan
-    from nsw.cli.options import RecipeOptions
     from nsw.engine.folder import CampaignFolder
 
 _FETCHED = 20  # files that are listed
