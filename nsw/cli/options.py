@@ -321,9 +321,11 @@ def size_option(flag: str, text: str | None) -> int | None:
     Raises:
         UsageError: It is no size.
     """
-    from nsw.recipe.units import option_value, parse_size
+    if text is None:
+        return None
+    from nsw.recipe.units import option_value, parse_size  # here: most looks at a campaign need nothing of recipes
 
-    return None if text is None else option_value(flag, parse_size, text)
+    return option_value(flag, parse_size, text)
 
 
 def time_option(flag: str, text: str | None) -> int | None:
@@ -332,6 +334,8 @@ def time_option(flag: str, text: str | None) -> int | None:
     Raises:
         UsageError: It is no time.
     """
-    from nsw.recipe.units import option_value, parse_duration
+    if text is None:
+        return None
+    from nsw.recipe.units import option_value, parse_duration  # here: most looks at a campaign need nothing of recipes
 
-    return None if text is None else option_value(flag, parse_duration, text)
+    return option_value(flag, parse_duration, text)
