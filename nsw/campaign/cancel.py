@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign.selection import Selection, selected
 from nsw.engine.driven import look
 from nsw.engine.folder import CampaignFolder, is_driven
-from nsw.engine.ledger import ENDED, IN_FLIGHT, Ledger, State
-from nsw.engine.ledger_rows import AT_A_TIME
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import AT_A_TIME, ENDED, IN_FLIGHT, State
 from nsw.errors import CampaignLockedError, UnreachableError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsw.engine.events import Event
-
-__all__ = ["Standing", "cancel", "cancellable_runs", "standing_of", "throttle"]
 
 _PATIENCE_S: Final = 60.0
 _LOOK_S: Final = 0.1

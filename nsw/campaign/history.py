@@ -24,6 +24,7 @@ from nsw.analysis.sides import (
     COMMIT,
     FILES,
     ORDER,
+    Compared,
     Side,
     compare_sides,
     match_cases,
@@ -47,10 +48,7 @@ from nsw.safe_files import make_folders, read_bytes, replacing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nsw.analysis.sides import Compared
     from nsw.engine.folder import CampaignFolder
-
-__all__ = ["Cause", "Changed", "History", "Measured", "Night", "Request", "Series", "history", "unaccepted"]
 
 _FORM: Final = "1"  # of what is stored; another form is made again
 _COLUMNS: Final = ("key", "stamp", "data")

@@ -12,31 +12,14 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
-from nsw.engine.ledger import BuildRow, Ledger, RunRow, State
-from nsw.engine.ledger_rows import BAD
+from nsw.engine.ledger_rows import BAD, BuildRow, RunRow, State
 from nsw.errors import CampaignError, NswError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nsw.engine.folder import CampaignFolder
-
-__all__ = [
-    "RunsOption",
-    "Selection",
-    "campaign_and_runs",
-    "campaign_argument",
-    "campaign_of_words",
-    "campaign_option",
-    "complete_names",
-    "default_run",
-    "find_run",
-    "job_ids",
-    "matching_rows",
-    "recipe_argument",
-    "require_matches",
-    "selected",
-]  # fmt: skip
+    from nsw.engine.ledger import Ledger
 
 T = TypeVar("T", RunRow, RunRow | BuildRow)
 _PATTERN: Final = re.compile(r"[*?\[]")

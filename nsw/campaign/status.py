@@ -16,8 +16,19 @@ from nsw.campaign.selection import RunsOption, campaign_and_runs, campaign_argum
 from nsw.campaign.watch import Onlooker, ledger_now
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
-from nsw.engine.ledger import ENDED, BuildRow, Ledger, Reading, RunRow, State
-from nsw.engine.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, missing_results
+from nsw.engine.ledger_rows import (
+    AT_A_TIME,
+    ENDED,
+    NOTE,
+    SITE,
+    STOPPED,
+    TAKEN_OVER,
+    BuildRow,
+    Reading,
+    RunRow,
+    State,
+    missing_results,
+)
 from nsw.errors import CampaignError
 from nsw.wording import plural
 
@@ -25,8 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nsw.engine.folder import CampaignFolder
-
-__all__ = ["Status", "list_campaigns", "problems_of", "status"]
+    from nsw.engine.ledger import Ledger
 
 _NOTABLE: Final = [state for state in State if state not in {State.DONE, State.PLANNED}]
 _MOMENT: Final = "%Y-%m-%dT%H:%M:%SZ"
@@ -90,7 +100,10 @@ def _notable_runs(ledger: Ledger) -> list[RunRow]:
         for reading in (Reading.INCOMPLETE, Reading.UNREADABLE)
         for run in ledger.runs(states=(State.DONE,), reading=reading)
     ]
-    with_reason = [run for run in ledger.done_with_reason() if missing_results(run) is None]
+    # done and yet with a reason, such as that two jobs started it
+    with_reason = [
+        run for run in ledger.runs(states=[State.DONE]) if run.reason is not None and missing_results(run) is None
+    ]
     return [*ledger.runs(states=_NOTABLE), *lacking, *with_reason]
 
 

@@ -7,11 +7,11 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from nsw.analysis.growth import FIGURE, ITERATION, KERNELS
-from nsw.analysis.laws import ENOUGH, TRIED_TIMES
+from nsw.analysis.growth import FIGURE, ITERATION, KERNELS, Growth, Series
+from nsw.analysis.laws import ENOUGH, TRIED_TIMES, Estimate
 from nsw.campaign.answers import results
 from nsw.campaign.modelling import growth_of
-from nsw.campaign.selection import campaign_and_runs
+from nsw.campaign.selection import Selection, campaign_and_runs
 from nsw.cli.application import command
 from nsw.cli.options import CampaignAndRuns, ReadingLimits, TableTarget, option
 from nsw.cli.summarizing import answer_apart
@@ -23,9 +23,6 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.analysis.growth import Growth, Series
-    from nsw.analysis.laws import Estimate
-    from nsw.campaign.selection import Selection
     from nsw.cli.output import Target
     from nsw.engine.folder import CampaignFolder
 

@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from nsw.recipe.expressions import Expression
     from nsw.site.model import Site
 
-__all__ = [
-    "WARM_UP",
-    "Blocks",
-    "are_tasks",
-    "build_job",
-    "command_of",
-    "fitting",
-    "in_blocks",
-    "pack",
-    "reductions",
-    "side_by_side",
-]  # fmt: skip
-
 T = TypeVar("T")
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from nsw.campaign.changes import Changes
-    from nsw.campaign.model_plan import ModelPlan
+    from nsw.campaign.modelling import ModelPlan
     from nsw.campaign.start import ExpectedCost
     from nsw.recipe.units import Amount
 

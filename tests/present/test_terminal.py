@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
-from nsw.engine.ledger import BuildRow, Reading, RunRow, State
-from nsw.engine.ledger_rows import Cause
+from nsw.engine.ledger_rows import BuildRow, Cause, Reading, RunRow, State
 from nsw.present import rows_view, status_view, summary_view
 from nsw.present.problems import Merged, show_problems
 from nsw.present.rows_view import show_rows
