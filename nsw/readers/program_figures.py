@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["OutputLine", "first_matching_lines", "line_at_offset", "read_figure_rows"]
 
 _WINDOW: Final = 1 << 16  # characters that are searched at a time
 _OVERLAP: Final = 1 << 13  # characters that a match over several lines may have, at least

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
-__all__ = ["IntelSummary", "is_known_metric", "metric_facts", "parse_seconds", "snake_case_key"]
 
 # A metric's name in lower case -> the beginning of its key; the unit is the end: _s, _pct, _hz, _bytes ...
 _STEMS: Final = {

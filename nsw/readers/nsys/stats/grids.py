@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 
-__all__ = ["Grid", "find_grids"]
-
 _TITLES = 5  # lines before a table that may say what it is
 # where a table of HTML, or an array of JSON with one of nsys's titles, begins
 _OPENS = re.compile(

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
     from nsw.readers.nvprof.database.records import Database
 
-__all__ = ["facts", "read", "sniff"]
 
 _MEMORY = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
 _KINDS = (("[CUDA memcpy", "memcpy"), ("[CUDA memset]", "memset"), ("[Unified Memory", "um"))

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-__all__ = ["csv_table", "header_of"]
-
 _MARKS = re.compile(r'"?(?:Type|Time\(%\)|Start|Device|Invocations|Context)"?\s*[,;\t]')
 _DEVICE = re.compile(r"\(\d{1,4}\)\s*\Z")
 _NEAR = 1  # cells that a row may lack, or have too many, to be taken for a damaged one

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-__all__ = ["read", "sniff"]
-
 _MESSAGE = re.compile(r"\s*(?:==(?P<pid>\d{1,10})==|={8})\s?(?P<text>.*)")
 # Behind what the program had not ended with a line end: only what can be of nobody else.
 _MESSAGE_BEHIND = re.compile(
