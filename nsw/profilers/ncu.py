@@ -90,9 +90,14 @@ def profile(request: Request) -> Profiled:
         return Profiled(impossible=reason)
     legacy = version is not None and version < (2020, 1)
     renamed = version is None or version >= _RENAMED
+    # how launches are run again, and under which conditions
+    counters_pass = counting.counters_pass
     command = (
         request.path,
-        *_replay_options(counting),
+        *("--target-processes", "all" if counters_pass.processes == "all" else "application-only"),
+        *(() if counters_pass.replay == "kernel" else ("--replay-mode", counters_pass.replay)),
+        *(() if counters_pass.clocks is None else ("--clock-control", counters_pass.clocks)),
+        *(() if counters_pass.cache is None else ("--cache-control", counters_pass.cache)),
         *ncu_range_filter_options(counting),
         *(
             ncu_kernel_filter_options(counting, is_legacy_ncu=not renamed)
@@ -141,17 +146,6 @@ def _unsupported_reason(counting: Counting, version: tuple[int, int] | None) -> 
         if is_requested and version < first:
             return f"{feature} needs ncu {first[0]}.{first[1]}, and the site's is {version[0]}.{version[1]}"
     return None
-
-
-def _replay_options(counting: Counting) -> tuple[str, ...]:
-    """How launches are run again, and under which conditions."""
-    counters_pass = counting.counters_pass
-    return (
-        *("--target-processes", "all" if counters_pass.processes == "all" else "application-only"),
-        *(() if counters_pass.replay == "kernel" else ("--replay-mode", counters_pass.replay)),
-        *(() if counters_pass.clocks is None else ("--clock-control", counters_pass.clocks)),
-        *(() if counters_pass.cache is None else ("--cache-control", counters_pass.cache)),
-    )
 
 
 def ncu_metric_options(measured: MetricRequest) -> tuple[str, ...]:

@@ -151,7 +151,7 @@ def function_rows(timers: Sequence[Timer], amount_columns: Callable[[Timer], Row
     rows = [
         {
             **_name_columns(timer.name),
-            **_call_count_columns(timer),
+            **({"calls": round(timer.calls)} if float(timer.calls).is_integer() else {}),
             **amount_columns(timer._replace(own_amount=_own_time_without_samples(timer, sampled.get(timer.name)))),
         }
         for timer in of_kind.get("", ())
@@ -191,7 +191,3 @@ def _name_columns(name: str) -> Row:
     if match is None:
         return {"name": name.strip()}
     return {"name": match[1], "file": match[2] or None, "line": int(match[3]) if match[3] else None}
-
-
-def _call_count_columns(timer: Timer) -> Row:
-    return {"calls": round(timer.calls)} if float(timer.calls).is_integer() else {}

@@ -92,7 +92,9 @@ def read(path: Path, options: Options) -> Report:
         )
     if gpu_trace is not None and gpu_trace.count:
         phases = kineto_steps.of_operations(trace, options.steps, options.warmup)
-        halves = _start_pm(trace), _duration_pm(trace)
+        # starts since 1970 in microseconds are more digits than JSON's numbers hold
+        spacing = math.ulp(trace.latest_us) * 1000
+        halves = spacing / 2 if spacing > 0.5 else _duration_pm(trace), _duration_pm(trace)
         report.tables["gpu_trace"] = gpu_trace.table(*halves, phases=phases)
     if not (len(trace.host.kind) or len(trace.gpu.kind) or trace.peaks or report.problems):
         _report_foreign_trace(report, trace)
@@ -156,12 +158,6 @@ def _duration_pm(trace: Trace) -> float | None:
     """Half a microsecond where durations have no fraction, as in traces until 2023."""
     counted = len(trace.host.kind) + len(trace.gpu.kind)
     return 500.0 if trace.whole_us * 2 > counted else None
-
-
-def _start_pm(trace: Trace) -> float | None:
-    """Starts since 1970 in microseconds are more digits than JSON's numbers hold."""
-    spacing = math.ulp(trace.latest_us) * 1000
-    return spacing / 2 if spacing > 0.5 else _duration_pm(trace)
 
 
 def _summary(trace: Trace, kind: int) -> list[Row]:
