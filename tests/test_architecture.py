@@ -171,7 +171,7 @@ OPENERS = {
     "nsw/demo/__main__.py": "nsw's own recordings",
     "nsw/analysis/kernel_classes.py": "nsw's own data",
     "nsw/analysis/rules/causes.py": "nsw's own data",
-    "nsw/metrics/catalogue.py": "nsw's own data",
+    "nsw/metrics/ncu_names.py": "nsw's own data",
     "nsw/present/page.py": "nsw's own data",
     "nsw/profilers/torch.py": "nsw's own data",
     "nsw/profilers/torch_bootstrap.py": "it runs in the user's program, without nsw",
@@ -179,14 +179,11 @@ OPENERS = {
     "nsw/readers/other_files.py": "nsw's own data",
     "nsw/readers/registry.py": "nsw's own data",
     "nsw/readers/nsys/reduce_export.py": "it runs on the site, without nsw",
-    "nsw/readers/nvprof/database/records.py": "nsw's own data",
-    "nsw/readers/nvprof/vocabulary.py": "nsw's own data",
     "nsw/resources.py": "nsw's own data",
     "nsw/schedulers/local.py": "locks that stay open, by descriptors of folders, without links",
     "nsw/scripts/render.py": "nsw's own templates",
     "nsw/site_check/check.py": "nsw's own data",
     "nsw/site_check/starter.py": "a descriptor of mkstemp",
-    "nsw/tables/schema.py": "nsw's own data",
 }
 OPENING = {"open", "read_text", "write_text", "read_bytes", "write_bytes", "touch"}
 OF_OPEN_FILES = {"gzip", "lzma", "tarfile", "connection", "folder", "safe_files"}  # their `open` takes an open file

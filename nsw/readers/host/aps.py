@@ -10,7 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.host.intel_figures import IntelSummary, is_known_metric, metric_facts
+from nsw.readers.host.intel_figures import IntelSummary, is_known_metric, metric_facts, names_by_content
 from nsw.readers.model import Options, Report, Sample, read_text
 from nsw.readers.text.lines import Line, by_rank, delimited_cells, spaced_cells, text_lines
 from nsw.readers.text.quantities import parse_integer
@@ -36,22 +36,7 @@ _NO_FIGURES: Final = "a page of APS in which no figures were found"
 _TEXT: Final = "aps --report=RESULT prints them as text"
 
 # Metric of the page -> its name in the text, where that is not the same in words.
-_OF_PAGE: Final = {
-    "WALLCLOCK": "Elapsed Time", "OMP_IMBALANCE_TIME": "OpenMP Imbalance", "OMP_SERIAL_TIME": "Serial Time",
-    "SPGFLOPS": "SP GFLOPS", "DPGFLOPS": "DP GFLOPS", "AVG_FREQUENCY": "Average CPU Frequency",
-    "CPU_USAGE": "CPU Utilization", "PHYSICAL_CORE_USAGE": "Physical Core Utilization",
-    "MEMORY_BOUND": "Memory Stalls", "CACHE_BOUND": "Cache Stalls", "DRAM_BOUND": "DRAM Stalls",
-    "BACK_END_BOUND": "Back-End Stalls", "NUMA_USE": "NUMA: % of Remote Accesses",
-    "DRAM_BANDWIDTH": "DRAM Bandwidth Average", "IOWAIT_USEC": "Disk I/O Bound",
-    "PEAK_RSS": "Per rank Peak resident set size", "MEAN_RSS": "Per rank Average resident set size",
-    "PEAK_RSS_PER_NODE": "Per node Peak resident set size", "MEAN_RSS_PER_NODE": "Per node Average resident set size",
-    "PEAK_MEM": "Per rank Peak memory consumption", "MEAN_MEM": "Per rank Average memory consumption",
-    "PEAK_MEM_PER_NODE": "Per node Peak memory consumption",
-    "MEAN_MEM_PER_NODE": "Per node Average memory consumption",
-    "APPLICATION_NAME": "Application", "NUM_RANKS": "Number of ranks", "HW_PLATFORM": "HW Platform",
-    "NUM_OMP_THREADS": "OpenMP threads number per Rank", "NUM_LOGIC_CORE": "Logical core count per node",
-    "COLLECTOR_TYPE": "Collector type",
-}  # fmt: skip
+_OF_PAGE: Final = names_by_content("page")
 _PARTS: Final = ("_AVG", "_MAX", "CPU_USE", "CORE_USE", "OUT_OF")  # said of a rank, or in two parts
 _OUT_OF: Final = (
     ("Average CPU Utilization", "AVERAGE_CPU_USE", "CPU_OUT_OF"),

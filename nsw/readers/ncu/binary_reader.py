@@ -25,21 +25,13 @@ if TYPE_CHECKING:
 
 
 TIMEOUT: Final = 300.0  # s; a report of a thousand launches with all sections takes some 20
-_INSTALL_PATTERNS: Final = (
-    "/opt/nvidia/nsight-compute/*/ncu",
-    "/opt/nvidia/hpc_sdk/Linux_*/*/profilers/Nsight_Compute/ncu",
-    "/usr/local/NVIDIA-Nsight-Compute*/ncu",
-    "/usr/local/cuda*/bin/ncu",
-    "/usr/local/cuda*/nsight-compute*/ncu",
-    "/usr/lib/nsight-compute/ncu",
-)
 _FULL_NAMES: Final = ("--rename-kernels", "off")
 _LAST_WORDS: Final = 300  # characters of a tool's last line that are told
 
 
 def find_ncu() -> list[str]:
     """The ncu to try, best first."""
-    return find_tool("ncu", _INSTALL_PATTERNS)
+    return find_tool("ncu")
 
 
 def page_import_command(ncu: str, report: Path, page: str) -> list[str]:

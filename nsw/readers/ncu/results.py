@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.ncu.values import ABSENCE, PrintedValue, PrintedValues, time_in_ns
 from nsw.readers.text.quantities import has_other_mark
+from nsw.resources import csv_rows
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
@@ -419,25 +420,7 @@ def add_kernel_names(rows: Iterable[Row]) -> None:
 
 
 # Sections by the identifier that rules name -> by the title that metrics have.
-_SECTIONS: Final = {
-    "SpeedOfLight": "GPU Speed Of Light Throughput",
-    "SpeedOfLight_RooflineChart": "GPU Speed Of Light Roofline Chart",
-    "ComputeWorkloadAnalysis": "Compute Workload Analysis",
-    "InstructionStats": "Instruction Statistics",
-    "LaunchStats": "Launch Statistics",
-    "MemoryWorkloadAnalysis": "Memory Workload Analysis",
-    "MemoryWorkloadAnalysis_Chart": "Memory Workload Analysis Chart",
-    "MemoryWorkloadAnalysis_Tables": "Memory Workload Analysis Tables",
-    "NumaAffinity": "NUMA Affinity",
-    "Nvlink": "NVLink",
-    "Nvlink_Tables": "NVLink Tables",
-    "Nvlink_Topology": "NVLink Topology",
-    "PmSampling": "PM Sampling",
-    "SchedulerStats": "Scheduler Statistics",
-    "SourceCounters": "Source Counters",
-    "WarpStateStats": "Warp State Statistics",
-    "WorkloadDistribution": "GPU and Memory Workload Distribution",
-}
+_SECTIONS: Final = {row["identifier"]: row["title"] for row in csv_rows("readers/data/ncu_sections.csv")}
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, MISSING, OP, EventStream, Trace
 from nsw.readers.untrusted_files import unpack_beginning
+from nsw.resources import csv_rows
 from nsw.tables import TRACES, Row, to_arrow
 from nsw.tables.names import demangle, short_name
 from nsw.wording import one_or
@@ -396,22 +397,7 @@ class GpuTrace:
 
 
 # Operators that can run on tensor cores: the TensorBoard plugin's list, with attention and scaled products.
-_ELIGIBLE = frozenset({
-    "aten::_convolution", "aten::_convolution_nogroup", "aten::conv1d", "aten::conv2d", "aten::conv3d",
-    "aten::conv_tbc", "aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d",
-    "aten::convolution", "aten::convolution_backward", "aten::cudnn_convolution",
-    "aten::cudnn_convolution_transpose", "aten::cudnn_convolution_backward", "aten::addmm", "aten::addmm_",
-    "aten::addmv", "aten::addr", "aten::matmul", "aten::mm", "aten::mv", "aten::linear", "aten::addbmm",
-    "aten::baddbmm", "aten::bmm", "aten::chain_matmul", "aten::linalg_multi_dot",
-    "aten::_thnn_fused_lstm_cell", "aten::_thnn_fused_gru_cell", "aten::lstm_cell", "aten::gru_cell",
-    "aten::rnn_tanh_cell", "aten::rnn_relu_cell", "aten::scaled_dot_product_attention",
-    "aten::_scaled_dot_product_flash_attention", "aten::_scaled_dot_product_efficient_attention",
-    "aten::prelu", "CudnnConvolutionBackward", "CudnnConvolutionTransposeBackward", "BmmBackward0", "MmBackward",
-    "AddmmBackward", "AddmvBackward", "MvBackward", "AddbmmBackward", "aten::cudnn_convolution_backward_input",
-    "aten::cudnn_convolution_backward_weight", "aten::cudnn_convolution_transpose_backward_input",
-    "aten::cudnn_convolution_transpose_backward_weight", "aten::_flash_attention_forward",
-    "aten::_flash_attention_backward", "aten::_scaled_mm",
-})  # fmt: skip
+_ELIGIBLE = frozenset(row["operator"] for row in csv_rows("readers/data/tensor_core_operators.csv"))
 
 
 def operators(trace: Trace, device_kind: str | None) -> tuple[list[Row], float | None]:

@@ -192,7 +192,7 @@ class Stacks(Generic[Frame]):
         weight = samples if weight is None else weight
         self.samples += samples
         self.weight += weight
-        for frame in set(frames):
+        for frame in dict.fromkeys(frames):
             self.hits.setdefault(frame, Hits()).total += weight
         hit = self.hits[frames[0]]
         hit.samples += samples

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,7 @@ from nsw.readers.invariants import LONGEST_NS
 from nsw.readers.messages import find_known_message
 from nsw.readers.model import MOST_SHOWN, Options, Problem, Report
 from nsw.readers.nsys.export import nvtx, samples, summaries
-from nsw.readers.nsys.export.cpu_samples import CPU_SAMPLES, CPU_TABLES, cpu_record, cpu_tables
+from nsw.readers.nsys.export.cpu_samples import CPU_TABLES, cpu_record, cpu_tables
 from nsw.readers.nsys.export.nvtx import Ranges, nvtx_gpu_summary
 from nsw.readers.nsys.export.phases import HostCalls, Split, split, timelines
 from nsw.readers.nsys.export.source import (
@@ -29,6 +30,7 @@ from nsw.readers.nsys.export.source import (
 from nsw.readers.timeline.gaps import USE_TABLES, use_tables
 from nsw.readers.timeline.phases import phase_tables
 from nsw.readers.timeline.statistics import with_shares
+from nsw.resources import csv_rows
 from nsw.tables import TABLES, TRACES, Row
 from nsw.wording import one_or
 
@@ -297,37 +299,16 @@ def _warn(report: Report, results: Mapping[str, Any]) -> None:
         report.warn(f"{marked.unended} NVTX ranges never ended; nsw lets them end at the last NVTX event")
 
 
-_TIMED: Final = ("start", "end")
-# `a|b`: one of the two
-_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
-    "StringIds": ("id", "value"),
-    KERNEL: (*_TIMED, "demangledName|shortName", "deviceId"),
-    MEMCPY: (*_TIMED, "copyKind", "bytes"),
-    MEMSET: (*_TIMED, "deviceId", "bytes"),
-    GRAPH: (*_TIMED, "graphId|graphExecId"),
-    RUNTIME: (*_TIMED, "nameId"),
-    NVTX: (*_TIMED, "eventType", "text|textId"),
-    "OSRT_API": (*_TIMED, "nameId"),
-    CPU_SAMPLES: ("id", "start", "globalTid"),
-    samples.GPU_METRICS: ("timestamp|rawTimestamp", "typeId", "metricId", "value"),
-    "CUDA_UM_CPU_PAGE_FAULT_EVENTS": ("start",),
-    "CUDA_UM_GPU_PAGE_FAULT_EVENTS": (*_TIMED, "numberOfPageFaults"),
-}
-_NEEDED_BY_PREFIX: Final = (
-    ("CUPTI_ACTIVITY_KIND_OPENACC_", (*_TIMED, "nameId")),
-    ("OPENMP_EVENT_KIND_", (*_TIMED, "nameId")),
-    ("MPI_P2P_EVENTS", (*_TIMED, "textId")),
-    ("MPI_COLLECTIVES_EVENTS", (*_TIMED, "textId")),
-    ("MPI_START_WAIT_EVENTS", (*_TIMED, "textId")),
-    ("MPI_OTHER_EVENTS", (*_TIMED, "textId")),
-)
+# `a|b`: one of the two; NAME*: of all tables whose names begin so
+_NEEDED: Final = {row["table"]: row["columns"].split() for row in csv_rows("readers/data/nsys_needed_columns.csv")}
 
 
 def unknown_shapes(source: Source) -> dict[str, Problem]:
     """An error for each table that has rows and lacks a column that reading it takes."""
     problems: dict[str, Problem] = {}
     for table, columns in sorted(source.columns.items()):
-        missing = [need for need in _needed(table) if columns.isdisjoint(need.split("|"))]
+        needed = next((needed for pattern, needed in _NEEDED.items() if fnmatchcase(table, pattern)), [])
+        missing = [need for need in needed if columns.isdisjoint(need.split("|"))]
         if missing and columns and source.rows(table, sorted(columns)[:1], at_most=1):
             names = ", ".join(need.replace("|", " or ") for need in missing)
             problems[table] = Problem(
@@ -337,10 +318,6 @@ def unknown_shapes(source: Source) -> dict[str, Problem]:
                 fix="export the report again (nsys export --type sqlite), and report the nsys version to nsw's authors",
             )
     return problems
-
-
-def _needed(table: str) -> tuple[str, ...]:
-    return _NEEDED.get(table) or next((needed for start, needed in _NEEDED_BY_PREFIX if table.startswith(start)), ())
 
 
 # ENUM_DIAGNOSTIC_SEVERITY_LEVEL

@@ -258,11 +258,11 @@ class _Database:
             f" SUM({TIMED}) FROM {table} GROUP BY 1, 2 ORDER BY 2, 1"
         )
         for kind, device, count, amount, low, high, took in self.rows(sql):
-            name, has_size, has_time = MEMORY_EVENTS.get(kind, (f"counter {kind}", False, False))
-            row: dict[str, Any] = {"device": device, "name": name, "calls": count}
-            if has_size and count:
+            event = MEMORY_EVENTS.get(kind, {"name": f"counter {kind}", "has_size": "", "has_time": ""})
+            row: dict[str, Any] = {"device": device, "name": event["name"], "calls": count}
+            if event["has_size"] and count:
                 row |= {"total_bytes": amount, "avg_bytes": amount / count, "min_bytes": low, "max_bytes": high}
-            rows.append(row | ({"total_ns": took} if has_time else {}))
+            rows.append(row | ({"total_ns": took} if event["has_time"] else {}))
         self._add("um_summary", rows)
 
     def _gpu_trace(self) -> None:
