@@ -65,7 +65,10 @@ def read(path: Path, options: Options) -> Report:
         report.error(f"cut short: {len(timers)} of {promised} timers are there", fix="copy it again")
     wrong = "no timer with its calls and times; left out"
     report.errors([wrong] * len(bad), f"{len(bad)} such lines in all", lines=bad)
-    origin = _origin_columns(path, attributes)
+    # rank, host and process; TAU's node is the rank of MPI
+    rank_match, numbered = _RANK.search(path.name), _FILE.search(path.name)
+    rank = int(rank_match[1]) if rank_match else int(numbered[1]) if numbered else None
+    origin = {"rank": rank, "host": attributes.get("Hostname"), "pid": parse_integer(attributes.get("pid", ""))}
     if options.wants("functions"):
         report.tables["functions"] = [
             origin | row for row in function_rows(timers, lambda t: _amount_columns(column, t))
@@ -94,13 +97,6 @@ def _amount_columns(column: str, timer: Timer) -> Row:
     if column != "self_s":
         return {column: timer.own_amount}
     return {"self_s": timer.own_amount / _MICRO, "cpu_time_s": timer.total / _MICRO}
-
-
-def _origin_columns(path: Path, attributes: dict[str, str]) -> Row:
-    """Rank, host and process; TAU's node is the rank of MPI."""
-    rank_match, numbered = _RANK.search(path.name), _FILE.search(path.name)
-    rank = int(rank_match[1]) if rank_match else int(numbered[1]) if numbered else None
-    return {"rank": rank, "host": attributes.get("Hostname"), "pid": parse_integer(attributes.get("pid", ""))}
 
 
 def _fact_rows(attributes: dict[str, str], timers: Sequence[Timer], mpi: Sequence[float], column: str) -> list[Row]:

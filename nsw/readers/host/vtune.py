@@ -128,7 +128,12 @@ class _LineReader:
         """A line that is no row of a table."""
         titles = _parse_titles(text)
         if titles is not None:
-            self._begin_delimited_table(titles)
+            self._end_table()
+            if titles.is_summary:
+                self._begin_summary()
+                self._table = _CsvSummary(titles.delimiter, len(titles.names))
+            else:
+                self._table = _DelimitedTable(titles, self._table_block_number())
         elif _RULE.match(text) and self._before.strip():
             self._end_table()
             self._table = _DashedTable(self._before, ruled_spans(text), self._table_block_number())
@@ -139,14 +144,6 @@ class _LineReader:
             self._end_summary()
         elif self._summary is not None and not text.lstrip().startswith("|"):
             self._read_metric_line(text)
-
-    def _begin_delimited_table(self, titles: _TableTitles) -> None:
-        self._end_table()
-        if titles.is_summary:
-            self._begin_summary()
-            self._table = _CsvSummary(titles.delimiter, len(titles.names))
-        else:
-            self._table = _DelimitedTable(titles, self._table_block_number())
 
     def _table_block_number(self) -> int:
         """A table in a summary has the summary's block, another one of its own."""

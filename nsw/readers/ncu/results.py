@@ -179,7 +179,9 @@ class NcuResults:
 
             pa.default_memory_pool().release_unused()  # the tables take as much again
         self._set_durations_from_metrics()
-        self._set_device_names_from_metrics()
+        codes = {code for names, code in self.names.items() if names[1] in DEVICE_NAMES}
+        texts = self.texts.items() if codes else ()
+        self.device_names = {self.owner_of[at]: text for at, text in texts if text and self.name_of[at] in codes}
         self._clear_unmeasured_launches(report)
         add_kernel_names(self.common)
         launches = [owner for owner, launch_id in enumerate(self.launch_ids) if launch_id >= 0]
@@ -219,11 +221,6 @@ class NcuResults:
         owners, first = np.unique(owners[order], return_index=True)
         np.asarray(self.durations)[owners] = time[order[first]]
         np.asarray(self.duration_halves)[owners] = width[order[first]]
-
-    def _set_device_names_from_metrics(self) -> None:
-        codes = {code for names, code in self.names.items() if names[1] in DEVICE_NAMES}
-        texts = self.texts.items() if codes else ()
-        self.device_names = {self.owner_of[at]: text for at, text in texts if text and self.name_of[at] in codes}
 
     def _clear_unmeasured_launches(self, report: Report) -> None:
         """Make the sizes and figures of launches that never ran absent, and say so once.

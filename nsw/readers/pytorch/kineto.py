@@ -539,7 +539,11 @@ class _Walk:
         stack = self._stack
         while stack and (now is None or stack[-1].end <= now):
             done = stack.pop()
-            self._judge(done)
+            # count the kernels of an operator, and whether it is the lowest that could use tensor cores
+            self.in_kernels += done.own_kernels
+            if done.kind == OP and done.name in self._eligible and not done.eligible_below:
+                self.eligible += done.own_kernels
+                done.eligible_below = True
             if done.children == 1:
                 if (child := done.same_child) is not None:  # one call with the child of the same name
                     done.children_time, done.device_below = child.children_time, child.device_below
@@ -558,13 +562,6 @@ class _Walk:
                     above.same_child = done
             if not waits:
                 self._add(done)
-
-    def _judge(self, done: _Open) -> None:
-        """Count the kernels of an operator, and whether it is the lowest that could use tensor cores."""
-        self.in_kernels += done.own_kernels
-        if done.kind == OP and done.name in self._eligible and not done.eligible_below:
-            self.eligible += done.own_kernels
-            done.eligible_below = True
 
     def _add(self, done: _Open) -> None:
         if done.kind == OP:

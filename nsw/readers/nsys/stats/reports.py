@@ -176,20 +176,16 @@ def _by_columns(columns: list[Column], column_names: set[str]) -> Kind | None:
         if needed <= column_names:
             return kind
     if {"time", "total time"} <= column_names:
-        return _by_time_columns(column_names)
+        if {"category", "operation"} <= column_names:
+            return "gpu"
+        if column_names & {"operation", "operations"}:
+            return "copies"
+        return "nvtx" if "range" in column_names else None
     total = next((c for c in columns if c.name == "total"), None)
     if total is None or not column_names & {"operation", "name"}:
         return None
     is_size = size_factor(total.unit, 1000) if total.unit else {"avg", "max"} <= column_names
     return "sizes" if is_size else None
-
-
-def _by_time_columns(column_names: set[str]) -> Kind | None:
-    if {"category", "operation"} <= column_names:
-        return "gpu"
-    if column_names & {"operation", "operations"}:
-        return "copies"
-    return "nvtx" if "range" in column_names else None
 
 
 def _calls(names: list[str], title: str | None) -> Kind:

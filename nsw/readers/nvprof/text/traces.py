@@ -390,7 +390,11 @@ class TraceTable:
             return True
         if not text[0].isdigit():
             return False
-        shaped_cells = self._by_shape(text)
+        if self._shape is None:
+            shapes = [_SHAPES.get(COLUMN_OF_TITLE.get(t) or t, r"\S+") for t in self._titles]
+            self._shape = re.compile(r"\s+".join(f"({s})" for s in shapes) + r"\Z")
+        match = self._shape.match(text[:_LONGEST_SHAPE])
+        shaped_cells = list(match.groups()) if match else None
         if shaped_cells is not None and self._fits(shaped_cells) and columns.add(shaped_cells):
             self.rows += 1
             return True
@@ -405,10 +409,3 @@ class TraceTable:
             if check is not None and cell not in {"", "-"} and check.match(cell) is None:
                 return False
         return True
-
-    def _by_shape(self, text: str) -> list[str] | None:
-        if self._shape is None:
-            shapes = [_SHAPES.get(COLUMN_OF_TITLE.get(t) or t, r"\S+") for t in self._titles]
-            self._shape = re.compile(r"\s+".join(f"({s})" for s in shapes) + r"\Z")
-        match = self._shape.match(text[:_LONGEST_SHAPE])
-        return list(match.groups()) if match else None
