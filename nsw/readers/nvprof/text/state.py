@@ -40,6 +40,7 @@ class RowTaker(Protocol):
 class Stream:
     """One launcher rank's lines (or all lines, where there are no ranks): where we are in them."""
 
+    sink: Sink
     rank: int | None
     block: int | None = None
     pid: int | None = None

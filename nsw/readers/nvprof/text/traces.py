@@ -153,8 +153,7 @@ class _Alike(NamedTuple):
 class TraceColumns:
     """Turns the cells of a row, as many as there are titles, into rows of the tables."""
 
-    def __init__(self, sink: Sink, stream: Stream, titles: Sequence[str], units: Sequence[str] = ()) -> None:
-        self._sink = sink
+    def __init__(self, stream: Stream, titles: Sequence[str], units: Sequence[str] = ()) -> None:
         self._stream = stream
         self._at: dict[str, int] = {}
         self._metrics: list[tuple[int, str]] = []
@@ -172,8 +171,8 @@ class TraceColumns:
         self._operation = lru_cache(_REMEMBERED)(self._read_operation)
         self._tables: dict[str, Columns] = {}
         if "start" in self._at:
-            self._tables["work"] = sink.table("gpu_trace", _GPU_COLUMNS, (*_OWN_COLUMNS, *_MOVED))
-            self._tables["call"] = sink.table("api_trace", _API_COLUMNS, _OWN_COLUMNS)
+            self._tables["work"] = stream.sink.table("gpu_trace", _GPU_COLUMNS, (*_OWN_COLUMNS, *_MOVED))
+            self._tables["call"] = stream.sink.table("api_trace", _API_COLUMNS, _OWN_COLUMNS)
 
     def add(self, cells: Sequence[str]) -> bool:
         """One row; whether its cells are what the titles say."""
@@ -182,7 +181,9 @@ class TraceColumns:
             return False
         if is_aside(name):
             took, device = self._read(_took, cells, "duration"), split_device(self._cell(cells, "device"))[1]
-            return asides_of(self._sink).add(self._stream.origin(), name, took, device, self._cell(cells, "system"))
+            return asides_of(self._stream.sink).add(
+                self._stream.origin(), name, took, device, self._cell(cells, "system")
+            )
         alike, id_in_name = self._alike(cells, name)
         printed = parse_integer(self._cell(cells, "correlation"))
         correlation = id_in_name if printed is None or (id_in_name is not None and alike.kind == "work") else printed
@@ -252,7 +253,7 @@ class TraceColumns:
             printed = cells[at].strip()
             if printed not in {"", "-"}:
                 value = metric_value(cells[at] + ((self._units[at] or "") if printed[-1:].isdigit() else ""))
-                add_value(self._sink, self._stream, correlation, name, metric, self._cell(cells, "device"), value)
+                add_value(self._stream, correlation, name, metric, self._cell(cells, "device"), value)
 
 
 def _byte_size(text: str, unit: str | None) -> Pair:
@@ -357,10 +358,10 @@ def _is_unit(word: str) -> bool:
 class TraceTable:
     """A trace being read from text: cells between two blanks or more, by shape where they run together."""
 
-    def __init__(self, sink: Sink, stream: Stream, header: str, number: int) -> None:
+    def __init__(self, stream: Stream, header: str, number: int) -> None:
         titles = _TITLE.findall(header)  # two words where nvprof has two
-        self._columns = TraceColumns(sink, stream, titles)
-        self._sink, self._stream, self._header = sink, stream, header
+        self._columns = TraceColumns(stream, titles)
+        self._stream, self._header = stream, header
         self._has_units = False  # below the titles (--normalized-time-unit), and none in the rows
         self._titles = titles
         checks = _CELLS | {"device": _INTEGER} if _OF_CUDA_5.search(header) else _CELLS
@@ -373,7 +374,7 @@ class TraceTable:
     def take(self, number: int, text: str) -> bool:
         """Read a row, or the line of units."""
         if not self.rows and not self._has_units and (units := units_of(self._header, text)) is not None:
-            self._columns = TraceColumns(self._sink, self._stream, self._titles, units)
+            self._columns = TraceColumns(self._stream, self._titles, units)
             self._checks = [_NUMBER if unit else check for unit, check in zip(units, self._checks, strict=True)]
             self._has_units = True
             return True
@@ -399,7 +400,7 @@ class TraceTable:
             self.rows += 1
             return True
         if _LOOKS_LIKE_A_START.match(text) or abs(len(cells) - columns.width) <= 1:
-            self._sink.fault("a row of a trace is cut short or damaged", number)
+            self._stream.sink.fault("a row of a trace is cut short or damaged", number)
             return True
         return False
 
