@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.host.intel_figures import IntelSummary, is_known_metric, metric_facts, names_by_content
 from nsw.readers.model import Options, Report, Sample, read_text
-from nsw.readers.text.lines import Line, by_rank, delimited_cells, spaced_cells, text_lines
+from nsw.readers.text.lines import by_rank, delimited_cells, spaced_cells, text_lines
 from nsw.readers.text.quantities import parse_integer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from nsw.tables import Row
@@ -68,91 +68,58 @@ def read(path: Path, options: Options) -> Report:
 
 
 def _read_text_facts(path: Path, report: Report) -> list[Row]:
-    blocks: list[_Block] = []
+    blocks: list[_Summary | _Table] = []
     for rank, lines in by_rank(text_lines(path)):
-        _read_lines_of_rank(lines, rank, blocks, report)
+        block: _Summary | _Table | None = None
+        for number, text in lines:
+            new_block = _block_beginning_at(text, {"block": len(blocks), "rank": rank})
+            if new_block is not None:
+                block = new_block
+                blocks.append(block)
+            elif block is not None and not block.accept_line(text):
+                # in a summary what is no metric is a remark; a table ends with the first line that is none of its rows
+                if isinstance(block, _Table) and block.is_damaged_row(text):
+                    report.error("a row of a table is cut short or damaged and is left out", line=number, fix=_TEXT)
+                elif isinstance(block, _Table) or _END.match(text):
+                    block = None
     return [fact for block in blocks for fact in block.facts]
 
 
-def _read_lines_of_rank(lines: Iterable[Line], rank: int | None, blocks: list[_Block], report: Report) -> None:
-    """Take the lines of one rank; each block takes those that belong to it."""
-    block: _Block | None = None
-    for number, text in lines:
-        new_block = _block_beginning_at(text, {"block": len(blocks), "rank": rank})
-        if new_block is not None:
-            block = new_block
-            blocks.append(block)
-        elif block is not None and not block.accept_line(text):
-            if block.is_damaged_row(text):
-                report.error("a row of a table is cut short or damaged and is left out", line=number, fix=_TEXT)
-            elif block.ends_block(text):
-                block = None
-
-
-def _block_beginning_at(line: str, origin: Row) -> _Block | None:
+def _block_beginning_at(line: str, origin: Row) -> _Summary | _Table | None:
     if line.startswith(_BEGIN):
-        return _SummaryBlock(origin)
-    kind = _MetricTable if _METRICS.match(line) else _TimePerRankTable if _RANKS.match(line) else None
-    table = kind(line, origin) if kind is not None else None
-    return table if table is not None and table.needed <= set(table.titles) else None
+        return _Summary(origin)
+    for first_line, row_facts, needed in (
+        (_METRICS, _metric_row_facts, {"Metric Name", "Node Name", "Metric Value"}),
+        (_RANKS, _rank_row_facts, {"Rank"}),
+    ):
+        if first_line.match(line):
+            table = _Table(line, origin, row_facts)
+            return table if needed <= set(table.titles) else None
+    return None
 
 
-class _Block:
-    """A summary or a table: the lines that belong to it, and their facts."""
-
-    facts: list[Row]
-
-    def accept_line(self, text: str) -> bool:
-        """Take a line; False where it is none of the block's."""
-        raise NotImplementedError
-
-    def is_damaged_row(self, text: str) -> bool:
-        """Whether a line that was not taken is a damaged row."""
-        raise NotImplementedError
-
-    def ends_block(self, text: str) -> bool:
-        """Whether the block ends with a line that was not taken."""
-        raise NotImplementedError
-
-
-class _SummaryBlock(_Block):
+class _Summary(IntelSummary):
     """The summary: metrics below each other by their blanks."""
 
-    def __init__(self, origin: Row) -> None:
-        self._summary = IntelSummary(origin)
-        self.facts = self._summary.facts
-        self._path: list[tuple[int, str]] = []
-
     def accept_line(self, text: str) -> bool:
+        """Take a line; False where it is none of the summary's."""
         match, section = _METRIC.match(text), _SECTION.match(text)
         if match is not None and (match[1] or is_known_metric(match[2])):
-            self._summary.add_metric(self._path_to_metric(len(match[1]), match[2].rstrip()), match[3])
+            self.add_metric(self.enter(len(match[1]), match[2].rstrip()), match[3])
         elif section is not None:
-            self._path_to_metric(len(section[1]), section[2])
+            self.enter(len(section[1]), section[2])
         else:
             return False
         return True
 
-    def _path_to_metric(self, depth: int, name: str) -> list[str]:
-        self._path = [(at, above) for at, above in self._path if at < depth]
-        self._path.append((depth, name))
-        return [above for _, above in self._path]
 
-    def is_damaged_row(self, text: str) -> bool:  # noqa: ARG002  what is no metric is a remark
-        return False
-
-    def ends_block(self, text: str) -> bool:
-        return _END.match(text) is not None
-
-
-class _TableBlock(_Block):
+class _Table:
     """A table: blanks between the cells, or a delimiter."""
 
-    needed: frozenset[str]
-
-    def __init__(self, titles: str, origin: Row) -> None:
-        self.facts = []
+    def __init__(self, titles: str, origin: Row, row_facts: Callable[[Mapping[str, str]], list[Row] | None]) -> None:
+        self.facts: list[Row] = []
         self._origin = origin
+        self._row_facts = row_facts
         self._delimiter = next((mark for mark in _DELIMITERS if mark in titles), None)
         self.titles = self._split_cells(titles)
 
@@ -164,48 +131,35 @@ class _TableBlock(_Block):
         return [cell.strip() for cell in cells]
 
     def accept_line(self, text: str) -> bool:
+        """Take a line; False where it is none of the table's."""
         if not text.strip() or text.startswith("|"):  # a rule, a total
             return True
         cells = self._split_cells(text)
-        return len(cells) == len(self.titles) and self._add_row_facts(dict(zip(self.titles, cells, strict=True)))
-
-    def _add_row_facts(self, row: Mapping[str, str]) -> bool:
-        raise NotImplementedError
+        facts = self._row_facts(dict(zip(self.titles, cells, strict=True))) if len(cells) == len(self.titles) else None
+        self.facts += [self._origin | fact for fact in facts or ()]
+        return facts is not None
 
     def is_damaged_row(self, text: str) -> bool:
+        """Whether a line that was not taken is a damaged row."""
         return len(self._split_cells(text)) >= len(self.titles) // 2
 
-    def ends_block(self, text: str) -> bool:  # noqa: ARG002  a table ends with the first other line
-        return True
+
+def _rank_row_facts(row: Mapping[str, str]) -> list[Row] | None:
+    """The facts of a row of `MPI Time per Rank`: a row a rank, a column a metric; None: it is none."""
+    rank = parse_integer(row["Rank"])
+    figures = [fact for title, cell in row.items() if title != "Rank" for fact in metric_facts((title,), cell)]
+    return None if rank is None or not figures else [fact | {"rank": rank} for fact in figures]
 
 
-class _TimePerRankTable(_TableBlock):
-    """`MPI Time per Rank`: a row a rank, a column a metric."""
-
-    needed = frozenset({"Rank"})
-
-    def _add_row_facts(self, row: Mapping[str, str]) -> bool:
-        rank = parse_integer(row["Rank"])
-        figures = [fact for title, cell in row.items() if title != "Rank" for fact in metric_facts((title,), cell)]
-        if rank is None or not figures:
-            return False
-        self.facts += [fact | self._origin | {"rank": rank} for fact in figures]
-        return True
-
-
-class _MetricTable(_TableBlock):
-    """`Metric Table`: a row a metric of a rank, or of a node; those of single devices are left out."""
-
-    needed = frozenset({"Metric Name", "Node Name", "Metric Value"})
-
-    def _add_row_facts(self, row: Mapping[str, str]) -> bool:
-        name, _, unit = row["Metric Name"].rpartition(", ")
-        figures = metric_facts((name or unit,), f"{row['Metric Value']} {unit if name else ''}".strip())
-        if row.get("Device Type", "N/A") == "N/A":
-            origin = self._origin | {"host": row.get("Node Name")}
-            rank = parse_integer(row.get("Rank", ""))
-            self.facts += [fact | origin | ({} if rank is None else {"rank": rank}) for fact in figures]
-        return bool(figures) or row["Metric Value"].startswith("N/A")
+def _metric_row_facts(row: Mapping[str, str]) -> list[Row] | None:
+    """The facts of a row of `Metric Table`: a metric of a rank, or of a node; those of single devices are left out."""
+    name, _, unit = row["Metric Name"].rpartition(", ")
+    figures = metric_facts((name or unit,), f"{row['Metric Value']} {unit if name else ''}".strip())
+    if not figures and not row["Metric Value"].startswith("N/A"):
+        return None
+    rank = parse_integer(row.get("Rank", ""))
+    origin = {"host": row.get("Node Name")} | ({} if rank is None else {"rank": rank})
+    return [fact | origin for fact in figures] if row.get("Device Type", "N/A") == "N/A" else []
 
 
 def _read_html_facts(path: Path, report: Report) -> list[Row]:

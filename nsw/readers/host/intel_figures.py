@@ -71,6 +71,17 @@ class IntelSummary:
         self.origin = origin
         self.facts: list[Row] = []
         self._keys: set[str] = set()
+        self._path: list[tuple[int, str]] = []  # the metrics above the next, each with its blanks or level
+
+    @property
+    def depth(self) -> int:
+        """How many metrics the last one stands below, itself counted."""
+        return len(self._path)
+
+    def enter(self, depth: int, name: str) -> list[str]:
+        """Put a metric below those that it stands under, and give their names and its own."""
+        self._path = [*((at, above) for at, above in self._path if at < depth), (depth, name)]
+        return [above for _, above in self._path]
 
     def add_metric(self, metric_path: Sequence[str], printed_value: str) -> bool:
         """Take a metric where it has a figure, or a text that is known by its name; tell whether it did."""

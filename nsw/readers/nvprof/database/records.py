@@ -6,13 +6,14 @@ import struct
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.nvprof.vocabulary import Api, Sum
 from nsw.resources import csv_rows
 from nsw.tables.names import demangle_all
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterator, Mapping
 
     from nsw.readers.model import Report
@@ -107,22 +108,38 @@ def memory_trace_sql(table: str) -> str:
     )
 
 
-class Database(Protocol):
+class Database:
     """One database being read into a report."""
 
-    report: Report
+    def __init__(self, connection: sqlite3.Connection, report: Report) -> None:
+        self._connection = connection
+        self.report = report
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        self.columns = {
+            name: frozenset(row[1] for row in connection.execute("SELECT * FROM pragma_table_info(?)", (name,)))
+            for (name,) in names
+            if isinstance(name, str)
+        }
+        strings = self.rows("SELECT _id_, value FROM StringTable") if self.has("StringTable", "_id_", "value") else ()
+        self.strings = {i: text for i, text in strings if isinstance(text, str)}
 
     def rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
         """What a query finds."""
+        return self._connection.execute(sql)
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether there is such a table with such columns."""
+        return table in self.columns and self.columns[table].issuperset(columns)
 
     def text(self, code: Any) -> str:
         """A string by its code; of an unknown one the code."""
+        return self.strings.get(code, f"string {code}")
 
     def union(self, tables: tuple[str, ...], *columns: str) -> str:
         """The rows of several tables of one kind as one source; "" when there is none."""
+        all_columns = (*columns, "start", "end")
+        parts = [f"SELECT {', '.join(all_columns)} FROM {t}" for t in tables if self.has(t, *all_columns)]  # noqa: S608
+        return f"({' UNION ALL '.join(parts)})" if parts else ""
 
 
 # What a table cannot be read without.
