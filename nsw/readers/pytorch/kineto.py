@@ -8,7 +8,7 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nsw.readers.model import Options, Report, Sample
+from nsw.readers.model import PHASE_TABLES, Options, Report, Sample
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, MISSING, OP, EventStream, Trace
 from nsw.readers.untrusted_files import unpack_beginning
 from nsw.resources import csv_rows
@@ -36,16 +36,7 @@ _OTHER_TOOLS = (
     (re.compile(r"\w_(?:[Aa]llreduce|[Bb]roadcast|[Aa]llgather)|Horovod"), "Horovod's timeline"),
 )
 _NOTABLE = 25.0  # % of the kernels' time: some are launched by no operator
-_UNROUNDED = (
-    "phases",
-    "iterations",
-    "iteration_trace",
-    "process_gpus",
-    "gaps",
-    "host_copies",
-    "gpu_use",
-    "collectives",
-)
+_UNROUNDED = frozenset(PHASE_TABLES) - {"phase_summary"}
 _VERSIONS = ("cuda_runtime_version", "cuda_driver_version", "cupti_version", "hip_runtime_version")
 
 

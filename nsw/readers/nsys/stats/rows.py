@@ -353,11 +353,8 @@ def unified_memory(grid: Grid, marks: Marks) -> list[Row]:
     for way, name in (("htod", "Host To Device"), ("dtoh", "Device To Host")):
         moved = columns.rows(columns.size_column(f"total {way} migration size", "total_bytes"))
         rows += [{"name": name} | row for row in moved if row["total_bytes"] is not None]
-    for column_name, name in (
-        ("total cpu page faults", "CPU page faults"),
-        ("total gpu pagefaults", "GPU page faults"),
-    ):
-        rows += [{"name": name, "calls": count} for count in columns.counts(column_name) if count is not None]
+    for title, name in (("total cpu page faults", "CPU page faults"), ("total gpu pagefaults", "GPU page faults")):
+        rows += [{"name": name, "calls": count} for count in columns.counts(title) if count is not None]
     return rows
 
 
