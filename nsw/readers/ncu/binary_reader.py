@@ -153,7 +153,7 @@ def _add_extracted_launch(results: NcuResults, action: dict[str, Any]) -> None:
     """One launch as `ncu_extract` printed it."""
     columns: Row = {"block": 0, **{c: action[c] for c in _LAUNCH}}
     columns |= {c: None if action[c] is None else int(action[c]) for c in ("device", "context", "stream")}
-    launch = results.add_launch(**columns)
+    launch = results.add_owner(**columns)
     for name, unit, number, text in action["metrics"]:
         value = PrintedValue(None if number is None else float(number), None, text)
         results.add_metric(launch, (None, name, None, unit), value)

@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.readers.ncu.results import ARROW_ROWS, Names, arrow_with_nan_as_null, none_if_nan, to_arrow_dictionary
+from nsw.readers.ncu.results import (
+    ARROW_ROWS,
+    Names,
+    arrow_with_nan_as_null,
+    none_if_nan,
+    to_arrow_column,
+    to_arrow_dictionary,
+)
 from nsw.readers.ncu.values import ValueParser, decide_decimal_mark, parse_integer
 from nsw.readers.text.lines import delimited_cells
 
@@ -424,14 +431,10 @@ class SourcePageRows:
         import pyarrow as pa
 
         at, metric_codes = pa.array(self.at, type=pa.int32()), pa.array(self.metric_codes, type=pa.int32())
-        columns: Row = {}
-        for i, name in enumerate(_INSTRUCTION_COLUMNS):
-            cells = [instruction[i] for instruction in self.instructions]
-            if name in ("block", "rank", "line"):
-                columns[name] = pa.array(cells, type=pa.int64()).take(at)
-            else:
-                few = to_arrow_dictionary(cells)
-                columns[name] = pa.DictionaryArray.from_arrays(few.indices.take(at), few.dictionary)
+        columns: Row = {
+            name: to_arrow_column("source_metrics", name, [instruction[i] for instruction in self.instructions], at)
+            for i, name in enumerate(_INSTRUCTION_COLUMNS)
+        }
         columns["metric"] = pa.DictionaryArray.from_arrays(metric_codes, pa.array(list(self.metrics), type=pa.string()))
         columns["value"], columns["value_pm"] = (
             arrow_with_nan_as_null(self.numbers),

@@ -41,6 +41,7 @@ _ADVICE: Final = (*RULE_COLUMNS, "speedup_pct", "speedup_pct_pm")
 _NAMES: Final = ("section", "metric", "description", "unit")
 _SPREAD: Final = ("min", "max", "avg")
 _NAN: Final = float("nan")
+SUMMARY: Final = -1  # the id of an owner that is no launch
 
 Names: TypeAlias = "tuple[str | None, str, str | None, str | None]"  # section, metric, description, unit
 
@@ -78,24 +79,21 @@ class NcuResults:
         """Whether nothing was found."""
         return not (self.common_of or self.facts)
 
-    def add_launch(self, launch_id: int, **columns: Any) -> int:
-        """Add a launch by the columns of the launches table; returns its number among the owners."""
-        return self.add_owner(self.add_common_columns(columns), launch_id)
+    def add_owner(self, launch_id: int, **columns: Any) -> int:
+        """Add an owner by the columns of the launches table; returns its number.
 
-    def add_summary(self, **columns: Any) -> int:
-        """Add the owner of a summary's metrics; returns its number among the owners."""
-        return self.add_owner(self.add_common_columns(columns), -1)
+        Args:
+            launch_id: The id of the launch; `SUMMARY` for a summary.
+            columns: Its other columns.
+        """
+        self.common_of.append(self.add_common_columns(columns))
+        self.launch_ids.append(launch_id)
+        return len(self.common_of) - 1
 
     def add_common_columns(self, columns: Row) -> int:
         """Add columns that owners have in common; returns their index in `common`."""
         self.common.append(columns)
         return len(self.common) - 1
-
-    def add_owner(self, common: int, launch_id: int) -> int:
-        """Add an owner with these common columns; returns its number."""
-        self.common_of.append(common)
-        self.launch_ids.append(launch_id)
-        return len(self.common_of) - 1
 
     def common_columns_of_owner(self, owner: int) -> Row:
         """What an owner may have in common with others, which must not be changed."""

@@ -103,8 +103,8 @@ class Columns:
 
     def counts(self, *names: str) -> Sequence[int | None]:
         """The first of the columns that is there, as whole numbers."""
-        found = next((name for name in names if name in self._texts), "")
-        return self._integers(found) or [None] * self._rows
+        title = next((name for name in names if name in self._texts), "")
+        return self._integers(title) or [None] * self._rows
 
     def times(self, name: str) -> Sequence[Quantity | None]:
         """A column of times in nanoseconds."""
@@ -134,8 +134,8 @@ class Columns:
     def kind_and_names(self, *names: str) -> dict[str, Sequence[Any] | None]:
         """Kind and names of GPU work, out of the first of the columns that is there."""
         texts = self.texts(*names)
-        made = {text: kind_and_names(text) for text in set(texts)}
-        rows = [made[text] for text in texts]
+        row_of_text = {text: kind_and_names(text) for text in set(texts)}
+        rows = [row_of_text[text] for text in texts]
         return {key: [row.get(key) for row in rows] for key in ("kind", "name", "short_name", "mangled_name")}
 
     def events(self, start: str, duration: str) -> dict[str, Sequence[Any] | None]:

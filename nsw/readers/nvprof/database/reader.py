@@ -103,11 +103,11 @@ def _fill(database: Database, options: Options) -> None:
         database.report.error("a database without nvprof's tables")
         return
     # the tables of phases are made together, under the name of the first that is wanted
-    wanted = [name for name in _MAKERS if options.wants(name, default=name not in TRACES)]
-    for name in (*wanted, *options.phase_tables()[:1]):
+    names = [name for name in _MAKERS if options.wants(name, default=name not in TRACES)]
+    for name in (*names, *options.phase_tables()[:1]):
         try:
-            made = {name: _MAKERS[name](database)} if name in _MAKERS else phase_tables(database, options)
-            database.report.tables |= {n: rows for n, rows in made.items() if len(rows) or n in _KEPT_EMPTY}
+            tables = {name: _MAKERS[name](database)} if name in _MAKERS else phase_tables(database, options)
+            database.report.tables |= {n: rows for n, rows in tables.items() if len(rows) or n in _KEPT_EMPTY}
         except (sqlite3.Error, OverflowError, TypeError, ValueError) as fault:
             database.report.error(f"{name}: damaged database: {fault}", fix="copy the file again")
     say_what_is_left_out(database)
