@@ -186,9 +186,25 @@ class CsvPage:
             block: The number of the page among those with results, from 0.
             rank: The launcher's rank whose lines these are; None without ranks.
         """
-        return launch_columns_from_cells(
-            dict(zip(OWNER_COLUMNS, _fields_at(row, self._launch_column_positions), strict=True)), block, rank
-        )
+        cells = dict(zip(OWNER_COLUMNS, _fields_at(row, self._launch_column_positions), strict=True))
+        device = cells["Device"]
+        return {
+            "block": block,
+            "rank": rank,
+            "host": cells["Host Name"],
+            "pid": parse_integer(cells["Process ID"]),
+            "device": parse_integer(device),
+            "launch_id": parse_integer(cells["ID"]),
+            "kernel": cells["Kernel Name"],
+            "process": cells["Process Name"],
+            "device_name": device if parse_integer(device) is None else None,
+            "compute_capability": cells["CC"],
+            "context": parse_integer(cells["Context"]),
+            "stream": parse_integer(cells["Stream"]),
+            "grid": cells["Grid Size"],
+            "block_size": cells["Block Size"],
+            "nvtx": nvtx_range_path(cells["NVTX"], cells["NVTX 2"]),
+        }
 
     @cached_property
     def _launch_column_positions(self) -> tuple[int, ...]:
@@ -204,34 +220,6 @@ def _fields_at(row: Sequence[str], positions: Sequence[int]) -> list[str | None]
     """The fields at these places, None where the row has none there or it is empty."""
     size = len(row)
     return [(row[position].strip() or None) if position < size else None for position in positions]
-
-
-def launch_columns_from_cells(cells: dict[str, str | None], block: int, rank: int | None) -> Row:
-    """The columns of the launches table from the cells of `OWNER_COLUMNS`.
-
-    Args:
-        cells: Each column of `OWNER_COLUMNS` with its cell; None where that is empty.
-        block: The number of the page among those with results, from 0.
-        rank: The launcher's rank whose lines these are; None without ranks.
-    """
-    device = cells["Device"]
-    return {
-        "block": block,
-        "rank": rank,
-        "host": cells["Host Name"],
-        "pid": parse_integer(cells["Process ID"]),
-        "device": parse_integer(device),
-        "launch_id": parse_integer(cells["ID"]),
-        "kernel": cells["Kernel Name"],
-        "process": cells["Process Name"],
-        "device_name": device if parse_integer(device) is None else None,
-        "compute_capability": cells["CC"],
-        "context": parse_integer(cells["Context"]),
-        "stream": parse_integer(cells["Stream"]),
-        "grid": cells["Grid Size"],
-        "block_size": cells["Block Size"],
-        "nvtx": nvtx_range_path(cells["NVTX"], cells["NVTX 2"]),
-    }
 
 
 @lru_cache(maxsize=1024)
