@@ -29,6 +29,15 @@ _OTHERS_AT_WORK: Final = (256.0, 20.0)  # MiB and % of utilisation: less memory,
 _LOADED: Final = 0.5  # of the cores
 _STEAL_PCT: Final = 2.0
 _RUNS_NAMED: Final = 3
+_CLOCK_LIMITS: Final = (  # a share of the steady state, what held the clock down, what to do
+    ("heat_limited_pct", "heat", "Measure on another node."),
+    (
+        "setting_limited_pct",
+        "a set clock",
+        "Compare it with runs under the same setting alone (`nvidia-smi -q -d CLOCK`).",
+    ),
+    ("power_limited_pct", "the power limit", "Heavy work does that; a rate below the peak is no fault of the program."),
+)
 CLOCKS_DIFFER: Final = "not comparable: clocks "  # begins the reason where those of the SMs do
 _CLOCKS: Final = (("sm_mhz", "clocks"), ("memory_mhz", "memory clocks"))
 
@@ -66,7 +75,7 @@ def condition_notes(summary: Summary) -> list[Note]:
         for sentences_of in (
             _other_process_notes,
             _loaded_host_notes,
-            _heat_limit_notes,
+            _held_clock_notes,
             _unequal_clock_notes,
             _gpu_error_notes,
         )
@@ -101,15 +110,26 @@ def _loaded_host_notes(rows: Sequence[Row]) -> Iterator[str]:
         )
 
 
-def _heat_limit_notes(rows: Sequence[Row]) -> Iterator[str]:
-    if hot := [row for row in rows if (row["heat_limited_pct"] or 0.0) >= _SLOWED_PCT]:
-        worst = max(hot, key=lambda row: row["heat_limited_pct"])
-        yield (
-            f"heat held the clock of a GPU of {worst['host']} down for {_count_text(worst['heat_limited_pct'])} %"
-            f" of the steady state of {_run_names_text(hot)}"
-            f" ({_count_text(worst['sm_mhz'])} MHz at {_count_text(worst['temperature_c'])} °C)."
-            " Measure on another node."
-        )
+def _held_clock_notes(rows: Sequence[Row]) -> Iterator[str]:
+    for column, cause, advice in _CLOCK_LIMITS:
+        if held := [row for row in rows if (row[column] or 0.0) >= _SLOWED_PCT and _is_clock_held(row, column)]:
+            worst = max(held, key=lambda row: row[column])
+            highest = worst.get("sm_max_mhz")
+            measured = ((worst["power_w"], "W"), (worst["temperature_c"], "°C"))
+            at = ", ".join(f"{_count_text(value)} {unit}" for value, unit in measured if value is not None)
+            yield (
+                f"{cause} held the clock down for {_count_text(worst[column])} % of the steady state"
+                f" ({_count_text(worst['sm_mhz'])} {'' if highest is None else f'of {_count_text(highest)} '}MHz"
+                f"{at and f' at {at}'}; {worst['host']}). {advice}"
+            )
+
+
+def _is_clock_held(row: Row, column: str) -> bool:
+    """Whether a limit cost speed: drivers name a power limit and a set clock also where the clock is at its highest."""
+    if column == "heat_limited_pct":
+        return True
+    clock, highest = row["sm_mhz"], row.get("sm_max_mhz")  # campaigns of an earlier nsw have no highest clock
+    return clock is not None and highest is not None and _do_clocks_differ((clock, highest))
 
 
 def _unequal_clock_notes(rows: Sequence[Row]) -> Iterator[str]:

@@ -564,12 +564,9 @@ def resolve_before(ref: str, loaded: LoadedRecipe) -> Before:
         candidates.append(("values of parameters", partial(_before_from_values, ref, loaded)))
     if len(candidates) == 1:
         before = candidates[0][1]()
-        few = loaded.document.node(("repeats",)) is None
-        return (
-            replace(before, notes=(*before.notes, f"{REPEATS} repeats, since the recipe writes none"))
-            if few
-            else before
-        )
+        if loaded.document.node(("repeats",)) is None and any(job.repeats is None for job in loaded.recipe.passes):
+            return replace(before, notes=(*before.notes, f"{REPEATS} repeats, since the recipe writes none"))
+        return before
     if candidates:
         descriptions = " and ".join(description for description, _ in candidates)
         raise UsageError(

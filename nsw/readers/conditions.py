@@ -38,6 +38,7 @@ class _GpuSample(NamedTuple):
 
     time_s: float
     sm_mhz: float
+    sm_max_mhz: float
     memory_mhz: float
     peak_w: float
     mean_w: float
@@ -178,6 +179,7 @@ def _gpu_condition_row(
         "samples": len(steady),
         "interval_s": _median_without_nan([b.time_s - a.time_s for a, b in pairwise(samples)]),
         "sm_mhz": _median_without_nan([sample.sm_mhz for sample in steady]),
+        "sm_max_mhz": _none_if_nan(samples[0].sm_max_mhz),
         "memory_mhz": _median_without_nan([sample.memory_mhz for sample in steady]),
         "power_max_w": _maximum_without_nan([sample.peak_w for sample in samples]),
         "temperature_c": _maximum_without_nan([sample.temperature_c for sample in samples]),
@@ -293,6 +295,7 @@ def _add_sample_line(node: _NodeSamples, text: str, titles: Sequence[str]) -> No
             _GpuSample(
                 time_s,
                 _first_number_of_columns(row, "clocks.current.sm"),
+                _first_number_of_columns(row, "clocks.max.sm"),
                 _first_number_of_columns(row, "clocks.current.memory"),
                 _first_number_of_columns(row, "power.draw.instant", "power.draw"),
                 _first_number_of_columns(row, "power.draw.average", "power.draw"),

@@ -134,7 +134,7 @@ nsw_sampled() {    # sets nsw_sampler: the words that print samples of the GPUs 
   (set -C; : >"$nsw_samples") 2>/dev/null || return    # torchrun may start its ranks again
   command -v nvidia-smi >/dev/null || return 0
   known=$(timeout 10 nvidia-smi --help-query-gpu 2>/dev/null)
-  for group in clocks.sm clocks.mem power.draw.instant 'power.draw.average power.draw' temperature.gpu \
+  for group in clocks.sm clocks.max.sm clocks.mem power.draw.instant 'power.draw.average power.draw' temperature.gpu \
     'clocks_event_reasons.active clocks_throttle_reasons.active' memory.used utilization.gpu ecc.errors.uncorrected.volatile.total; do
     for field in $group; do [[ $known != *"\"$field\""* ]] || { fields+=,$field; break; }; done
   done

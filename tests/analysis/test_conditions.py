@@ -236,15 +236,24 @@ def blocks(*rows):
     [
         (SHARED, "41,000 MiB were in use before case.r1 began, at 97 % utilisation"),
         (LOADED, "70 processes ran on its 64 cores before the program began"),
-        ({"heat_limited_pct": 34.0, "sm_mhz": 1410.0}, "heat held the clock of a GPU of n1 down for 34 %"),
+        ({"heat_limited_pct": 34.0, "sm_mhz": 1410.0}, "heat held the clock down for 34 %"),
+        ({"power_limited_pct": 92.0, "sm_mhz": 1605.0, "sm_max_mhz": 1980.0},
+         "the power limit held the clock down for 92 % of the steady state (1,605 of 1,980 MHz at"),
+        ({"setting_limited_pct": 100.0, "sm_mhz": 1410.0, "sm_max_mhz": 1980.0}, "a set clock held the clock"),
         ({"ecc_errors": 2.0}, "uncorrected ECC errors"),
     ],
-)
+)  # fmt: skip
 def test_what_disturbed_a_run_is_said_with_its_evidence(row, words):
     table, note = blocks(row)
     assert words in note.text
     assert (table.evidence, note.evidence) == (note.evidence, table.evidence)
     assert note.evidence[0].table == "conditions"
+
+
+@pytest.mark.parametrize("highest", [1980.0, None])
+@pytest.mark.parametrize("limit", ["power_limited_pct", "setting_limited_pct"])
+def test_a_limit_that_cost_no_speed_is_not_said(limit, highest):
+    assert len(blocks({limit: 100.0, "sm_mhz": 1965.0 if highest else 1410.0, "sm_max_mhz": highest})) == 1
 
 
 def test_clocks_that_differ_between_runs_are_said_and_those_near_each_other_are_not():

@@ -295,6 +295,16 @@ def test_a_healthy_kernel_with_few_warps_is_said_to_have_enough_of_them():
     assert "A launch moves 0.256 GB" in hits(dram())["dram-bound"].fact
 
 
+def test_tensor_cores_at_their_roof_bind_also_where_the_shared_memory_that_feeds_them_is_as_busy():
+    # a product of 8192 x 8192 by cuBLAS on an H200, at the clock that the power limit left
+    fed = {"shared_wavefronts": 2.76e8, "l1_wavefronts": 2.76e8, "shared_bank_conflicts": 2e5, "l1_throughput": 95.0}
+    product = kernel(**fed, tensor_pct=93.0, memory=95.0, sm=15.0, sm_frequency=1.37e9, dram=18.0,
+                     short_name="nvjet_sm90_tst", name="nvjet_sm90_tst")  # fmt: skip
+    (hit,) = hits(product).values()
+    assert hit.cause == "compute-bound"
+    assert "by matrix products" in hit.fact
+
+
 def test_of_several_kernels_the_one_counts_of_which_most_could_be_won_and_a_healthy_one_is_said_last():
     poor = l1(**SHARED, shared_bank_conflicts=6.5e7, share_pct=30.0, short_name="poor")
     poorer = l1(**SHARED, shared_bank_conflicts=6.5e7, share_pct=10.0, short_name="poorer")

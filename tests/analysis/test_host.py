@@ -152,6 +152,7 @@ RULES_HOLD = [  # as in test_rules.py, which tries them: rule, a case where it h
     ("mpi-time", facts(**BUSY), [facts(**BUSY | {"mpi_pct": 9.0})], "20 % in MPI"),
     ("mpi-time", facts(elapsed_s=10.0, mpi_s=2.0), [facts(elapsed_s=10.0, mpi_s=0.9)], "20 % in MPI"),
     ("mpi-imbalance", with_host(rank_s={0: 1.0, 1: 1.0, 2: 1.0, 3: 1.4}), [with_host(rank_s={0: 1.0, 1: 1.1}),
+     with_host(rank_s={0: 0.02, 1: 0.03}),  # starting Python, no work
      with_host(rank_s={0: 1.0})], "rank 3 works 27 % longer"),
     ("threads-wait", facts(spin_s=1.0, cpu_time_s=10.0), [facts(spin_s=0.9, cpu_time_s=10.0)], "10 % spinning"),
     ("threads-wait", facts(openmp_imbalance_pct=12.0), [facts(openmp_imbalance_pct=9.0)], "12 % OpenMP imbalance"),

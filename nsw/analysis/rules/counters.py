@@ -43,6 +43,7 @@ _MEMORY: Final = frozenset({DRAM, L2, L1, SHARED, CACHES, MEMORY})
 _BOUND_PCT: Final = 60.0  # of a part's peak, from which a kernel is bound by it, as ncu says too
 _SURELY_PCT: Final = 80.0  # where the other parts were not measured
 _ROOF_PCT: Final = 75.0  # from which a part is at its roof: DRAM reaches some 92 % at most
+_FEEDS_PCT: Final = 5.0  # that memory may be busier than the tensor cores which it feeds
 _BUSY_PCT: Final = 30.0  # of a level of memory, below which its waste delays nothing
 _WORTH_PCT: Final = 5.0  # of the kernels' time that could be won
 _LEAST_PCT: Final = 10.0  # of a kernel's time, likewise
@@ -58,9 +59,7 @@ _EACH_LOCAL: Final = 3  # instructions an access: itself, its address, and the l
 _LANES_PCT: Final = 62.5  # threads active an instruction: 20 of 32
 _PREDICATED_PCT: Final = 45.0  # threads that are active and not predicated off: in healthy code many are off at times
 _WARP: Final = 32
-_REPLAYED: Final = (
-    1.5  # times the passes of 32 threads in one bank, which are 32: so many are of atomic operations alone
-)
+_REPLAYED: Final = 1.5  # times the passes of 32 threads in one bank, which are 32: more are of atomic operations alone
 _SHORT_NS: Final = 10e3
 _LITTLE_PCT: Final = 10.0
 _CLOCK_BOUND_PCT: Final = 90.0  # of the kernels' time, from which a program's time follows the clock of the SMs
@@ -139,7 +138,9 @@ def busy_pct_by_part(kernel: KernelRow) -> dict[str, float]:
 
 
 def _busiest_part(parts: Mapping[str, float]) -> str:
-    return max(parts, key=lambda name: parts[name], default="")
+    """The part nearest to its peak; tensor cores before the memory that feeds them: Hopper's read shared memory."""
+    part = max(parts, key=lambda name: parts[name], default="")
+    return TENSOR if parts.get(TENSOR, 0.0) >= max(_ROOF_PCT, parts.get(part, 0.0) - _FEEDS_PCT) else part
 
 
 def _busy_part_text(part: str, share: float) -> str:
@@ -956,11 +957,12 @@ def _is_library_kernel(kernel: KernelRow) -> bool:
 
 
 def _low_clock_remark(kernel: KernelRow) -> Remark | None:
-    """A clock far below the chip's, where the SM binds."""
+    """A clock far below the chip's, where the SM binds; busy tensor cores reach the power limit, which lowers it."""
     gpu, clock = find_gpu(kernel.device_name), kernel.metrics.get("sm_frequency")
     part, _ = _binding_pipe(kernel)
     base = gpu.base_clock_hz if gpu else 0.0
-    if not clock or not part or clock >= _CLOCK * base or (kernel.launch_ns or 0.0) < _SHORT_NS:
+    is_by_power = _busiest_part(busy_pct_by_part(kernel)) == TENSOR
+    if not clock or not part or is_by_power or clock >= _CLOCK * base or (kernel.launch_ns or 0.0) < _SHORT_NS:
         return None
     return Remark(
         100 * (1 - clock / base), "low-clock", f"SM clock {clock / 1e6:.0f} of at least {base / 1e6:.0f} MHz",
@@ -1008,8 +1010,10 @@ def _useful_work_text(kernel: KernelRow, part: str) -> str | None:
     if part == SHARED:
         added, wavefronts = metrics.get("shared_bank_conflicts"), metrics.get("shared_wavefronts", 0.0)
         return "no bank conflicts" if added is not None and added <= _CONFLICTS * wavefronts else None
+    if part == TENSOR:  # a product is of a whole warp, whatever the threads do that bring its operands
+        return "by matrix products"
     lanes = metrics.get("warp_execution_efficiency")
-    if not metrics.keys() >= _OPERATIONS and part != TENSOR:  # which instructions they are is not known
+    if not metrics.keys() >= _OPERATIONS:  # which instructions they are is not known
         return None
     return "all threads active" if lanes is not None and lanes >= _SURELY_PCT else None
 

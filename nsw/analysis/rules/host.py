@@ -23,6 +23,7 @@ __all__ = ["RULES", "HostWork", "host_work_while_idle"]
 _MEMORY_PCT: Final = 20.0  # of the pipeline slots
 _MPI_PCT: Final = 10.0  # of elapsed time
 _IMBALANCE_PCT: Final = 10.0
+_IMBALANCE_S: Final = 0.1  # that a rank works longer: starting Python takes ranks unlike times
 _VECTOR_PCT: Final = 50.0  # of the floating-point operations
 _CPU_USE_PCT: Final = 60.0  # of the logical CPUs
 _SPIN_PCT: Final = 10.0  # of CPU time
@@ -189,7 +190,7 @@ def _rank_imbalance_hit(case: CaseSummary, _: Context) -> Hit | None:
     slowest_rank = max(times, key=lambda rank: times[rank])
     mean = sum(times.values()) / len(times)
     excess_pct = 100 * (times[slowest_rank] / mean - 1) if mean else 0.0
-    if excess_pct < _IMBALANCE_PCT:
+    if excess_pct < _IMBALANCE_PCT or times[slowest_rank] - mean < _IMBALANCE_S:
         return None
     return Hit(
         "mpi-imbalance",

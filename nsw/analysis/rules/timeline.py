@@ -965,9 +965,10 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
         cause, also = "graphs", ", launched by CUDA graphs"
     span = f"an iteration of {format_ns(idle.med_ns)}" if idle.is_iteration else "the time in which it has work"
     known = causes()[cause]
+    counters = "" if any(kernel.metrics for kernel in case.kernels) else " `counters:` shows what binds the kernels."
     return Hit(cause, case.id, 0.0, f"GPU busy {busy:.0f} %", known.do,
-               f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; nothing stands out", known.remedy(), f"{busy:.0f} %",
-               "iterations")  # fmt: skip
+               f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; nothing stands out",
+               known.remedy() + counters, f"{busy:.0f} %", "iterations")  # fmt: skip
 
 
 def _idle_gpu_hits(case: CaseSummary, _: Context) -> list[Hit]:
