@@ -173,6 +173,7 @@ OPENERS = {
     "nsw/analysis/rules/causes.py": "nsw's own data",
     "nsw/metrics/ncu_names.py": "nsw's own data",
     "nsw/present/page.py": "nsw's own data",
+    "nsw/profilers/__init__.py": "nsw's own data",
     "nsw/profilers/torch.py": "nsw's own data",
     "nsw/profilers/torch_bootstrap.py": "it runs in the user's program, without nsw",
     "nsw/readers/messages.py": "nsw's own data",
