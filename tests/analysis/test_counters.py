@@ -108,6 +108,8 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("local-array-indexing", dram(**STORED_MORE, registers=32.0), []),
     ("local-array-indexing", dram(**LOADED_OFTEN, registers=32.0), []),
     ("register-spills", dram(**LOADED_MORE, registers=32.0), [dram(**STORED_MORE, registers=32.0)]),
+    ("local-array-indexing", dram(**LOADED_MORE, registers=32.0, local_load_transactions=1e8, local_store_transactions=1e8), []),
+    ("register-spills", dram(**LOADED_MORE, registers=32.0, local_load_transactions=2e7, local_store_transactions=2e7), []),
     ("register-spills", dram(**SPILLED_ONCE_MORE, registers=32.0), [dram(**SPILLED_ONCE_MORE, registers=30.0)]),
     ("l2-capacity", dram(dram_bytes=2000 * MB, program_bytes=900 * MB),
      [dram(dram_bytes=2000 * MB), dram(dram_bytes=1200 * MB, program_bytes=900 * MB),

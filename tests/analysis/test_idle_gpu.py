@@ -200,6 +200,21 @@ def test_small_copies_are_one_cause_and_few_large_ones_none():
     assert "small" not in " ".join(explained(row, copies=[copies(calls=2, each=200 * US)]))
 
 
+def test_waits_behind_small_copies_are_of_the_copies_where_the_gpu_does_little_else():
+    row = gap("synchronise", "short", 120, 20 * US, to_gpu=120)
+    many = [copies(calls=120, each=1 * US, size=400)]
+    (text,) = explained(row, copies=many, waits=120, wait_ns=2 * MS, kernels=5)
+    assert "120 small copies (400 bytes the median) take" in text
+    (text,) = explained(row, copies=many, waits=120, wait_ns=2 * MS, kernels=125, operations=245.0)
+    assert "the host synchronises with the GPU after each operation" in text
+
+
+def test_a_pause_now_and_then_hides_no_waits_for_threads_that_are_in_each_iteration():
+    often, seldom = gap("launch", "long", 20, 0.12 * MS), gap("value", "long", 0.1, 2 * MS)
+    (text,) = explained(often, seldom, lock_threads=4, operations=50.0)
+    assert "the host waits for its other threads: 4 wait for a lock in turn" in text
+
+
 def test_streams_that_the_default_stream_serialises_and_those_that_are_of_one_stream():
     numbers = {"busy_ns": 4 * MS, "computing_ns": 3.9 * MS, "kernel_ns": 3.9 * MS, "small_ns": 3.9 * MS}
     (text,) = explained(busy=98.0, streams=4, default_stream=30, **numbers)

@@ -303,6 +303,26 @@ def long_first_step(host):
         host.run(*[f"void part_{k}()" for k in range(50)])
 
 
+def parameters_one_by_one(host):
+    """Steps whose optimizer is written by hand, and updates 40 parameters with nine kernels each."""
+    update = [A, B, A, B, A, A, B, A, "void addcdiv_kernel()"]
+    for _ in range(12):
+        host.step()
+        for layer in range(40):
+            host.run(*[C, D, EVAL, HEAD] * 3, f"void layer_{layer % 7}()")
+        for _ in range(40):
+            host.run(*update, us=2)
+
+
+def paused_each_third(host):
+    """Equal steps of which every third is followed by a pause of many steps."""
+    for n in range(14):
+        host.step()
+        host.run(*STEP, UPDATE)
+        if n % 3 == 2:
+            host.sleep(40_000)
+
+
 PROGRAMS = [
     (long_kernels_with_waits, 12), (few_long_steps, 4), (autotuned, 15), (chance, None),
     (equal_kernels, None), (equal_kernels_with_waits, 12), (equal_kernels_with_pauses, 12), (time_steps, 40),
@@ -311,6 +331,7 @@ PROGRAMS = [
     (behind_set_up, 20), (slow_at_times, 40), (one_program, None), (growing_loops, 780), (samples, 15),
     (layers_under_autocast, 12), (long_first_step, 12), (validated_each_fourth, 24), (two_networks_in_turn, 15),
     (optimizers_of_groups, 15), (sorted_each_fifth, 30), (short_solves_of_an_input, 12),
+    (parameters_one_by_one, 12), (paused_each_third, 14),
 ]  # fmt: skip
 
 
@@ -490,6 +511,17 @@ def test_slow_iterations_at_equal_distances_have_a_period(host, every, period):
             host.sleep(4000)
     (use,) = tables_of(host)["gpu_use"]
     assert use["period"] == period
+
+
+@pytest.mark.parametrize(("pause_us", "slow"), [(60_000, 2), (1000, None)])
+def test_two_iterations_are_slow_where_they_take_many_times_as_long(host, pause_us, slow):
+    for n in range(13):
+        host.run(*[A, B, C, D] * 9, OPT)
+        host.wait()
+        if n in {4, 9}:
+            host.sleep(pause_us)
+    (use,) = tables_of(host)["gpu_use"]
+    assert use["slow"] == slow
 
 
 def test_the_first_slow_iteration_of_a_period_may_take_many_times_as_long_as_the_others(host):

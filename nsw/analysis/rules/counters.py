@@ -55,6 +55,7 @@ _NO_INDICES: Final = 4.2 / 32  # used of each sector: all loads are scattered, a
 _WALK: Final = 8  # loads of a thread, by which it could use all of a sector itself
 _CONFLICTS: Final = 0.25  # of the wavefronts of shared memory
 _LOCAL: Final = 0.2  # of the memory instructions
+_WIDEST_SPILL: Final = 16.5  # sectors an instruction: 16 of 16 bytes a thread
 _EACH_LOCAL: Final = 3  # instructions an access: itself, its address, and the loop around it
 _LANES_PCT: Final = 62.5  # threads active an instruction: 20 of 32
 _PREDICATED_PCT: Final = 45.0  # threads that are active and not predicated off: in healthy code many are off at times
@@ -406,6 +407,8 @@ def _local_memory_remark(kernel: KernelRow) -> Remark | None:
         spills = spilled > 0
     elif kernel.source is not None and kernel.source.indexed is not None:
         spills = kernel.source.indexed < _HALF
+    elif (sectors := _sectors_of_local_access(metrics)) is not None and sectors > _WIDEST_SPILL:
+        spills = False  # threads are at different places of their arrays
     else:  # who spills a value loads it again, but for the last time, and then not many times
         is_reloaded = loads is None or stores is None or _NEARLY_ALL * stores <= loads <= _LOADED_OFTEN * stores
         spills = registers >= _FULL_REGISTERS or (registers % _REGISTER_STEP == 0 and is_reloaded)
@@ -419,6 +422,13 @@ def _local_memory_remark(kernel: KernelRow) -> Remark | None:
         won, "local-array-indexing", f"local arrays: {100 * share:.0f} % of memory instructions",
         f"keeps an array of each thread in local memory: {head}, with only {registers:.0f} registers a thread",
     )  # fmt: skip
+
+
+def _sectors_of_local_access(metrics: Mapping[str, float]) -> float | None:
+    """Sectors an instruction: the threads of a warp spill a value of 4 bytes side by side, into 4 sectors."""
+    instructions = metrics.get("inst_executed_local_loads", 0.0) + metrics.get("inst_executed_local_stores", 0.0)
+    sectors = [metrics.get(f"local_{kind}_transactions") for kind in ("load", "store")]
+    return sum(filter(None, sectors)) / instructions if instructions and None not in sectors else None
 
 
 def _atomic_contention_remark(kernel: KernelRow) -> Remark | None:
@@ -497,7 +507,7 @@ def _fp64_remark(kernel: KernelRow) -> Remark | None:
     if single < 0.25 * double and converted < 0.1 * double and not _converts_half_of_loads(kernel, converted):
         return None
     widths = [access.each * access.used for access in _global_accesses(kernel) if access.each]  # bytes a thread
-    if single < _HARDLY * double and widths and all(7 < width <= 8 for width in widths):
+    if single < _HARDLY * double and widths and all(7 < width < 8.5 for width in widths):
         return None  # its data are FP64: integers are converted
     share = parts.get(FP64, 0.0)
     converts = part == XU and converted > _HALF * double

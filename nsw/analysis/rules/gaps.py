@@ -27,6 +27,7 @@ _WORTH_PCT: Final = 8.0  # of an iteration
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
 _PART: Final = 0.25  # of a time: what takes as much explains it
 _MOSTLY: Final = 0.5
+_NEARLY: Final = 0.8
 _EACH: Final = 0.25  # waits a kernel, or long gaps an operation
 _LOCKING: Final = 3  # threads that wait for a lock in turn
 _MANY: Final = 20  # launches of an iteration
@@ -149,7 +150,8 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
 def _long_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     """Gaps of milliseconds, in which the host does something of its own."""
     gaps = [g for g in idle.gaps if g.length == "long" and g.cause not in {"allocate", "load"} and g.gaps]
-    longest = max((g.total_ns / g.gaps for g in gaps), default=0.0)
+    most = _PART * sum(g.total_ns for g in gaps)
+    longest = max((g.total_ns / g.gaps for g in gaps if g.total_ns >= most), default=0.0)
     gaps = [g for g in gaps if g.total_ns >= _PART * longest * g.gaps]  # those of a few ms beside them are others
     all_ns, took = sum(g.total_ns for g in gaps), idle.in_gaps(*{g.cause for g in gaps}, lengths=("long",))
     if not gaps or not all_ns:
@@ -215,7 +217,7 @@ def _call_gap_cause(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCaus
 
 def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
     """Gaps around copies that block the host: many small ones."""
-    took = idle.in_gaps("copy", lengths=SHORT)
+    took = idle.in_gaps("copy", *(["synchronise"] if _do_waits_follow_copies(idle) else []), lengths=SHORT)
     copies = [c for c in idle.copies if c.direction != "on the GPU"]
     count = sum(c.calls for c in copies)
     small = [c for c in copies if (c.med_bytes or 0.0) <= 65536 and c.med_bytes is not None]
@@ -234,6 +236,14 @@ def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
     )
 
 
+def _do_waits_follow_copies(idle: IdleGpu) -> bool:
+    """Whether the GPU does little more than copies to it, and the host waits for each, as PyTorch's `copy_` does."""
+    waits = [gaps for gaps in idle.gaps if gaps.cause == "synchronise" and gaps.length in SHORT]
+    copies = sum(copy.calls for copy in idle.copies if copy.direction == "to the GPU")
+    to_gpu, count = sum(gaps.to_gpu for gaps in waits), sum(gaps.gaps for gaps in waits)
+    return copies >= _NEARLY * idle.operations and to_gpu >= _NEARLY * count
+
+
 def _size_text(size: float) -> str:
     return f"{size / 1024:.0f} KiB" if size >= 1024 else f"{size:.0f} bytes"
 
@@ -243,6 +253,8 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
     launches, waits, values = (idle.in_gaps(kind, lengths=SHORT) for kind in ("launch", "synchronise", "value"))
     use, gpu_ns = idle.use, idle.med_ns * idle.busy_pct / 100
     scale = idle.med_ns / use["span_ns"] if use.get("span_ns") and idle.is_iteration else 1.0
+    if _do_waits_follow_copies(idle):
+        waits = 0.0
     waiting = scale * (use.get("wait_ns", 0.0) + use.get("copy_ns", 0.0))
     host_ns = max(idle.med_ns - waiting, 0.0)
     count, kernels = use.get("launches") or idle.operations, max(use.get("kernels", 0.0), 1.0)

@@ -153,6 +153,10 @@ _DEVICES: Final = 16  # whose sequences are looked at
 _OPTIMIZER: Final = re.compile(r"multi_tensor_apply|fused_?(?:adam|sgd|lamb)|addcdiv", re.IGNORECASE)
 _TRAINS: Final = 8  # kernels between an optimizer and the next that a step has at least
 _MOST_STEPS: Final = 0.6  # of a training's steps, that are about equal
+_UPDATE, _STEPS_REST = (
+    10,
+    0.25,
+)  # times the kernels of a parameter's update, and share of all, between two steps' updates
 _ALIKE_STEPS: Final = 0.02  # of their kernels: one has some more where gradients are clipped, or a number is shown
 _SLOW_STEP, _EQUAL_STEP = 1.3, 1.1  # times the usual one, that a slow one takes at least, and most others at most
 _LONG_STEP_NS: Final = 1e6  # of a step whose wait for the GPU costs little
@@ -241,8 +245,9 @@ def _of_kernels(
     heads = heads[np.isin(launched[heads], at[count == 1])]
     if len(heads) < _FEWEST:
         return None
-    low, high = np.quantile(np.diff(starts[heads]), (0.25, 0.75)).tolist() if len(heads) > _FEWEST else (1.0, 1.0)
-    if high > _UNEQUAL * low:
+    is_exact = len(np.unique(np.diff(heads))) == 1  # then some may pause for long
+    low, high = np.quantile(np.diff(starts[heads]), (0.25, 0.5 if is_exact else 0.75)).tolist()
+    if len(heads) > _FEWEST and high > _UNEQUAL * low:
         return None
     end = int(launched[behind]) if behind < len(launched) else int(launched[-1]) + 1
     return Iterations("kernel_sequence", None, launched[heads], end)
@@ -278,10 +283,20 @@ def _training_steps(names: IntArray, optimizers: Collection[int]) -> tuple[IntAr
     if counts[np.abs(distances - usual) <= _ALIKE_STEPS * usual].sum() < _MOST_STEPS * counts.sum():
         return None
     bodies = names[ends[:-1][np.diff(ends) == usual][:, None] + np.arange(usual)]
-    if (bodies == bodies[-1]).mean() < _EQUAL:
+    if (bodies == bodies[-1]).mean() < _EQUAL or _are_parameters(names, ends, bodies[-1]):
         return None
     heads = ends[:-1] if ends[0] < usual else np.concatenate(([ends[0] - usual], ends[:-1]))
     return (heads, int(ends[-1])) if ends[-1] - heads[0] >= _REPEATED * len(names) else None
+
+
+def _are_parameters(names: IntArray, ends: IntArray, body: IntArray) -> bool:
+    """Whether an optimizer updates a parameter after the other: what is longer between is other work, a step's."""
+    is_between = np.diff(ends) > _UPDATE * len(body)
+    if len(body) > _FEW_KERNELS or not is_between.any():
+        return False
+    spans = zip(ends[:-1][is_between].tolist(), ends[1:][is_between].tolist(), strict=True)
+    between = np.concatenate([names[begin : end - len(body)] for begin, end in spans])
+    return len(between) >= _STEPS_REST * (ends[-1] - ends[0]) and float(np.isin(between, body).mean()) < _COVERED
 
 
 def _is_slow_in_turn(starts: IntArray, heads: IntArray, outer: IntArray) -> bool:
