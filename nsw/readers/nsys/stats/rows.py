@@ -85,9 +85,13 @@ class Columns:
         return to_arrow(name, pa.table(arrays))
 
     def rows(self, columns: Mapping[str, Sequence[Any] | None]) -> list[Row]:
-        """The columns that are there, as rows."""
+        """The columns that are there, as rows; a figure that cannot be read is left out of its row."""
         present = {key: values for key, values in columns.items() if values is not None}
-        return [dict(zip(present, cells, strict=True)) for cells in zip(*present.values(), strict=True)]
+        figures = {key for key in present if key.endswith("_pm") or f"{key}_pm" in present}
+        return [
+            {key: cell for key, cell in zip(present, cells, strict=True) if cell is not None or key not in figures}
+            for cells in zip(*present.values(), strict=True)
+        ]
 
     def each(self, name: str, convert: Callable[[str], V]) -> list[V] | None:
         """A column, converted; of a long one each different text once. None where there is no such column."""
@@ -352,7 +356,7 @@ def unified_memory(grid: Grid, marks: Marks) -> list[Row]:
     rows: list[Row] = []
     for way, name in (("htod", "Host To Device"), ("dtoh", "Device To Host")):
         moved = columns.rows(columns.size_column(f"total {way} migration size", "total_bytes"))
-        rows += [{"name": name} | row for row in moved if row["total_bytes"] is not None]
+        rows += [{"name": name} | row for row in moved if "total_bytes" in row]
     for title, name in (("total cpu page faults", "CPU page faults"), ("total gpu pagefaults", "GPU page faults")):
         rows += [{"name": name, "calls": count} for count in columns.counts(title) if count is not None]
     return rows
@@ -367,7 +371,7 @@ def launches(grid: Grid, marks: Marks) -> list[Row]:
     for row in rows:
         if row.get("avg_ns") is not None and row["calls"] is not None:
             row["total_ns"] = row["avg_ns"] * row["calls"]
-            row["total_ns_pm"] = (row["avg_ns_pm"] or 0.0) * row["calls"]
+            row["total_ns_pm"] = row.get("avg_ns_pm", 0.0) * row["calls"]
     return rows
 
 
