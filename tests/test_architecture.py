@@ -167,6 +167,7 @@ OPENERS = {
     "nsw/engine/trust.py": "the descriptor of a folder, without links",
     "nsw/cli/completion.py": "at each Tab safe_files takes too long to import",
     "nsw/cli/main.py": "/dev/null, when the output is gone",
+    "nsw/cli/planning.py": "nsw's own data",
     "nsw/demo/__init__.py": "nsw's own recordings",
     "nsw/demo/__main__.py": "nsw's own recordings",
     "nsw/analysis/kernel_classes.py": "nsw's own data",

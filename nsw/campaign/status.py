@@ -210,14 +210,14 @@ def _campaign_row(folder: CampaignFolder, figure: str | None) -> dict[str, Any]:
 
 def _medians_by_case(folder: CampaignFolder, ledger: Ledger, name: str) -> dict[str, float]:
     """The median of a figure in each case that has it, undisturbed by a profiler where it was so measured."""
-    from nsw.analysis.cases import group_by_column
+    from nsw.analysis.cases import rows_by_run
     from nsw.analysis.figures import figures_by_pass
     from nsw.engine.tables import lazily
 
     cases: dict[str, list[RunRow]] = {}
     for run in ledger.runs():
         cases.setdefault(run.case_id, []).append(run)
-    rows = group_by_column(lazily(folder, "figures"), "run")
+    rows = rows_by_run(lazily(folder, "figures"))
     medians: dict[str, float] = {}
     for case, runs in cases.items():
         case_figures = [figure for figure in figures_by_pass(runs, rows) if figure.name == name]

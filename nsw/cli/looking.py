@@ -155,7 +155,7 @@ def _extreme_median(row: Mapping[str, Any], end: Callable[[Iterable[float]], flo
 
 
 def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | None) -> None:
-    from nsw.present.terminal import console, table
+    from nsw.present.terminal import TextTable, console
     from nsw.quantities import number, spread
 
     out = console()
@@ -180,7 +180,7 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | No
             cell["note"] = textwrap.shorten(cell.get("note") or "", _NOTE, placeholder=" ...")
     if cells:
         shown = ([c.get(name) for name in columns] for c in cells)
-        out.print(table(None, columns, shown, wide="runs", droppable=("note", "site")))
+        out.print(TextTable(None, columns, shown, wide="runs", droppable=("note", "site")))
         for row in rows:
             if row.get("problem"):
                 out.print(f"{row['campaign']}: {row['problem']}", style="yellow")

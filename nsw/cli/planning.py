@@ -403,12 +403,15 @@ def render(
 @command("nsw schema recipe > recipe.schema.json")
 def schema(document: Annotated[Document, argument(help="Which document.")]) -> int:
     """Print the JSON Schema of recipes or sites files, for editors, or of what --json prints."""
-    from nsw.present.answer_schema import answers_schema
+    from importlib.resources import files
+
     from nsw.recipe.model import recipe_schema, text_of
     from nsw.site.model import sites_schema
 
-    schemas = {Document.RECIPE: recipe_schema, Document.SITES: sites_schema, Document.ANSWERS: answers_schema}
-    print(text_of(schemas[document]()), end="")
+    if document is Document.ANSWERS:  # made of the shapes by tools/answers_schema.py
+        print(files("nsw.present").joinpath("answers.schema.json").read_text(encoding="utf-8"), end="")
+    else:
+        print(text_of(recipe_schema() if document is Document.RECIPE else sites_schema()), end="")
     return Exit.GOOD
 
 
@@ -438,7 +441,7 @@ _MARKS = {"good": ("ok", "green"), "warning": ("warning", "yellow"), "bad": ("ba
 
 def _list_sites(sites: Sequence[Path] | None, target: Target) -> int:
     """The sites and where they come from."""
-    from nsw.present.terminal import console, table
+    from nsw.present.terminal import TextTable, console
     from nsw.site import load
     from nsw.site.names import not_searched
 
@@ -460,7 +463,7 @@ def _list_sites(sites: Sequence[Path] | None, target: Target) -> int:
         ("default", *columns),
         data=lambda: {"sites": rows, "warnings": warnings},
         show=lambda: console().print(
-            table(None, columns, ([r[c] for c in columns] for r in shown_rows), wide="description")
+            TextTable(None, columns, ([r[c] for c in columns] for r in shown_rows), wide="description")
         ),
     )
     return Exit.GOOD

@@ -470,7 +470,7 @@ def _show_reports(reports: Iterable[Report], *, kernels: bool, max_rows: int) ->
 
 
 def _list_formats(target: Target) -> int:
-    from nsw.present.terminal import console, table
+    from nsw.present.terminal import TextTable, console
     from nsw.readers.registry import all_formats
 
     rows: list[dict[str, Any]] = [
@@ -487,7 +487,7 @@ def _list_formats(target: Target) -> int:
                 page("Formats that nsw reads", [], behind=[EvidenceRows("formats", rows, "nsw read --formats")])
             )
         else:
-            console().print(table(None, heads, ([r[h] for h in heads] for r in rows)))
+            console().print(TextTable(None, heads, ([r[h] for h in heads] for r in rows)))
 
     target.put_data(rows, list(rows[0]), data=lambda: {"formats": rows}, show=show)
     return Exit.GOOD

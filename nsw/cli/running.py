@@ -344,10 +344,10 @@ def attach(
 
 
 def _list_campaigns(campaigns: Sequence[Attachable], location: str) -> None:
-    from nsw.present.terminal import console, table
+    from nsw.present.terminal import TextTable, console
 
     if campaigns:
-        console().print(table(None, ("campaign", "owner"), [(c.id, c.owner) for c in campaigns], wide="owner"))
+        console().print(TextTable(None, ("campaign", "owner"), [(c.id, c.owner) for c in campaigns], wide="owner"))
     else:
         tell(f"there is no campaign to attach to in {location}")
 
