@@ -9,20 +9,6 @@ if TYPE_CHECKING:
     from nsw.metrics.requests import MetricRequest
     from nsw.recipe.passes import CountersPass, TimelinePass
 
-__all__ = [
-    "CHOSEN",
-    "MACHINERY",
-    "SCRIPTS",
-    "Counting",
-    "Profiled",
-    "Profiler",
-    "Request",
-    "Variable",
-    "knobs_as_long_options",
-    "unknown_analysis_reason",
-    "words_with_report_path",
-]
-
 
 class Variable(str):
     """A word that stands for a variable of the job script: `Variable("nsw")` is written as `"${nsw}"`.
@@ -120,8 +106,9 @@ class Profiler(Protocol):
     """A module of nsw/profilers.
 
     TOOL is its name; EXECUTABLE what the site must have (None: nothing); ONE_PROCESS says that it does not
-    follow children, so that a launcher must start it for each process. It may have a SHELL: functions of bash for
-    the jobs, called `nsw_NAME`, which a command starts as `("bash", MACHINERY, "NAME", ...)`.
+    follow children, so that a launcher must start it for each process. Functions of bash for the jobs, called
+    `nsw_NAME`, are in TOOL.sh beside it, or in its SHELL where another package has it; a command starts one as
+    `("bash", MACHINERY, "NAME", ...)`.
     """
 
     TOOL: str

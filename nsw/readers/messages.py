@@ -50,10 +50,6 @@ class Message:
     is_loss: bool = False
     is_replay: bool = False
 
-    def matches_tool_text(self, tool: str, text: str) -> bool:
-        """Whether `tool` said this."""
-        return tool in self.tools and self.pattern.search(text) is not None
-
 
 @cache
 def known_messages() -> tuple[Message, ...]:
@@ -61,26 +57,16 @@ def known_messages() -> tuple[Message, ...]:
     import tomllib
 
     text = files("nsw.readers").joinpath("data/messages.toml").read_text(encoding="utf-8")
+    rows = tomllib.loads(text)["message"]
     return tuple(
-        Message(
-            frozenset(m["tools"]),
-            re.compile(m["pattern"]),
-            m["severity"],
-            m["explanation"],
-            m.get("fix"),
-            m.get("outcome", False),
-            m.get("hang", False),
-            m.get("loss", False),
-            m.get("replay", False),
-        )
-        for m in tomllib.loads(text)["message"]
+        Message(**row | {"tools": frozenset(row["tools"]), "pattern": re.compile(row["pattern"])}) for row in rows
     )
 
 
 def find_known_message(tool: str, text: str) -> Message | None:
     """What is known of a message of `tool` (nvprof, ncu, nsys, pytorch), or None."""
     text = text[: 4 * _LONGEST]
-    return next((m for m in known_messages() if m.matches_tool_text(tool, text)), None)
+    return next((m for m in known_messages() if tool in m.tools and m.pattern.search(text)), None)
 
 
 def problem_of_known_message(
