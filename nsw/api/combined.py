@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger_rows import RunRow
 
+__all__ = ["UNITS_OF_RUNS", "CombinedTables", "known_tables", "meaning_of", "schema_rows", "write_sqlite"]
+
 
 _CAMPAIGN: Final = "campaign"
 _CAMPAIGNS: Final = "campaigns"

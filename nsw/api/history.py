@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+__all__ = ["FigureHistory", "history"]
+
 
 class FigureHistory:
     """What `nsw history` shows."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from nsw.engine.folder import CampaignFolder
 
+__all__ = ["query"]
+
 _THREADS: Final = 2
 _LIBRARIES: Final = 2 << 30  # bytes that libraries and stacks of threads reserve beside the query's own
 _LOCKED: Final = (  # the last ones forbid to change the others

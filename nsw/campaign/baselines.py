@@ -12,6 +12,8 @@ from nsw.errors import CampaignError, UsageError, did_you_mean
 if TYPE_CHECKING:
     from pathlib import Path
 
+__all__ = ["read_baselines", "remove", "set_baseline"]
+
 _FILE: Final = "baselines.json"
 _LONGEST: Final = 1 << 20
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]*")

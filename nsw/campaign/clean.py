@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from nsw.engine.ledger import Ledger
     from nsw.transport.model import Transport
 
+__all__ = ["Cleaning", "FileThere", "Leftovers", "find_leftovers", "on_site", "remove", "require_campaign_folder"]
+
 _ALL_RUNS: Final = Selection()
 _SECONDS: Final = 600.0
 _ABSENT: Final = 44

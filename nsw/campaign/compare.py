@@ -75,6 +75,25 @@ if TYPE_CHECKING:
     from nsw.recipe.model import LockedGit, Recipe
     from nsw.tables.parquet_tables import TableData
 
+__all__ = [
+    "PAIRS",
+    "Noise",
+    "UnlikeError",
+    "both_sides",
+    "compare",
+    "compare_own_sides",
+    "difference_of",
+    "floors",
+    "measure",
+    "measure_noise",
+    "measured_conditions",
+    "of_program",
+    "side_of",
+    "side_of_campaign",
+    "sides_of",
+    "store",
+]
+
 _TABLES: Final = (
     "figures", "gpu_summary", "phase_summary", "iterations", "nvtx_gpu_summary", "nvtx_summary", "phases",
     "api_summary", "communication", "functions", "conditions",

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from nsw.engine import folder as folders
     from nsw.engine.ledger import Ledger
 
+__all__ = ["Change", "resume", "retry"]
+
 _AGAIN: Final = (*BAD, State.CANCELLED)  # what a retry does again
 _ALL_RUNS: Final = Selection()
 _AS_BEFORE: Final = Change()

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+__all__ = ["JobFailure", "failures", "known_failure"]
+
 
 @dataclass(frozen=True, slots=True)
 class JobFailure:

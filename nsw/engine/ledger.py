@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from nsw.plan.model import Job, Plan
     from nsw.schedulers.model import Submission
 
+__all__ = ["BuildRow", "Ledger", "Reading", "RunRow", "State"]
+
 T = TypeVar("T")
 # Rows are inserted task by task: the first ones name the next tasks without looking at all of them. The attempt is new
 # to all of the task, also to those that are over, since submissions are named by it. A build goes only if a run that

@@ -23,6 +23,19 @@ if TYPE_CHECKING:
     from nsw.recipe.expressions import Expression
     from nsw.site.model import Site
 
+__all__ = [
+    "WARM_UP",
+    "Blocks",
+    "are_tasks",
+    "build_job",
+    "command_of",
+    "fitting",
+    "in_blocks",
+    "pack",
+    "reductions",
+    "side_by_side",
+]
+
 T = TypeVar("T")
 
 

@@ -16,6 +16,8 @@ from nsw.recipe.launcher_names import CUSTOM, NONE, load_launcher
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+__all__ = ["MAKERS", "Demand", "layout_of", "sentence"]
+
 # chips that are not NVIDIA's, and the variable by which a process sees some of a node's GPUs
 MAKERS: Final = {"pvc": "Intel", "gfx908": "AMD", "gfx90a": "AMD", "gfx942": "AMD"}
 _VISIBLE: Final = {"AMD": "ROCR_VISIBLE_DEVICES", "Intel": "ZE_AFFINITY_MASK"}

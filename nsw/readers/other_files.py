@@ -15,6 +15,8 @@ from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only
 if TYPE_CHECKING:
     from nsw.readers.model import Sample
 
+__all__ = ["OtherFile", "describe_other_file"]
+
 
 _MAX_STATEMENTS: Final = 200  # of a database, that are looked at
 

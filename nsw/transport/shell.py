@@ -19,6 +19,21 @@ from nsw.transport.model import MOST_OUTPUT, Conditions, Excerpt
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+__all__ = [
+    "Answer",
+    "Bash",
+    "Connection",
+    "ConnectionLostError",
+    "Incoming",
+    "Pipe",
+    "Shell",
+    "TooLongError",
+    "discard_output",
+    "no_bash",
+    "reached",
+    "stream",
+]
+
 _BASH: Final = "exec bash --noprofile --norc"
 _GREETING_S = 60.0
 _SLACK_S = 30.0  # beside a command's own timeout

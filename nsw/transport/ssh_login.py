@@ -23,6 +23,8 @@ from nsw.safe_files import open_text, read_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+__all__ = ["HostConfig", "KnownKeys", "configuration", "log_in", "look_up", "options", "resolve", "verify"]
+
 _TRIES = 5  # keys offered; servers end the connection after six
 _INTERACTIVE = "keyboard-interactive"
 _OPEN_FIRST = "open a connection by hand and let nsw reuse it: transport: {kind: openssh}, with a ControlMaster"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
+__all__ = ["read", "sniff"]
+
 
 _KEYS: Final = {
     "cpu-cycles": "cycles", "duration_time": "elapsed_s", "user_time": "user_s", "system_time": "system_s",

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+__all__ = ["GpuTrace", "communication", "gpu_summary", "name_columns", "operators", "read", "sniff"]
+
 
 _KINETO = re.compile(
     r'"(?:schemaVersion|deviceProperties|traceName|cpu_op|gpu_memcpy|cuda_runtime)"|ProfilerStep#|"aten::'

@@ -17,6 +17,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+__all__ = [
+    "CONTROL",
+    "LONGEST",
+    "LOOKED_AT",
+    "Hits",
+    "Line",
+    "LineBlock",
+    "Lines",
+    "Ranked",
+    "Span",
+    "Stacks",
+    "as_shown",
+    "by_rank",
+    "delimited_cells",
+    "is_labelled",
+    "line_blocks",
+    "ruled_cells",
+    "ruled_spans",
+    "spaced_cells",
+    "text_lines",
+]
+
 
 Line: TypeAlias = tuple[int, str]
 LineBlock: TypeAlias = tuple[int, str]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 
+__all__ = ["CPU_SAMPLES", "CPU_TABLES", "CpuRecord", "cpu_record", "cpu_tables"]
+
 
 CPU_TABLES: Final = ("cpu_samples", "cpu_threads", "cpu_trace")
 CPU_SAMPLES: Final = "COMPOSITE_EVENTS"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from nsw.readers.nsys.export.source import Batch
     from nsw.readers.timeline.statistics import IntArray
 
+__all__ = ["ParquetSource", "read", "sniff"]
+
 
 _ENDINGS: Final = (".parquet", ".arrow")
 _BATCH: Final = 65536  # rows

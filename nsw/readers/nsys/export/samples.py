@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
+__all__ = ["GPU_METRICS", "Sampled", "gpu_metric_rows", "gpu_metric_trace", "gpu_samples", "processes_of_gpus"]
+
 
 GPU_METRICS: Final = "GPU_METRICS"
 _NAMES: Final = "TARGET_INFO_GPU_METRICS"

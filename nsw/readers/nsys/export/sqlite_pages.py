@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
+__all__ = ["NotPlainError", "plain_batches"]
+
 
 _LEAF, _INTERIOR = 13, 5  # kinds of the pages of a table
 _AT_A_TIME: Final = 2 << 20  # bytes of pages

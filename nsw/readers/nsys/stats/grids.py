@@ -20,6 +20,8 @@ from nsw.readers.text.lines import Line, Lines, Span, delimited_cells, ruled_cel
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+__all__ = ["Grid", "find_grids"]
+
 
 _TITLES = 5  # lines before a table that may say what it is
 # where a table of HTML, or an array of JSON with one of nsys's titles, begins

@@ -18,6 +18,27 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Report
 
+__all__ = [
+    "API",
+    "COPY_KINDS",
+    "HITS",
+    "KERNELS",
+    "MEMCPYS",
+    "MEMORY_EVENTS",
+    "MEMORY_KINDS",
+    "TIMED",
+    "Database",
+    "counters",
+    "durations_sql",
+    "functions",
+    "integer_sql",
+    "memory_trace_sql",
+    "names",
+    "say_what_is_left_out",
+    "say_what_lacks_columns",
+    "trace_sql",
+]
+
 
 KERNELS: Final = (
     "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
