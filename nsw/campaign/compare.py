@@ -360,7 +360,10 @@ def side_of(word: str, root: Path | None, by: By) -> Side:
         except (CampaignError, UsageError) as wrong_runs:
             if colon and isinstance(wrong_runs, UsageError):
                 raise UsageError(f"{campaign} has no run {runs}", hint=wrong_runs.hint) from None
-            raise CampaignError(f"'{word}' is no campaign, baseline, run or report here", hint=fault.hint) from None
+            nearest = wrong_runs if colon else fault
+            raise CampaignError(
+                f"'{word}' is no campaign, baseline, run or report here: {nearest.message}", hint=nearest.hint
+            ) from None
 
 
 def side_of_campaign(

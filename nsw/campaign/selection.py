@@ -241,6 +241,8 @@ def campaign_and_runs(option_values: RunsOption) -> tuple[CampaignFolder, Select
         try:
             return folders.find(parent, word), selection
         except CampaignError as fault:
+            if Path(word).is_dir():
+                raise
             error = fault
     try:
         folder = folders.find(parent, option)

@@ -38,7 +38,7 @@ from nsw.cli.options import (
 )
 from nsw.cli.output import Target, tell
 from nsw.engine import folder as folders
-from nsw.errors import CampaignError, Exit, UsageError
+from nsw.errors import Exit, UsageError
 from nsw.present import compare_view, emit
 from nsw.present.plots import plot_of
 from nsw.present.rows_view import show_rows
@@ -128,7 +128,7 @@ def gate(
         tolerances = tolerances or compared_sides[1].gate
         check_rules(tolerances, compared_sides)
         comparison = compared(*compared_sides, "figure")
-    except (UnlikeError, CampaignError) as fault:
+    except UnlikeError as fault:
         tell(f"Gate undecided: {fault}")
         return Exit.UNDECIDED
     judged = judge_rules(comparison, tolerances)
