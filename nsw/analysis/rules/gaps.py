@@ -89,7 +89,7 @@ def idle_gpu_hits(case: CaseSummary, slowed: float) -> list[Hit]:
     base = f"{idle.gpu} is idle {100 - idle.busy_pct:.0f} %{beside} of {_iteration_time_text(case, idle)}"
     others = ""
     if idle.processes > 1:
-        others = " The others wait for it in NCCL kernels." if idle.collectives else " Or it waits for another process."
+        others = "; the others wait for it in NCCL kernels" if idle.collectives else ", or it waits for another process"
     found = idle_time_by_cause(case, idle)
     if idle.is_iteration and not found and not (idle.gaps and idle.has_calls):
         if 100 - idle.busy_pct < _LAUNCHES_PCT:
@@ -108,8 +108,8 @@ def idle_gpu_hits(case: CaseSummary, slowed: float) -> list[Hit]:
         if gain >= (_WORTH_PCT if sure else _LAUNCHES_PCT):
             known = causes()[cause.cause]
             hits.append(Hit(
-                cause.cause, case.id, gain, cause.what, cause.do or known.do, f"{base}: {cause.fact}",
-                (cause.advice or known.remedy(detect_framework(case))) + others, f"{gain:.0f} %", "gaps",
+                cause.cause, case.id, gain, cause.what, cause.do or known.do, f"{base}: {cause.fact}{others}",
+                cause.advice or known.remedy(detect_framework(case)), f"{gain:.0f} %", "gaps",
             ))  # fmt: skip
     return hits
 
