@@ -249,7 +249,10 @@ def _change_range_text(rows: Sequence[Compared], verdict: str) -> str:
 
 
 def _most_changed_function_text(comparison: Comparison) -> str:
-    """The function that changed most with the case that changed most; empty where none has most of the change."""
+    """The function that changed most with the case that changed most; empty where none has most of the change.
+
+    Nor where others change as much the other way: of a program that runs for a given time they always do.
+    """
     row = max((row for row in comparison.rows if row.verdict in _DECIDED), key=_change_size, default=None)
     if row is None or row.higher_is_better is None:
         return ""
@@ -259,6 +262,8 @@ def _most_changed_function_text(comparison: Comparison) -> str:
     sign = 1 if row.verdict == "slower" else -1
     most, function = max(changes, key=lambda change: sign * change[0], default=(0.0, None))
     if function is None or sign * most < _MOST * sum(sign * ns for ns, _ in changes if sign * ns > 0) or not most:
+        return ""
+    if sign * sum(ns for ns, _ in changes) < _MOST * sign * most:
         return ""
     name = function.what.rpartition(" (")[0] or function.what
     change = (

@@ -187,7 +187,8 @@ class Compared:
         estimate: The difference; None where there is none, and `missing` says why.
         missing: Why there is none.
         weight: How much of an iteration changed, ns; the logarithm's size where there is no time.
-        means: The geometric means of both sides' values that the estimate compares, whose ratio it is.
+        means: The geometric means of both sides' values that the estimate compares, whose ratio it is; without an
+            estimate the arithmetic ones, None of a side that lacks it.
     """
 
     case: str
@@ -200,7 +201,7 @@ class Compared:
     estimate: Estimate | None
     missing: str | None = None
     weight: float = 0.0
-    means: tuple[float, float] | None = None
+    means: tuple[float | None, float | None] | None = None
 
     @property
     def gain(self) -> float | None:
@@ -512,7 +513,10 @@ def _compare_quantity(
         missing = incomparable_reason(_condition_rows(sides[0], first), _condition_rows(sides[1], second))
     if missing is not None:
         lone = (medians[1] or 0.0) - (medians[0] or 0.0)
-        return replace(row, missing=missing, weight=abs(lone) if sample.unit == "ns" else 0.0)
+        means = [statistics.fmean(q.value for q in side.values()) if side else None for side in (first, second)]
+        return replace(
+            row, means=(means[0], means[1]), missing=missing, weight=abs(lone) if sample.unit == "ns" else 0.0
+        )
     floor = _noise_floor(sides, quantity)
     if quantity == ITERATION and not floor.measured:
         floor = _raise_for_few_iterations(floor, match, sides)
