@@ -38,6 +38,15 @@ def reducer() -> Path:
     return Path(str(files("nsw.readers.nsys").joinpath("reduce_export.py")))
 
 
+def csv_rows(path: str) -> list[dict[str, str]]:
+    """The rows of a CSV file beside nsw's code, by its path from there: each a map from column to text."""
+    import csv
+    import io
+
+    text = files("nsw").joinpath(path).read_text(encoding="utf-8")
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
 def recording(collection: str) -> Traversable:
     """The folder of one collection of recordings, such as `alexnet-4xH200`.
 

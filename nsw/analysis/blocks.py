@@ -7,7 +7,10 @@ for is a table: every block of numbers has columns and rows, and says which colu
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
 
 Unit = Literal[
     "text", "name", "sentence", "count", "number", "plain", "times", "ns", "byte", "byte/s", "FLOP/s", "GB/s", "%",
@@ -52,6 +55,32 @@ class Column:
     name: str
     title: str
     unit: Unit = "text"
+
+
+ColumnPart = tuple[Column, "Callable[..., Cell]"]  # a column, and what makes its cell of a member
+
+
+def columns_and_rows(
+    parts: Iterable[ColumnPart | None], members: Sequence[Any]
+) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
+    """The columns that there are (those left out are None), and a row a member."""
+    present_parts = [part for part in parts if part is not None]
+    rows = tuple(tuple(cell(member) for _, cell in present_parts) for member in members)
+    return tuple(column for column, _ in present_parts), rows
+
+
+def drop_empty_columns(
+    columns: Sequence[Column], rows: Sequence[Sequence[Cell]]
+) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
+    """The columns in which some row has a value, and these cells of the rows."""
+    filled = [n for n in range(len(columns)) if any(row[n] not in {None, ""} for row in rows)]
+    return tuple(columns[n] for n in filled), tuple(tuple(row[n] for n in filled) for row in rows if filled)
+
+
+def names_with_column(columns: Iterable[Column], *names: str) -> tuple[str, ...]:
+    """Those of the names that there are columns of."""
+    column_names = {column.name for column in columns}
+    return tuple(name for name in names if name in column_names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.figures import Figure, Perturbation, figures_by_pass, profiler_perturbations
+from nsw.analysis.groups import group_by
 from nsw.analysis.host import HostSide, own_time_weights, summarize_host
 from nsw.analysis.idle_gpu import IdleGpu, find_most_idle_gpu, may_share_gpus
 from nsw.analysis.kernels import KernelRow, kernel_table, kernel_times_by_name
@@ -130,13 +132,10 @@ def summarize_cases(
         windowed: Passes that record a part of the program. A profiler halts it there for seconds, so that their
             figures and run times tell nothing of how much it slows the rest.
     """
-    by_run = {name: group_by_column(rows, "run") for name, rows in tables.items()}
-    cases: dict[str, list[Any]] = {}
-    for run in runs:
-        cases.setdefault(run.case_id, []).append(run)
+    by_run = {name: rows_by_run(rows) for name, rows in tables.items()}
     return [
         _summarize_case(id_, members, by_run, cover, counters or {}, classes, windowed)
-        for id_, members in cases.items()
+        for id_, members in group_by(runs, lambda run: run.case_id).items()
     ]
 
 
@@ -165,13 +164,17 @@ def _summarize_case(
 
     def steady(table: str, case_runs: Sequence[Any]) -> list[Mapping[str, Any]]:
         parts = [row for row in rows("phase_summary", case_runs) if row["summary"] == table]
-        split: dict[str, set[Any]] = {}
-        for row in parts:
-            split.setdefault(row["run"], set()).add(row.get("report"))
+        split = {run: {row.get("report") for row in rows} for run, rows in group_by(parts, itemgetter("run")).items()}
+        rows_of_runs = by_run.get(table, {})
         unsplit_rows = (
             row
             for run in case_runs
-            for row in _rows_of_other_reports(by_run.get(table, {}), run.id, split.get(run.id, ()))
+            for row in (
+                # the rows of a large table take long to make: those of other reports
+                rows_of_runs.rows_of_other_reports(run.id, split.get(run.id, ()))
+                if isinstance(rows_of_runs, RowsByRun) and run.id in rows_of_runs
+                else rows_of_runs.get(run.id, ())
+            )
         )
         return steady_state_rows(table, unsplit_rows, parts)
 
@@ -185,10 +188,13 @@ def _summarize_case(
         row["steady"] >= _FEWEST or (row["steady"] >= _FEW_ALIKE and row["max_ns"] <= _ALIKE * row["med_ns"])
         for row in rows("iterations", with_gpu)
     )
+    import_times = [row["import_s"] for row in rows("functions", with_functions) if row.get("import_s") is not None]
+    # the calls in which PyTorch's DataLoader is waited for longest
+    waits = [row for row in rows("nvtx_summary", with_gpu) if _LOADER.search(row["name"] or "") and row.get("avg_ns")]
+    loading: Mapping[str, Any] = max(waits, key=lambda row: float(row["med_ns"] or row["avg_ns"]), default={})
     figures = figures_by_pass(runs, by_run.get("figures", {}))
     free = {figure.name for figure in figures if not figure.profiled}
     figures = tuple(each for each in figures if each.pass_name not in windowed or each.name not in free)
-    loading = _longest_dataloader_wait(rows("nvtx_summary", with_gpu))
     return CaseSummary(
         id=id_,
         params=runs[0].params,
@@ -205,7 +211,7 @@ def _summarize_case(
         api=largest_shares(steady("api_summary", with_api), cover, max(1, len(with_api))),
         copies=_copies_by_kind(gpu, several),
         functions=_function_shares(rows("functions", with_functions), cover, max(1, len(with_functions))),
-        import_ns=_mean_import_ns(rows("functions", with_functions), len(with_functions)),
+        import_ns=1e9 * sum(import_times) / len(with_functions) if import_times else None,
         figures=figures,
         perturbation=tuple(profiler_perturbations(figures, [run for run in runs if run.pass_name not in windowed])),
         gpus=tuple(sorted({str(r["text"]) for r in rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
@@ -230,32 +236,12 @@ def _summarize_case(
             shared=may_share_gpus(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
         ),
         loading_ns=loading.get("med_ns") or loading.get("avg_ns"),
-        loading_range_ns=_least_and_most_ns(loading),
+        loading_range_ns=None
+        if None in (loading.get("min_ns"), loading.get("max_ns"))
+        else (loading["min_ns"], loading["max_ns"]),
         host=summarize_host(runs, by_run),
         stray_contexts=find_stray_contexts(rows("process_gpus", with_gpu)),
     )
-
-
-def _rows_of_other_reports(
-    by_run: Mapping[Any, Sequence[Mapping[str, Any]]], run: str, reports: Collection[Any]
-) -> Sequence[Mapping[str, Any]]:
-    """The rows of a run, at least those of other reports than these: the rows of a large table take long to make."""
-    return (
-        by_run.rows_of_other_reports(run, reports)
-        if isinstance(by_run, RowsByRun) and run in by_run
-        else by_run.get(run, ())
-    )
-
-
-def _longest_dataloader_wait(ranges: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The row of the calls in which PyTorch's DataLoader is waited for longest; empty where there are none."""
-    waits = [row for row in ranges if _LOADER.search(row["name"] or "") and row.get("avg_ns")]
-    return max(waits, key=lambda row: float(row["med_ns"] or row["avg_ns"]), default={})
-
-
-def _least_and_most_ns(row: Mapping[str, Any]) -> tuple[float, float] | None:
-    least, most = row.get("min_ns"), row.get("max_ns")
-    return None if least is None or most is None else (least, most)
 
 
 def _kernels_with_counters(
@@ -367,12 +353,6 @@ def _listed_part_of_samples(rows: Sequence[Mapping[str, Any]], weights: Sequence
     return min(1.0, total / (100 * reports)) if printed and None not in printed and reports else 1.0
 
 
-def _mean_import_ns(rows: Sequence[Mapping[str, Any]], runs: int) -> float | None:
-    """What the import of modules takes, where the profiles tell."""
-    import_times = [row["import_s"] for row in rows if row.get("import_s") is not None]
-    return 1e9 * sum(import_times) / runs if import_times else None
-
-
 def _function_label_with_location(row: Mapping[str, Any]) -> str:
     """A function with where it is: its file and line, else its module."""
     line = f":{row['line']}" if row.get("line") else ""
@@ -384,11 +364,6 @@ def _sum_total_ns(rows: Iterable[Mapping[str, Any]]) -> float:
     return sum(row.get("total_ns") or 0 for row in rows)
 
 
-def group_by_column(rows: Sequence[Mapping[str, Any]], key: str) -> Mapping[Any, Sequence[Mapping[str, Any]]]:
-    """The rows by the value of a column."""
-    if key == "run" and isinstance(rows, StoredRows):
-        return rows.by_run
-    groups: dict[Any, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault(row.get(key), []).append(row)
-    return groups
+def rows_by_run(rows: Sequence[Mapping[str, Any]]) -> Mapping[Any, Sequence[Mapping[str, Any]]]:
+    """The rows of each run."""
+    return rows.by_run if isinstance(rows, StoredRows) else group_by(rows, lambda row: row.get("run"))

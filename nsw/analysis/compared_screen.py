@@ -8,7 +8,20 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Intervals, Note, Table, Unit, Waterfall
+from nsw.analysis.blocks import (
+    Block,
+    Cell,
+    Column,
+    ColumnPart,
+    Evidence,
+    Finding,
+    Intervals,
+    Note,
+    Table,
+    Unit,
+    Waterfall,
+    columns_and_rows,
+)
 from nsw.analysis.certainty import Estimate, Verdict
 from nsw.analysis.comparison import is_time_unit
 from nsw.analysis.first_screen import HEADLINE
@@ -201,16 +214,10 @@ def _comparison_headline(comparison: Comparison) -> str:
         runs = f", {_run_counts_text(row.estimate)}" if row.estimate else ""
         return f"{names}: {row.what}: {verdict_text(row)}{runs}{_most_changed_function_text(comparison)}"
     counts = Counter(row.missing or row.verdict for row in rows)
-    parts = [
-        f"{counts[verdict]} {verdict}{_change_range_text(rows, verdict)}" for verdict in _DECIDED if counts[verdict]
-    ]
-    if counts["same"]:
-        parts.append(f"{counts['same']} the same")
-    if counts["cannot tell"]:
-        parts.append(f"{counts['cannot tell']} cannot be told")
-    parts += [
-        f"{count} {outcome}" for outcome, count in counts.items() if outcome not in {*_DECIDED, "same", "cannot tell"}
-    ]
+    words = {verdict: f"{verdict}{_change_range_text(rows, verdict)}" for verdict in _DECIDED if counts[verdict]}
+    words |= {"same": "the same", "cannot tell": "cannot be told"}
+    parts = [f"{counts[outcome]} {text}" for outcome, text in words.items() if counts[outcome]]
+    parts += [f"{count} {outcome}" for outcome, count in counts.items() if outcome not in words]
     return f"{names}, {len(rows)} {kind_name}: " + ", ".join(parts) + _most_changed_function_text(comparison)
 
 
@@ -242,7 +249,10 @@ def _change_range_text(rows: Sequence[Compared], verdict: str) -> str:
 
 
 def _most_changed_function_text(comparison: Comparison) -> str:
-    """The function that changed most with the case that changed most; empty where none has most of the change."""
+    """The function that changed most with the case that changed most; empty where none has most of the change.
+
+    Nor where others change as much the other way: of a program that runs for a given time they always do.
+    """
     row = max((row for row in comparison.rows if row.verdict in _DECIDED), key=_change_size, default=None)
     if row is None or row.higher_is_better is None:
         return ""
@@ -252,6 +262,8 @@ def _most_changed_function_text(comparison: Comparison) -> str:
     sign = 1 if row.verdict == "slower" else -1
     most, function = max(changes, key=lambda change: sign * change[0], default=(0.0, None))
     if function is None or sign * most < _MOST * sum(sign * ns for ns, _ in changes if sign * ns > 0) or not most:
+        return ""
+    if sign * sum(ns for ns, _ in changes) < _MOST * sign * most:
         return ""
     name = function.what.rpartition(" (")[0] or function.what
     change = (
@@ -268,52 +280,54 @@ def _most_changed_function_text(comparison: Comparison) -> str:
 def _changes_table(comparison: Comparison) -> Table:
     """A row a quantity; of more than 15 those that weigh most."""
     rows = comparison.rows
-    kept_rows = rows
-    if len(rows) > _ROWS:
-        heaviest = sorted(range(len(rows)), key=lambda at: -_change_size(rows[at]))[:_ROWS]
-        kept_rows = tuple(rows[at] for at in sorted(heaviest)) if comparison.by in {"case", "figure"} else rows[:_ROWS]
+    kept_rows = _heaviest_rows(rows) if comparison.by in {"case", "figure"} else rows[:_ROWS]
     cases = len({row.case for row in rows}) > 1
     unit, scale = _common_unit(kept_rows)
     whats = len({row.what for row in rows}) > 1 or comparison.by not in {"case", "figure"}
     mean = "mean" if any(max(row.runs) > 1 for row in rows) else ""
     heading = ", ".join(["", *filter(None, [f"{mean} {unit}".strip()])])
-    columns = [
-        *([Column("case", "case", "name")] if cases else []),
-        *([Column("what", comparison.by, "name")] if whats else []),
-        Column("first", f"{_short_side_names(comparison)[0]}{heading}", "number"),
-        Column("second", f"{_short_side_names(comparison)[1]}{heading}", "number"),
-        Column("change_pct", "change", _change_column_unit(rows)),
-        Column("interval", "between", "text"),
-        Column("runs", "runs", "text"),
-        Column("verdict", "verdict", "text"),
-    ]
-
-    def cells(row: Compared) -> tuple[Cell, ...]:
-        return (
-            *([row.case] if cases else []),
-            *([row.what] if whats else []),
-            *(None if value is None else value / scale for value in row.means or (row.first, row.second)),
-            None if row.estimate is None else log_ratio_to_percent(row.estimate.log_ratio),
-            "-"
-            if row.estimate is None
-            else f"{_signed_percent_text(row.estimate.low)} to {_signed_percent_text(row.estimate.high)}",
-            _row_run_counts_text(row),
-            row.missing or row.verdict,
+    # in words where all are times, or all are better the larger
+    are_times = [is_time_unit(row.unit) for row in rows]
+    change_unit: Unit = "longer %" if all(are_times) else "change %"
+    if not any(are_times) and all(row.higher_is_better for row in rows):
+        change_unit = "faster %"
+    first, second = (
+        (
+            Column(key, f"{name}{heading}", "number"),
+            lambda r, at=at: None if (value := (r.means or (r.first, r.second))[at]) is None else value / scale,
         )
-
-    left = len(rows) - len(kept_rows)
-    title = f"The {_ROWS} of {len(rows)} that weigh most" if left else ""
+        for at, (key, name) in enumerate(zip(("first", "second"), _short_side_names(comparison), strict=True))
+    )
+    parts: list[ColumnPart | None] = [
+        (Column("case", "case", "name"), lambda r: r.case) if cases else None,
+        (Column("what", comparison.by, "name"), lambda r: r.what) if whats else None,
+        first,
+        second,
+        (Column("change_pct", "change", change_unit),
+         lambda r: None if r.estimate is None else log_ratio_to_percent(r.estimate.log_ratio)),
+        (Column("interval", "between"),
+         lambda r: "-" if (e := r.estimate) is None else " to ".join(map(_signed_percent_text, (e.low, e.high)))),
+        (Column("runs", "runs"), _row_run_counts_text),
+        (Column("verdict", "verdict"), lambda r: r.missing or r.verdict),
+    ]  # fmt: skip
+    columns, cells = columns_and_rows(parts, kept_rows)
     return Table(
         "comparison",
-        title=title,
-        columns=tuple(columns),
-        rows=tuple(map(cells, kept_rows)),
+        title=f"The {_ROWS} of {len(rows)} that weigh most" if len(kept_rows) < len(rows) else "",
+        columns=columns,
+        rows=cells,
         wide="what" if whats else "case" if cases else None,
         least=("runs",),
         evidence=(
             Evidence(_source_table_name(comparison, kept_rows[0]), tuple(dict.fromkeys(row.case for row in kept_rows))),
         ),
     )
+
+
+def _heaviest_rows(rows: Sequence[Compared]) -> Sequence[Compared]:
+    """The rows that weigh most, in their order."""
+    heaviest = sorted(range(len(rows)), key=lambda at: -_change_size(rows[at]))[:_ROWS]
+    return [rows[at] for at in sorted(heaviest)]
 
 
 _BEHIND: Final = {
@@ -336,13 +350,6 @@ def _common_unit(rows: Sequence[Compared]) -> tuple[str, float]:
     return (next(iter(units)) if len(units) == 1 else None) or "", 1.0
 
 
-def _change_column_unit(rows: Sequence[Compared]) -> Unit:
-    """How the changes of these values are printed: in words where all are times, or all are better the larger."""
-    if all(is_time_unit(row.unit) for row in rows):
-        return "longer %"
-    return "faster %" if all(row.higher_is_better and not is_time_unit(row.unit) for row in rows) else "change %"
-
-
 def _change_size(row: Compared) -> float:
     return abs(row.gain or 0.0) if row.verdict in _DECIDED else 0.0
 
@@ -358,9 +365,7 @@ def _row_run_counts_text(row: Compared) -> str:
 
 def _interval_plot_blocks(comparison: Comparison) -> list[Block]:
     """A ratio a row that has one, with its interval; of more than 15 those that weigh most."""
-    with_interval = [row for row in comparison.rows if row.gain is not None and row.interval is not None]
-    heaviest = sorted(with_interval, key=lambda row: -_change_size(row))[:_ROWS]
-    heaviest_rows = [row for row in with_interval if any(row is heavy_row for heavy_row in heaviest)]
+    heaviest_rows = _heaviest_rows([row for row in comparison.rows if row.gain is not None])
     if not heaviest_rows:
         return []
     first, second = _short_side_names(comparison)
@@ -376,11 +381,13 @@ def _interval_plot_blocks(comparison: Comparison) -> list[Block]:
     rows = tuple(
         (
             ", ".join([*([row.case] if single or several else []), *([] if single else [row.what])]),
-            *_gain_with_interval(row),
+            math.exp(row.gain or 0.0),
+            (math.exp(min(row.interval)), math.exp(max(row.interval))),
             _row_run_counts_text(row),
             row.verdict,
         )
         for row in heaviest_rows
+        if row.interval is not None
     )
     title = f"{second} beside {first}" + (f": {heaviest_rows[0].what}" if single else "")
     return [
@@ -391,12 +398,6 @@ def _interval_plot_blocks(comparison: Comparison) -> list[Block]:
              tuple(row.case for row in heaviest_rows)),),
         )
     ]  # fmt: skip
-
-
-def _gain_with_interval(row: Compared) -> tuple[float, tuple[float, float]]:
-    """The gain and its interval as factors."""
-    low, high = sorted(row.interval or (0.0, 0.0))
-    return math.exp(row.gain or 0.0), (math.exp(low), math.exp(high))
 
 
 _BECAME: Final = {"gone": " (gone)", "new": " (new)", "renamed": " (renamed)"}
@@ -598,16 +599,14 @@ def judge_rules(comparison: Comparison, rules: Mapping[str, Tolerance]) -> list[
         return [Judged(figure, tolerance, "", Outcome.UNDECIDED, invalid) for figure, tolerance in rules.items()]
     judged: list[Judged] = []
     for figure, tolerance in rules.items():
-        rows = [row for row in comparison.rows if row.what == figure]
-        judged += [Judged(figure, tolerance, row.case, *_judge_row(tolerance, row)) for row in rows]
-        lone = [
-            Judged(figure, tolerance, case, Outcome.UNDECIDED, f"only {side.name} has it")
+        verdicts = [(row.case, *_judge_row(tolerance, row)) for row in comparison.rows if row.what == figure]
+        verdicts += [
+            (case, Outcome.UNDECIDED, f"only {side.name} has it")
             for side, cases in zip((comparison.first, comparison.second), comparison.lone, strict=True)
             for case in cases
         ]
-        judged += lone
-        if not rows and not lone:
-            judged.append(Judged(figure, tolerance, "", Outcome.UNDECIDED, f"no case of both sides has {figure}"))
+        verdicts = verdicts or [("", Outcome.UNDECIDED, f"no case of both sides has {figure}")]
+        judged += [Judged(figure, tolerance, *verdict) for verdict in verdicts]
     return judged
 
 

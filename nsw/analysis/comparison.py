@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from nsw.analysis.groups import group_by
 from nsw.quantities import JOULE
 
 if TYPE_CHECKING:
@@ -111,18 +112,18 @@ def _figure_value_fields(figure: Figure | None) -> dict[str, Any]:
     return {"figure": figure.median, "least": figure.least, "most": figure.most, "runs": figure.runs}
 
 
-def _params_except(case: CaseSummary, *parameters: str) -> dict[str, Any]:
+def params_except(case: CaseSummary, *parameters: str) -> dict[str, Any]:
     """The parameters but these."""
     return {name: value for name, value in case.params.items() if name not in parameters}
 
 
 def _group_cases_by_series(cases: Sequence[CaseSummary], *parameters: str) -> list[list[CaseSummary]]:
     """The cases that differ in these parameters alone together."""
-    series: dict[tuple[tuple[str, str], ...], list[CaseSummary]] = {}
-    for case in cases:
-        key = tuple((name, repr(value)) for name, value in _params_except(case, *parameters).items())
-        series.setdefault(key, []).append(case)
-    return list(series.values())
+    return list(
+        group_by(
+            cases, lambda case: tuple((name, repr(v)) for name, v in params_except(case, *parameters).items())
+        ).values()
+    )
 
 
 def scaling_curve(
@@ -163,7 +164,7 @@ def scaling_curve(
             speedup = gain * factor if gain is not None and kind == "weak" and not better else gain
             points.append(
                 ScalingPoint(
-                    series=_params_except(case, axis),
+                    series=params_except(case, axis),
                     at=case.params[axis],
                     case_id=case.id,
                     **_figure_value_fields(case_figure),
@@ -239,7 +240,7 @@ def compare_variants(
             hottest = next(iter(case.hotspots or case.functions), None)
             result.append(
                 Variant(
-                    series=_params_except(case, parameter, *tied),
+                    series=params_except(case, parameter, *tied),
                     variant=case.params[parameter],
                     case_id=case.id,
                     **_figure_value_fields(case_figure),

@@ -7,10 +7,11 @@ clocks is the program's own.
 
 from __future__ import annotations
 
-import statistics
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Column, Evidence, Note, Table
+from nsw.analysis.groups import group_by
+from nsw.analysis.steady import column_median
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def incomparable_reason(first: Sequence[Row], second: Sequence[Row]) -> str | No
         second: Those of the second side.
     """
     for column, words in _CLOCKS:
-        clocks = [_column_median(rows, column) for rows in (first, second)]
+        clocks = [column_median(rows, column) for rows in (first, second)]
         if None not in clocks and _do_clocks_differ(clocks):
             return f"not comparable: {words} {_count_text(clocks[0])} against {_count_text(clocks[1])} MHz"
     for happened, words in (
@@ -65,7 +66,7 @@ def incomparable_reason(first: Sequence[Row], second: Sequence[Row]) -> str | No
 
 def median_sm_clock_mhz(rows: Sequence[Row]) -> float | None:
     """The median clock of the SMs, a number of MHz; None where none was sampled."""
-    return _column_median(rows, "sm_mhz")
+    return column_median(rows, "sm_mhz")
 
 
 def condition_notes(summary: Summary) -> list[Note]:
@@ -168,11 +169,6 @@ def _do_clocks_differ(clocks: Sequence[float | None]) -> bool:
     return high > low * (1 + _CLOCKS_APART)
 
 
-def _column_median(rows: Sequence[Row], column: str) -> float | None:
-    values = [row[column] for row in rows if row[column] is not None]
-    return statistics.median(values) if values else None
-
-
 def _count_text(value: float | None) -> str:
     return "an unknown number of" if value is None else f"{value:,.0f}"
 
@@ -195,27 +191,23 @@ _LEAST: Final = ("setting_limited_pct", "power_error_w", "memory_mhz", "energy_e
 
 def condition_blocks(summary: Summary) -> list[Block]:
     """A row a case, with medians over its runs and GPUs; and why there is no energy."""
+    on_gpus = {case: [row for row in rows if row["gpu"] is not None] for case, rows in summary.conditions.items()}
     rows: list[tuple[Any, ...]] = []
-    lacking: dict[str, list[str]] = {}
-    for case, case_rows in summary.conditions.items():
-        on_gpus = [row for row in case_rows if row["gpu"] is not None]
-        if on_gpus:
-            medians = {column: _column_median(on_gpus, column.name) for column in _MEDIANS}
-            rows.append((case, *(_condition_cell(column, value) for column, value in medians.items())))
-        for row in on_gpus:
-            if row["missing"]:
-                lacking.setdefault(row["missing"], []).append(row["run"])
-    evidence = (Evidence("conditions", tuple(row[0] for row in rows)),)
-    notes = [
-        Note("no energy", f"no energy of {first_of(list(dict.fromkeys(runs)), _RUNS_NAMED)}: {reason}", tone="aside")
-        for reason, runs in lacking.items()
-    ]
+    for case, gpu_rows in on_gpus.items():
+        if gpu_rows:
+            medians = [column_median(gpu_rows, column.name) for column in _MEDIANS]
+            rows.append((case, *(
+                round(value) if value is not None and column.unit == "count" else value
+                for column, value in zip(_MEDIANS, medians, strict=True)
+            )))  # fmt: skip
     if not rows:
         return []
+    evidence = (Evidence("conditions", tuple(row[0] for row in rows)),)
+    lacking = group_by((row for rows in on_gpus.values() for row in rows if row["missing"]), lambda row: row["missing"])
+    notes = [
+        Note("no energy", f"no energy of {_run_names_text(rows)}: {reason}", tone="aside")
+        for reason, rows in lacking.items()
+    ]
     title = "conditions of a GPU in the steady state (medians)"
     return [Table("conditions", title, (Column("case", "case"), *_MEDIANS), tuple(rows), least=_LEAST,
                   evidence=evidence), *condition_notes(summary), *notes]  # fmt: skip
-
-
-def _condition_cell(column: Column, value: float | None) -> float | None:
-    return round(value) if value is not None and column.unit == "count" else value

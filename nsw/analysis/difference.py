@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from nsw.analysis.groups import group_by, sum_times_and_calls
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS, classify_gpu_operation
 from nsw.analysis.steady import steady_state_rows
 from nsw.quantities import summed
@@ -146,12 +146,10 @@ def gpu_operations_by_name(
         classes: Those of the recipe, a pattern each.
     """
     times = sum(row["steady"] for row in iterations) or max(runs, 1)
-    sums: dict[tuple[str, str], list[Any]] = {}
-    for row in steady_state_rows("gpu_summary", gpu, parts):
-        key = row["name"], row["kind"]
-        entry = sums.setdefault(key, [0.0, 0.0])
-        entry[0] += (row.get("total_ns") or 0.0) / times
-        entry[1] += (row.get("calls") or 0.0) / times
+    sums = sum_times_and_calls(
+        ((row["name"], row["kind"]), (row.get("total_ns") or 0.0) / times, (row.get("calls") or 0.0) / times)
+        for row in steady_state_rows("gpu_summary", gpu, parts)
+    )
     return [
         Operation(name, kind, classify_gpu_operation(name, kind, classes), ns, calls)
         for (name, kind), (ns, calls) in sums.items()
@@ -175,7 +173,14 @@ def add_shapes_and_ranges(
         calls: Rows of api_trace, by whose correlation a launch finds its thread; none where they are not known.
         ranges: Rows of nvtx_trace.
     """
-    around = _Ranges(ranges)
+    spans = group_by(
+        (r for r in ranges if r.get("style") == "pushpop" and r.get("duration_ns") is not None and r.get("name")),
+        lambda row: (row.get("pid"), row.get("tid")),
+    )
+    ordered = {
+        thread: sorted((row["start_ns"], row["start_ns"] + row["duration_ns"], row["name"]) for row in rows)
+        for thread, rows in spans.items()
+    }
     launched = {row["correlation"]: row for row in calls if row.get("correlation") is not None}
     shapes: dict[str, set[str]] = {}
     inside: dict[str, set[str]] = {}
@@ -184,33 +189,19 @@ def add_shapes_and_ranges(
         if None not in sizes:
             shapes.setdefault(row["name"], set()).add(str(sizes))
         call = launched.get(row.get("correlation"))
-        if call is not None and (name := around.innermost(call)) is not None:
+        of_thread = [] if call is None else ordered.get((call.get("pid"), call.get("tid")), [])
+        if call is not None and (name := _innermost_range(of_thread, call["start_ns"])) is not None:
             inside.setdefault(row["name"], set()).add(name)
     return [
         replace(o, shapes=frozenset(shapes.get(o.name, ())), ranges=frozenset(inside.get(o.name, ()))) for o in work
     ]
 
 
-class _Ranges:
-    """Ranges of threads, to be asked for the innermost one around a call."""
-
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._spans: dict[tuple[Any, Any], list[tuple[int, int, str]]] = {}
-        for row in rows:
-            if row.get("style") == "pushpop" and row.get("duration_ns") is not None and row.get("name"):
-                span = row["start_ns"], row["start_ns"] + row["duration_ns"], row["name"]
-                self._spans.setdefault((row.get("pid"), row.get("tid")), []).append(span)
-        for spans in self._spans.values():
-            spans.sort()
-
-    def innermost(self, call: Row) -> str | None:
-        """The name of the range that began last before a call and has not ended; numbers in it stand for any."""
-        spans = self._spans.get((call.get("pid"), call.get("tid")), [])
-        at = bisect_right(spans, (call["start_ns"], 1 << 62, ""))
-        name = next(
-            (name for _, end, name in reversed(spans[max(0, at - _DEEP) : at]) if end >= call["start_ns"]), None
-        )
-        return None if name is None else _NUMBER.sub("#", name)
+def _innermost_range(spans: Sequence[tuple[int, int, str]], start: int) -> str | None:
+    """The name of the range that began last before a call and has not ended; numbers in it stand for any."""
+    at = bisect_right(spans, (start, 1 << 62, ""))
+    name = next((name for _, end, name in reversed(spans[max(0, at - _DEEP) : at]) if end >= start), None)
+    return None if name is None else _NUMBER.sub("#", name)
 
 
 def explain_difference(
@@ -233,9 +224,10 @@ def explain_difference(
     totals = [sum(operation.ns for operation in side) for side in work]
     if of_iteration:
         before, after = (span or {} for span in spans)
-        kernels = [_compute_kernel_ns(side) for side in work]
+        # the time of kernels that are no NCCL's
+        kernels = [sum(o.ns for o in side if o.group not in {NCCL, COPIES, SETS}) for side in work]
         exposed_names = {
-            _operation_short_name(o) for side in work for o in side if o.group in {NCCL, COPIES, SETS}
+            short_name(o.name) for side in work for o in side if o.group in {NCCL, COPIES, SETS}
         }  # only what nothing hides
         alone = [change for change in changes if change.what not in exposed_names]
         overlapped = (after["computing"] - kernels[1]) - (before["computing"] - kernels[0])
@@ -261,32 +253,21 @@ def _iteration_parts_ns(case: CaseSummary) -> dict[str, float] | None:
     return {name: (pct or 0.0) * share for name, pct in shares.items()}
 
 
-def _compute_kernel_ns(work: Sequence[Operation]) -> float:
-    """The time of kernels that are no NCCL's."""
-    return sum(operation.ns for operation in work if operation.group not in {NCCL, COPIES, SETS})
-
-
-def _operation_short_name(operation: Operation) -> str:
-    return short_name(operation.name)
-
-
 def _changes_by_operation(first: Sequence[Operation], second: Sequence[Operation]) -> list[Change]:
     """A part a kernel and kind of copy."""
     before = {(o.name, o.kind): o for o in first}
     after = {(o.name, o.kind): o for o in second}
     changes = [
-        Change(_operation_short_name(old), "changed", old.ns, after[key].ns)
-        for key, old in before.items()
-        if key in after
+        Change(short_name(old.name), "changed", old.ns, after[key].ns) for key, old in before.items() if key in after
     ]
     vanished = [operation for key, operation in before.items() if key not in after]
     new = [operation for key, operation in after.items() if key not in before]
     for old, now in _match_renamed_kernels(vanished, new):
         vanished.remove(old)
         new.remove(now)
-        changes.append(Change(_operation_short_name(old), "renamed", old.ns, now.ns, _operation_short_name(now)))
-    changes += [Change(_operation_short_name(operation), "gone", operation.ns, 0.0) for operation in vanished]
-    changes += [Change(_operation_short_name(operation), "new", 0.0, operation.ns) for operation in new]
+        changes.append(Change(short_name(old.name), "renamed", old.ns, now.ns, short_name(now.name)))
+    changes += [Change(short_name(operation.name), "gone", operation.ns, 0.0) for operation in vanished]
+    changes += [Change(short_name(operation.name), "new", 0.0, operation.ns) for operation in new]
     return changes
 
 
@@ -301,11 +282,11 @@ def _match_renamed_kernels(
         if (likeness := _count_matching_marks(old, now)) is not None
     ]
     pairs.sort(key=lambda pair: (-pair[0], abs(pair[1].ns - pair[2].ns)))
-    used: Counter[int] = Counter()
+    used: set[int] = set()
     matched = []
     for _, old, now in pairs:
-        if not used[id(old)] and not used[id(now)]:
-            used[id(old)] = used[id(now)] = 1
+        if not {id(old), id(now)} & used:
+            used |= {id(old), id(now)}
             matched.append((old, now))
     return matched
 

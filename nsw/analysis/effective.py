@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.analysis.cases import CaseSummary, group_by_column, runs_of_first_measured_pass
+from nsw.analysis.cases import CaseSummary, rows_by_run, runs_of_first_measured_pass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -136,7 +136,7 @@ def model_cases(
         tables: The campaign's rows, each with `run`.
     """
     names = ("nvtx_gpu_summary", "nvtx_summary", "gpu_summary", "communication")
-    by_run = {name: group_by_column(tables.get(name, ()), "run") for name in names} if requested_models else {}
+    by_run = {name: rows_by_run(tables.get(name, ())) for name in names} if requested_models else {}
     effective_cases = []
     for case in cases:
         requested_model = requested_models.get(case.id)
@@ -146,8 +146,7 @@ def model_cases(
             case_runs = [run for run in runs if run.case_id == case.id]
             traced = runs_of_first_measured_pass(case_runs, by_run["nvtx_summary"])
             rows = {
-                name: [row for run in traced for row in rows_by_run.get(run.id, ())]
-                for name, rows_by_run in by_run.items()
+                name: [row for run in traced for row in run_rows.get(run.id, ())] for name, run_rows in by_run.items()
             }
             effective_cases.append(model_case(case.id, case.params, requested_model, rows))
     return predict_by_first_rates(effective_cases)

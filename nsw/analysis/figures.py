@@ -9,6 +9,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.groups import group_by
 from nsw.quantities import is_energy, number
 
 if TYPE_CHECKING:
@@ -51,10 +52,9 @@ def figures_by_pass(runs: Sequence[Any], rows: Mapping[Any, Sequence[Mapping[str
         runs: Its runs.
         rows: Rows of table `figures` by run.
     """
-    seen: dict[tuple[str, str], list[tuple[Any, Mapping[str, Any]]]] = {}
-    for run in runs:
-        for row in rows.get(run.id, ()):
-            seen.setdefault((row["name"], run.pass_name), []).append((run, row))
+    seen = group_by(
+        ((run, row) for run in runs for row in rows.get(run.id, ())), lambda item: (item[1]["name"], item[0].pass_name)
+    )
     return tuple(
         Figure.from_values(
             name, values_of_runs[-1][1].get("unit"), pass_name, [row["value"] for _, row in values_of_runs],
@@ -214,7 +214,7 @@ def find_outliers(runs: Sequence[Any], figures: Sequence[Mapping[str, Any]]) -> 
         if (run.case_id, run.pass_name) not in with_figures and run.seconds is not None:
             values.setdefault((run.case_id, run.pass_name, DURATION), []).append((run, run.seconds, "s"))
     hosts = {run.host for run in measured.values()}
-    outliers_by_run: dict[str, list[Outlier]] = {}
+    outliers: list[Outlier] = []
     for (case, pass_name, name), repeat_values in values.items():
         numbers = [value for _, value, _ in repeat_values]
         median = statistics.median(numbers)
@@ -222,10 +222,11 @@ def find_outliers(runs: Sequence[Any], figures: Sequence[Mapping[str, Any]]) -> 
         for at in outlier_indexes(numbers, min_deviation):
             run, value, unit = repeat_values[at]
             host = run.host if len(hosts) > 1 else None
-            outliers_by_run.setdefault(run.id, []).append(
+            outliers.append(
                 Outlier(run.id, case, pass_name, name, unit, value, median, value / median, len(numbers), host)
             )
-    return [outlier for run in runs for outlier in outliers_by_run.get(run.id, ())]
+    order = {run.id: at for at, run in enumerate(runs)}
+    return sorted(outliers, key=lambda outlier: order[outlier.run])
 
 
 def outlier_indexes(values: Sequence[float], min_deviation: float = 0.0) -> list[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.blocks import Block, Finding, Note, Table
+from nsw.analysis.blocks import Block, Note, Table
 from nsw.analysis.comparison import least_disturbed_figure
 from nsw.analysis.conditions import condition_notes
 from nsw.analysis.rules.counters import missing_counters_of_largest_kernel
@@ -33,7 +33,7 @@ from nsw.recipe.matrix import SIDE
 from nsw.wording import first_of, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.summary import Summary
@@ -61,7 +61,16 @@ def first_screen_blocks(summary: Summary) -> list[Block]:
     if screen.table is not None and screen.table.rows:
         blocks.append(screen.table)
     blocks += [*_caveat_blocks(summary), *_unshown_figure_blocks(summary, screen.table)]
-    return [*blocks, *(_restrict_table_finding_to_full(finding, screen.in_table) for finding in summary.findings)]
+    # a finding that the table shows already is for the full answer
+    return [
+        *blocks,
+        *(
+            replace(finding, shown="full")
+            if finding.cases and all((case, finding.name) in screen.in_table for case in finding.cases)
+            else finding
+            for finding in summary.findings
+        ),
+    ]
 
 
 def _unshown_figure_blocks(summary: Summary, table: Table | None) -> list[Block]:
@@ -77,12 +86,6 @@ def _unshown_figure_blocks(summary: Summary, table: Table | None) -> list[Block]
 def find_headline(blocks: Iterable[Block]) -> str:
     """The headline of an answer."""
     return next(block.text for block in blocks if isinstance(block, Note) and block.name == HEADLINE)
-
-
-def _restrict_table_finding_to_full(finding: Finding, in_table: frozenset[tuple[str, str]]) -> Finding:
-    """A finding that the table shows already is for the full answer."""
-    is_in_table = finding.cases and all((case, finding.name) in in_table for case in finding.cases)
-    return replace(finding, shown="full") if is_in_table else finding
 
 
 def _choose_screen(summary: Summary) -> Screen:
@@ -143,7 +146,10 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
     if pages and not any(page.has_lines for page in pages):
         notes.append(Note("lines", "Compile with -lineinfo to see the source line of the worst access.", tone="aside"))
     odd = (Note("outlier", f"outlier: {o.run}: {o.text}", tone="warning") for o in summary.outliers[:_LISTED])
-    return [*notes, *condition_notes(summary)[:_LISTED], *odd, *_missing_data_blocks(summary.missing)]
+    # the first of what is missing, and how much more is: the full answer has all
+    more = f" (and {len(summary.missing) - 1} more)" if len(summary.missing) > 1 else ""
+    missing = (Note("missing", line + more, tone="warning") for line in summary.missing[:1])
+    return [*notes, *condition_notes(summary)[:_LISTED], *odd, *missing]
 
 
 def _missing_pass_blocks(summary: Summary) -> list[Block]:
@@ -173,12 +179,6 @@ def _missing_pass_blocks(summary: Summary) -> list[Block]:
         shown_in = "always"
     text = f"Not measured: {subject[0].lower()}{subject[1:]}. `- {add}` among the recipe's passes shows it."
     return [Note("passes", text, tone="aside", shown=shown_in)]  # type: ignore[arg-type]  # one of its words
-
-
-def _missing_data_blocks(lines: Sequence[str]) -> list[Block]:
-    """The first of what is missing, and how much more is: the full answer has all."""
-    omitted = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-    return [Note("missing", line + omitted, tone="warning") for line in lines[:1]]
 
 
 def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
@@ -217,7 +217,7 @@ def _change_from_baseline_lines(summary: Summary, case: CaseSummary) -> list[str
         return [f"{point.efficiency_pct:.0f} % efficiency beside {base.case_id}"]
     variant = next((variant for variant in summary.variants if variant.case_id == case.id), None)
     base_variant = next((variant for variant in summary.variants if variant.case_id in by_id), None)
-    void = cases_with_void_ratio(summary.variants, {c.id: c for c in (*summary.cases, *summary.context)})
+    void = cases_with_void_ratio(summary.variants, summary.by_id)
     if summary.compared == SIDE:  # a pair's change is what `nsw compare` finds, not a ratio of medians
         return []
     if variant is not None and base_variant is not None and variant.ratio and case.id not in void:

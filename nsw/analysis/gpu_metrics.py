@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Column, Evidence, Note, Table
+from nsw.analysis.groups import group_by
 from nsw.analysis.kernel_classes import classify_gpu_operation
 from nsw.wording import first_of
 
@@ -58,16 +59,15 @@ def gpu_metric_blocks(summary: Summary) -> list[Block]:
 
 def _mean_row_by_part(case: str, rows: Sequence[Row], classes: Mapping[str, str]) -> dict[str, tuple[Any, ...]]:
     """A row by the name of the part: of all GPUs and runs together, and of kernels by their class."""
-    by_part: dict[str, list[Row]] = {}
-    for row in rows:
-        if row["missing"] is None:
-            name = (
-                classify_gpu_operation(row["name"], recipe_classes=classes) if row["part"] == "kernel" else row["name"]
-            )
-            names = {"kernel": f"{name} kernels", "range": f"range {name}"}
-            label: str = names.get(row["part"]) or row["part"]
-            label = _UNSPLIT if (label, row["phase"]) == ("iteration", "all") else label
-            by_part.setdefault(label, []).append(row)
+
+    def label_of(row: Row) -> str:
+        if row["part"] == "kernel":
+            return f"{classify_gpu_operation(row['name'], recipe_classes=classes)} kernels"
+        if row["part"] == "range":
+            return f"range {row['name']}"
+        return _UNSPLIT if (row["part"], row["phase"]) == ("iteration", "all") else str(row["part"])
+
+    by_part = group_by((row for row in rows if row["missing"] is None), label_of)
     whole = sum(row["time_ns"] for label in ("iteration", _UNSPLIT) for row in by_part.get(label, ()))
     return {
         label: (case, label, 100 * sum(row["time_ns"] for row in of_part) / whole if whole else None,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.analysis.comparison import least_disturbed_figure
+from nsw.analysis.comparison import least_disturbed_figure, params_except
+from nsw.analysis.groups import group_by
 from nsw.analysis.laws import Estimate, Law, fit_law
 from nsw.analysis.rules.timeline import profiler_slowdown
 from nsw.analysis.spent import remove_profiler_idle_time
@@ -127,15 +128,9 @@ def fit_growth_by_series(
         at: The point to predict, a value for each parameter.
         figure: The figure's name; None: only iterations are of interest.
     """
-    members: dict[str, list[CaseSummary]] = {}
-    for case in cases:
-        members.setdefault(repr(_params_except_axes(case, over)), []).append(case)
+    members = group_by(cases, lambda case: repr(params_except(case, *over)))
     every = [_fit_series(group, runs, tuple(over), at, figure) for group in members.values()]
     return [series for series in every if series.rows]
-
-
-def _params_except_axes(case: CaseSummary, over: Sequence[str]) -> dict[str, Any]:
-    return {name: value for name, value in case.params.items() if name not in over}
 
 
 def _fit_series(
@@ -178,7 +173,7 @@ def _fit_series(
             if _largest_value(values) >= floor
         ]
     measured = tuple(sorted({*figures, *spans}))
-    return Series(_params_except_axes(cases[0], over), over, measured, at, tuple(rows))
+    return Series(params_except(cases[0], *over), over, measured, at, tuple(rows))
 
 
 def _add_measurement(values: dict[str, Measured], name: str, point: Point, value: float) -> None:
@@ -194,16 +189,7 @@ def _figure_growth(figure: str, unit: str | None, measured: Measured, over: tupl
     if not RATE.search(unit or figure) or any(value <= 0 for values in measured.values() for value in values):
         return _value_growth(FIGURE, figure, measured, over, at, 0.0, unit)
     cost = {point: [math.prod(point) / value for value in values] for point, values in measured.items()}
-    law = fit_law(_sort_by_point(cost), over)
-    return Growth(
-        FIGURE,
-        figure,
-        unit,
-        *_first_and_last_values(measured),
-        law,
-        is_rate=True,
-        at=_predict_value(law, at, is_rate=True),
-    )
+    return _make_growth(FIGURE, figure, measured, fit_law(_sort_by_point(cost), over), at, unit, is_rate=True)
 
 
 def _value_growth(
@@ -213,20 +199,14 @@ def _value_growth(
     law = fit_law(
         _sort_by_point({point: values for point, values in measured.items() if any(values)}), over, floor=floor
     )
-    return Growth(
-        kind,
-        name,
-        unit,
-        *_first_and_last_values(measured),
-        law,
-        is_rate=False,
-        at=_predict_value(law, at, is_rate=False),
-    )
+    return _make_growth(kind, name, measured, law, at, unit, is_rate=False)
 
 
-def _first_and_last_values(measured: Measured) -> tuple[float, float]:
-    """The values at the least and the largest point."""
-    return float(np.mean(measured[min(measured)])), float(np.mean(measured[max(measured)]))
+def _make_growth(
+    kind: str, name: str, measured: Measured, law: Law | str, at: Point, unit: str | None, *, is_rate: bool
+) -> Growth:
+    first, last = (float(np.mean(measured[point])) for point in (min(measured), max(measured)))
+    return Growth(kind, name, unit, first, last, law, is_rate, _predict_value(law, at, is_rate=is_rate))
 
 
 def _predict_value(law: Law | str, point: Point, *, is_rate: bool) -> Estimate:

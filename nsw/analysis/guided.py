@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from nsw.analysis.groups import group_by
 from nsw.errors import nearest
 from nsw.profilers.kernel_filters import ncu_launch_filter_options, regex_of_names, regex_of_numbers
 from nsw.recipe.passes import AT_MOST, COVER, SAMPLE
@@ -40,18 +41,6 @@ class Within:
     instances: Collection[int] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Spans:
-    """The stretches of one thread, or of a process: starts in order, and the greatest end up to each."""
-
-    starts: Sequence[int]
-    ends: Sequence[int]
-
-    def hold(self, start: int, end: int) -> bool:
-        at = bisect_right(self.starts, start) - 1
-        return at >= 0 and self.ends[at] >= end
-
-
 def kernels_launched_in_range(
     kernels: Iterable[_Row], calls: Iterable[_Row], ranges: Iterable[_Row], within: Within
 ) -> list[_Row]:
@@ -66,10 +55,9 @@ def kernels_launched_in_range(
     spans = _requested_spans_by_thread(ranges, within)
     launched: set[tuple[Any, Any]] = set()
     for call in calls:
-        spans_found = spans.get((call["pid"], None if within.start_end else call["tid"]))
-        if spans_found is not None and spans_found.hold(
-            call["start_ns"], call["start_ns"] + (call["duration_ns"] or 0)
-        ):
+        starts, ends = spans.get((call["pid"], None if within.start_end else call["tid"]), ([], []))
+        at = bisect_right(starts, call["start_ns"]) - 1
+        if at >= 0 and ends[at] >= call["start_ns"] + (call["duration_ns"] or 0):
             launched.add((call["pid"], call["correlation"]))
     return [row for row in kernels if (row["pid"], row["correlation"]) in launched]
 
@@ -84,8 +72,13 @@ def _is_requested_range(row: _Row, within: Within) -> bool:
     return row["style"] == style and (row["domain"] or None) == within.domain
 
 
-def _requested_spans_by_thread(ranges: Iterable[_Row], within: Within) -> dict[tuple[Any, Any], _Spans]:
-    """The asked instances by process and thread; the instances of a process are counted by their start."""
+def _requested_spans_by_thread(
+    ranges: Iterable[_Row], within: Within
+) -> dict[tuple[Any, Any], tuple[list[int], list[int]]]:
+    """The asked instances by process and thread: their starts in order, and the greatest end up to each.
+
+    The instances of a process are counted by their start.
+    """
     matching_ranges = sorted(
         (row for row in ranges if row["name"] == within.name and _is_requested_range(row, within)),
         key=lambda row: row["start_ns"],
@@ -98,7 +91,7 @@ def _requested_spans_by_thread(ranges: Iterable[_Row], within: Within) -> dict[t
             span = (row["start_ns"], row["start_ns"] + (row["duration_ns"] or 0))
             spans_by_thread[row["pid"], None if within.start_end else row["tid"]].append(span)
     return {
-        key: _Spans([start for start, _ in spans_of_thread], list(accumulate((end for _, end in spans_of_thread), max)))
+        key: ([start for start, _ in spans_of_thread], list(accumulate((end for _, end in spans_of_thread), max)))
         for key, spans_of_thread in spans_by_thread.items()
     }
 
@@ -314,7 +307,8 @@ def _kernels_by_time(trace: Iterable[Mapping[str, Any]], warmup: int) -> list[_K
         key = row["mangled_name"] if by_mangled else name
         kernel = kernels.setdefault(key, _Kernel(key if by_mangled else "", name, row["name"]))
         kernel.durations.append(int(row["duration_ns"]))
-        kernel.shape_of.append(_launch_shape(row))
+        sizes = (row.get(f"{part}_{axis}") for part in ("grid", "block") for axis in "xyz")
+        kernel.shape_of.append((*sizes, row.get("static_smem_bytes"), row.get("dynamic_smem_bytes")))
         if split and row.get("phase") != "steady":
             continue
         kernel.total += int(row["duration_ns"])
@@ -323,22 +317,14 @@ def _kernels_by_time(trace: Iterable[Mapping[str, Any]], warmup: int) -> list[_K
     return sorted((k for k in kernels.values() if k.shapes), key=lambda k: (-k.total, k.key, k.name))
 
 
-def _launch_shape(row: Mapping[str, Any]) -> tuple[object, ...]:
-    sizes = tuple(row.get(f"{part}_{axis}") for part in ("grid", "block") for axis in "xyz")
-    return (*sizes, row.get("static_smem_bytes"), row.get("dynamic_smem_bytes"))
-
-
 def _name_matches_request(name: str, request: LaunchRequest) -> bool:
-    if request.names and not {name, _function_name(name)} & set(request.names):
+    # the function alone, as ncu's --kernel-name has it: `ns::f<int>` -> `f`
+    function = re.split(r"[<(]", name, maxsplit=1)[0].rpartition("::")[2]
+    if request.names and not {name, function} & set(request.names):
         return False
     if request.regex is not None and not re.search(request.regex, name):
         return False
     return not any(re.search(pattern, name) for pattern in request.exclude)
-
-
-def _function_name(name: str) -> str:
-    """The function alone, as ncu's --kernel-name has it: `ns::f<int>` -> `f`."""
-    return re.split(r"[<(]", name, maxsplit=1)[0].rpartition("::")[2]
 
 
 def _no_match_message(request: LaunchRequest, names: Sequence[str]) -> str:
@@ -355,13 +341,9 @@ def _requested_heaviest_kernels(kernels: Sequence[_Kernel], request: LaunchReque
         return list(kernels[: request.top])
     names_kernels = bool(request.names) or request.regex is not None
     share = _requested_share(request)
-    max_kernels = (
-        request.at_most
-        if request.at_most is not None
-        else len(kernels)
-        if request.cover is not None or names_kernels
-        else AT_MOST
-    )
+    max_kernels = request.at_most
+    if max_kernels is None:
+        max_kernels = len(kernels) if request.cover is not None or names_kernels else AT_MOST
     goal, total = share * sum(k.total for k in kernels), 0
     heaviest: list[_Kernel] = []
     for kernel in kernels:
@@ -379,9 +361,8 @@ def _launches_needed_by_shape(
     needs = {}
     for number, kernel in enumerate(kernels):
         weights = {shape: sum(kernel.durations[o - 1] for o in ordinals) for shape, ordinals in kernel.shapes.items()}
-        for shape, count in _divide_sample_by_shape(
-            sample, weights, {s: len(o) for s, o in kernel.shapes.items()}
-        ).items():
+        available = {shape: len(ordinals) for shape, ordinals in kernel.shapes.items()}
+        for shape, count in _divide_sample_by_shape(sample, weights, available).items():
             needs[number, shape] = (count, _order_by_typical_duration(kernel, kernel.shapes[shape]))
     return needs
 
@@ -483,11 +464,14 @@ def match_chosen_launches(
         chosen: The rows of table chosen_launches of a run.
         launches: The rows of table launches of that run.
     """
-    chosen_by_name: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in chosen:
-        if row.get("ordinal") is not None:
-            chosen_by_name[str(row.get("mangled_name") or ""), str(row["kernel"])].append(row)
-    left = _launches_by_kernel(_launches_of_first_process(launches))
+    chosen_by_name = group_by(
+        (row for row in chosen if row.get("ordinal") is not None),
+        lambda row: (str(row.get("mangled_name") or ""), str(row["kernel"])),
+    )
+    left = group_by(
+        _launches_of_first_process(launches),
+        lambda row: str(row.get("mangled_name") or without_spaces(str(row.get("kernel") or ""))),
+    )
     matched_rows: list[dict[str, Any]] = []
     for (mangled, kernel), rows in chosen_by_name.items():
         names = (mangled, without_spaces(kernel), str(rows[0]["short_name"]))
@@ -526,19 +510,9 @@ def unmatched_launch_sentences(rows: Sequence[Mapping[str, Any]]) -> list[tuple[
     return [(f"launches moved between the passes: {text}", _FIX) for text in sentences]
 
 
-def _launches_by_kernel(launches: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """The launches of each kernel in their order, by its mangled name, else its name without spaces."""
-    launches_by_name: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in launches:
-        launches_by_name[str(row.get("mangled_name") or without_spaces(str(row.get("kernel") or "")))].append(row)
-    return dict(launches_by_name)
-
-
 def _launches_of_first_process(launches: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The launches of the first rank, of its process with most of them: kernels were chosen from one process."""
-    groups: dict[tuple[int, Any], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in launches:
-        groups[row.get("rank") or 0, row.get("pid")].append(row)
+    groups = group_by(launches, lambda row: (row.get("rank") or 0, row.get("pid")))
     if not groups:
         return []
     first = min(rank for rank, _ in groups)
@@ -553,12 +527,7 @@ def _add_measured_launch(row: Mapping[str, Any], launch: Mapping[str, Any] | Non
         row.get(name) is None or launch.get(name) is None or without_spaces(row[name]) == without_spaces(launch[name])
         for name in ("grid", "block_size")
     )
-    return dict(row) | {
-        "state": MEASURED if is_same_shape else OTHER_SHAPE,
-        "launch_id": launch.get("launch_id"),
-        "measured_grid": launch.get("grid"),
-        "measured_block_size": launch.get("block_size"),
-    }
+    return dict(row) | _measured_fields(launch, MEASURED if is_same_shape else OTHER_SHAPE)
 
 
 def _unexpected_launch_row(launch: Mapping[str, Any]) -> dict[str, Any]:
@@ -566,15 +535,14 @@ def _unexpected_launch_row(launch: Mapping[str, Any]) -> dict[str, Any]:
         "kernel": launch.get("kernel"),
         "short_name": launch.get("short_name") or launch.get("kernel"),
         "mangled_name": launch.get("mangled_name"),
-        "state": UNEXPECTED,
-        "launch_id": launch.get("launch_id"),
-        "measured_grid": launch.get("grid"),
-        "measured_block_size": launch.get("block_size"),
-    }
+    } | _measured_fields(launch, UNEXPECTED)
+
+
+def _measured_fields(launch: Mapping[str, Any], state: str) -> dict[str, Any]:
+    sizes = {"measured_grid": launch.get("grid"), "measured_block_size": launch.get("block_size")}
+    return {"state": state, "launch_id": launch.get("launch_id"), **sizes}
 
 
 def _launch_counts_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    counts: dict[str, int] = defaultdict(int)
-    for row in rows:
-        counts[str(row["short_name"])] += 1
+    counts = Counter(str(row["short_name"]) for row in rows)
     return first_of([f"{count} of {name}" for name, count in counts.items()], _LISTED, "kernels")

@@ -13,6 +13,8 @@ from functools import cache
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.groups import group_by, sum_by
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -79,20 +81,15 @@ the operating system: kernel\.kallsyms vmlinux \[k\] entry_syscall do_syscall
 """
 
 
-def _class_patterns(table: str) -> tuple[tuple[str, str], ...]:
-    """The classes of a table: a name and a pattern each."""
-    lines = table.replace("\n  ", " ").strip().splitlines()
-    return tuple(
-        (name, "|".join(map(_whole_word_pattern, words.split())))
-        for name, _, words in (line.partition(": ") for line in lines)
-    )
+def _class_pattern(words: str) -> re.Pattern[str]:
+    patterns = [f"(?<![a-z]){word[1:]}(?![a-z])" if word.startswith("=") else word for word in words.split()]
+    return re.compile("|".join(patterns), re.IGNORECASE)
 
 
-def _whole_word_pattern(word: str) -> str:
-    return f"(?<![a-z]){word[1:]}(?![a-z])" if word.startswith("=") else word
-
-
-_CLASSES: Final = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _class_patterns(_TABLE))
+_CLASSES: Final = tuple(
+    (name, _class_pattern(words))
+    for name, _, words in (line.partition(": ") for line in _TABLE.replace("\n  ", " ").strip().splitlines())
+)
 
 _TEMPLATE_ARGUMENTS: Final = re.compile(r"(?<=\w)<[^<>]*>(?=\W|\Z)")
 _LIBRARY: Final = re.compile(r"(?:site|dist)-packages|/lib/python|\.so\b|^(?!.*\.py\b)")
@@ -106,21 +103,17 @@ def classify_function(name: str, location: str = "") -> str:
 
     What users call their own files and modules says little.
     """
+    # what C++ puts between angle brackets names other functions and types
+    while (bare := _TEMPLATE_ARGUMENTS.sub("", name)) != name:
+        name = bare
     for text in (
-        _without_template_arguments(name),
+        name,
         "/".join(location.split("/")[-2:]) if _LIBRARY.search(location) else "",
     ):
         work_class = next((class_name for class_name, pattern in _CLASSES if text and pattern.search(text)), None)
         if work_class is not None:
             return work_class
     return OTHER_WORK
-
-
-def _without_template_arguments(name: str) -> str:
-    """The name without what C++ puts between angle brackets, which names other functions and types."""
-    while (bare := _TEMPLATE_ARGUMENTS.sub("", name)) != name:
-        name = bare
-    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +182,12 @@ def summarize_host(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequen
     profiled = [run for run in runs if run.pass_kind in _OF_PASSES]
     functions, by = _rows_of_first_pass(profiled, tables.get("functions", {}))
     operators, of_operators = _rows_of_first_pass(profiled, tables.get("operators", {}))
-    weighed = by_functions = _functions_with_weights(functions)
+    weights, _ = own_time_weights(functions)
+    weighed = by_functions = [  # name, place and weight; imports of modules are left out
+        (_function_name(row), _function_location(row), weight)
+        for row, weight in zip(functions, weights, strict=True)
+        if weight
+    ]
     if not weighed:
         weighed = [(_function_name(row), "", row["self_cpu_ns"]) for row in operators if row.get("self_cpu_ns")]
     facts = _run_facts(profiled, tables.get("facts", {}))
@@ -199,7 +197,13 @@ def summarize_host(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequen
     return HostSide(
         work=_work_shares(works),
         # operators are PyTorch's alone: what Python does between them, such as decoding, is none
-        beside_gpu=_work_shares([part for part in works if not _is_gpu_call_or_import(*part[:2])])
+        beside_gpu=_work_shares(
+            [
+                part
+                for part in works
+                if not any(_ON_GPU.search(text) for text in part[:2]) and classify_function(*part[:2]) != _IMPORTS
+            ]
+        )
         if by_functions
         else (),
         waits=_work_shares(
@@ -212,15 +216,6 @@ def summarize_host(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequen
     )
 
 
-def _is_gpu_call_or_import(name: str, location: str) -> bool:
-    """Whether a function is no work on what a GPU waits for."""
-    return (
-        _ON_GPU.search(name) is not None
-        or _ON_GPU.search(location) is not None
-        or classify_function(name, location) == _IMPORTS
-    )
-
-
 def _rows_of_first_pass(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> tuple[list[Row], str]:
     """The rows of the first pass that has any, and its name."""
     runs_with_rows = [run for run in runs if by_run.get(run.id)]
@@ -230,16 +225,6 @@ def _rows_of_first_pass(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]
 
 def _function_name(row: Row) -> str:
     return str(row.get("name") or "")
-
-
-def _functions_with_weights(functions: Sequence[Row]) -> list[tuple[str, str, float]]:
-    """Name, place and weight of each function that has any time of its own, imports of modules left out."""
-    weights, _ = own_time_weights(functions)
-    return [
-        (_function_name(row), _function_location(row), weight)
-        for row, weight in zip(functions, weights, strict=True)
-        if weight
-    ]
 
 
 def _function_location(row: Row) -> str:
@@ -259,10 +244,10 @@ def own_time_weights(rows: Iterable[Row]) -> tuple[list[float], bool]:
 
 def _work_shares(parts: Sequence[tuple[str, str, float]], total_weight: float | None = None) -> tuple[Work, ...]:
     """The classes of functions with their shares, largest first."""
-    members_by_class: dict[str, dict[str, float]] = {}
-    for name, location, weight in parts:
-        members = members_by_class.setdefault(classify_function(name, location), {})
-        members[name] = members.get(name, 0.0) + weight
+    members_by_class = {
+        work: sum_by((name, weight) for name, _, weight in members)
+        for work, members in group_by(parts, lambda part: classify_function(*part[:2])).items()
+    }
     total = total_weight or sum(part[2] for part in parts)
     works = (
         Work(k, 100 * sum(m.values()) / total, max(m, key=lambda name: m[name])) for k, m in members_by_class.items()
@@ -308,14 +293,19 @@ def _combine_ranks(key: str, values: Sequence[float]) -> float:
 
 _REORDER: Final = re.compile(r"\breorder\b")
 _REFERENCE: Final = re.compile(r"\bref(?:\b|_)")
-_IMPLEMENTATION: Final = re.compile(r"[^\s/]+:[^\s/]+")
+_IMPLEMENTATION: Final = re.compile(r"[^\s/]+:[^\s/]+")  # the `source` of an operator of oneDNN: `jit:avx512_core`
 
 
 def _onednn_primitives(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> Primitives | None:
     """Those of oneDNN, operators that name their implementation, of a run of the first pass that has some."""
     by_pass: dict[str, list[list[Row]]] = {}
     for run in runs:
-        if timed := [row for row in by_run.get(run.id, ()) if _is_onednn_primitive(row)]:
+        timed = [
+            row
+            for row in by_run.get(run.id, ())
+            if row.get("self_cpu_ns") and _IMPLEMENTATION.fullmatch(row.get("source") or "")
+        ]
+        if timed:
             by_pass.setdefault(run.pass_name, []).append(timed)
     several = next(iter(by_pass.values()), [])
     if not several:
@@ -332,8 +322,3 @@ def _onednn_primitives(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]])
         reference_pct=100 * sum(row["self_cpu_ns"] for row in plain) / total,
         reference=_function_name(slowest) if slowest else "",
     )
-
-
-def _is_onednn_primitive(row: Row) -> bool:
-    """Whether an operator is oneDNN's, whose `source` is an implementation such as `jit:avx512_core`."""
-    return bool(row.get("self_cpu_ns")) and _IMPLEMENTATION.fullmatch(row.get("source") or "") is not None

@@ -101,8 +101,8 @@ class IdleGpu:
     def in_gaps(self, *causes: str, lengths: Sequence[str] = ("short", "middle", "long")) -> float:
         """The time in gaps of these causes and lengths, ns; scaled, so that all gaps are the idle time."""
         total = sum(gaps.total_ns for gaps in self.gaps)
-        mine = sum(gaps.total_ns for gaps in self.gaps if gaps.cause in causes and gaps.length in lengths)
-        return self.idle_ns * mine / total if total else 0.0
+        selected_ns = sum(gaps.total_ns for gaps in self.gaps if gaps.cause in causes and gaps.length in lengths)
+        return self.idle_ns * selected_ns / total if total else 0.0
 
 
 def find_most_idle_gpu(iterations: Iterable[Row], tables: Mapping[str, Sequence[Row]]) -> IdleGpu | None:
@@ -285,15 +285,15 @@ def _gpu_number(row: Row, steady: Mapping[tuple[Any, ...], Sequence[Row]]) -> in
     return found.pop() if len(found) == 1 else None
 
 
-def _may_share_gpu(one: Row, other: Row) -> bool:
+def _may_share_gpu(first: Row, second: Row) -> bool:
     """Whether two processes may work on one GPU.
 
     Each of several ranks may show its GPU as number 0 (CUDA_VISIBLE_DEVICES); NCCL refuses two ranks on one GPU.
     """
-    if (one.get("med_communication_pct") or 0.0) > 0 and (other.get("med_communication_pct") or 0.0) > 0:
+    if (first.get("med_communication_pct") or 0.0) > 0 and (second.get("med_communication_pct") or 0.0) > 0:
         return False
-    hosts = {one.get("host"), other.get("host")}
+    hosts = {first.get("host"), second.get("host")}
     if None not in hosts and len(hosts) > 1:
         return False
-    numbers = {one["device"], other["device"]}
+    numbers = {first["device"], second["device"]}
     return None in numbers or len(numbers) == 1

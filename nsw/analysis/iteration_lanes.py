@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Column, Evidence, Lanes
 from nsw.analysis.clocks import clocks_by_report
 from nsw.analysis.gpu_metrics import SHARES
+from nsw.analysis.groups import group_by, sum_by
 from nsw.analysis.kernel_classes import classify_gpu_operation
 from nsw.wording import plural
 
@@ -90,12 +91,17 @@ def iteration_lanes(
     all_boxes = [*_gpu_boxes(gpu, starts, span, names, classes), *_nvtx_range_boxes(nvtx, starts, span, names)]
     all_boxes += _longest_thread_boxes(_rows_in_iteration(threads, starts, span), span, names)
     sampled = _rows_in_iteration(samples, starts, span)
+    levels = bool(sampled)
     rows, every = (
-        _box_table_rows(sorted([*_limit_box_count(all_boxes, most, grain),
-         *_sampled_metric_boxes(sampled, names, span / bins)],
-                         key=_box_sort_key), leveled=bool(sampled))
+        tuple(
+            (b.process, b.lane, b.start, b.end - b.start, b.name, b.group, b.operations, *((b.level,) * levels))
+            for b in sorted(
+                [*_limit_box_count(all_boxes, most, grain), *_sampled_metric_boxes(sampled, names, span / bins)],
+                key=_box_sort_key,
+            )
+        )
         for most, grain, bins in ((boxes, span / _GRAIN, _BINS), (ZOOMED, 0.0, _ZOOMED_BINS))
-    )  # fmt: skip
+    )
     columns = (
         Column("process", "process", "name"), Column("lane", "stream", "name"), Column("start_ns", "start", "ns"),
         Column("length_ns", "duration", "ns"), Column("name", "what", "name"), Column("class", "class"),
@@ -138,12 +144,10 @@ def process_labels(rows: Iterable[Row], iterations: Iterable[Row] = ()) -> dict[
 
 def _gpus_by_process(rows: Iterable[Row]) -> dict[tuple[Any, ...], set[Any]]:
     """The GPUs of each process, as far as they are known."""
-    devices: dict[tuple[Any, ...], set[Any]] = {}
-    for row in rows:
-        known = devices.setdefault(process_key_in_run(row), set())
-        if row.get("device") is not None:
-            known.add(row["device"])
-    return devices
+    return {
+        process: {row.get("device") for row in process_rows} - {None}
+        for process, process_rows in group_by(rows, process_key_in_run).items()
+    }
 
 
 def _rows_in_iteration(rows: Iterable[Row], starts: Mapping[Any, float], span: float) -> list[tuple[float, float, Row]]:
@@ -231,13 +235,6 @@ def _sampled_metric_boxes(
     return boxes
 
 
-def _box_table_rows(boxes: Iterable[_Box], *, leveled: bool) -> tuple[tuple[Any, ...], ...]:
-    return tuple(
-        (b.process, b.lane, b.start, b.end - b.start, b.name, b.group, b.operations, *((b.level,) if leveled else ()))
-        for b in boxes
-    )
-
-
 def _limit_box_count(boxes: Iterable[_Box], max_boxes: int, grain: float) -> list[_Box]:
     """The boxes by process and lane, so many at most: short neighbours, nearer than the grain (ns), become one."""
     ordered = sorted(boxes, key=_box_sort_key)
@@ -271,9 +268,7 @@ def _merge_boxes(lane: Iterable[_Box], grain: float) -> list[_Box]:
 
 
 def _join_boxes_to_box(run: Sequence[_Box]) -> _Box:
-    took: dict[str, float] = {}
-    for box in run:
-        took[box.group] = took.get(box.group, 0.0) + box.end - box.start
+    took = sum_by((box.group, box.end - box.start) for box in run)
     largest = max(run, key=lambda box: box.end - box.start)
     name = f"{plural(len(run), 'short operation')}, the longest {largest.name}"
     first = run[0]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from nsw.analysis.groups import sum_times_and_calls
 from nsw.analysis.roofline import Point, binding_point, memory_only_point, roofline_points
 from nsw.analysis.source_lines import SourceLines, source_lines
 from nsw.metrics import find_chip, find_metric
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from nsw.metrics.catalogue import Chip
     from nsw.tables.parquet_tables import Numbers
+
+    _Measured = tuple[dict[str, float], float, float | None]
 
 
 # What tells launches apart, and summaries over launches, which have no id.
@@ -74,7 +77,10 @@ def metric_values_by_launch(metrics: TableData, launches: TableData | None = Non
     owner, first = _launch_of_each_row(metrics)
     chip, device_name = _chip_of_launches(metrics, launches)
     invocations = column_as_floats(metrics, "invocations")[first]
-    columns = _portable_metric_values(metrics, owner, len(first)) | _component_values(metrics, owner, len(first))
+    words, codes = distinct_values_and_codes(metrics, "portable")  # which the readers gave
+    values = column_as_floats(metrics, "portable_value")
+    columns = _values_by_metric_name(words, codes, owner, values, len(first))
+    columns |= _component_values(metrics, owner, len(first))
     with np.errstate(all="ignore"):
         for name, column in list(compute_portable_metrics(columns, chip)):
             clean = np.where(np.isfinite(column), column, np.nan)
@@ -116,12 +122,6 @@ def _launch_of_each_row(metrics: TableData) -> tuple[Numbers, Numbers]:
     _, first, codes = np.unique(combined, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
     return rank[codes], np.sort(first)
-
-
-def _portable_metric_values(metrics: TableData, owner: Numbers, owners: int) -> dict[str, Numbers]:
-    """The metrics that the readers gave a portable name."""
-    words, codes = distinct_values_and_codes(metrics, "portable")
-    return _values_by_metric_name(words, codes, owner, column_as_floats(metrics, "portable_value"), owners)
 
 
 def _component_values(metrics: TableData, owner: Numbers, owners: int) -> dict[str, Numbers]:
@@ -320,10 +320,7 @@ def kernel_table(
     sources = source_lines(tables.get("source_metrics"))
     shapes = _launch_shapes_by_kernel(tables.get("launches"))
     advice = _advice_by_kernel(tables.get("rules"), measured, no_ranges=_RANGE in shapes)
-    times: dict[str, tuple[float, float]] = {}
-    for name, (total, calls) in (timeline or {}).items():
-        before = times.get(without_spaces(name), (0.0, 0.0))
-        times[without_spaces(name)] = (before[0] + total, before[1] + calls)
+    times = sum_times_and_calls((without_spaces(name), *both) for name, both in (timeline or {}).items())
     kernel_rows = [
         _kernel_row(name, mean, measured, shapes.get(name, ()), advice.get(name), times.get(without_spaces(name)))
         for name, mean in _mean_metrics_by_kernel(measured).items()
@@ -331,19 +328,20 @@ def kernel_table(
     known_times = [row.time_ns for row in kernel_rows if row.time_ns is not None and not _is_ncu_range(row)]
     total_ns = sum(total for total, _ in timeline.values()) if timeline else sum(known_times)
     kernel_rows = [
-        replace(_add_time_share(row, total_ns), source=sources.get(without_spaces(row.name))) for row in kernel_rows
+        replace(
+            row,
+            share_pct=100 * row.time_ns / total_ns
+            if row.time_ns is not None and total_ns and not _is_ncu_range(row)
+            else None,
+            source=sources.get(without_spaces(row.name)),
+        )
+        for row in kernel_rows
     ]
     return tuple(sorted(kernel_rows, key=lambda row: -(row.time_ns or 0.0)))
 
 
 def _is_ncu_range(row: KernelRow) -> bool:
     return row.name == _RANGE and not row.shapes
-
-
-def _is_launch_setting(name: str) -> bool:
-    """Whether a metric describes how a kernel was launched, and is no count of what ran."""
-    metric = find_metric(name)
-    return (metric is not None and metric.family == "launch") or name.startswith(_OF_ONE_LAUNCH)
 
 
 def kernel_table_of_report(tables: Mapping[str, TableData]) -> tuple[KernelRow, ...]:
@@ -353,24 +351,15 @@ def kernel_table_of_report(tables: Mapping[str, TableData]) -> tuple[KernelRow, 
 
 def kernel_times_by_name(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
     """Of each kernel name in table gpu_summary its total time (ns) and launches."""
-    times_by_kernel: dict[str, tuple[float, float]] = {}
-    for row in rows:
-        if row.get("kind") == "kernel" and row.get("total_ns") is not None:
-            total, calls = times_by_kernel.get(row["name"], (0.0, 0.0))
-            times_by_kernel[row["name"]] = (total + row["total_ns"], calls + (row.get("calls") or 0))
-    return times_by_kernel
-
-
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """The mean metrics of a kernel, how many launches were measured, and their time (ns)."""
-
-    metrics: dict[str, float]
-    calls: float
-    time_ns: float | None
+    return sum_times_and_calls(
+        (row["name"], row["total_ns"], row.get("calls"))
+        for row in rows
+        if row.get("kind") == "kernel" and row.get("total_ns") is not None
+    )
 
 
 def _mean_metrics_by_kernel(measured: LaunchValues) -> dict[str, _Measured]:
+    """Of each kernel the mean metrics, how many launches were measured, and their time (ns)."""
     import numpy as np
 
     many = len(measured.kernels)
@@ -383,14 +372,19 @@ def _mean_metrics_by_kernel(measured: LaunchValues) -> dict[str, _Measured]:
     usual = np.divide(times, with_time, out=np.ones(many), where=with_time > 0)
     weight = measured.calls * np.where(np.isnan(duration), usual[measured.kernel], duration)
     columns = {
-        name: _weighted_mean(column, measured.kernel, measured.calls if _is_amount_metric(name) else weight, many)
+        name: _weighted_mean(
+            column,
+            measured.kernel,
+            measured.calls if (metric := find_metric(name)) is not None and metric.unit in _AMOUNTS else weight,
+            many,
+        )
         for name, column in measured.values.items()
     } | {
         name: _weighted_mean(column, measured.kernel, measured.calls, many)
         for name, column in measured.unnamed_metrics.items()
     }
     return {
-        name: _Measured(
+        name: (
             {metric: float(column[at]) for metric, column in columns.items() if not np.isnan(column[at])},
             float(calls[at]),
             float(times[at]) if with_time[at] else None,
@@ -409,11 +403,6 @@ def _weighted_mean(column: Numbers, kernel: Numbers, weight: Numbers, many: int)
     return mean
 
 
-def _is_amount_metric(name: str) -> bool:
-    metric = find_metric(name)
-    return metric is not None and metric.unit in _AMOUNTS
-
-
 def _kernel_row(
     name: str,
     measured: _Measured,
@@ -422,28 +411,37 @@ def _kernel_row(
     advice: Advice | None,
     traced: tuple[float, float] | None,
 ) -> KernelRow:
-    metrics, launches, time, device_name = measured.metrics, measured.calls, measured.time_ns, values.device_name
+    metrics, measured_launches, time = measured
+    launches, device_name = measured_launches, values.device_name
     source = "counters" if time is not None else None
     if name == _RANGE and not shapes:
-        metrics = {metric: value for metric, value in metrics.items() if not _is_launch_setting(metric)}
+        # without what describes how a kernel was launched, and is no count of what ran
+        metrics = {
+            metric: value
+            for metric, value in metrics.items()
+            if not metric.startswith(_OF_ONE_LAUNCH) and getattr(find_metric(metric), "family", None) != "launch"
+        }
     if traced is not None:
         time, launches = traced
         source = "timeline"
     if "duration" not in metrics and time is not None and launches:
         metrics = metrics | {"duration": time / launches}
     kernel_points = roofline_points(metrics, device_name)
+    dram_bytes_per_s = metrics.get("dram_throughput")
+    if dram_bytes_per_s is None and metrics.get("duration") and "dram_bytes" in metrics:
+        dram_bytes_per_s = 1e9 * metrics["dram_bytes"] / metrics["duration"]
     shared = [metrics[n] for n in ("static_shared_memory", "dynamic_shared_memory") if n in metrics]
     return KernelRow(
         name=name,
         short_name=short_name(name),
         launches=launches,
-        measured=measured.calls,
+        measured=measured_launches,
         time_ns=time,
         share_pct=None,
         time_from=source,  # type: ignore[arg-type]  # one of its words
         sm_pct=metrics.get("sm_throughput", _busiest_part_share(metrics, _SM_PARTS)),
         memory_pct=metrics.get("memory_throughput", _busiest_part_share(metrics, _MEMORY_PARTS)),
-        dram_bytes_per_s=_dram_bytes_per_s(metrics),
+        dram_bytes_per_s=dram_bytes_per_s,
         dram_pct=None if "dram_utilization" in values.levels else metrics.get("dram_utilization"),
         achieved_occupancy_pct=metrics.get("achieved_occupancy"),
         theoretical_occupancy_pct=metrics.get("theoretical_occupancy"),
@@ -480,12 +478,6 @@ def _busiest_part_share(metrics: Mapping[str, float], parts: tuple[str, ...]) ->
     )
 
 
-def _dram_bytes_per_s(metrics: Mapping[str, float]) -> float | None:
-    if "dram_throughput" not in metrics and metrics.get("duration") and "dram_bytes" in metrics:
-        return 1e9 * metrics["dram_bytes"] / metrics["duration"]
-    return metrics.get("dram_throughput")
-
-
 def _tensor_core_busy_pct(metrics: Mapping[str, float]) -> float | None:
     """How busy the tensor cores were; None where FP16 instructions that are not theirs may have kept their pipe busy.
 
@@ -498,12 +490,6 @@ def _tensor_core_busy_pct(metrics: Mapping[str, float]) -> float | None:
     if counted and not any(counted) and metrics.get("tensor_active", 0.0) < _NO_TENSOR_PCT:
         return 0.0  # of FP8, which ncu's full set does not count, the pipe would be busier
     return metrics.get("tensor_active", metrics.get("tensor_precision_fu_utilization"))
-
-
-def _add_time_share(row: KernelRow, total_ns: float) -> KernelRow:
-    if row.time_ns is None or not total_ns or _is_ncu_range(row):
-        return row
-    return replace(row, share_pct=100 * row.time_ns / total_ns)
 
 
 def _occupancy_limiter(metrics: Mapping[str, float]) -> str | None:
@@ -580,10 +566,5 @@ def _advice_by_kernel(rules: TableData | None, measured: LaunchValues, *, no_ran
         rank = (word == "global", pct)
         if name not in best or rank > best[name][0]:
             rule_name = names[rule[rule_row]] or sections[section[rule_row]] or "rule"
-            best[name] = (rank, Advice(rule_name, _rule_message(rules, int(rule_row)), pct, word))
+            best[name] = (rank, Advice(rule_name, texts[text[rule_row]] or "", pct, word))
     return {name: advice for name, (_, advice) in best.items()}
-
-
-def _rule_message(rules: TableData, index: int) -> str:
-    row: dict[str, Any] = rules[index] if isinstance(rules, list) else rules.slice(index, 1).to_pylist()[0]
-    return str(row.get("message") or "")

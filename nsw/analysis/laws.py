@@ -10,6 +10,7 @@ laws, each chosen again for values with the noise of the repeats.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -154,8 +155,7 @@ class Law:
     def formula(self) -> str:
         """The law as it is printed: `1.2 + 0.034 gpus^0.5 log2(gpus)`."""
         text = f"{self.coefficients[0]:.3g}" if self.coefficients[0] or not self.summands else ""
-        for factor, summand in zip(self.coefficients[1:], self.summands, strict=True):
-            terms = " ".join(term.text(name) for term, name in zip(summand, self.names, strict=True) if term)
+        for factor, terms in zip(self.coefficients[1:], self._summand_texts(), strict=True):
             sign = (" - " if factor < 0 else " + ") if text else "-" if factor < 0 else ""
             text += f"{sign}{abs(factor):.3g} {terms}"
         return text
@@ -163,11 +163,13 @@ class Law:
     @property
     def growth(self) -> str:
         """How it grows: `constant`, `gpus log2(gpus)`, `gpus^-1`."""
-        summands = [
+        return " + ".join(self._summand_texts()) or "constant"
+
+    def _summand_texts(self) -> list[str]:
+        return [
             " ".join(term.text(name) for term, name in zip(summand, self.names, strict=True) if term)
             for summand in self.summands
         ]
-        return " + ".join(summands) or "constant"
 
     def why_not(self, *point: float) -> str | None:
         """Return why nothing can be predicted at a point; None where it can be.
@@ -305,23 +307,14 @@ def _choose_candidates(candidates: Sequence[_Candidate], scores: Numbers) -> NDA
 def _candidate_laws(points: Numbers) -> list[_Candidate]:
     """No growth, growth with one parameter, and the sum and the product of growth with both."""
     terms = [[term for term in TERMS if not term.logs or points[:, axis].min() >= 1] for axis in range(points.shape[1])]
-    if len(terms) == 1:
-        falling = [term for term in terms[0] if term.power < 0]
-        return [
-            _Candidate(()),
-            *(_Candidate(((term,),)) for term in terms[0]),
-            *(_Candidate(((term,),), has_constant=False) for term in falling),
-        ]
-    alone = [*(((term, None),) for term in terms[0]), *(((None, term),) for term in terms[1])]
-    pairs = [(first, second) for first in terms[0] for second in terms[1]]
+    axes = range(len(terms))
+    alone = [tuple(term if axis == at else None for axis in axes) for at in axes for term in terms[at]]
+    falling = [summand for summand in alone if any(term and term.power < 0 for term in summand)]
+    pairs = list(product(*terms)) if len(terms) > 1 else []
     return [
         _Candidate(()),
-        *(_Candidate(summands) for summands in alone),
-        *(
-            _Candidate(summands, has_constant=False)
-            for summands in alone
-            if any(term and term.power < 0 for term in summands[0])
-        ),
+        *(_Candidate((summand,)) for summand in alone),
+        *(_Candidate((summand,), has_constant=False) for summand in falling),
         *(_Candidate(((first, None), (None, second))) for first, second in pairs),
         *(_Candidate(((first, second),)) for first, second in pairs),
     ]

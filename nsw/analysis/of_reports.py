@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.first_screen import FAILED
+from nsw.analysis.groups import sum_by
 from nsw.analysis.summary import TABLES, CampaignData, ReportRequest, Summary, summarize
 from nsw.tables import TableData, full_rows
 
@@ -76,7 +77,12 @@ def summarize_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
     """
     names = [report.name for report in reports]
     if names == sorted(names):
-        reports = sorted(reports, key=lambda report: _natural_order(report.name))
+        reports = sorted(
+            reports,
+            key=lambda report: [  # in which 16 comes before 128
+                (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", report.name)
+            ],
+        )
     results = [part for report in reports for part in _split_report_by_result(report, alone=len(reports) == 1)]
     runs, tables = runs_and_tables_of_reports(results)
     failed = [
@@ -88,11 +94,6 @@ def summarize_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
     return summarize(
         CampaignData(name, "", None, runs, tables, campaign_findings=failed, kernels=kernels), ReportRequest()
     )
-
-
-def _natural_order(name: str) -> list[tuple[int, str]]:
-    """The order of a name in which 16 comes before 128."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def runs_and_tables_of_reports(
@@ -134,9 +135,7 @@ def _drop_doubtful_iterations(tables: _Rows) -> _Rows:
 
     Set-up does not count; warm-up is of the iterations.
     """
-    work: dict[str, float] = {}
-    for row in tables.get("phases", ()):
-        work[row["phase"]] = work.get(row["phase"], 0.0) + (row["gpu_ns"] or 0.0)
+    work = sum_by((row["phase"], row["gpu_ns"] or 0.0) for row in tables.get("phases", ()))
     iterations = tables.get("iterations", ())
     marked = any(row["found_by"] != "kernel_sequence" for row in iterations)
     after_setup = sum(work.values()) - work.get("setup", 0.0)

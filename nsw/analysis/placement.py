@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from nsw.analysis.groups import group_by
 from nsw.analysis.steady import process_key, process_label
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     Row = Mapping[str, Any]
 
@@ -27,14 +29,10 @@ def node_sentences_by_case(ranks: Iterable[Row], cases: Mapping[str, str]) -> li
         ranks: Rows of table ranks.
         cases: The case of each run.
     """
-    ranks_by_node: dict[str, dict[str, dict[str, int]]] = {}  # case -> run -> node -> ranks
-    for row in ranks:
-        nodes = ranks_by_node.setdefault(cases.get(row["run"], row["run"]), {}).setdefault(row["run"], {})
-        nodes[row["host"]] = nodes.get(row["host"], 0) + 1
     lines = []
-    for case, runs in ranks_by_node.items():
-        first = next(iter(runs.values()))
-        names = sorted({node for nodes in runs.values() for node in nodes})
+    for case, rows in group_by(ranks, lambda row: cases.get(row["run"], row["run"])).items():
+        first = Counter(row["host"] for row in rows if row["run"] == rows[0]["run"])  # ranks by node
+        names = sorted({row["host"] for row in rows})
         counts = f" ({' + '.join(str(count) for count in first.values())})" if len(first) > 1 else ""
         lines.append((case, f"{sum(first.values())} ranks{counts} on {first_of(names, _MAX_NODES)}"))
     return lines
@@ -77,12 +75,12 @@ def _crowded_node_sentence(
     """What is wrong on one node, of `several`; None where nothing is, or it is not known."""
     node_gpus = list(dict.fromkeys(gpu for rank_gpus in gpus.values() for gpu in rank_gpus))
     alike = len({tuple(rank_gpus) for rank_gpus in gpus.values()}) == 1
-    users: dict[str, int] = {}
+    users: Counter[str] = Counter()
     for rank, device in processes:
         # without a rank a number means something where it means the same to all
         visible = (node_gpus if alike and not several else None) if rank is None else gpus.get(rank)
         if visible is not None and device < len(visible):
-            users[visible[device]] = users.get(visible[device], 0) + 1
+            users[visible[device]] += 1
     crowded = max(users, key=lambda gpu: users[gpu], default=None)
     idle = len(node_gpus) - len(users)
     if crowded is None or users[crowded] < 2 or idle <= 0:
@@ -112,23 +110,17 @@ def find_stray_contexts(process_gpus: Iterable[Row]) -> tuple[StrayContext, ...]
     Args:
         process_gpus: Rows of process_gpus of a case.
     """
-    processes: dict[tuple[Any, ...], list[Row]] = {}
-    for row in process_gpus:
-        processes.setdefault(process_key(row), []).append(row)
     stray = [
-        row for rows in processes.values() if any(row["works"] for row in rows)
+        row for rows in group_by(process_gpus, process_key).values() if any(row["works"] for row in rows)
         for row in rows if not row["works"] and row.get("device") is not None
     ]  # fmt: skip
-    return _stray_contexts_of_first_run(sorted(stray, key=lambda row: row["device"])) if stray else ()
-
-
-def _stray_contexts_of_first_run(rows: Sequence[Row]) -> tuple[StrayContext, ...]:
+    stray.sort(key=lambda row: row["device"])
     return tuple(
         StrayContext(
             process_label(row, None), row["device"], row["kernels"], row["copies"], row["gpu_ns"],
             row.get("iteration_gpu_ns"),
         )
-        for row in rows if row.get("run") == rows[0].get("run")
+        for row in stray if row.get("run") == stray[0].get("run")
     )  # fmt: skip
 
 
@@ -186,10 +178,8 @@ def _overlapping_spans(spans: Iterable[Span]) -> Iterator[tuple[Span, Span]]:
 
 def gpu_sharing_sentences(shared_pairs: list[Pair]) -> list[str]:
     """A sentence for each way to share, for a person; [] where nothing was shared."""
-    sure, perhaps = (
-        [pair for pair in shared_pairs if pair.gpu is not None],
-        [pair for pair in shared_pairs if pair.gpu is None],
-    )
+    sure = [pair for pair in shared_pairs if pair.gpu is not None]
+    perhaps = [pair for pair in shared_pairs if pair.gpu is None]
     lines = []
     if sure:
         pair = sure[0]

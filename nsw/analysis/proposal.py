@@ -5,10 +5,11 @@ Measured points come first; behind them, where a law is determined, those at twi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.blocks import Cell, Column, Curve, Evidence
+from nsw.analysis.blocks import Cell, Column, Curve, Evidence, drop_empty_columns
 from nsw.analysis.comparison import figure_heading_with_unit
+from nsw.analysis.groups import group_by
 from nsw.analysis.growth import FIGURE, RATE
 from nsw.analysis.scaling_screen import efficiency_range
 
@@ -42,10 +43,7 @@ def proposal_curve(
     work = (curve.unit or "").partition("/")[0] or "units of work"
     names = tuple(curve.points[0].series)
     rows: list[tuple[Cell, ...]] = []
-    series: dict[str, list[ScalingPoint]] = {}
-    for point in curve.points:
-        if point.figure is not None:
-            series.setdefault(repr(point.series), []).append(point)
+    series = group_by((p for p in curve.points if p.figure is not None), lambda point: repr(point.series))
     for points in series.values():
         params: list[Cell] = [
             value if isinstance(value, int | float | str) else str(value) for value in points[0].series.values()
@@ -90,12 +88,12 @@ def proposal_curve(
         Column("efficiency_range", "its range, %", "range"),
         Column("gpu_hours", hours_title, "number"),
     )
-    present = [at for at in range(len(columns)) if any(row[at] is not None for row in rows)]
+    predicted: list[Any] = [row[len(names)] for row in rows if row[len(names) + 1] == _PREDICTED]
+    note = f" (predicted from {curve.axis}={min(predicted)} on)" if predicted else ""
     return Curve(
         NAME,
-        f"efficiency of {curve.kind} scaling, {curve.figure}{_predicted_points_text(curve, rows, len(names))}",
-        tuple(columns[at] for at in present),
-        tuple(tuple(row[at] for at in present) for row in rows),
+        f"efficiency of {curve.kind} scaling, {curve.figure}{note}",
+        *drop_empty_columns(columns, rows),
         repeats=len(names),
         x=f"param.{curve.axis}",
         y="efficiency_pct",
@@ -103,12 +101,6 @@ def proposal_curve(
         ideals=(100.0,) * len(rows),
         evidence=(Evidence("scaling", tuple(point.case_id for point in curve.points)),),
     )
-
-
-def _predicted_points_text(curve: Scaling, rows: Sequence[tuple[Cell, ...]], at: int) -> str:
-    """Which of the points nobody measured, for the title; `at` is the column of the axis."""
-    predicted = [row[at] for row in rows if row[at + 1] == _PREDICTED]
-    return f" (predicted from {curve.axis}={min(predicted)} on)" if predicted else ""  # type: ignore[type-var]
 
 
 def _efficiency_pct(curve: Scaling, base: ScalingPoint, at: float, figure: float) -> float:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.blocks import Cell, Column, Evidence, Table
+from nsw.analysis.blocks import (
+    Cell,
+    Column,
+    ColumnPart,
+    Evidence,
+    Table,
+    columns_and_rows,
+    drop_empty_columns,
+    names_with_column,
+)
 from nsw.analysis.comparison import is_smaller_better, least_disturbed_figure
 from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.single_case import TABLE
@@ -13,7 +22,7 @@ from nsw.quantities import is_energy
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.rules.hits import Hit
@@ -23,7 +32,6 @@ __all__ = [
     "CASES_NAMED",
     "WASTE_PCT",
     "Screen",
-    "ScreenPart",
     "figure_median",
     "figure_to_show",
     "first_problem_text",
@@ -42,7 +50,6 @@ __all__ = [
 
 WASTE_PCT: Final = 20.0  # of a case's time that could be won, from which it counts as wasted
 CASES_NAMED: Final = 4
-ScreenPart = tuple[Column, "Callable[[Any], Cell]"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +62,13 @@ class Screen:
 
 
 def screen_table(
-    title: str, parts: Sequence[ScreenPart | None], members: Sequence[Any], evidence: str, cases: Sequence[str], *,
+    parts: Sequence[ColumnPart | None], members: Sequence[Any], evidence: str, cases: Sequence[str], *,
     wide: str | None = None, droppable: Sequence[str] = (), repeats: int = 0, omitted: int = 0,
     whole: Sequence[str] = (),
 ) -> Table:  # fmt: skip
     """The table of a first screen, with the columns that have a value.
 
     Args:
-        title: Above it.
         parts: Each column with what makes a member's cell; None is a column that is not wanted.
         members: What the rows are of, in their order.
         evidence: The table that proves it.
@@ -73,17 +79,11 @@ def screen_table(
         omitted: How many cases have no row.
         whole: Columns of shares that add up to 100.
     """
-    columns_with_cells = [(column, [cell(member) for member in members]) for column, cell in filter(None, parts)]
-    filled_columns = [
-        (column, cells) for column, cells in columns_with_cells if any(cell not in {None, ""} for cell in cells)
-    ]
-    names = [column.name for column, _ in filled_columns]
-    rows = tuple(zip(*(cells for _, cells in filled_columns), strict=True))
-    title += f" ({plural(omitted, 'case')} more: `--full`)" if omitted > 0 else ""
+    columns, rows = drop_empty_columns(*columns_and_rows(parts, members))
+    title = f"({plural(omitted, 'case')} more: `--full`)" if omitted > 0 else ""
     return Table(
-        TABLE, title.strip(), tuple(column for column, _ in filled_columns), rows, wide=wide if wide in names else None,
-        least=tuple(name for name in droppable if name in names), repeats=repeats,
-        whole=tuple(name for name in whole if name in names),
+        TABLE, title, columns, rows, wide=next(iter(names_with_column(columns, wide or "")), None),
+        least=names_with_column(columns, *droppable), repeats=repeats, whole=names_with_column(columns, *whole),
         evidence=(Evidence(evidence, tuple(cases)),),
     )  # fmt: skip
 
@@ -100,6 +100,12 @@ def figure_median(case: CaseSummary, name: str) -> float | None:
     """The median of a figure of a case; None where it was not measured."""
     figure = least_disturbed_figure(case, name)
     return figure.median if figure else None
+
+
+def figure_range(case: CaseSummary, name: str) -> tuple[float, float] | None:
+    """The least and the most of a figure of a case; None where its runs were not repeated."""
+    figure = least_disturbed_figure(case, name)
+    return (figure.least, figure.most) if figure and figure.runs > 1 else None
 
 
 def slowest_case(summary: Summary) -> CaseSummary | None:
@@ -134,18 +140,14 @@ def first_problem_text(hits: Sequence[Hit]) -> str:
     return hits[0].what if hits else ""
 
 
-def kernel_columns(by_id: Mapping[str, CaseSummary]) -> list[ScreenPart]:
-    """The columns of kernels by counters."""
-
-    def top(name: str) -> Callable[[Any], Cell]:
-        return lambda variant: next((getattr(k, name) for k in by_id[variant.case_id].kernels[:1]), None)
-
-    def time(variant: Any) -> Cell:
-        return next((k.launch_ns for k in by_id[variant.case_id].kernels[:1]), None)
-
+def kernel_columns(case_of: Callable[[Any], CaseSummary]) -> list[ColumnPart]:
+    """The columns of the most expensive kernel by counters of each member's case."""
     return [
-        (Column("kernel_ns", "kernel", "ns"), time),
-        (Column("dram_pct", "of DRAM", "whole %"), top("dram_pct")),
+        (Column("kernel_ns", "kernel", "ns"), lambda each: next((k.launch_ns for k in case_of(each).kernels), None)),
+        (
+            Column("dram_pct", "of DRAM", "whole %"),
+            lambda each: next((k.dram_pct for k in case_of(each).kernels), None),
+        ),
     ]
 
 
@@ -175,11 +177,7 @@ def parameter_value_text(value: Any) -> str:
 
 def milliseconds_change_text(before: float | None, after: float | None) -> str:
     """Two times (ns) as milliseconds, `before -> after`."""
-    return f"{_milliseconds_text(before)} -> {_milliseconds_text(after)}"
-
-
-def _milliseconds_text(ns: float | None) -> str:
-    return f"{ns / 1e6:.3g}" if ns else "no iterations"
+    return " -> ".join(f"{ns / 1e6:.3g}" if ns else "no iterations" for ns in (before, after))
 
 
 def two_digit_factor_text(times: float) -> str:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.analysis.cases import group_by_column
+from nsw.analysis.cases import rows_by_run
 from nsw.analysis.certainty import (
     ALPHA,
     ASSUMED,
@@ -28,6 +29,7 @@ from nsw.analysis.certainty import (
 )
 from nsw.analysis.comparison import is_smaller_better, is_time_unit
 from nsw.analysis.conditions import incomparable_reason, median_sm_clock_mhz
+from nsw.analysis.groups import group_by, sum_by
 from nsw.analysis.kernel_classes import classify_gpu_operation
 from nsw.analysis.steady import steady_state_rows
 from nsw.quantities import is_energy
@@ -138,7 +140,7 @@ class Side:
         """What gives the rows of a table that a run has."""
         by_run = self._by_run.get(table)
         if by_run is None:
-            by_run = self._by_run[table] = group_by_column(self.tables.get(table, ()), "run")
+            by_run = self._by_run[table] = rows_by_run(self.tables.get(table, ()))
         return lambda run: by_run.get(run, ())
 
     @property
@@ -149,10 +151,7 @@ class Side:
     @property
     def cases(self) -> dict[str, list[Any]]:
         """Its runs by case."""
-        by_case: dict[str, list[Any]] = {}
-        for run in self.runs:
-            by_case.setdefault(run.case_id, []).append(run)
-        return by_case
+        return group_by(self.runs, lambda run: run.case_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +187,8 @@ class Compared:
         estimate: The difference; None where there is none, and `missing` says why.
         missing: Why there is none.
         weight: How much of an iteration changed, ns; the logarithm's size where there is no time.
-        means: The geometric means of both sides' values that the estimate compares, whose ratio it is.
+        means: The geometric means of both sides' values that the estimate compares, whose ratio it is; without an
+            estimate the arithmetic ones, None of a side that lacks it.
     """
 
     case: str
@@ -201,7 +201,7 @@ class Compared:
     estimate: Estimate | None
     missing: str | None = None
     weight: float = 0.0
-    means: tuple[float, float] | None = None
+    means: tuple[float | None, float | None] | None = None
 
     @property
     def gain(self) -> float | None:
@@ -243,18 +243,18 @@ def match_cases(first: Side, second: Side) -> list[Match]:
     if len(first_cases) == len(second_cases) == 1:
         (name, runs), first_runs = next(iter(second_cases.items())), next(iter(first_cases.values()))
         return [Match(name, first_runs, runs)]
-    single = [
-        {key: value for key, value in _parameter_values(cases).items() if len(value) == 1}
-        for cases in (first_cases, second_cases)
-    ]
-    side_parameters = {
-        key
-        for key in {*single[0], *single[1]}
-        if _is_parameter_of_side(key, _parameter_values(first_cases), _parameter_values(second_cases))
-    }
+    # a parameter of the sides has one value on each of them (or none), and these differ
+    values = _parameter_values(first_cases), _parameter_values(second_cases)
+    sets = {key: [side.get(key, set()) for side in values] for key in {*values[0], *values[1]}}
+    side_parameters = {key for key, (one, other) in sets.items() if max(len(one), len(other)) == 1 and one != other}
     first_by_key = {_case_key(runs[0].params, side_parameters): runs for runs in first_cases.values()}
     return [
-        Match(_case_name(runs[0].params, side_parameters) or case, first_by_key[key], runs)
+        Match(
+            ", ".join(f"{name}={value}" for name, value in runs[0].params.items() if name not in side_parameters)
+            or case,
+            first_by_key[key],
+            runs,
+        )
         for case, runs in second_cases.items()
         if (key := _case_key(runs[0].params, side_parameters)) in first_by_key
     ]
@@ -268,33 +268,18 @@ def unmatched_cases(first: Side, second: Side, matched: Iterable[Match]) -> tupl
         second: The second side.
         matched: The cases that both have, as `match_cases` returns them.
     """
-    match_list = list(matched)
-    seen = {match.first[0].case_id for match in match_list}, {match.second[0].case_id for match in match_list}
+    pairs = [(match.first[0].case_id, match.second[0].case_id) for match in matched]
+    seen = {one for one, _ in pairs}, {other for _, other in pairs}
     return [case for case in first.cases if case not in seen[0]], [case for case in second.cases if case not in seen[1]]
 
 
 def _parameter_values(cases: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
-    values_of: dict[str, set[str]] = {}
-    for runs in cases.values():
-        for key, value in runs[0].params.items():
-            values_of.setdefault(key, set()).add(repr(value))
-    return values_of
-
-
-def _is_parameter_of_side(
-    key: str, first_values: Mapping[str, set[str]], second_values: Mapping[str, set[str]]
-) -> bool:
-    """Whether a parameter has one value on each side (or none), and they differ."""
-    first_set, second_set = first_values.get(key, set()), second_values.get(key, set())
-    return len(first_set) <= 1 and len(second_set) <= 1 and first_set != second_set
+    items = (item for runs in cases.values() for item in runs[0].params.items())
+    return {key: {repr(value) for _, value in values} for key, values in group_by(items, itemgetter(0)).items()}
 
 
 def _case_key(params: Mapping[str, Any], side_parameters: set[str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((key, repr(value)) for key, value in params.items() if key not in side_parameters))
-
-
-def _case_name(params: Mapping[str, Any], side_parameters: set[str]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in params.items() if key not in side_parameters)
 
 
 # --- what a run measured --------------------------------------------------------------------------------------------
@@ -325,14 +310,14 @@ def _main_measure_by_run(side: Side, runs: Sequence[Any]) -> Measured:
         if name is not None:
             return {name: figures[name]}
     rows, gpu = side.rows("iterations"), side.rows("gpu_summary")
-    steps = {run.id: statistics.fmean(row["med_ns"] for row in rows(run.id)) for run in runs if rows(run.id)}
-    if steps:
-        return {ITERATION: {run: Quantity(ns, "ns", higher_is_better=False) for run, ns in steps.items()}}
-    busy = {run.id: sum(row.get("total_ns") or 0 for row in gpu(run.id)) for run in runs if gpu(run.id)}
-    if busy:
-        return {GPU_TIME: {run: Quantity(ns, "ns", higher_is_better=False) for run, ns in busy.items()}}
-    bare = [run for run in runs if run.pass_kind == _BARE and run.seconds]
-    return {RUN_TIME: {run.id: Quantity(run.seconds, "s", higher_is_better=False) for run in bare}} if bare else {}
+    what, times = ITERATION, {r.id: statistics.fmean(row["med_ns"] for row in rows(r.id)) for r in runs if rows(r.id)}
+    if not times:
+        what, times = GPU_TIME, {r.id: sum(row.get("total_ns") or 0 for row in gpu(r.id)) for r in runs if gpu(r.id)}
+    if not times:
+        what, times = RUN_TIME, {r.id: r.seconds for r in runs if r.pass_kind == _BARE and r.seconds}
+    unit = "s" if what == RUN_TIME else "ns"
+    quantities = {run: Quantity(time, unit, higher_is_better=False) for run, time in times.items()}
+    return {what: quantities} if quantities else {}
 
 
 def measured_values(side: Side, runs: Sequence[Any]) -> Measured:
@@ -345,80 +330,77 @@ def measured_values(side: Side, runs: Sequence[Any]) -> Measured:
     return _figures_by_run(side, runs) or _main_measure_by_run(side, runs)
 
 
-def _gpu_time_by_name(side: Side, runs: Sequence[Any], name_of: Callable[[Row], str]) -> Measured:
-    """GPU time of an iteration, of the whole run where there are none, by what `name_of` calls a row of gpu_summary."""
+def _by_what(runs: Sequence[Any], values_of: Callable[[str], Mapping[str, Quantity]]) -> Measured:
+    """What `values_of` gives of each run (its id)."""
     measured: Measured = {}
-    gpu, parts, iterations = (side.rows(table) for table in ("gpu_summary", "phase_summary", "iterations"))
     for run in runs:
-        times = sum(row["steady"] for row in iterations(run.id)) or 1
-        sums: dict[str, float] = {}
-        for row in steady_state_rows("gpu_summary", gpu(run.id), parts(run.id)):
-            name = name_of(row)
-            sums[name] = sums.get(name, 0.0) + (row.get("total_ns") or 0.0) / times
-        for name, ns in sums.items():
-            measured.setdefault(name, {})[run.id] = Quantity(ns, "ns", higher_is_better=False)
+        for what, quantity in values_of(run.id).items():
+            measured.setdefault(what, {})[run.id] = quantity
     return measured
 
 
-def _gpu_time_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
-    return _gpu_time_by_name(side, runs, lambda row: str(row.get("short_name") or row["name"]))
+def _gpu_time_by_name(side: Side, runs: Sequence[Any], name_of: Callable[[Row], str]) -> Measured:
+    """GPU time of an iteration, of the whole run where there are none, by what `name_of` calls a row of gpu_summary."""
+    gpu, parts, iterations = (side.rows(table) for table in ("gpu_summary", "phase_summary", "iterations"))
 
+    def values(run: str) -> dict[str, Quantity]:
+        times = sum(row["steady"] for row in iterations(run)) or 1
+        steady = steady_state_rows("gpu_summary", gpu(run), parts(run))
+        sums = sum_by((name_of(row), (row.get("total_ns") or 0.0) / times) for row in steady)
+        return {name: Quantity(ns, "ns", higher_is_better=False) for name, ns in sums.items()}
 
-def _gpu_time_by_class(side: Side, runs: Sequence[Any]) -> Measured:
-    return _gpu_time_by_name(side, runs, lambda row: classify_gpu_operation(row["name"], row["kind"], side.classes))
+    return _by_what(runs, values)
 
 
 def _gpu_time_by_range(side: Side, runs: Sequence[Any]) -> Measured:
     """GPU time of a call of an NVTX range."""
-    measured: Measured = {}
     rows = side.rows("nvtx_gpu_summary")
-    for run in runs:
-        for row in rows(run.id):
-            if row.get("calls") and row.get("gpu_ns"):
-                value = Quantity(row["gpu_ns"] / row["calls"], "ns", higher_is_better=False)
-                measured.setdefault(str(row["name"]), {})[run.id] = value
-    return measured
+    return _by_what(
+        runs,
+        lambda run: {
+            str(row["name"]): Quantity(row["gpu_ns"] / row["calls"], "ns", higher_is_better=False)
+            for row in rows(run)
+            if row.get("calls") and row.get("gpu_ns")
+        },
+    )
 
 
 def _mean_metrics_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
     """The mean of each portable metric over the launches of a kernel."""
-    sums: dict[str, dict[str, list[float]]] = {}
-    units: dict[str, str | None] = {}
     rows = side.rows("metrics")
-    for run in runs:
-        for row in rows(run.id):
-            if row.get("portable") and row.get("portable_value") is not None:
-                quantity = f"{row['portable']} of {row['kernel']}"
-                units[quantity] = row.get("portable_unit")
-                sums.setdefault(quantity, {}).setdefault(run.id, []).append(row["portable_value"])
-    return {
-        quantity: {
-            run: Quantity(statistics.fmean(run_values), units[quantity], None) for run, run_values in values.items()
+
+    def values(run: str) -> dict[str, Quantity]:
+        portable = (row for row in rows(run) if row.get("portable") and row.get("portable_value") is not None)
+        return {
+            what: Quantity(
+                statistics.fmean(row["portable_value"] for row in launches), launches[-1].get("portable_unit"), None
+            )
+            for what, launches in group_by(portable, lambda row: f"{row['portable']} of {row['kernel']}").items()
         }
-        for quantity, values in sums.items()
-    }
+
+    return _by_what(runs, values)
 
 
 def _own_time_by_function(side: Side, runs: Sequence[Any]) -> Measured:
     """Each function's own time, of a sampling profiler without times its share, by the first pass that has any."""
-    measured: Measured = {}
     rows = side.rows("functions")
     profiled = [run for run in runs if rows(run.id)]
-    for run in profiled:
-        if run.pass_name != profiled[0].pass_name:
-            continue
+
+    def values(run: str) -> dict[str, Quantity]:
         column, unit = next(
-            ((name, unit) for name, unit in _OWN if any(row.get(name) is not None for row in rows(run.id))),
+            ((name, unit) for name, unit in _OWN if any(row.get(name) is not None for row in rows(run))),
             ("samples", None),
         )
-        sums: dict[str, float] = {}
-        for row in rows(run.id):
-            location = row.get("file") or row.get("module")
-            name = f"{row['name']} ({PurePath(location).name})" if location else str(row["name"])
-            sums[name] = sums.get(name, 0.0) + (row.get(column) or 0.0) * (1e9 if unit == "ns" else 1)
-        for name, value in sums.items():
-            measured.setdefault(name, {})[run.id] = Quantity(value, unit, False if unit == "ns" else None)
-    return measured
+        scale = 1e9 if unit == "ns" else 1
+        sums = sum_by((_function_with_file(row), (row.get(column) or 0.0) * scale) for row in rows(run))
+        return {name: Quantity(value, unit, False if unit == "ns" else None) for name, value in sums.items()}
+
+    return _by_what([run for run in profiled if run.pass_name == profiled[0].pass_name], values)
+
+
+def _function_with_file(row: Row) -> str:
+    location = row.get("file") or row.get("module")
+    return f"{row['name']} ({PurePath(location).name})" if location else str(row["name"])
 
 
 _LARGE_SHARE: Final = 0.01
@@ -427,8 +409,10 @@ _OWN: Final = (("self_s", "ns"), ("cpu_time_s", "ns"), ("self_pct", "%"))  # VTu
 _MEASURED: Final[Mapping[str, Callable[[Side, Sequence[Any]], Measured]]] = {
     "case": _main_measure_by_run,
     "figure": _figures_by_run,
-    "kernel": _gpu_time_by_kernel,
-    "class": _gpu_time_by_class,
+    "kernel": lambda side, runs: _gpu_time_by_name(side, runs, lambda row: str(row.get("short_name") or row["name"])),
+    "class": lambda side, runs: _gpu_time_by_name(
+        side, runs, lambda row: classify_gpu_operation(row["name"], row["kind"], side.classes)
+    ),
     "range": _gpu_time_by_range,
     "metric": _mean_metrics_by_kernel,
     "function": _own_time_by_function,
@@ -529,7 +513,10 @@ def _compare_quantity(
         missing = incomparable_reason(_condition_rows(sides[0], first), _condition_rows(sides[1], second))
     if missing is not None:
         lone = (medians[1] or 0.0) - (medians[0] or 0.0)
-        return replace(row, missing=missing, weight=abs(lone) if sample.unit == "ns" else 0.0)
+        means = [statistics.fmean(q.value for q in side.values()) if side else None for side in (first, second)]
+        return replace(
+            row, means=(means[0], means[1]), missing=missing, weight=abs(lone) if sample.unit == "ns" else 0.0
+        )
     floor = _noise_floor(sides, quantity)
     if quantity == ITERATION and not floor.measured:
         floor = _raise_for_few_iterations(floor, match, sides)
@@ -620,14 +607,12 @@ def _paired_run_values(
 
 def _withdraw_chance_verdicts(rows: Sequence[Compared]) -> Iterator[Compared]:
     """The rows, without the verdicts that so many comparisons do not bear."""
-    estimates = [row.estimate for row in rows if row.estimate is not None]
-    shown = iter(significant_by_false_discovery_rate([estimate.chance for estimate in estimates]))
+    shown = iter(significant_by_false_discovery_rate([row.estimate.chance for row in rows if row.estimate is not None]))
     for row in rows:
-        if row.estimate is None:
+        if row.estimate is None or next(shown) or row.estimate.verdict not in {Verdict.MORE, Verdict.LESS}:
             yield row
-            continue
-        decided = next(shown) or row.estimate.verdict not in {Verdict.MORE, Verdict.LESS}
-        yield row if decided else replace(row, estimate=row.estimate.undecided())
+        else:
+            yield replace(row, estimate=row.estimate.undecided())
 
 
 CHIP: Final = "chip"

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.blocks import Block, Cell, Column, Evidence, Table
+from nsw.analysis.blocks import Block, Cell, Column, Evidence, Table, drop_empty_columns, names_with_column
 from nsw.analysis.host import OTHER_WORK, WAITS, classify_function
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.counters import LATENCY, binding_part, busiest_part_pct, kernel_advice_text
@@ -178,16 +178,9 @@ def _table_of_filled_columns(
     case: CaseSummary, columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], *, evidence: str, wide: str
 ) -> Table:
     """A table of the columns that have a value."""
-    filled_columns = [n for n in range(len(columns)) if any(row[n] not in {None, ""} for row in rows)]
-    names = [columns[n].name for n in filled_columns]
-    return Table(
-        TABLE,
-        "",
-        tuple(columns[n] for n in filled_columns),
-        tuple(tuple(row[n] for n in filled_columns) for row in rows),
-        wide=wide if wide in names else None,
-        evidence=(Evidence(evidence, (case.id,)),),
-    )
+    filled, cells = drop_empty_columns(columns, rows)
+    wide_column = next(iter(names_with_column(filled, wide)), None)
+    return Table(TABLE, "", filled, cells, wide=wide_column, evidence=(Evidence(evidence, (case.id,)),))
 
 
 def _measured_metric_texts(kernel: KernelRow) -> list[str]:
@@ -312,17 +305,14 @@ def _functions_section(case: CaseSummary) -> Section | None:
              for s in case.functions[:_PARTS]],
             evidence="functions", wide="name",
         )  # fmt: skip
-    shares = case.api
-    if not shares:
+    if not case.api:
         return None
-    rows = tuple((s.short_name, s.total_ns, s.share_pct, s.calls or None) for s in shares[:_PARTS])
-    if (calls := sum(share.calls or 0 for share in shares)) < _FEW_CALLS:
-        bare = [(name, ns, None, count) for name, ns, _, count in rows]
-        return plural(round(calls), "CUDA API call"), _table_of_filled_columns(
-            case, _SHARES, bare, evidence="api", wide="name"
-        )
-    summary = f"{shares[0].short_name} takes {shares[0].share_pct:.0f} % of CUDA API time"
-    return summary, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence("api", (case.id,)),))
+    calls = sum(share.calls or 0 for share in case.api)
+    summary = f"{case.api[0].short_name} takes {case.api[0].share_pct:.0f} % of CUDA API time"
+    if is_few := calls < _FEW_CALLS:
+        summary = plural(round(calls), "CUDA API call")
+    rows = [(s.short_name, s.total_ns, None if is_few else s.share_pct, s.calls or None) for s in case.api[:_PARTS]]
+    return summary, _table_of_filled_columns(case, _SHARES, rows, evidence="api", wide="name")
 
 
 def _function_work_class(function: Share) -> str:
@@ -355,12 +345,8 @@ def _run_figures_section(case: CaseSummary, facts: Sequence[Mapping[str, Any]]) 
     if not rows:
         return None
     values_by_key = {key: value for key, value, _ in rows}
-    phrases = (
-        [f"{values_by_key['cpu_use_cores']:.3g} CPU cores at work on average"]
-        if "cpu_use_cores" in values_by_key
-        else []
-    )
-    phrases += [f"IPC {values_by_key['ipc']:.3g}"] if "ipc" in values_by_key else []
+    texts = {"cpu_use_cores": "{:.3g} CPU cores at work on average", "ipc": "IPC {:.3g}"}
+    phrases = [text.format(values_by_key[key]) for key, text in texts.items() if key in values_by_key]
     return ", ".join(phrases) or plural(len(rows), "figure"), _table_of_filled_columns(
         case, _FIGURES, rows, evidence="facts", wide="key"
     )
@@ -465,13 +451,13 @@ _OF_PROGRAMS: Final = frozenset(
 def _facts_section(case: CaseSummary) -> Section | None:
     """What was found of the whole run, beside counts of events, where nothing is known of its parts."""
     facts = case.host.facts if case.host else {}
-    rows = tuple((title, _fact_text(key, facts[key])) for key, title in _RUN_FACTS if key in facts)
+    rows = [(title, _fact_text(key, facts[key])) for key, title in _RUN_FACTS if key in facts]
     if "elapsed_s" not in facts or not _OF_PROGRAMS & facts.keys():
         return None
     mpi = f", {facts['mpi_pct']:.0f} % of it in MPI" if facts.get("mpi_pct") else ""
     columns = (Column("metric", "of the whole run"), Column("value", "value"))
     summary = f"takes {duration(1e9 * facts['elapsed_s'])}{mpi}"
-    return summary, Table(TABLE, "", columns, rows, evidence=(Evidence("facts", (case.id,)),))
+    return summary, Table(TABLE, "", columns, tuple(rows), evidence=(Evidence("facts", (case.id,)),))
 
 
 def _fact_text(key: str, value: float) -> str:

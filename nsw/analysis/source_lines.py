@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.groups import group_by
 from nsw.tables import full_rows
 from nsw.tables.names import without_spaces
 
@@ -73,10 +74,8 @@ def source_lines(table: TableData | None) -> dict[str, SourceLines]:
     Args:
         table: Rows of table source_metrics; None: there is none.
     """
-    kernels: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in _source_rows(table):
-        if row["kernel"]:
-            kernels[without_spaces(row["kernel"])].append(row)
+    rows = (row for row in _source_rows(table) if row["kernel"])
+    kernels = group_by(rows, lambda row: without_spaces(row["kernel"]))
     return {name: _source_lines_of_kernel(kernel_rows) for name, kernel_rows in kernels.items()}
 
 

@@ -9,8 +9,10 @@ all its GPU work, and no time without it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from nsw.analysis.groups import group_by
 from nsw.analysis.idle_gpu import highest_gpu_busy_pct
 from nsw.analysis.kernel_classes import NCCL, OTHER_KERNELS, classify_gpu_operation, is_fp32_matrix_kernel
 from nsw.analysis.steady import gpu_labels, rows_of_working_gpus
@@ -204,12 +206,10 @@ def _span_shares(iterations: Sequence[Row]) -> dict[str, Any]:
         share * (row.get("med_memory_alone_pct") or 0.0) / 100 for share, row in zip(busy, measured_rows, strict=True)
     ]
     talk: list[Any] = [row.get("med_communication_alone_pct") for row in measured_rows]
-    of_gpus: dict[str, list[float]] = {}
-    for name, share in zip(gpu_labels(measured_rows), idle, strict=True):
-        of_gpus.setdefault(name, []).append(share)
+    of_gpus = group_by(zip(gpu_labels(measured_rows), idle, strict=True), itemgetter(0))
     parts: dict[str, Any] = {
         "idle_pct": _mean(idle), "most_idle_pct": max(idle), "copies_pct": _mean(copies),
-        "idle_gpus": tuple((name, _mean(shares)) for name, shares in of_gpus.items()),
+        "idle_gpus": tuple((name, _mean(share for _, share in shares)) for name, shares in of_gpus.items()),
     }  # fmt: skip
     if any(share is None for share in talk):  # the table was made before this was read
         return parts

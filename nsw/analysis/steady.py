@@ -12,6 +12,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.groups import group_by, sum_by
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -176,12 +178,12 @@ def unsplit_timeline_reason(rows: Sequence[Row]) -> str | None:
 
 def _longest_calls(rows: Iterable[Row], processes: int) -> tuple[tuple[str, float], ...]:
     """The calls and copies that took most; the call of a copy takes the same time once more, and does not count."""
-    took: dict[str, float] = {}
-    for row in rows:
-        is_call = row["summary"] == "api_summary" and not row["name"].startswith(_COPYING)
-        if is_call or row.get("kind") in {"memcpy", "um"}:
-            name = row.get("short_name") or row["name"]
-            took[name] = took.get(name, 0.0) + (row["total_ns"] or 0.0) / processes
+    took = sum_by(
+        (row.get("short_name") or row["name"], (row["total_ns"] or 0.0) / processes)
+        for row in rows
+        if (row["summary"] == "api_summary" and not row["name"].startswith(_COPYING))
+        or row.get("kind") in {"memcpy", "um"}
+    )
     return tuple(sorted(took.items(), key=lambda item: -item[1])[:_LISTED])
 
 
@@ -197,7 +199,7 @@ def summarize_iterations(rows: Sequence[Row]) -> Iterations | None:
         statistics.median(r["med_ns"] for r in rows), min(r["min_ns"] for r in rows), slowest["max_ns"],
         slowest["slowest"], slowest.get("slowest_gpu_busy_pct"),
         sum(r.get("med_gpu_ns") or 0.0 for r in rows) / runs,
-        *(_column_median(rows, c)
+        *(column_median(rows, c)
          for c in ("gpu_busy_pct", "med_gpu_busy_pct", "med_memory_pct", "med_communication_pct",
                                      "med_memory_alone_pct")),
     )  # fmt: skip
@@ -274,9 +276,7 @@ def rows_of_working_gpus(gpu: Sequence[Row], iterations: Iterable[Row]) -> list[
         gpu: Rows of gpu_summary of the steady state, by process and GPU.
         iterations: Rows of iterations.
     """
-    devices: dict[tuple[Any, ...], set[Any]] = {}
-    for row in iterations:
-        devices.setdefault(process_key(row), set()).add(row.get("device"))
+    devices = {key: {row.get("device") for row in rows} for key, rows in group_by(iterations, process_key).items()}
     unknown = {None}
     return [
         row
@@ -324,6 +324,7 @@ def _column_mean(rows: Sequence[Row], column: str) -> float:
     return sum(r[column] or 0.0 for r in rows) / len(rows)
 
 
-def _column_median(rows: Sequence[Row], column: str) -> float | None:
+def column_median(rows: Sequence[Row], column: str) -> float | None:
+    """The median of a column; None where no row has a value."""
     values = [r[column] for r in rows if r.get(column) is not None]
     return statistics.median(values) if values else None

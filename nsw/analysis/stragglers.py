@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from math import comb
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.groups import group_by, sum_by, sum_times_and_calls
 from nsw.analysis.steady import process_key, process_label
 from nsw.quantities import format_ns, longer
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     Row = Mapping[str, Any]
 
@@ -106,18 +107,14 @@ def find_stragglers(tables: Mapping[str, Sequence[Row]]) -> tuple[Straggler, ...
     Args:
         tables: The rows of OF_STRAGGLERS of the case's runs.
     """
-    by_run: dict[Any, list[Row]] = {}
-    for row in tables["collectives"]:
-        by_run.setdefault(row.get("run"), []).append(row)
+    by_run = group_by(tables["collectives"], lambda row: row.get("run"))
     run_arrivals = [arrivals for rows in by_run.values() if (arrivals := _common_collectives(rows)) is not None]
     if not run_arrivals:
         return ()
     iteration_ns = statistics.median(row["med_ns"] for row in tables["iterations"])
     evidence = _Evidence(tables)
-    together: dict[str, list[Straggler]] = {}
-    for arrivals in run_arrivals:
-        for straggler in _stragglers_of_run(arrivals, iteration_ns, evidence):
-            together.setdefault(straggler.name, []).append(straggler)
+    stragglers = (each for arrivals in run_arrivals for each in _stragglers_of_run(arrivals, iteration_ns, evidence))
+    together = group_by(stragglers, lambda straggler: straggler.name)
     merged = [_merge_over_runs(entries, len(run_arrivals)) for entries in together.values()]
     return tuple(sorted(merged, key=lambda s: (not s.late, -s.cost_ns)))
 
@@ -126,9 +123,7 @@ def _common_collectives(rows: Sequence[Row]) -> _Arrivals | None:
     """The collectives that all ranks of a run have; None where there are too few ranks or iterations."""
     import numpy as np
 
-    of_rank: dict[Any, list[Row]] = {}
-    for row in rows:
-        of_rank.setdefault((process_key(row), row.get("device")), []).append(row)
+    of_rank = group_by(rows, _rank_key)
     if len(of_rank) < _FEWEST_RANKS:
         return None
     keys = [{(row["iteration"], row["number"]) for row in rank_rows} for rank_rows in of_rank.values()]
@@ -159,9 +154,7 @@ def _common_collectives(rows: Sequence[Row]) -> _Arrivals | None:
 
 def _stragglers_of_run(arrivals: _Arrivals, iteration_ns: float, evidence: _Evidence) -> list[Straggler]:
     """The ranks of a run, and its nodes where there are several with several ranks."""
-    nodes: dict[str | None, list[int]] = {}
-    for at, row in enumerate(arrivals.ranks):
-        nodes.setdefault(row.get("host"), []).append(at)
+    nodes: dict[str | None, list[int]] = group_by(range(len(arrivals.ranks)), lambda at: arrivals.ranks[at].get("host"))
     ranks = [_make_straggler(arrivals, [at], iteration_ns, evidence) for at in range(len(arrivals.ranks))]
     if len(nodes) == 1 or any(len(members) == 1 for members in nodes.values()):
         return ranks
@@ -262,9 +255,10 @@ class _Evidence:
     """What the timelines and samples of a case say of each rank."""
 
     def __init__(self, tables: Mapping[str, Sequence[Row]]) -> None:
-        self._gaps, self._use = _rows_by_rank(tables["gaps"]), _rows_by_rank(tables["gpu_use"])
-        self._kernels = _rows_by_rank(
-            row for row in tables["phase_summary"] if row["summary"] == "gpu_summary" and row["phase"] == "steady"
+        self._gaps, self._use = group_by(tables["gaps"], _rank_key), group_by(tables["gpu_use"], _rank_key)
+        self._kernels = group_by(
+            (row for row in tables["phase_summary"] if row["summary"] == "gpu_summary" and row["phase"] == "steady"),
+            _rank_key,
         )
         self._conditions = {(row["run"], row["gpu"]): row for row in tables["conditions"] if row.get("sm_mhz")}
         self._gpus = {(row["run"], row["rank"]): (row["gpus"] or "").split(",") for row in tables["ranks"]}
@@ -303,12 +297,10 @@ class _Evidence:
         for rank in ranks:
             key = _rank_key(rank)
             iterations = next((row["iterations"] for row in self._use.get(key, ()) if row.get("iterations")), 0)
-            times: dict[str, float] = {}
-            for row in self._gaps.get(key, ()) if iterations else ():
-                times[row["cause"]] = times.get(row["cause"], 0.0) + row["total_ns"] / iterations
-                for column in _SYSTEM:
-                    times[column] = times.get(column, 0.0) + (row.get(column) or 0.0) / iterations
-            of_ranks.append(times)
+            rows = self._gaps.get(key, ()) if iterations else ()
+            causes = sum_by((row["cause"], row["total_ns"] / iterations) for row in rows)
+            calls = sum_by((column, (row.get(column) or 0.0) / iterations) for row in rows for column in _SYSTEM)
+            of_ranks.append(causes | calls)
         names = {name for times in of_ranks for name in times}
         return {name: statistics.median(times.get(name, 0.0) for times in of_ranks) for name in names}
 
@@ -341,15 +333,14 @@ class _Evidence:
 
     def _kernel_times(self, ranks: Sequence[Row]) -> dict[str, tuple[float, int]]:
         """Time (ns) and launches of the median rank by kernel, in the steady state."""
-        of_ranks: list[dict[str, tuple[float, int]]] = []
-        for rank in ranks:
-            times: dict[str, tuple[float, int]] = {}
-            for row in self._kernels.get(_rank_key(rank), ()):
-                if row["kind"] == "kernel" and "nccl" not in row["name"].lower():
-                    name = row["short_name"] or row["name"]
-                    took, calls = times.get(name, (0.0, 0))
-                    times[name] = took + (row["total_ns"] or 0.0), calls + (row["calls"] or 0)
-            of_ranks.append(times)
+        of_ranks = [
+            sum_times_and_calls(
+                (row["short_name"] or row["name"], row["total_ns"], row["calls"])
+                for row in self._kernels.get(_rank_key(rank), ())
+                if row["kind"] == "kernel" and "nccl" not in row["name"].lower()
+            )
+            for rank in ranks
+        ]
         names = {name for times in of_ranks for name in times}
         return {
             name: (statistics.median(times.get(name, (0.0, 0))[0] for times in of_ranks),
@@ -396,10 +387,3 @@ class _Evidence:
 
 def _rank_key(row: Row) -> tuple[Any, ...]:
     return (*process_key(row), row.get("device"))
-
-
-def _rows_by_rank(rows: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:
-    by_rank: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        by_rank.setdefault(_rank_key(row), []).append(row)
-    return by_rank

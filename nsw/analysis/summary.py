@@ -10,6 +10,7 @@ from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.comparison import Scaling, Variant, compare_variants, scaling_curve
 from nsw.analysis.effective import AskedModel, Effective, model_cases
 from nsw.analysis.figures import Outlier, find_outliers
+from nsw.analysis.groups import group_by
 from nsw.analysis.placement import crowded_gpu_sentences, node_sentences_by_case
 from nsw.analysis.rules.pairs import scaling_loss_findings, variant_findings
 from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
@@ -106,6 +107,11 @@ class Summary:
     classes: Mapping[str, str] = field(default_factory=dict)  # of kernels, that the recipe names
     context: tuple[CaseSummary, ...] = ()  # cases that were not chosen, which ratios of those that were refer to
 
+    @property
+    def by_id(self) -> dict[str, CaseSummary]:
+        """The cases by their ids, with those that ratios refer to."""
+        return {case.id: case for case in (*self.cases, *self.context)}
+
     def only(self, cases: Collection[str]) -> Summary:
         """What concerns these cases; ratios stay those of the whole campaign, and their baselines are kept beside."""
         points = self.curve.points if self.curve else ()
@@ -116,7 +122,7 @@ class Summary:
         curve = self.curve and replace(self.curve, points=tuple(p for p in points if p.case_id in {*bases, *cases}))
         variants = tuple(v for v in self.variants if v.case_id in {*bases, *cases})
         hits = {case: case_hits for case, case_hits in self.hits.items() if case in cases}
-        by_id = {case.id: case for case in (*self.cases, *self.context)}
+        by_id = self.by_id
         return replace(
             self,
             cases=tuple(c for c in self.cases if c.id in cases),
@@ -145,7 +151,9 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
     request = _fill_default_comparison(request, runs)
     case_of = {run.id: run.case_id for run in runs}
     conditions = _rows_by_case(tables.get("conditions", ()), case_of)
-    cases = [_with_program_bytes(case, _peak_program_bytes(conditions.get(case.id, ()))) for case in cases]
+    for at, case in enumerate(cases):
+        if case.kernels and (held := _peak_program_bytes(conditions.get(case.id, ()))) is not None:
+            cases[at] = replace(case, kernels=tuple(replace(kernel, program_bytes=held) for kernel in case.kernels))
     curve = None
     if request.axis and request.figure and cases:
         kind: Any = request.kind
@@ -160,7 +168,12 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
             higher_is_better=request.higher_is_better, tied=request.tied,
         )  # fmt: skip
     hits = find_hits_by_case(cases)
-    campaign_findings = (*data.campaign_findings, *_crowded_gpu_findings(tables, case_of))
+    crowded = crowded_gpu_sentences(tables.get("ranks", ()), tables.get("phase_summary", ()), case_of)
+    campaign_findings = (
+        *data.campaign_findings,
+        *(Finding("shared GPU", f"{case}: {text}.", evidence=(Evidence("phase_summary", (case,)),))
+          for case, text in crowded),
+    )  # fmt: skip
     return Summary(
         campaign=data.campaign,
         site=data.site,
@@ -192,13 +205,6 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
     )
 
 
-def _with_program_bytes(case: CaseSummary, program_bytes: float | None) -> CaseSummary:
-    """The case, whose kernels know what its program held on a GPU."""
-    if program_bytes is None or not case.kernels:
-        return case
-    return replace(case, kernels=tuple(replace(kernel, program_bytes=program_bytes) for kernel in case.kernels))
-
-
 def _peak_program_bytes(rows: Iterable[Mapping[str, Any]]) -> float | None:
     """The most GPU memory in bytes that runs of a case held on one GPU; None: too few samples to tell.
 
@@ -217,11 +223,7 @@ def _peak_program_bytes(rows: Iterable[Mapping[str, Any]]) -> float | None:
 def _rows_by_case(
     rows: Sequence[Mapping[str, Any]], case_of: Mapping[str, str]
 ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    by_case: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        if row["run"] in case_of:
-            by_case.setdefault(case_of[row["run"]], []).append(row)
-    return by_case
+    return group_by((row for row in rows if row["run"] in case_of), lambda row: case_of[row["run"]])
 
 
 def _variant_and_scaling_findings(
@@ -244,14 +246,3 @@ def _fill_default_comparison(request: ReportRequest, runs: Sequence[Any]) -> Rep
         if len(distinct_values) == 2 and all(isinstance(value, bool) for value in distinct_values.values()):
             return replace(request, compare=name, baseline=False)
     return request
-
-
-def _crowded_gpu_findings(
-    tables: Mapping[str, Sequence[Mapping[str, Any]]], case_of: Mapping[str, str]
-) -> list[Finding]:
-    """Ranks that worked on one GPU while others were idle."""
-    crowded = crowded_gpu_sentences(tables.get("ranks", ()), tables.get("phase_summary", ()), case_of)
-    return [
-        Finding("shared GPU", f"{case}: {text}.", evidence=(Evidence("phase_summary", (case,)),))
-        for case, text in crowded
-    ]

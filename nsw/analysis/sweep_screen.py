@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.blocks import Cell, Column, Evidence, Table
+from nsw.analysis.blocks import Cell, Column, ColumnPart, Evidence, Table
 from nsw.analysis.comparison import figure_heading, least_disturbed_figure
 from nsw.analysis.kernel_classes import COPIES
 from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.screen_table import (
     WASTE_PCT,
     Screen,
-    ScreenPart,
     figure_median,
+    figure_range,
     figure_to_show,
     first_problem_text,
     has_uneven_gpus,
@@ -55,11 +54,11 @@ def side_by_side_screen(summary: Summary) -> Screen:
         return Screen(
             f"{_campaign_name(summary)}: {plural(len(cases), 'case')}{_best_figure_text(summary, names, figure)}", grid
         )
-    more_figures = _further_figure_columns(cases, figure)
+    units = {f.name: f.unit or f.name for case in cases for f in case.figures}
+    more_figures = [item for item in units.items() if figure and item[0] != figure[0]][:_MORE_FIGURES]
     is_uneven = any(hit.cause == "slow-iteration" for case_hits in hits.values() for hit in case_hits)
     busy_title = "GPU busy, median iteration" if is_uneven else "GPU busy"
-    kernels = any(case.kernels for case in cases)
-    parts: list[ScreenPart | None] = [
+    parts: list[ColumnPart | None] = [
         *(
             (Column(f"param.{name}", name), lambda c, name=name: parameter_value_cell(c.params.get(name)))
             for name in names
@@ -76,9 +75,7 @@ def side_by_side_screen(summary: Summary) -> Screen:
         (Column("figure", figure_heading(*figure, is_median=repeated), "number"), lambda c: figure_median(c, figure[0]))
         if figure
         else None,
-        (Column("figure_range", "its range", "range"), lambda c: _figure_range_cell(c, figure[0]))
-        if figure and any(f.runs > 1 for c in cases for f in c.figures if f.name == figure[0])
-        else None,
+        (Column("figure_range", "its range", "range"), lambda c: figure_range(c, figure[0])) if figure else None,
         *(
             (
                 Column(f"figure.{name}", figure_heading(name, unit, is_median=repeated), "number"),
@@ -86,25 +83,21 @@ def side_by_side_screen(summary: Summary) -> Screen:
             )
             for name, unit in more_figures
         ),
-        (Column("busy_pct", busy_title, "whole %"), mean_gpu_busy_pct)
-        if any(mean_gpu_busy_pct(c) is not None for c in cases)
-        else None,
+        (Column("busy_pct", busy_title, "whole %"), mean_gpu_busy_pct),
         (Column("least_busy_pct", "least busy GPU", "whole %"), least_gpu_busy_pct)
         if any(map(has_uneven_gpus, cases))
         else None,
-        *((_variant_part_for_case(part) for part in kernel_columns({c.id: c for c in cases})) if kernels else ()),
+        *kernel_columns(lambda c: c),
         (Column("what", "what is wrong"), lambda c: first_problem_text(hits.get(c.id, ()))),
         (Column("do", "do"), lambda c: next((hit.do for hit in hits.get(c.id, ())), "")),
     ]
-    if not any(hits.values()):
-        parts = parts[:-2]
     order = sorted(range(len(cases)), key=lambda at: (-_hits_weight(hits.get(cases[at].id, ())), at))
     if figure and not any(hits.values()):
         sign = 1 if is_smaller_figure_better(summary, *figure) else -1
         values = [figure_median(case, figure[0]) for case in cases]
         order.sort(key=lambda at: (values[at] is None, sign * (values[at] or 0.0)))
     shown_cases = order[:_ROWS] if len(cases) > _IN_ORDER else sorted(order)
-    table = screen_table("", parts, [cases[at] for at in shown_cases], "figures", [case.id for case in cases],
+    table = screen_table(parts, [cases[at] for at in shown_cases], "figures", [case.id for case in cases],
                    wide="what" if figure else "top",
                    droppable=(*(f"figure.{name}" for name, _ in reversed(more_figures)), "figure_range", "kernel_ns",
                               "top"),
@@ -138,17 +131,6 @@ def side_by_side_screen(summary: Summary) -> Screen:
 def _campaign_name(summary: Summary) -> str:
     """The campaign's name without the moment, or the report's."""
     return summary.campaign.rsplit("-", 3)[0] if summary.site else summary.campaign
-
-
-def _further_figure_columns(cases: Sequence[CaseSummary], first: tuple[str, str] | None) -> list[tuple[str, str]]:
-    """Name and unit of the figures after the first that have a column."""
-    units = {figure.name: figure.unit or figure.name for case in cases for figure in case.figures}
-    return [item for item in units.items() if first and item[0] != first[0]][:_MORE_FIGURES]
-
-
-def _figure_range_cell(case: CaseSummary, name: str) -> Cell:
-    figure = least_disturbed_figure(case, name)
-    return (figure.least, figure.most) if figure and figure.runs > 1 else None
 
 
 def _figure_grid_table(summary: Summary, names: Sequence[str], figure: tuple[str, str]) -> Table | None:
@@ -229,17 +211,6 @@ def _tied_cases_text(cases: Iterable[CaseSummary], best: CaseSummary, name: str)
     figures = ((case, least_disturbed_figure(case, name)) for case in cases if case is not best)
     alike = [case.id for case, figure in figures if figure and figure.most >= top.least and figure.least <= top.most]
     return f", and {first_of(alike, 2)} may be as good: repeats overlap" if alike else ""
-
-
-def _variant_part_for_case(part: ScreenPart) -> ScreenPart:
-    """A part that looks at `case_id`, for a case."""
-    column, cell = part
-
-    @dataclass(frozen=True, slots=True)
-    class FigureOfCase:
-        case_id: str
-
-    return column, lambda case: cell(FigureOfCase(case.id))
 
 
 def _iteration_ns(case: CaseSummary) -> float | None:

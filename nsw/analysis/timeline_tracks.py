@@ -79,7 +79,9 @@ def select_trace_rows(
     latest = max((start for start, _ in spans.values()), default=0)
     return {
         name: [dict(row) | {"start_ns": row["start_ns"] + (0 if aligned else latest - span[0])}
-               for row in rank_rows.get(name, ()) if (span := spans.get(row.get("report"))) and _is_in_span(row, *span)]
+               for row in rank_rows.get(name, ())
+               if (span := spans.get(row.get("report"))) and row["start_ns"] < span[1]
+               and (row["start_ns"] >= span[0] or row["start_ns"] + (row["duration_ns"] or 0) > span[0])]
         for name in TABLES_OF_TRACKS
     }  # fmt: skip
 
@@ -93,11 +95,6 @@ def _iteration_spans_by_report(iterations: Iterable[Row], first: int, last: int)
             span = spans.get(row["report"], (start, end))
             spans[row["report"]] = min(start, span[0]), max(end, span[1])
     return spans
-
-
-def _is_in_span(row: Row, start: int, end: int) -> bool:
-    begins = row["start_ns"]
-    return bool(begins < end and (begins >= start or begins + (row["duration_ns"] or 0) > start))
 
 
 def timeline_tracks(case: str, tables: Mapping[str, Rows]) -> list[Track]:

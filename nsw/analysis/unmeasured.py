@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.groups import group_by
 from nsw.metrics import Chip, find_chip, find_metric, ncu_metric_request, ncu_names, nvprof_metric_request
 from nsw.metrics.catalogue import metric_names_in_expression
 from nsw.metrics.requests import ALL_METRICS, replay_refusal, requested_portable_names
@@ -73,11 +74,10 @@ def find_unmeasured_metrics(
 
 def unmeasured_metric_sentences(missing_metrics: Sequence[Unmeasured]) -> list[tuple[str, str]]:
     """A sentence and a hint for each group of metrics that lack the same kernels for the same reason."""
-    groups: dict[tuple[tuple[str, ...], int, str], list[str]] = {}
-    for metric in missing_metrics:
-        groups.setdefault((metric.without, metric.kernels, metric.reason), []).append(metric.name)
     messages = []
-    for (without, kernels, reason), names in groups.items():
+    groups = group_by(missing_metrics, lambda metric: (metric.without, metric.kernels, metric.reason))
+    for (without, kernels, reason), metrics in groups.items():
+        names = [metric.name for metric in metrics]
         kernel_count = f"all {kernels} kernels" if len(without) == kernels else f"{len(without)} of {kernels} kernels"
         example = "" if len(without) == kernels else f", such as {without[0]}"
         messages.append((f"metric missing: {first_of(names, _MAX_NAMES)}, of {kernel_count}{example}: {reason}", _HINT))

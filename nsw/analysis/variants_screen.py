@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from nsw.analysis.blocks import Column
+from nsw.analysis.blocks import Column, ColumnPart
 from nsw.analysis.comparison import Variant, figure_heading, is_time_unit
+from nsw.analysis.groups import group_by
 from nsw.analysis.rules.pairs import cases_with_void_ratio, contradicted_figures
 from nsw.analysis.screen_table import (
     CASES_NAMED,
     Screen,
-    ScreenPart,
     first_problem_text,
     is_smaller_figure_better,
     kernel_columns,
@@ -27,7 +27,7 @@ from nsw.recipe.matrix import AFTER, BEFORE, SIDE
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.summary import Summary
@@ -45,25 +45,24 @@ def variants_screen(summary: Summary) -> Screen:
 
 def _variants_or_pairs_screen(summary: Summary) -> Screen:
     """Two variants: a row a series, from one to the other; more: a row a variant."""
-    series: dict[str, list[Variant]] = {}
-    for variant in summary.variants:
-        series.setdefault(repr(variant.series), []).append(variant)
-    values = list(dict.fromkeys(repr(v.variant) for v in summary.variants))
-    if len(values) == 2 and all(len(members) == 2 for members in series.values()):
+    series = group_by(summary.variants, lambda variant: repr(variant.series))
+    if len({repr(v.variant) for v in summary.variants}) == 2 and all(len(members) == 2 for members in series.values()):
         return _variant_pairs_screen(summary, [(members[0], members[1]) for members in series.values()])
     return _row_per_variant_screen(summary)
 
 
 def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> Screen:
-    by_id = {case.id: case for case in (*summary.cases, *summary.context)}
+    by_id = summary.by_id
     pairs = [
         (b, a) if a.variant != summary.compared_to and b.variant == summary.compared_to else (a, b) for a, b in pairs
     ]
     unit = next((v.unit for pair in pairs for v in pair if v.unit), None) or summary.figure or "figure"
     first, second = pairs[0]
     void = contradicted_figures(summary.variants, by_id)
+    gpu_ns, operations = _gpu_ns_per_iteration(by_id), _operations_per_iteration(by_id)
+    is_timed = any(v.case_id in gpu_ns for pair in pairs for v in pair)
     title = figure_heading(summary.figure, unit, is_median=any(v.runs > 1 for pair in pairs for v in pair))
-    parts: list[ScreenPart | None] = [
+    parts: list[ColumnPart | None] = [
         *((Column(f"param.{name}", name), lambda p, name=name: parameter_value_cell(p[0].series[name]))
          for name in first.series),
         (Column("figure", f"{title}, {parameter_value_text(first.variant)} -> {parameter_value_text(second.variant)}"),
@@ -77,18 +76,16 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
          lambda p: "" if _has_contradicted_figure(p, void) else _ratio_range_text(*p))
         if any(v.runs > 1 for p in pairs for v in p) else None,
         (Column("gpu_ns", "GPU ms/iteration"),
-         lambda p: milliseconds_change_text(*(_gpu_ns_per_iteration(by_id, v) for v in p)))
-        if any(_gpu_ns_per_iteration(by_id, v) for p in pairs for v in p) else None,
-        (Column("gpu_ratio", "its gain", "times"), lambda p: _time_ratio(*(_gpu_ns_per_iteration(by_id, v) for v in p)))
-        if any(_gpu_ns_per_iteration(by_id, v) for p in pairs for v in p) else None,
+         lambda p: milliseconds_change_text(*(gpu_ns.get(v.case_id) for v in p))) if is_timed else None,
+        (Column("gpu_ratio", "its gain", "times"),
+         lambda p: a / b if (a := gpu_ns.get(p[0].case_id)) and (b := gpu_ns.get(p[1].case_id)) else None),
         (Column("operations", "operations"),
-         lambda p: _count_change_text(*(_operations_per_iteration(by_id, v) for v in p)))
-        if any(_operations_per_iteration(by_id, v) for p in pairs for v in p) else None,
+         lambda p: " -> ".join(f"{count:,.0f}" for count in counts)
+         if all(counts := [operations.get(v.case_id, 0.0) for v in p]) else "-") if is_timed else None,
         (Column("idle_pct", f"GPU idle, {parameter_value_text(second.variant)}", "whole %"),
-         lambda p: _gpu_idle_pct(by_id[p[1].case_id]))
-        if any(_gpu_idle_pct(by_id[p[1].case_id]) is not None for p in pairs) else None,
+         lambda p: None if (busy := mean_gpu_busy_pct(by_id[p[1].case_id])) is None else 100 - busy),
     ]  # fmt: skip
-    table = screen_table("", parts, pairs, "compare", [v.case_id for pair in pairs for v in pair],
+    table = screen_table(parts, pairs, "compare", [v.case_id for pair in pairs for v in pair],
                    droppable=("operations", "gpu_ns", "gpu_ratio"))  # fmt: skip
     variant_text = f"{summary.compared}={parameter_value_text(second.variant)}"
     base_text = _variant_label(summary, first.variant)
@@ -148,13 +145,13 @@ def _do_ranges_overlap(first: Variant, second: Variant) -> bool:
 
 
 def _row_per_variant_screen(summary: Summary) -> Screen:
-    by_id = {case.id: case for case in (*summary.cases, *summary.context)}
+    by_id = summary.by_id
     variants = summary.variants
     unit = next((v.unit for v in variants if v.unit), None) or summary.figure or "figure"
-    kernels = any(by_id[v.case_id].kernels for v in variants)
+    gpu_ns = _gpu_ns_per_iteration(by_id)
     repeated = any(v.runs > 1 for v in variants)
     void, no_ratio = contradicted_figures(variants, by_id), cases_with_void_ratio(variants, by_id)
-    parts: list[ScreenPart | None] = [
+    parts: list[ColumnPart | None] = [
         *((Column(f"param.{name}", name), lambda v, name=name: parameter_value_cell(v.series[name]))
          for name in variants[0].series),
         (Column("variant", summary.compared or "variant"), lambda v: parameter_value_cell(v.variant)),
@@ -162,28 +159,25 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
         (Column("figure_range", "its range", "range"), lambda v: (v.least, v.most)) if repeated else None,
         (Column("ratio", f"times {_variant_label(summary, summary.compared_to)}", "times"),
          lambda v: "void" if v.case_id in no_ratio else v.ratio),
-        (Column("gpu_ns", "GPU time an iteration", "ns"), lambda v: _gpu_ns_per_iteration(by_id, v))
-        if any(_gpu_ns_per_iteration(by_id, v) for v in variants) else None,
-        *(kernel_columns(by_id) if kernels else ()),
+        (Column("gpu_ns", "GPU time an iteration", "ns"), lambda v: gpu_ns.get(v.case_id)),
+        *kernel_columns(lambda v: by_id[v.case_id]),
         (Column("what", "what is wrong"), lambda v: first_problem_text(summary.hits.get(v.case_id, ()))),
     ]  # fmt: skip
-    series: dict[str, list[Variant]] = {}
-    for variant in variants:
-        series.setdefault(repr(variant.series), []).append(variant)
+    # GPU time however it was measured
+    taken_ns = {id_: case.gpu_ns or sum(k.time_ns or 0.0 for k in case.kernels) for id_, case in by_id.items()}
     # first the series that can be trusted: of a rate that with the best, of a time that which takes most
     less = is_smaller_figure_better(summary, summary.figure, unit)
     by_weight = sorted(
-        series.values(),
+        group_by(variants, lambda variant: repr(variant.series)).values(),
         key=lambda some: (
             any(v.case_id in void for v in some),
-            -_gpu_ns_of_series(by_id, some) if less else 0.0,
+            -sum(taken_ns[v.case_id] for v in some) if less else 0.0,
             -max(v.figure or 0.0 for v in some),
         ),
     )
     rows = [variant for members in by_weight for variant in members]
-    repeats = len(variants[0].series)
-    table = screen_table("", parts, rows, "compare", [v.case_id for v in variants],
-                   repeats=repeats, droppable=("figure_range", "kernel_ns"), wide="what")  # fmt: skip
+    table = screen_table(parts, rows, "compare", [v.case_id for v in variants],
+                   repeats=len(variants[0].series), droppable=("figure_range", "kernel_ns"), wide="what")  # fmt: skip
     alike = [v for v in by_weight[0] if v.ratio and v.case_id not in void]
     if not alike:
         base = _variant_label(summary, summary.compared_to)
@@ -210,34 +204,13 @@ def _variant_label(summary: Summary, value: Any) -> str:
     return value if isinstance(value, str) else f"{summary.compared}={parameter_value_text(value)}"
 
 
-def _gpu_ns_of_series(by_id: Mapping[str, CaseSummary], variants: Iterable[Variant]) -> float:
-    """GPU time of a series, however it was measured."""
-    cases = [by_id[variant.case_id] for variant in variants]
-    return sum(case.gpu_ns or sum(kernel.time_ns or 0.0 for kernel in case.kernels) for case in cases)
+def _gpu_ns_per_iteration(by_id: Mapping[str, CaseSummary]) -> dict[str, float]:
+    """GPU work of an iteration by case; cases without any have none: spans that differ are not compared."""
+    return {id_: case.spent.gpu_ns for id_, case in by_id.items() if case.spent and case.spent.is_iteration}
 
 
-def _gpu_ns_per_iteration(by_id: Mapping[str, CaseSummary], variant: Variant) -> float | None:
-    """GPU work of an iteration; None where there are none: spans that differ are not compared."""
-    spent = by_id[variant.case_id].spent
-    return spent.gpu_ns if spent and spent.is_iteration else None
-
-
-def _operations_per_iteration(by_id: Mapping[str, CaseSummary], variant: Variant) -> float | None:
-    spent = by_id[variant.case_id].spent
-    return spent.operations if spent and spent.is_iteration else None
-
-
-def _gpu_idle_pct(case: CaseSummary) -> float | None:
-    busy = mean_gpu_busy_pct(case)
-    return None if busy is None else 100 - busy
-
-
-def _time_ratio(before: float | None, after: float | None) -> float | None:
-    return before / after if before and after else None
-
-
-def _count_change_text(before: float | None, after: float | None) -> str:
-    return f"{before:,.0f} -> {after:,.0f}" if before and after else "-"
+def _operations_per_iteration(by_id: Mapping[str, CaseSummary]) -> dict[str, float]:
+    return {id_: case.spent.operations for id_, case in by_id.items() if case.spent and case.spent.is_iteration}
 
 
 def _change_text(ratio: float, unit: str, *, is_better: bool) -> str:

@@ -1,13 +1,16 @@
-"""The tables of several campaigns, each as one: column `campaign`, then `run` and its parameters, then the rest."""
+"""The tables of several campaigns, each as one: `campaign`, then `run` and its parameters, the rest; also as SQLite."""
 
 from __future__ import annotations
 
+import tempfile
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nsw.campaign.answers import results
 from nsw.campaign.selection import Selection
 from nsw.engine.tables import load_table, table_files
+from nsw.errors import NswError
 from nsw.present.emit import columns_of, of_one_type
 from nsw.present.status_view import RUN_COLUMNS, flat_run
 from nsw.tables import TABLES, to_arrow
@@ -21,7 +24,8 @@ if TYPE_CHECKING:
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger_rows import RunRow
 
-__all__ = ["UNITS_OF_RUNS", "CombinedTables", "known_tables", "meaning_of", "schema_rows"]
+__all__ = ["UNITS_OF_RUNS", "CombinedTables", "known_tables", "meaning_of", "schema_rows", "write_sqlite"]
+
 
 _CAMPAIGN: Final = "campaign"
 _CAMPAIGNS: Final = "campaigns"
@@ -178,3 +182,39 @@ def _as_arrow_array(values: list[Any]) -> pa.Array:
 
 def _as_texts(values: list[Any]) -> list[str | None]:
     return [None if value is None else storable(str(value)) for value in values]
+
+
+# --- an SQLite database, which most programs and languages can read -------------------------------------------
+
+
+def write_sqlite(tables: CombinedTables, path: Path) -> dict[str, int]:
+    """Write the tables into a new database, which replaces what has that name, completely or not at all.
+
+    Table `columns` has the type, unit and meaning of each column.
+
+    Args:
+        tables: The tables.
+        path: The file.
+
+    Returns:
+        The number of rows of each table.
+
+    Raises:
+        NswError: The file cannot be written.
+    """
+    import pyarrow as pa
+    from adbc_driver_sqlite import dbapi
+
+    written = {}
+    try:
+        with tempfile.TemporaryDirectory(prefix=".nsw-", dir=path.parent) as folder:
+            database = Path(folder, "nsw.sqlite")
+            with dbapi.connect(str(database)) as connection, connection.cursor() as cursor:
+                for name in tables.names:
+                    written[name] = cursor.adbc_ingest(name, tables.table(name), mode="create")
+                cursor.adbc_ingest("columns", pa.Table.from_pylist(schema_rows(tables)), mode="create")
+                connection.commit()
+            database.replace(path)
+    except (OSError, dbapi.Error) as fault:
+        raise NswError(f"{path} cannot be written: {getattr(fault, 'strerror', None) or fault}") from None
+    return written

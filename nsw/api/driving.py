@@ -15,18 +15,23 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from nsw.api.results import Campaign, Files, Names, files, find, frame_of, names
 from nsw.campaign import retry as retrying
 from nsw.campaign import start
+from nsw.campaign.attach import adopt as take
+from nsw.campaign.attach import refuse
+from nsw.campaign.changes import Change, apply_extension, extension
+from nsw.campaign.planning import Planned as Made
+from nsw.campaign.planning import make_plan, with_note
 from nsw.campaign.running import Running as Driven
 from nsw.campaign.selection import Selection
 from nsw.engine import folder as folders
 from nsw.engine.events import Event, Message
 from nsw.errors import UsageError
 from nsw.recipe.load import Overrides
+from nsw.recipe.units import option_value, parse_duration
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from nsw.campaign.planning import Planned as Made
     from nsw.engine.folder import CampaignFolder
 
 Settings: TypeAlias = Mapping[str, Any]
@@ -115,7 +120,6 @@ def run(
         UsageError: There is no such recipe, site, case or pass; or it costs too much without `yes`.
         UnreachableError: The site does not answer.
     """
-    from nsw.campaign.planning import make_plan, with_note
     from nsw.campaign.until import until_decided
 
     messages: list[Message] = []
@@ -142,8 +146,6 @@ def run(
 def _extend_campaign(
     folder: CampaignFolder, recipe: str, sites: list[Path] | None, chosen: Overrides, *, yes: bool | str, now: bool
 ) -> Running:
-    from nsw.campaign.changes import apply_extension, extension
-
     messages: list[Message] = []
     campaign_extension = extension(folder, recipe, sites, chosen, messages.append)
     if campaign_extension.planned is None:
@@ -225,16 +227,12 @@ def adopt(campaign: str | Path, root: str | Path | None = None, *, yes: bool = F
         CampaignError: It is another user's, or others may write it.
         UsageError: `yes` is lacking.
     """
-    from nsw.campaign.adopt import adopt as take
-
     folder = _find_folder(campaign, root)
     take(folder, _consent_callback(yes=yes), lambda _text: None)
     return Campaign(folder)
 
 
 def _consent_callback(*, yes: bool) -> Callable[[str, list[str]], object]:
-    from nsw.campaign.adopt import refuse
-
     return (lambda _question, _lines: None) if yes else refuse
 
 
@@ -271,8 +269,8 @@ def retry(
     """
     messages: list[Message] = []
     folder = _find_folder(campaign, root)
-    limit = retrying.seconds("time", time)
-    change = retrying.Change(limit, update_app, files(sites))
+    limit = None if time is None else option_value("time", parse_duration, time)
+    change = Change(limit, update_app, files(sites))
     again = retrying.retry(
         folder,
         names(runs),
@@ -444,8 +442,6 @@ def dry_run(
         InputError: The recipe or a sites file has faults.
         UsageError: There is no such recipe, site, case or pass.
     """
-    from nsw.campaign.planning import make_plan
-
     messages: list[Message] = []
     chosen = _as_overrides(set, case, exclude, passes, fit=fit, against=against)
     planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, messages.append)

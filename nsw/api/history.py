@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.api.results import frame_of, names
-from nsw.campaign.history import Request
+from nsw.campaign.history import History, Request
 from nsw.campaign.history import history as read_history
 from nsw.present.emit import columns_of
 from nsw.present.history_view import COLUMNS, case_rows, night_rows, step_row
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
-
-    from nsw.campaign.history import History
 
 __all__ = ["FigureHistory", "history"]
 

@@ -15,14 +15,13 @@ from decimal import Decimal
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.apart import run_isolated
+from nsw.apart import Limits, run_isolated
 from nsw.api.combined import CombinedTables, known_tables
 from nsw.errors import Diagnostic, InputError, LimitError, Mark, NswError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.apart import Limits
     from nsw.engine.folder import CampaignFolder
 
 __all__ = ["query"]

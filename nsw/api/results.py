@@ -18,7 +18,9 @@ from nsw.api.combined import UNITS_OF_RUNS, CombinedTables
 from nsw.campaign.answers import Results, results
 from nsw.engine import folder as folders
 from nsw.engine.ledger_rows import State
+from nsw.engine.tables import load_table, table_files
 from nsw.errors import UsageError, did_you_mean
+from nsw.present.emit import FLAT, flat_rows
 from nsw.tables.schema import TABLES, TRACES
 from nsw.wording import headline, plural
 
@@ -69,10 +71,6 @@ def frame_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.Da
 def _with_units(frame: pd.DataFrame, units: Mapping[str, str | None]) -> pd.DataFrame:
     frame.attrs["units"] = {column: unit for column, unit in units.items() if unit and column in frame.columns}
     return frame
-
-
-def _units_of_table(name: str) -> dict[str, str | None]:
-    return {column.name: column.unit for column in TABLES[name].columns}
 
 
 def with_parameters(frame: pd.DataFrame, params: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
@@ -175,7 +173,7 @@ class Tables:
         """
         if name not in TABLES:
             raise KeyError(_unknown_name_message("table", name, TABLES))
-        return _with_units(self._load_frame(name), _units_of_table(name))
+        return _with_units(self._load_frame(name), {column.name: column.unit for column in TABLES[name].columns})
 
     def __iter__(self) -> Any:
         """The names of the tables that hold rows."""
@@ -346,8 +344,6 @@ class CampaignTables(Tables):
     def _load_frame(self, name: str) -> pd.DataFrame:
         import pandas as pd
 
-        from nsw.engine.tables import load_table
-
         table = load_table(self._folder, name)
         frame = pd.DataFrame(columns=list(TABLES[name].column_names)) if table is None else table.to_pandas()
         with results(self._folder) as campaign_results:
@@ -373,8 +369,6 @@ class CampaignTables(Tables):
         return pd.concat(parts, ignore_index=True) if parts else frame
 
     def _table_names(self) -> list[str]:
-        from nsw.engine.tables import table_files
-
         table_names = {path.stem for path in table_files(self._folder)}
         return sorted(
             table_names | (TRACES if self._folder.trusted and any(self._folder.reports.glob("*/*")) else set())
@@ -403,8 +397,6 @@ class Answers:
     else:
 
         def __getattr__(self, name: str) -> pd.DataFrame:
-            from nsw.present.emit import FLAT, flat_rows
-
             if name not in FLAT:
                 raise AttributeError(_unknown_name_message("answer", name, FLAT))
             return frame_of(flat_rows(self._summary(), name), ())
@@ -430,8 +422,6 @@ class Answers:
 
     def __dir__(self) -> list[str]:
         """The tables, the headline and the findings."""
-        from nsw.present.emit import FLAT
-
         return sorted([*FLAT, "blocks", "findings", "headline"])
 
     def _summary(self) -> Any:
@@ -517,8 +507,6 @@ class Campaign(Result):
     @property
     def table_names(self) -> list[str]:
         """The tables that have rows, as `table` takes them, and the traces, which are read when they are asked for."""
-        from nsw.present.emit import FLAT, flat_rows
-
         with results(self._campaign_folder) as campaign_results:
             summary = campaign_results.summary
         return list(dict.fromkeys([*(name for name in FLAT if flat_rows(summary, name)), *_OWN_TABLES, *self.tables]))
@@ -533,8 +521,6 @@ class Campaign(Result):
         Raises:
             UsageError: There is no such table, or no such case.
         """
-        from nsw.present.emit import FLAT
-
         case_of = dict(zip(self.runs["id"], self.runs["case"], strict=True))
         table_names, case_names = (*FLAT, *_OWN_TABLES, *TABLES), dict.fromkeys(case_of.values())
         for kind, word, known in (("table", name, table_names), *(("case", case, case_names) for case in names(cases))):

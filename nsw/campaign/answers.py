@@ -16,8 +16,9 @@ from nsw.engine.collect import parse_status
 from nsw.engine.driven import look
 from nsw.engine.ledger_rows import BAD, NOTE, SITE, STOPPED, Cause, Problem, Reading, RunRow, State, lacks_reports
 from nsw.engine.recipe_lock import locked_recipe
+from nsw.engine.tables import lazily, load_rows, load_table
 from nsw.errors import UsageError, did_you_mean
-from nsw.quantities import seconds
+from nsw.quantities import number, seconds
 from nsw.recipe.matrix import expansion
 from nsw.recipe.passes import TimelinePass
 from nsw.recipe.units import Fault, format_duration
@@ -82,7 +83,6 @@ def matched_lines(folder: CampaignFolder, run: RunRow) -> list[str]:
     output = folder.reports / run.id / "stdout"
     if not output.is_file():
         return []
-    from nsw.quantities import number
     from nsw.readers.program_figures import read_figure_rows
 
     specs = locked_recipe(folder).app.figures
@@ -147,8 +147,6 @@ def summary_of(folder: CampaignFolder, ledger: Ledger, figure: str | None = None
     Raises:
         UsageError: There is no such figure.
     """
-    from nsw.engine.tables import lazily, load_table
-
     runs = _in_recipe_order(folder, ledger.runs())
     tables = {name: lazily(folder, name) for name in TABLES}
     counters = {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
@@ -363,8 +361,6 @@ class Results:
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """The rows of a table of the reports."""
-        from nsw.engine.tables import load_rows
-
         ids = {run.id for run in self.runs}
         return [row for row in load_rows(self.folder, table) if row["run"] in ids]
 

@@ -12,7 +12,7 @@ from nsw.errors import CampaignError, UsageError, did_you_mean
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["campaign_of", "read_baselines", "remove", "set_baseline"]
+__all__ = ["read_baselines", "remove", "set_baseline"]
 
 _FILE: Final = "baselines.json"
 _LONGEST: Final = 1 << 20
@@ -36,11 +36,6 @@ def read_baselines(root: Path) -> dict[str, str]:
     if not isinstance(known, dict) or not all(isinstance(value, str) for value in known.values()):
         raise CampaignError(f"{root / _FILE} holds no baselines", hint="remove it, and set baselines anew")
     return known
-
-
-def campaign_of(root: Path, name: str) -> str | None:
-    """The campaign's id; None where no baseline has that name."""
-    return read_baselines(root).get(name)
 
 
 def set_baseline(root: Path, name: str, campaign: str) -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign.selection import Selection, selected
 from nsw.engine.driven import look
 from nsw.engine.folder import CampaignFolder, is_driven
-from nsw.engine.ledger import ENDED, IN_FLIGHT, Ledger, State
-from nsw.engine.ledger_rows import AT_A_TIME
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import AT_A_TIME, ENDED, IN_FLIGHT, State
 from nsw.errors import CampaignLockedError, UnreachableError, UsageError
 
 if TYPE_CHECKING:

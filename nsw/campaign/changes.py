@@ -1,6 +1,6 @@
 """Changes of a campaign: runs, program and recipe, as `nsw run --into`, `--until` and `nsw retry` ask for them.
 
-Each becomes one `Delta`, a part of the campaign: jobs with scripts of their own, a folder of its own for a program that
+Each becomes one delta, a part of the campaign: jobs with scripts of their own, a folder of its own for a program that
 is copied again, and the recipe afterwards. `_apply_delta` alone carries it out.
 """
 
@@ -12,13 +12,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.campaign.planning import Planned, make_plan
 from nsw.campaign.selection import campaign_option
 from nsw.campaign.versions import origins, record, sources_of_app_files, versions_of
 from nsw.engine.driven import locked_ledger, look
 from nsw.engine.events import Message
 from nsw.engine.folder import Log
-from nsw.engine.ledger import IN_FLIGHT, Ledger, State
-from nsw.engine.ledger_rows import APP_FOLDER, FIGURES_FROM, NOTE, ORIGINS, PARTS, PREPARED, RECIPE, SITE, Key
+from nsw.engine.handover import forget_done, reducer_to, site_in_hand, write_secrets
+from nsw.engine.ledger_rows import (
+    APP_FOLDER,
+    FIGURES_FROM,
+    IN_FLIGHT,
+    NOTE,
+    ORIGINS,
+    PARTS,
+    PREPARED,
+    RECIPE,
+    SITE,
+    Key,
+    State,
+)
 from nsw.engine.loop import reset_failures
 from nsw.engine.recipe_lock import read_locked, write_locked
 from nsw.engine.stages import release_reductions
@@ -32,9 +45,9 @@ from nsw.wording import and_more
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from nsw.campaign.planning import Planned
     from nsw.campaign.start import Ready
     from nsw.engine import folder as folders
+    from nsw.engine.ledger import Ledger
     from nsw.recipe.load import Overrides
 
 __all__ = ["Change", "Changes", "Extension", "add_pairs", "apply_extension", "extension", "replan"]
@@ -120,43 +133,47 @@ def _build_commands(plan: Plan) -> dict[str, tuple[str, ...]]:
     return {job.runs[0].app: job.runs[0].command for job in plan.builds}
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """What a campaign gets, and does again.
+def _apply_delta(
+    folder: folders.CampaignFolder,
+    ledger: Ledger,
+    part: Part,
+    ready: Ready,
+    *,
+    head: str,
+    recipe: dict[str, Any],
+    restarted: Sequence[str] = (),
+    repeated: Collection[str] = (),
+    programs: Mapping[str, Sequence[tuple[str, str]]] | None = None,
+    facts: Sequence[tuple[Key[Any], Any]] = (),
+) -> None:
+    """Carry a delta out; the caller holds the campaign's lock, and drives it afterwards.
 
-    Attributes:
+    Args:
+        folder: The campaign.
+        ledger: Its ledger.
         part: The jobs that are added, beside those of the campaign.
         ready: Their plan, which the site would take.
+        head: The comments that recipe.lock.yaml begins with.
+        recipe: Its recipe as data.
         restarted: Runs that begin again whatever became of them; a retry releases its own.
         repeated: All runs that are done again, whose figures of before are kept where the program is a new one.
         programs: The files of programs that are copied again, by folder.
         facts: What of the ledger's facts changes.
-        head: The comments that recipe.lock.yaml begins with.
-        recipe: Its recipe as data.
     """
-
-    part: Part
-    ready: Ready
-    restarted: Sequence[str]
-    repeated: Collection[str]
-    programs: Mapping[str, Sequence[tuple[str, str]]]
-    facts: Sequence[tuple[Key[Any], Any]]
-    head: str
-    recipe: dict[str, Any]
-
-
-def _apply_delta(folder: folders.CampaignFolder, ledger: Ledger, delta: Delta) -> None:
-    """Carry a delta out; the caller holds the campaign's lock, and drives it afterwards."""
-    if delta.programs:  # what the former version printed, to compare with
-        figures = [row for row in load_rows(folder, "figures") if row["run"] in set(delta.repeated)]
+    if programs:  # what the former version printed, to compare with
+        figures = [row for row in load_rows(folder, "figures") if row["run"] in set(repeated)]
         replace_rows(folder, {EARLIER_FIGURES: figures}, sorted({row["run"] for row in figures}), ledger.meta(NOTE))
-    _add_part(folder, ledger, delta.part, delta.ready, delta.programs)
+    _add_part(folder, ledger, part, ready, programs or {})
     with ledger.transaction():
-        if delta.restarted:
-            _restart_runs(folder, ledger, list(delta.restarted))
-        for key, value in delta.facts:
+        if restarted:
+            # to planned, whatever their state
+            forget_done(folder, ledger, restarted)
+            ledger.release(run.id for run in ledger.runs_named(restarted) if run.state is not State.PLANNED)
+            release_reductions(ledger, restarted)
+            ledger.hold_stage(restarted)
+        for key, value in facts:
             ledger.set_meta(key, value)
-    write_locked(folder, delta.head, delta.recipe)
+    write_locked(folder, head, recipe)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +207,6 @@ def extension(
         UsageError: A run that would be done again is not over.
         CampaignError: The campaign was made elsewhere.
     """
-    from nsw.campaign.planning import make_plan
-
     folder.require_trust()
     with look(folder) as ledger:
         site, rows = ledger.meta(SITE), ledger.runs()
@@ -243,28 +258,19 @@ def apply_extension(extension: Extension) -> None:
             facts = [(RECIPE, str(planned.recipe.path.absolute())), (FIGURES_FROM, None),
                      (ORIGINS, origins(planned.plan.files, planned.recipe.path))]  # fmt: skip
         again = tuple(extension.changes.again)
-        delta = Delta(
-            part=part,
-            ready=ready,
+        _apply_delta(
+            folder,
+            ledger,
+            part,
+            ready,
+            head=f"# The recipe of this campaign, part {part.number}.\n",
+            recipe=data,
             restarted=again,
             repeated=again,
             programs=planned.plan.programs(part.app) if extension.changes.program else {},
             facts=facts,
-            head=f"# The recipe of this campaign, part {part.number}.\n",
-            recipe=data,
         )
-        _apply_delta(folder, ledger, delta)
         reset_failures(ledger)
-
-
-def _restart_runs(folder: folders.CampaignFolder, ledger: Ledger, runs: list[str]) -> None:
-    """Reset these runs to planned, whatever their state."""
-    from nsw.engine.handover import forget_done
-
-    forget_done(folder, ledger, runs)
-    ledger.release(run.id for run in ledger.runs_named(runs) if run.state is not State.PLANNED)
-    release_reductions(ledger, runs)
-    ledger.hold_stage(runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +316,6 @@ def replan(
         InputError: The site cannot do it, or its scheduler would refuse a job.
         CampaignError: The campaign's recipe lacks one of the runs.
     """
-    from nsw.campaign.planning import make_plan
     from nsw.campaign.start import check
 
     head, data = read_locked(folder)
@@ -341,17 +346,9 @@ def replan(
     if change.time_s is not None:
         _set_time(data, limit := format_duration(change.time_s))
         changes_made.append(f"time limit {limit}")
-    delta = Delta(
-        part=part,
-        ready=check(planned),
-        restarted=(),
-        repeated=runs,
-        programs=programs,
-        facts=facts,
-        head=head,
-        recipe=data,
+    _apply_delta(
+        folder, ledger, part, check(planned), head=head, recipe=data, repeated=runs, programs=programs, facts=facts
     )
-    _apply_delta(folder, ledger, delta)
     for line in changes_made:
         notify(Message(line))
     Log(folder.log).say(f"part {part.number} ({len(runs)} runs again): {'; '.join(changes_made) or 'as before'}")
@@ -378,7 +375,6 @@ def add_pairs(
         UsageError: The program's files are gone.
         InputError: The site cannot do it, or its scheduler would refuse a job.
     """
-    from nsw.campaign.planning import make_plan
     from nsw.campaign.start import check
 
     head, data = read_locked(folder)
@@ -389,17 +385,7 @@ def add_pairs(
     write_locked(folder, head, data)  # first: an nsw that is killed here plans the same runs again
     part = _next_part(ledger, runs, new_app=False)
     planned = make_plan(str(folder.recipe), ledger.meta(SITE), sites, part=part)
-    delta = Delta(
-        part=part,
-        ready=check(planned),
-        restarted=(),
-        repeated=(),
-        programs={},
-        facts=(),
-        head=head,
-        recipe=data,
-    )
-    _apply_delta(folder, ledger, delta)
+    _apply_delta(folder, ledger, part, check(planned), head=head, recipe=data)
 
 
 def _set_time(data: dict[str, Any], time: str) -> None:
@@ -432,9 +418,8 @@ def _add_part(
     """
     from nsw.campaign.start import copy_files, write_scripts
     from nsw.engine.builds import programs_in
-    from nsw.engine.handover import reducer_to, site_in_hand
 
-    plan = replace(ready.planned.plan, absent=())
+    plan, render = replace(ready.planned.plan, absent=()), ready.planned.renderer()
     _keep_secrets(folder, plan)
     with site_in_hand(folder, ledger) as (transport, scratch):
         apps = [build.runs[0].app for build in plan.builds]
@@ -448,7 +433,7 @@ def _add_part(
             if needed
             else []
         )
-        scripts = write_scripts(folder, plan, lambda job: ready.render(job, folder.id, scratch))
+        scripts = write_scripts(folder, plan, lambda job: render(job, folder.id, scratch))
         sent = scripts if transport.remote else scripts[:1]  # its own scripts are read where they are
         staged += [(script, f"{scratch}/scripts/{script.name}") for script in sent]
         if plan.reductions:
@@ -469,7 +454,6 @@ def _keep_secrets(folder: folders.CampaignFolder, plan: Plan) -> None:
     Raises:
         UsageError: They are others than those of the campaign.
     """
-    from nsw.engine.handover import write_secrets
     from nsw.scripts.quoting import secrets_text
 
     text = secrets_text(plan.secrets, os.environ)

@@ -138,7 +138,7 @@ def _check_queue(site: Mapping[str, Any], plan: Callable[[Path], Planned]) -> Ch
     with tempfile.TemporaryDirectory(prefix="nsw-queue-check-") as folder:
         try:
             planned = plan(Path(folder))
-            prospects = ask(planned, planned.renderer())
+            prospects = ask(planned)
         except NswError as fault:
             return _bad_check("queue", fault)
     if not prospects:

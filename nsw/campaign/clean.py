@@ -18,8 +18,7 @@ from nsw.engine import folder as folders
 from nsw.engine.collect import KEPT_FILES, collected_attempt_folder
 from nsw.engine.driven import locked_ledger
 from nsw.engine.handover import TOOLS, noting_owner, require_owner, require_success, run_fenced
-from nsw.engine.ledger import ENDED, Ledger, Reading, State
-from nsw.engine.ledger_rows import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
+from nsw.engine.ledger_rows import CLEANED, ENDED, OWNED_BY, PREPARED, SCRATCH, SITE, Reading, State
 from nsw.errors import CampaignError
 from nsw.transport.commands import Fence
 from nsw.wording import plural
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.engine.folder import CampaignFolder
+    from nsw.engine.ledger import Ledger
     from nsw.transport.model import Transport
 
 __all__ = ["Cleaning", "FileThere", "Leftovers", "find_leftovers", "on_site", "remove", "require_campaign_folder"]

@@ -37,6 +37,8 @@ from nsw.analysis.sides import (
     COMMIT,
     FILES,
     Adding,
+    By,
+    Compared,
     Match,
     Side,
     comparable_subjects,
@@ -51,8 +53,8 @@ from nsw.analysis.sides import (
 )
 from nsw.analysis.summary import OF_KERNELS
 from nsw.apart import can_fork
-from nsw.campaign import baselines
 from nsw.campaign.answers import Results, results
+from nsw.campaign.baselines import read_baselines
 from nsw.campaign.selection import Selection
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
@@ -69,7 +71,6 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nsw.analysis.sides import By, Compared
     from nsw.engine.folder import CampaignFolder
     from nsw.recipe.model import LockedGit, Recipe
     from nsw.tables.parquet_tables import TableData
@@ -345,21 +346,24 @@ def side_of(word: str, root: Path | None, by: By) -> Side:
     path = Path(word)
     if path.exists() and not (path / folders.LEDGER).exists():
         return _side_from_reports(word, path, by)
-    word_of_baseline = baselines.campaign_of(parent, word)
+    word_of_baseline = read_baselines(parent).get(word)
     if word_of_baseline is not None:
         return replace(side_of_campaign(folders.find(parent, word_of_baseline), by=by), name=word)
     try:
         return side_of_campaign(folders.find(parent, word), by=by)
     except CampaignError as fault:
         campaign, colon, runs = word.rpartition(":")
-        campaign_name = baselines.campaign_of(parent, campaign) or campaign
+        campaign_name = read_baselines(parent).get(campaign, campaign)
         try:
             folder = folders.find(parent, campaign_name if colon else None)
             return replace(side_of_campaign(folder, Selection((runs,)), by), name=runs)
         except (CampaignError, UsageError) as wrong_runs:
             if colon and isinstance(wrong_runs, UsageError):
                 raise UsageError(f"{campaign} has no run {runs}", hint=wrong_runs.hint) from None
-            raise CampaignError(f"'{word}' is no campaign, baseline, run or report here", hint=fault.hint) from None
+            nearest = wrong_runs if colon else fault
+            raise CampaignError(
+                f"'{word}' is no campaign, baseline, run or report here: {nearest.message}", hint=nearest.hint
+            ) from None
 
 
 def side_of_campaign(

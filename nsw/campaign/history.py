@@ -24,6 +24,7 @@ from nsw.analysis.sides import (
     COMMIT,
     FILES,
     ORDER,
+    Compared,
     Side,
     compare_sides,
     match_cases,
@@ -47,7 +48,6 @@ from nsw.safe_files import make_folders, read_bytes, replacing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nsw.analysis.sides import Compared
     from nsw.engine.folder import CampaignFolder
 
 __all__ = ["Cause", "Changed", "History", "Measured", "Night", "Request", "Series", "history", "unaccepted"]

@@ -15,17 +15,17 @@ from nsw.engine import folder as folders
 from nsw.engine.collect import collected_attempt_folder, read_status
 from nsw.engine.driven import look
 from nsw.engine.folder import CampaignFolder, run_folder
-from nsw.engine.ledger import ENDED, BuildRow, Ledger, RunRow
-from nsw.engine.ledger_rows import SCRATCH
+from nsw.engine.ledger_rows import ENDED, SCRATCH, BuildRow, RunRow
 from nsw.errors import NswError, UnreachableError
 from nsw.schedulers.model import Native
+from nsw.transport.model import Transport, connect
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from nsw.transport.model import Transport
+    from nsw.engine.ledger import Ledger
 
-__all__ = ["MOST_SHOWN", "Grown", "LeftAlone", "Output", "Row", "can_be_followed", "find_row", "follow"]
+__all__ = ["MOST_SHOWN", "Grown", "LeftAlone", "Output", "Row", "find_row", "follow"]
 
 Row: TypeAlias = RunRow | BuildRow
 
@@ -122,7 +122,6 @@ class Output:
     def _read_on_site(self, path: str, *, needed: bool) -> bytes | None:
         if not self._folder.trusted:
             return self._folder.tail(Path(path), MOST_SHOWN)
-        from nsw.transport.model import connect
 
         try:
             # without the folder's lock, which who drives it holds
@@ -164,19 +163,12 @@ class LeftAlone:
     over: bool
 
 
-def can_be_followed(folder: CampaignFolder, row: Row) -> bool:
-    """Whether it is not over, and its files may be asked for where they are written."""
-    return row.state not in ENDED and folder.trusted
-
-
 def follow(folder: CampaignFolder, row: Row) -> Generator[Row | Grown | LeftAlone]:
     """What a run prints until it is over, attempt after attempt; its row at each look.
 
     Raises:
         UnreachableError: The site did not answer for long.
     """
-    from nsw.transport.model import connect
-
     with look(folder) as ledger:
         site, scratch = ledger.site(), ledger.meta(SCRATCH)
     with closing(connect(site)) as transport:
@@ -205,7 +197,10 @@ class _Following:
         positions = {f"{home}/{name}": -_FIRST for name in ("stdout", "stderr") if attempt}
         while True:
             yield row
-            now = self._current_row(row)
+            with look(self.folder) as ledger:
+                others: list[Row] = [*ledger.builds(), *ledger.reductions()]
+                same: Sequence[Row] = ledger.runs_named([row.id]) or [one for one in others if one.id == row.id]
+            now = same[0]
             over = now.attempt != attempt or now.state in ENDED
             try:
                 # asked before the files, so that nothing is missed that it printed last
@@ -231,12 +226,6 @@ class _Following:
             return False
         status = read_status(self.transport, run_folder(self.scratch, row.id, row.attempt))
         return status is not None and status.state in {"done", "failed", "withdrawn"}
-
-    def _current_row(self, row: Row) -> Row:
-        with look(self.folder) as ledger:
-            others: list[Row] = [*ledger.builds(), *ledger.reductions()]
-            same: Sequence[Row] = ledger.runs_named([row.id]) or [one for one in others if one.id == row.id]
-        return same[0]
 
 
 def _read_new_bytes(transport: Transport, places: dict[str, int]) -> dict[str, bytes]:

@@ -1,25 +1,33 @@
-"""The laws of a campaign: of which parameter, and with each run as a case of its own, for the scatter of repeats."""
+"""The laws of a campaign, each run a case of its own for the scatter of repeats, and which cases to measure for one."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.cases import summarize_cases
-from nsw.analysis.growth import fit_growth_by_series
+from nsw.analysis.cases import CaseSummary, summarize_cases
+from nsw.analysis.growth import Series, fit_growth_by_series
+from nsw.analysis.law_points import Points, choose_points
 from nsw.analysis.laws import LEAST, TRIED_TIMES
 from nsw.analysis.proposal import proposal_curve
+from nsw.campaign.planning import make_plan
+from nsw.campaign.start import expected_run_seconds
 from nsw.engine.ledger_rows import State
 from nsw.errors import UsageError, did_you_mean
+from nsw.recipe.units import Amount, AmountUnit, option_value, parse_price
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from nsw.analysis.blocks import Curve
-    from nsw.analysis.cases import CaseSummary
-    from nsw.analysis.growth import Series
     from nsw.campaign.answers import Results
+    from nsw.engine.events import Message
+    from nsw.plan.model import Plan
+    from nsw.recipe.load import Overrides
 
 _FREE: Final = "baseline"  # the kind of passes without a profiler
 
@@ -36,11 +44,7 @@ def growth_of(results: Results, over: Sequence[str], at: Sequence[float]) -> lis
         UsageError: There is no such parameter, or no single one to choose; or nothing was measured.
     """
     summary = results.summary
-    numbers = {
-        name: sorted(values)
-        for name in dict.fromkeys(name for case in summary.cases for name in case.params)
-        if (values := _numeric_values(summary.cases, name))
-    }
+    numbers = _numeric_parameters([case.params for case in summary.cases])
     over = over or _default_parameter(numbers, summary.curve.axis if summary.curve else None)
     for name in over:
         if name not in numbers:
@@ -91,11 +95,16 @@ def proposal_of(results: Results) -> Curve:
     )
 
 
-def _numeric_values(cases: Sequence[CaseSummary], name: str) -> set[float]:
-    """The distinct values of a parameter, where all are numbers above zero; else none."""
-    values: list[Any] = [case.params.get(name) for case in cases]
-    are_numbers = all(isinstance(value, int | float) and not isinstance(value, bool) and value > 0 for value in values)
-    return set(values) if are_numbers else set()
+def _numeric_parameters(cases: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """The parameters that have a number above zero in each case, with their distinct values in order."""
+    values: dict[str, list[Any]] = {
+        name: [case.get(name) for case in cases] for name in dict.fromkeys(name for case in cases for name in case)
+    }
+    return {
+        name: sorted(set(numbers))
+        for name, numbers in values.items()
+        if all(isinstance(n, int | float) and not isinstance(n, bool) and n > 0 for n in numbers)
+    }
 
 
 def _default_parameter(numbers: dict[str, list[float]], axis: str | None) -> list[str]:
@@ -110,3 +119,78 @@ def _default_parameter(numbers: dict[str, list[float]], axis: str | None) -> lis
         f"no parameter has {LEAST} measured numbers, which a law needs at least",
         hint="`nsw run RECIPE --set gpus=1,2,4,8,16` measures more",
     )
+
+
+# --- which cases to measure ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlan:
+    """Which cases of a recipe are measured for a law.
+
+    Attributes:
+        over: The parameter.
+        points: The chosen values and repeats.
+        prices: Of each value that the recipe has, what a repeat of its cases costs, in the budget's unit.
+        budget: The most that all may cost.
+        at_most: The same as it was given, such as 80m.
+    """
+
+    over: str
+    points: Points
+    prices: Mapping[float, float]
+    budget: Amount
+    at_most: str
+
+
+def plan_model(
+    recipe: str, site: str | None, sites: list[Path] | None, overrides: Overrides, *, over: str, target: float,
+    at_most: str, home: Path, notify: Callable[[Message], object],
+) -> ModelPlan:  # fmt: skip
+    """Choose the cases and repeats of a recipe that predict best at a value where nothing is measured.
+
+    Args:
+        recipe: Its file, or the name of a shipped one.
+        site: Where it is to run; None: the default.
+        sites: Sites files to search first.
+        overrides: What is changed of the recipe.
+        over: The parameter of the law.
+        target: Its value to predict at.
+        at_most: The price, such as `40 gpu-hours`.
+        home: The folder of campaigns, whose earlier runs tell how long each takes; else its time limit counts.
+        notify: Called with what planning has to say.
+
+    Raises:
+        UsageError: There is no such parameter or price, the target is not above zero, or nothing can be chosen at that
+            price.
+        InputError, UnreachableError: The recipe cannot be planned.
+    """
+    if not (math.isfinite(target) and target > 0):
+        raise UsageError(f"--to {target:g}: expected a number above zero", hint="such as --to 256")
+    budget = option_value("--at-most", parse_price, at_most, "such as '40 gpu-hours' or 40m")
+    once, twice = (
+        make_plan(recipe, site, sites, replace(overrides, settings=(*overrides.settings, f"repeats={count}")), notify)
+        for count in (1, 2)
+    )
+    numbers = _numeric_parameters([run.params for run in once.plan.runs])
+    if over not in numbers:
+        hint = did_you_mean(over, numbers) or f"parameters with numbers: {', '.join(sorted(numbers)) or 'none'}"
+        raise UsageError(f"--for-model {over}: no parameter of this name has only numbers above zero", hint=hint)
+    first, second = (_prices(planned.plan, over, budget.unit, home) for planned in (once, twice))
+    repeat = {value: second[value] - first[value] for value in first}
+    if not any(repeat.values()):
+        raise UsageError(f"--at-most {budget}: these runs cost no {budget.unit}s", hint="give a time, such as 40m")
+    prices = {value: (first[value] - repeat[value], repeat[value]) for value in first}
+    points = choose_points(prices, target=target, budget=budget.number, unit=budget.unit)
+    if isinstance(points, str):
+        raise UsageError(f"--for-model {over}: {points}", hint="`--set` gives other values, `--at-most` another price")
+    return ModelPlan(over, points, repeat, budget, at_most)
+
+
+def _prices(plan: Plan, over: str, unit: AmountUnit, home: Path) -> dict[float, float]:
+    """What the runs of each value of the parameter will probably cost."""
+    run_seconds = expected_run_seconds(home, plan)
+    prices: dict[float, float] = defaultdict(float)
+    for run in plan.runs:
+        prices[run.params[over]] += plan.price(run.resources, run_seconds[run.id], unit)
+    return dict(prices)

@@ -27,6 +27,8 @@ from nsw.recipe.passes import on_a_site
 from nsw.recipe.program import first_program, source
 from nsw.resources import recipes_folder
 from nsw.safe_files import write_text
+from nsw.schedulers.adapter import Adapter, foreign_lines, place_of_line, refused_keys, refused_line
+from nsw.schedulers.create import adapter_of, batch_commands_here
 from nsw.site.names import LOCAL, untrusted_reason
 from nsw.transport.local import LocalTransport
 from nsw.wording import and_more, plural
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 
     from nsw.plan.model import Job, Part, Plan, SiteFacts
     from nsw.recipe.matrix import Matrix
-    from nsw.schedulers.adapter import Adapter
     from nsw.site.load import LoadedSite
     from nsw.site.model import Site
     from nsw.transport.commands import Runner
@@ -115,7 +116,6 @@ class Planned:
         Raises:
             InputError: A template of the site may have been written by another user.
         """
-        from nsw.schedulers.create import adapter_of
         from nsw.scripts.render import render_job
 
         site = self.site.site
@@ -172,8 +172,6 @@ def make_plan(
         UsageError: There is no such recipe or site, or an option fits nothing.
     """
     from nsw.plan.build import build_plan
-    from nsw.schedulers.adapter import foreign_lines, refused_keys
-    from nsw.schedulers.create import adapter_of
     from nsw.site.load import load_site
     from nsw.site_check.check import find_facts
 
@@ -205,12 +203,10 @@ def with_note(planned: Planned, note: str | None) -> Planned:
 
 
 def _load_with_before(file: Path, site: str, options: Overrides | None) -> LoadedRecipe:
-
     with limited(f"reading {file}"):
         loaded = load_recipe(file, site, options)
     if options is None or options.against is None or options.before is not None:
         return loaded
-
     return _load_with_before(file, site, replace(options, before=resolve_before(options.against, loaded)))
 
 
@@ -290,8 +286,6 @@ def _shipped_recipes() -> dict[str, Path]:
 
 def _warn_of_batch_system(loaded_site: LoadedSite, notify: Callable[[Message], object]) -> None:
     """Warn where a batch system is at hand and nothing says that runs are for this very machine."""
-    from nsw.schedulers.create import batch_commands_here
-
     if loaded_site.site.default or loaded_site.site.name != LOCAL:
         return
     if commands := batch_commands_here():
@@ -347,28 +341,24 @@ class Prospect:
     waits: str | None = None
 
 
-def ask(planned: Planned, script: Callable[[Job, str, str], str], calls: Counter[str] | None = None) -> list[Prospect]:
+def ask(planned: Planned, calls: Counter[str] | None = None) -> list[Prospect]:
     """Ask the scheduler when the jobs of a plan would start; a prospect for each distinct set of resources.
 
     If the scheduler cannot be asked, only refusals of nsw's own are returned.
 
     Args:
         planned: The plan with its recipe and site.
-        script: Renders a job: (job, campaign id, scratch folder) -> script.
         calls: Gets the number of the scheduler's commands that this took, by command; None: nobody counts them.
     """
-    from nsw.schedulers.create import adapter_of
-
-    plan, loaded, loaded_site = planned.plan, planned.recipe, planned.site
-    adapter = adapter_of(loaded_site.site.scheduler)
+    adapter = adapter_of(planned.site.site.scheduler)
     if adapter is None:
         return []
     if adapter.test_command("") is None:  # what nsw refuses itself is known without asking
-        return list(_find_refused_jobs(plan, loaded, loaded_site, adapter))
-    transport = connect_to_site(loaded_site)
+        return list(_find_refused_jobs(planned, adapter))
+    transport = connect_to_site(planned.site)
     with tempfile.TemporaryDirectory(prefix="nsw-plan-") as folder:
         asking = _Asking(adapter, runner_of(adapter, transport), transport, Path(folder))
-        prospects = list(_test_jobs(plan, loaded, loaded_site, lambda job: script(job, "CAMPAIGN", folder), asking))
+        prospects = list(_test_jobs(planned, asking))
     if calls is not None:
         calls += asking.calls
     return prospects
@@ -416,8 +406,6 @@ def reach(loaded_site: LoadedSite) -> None:
     Raises:
         UnreachableError: It gives none; nothing was made or submitted.
     """
-    from nsw.schedulers.create import adapter_of
-
     adapter = adapter_of(loaded_site.site.scheduler)
     if adapter is None:
         return
@@ -456,25 +444,19 @@ def runner_of(adapter: Adapter, transport: Transport) -> Runner:
     )
 
 
-def _test_jobs(
-    plan: Plan,
-    loaded: LoadedRecipe,
-    loaded_site: LoadedSite,
-    script: Callable[[Job], str],
-    asking: _Asking,
-) -> Iterator[Prospect]:
-    adapter = asking.adapter
+def _test_jobs(planned: Planned, asking: _Asking) -> Iterator[Prospect]:
+    adapter, script = asking.adapter, planned.renderer()
     unreachable: str | None = None
-    for jobs in _jobs_by_resources(plan):
+    for jobs in _jobs_by_resources(planned.plan):
         names = tuple(job.name for job in jobs)
         if unreachable is not None:  # each further try would cost as many seconds, for the same answer
             yield Prospect(names, untold=unreachable)
             continue
         try:
-            text = script(jobs[0])
+            text = script(jobs[0], "CAMPAIGN", str(asking.folder))
             result = asking.test(text)
         except RefusedError as fault:
-            yield Prospect(names, refused=_refusal_at_line(loaded, loaded_site, jobs[0], fault, adapter))
+            yield Prospect(names, refused=_refusal_at_line(planned, jobs[0], fault, adapter))
             continue
         if result is None:
             return
@@ -489,28 +471,25 @@ def _test_jobs(
         else:
             message = f"{adapter.submit} would refuse {jobs[0].name}: {refused_by.message}"
             refusal = RefusedError(message, key=refused_by.key, hint=refused_by.hint)
-            yield Prospect(names, refused=_refusal_at_line(loaded, loaded_site, jobs[0], refusal))
+            yield Prospect(names, refused=_refusal_at_line(planned, jobs[0], refusal))
 
 
-def _find_refused_jobs(
-    plan: Plan, loaded: LoadedRecipe, loaded_site: LoadedSite, adapter: Adapter
-) -> Iterator[Prospect]:
+def _find_refused_jobs(planned: Planned, adapter: Adapter) -> Iterator[Prospect]:
     """The jobs whose directives cannot be written."""
-    for jobs in _jobs_by_resources(plan):
+    for jobs in _jobs_by_resources(planned.plan):
         try:
             adapter.directives(jobs[0], _ANY_FOLDER)
         except RefusedError as fault:
-            refused = _refusal_at_line(loaded, loaded_site, jobs[0], fault, adapter)
+            refused = _refusal_at_line(planned, jobs[0], fault, adapter)
             yield Prospect(tuple(job.name for job in jobs), refused=refused)
 
 
 def _jobs_by_resources(plan: Plan) -> list[list[Job]]:
     """The jobs, builds and reductions among them, those together that ask for the same."""
     groups: dict[object, list[Job]] = {}
-    for job in (
-        planned_job for planned_job in (*plan.builds, *plan.jobs, *plan.reductions) if planned_job.place == "job"
-    ):
-        groups.setdefault((job.resources, job.walltime_s), []).append(job)
+    for job in (*plan.builds, *plan.jobs, *plan.reductions):
+        if job.place == "job":
+            groups.setdefault((job.resources, job.walltime_s), []).append(job)
     return list(groups.values())
 
 
@@ -526,13 +505,11 @@ def _no_answer_reason(adapter: Adapter, result: CommandResult) -> str:
     return f"{adapter.name} gave no answer whether it would accept this job: {command}: {complaint}"
 
 
-def _refusal_at_line(
-    loaded: LoadedRecipe, loaded_site: LoadedSite, job: Job, fault: RefusedError, by: Adapter | None = None
-) -> Diagnostic:
+def _refusal_at_line(planned: Planned, job: Job, fault: RefusedError, by: Adapter | None = None) -> Diagnostic:
     """The refusal at the line of the refused request; `by` is the adapter that refused to write the directives."""
     from nsw.plan.build import refused_at
-    from nsw.schedulers.adapter import place_of_line, refused_line
 
+    loaded, loaded_site = planned.recipe, planned.site
     line = refused_line(by, job, _ANY_FOLDER, fault) if by is not None else None
     if line is not None and (at := place_of_line(loaded, loaded_site, line)) is not None:
         return at[0].document.diagnostic(at[1], fault.message, hint=fault.hint)

@@ -13,8 +13,7 @@ from nsw.engine.driven import locked_ledger
 from nsw.engine.events import Message
 from nsw.engine.folder import run_of
 from nsw.engine.handover import forget_done, lacks_secrets
-from nsw.engine.ledger import IN_FLIGHT, Ledger, Reading, RunRow, State
-from nsw.engine.ledger_rows import BAD, SITE, SITE_DATA, lacks_figure, lacks_reports
+from nsw.engine.ledger_rows import BAD, IN_FLIGHT, SITE, SITE_DATA, Reading, RunRow, State, lacks_figure, lacks_reports
 from nsw.engine.loop import reset_failures
 from nsw.engine.stages import (
     refused_canary,
@@ -31,31 +30,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.engine import folder as folders
+    from nsw.engine.ledger import Ledger
 
-
-__all__ = ["Change", "resume", "retry", "seconds"]
+__all__ = ["Change", "resume", "retry"]
 
 _AGAIN: Final = (*BAD, State.CANCELLED)  # what a retry does again
 _ALL_RUNS: Final = Selection()
 _AS_BEFORE: Final = Change()
 _NAMES_IN_MESSAGE: Final = 3  # names in a message
 _OPTIONS: Final = ("queue", "partition", "account", "qos", "gres", "extra")  # of a site, for the head of job scripts
-
-
-def seconds(option: str, time: str | None) -> int | None:
-    """The seconds of a duration such as 30m, which `option` gave.
-
-    Raises:
-        UsageError: It is none.
-    """
-    from nsw.recipe.units import Fault, parse_duration
-
-    if time is None:
-        return None
-    try:
-        return parse_duration(time)
-    except Fault as fault:
-        raise UsageError(f"{option}: {fault.message}", hint=fault.hint) from None
 
 
 def resume(folder: folders.CampaignFolder, notify: Callable[[Message], object], download: str | None = None) -> Running:
@@ -117,7 +100,12 @@ def retry(
             every, _repeatable_named(every, repeatable, runs, job_ids(ledger, every)), notify, by_name=bool(runs)
         )
         if not chosen:
-            _report_unread_runs(selected_runs, notify)
+            # list runs with missing or unreadable reports: only a person knows whether another run would help
+            if lacking := [run.id for run in selected_runs if lacks_reports(run)]:
+                subject = f"{plural(len(lacking), 'run')} with missing or unreadable reports"
+                notify(
+                    Message(f"{subject}: `nsw problems` has the reasons, `nsw retry {lacking[0]}` measures one again")
+                )
             return None
         again = [run for run in chosen if run.id not in unreduced]
         ids, only_reduced = [run.id for run in again], [run.id for run in chosen if run.id in unreduced]
@@ -243,13 +231,6 @@ def _changed_site_options(ledger: Ledger, sites: Sequence[Path] | None) -> dict[
         return {}
     before = ledger.site()
     return {key: now[key] for key in _OPTIONS if now[key] != before.get(key, [] if key == "extra" else None)}
-
-
-def _report_unread_runs(runs: Sequence[RunRow], notify: Callable[[Message], object]) -> None:
-    """List runs with missing or unreadable reports: only a person knows whether another run would help."""
-    if lacking := [run.id for run in runs if lacks_reports(run)]:
-        subject = f"{plural(len(lacking), 'run')} with missing or unreadable reports"
-        notify(Message(f"{subject}: `nsw problems` has the reasons, `nsw retry {lacking[0]}` measures one again"))
 
 
 def _runs_to_reduce_again(ledger: Ledger, runs: Sequence[RunRow], states: Sequence[State]) -> set[str]:

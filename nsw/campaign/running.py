@@ -35,6 +35,7 @@ from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain, readable_by_group, write_text
 from nsw.schedulers.local import Owner, Turn, is_inside_a_run
 from nsw.site.names import LOCAL
+from nsw.transport.model import Transport, connect
 from nsw.version import __version__
 from nsw.wording import headline, plural
 
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from nsw.engine.builds import Builds
     from nsw.engine.ledger import Ledger
     from nsw.engine.loop import Driver
-    from nsw.transport.model import Transport
 
 
 _BYTES: Final = 2048
@@ -160,8 +160,6 @@ def lines_now(folder: CampaignFolder, ledger: Ledger, running: Sequence[RunRow],
         running: The runs that are running.
         driven: Whether an nsw drives the campaign now: the lines that it saved are old otherwise.
     """
-    from nsw.transport.model import connect
-
     if not running or not folder.trusted:
         return {}
     site = ledger.site()
@@ -213,7 +211,6 @@ def lock_campaign(
     from nsw.engine.handover import follow_moved_folder, handover_of, mark_of, wait_for_commands
     from nsw.engine.loop import Driver
     from nsw.schedulers.create import create, with_login_node
-    from nsw.transport.model import connect
 
     def emit_message(text: str) -> None:
         emit(Message(text))
@@ -225,7 +222,9 @@ def lock_campaign(
         stack.enter_context(readable_by_group(share))
         follow_moved_folder(folder, ledger)
         scratch = ledger.meta(SCRATCH)
-        cleaned = _is_over_and_cleaned(ledger)
+        # whether no run is left to be done, and the campaign's files are not on its site
+        left = any(count for state, count in ledger.counts().items() if state not in ENDED)
+        cleaned = not left and not ledger.meta(PREPARED) and not ledger.has_reductions_to_do()
         transport_to_close = (
             connect(site) if cleaned else connect(site, scratch, mark_of(folder, ledger))
         )  # the mark is a file there
@@ -284,12 +283,6 @@ class _Changes:
                 self._emit(Message(f"{over}/{len(rows)} reduced   {run_of(row.id)}"))
             elif row.state in ENDED and row.cause is not Cause.SKIPPED:
                 self._emit(Message(f"the report of {run_of(row.id)} was not reduced on the site{reason}", "warning"))
-
-
-def _is_over_and_cleaned(ledger: Ledger) -> bool:
-    """Whether no run is left to be done, and the campaign's files are not on its site."""
-    left = any(count for state, count in ledger.counts().items() if state not in ENDED)
-    return not left and not ledger.meta(PREPARED) and not ledger.has_reductions_to_do()
 
 
 def _has_failed_before_start(run: RunRow) -> bool:

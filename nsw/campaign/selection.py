@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
-from nsw.engine.ledger import BuildRow, Ledger, RunRow, State
-from nsw.engine.ledger_rows import BAD
+from nsw.engine.ledger_rows import BAD, BuildRow, RunRow, State
 from nsw.errors import CampaignError, NswError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nsw.engine.folder import CampaignFolder
+    from nsw.engine.ledger import Ledger
 
 __all__ = [
     "RunsOption",
@@ -36,7 +36,7 @@ __all__ = [
     "recipe_argument",
     "require_matches",
     "selected",
-]  # fmt: skip
+]
 
 T = TypeVar("T", RunRow, RunRow | BuildRow)
 _PATTERN: Final = re.compile(r"[*?\[]")
@@ -241,6 +241,8 @@ def campaign_and_runs(option_values: RunsOption) -> tuple[CampaignFolder, Select
         try:
             return folders.find(parent, word), selection
         except CampaignError as fault:
+            if Path(word).is_dir():
+                raise
             error = fault
     try:
         folder = folders.find(parent, option)

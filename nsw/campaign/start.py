@@ -10,7 +10,7 @@ import stat
 import time
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -22,14 +22,17 @@ from nsw.engine import folder as folders
 from nsw.engine import ledger_rows
 from nsw.engine.driven import look, write_state
 from nsw.engine.handover import make_folder, write_secrets
-from nsw.engine.ledger import BuildRow, Ledger, RunRow
-from nsw.engine.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
-from nsw.engine.recipe_lock import differences, make_before_lock, make_lock
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import NAME, RECIPE, RECORDED, SITE, BuildRow, RunRow, State
+from nsw.engine.recipe_lock import differences, locked_recipe, make_before_lock, make_lock
+from nsw.engine.tables import load_rows
 from nsw.engine.trust import require_own_folder, require_own_place
 from nsw.errors import CampaignError, InputError, NswError, UsageError
 from nsw.plan.model import APP, OF_BEFORE, Job, Plan, Run
+from nsw.quantities import percent, size
 from nsw.recipe.document import as_yaml
-from nsw.recipe.units import Fault, parse_amount, parse_canary
+from nsw.recipe.passes import TimelinePass
+from nsw.recipe.units import format_duration, option_value, parse_amount, parse_canary, show_value
 from nsw.safe_files import OTHERS_WRITE, copy_file, make_folders, open_plain, readable_by_group, write_text
 from nsw.scripts.quoting import secrets_text
 from nsw.scripts.render import write_machinery
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from nsw.engine.folder import CampaignFolder
-    from nsw.recipe.model import Lock
+    from nsw.recipe.model import Lock, Recipe
     from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport
 
@@ -313,7 +316,6 @@ class Ready:
     """
 
     planned: Planned
-    render: Callable[[Job, str, str], str] = field(repr=False)
     calls: Counter[str]
     warnings: tuple[str, ...] = ()
 
@@ -346,13 +348,12 @@ def check(planned: Planned) -> Ready:
     if absent := planned.unset_secrets():
         raise InputError(absent)
     reach(planned.site)
-    render = planned.renderer()
     calls: Counter[str] = Counter()
-    prospects = ask(planned, render, calls)
+    prospects = ask(planned, calls)
     refused = [p.refused for p in prospects if p.refused]
     if refused:
         raise InputError(refused)
-    return Ready(planned, render, calls, tuple(f"{p.jobs[0]}: {p.waits}" for p in prospects if p.waits))
+    return Ready(planned, calls, tuple(f"{p.jobs[0]}: {p.waits}" for p in prospects if p.waits))
 
 
 def above_price(planned: Planned, price: str) -> str | None:
@@ -365,10 +366,7 @@ def above_price(planned: Planned, price: str) -> str | None:
     Raises:
         UsageError: It is no price.
     """
-    try:
-        limit = parse_amount(price)
-    except Fault as fault:
-        raise UsageError(fault.message, hint=fault.hint or "such as '2 gpu-hours'") from None
+    limit = option_value("yes", parse_amount, price, "such as '2 gpu-hours'")
     plan = planned.plan
     if limit.unit == "gpu-hour" and not all(run.resources.gpus for run in plan.runs):
         return f"some runs ask for no GPU, so that {limit} do not limit what this costs; a price in node-hours does"
@@ -426,7 +424,7 @@ def start(
         resolved(planned, lock),
         planned.site.site.model_dump(mode="json", by_alias=True),
         _expand_scratch(planned.site, warn),
-        ready.render,
+        planned.renderer(),
         planned.recipe.path,
         secrets_text(planned.plan.secrets, os.environ),
         until,
@@ -516,3 +514,82 @@ def _check_writable_folders(path: str, loaded_site: LoadedSite) -> None:
         hint = "name a folder of yours that the compute nodes see too, such as /scratch/$USER/nsw"
         key_path = ("sites", loaded_site.site.name, "scratch")
         raise InputError([loaded_site.document.diagnostic(key_path, f"scratch is {path}, but {problem}", hint=hint)])
+
+
+# --- what the windows of timelines save, by the reports of earlier campaigns ----------------------------------
+
+
+_UNKNOWN: Final = (
+    "{}: what its window saves is not known: no earlier campaign of this recipe has a timeline of the whole program"
+)
+
+
+def with_window_notes(plan: Plan, recipe: Recipe, root: Path) -> Plan:
+    """The plan with a note for each timeline that records a part of the program: what that saves.
+
+    Args:
+        plan: The plan.
+        recipe: Its recipe.
+        root: The folder of campaigns.
+    """
+    names = {run.pass_name for run in plan.runs}
+    timelines = [each for each in recipe.passes if isinstance(each, TimelinePass) and each.name in names]
+    notes = [_report_size_note(plan, each, root) for each in timelines if each.is_windowed]
+    return replace(plan, notes=(*plan.notes, *notes))
+
+
+def _report_size_note(plan: Plan, timeline: TimelinePass, root: Path) -> str:
+    """A sentence on the size of a report with the window and without."""
+    name, whole, alike = timeline.name, None, None
+    for folder, rows in earlier_campaigns(root, plan):
+        if whole is not None and alike is not None:
+            break
+        try:
+            before = next(each for each in locked_recipe(folder).passes if each.name == name)
+            runs = [row.id for row in rows if getattr(row, "pass_name", None) == name]
+            # bytes of the reports that a run's timeline left
+            largest = max(
+                (sum(file.stat().st_size for file in (folder.reports / run).glob("timeline*")), run) for run in runs
+            )
+        except (NswError, OSError, StopIteration, ValueError):
+            continue
+        if isinstance(before, TimelinePass) and largest[0]:
+            if not before.is_windowed:
+                whole = whole or (folder, *largest)
+            elif _window_key(before) == _window_key(timeline):
+                alike = alike or (folder, *largest)
+    if whole is None:
+        return _UNKNOWN.format(name) if alike is None else f"{name}: its window left {size(alike[1])} in {alike[0].id}"
+    folder, taken, run = whole
+    head = f"{name}: the reports of the whole program took {size(taken)} in {folder.id}"
+    if alike is not None:
+        return f"{head}, its window {size(alike[1])} in {alike[0].id}: {percent(100 * (1 - alike[1] / taken))} less"
+    share = _window_share(folder, run, timeline)
+    if share is None:
+        return f"{head}; how much of it is in the window is not known"
+    return f"{head}; its window is {share[0]}, about {percent(100 * share[1])} of it"
+
+
+def _window_key(timeline: TimelinePass) -> tuple[Any, ...]:
+    return timeline.within, timeline.after, timeline.duration
+
+
+def _window_share(folder: CampaignFolder, run: str, timeline: TimelinePass) -> tuple[str, float] | None:
+    """How much of a timeline of the whole program is in a window, in words and as a fraction; None: not known."""
+    try:
+        if timeline.within is not None:
+            rows = [row for row in load_rows(folder, "nvtx_summary") if row["run"] == run]
+            calls = [row["calls"] for row in rows if row["name"] == timeline.within.nvtx and row["calls"]]
+            if not calls:
+                return None
+            count = min(timeline.within.count, max(calls))
+            return f"{count} of {max(calls):,} ranges {show_value(timeline.within.nvtx)}", count / max(calls)
+        rows = [row for row in load_rows(folder, "facts") if row["run"] == run and row["key"] == "duration_ns"]
+    except NswError:
+        return None
+    whole_s = max((row["value"] / 1e9 for row in rows if row["value"]), default=None)
+    if whole_s is None:
+        return None
+    left_s = max(0.0, whole_s - (timeline.after or 0))
+    window_s = left_s if timeline.duration is None else min(left_s, float(timeline.duration))
+    return f"{format_duration(round(window_s))} of {format_duration(round(whole_s))}", window_s / whole_s

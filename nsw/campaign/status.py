@@ -16,8 +16,19 @@ from nsw.campaign.selection import RunsOption, campaign_and_runs, campaign_argum
 from nsw.campaign.watch import Onlooker, ledger_now
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
-from nsw.engine.ledger import ENDED, BuildRow, Ledger, Reading, RunRow, State
-from nsw.engine.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, missing_results
+from nsw.engine.ledger_rows import (
+    AT_A_TIME,
+    ENDED,
+    NOTE,
+    SITE,
+    STOPPED,
+    TAKEN_OVER,
+    BuildRow,
+    Reading,
+    RunRow,
+    State,
+    missing_results,
+)
 from nsw.errors import CampaignError
 from nsw.wording import plural
 
@@ -25,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nsw.engine.folder import CampaignFolder
+    from nsw.engine.ledger import Ledger
 
 __all__ = ["Status", "list_campaigns", "problems_of", "status"]
 
@@ -90,7 +102,10 @@ def _notable_runs(ledger: Ledger) -> list[RunRow]:
         for reading in (Reading.INCOMPLETE, Reading.UNREADABLE)
         for run in ledger.runs(states=(State.DONE,), reading=reading)
     ]
-    with_reason = [run for run in ledger.done_with_reason() if missing_results(run) is None]
+    # done and yet with a reason, such as that two jobs started it
+    with_reason = [
+        run for run in ledger.runs(states=[State.DONE]) if run.reason is not None and missing_results(run) is None
+    ]
     return [*ledger.runs(states=_NOTABLE), *lacking, *with_reason]
 
 
@@ -210,14 +225,14 @@ def _campaign_row(folder: CampaignFolder, figure: str | None) -> dict[str, Any]:
 
 def _medians_by_case(folder: CampaignFolder, ledger: Ledger, name: str) -> dict[str, float]:
     """The median of a figure in each case that has it, undisturbed by a profiler where it was so measured."""
-    from nsw.analysis.cases import group_by_column
+    from nsw.analysis.cases import rows_by_run
     from nsw.analysis.figures import figures_by_pass
     from nsw.engine.tables import lazily
 
     cases: dict[str, list[RunRow]] = {}
     for run in ledger.runs():
         cases.setdefault(run.case_id, []).append(run)
-    rows = group_by_column(lazily(folder, "figures"), "run")
+    rows = rows_by_run(lazily(folder, "figures"))
     medians: dict[str, float] = {}
     for case, runs in cases.items():
         case_figures = [figure for figure in figures_by_pass(runs, rows) if figure.name == name]

@@ -14,28 +14,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.certainty import LOOKS, Verdict, pairs_at_next_look
 from nsw.analysis.growth import FIGURE
-from nsw.analysis.sides import compare_sides, match_cases
+from nsw.analysis.sides import Match, compare_sides, match_cases
 from nsw.campaign.answers import results
 from nsw.campaign.changes import add_pairs
 from nsw.campaign.compare import both_sides
-from nsw.campaign.modelling import growth_of
+from nsw.campaign.modelling import ModelPlan, growth_of
 from nsw.campaign.planning import make_plan
 from nsw.engine.events import Message
-from nsw.engine.ledger_rows import SITE, UNTIL, State, missing_results
+from nsw.engine.ledger_rows import SITE, UNTIL, RunRow, State, missing_results
 from nsw.errors import UsageError
-from nsw.recipe.units import Fault, parse_percent, parse_price
+from nsw.recipe.units import AmountUnit, option_value, parse_percent, parse_price
 from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nsw.analysis.sides import Match
-    from nsw.campaign.model_plan import ModelPlan
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
-    from nsw.engine.ledger_rows import RunRow
     from nsw.plan.model import Plan
-    from nsw.recipe.units import AmountUnit
 
 __all__ = ["FIRST_REPEATS", "add_undecided", "until_decided", "until_predicted"]
 
@@ -64,36 +60,28 @@ def until_decided(
             "--until decided needs --against REF and --at-most PRICE, and a campaign of its own (no --into)",
             hint="`nsw run RECIPE --against main --until decided --at-most 40m`",
         )
-    try:
-        parse_price(at_most)
-    except Fault as fault:
-        raise UsageError(f"--at-most: {fault.message}", hint=fault.hint or "such as 40m or '2 node-hours'") from None
+    option_value("--at-most", parse_price, at_most, "such as 40m or '2 node-hours'")
     return {"at_most": at_most, "sites": [str(file.absolute()) for file in sites or ()]}
 
 
-def until_predicted(model_plan: ModelPlan, within: str, at_most: str, sites: Sequence[Path] | None) -> dict[str, Any]:
+def until_predicted(model_plan: ModelPlan, within: str, sites: Sequence[Path] | None) -> dict[str, Any]:
     """What the ledger keeps of `--for-model`.
 
     Args:
         model_plan: What is to be measured.
         within: How far the range of the prediction may be from it, such as 10%.
-        at_most: The price.
         sites: Sites files to search first when repeats are added.
 
     Raises:
         UsageError: `within` is no percentage.
     """
-    try:
-        share = parse_percent(within)
-    except Fault as fault:
-        raise UsageError(f"--within: {fault.message}", hint=fault.hint or "such as 10%") from None
     model = {
         "over": model_plan.over,
         "to": model_plan.points.target,
-        "within": share,
+        "within": option_value("--within", parse_percent, within, "such as 10%"),
         "repeats": model_plan.points.repeats,
     }
-    return {"at_most": at_most, "sites": [str(file.absolute()) for file in sites or ()], "model": model}
+    return {"at_most": model_plan.at_most, "sites": [str(file.absolute()) for file in sites or ()], "model": model}
 
 
 def add_undecided(folder: CampaignFolder, ledger: Ledger, notify: Callable[[Message], object]) -> bool:

@@ -27,16 +27,7 @@ if TYPE_CHECKING:
     from nsw.analysis.blocks import Finding
     from nsw.engine.ledger import Ledger
 
-__all__ = [
-    "Version",
-    "findings",
-    "origins",
-    "problems",
-    "record",
-    "sources_of_app_files",
-    "versions_of",
-    "warning",
-]  # fmt: skip
+__all__ = ["Version", "findings", "origins", "problems", "record", "sources_of_app_files", "versions_of", "warning"]
 
 _CHANGED: Final = 3  # files in a message
 _FILES_IN_NAME: Final = 2  # files in the name of a version, cases beside it

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections import defaultdict
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,18 +18,18 @@ from nsw.engine import folder as folders
 from nsw.engine.driven import look
 from nsw.engine.events import Event, Message, Progress, RunChanged, Started
 from nsw.engine.folder import LEDGER, run_folder
-from nsw.engine.ledger import ENDED, Ledger, RunRow, State
-from nsw.engine.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH, Reason
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import ENDED, IN_FLIGHT, OWNED_BY, SCRATCH, Reason, RunRow, State
 from nsw.errors import NswError
 from nsw.safe_files import write_bytes
 from nsw.site.names import LOCAL
+from nsw.transport.model import Transport, Unreadable, connect, read
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from nsw.schedulers.batch import BatchScheduler
     from nsw.schedulers.model import Answer
-    from nsw.transport.model import Transport
 
 __all__ = ["Onlooker", "Watching", "ledger_now"]
 
@@ -66,7 +65,6 @@ class Onlooker:
         """
         from nsw.engine.collect import judge, read_statuses
         from nsw.schedulers.model import Answer, Phase
-        from nsw.transport.model import Unreadable
 
         flying = [run for run in self.ledger.runs() if run.state in IN_FLIGHT]
         answers, unknown = self._poll_scheduler(flying), Answer(Phase.UNKNOWN)
@@ -92,7 +90,7 @@ class Onlooker:
         names = {run.submission for run in flying}
         if self._scheduler is None or not names:
             return {}
-        submissions = self.ledger.submissions("submitted", defaultdict(Path))  # a look needs no script
+        submissions = self.ledger.submissions("submitted", Path)  # a look needs no script
         submitted = [submission for submission in submissions if submission.name in names]
         return self._scheduler.look(submitted) if submitted else {}
 
@@ -108,7 +106,6 @@ def _connect_onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> I
     from nsw.engine.handover import kept_there
     from nsw.schedulers.batch import BatchScheduler
     from nsw.schedulers.create import create
-    from nsw.transport.model import connect
 
     with closing(connect(site)) as transport, tempfile.TemporaryDirectory(prefix="nsw-watch-") as temporary:
         copy = Path(temporary, LEDGER)
@@ -126,8 +123,6 @@ def _connect_onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> I
 
 def _owner_elsewhere(transport: Transport, scratch: str, own_token: str) -> str | None:
     """Who owns the campaign, as its site has it; None where that is this nsw."""
-    from nsw.transport.model import read
-
     if not transport.remote:
         return None
     text = (read(transport, f"{scratch}/owner", _OWNER_BYTES) or b"").decode(errors="backslashreplace")

@@ -25,13 +25,12 @@ from nsw.cli.options import Root, option
 from nsw.cli.output import tell
 from nsw.errors import Exit, InputError, NswError, UsageError
 from nsw.present.emit import strict_json
-from nsw.recipe.units import Fault, parse_amount
+from nsw.recipe.units import Amount, option_value, parse_amount
 from nsw.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from nsw.recipe.units import Amount
 
 ROWS: Final = 50  # rows of an answer at most
 BYTES: Final = 100_000  # of an answer at most
@@ -66,10 +65,7 @@ def mcp(
         raise UsageError(
             "--allow-run and --at-most belong together", hint="nsw mcp --allow-run --at-most '2 gpu-hours'"
         )
-    try:
-        price = None if at_most is None else parse_amount(at_most)
-    except Fault as fault:
-        raise UsageError(f"--at-most: {fault.message}", hint=fault.hint or "such as '2 gpu-hours'") from None
+    price = None if at_most is None else option_value("--at-most", parse_amount, at_most, "such as '2 gpu-hours'")
     try:
         from mcp.server import MCPServer
     except ImportError as fault:

@@ -36,15 +36,15 @@ from nsw.cli.options import (
     argument,
     option,
 )
-from nsw.cli.output import tell
+from nsw.cli.output import Target, tell
 from nsw.engine import folder as folders
-from nsw.errors import CampaignError, Exit, UsageError
+from nsw.errors import Exit, UsageError
 from nsw.present import compare_view, emit
 from nsw.present.plots import plot_of
 from nsw.present.rows_view import show_rows
 from nsw.present.terminal import console
 from nsw.present.untrusted_text import say
-from nsw.recipe.units import Fault, Tolerance, parse_percent, parse_tolerance
+from nsw.recipe.units import Tolerance, option_value, parse_percent, parse_tolerance
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.analysis.sides import By
-    from nsw.cli.output import Target
 
 _EXITS: Final = {Outcome.PASSED: Exit.GOOD, Outcome.FAILED: Exit.GATE_FAILED, Outcome.UNDECIDED: Exit.UNDECIDED}
 
@@ -79,10 +78,7 @@ def compare(
     target: PlotTarget,
 ) -> int:
     """Compare two campaigns, cases or reports: what got faster, how certain that is, what did it."""
-    try:
-        least_difference = log1p(parse_percent(same))
-    except Fault as fault:
-        raise UsageError(f"--same: {fault.message}", hint=fault.hint) from None
+    least_difference = log1p(option_value("--same", parse_percent, same))
     target.check_plot(plot)
     kind = cast("By", by.value)
     comparison = compared(*sides_of(sides or [], root, kind), kind, least_difference)
@@ -132,7 +128,7 @@ def gate(
         tolerances = tolerances or compared_sides[1].gate
         check_rules(tolerances, compared_sides)
         comparison = compared(*compared_sides, "figure")
-    except (UnlikeError, CampaignError) as fault:
+    except UnlikeError as fault:
         tell(f"Gate undecided: {fault}")
         return Exit.UNDECIDED
     judged = judge_rules(comparison, tolerances)
@@ -206,10 +202,7 @@ def noise(
 
 def _parse_gate_rule(text: str) -> tuple[str, Tolerance]:
     figure, _, tolerance = text.rpartition(":")
-    try:
-        return figure.strip(), parse_tolerance(tolerance)
-    except Fault as fault:
-        raise UsageError(f"--rule '{text}': {fault.message}", hint=fault.hint or "'images_per_sec: -2%'") from None
+    return figure.strip(), option_value(f"--rule '{text}'", parse_tolerance, tolerance, "'images_per_sec: -2%'")
 
 
 @command("nsw baseline set main alexnet-scaling-20261121")

@@ -25,6 +25,9 @@ from nsw.cli.options import (
 from nsw.cli.output import tell
 from nsw.engine.ledger_rows import ENDED, BuildRow, RunRow, State, missing_results
 from nsw.errors import Exit
+from nsw.present.terminal import TextTable, console
+from nsw.present.untrusted_text import clean, say
+from nsw.quantities import number, size, spread
 from nsw.wording import headline
 
 if TYPE_CHECKING:
@@ -46,7 +49,6 @@ def status(
     """Show the state of a campaign and what went wrong."""
     from nsw.campaign import status as states
     from nsw.present import status_view
-    from nsw.present.terminal import console
 
     seen = states.status(which, every=runs or target.format != "table")
     builds = [status_view.build_data(build, seen.jobs, needed_by) for build, needed_by in seen.builds]
@@ -81,7 +83,6 @@ def problems(which: CampaignAndRuns, target: TableTarget) -> int:
     """List all problems of a campaign's reports, and what to do."""
     from nsw.campaign.status import problems_of
     from nsw.present.problems import show_problems
-    from nsw.present.terminal import console
 
     folder, problem_rows, note = problems_of(which)
     rows = [dict(zip(_PROBLEM, p, strict=True)) for p in problem_rows]
@@ -105,7 +106,6 @@ def watch(
     from nsw.campaign.watch import Watching
     from nsw.engine.events import Started
     from nsw.present.status_view import Watch
-    from nsw.present.untrusted_text import say
 
     with Watching(folder, once=once) as watching:
         view = Watch(watching)
@@ -155,9 +155,6 @@ def _extreme_median(row: Mapping[str, Any], end: Callable[[Iterable[float]], flo
 
 
 def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | None) -> None:
-    from nsw.present.terminal import console, table
-    from nsw.quantities import number, spread
-
     out = console()
     rows = list(rows)
     columns = ["campaign", "site", "begun", "runs"]
@@ -180,7 +177,7 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | No
             cell["note"] = textwrap.shorten(cell.get("note") or "", _NOTE, placeholder=" ...")
     if cells:
         shown = ([c.get(name) for name in columns] for c in cells)
-        out.print(table(None, columns, shown, wide="runs", droppable=("note", "site")))
+        out.print(TextTable(None, columns, shown, wide="runs", droppable=("note", "site")))
         for row in rows:
             if row.get("problem"):
                 out.print(f"{row['campaign']}: {row['problem']}", style="yellow")
@@ -230,20 +227,14 @@ def logs(
     selection: ChosenRuns,
 ) -> int:
     """Print the output, the errors and the outcome of a run."""
-    from nsw.campaign.logs import can_be_followed, find_row
+    from nsw.campaign.logs import find_row
     from nsw.campaign.selection import campaign_of_words
 
     folder, words = campaign_of_words([run] if run is not None else [], campaign, root)
     row = find_row(folder, words[0] if words else None, selection, follow=follow)
-    if follow and can_be_followed(folder, row):
+    if follow and row.state not in ENDED and folder.trusted:
         return _follow_output(folder, row, lines)
-    _show_output(folder, row, lines)
-    return Exit.GOOD
-
-
-def _show_output(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> None:
     from nsw.campaign.logs import Output
-    from nsw.present.terminal import console
 
     out = console()
     out.print(_run_headline(folder, row), style="bold")
@@ -255,6 +246,7 @@ def _show_output(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> 
         _show_last_lines(out, output.job_log(), "job script", lines)
     for note in output.notes:
         out.print(note, style="dim")
+    return Exit.GOOD
 
 
 def _run_headline(folder: CampaignFolder, row: RunRow | BuildRow) -> str:
@@ -268,8 +260,6 @@ def _run_headline(folder: CampaignFolder, row: RunRow | BuildRow) -> str:
 
 def _show_last_lines(out: Any, content: bytes | None, name: str, lines: int) -> None:
     from nsw.campaign.logs import MOST_SHOWN
-    from nsw.present.untrusted_text import clean, say
-    from nsw.quantities import size
 
     if not content:
         return
@@ -293,7 +283,6 @@ def _follow_output(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -
     """Print what a run prints until it is over; later attempts of it are followed too."""
     from nsw.campaign.logs import Grown, LeftAlone, follow
     from nsw.campaign.selection import campaign_argument
-    from nsw.present.terminal import console
 
     out = console()
     last_headline, attempt, printer = "", 0, _Lines(out.print, lines or None)
@@ -355,8 +344,6 @@ class _Lines:
         self._rest.clear()
 
     def _print_lines(self, stream: str, lines: Sequence[str]) -> None:
-        from nsw.present.untrusted_text import clean
-
         if lines and stream != self._last:
             self._print_line(f"--- {stream}", style="dim")
             self._last = stream

@@ -23,7 +23,7 @@ from nsw.metrics import (
 from nsw.metrics.catalogue import LEVEL, Chip, Metric, chips_by_name
 from nsw.metrics.printed_metrics import portable_name
 from nsw.metrics.requests import Tool, as_tool, counters_tools, default_counters_tool
-from nsw.present.terminal import console, table
+from nsw.present.terminal import TextTable, console
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _list_ncu_names(words: Sequence[str], chip: Chip | None, target: Target) -> 
 
     def show() -> None:
         if rows:
-            console().print(table(None, columns, ([r[c] for c in columns] for r in rows), wide="chips"))
+            console().print(TextTable(None, columns, ([r[c] for c in columns] for r in rows), wide="chips"))
         else:
             console().print(f"no metric of Nsight Compute begins with {' or '.join(stems)}")
 
@@ -320,13 +320,13 @@ def _show_catalogue(
     out = console()
     if groups:
         cells = ((g["group"], plural(len(g["metrics"]), "metric"), g["meaning"]) for g in groups)
-        out.print(table("groups", ("group", "holds>", "meaning"), cells, wide="meaning"))
+        out.print(TextTable("groups", ("group", "holds>", "meaning"), cells, wide="meaning"))
     title = "metrics" + (f" on {chip} by {tool}" if chip else "")
     ordered = sorted(rows, key=lambda r: (r["family"], r["metric"]))
     wide = tool if chip else "meaning"
     columns = ("family", "metric", "unit", wide)
     cells_of = ([r[c] or "" for c in columns] for r in ordered)
-    out.print(table(title, columns, cells_of, wide=wide, droppable=() if chip else ("family",)))
+    out.print(TextTable(title, columns, cells_of, wide=wide, droppable=() if chip else ("family",)))
     if left_out:
         out.print(f"({plural(left_out, 'metric')} more that {tool} does not measure{' on ' + chip if chip else ''}:"
                   " `nsw metrics show NAME` says why)", style="dim")  # fmt: skip
@@ -379,7 +379,7 @@ def _show_translation(
     out = console()
     columns = ("metric", "unit", *tools)
     cells = ([r["metric"] or r["asked"], r["unit"] or "", *(r[t] or "-" for t in tools)] for r in rows)
-    out.print(table(f"on {chip}" if chip else None, columns, cells, wide=tools[-1]))
+    out.print(TextTable(f"on {chip}" if chip else None, columns, cells, wide=tools[-1]))
     for row in rows:
         if row["why"]:
             out.print(f"{row['metric'] or row['asked']}: {row['why']}")

@@ -7,28 +7,24 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from nsw.analysis.growth import FIGURE, ITERATION, KERNELS
-from nsw.analysis.laws import ENOUGH, TRIED_TIMES
+from nsw.analysis.growth import FIGURE, ITERATION, KERNELS, Growth, Series
+from nsw.analysis.laws import ENOUGH, TRIED_TIMES, Estimate
 from nsw.campaign.answers import results
 from nsw.campaign.modelling import growth_of
-from nsw.campaign.selection import campaign_and_runs
+from nsw.campaign.selection import Selection, campaign_and_runs
 from nsw.cli.application import command
 from nsw.cli.options import CampaignAndRuns, ReadingLimits, TableTarget, option
 from nsw.cli.summarizing import answer_apart
 from nsw.errors import Exit, UsageError
-from nsw.present.terminal import console, table
+from nsw.present.terminal import TextTable, console
 from nsw.quantities import number
 from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.analysis.growth import Growth, Series
-    from nsw.analysis.laws import Estimate
-    from nsw.campaign.selection import Selection
     from nsw.cli.output import Target
     from nsw.engine.folder import CampaignFolder
-    from nsw.present.terminal import Fitted
 
 _TITLES: Final = {FIGURE: "figure", ITERATION: "time", KERNELS: "kernels"}
 
@@ -184,7 +180,7 @@ def _show_model(series_list: Sequence[Series], note: str | None) -> None:
         out.print(_laws_table(series))
 
 
-def _laws_table(series: Series) -> Fitted:
+def _laws_table(series: Series) -> TextTable:
     """A row a law; shares and ranges where some are known."""
     first, last = (_point_text(series.over, point) for point in (series.measured[0], series.measured[-1]))
     rows = series.rows
@@ -202,4 +198,4 @@ def _laws_table(series: Series) -> Fitted:
     }
     columns = {head: cells for head, cells in columns.items() if any(cells)}
     title = ", ".join(f"{name}={value}" for name, value in series.params.items()) or None
-    return table(title, list(columns), zip(*columns.values(), strict=True), wide="law", elsewhere="--json")
+    return TextTable(title, list(columns), zip(*columns.values(), strict=True), wide="law", elsewhere="--json")

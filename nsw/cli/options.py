@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nsw.cli.application import Group
-from nsw.cli.output import Target, chosen_target, output_path
+from nsw.cli.output import Target, format_by_ending, output_path
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,6 +55,15 @@ Plot = Annotated[
 ]
 Yes = Annotated[bool, option("--yes", "-y", help="Answer yes to all questions.")]
 Now = Annotated[bool, option("--now", help="Start although another campaign runs on this machine.")]
+ForModel = Annotated[
+    str | None,
+    option(
+        "--for-model",
+        metavar="NAME",
+        help="Choose which of its cases to run, and how often, so that `nsw model` over this parameter predicts best.",
+    ),
+]
+To = Annotated[float | None, option("--to", metavar="N", help="Of --for-model: where to predict.")]
 Into = Annotated[
     str | None,
     option(
@@ -263,7 +272,10 @@ def _output_options(formats: Any) -> Group:
             ),
         ] = None,
     ) -> Target:
-        return Target("json", output) if json else chosen_target(format and format.value, output, list(formats))
+        if json:
+            return Target("json", output)
+        by_name = None if format or output is None else format_by_ending(output, list(formats))
+        return Target((format.value if format else by_name) or "table", output)
 
     return Group(target)
 
@@ -309,7 +321,11 @@ def size_option(flag: str, text: str | None) -> int | None:
     Raises:
         UsageError: It is no size.
     """
-    return _parse_quantity(flag, text, "parse_size")
+    if text is None:
+        return None
+    from nsw.recipe.units import option_value, parse_size  # here: most looks at a campaign need nothing of recipes
+
+    return option_value(flag, parse_size, text)
 
 
 def time_option(flag: str, text: str | None) -> int | None:
@@ -318,16 +334,8 @@ def time_option(flag: str, text: str | None) -> int | None:
     Raises:
         UsageError: It is no time.
     """
-    return _parse_quantity(flag, text, "parse_duration")
-
-
-def _parse_quantity(flag: str, text: str | None, parse: str) -> int | None:
     if text is None:
         return None
-    from nsw.recipe import units
+    from nsw.recipe.units import option_value, parse_duration  # here: most looks at a campaign need nothing of recipes
 
-    try:
-        value: int = getattr(units, parse)(text)
-    except units.Fault as fault:
-        raise UsageError(f"{flag}: {fault.message}", hint=fault.hint) from None
-    return value
+    return option_value(flag, parse_duration, text)

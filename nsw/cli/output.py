@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import NswError, UsageError
+from nsw.present.terminal import console
 from nsw.safe_files import open_output
 
 if TYPE_CHECKING:
@@ -189,21 +190,12 @@ class Target:
                 show()
 
 
-def chosen_target(format: str | None, output: Path | None, formats: Sequence[str]) -> Target:
-    """Choose the format: the one that is given, else that of the file to write, CSV in a folder, else a table.
-
-    Args:
-        format: The value of --format.
-        output: The value of --output.
-        formats: The formats of the command.
+def format_by_ending(output: Path, formats: Sequence[str]) -> str | None:
+    """The format that the name of a file to write has, CSV in a folder; None: what a terminal shows.
 
     Raises:
         UsageError: The file's ending names none of the known formats.
     """
-    return Target(format or (output and _format_by_ending(output, formats)) or "table", output)
-
-
-def _format_by_ending(output: Path, formats: Sequence[str]) -> str | None:
     ending = output.suffix.lower()
     if (named := _ENDINGS.get(ending)) in formats:
         return named
@@ -237,8 +229,6 @@ def several(format: str, names: Iterable[str]) -> UsageError:
 
 def tell(text: str) -> None:
     """Print a sentence on stderr: a terminal breaks it between words, with commands as the user types them."""
-    from nsw.present.terminal import console
-
     console(sys.stderr).print(text)
 
 
@@ -252,6 +242,4 @@ def show_message(message: Message) -> None:
 
 def warn(text: str, level: str = "warning") -> None:
     """Print a warning on stderr."""
-    from nsw.present.terminal import console
-
     console(sys.stderr).print(f"{level}: {text}", style="yellow" if level == "warning" else "red")

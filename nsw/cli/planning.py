@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from nsw.cli.application import command
 from nsw.cli.options import (
+    ForModel,
     Into,
     PlannedRecipe,
+    RecipeOptions,
     Root,
     Sites,
     TableTarget,
+    To,
     argument,
     folder_to_extend,
     option,
 )
 from nsw.cli.output import Target, show_message, tell, warn
 from nsw.errors import Exit, InputError, UnreachableError, UsageError
+from nsw.present.terminal import TextTable, console
 from nsw.present.untrusted_text import clean, harmless, say
 from nsw.safe_files import write_text
 from nsw.wording import plural
@@ -29,8 +33,8 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nsw.campaign.modelling import ModelPlan
     from nsw.campaign.planning import Prospect
-    from nsw.cli.options import RecipeOptions
     from nsw.convert.script_options import Line
     from nsw.engine.events import Event
     from nsw.engine.folder import CampaignFolder
@@ -43,13 +47,6 @@ _NOT_UNDERSTOOD = 7
 _TEXT = 30  # characters of a line of it
 
 Document = StrEnum("Document", ["RECIPE", "SITES", "ANSWERS"])
-
-
-def _print_sentence(text: str) -> None:
-    """Print a sentence on stdout, with commands as the user types them."""
-    from nsw.present.terminal import console
-
-    console().print(text)
 
 
 # --- nsw init ----------------------------------------------------------------------------------------------
@@ -122,16 +119,16 @@ def _init_from_command(words: Sequence[str], site: str | None, output: Path | No
         if first_recipe.brings
         else "brings no file; list what it needs in app.files"
     )
-    _print_sentence(f"{first_recipe.path}: {brings}")
+    console().print(f"{first_recipe.path}: {brings}")
     if first_recipe.launcher:
-        _print_sentence(
+        console().print(
             f"launcher: {first_recipe.launcher}, which nsw starts: the recipe's command is the program alone"
         )
     if first_recipe.profiler:
-        _print_sentence(f"pass: {first_recipe.profiler}, which nsw starts: the recipe's command is the program alone")
+        console().print(f"pass: {first_recipe.profiler}, which nsw starts: the recipe's command is the program alone")
     output_option = next((word for word in words if word.partition("=")[0] in _OUTPUT), None)
     if output_option and not first_recipe.profiler:
-        _print_sentence(
+        console().print(
             f"note: {output_option} follows --, so it is an option of the command; to name the recipe's file"
             " write it before:"
             " `nsw init -o FILE -- COMMAND`"
@@ -139,12 +136,12 @@ def _init_from_command(words: Sequence[str], site: str | None, output: Path | No
     for text in first_recipe.warnings:
         warn(text)
     if not first_recipe.has_gpus:
-        _print_sentence(
+        console().print(
             f"site {first_recipe.site} has no GPU, so the recipe asks for none; for another site:"
             " `nsw init --site NAME -- COMMAND`"
         )
     on_site = f" --site {shlex.quote(site)}" if site else ""
-    _print_sentence(f"next: `nsw plan {first_recipe.path}{on_site}`; the comments in it say what else a recipe can do")
+    console().print(f"next: `nsw plan {first_recipe.path}{on_site}`; the comments in it say what else a recipe can do")
     return Exit.GOOD
 
 
@@ -158,8 +155,8 @@ def _init_from_shipped(name: str, output: Path | None, force: bool) -> int:
 
     written = copy_shipped(name, output, force=force)
     for path in written:
-        _print_sentence(str(path))
-    _print_sentence(f"next: `nsw plan {written[0]}`")
+        console().print(str(path))
+    console().print(f"next: `nsw plan {written[0]}`")
     return Exit.GOOD
 
 
@@ -173,18 +170,18 @@ def _init_from_script(script: Path, site: str | None, output: Path | None, force
 
     converted = write_from_script(script, output or _RECIPE, site, force=force)
     site_options = f" --site {converted.site} --sites {shlex.quote(str(converted.sites))}" if converted.sites else ""
-    _print_sentence(
+    console().print(
         f"{', '.join(map(str, converted.recipes))}"
         + (f"; {converted.sites}: site {converted.site}" if converted.sites else "")
     )
     _show_lines([line for line in converted.lines if line.is_understood and line.does_more_than_print], _UNDERSTOOD, "")
     unknown = [line for line in converted.lines if not line.is_understood]
     if unknown:
-        _print_sentence(f"not understood of {script.name} (listed at the end of the recipe):")
+        console().print(f"not understood of {script.name} (listed at the end of the recipe):")
         _show_lines(unknown, _NOT_UNDERSTOOD, f"; {converted.recipes[-1]} has all")
     for text in converted.warnings:
         warn(text)
-    _print_sentence(f"next: `nsw plan {converted.recipes[0]}{site_options}`")
+    console().print(f"next: `nsw plan {converted.recipes[0]}{site_options}`")
     return Exit.GOOD
 
 
@@ -214,15 +211,15 @@ def _init_site(name: str, host: str | None, output: Path | None, force: bool) ->
     try:
         first_site.write()
     except UsageError:
-        _print_sentence(first_site.text.rstrip())  # for a person to put in
+        console().print(first_site.text.rstrip())  # for a person to put in
         raise
-    _print_sentence(f"{first_site.path}: site {name}" + (f", reached by `ssh {host}`" if host else ""))
+    console().print(f"{first_site.path}: site {name}" + (f", reached by `ssh {host}`" if host else ""))
     for line in first_site.answers_shown:
-        _print_sentence(f"  found    {line}")
+        console().print(f"  found    {line}")
     for line in first_site.todo:
-        _print_sentence(f"  fill in  {line}")
+        console().print(f"  fill in  {line}")
     sites_option = "" if output is None else f" --sites {shlex.quote(str(first_site.path))}"
-    _print_sentence(f"next: `nsw sites check {name}{sites_option}`, then `nsw plan RECIPE --site {name}{sites_option}`")
+    console().print(f"next: `nsw sites check {name}{sites_option}`, then `nsw plan RECIPE --site {name}{sites_option}`")
     return Exit.GOOD
 
 
@@ -234,15 +231,8 @@ def plan(
     options: PlannedRecipe,
     campaign: Into = None,
     root: Root = None,
-    for_model: Annotated[
-        str | None,
-        option(
-            "--for-model",
-            metavar="NAME",
-            help="Choose which of its cases to run, and how often, so that `nsw model` predicts best: the parameter.",
-        ),
-    ] = None,
-    to: Annotated[float | None, option("--to", metavar="N", help="Of --for-model: where to predict.")] = None,
+    for_model: ForModel = None,
+    to: To = None,
     at_most: Annotated[
         str | None,
         option("--at-most", metavar="PRICE", help="Of --for-model: the price, such as '40 gpu-hours' or 40m."),
@@ -252,12 +242,7 @@ def plan(
 ) -> int:
     """Show what a recipe would run on a site, its maximum cost, and what the site cannot do."""
     if (for_model, to, at_most) != (None, None, None):
-        if for_model is None or to is None or at_most is None or campaign is not None:
-            raise UsageError(
-                "--for-model NAME, --to N and --at-most PRICE belong together, and not to --into",
-                hint="`nsw plan RECIPE --for-model gpus --to 256 --at-most '40 gpu-hours'`",
-            )
-        return _show_model_plan(options, target, root, over=for_model, predicted_at=to, at_most=at_most)
+        return _show_model_plan(options, target, plan_for_model(options, root, for_model, to, at_most, campaign))
     if campaign is None:
         return show_plan(options, target, root)
     return show_extension(folder_to_extend(options, campaign, root), options, target)
@@ -275,18 +260,16 @@ def show_plan(options: RecipeOptions, target: Target, root: Path | None) -> int:
         InputError: The scheduler would refuse a job.
     """
     from nsw.campaign.planning import ask, make_plan
-    from nsw.campaign.start import expected_cost
-    from nsw.campaign.windows import with_window_notes
+    from nsw.campaign.start import expected_cost, with_window_notes
     from nsw.engine import folder as folders
     from nsw.present import plan_view
-    from nsw.present.terminal import console
 
     planned = make_plan(options.recipe, options.site, options.sites, options.overrides, show_message)
     made_plan = with_window_notes(planned.plan, planned.recipe.recipe, folders.root(root))
     expected = expected_cost(folders.root(root), made_plan)
-    script, prospects, silent = planned.renderer(), list["Prospect"](), ""
+    prospects, silent = list["Prospect"](), ""
     try:
-        prospects = ask(planned, script)
+        prospects = ask(planned)
     except UnreachableError as fault:
         silent = f"the scheduler of {made_plan.site} gave no answer whether it would accept this job: {fault.render()}"
     warnings = [w.render() for w in (*planned.recipe.warnings, *planned.unset_secrets())]
@@ -316,7 +299,6 @@ def show_extension(folder: CampaignFolder, options: RecipeOptions, target: Targe
     from nsw.campaign.changes import extension
     from nsw.campaign.start import expected_cost
     from nsw.present import plan_view
-    from nsw.present.terminal import console
 
     changes = extension(folder, options.recipe, options.sites, options.overrides, show_message)
     planned = changes.planned
@@ -337,18 +319,37 @@ def show_extension(folder: CampaignFolder, options: RecipeOptions, target: Targe
     return Exit.GOOD
 
 
-def _show_model_plan(
-    options: RecipeOptions, target: Target, root: Path | None, *, over: str, predicted_at: float, at_most: str
-) -> int:
-    from nsw.campaign.model_plan import plan_model
-    from nsw.engine import folder as folders
-    from nsw.present import plan_view
-    from nsw.present.terminal import console
+def plan_for_model(
+    options: RecipeOptions,
+    root: Path | None,
+    over: str | None,
+    target: float | None,
+    at_most: str | None,
+    other: str | None,
+) -> ModelPlan:
+    """Choose the cases of a recipe for --for-model NAME --to N --at-most PRICE, which belong together.
 
-    model_plan = plan_model(
-        options.recipe, options.site, options.sites, options.overrides, over=over, target=predicted_at,
-        at_most=at_most, home=folders.root(root), notify=show_message,
+    Raises:
+        UsageError: One is missing, or `other`, the value of --into or --until, is there.
+    """
+    from nsw.campaign.modelling import plan_model
+    from nsw.engine import folder as folders
+
+    if over is None or target is None or at_most is None or other is not None:
+        raise UsageError(
+            "--for-model NAME, --to N and --at-most PRICE belong together, and not to --into or --until",
+            hint="`nsw plan RECIPE --for-model gpus --to 256 --at-most '40 gpu-hours'`; `nsw run` takes the same",
+        )
+    return plan_model(
+        options.recipe, options.site, options.sites, options.overrides, over=over, target=target, at_most=at_most,
+        home=folders.root(root), notify=show_message,
     )  # fmt: skip
+
+
+def _show_model_plan(options: RecipeOptions, target: Target, model_plan: ModelPlan) -> int:
+    from nsw.present import plan_view
+
+    over, points = model_plan.over, model_plan.points
     rows = plan_view.model_plan_rows(model_plan)
     words = ["nsw", "run", options.recipe, *(["--site", options.site] if options.names_site and options.site else [])]
     words += [word for file in options.sites or () for word in ("--sites", str(file))]
@@ -358,9 +359,9 @@ def _show_model_plan(
     words += [word for case in overrides.excluded for word in ("--exclude", case)]
     words += [word for name in overrides.passes for word in ("--pass", name)]
     words += ["--fit"] if overrides.fit else []
-    words += ["--case", f"{over}={','.join(f'{value:g}' for value in model_plan.points.values)}"]
-    words += ["--set", f"repeats={model_plan.points.repeats}"]
-    commands = [shlex.join(words), f"nsw model --over {over} --at {predicted_at:g}"]
+    words += ["--case", f"{over}={','.join(f'{value:g}' for value in points.values)}"]
+    words += ["--set", f"repeats={points.repeats}"]
+    commands = [shlex.join(words), f"nsw model --over {over} --at {points.target:g}"]
     target.put_data(
         rows,
         list(rows[0]),
@@ -403,12 +404,15 @@ def render(
 @command("nsw schema recipe > recipe.schema.json")
 def schema(document: Annotated[Document, argument(help="Which document.")]) -> int:
     """Print the JSON Schema of recipes or sites files, for editors, or of what --json prints."""
-    from nsw.present.answer_schema import answers_schema
+    from importlib.resources import files
+
     from nsw.recipe.model import recipe_schema, text_of
     from nsw.site.model import sites_schema
 
-    schemas = {Document.RECIPE: recipe_schema, Document.SITES: sites_schema, Document.ANSWERS: answers_schema}
-    print(text_of(schemas[document]()), end="")
+    if document is Document.ANSWERS:  # made of the shapes by tools/answers_schema.py
+        print(files("nsw.present").joinpath("answers.schema.json").read_text(encoding="utf-8"), end="")
+    else:
+        print(text_of(recipe_schema() if document is Document.RECIPE else sites_schema()), end="")
     return Exit.GOOD
 
 
@@ -428,7 +432,20 @@ def sites(
         return _list_sites(sites, target)
     if action != "check" or name is None:
         raise UsageError(f"nsw sites {action}: there is `nsw sites` and `nsw sites check NAME`")
-    return _check_site(name, sites, target, node=node)
+    # look at a site, with `node` from a compute node too; 3 when something that campaigns need does not work
+    from nsw.campaign import check_site
+    from nsw.present import emit
+    from nsw.site_check.check import Verdict
+
+    checks: list[Check] = []
+    for site_check in check_site.check(name, sites, _show_event, node=node):
+        checks.append(site_check)
+        if target.format != "json":
+            show_check(site_check)
+    if target.format == "json":
+        rows = [{"what": c.what, "verdict": c.verdict, "found": c.found, "fix": c.fix or None} for c in checks]
+        emit.as_json({"site": name, "checks": rows})
+    return Exit.UNREACHABLE if any(site_check.verdict is Verdict.BAD for site_check in checks) else Exit.GOOD
 
 
 _INDENT = 24  # columns before what was found
@@ -438,7 +455,6 @@ _MARKS = {"good": ("ok", "green"), "warning": ("warning", "yellow"), "bad": ("ba
 
 def _list_sites(sites: Sequence[Path] | None, target: Target) -> int:
     """The sites and where they come from."""
-    from nsw.present.terminal import console, table
     from nsw.site import load
     from nsw.site.names import not_searched
 
@@ -460,34 +476,15 @@ def _list_sites(sites: Sequence[Path] | None, target: Target) -> int:
         ("default", *columns),
         data=lambda: {"sites": rows, "warnings": warnings},
         show=lambda: console().print(
-            table(None, columns, ([r[c] for c in columns] for r in shown_rows), wide="description")
+            TextTable(None, columns, ([r[c] for c in columns] for r in shown_rows), wide="description")
         ),
     )
     return Exit.GOOD
 
 
-def _check_site(name: str, sites: Sequence[Path] | None, target: Target, *, node: bool) -> int:
-    """Look at a site, with `node` from a compute node too; 3 when something that campaigns need does not work."""
-    from nsw.campaign import check_site
-    from nsw.present import emit
-    from nsw.site_check.check import Verdict
-
-    checks: list[Check] = []
-    for site_check in check_site.check(name, sites, _show_event, node=node):
-        checks.append(site_check)
-        if target.format != "json":
-            show_check(site_check)
-    if target.format == "json":
-        rows = [{"what": c.what, "verdict": c.verdict, "found": c.found, "fix": c.fix or None} for c in checks]
-        emit.as_json({"site": name, "checks": rows})
-    return Exit.UNREACHABLE if any(site_check.verdict is Verdict.BAD for site_check in checks) else Exit.GOOD
-
-
 def show_check(site_check: Check) -> None:
     """Print one check with its mark, and below it what to do."""
     from textwrap import wrap
-
-    from nsw.present.terminal import console
 
     out = console()
     mark, style = _MARKS[site_check.verdict]

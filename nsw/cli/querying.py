@@ -12,7 +12,7 @@ from nsw.cli.options import ReadingLimits, Root, TableTarget, argument, option
 from nsw.cli.output import tell
 from nsw.engine import folder as folders
 from nsw.errors import Exit, UsageError
-from nsw.present.terminal import console, paged, table
+from nsw.present.terminal import TextTable, console, paged
 from nsw.quantities import number
 from nsw.recipe.units import show_value
 
@@ -75,7 +75,7 @@ def _show_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Non
     cells = ([number(v) if isinstance(v, float) else v for v in row.values()] for row in rows)
     heads = [f"{c}>" if c in numbers else c for c in columns]
     wide = max(texts, key=lambda c: texts[c], default=None)
-    console().print(table(None, heads, cells, wide=wide, elsewhere="--format csv"))
+    console().print(TextTable(None, heads, cells, wide=wide, elsewhere="--format csv"))
 
 
 def _show_schema(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -83,4 +83,4 @@ def _show_schema(rows: Sequence[Mapping[str, Any]]) -> None:
     with paged(out):
         for name, columns in groupby(rows, key=lambda row: row["table"]):
             cells = ([row[c] for c in _COLUMNS] for row in columns)
-            out.print(table(f"{name}: {meaning_of(name)}", _COLUMNS, cells, wide="meaning"))
+            out.print(TextTable(f"{name}: {meaning_of(name)}", _COLUMNS, cells, wide="meaning"))

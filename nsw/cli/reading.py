@@ -24,6 +24,8 @@ from nsw.errors import Exit, LimitError, NswError, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.emit import flat_kernels, flat_points
 from nsw.present.problems import Merged, show_merged
+from nsw.present.rows_view import show_report, show_rows
+from nsw.present.terminal import TextTable, console
 from nsw.present.untrusted_text import as_json, say
 from nsw.quantities import size
 from nsw.safe_files import make_file
@@ -294,8 +296,6 @@ class _TableCheck:
 
 def _with_progress(reports: Iterator[Report], total: int) -> Iterator[Report]:
     """The reports, with a progress bar on a terminal when there are many."""
-    from nsw.present.terminal import console
-
     out = console(sys.stderr)
     if not total or not out.is_terminal:
         yield from reports
@@ -371,7 +371,6 @@ def _add_tables(files: Any, report: Report, names: set[str]) -> None:
 def _show_answer(reports: _Reports) -> None:
     """The first screen of all reports together, and what is wrong with them."""
     from nsw.present.summary_view import show_summary
-    from nsw.present.terminal import console
 
     out = console()
     looked_at = []
@@ -471,9 +470,6 @@ def _distinct_names(reports: Sequence[ReadReport]) -> list[str]:
 
 
 def _show_reports(reports: Iterable[Report], *, kernels: bool, max_rows: int) -> None:
-    from nsw.present.rows_view import show_report
-    from nsw.present.terminal import console
-
     out = console()
     merged = Merged()
     for report in reports:
@@ -482,7 +478,6 @@ def _show_reports(reports: Iterable[Report], *, kernels: bool, max_rows: int) ->
 
 
 def _list_formats(target: Target) -> int:
-    from nsw.present.terminal import console, table
     from nsw.readers.registry import all_formats
 
     rows: list[dict[str, Any]] = [
@@ -499,7 +494,7 @@ def _list_formats(target: Target) -> int:
                 page("Formats that nsw reads", [], behind=[EvidenceRows("formats", rows, "nsw read --formats")])
             )
         else:
-            console().print(table(None, heads, ([r[h] for h in heads] for r in rows)))
+            console().print(TextTable(None, heads, ([r[h] for h in heads] for r in rows)))
 
     target.put_data(rows, list(rows[0]), data=lambda: {"formats": rows}, show=show)
     return Exit.GOOD
@@ -553,9 +548,7 @@ def _put_computed_table(name: str, reports: _Reports, target: Target, top: int |
 def _show_computed_table(
     name: str, computed_rows: list[dict[str, Any]], columns: Sequence[str], kernels: Sequence[KernelRow]
 ) -> None:
-    from nsw.present.rows_view import show_rows
     from nsw.present.summary_view import show_kernels
-    from nsw.present.terminal import console
 
     if name == "kernels" and computed_rows:
         show_kernels(console(), kernels)

@@ -13,31 +13,42 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nsw.campaign import cancel as cancelling
+from nsw.campaign import start
 from nsw.campaign.answers import Results, results
+from nsw.campaign.cancel import standing_of
+from nsw.campaign.running import Running
 from nsw.campaign.selection import campaign_argument, campaign_of_words, campaign_option
 from nsw.cli.application import command
 from nsw.cli.options import (
     CampaignOption,
     ChosenCampaign,
     ChosenRuns,
+    ForModel,
     Into,
     Now,
     PlannedRecipe,
+    RecipeOptions,
     Root,
     Site,
     Sites,
+    To,
     Yes,
     argument,
     campaign_folder,
     folder_to_extend,
     option,
     size_option,
+    time_option,
 )
 from nsw.cli.output import Target, show_message, tell
 from nsw.engine import folder as folders
 from nsw.engine.events import Event, Message
 from nsw.engine.ledger_rows import BAD, State
 from nsw.errors import Exit, UsageError
+from nsw.present.plan_view import show_changes, show_plan
+from nsw.present.status_view import DownloadBar, ReadingBar, Watch, calls_line
+from nsw.present.terminal import TextTable, console
 from nsw.present.untrusted_text import say
 from nsw.quantities import size
 from nsw.wording import headline, plural
@@ -45,10 +56,8 @@ from nsw.wording import headline, plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from nsw.campaign.attach import Attachable
     from nsw.campaign.clean import Cleaning
-    from nsw.campaign.running import Running
-    from nsw.cli.options import RecipeOptions
+    from nsw.campaign.modelling import ModelPlan
     from nsw.engine.folder import CampaignFolder
 
 _FETCHED = 20  # files that are listed
@@ -85,36 +94,28 @@ def run(
             " '4 gpu-hours'.",
         ),
     ] = None,
-    for_model: Annotated[
+    for_model: ForModel = None,
+    to: To = None,
+    within: Annotated[
         str | None,
         option(
-            "--for-model",
-            metavar="NAME",
-            help="Run the cases that `nsw plan --for-model` chooses, until the law over this parameter predicts well.",
+            "--within",
+            metavar="PERCENT",
+            help="Of --for-model: add repeats until its range is so near to the prediction, by default 10%.",
         ),
     ] = None,
-    to: Annotated[float | None, option("--to", metavar="N", help="Of --for-model: where to predict.")] = None,
-    within: Annotated[
-        str, option("--within", metavar="PERCENT", help="Of --for-model: how far its range may be from a prediction.")
-    ] = "10%",
 ) -> int:
     """Run a recipe: plan, run, collect, read, answer."""
-    from nsw.campaign.running import Running
-    from nsw.campaign.until import until_decided
+    from nsw.campaign.until import until_decided, until_predicted
     from nsw.cli import planning
 
-    if (for_model, to) != (None, None):
-        if for_model is None or to is None or at_most is None or campaign is not None or until is not None:
-            raise UsageError(
-                "--for-model NAME, --to N and --at-most PRICE belong together, and not to --into or --until",
-                hint="`nsw run RECIPE --for-model gpus --to 256 --at-most '40 gpu-hours'`",
-            )
-        options, adding = _options_for_model(options, root, over=for_model, target=to, at_most=at_most, within=within)
-        if dry_run:
-            return planning.show_plan(options, Target("table"), root)
-        return carry_out(Running(begin(options, root, note=note, yes=yes, until=adding)), now=now)
-    is_comparison = options.overrides.against is not None and campaign is None
-    adding = until_decided(until, at_most, options.sites, is_comparison=is_comparison)
+    if (for_model, to, within) != (None, None, None):
+        model_plan = planning.plan_for_model(options, root, for_model, to, at_most, campaign or until)
+        adding = until_predicted(model_plan, within or "10%", options.sites)
+        options = _options_for_model(options, model_plan)
+    else:
+        is_comparison = options.overrides.against is not None and campaign is None
+        adding = until_decided(until, at_most, options.sites, is_comparison=is_comparison)
     if campaign is None:
         if dry_run:
             return planning.show_plan(options, Target("table"), root)
@@ -127,25 +128,18 @@ def run(
     return _extend_and_run(folder, options, yes=yes, now=now)
 
 
-def _options_for_model(
-    options: RecipeOptions, root: Path | None, *, over: str, target: float, at_most: str, within: str
-) -> tuple[RecipeOptions, Mapping[str, Any]]:
-    """The options with the chosen cases and the first repeats, and what the ledger keeps of it."""
-    from nsw.campaign.model_plan import plan_model
-    from nsw.campaign.until import FIRST_REPEATS, until_predicted
+def _options_for_model(options: RecipeOptions, model_plan: ModelPlan) -> RecipeOptions:
+    """The options with the chosen cases and the first repeats."""
+    from nsw.campaign.until import FIRST_REPEATS
 
-    model_plan = plan_model(
-        options.recipe, options.site, options.sites, options.overrides, over=over, target=target, at_most=at_most,
-        home=folders.root(root), notify=show_message,
-    )  # fmt: skip
     chosen = ",".join(f"{value:g}" for value in model_plan.points.values)
     repeats = min(FIRST_REPEATS, model_plan.points.repeats)
     overrides = replace(
         options.overrides,
-        cases=(*options.overrides.cases, f"{over}={chosen}"),
+        cases=(*options.overrides.cases, f"{model_plan.over}={chosen}"),
         settings=(*options.overrides.settings, f"repeats={repeats}"),
     )
-    return replace(options, overrides=overrides), until_predicted(model_plan, within, at_most, options.sites)
+    return replace(options, overrides=overrides)
 
 
 def begin(
@@ -172,11 +166,8 @@ def begin(
         InputError: The recipe has faults, or the site would refuse a job.
         UsageError: The answer was no, or there is no terminal to ask on.
     """
-    from nsw.campaign import start
     from nsw.campaign.planning import make_plan, with_note
-    from nsw.campaign.windows import with_window_notes
-    from nsw.present.plan_view import show_plan
-    from nsw.present.terminal import console
+    from nsw.campaign.start import with_window_notes
     from nsw.site_check.check import warnings
 
     home = folders.root(root)
@@ -210,11 +201,7 @@ def begin(
 
 def _extend_and_run(folder: CampaignFolder, options: RecipeOptions, *, yes: bool, now: bool) -> int:
     """Add the missing runs to a campaign, repeat those that changed, run it, and print the answer."""
-    from nsw.campaign import start
     from nsw.campaign.changes import apply_extension, extension
-    from nsw.campaign.running import Running
-    from nsw.present.plan_view import show_changes, show_plan
-    from nsw.present.terminal import console
 
     changes = extension(folder, options.recipe, options.sites, options.overrides, show_message)
     err = console(sys.stderr)
@@ -293,10 +280,10 @@ def adopt(
 
     Shown first: the host that nsw would connect to, the programs that it would start, the scratch folder, and notify.
     """
-    from nsw.campaign import adopt as adopting
+    from nsw.campaign.attach import adopt as adopt_folder
 
     folder = campaign_folder(campaign, None, root)
-    new = adopting.adopt(folder, _consent_callback(yes=yes), _show_warning)
+    new = adopt_folder(folder, _consent_callback(yes=yes), _show_warning)
     tell(f"campaign {folder.id}: nsw acts for it" + ("" if new else " already"))
     return Exit.GOOD
 
@@ -334,22 +321,17 @@ def attach(
         site = site_of_local_campaign(campaign, root)
     with campaigns_on_site(site, sites) as site_campaigns:
         if campaign is None:
-            _list_campaigns(site_campaigns.campaigns, f"{site_campaigns.loaded_site.site.name}:{site_campaigns.base}")
+            if campaigns := [(c.id, c.owner) for c in site_campaigns.campaigns]:
+                console().print(TextTable(None, ("campaign", "owner"), campaigns, wide="owner"))
+            else:
+                location = f"{site_campaigns.loaded_site.site.name}:{site_campaigns.base}"
+                tell(f"there is no campaign to attach to in {location}")
             return Exit.GOOD
         attached = site_campaigns.attach(campaign, root, _consent_callback(yes=yes), _show_warning)
     if attached.taken_over:
         by = f" from {attached.owner}" if attached.owner else ""
         tell(f"campaign {attached.folder.path}: taken over{by}")
     return resume(attached.folder)
-
-
-def _list_campaigns(campaigns: Sequence[Attachable], location: str) -> None:
-    from nsw.present.terminal import console, table
-
-    if campaigns:
-        console().print(table(None, ("campaign", "owner"), [(c.id, c.owner) for c in campaigns], wide="owner"))
-    else:
-        tell(f"there is no campaign to attach to in {location}")
 
 
 @command("nsw retry gpus-2_batch-8.timeline.r1")
@@ -385,9 +367,10 @@ def retry(
 ) -> int:
     """Repeat runs that did not succeed; earlier attempts are kept."""
     from nsw.campaign import retry as retrying
+    from nsw.campaign.changes import Change
 
     folder, words = campaign_of_words(runs or [], campaign, root)
-    change = retrying.Change(retrying.seconds("--time", time), update_app, sites)
+    change = Change(time_option("--time", time), update_app, sites)
     running = retrying.retry(
         folder, words, show_message, failed=failed, choose_again=choose_again, selection=selection, change=change
     )
@@ -400,8 +383,6 @@ def retry(
 @command("nsw cancel alexnet-scaling-20261121")
 def cancel(context: typer.Context, folder: ChosenCampaign, selection: ChosenRuns, yes: Yes = False) -> int:
     """Cancel a campaign's queued and running runs; finished ones are kept."""
-    from nsw.campaign import cancel as cancelling
-
     chosen = cancelling.cancellable_runs(folder, selection) if selection else None
     if chosen == []:
         tell("nothing to cancel: these runs have ended")
@@ -441,8 +422,6 @@ def throttle(
     command passes it on itself. What runs already goes on.
     0 holds: nothing new begins until another number.
     """
-    from nsw.campaign import cancel as cancelling
-
     standing = cancelling.standing_of(folder)
     unheld = cancelling.throttle(folder, running, _show_if_message)
     if not standing.left:
@@ -474,8 +453,6 @@ def throttle(
 
 def carry_out(running: Running, *, now: bool) -> int:
     """Drive a campaign to its end with a live view, then print what it shows."""
-    from nsw.present.status_view import Watch
-
     folder, running.now = running.folder, now
     with Watch(running) as watch:
         try:
@@ -512,8 +489,6 @@ def _signals_as_ctrl_c() -> Iterator[None]:
 
 
 def _report_interruption(folder: CampaignFolder) -> None:
-    from nsw.campaign.cancel import standing_of
-
     counts = standing_of(folder).counts
     going, left = sum(counts.get(s, 0) for s in ("submitted", "queued", "running")), counts.get(State.PLANNED, 0)
     resume = f"`nsw resume {campaign_argument(folder)}` goes on"
@@ -542,8 +517,6 @@ def show_sides(folder: CampaignFolder, next_command: str) -> bool:
 def _print_answer(campaign_results: Results, only: Sequence[str] | None = None) -> int:
     """Print what the campaign shows, briefly; 1 when something failed, of all or of those runs that were asked for."""
     from nsw.present.problems import show_short
-    from nsw.present.status_view import calls_line
-    from nsw.present.terminal import console
     from nsw.recipe.matrix import SIDE
 
     name = campaign_argument(campaign_results.folder)
@@ -606,7 +579,6 @@ def reread(
 ) -> int:
     """Read a campaign's reports again: for lost tables, a new figure or a corrected regex or check."""
     from nsw.campaign import reread as rereading
-    from nsw.present.status_view import ReadingBar
 
     done = rereading.reread(folder, recipe, show_message, ReadingBar(), selection)
     if done.taken:
@@ -641,7 +613,6 @@ def fetch(
 ) -> int:
     """Download files of runs that were left on the site, such as reports for Nsight's GUIs."""
     from nsw.campaign.fetch import GUI_FILES, files_on_site
-    from nsw.present.status_view import DownloadBar
 
     folder, words = campaign_of_words(runs or [], campaign, root)
     with files_on_site(folder, words, files or (), selection) as site_files:

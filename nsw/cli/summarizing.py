@@ -152,9 +152,11 @@ def report(
                 "--anonymous takes the whole campaign, without --timeline, --proposal and --case",
                 hint="leave them out: reports, which timelines are read from, are not shared",
             )
-        return _share_safely(
-            folder, limits, output, page_alone=True, hide=hide_kernels, renames=_parse_renames(rename), dry_run=False
+        renames = _parse_renames(rename)
+        share = partial(
+            _share_campaign, folder, output, page_alone=True, hide=hide_kernels, renames=renames, dry_run=False
         )
+        return answer_apart(folder, limits, share, "report")
     if hide_kernels or rename:
         raise UsageError("--hide-kernels and --rename belong to --anonymous")
     file = output or Path(f"{folder.id}.html")
@@ -171,19 +173,20 @@ def _put_answer_safely(folder: CampaignFolder, selection: Selection, limits: Lim
     return answer_apart(folder, limits, partial(_put_answer, folder, selection, **answer_options))
 
 
-def answer_apart(folder: CampaignFolder, limits: Limits, answer: Callable[[], int]) -> int:
+def answer_apart(folder: CampaignFolder, limits: Limits, answer: Callable[[], int], command: str = "summarize") -> int:
     """What `answer` returns, called in a process with limits if the campaign is somebody else's.
 
     Args:
         folder: The campaign.
         limits: Memory and time that reading may take.
         answer: Prints the answer and returns the exit code.
+        command: The command that takes larger limits, for a hint.
     """
     folder.limits = limits
     if not can_fork() or folder.trusted:
         return answer()
     length = sum(path.lstat().st_size for path in table_files(folder))  # all at once: Arrow is loaded but once
-    command_limits = replace(limits, command=f"nsw summarize {folder.id}")
+    command_limits = replace(limits, command=f"nsw {command} {folder.id}")
     return run_isolated(answer, subject=f"reading {folder.path}", size=length, limits=command_limits)
 
 
@@ -257,18 +260,15 @@ class _Tables:
 
     def rows(self, name: str) -> Rows:
         if name == RUNS:
-            return self._run_rows()
+            from nsw.present.status_view import run_data
+
+            jobs = self._campaign_results.jobs
+            return [run_data(run, jobs) for run in self._campaign_results.runs]
         return (
             self._campaign_results.rows(name)
             if self.is_plain(name)
             else flat_rows(self._campaign_results.summary, name)
         )
-
-    def _run_rows(self) -> Rows:
-        from nsw.present.status_view import run_data
-
-        jobs = self._campaign_results.jobs
-        return [run_data(run, jobs) for run in self._campaign_results.runs]
 
     def parameters(self, name: str, rows: Rows) -> frozenset[str] | None:
         """The columns of the recipe's parameters in rows of the summary; None: they are of a table of the reports."""
@@ -524,9 +524,11 @@ def export(
         folder, selection = campaign_and_runs(which)
         if ranks or step or selection:
             raise UsageError("--share takes the whole campaign, without --case, --rank and --step")
-        return _share_safely(
-            folder, limits, share, page_alone=False, hide=hide_kernels, renames=_parse_renames(rename), dry_run=dry_run
+        renames = _parse_renames(rename)
+        task = partial(
+            _share_campaign, folder, share, page_alone=False, hide=hide_kernels, renames=renames, dry_run=dry_run
         )
+        return answer_apart(folder, limits, task, "export")
     if trace is None and (ranks or step):
         raise UsageError("--rank and --step belong to --trace")
     if trace is not None:
@@ -538,8 +540,7 @@ def export(
 
 
 def _export_sqlite(which: RunsOption, file: Path, limits: Limits) -> int:
-    from nsw.api.combined import CombinedTables
-    from nsw.api.sqlite_file import write_sqlite
+    from nsw.api.combined import CombinedTables, write_sqlite
 
     folder, selection = campaign_and_runs(which)
     folder.limits = limits
@@ -560,16 +561,6 @@ def _parse_renames(words: Collection[str] | None) -> dict[str, str]:
     return {old: new for old, _, new in pairs}
 
 
-def _share_safely(folder: CampaignFolder, limits: Limits, file: Path | None, **how: Any) -> int:
-    """Share a campaign; one of another user in a process with limits."""
-    folder.limits = limits
-    task = partial(_share_campaign, folder, file, **how)
-    if not can_fork() or folder.trusted:
-        return task()
-    length = sum(path.lstat().st_size for path in table_files(folder))
-    return run_isolated(task, subject=f"reading {folder.path}", size=length, limits=limits)
-
-
 def _share_campaign(
     folder: CampaignFolder, file: Path | None, *, page_alone: bool, hide: bool, renames: dict[str, str], dry_run: bool
 ) -> int:
@@ -587,8 +578,7 @@ def _share_campaign(
         UsageError: A secret or a name would leave; nothing was written.
         NswError: The file cannot be written.
     """
-    from nsw.campaign.anonymous import anonymous_copy, names_of, secrets_of
-    from nsw.campaign.share import leaks_in, refuse_leaks, write_whole, zip_of
+    from nsw.campaign.anonymous import anonymous_copy, leaks_in, names_of, refuse_leaks, secrets_of, write_whole, zip_of
     from nsw.present.page import page
 
     names = names_of(folder, renames)

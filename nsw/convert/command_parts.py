@@ -155,7 +155,11 @@ class _Parser:
         """The words behind the next part; None where that part is the program."""
         name = _base_name(words[0])
         if self._parts.words is None and (profiler := parse_pass(words)) is not None and profiler.program:
-            return self._take_profiler(profiler)
+            parts = self._parts
+            parts.words = profiler
+            parts.is_inside_container = parts.container is not None
+            parts.is_outside = parts.start is None and not parts.prefix  # as long as a launcher follows
+            return profiler.program
         if self._parts.start is None and (rest := self._take_launcher(words)) is not None:
             return rest
         if self._parts.container is None and (rest := self._take_container(words)) is not None:
@@ -179,13 +183,6 @@ class _Parser:
         if (inlined := self._take_shell_command(words)) is not None:
             return inlined
         return self._find_profiled_argument(words)
-
-    def _take_profiler(self, profiler: PassWords) -> list[Text]:
-        parts = self._parts
-        parts.words = profiler
-        parts.is_inside_container = parts.container is not None
-        parts.is_outside = parts.start is None and not parts.prefix  # as long as a launcher follows
-        return profiler.program
 
     def _take_assignments(self, words: list[Text]) -> list[Text]:
         assigned = list(_assignments(words))

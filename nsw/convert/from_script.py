@@ -249,7 +249,7 @@ class _Conversion:
         elif statement.before in {"|", "|&"} and program in _FILTERS:
             self._report(statement, _KEEPS_OUTPUT)
         elif statement.program == "shift" or any(
-            statement.program == _function_name(block) for block in self._script.called
+            statement.program == block.head.removeprefix("function ") for block in self._script.called
         ):
             self._report(statement, "the function's lines")
         elif switches_recording(statement.words):
@@ -308,19 +308,18 @@ class _Conversion:
         elif statement.program == "export" and self._add_to_env(statement):
             self._report(statement, "app.env", text=_hide_values(statement))
         elif statement.program in {"source", "."} and (name := _file_in_start_folder(words[1:2])) is not None:
-            self._take_sourced_file(statement, name)
+            # add a sourced file of the script's folder to app.setup, by its absolute path
+            file = self._path.parent.absolute() / name
+            if self._folder is None and file.is_file():
+                self._setup.append(statement.text.replace(name, shlex.quote(str(file)), 1))
+                self._report(statement, "app.setup, by its whole path")
+            else:
+                self._report(
+                    statement, "the file is not beside the script: name it by its whole path", understood=False
+                )
         else:
             self._add_to_setup(statement)
             self._report(statement, "app.setup", text=_hide_values(statement) if statement.assigns else None)
-
-    def _take_sourced_file(self, statement: Statement, name: str) -> None:
-        """Add a sourced file of the script's folder to app.setup, by its absolute path."""
-        file = self._path.parent.absolute() / name
-        if self._folder is None and file.is_file():
-            self._setup.append(statement.text.replace(name, shlex.quote(str(file)), 1))
-            self._report(statement, "app.setup, by its whole path")
-        else:
-            self._report(statement, "the file is not beside the script: name it by its whole path", understood=False)
 
     @property
     def _can_site_load_modules(self) -> bool:
@@ -499,7 +498,15 @@ class _Conversion:
         first = group[0]
         start, matrix = self._launch_of_run(first), self._matrix_parameters(group)
         for run in group:
-            self._report_redirects(run)
+            statement = run.statement
+            if any(">" in sign for sign, _ in statement.redirects):
+                self._report(
+                    statement,
+                    _KEEPS_OUTPUT,
+                    text=" ".join(f"{sign} {t.source_text}" for sign, t in statement.redirects),
+                )
+            if statement.before in {"|", "|&"}:
+                self._report(statement, "its input comes through a pipe", understood=False)
         name = _recipe_name(self.directives.name, first, number)
         out = [
             f"# Made by `nsw init --from-script {self._path.name}`. Numbers of lines are those of that script.\n",
@@ -571,15 +578,6 @@ class _Conversion:
             if sign.lstrip("0") == "<":
                 command += f" < {_shell_word(target, 'the input')}"
         return command if run.folder is None else f"cd {_shell_word(run.folder, 'the folder')} && {command}"
-
-    def _report_redirects(self, run: _Run) -> None:
-        statement = run.statement
-        if any(">" in sign for sign, _ in statement.redirects):
-            self._report(
-                statement, _KEEPS_OUTPUT, text=" ".join(f"{sign} {t.source_text}" for sign, t in statement.redirects)
-            )
-        if statement.before in {"|", "|&"}:
-            self._report(statement, "its input comes through a pipe", understood=False)
 
     def _run_env(self, run: _Run) -> dict[str, str]:
         """Variables that are set for a run alone."""
@@ -782,10 +780,6 @@ def _launcher_keys(start: _Start, group: Sequence[_Run]) -> dict[str, Any]:
     if outside and outside != {start.kind == "torchrun"}:
         keys["profiler"] = "outside" if True in outside else "inside"
     return keys
-
-
-def _function_name(block: Block) -> str:
-    return block.head.removeprefix("function ")
 
 
 def _writes_file(statement: Statement) -> bool:

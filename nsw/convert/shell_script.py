@@ -251,7 +251,10 @@ class _Reader:
             if (operator := self._take_operator()) is None:
                 self._take_word(raw)
             elif operator == "(" and raw.words and self._text.startswith(")", self._at):
-                self._begin_function(raw)
+                # `NAME() {`: what is read so far is the name, and stands behind the parenthesis
+                self._at += 1
+                self._open_block("}", raw.line, f"function {_source_text(raw.words[-1])}")
+                self._skip_to("{")
                 raw = self._new_command("")
             else:
                 yield from self._finish_command(raw, operator)
@@ -261,12 +264,6 @@ class _Reader:
         if self._blocks:
             block = self._blocks[-1][1]
             raise UsageError(f"{self._name}:{block.line}: {block.head} has no end")
-
-    def _begin_function(self, raw: _Raw) -> None:
-        """`NAME() {`: what is read so far is the name, and stands behind the parenthesis."""
-        self._at += 1
-        self._open_block("}", raw.line, f"function {_source_text(raw.words[-1])}")
-        self._skip_to("{")
 
     def _new_command(self, before: str) -> _Raw:
         return _Raw(self._line_number, begin=self._at, before=before)

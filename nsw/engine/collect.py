@@ -276,10 +276,14 @@ class Collector:
             raise UnreachableError(f"{home}/status cannot be read: {status.reason}")
         return status
 
+    def has_begun(self, run: TaskInFlight) -> bool:
+        """Whether this attempt of it has begun."""
+        status = self.status(run.id, run.attempt)
+        return status is not None and status.state != "withdrawn"
+
     def began_or_was_done_before(self, run: TaskInFlight) -> bool:
         """Whether it began, or an earlier attempt of it was done."""
-        status = self.status(run.id, run.attempt)
-        return (status is not None and status.state != "withdrawn") or self._earlier_done_attempt(run) is not None
+        return self.has_begun(run) or self._earlier_done_attempt(run) is not None
 
     def is_done(self, run: TaskInFlight | RunRow) -> bool:
         """Whether this attempt of it, or an earlier one, says that it was done."""

@@ -354,6 +354,11 @@ def find(parent: Path, name: str | None) -> CampaignFolder:
         raise CampaignError(
             f"'{name}' begins the id of {len(matches)} campaigns: {', '.join(f.id for f in matches[-5:])}"
         )
+    if Path(name).is_dir():
+        raise CampaignError(
+            f"the folder {name} is no campaign: it has no {LEDGER}",
+            hint=f"`nsw read {shlex.quote(name)}` reads reports that are in it; a packed campaign is unpacked first",
+        )
     raise CampaignError(
         f"no campaign '{name}' under {parent}",
         hint=did_you_mean(name, [f.id for f in campaigns])

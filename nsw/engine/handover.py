@@ -36,7 +36,6 @@ from nsw.transport.model import Transport, connect, read
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-
 __all__ = [
     "ARCHIVE",
     "RECIPE",

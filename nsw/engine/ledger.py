@@ -17,8 +17,6 @@ from nsw.engine.ledger_file import OF_CONNECTION, as_campaign_error, dump, open_
 from nsw.engine.ledger_rows import (
     CALLS,
     CREATED,
-    ENDED,
-    IN_FLIGHT,
     SITE_DATA,
     Absent,
     BuildRow,
@@ -54,7 +52,7 @@ if TYPE_CHECKING:
     from nsw.plan.model import Job, Plan
     from nsw.schedulers.model import Submission
 
-__all__ = ["ENDED", "IN_FLIGHT", "BuildRow", "Ledger", "Reading", "RunRow", "State"]
+__all__ = ["BuildRow", "Ledger", "Reading", "RunRow", "State"]
 
 T = TypeVar("T")
 # Rows are inserted task by task: the first ones name the next tasks without looking at all of them. The attempt is new
@@ -258,10 +256,6 @@ class _Tasks(_LedgerFile):
             "SELECT * FROM tasks WHERE kind = 'run' AND id IN (SELECT value FROM json_each(?)) ORDER BY seq",
             (_as_json_list(ids),),
         )
-
-    def done_with_reason(self) -> list[RunRow]:
-        """Runs that are done and have a reason all the same, such as that two jobs started them."""
-        return [run for run in self.runs(states=[State.DONE]) if run.reason is not None]
 
     def reductions(self, states: Iterable[State] = State, run_ids: Collection[str] | None = None) -> list[RunRow]:
         """The reductions in these states, in the plan's order: all, or those of some runs."""
@@ -643,12 +637,12 @@ class _Submissions(_LedgerFile):
         """The scheduler's id of every submission, by its name."""
         return dict(self._db.execute("SELECT name, native_id FROM submissions").fetchall())
 
-    def submissions(self, state: str, script: Mapping[str, Path]) -> list[Submission]:
+    def submissions(self, state: str, script: Callable[[str], Path]) -> list[Submission]:
         """Submissions in a state (intent, submitted, ended), oldest first; `script` gives each job's script."""
         from nsw.schedulers.model import Submission  # here: who only looks at a ledger needs no scheduler
 
         rows = self._query_rows(SubmissionRow, "SELECT * FROM submissions WHERE state = ? ORDER BY seq", (state,))
-        return [Submission(script=script[sent.job], **sent._asdict()) for sent in rows]
+        return [Submission(script=script(sent.job), **sent._asdict()) for sent in rows]
 
 
 class _Needs(_LedgerFile):

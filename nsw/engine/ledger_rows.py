@@ -62,6 +62,7 @@ __all__ = [
     "WITH_OUTPUT",
     "Absent",
     "BuildRow",
+    "Cause",
     "Choice",
     "Chosen",
     "Doomed",
@@ -85,7 +86,7 @@ __all__ = [
     "missing_results",
     "row_reader",
     "withdrawals_of",
-]  # fmt: skip
+]
 
 T = TypeVar("T")
 _TEXTS: Final = (str, str | None)

@@ -180,17 +180,17 @@ class Driver:
     def __init__(self, campaign: DrivenCampaign, canary: Canary | None = None, stages: Stages | None = None) -> None:
         ledger = campaign.ledger
         self._campaign = campaign
-        self._needs = Dependencies(campaign)
+        needs = Dependencies(campaign)
         self._flight = InFlight(ledger)
         self._holding = Holding(campaign, self._flight)
         limited = ledger.meta(STOP_AFTER) is not None or ledger.meta(STOPPED) is not None
         self._failures = FailureLimit(campaign, self._flight) if limited else None
-        self._canary = canary or (_load_canary(campaign) if ledger.canary() is not None else None)
+        self._canary = canary or (Canary(campaign) if ledger.canary() is not None else None)
         staged = bool(ledger.waiting_for_stages()) or bool(ledger.choices())
         self._stages = stages or (Stages(campaign) if staged else None)
         ending = Collector(campaign)
-        self._submitting = Submitter(campaign, self._flight, ending, self._needs, self._stages)
-        self._watching = Poller(campaign, self._flight, ending, self._needs)
+        self._submitting = Submitter(campaign, self._flight, ending, needs, self._stages)
+        self._watching = Poller(campaign, self._flight, ending, needs)
         self._cancel_waits = False  # for a site that gave no answer
 
     def recover(self) -> int:
@@ -223,10 +223,7 @@ class Driver:
             with self._campaign.ledger.transaction():
                 self._submitting.write_ids()
                 self._watching.save_calls()
-        self._publish_state()
-
-    def _publish_state(self) -> None:
-        """Keep the state on the site; the next submission does it anyway."""
+        # keep the state on the site; the next submission does it anyway
         if self._campaign.handover is not None:
             with suppress(UnreachableError, CommandError, FencedError):
                 self._campaign.handover.publish()
@@ -351,7 +348,7 @@ class Driver:
 
     def _cancel_unneeded_builds(self) -> None:
         """A build that no run waits for any more need not go on."""
-        spare = self._needs.unneeded()
+        spare = self._campaign.ledger.unneeded()
         if not spare:
             return
         try:
@@ -387,9 +384,3 @@ def request_cancel(folder: CampaignFolder, runs: Sequence[str] | None = None) ->
     with os.fdopen(open_plain(new_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w", encoding="utf-8") as file:
         file.write("\n".join(runs or ()))
     new_file.replace(path)  # whole from the first moment
-
-
-def _load_canary(campaign: DrivenCampaign) -> Canary:
-    from nsw.engine.stages import Canary  # with the readers, which other campaigns do not need while they run
-
-    return Canary(campaign)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nsw.engine.collect import AttemptEnd, Collector, Status, Verdict, answer_once_begun, judge
+from nsw.engine.handover import run_fenced
 from nsw.engine.ledger_rows import Kind, Reason, State, TaskInFlight
 from nsw.errors import CommandError, NswError, UnreachableError
 from nsw.schedulers.model import Answer, Phase, Submission
@@ -137,10 +138,6 @@ class Withdrawal:
     def __init__(self, campaign: DrivenCampaign) -> None:
         self._campaign = campaign
 
-    def may_resubmit(self, run: TaskInFlight) -> bool:
-        """Whether a run or build may be submitted again by itself: a fault that stays is not tried for ever."""
-        return self._campaign.ledger.withdrawals(run.id) < _MAX_WITHDRAWALS
-
     def withdraw(self, runs: Sequence[TaskInFlight]) -> set[str]:
         """Claim the folders of these attempts.
 
@@ -165,12 +162,10 @@ class Withdrawal:
 
     def _claim_attempts(self, runs: Sequence[TaskInFlight]) -> list[TaskInFlight]:
         folders = [self._campaign.home(run.id, run.attempt) for run in runs]
+        # the attempts of a campaign that was taken over are another nsw's
+        fence = None if self._campaign.handover is None else self._campaign.handover.fence
         argv = ["bash", "-c", _CLAIM, "nsw", *folders]
-        if self._campaign.handover is None:
-            completed = self._campaign.transport.run(argv, timeout=120)
-        else:  # the attempts of a campaign that was taken over are another nsw's
-            fence = self._campaign.handover.fence
-            completed = fence.passed(argv, self._campaign.transport.run(fence.around(argv), timeout=120))
+        completed = run_fenced(self._campaign.transport, fence, argv, timeout=120)
         if completed.returncode != 0:
             raise UnreachableError(CommandError(completed, subject="attempts could not be withdrawn").message)
         return [runs[int(number)] for number in completed.stdout.split()]
@@ -181,7 +176,10 @@ class Withdrawal:
         Raises:
             UnreachableError: The site could not be asked.
         """
-        idle = [run for run in several if self.may_resubmit(run) and not ending.began_or_was_done_before(run)]
+        # a fault that stays is not tried for ever
+        withdrawals = self._campaign.ledger.withdrawals
+        again = [run for run in several if withdrawals(run.id) < _MAX_WITHDRAWALS]
+        idle = [run for run in again if not ending.began_or_was_done_before(run)]
         resubmittable = self._drop_if_neighbours_begun(idle, {run.id for run in idle}, ending)
         return {run.id for run in self._drop_if_neighbours_begun(resubmittable, self.withdraw(resubmittable), ending)}
 
@@ -529,7 +527,7 @@ class Poller:
 
     def _tasks_waiting_for_lost(self, sources: Collection[str]) -> list[tuple[str, TaskInFlight, Answer]]:
         """The tasks in flight whose jobs wait for the jobs of these, which are gone."""
-        waiting = self._needs.waiting_for(sources) if sources else set()
+        waiting = self._campaign.ledger.waiting_until_done(sources) if sources else set()
         answer = Answer(Phase.LOST, "the job of its build, for which its own waited, was lost")
         return [
             (submission.name, run, answer)
@@ -573,7 +571,7 @@ class Poller:
             unbegun = [(run, answer) for _, run, answer, status in hopeless.values() if status is None]
             again = self._withdrawing.withdraw_idle((run for run, answer in unbegun if answer.may_run), self._ending)
             self._ending.read_statuses(run for run, _ in unbegun)
-            for run in [run for run, _ in unbegun if self._has_begun(run)]:
+            for run in [run for run, _ in unbegun if self._ending.has_begun(run)]:
                 del hopeless[run.id]  # it began a moment ago
             self._drop_partial_tasks(hopeless)
             self._campaign.scheduler.cancel(self._flight.holding(lambda run: run.id in hopeless))
@@ -603,10 +601,6 @@ class Poller:
         for name, run, _, _ in list(hopeless.values()):
             if any(neighbour.id not in hopeless for neighbour in self._flight.tasks(name)[run.task]):
                 del hopeless[run.id]
-
-    def _has_begun(self, run: TaskInFlight) -> bool:
-        status = self._run_status(run)
-        return status is not None and status.state != "withdrawn"
 
     def _run_status(self, run: TaskInFlight) -> Status | None:
         return self._ending.status(run.id, run.attempt)

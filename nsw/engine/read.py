@@ -9,13 +9,20 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.source_lines import select_useful_source_rows
-from nsw.engine import completeness
 from nsw.engine.collect import AGAIN, CONDITIONS_FILE, KEPT_FILES, read_tail, second_start
 from nsw.engine.folder import CampaignFolder, run_of
 from nsw.engine.ledger_rows import NOTE, Reading, RunRow, State
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import EARLIER_FIGURES, INVALID_FIGURES, load_rows, replace_rows, table_files
-from nsw.engine.validity import failures
+from nsw.engine.validity import (
+    dropped_samples,
+    empty_window,
+    ended_early,
+    failures,
+    fewer_launches,
+    is_recorded_to_its_end,
+    window_gap,
+)
 from nsw.plan.counters import counted_ranks, passes_of
 from nsw.profilers.files_of_one_recording import FileToRead, files_to_read, recording_files_from
 from nsw.readers.conditions import condition_rows, energy_figure_rows
@@ -35,11 +42,20 @@ if TYPE_CHECKING:
     from nsw.recipe.model import Figure, Recipe
     from nsw.recipe.passes import TimelinePass
 
-
 __all__ = [
-    "RankLocations", "expected_ranks", "fault_of", "missing_nodes", "missing_rank_severity", "missing_ranks",
-    "missing_ranks_sentence", "rank_locations", "read_reports", "read_traces", "reading", "reports_of",
-]  # fmt: skip
+    "RankLocations",
+    "expected_ranks",
+    "fault_of",
+    "missing_nodes",
+    "missing_rank_severity",
+    "missing_ranks",
+    "missing_ranks_sentence",
+    "rank_locations",
+    "read_reports",
+    "read_traces",
+    "reading",
+    "reports_of",
+]
 
 _FLUSH_EVERY_S: Final = 30.0
 _PART = re.compile(r"\w+\.(rank|node)(\d{1,6})\.")  # as profilers are told to name the report of each process or node
@@ -274,7 +290,9 @@ class _Reader:
         reports = [file.name for file in reports_of(self._folder, run)]
         self._report_missing_reports(read, reports)
         missing = self._report_missing_ranks(read, reports, landed)
-        self._report_early_ends(read)
+        # warn of ranks whose traces have fewer iterations than others'
+        for report, sentence in ended_early(read.tables.get("iterations", ())):
+            read.report("warning", sentence, f"see how that rank ended: {_LOGS.format(read.run.id)}", file=report)
         self._judge_losses(read, len(reports), self._recipe.allow_missing - missing)
         if (twice := second_start(self._folder, run.id)) is not None:
             fact = {"key": "started_again", "value": None, "unit": None, "text": twice}
@@ -296,14 +314,14 @@ class _Reader:
         facts = table_rows("facts", report.tables.get("facts", []))
         recorded_s = next((row["value"] / 1e9 for row in facts if row["key"] == "duration_ns"), None)
         phases = table_rows("phases", report.tables.get("phases", []))
-        if window is not None and completeness.is_recorded_to_its_end(window, recorded_s, phases):
+        if window is not None and is_recorded_to_its_end(window, recorded_s, phases):
             problems = [p for p in problems if not _CUT_OFF.search(p.message)]
         read.problems += [(name, p.severity, p.message, p.fix) for p in problems]
         read.lost += [p.message for p in problems if p.is_loss]
         read.unreadable += [p.message for p in problems if p.severity == "error" and not p.is_loss]
         if window is None or not report.tables:
             return
-        if gap := completeness.window_gap(window, len(recording_files_from(file)), recorded_s):
+        if gap := window_gap(window, len(recording_files_from(file)), recorded_s):
             gap = gap if (rank := rank_of(file.name)) is None else f"rank {rank}: {gap}"
             read.problems.append((name, "warning", gap, f"ask for less, or run longer: {_LOGS.format(read.run.id)}"))
             read.lost.append(gap)
@@ -320,7 +338,7 @@ class _Reader:
             read.report("error", f"its report was not reduced on the site: {reason}", fix)
         elif run.reports and not reports:
             window = self._windowed_timeline(run)
-            question = window and completeness.empty_window(window)
+            question = window and empty_window(window)
             reason = f": {question}" if question else ""
             fix = f"see its output: {_LOGS.format(run.id)}"
             read.report("error", f"{run.tool or 'the profiler'} left no report{reason}", fix)
@@ -339,11 +357,6 @@ class _Reader:
             severity = "warning" if len(missing) <= allowed else missing_rank_severity(run.tool)
             read.report(severity, missing_ranks_sentence(missing, total), fix)
         return len(without) + len(missing)
-
-    def _report_early_ends(self, read: _RunResult) -> None:
-        """Warn of ranks whose traces have fewer iterations than others'."""
-        for report, sentence in completeness.ended_early(read.tables.get("iterations", ())):
-            read.report("warning", sentence, f"see how that rank ended: {_LOGS.format(read.run.id)}", file=report)
 
     def _judge_losses(self, read: _RunResult, reports: int, allowed: int) -> None:
         """Make it an error that more reports are incomplete than the recipe allows, and else a warning.
@@ -373,9 +386,9 @@ class _Reader:
         from nsw.analysis.unmeasured import find_unmeasured_metrics, unmeasured_metric_sentences
 
         metrics, launches = read.tables.get("metrics", []), read.tables.get("launches", [])
-        if few := completeness.fewer_launches(counters_pass, launches):
+        if few := fewer_launches(counters_pass, launches):
             read.report("warning", few, f"ask for fewer, or see how the program ended: {_LOGS.format(run.id)}")
-        if dropped := completeness.dropped_samples(metrics):
+        if dropped := dropped_samples(metrics):
             read.report("warning", dropped, "options: [--pm-sampling-interval=N], with N larger, takes fewer")
         absent = find_unmeasured_metrics(
             counters_pass.metrics, run.tool or "ncu", self._chip, counters_pass.replay, metrics, launches

@@ -169,28 +169,21 @@ def finish(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch
     """
     head, recipe = read_locked(folder)
     lock = recipe.get("lock")
-    basis = read_basis(folder, ledger, transport, scratch)
-    tools = dict(basis.tools)
-    chosen = ledger.choices()
-    if isinstance(lock, dict) and chosen:
-        locked_choices = lock_choices(chosen, basis, load_rows(folder, _CHOSEN_LAUNCHES))
-        lock["choices"] = locked_choices.model_dump(mode="json", exclude_none=True)
-        write_locked(folder, head, recipe)
-    if isinstance(lock, dict) and basis.machine and lock.get("machine") != basis.machine:
-        lock["machine"] = dict(basis.machine)
-        write_locked(folder, head, recipe)
-    if not isinstance(lock, dict) or not tools:
+    if not isinstance(lock, dict):
         return []
+    basis = read_basis(folder, ledger, transport, scratch)
+    now = {key: dict(values) for key, values in (("machine", basis.machine), ("tools", basis.tools)) if values}
+    if chosen := ledger.choices():
+        locked_choices = lock_choices(chosen, basis, load_rows(folder, _CHOSEN_LAUNCHES))
+        now["choices"] = locked_choices.model_dump(mode="json", exclude_none=True)
+    if lock != lock | now:
+        write_locked(folder, head, {**recipe, "lock": lock | now})
     before = lock.get("tools") or {}
-    sentences = [
+    return [
         f"{name} was {before[name]}, and here it is {version}"
-        for name, version in tools.items()
+        for name, version in basis.tools.items()
         if before.get(name, version) != version
     ]
-    if before != tools:
-        lock["tools"] = tools
-        write_locked(folder, head, recipe)
-    return sentences
 
 
 def write_locked(folder: CampaignFolder, head: str, recipe: dict[str, Any]) -> None:
@@ -232,16 +225,27 @@ def read_locked(folder: CampaignFolder) -> tuple[str, dict[str, Any]]:
 
 def tools_of(provenance: str) -> dict[str, str]:
     """Versions in what the jobs wrote: lines `tool=version`, a line `=`, then nvidia-smi's tables."""
+    host_facts, gpus = _provenance_facts(provenance)
+    versions = [(name, version) for name, version in host_facts if name not in _NOT_TOOLS]
+    return dict(
+        sorted(_join_values([*versions, *(("driver", row[_DRIVER]) for row in gpus if len(row) > _DRIVER)]).items())
+    )
+
+
+def _provenance_facts(provenance: str) -> tuple[list[tuple[str, str]], list[list[str]]]:
+    """The names and values of the hosts, and the rows of their GPUs, in what the jobs wrote."""
     hosts, _, gpus = provenance.partition("\n=\n")
-    versions: dict[str, set[str]] = {}
-    for line in hosts.splitlines():
-        name, equals, version = line.partition("=")
-        if equals and version.strip() and name and name not in _NOT_TOOLS:
-            versions.setdefault(name, set()).add(version.strip())
-    for row in csv.reader(gpus.splitlines(), skipinitialspace=True):
-        if len(row) > _DRIVER and row[0].isdigit():
-            versions.setdefault("driver", set()).add(row[_DRIVER])
-    return {name: " | ".join(sorted(versions[name])) for name in sorted(versions)}
+    facts = ((name, value.strip()) for name, _, value in (line.partition("=") for line in hosts.splitlines()))
+    rows = csv.reader(gpus.splitlines(), skipinitialspace=True)
+    return [(name, value) for name, value in facts if name and value], [row for row in rows if row and row[0].isdigit()]
+
+
+def _join_values(facts: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The values of each name, joined by ' | ' where there are several."""
+    values: dict[str, set[str]] = {}
+    for name, value in facts:
+        values.setdefault(name, set()).add(value)
+    return {name: " | ".join(sorted(several)) for name, several in values.items()}
 
 
 _NAME = 1  # column of gpus.csv
@@ -251,18 +255,15 @@ _OF_GPU: Final = {1: "chip", 7: "SM clock, at most", 9: "power limit", 10: "pers
 
 def machine_of(provenance: str) -> dict[str, str]:
     """What the jobs ran on, in what they wrote; of several unlike nodes or GPUs the values are joined by ' | '."""
-    hosts, _, gpus = provenance.partition("\n=\n")
-    values_by_name: dict[str, set[str]] = {}
-    for line in hosts.splitlines():
-        key, _, value = line.partition("=")
-        if key in _OF_HOST and value.strip():
-            values_by_name.setdefault(_OF_HOST[key], set()).add(value.strip())
-    for row in csv.reader(gpus.splitlines(), skipinitialspace=True):
-        if row and row[0].isdigit():
-            for column, name in _OF_GPU.items():
-                if column < len(row) and row[column].strip():
-                    values_by_name.setdefault(name, set()).add(row[column].strip())
-    return {name: " | ".join(sorted(values)) for name, values in values_by_name.items()}
+    host_facts, gpus = _provenance_facts(provenance)
+    facts = [(_OF_HOST[key], value) for key, value in host_facts if key in _OF_HOST]
+    facts += [
+        (name, row[column].strip())
+        for row in gpus
+        for column, name in _OF_GPU.items()
+        if column < len(row) and row[column].strip()
+    ]
+    return _join_values(facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,9 +291,9 @@ def _json_digest(data: object) -> str:
 
 def chips_of(provenance: str) -> str | None:
     """Names of GPUs in what the jobs wrote; None where no nvidia-smi answered."""
-    rows = csv.reader(provenance.partition("\n=\n")[2].splitlines(), skipinitialspace=True)
-    names = {row[_NAME] for row in rows if len(row) > _NAME and row[0].isdigit()}
-    return " | ".join(sorted(names)) or None
+    return _join_values(("chip", row[_NAME]) for row in _provenance_facts(provenance)[1] if len(row) > _NAME).get(
+        "chip"
+    )
 
 
 def lock_choices(

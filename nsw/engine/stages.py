@@ -70,7 +70,7 @@ from nsw.tables import full_rows
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from nsw.engine.driven import DrivenCampaign
     from nsw.engine.folder import CampaignFolder
@@ -191,7 +191,20 @@ class Stages:
             read_sources = [run for run in sources[group] if run.state is State.DONE and run.reading in WERE_READ]
             for run in runs:
                 if run not in chosen and read_sources:
-                    self._choose_for_run(run, read_sources)
+                    (row,) = self._campaign.ledger.runs_named([run])
+                    try:
+                        choice = self.choose(row, read_sources)
+                    except NswError as fault:
+                        choice = fault.message
+                    if choice is None:
+                        self._campaign.ledger.update_tasks(
+                            [run], state=State.DONE, reading=Reading.READ, reason=_NOTHING_OPEN
+                        )
+                        self._campaign.changed([run])
+                    elif isinstance(choice, str):
+                        self._skip_run(run, choice)
+                    else:
+                        self._campaign.ledger.record_choice(run, choice)
                 elif not read_sources and (reason := _hopeless_reason(sources[group])):
                     self._skip_run(run, reason)
         self._release_decided(sources)
@@ -243,20 +256,6 @@ class Stages:
             left = ledger.runs(states=(State.PLANNED, *IN_FLIGHT))
             return all(run.id in waiting for run in left)
         return self._clock() - self._read_at >= _READ_EVERY_S
-
-    def _choose_for_run(self, run: str, sources: list[RunRow]) -> None:
-        (row,) = self._campaign.ledger.runs_named([run])
-        try:
-            choice = self.choose(row, sources)
-        except NswError as fault:
-            choice = fault.message
-        if choice is None:
-            self._campaign.ledger.update_tasks([run], state=State.DONE, reading=Reading.READ, reason=_NOTHING_OPEN)
-            self._campaign.changed([run])
-        elif isinstance(choice, str):
-            self._skip_run(run, choice)
-        else:
-            self._campaign.ledger.record_choice(run, choice)
 
     def _skip_run(self, run: str, reason: str) -> None:
         self._campaign.ledger.update_tasks([run], state=State.CANCELLED, reason=Reason(reason, Cause.SKIPPED))
@@ -371,14 +370,6 @@ class Dependencies:
     def end_of(self, task: str) -> Verdict | None:
         """How a task ends whose source went wrong; None for any other."""
         return next((_doomed_verdict(doomed) for doomed in self._ledger.doomed(task)), None)
-
-    def waiting_for(self, sources: Iterable[str]) -> set[str]:
-        """The tasks that wait for any of these to be done."""
-        return self._ledger.waiting_until_done(sources)
-
-    def unneeded(self) -> set[str]:
-        """Builds in flight for which no task waits any more."""
-        return self._ledger.unneeded()
 
 
 def _doomed_verdict(doomed: Doomed) -> Verdict:

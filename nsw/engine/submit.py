@@ -11,14 +11,13 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from nsw.engine.ledger_rows import PLACES, Kind, Pending, State, TaskInFlight
+from nsw.engine.ledger_rows import PLACES, Kind, Pending, State
 from nsw.errors import CommandError, NswError, RefusedError, UnreachableError
 from nsw.schedulers.batch import JOB, LOGIN, LoginAndJobs
 from nsw.schedulers.model import NAME_CHARACTERS, NO_ID, Outcome, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from nsw.engine.collect import Collector
     from nsw.engine.driven import DrivenCampaign
@@ -189,10 +188,10 @@ class Submitter:
         Raises:
             UnreachableError: The scheduler could not tell; nothing may be submitted before it can.
         """
-        scripts = _Scripts(self._campaign)
-        adopted = self._settle_doubtful(self._campaign.ledger.submissions("intent", scripts))
+        script = self._campaign.script
+        adopted = self._settle_doubtful(self._campaign.ledger.submissions("intent", script))
         self.write_ids()
-        for submission in self._campaign.ledger.submissions("submitted", scripts):
+        for submission in self._campaign.ledger.submissions("submitted", script):
             self._flight.add(submission)
         self._flight.close()
         return adopted
@@ -406,7 +405,7 @@ class Submitter:
         missing = [s for s in doubtful if s.name not in native_ids]
         self._ending.read_statuses(run for s in missing for run in flying[s.name])
         # gone from the scheduler, yet it left its mark: it was submitted
-        began = {s.name for s in missing if any(self._has_begun(run) for run in flying[s.name])}
+        began = {s.name for s in missing if any(self._ending.has_begun(run) for run in flying[s.name])}
         for submission in doubtful:
             native = native_ids.get(submission.name, NO_ID if submission.name in began else None)
             if native is None:
@@ -417,10 +416,6 @@ class Submitter:
             self._adopt_submission(submission, native)
         return len(native_ids) + len(began)
 
-    def _has_begun(self, run: TaskInFlight) -> bool:
-        status = self._ending.status(run.id, run.attempt)
-        return status is not None and status.state != "withdrawn"
-
     def _withdraw_missing(self, submission: Submission) -> None:
         """Withdraw a submission that was not accepted, to retry it; fail it after the same error several times."""
         message = next((m for (name, m), n in self._failures.items() if name == submission.name and n >= _TRIES), None)
@@ -429,12 +424,3 @@ class Submitter:
             return
         hint = f"the same came {_TRIES} times, and no job of that name appeared"
         self._campaign.changed(self._fail_refused(submission, RefusedError(message, hint=hint)))
-
-
-class _Scripts(dict[str, "Path"]):
-    def __init__(self, campaign: DrivenCampaign) -> None:
-        super().__init__()
-        self._campaign = campaign
-
-    def __missing__(self, job: str) -> Path:
-        return self._campaign.script(job)

@@ -8,29 +8,16 @@ dots, numbers, the four operations and parentheses, nothing else: `dram__bytes_r
 from __future__ import annotations
 
 import ast
-import csv
-import gzip
-import io
 import operator
 import re
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from nsw.resources import csv_rows
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-
-def read_csv_rows(file_name: str) -> Iterator[dict[str, str]]:
-    """The rows of a CSV file, each a map from column to text."""
-    text = files("nsw.metrics").joinpath("data", file_name).read_text(encoding="utf-8")
-    return csv.DictReader(io.StringIO(text, newline=""))
-
-
-def read_compressed_text(file_name: str) -> str:
-    """The text of a compressed file."""
-    return gzip.decompress(files("nsw.metrics").joinpath("data", file_name).read_bytes()).decode("ascii")
+    from collections.abc import Callable, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +40,7 @@ class Chip:
 @cache
 def chips_by_name() -> Mapping[str, Chip]:
     """Every chip by its name, oldest first."""
-    return {row["chip"]: _chip_from_row(row) for row in read_csv_rows("chips.csv")}
+    return {row["chip"]: _chip_from_row(row) for row in csv_rows("metrics/data/chips.csv")}
 
 
 def _chip_from_row(row: Mapping[str, str]) -> Chip:
@@ -153,11 +140,11 @@ class Group:
 def metrics_by_name() -> Mapping[str, Metric]:
     """Every metric by its portable name."""
     exceptions: dict[str, dict[str, Measured]] = {}
-    for row in read_csv_rows("by_chip.csv"):
+    for row in csv_rows("metrics/data/by_chip.csv"):
         measured = Measured(_split_alternatives(row["ncu"]), row["why"])
         exceptions.setdefault(row["name"], {}).update(dict.fromkeys(row["chips"].split(), measured))
     metrics = {}
-    for row in read_csv_rows("catalogue.csv"):
+    for row in csv_rows("metrics/data/catalogue.csv"):
         by_chip = exceptions.get(row["name"], {})
         everywhere = by_chip.pop("*", None) or Measured(_split_alternatives(row["ncu"]))
         metrics[row["name"]] = Metric(
@@ -181,32 +168,20 @@ def _split_alternatives(text: str) -> tuple[str, ...]:
 def metric_groups_by_name() -> Mapping[str, Group]:
     """Every group by its name."""
     return {
-        r["group"]: Group(r["group"], r["meaning"], tuple(r["metrics"].split())) for r in read_csv_rows("groups.csv")
+        r["group"]: Group(r["group"], r["meaning"], tuple(r["metrics"].split()))
+        for r in csv_rows("metrics/data/groups.csv")
     }
 
 
 @cache
 def metric_names_by_alias() -> Mapping[str, str]:
     """Other names of portable metrics, as ncu's pages and other tools call them."""
-    return {row["alias"]: row["name"] for row in read_csv_rows("aliases.csv")}
+    return {row["alias"]: row["name"] for row in csv_rows("metrics/data/aliases.csv")}
 
 
 def find_metric(name_or_alias: str) -> Metric | None:
     """The metric of a portable name or an alias."""
     return metrics_by_name().get(metric_names_by_alias().get(name_or_alias, name_or_alias))
-
-
-# portable name of what is counted -> column of gpus.csv
-_RATES: Final[Mapping[str, str]] = {
-    "flop_count_hp": "fp16_vector_tflops",
-    "flop_count_sp": "fp32_tflops",
-    "flop_count_dp": "fp64_tflops",
-    "tensor_ops_fp16": "fp16_tensor_tflops",
-    "tensor_ops_bf16": "bf16_tensor_tflops",
-    "tensor_ops_tf32": "tf32_tensor_tflops",
-    "tensor_ops_fp8": "fp8_tensor_tflops",
-    "tensor_ops_fp64": "fp64_tensor_tflops",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +215,10 @@ def find_gpu(device_name: str | None) -> Gpu | None:
 @cache
 def _gpus_with_product_words() -> tuple[tuple[frozenset[str], Gpu], ...]:
     gpus = []
-    for row in read_csv_rows("gpus.csv"):
-        peaks = {name: float(row[column]) * 1e12 for name, column in _RATES.items() if row[column]}
+    for row in csv_rows("metrics/data/gpus.csv"):
+        # these columns are named as the metric that counts the operations
+        counted = [name for name in row if name.startswith(("flop_count", "tensor_ops")) and row[name]]
+        peaks = {name: float(row[name]) * 1e12 for name in counted}
         clocks = {
             name: float(row["tensor_clock_mhz" if name.startswith("tensor") else "boost_mhz"]) * 1e6 for name in peaks
         }

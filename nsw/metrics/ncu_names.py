@@ -6,14 +6,16 @@ still be one of another version.
 
 from __future__ import annotations
 
+import gzip
 import re
 from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Final, Literal
-
-from nsw.metrics.catalogue import Chip, read_compressed_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from nsw.metrics.catalogue import Chip
 
 
 Kind = Literal["c", "r", "t"]  # counter, ratio, throughput
@@ -42,7 +44,8 @@ _OF_THROUGHPUTS: Final = frozenset(f"pct_of_peak_sustained_{span}" for span in _
 @cache
 def _chips_and_base_names() -> tuple[tuple[str, ...], Mapping[str, tuple[Kind, int]]]:
     """The chips of the bits, and of each base name its kind and the bits of the chips that have it."""
-    head, *lines = read_compressed_text("ncu_names.tsv.gz").splitlines()
+    packed = files("nsw.metrics").joinpath("data/ncu_names.tsv.gz").read_bytes()
+    head, *lines = gzip.decompress(packed).decode("ascii").splitlines()
     kinds_and_bits: dict[str, tuple[Kind, int]] = {}
     for line in lines:
         name, kind, bits = line.split("\t")

@@ -21,9 +21,9 @@ from nsw.metrics.catalogue import (
     find_metric,
     metric_names_in_expression,
     metrics_by_name,
-    read_csv_rows,
 )
 from nsw.metrics.ncu_names import is_ncu_style_name
+from nsw.resources import csv_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -182,7 +182,7 @@ def _sources_by_printed_name() -> Mapping[str, tuple[_Source, ...]]:
     for metric in by_name:
         if metric.nvprof and metric.nvprof.isidentifier():
             sources[metric.nvprof] = (_Source(metric, metric.times, 1),)  # ncu's source page has an inst_executed too
-    for row in read_csv_rows("labels.csv"):
+    for row in csv_rows("metrics/data/labels.csv"):
         source = _Source(metrics_by_name()[row["name"]], row["times"], int(row["rank"]), is_label=True)
         sources[row["label"]] = (*sources.get(row["label"], ()), source)
     return sources

@@ -21,8 +21,8 @@ from nsw.metrics.catalogue import (
     metric_names_by_alias,
     metric_names_in_expression,
     metrics_by_name,
-    read_csv_rows,
 )
+from nsw.resources import csv_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ def supported_chips_by_tool_version() -> tuple[Support, ...]:
             row["first_version"],
             row["last_version"] or None,
         )
-        for row in read_csv_rows("tools.csv")
+        for row in csv_rows("metrics/data/tools.csv")
     )
 
 
@@ -328,7 +328,7 @@ def _range_fault(name: str, chip: Chip | None, tool: Tool | None, replay: str) -
 def _listed_kind_fault(name: str, prefix: str, kind: str, tool: Tool | None) -> _Fault | None:
     if tool == "nvprof":
         return f"nvprof has no {kind}s: {prefix}{name}", "name metrics or groups, or let ncu measure"
-    names = tuple(row["name"] for row in read_csv_rows("ncu_sets.csv") if row["what"] == kind)
+    names = tuple(row["name"] for row in csv_rows("metrics/data/ncu_sets.csv") if row["what"] == kind)
     if name in names:
         return None
     near = nearest(name, names)
@@ -483,7 +483,7 @@ def _passes_of_name(name: str) -> int:
 
 @cache
 def _measured_pass_counts() -> Mapping[tuple[str, str], int]:
-    return {(row["what"], row["name"]): int(row[MEASURED]) for row in read_csv_rows("passes.csv")}
+    return {(row["what"], row["name"]): int(row[MEASURED]) for row in csv_rows("metrics/data/passes.csv")}
 
 
 @cache

@@ -20,9 +20,19 @@ if TYPE_CHECKING:
     from nsw.recipe.expressions import Expression
 
 __all__ = [
-    "FILE", "PRIVATE", "PYXIS", "RECORD_ENVIRONMENT", "RUNTIMES", "Box", "boxed", "boxed_step", "folder_of_tool",
-    "with_container_env", "with_secrets", "words",
-]  # fmt: skip
+    "FILE",
+    "PRIVATE",
+    "PYXIS",
+    "RECORD_ENVIRONMENT",
+    "RUNTIMES",
+    "Box",
+    "boxed",
+    "boxed_step",
+    "folder_of_tool",
+    "with_container_env",
+    "with_secrets",
+    "words",
+]
 
 PRIVATE = "private"  # folder beside `runs` in the campaign's folder on the site, closed to all but its owner
 FILE = f"{PRIVATE}/secrets.sh"

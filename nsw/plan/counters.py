@@ -22,9 +22,23 @@ if TYPE_CHECKING:
     from nsw.recipe.model import Recipe
 
 __all__ = [
-    "Limit", "Price", "chooses", "counted_ranks", "dropped", "limit", "notes", "passes_of", "planned_s", "price",
-    "replay_fault", "requested", "source_of", "starts_each", "tools", "unknown_sources",
-]  # fmt: skip
+    "Limit",
+    "Price",
+    "chooses",
+    "counted_ranks",
+    "dropped",
+    "limit",
+    "notes",
+    "passes_of",
+    "planned_s",
+    "price",
+    "replay_fault",
+    "requested",
+    "source_of",
+    "starts_each",
+    "tools",
+    "unknown_sources",
+]
 
 # the whole program is run again for each pass, all its processes together
 WHOLE_PROGRAM: Final = frozenset({"application", "app-range"})

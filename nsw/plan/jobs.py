@@ -34,7 +34,7 @@ __all__ = [
     "pack",
     "reductions",
     "side_by_side",
-]  # fmt: skip
+]
 
 T = TypeVar("T")
 

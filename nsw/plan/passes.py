@@ -25,7 +25,7 @@ from nsw.profilers import Profiled, Profiler, Request, load_profiler
 from nsw.profilers.cprofile import is_python_interpreter
 from nsw.profilers.model import CHOSEN, Counting
 from nsw.recipe.passes import AUTO, SecondStage, of_kind
-from nsw.recipe.units import Fault
+from nsw.recipe.units import Fault, as_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from nsw.recipe.matrix import Case
     from nsw.recipe.model import Recipe
     from nsw.site.model import Site
-
 
 __all__ = ["CaseProgram", "profiled"]
 
@@ -192,15 +191,10 @@ def _request(pass_: Any, tool: str, chip: str | None, *, chooses: bool) -> Reque
         record=tuple(getattr(pass_, "record", ())),
         steps=(pass_.steps.skip, pass_.steps.count) if getattr(pass_, "steps", None) is not None else None,
         analysis=getattr(pass_, "analysis", None),
-        knobs=tuple((name, _word(value)) for name, value in getattr(pass_, "knobs", {}).items()),
+        knobs=tuple((name, as_text(value)) for name, value in getattr(pass_, "knobs", {}).items()),
         gpu_metrics=getattr(pass_, "gpu_metrics", None),
         window=pass_ if pass_.kind == "timeline" and pass_.is_windowed else None,
     )
-
-
-def _word(value: object) -> str:
-    """A setting as a profiler reads it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _report(pass_: Any, *, chooses: bool) -> str:

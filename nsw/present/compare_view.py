@@ -39,7 +39,8 @@ def show(comparison: Comparison, form: str, command: str) -> None:
     if form == "json":
         emit.as_json(comparison_data(comparison))
     elif form == "markdown":
-        sys.stdout.write(_as_markdown(comparison, comparison_blocks(comparison)))
+        title = f"{comparison.second.name} beside {comparison.first.name}"
+        sys.stdout.write(as_markdown(title, comparison_blocks(comparison)))
     elif form == "html":
         repeat = command if comparison.by == "case" else f"{command} --by {comparison.by}"
         sys.stdout.write(_html_page(comparison, comparison_blocks(comparison), repeat))
@@ -61,10 +62,6 @@ def show_screen(comparison: Comparison, command: str, next_command: str | None =
         console(), comparison_blocks(comparison), next_command, last_line=functions,
         proof=lambda finding: proofs.get(finding.name),
     )  # fmt: skip
-
-
-def _as_markdown(comparison: Comparison, blocks: Sequence[Block]) -> str:
-    return as_markdown(f"{comparison.second.name} beside {comparison.first.name}", blocks)
 
 
 def _html_page(comparison: Comparison, blocks: Sequence[Block], command: str) -> str:
@@ -99,7 +96,10 @@ def rows_of(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def _compared_row_data(row: Compared) -> dict[str, Any]:
-    estimate, interval = row.estimate, row.interval or (None, None)
+    estimate = row.estimate
+    gain, low, high = (
+        None if log is None else log_ratio_to_percent(log) for log in (row.gain, *(row.interval or (None, None)))
+    )
     floor = estimate and estimate.floor
     return {
         "case": row.case,
@@ -111,13 +111,13 @@ def _compared_row_data(row: Compared) -> dict[str, Any]:
         "second_runs": row.runs[1],
         "verdict": row.verdict,
         "higher_is_better": row.higher_is_better,
-        "gain_pct": None if row.gain is None else log_ratio_to_percent(row.gain),
-        "gain_low_pct": None if interval[0] is None else log_ratio_to_percent(interval[0]),
-        "gain_high_pct": None if interval[1] is None else log_ratio_to_percent(interval[1]),
-        "chance": estimate.chance if estimate else None,
-        "could_show_pct": log_ratio_to_percent(estimate.detectable) if estimate else None,
-        "more_runs": estimate.more_needed if estimate else None,
-        "paired": estimate.is_paired if estimate else None,
+        "gain_pct": gain,
+        "gain_low_pct": low,
+        "gain_high_pct": high,
+        "chance": estimate and estimate.chance,
+        "could_show_pct": estimate and log_ratio_to_percent(estimate.detectable),
+        "more_runs": estimate and estimate.more_needed,
+        "paired": estimate and estimate.is_paired,
         "noise_floor": floor and ("measured" if floor.measured else "assumed"),
         "missing": row.missing,
         "first_mean": row.means and row.means[0],

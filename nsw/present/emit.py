@@ -329,30 +329,26 @@ class TableFiles(ExitStack, ABC):
         if not row_count(data):
             return
         try:
-            self._append_rows(name, data, report)
+            # a new file gets its name at the end, if that is a good one
+            new = self.enter_context(replacing(self._paths[name])) if name not in self._writers else None
+            self._append_rows(name, data, report, new)
         except OSError as fault:
             raise NswError(f"{self._paths[name]} cannot be written: {fault.strerror or fault}") from None
         self.written[name] = self.written.get(name, 0) + row_count(data)
 
     @abstractmethod
-    def _append_rows(self, name: str, data: TableData, report: str) -> None:
-        """Append the rows to the table's file; what writes it is in `_writers` from then on."""
-
-    def _open_new_file(self, name: str) -> BinaryIO:
-        """Open the table's new file, which gets its name at the end, if that is a good one."""
-        return self.enter_context(replacing(self._paths[name]))
+    def _append_rows(self, name: str, data: TableData, report: str, new: BinaryIO | None) -> None:
+        """Append the rows; `new` is the file of a table that has no writer in `_writers` yet."""
 
 
 class CsvFiles(TableFiles):
     """One CSV file a table, with the schema's columns."""
 
-    def _append_rows(self, name: str, data: TableData, report: str) -> None:
-        new = name not in self._writers
+    def _append_rows(self, name: str, data: TableData, report: str, new: BinaryIO | None) -> None:
         if new:
-            text = io.TextIOWrapper(self._open_new_file(name), encoding="utf-8", newline="")
-            self._writers[name] = self.enter_context(text)
+            self._writers[name] = self.enter_context(io.TextIOWrapper(new, encoding="utf-8", newline=""))
         report_rows = (row | {"report": report} for row in full_rows(name, data))
-        write_csv(self._writers[name], report_rows, TABLES[name].column_names, head=new)
+        write_csv(self._writers[name], report_rows, TABLES[name].column_names, head=new is not None)
 
 
 _ROWS: Final = 3 << 14  # a row group, whose repeated texts are written out in memory; smaller ones make larger files
@@ -361,7 +357,7 @@ _ROWS: Final = 3 << 14  # a row group, whose repeated texts are written out in m
 class ParquetFiles(TableFiles):
     """One Parquet file a table, with the schema's columns, types, units and meanings."""
 
-    def _append_rows(self, name: str, data: TableData, report: str) -> None:
+    def _append_rows(self, name: str, data: TableData, report: str, new: BinaryIO | None) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -370,9 +366,8 @@ class ParquetFiles(TableFiles):
             table = to_arrow(name, chunk)
             at = table.schema.get_field_index("report")
             table = table.set_column(at, table.schema.field(at), pa.repeat(storable(report), len(table)))
-            if name not in self._writers:
-                writer = pq.ParquetWriter(self._open_new_file(name), table.schema, compression="zstd")
-                self._writers[name] = self.enter_context(writer)
+            if new and not begin:
+                self._writers[name] = self.enter_context(pq.ParquetWriter(new, table.schema, compression="zstd"))
             self._writers[name].write_table(table)
 
 
@@ -432,7 +427,7 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
             cases_with_void_ratio,  # the rules take longer to load than many a report to read
         )
 
-        void = cases_with_void_ratio(summary.variants, {case.id: case for case in (*summary.cases, *summary.context)})
+        void = cases_with_void_ratio(summary.variants, summary.by_id)
         rows = [
             as_row(v) | {"ratio": None if v.case_id in void else v.ratio, "void": v.case_id in void}
             for v in summary.variants

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from nsw.analysis.blocks import Column, Curve, Finding, Note, Table
 from nsw.analysis.compared_screen import log_ratio_to_percent
+from nsw.analysis.first_screen import HEADLINE
+from nsw.analysis.groups import group_by
 from nsw.analysis.steps import MIN_NIGHTS
-from nsw.present.terminal import console, table
+from nsw.present.page import page
+from nsw.present.terminal import TextTable, console
 from nsw.present.untrusted_text import clean
 from nsw.quantities import change, duration, format_ns, magnitude, moment, number
 from nsw.wording import and_more, plural
@@ -18,7 +22,6 @@ from nsw.wording import and_more, plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.analysis.blocks import Curve
     from nsw.analysis.compared_screen import Outcome
     from nsw.analysis.steps import Step
     from nsw.campaign.history import Cause, History, Series
@@ -48,8 +51,8 @@ def show_history(history: History) -> None:
          _noise_percent(series), _last_step_text(series)]
         for series in history.series
     ]  # fmt: skip
-    out.print(table(None, heads, cells, wide="case"))
-    for sentence in _newest_steps(history):
+    out.print(TextTable(None, heads, cells, wide="case"))
+    for sentence in _step_sentences(history):
         out.print(clean(sentence))
     for campaign, problem in history.problems:
         out.print(clean(f"{campaign} is left out: {problem}"), style="yellow")
@@ -113,18 +116,11 @@ def _shift_text(nights: int) -> str:
     return f" ({plural(abs(nights), 'night')} {'later' if nights > 0 else 'before'})" if nights else ""
 
 
-def _newest_steps(history: History) -> list[str]:
-    """A sentence for the last steps of the cases, one for those of the same night."""
-    last = [(series, step) for series in history.series for step in series.steps[-1:]]
-    return _step_sentences(history, last)
-
-
-def _step_sentences(history: History, steps: Sequence[tuple[Series, Step]]) -> list[str]:
-    """A sentence for the newest steps, one for those of the same night."""
-    groups: dict[tuple[str, str], list[tuple[Series, Step]]] = {}
-    for series, step in steps:
-        ends = series.nights[step.at].campaign.path, series.nights[step.until].campaign.path
-        groups.setdefault(ends, []).append((series, step))
+def _step_sentences(history: History, steps: Sequence[tuple[Series, Step]] | None = None) -> list[str]:
+    """A sentence for the newest steps, by default the last ones of the cases; one for those of the same night."""
+    if steps is None:
+        steps = [(series, step) for series in history.series for step in series.steps[-1:]]
+    groups = group_by(steps, lambda each: tuple(each[0].nights[at].campaign.path for at in (each[1].at, each[1].until)))
     sentences = []
     newest_first = sorted(groups.values(), key=lambda group: -group[0][0].nights[group[0][1].at].campaign.created)
     for group in newest_first[:_EXPLAINED]:
@@ -240,10 +236,6 @@ def history_data(history: History, steps: Sequence[tuple[Series, Step]] | None =
 
 def history_page(history: History) -> str:
     """The history as an HTML page: what stepped, a line a case, and a plot of each case's nights."""
-    from nsw.analysis.blocks import Column, Finding, Note, Table
-    from nsw.analysis.first_screen import HEADLINE
-    from nsw.present.page import page
-
     several = len({series.site for series in history.series}) > 1
     names = [f"{series.case} on {series.site}" if several else series.case for series in history.series]
     cases = [
@@ -256,7 +248,7 @@ def history_page(history: History) -> str:
         _title(history),
         [
             Note(HEADLINE, _headline(history)),
-            *(Finding("step", sentence) for sentence in _newest_steps(history)),
+            *(Finding("step", sentence) for sentence in _step_sentences(history)),
             *left_out,
             Table("answer", "Cases", heads, tuple(cases)),
             *(_nights_curve(history, name, series) for name, series in zip(names, history.series, strict=True)),
@@ -278,8 +270,6 @@ def _headline(history: History) -> str:
 
 def _nights_curve(history: History, name: str, series: Series) -> Curve:
     """The nights of a case over days, a line a level."""
-    from nsw.analysis.blocks import Column, Curve
-
     first = history.campaigns[0].created
     is_time = series.unit == "ns"
     title = history.figure if is_time or not series.unit else f"{history.figure} ({series.unit})"

@@ -10,7 +10,6 @@ import base64
 import hashlib
 import math
 import re
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.resources import files
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from nsw.analysis.blocks import NUMBERS, Block, Evidence, Finding, HeatMap, Lanes, Note, Scatter, Table
 from nsw.analysis.first_screen import HEADLINE
+from nsw.analysis.groups import group_by
 from nsw.analysis.sides import ORDER
 from nsw.present.emit import strict_json
 from nsw.present.plots import svg_of
@@ -156,7 +156,9 @@ def page(
         conditions: Whose, and what it was measured on and with; of a comparison both sides'.
         commands: What repeats it.
     """
-    cases, overall = _blocks_by_case(blocks)
+    by_case = group_by(blocks, lambda block: block.case)
+    overall = by_case.pop(None, [])
+    cases = {case: case_blocks for case, case_blocks in by_case.items() if case is not None}
     findings = [block for block in overall if isinstance(block, Finding)]
     above, headline, below = _split_at_headline([block for block in overall if isinstance(block, Note)])
     anchors = _Anchors()
@@ -166,10 +168,8 @@ def page(
     every = (*sheets, *(sheet for section in sections for sheet in section.sheets), *sources)
     island = ", ".join(f"{strict_json(sheet.anchor)}: {sheet.data}" for sheet in every)
     island = f"{{{island}}}".translate(_ESCAPES)  # JSON that no HTML ends
-    script, style = (
-        "\n".join(("(() => {", '"use strict";', *map(_read_page_file, _SCRIPTS), "})();")),
-        _read_page_file("page.css"),
-    )
+    script = "\n".join(("(() => {", '"use strict";', *map(_read_page_file, _SCRIPTS), "})();"))
+    style = _read_page_file("page.css")
     policy = (
         f"default-src 'none'; script-src '{_csp_hash(script)}'; style-src '{_csp_hash(style)}'; img-src blob:;"
         " base-uri 'none'; form-action 'none'"
@@ -220,14 +220,12 @@ class _Anchors:
     def add(self, table: str, case: str, anchor: str, *, behind: bool = False) -> None:
         (self._rows_behind if behind else self._answer_rows).setdefault((table, case), anchor)
 
-    def _anchor_of_row(self, table: str, case: str) -> str | None:
-        key = (table, case)
-        return self._answer_rows.get(key) or self.sections.get(case) or self._rows_behind.get(key)
-
     def proofs(self, evidence: Iterable[Evidence]) -> Iterator[_Proof]:
         """Links to the tables and timelines of cases; of many cases to those of the first."""
         for proof in evidence:
-            linked = [(case, place) for case in proof.cases if (place := self._anchor_of_row(proof.table, case))]
+            keys = [(proof.table, case) for case in proof.cases]
+            places = [self._answer_rows.get(k) or self.sections.get(k[1]) or self._rows_behind.get(k) for k in keys]
+            linked = [(case, place) for case, place in zip(proof.cases, places, strict=True) if place]
             yield _Proof(
                 proof.table,
                 self.tables.get(proof.table),
@@ -342,9 +340,7 @@ def _limit_rows(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]
     """All rows, or the first ones of each case where there are too many."""
     if len(rows) <= EvidenceRows.max_rows:
         return rows
-    cases: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        cases[row.get("case")].append(row)
+    cases = group_by(rows, lambda row: row.get("case"))
     each = max(1, EvidenceRows.max_rows // len(cases))
     return [row for case_rows in cases.values() for row in case_rows[:each]][: EvidenceRows.max_rows]
 
@@ -374,15 +370,6 @@ def _table_json(columns: Iterable[_Column], data: Sequence[Mapping[str, Any]], c
 
 
 # --- cases ----------------------------------------------------------------------------------------------------------
-
-
-def _blocks_by_case(blocks: Iterable[Block]) -> tuple[dict[str, list[Block]], list[Block]]:
-    """The blocks of each case, and the blocks of the whole campaign."""
-    cases: dict[str, list[Block]] = {}
-    overall: list[Block] = []
-    for block in blocks:
-        (overall if block.case is None else cases.setdefault(block.case, [])).append(block)
-    return cases, overall
 
 
 def _case_sections(
@@ -452,18 +439,15 @@ def _sentence_markup(text: str) -> Markup:
     )
 
 
-def _escape_template_value(value: Any) -> Any:
-    """What a template writes: of every text only what steers nothing."""
-    return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
-
-
 @lru_cache(maxsize=1)
 def _template_environment() -> Environment:
     from jinja2 import DictLoader, Environment, StrictUndefined
 
     environment = Environment(
         loader=DictLoader({_TEMPLATE: _read_page_file(_TEMPLATE)}), undefined=StrictUndefined, autoescape=True,
-        finalize=_escape_template_value, trim_blocks=True, lstrip_blocks=True,
+        # of every text only what steers nothing
+        finalize=lambda value: clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value,
+        trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters.update(said=_sentence_markup, markup=_as_markup, rows=partial(plural, word="row"))
     return environment

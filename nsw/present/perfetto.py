@@ -19,7 +19,6 @@ _FIXED64: Final = 1
 _FIRST, _LATER = 1, 2  # sequence_flags: names begin anew; names of before count
 _BEGIN, _END, _INSTANT = 1, 2, 3  # TrackEvent.Type
 _NAMES, _CATEGORIES, _KEYS, _TEXTS = 2, 1, 3, 29  # of InternedData: what is written once and then has a number
-_LAUNCHERS: Final = frozenset({"api"})
 
 
 def _encode_varint(number: int) -> bytes:
@@ -36,10 +35,6 @@ def _encode_varint_field(field: int, value: int) -> bytes:
     return _encode_varint(field << 3) + _encode_varint(
         value & 0xFFFF_FFFF_FFFF_FFFF
     )  # negative ones as two's complement
-
-
-def _encode_fixed64_field(field: int, value: int) -> bytes:
-    return _encode_varint(field << 3 | _FIXED64) + struct.pack("<Q", value & 0xFFFF_FFFF_FFFF_FFFF)
 
 
 def _encode_bytes_field(field: int, value: bytes | str) -> bytes:
@@ -131,7 +126,9 @@ class PerfettoTrace:
             )
             encoded += _encode_bytes_field(4, _encode_varint_field(1, self._intern(_KEYS, key)) + field)
         if part.correlation is not None:  # an arrow from the call to what it launched
-            encoded += _encode_fixed64_field(47 if part.kind in _LAUNCHERS else 48, process << 40 | part.correlation)
+            flow = 47 if part.kind == "api" else 48
+            number = (process << 40 | part.correlation) & 0xFFFF_FFFF_FFFF_FFFF
+            encoded += _encode_varint(flow << 3 | _FIXED64) + struct.pack("<Q", number)
         return encoded
 
     def _intern(self, field: int, text: str) -> int:

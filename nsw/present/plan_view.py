@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from nsw.analysis.groups import group_by
 from nsw.plan.jobs import WARM_UP
 from nsw.plan.layout import sentence
 from nsw.plan.model import REDUCTION, Job, Plan
-from nsw.present.terminal import table
+from nsw.present.terminal import TextTable
 from nsw.profilers.model import CHOSEN
 from nsw.quantities import seconds
 from nsw.wording import absent_lines, first_of, plural
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from nsw.campaign.changes import Changes
-    from nsw.campaign.model_plan import ModelPlan
+    from nsw.campaign.modelling import ModelPlan
     from nsw.campaign.start import ExpectedCost
     from nsw.recipe.units import Amount
 
@@ -38,10 +39,7 @@ def show_changes(out: Console, campaign: str, changes: Changes) -> None:
     out.print(f"into {campaign}", style="bold")
     if changes.added:
         out.print(f"adds {plural(len(changes.added), 'run')}: {first_of(changes.added, _RUNS_NAMED)}")
-    reasons: dict[str, list[str]] = {}
-    for run, reason in changes.again.items():
-        reasons.setdefault(reason, []).append(run)
-    for reason, runs in reasons.items():
+    for reason, runs in group_by(changes.again, changes.again.__getitem__).items():
         out.print(f"does {plural(len(runs), 'run')} again, since {reason}: {first_of(runs, _RUNS_NAMED)}")
     if changes.unchanged:
         out.print(f"leaves {plural(changes.unchanged, 'run')} as {'they are' if changes.unchanged > 1 else 'it is'}")
@@ -83,7 +81,7 @@ def show_plan(
         out.print(plan.note, style="yellow")
     jobs = (*plan.builds, *plan.jobs, *plan.reductions)
     rows = [_job_row(job, plan.asked_s(job)) for job in jobs[:_MOST_JOBS]]
-    out.print(table(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit>", "passes"), rows, wide="passes"))
+    out.print(TextTable(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit>", "passes"), rows, wide="passes"))
     if (left := len(jobs) - _MOST_JOBS) > 0:
         out.print(f"... and {plural(left, 'job')} more (--json lists all)")
     out.print(_limits_sentence(plan), style="dim")
@@ -106,15 +104,10 @@ def show_plan(
         )
     if plan.node_gpus:
         out.print(f"jobs take whole nodes here: all {plan.node_gpus} GPUs of each are paid for", style="dim")
-    for job in plan.jobs:
-        if job.side_by_side > 1:
-            out.print(
-                f"{job.name}: {job.side_by_side} runs side by side on a node, each with its own GPUs", style="dim"
-            )
-    names_by_start: dict[str, list[str]] = {}
-    for name, start in (starts or {}).items():
-        names_by_start.setdefault(start, []).append(name)
-    for start, names in names_by_start.items():
+    for job in (job for job in plan.jobs if job.side_by_side > 1):
+        out.print(f"{job.name}: {job.side_by_side} runs side by side on a node, each with its own GPUs", style="dim")
+    starts = starts or {}
+    for start, names in group_by(starts, starts.__getitem__).items():
         similar_jobs = f" and {plural(len(names) - 1, 'job')} like it" if len(names) > 1 else ""
         out.print(f"{names[0]}{similar_jobs} would start at {start}, says the scheduler")
     if secret := sorted({name for secret_set in plan.secrets for name in secret_set}):
@@ -274,7 +267,7 @@ def show_model_plan(out: Console, model_plan: ModelPlan, commands: Sequence[str]
         (f"{row[f'param_{over}']:g}", _price(row["price"], budget), row["repeats"] or "")
         for row in model_plan_rows(model_plan)
     ]
-    out.print(table(None, [f"{over}>", "a repeat>", "repeats>"], rows))
+    out.print(TextTable(None, [f"{over}>", "a repeat>", "repeats>"], rows))
     for at_line, command in enumerate(commands):
         out.print(f"{'then' if at_line else 'next'}: `{command}`", soft_wrap=True)
 

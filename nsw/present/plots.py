@@ -10,7 +10,7 @@ import itertools
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nsw.analysis.blocks import (
     NUMBERS,
@@ -109,7 +109,7 @@ def _plot_curve(block: Any, width: float, top: float) -> svg.Picture | None:
     make_y = svg.logarithmic if log_y else svg.linear
     from_zero = block.from_zero and not log_y
     y = make_y(min(0.0, *lows) if from_zero else min(lows), max(highs), bottom, top, unit=y_unit.unit)
-    left, right = svg.left_of(y), width - _room_for_names(lines)
+    left, right = svg.left_of(y), width - 20 - min(170.0, max(svg.room(name) + 4 for name in lines))
     x = _curve_x_axis(xs, left, right, log=log)
     parts = [
         *svg.y_axis(y, left, right, y_unit.title),
@@ -118,7 +118,8 @@ def _plot_curve(block: Any, width: float, top: float) -> svg.Picture | None:
     ]
     parts += [svg.text(notes, left, top - 8, size=svg.SMALL, within=width - left)] if notes else []
     for n, series_points in enumerate(lines.values()):
-        parts += _draw_ideal_line(series_points, n, x, y)
+        ideal = [(x.at(p.x), y.at(p.ideal)) for p in series_points if p.ideal is not None]
+        parts += [svg.path(ideal, svg.class_of(n), width=1.5, dash="2 4")] if len(ideal) > 1 else []
     for n, series_points in enumerate(lines.values()):
         parts += _draw_series(block, series_points, n, x, y)
     ends = svg.spread_out([y.at(series_points[-1].y) for series_points in lines.values()], 15, top + 4, bottom)
@@ -145,11 +146,6 @@ def _curve_notes(points: Sequence[_Point], *, left_out: int) -> str:
     return "; ".join(notes)
 
 
-def _room_for_names(names: Iterable[str]) -> float:
-    """The width that names at the right of a plot need."""
-    return 20 + min(170.0, max(svg.room(name) + 4 for name in names))
-
-
 def _curve_x_axis(xs: Sequence[float], left: float, right: float, *, log: bool) -> svg.Axis:
     """The x axis, from zero or logarithmic; its ticks are the values themselves where they have room."""
     axis = (svg.logarithmic(xs[0], xs[-1], left + 12, right - 12, exact=True) if log
@@ -160,11 +156,6 @@ def _curve_x_axis(xs: Sequence[float], left: float, right: float, *, log: bool) 
         ticks = tuple(xs) if log or axis.low else tuple(dict.fromkeys((0.0, *xs)))
         return svg.Axis(axis.low, axis.high, axis.first, axis.last, ticks, is_log=log)
     return axis
-
-
-def _draw_ideal_line(points: Sequence[_Point], series: int, x: svg.Axis, y: svg.Axis) -> list[str]:
-    ideal = [(x.at(p.x), y.at(p.ideal)) for p in points if p.ideal is not None]
-    return [svg.path(ideal, svg.class_of(series), width=1.5, dash="2 4")] if len(ideal) > 1 else []
 
 
 def _draw_series(block: Table, points: Sequence[_Point], series: int, x: svg.Axis, y: svg.Axis) -> list[str]:
@@ -208,11 +199,13 @@ def _place_rows(labels: Sequence[str], width: float, top: float, *, right: float
     return _Rows(left, width - right, top, tuple(positions))
 
 
-def _draw_labels(rows: _Rows, labels: Sequence[str]) -> list[str]:
-    return [
+def _draw_frame(rows: _Rows, labels: Sequence[str], axis: svg.Axis, title: str) -> list[str]:
+    """The axis below the rows, and their labels."""
+    texts = (
         svg.text(label, rows.left - 8, at + _BAR - 5, anchor="end", within=rows.left - 12)
         for label, at in zip(labels, rows.positions, strict=True)
-    ]
+    )
+    return [*svg.x_axis(axis, rows.top - 2, rows.bottom, title), *texts]
 
 
 def _plot_bars(block: Any, width: float, top: float) -> svg.Picture | None:
@@ -237,7 +230,7 @@ def _plot_bars(block: Any, width: float, top: float) -> svg.Picture | None:
     )
     high, low = max(pair[1] for pair in ranges), min(0.0, *(pair[0] for pair in ranges))
     axis = svg.linear(low, max(high, 0.0), rows.left, rows.right, unit=unit.unit)
-    parts = [*svg.x_axis(axis, rows.top - 2, rows.bottom, unit.title), *_draw_labels(rows, labels)]
+    parts = _draw_frame(rows, labels, axis, unit.title)
     for (n, value), value_text, (low_end, high_end), at in zip(
         numbered_values, values, ranges, rows.positions, strict=True
     ):
@@ -261,8 +254,7 @@ def _omitted_rows_note(rows: Sequence[Any], rows_frame: _Rows) -> list[str]:
     return [svg.text(omitted, 8, rows_frame.bottom + 36, size=svg.SMALL)] if rows else []
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(NamedTuple):
     """A part of a stacked bar: its length, its series (from 0), the row that it is of and what it says."""
 
     length: float
@@ -273,24 +265,18 @@ class _Piece:
 
 def _plot_stacked_bars(block: Any, width: float, top: float) -> svg.Picture | None:
     columns = [svg.column_of(block, name) for name in block.values]
-    labels, bars = [], []
+    labels: list[str] = []
+    bars: list[list[_Piece]] = []
     for n, row in list(enumerate(block.rows))[:_MAX_BARS]:
-        total = sum(svg.number_of(row[at]) or 0.0 for at in columns)
-        pieces = []
-        for series, at in enumerate(columns):
-            length = svg.number_of(row[at]) or 0.0
-            piece_text = f"{block.columns[at].title}: {as_text(length, block.columns[at].unit)}"
-            share = f", {100 * length / total:.1f} %" if total else ""
-            pieces.append(
-                _Piece(
-                    length,
-                    series,
-                    n,
-                    svg.tip(svg.label_of(block, row, block.label), piece_text + share, *svg.source_of(block, n)),
-                )
-            )
-        labels.append(svg.label_of(block, row, block.label))
-        bars.append([piece for piece in pieces if piece.length > 0])
+        lengths = [svg.number_of(row[at]) or 0.0 for at in columns]
+        total, label = sum(lengths), svg.label_of(block, row, block.label)
+        labels.append(label)
+        bars.append([])
+        for series, (at, length) in enumerate(zip(columns, lengths, strict=True)):
+            if length > 0:
+                text = f"{block.columns[at].title}: {as_text(length, block.columns[at].unit)}"
+                tip = svg.tip(label, f"{text}, {100 * length / total:.1f} %", *svg.source_of(block, n))
+                bars[-1].append(_Piece(length, series, n, tip))
     names = [block.columns[at].title for at in columns]
     colours = _colour_indices([block.columns[at].name for at in columns])
     unit = block.columns[columns[0]].unit if columns else "number"
@@ -334,11 +320,7 @@ def _draw_stacked_bars(
     legend, top = svg.legend_of(names, 8, top + 12, width - 16, legend_mark)
     rows = _place_rows(labels, width, top + 4, right=24)
     axis = svg.linear(0.0, max(sum(piece.length for piece in bar) for bar in bars), rows.left, rows.right, unit=unit)
-    parts = [
-        *legend,
-        *svg.x_axis(axis, rows.top - 2, rows.bottom, "time" if unit == "ns" else ""),
-        *_draw_labels(rows, labels),
-    ]
+    parts = [*legend, *_draw_frame(rows, labels, axis, "time" if unit == "ns" else "")]
     for bar, at in zip(bars, rows.positions, strict=True):
         done, total = 0.0, sum(piece.length for piece in bar)
         for piece in bar:
@@ -346,7 +328,7 @@ def _draw_stacked_bars(
             parts.append(svg.rect(x, at, end - x, _BAR, svg.class_of(colours[piece.series]), piece.tip, row=piece.row))
             share = f"{100 * piece.length / total:.0f} %"
             if end - x > svg.room(share, svg.SMALL) + 10:
-                parts.append(_draw_text_on_bar(share, (x + end) / 2, at, (x, end), colours[piece.series]))
+                parts.append(_draw_text_on_bar(share, at, (x, end), colours[piece.series]))
             else:
                 parts.append(svg.hatch(x, at, end - x, _BAR, colours[piece.series]))
             done += piece.length
@@ -354,8 +336,9 @@ def _draw_stacked_bars(
     return svg.Picture(parts, rows.bottom + 48, f"{plural(len(bars), 'bar')}, each of {', '.join(names)}")
 
 
-def _draw_text_on_bar(content: str, middle: float, at: float, ends: tuple[float, float], kind: int) -> str:
+def _draw_text_on_bar(content: str, at: float, ends: tuple[float, float], kind: int) -> str:
     """A text upon a bar, whose hatch leaves room for it."""
+    middle = sum(ends) / 2
     half = svg.room(content, svg.SMALL) / 2 + 3
     left, right = middle - half, middle + half
     return (
@@ -383,14 +366,12 @@ def _plot_intervals(block: Any, width: float, top: float) -> svg.Picture | None:
     labels = [svg.label_of(block, block.rows[n], block.label) for n, _, _ in numbered_values]
     values = [as_text(value, "times") for _, value, _ in numbered_values]
     rows = _place_rows(labels, width, top + 4, right=30 + max(map(svg.room, values)))
-    low, high = (
-        min(1.0, *(pair[0] for _, _, pair in numbered_values)),
-        max(1.0, *(pair[1] for _, _, pair in numbered_values)),
-    )
+    ends = [end for _, _, pair in numbered_values for end in pair]
+    low, high = min(1.0, *ends), max(1.0, *ends)
     wide = high / low > 4
     axis = (svg.logarithmic if wide else svg.linear)(low, high, rows.left, rows.right, unit="times")
     one_x = axis.at(1.0)
-    parts = [*svg.x_axis(axis, rows.top - 2, rows.bottom, block.columns[value_at].title), *_draw_labels(rows, labels),
+    parts = [*_draw_frame(rows, labels, axis, block.columns[value_at].title),
              svg.line(one_x, rows.top - 2, one_x, rows.bottom, "axis", width=1.5)]  # fmt: skip
     for (n, value, (low_end, high_end)), value_text, at in zip(numbered_values, values, rows.positions, strict=True):
         decided = block.rows[n][verdict_at] in _DECIDED
@@ -417,7 +398,7 @@ def _plot_waterfall(block: Any, width: float, top: float) -> svg.Picture | None:
     moved = max(ends) - min(ends)
     low = max(0.0, min(ends) - moved) if moved < 0.3 * max(ends) else 0.0
     axis = svg.linear(low, max(ends), rows.left, rows.right, unit=unit)
-    parts = [*svg.x_axis(axis, rows.top - 2, rows.bottom, "time"), *_draw_labels(rows, labels)]
+    parts = _draw_frame(rows, labels, axis, "time")
     for n, ((start, end), value_text, at) in enumerate(zip(steps, values, rows.positions, strict=True)):
         is_total = n in {0, len(steps) - 1}
         a, b = sorted((axis.at(max(start, axis.low)), axis.at(end)))

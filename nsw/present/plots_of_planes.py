@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -136,7 +136,13 @@ def scatter(block: Any, width: float, top: float) -> svg.Picture | None:
     x = svg.logarithmic(min(xs) / 2, 2 * max([*xs, *ridges]), left, right)
     parts = [*legend, *svg.y_axis(y, left, right, unit.title), *svg.x_axis(x, top, bottom, block.columns[x_at].title)]
     parts += _draw_ceilings(flat, slopes, x, y)
-    radius = {n: _point_radius(block, block.rows[n]) for n, _, _, _ in points}
+    # the square root of its share, so that the area shows the share
+    shares = {n: svg.number_of(block.rows[n][svg.column_of(block, block.size[0])]) if block.size else None
+              for n, _, _, _ in points}  # fmt: skip
+    radius = {
+        n: 4.5 if share is None else 3.0 + 4.0 * math.sqrt(max(0.0, min(share, 100.0)) / 100)
+        for n, share in shares.items()
+    }
     parts += [
         svg.marker(x.at(a), y.at(b), number, svg.row_tip(block, n), row=n, size=radius[n]) for n, a, b, number in points
     ]
@@ -145,12 +151,6 @@ def scatter(block: Any, width: float, top: float) -> svg.Picture | None:
     parts += _draw_point_names(block, at, radius, within=(left, right), lines=lines)
     description = f"{plural(len(points), 'point')} under {', '.join(roof.name for roof in roofs) or 'no roof'}"
     return svg.Picture(parts, bottom + 48, description)
-
-
-def _point_radius(block: Any, row: Sequence[Any]) -> float:
-    """The radius of a point: the square root of its share, so that the area shows the share."""
-    share = svg.number_of(row[svg.column_of(block, block.size[0])]) if block.size else None
-    return 4.5 if share is None else 3.0 + 4.0 * math.sqrt(max(0.0, min(share, 100.0)) / 100)
 
 
 def _highest_ceilings(ceilings: Iterable[Ceiling]) -> list[Ceiling]:
@@ -255,19 +255,6 @@ _OTHER_COLOUR: Final = 0
 _NAMED_FROM: Final = 44.0  # px of a box
 
 
-@dataclass(frozen=True, slots=True)
-class _Box:
-    """A row of a timeline: where it is drawn."""
-
-    row: int
-    x: float
-    y: float
-    width: float
-    height: float
-    name: str
-    tip: str
-
-
 def lanes(block: Any, width: float, top: float) -> svg.Picture | None:
     """Draw a lane a process and stream, a box a stretch of time, with its name where that has room.
 
@@ -278,7 +265,7 @@ def lanes(block: Any, width: float, top: float) -> svg.Picture | None:
     """
     if len(block.rows) < 2:
         return None
-    start_at, length_at = svg.column_of(block, block.start), svg.column_of(block, block.length)
+    start_at, length_at, name_at = (svg.column_of(block, part) for part in (block.start, block.length, block.label))
     rows = svg.series_of(block, block.series)
     colours, by_time = _class_colours(block)
     coloured = [name for name in by_time if name in colours]
@@ -297,9 +284,23 @@ def lanes(block: Any, width: float, top: float) -> svg.Picture | None:
     parts = [field, *legend, *svg.x_axis(axis, top - 2, bottom, "time"), *_draw_lane_names(keys, tops, left)]
     for name, members in rows.items():
         css_class = svg.class_of(colours.get(name, _OTHER_COLOUR))
-        boxes = [_timeline_box(block, n, axis, tops) for n in members]
-        parts.append(svg.node("g", *map(_draw_box, boxes), fill=svg.COLOURS[css_class], class_=css_class))
-        parts += [_draw_box_name(box) for box in boxes if box.width > _NAMED_FROM and name != _SAMPLES]
+        boxes, names = [], []
+        for n in members:
+            row = block.rows[n]
+            start, length, what = row[start_at], row[length_at], row[name_at]
+            x = axis.at(start)
+            wide = max(axis.at(start + length) - x, 0.4)
+            level = row[svg.column_of(block, block.level[0])] if block.level else None
+            height = (_LANE - 3) * (1.0 if level is None else level / 100)
+            y = tops[_lane_key(block, row)] + _LANE - 3 - height
+            group = ", ".join(str(row[svg.column_of(block, part)]) for part in block.series)
+            tip = svg.tip(what, f"{as_text(length, 'ns')} from {as_text(start, 'ns')} on, {group}")
+            boxes.append(svg.node("rect", tip, x=x, y=y, width=wide, height=height, data_row=n))
+            if wide > _NAMED_FROM and name != _SAMPLES:
+                label = svg.words(svg.cut(what, wide - 6, 10))
+                names.append(svg.node("text", label, x=x + 3, y=y + 11, font_size=10, fill=svg.COLOURS["upon"],
+                                      class_="upon", pointer_events="none"))  # fmt: skip
+        parts += [svg.node("g", *boxes, fill=svg.COLOURS[css_class], class_=css_class), *names]
     description = f"{len(block.rows):,} boxes in {plural(len(keys), 'lane')} over {as_text(end, 'ns')}"
     return svg.Picture(parts, bottom + 48, description)
 
@@ -357,25 +358,3 @@ def _draw_lane_names(keys: Sequence[tuple[str, ...]], tops: Mapping[tuple[str, .
     lanes_of = [svg.text(key[-1], left - 8, tops[key] + 12, anchor="end", size=svg.SMALL) for key in keys]
     firsts = {key[0]: tops[key] for key in reversed(keys)}
     return [*lanes_of, *(svg.text(name, 8, at + 12) for name, at in firsts.items())]
-
-
-def _timeline_box(block: Any, n: int, axis: svg.Axis, tops: Mapping[tuple[str, ...], float]) -> _Box:
-    row = block.rows[n]
-    start, length, name = (row[svg.column_of(block, part)] for part in (block.start, block.length, block.label))
-    group = ", ".join(str(row[svg.column_of(block, part)]) for part in block.series)
-    x, end = axis.at(start), axis.at(start + length)
-    box_tip = svg.tip(name, f"{as_text(length, 'ns')} from {as_text(start, 'ns')} on, {group}")
-    level = row[svg.column_of(block, block.level[0])] if block.level else None
-    height = (_LANE - 3) * (1.0 if level is None else level / 100)
-    y = tops[_lane_key(block, row)] + _LANE - 3 - height
-    return _Box(n, x, y, max(end - x, 0.4), height, name, box_tip)
-
-
-def _draw_box(box: _Box) -> str:
-    return svg.node("rect", box.tip, x=box.x, y=box.y, width=box.width, height=box.height, data_row=box.row)
-
-
-def _draw_box_name(box: _Box) -> str:
-    label = svg.words(svg.cut(box.name, box.width - 6, 10))
-    return svg.node("text", label, x=box.x + 3, y=box.y + 11, font_size=10, fill=svg.COLOURS["upon"], class_="upon",
-                pointer_events="none")  # fmt: skip

@@ -60,7 +60,9 @@ class Merged:
 
     def lines(self, *, repeated: bool = False) -> Iterator[tuple[str, str]]:
         """Severity and text of each, `FILE and 311 more: ...`, its hint behind a line end; or of repeated ones only."""
-        for (severity, _, _), problem in sorted(self._problems.items(), key=_severity_rank):
+        order = {severity: at for at, severity in enumerate(STYLES)}
+        by_severity = sorted(self._problems.items(), key=lambda item: order.get(item[0][0], len(order)))
+        for (severity, _, _), problem in by_severity:
             if repeated and len(problem.shown_reports) == 1:
                 continue
             if severity == "note":  # an aside, whose files do not matter
@@ -71,12 +73,6 @@ class Merged:
             hint = f"\n  hint: {clean(problem.fix)}" if problem.fix and not repeated else ""
             first_report = clean(next(iter(problem.shown_reports.values())))
             yield severity, f"{severity}: {first_report}{other_reports}: {clean(problem.message)}{hint}"
-
-
-def _severity_rank(entry: tuple[tuple[str, str, str], _MergedProblem]) -> int:
-    """The sort key of a problem: errors before warnings, and those before notes."""
-    order = list(STYLES)
-    return order.index(entry[0][0]) if entry[0][0] in order else len(order)
 
 
 def _with_run_masked(text: str, run: str) -> str:

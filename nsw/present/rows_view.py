@@ -12,7 +12,7 @@ from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.present.terminal import Fitted, elided, table
+from nsw.present.terminal import TextTable, elided
 from nsw.present.untrusted_text import clean
 from nsw.quantities import MOMENTS, Quantity, duration, in_one_unit, moment, number, percent, rate, size
 from nsw.tables import TABLES, full_rows, row_count
@@ -218,7 +218,10 @@ def show_rows(
     typed = [c for c in shown_columns if c in (parameters or ())]
     # a person's own number or word, which no unit and no rounding may change
     rows = [{**row, **{c: clean(row[c]) for c in typed if row.get(c) is not None}} for row in rows]
-    order = _columns_by_importance(shown_columns, important, typed)
+    listed = [c for c in important if c in shown_columns and c not in typed]
+    rest = [c for c in shown_columns if c not in listed and c not in typed]
+    # the most important first; parameters follow what never goes
+    order = [*listed[:_FIXED_COLUMNS], *typed, *listed[_FIXED_COLUMNS:], *rest]
     if "run" in shown_columns and len({row["run"] for row in rows}) > 1:
         _show_runs(out, title, rows, shown_columns, order)
         return
@@ -254,8 +257,10 @@ def _show_rows(
             for c, texts in cells.items()
             if c not in order[:_FIXED_COLUMNS] and len(texts) > 1 and texts[0] is not None and len(set(texts)) == 1
         ]
-        heads = dict(zip(shown_columns, _column_headings(rows, shown_columns), strict=True))
-        everywhere = [_name_value_unit(c, heads[c], elided(str(cells[c][0]), _SAID_ONCE)) for c in constant_columns]
+        for c, head in zip(constant_columns, _column_headings(rows, constant_columns), strict=True):
+            name, _, unit = head.partition(" (")  # `total 12.3 ms` of a column whose heading is `total (ms)`
+            value = elided(str(cells[c][0]), _SAID_ONCE)
+            everywhere.append(f"{name} {value} {unit.removesuffix(')')}" if unit else f"{c} {value}")
         shown_columns = [c for c in shown_columns if c not in constant_columns]
         order = [c for c in order if c not in constant_columns]
         fitted, _ = _fitted_table(title, rows, shown_columns, order)
@@ -266,15 +271,17 @@ def _show_rows(
 
 def _fitted_table(
     title: str, rows: Sequence[Mapping[str, Any]], shown_columns: Sequence[str], order: Sequence[str]
-) -> tuple[Fitted, dict[str, list[str | None]]]:
+) -> tuple[TextTable, dict[str, list[str | None]]]:
     """The table, and its cells by column."""
     with_own_unit = {"value", "unit"} <= set(shown_columns)
     cells = {c: [_cell_text(c, r, with_own_unit) for r in rows] for c in shown_columns}
     names = [row.get("name") for row in rows]
     if "short_name" in cells and len(set(names)) == len(names):  # each row is a kernel, not a launch more of one
         cells["short_name"] = list(number_repeated_names([name or "" for name in cells["short_name"]]))
-    if _START in cells:
-        cells[_START] = _start_times_in_ms([row.get(_START) for row in rows])
+    if _START in cells:  # as milliseconds, with every digit that one of them has: events differ by little
+        times = [row.get(_START) for row in rows]
+        digits = next((n for n in range(_FEWEST, 6) if all((t or 0) % 10 ** (6 - n) == 0 for t in times)), 6)
+        cells[_START] = [None if t is None else f"{t / 1e6:,.{digits}f}" for t in times]
     heads = dict(zip(shown_columns, _column_headings(rows, shown_columns), strict=True))
     for c in shown_columns:
         cells[c] = [
@@ -287,7 +294,7 @@ def _fitted_table(
     }
     wide = next((c for c in _NAMES if c in shown_columns), None)
     droppable = [heads[c] for c in reversed(order[_FIXED_COLUMNS:]) if c != wide]
-    fitted = table(
+    fitted = TextTable(
         title, [numbers[c] for c in shown_columns], zip(*(cells[c] for c in shown_columns), strict=True),
         wide=None if wide is None else heads[wide], names=_ALSO_NAMES, droppable=droppable, elsewhere=_ELSEWHERE,
     )  # fmt: skip
@@ -298,15 +305,6 @@ def unit_of(column: str) -> str | None:
     """The unit of a column of a table that a summary makes, by its name; None where it has none."""
     ends = (*_SUFFIXES.items(), *(() if column.endswith("_per_s") else _ENDS))
     return _UNITS.get(column) or next((unit for end, unit in ends if column.endswith(end)), None)
-
-
-def _columns_by_importance(
-    shown_columns: Sequence[str], important: Sequence[str], parameters: Sequence[str]
-) -> list[str]:
-    """The columns, the most important first; parameters follow what never goes."""
-    listed = [c for c in important if c in shown_columns and c not in parameters]
-    rest = [c for c in shown_columns if c not in listed and c not in parameters]
-    return [*listed[:_FIXED_COLUMNS], *parameters, *listed[_FIXED_COLUMNS:], *rest]
 
 
 def _column_headings(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
@@ -354,12 +352,6 @@ def cell(column: str, value: Any) -> str | None:
     return number(value) if isinstance(value, float) else clean(value)
 
 
-def _start_times_in_ms(values: Sequence[int | None]) -> list[str | None]:
-    """Nanoseconds as milliseconds, with every digit that one of them has: events differ by little."""
-    digits = next((n for n in range(_FEWEST, 6) if all((v or 0) % 10 ** (6 - n) == 0 for v in values)), 6)
-    return [None if v is None else f"{v / 1e6:,.{digits}f}" for v in values]
-
-
 def _cell_text(column: str, row: Mapping[str, Any], with_own_unit: bool) -> str | None:
     """A cell; of rows that name their own unit the value and the unit are shown in one for people."""
     value = row.get(column)
@@ -371,12 +363,6 @@ def _cell_text(column: str, row: Mapping[str, Any], with_own_unit: bool) -> str 
         if column == "value" and isinstance(value, float) and value.is_integer():
             return f"{int(value):,}"
     return cell(column, value)
-
-
-def _name_value_unit(column: str, head: str, value: str) -> str:
-    """`total 12.3 ms` of a column whose heading is `total (ms)`."""
-    name, _, unit = head.partition(" (")
-    return f"{name} {value} {unit.removesuffix(')')}" if unit else f"{column} {value}"
 
 
 _RANGES = 5  # names in a line

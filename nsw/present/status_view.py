@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from rich.cells import cell_len
 
+from nsw.analysis.groups import group_by
 from nsw.engine.events import (
     BuildChanged,
     Downloading,
@@ -25,7 +26,7 @@ from nsw.engine.events import (
 )
 from nsw.engine.ledger_rows import ENDED, BuildRow, Cause, RunRow, State, missing_results
 from nsw.present.problems import show_problems
-from nsw.present.terminal import console, elided, table
+from nsw.present.terminal import TextTable, console, elided
 from nsw.present.untrusted_text import clean
 from nsw.quantities import rate, seconds, size
 from nsw.wording import absent_lines, headline
@@ -101,11 +102,14 @@ def show_status(
     if head.get("stopped"):
         out.print(f"stopped: {head['stopped']}", style="yellow")
     if head.get("held"):
-        runs = [_replace_hold_reason(run) for run in runs]
+        # the scheduler's advice to release a held job by hand would undo the hold
+        runs = [
+            replace(run, detail="held by `nsw throttle 0`") if run.cause is Cause.HELD_BY_SCHEDULER else run
+            for run in runs
+        ]
         out.print("held by `nsw throttle 0`: no new run starts until `nsw throttle N`", style="yellow")
-    if line := so_far(head.get("elapsed_s"), head.get("seconds_left")):
-        out.print(line)
-    if line := calls_line(head.get("scheduler_calls") or {}):
+    pace = so_far(head.get("elapsed_s"), head.get("seconds_left"))
+    for line in filter(None, (pace, calls_line(head.get("scheduler_calls") or {}))):
         out.print(line)
     show_builds(out, head["builds"])
     if reductions := head.get("reductions"):
@@ -119,7 +123,7 @@ def show_status(
     first_rows = rows if every_run else rows[:_MAX_ROWS]
     if first_rows:
         columns = ("run", "state", "attempt>", "took>", "host", *(("job",) if jobs else ()), "why")
-        out.print(table(None, columns, first_rows, wide="run", droppable=("attempt", "host", "took")))
+        out.print(TextTable(None, columns, first_rows, wide="run", droppable=("attempt", "host", "took")))
     if len(rows) > len(first_rows):
         out.print(f"... and {len(rows) - len(first_rows)} lines more (--runs lists all)")
     show_problems(out, problems)
@@ -149,7 +153,7 @@ def show_builds(out: Console, builds: Sequence[Mapping[str, Any]]) -> None:
             for b in builds
         ]  # fmt: skip
         out.print(
-            table(
+            TextTable(
                 None,
                 ("build", "state", "attempt>", "took>", "host", "job", "why"),
                 rows,
@@ -163,25 +167,15 @@ def _notable_run_rows(
     runs: Sequence[RunRow], jobs: Mapping[str, str], last_lines: Mapping[str, str]
 ) -> list[tuple[object, ...]]:
     """A row for each run to look at; one row for several that wait or failed for the same reason."""
-    alike: dict[tuple[object, ...], list[RunRow]] = {}
-    for run in runs:
-        if run.state not in {"done", "planned"} or (run.state == "done" and _run_reason(run)):
-            alone = run.id if run.state == "running" else None
-            alike.setdefault((run.state, run.reason, alone), []).append(run)
+    notable = (r for r in runs if r.state not in {"done", "planned"} or (r.state == "done" and _run_reason(r)))
+    alike = group_by(notable, lambda run: (run.state, run.reason, run.id if run.state == "running" else None))
     rows: list[tuple[object, ...]] = []
     for similar_runs in alike.values():
         if len(similar_runs) <= _FEW:
             rows += [_run_row_cells(r, jobs, last_lines) for r in similar_runs]
         else:
-            empty_cells = (None,) * (4 if jobs else 3)
-            rows.append(
-                (
-                    f"{similar_runs[0].id} and {len(similar_runs) - 1} more",
-                    similar_runs[0].state,
-                    *empty_cells,
-                    _run_reason(similar_runs[0]),
-                )
-            )
+            first, empty_cells = similar_runs[0], (None,) * (4 if jobs else 3)
+            rows.append((f"{first.id} and {len(similar_runs) - 1} more", first.state, *empty_cells, _run_reason(first)))
     return rows
 
 
@@ -191,11 +185,6 @@ def _run_row_cells(run: RunRow, jobs: Mapping[str, str], last_lines: Mapping[str
     )
     return (run.id, run.state, run.attempt or None, _run_time_text(run), run.host,
             *((jobs.get(run.id),) if jobs else ()), _run_reason(run) or printed)  # fmt: skip
-
-
-def _replace_hold_reason(run: RunRow) -> RunRow:
-    """Name nsw as the reason of a held job: the scheduler's advice to release it by hand would undo the hold."""
-    return replace(run, detail="held by `nsw throttle 0`") if run.cause is Cause.HELD_BY_SCHEDULER else run
 
 
 def _run_reason(run: RunRow) -> str | None:
@@ -575,7 +564,10 @@ def picture(
     """
     all_runs = list(runs)
     running = [r for r in all_runs if r.state is State.RUNNING]
-    lines = [(r.state, _run_line(r)) for r in _last_ended_runs(all_runs)]
+    lines = []
+    for r in _last_ended_runs(all_runs):
+        facts = [seconds(r.seconds)] if r.seconds is not None else []
+        lines.append((r.state, "  ".join([f"{r.state:9} {r.id}", *facts, *filter(None, [r.reason])])))
     lines += [(r.state, running_line(r, now or time.time(), seen, width)) for r in running[:_RUNNING]]
     if len(running) > _RUNNING:
         lines.append((State.RUNNING, f"{State.RUNNING:9} and {len(running) - _RUNNING} more"))
@@ -614,8 +606,3 @@ def _last_ended_runs(runs: Iterable[RunRow]) -> list[RunRow]:
     bad = [r for r in over if r.state is not State.DONE][-_OVER:]
     good = [r for r in over if r.state is State.DONE][-_OVER:]
     return [*bad, *good]
-
-
-def _run_line(run: RunRow) -> str:
-    took = f"  {seconds(run.seconds)}" if run.seconds is not None else ""
-    return f"{run.state:9} {run.id}{took}" + (f"  {run.reason}" if run.reason else "")

@@ -31,7 +31,7 @@ from nsw.analysis.first_screen import HEADLINE, find_headline, first_screen_bloc
 from nsw.analysis.rules.pairs import cases_with_void_ratio
 from nsw.analysis.rules.timeline import time_without_profiler
 from nsw.analysis.screen_table import slowest_case
-from nsw.present.terminal import numbered, table, unpadded, wrapped
+from nsw.present.terminal import TextTable, clash_marks, unpadded, wrapped
 from nsw.present.untrusted_text import clean
 from nsw.quantities import (
     MOMENTS,
@@ -112,11 +112,6 @@ def cells(block: Table) -> list[list[str]]:
     ]  # fmt: skip
 
 
-def _format_count(value: Any) -> str:
-    """A count, which is a mean where it is not a whole number."""
-    return f"{value:,.0f}" if value == int(value) else number(value)
-
-
 def _format_occupancy(pair: Any) -> str:
     achieved, limit = pair
     if limit is None:
@@ -125,7 +120,7 @@ def _format_occupancy(pair: Any) -> str:
 
 
 _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
-    "count": _format_count,
+    "count": lambda value: f"{value:,.0f}" if value == int(value) else number(value),  # a mean
     "number": number,
     "plain": str,
     "times": lambda value: f"{value:,.2f}",
@@ -198,18 +193,19 @@ def _print_table(out: Console, block: Table) -> None:
         droppable = [_column_title(block, name) or "" for name in block.least]
         rows = zip(*column_texts, strict=True)
         out.print(
-            table(
+            TextTable(
                 block.title or None, [_column_heading(c) for c in block.columns], rows, wide=wide, droppable=droppable
             )
         )
         return
     first, *other_columns = column_texts
     parts = _fit_columns(block.columns[1:], other_columns, first, out.width)
-    first = numbered(first, _LEAST_NAME) if len(parts) > 1 else first  # alike in all parts, however wide each is
+    if len(parts) > 1:  # alike in all parts, however wide each is
+        first = [mark + text for mark, text in zip(clash_marks(first, _LEAST_NAME), first, strict=True)]
     for part, part_columns in enumerate(parts):
         heads = [_column_heading(block.columns[0]), *(_column_heading(block.columns[n + 1]) for n in part_columns)]
         rows = zip(first, *(other_columns[n] for n in part_columns), strict=True)
-        out.print(table(block.title if part == 0 else None, heads, rows, wide=wide))
+        out.print(TextTable(block.title if part == 0 else None, heads, rows, wide=wide))
 
 
 def _column_heading(column: Column) -> str:
@@ -271,18 +267,14 @@ def rows_markdown(
         note: A paragraph above them.
     """
     moments = MOMENTS if title == _RUNS else frozenset()
-    markdown_block = Table(
-        "rows",
-        "",
-        tuple(Column(c, c) for c in columns),
-        tuple(tuple(_format_moment(row.get(c)) if c in moments else row.get(c) for c in columns) for row in rows),
-    )
+    cells = (
+        tuple(moment(cell) if c in moments and isinstance(cell := row.get(c), int | float) else row.get(c)
+              for c in columns)
+        for row in rows
+    )  # fmt: skip
+    markdown_block = Table("rows", "", tuple(Column(c, c) for c in columns), tuple(cells))
     parts = [f"# {_markdown_line(title)}", *([_markdown_line(note)] if note else []), _markdown_table(markdown_block)]
     return "\n\n".join(parts) + "\n"
-
-
-def _format_moment(value: Any) -> Any:
-    return moment(value) if isinstance(value, int | float) else value
 
 
 def _markdown_block(block: Block) -> str:
@@ -318,11 +310,6 @@ def _markdown_inline(text: str, written: Callable[[str], str] = str) -> str:
 def _markdown_line(text: str) -> str:
     """A text of one line that stays what it is, at the beginning of a line too."""
     return _AT_START.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", _markdown_inline(text))
-
-
-def _finding_data(finding: Finding) -> dict[str, Any]:
-    kept = {"cause": finding.cause, "healthy": finding.healthy, "gain_pct": finding.gain_pct}
-    return {"text": finding.text, "cases": list(finding.cases), **kept}
 
 
 def block_data(block: Block) -> dict[str, Any]:
@@ -518,7 +505,7 @@ def summary_markdown(summary: Summary) -> str:
 
 def summary_data(summary: Summary) -> dict[str, Any]:
     """The summary as JSON data, unrounded: dataclasses of the analysis as they are, and its blocks one by one."""
-    void = cases_with_void_ratio(summary.variants, {case.id: case for case in (*summary.cases, *summary.context)})
+    void = cases_with_void_ratio(summary.variants, summary.by_id)
     blocks = answer_blocks(summary)  # which raises here what analyses of others do
     return {
         "campaign": summary.campaign,
@@ -529,7 +516,10 @@ def summary_data(summary: Summary) -> dict[str, Any]:
         "scaling": summary.curve,
         "compare": [replace(v, ratio=None) if v.case_id in void else v for v in summary.variants],
         "model": list(summary.model),
-        "findings": [_finding_data(finding) for finding in summary.findings],
+        "findings": [
+            {"text": f.text, "cases": list(f.cases), "cause": f.cause, "healthy": f.healthy, "gain_pct": f.gain_pct}
+            for f in summary.findings
+        ],
         "cases": [replace(case, spent=time_without_profiler(case)) for case in summary.cases],
         "outliers": list(summary.outliers),
         "missing": [clean(m) for m in summary.missing],

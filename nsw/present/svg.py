@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 from xml.sax.saxutils import escape, quoteattr
 
+from nsw.analysis.groups import group_by
 from nsw.present.summary_view import as_text
 from nsw.present.untrusted_text import clean
 from nsw.quantities import BYTES, TIMES, Units, common, rates
@@ -36,6 +37,7 @@ _EAST_ASIAN: Final = 0x2E7F  # letters beyond are as wide as high
 _NARROW, _WIDE = frozenset("ijlft.,:;|!'()[]/ 1"), frozenset("mwMW@%")
 _SHAPES: Final = ("circle", "square", "triangle", "diamond", "down", "cross", "plus", "bar")
 _GAP: Final = 6.0  # between the lines of a hatch
+_MIN_TICKS: Final = 4  # of a linear axis
 
 
 def node(name: str, *children: str, **attributes: object) -> str:
@@ -368,7 +370,6 @@ def linear(
     last: float,
     *,
     unit: Unit = "number",
-    min_ticks: int = 4,
     exact: bool = False,
 ) -> Axis:
     """A linear axis with round ticks.
@@ -379,25 +380,20 @@ def linear(
         first: px of `low`.
         last: px of `high`.
         unit: Of the values; ticks are in a unit of this kind that suits them.
-        min_ticks: How many ticks there are at least.
         exact: Whether the axis ends at `low` and `high`; else its ends are ticks too.
     """
     if high <= low:
         high = low + (abs(low) or 1.0)
     scale, name = scaled(max(abs(low), abs(high)), unit)
-    step = _round_step((high - low) / scale / min_ticks) * scale
+    longest_step = (high - low) / scale / _MIN_TICKS
+    power = 10.0 ** math.floor(math.log10(longest_step))
+    step = power * max(n for n in (1, 2, 5) if n * power <= longest_step * (1 + 1e-9)) * scale
     if not exact:
         low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
     count = math.floor(high / step + 1e-9) - math.ceil(low / step - 1e-9)
     begin = math.ceil(low / step - 1e-9)
     ticks = tuple((begin + n) * step for n in range(count + 1))
     return Axis(low, high, first, last, ticks, scale=scale, unit=name)
-
-
-def _round_step(longest_step: float) -> float:
-    """1, 2 or 5 times a power of ten, at most as much as wanted."""
-    power = 10.0 ** math.floor(math.log10(longest_step))
-    return power * max(n for n in (1, 2, 5) if n * power <= longest_step * (1 + 1e-9))
 
 
 def logarithmic(
@@ -494,11 +490,12 @@ def source_of(block: Table, row: int) -> list[str]:
 def series_of(block: Table, names: Sequence[str]) -> dict[str, list[int]]:
     """The rows of each series, by its name."""
     positions = [column_of(block, name) for name in names]
-    rows_by_series: dict[str, list[int]] = {}
-    for n, row in enumerate(block.rows):
-        name = ", ".join(filter(None, (_cell_label(block, row, position, with_title=True) for position in positions)))
-        rows_by_series.setdefault(name, []).append(n)
-    return rows_by_series
+
+    def name(n: int) -> str:
+        labels = (_cell_label(block, block.rows[n], position, with_title=True) for position in positions)
+        return ", ".join(filter(None, labels))
+
+    return group_by(range(len(block.rows)), name)
 
 
 def _cell_label(block: Table, row: Sequence[Any], position: int, *, with_title: bool = False) -> str:

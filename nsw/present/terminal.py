@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 from rich.cells import cell_len
 
+from nsw.analysis.groups import group_by
 from nsw.present.untrusted_text import clean, harmless
 from nsw.quantities import in_one_unit
 
@@ -35,40 +36,43 @@ _MIN_WIDTH: Final = 12  # that they keep at all
 _NAMED_COLUMNS: Final = 8  # hidden columns that the line below names
 
 
-class Fitted:
-    """A table of texts; `columns` that end in `>` are right-aligned and hold numbers.
+class TextTable:
+    """A table that fits its width; columns that end in `>` are right-aligned and hold numbers.
+
+    A column of quantities gets one unit for all its cells, which is in its heading. Sentences wrap before
+    a column goes.
 
     Args:
         title: Above the table.
         columns: The headings.
-        rows: The cells, one text a column, of one line each.
-        wide: The heading of the column of names, which may lose their middles.
-        names: Headings of other columns of names, which may lose them too.
+        rows: The cells.
+        wide: The heading of the column that gives way for space first: names give up their middles, sentences wrap.
+        names: Headings of other columns of names, which may lose their middles too.
         droppable: Headings of columns that may go, the least important first.
-        sentences: Whether the wide column holds sentences: those wrap.
-        wrapping: Headings of columns of sentences: they wrap before a column goes.
         elsewhere: What else shows the columns that went, such as "--format csv".
     """
 
     def __init__(
-        self, title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]], *, wide: str | None = None,
-        names: Sequence[str] = (), droppable: Sequence[str] = (), sentences: bool = False, wrapping: Sequence[str] = (),
-        elsewhere: str | None = None,
+        self, title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None,
+        names: Sequence[str] = (), droppable: Sequence[str] = (), elsewhere: str | None = None,
     ) -> None:  # fmt: skip
+        cell_rows = [list(row) for row in rows]
+        in_units = [in_one_unit(head, [row[n] for row in cell_rows]) for n, head in enumerate(columns)]
+        heads = [clean(head) for head, _ in in_units]
         self._elsewhere = elsewhere
-        self._title = title
-        self._heads = [c.removesuffix(">") for c in columns]
-        self._numbers = [c.endswith(">") for c in columns]
-        self._cells = [[row[i] for row in rows] for i in range(len(columns))]
+        self._title = None if title is None else clean(title)
+        self._heads = [head.removesuffix(">") for head in heads]
+        self._numbers = [head.endswith(">") for head in heads]
+        self._cells = [["" if c is None else _shorten_cell(clean(c)) for c in cells] for _, cells in in_units]
         self._widest = [max(map(_cell_width, cells), default=0) for cells in self._cells]
-        self._wide = None if wide is None or sentences else self._heads.index(wide)
+        self._wide = None if wide is None or wide in _SENTENCES else self._heads.index(clean(wide))
         self._elided = [i for i, head in enumerate(self._heads) if head in names and i != self._wide]
         self._elided += [] if self._wide is None else [self._wide]
-        self._wrapping = [i for i, head in enumerate(self._heads) if head in wrapping and i not in self._elided]
+        self._wrapping = [i for i, head in enumerate(heads) if head in _SENTENCES and i not in self._elided]
         # a parameter of the recipe may be called like one of them: it is before them
-        self._droppable = [
-            len(self._heads) - 1 - self._heads[::-1].index(name) for name in droppable if name in self._heads
-        ]
+        last = {head: i for i, head in enumerate(self._heads)}
+        last |= {column.removesuffix(">"): i for i, column in enumerate(columns)}
+        self._droppable = [last[name] for name in droppable if name in last]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The columns that fit, and what did not."""
@@ -81,7 +85,9 @@ class Fitted:
             count_text = "1 column is" if len(hidden_heads) == 1 else f"{len(hidden_heads)} columns are"
             remedies = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
             remedies += [f"with {self._elsewhere}"] if self._elsewhere else []
-            hint = f"({count_text} hidden, shown {' or '.join(remedies)}: {_list_headings(hidden_heads)})"
+            omitted = len(hidden_heads) - _NAMED_COLUMNS
+            names = " | ".join(hidden_heads[:_NAMED_COLUMNS]) + (f" and {omitted} more" if omitted > 0 else "")
+            hint = f"({count_text} hidden, shown {' or '.join(remedies)}: {names})"
             yield Text(wrapped(console, hint), style="dim")
 
     def _render(self, console: Console, options: ConsoleOptions, widths: Mapping[int, int]) -> RenderResult:
@@ -101,8 +107,11 @@ class Fitted:
         for i, width in widths.items():
             side: Literal["right", "left"] = "right" if self._numbers[i] else "left"
             rich_table.add_column(Text(self._heads[i]), justify=side, width=width, overflow="fold")
-        columns = {i: self._column_texts(i, width) for i, width in widths.items()}
         too_wide = [i for i, width in widths.items() if self._widest[i] > width]
+        columns = {
+            i: distinct(self._cells[i], width) if i in self._elided and i in too_wide else self._cells[i]
+            for i, width in widths.items()
+        }
         if any(_cell_width(text) > widths[i] for i in too_wide for text in columns[i]):
             for cells in zip(*columns.values(), strict=True):
                 rich_table.add_row(*(Text(cell, overflow="fold") for cell in cells))
@@ -111,7 +120,12 @@ class Fitted:
         # no text wraps: the same lines as rich's, which takes many times longer for them
         *above, foot, end = console.render(rich_table, options)
         yield from above
-        padded = [_pad_texts(texts, widths[i], right=self._numbers[i]) for i, texts in columns.items()]
+        padded = []
+        for i, texts in columns.items():
+            if self._numbers[i]:
+                padded.append([" " * (widths[i] - _cell_width(text)) + text for text in map(str.rstrip, texts)])
+            else:
+                padded.append([text + " " * (widths[i] - _cell_width(text)) for text in texts])
         rows = "".join(f" {_GAP.join(row)} \n" for row in zip(*padded, strict=True))
         yield from (Segment(rows), foot, end)
 
@@ -119,10 +133,6 @@ class Fitted:
         """The headings of the columns that do not fit this width."""
         visible, _ = self._fit_columns(width)
         return [self._heads[i] for i in range(len(self._heads)) if i not in visible]
-
-    def _column_texts(self, column: int, width: int) -> list[str]:
-        too_wide = column in self._elided and self._widest[column] > width
-        return distinct(self._cells[column], width) if too_wide else self._cells[column]
 
     def _natural_width(self, column: int) -> int:
         return max(_cell_width(self._heads[column]), self._widest[column])
@@ -178,12 +188,6 @@ class Fitted:
         return visible, widths
 
 
-def _list_headings(heads: Sequence[str]) -> str:
-    """The first headings, whose own commas separate nothing, and how many more there are."""
-    omitted = len(heads) - _NAMED_COLUMNS
-    return " | ".join(heads[:_NAMED_COLUMNS]) + (f" and {omitted} more" if omitted > 0 else "")
-
-
 def _table_width(widths: Sequence[int]) -> int:
     return sum(widths) + len(_GAP) * (len(widths) - 1) + _EDGES
 
@@ -191,13 +195,6 @@ def _table_width(widths: Sequence[int]) -> int:
 def _cell_width(text: str) -> int:
     """The number of terminal columns that a text of one line takes."""
     return len(text) if text.isascii() else cell_len(text)
-
-
-def _pad_texts(texts: Iterable[str], width: int, *, right: bool) -> list[str]:
-    """The texts, none wider than that, all of this width."""
-    if right:
-        return [" " * (width - _cell_width(text)) + text for text in map(str.rstrip, texts)]
-    return [text + " " * (width - _cell_width(text)) for text in texts]
 
 
 _PADDING = re.compile(r"(?<![ \t])[ \t]+(?=\n)")  # begins once a run of spaces: else their square in time
@@ -211,7 +208,12 @@ def console(stream: TextIO | None = None) -> Console:
     out = stream or sys.stdout
     if hasattr(out, "reconfigure"):
         out.reconfigure(errors="replace")
-    environment = {name: value for name, value in os.environ.items() if name not in _SIZES or _is_terminal_size(value)}
+    # some programs leave COLUMNS=0 behind, and nothing fits into that
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in _SIZES or (value.isdecimal() and int(value[:9]) > 0)
+    }
     width = None if out.isatty() or "COLUMNS" in environment else _NO_WIDTH
     return _plain_console()(file=out, width=width, markup=False, highlight=False, emoji=False, _environ=environment)
 
@@ -227,11 +229,6 @@ def paged(out: Console) -> AbstractContextManager[object]:
 def unpadded(printed: str) -> str:
     """What was printed without blanks at the ends of lines."""
     return _PADDING.sub("", printed)
-
-
-def _is_terminal_size(value: str) -> bool:
-    """Whether it is a positive number: some programs leave COLUMNS=0 behind, and nothing fits into that."""
-    return value.isdecimal() and int(value[:9]) > 0
 
 
 @cache
@@ -282,41 +279,6 @@ _SENTENCES = frozenset({
     "why", "message", "text", "description", "passes", "runs", "note", "reason", "meaning", "chips", "what",
     "what is wrong", "do", "law",
 })  # fmt: skip  # columns that wrap
-
-
-def table(
-    title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None,
-    names: Sequence[str] = (), droppable: Sequence[str] = (), elsewhere: str | None = None,
-) -> Fitted:  # fmt: skip
-    """A table that fits its width; a column whose name ends in `>` is right-aligned, and holds numbers.
-
-    A column of quantities gets one unit for all its cells, which is in its heading.
-
-    Args:
-        title: Above the table.
-        columns: The headings.
-        rows: The cells.
-        wide: The column that gives way for space first: names give up their middles, sentences wrap.
-        names: Other columns of names.
-        droppable: Columns that may go where there is no room, the least important first.
-        elsewhere: What else shows the columns that went.
-    """
-    cell_rows = [list(row) for row in rows]
-    in_units = [in_one_unit(head, [row[n] for row in cell_rows]) for n, head in enumerate(columns)]
-    heads = [clean(head) for head, _ in in_units]
-    texts = [
-        ["" if cell is None else _shorten_cell(clean(cell)) for cell in row]
-        for row in zip(*(cells for _, cells in in_units), strict=True)
-    ]
-    clean_heads = dict(
-        zip((c.removesuffix(">") for c in columns), (head.removesuffix(">") for head in heads), strict=True)
-    )
-    droppable = [clean_heads.get(name, name) for name in droppable]
-    return Fitted(
-        None if title is None else clean(title), heads, texts,
-        wide=None if wide is None else clean(wide), names=names, droppable=droppable, sentences=wide in _SENTENCES,
-        wrapping=[head for head in heads if head in _SENTENCES], elsewhere=elsewhere,
-    )  # fmt: skip
 
 
 _HINT: Final = "`nsw "
@@ -371,25 +333,17 @@ def elided(text: str, width: int) -> str:
 
 def distinct(texts: Sequence[str], width: int) -> list[str]:
     """The texts in this width; those that would look alike though they differ are numbered."""
-    marks = _clash_marks(texts, width)
+    marks = clash_marks(texts, width)
     return [mark + elided(text, max(width - len(mark), 0)) for mark, text in zip(marks, texts, strict=True)]
 
 
-def numbered(texts: Sequence[str], width: int) -> list[str]:
-    """The whole texts; those that would look alike in this width though they differ are numbered."""
-    return [mark + text for mark, text in zip(_clash_marks(texts, width), texts, strict=True)]
-
-
-def _clash_marks(texts: Sequence[str], width: int) -> list[str]:
-    short = [elided(text, width) for text in texts]
-    clashes: dict[str, list[str]] = {}
-    for text, cut in zip(texts, short, strict=True):
-        if text not in clashes.setdefault(cut, []):
-            clashes[cut].append(text)
-    return [
-        "" if len(clashes[cut]) == 1 else f"[{clashes[cut].index(text) + 1}] "
-        for text, cut in zip(texts, short, strict=True)
-    ]
+def clash_marks(texts: Sequence[str], width: int) -> list[str]:
+    """The number of each text among those that look alike in this width though they differ; empty where none does."""
+    clashes = group_by(dict.fromkeys(texts), lambda text: elided(text, width))
+    marks = {
+        text: f"[{at}] " if len(alike) > 1 else "" for alike in clashes.values() for at, text in enumerate(alike, 1)
+    }
+    return [marks[text] for text in texts]
 
 
 # a command in backticks with what touches it, else a word

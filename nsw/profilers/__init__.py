@@ -6,6 +6,7 @@ Their names are in nsw/recipe/passes.py, where the recipe finds them too.
 from __future__ import annotations
 
 import importlib
+from importlib.resources import files
 from typing import cast
 
 from nsw.profilers.model import Profiled, Profiler, Request
@@ -20,8 +21,11 @@ def load_profiler(tool: str) -> Profiler:
 
 
 def shell_functions_of_profiler(tool: str) -> str:
-    """The functions of bash that a profiler brings along for the jobs; most need none."""
-    return str(getattr(load_profiler(tool), "SHELL", ""))
+    """The functions of bash that a profiler brings along for the jobs, in a file beside it; most need none."""
+    file = files("nsw.profilers").joinpath(f"{tool}.sh")
+    if file.is_file():
+        return "\n" + file.read_text(encoding="utf-8")
+    return str(getattr(load_profiler(tool), "SHELL", ""))  # of another package
 
 
 __all__ = ["Profiled", "Profiler", "Request", "load_profiler", "shell_functions_of_profiler"]

@@ -120,8 +120,9 @@ class Profiler(Protocol):
     """A module of nsw/profilers.
 
     TOOL is its name; EXECUTABLE what the site must have (None: nothing); ONE_PROCESS says that it does not
-    follow children, so that a launcher must start it for each process. It may have a SHELL: functions of bash for
-    the jobs, called `nsw_NAME`, which a command starts as `("bash", MACHINERY, "NAME", ...)`.
+    follow children, so that a launcher must start it for each process. Functions of bash for the jobs, called
+    `nsw_NAME`, are in TOOL.sh beside it, or in its SHELL where another package has it; a command starts one as
+    `("bash", MACHINERY, "NAME", ...)`.
     """
 
     TOOL: str

@@ -31,36 +31,6 @@ _RENAMED: Final = (2021, 1)  # from here on --kernel-name and --kernel-name-base
 _OLD_WORDS: Final = (
     'for w; do shift; [ "$w" != --kernel-name-base ] || w=--kernel-regex-base; set -- "$@" "$w"; done; exec "$@"'
 )
-# for the jobs' machinery
-SHELL: Final = """
-nsw_ncu_lock() {    # another user's lock file cannot be opened, and ncu gives up: so it gets a folder of its own
-  local dir=/tmp/nsw-ncu-$UID lock=${TMPDIR:-/tmp}/nsight-compute-lock
-  export NSW_BEFORE=nsw_ncu_lock    # of the ranks on other nodes too
-  { [ -e "$lock" ] && [ ! -w "$lock" ]; } || return 0
-  mkdir -m 700 "$dir" 2>/dev/null
-  # another user may have made the one of that name first, with links in it
-  if [ -L "$dir" ] || [ ! -O "$dir" ]; then dir=$(mktemp -d /tmp/nsw-ncu-XXXXXXXX); fi
-  export TMPDIR=$dir
-}
-nsw_ncu_pages() {    # NCU NAME [PAGE]: the pages of its reports as CSV
-  # versions before 2024 shorten no names and know no option for it, the first ones have another word for units; few
-  # paths tell the version
-  local report page out code=0 words
-  for report in "$2"*.ncu-rep "$2"*.nsight-cuprof-report; do
-    [ -e "$report" ] || continue
-    for page in raw details session ${3-}; do
-      out=${report%.*}.$page.csv words=("$1" --import "$report" --page "$page" --csv)
-      # without line information there is no such page, and the plain one has the instructions
-      if [ "$page" = source ] && "${words[@]}" --print-source sass,cuda >"$out" && grep -q '"Address"' "$out"; then
-        continue
-      fi
-      "${words[@]}" --print-units base --rename-kernels off >"$out" || "${words[@]}" --print-units base >"$out" ||
-        "${words[@]}" --units base >"$out" || { code=$?; rm -f "$out"; }
-    done
-  done
-  exit "$code"
-}
-"""
 
 
 def version_text_in_path(path: str) -> str | None:
@@ -90,9 +60,14 @@ def profile(request: Request) -> Profiled:
         return Profiled(impossible=reason)
     legacy = version is not None and version < (2020, 1)
     renamed = version is None or version >= _RENAMED
+    # how launches are run again, and under which conditions
+    counters_pass = counting.counters_pass
     command = (
         request.path,
-        *_replay_options(counting),
+        *("--target-processes", "all" if counters_pass.processes == "all" else "application-only"),
+        *(() if counters_pass.replay == "kernel" else ("--replay-mode", counters_pass.replay)),
+        *(() if counters_pass.clocks is None else ("--clock-control", counters_pass.clocks)),
+        *(() if counters_pass.cache is None else ("--cache-control", counters_pass.cache)),
         *ncu_range_filter_options(counting),
         *(
             ncu_kernel_filter_options(counting, is_legacy_ncu=not renamed)
@@ -141,17 +116,6 @@ def _unsupported_reason(counting: Counting, version: tuple[int, int] | None) -> 
         if is_requested and version < first:
             return f"{feature} needs ncu {first[0]}.{first[1]}, and the site's is {version[0]}.{version[1]}"
     return None
-
-
-def _replay_options(counting: Counting) -> tuple[str, ...]:
-    """How launches are run again, and under which conditions."""
-    counters_pass = counting.counters_pass
-    return (
-        *("--target-processes", "all" if counters_pass.processes == "all" else "application-only"),
-        *(() if counters_pass.replay == "kernel" else ("--replay-mode", counters_pass.replay)),
-        *(() if counters_pass.clocks is None else ("--clock-control", counters_pass.clocks)),
-        *(() if counters_pass.cache is None else ("--cache-control", counters_pass.cache)),
-    )
 
 
 def ncu_metric_options(measured: MetricRequest) -> tuple[str, ...]:

@@ -23,16 +23,6 @@ EXECUTABLE: str | None = "perf"
 DATA: Final = ".perf.data"
 TABLE: Final = ".perf.txt"
 COUNTS: Final = ".perfstat.json"
-# for the jobs' machinery: a table beside each recording, one row a function, with a tab between cells
-SHELL = r"""
-nsw_perf_table() {    # PERF NAME
-  local data
-  for data in "$2"*.perf.data; do
-    "$1" report --stdio --header --children --call-graph none --field-separator $'\t' \
-      --fields overhead_children,overhead,sample,period,dso,symbol --input "$data" >"${data%.data}.txt" || exit
-  done
-}
-"""
 _REPORT: Final = "host"
 _ANALYSES: Final = ("record", "stat")
 _HZ: Final = "99"  # not 100: samples would keep step with what programs do ten times a second

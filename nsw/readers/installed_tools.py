@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.apart import outside
+from nsw.resources import csv_rows
 from nsw.safe_files import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 
 class ToolRunError(Exception):
@@ -25,16 +26,18 @@ class ToolRunError(Exception):
 _VERSION: Final = re.compile(r"(20\d\d)\.(\d+)(?:\.(\d+))?")
 
 
-def find_tool(name: str, patterns: Iterable[str]) -> list[str]:
+def find_tool(name: str) -> list[str]:
     """The paths of a tool to try, best first: only that in NSW_NAME, or that on PATH and then the newest installed.
+
+    Where installers put it is in data/installed_tools.csv, as absolute patterns (pathlib's glob).
 
     Args:
         name: The program, such as ncu.
-        patterns: Absolute patterns (pathlib's glob) of where installers put it.
     """
     if configured := os.environ.get(f"NSW_{name.upper()}"):
         return [configured]
     on_path = shutil.which(name)
+    patterns = [row["pattern"] for row in csv_rows("readers/data/installed_tools.csv") if row["tool"] == name]
     installed = [str(p) for pattern in patterns for p in Path("/").glob(pattern[1:]) if os.access(p, os.X_OK)]
     newest = sorted(installed, key=_version_numbers_in_path, reverse=True)
     return list(dict.fromkeys([*([on_path] if on_path else []), *newest]))

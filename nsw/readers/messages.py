@@ -38,7 +38,7 @@ class Message:
     `is_outcome`: it says that nothing came of it, and not why. `is_hang`: a kernel that is run again does not end.
     `is_replay`: to run a kernel again failed, as that of a collective does, for which other ranks wait no more.
     `is_loss`: records of the capture are missing. `is_ignored`: it is no problem, whatever the tool calls it.
-    `is_of_early_end`: a program that failed is cause enough for it.
+    `is_early_end`: a program that failed is cause enough for it.
     """
 
     tools: frozenset[str]
@@ -51,11 +51,7 @@ class Message:
     is_loss: bool = False
     is_replay: bool = False
     is_ignored: bool = False
-    is_of_early_end: bool = False
-
-    def matches_tool_text(self, tool: str, text: str) -> bool:
-        """Whether `tool` said this."""
-        return tool in self.tools and self.pattern.search(text) is not None
+    is_early_end: bool = False
 
 
 @cache
@@ -64,28 +60,16 @@ def known_messages() -> tuple[Message, ...]:
     import tomllib
 
     text = files("nsw.readers").joinpath("data/messages.toml").read_text(encoding="utf-8")
+    rows = tomllib.loads(text)["message"]
     return tuple(
-        Message(
-            frozenset(m["tools"]),
-            re.compile(m["pattern"]),
-            m["severity"],
-            m["explanation"],
-            m.get("fix"),
-            m.get("outcome", False),
-            m.get("hang", False),
-            m.get("loss", False),
-            m.get("replay", False),
-            m.get("ignored", False),
-            m.get("early_end", False),
-        )
-        for m in tomllib.loads(text)["message"]
+        Message(**row | {"tools": frozenset(row["tools"]), "pattern": re.compile(row["pattern"])}) for row in rows
     )
 
 
 def find_known_message(tool: str, text: str) -> Message | None:
     """What is known of a message of `tool` (nvprof, ncu, nsys, pytorch), or None."""
     text = text[: 4 * _LONGEST]
-    return next((m for m in known_messages() if m.matches_tool_text(tool, text)), None)
+    return next((m for m in known_messages() if tool in m.tools and m.pattern.search(text)), None)
 
 
 def problem_of_known_message(
@@ -119,7 +103,7 @@ def problem_of_known_message(
 def without_hint_of_early_end(tool: str, problem: Problem) -> Problem:
     """The problem as it is where the program is known to have failed, which explains what is missing at the end."""
     meaning = find_known_message(tool, problem.message)
-    if meaning is None or not meaning.is_of_early_end:
+    if meaning is None or not meaning.is_early_end:
         return problem
     return replace(problem, message=problem.message.removesuffix(f" ({meaning.explanation})"), fix=None)
 
@@ -192,7 +176,7 @@ _LONGEST_FAILURE: Final = 300  # characters
 
 
 def find_program_failure_line(path: Path) -> str | None:
-    """The line in which a program says among the lines of a report that it failed, and the remedy behind it; or None."""
+    """The line among those of a report in which a program says that it failed, and the remedy behind it; or None."""
     if path.is_dir():
         return None
     data = _read_file_ends(path)

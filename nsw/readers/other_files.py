@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OtherFile", "describe_other_file"]
 
+
 _MAX_STATEMENTS: Final = 200  # of a database, that are looked at
 
 

@@ -12,17 +12,21 @@ import re
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 from nsw.apart import limited, run_isolated
 from nsw.errors import LimitError
 from nsw.safe_files import open_text, open_to_read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["OutputLine", "first_matching_lines", "line_at_offset", "read_figure_rows"]
+__all__ = ["Answer", "OutputLine", "first_matching_lines", "line_at_offset", "read_figure_rows"]
+
+
+Query = TypeVar("Query")
+Answer = TypeVar("Answer")
 
 _WINDOW: Final = 1 << 16  # characters that are searched at a time
 _OVERLAP: Final = 1 << 13  # characters that a match over several lines may have, at least
@@ -43,13 +47,7 @@ def read_figure_rows(output_file: Path, figure_specs: Mapping[str, Any]) -> list
         output_file: The program's standard output.
         figure_specs: name -> an object with regex, unit and pick.
     """
-    size = output_file.stat().st_size
-    if threading.current_thread() is threading.main_thread():
-        return _find_figures(output_file, figure_specs, size)
-    # the signals that end an expression reach the main thread alone
-    return run_isolated(
-        _find_figures, output_file, dict(figure_specs), size, subject=f"reading the figures of {output_file}", size=size
-    )
+    return _search_on_main_thread(_find_figures, output_file, dict(figure_specs), "reading the figures of")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +66,20 @@ def first_matching_lines(output_file: Path, regexes: Sequence[str]) -> list[Outp
         output_file: The program's output.
         regexes: The regular expressions.
     """
-    size = output_file.stat().st_size
+    return _search_on_main_thread(_first_matching_lines, output_file, regexes, "searching")
+
+
+def _search_on_main_thread(
+    search: Callable[[Path, Query, int], list[Answer]], output: Path, query: Query, activity: str
+) -> list[Answer]:
+    """What a search gives, of another process where this is not the main thread.
+
+    The signals that end an expression reach the main thread alone.
+    """
+    size = output.stat().st_size
     if threading.current_thread() is threading.main_thread():
-        return _first_matching_lines(output_file, regexes, size)
-    return run_isolated(
-        _first_matching_lines, output_file, regexes, size, subject=f"searching {output_file}", size=size
-    )
+        return search(output, query, size)
+    return run_isolated(search, output, query, size, subject=f"{activity} {output}", size=size)
 
 
 def _first_matching_lines(output: Path, regexes: Sequence[str], size: int) -> list[OutputLine | None]:

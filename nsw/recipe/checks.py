@@ -168,7 +168,7 @@ def validate(model: type[M], document: Document, *, below: KeyPath = ()) -> tupl
     """
     slips: list[Diagnostic] = []
     if not below:
-        document = document.with_root(_repair_indentation(document.root, model, document, slips))
+        document = replace(document, root=_repair_indentation(document.root, model, document, slips))
     for _ in range(_ROUNDS):
         try:
             validated = model.model_validate(document.get(below))

@@ -151,7 +151,12 @@ class _Tree:
             raise _Stop(Diagnostic(TOO_DEEP, _first_character(mark)))
         self._nodes[id(source)] = None
         if isinstance(source, yaml.ScalarNode):
-            node = self._scalar_node(source, mark)
+            try:
+                value = scalar(source.value, source.tag)
+            except ValueError as fault:
+                self._add_fault(mark, str(fault))
+                value = source.value
+            node = Node(value, mark, style=source.style or "", text=source.value)
         elif isinstance(source, yaml.SequenceNode):
             self._check_collection_tag(source, "seq")
             items = [self.node(item, depth + 1) for item in source.value]
@@ -174,14 +179,6 @@ class _Tree:
         if node is None:
             message = f"'*{getattr(alias, 'value', '')}' is inside the node that it refers to"
         raise _Stop(Diagnostic(message, self._mark_of(alias)))
-
-    def _scalar_node(self, source: Any, mark: Mark) -> Node:
-        try:
-            value = scalar(source.value, source.tag)
-        except ValueError as fault:
-            self._add_fault(mark, str(fault))
-            value = source.value
-        return Node(value, mark, style=source.style or "", text=source.value)
 
     def _map_node(self, source: Any, mark: Mark, depth: int) -> Node:
         self._check_collection_tag(source, "map")
@@ -509,10 +506,6 @@ class Document:
         """This document with the map at `path` laid over the whole: maps merged, everything else replaced."""
         over = self.node(path)
         return self if over is None or over.value is None else replace(self, root=merged(self.root, over))
-
-    def with_root(self, root: Node) -> Document:
-        """This file with another tree made of its nodes; places stay true to the file."""
-        return replace(self, root=root)
 
     def renamed(self, path: KeyPath, key: str) -> Document:
         """This document with one key called otherwise; places stay true to the file."""

@@ -550,7 +550,12 @@ _NOT_PER_SITE = ("nsw", "name", "lock", "sites")
 def recipe_schema() -> dict[str, Any]:
     """The schema of a recipe."""
     schema = cleaned(Recipe.model_json_schema(by_alias=True))
-    _add_metric_examples(schema["$defs"]["CountersPass"]["properties"])
+    # add examples of values for editors to complete; unlike an enum, `examples` refuse no other value
+    counters = schema["$defs"]["CountersPass"]["properties"]
+    from nsw.metrics import metric_groups_by_name, metrics_by_name
+
+    counters["from"]["examples"] = ["timeline"]  # what a timeline pass without a name is called
+    counters["metrics"]["items"]["examples"] = [*metric_groups_by_name(), *metrics_by_name(), *_SETS]
     schema["$defs"] |= _site_section_schemas(schema)
     (pattern,) = schema["properties"]["sites"]["patternProperties"]
     schema["properties"]["sites"]["patternProperties"] = {pattern: {"$ref": f"{_REF}SiteSection"}}
@@ -592,14 +597,6 @@ def cleaned(schema: dict[str, Any]) -> dict[str, Any]:
 def text_of(schema: dict[str, Any]) -> str:
     """A schema as it is shipped."""
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
-
-
-def _add_metric_examples(counters: dict[str, Any]) -> None:
-    """Add examples of values for editors to complete; unlike an enum, `examples` refuse no other value."""
-    from nsw.metrics import metric_groups_by_name, metrics_by_name
-
-    counters["from"]["examples"] = ["timeline"]  # what a timeline pass without a name is called
-    counters["metrics"]["items"]["examples"] = [*metric_groups_by_name(), *metrics_by_name(), *_SETS]
 
 
 def _strip_schema_titles(value: Any, *, keys_are_names: bool = False) -> Any:

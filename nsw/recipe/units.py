@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from nsw.errors import did_you_mean
+from nsw.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -438,6 +438,24 @@ def within(part: str | int, parse: Callable[[object], T], value: object) -> T:
     except Fault as fault:
         fault.path = (part, *fault.path)
         raise
+
+
+def option_value(option: str, parse: Callable[[str], T], text: str, hint: str | None = None) -> T:
+    """The value of an option or argument.
+
+    Args:
+        option: Its name, such as `--time`.
+        parse: The function that parses it.
+        text: What was given.
+        hint: What to do where the parser has no hint of its own.
+
+    Raises:
+        UsageError: The text is no such value.
+    """
+    try:
+        return parse(text)
+    except Fault as fault:
+        raise UsageError(f"{option}: {fault.message}", hint=fault.hint or hint) from None
 
 
 def show_value(value: object) -> str:

@@ -251,10 +251,7 @@ class BatchScheduler:
             for submission, share, result in zip(submissions, shares, results, strict=True)
         ]
         self._slow_down_after_faults(outcomes, results)
-        return self._look_up_refused(submissions, outcomes)
-
-    def _look_up_refused(self, submissions: Sequence[Submission], outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """Keep a refusal only where the scheduler has no job of that name; one look-up for all."""
+        # keep a refusal only where the scheduler has no job of that name; one look-up for all
         refused = {s.name: o.refused for s, o in zip(submissions, outcomes, strict=True) if o.refused is not None}
         try:
             native_ids = self._look_up_by_name([s for s in submissions if s.name in refused]) if refused else {}

@@ -174,6 +174,6 @@ def create(
             lost_after_s=parse_duration(limits.get("lost_after") or _LOST_AFTER),
         ),
         fence=fence,
-        has_folder=True,  # nsw/campaign/private_folder.py makes it with the campaign's
+        has_folder=True,  # nsw/engine/handover.py makes it with the campaign's
         say=say,
     )

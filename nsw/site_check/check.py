@@ -186,7 +186,15 @@ def check_site(
     yield _check_clock(lines[1], before, now())
     facts = yield from _check_scheduler(site, transport, adapter)
     if adapter is not None and facts is not None:
-        yield from _check_limits(site, transport, adapter, facts)
+        # ask for queues and accounts, and compare them with the site
+        if command := adapter.queues_command:
+            yield limits_check(
+                site, adapter.parse_queues(_run_scheduler_command(transport, adapter, command)), facts.longest_array
+            )
+        else:
+            yield outcome("limits", "not readable", name=adapter.name)
+        if command := adapter.accounts_command:
+            yield account_check(site, adapter.parse_accounts(transport.run(command, timeout=_SECONDS)))
     yield from _check_scratch(site, transport)
     shell = ["bash", "-lc" if site.get("login_shell") else "-c"]  # as the site's jobs start
     load = f"module load {quote_all(site['modules'])} 2>/dev/null\n" if site.get("modules") else ""
@@ -436,18 +444,6 @@ def _check_node_clock(text: str, earliest: float, latest: float) -> Check:
     if abs(off) > _SKEW_S:
         return outcome("clock (node)", "off", off=abs(off), direction="ahead of" if off > 0 else "behind")
     return outcome("clock (node)", "good")
-
-
-def _check_limits(site: Mapping[str, Any], transport: Transport, adapter: Adapter, facts: Facts) -> Iterator[Check]:
-    """Ask for queues and accounts, and compare them with the site."""
-    if command := adapter.queues_command:
-        yield limits_check(
-            site, adapter.parse_queues(_run_scheduler_command(transport, adapter, command)), facts.longest_array
-        )
-    else:
-        yield outcome("limits", "not readable", name=adapter.name)
-    if command := adapter.accounts_command:
-        yield account_check(site, adapter.parse_accounts(transport.run(command, timeout=_SECONDS)))
 
 
 def limits_check(site: Mapping[str, Any], queues: Sequence[Queue], longest_array: int | None) -> Check:

@@ -10,11 +10,11 @@ Readers fill these columns and no others; what a report does not say is null, ne
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
-from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, cast
+
+from nsw.resources import csv_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,8 +59,7 @@ def _read_schema() -> dict[str, Table]:
     """The tables by name."""
     meanings: dict[str, str] = {}
     columns: dict[str, list[Column]] = {}  # of a table, or of a group that tables share
-    text = files("nsw.tables").joinpath("schema.csv").read_text(encoding="utf-8")
-    for row in csv.DictReader(text.splitlines()):
+    for row in csv_rows("tables/schema.csv"):
         table, name = row["table"], row["column"]
         if not name:
             meanings[table], columns[table] = row["meaning"], [*columns["*origin"]]

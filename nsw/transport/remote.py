@@ -41,7 +41,6 @@ from nsw.transport.shell import Answer, Bash, Connection, ConnectionLostError, S
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-
 __all__ = ["RemoteTransport", "most_bytes"]
 
 _QUICK_S = 120.0

@@ -19,7 +19,6 @@ from nsw.transport.model import MOST_OUTPUT, Conditions, Excerpt
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-
 __all__ = [
     "Answer",
     "Bash",
@@ -33,7 +32,7 @@ __all__ = [
     "no_bash",
     "reached",
     "stream",
-]  # fmt: skip
+]
 
 _BASH: Final = "exec bash --noprofile --norc"
 _GREETING_S = 60.0

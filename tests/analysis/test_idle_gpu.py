@@ -380,12 +380,12 @@ def test_a_rank_that_is_late_is_the_one_whose_gpu_is_idle_and_the_others_look_bu
     """NCCL's kernels spin on the GPUs that wait: their share of time is no work."""
     (text,) = idle_only(ranks(48.0, 95.0))
     assert text.startswith("GPU 0 is idle 52 %")
-    assert text.endswith("The others wait for it in NCCL kernels.")
+    assert "; the others wait for it in NCCL kernels. " in text
 
 
 def test_processes_without_nccl_may_wait_for_each_other():
     (text,) = ranks(48.0, 55.0, nccl=0.0)
-    assert text.endswith("Or it waits for another process.")
+    assert ", or it waits for another process. " in text
 
 
 @pytest.mark.parametrize("devices", [(0, 0), (None, None)])

@@ -322,6 +322,19 @@ def test_the_verdict_names_the_function_that_did_it(after, says):
     assert find_headline(comparison_blocks(made)).endswith(says)
 
 
+def test_a_function_that_takes_over_anothers_time_did_nothing():
+    def with_figure(name, function, seconds):
+        made = with_functions(name, {"name": function, "file": "/x/p.py", "self_s": 1.0})
+        figures = [{"run": run.id, "name": "wall", "value": seconds, "unit": "s"} for run in made.runs]
+        return replace(made, tables={**made.tables, "figures": figures}, floors={"wall": QUIET})
+
+    sides = with_figure("a", "by_loop", 1.0), with_figure("b", "by_index", 2.0)
+    functions = tuple(compare_sides(*sides, "function"))
+    assert {row.what: row.means for row in functions} == {"by_index (p.py)": (None, 1e9), "by_loop (p.py)": (1e9, None)}
+    made = Comparison(*sides, "case", tuple(compare_sides(*sides)), functions=functions, profiler="cprofile")
+    assert "by_index" not in find_headline(comparison_blocks(made))
+
+
 def test_samples_of_functions_are_compared_by_their_share():
     sides = [with_functions(n, {"name": "f", "module": "libm.so", "self_pct": 40.0, "samples": 4}) for n in "ab"]
     (row,) = compare_sides(*sides, "function")

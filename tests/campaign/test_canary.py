@@ -2,7 +2,8 @@
 
 import pytest
 
-from nsw.engine.ledger import Ledger, State
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import State
 from nsw.engine.stages import refused_canary, release_canary, waive_canary
 from nsw.errors import CanaryError, Exit
 from nsw.plan.model import Job, Plan, Resources, Run

@@ -5,8 +5,8 @@ import pytest
 from nsw.campaign.cancel import cancellable_runs
 from nsw.campaign.selection import Selection
 from nsw.engine.folder import CampaignFolder
-from nsw.engine.ledger import Ledger, State
-from nsw.engine.ledger_rows import Kind
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import Kind, State
 from nsw.plan.model import REDUCTION, Job, Plan, Resources, Run
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.engine.completeness import (
+from nsw.engine.validity import (
     dropped_samples,
     empty_window,
     ended_early,

@@ -6,8 +6,8 @@ import pytest
 
 from nsw.analysis.guided import TABLE
 from nsw.engine.folder import CampaignFolder
-from nsw.engine.ledger import Ledger, Reading, State
-from nsw.engine.ledger_rows import RECORDED, SITE_DATA, Choice
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import RECORDED, SITE_DATA, Choice, Reading, State
 from nsw.engine.recipe_lock import Basis, lock_choices
 from nsw.engine.tables import load_rows
 from nsw.plan.model import Job, Plan, Resources, Run

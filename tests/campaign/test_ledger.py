@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nsw.engine.ledger import BuildRow, Ledger, Reading, State
-from nsw.engine.ledger_rows import NOTE, SITE_DATA, Kind, NeedReason
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import NOTE, SITE_DATA, BuildRow, Kind, NeedReason, Reading, State
 from nsw.engine.submit import submission_name, submissions
 from nsw.errors import CampaignError
 from nsw.plan.model import Absent, Job, Plan, Resources, Run
@@ -64,7 +64,7 @@ def test_an_intent_outlives_the_nsw_that_had_it(path, ledger):
     ledger.record_intent(both())
     ledger.close()
     with Ledger(path) as later:
-        assert later.submissions("intent", SCRIPTS) == [both()]
+        assert later.submissions("intent", SCRIPTS.__getitem__) == [both()]
         assert states(later) == {"a1": ("intent", 1), "a2": ("intent", 1), "b1": ("intent", 1), "c1": ("planned", 0)}
         assert later.waiting() == ["a1", "a2", "b1", "c1"]
 
@@ -73,7 +73,7 @@ def test_a_submission_that_never_was_costs_no_attempt(ledger):
     ledger.record_intent(both())
     ledger.withdraw(both())
     assert set(states(ledger).values()) == {("planned", 0)}
-    assert ledger.submissions("intent", SCRIPTS) == []
+    assert ledger.submissions("intent", SCRIPTS.__getitem__) == []
     ledger.record_intent(both())  # the same name may be taken again
 
 
@@ -93,7 +93,7 @@ def test_what_was_over_in_the_meantime_is_submitted_no_more(ledger):
     assert (ledger.native_id("nsw-1"), ledger.native_ids()) == ("77", {"nsw-1": "77"})
     ledger.withdraw(both())  # too late: the scheduler has it
     assert states(ledger)["a1"] == ("submitted", 1)
-    assert [(s.name, s.native_id) for s in ledger.submissions("submitted", SCRIPTS)] == [("nsw-1", "77")]
+    assert [(s.name, s.native_id) for s in ledger.submissions("submitted", SCRIPTS.__getitem__)] == [("nsw-1", "77")]
 
 
 def test_what_is_done_again_keeps_nothing_of_how_it_ended_and_gets_the_next_attempt(ledger):

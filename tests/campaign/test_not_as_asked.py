@@ -7,7 +7,8 @@ import pytest
 from nsw.analysis.guided import TABLE, Picked, chosen_launch_rows
 from nsw.campaign.answers import _unmeasured_lines
 from nsw.engine.folder import CampaignFolder
-from nsw.engine.ledger import Ledger, Reading, State
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import Reading, State
 from nsw.engine.read import reading
 from nsw.engine.tables import load_rows, put_rows
 from nsw.plan.model import Job, Plan, Resources, Run

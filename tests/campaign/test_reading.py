@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nsw.engine.folder import CampaignFolder
-from nsw.engine.ledger import Ledger, Reading, State
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import Reading, State
 from nsw.engine.read import reading
 from nsw.engine.tables import load_rows
 from nsw.plan.model import Job, Plan, Resources, Run

@@ -11,8 +11,8 @@ from nsw.campaign.start import Ingredients, begin
 from nsw.engine import stages
 from nsw.engine.builds import Builds
 from nsw.engine.driven import DrivenCampaign
-from nsw.engine.ledger import Ledger, Reading, State
-from nsw.engine.ledger_rows import SCRATCH, Choice
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import SCRATCH, Choice, Reading, State
 from nsw.engine.loop import Driver
 from nsw.engine.stages import choice_file, release_dependents
 from nsw.plan.jobs import pack

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.campaign import windows
+from nsw.campaign import start
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.tables import put_rows
 from nsw.plan.model import Job, Plan, Resources, Run
@@ -18,7 +18,7 @@ WHOLE, FIVE, CLOCK = "{}", "{within: {nvtx: step, count: 5}}", "{after: 60s, for
 def campaigns(tmp_path, monkeypatch):
     """Earlier campaigns, newest first: adds one with a timeline and a report of so many bytes."""
     earlier = []
-    monkeypatch.setattr(windows, "earlier_campaigns", lambda *_: iter(earlier))
+    monkeypatch.setattr(start, "earlier_campaigns", lambda *_: iter(earlier))
 
     def add(name, timeline, size):
         folder = CampaignFolder(tmp_path / name)
@@ -34,7 +34,7 @@ def campaigns(tmp_path, monkeypatch):
 
 
 def note(timeline):
-    noted = windows.with_window_notes(PLAN, load_recipe_text(RECIPE.format(timeline)).recipe, None)
+    noted = start.with_window_notes(PLAN, load_recipe_text(RECIPE.format(timeline)).recipe, None)
     assert noted.notes[0] == "first"
     return noted.notes[1:]
 

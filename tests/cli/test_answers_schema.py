@@ -7,8 +7,8 @@ import pydantic
 import pytest
 from jsonschema import Draft202012Validator
 
-from nsw.present.answer_schema import SHAPES, SHIPPED, answers_schema
 from nsw.recipe.model import text_of
+from tools.answers_schema import SHAPES, SHIPPED, answers_schema
 
 RECORDED = Path("nsw/demo/recordings")
 
@@ -41,7 +41,11 @@ def fits(text, name):
     reason="this pydantic leaves out descriptions of classes",
 )
 def test_the_shipped_schema_is_that_of_the_code():
-    assert SHIPPED.read_text() == text_of(answers_schema()), "nsw schema answers > nsw/present/answers.schema.json"
+    assert SHIPPED.read_text() == text_of(answers_schema()), "run: python tools/answers_schema.py"
+
+
+def test_the_command_prints_the_shipped_schema(nsw):
+    assert nsw("schema", "answers").out == SHIPPED.read_text()
 
 
 def test_the_schema_is_one_and_lets_keys_be_added(nsw):

@@ -9,7 +9,7 @@ from nsw.cli import looking
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.recipe_lock import locked_recipe, locked_text, read_locked
 from nsw.errors import MOST_SHOWN, Diagnostic, InputError, first_of
-from nsw.present.terminal import console, table
+from nsw.present.terminal import TextTable, console
 from nsw.recipe import load, matrix
 from nsw.recipe.document import LARGEST, MOST_KEYS, parse
 from nsw.recipe.load import MOST_SITES, load_recipe_text
@@ -69,7 +69,7 @@ def test_words_of_megabytes_in_a_ledger_are_cut_in_tables(good, nsw, words):
 
 
 def test_a_cell_of_a_table_says_how_much_of_it_is_not_shown(capsys):
-    console().print(table(None, ["why"], [["x" * 25_000], ["y" * 20_000]], wide="why"))
+    console().print(TextTable(None, ["why"], [["x" * 25_000], ["y" * 20_000]], wide="why"))
     out = "".join(capsys.readouterr().out.split())
     assert "x" * 20_000 + "…(5,000morecharacters)" in out
     assert "y" * 20_000 in out

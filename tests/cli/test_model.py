@@ -147,6 +147,8 @@ def test_what_cannot_be_run_for_a_law_is_refused(nsw, tmp_path, monkeypatch):
         refused = nsw(*asked, *options)
         assert refused.code == 2
         assert message in refused.err
+    alone = nsw("run", "recipe.yaml", "--site", "local", "--within", "5%")
+    assert (alone.code, "--for-model NAME, --to N and --at-most PRICE belong together" in alone.err) == (2, True)
     assert not Path("campaigns").exists()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from nsw.engine.driven import look
 from nsw.engine.folder import CampaignFolder
-from nsw.engine.ledger import State
+from nsw.engine.ledger_rows import State
 from nsw.errors import CommandResult
 from nsw.schedulers.adapter import Watched
 from nsw.schedulers.model import Native, Phase

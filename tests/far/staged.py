@@ -21,8 +21,8 @@ from nsw.engine.builds import Builds
 from nsw.engine.driven import DrivenCampaign
 from nsw.engine.folder import locked
 from nsw.engine.handover import wait_for_commands
-from nsw.engine.ledger import Ledger, Reading, State
-from nsw.engine.ledger_rows import SCRATCH, Choice
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import SCRATCH, Choice, Reading, State
 from nsw.engine.loop import Driver
 from nsw.engine.stages import release_dependents
 from nsw.errors import NswError, UnreachableError

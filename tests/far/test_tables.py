@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsw.engine.folder import CampaignFolder
-from nsw.engine.ledger import Ledger, State
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import State
 from nsw.engine.tables import load_rows
 from tests.remote.reduced import make_nsys, recipe, verbs
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsw.engine.folder import CampaignFolder
-from nsw.engine.ledger import Ledger, State
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import State
 from nsw.engine.tables import load_rows
 from tests.recorded import alexnet
 from tests.remote.reduced import recipe, verbs

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nsw.present.rows_view import cell, show_rows
-from nsw.present.terminal import Fitted, console, distinct
+from nsw.present.terminal import TextTable, console, distinct
 
 ROWS = [
     (f"case-{n}", f"void {'gemm' * 9}<float, {n}>(float*)" + "x" * (n % 3), f"{1000 * n:,}.5", f"{n}.25", f"12345{n}",
@@ -25,7 +25,7 @@ def printed(width, rows=ROWS, columns=COLUMNS, **how):
     stream = io.StringIO()
     out = console(stream)
     out.width = width
-    out.print(Fitted("a title", columns, rows, wide="name", droppable=("share of the whole", "case"), **how))
+    out.print(TextTable("a title", columns, rows, wide="name", droppable=("share of the whole", "case"), **how))
     return stream.getvalue()
 
 
@@ -55,7 +55,7 @@ def test_rows_that_need_no_wrapping_are_drawn_as_rich_draws_them(colours):
     for row in rows:
         made.add_row(*map(Text, row))
     drawn = []
-    for table in (made, Fitted("a title", ("name", "of all>"), rows)):
+    for table in (made, TextTable("a title", ("name", "of all>"), rows)):
         out = Console(file=io.StringIO(), width=80, force_terminal=colours)
         out.print(table)
         drawn.append(out.file.getvalue())
@@ -79,7 +79,7 @@ def test_of_many_hidden_columns_some_are_named_and_the_rest_counted():
     out.width = 60
     rows = [["a", *("12345678" for _ in range(40))]]
     least = [head.removesuffix(">") for head in columns[1:]]
-    out.print(Fitted(None, columns, rows, wide="name", droppable=least, elsewhere="--format csv"))
+    out.print(TextTable(None, columns, rows, wide="name", droppable=least, elsewhere="--format csv"))
     note = stream.getvalue()[stream.getvalue().index("columns are hidden") :]
     assert "shown with --format csv: metric_" in " ".join(note.split())
     assert note.count("metric_") == 8
@@ -151,7 +151,7 @@ def test_a_parameter_called_like_a_column_that_may_go_stays():
     stream = io.StringIO()
     out = console(stream)
     out.width = 20
-    out.print(Fitted(None, ("runs>", "figure>", "runs>"), [("7", "123456.7", "3")], droppable=("runs",)))
+    out.print(TextTable(None, ("runs>", "figure>", "runs>"), [("7", "123456.7", "3")], droppable=("runs",)))
     assert stream.getvalue().split()[:2] == ["runs", "figure"]
     assert "7" in stream.getvalue()
 
@@ -168,7 +168,7 @@ def test_the_wall_time_of_cprofile_has_no_heading_of_cpu_time():
 
 def test_a_title_is_wider_than_its_table_where_the_terminal_has_room():
     stream = io.StringIO()
-    console(stream).print(Fitted("a title that is wider than the table", ("n>",), [("1",)]))
+    console(stream).print(TextTable("a title that is wider than the table", ("n>",), [("1",)]))
     assert stream.getvalue().splitlines()[0] == "a title that is wider than the table"
 
 
@@ -177,7 +177,7 @@ def test_two_sentences_share_the_room_that_is_left():
     stream = io.StringIO()
     out = console(stream)
     out.width = 60
-    out.print(Fitted(None, ("case", "what is wrong", "do"), rows, wrapping=("what is wrong", "do")))
+    out.print(TextTable(None, ("case", "what is wrong", "do"), rows))
     first, second = (line.split("   ") for line in stream.getvalue().splitlines()[-3:-1])
     assert [cell.strip() for cell in first if cell] == ["a", "launch-bound, 125", "let GPU 0 launch sooner,"]
     assert [cell.strip() for cell in second if cell.strip()] == ["operations of 12.5 us", "overlap the rest"]

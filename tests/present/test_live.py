@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.engine.events import Progress, RunChanged
-from nsw.engine.ledger import State
+from nsw.engine.ledger_rows import State
 from nsw.present.status_view import Watch, running_line, so_far
 
 from .test_terminal import run_row

@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
-from nsw.engine.ledger import BuildRow, Reading, RunRow, State
-from nsw.engine.ledger_rows import Cause
+from nsw.engine.ledger_rows import BuildRow, Cause, Reading, RunRow, State
 from nsw.present import rows_view, status_view, summary_view
 from nsw.present.problems import Merged, show_problems
 from nsw.present.rows_view import show_rows
-from nsw.present.terminal import console, elided, table
+from nsw.present.terminal import TextTable, console, elided
 from nsw.present.untrusted_text import clean
 from nsw.quantities import duration, in_one_unit, number, percent, rate, seconds, size
 from nsw.readers.model import Report
@@ -50,7 +49,7 @@ def show(out, *objects):
 
 def test_what_steers_a_terminal_does_not_reach_it_by_any_way_of_printing(out):
     text = show(out, EVIL)
-    text += show(out, table(EVIL, (EVIL, "n>"), [(EVIL, 1)], wide=EVIL))
+    text += show(out, TextTable(EVIL, (EVIL, "n>"), [(EVIL, 1)], wide=EVIL))
     text += clean(EVIL)
     assert not STEERS.search(text)
     assert "owned" in text
@@ -63,7 +62,7 @@ def test_a_cleaned_text_is_one_line_that_steers_nothing(text):
 
 
 def test_what_looks_like_markup_or_an_emoji_is_text(out):
-    text = show(out, "[bold]x[/bold] :smile: [/]", table("[red]t", ("[b]c",), [("[i]d[/i]",)]))
+    text = show(out, "[bold]x[/bold] :smile: [/]", TextTable("[red]t", ("[b]c",), [("[i]d[/i]",)]))
     assert all(word in text for word in ("[bold]x[/bold] :smile: [/]", "[red]t", "[b]c", "[i]d[/i]"))
 
 
@@ -136,7 +135,7 @@ def test_a_pipe_has_no_width_no_padding_and_no_colour(monkeypatch):
     out.print("x", style="bold red")
     assert stream.getvalue() == "x\n"
     out.print("word " * 100)
-    out.print(table("t", ("a name", "n>"), [("k" * 300, 1), ("short", 22)], wide="a name", droppable=("n",)))
+    out.print(TextTable("t", ("a name", "n>"), [("k" * 300, 1), ("short", 22)], wide="a name", droppable=("n",)))
     lines = stream.getvalue().splitlines()
     assert len(lines[1]) == 499
     assert any(line.startswith(" " + "k" * 300 + "    1") for line in lines)
@@ -169,7 +168,7 @@ def test_what_an_encoding_cannot_write_is_replaced_and_no_error(tmp_path):
 def test_a_narrow_terminal_shortens_the_column_that_gives_way_and_no_other(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     stream = Screen()
-    console(stream).print(table(None, ("name", "share>"), [("k" * 200, "12.5 %")], wide="name"))
+    console(stream).print(TextTable(None, ("name", "share>"), [("k" * 200, "12.5 %")], wide="name"))
     assert "12.5 %" in stream.getvalue()
     assert "…" in stream.getvalue()
     assert max(len(line) for line in stream.getvalue().splitlines()) <= 40
@@ -311,9 +310,9 @@ def test_states_that_may_be_old_are_said_to_be_with_the_command_that_looks(out, 
 def test_a_name_without_room_gives_up_its_middle_and_a_sentence_wraps(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     stream = Screen()
-    console(stream).print(table(None, ("name", "n>"), [("kernel<" + "x" * 60 + ", AdamFunctor>", 1)], wide="name"))
+    console(stream).print(TextTable(None, ("name", "n>"), [("kernel<" + "x" * 60 + ", AdamFunctor>", 1)], wide="name"))
     sentence = "it failed because " + "yes " * 12
-    console(stream).print(table(None, ("run", "description"), [("r", sentence)], wide="description"))
+    console(stream).print(TextTable(None, ("run", "description"), [("r", sentence)], wide="description"))
     text = stream.getvalue()
     assert "kernel<xxx" in text
     assert "AdamFunctor>" in text

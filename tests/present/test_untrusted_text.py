@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nsw.present.emit import as_csv
 from nsw.present.summary_view import rows_markdown
-from nsw.present.terminal import console, table
+from nsw.present.terminal import TextTable, console
 from nsw.present.untrusted_text import as_csv_cell, as_json, clean, harmless, say
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +48,7 @@ BLANK = [
 def test_letters_that_are_not_seen_are_shown_on_every_way_out(blank, capsys):
     name = f"my{blank}kernel"
     say(name)
-    console().print(table(None, ["name"], [[name]]))
+    console().print(TextTable(None, ["name"], [[name]]))
     console().print(name)
     as_csv([{"name": name}], ("name",))
     print(rows_markdown(name, [{"name": name}], ["name"]))

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from nsw.profilers import nsys
+from nsw.profilers import shell_functions_of_profiler
 from nsw.resources import reducer
 from tests.remote.reduced import EXPORT, make_nsys
 
@@ -28,7 +28,7 @@ def scratch(tmp_path):
     return tmp_path
 
 
-def reduce(scratch, *, text: str = nsys.SHELL, python: bool = True):
+def reduce(scratch, *, text: str = shell_functions_of_profiler("nsys"), python: bool = True):
     tool = scratch / "nsight" / "nsys"
     if not tool.exists():
         make_nsys(tool.parent)

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from nsw.profilers import aps, vtune
+from nsw.profilers import aps, shell_functions_of_profiler, vtune
 from nsw.profilers.files_of_one_recording import files_to_read
 from nsw.profilers.model import Request
 from tests.fakes import intel_reports as printed
@@ -20,7 +20,7 @@ def words(**how):
 
 def shell(module, place, *arguments):
     """One of a profiler's functions for the jobs, as a job calls it."""
-    text = f'{module.SHELL}\n"nsw_$1" "${{@:2}}"'
+    text = f'{shell_functions_of_profiler(module.TOOL)}\n"nsw_$1" "${{@:2}}"'
     done = subprocess.run(
         ["bash", "-c", text, "nsw", *arguments], cwd=place, capture_output=True, text=True, check=False
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.readers import read
+from nsw.readers import installed_tools, read
 from nsw.readers.model import Options
 from nsw.readers.ncu import binary_reader as ncu_binary
 from nsw.readers.ncu import binary_reader as ncu_tool
@@ -28,7 +28,7 @@ def report(tmp_path):
 @pytest.fixture
 def alone(monkeypatch):
     """Neither ncu_report nor an ncu."""
-    monkeypatch.setattr(ncu_tool, "_INSTALL_PATTERNS", ())
+    monkeypatch.setattr(installed_tools, "csv_rows", lambda _: [])
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("NSW_NCU", raising=False)
     monkeypatch.setattr(ncu_binary, "ncu_report_extract_command", lambda _: None)

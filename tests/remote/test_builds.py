@@ -12,7 +12,7 @@ import pytest
 from nsw.engine.collect import parse_status
 from nsw.engine.driven import look
 from nsw.engine.folder import CampaignFolder
-from nsw.engine.ledger import State
+from nsw.engine.ledger_rows import State
 
 from .test_campaign import RECIPE, cluster  # noqa: F401  the fixture
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from subprocess import Popen
 
-    from nsw.engine.ledger import BuildRow
+    from nsw.engine.ledger_rows import BuildRow
 
     from .test_campaign import Cluster
 

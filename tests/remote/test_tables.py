@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.engine.ledger import Ledger, State
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import State
 from nsw.readers import read
 from nsw.tables import full_rows
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nsw.profilers.ncu import SHELL
+from nsw.profilers import shell_functions_of_profiler
 
-LOCK = f"{SHELL}\nnsw_ncu_lock"
+LOCK = f"{shell_functions_of_profiler('ncu')}\nnsw_ncu_lock"
 
 
 @pytest.mark.parametrize("what", ["nothing", "folder", "link", "file"])

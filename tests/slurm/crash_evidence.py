@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from nsw.engine.driven import look
 from nsw.engine.folder import CampaignFolder
-from nsw.engine.ledger import State
+from nsw.engine.ledger_rows import State
 
 if TYPE_CHECKING:
     from .places import Real

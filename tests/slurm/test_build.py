@@ -10,7 +10,7 @@ import pytest
 
 from nsw.engine.driven import look
 from nsw.engine.folder import CampaignFolder
-from nsw.engine.ledger import State
+from nsw.engine.ledger_rows import State
 
 from .test_campaign import campaign, in_queue, nsw_words, states, wait_until
 

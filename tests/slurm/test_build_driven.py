@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from nsw.engine.ledger import State
+from nsw.engine.ledger_rows import State
 from nsw.engine.poll import Poller
 from nsw.errors import CampaignError
 from nsw.schedulers.batch import Limits
@@ -91,7 +91,7 @@ def test_runs_are_held_while_their_build_runs_under_an_id_that_nobody_knows(buil
 def test_a_build_that_never_reached_the_scheduler_is_submitted_under_the_same_name(built, fake):
     fake.fault("sbatch", stderr="sbatch: error: Socket timed out")
     built.rounds()
-    (name,) = [s.name for s in built.ledger.submissions("intent", {"t-build": Path("x")})]
+    (name,) = [s.name for s in built.ledger.submissions("intent", Path)]
     built.rounds(2)
     assert [job["name"] == name for job in fake.jobs()] == [True, False]
     assert build(built).attempt == 1

@@ -16,8 +16,8 @@ from nsw.cli.options import RecipeOptions
 from nsw.engine.builds import Builds
 from nsw.engine.collect import Collector
 from nsw.engine.driven import DrivenCampaign
-from nsw.engine.ledger import Ledger, State
-from nsw.engine.ledger_rows import AT_A_TIME, SCRATCH, STOPPED
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import AT_A_TIME, SCRATCH, STOPPED, State
 from nsw.engine.loop import Driver, reset_failures
 from nsw.engine.poll import Withdrawal
 from nsw.errors import CampaignError

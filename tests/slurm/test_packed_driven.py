@@ -9,8 +9,7 @@ import pytest
 
 from nsw.campaign.selection import Selection
 from nsw.cli import running
-from nsw.engine.ledger import State
-from nsw.engine.ledger_rows import NeedState
+from nsw.engine.ledger_rows import NeedState, State
 from nsw.errors import CampaignError
 
 from .test_driven import campaign

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.engine.ledger import Ledger, State
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import State
 from tests.remote.reduced import recipe, verbs
 from tests.remote.test_campaign import cluster  # noqa: F401  a fixture of the next
 from tests.remote.test_tables import site  # noqa: F401  a fixture

@@ -48,17 +48,8 @@ def _straggler_blocks(case: CaseSummary) -> list[Block]:
     title = "who comes last to the collectives"
     title += "" if any(entry.late for entry in case.stragglers) else ": nobody more than others"
     least = ("node", "late_ns")
-    return [
-        Table(
-            "stragglers",
-            title,
-            _STRAGGLERS,
-            rows,
-            wide="why",
-            least=least,
-            **_full_answer_block_fields(case, "stragglers"),
-        )
-    ]
+    fields = _full_answer_block_fields(case, "stragglers")
+    return [Table("stragglers", title, _STRAGGLERS, rows, wide="why", least=least, **fields)]
 
 
 _FOUND_BY: Final = {"profiler_step": "PyTorch's step markers", "kernel_sequence": "the sequence of kernels"}

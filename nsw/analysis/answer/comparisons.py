@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import metric_column
-from nsw.analysis.blocks import Bars, Block, Cell, Column, Curve, Evidence, HeatMap, Note, StackedBars, Table, Unit
-from nsw.analysis.comparison import Scaling, ScalingPoint, Variant, figure_heading_with_unit, least_disturbed_figure
+from nsw.analysis.blocks import (
+    Bars,
+    Block,
+    Column,
+    ColumnPart,
+    Curve,
+    Evidence,
+    HeatMap,
+    Note,
+    StackedBars,
+    Table,
+    Unit,
+    columns_and_rows,
+    names_with_column,
+)
+from nsw.analysis.comparison import Scaling, ScalingPoint, figure_heading_with_unit, least_disturbed_figure
+from nsw.analysis.groups import sum_by
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.pairs import cases_with_void_ratio
 from nsw.analysis.rules.timeline import time_without_profiler
+from nsw.analysis.screen_table import figure_median, figure_range, parameter_value_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.spent import Spent
     from nsw.analysis.summary import Summary
-
-    _Part = tuple[Column, Callable[[Any], Cell]]
 
 
 def _parameter_column(parameter: str, unit: Unit = "text") -> Column:
@@ -27,37 +40,11 @@ def _parameter_column(parameter: str, unit: Unit = "text") -> Column:
     return Column(f"param.{parameter}", parameter, unit)
 
 
-def _parameter_value_cell(value: Any) -> Cell:
-    """A parameter's value; what is no number and no text is shown as Python writes it."""
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-def _series_columns(names: Iterable[str]) -> list[_Part]:
-    """The columns of the parameters that tell series apart."""
-    return [(_parameter_column(name), partial(_series_parameter_cell, name)) for name in names]
-
-
-def _series_parameter_cell(name: str, member: ScalingPoint | Variant) -> Cell:
-    return _parameter_value_cell(member.series[name])
-
-
-def _figure_range_cell(member: ScalingPoint | Variant) -> Cell:
-    return member.least, member.most
-
-
-def _columns_and_rows(
-    parts: Sequence[_Part | None], members: Sequence[Any]
-) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
-    """The columns that there are (those left out are None), and the rows."""
-    present_parts = [part for part in parts if part is not None]
-    rows = tuple(tuple(cell(member) for _, cell in present_parts) for member in members)
-    return tuple(column for column, _ in present_parts), rows
-
-
-def _names_with_column(columns: Sequence[Column], *names: str) -> tuple[str, ...]:
-    """Those of the names that there are columns of."""
-    column_names = {column.name for column in columns}
-    return tuple(name for name in names if name in column_names)
+def _series_columns(names: Iterable[str]) -> list[ColumnPart]:
+    """The columns of the parameters that tell series of points or variants apart."""
+    return [
+        (_parameter_column(name), lambda member, name=name: parameter_value_cell(member.series[name])) for name in names
+    ]
 
 
 def scaling_blocks(summary: Summary) -> list[Block]:
@@ -75,23 +62,23 @@ def _scaling_curve_block(curve: Scaling) -> Block:
     conditions = ("while being profiled" if curve.profiled else "without a profiler") + (
         ", median of the runs" if repeated else ""
     )
-    parts: list[_Part | None] = [
+    parts: list[ColumnPart | None] = [
         *_series_columns(series_names),
         (_parameter_column(curve.axis, "plain"), lambda p: p.at),
         (Column("figure", figure_heading_with_unit(curve.figure, curve.unit), "number"), lambda p: p.figure),
-        (Column("range", "range", "range"), _figure_range_cell) if repeated else None,
+        (Column("range", "range", "range"), lambda p: (p.least, p.most)) if repeated else None,
         (Column("speedup", "speed-up", "times"), lambda p: p.speedup),
         (Column("efficiency_pct", "efficiency", "%"), lambda p: p.efficiency_pct),
         (Column("communication_pct", "NCCL share of GPU time", "%"), lambda p: p.communication_pct) if talks else None,
         (Column("runs", "runs", "count"), lambda p: p.missing or p.runs),
     ]
-    columns, rows = _columns_and_rows(parts, curve.points)
+    columns, rows = columns_and_rows(parts, curve.points)
     return Curve(
         "scaling",
         f"{curve.kind} scaling of {curve.figure} along {curve.axis} ({conditions})",
         columns,
         rows,
-        least=_names_with_column(columns, "runs", "communication_pct", "range"),
+        least=names_with_column(columns, "runs", "communication_pct", "range"),
         repeats=len(series_names),
         x=f"param.{curve.axis}",
         y="figure",
@@ -124,7 +111,7 @@ def _efficiency_heat_map_blocks(curve: Scaling) -> list[Block]:
                 _parameter_column(curve.axis, "plain"),
                 Column("efficiency_pct", "efficiency", "%"),
             ),
-            tuple((_parameter_value_cell(p.series[series_name]), p.at, p.efficiency_pct) for p in curve.points),
+            tuple((parameter_value_cell(p.series[series_name]), p.at, p.efficiency_pct) for p in curve.points),
             shown="data",
             x=f"param.{curve.axis}",
             y=f"param.{series_name}",
@@ -142,18 +129,18 @@ def variant_bar_blocks(summary: Summary) -> list[Block]:
     repeated = any(v.runs > 1 for v in variants)
     with_gpu = any(v.gpu_ns is not None for v in variants)
     with_top = any(v.top for v in variants)
-    void = cases_with_void_ratio(variants, {c.id: c for c in (*summary.cases, *summary.context)})
+    void = cases_with_void_ratio(variants, summary.by_id)
     unit = next((v.unit for v in variants if v.unit), None)
-    parts: list[_Part | None] = [
+    parts: list[ColumnPart | None] = [
         *_series_columns(variants[0].series),
-        (Column("variant", summary.compared or "variant"), lambda v: _parameter_value_cell(v.variant)),
+        (Column("variant", summary.compared or "variant"), lambda v: parameter_value_cell(v.variant)),
         (Column("figure", figure_heading_with_unit(summary.figure or "figure", unit), "number"), lambda v: v.figure),
-        (Column("range", "range", "range"), _figure_range_cell) if repeated else None,
+        (Column("range", "range", "range"), lambda v: (v.least, v.most)) if repeated else None,
         (Column("ratio", f"times {summary.compared_to}", "times"), lambda v: "void" if v.case_id in void else v.ratio),
         (Column("gpu_ns", "GPU time", "ns"), lambda v: v.gpu_ns) if with_gpu else None,
         (Column("top", "most time in", "name"), lambda v: v.top or "") if with_top else None,
     ]
-    columns, rows = _columns_and_rows(parts, variants)
+    columns, rows = columns_and_rows(parts, variants)
     title = f"{summary.figure} by {summary.compared}, compared with {summary.compared}={summary.compared_to}"
     return [
         Bars(
@@ -162,7 +149,7 @@ def variant_bar_blocks(summary: Summary) -> list[Block]:
             columns,
             rows,
             wide="top" if with_top else None,
-            least=_names_with_column(columns, "gpu_ns", "range"),
+            least=names_with_column(columns, "gpu_ns", "range"),
             label="variant",
             value="figure",
             evidence=(Evidence("compare", tuple(v.case_id for v in variants)),),
@@ -205,11 +192,11 @@ def time_by_class_blocks(summary: Summary) -> list[Block]:
     members = divided or cases_with_time
     if not members:
         return []
-    parts = [(case, _span_by_class(spent) if divided else _gpu_time_by_class(spent)) for case, spent in members]
-    sizes: dict[str, float] = {}
-    for _, class_times in parts:
-        for name, ns in class_times.items():
-            sizes[name] = sizes.get(name, 0.0) + ns / sum(class_times.values())
+    parts = [
+        (case, _span_by_class(spent) if divided else {part.name: part.ns for part in spent.parts})
+        for case, spent in members
+    ]
+    sizes = sum_by((name, ns / sum(times.values())) for _, times in parts for name, ns in times.items())
     last = [name for name in (_COPIES_ALONE, _NCCL_ALONE, _IDLE) if sizes.get(name)]
     classes = sorted((name for name in sizes if name not in last and sizes[name]), key=lambda name: -sizes[name])
     shown_classes, rest = classes[:_CLASSES], classes[_CLASSES:]
@@ -232,10 +219,6 @@ def time_by_class_blocks(summary: Summary) -> list[Block]:
 
 _COPIES_ALONE, _NCCL_ALONE, _IDLE = "copies alone", "NCCL alone", "idle"
 _KEYS: Final = {_COPIES_ALONE: "copies_ns", _NCCL_ALONE: "nccl_ns", _IDLE: "idle_ns"}
-
-
-def _gpu_time_by_class(spent: Spent) -> dict[str, float]:
-    return {part.name: part.ns for part in spent.parts}
 
 
 def _span_by_class(spent: Spent) -> dict[str, float]:
@@ -292,33 +275,38 @@ def _has_numbers_for_curve(varied: Mapping[str, Sequence[Any]]) -> bool:
     return len(first) >= _FEWEST and _are_all_numbers(first)
 
 
-def _figure_block_fields(cases: Sequence[CaseSummary], name: str, parameters: Sequence[str]) -> dict[str, Any]:
-    """What blocks of a figure share: a row a case, with its parameters, the figure and its range."""
-    members = [(case, least_disturbed_figure(case, name)) for case in cases]
-    unit = next((figure.unit for _, figure in members if figure and figure.unit), None)
-    numbers = {key: _are_all_numbers([case.params.get(key) for case in cases]) for key in parameters}
-    columns = [_parameter_column(key, "plain" if numbers[key] else "text") for key in parameters]
-    rows = tuple(
-        (*(_parameter_value_cell(case.params.get(key)) for key in parameters), figure.median,
-         (figure.least, figure.most))
-        for case, figure in members if figure is not None
-    )  # fmt: skip
-    return {
-        "columns": (
-            *columns, Column("figure", figure_heading_with_unit(name, unit), "number"),
-            Column("range", "range", "range"),
-        ),
-        "rows": rows, "shown": "data", "evidence": (Evidence("figures", tuple(case.id for case, _ in members)),),
-    }  # fmt: skip
+def _parameter_parts(cases: Sequence[CaseSummary], parameters: Iterable[str]) -> list[ColumnPart]:
+    """The columns of the cases' parameters."""
+    return [
+        (
+            _parameter_column(key, "plain" if _are_all_numbers([c.params.get(key) for c in cases]) else "text"),
+            lambda case, key=key: parameter_value_cell(case.params.get(key)),
+        )
+        for key in parameters
+    ]
+
+
+def _figure_column(cases: Sequence[CaseSummary], name: str, key: str) -> Column:
+    figures = (least_disturbed_figure(case, name) for case in cases)
+    unit = next((figure.unit for figure in figures if figure and figure.unit), None)
+    return Column(key, figure_heading_with_unit(name, unit), "number")
 
 
 def _figure_by_parameter_block(cases: Sequence[CaseSummary], name: str, varied: Mapping[str, Sequence[Any]]) -> Block:
     keys = list(varied)
-    if _has_numbers_for_curve(varied):
+    is_curve = _has_numbers_for_curve(varied)
+    figures = [(case, figure) for case in cases if (figure := least_disturbed_figure(case, name)) is not None]
+    axes, values = columns_and_rows(_parameter_parts(cases, [*keys[1:], keys[0]] if is_curve else keys), cases)
+    block_fields: dict[str, Any] = {
+        "columns": (*axes, _figure_column(cases, name, "figure"), Column("range", "range", "range")),
+        "rows": tuple(
+            (*params, f.median, (f.least, f.most)) for params, (_, f) in zip(values, figures, strict=True)
+        ),
+        "shown": "data", "evidence": (Evidence("figures", tuple(case.id for case in cases)),),
+    }  # fmt: skip
+    if is_curve:
         series = tuple(f"param.{key}" for key in keys[1:])
-        block_fields = _figure_block_fields(cases, name, [*keys[1:], keys[0]])
         return Curve("sweep", f"{name} by {keys[0]}", x=f"param.{keys[0]}", y="figure", series=series, **block_fields)
-    block_fields = _figure_block_fields(cases, name, keys)
     return Bars("sweep", f"{name} by {', '.join(keys)}", label=f"param.{keys[-1]}", value="figure", **block_fields)
 
 
@@ -327,28 +315,13 @@ _FIRST_METRICS: Final = ("sm_throughput", "memory_throughput", "achieved_occupan
 
 def _figure_heat_map(cases: Sequence[CaseSummary], names: Sequence[str], varied: Mapping[str, Sequence[Any]]) -> Block:
     """The figures over two parameters, each with its range where runs were repeated."""
-    parts: list[_Part] = []
+    parts: list[ColumnPart] = []
     for name in names:
-        unit = next(
-            (figure.unit for case in cases if (figure := least_disturbed_figure(case, name)) and figure.unit), None
-        )
-        parts.append(
-            (Column(f"figure.{name}", figure_heading_with_unit(name, unit), "number"), partial(_case_median_cell, name))
-        )
-        if any(_case_range_cell(name, case) for case in cases):
-            parts.append((Column(f"range.{name}", "range", "range"), partial(_case_range_cell, name)))
+        parts.append((_figure_column(cases, name, f"figure.{name}"), lambda case, name=name: figure_median(case, name)))
+        if any(figure_range(case, name) for case in cases):
+            parts.append((Column(f"range.{name}", "range", "range"), lambda case, name=name: figure_range(case, name)))
     subject = names[0] if len(names) == 1 else "figures"
     return _heat_map_block("map", subject, cases, parts=parts, varied=varied, evidence="figures")
-
-
-def _case_median_cell(name: str, case: CaseSummary) -> Cell:
-    figure = least_disturbed_figure(case, name)
-    return figure.median if figure else None
-
-
-def _case_range_cell(name: str, case: CaseSummary) -> Cell:
-    figure = least_disturbed_figure(case, name)
-    return (figure.least, figure.most) if figure and figure.runs > 1 else None
 
 
 def _metric_heat_maps(cases: Sequence[CaseSummary], varied: Mapping[str, Sequence[Any]]) -> list[Block]:
@@ -356,11 +329,11 @@ def _metric_heat_maps(cases: Sequence[CaseSummary], varied: Mapping[str, Sequenc
     measured = [case for case in cases if case.kernels]
     every = (*_FIRST_METRICS, *(name for case in measured for name in case.kernels[0].metrics))
     names = [name for name in dict.fromkeys(every)
-             if len({_hottest_kernel_metric_cell(name, case) for case in measured} - {None}) > 1]  # fmt: skip
+             if len({case.kernels[0].metrics.get(name) for case in measured} - {None}) > 1]  # fmt: skip
     if not names:
         return []
-    parts: list[_Part] = [(Column("kernel", "kernel", "name"), lambda case: case.kernels[0].short_name)]
-    parts += [(metric_column(name), partial(_hottest_kernel_metric_cell, name)) for name in names]
+    parts: list[ColumnPart] = [(Column("kernel", "kernel", "name"), lambda case: case.kernels[0].short_name)]
+    parts += [(metric_column(name), lambda case, name=name: case.kernels[0].metrics.get(name)) for name in names]
     return [
         _heat_map_block(
             "metric_map", "metrics of the hottest kernel", measured, parts=parts, varied=varied, evidence="kernels"
@@ -368,32 +341,17 @@ def _metric_heat_maps(cases: Sequence[CaseSummary], varied: Mapping[str, Sequenc
     ]
 
 
-def _hottest_kernel_metric_cell(name: str, case: CaseSummary) -> Cell:
-    return case.kernels[0].metrics.get(name)
-
-
 def _heat_map_block(
-    name: str, subject: str, cases: Sequence[CaseSummary], *, parts: Sequence[_Part],
+    name: str, subject: str, cases: Sequence[CaseSummary], *, parts: Sequence[ColumnPart],
     varied: Mapping[str, Sequence[Any]], evidence: str,
 ) -> Block:  # fmt: skip
     x, y = varied
-    axes: list[_Part] = [
-        (
-            _parameter_column(key, "plain" if _are_all_numbers(varied[key]) else "text"),
-            partial(_case_parameter_cell, key),
-        )
-        for key in (y, x)
-    ]
-    columns, rows = _columns_and_rows([*axes, *parts], cases)
+    columns, rows = columns_and_rows([*_parameter_parts(cases, (y, x)), *parts], cases)
     value, *other_columns = (column.name for column, _ in parts if column.unit not in {"name", "range"})
     return HeatMap(
         name, f"{subject} by {x} and {y}", columns, rows, x=f"param.{x}", y=f"param.{y}", value=value,
         others=tuple(other_columns), shown="data", evidence=(Evidence(evidence, tuple(case.id for case in cases)),),
     )  # fmt: skip
-
-
-def _case_parameter_cell(key: str, case: CaseSummary) -> Cell:
-    return _parameter_value_cell(case.params.get(key))
 
 
 def effective_rate_blocks(summary: Summary) -> list[Block]:

@@ -59,11 +59,6 @@ def _occupancy_cell(kernel: KernelRow) -> Cell:
     return None if achieved is None and limit is None else (achieved, limit)
 
 
-def _nearest_roof_text(point: Point) -> str:
-    """Which roof is above a kernel, and how near it is."""
-    return f"{percent(point.share_pct)} of {roof_label(point)}"
-
-
 def _advice_text(kernel: KernelRow) -> str | None:
     if kernel.advice is None:
         return None
@@ -86,7 +81,9 @@ _COLUMNS: Final[Mapping[Column, Callable[[KernelRow], Cell]]] = {
     Column("occupancy_pct", "occupancy", "achieved and limit %"): _occupancy_cell,
     Column("occupancy_limiter", "limited by"): lambda k: k.occupancy_limiter,
     Column("tensor_pct", "tensor", "%"): lambda k: k.tensor_pct,
-    Column("roofline", "roofline"): lambda k: None if k.roofline is None else _nearest_roof_text(k.roofline),
+    Column("roofline", "roofline"): lambda k: (
+        None if k.roofline is None else f"{percent(k.roofline.share_pct)} of {roof_label(k.roofline)}"
+    ),
     Column("registers", "registers", "count"): lambda k: k.registers,
     Column("shared_memory_bytes", "shared", "byte"): lambda k: k.shared_memory_bytes,
     Column("shape", "grid x block"): launch_shape_text,
@@ -111,8 +108,12 @@ def kernel_table_blocks(
         return []
     evidence = (Evidence("kernels", () if case is None else (case,)),)
     top, rest = kernels[:_MAX_KERNELS], kernels[_MAX_KERNELS:]
+    # metrics that no usual column tells: all where few enough were asked for, else those that findings speak of
+    others = list(dict.fromkeys(n for k in top for n in k.metrics if n not in _USUAL_METRICS))
+    if len(others) > _MAX_OTHER_METRICS:
+        others = [name for name in _SPOKEN_OF if name in others]
     cells = {column: [cell(k) for k in top] for column, cell in _COLUMNS.items()}
-    cells |= {metric_column(name): [k.metrics.get(name) for k in top] for name in _metrics_without_usual_column(top)}
+    cells |= {metric_column(name): [k.metrics.get(name) for k in top] for name in others}
     cells = {column: values for column, values in cells.items() if any(value is not None for value in values)}
     names = number_repeated_names([k.short_name for k in top])
     blocks: list[Block] = [
@@ -149,12 +150,6 @@ def metric_column(name: str) -> Column:
     return Column(f"metric.{name}", name if not unit or unit in _UNITS else f"{name} ({unit})", shown_as)
 
 
-def _metrics_without_usual_column(kernels: Sequence[KernelRow]) -> list[str]:
-    """Metrics that no usual column tells: all where few enough were asked for, else those that findings speak of."""
-    names = list(dict.fromkeys(n for k in kernels for n in k.metrics if n not in _USUAL_METRICS))
-    return names if len(names) <= _MAX_OTHER_METRICS else [name for name in _SPOKEN_OF if name in names]
-
-
 _ROOFLINE: Final = (
     Column("kernel", "kernel", "name"), Column("precision", "precision"), Column("level", "level"),
     Column("intensity", "FLOP/byte", "number"), Column("flop_per_s", "reached", "FLOP/s"),
@@ -166,53 +161,47 @@ _ROOFLINE: Final = (
 def roofline_blocks(summary: Summary) -> list[Block]:
     """The cases beside each other, and a scatter plot a case that has points."""
     cases = [case for case in summary.cases if any(k.points for k in case.kernels)]
-    return [*([_roofline_plot_of_cases(cases)] if len(cases) > 1 else []), *map(_roofline_plot_of_case, cases)]
-
-
-def _roofline_plot_of_cases(cases: Sequence[CaseSummary]) -> Block:
-    """Of each case the kernels that take most, each where it is nearest to its roof."""
+    plots = [
+        _roofline_plot("roofline", f"rooflines of {case.id}", [(case, k, p) for k in case.kernels for p in k.points])
+        for case in cases
+    ]
+    if len(cases) < 2:
+        return plots
+    title = "rooflines of all cases, each kernel where it is nearest to its roof"
+    # of each case the kernels that take most
     binding_points = [
         (case, k, k.roofline) for case in cases for k in case.kernels[:_MAX_KERNELS_PER_CASE] if k.roofline is not None
     ]
+    label = "case" if all(len(case.kernels) == 1 for case in cases) else "kernel"
+    return [_roofline_plot("rooflines", title, binding_points, label=label), *plots]
+
+
+def _roofline_plot(
+    name: str, title: str, points: Sequence[tuple[CaseSummary, KernelRow, Point]], *, label: str = "kernel"
+) -> Block:
+    """A row a point of one case; of several cases with the case's name."""
+    several = name == "rooflines"
+    rows = [
+        (k.short_name, p.precision, p.level, p.intensity, p.flop_per_s, p.roof_flop_per_s, p.share_pct, p.side,
+         k.share_pct)
+        for _, k, p in points
+    ]  # fmt: skip
+    cases = [case.id for case, _, _ in points]
     return Scatter(
-        "rooflines",
-        "rooflines of all cases, each kernel where it is nearest to its roof",
-        (Column("case", "case", "name"), *_ROOFLINE),
-        tuple((case.id, *_roofline_point_cells(k, p)) for case, k, p in binding_points),
+        name,
+        title,
+        (Column("case", "case", "name"), *_ROOFLINE) if several else _ROOFLINE,
+        tuple((case, *row) for case, row in zip(cases, rows, strict=True)) if several else tuple(rows),
         wide="kernel",
+        case=None if several else cases[0],
         shown="data",
-        evidence=(Evidence("roofline", tuple(case.id for case, _, _ in binding_points)),),
+        evidence=(Evidence("roofline", tuple(cases if several else cases[:1])),),
         x="intensity",
         y="flop_per_s",
-        label="case" if all(len(case.kernels) == 1 for case in cases) else "kernel",
+        label=label,
         series=("precision", "level"),
         size=("time_pct",),
-        ceilings=_distinct_ceilings([p for _, k, _ in binding_points for p in k.points]),
-    )
-
-
-def _roofline_point_cells(k: KernelRow, p: Point) -> tuple[Cell, ...]:
-    return (k.short_name, p.precision, p.level, p.intensity, p.flop_per_s, p.roof_flop_per_s, p.share_pct, p.side,
-            k.share_pct)  # fmt: skip
-
-
-def _roofline_plot_of_case(case: CaseSummary) -> Block:
-    kernel_points = [(kernel, point) for kernel in case.kernels for point in kernel.points]
-    return Scatter(
-        "roofline",
-        f"rooflines of {case.id}",
-        _ROOFLINE,
-        tuple(_roofline_point_cells(k, p) for k, p in kernel_points),
-        wide="kernel",
-        case=case.id,
-        shown="data",
-        evidence=(Evidence("roofline", (case.id,)),),
-        x="intensity",
-        y="flop_per_s",
-        label="kernel",
-        series=("precision", "level"),
-        size=("time_pct",),
-        ceilings=_distinct_ceilings([p for _, p in kernel_points]),
+        ceilings=_distinct_ceilings([p for _, k, _ in points for p in k.points]),
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Block, Column, Evidence, Note, Table
 from nsw.analysis.figures import RUN_TIME, WARN_PCT, Perturbation
+from nsw.analysis.groups import group_by
 from nsw.analysis.rules.timeline import profiler_slowdown
 from nsw.quantities import change, changed_by
 
@@ -22,10 +24,8 @@ def campaign_note_blocks(summary: Summary) -> list[Block]:
 
 def node_note_blocks(summary: Summary) -> list[Block]:
     """Where the ranks of each case were; cases that were alike share a line."""
-    together: dict[str, list[str]] = {}
-    for case, text in summary.nodes:
-        together.setdefault(text, []).append(case)
-    return [Note("nodes", f"{', '.join(cases)}: {text}") for text, cases in together.items()]
+    together = group_by(summary.nodes, itemgetter(1))
+    return [Note("nodes", f"{', '.join(case for case, _ in nodes)}: {text}") for text, nodes in together.items()]
 
 
 def missing_data_blocks(summary: Summary) -> list[Block]:
@@ -78,9 +78,8 @@ def perturbation_blocks(summary: Summary) -> list[Block]:
                   least=("baseline", "profiled", "unit"), evidence=evidence)  # fmt: skip
     # one a pass: its first figure counts before its run time, which comes last
     first = {(case, p.pass_name): (case, p) for case, p in reversed(changes) if p.is_much}
-    alike: dict[tuple[object, ...], list[tuple[str, Perturbation]]] = {}
-    for case, p in sorted(first.values(), key=lambda item: -abs(item[1].change_pct)):
-        alike.setdefault((p.pass_name, p.figure, p.certain), []).append((case, p))
+    largest_first = sorted(first.values(), key=lambda item: -abs(item[1].change_pct))
+    alike = group_by(largest_first, lambda item: (item[1].pass_name, item[1].figure, item[1].certain))
     notes = [
         Note("perturbation", f"warning: {_perturbation_warning(group)}", tone="warning") for group in alike.values()
     ]

@@ -90,7 +90,7 @@ def idle_gpu_hits(case: CaseSummary, slowed: float) -> list[Hit]:
     base = f"{idle.gpu} is idle {100 - idle.busy_pct:.0f} %{beside} of {_iteration_time_text(case, idle)}"
     others = ""
     if idle.processes > 1:
-        others = " The others wait for it in NCCL kernels." if idle.collectives else " Or it waits for another process."
+        others = "; the others wait for it in NCCL kernels" if idle.collectives else ", or it waits for another process"
     found = idle_time_by_cause(case, idle)
     if idle.is_iteration and not found and not (idle.gaps and idle.has_calls):
         if 100 - idle.busy_pct < _LAUNCHES_PCT:
@@ -109,8 +109,8 @@ def idle_gpu_hits(case: CaseSummary, slowed: float) -> list[Hit]:
         if gain >= (_WORTH_PCT if sure else _LAUNCHES_PCT):
             known = causes()[cause.cause]
             hits.append(Hit(
-                cause.cause, case.id, gain, cause.what, cause.do or known.do, f"{base}: {cause.fact}",
-                (cause.advice or known.remedy(detect_framework(case))) + others, f"{gain:.0f} %", "gaps",
+                cause.cause, case.id, gain, cause.what, cause.do or known.do, f"{base}: {cause.fact}{others}",
+                cause.advice or known.remedy(detect_framework(case)), f"{gain:.0f} %", "gaps",
             ))  # fmt: skip
     return hits
 
@@ -143,16 +143,16 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
         _call_gap_cause(idle, "load", "recompilation", "loads modules that were compiled"), _small_copy_gap_cause(idle),
         *_wait_and_launch_gap_causes(case, idle),
     ]  # fmt: skip
-    is_told = idle.has_calls or case.host is not None
-    known = [part for part in parts if part is not None and (is_told or part.cause in _BY_OTHERS)]
+    has_evidence = idle.has_calls or case.host is not None
+    known = [part for part in parts if part is not None and (has_evidence or part.cause in _BY_OTHERS)]
     return sorted(known, key=lambda part: -part.saved_ns)
 
 
 def _long_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     """Gaps of milliseconds, in which the host does something of its own."""
     gaps = [g for g in idle.gaps if g.length == "long" and g.cause not in {"allocate", "load"} and g.gaps]
-    most = _PART * sum(g.total_ns for g in gaps)
-    longest = max((g.total_ns / g.gaps for g in gaps if g.total_ns >= most), default=0.0)
+    large_ns = _PART * sum(g.total_ns for g in gaps)
+    longest = max((g.total_ns / g.gaps for g in gaps if g.total_ns >= large_ns), default=0.0)
     gaps = [g for g in gaps if g.total_ns >= _PART * longest * g.gaps]  # those of a few ms beside them are others
     all_ns, took = sum(g.total_ns for g in gaps), idle.in_gaps(*{g.cause for g in gaps}, lengths=("long",))
     if not gaps or not all_ns:
@@ -221,9 +221,9 @@ def _call_gap_cause(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCaus
     took = idle.in_gaps(kind)
     if not took:
         return None
-    mine = {name: ns for name, ns in idle.calls.items() if _ALLOCATES.match(name)} if kind == "allocate" else {}
-    call = max(mine, key=lambda name: mine[name], default="")
-    most = f", most in {call} ({format_ns(mine[call])} an iteration)" if call else ""
+    allocations = {name: ns for name, ns in idle.calls.items() if _ALLOCATES.match(name)} if kind == "allocate" else {}
+    call = max(allocations, key=lambda name: allocations[name], default="")
+    most = f", most in {call} ({format_ns(allocations[call])} an iteration)" if call else ""
     return IdleCause(cause, took, f"{text.replace('memory', '').strip()} {format_ns(took)}",
                      f"for {format_ns(took)} of that the host {text}{most}")  # fmt: skip
 

@@ -10,18 +10,19 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.host.intel_figures import IntelSummary, is_known_metric, metric_facts
+from nsw.readers.host.intel_figures import IntelSummary, is_known_metric, metric_facts, names_by_content
 from nsw.readers.model import Options, Report, Sample, read_text
-from nsw.readers.text.lines import Line, by_rank, delimited_cells, spaced_cells, text_lines
+from nsw.readers.text.lines import by_rank, delimited_cells, spaced_cells, text_lines
 from nsw.readers.text.quantities import parse_integer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from nsw.tables import Row
 
 __all__ = ["read", "sniff"]
+
 
 _BEGIN: Final = "| Summary information"
 _HEAD: Final = ("HW Platform", "Used statistics", "Collector type", "Elapsed Time:", "Elapsed time:")
@@ -37,22 +38,7 @@ _NO_FIGURES: Final = "a page of APS in which no figures were found"
 _TEXT: Final = "aps --report=RESULT prints them as text"
 
 # Metric of the page -> its name in the text, where that is not the same in words.
-_OF_PAGE: Final = {
-    "WALLCLOCK": "Elapsed Time", "OMP_IMBALANCE_TIME": "OpenMP Imbalance", "OMP_SERIAL_TIME": "Serial Time",
-    "SPGFLOPS": "SP GFLOPS", "DPGFLOPS": "DP GFLOPS", "AVG_FREQUENCY": "Average CPU Frequency",
-    "CPU_USAGE": "CPU Utilization", "PHYSICAL_CORE_USAGE": "Physical Core Utilization",
-    "MEMORY_BOUND": "Memory Stalls", "CACHE_BOUND": "Cache Stalls", "DRAM_BOUND": "DRAM Stalls",
-    "BACK_END_BOUND": "Back-End Stalls", "NUMA_USE": "NUMA: % of Remote Accesses",
-    "DRAM_BANDWIDTH": "DRAM Bandwidth Average", "IOWAIT_USEC": "Disk I/O Bound",
-    "PEAK_RSS": "Per rank Peak resident set size", "MEAN_RSS": "Per rank Average resident set size",
-    "PEAK_RSS_PER_NODE": "Per node Peak resident set size", "MEAN_RSS_PER_NODE": "Per node Average resident set size",
-    "PEAK_MEM": "Per rank Peak memory consumption", "MEAN_MEM": "Per rank Average memory consumption",
-    "PEAK_MEM_PER_NODE": "Per node Peak memory consumption",
-    "MEAN_MEM_PER_NODE": "Per node Average memory consumption",
-    "APPLICATION_NAME": "Application", "NUM_RANKS": "Number of ranks", "HW_PLATFORM": "HW Platform",
-    "NUM_OMP_THREADS": "OpenMP threads number per Rank", "NUM_LOGIC_CORE": "Logical core count per node",
-    "COLLECTOR_TYPE": "Collector type",
-}  # fmt: skip
+_OF_PAGE: Final = names_by_content("page")
 _PARTS: Final = ("_AVG", "_MAX", "CPU_USE", "CORE_USE", "OUT_OF")  # said of a rank, or in two parts
 _OUT_OF: Final = (
     ("Average CPU Utilization", "AVERAGE_CPU_USE", "CPU_OUT_OF"),
@@ -84,91 +70,58 @@ def read(path: Path, options: Options) -> Report:
 
 
 def _read_text_facts(path: Path, report: Report) -> list[Row]:
-    blocks: list[_Block] = []
+    blocks: list[_Summary | _Table] = []
     for rank, lines in by_rank(text_lines(path)):
-        _read_lines_of_rank(lines, rank, blocks, report)
+        block: _Summary | _Table | None = None
+        for number, text in lines:
+            new_block = _block_beginning_at(text, {"block": len(blocks), "rank": rank})
+            if new_block is not None:
+                block = new_block
+                blocks.append(block)
+            elif block is not None and not block.accept_line(text):
+                # in a summary what is no metric is a remark; a table ends with the first line that is none of its rows
+                if isinstance(block, _Table) and block.is_damaged_row(text):
+                    report.error("a row of a table is cut short or damaged and is left out", line=number, fix=_TEXT)
+                elif isinstance(block, _Table) or _END.match(text):
+                    block = None
     return [fact for block in blocks for fact in block.facts]
 
 
-def _read_lines_of_rank(lines: Iterable[Line], rank: int | None, blocks: list[_Block], report: Report) -> None:
-    """Take the lines of one rank; each block takes those that belong to it."""
-    block: _Block | None = None
-    for number, text in lines:
-        new_block = _block_beginning_at(text, {"block": len(blocks), "rank": rank})
-        if new_block is not None:
-            block = new_block
-            blocks.append(block)
-        elif block is not None and not block.accept_line(text):
-            if block.is_damaged_row(text):
-                report.error("a row of a table is cut short or damaged and is left out", line=number, fix=_TEXT)
-            elif block.ends_block(text):
-                block = None
-
-
-def _block_beginning_at(line: str, origin: Row) -> _Block | None:
+def _block_beginning_at(line: str, origin: Row) -> _Summary | _Table | None:
     if line.startswith(_BEGIN):
-        return _SummaryBlock(origin)
-    kind = _MetricTable if _METRICS.match(line) else _TimePerRankTable if _RANKS.match(line) else None
-    table = kind(line, origin) if kind is not None else None
-    return table if table is not None and table.needed <= set(table.titles) else None
+        return _Summary(origin)
+    for first_line, row_facts, needed in (
+        (_METRICS, _metric_row_facts, {"Metric Name", "Node Name", "Metric Value"}),
+        (_RANKS, _rank_row_facts, {"Rank"}),
+    ):
+        if first_line.match(line):
+            table = _Table(line, origin, row_facts)
+            return table if needed <= set(table.titles) else None
+    return None
 
 
-class _Block:
-    """A summary or a table: the lines that belong to it, and their facts."""
-
-    facts: list[Row]
-
-    def accept_line(self, text: str) -> bool:
-        """Take a line; False where it is none of the block's."""
-        raise NotImplementedError
-
-    def is_damaged_row(self, text: str) -> bool:
-        """Whether a line that was not taken is a damaged row."""
-        raise NotImplementedError
-
-    def ends_block(self, text: str) -> bool:
-        """Whether the block ends with a line that was not taken."""
-        raise NotImplementedError
-
-
-class _SummaryBlock(_Block):
+class _Summary(IntelSummary):
     """The summary: metrics below each other by their blanks."""
 
-    def __init__(self, origin: Row) -> None:
-        self._summary = IntelSummary(origin)
-        self.facts = self._summary.facts
-        self._path: list[tuple[int, str]] = []
-
     def accept_line(self, text: str) -> bool:
+        """Take a line; False where it is none of the summary's."""
         match, section = _METRIC.match(text), _SECTION.match(text)
         if match is not None and (match[1] or is_known_metric(match[2])):
-            self._summary.add_metric(self._path_to_metric(len(match[1]), match[2].rstrip()), match[3])
+            self.add_metric(self.enter(len(match[1]), match[2].rstrip()), match[3])
         elif section is not None:
-            self._path_to_metric(len(section[1]), section[2])
+            self.enter(len(section[1]), section[2])
         else:
             return False
         return True
 
-    def _path_to_metric(self, depth: int, name: str) -> list[str]:
-        self._path = [(at, above) for at, above in self._path if at < depth]
-        self._path.append((depth, name))
-        return [above for _, above in self._path]
 
-    def is_damaged_row(self, text: str) -> bool:  # noqa: ARG002  what is no metric is a remark
-        return False
-
-    def ends_block(self, text: str) -> bool:
-        return _END.match(text) is not None
-
-
-class _TableBlock(_Block):
+class _Table:
     """A table: blanks between the cells, or a delimiter."""
 
-    needed: frozenset[str]
-
-    def __init__(self, titles: str, origin: Row) -> None:
-        self.facts = []
+    def __init__(self, titles: str, origin: Row, row_facts: Callable[[Mapping[str, str]], list[Row] | None]) -> None:
+        self.facts: list[Row] = []
         self._origin = origin
+        self._row_facts = row_facts
         self._delimiter = next((mark for mark in _DELIMITERS if mark in titles), None)
         self.titles = self._split_cells(titles)
 
@@ -180,48 +133,35 @@ class _TableBlock(_Block):
         return [cell.strip() for cell in cells]
 
     def accept_line(self, text: str) -> bool:
+        """Take a line; False where it is none of the table's."""
         if not text.strip() or text.startswith("|"):  # a rule, a total
             return True
         cells = self._split_cells(text)
-        return len(cells) == len(self.titles) and self._add_row_facts(dict(zip(self.titles, cells, strict=True)))
-
-    def _add_row_facts(self, row: Mapping[str, str]) -> bool:
-        raise NotImplementedError
+        facts = self._row_facts(dict(zip(self.titles, cells, strict=True))) if len(cells) == len(self.titles) else None
+        self.facts += [self._origin | fact for fact in facts or ()]
+        return facts is not None
 
     def is_damaged_row(self, text: str) -> bool:
+        """Whether a line that was not taken is a damaged row."""
         return len(self._split_cells(text)) >= len(self.titles) // 2
 
-    def ends_block(self, text: str) -> bool:  # noqa: ARG002  a table ends with the first other line
-        return True
+
+def _rank_row_facts(row: Mapping[str, str]) -> list[Row] | None:
+    """The facts of a row of `MPI Time per Rank`: a row a rank, a column a metric; None: it is none."""
+    rank = parse_integer(row["Rank"])
+    figures = [fact for title, cell in row.items() if title != "Rank" for fact in metric_facts((title,), cell)]
+    return None if rank is None or not figures else [fact | {"rank": rank} for fact in figures]
 
 
-class _TimePerRankTable(_TableBlock):
-    """`MPI Time per Rank`: a row a rank, a column a metric."""
-
-    needed = frozenset({"Rank"})
-
-    def _add_row_facts(self, row: Mapping[str, str]) -> bool:
-        rank = parse_integer(row["Rank"])
-        figures = [fact for title, cell in row.items() if title != "Rank" for fact in metric_facts((title,), cell)]
-        if rank is None or not figures:
-            return False
-        self.facts += [fact | self._origin | {"rank": rank} for fact in figures]
-        return True
-
-
-class _MetricTable(_TableBlock):
-    """`Metric Table`: a row a metric of a rank, or of a node; those of single devices are left out."""
-
-    needed = frozenset({"Metric Name", "Node Name", "Metric Value"})
-
-    def _add_row_facts(self, row: Mapping[str, str]) -> bool:
-        name, _, unit = row["Metric Name"].rpartition(", ")
-        figures = metric_facts((name or unit,), f"{row['Metric Value']} {unit if name else ''}".strip())
-        if row.get("Device Type", "N/A") == "N/A":
-            origin = self._origin | {"host": row.get("Node Name")}
-            rank = parse_integer(row.get("Rank", ""))
-            self.facts += [fact | origin | ({} if rank is None else {"rank": rank}) for fact in figures]
-        return bool(figures) or row["Metric Value"].startswith("N/A")
+def _metric_row_facts(row: Mapping[str, str]) -> list[Row] | None:
+    """The facts of a row of `Metric Table`: a metric of a rank, or of a node; those of single devices are left out."""
+    name, _, unit = row["Metric Name"].rpartition(", ")
+    figures = metric_facts((name or unit,), f"{row['Metric Value']} {unit if name else ''}".strip())
+    if not figures and not row["Metric Value"].startswith("N/A"):
+        return None
+    rank = parse_integer(row.get("Rank", ""))
+    origin = {"host": row.get("Node Name")} | ({} if rank is None else {"rank": rank})
+    return [fact | origin for fact in figures] if row.get("Device Type", "N/A") == "N/A" else []
 
 
 def _read_html_facts(path: Path, report: Report) -> list[Row]:

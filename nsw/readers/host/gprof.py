@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "sniff"]
 
+
 _FLAT: Final = re.compile(r" time   seconds   seconds ")
 _GRAPH: Final = re.compile(r"index % time {1,8}self  children {1,8}called {1,8}name")
 # %TIME CUMULATIVE SELF [CALLS SELF/CALL TOTAL/CALL] NAME

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nsw.readers.text.quantities import Quantity, duration, number, percent, rate, size
+from nsw.resources import csv_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,35 +19,18 @@ if TYPE_CHECKING:
 
 __all__ = ["IntelSummary", "is_known_metric", "metric_facts", "parse_seconds", "snake_case_key"]
 
-# A metric's name in lower case -> the beginning of its key; the unit is the end: _s, _pct, _hz, _bytes ...
-_STEMS: Final = {
-    "elapsed time": "elapsed", "cpu time": "cpu_time",
-    "lifetime": "elapsed", "mpitime": "mpi", "imbalance": "mpi_imbalance",  # of a table of ranks
-    **dict.fromkeys(("effective cpu utilization", "average effective cpu utilization", "cpu utilization",
-                     "average cpu utilization", "average cpu usage", "effective logical core utilization",
-                     "logical core utilization"), "cpu_use"),
-    **dict.fromkeys(("effective physical core utilization", "physical core utilization",
-                     "average physical core utilization"), "physical_core_use"),
-    "instructions retired": "instructions", "clockticks": "cycles", "cpi rate": "cpi", "ipc rate": "ipc",
-    "instructions per cycle rate": "ipc", "average cpu frequency": "frequency", "frequency": "nominal_frequency",
-    "total thread count": "threads", "number of ranks": "ranks", "openmp threads number per rank": "threads_per_rank",
-    "logical cpu count": "logical_cpus", "logical core count per node": "logical_cpus",
-    "cache stalls": "cache_bound", "dram stalls": "dram_bound", "disk i/o bound": "io_wait",
-    "numa: % of remote accesses": "numa_remote_accesses", "gpu stack utilization": "gpu_busy",
-    "dram bandwidth average": "dram_bandwidth", "average dram bandwidth": "dram_bandwidth",
-    "per rank peak resident set size": "peak_memory",
-}  # fmt: skip
-_TEXTS: Final = {
-    "application": "application", "application command line": "command", "hw platform": "cpu_name",
-    "cpu name": "cpu_name", "computer name": "host", "collector type": "collector",
-}  # fmt: skip
+
+def names_by_content(content: str) -> dict[str, str]:
+    """The names of metrics of one kind, each with what it means."""
+    rows = csv_rows("readers/data/intel_metrics.csv")
+    return {row["name"]: row["meaning"] for row in rows if row["content"] == content}
+
+
+# a metric's name in lower case -> the beginning of its key; the unit is the end: _s, _pct, _hz, _bytes ...
+_STEMS: Final = names_by_content("figure")
+_TEXTS: Final = names_by_content("text")
 # names that mean nothing without that of the metric above them
-_PARTS: Final = frozenset({
-    "packed", "scalar", "128-bit", "256-bit", "512-bit", "active", "stalled", "idle", "poor", "ok", "ideal", "over",
-    "peak", "average", "bound", "name", "peak resident set size", "average resident set size",
-    "peak memory consumption", "average memory consumption", "inbound pcie read", "inbound pcie write",
-    "outbound pcie read", "outbound pcie write",
-})  # fmt: skip
+_PARTS: Final = names_by_content("part")
 _CORES: Final = "-core)"  # `Performance-core (P-core)`: some of the cores, whose metrics are not the CPU's
 _TOTAL_KEYS: Final = {
     "cpu_use": "logical_cpus",
@@ -89,6 +73,17 @@ class IntelSummary:
         self.origin = origin
         self.facts: list[Row] = []
         self._keys: set[str] = set()
+        self._path: list[tuple[int, str]] = []  # the metrics above the next, each with its blanks or level
+
+    @property
+    def depth(self) -> int:
+        """How many metrics the last one stands below, itself counted."""
+        return len(self._path)
+
+    def enter(self, depth: int, name: str) -> list[str]:
+        """Put a metric below those that it stands under, and give their names and its own."""
+        self._path = [*((at, above) for at, above in self._path if at < depth), (depth, name)]
+        return [above for _, above in self._path]
 
     def add_metric(self, metric_path: Sequence[str], printed_value: str) -> bool:
         """Take a metric where it has a figure, or a text that is known by its name; tell whether it did."""

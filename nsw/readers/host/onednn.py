@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "sniff"]
 
+
 _MARK: Final = re.compile(r"(?:onednn|dnnl|mkldnn)_verbose,")
 _MARKS: Final = ("onednn_verbose,", "dnnl_verbose,", "mkldnn_verbose,")
 _VERSION: Final = re.compile(r"\b(?:oneDNN|DNNL|MKL-DNN) v?(\d[\w.]*)")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "sniff"]
 
+
 Frame: TypeAlias = tuple[str, str | None]  # symbol, module
 
 # [COMMAND] [PID[/TID]] [[CPU]] [TIME:] [PERIOD] EVENT: [ADDRESS SYMBOL (MODULE)], as `perf script -F` asked for
@@ -152,19 +153,14 @@ class _EventSamples:
         return f"{frame[0]} {100 * hits.own_weight / (self.stacks.weight or 1):.0f} %"
 
     def function_rows(self) -> list[Row]:
-        return [self._function_row(frame, *hits) for frame, hits in
-                ((f, (h.samples, h.own_weight, h.total)) for f, h in self.stacks.by_weight())]  # fmt: skip
-
-    def _function_row(self, frame: Frame, samples: int, own_weight: float, total: float) -> Row:
-        row: Row = {
-            "name": frame[0],
-            "module": frame[1],
-            "samples": samples,
-            "self_pct": 100 * own_weight / (self.stacks.weight or 1),
-        }
+        rows: list[Row] = []
         column = self.event.count_column if self.period is not None else None
-        if column is not None:
-            row |= self.event.amount_columns(column, Quantity(own_weight, None))
-        if column == "self_s":
-            row |= self.event.amount_columns("cpu_time_s", Quantity(total, None))
-        return row
+        for (name, module), hits in self.stacks.by_weight():
+            share = 100 * hits.own_weight / (self.stacks.weight or 1)
+            row: Row = {"name": name, "module": module, "samples": hits.samples, "self_pct": share}
+            if column is not None:
+                row |= self.event.amount_columns(column, Quantity(hits.own_weight, None))
+            if column == "self_s":
+                row |= self.event.amount_columns("cpu_time_s", Quantity(hits.total, None))
+            rows.append(row)
+        return rows

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "sniff"]
 
+
 _KEYS: Final = {
     "cpu-cycles": "cycles", "duration_time": "elapsed_s", "user_time": "user_s", "system_time": "system_s",
     "task-clock": "task_clock_s", "cpu-clock": "cpu_clock_s", "faults": "page_faults",
@@ -113,7 +114,8 @@ def read(path: Path, options: Options) -> Report:
         elif not text.strip() or text.startswith("#") or block < 0 or is_over:
             continue
         elif lasted := _SECONDS.match(text):
-            facts += _elapsed_time_rows(lasted, block)
+            if (value := number(lasted[1])) is not None:
+                facts.append(_fact_row(_LASTED[lasted[2]], value, "s") | {"block": block})
             has_lasted = True
         elif is_amid and has_lasted:
             is_over = True  # what the program printed next
@@ -164,11 +166,6 @@ def _facts_summed_over_cores(facts: Sequence[Row]) -> list[Row]:
         ):
             merged[block, key] = fact | {"value": counts[0] / counts[1], "value_pm": None}
     return list(merged.values())
-
-
-def _elapsed_time_rows(match: re.Match[str], block: int) -> list[Row]:
-    value = number(match[1])
-    return [] if value is None else [_fact_row(_LASTED[match[2]], value, "s") | {"block": block}]
 
 
 def _parse_count_line(text: str) -> Iterator[_EventCount]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "sniff"]
 
+
 _STACK: Final = re.compile(r"(.{0,200000}) (\d{1,15})\Z")
 _FRAME: Final = re.compile(r"(.{1,2000}?) \(([^()]{1,2000}?)(?::(\d{1,9}))?\)\Z")
 _NOT_A_FUNCTION: Final = re.compile(r"process -?\d{1,10}:|thread \(?(?:0x)?[0-9A-Fa-f]{1,16}\)?")

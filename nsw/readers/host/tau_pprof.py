@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "sniff"]
 
+
 _TITLES: Final = re.compile(r"\s{0,40}%Time +Exclusive +Inclusive +#Call +#Subrs +Inclusive Name")
 _UNITS: Final = re.compile(r"\s{0,60}msec +total msec +usec/call")
 _THREAD: Final = re.compile(r"\s{0,40}NODE (\d{1,7});CONTEXT (\d{1,7});THREAD (\d{1,7}):")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Timer", "function_rows", "read", "sniff"]
 
+
 _HEAD: Final = re.compile(r"(\d{1,9}) templated_functions(?:_(?:MULTI_)?(\S{1,100}))?\s*\Z")
 # "NAME" CALLS SUBROUTINES EXCLUSIVE INCLUSIVE PROFILED-CALLS GROUP="GROUP|GROUP"
 _TIMER: Final = re.compile(
@@ -66,7 +67,10 @@ def read(path: Path, options: Options) -> Report:
         report.error(f"cut short: {len(timers)} of {promised} timers are there", fix="copy it again")
     wrong = "no timer with its calls and times; left out"
     report.errors([wrong] * len(bad), f"{len(bad)} such lines in all", lines=bad)
-    origin = _origin_columns(path, attributes)
+    # rank, host and process; TAU's node is the rank of MPI
+    rank_match, numbered = _RANK.search(path.name), _FILE.search(path.name)
+    rank = int(rank_match[1]) if rank_match else int(numbered[1]) if numbered else None
+    origin = {"rank": rank, "host": attributes.get("Hostname"), "pid": parse_integer(attributes.get("pid", ""))}
     if options.wants("functions"):
         report.tables["functions"] = [
             origin | row for row in function_rows(timers, lambda t: _amount_columns(column, t))
@@ -95,13 +99,6 @@ def _amount_columns(column: str, timer: Timer) -> Row:
     if column != "self_s":
         return {column: timer.own_amount}
     return {"self_s": timer.own_amount / _MICRO, "cpu_time_s": timer.total / _MICRO}
-
-
-def _origin_columns(path: Path, attributes: dict[str, str]) -> Row:
-    """Rank, host and process; TAU's node is the rank of MPI."""
-    rank_match, numbered = _RANK.search(path.name), _FILE.search(path.name)
-    rank = int(rank_match[1]) if rank_match else int(numbered[1]) if numbered else None
-    return {"rank": rank, "host": attributes.get("Hostname"), "pid": parse_integer(attributes.get("pid", ""))}
 
 
 def _fact_rows(attributes: dict[str, str], timers: Sequence[Timer], mpi: Sequence[float], column: str) -> list[Row]:
@@ -152,7 +149,7 @@ def function_rows(timers: Sequence[Timer], amount_columns: Callable[[Timer], Row
     rows = [
         {
             **_name_columns(timer.name),
-            **_call_count_columns(timer),
+            **({"calls": round(timer.calls)} if float(timer.calls).is_integer() else {}),
             **amount_columns(timer._replace(own_amount=_own_time_without_samples(timer, sampled.get(timer.name)))),
         }
         for timer in of_kind.get("", ())
@@ -192,7 +189,3 @@ def _name_columns(name: str) -> Row:
     if match is None:
         return {"name": name.strip()}
     return {"name": match[1], "file": match[2] or None, "line": int(match[3]) if match[3] else None}
-
-
-def _call_count_columns(timer: Timer) -> Row:
-    return {"calls": round(timer.calls)} if float(timer.calls).is_integer() else {}

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "sniff"]
 
+
 _PREFIX: Final = re.compile(r"^(?:\W{0,9}\w+: Executing actions.{0,40}?)?Generating a report\s*")
 _ELAPSED: Final = re.compile(r"Elapsed Time: [\d.]+s")  # APS has blanks before the number and before its unit
 _METRIC: Final = re.compile(r"( *)(\S[^|]*?): +(\S.*)\Z")
@@ -111,7 +112,6 @@ class _LineReader:
         self._tables = tables
         self._rank = rank
         self._summary: IntelSummary | None = None
-        self._path: list[tuple[int, str]] = []  # the metrics above the next, each with its blanks or level
         self._table: _DelimitedTable | _DashedTable | _CsvSummary | None = None
         self._before = ""
 
@@ -129,58 +129,35 @@ class _LineReader:
         """A line that is no row of a table."""
         titles = _parse_titles(text)
         if titles is not None:
-            self._begin_delimited_table(titles)
+            self._end_table()
+            if titles.is_summary:
+                self._table = _CsvSummary(self._begin_summary(), titles.delimiter, len(titles.names))
+            else:
+                self._table = _DelimitedTable(titles, self._table_block_number())
         elif _RULE.match(text) and self._before.strip():
             self._end_table()
             self._table = _DashedTable(self._before, ruled_spans(text), self._table_block_number())
         elif _ELAPSED.match(text):
-            self._begin_summary()
-            self._read_metric_line(text)
+            _read_metric_line(self._begin_summary(), text)
         elif _ENDED.match(text):
             self._end_summary()
         elif self._summary is not None and not text.lstrip().startswith("|"):
-            self._read_metric_line(text)
-
-    def _begin_delimited_table(self, titles: _TableTitles) -> None:
-        self._end_table()
-        if titles.is_summary:
-            self._begin_summary()
-            self._table = _CsvSummary(titles.delimiter, len(titles.names))
-        else:
-            self._table = _DelimitedTable(titles, self._table_block_number())
+            _read_metric_line(self._summary, text)
 
     def _table_block_number(self) -> int:
         """A table in a summary has the summary's block, another one of its own."""
         return self._tables.block if self._summary is not None else self._tables.block + 1
 
-    def _begin_summary(self) -> None:
+    def _begin_summary(self) -> IntelSummary:
         self._end_summary()
         self._tables.block += 1
         self._summary = IntelSummary({"block": self._tables.block, "rank": self._rank})
+        return self._summary
 
     def _end_summary(self) -> None:
         if self._summary is not None:
             self._tables.facts += self._summary.facts
-        self._summary, self._path = None, []
-
-    def _read_metric_line(self, text: str) -> None:
-        """A metric, or the name of those below it."""
-        if (match := _METRIC.match(text)) is not None:
-            # of `NUMA: % of Remote Accesses: 0.0%` the last part is the value; a text may have colons of its own
-            name, _, value = text.strip().rpartition(": ")
-            if not self._add_fact(len(match[1]), name, value):
-                self._add_fact(len(match[1]), match[2], match[3])
-        elif (section := _SECTION.match(text)) is not None:
-            self._path_to_metric(len(section[1]), section[2])
-
-    def _path_to_metric(self, depth: int, name: str) -> list[str]:
-        """Put a metric below those that it stands under, and give their names and its own."""
-        self._path = [(at, above) for at, above in self._path if at < depth]
-        self._path.append((depth, name))
-        return [above for _, above in self._path]
-
-    def _add_fact(self, depth: int, name: str, value: str) -> bool:
-        return self._summary is not None and self._summary.add_metric(self._path_to_metric(depth, name), value)
+        self._summary = None
 
     def _accept_table_line(self, line_number: int, text: str) -> bool:
         """Take a row; False where there is no table, or it ends before this line."""
@@ -200,12 +177,11 @@ class _LineReader:
         """A line of a summary's CSV: level, name, value; or a row of a table in it. False: the summary ends."""
         if (cells := table.split_line(text)) is None:
             return False
-        depth = len(self._path) if (printed := number(cells[0])) is None else int(printed.value)
+        depth = table.summary.depth if (printed := number(cells[0])) is None else int(printed.value)
         if len(cells) <= table.width:
             self._collect_table(table.inner)
             table.inner = None
-            if not self._add_fact(depth, cells[-2], cells[-1]):
-                self._path_to_metric(depth, cells[-2])
+            table.summary.add_metric(table.summary.enter(depth, cells[-2]), cells[-1])
         elif table.inner is None or not table.inner.accept_cells(cells[1:]):
             self._collect_table(table.inner)
             table.inner = _TableRows(cells[1:], self._tables.block)
@@ -232,6 +208,17 @@ class _LineReader:
         self._tables.facts += [
             {"key": snake_case_key(name), "value": value, "unit": None} | origin for name, value in table.events.items()
         ]
+
+
+def _read_metric_line(summary: IntelSummary, text: str) -> None:
+    """A metric, or the name of those below it."""
+    if (match := _METRIC.match(text)) is not None:
+        # of `NUMA: % of Remote Accesses: 0.0%` the last part is the value; a text may have colons of its own
+        name, _, value = text.strip().rpartition(": ")
+        if not summary.add_metric(summary.enter(len(match[1]), name), value):
+            summary.add_metric(summary.enter(len(match[1]), match[2]), match[3])
+    elif (section := _SECTION.match(text)) is not None:
+        summary.enter(len(section[1]), section[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,7 +400,8 @@ class _DashedTable(_TableRows):
 class _CsvSummary:
     """A summary's CSV; `inner` is a table in it."""
 
-    def __init__(self, delimiter: str, width: int) -> None:
+    def __init__(self, summary: IntelSummary, delimiter: str, width: int) -> None:
+        self.summary = summary
         self._delimiter = delimiter
         self.width = width
         self.inner: _TableRows | None = None

@@ -25,22 +25,15 @@ if TYPE_CHECKING:
 
 __all__ = ["find_ncu", "ncu_report_extract_command", "read", "sniff"]
 
+
 TIMEOUT: Final = 300.0  # s; a report of a thousand launches with all sections takes some 20
-_INSTALL_PATTERNS: Final = (
-    "/opt/nvidia/nsight-compute/*/ncu",
-    "/opt/nvidia/hpc_sdk/Linux_*/*/profilers/Nsight_Compute/ncu",
-    "/usr/local/NVIDIA-Nsight-Compute*/ncu",
-    "/usr/local/cuda*/bin/ncu",
-    "/usr/local/cuda*/nsight-compute*/ncu",
-    "/usr/lib/nsight-compute/ncu",
-)
 _FULL_NAMES: Final = ("--rename-kernels", "off")
 _LAST_WORDS: Final = 300  # characters of a tool's last line that are told
 
 
 def find_ncu() -> list[str]:
     """The ncu to try, best first."""
-    return find_tool("ncu", _INSTALL_PATTERNS)
+    return find_tool("ncu")
 
 
 def page_import_command(ncu: str, report: Path, page: str) -> list[str]:
@@ -162,7 +155,7 @@ def _add_extracted_launch(results: NcuResults, action: dict[str, Any]) -> None:
     """One launch as `ncu_extract` printed it."""
     columns: Row = {"block": 0, **{c: action[c] for c in _LAUNCH}}
     columns |= {c: None if action[c] is None else int(action[c]) for c in ("device", "context", "stream")}
-    launch = results.add_launch(**columns)
+    launch = results.add_owner(**columns)
     for name, unit, number, text in action["metrics"]:
         value = PrintedValue(None if number is None else float(number), None, text)
         results.add_metric(launch, (None, name, None, unit), value)

@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.readers.ncu.results import ARROW_ROWS, Names, arrow_with_nan_as_null, none_if_nan, to_arrow_dictionary
+from nsw.readers.ncu.results import (
+    ARROW_ROWS,
+    Names,
+    arrow_with_nan_as_null,
+    none_if_nan,
+    to_arrow_column,
+    to_arrow_dictionary,
+)
 from nsw.readers.ncu.values import ValueParser, decide_decimal_mark, parse_integer
 from nsw.readers.text.lines import delimited_cells
 
@@ -21,12 +28,14 @@ if TYPE_CHECKING:
 __all__ = [
     "RULE_TITLES",
     "CsvPage",
+    "Kind",
     "SourcePageRows",
     "have_same_kernel_and_size",
     "nvtx_range_path",
     "parse_page_header",
     "split_quoted_cells",
 ]
+
 
 Kind = Literal["details", "summary", "raw", "source", "session"]
 
@@ -188,9 +197,25 @@ class CsvPage:
             block: The number of the page among those with results, from 0.
             rank: The launcher's rank whose lines these are; None without ranks.
         """
-        return launch_columns_from_cells(
-            dict(zip(OWNER_COLUMNS, _fields_at(row, self._launch_column_positions), strict=True)), block, rank
-        )
+        cells = dict(zip(OWNER_COLUMNS, _fields_at(row, self._launch_column_positions), strict=True))
+        device = cells["Device"]
+        return {
+            "block": block,
+            "rank": rank,
+            "host": cells["Host Name"],
+            "pid": parse_integer(cells["Process ID"]),
+            "device": parse_integer(device),
+            "launch_id": parse_integer(cells["ID"]),
+            "kernel": cells["Kernel Name"],
+            "process": cells["Process Name"],
+            "device_name": device if parse_integer(device) is None else None,
+            "compute_capability": cells["CC"],
+            "context": parse_integer(cells["Context"]),
+            "stream": parse_integer(cells["Stream"]),
+            "grid": cells["Grid Size"],
+            "block_size": cells["Block Size"],
+            "nvtx": nvtx_range_path(cells["NVTX"], cells["NVTX 2"]),
+        }
 
     @cached_property
     def _launch_column_positions(self) -> tuple[int, ...]:
@@ -206,34 +231,6 @@ def _fields_at(row: Sequence[str], positions: Sequence[int]) -> list[str | None]
     """The fields at these places, None where the row has none there or it is empty."""
     size = len(row)
     return [(row[position].strip() or None) if position < size else None for position in positions]
-
-
-def launch_columns_from_cells(cells: dict[str, str | None], block: int, rank: int | None) -> Row:
-    """The columns of the launches table from the cells of `OWNER_COLUMNS`.
-
-    Args:
-        cells: Each column of `OWNER_COLUMNS` with its cell; None where that is empty.
-        block: The number of the page among those with results, from 0.
-        rank: The launcher's rank whose lines these are; None without ranks.
-    """
-    device = cells["Device"]
-    return {
-        "block": block,
-        "rank": rank,
-        "host": cells["Host Name"],
-        "pid": parse_integer(cells["Process ID"]),
-        "device": parse_integer(device),
-        "launch_id": parse_integer(cells["ID"]),
-        "kernel": cells["Kernel Name"],
-        "process": cells["Process Name"],
-        "device_name": device if parse_integer(device) is None else None,
-        "compute_capability": cells["CC"],
-        "context": parse_integer(cells["Context"]),
-        "stream": parse_integer(cells["Stream"]),
-        "grid": cells["Grid Size"],
-        "block_size": cells["Block Size"],
-        "nvtx": nvtx_range_path(cells["NVTX"], cells["NVTX 2"]),
-    }
 
 
 @lru_cache(maxsize=1024)
@@ -433,14 +430,10 @@ class SourcePageRows:
         import pyarrow as pa
 
         at, metric_codes = pa.array(self.at, type=pa.int32()), pa.array(self.metric_codes, type=pa.int32())
-        columns: Row = {}
-        for i, name in enumerate(_INSTRUCTION_COLUMNS):
-            cells = [instruction[i] for instruction in self.instructions]
-            if name in ("block", "rank", "line"):
-                columns[name] = pa.array(cells, type=pa.int64()).take(at)
-            else:
-                few = to_arrow_dictionary(cells)
-                columns[name] = pa.DictionaryArray.from_arrays(few.indices.take(at), few.dictionary)
+        columns: Row = {
+            name: to_arrow_column("source_metrics", name, [instruction[i] for instruction in self.instructions], at)
+            for i, name in enumerate(_INSTRUCTION_COLUMNS)
+        }
         columns["metric"] = pa.DictionaryArray.from_arrays(metric_codes, pa.array(list(self.metrics), type=pa.string()))
         columns["value"], columns["value_pm"] = (
             arrow_with_nan_as_null(self.numbers),

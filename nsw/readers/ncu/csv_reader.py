@@ -20,6 +20,7 @@ from nsw.readers.ncu.csv_pages import (
 )
 from nsw.readers.ncu.results import (
     RULE_COLUMNS,
+    SUMMARY,
     NcuResults,
     OmittedLines,
     ncu_version_in_facts,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from nsw.readers.text.lines import Line, LineBlock
 
 __all__ = ["CsvScan", "read", "sniff"]
+
 
 Launches: TypeAlias = "dict[int | str, int]"
 
@@ -421,7 +423,7 @@ class CsvScan:
         launches = self.launches.setdefault(process, {})
         owner = launches.get(launch_id)  # an id that is known needs no second look
         if owner is None and page.is_row_of_page(row):
-            owner = launches[launch_id] = self.results.add_launch(
+            owner = launches[launch_id] = self.results.add_owner(
                 **page.launch_columns(row, self.block_number, self.rank)
             )
         return owner
@@ -454,7 +456,7 @@ class CsvScan:
         columns["invocations"] = parse_integer(page.field_by_name(row, "Invocations"))
         key = tuple(columns.values())
         if (owner := self.summaries.get(key)) is None:
-            owner = self.summaries[key] = self.results.add_summary(**columns)
+            owner = self.summaries[key] = self.results.add_owner(SUMMARY, **columns)
         section, name, _, unit = page.metric_names_of_row(row)
         names = (section or None, name, None, unit)
         if name_or_unit_is_number(name, unit):

@@ -38,13 +38,14 @@ def _launch_as_json(action: Any, number: int) -> dict[str, Any]:
     mangled = action.name(action.NameBase_MANGLED)
     # of a range ncu gives the mean size of the launches in it, which is no launch's
     sized = not (hasattr(action, "workload_type") and action.workload_type() == action.WorkloadType_RANGE)
+    parts = [metric_values.get(f"device__attribute_compute_capability_{p}") for p in ("major", "minor")]
     return {
         "launch_id": number,
         "kernel": action.name(action.NameBase_DEMANGLED),
         "mangled_name": mangled if mangled.startswith("_Z") else None,
         "device": metric_values.get("launch__device_id"),
         "device_name": metric_values.get("device__attribute_display_name"),
-        "compute_capability": _ncu_version(metric_values),
+        "compute_capability": None if None in parts else ".".join(str(int(p)) for p in parts if p is not None),
         "context": metric_values.get("launch__context_id"),
         "stream": metric_values.get("launch__stream_id"),
         "grid": _grid_or_block_size(metric_values, "launch__grid_dim_") if sized else None,
@@ -63,11 +64,6 @@ def _metric_fields(name: str, metric: Any) -> tuple[str, str | None, float | Non
     if isinstance(value, str):
         return name, unit, None, value or None
     return name, unit, value if value is not None and math.isfinite(value) else None, None
-
-
-def _ncu_version(metric_values: dict[str, Any]) -> str | None:
-    parts = [metric_values.get(f"device__attribute_compute_capability_{p}") for p in ("major", "minor")]
-    return None if None in parts else ".".join(str(int(p)) for p in parts if p is not None)
 
 
 def _grid_or_block_size(metric_values: dict[str, Any], prefix: str) -> str | None:

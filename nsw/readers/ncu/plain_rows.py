@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PlainRows", "parse_plain_rows"]
 
+
 _QUOTE, _COMMA, _NEWLINE, _RETURN, _ESCAPE = b'",\n\r\x1b'
 _NUMBER: Final = r"^(?:0|[1-9][0-9]{0,17})$"
 _OF_METRICS: Final = ("Metric Name", "Metric Unit", "Metric Value")  # empty in a row of a rule

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.ncu.values import ABSENCE, PrintedValue, PrintedValues, time_in_ns
 from nsw.readers.text.quantities import has_other_mark
+from nsw.resources import csv_rows
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ __all__ = [
     "warn_of_guessed_decimal_mark",
 ]
 
+
 ARROW_ROWS: Final = 20_000  # more metrics than this become an Arrow table instead of dicts
 
 # The metric that tells how long a launch took: by label, by name, and both (--print-metric-name).
@@ -55,6 +57,7 @@ _ADVICE: Final = (*RULE_COLUMNS, "speedup_pct", "speedup_pct_pm")
 _NAMES: Final = ("section", "metric", "description", "unit")
 _SPREAD: Final = ("min", "max", "avg")
 _NAN: Final = float("nan")
+SUMMARY: Final = -1  # the id of an owner that is no launch
 
 Names: TypeAlias = "tuple[str | None, str, str | None, str | None]"  # section, metric, description, unit
 
@@ -92,24 +95,21 @@ class NcuResults:
         """Whether nothing was found."""
         return not (self.common_of or self.facts)
 
-    def add_launch(self, launch_id: int, **columns: Any) -> int:
-        """Add a launch by the columns of the launches table; returns its number among the owners."""
-        return self.add_owner(self.add_common_columns(columns), launch_id)
+    def add_owner(self, launch_id: int, **columns: Any) -> int:
+        """Add an owner by the columns of the launches table; returns its number.
 
-    def add_summary(self, **columns: Any) -> int:
-        """Add the owner of a summary's metrics; returns its number among the owners."""
-        return self.add_owner(self.add_common_columns(columns), -1)
+        Args:
+            launch_id: The id of the launch; `SUMMARY` for a summary.
+            columns: Its other columns.
+        """
+        self.common_of.append(self.add_common_columns(columns))
+        self.launch_ids.append(launch_id)
+        return len(self.common_of) - 1
 
     def add_common_columns(self, columns: Row) -> int:
         """Add columns that owners have in common; returns their index in `common`."""
         self.common.append(columns)
         return len(self.common) - 1
-
-    def add_owner(self, common: int, launch_id: int) -> int:
-        """Add an owner with these common columns; returns its number."""
-        self.common_of.append(common)
-        self.launch_ids.append(launch_id)
-        return len(self.common_of) - 1
 
     def common_columns_of_owner(self, owner: int) -> Row:
         """What an owner may have in common with others, which must not be changed."""
@@ -193,7 +193,9 @@ class NcuResults:
 
             pa.default_memory_pool().release_unused()  # the tables take as much again
         self._set_durations_from_metrics()
-        self._set_device_names_from_metrics()
+        codes = {code for names, code in self.names.items() if names[1] in DEVICE_NAMES}
+        texts = self.texts.items() if codes else ()
+        self.device_names = {self.owner_of[at]: text for at, text in texts if text and self.name_of[at] in codes}
         self._clear_unmeasured_launches(report)
         add_kernel_names(self.common)
         launches = [owner for owner, launch_id in enumerate(self.launch_ids) if launch_id >= 0]
@@ -233,11 +235,6 @@ class NcuResults:
         owners, first = np.unique(owners[order], return_index=True)
         np.asarray(self.durations)[owners] = time[order[first]]
         np.asarray(self.duration_halves)[owners] = width[order[first]]
-
-    def _set_device_names_from_metrics(self) -> None:
-        codes = {code for names, code in self.names.items() if names[1] in DEVICE_NAMES}
-        texts = self.texts.items() if codes else ()
-        self.device_names = {self.owner_of[at]: text for at, text in texts if text and self.name_of[at] in codes}
 
     def _clear_unmeasured_launches(self, report: Report) -> None:
         """Make the sizes and figures of launches that never ran absent, and say so once.
@@ -434,25 +431,7 @@ def add_kernel_names(rows: Iterable[Row]) -> None:
 
 
 # Sections by the identifier that rules name -> by the title that metrics have.
-_SECTIONS: Final = {
-    "SpeedOfLight": "GPU Speed Of Light Throughput",
-    "SpeedOfLight_RooflineChart": "GPU Speed Of Light Roofline Chart",
-    "ComputeWorkloadAnalysis": "Compute Workload Analysis",
-    "InstructionStats": "Instruction Statistics",
-    "LaunchStats": "Launch Statistics",
-    "MemoryWorkloadAnalysis": "Memory Workload Analysis",
-    "MemoryWorkloadAnalysis_Chart": "Memory Workload Analysis Chart",
-    "MemoryWorkloadAnalysis_Tables": "Memory Workload Analysis Tables",
-    "NumaAffinity": "NUMA Affinity",
-    "Nvlink": "NVLink",
-    "Nvlink_Tables": "NVLink Tables",
-    "Nvlink_Topology": "NVLink Topology",
-    "PmSampling": "PM Sampling",
-    "SchedulerStats": "Scheduler Statistics",
-    "SourceCounters": "Source Counters",
-    "WarpStateStats": "Warp State Statistics",
-    "WorkloadDistribution": "GPU and Memory Workload Distribution",
-}
+_SECTIONS: Final = {row["identifier"]: row["title"] for row in csv_rows("readers/data/ncu_sections.csv")}
 
 
 @dataclass(slots=True)

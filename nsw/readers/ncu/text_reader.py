@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.readers.messages import NcuMessageCollector
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.ncu.results import NcuResults, OmittedLines, ncu_version_in_facts, session_fact_rows
+from nsw.readers.ncu.results import SUMMARY, NcuResults, OmittedLines, ncu_version_in_facts, session_fact_rows
 from nsw.readers.ncu.values import ValueParser, decide_decimal_mark, name_or_unit_is_number
 from nsw.readers.text.lines import Line, Span, by_rank, ruled_cells, ruled_spans, text_lines
 from nsw.wording import one_or
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nsw.tables.parquet_tables import Row
 
 __all__ = ["read", "sniff"]
+
 
 _DASHES: Final = re.compile(r"\s*-++(?: ++-++)++\s*")
 _RULE_LINE: Final = re.compile(r"\s*-{5} -{40,}\s*")  # between two pieces of advice, no table
@@ -333,9 +334,9 @@ class _TextScan:
         columns: Row = {"block": 0, "rank": self.rank, **self.process, **self.device, **header.columns}
         if self.is_summary:
             columns["invocations"] = header.invocations
-            self.owner = self.results.add_summary(**columns)
+            self.owner = self.results.add_owner(SUMMARY, **columns)
         else:
-            self.owner = self.results.add_launch(self.results.next_id, **columns)
+            self.owner = self.results.add_owner(self.results.next_id, **columns)
             self.results.next_id += 1
         self.announced.append((self.owner, number))
 

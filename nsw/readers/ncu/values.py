@@ -35,7 +35,8 @@ __all__ = [
     "parse_integer",
     "parse_values",
     "time_in_ns",
-]  # fmt: skip
+]
+
 
 EVIDENCE_VALUES: Final = 10_000  # printed values that the decimal mark is decided from
 

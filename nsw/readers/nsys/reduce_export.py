@@ -16,7 +16,7 @@ import os
 import shutil
 import sqlite3
 import sys
-from typing import Dict, Iterable, List, Sequence, Tuple
+from typing import Dict, List, Sequence, Tuple
 from urllib.parse import quote
 
 _TIMED = ("start", "end")
@@ -155,7 +155,8 @@ def _tables(source: sqlite3.Connection) -> List[Tuple[str, Columns]]:
             for _, name, kind, _, _, key in info
             if (name in to_read or table == _STRINGS) and not (name == "shortName" and "demangledName" in present)
         ]
-        tables.append((table, columns or _first_column(info)))
+        # of a table that lacks all that is read of it one column: that it has rows is reported
+        tables.append((table, columns or [(str(row[1]), str(row[2]), False) for row in info][:1]))
     return tables
 
 
@@ -165,11 +166,6 @@ def _columns_to_read(table: str) -> Sequence[str]:
     return next(
         (columns for name, columns in READ_COLUMNS.items() if name[-1] == "*" and table.startswith(name[:-1])), ()
     )
-
-
-def _first_column(info: Iterable[Sequence[object]]) -> Columns:
-    """Of a table that lacks all that is read of it one column: that it has rows is reported."""
-    return [(str(row[1]), str(row[2]), False) for row in info][:1]
 
 
 def _copy_table(db: sqlite3.Connection, table: str, columns: Columns) -> None:

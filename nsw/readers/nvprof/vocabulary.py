@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from nsw.readers.text.quantities import Quantity, duration, parse_integer
+from nsw.resources import csv_rows
 from nsw.tables.names import demangle_all, name_columns_by_printed_name
 from nsw.tables.schema import TABLES
 
@@ -35,6 +34,7 @@ __all__ = [
     "system_rows",
     "whole_ns",
 ]
+
 
 # As the summary names it -> key and unit.
 QUANTITIES: Final = {
@@ -200,8 +200,8 @@ def _names() -> frozenset[str]:
 
 @cache
 def _calls() -> Mapping[tuple[str, int], str]:
-    text = files("nsw.readers").joinpath("data/cuda_cbid.csv").read_text(encoding="ascii")
-    return {(row["api"], int(row["cbid"])): row["name"] for row in csv.DictReader(text.splitlines())}
+    rows = csv_rows("readers/data/cuda_cbid.csv")
+    return {(row["api"], int(row["cbid"])): row["name"] for row in rows}
 
 
 _CHUNK: Final = 32768  # rows packed at a time

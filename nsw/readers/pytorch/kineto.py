@@ -8,9 +8,10 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nsw.readers.model import Options, Report, Sample
+from nsw.readers.model import PHASE_TABLES, Options, Report, Sample
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, MISSING, OP, EventStream, Trace
 from nsw.readers.untrusted_files import unpack_beginning
+from nsw.resources import csv_rows
 from nsw.tables import TRACES, Row, to_arrow
 from nsw.tables.names import demangle, short_name
 from nsw.wording import one_or
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-
 __all__ = ["GpuTrace", "communication", "gpu_summary", "name_columns", "operators", "read", "sniff"]
+
 
 _KINETO = re.compile(
     r'"(?:schemaVersion|deviceProperties|traceName|cpu_op|gpu_memcpy|cuda_runtime)"|ProfilerStep#|"aten::'
@@ -37,16 +38,7 @@ _OTHER_TOOLS = (
     (re.compile(r"\w_(?:[Aa]llreduce|[Bb]roadcast|[Aa]llgather)|Horovod"), "Horovod's timeline"),
 )
 _NOTABLE = 25.0  # % of the kernels' time: some are launched by no operator
-_UNROUNDED = (
-    "phases",
-    "iterations",
-    "iteration_trace",
-    "process_gpus",
-    "gaps",
-    "host_copies",
-    "gpu_use",
-    "collectives",
-)
+_UNROUNDED = frozenset(PHASE_TABLES) - {"phase_summary"}
 _VERSIONS = ("cuda_runtime_version", "cuda_driver_version", "cupti_version", "hip_runtime_version")
 
 
@@ -94,7 +86,9 @@ def read(path: Path, options: Options) -> Report:
         )
     if gpu_trace is not None and gpu_trace.count:
         phases = kineto_steps.of_operations(trace, options.steps, options.warmup)
-        halves = _start_pm(trace), _duration_pm(trace)
+        # starts since 1970 in microseconds are more digits than JSON's numbers hold
+        spacing = math.ulp(trace.latest_us) * 1000
+        halves = spacing / 2 if spacing > 0.5 else _duration_pm(trace), _duration_pm(trace)
         report.tables["gpu_trace"] = gpu_trace.table(*halves, phases=phases)
     if not (len(trace.host.kind) or len(trace.gpu.kind) or trace.peaks or report.problems):
         _report_foreign_trace(report, trace)
@@ -158,12 +152,6 @@ def _duration_pm(trace: Trace) -> float | None:
     """Half a microsecond where durations have no fraction, as in traces until 2023."""
     counted = len(trace.host.kind) + len(trace.gpu.kind)
     return 500.0 if trace.whole_us * 2 > counted else None
-
-
-def _start_pm(trace: Trace) -> float | None:
-    """Starts since 1970 in microseconds are more digits than JSON's numbers hold."""
-    spacing = math.ulp(trace.latest_us) * 1000
-    return spacing / 2 if spacing > 0.5 else _duration_pm(trace)
 
 
 def _summary(trace: Trace, kind: int) -> list[Row]:
@@ -402,22 +390,7 @@ class GpuTrace:
 
 
 # Operators that can run on tensor cores: the TensorBoard plugin's list, with attention and scaled products.
-_ELIGIBLE = frozenset({
-    "aten::_convolution", "aten::_convolution_nogroup", "aten::conv1d", "aten::conv2d", "aten::conv3d",
-    "aten::conv_tbc", "aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d",
-    "aten::convolution", "aten::convolution_backward", "aten::cudnn_convolution",
-    "aten::cudnn_convolution_transpose", "aten::cudnn_convolution_backward", "aten::addmm", "aten::addmm_",
-    "aten::addmv", "aten::addr", "aten::matmul", "aten::mm", "aten::mv", "aten::linear", "aten::addbmm",
-    "aten::baddbmm", "aten::bmm", "aten::chain_matmul", "aten::linalg_multi_dot",
-    "aten::_thnn_fused_lstm_cell", "aten::_thnn_fused_gru_cell", "aten::lstm_cell", "aten::gru_cell",
-    "aten::rnn_tanh_cell", "aten::rnn_relu_cell", "aten::scaled_dot_product_attention",
-    "aten::_scaled_dot_product_flash_attention", "aten::_scaled_dot_product_efficient_attention",
-    "aten::prelu", "CudnnConvolutionBackward", "CudnnConvolutionTransposeBackward", "BmmBackward0", "MmBackward",
-    "AddmmBackward", "AddmvBackward", "MvBackward", "AddbmmBackward", "aten::cudnn_convolution_backward_input",
-    "aten::cudnn_convolution_backward_weight", "aten::cudnn_convolution_transpose_backward_input",
-    "aten::cudnn_convolution_transpose_backward_weight", "aten::_flash_attention_forward",
-    "aten::_flash_attention_backward", "aten::_scaled_mm",
-})  # fmt: skip
+_ELIGIBLE = frozenset(row["operator"] for row in csv_rows("readers/data/tensor_core_operators.csv"))
 
 
 def operators(trace: Trace, device_kind: str | None) -> tuple[list[Row], float | None]:
@@ -559,7 +532,11 @@ class _Walk:
         stack = self._stack
         while stack and (now is None or stack[-1].end <= now):
             done = stack.pop()
-            self._judge(done)
+            # count the kernels of an operator, and whether it is the lowest that could use tensor cores
+            self.in_kernels += done.own_kernels
+            if done.kind == OP and done.name in self._eligible and not done.eligible_below:
+                self.eligible += done.own_kernels
+                done.eligible_below = True
             if done.children == 1:
                 if (child := done.same_child) is not None:  # one call with the child of the same name
                     done.children_time, done.device_below = child.children_time, child.device_below
@@ -578,13 +555,6 @@ class _Walk:
                     above.same_child = done
             if not waits:
                 self._add(done)
-
-    def _judge(self, done: _Open) -> None:
-        """Count the kernels of an operator, and whether it is the lowest that could use tensor cores."""
-        self.in_kernels += done.own_kernels
-        if done.kind == OP and done.name in self._eligible and not done.eligible_below:
-            self.eligible += done.own_kernels
-            done.eligible_below = True
 
     def _add(self, done: _Open) -> None:
         if done.kind == OP:

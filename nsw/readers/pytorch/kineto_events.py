@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MISSING", "EventStream", "Trace"]
 
+
 _WINDOW = 1 << 18  # bytes read at a time; to meet a fault costs as much as the window is long
 _LARGEST = 1 << 26  # a value beside the events, such as stack frames
 _NEAR_END = 16  # characters: an error this near the window's end may be a value cut in two

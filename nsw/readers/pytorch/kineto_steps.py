@@ -36,9 +36,16 @@ if TYPE_CHECKING:
     Spans: TypeAlias = tuple[Ints, Ints]  # starts and ends, disjoint, ascending
 
 __all__ = [
-    "CATEGORIES", "facts", "intersected", "merged", "of_operations", "phase_tables", "subtracted",
+    "CATEGORIES",
+    "facts",
+    "intersected",
+    "merged",
+    "of_operations",
+    "phase_tables",
+    "subtracted",
     "uses_tensor_cores",
-]  # fmt: skip
+]
+
 
 CATEGORIES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
 _NCCL_KERNEL = re.compile(r"nccl(?:Dev)?Kernel|^nccl\w*Kernel")

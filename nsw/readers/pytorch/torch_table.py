@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "sniff"]
 
+
 # a line that may be the header; `_Table.is_known` decides
 _NAME = re.compile(r"\bName\b(?=\s\s|\t| *\|)")
 _TIMES = re.compile(r"\b(?:Self \w+|(?:CPU|CUDA|XPU|HPU|MPS) (?:total|time))\b")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "sniff"]
 
+
 _TRACE: Final = frozenset({"Kind", "Agent_Id", "Kernel_Name", "Start_Timestamp", "End_Timestamp"})
 _STATISTICS: Final = frozenset({"Name", "Calls", "TotalDurationNs", "AverageNs", "Percentage"})
 _DISPATCH: Final = "KERNEL_DISPATCH"

@@ -39,6 +39,7 @@ __all__ = [
     "text_lines",
 ]
 
+
 Line: TypeAlias = tuple[int, str]
 LineBlock: TypeAlias = tuple[int, str]
 Ranked: TypeAlias = "tuple[int | None, Iterable[Line]]"
@@ -158,16 +159,15 @@ def ruled_spans(text: str, start: int = 0) -> tuple[Span, ...]:
     return tuple(dashes.span() for dashes in _DASHES.finditer(text, start))
 
 
-def ruled_cells(text: str, spans: Sequence[Span], *, mark: str = "", is_last_open: bool = False) -> list[str] | None:
+def ruled_cells(text: str, spans: Sequence[Span], *, is_last_open: bool = False) -> list[str] | None:
     """The cells of one line; None where text is between the columns.
 
     Args:
         text: The line.
         spans: The columns.
-        mark: What may be between them.
         is_last_open: Whether the last cell may be longer than its column.
     """
-    if any(text[stop:start].strip() not in ("", mark) for (_, stop), (start, _) in itertools.pairwise(spans)):
+    if any(text[stop:start].strip() for (_, stop), (start, _) in itertools.pairwise(spans)):
         return None
     cells = [text[start:stop].strip() for start, stop in spans]
     if is_last_open:
@@ -213,7 +213,7 @@ class Stacks(Generic[Frame]):
         weight = samples if weight is None else weight
         self.samples += samples
         self.weight += weight
-        for frame in set(frames):
+        for frame in dict.fromkeys(frames):
             self.hits.setdefault(frame, Hits()).total += weight
         hit = self.hits[frames[0]]
         hit.samples += samples

@@ -136,13 +136,7 @@ def size(text: str, unit: str | None = None, *, base: Literal[1000, 1024] = 1000
         base: How many bytes the tool's K is (nvprof: 1024).
     """
     printed, printed_unit = split_unit(text)
-    factor = size_factor(printed_unit or unit or "", base)
-    parsed = digits(printed) if factor is not None else None
-    if parsed is None or factor is None:
-        return None
-    value, pm = parsed.scaled()
-    exact = factor == 1 and parsed.exponent >= 0
-    return Quantity(value * factor, None if exact or pm is None else pm * factor)
+    return _in_bytes(printed, size_factor(printed_unit or unit or "", base), is_exact_in_bytes=True)
 
 
 def rate(text: str, unit: str | None = None, *, base: Literal[1000, 1024] = 1000) -> Quantity | None:
@@ -156,11 +150,17 @@ def rate(text: str, unit: str | None = None, *, base: Literal[1000, 1024] = 1000
     printed, printed_unit = split_unit(text)
     amount, _, per = (printed_unit or unit or "").partition("/")
     factor = size_factor(amount, base) if per.strip() in {"s", "sec", "second"} else None
+    return _in_bytes(printed, factor, is_exact_in_bytes=False)
+
+
+def _in_bytes(printed: str, factor: int | None, *, is_exact_in_bytes: bool) -> Quantity | None:
+    """A number of units of so many bytes; whole bytes may be exact."""
     parsed = digits(printed) if factor is not None else None
     if parsed is None or factor is None:
         return None
     value, pm = parsed.scaled()
-    return Quantity(value * factor, (pm or 0.0) * factor)
+    exact = is_exact_in_bytes and factor == 1 and parsed.exponent >= 0
+    return Quantity(value * factor, None if exact or pm is None else pm * factor)
 
 
 def size_factor(unit: str, base: Literal[1000, 1024]) -> int | None:

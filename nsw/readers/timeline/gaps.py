@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["USE_TABLES", "use_tables", "usual_stretches"]
 
+
 USE_TABLES: Final = ("gaps", "host_copies", "gpu_use", "collectives")
 
 COPY_WAYS: Final = ("to the GPU", "from the GPU", "on the GPU")
@@ -63,7 +64,7 @@ _USUAL: Final = 1.5  # times the median: longer iterations are looked at by them
 _LOADS_NS: Final = 1_000_000  # that a launch of a loaded kernel never takes
 _PAUSES, _LITTLE = 10, 0.4  # longer iterations; the share of the time that the usual ones take at least
 _SLOW, _SLOWER_NS = 1.3, 20_000  # an iteration that is slower than the usual one
-_PAUSES: Final = 10.0  # times the usual iteration, from which two slow ones are more than chance
+_MANY_TIMES: Final = 10.0  # times the usual iteration, from which two slow ones are more than chance
 _FEWEST_SLOW: Final = 3
 _REGULAR: Final = 0.8  # of the distances between slow iterations
 _FEW_BLOCKS: Final = 32  # fewer than a quarter of the SMs of any GPU of a data centre
@@ -353,7 +354,7 @@ def _period(phases: Phased) -> Row:
     usual = float(np.median(durations))
     excess = durations - usual
     clearly = durations > max(_SLOW * usual, usual + _SLOWER_NS)
-    fewest = 2 if np.sort(durations)[-2:].min() >= _PAUSES * usual else _FEWEST_SLOW
+    fewest = 2 if np.sort(durations)[-2:].min() >= _MANY_TIMES * usual else _FEWEST_SLOW
     if clearly.sum() < fewest:
         return {}
     # those that are hardly slow among others that are so many times are none; the first of a period may take longest

@@ -219,7 +219,8 @@ def _of_kernels(
     order = by_time(launched)
     names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
     repeated = repetitions(names, starts, durations) or _behind_trials(names, starts, durations)
-    if repeated is not None and len(repeated[0]) > 1 and _may_be_inner(repeated[0]):
+    # a repetition so small may be a loop within an iteration: over layers, or parameters
+    if repeated is not None and len(repeated[0]) > 1 and float(np.median(np.diff(repeated[0]))) <= _FEW_KERNELS:
         by_input = None if inputs is None else _separated(launched, [inputs])
         pauses = np.diff(launched)
         long = launched[1:][pauses > max(_LONG_PAUSE * float(np.median(pauses)), _LONG_PAUSE_NS)]
@@ -346,11 +347,6 @@ def _holds(outer: IntArray, inner: IntArray) -> bool:
     length, step = (int(np.median(np.diff(heads))) for heads in (outer, inner))
     count = int(np.median(np.diff(np.searchsorted(inner, outer))))
     return length >= 2 * step and (step <= _TRIVIAL or length != count * step)
-
-
-def _may_be_inner(heads: IntArray) -> bool:
-    """Whether a repetition is so small that it may be a loop within an iteration: over layers, or parameters."""
-    return float(np.median(np.diff(heads))) <= _FEW_KERNELS
 
 
 def _is_only_inner(names: IntArray, starts: IntArray, heads: IntArray) -> bool:

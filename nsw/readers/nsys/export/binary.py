@@ -24,15 +24,6 @@ _SUFFIXES = (".nsys-rep", ".qdrep", ".qdstrm")
 _MAGIC = b"NVIDIA Tegra Profiler Report"
 _RAW_MAGIC = b"U3w[END]NVIDIA Nsight Systems Stream"
 _IMPORTERS = "host-linux*/QdstrmImporter"  # below the folder of an installation
-_INSTALL_PATTERNS = (
-    "/opt/nvidia/nsight-systems*/*/bin/nsys",
-    "/opt/nvidia/nsight-systems*/*/target-linux-*/nsys",
-    "/opt/nvidia/nsight-systems*/bin/nsys",
-    "/opt/nvidia/hpc_sdk/Linux_*/*/profilers/Nsight_Systems/bin/nsys",
-    "/usr/local/cuda*/bin/nsys",
-    "/usr/local/cuda*/nsight-systems*/bin/nsys",
-    "/usr/lib/nsight-systems/bin/nsys",
-)
 _TIMEOUT = 600.0  # s; 10 million events take about a minute
 _TRIES = 3  # different nsys
 
@@ -64,7 +55,7 @@ def read(path: Path, options: Options) -> Report:
 
 def find_nsys() -> list[str]:
     """The nsys to try, best first."""
-    return find_tool("nsys", _INSTALL_PATTERNS)
+    return find_tool("nsys")
 
 
 def has_nsys(site_nsys: str | None = None) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CPU_SAMPLES", "CPU_TABLES", "CpuRecord", "cpu_record", "cpu_tables"]
 
+
 CPU_TABLES: Final = ("cpu_samples", "cpu_threads", "cpu_trace")
 CPU_SAMPLES: Final = "COMPOSITE_EVENTS"
 _CHAINS: Final = "SAMPLING_CALLCHAINS"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ParquetSource", "read", "sniff"]
 
+
 _ENDINGS: Final = (".parquet", ".arrow")
 _BATCH: Final = 65536  # rows
 

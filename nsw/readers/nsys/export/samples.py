@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GPU_METRICS", "Sampled", "gpu_metric_rows", "gpu_metric_trace", "gpu_samples", "processes_of_gpus"]
 
+
 GPU_METRICS: Final = "GPU_METRICS"
 _NAMES: Final = "TARGET_INFO_GPU_METRICS"
 # how the metrics of nsys's sets for GPUs from Turing on begin, by column; of several that begin so the sum

@@ -418,7 +418,14 @@ class SplicedSource:
             texts = dict(sorted((i, v) for i, v in rows if isinstance(i, int) and isinstance(v, str)))
             ids = [numbers.setdefault(text, len(numbers)) for text in texts.values()]
             self._ids.append((np.array(list(texts), np.int64), np.array(ids, np.int64)))
-            first, last = _extent(part)
+            # the first start and the last end (ns) of what a part holds; of what has no end nothing is taken
+            times = [
+                (int(batch["start"][ended].min()), int(batch["end"][ended].max()))
+                for table in _TIMED
+                for batch in part.scan(table, ("start", "end"))
+                if (ended := batch["end"] != NULL).any()
+            ]
+            first, last = (min(start for start, _ in times), max(end for _, end in times)) if times else (0, 0)
             shift = 0 if end is None else end - first
             self._shifts.append(shift)
             end = last + shift
@@ -466,14 +473,3 @@ class SplicedSource:
             return values
         at = np.minimum(np.searchsorted(own, values), len(own) - 1)
         return np.where(own[at] == values, common[at], np.where(values == NULL, NULL, -1 - np.abs(values)))
-
-
-def _extent(part: Source) -> tuple[int, int]:
-    """The first start and the last end (ns) of what a part holds; of what has no end nothing is taken."""
-    times = [
-        (int(batch["start"][ended].min()), int(batch["end"][ended].max()))
-        for table in _TIMED
-        for batch in part.scan(table, ("start", "end"))
-        if (ended := batch["end"] != NULL).any()
-    ]
-    return (min(start for start, _ in times), max(end for _, end in times)) if times else (0, 0)

@@ -68,7 +68,13 @@ def read(path: Path, options: Options) -> Report:
     """Read an export; see `nsw.readers.nsys.export.tables` for what comes out."""
     report = Report(str(path), tool="nsys", format="nsys-sqlite")
     before = path.stat()
-    _warn_of_writers(path, report)
+    for ending in ("-journal", "-wal"):
+        journal = path.with_name(path.name + ending)
+        if journal.exists() and os.path.getsize(journal):  # noqa: PTH202  one call for a file that may vanish
+            report.warn(
+                f"{journal.name} is beside the file: its writer is still running or was interrupted",
+                fix="read it again when no program is writing to it",
+            )
     try:
         sources = [SqliteSource(file) for file in recording_files_from(path)]
         for source in sources:
@@ -84,16 +90,6 @@ def read(path: Path, options: Options) -> Report:
         report.tables.clear()
         report.error("the file changed while it was read", fix="read it again when no program is writing to it")
     return report
-
-
-def _warn_of_writers(path: Path, report: Report) -> None:
-    for ending in ("-journal", "-wal"):
-        journal = path.with_name(path.name + ending)
-        if journal.exists() and os.path.getsize(journal):  # noqa: PTH202  one call for a file that may vanish
-            report.warn(
-                f"{journal.name} is beside the file: its writer is still running or was interrupted",
-                fix="read it again when no program is writing to it",
-            )
 
 
 _BATCH = 65536  # rows a batch

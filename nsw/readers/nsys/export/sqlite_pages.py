@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NotPlainError", "plain_batches"]
 
+
 _LEAF, _INTERIOR = 13, 5  # kinds of the pages of a table
 _AT_A_TIME: Final = 2 << 20  # bytes of pages
 _DEEPEST: Final = 20  # levels of a tree

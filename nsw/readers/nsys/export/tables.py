@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.invariants import LONGEST_NS
 from nsw.readers.messages import find_known_message
-from nsw.readers.model import MOST_SHOWN, Options, Problem, Report
+from nsw.readers.model import MOST_SHOWN, PHASE_TABLES, Options, Problem, Report
 from nsw.readers.nsys.export import nvtx, samples, summaries
-from nsw.readers.nsys.export.cpu_samples import CPU_SAMPLES, CPU_TABLES, cpu_record, cpu_tables
+from nsw.readers.nsys.export.cpu_samples import CPU_TABLES, cpu_record, cpu_tables
 from nsw.readers.nsys.export.nvtx import Ranges, nvtx_gpu_summary
 from nsw.readers.nsys.export.phases import HostCalls, Split, split, timelines
 from nsw.readers.nsys.export.source import (
@@ -29,11 +31,12 @@ from nsw.readers.nsys.export.source import (
 from nsw.readers.timeline.gaps import USE_TABLES, use_tables
 from nsw.readers.timeline.phases import phase_tables
 from nsw.readers.timeline.statistics import with_shares
+from nsw.resources import csv_rows
 from nsw.tables import TABLES, TRACES, Row
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 
 _DAMAGED = "export the report again, or copy the file again"
@@ -49,16 +52,27 @@ def fill(report: Report, source: Source, options: Options) -> None:
         source: The export.
         options: The tables to make and what is known of the run.
     """
-    outcomes = _make_tables(_first_makers(options), source)
-    results = {name: o.value for name, o in outcomes.items() if o.fault is None}
-    outcomes["host_calls"] = _catch_table_error(lambda source: _host_calls(source, results, options), source)
-    results["host_calls"] = outcomes["host_calls"].value
-    outcomes["split"] = _catch_table_error(lambda _: _split(results, outcomes, options), source)
-    results["split"] = outcomes["split"].value or Split()
-    outcomes |= _make_tables(_second_makers(results, options), source)
-    results |= {name: o.value for name, o in outcomes.items() if o.fault is None}
-    faults = {str(o.fault): o.fault for o in outcomes.values() if o.fault is not None}
-    for fault in faults.values():
+    results: dict[str, Any] = {"split": Split()}
+    faults: dict[str, TableFault] = {}
+
+    def make(makers: Mapping[str, Callable[[Source], Any]]) -> None:
+        """Make them two at a time, which takes a quarter less time: the drivers work outside Python's lock.
+
+        What makers share is the source alone, whose docstring says why that is safe.
+        """
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            running = {name: pool.submit(maker, source) for name, maker in makers.items()}
+        for name, future in running.items():
+            try:
+                results[name] = future.result()
+            except TableFault as fault:
+                faults[name] = fault
+
+    make(_first_makers(options))
+    make({"host_calls": lambda source: _host_calls(source, results, options)})
+    make({"split": lambda _: _split(results, faults, options)})
+    make(_second_makers(results, options))
+    for fault in {str(fault): fault for fault in faults.values()}.values():
         report.error(f"a table of the export cannot be read: {fault}", fix=fault.fix or _DAMAGED)
     report.tool_version = results.get("metadata", {}).get("EXPORT_PRODUCT_VERSION")
     report.problems += [*results.get("shapes", {}).values(), *results.get("diagnostics", [])]
@@ -69,22 +83,7 @@ def fill(report: Report, source: Source, options: Options) -> None:
         report.error("the report contains no kernels, API calls, NVTX ranges or other events that nsw reads")
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    value: Any = None
-    fault: TableFault | None = None
-
-
-_PHASES = (
-    "phases",
-    "phase_summary",
-    "iterations",
-    "process_gpus",
-    *USE_TABLES,
-    "gpu_metrics",
-    *CPU_TABLES,
-    *sorted(TRACES),
-)  # what takes the phases to be known
+_PHASES = (*PHASE_TABLES, "gpu_metrics", *CPU_TABLES, *sorted(TRACES))  # what takes the phases to be known
 _OF_PHASES = frozenset({KERNEL, MEMCPY, MEMSET, GRAPH, RUNTIME, NVTX})
 _NVTX = ("nvtx_summary", "nvtx_gpu_summary", "communication")
 
@@ -125,11 +124,14 @@ def _host_calls(source: Source, results: Mapping[str, Any], options: Options) ->
     return summaries.host_calls(source, results.get("calls")) if wanted else None
 
 
-def _split(results: Mapping[str, Any], outcomes: Mapping[str, _Outcome], options: Options) -> Split:
+def _split(results: Mapping[str, Any], faults: Collection[str], options: Options) -> Split:
     """The phases; none where a table that they follow from cannot be read, which is an error of its own."""
     tables = results.get("gpu", summaries.GpuTables())
-    damaged = any(name in outcomes and outcomes[name].fault is not None for name in ("gpu", "calls", "nvtx", "shapes"))
-    if damaged or _OF_PHASES & results["shapes"].keys() or not any(_wants(options, t) for t in _PHASES):
+    if (
+        not {"gpu", "calls", "nvtx", "shapes"}.isdisjoint(faults)
+        or _OF_PHASES & results["shapes"].keys()
+        or not any(_wants(options, t) for t in _PHASES)
+    ):
         return Split()
     return split(
         tables.collected,
@@ -162,25 +164,6 @@ def _second_makers(results: Mapping[str, Any], options: Options) -> dict[str, Ca
         if _wants(options, name):
             makers[name] = partial(trace, phases=parts)
     return makers
-
-
-def _make_tables(makers: Mapping[str, Callable[[Source], Any]], source: Source) -> dict[str, _Outcome]:
-    """Make them two at a time, which takes a quarter less time: the drivers work outside Python's lock.
-
-    What makers share is the source alone, whose docstring says why that is safe.
-    """
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        running = {name: pool.submit(_catch_table_error, make, source) for name, make in makers.items()}
-        return {name: future.result() for name, future in running.items()}
-
-
-def _catch_table_error(make: Callable[[Source], Any], source: Source) -> _Outcome:
-    try:
-        return _Outcome(make(source))
-    except TableFault as fault:
-        return _Outcome(fault=fault)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,37 +280,16 @@ def _warn(report: Report, results: Mapping[str, Any]) -> None:
         report.warn(f"{marked.unended} NVTX ranges never ended; nsw lets them end at the last NVTX event")
 
 
-_TIMED: Final = ("start", "end")
-# `a|b`: one of the two
-_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
-    "StringIds": ("id", "value"),
-    KERNEL: (*_TIMED, "demangledName|shortName", "deviceId"),
-    MEMCPY: (*_TIMED, "copyKind", "bytes"),
-    MEMSET: (*_TIMED, "deviceId", "bytes"),
-    GRAPH: (*_TIMED, "graphId|graphExecId"),
-    RUNTIME: (*_TIMED, "nameId"),
-    NVTX: (*_TIMED, "eventType", "text|textId"),
-    "OSRT_API": (*_TIMED, "nameId"),
-    CPU_SAMPLES: ("id", "start", "globalTid"),
-    samples.GPU_METRICS: ("timestamp|rawTimestamp", "typeId", "metricId", "value"),
-    "CUDA_UM_CPU_PAGE_FAULT_EVENTS": ("start",),
-    "CUDA_UM_GPU_PAGE_FAULT_EVENTS": (*_TIMED, "numberOfPageFaults"),
-}
-_NEEDED_BY_PREFIX: Final = (
-    ("CUPTI_ACTIVITY_KIND_OPENACC_", (*_TIMED, "nameId")),
-    ("OPENMP_EVENT_KIND_", (*_TIMED, "nameId")),
-    ("MPI_P2P_EVENTS", (*_TIMED, "textId")),
-    ("MPI_COLLECTIVES_EVENTS", (*_TIMED, "textId")),
-    ("MPI_START_WAIT_EVENTS", (*_TIMED, "textId")),
-    ("MPI_OTHER_EVENTS", (*_TIMED, "textId")),
-)
+# `a|b`: one of the two; NAME*: of all tables whose names begin so
+_NEEDED: Final = {row["table"]: row["columns"].split() for row in csv_rows("readers/data/nsys_needed_columns.csv")}
 
 
 def unknown_shapes(source: Source) -> dict[str, Problem]:
     """An error for each table that has rows and lacks a column that reading it takes."""
     problems: dict[str, Problem] = {}
     for table, columns in sorted(source.columns.items()):
-        missing = [need for need in _needed(table) if columns.isdisjoint(need.split("|"))]
+        needed = next((needed for pattern, needed in _NEEDED.items() if fnmatchcase(table, pattern)), [])
+        missing = [need for need in needed if columns.isdisjoint(need.split("|"))]
         if missing and columns and source.rows(table, sorted(columns)[:1], at_most=1):
             names = ", ".join(need.replace("|", " or ") for need in missing)
             problems[table] = Problem(
@@ -337,10 +299,6 @@ def unknown_shapes(source: Source) -> dict[str, Problem]:
                 fix="export the report again (nsys export --type sqlite), and report the nsys version to nsw's authors",
             )
     return problems
-
-
-def _needed(table: str) -> tuple[str, ...]:
-    return _NEEDED.get(table) or next((needed for start, needed in _NEEDED_BY_PREFIX if table.startswith(start)), ())
 
 
 # ENUM_DIAGNOSTIC_SEVERITY_LEVEL

@@ -12,16 +12,16 @@ import itertools
 import re
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from nsw.readers.nsys.stats.reports import are_damaged, are_rows, is_header, is_known, is_row
 from nsw.readers.text.lines import Line, Lines, Span, delimited_cells, ruled_cells, ruled_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 __all__ = ["Grid", "find_grids"]
+
 
 _TITLES = 5  # lines before a table that may say what it is
 # where a table of HTML, or an array of JSON with one of nsys's titles, begins
@@ -265,11 +265,10 @@ def _under_dashes(dashes: _Ruler, header: Line, lines: Lines, titles: tuple[str,
     spans = list(ruled_spans(dashes.before + dashes.dashes, dashes.start))
     if not dashes.before.strip():  # numbers may begin left of their dashes
         spans[0] = (0, spans[0][1])
-    layout = _Layout(tuple(spans))
-    headers = layout.cut(header[1])
+    headers = ruled_cells(header[1], spans, is_last_open=True)
     if headers is not None and is_header(headers):
         grid = Grid(header[0], headers, titles, "column", is_damaged=are_damaged(headers))
-        yield from _table_parts_with_rows(grid, _printed_rows(lines, grid, layout))
+        yield from _table_parts_with_rows(grid, _printed_rows(lines, grid, spans))
 
 
 def _boxed_table(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
@@ -298,26 +297,11 @@ def _spread_titles(line: Line, lines: Lines, titles: tuple[str, ...], style: Lit
         yield Grid(line[0], headers, titles, style)
 
 
-class _Layout(NamedTuple):
-    """Where the cells of a printed row are."""
-
-    spans: tuple[Span, ...]
-
-    def cut(self, text: str) -> list[str] | None:
-        """The cells, or None where text is between them."""
-        return ruled_cells(text, self.spans, is_last_open=True)
-
-    def split(self, text: str) -> list[str] | None:
-        """The cells of a row that does not keep to its columns: numbers first, then at most one text."""
-        cells = text[self.spans[0][0] :].split(None, len(self.spans) - 1) if text.strip() else []
-        return [cell.strip() for cell in cells] if len(cells) == len(self.spans) else None
-
-
-def _printed_rows(lines: Lines, grid: Grid, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
+def _printed_rows(lines: Lines, grid: Grid, spans: Sequence[Span]) -> Iterator[tuple[int, list[str]]]:
     while (line := lines.peek()) is not None:
-        cells = _printed_row(line[1], grid.headers, layout)
+        cells = _printed_row(line[1], grid.headers, spans)
         if cells is None:
-            skipped = _skip_stray_lines(lines, lambda text: _fits(grid, layout.cut(text)))
+            skipped = _skip_stray_lines(lines, lambda text: _fits(grid, ruled_cells(text, spans, is_last_open=True)))
             if not skipped:
                 if _FIGURES.search(line[1]) and not _is_between(line[1]):
                     grid.stray.append(line[0])
@@ -328,14 +312,15 @@ def _printed_rows(lines: Lines, grid: Grid, layout: _Layout) -> Iterator[tuple[i
         yield line[0], cells
 
 
-def _printed_row(text: str, headers: list[str], layout: _Layout) -> list[str] | None:
-    cells = layout.cut(text)
+def _printed_row(text: str, headers: list[str], spans: Sequence[Span]) -> list[str] | None:
+    cells = ruled_cells(text, spans, is_last_open=True)
     if cells is not None and is_row(headers, cells):
         return cells
     if not _FIGURES.search(text):
         return None
-    cells = layout.split(text)
-    return cells if cells is not None and is_row(headers, cells) else None
+    # a row that does not keep to its columns: numbers first, then at most one text
+    parts = [part.strip() for part in text[spans[0][0] :].split(None, len(spans) - 1)]
+    return parts if len(parts) == len(spans) and is_row(headers, parts) else None
 
 
 def _skip_stray_lines(lines: Lines, is_row_of_it: Callable[[str], bool]) -> list[int]:

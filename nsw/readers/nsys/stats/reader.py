@@ -221,7 +221,10 @@ class _Untitled:
         if match := _PROCESSING.match(text.lstrip()):
             self._name = match[1]
             if _ADVICE.search(text):
-                self._advice(number)
+                self._name = ""
+                if not self._is_advised:
+                    self._report.warn("not read: the advice of nsys analyze; nsw has no table for it", line=number)
+                self._is_advised = True
         elif self._name and _BARE_ROW.match(text):
             self._report.error(
                 f"{self._name} was printed without titles, or without units (:nohdr, :nohdrunit): it is not read",
@@ -229,12 +232,6 @@ class _Untitled:
                 fix="print it with its titles and their units",
             )
             self._name = ""
-
-    def _advice(self, number: int) -> None:
-        self._name = ""
-        if not self._is_advised:
-            self._report.warn("not read: the advice of nsys analyze; nsw has no table for it", line=number)
-        self._is_advised = True
 
     def table(self) -> None:
         """Take note of a table that has its titles."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
 
 from nsw.readers.text.quantities import TIME_UNITS, Digits, Votes, digits, has_other_mark, proven_mark, size_factor
+from nsw.resources import csv_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,77 +32,11 @@ class UnreadReason(NamedTuple):
     fix: str | None = None
 
 
-_NAMES: Final[Mapping[Kind, str]] = {
-    "kernels": "gpukernsum gpukerngbsum cuda_gpu_kern_sum cuda_gpu_kern_gb_sum",
-    "copies": "gpumemtimesum cuda_gpu_mem_time_sum",
-    "sizes": "gpumemsizesum cuda_gpu_mem_size_sum",
-    "gpu": "gpusum apigpusum cuda_gpu_sum cuda_api_gpu_sum",
-    "api": "cudaapisum cuda_api_sum",
-    "osrt": "osrtsum osrt_sum",
-    "openacc": "openaccsum openacc_sum",
-    "openmp": "openmpevtsum openmp_sum",
-    "nvtx": "nvtxsum nvtxppsum nvtxsesum nvtxsssum nvtx_sum nvtx_pushpop_sum nvtx_startend_sum",
-    "nvtx_gpu": "nvtx_gpu_proj_sum",
-    "mpi": "mpi_event_sum",
-    "um": "unifiedmemorytotals um_total_sum",
-    "gpu_trace": "gputrace cuda_gpu_trace",
-    "api_trace": "cudaapitrace cuda_api_trace",
-    "launches": "kernexecsum cuda_kern_exec_sum",
-    "launch_trace": "kernexectrace cuda_kern_exec_trace",
-    "nvtx_trace": "nvtxpptrace nvtx_pushpop_trace",
-    "nvtx_gpu_trace": "nvtxgpuproj nvtx_gpu_proj_trace",
-    "mpi_trace": "mpi_event_trace",
-    "mpi_sizes": "mpi_msg_size_sum",
-    "cpu_faults": "umcpupagefaults um_cpu_page_faults_sum",
-}
-# What a report of each kind fills.
-TABLES: Final[Mapping[Kind, str]] = {
-    "kernels": "gpu_summary",
-    "copies": "gpu_summary",
-    "sizes": "gpu_summary (bytes)",
-    "gpu": "gpu_summary, api_summary",
-    "api": "api_summary",
-    "osrt": "osrt_summary",
-    "openacc": "openacc_summary",
-    "openmp": "openmp_summary",
-    "nvtx": "nvtx_summary",
-    "nvtx_gpu": "nvtx_gpu_summary",
-    "mpi": "communication",
-    "um": "um_summary",
-    "gpu_trace": "gpu_trace",
-    "api_trace": "api_trace",
-    "launches": "gpu_summary (the kernels' part)",
-    "launch_trace": "gpu_trace, api_trace",
-    "nvtx_trace": "nvtx_summary (added up)",
-    "nvtx_gpu_trace": "nvtx_gpu_summary (added up)",
-    "mpi_trace": "communication (added up)",
-    "mpi_sizes": "communication (bytes)",
-    "cpu_faults": "um_summary (added up)",
-}
-_NO_PLACE: Final = UnreadReason("nsw has no table for it")
-_GRAPHICS: Final = UnreadReason("it is of graphics, and nsw has no table for it")
-_UNREAD: Final[Mapping[str, UnreadReason]] = {
-    "nvtxkernsum nvtx_kern_sum": UnreadReason(
-        "it counts a kernel once for each range around it, and no copies; nsw has no table for it",
-        "read the .nsys-rep or its SQLite export: nvtx_gpu_summary has the GPU work of each range",
-    ),
-    "unifiedmemory um_sum": UnreadReason(
-        "it lists only the addresses with most throughput, ten where no other number is asked for",
-        "print um_total_sum, or read the .nsys-rep or its SQLite export",
-    ),
-    "syscall_sum": UnreadReason("it is of system calls, and nsw has no table for it"),
-    "nvvideo_api_sum": UnreadReason("it is of video coding, and nsw has no table for it"),
-    "network_congestion": _NO_PLACE,
-    "wddmqueuesdetails wddm_queue_sum": UnreadReason("it is of Windows' queues, and nsw has no table for it"),
-    "dx11pixsum dx12pixsum dx12gpumarkersum dx11_pix_sum dx12_pix_sum dx12_gpu_marker_sum khrdebugsum khrdebuggpusum"
-    " opengl_khr_range_sum opengl_khr_gpu_range_sum vulkanapisum vulkanapitrace vulkanmarkerssum vulkangpumarkersum"
-    " vulkan_api_sum vulkan_api_trace vulkan_marker_sum vulkan_gpu_marker_sum": _GRAPHICS,
-}
-REPORTS: Final[Mapping[str, Kind]] = MappingProxyType(
-    {name: kind for kind, names in _NAMES.items() for name in names.split()}
-    | dict.fromkeys(" ".join(_UNREAD).split(), "other")
-)
-_REASONS: Final = {name: reason for names, reason in _UNREAD.items() for name in names.split()}
+_ROWS: Final = csv_rows("readers/data/nsys_stats_reports.csv")
+REPORTS: Final[Mapping[str, Kind]] = {row["report"]: cast("Kind", row["kind"]) for row in _ROWS}
+# what a report of each kind fills
+TABLES: Final[Mapping[Kind, str]] = {cast("Kind", row["kind"]): row["tables"] for row in _ROWS}
+_REASONS: Final = {row["report"]: UnreadReason(row["reason"], row["fix"] or None) for row in _ROWS if row["reason"]}
 
 # The lines before a table that give its name: of 2023 and later, of 2021 and 2022, and above tables of text or HTML.
 _RUN: Final = re.compile(
@@ -152,7 +86,7 @@ def names_ranges(titles: tuple[str, ...]) -> bool:
 
 def unread_reason(name: str) -> UnreadReason:
     """Why a report that has no place is not read."""
-    return _REASONS.get(name, _NO_PLACE)
+    return _REASONS.get(name, UnreadReason("nsw has no table for it"))
 
 
 _CUDA = re.compile(r"cu(?:da)?[A-Z]\w*")
@@ -242,20 +176,16 @@ def _by_columns(columns: list[Column], column_names: set[str]) -> Kind | None:
         if needed <= column_names:
             return kind
     if {"time", "total time"} <= column_names:
-        return _by_time_columns(column_names)
+        if {"category", "operation"} <= column_names:
+            return "gpu"
+        if column_names & {"operation", "operations"}:
+            return "copies"
+        return "nvtx" if "range" in column_names else None
     total = next((c for c in columns if c.name == "total"), None)
     if total is None or not column_names & {"operation", "name"}:
         return None
     is_size = size_factor(total.unit, 1000) if total.unit else {"avg", "max"} <= column_names
     return "sizes" if is_size else None
-
-
-def _by_time_columns(column_names: set[str]) -> Kind | None:
-    if {"category", "operation"} <= column_names:
-        return "gpu"
-    if column_names & {"operation", "operations"}:
-        return "copies"
-    return "nvtx" if "range" in column_names else None
 
 
 def _calls(names: list[str], title: str | None) -> Kind:
@@ -319,52 +249,11 @@ _UNIT = re.compile(r"(.*?)\s*\(([^()]*)\)")
 _OTHER_NAMES = {"average": "avg", "minimum": "min", "maximum": "max", "median": "med", "time(%)": "time"}
 
 
-def _words(listed: str) -> frozenset[str]:
-    return frozenset(listed.split(", "))
-
-
-_STATISTICS = _words("avg, max, med, min, stddev, total, total time")
-_COUNTS = _words("calls, count, instances, num calls, operations")
-_EXECUTION = frozenset(
-    f"{prefix}{statistic}" for prefix in "taqk" for statistic in ("avg", "med", "min", "max", "stddev")
-)
-_PROJECTION = _words(
-    "avg gpu ops, avg num child, avg range lvl, proj avg, proj max, proj med, proj min, proj stddev, range instances, "
-    "total gpu ops, total proj time, total range time"
-)
-_TRACE = _words(
-    "api dur, api start, blkx, blky, blkz, bytes, corrid, ctx, devid, duration, dymsmem, grdx, grdy, grdz, greenctx, "
-    "hwid, kernel dur, kernel start, pid, qcount, queue dur, queue start, reg/trd, result, start, stcsmem, strm, "
-    "throughput, tid, total dur, vmid"
-)
-_UNIFIED = _words("total cpu page faults, total dtoh migration size, total gpu pagefaults, total htod migration size")
-# of reports whose events nsw adds up
-_EVENTS = _words(
-    "collrecvsize, collsendsize, cpu page faults, durchild, durnonchild, end, lvl, numchild, numgpuops, orig "
-    "duration, orig start, parentid, peerrank, projected duration, projected start, rangeid, rank, rootrank, size, "
-    "tag, total message volume, utilization"
-)
-_NUMBERS = _STATISTICS | _COUNTS | _EXECUTION | _PROJECTION | _TRACE | _UNIFIED | _EVENTS | {"time"}
-_ALWAYS = (
-    frozenset({"time", "total time", "total", "start", "api start", "kernel start", "total proj time", "tavg"})
-    | _COUNTS
-)
-_TEXTS = _words(
-    "api function, api name, blockxyz, category, device, dstmemkd, event type, gridxyz, kernel name, name, nvtx "
-    "range, operation, range, source, srcmemkd, style, t-pri, thread name"
-)
-# Of reports that nsw has no table for, and what else it does not read: known, so that they can be named.
-_UNREAD_COLUMNS = _words(
-    "context, cpu instruction address, device name, dtoh migration size, engine, event, event class, gpu id, gpu page "
-    "faults, guid, htod migration size, kern inst, maximum virtual address, migration throughput, minimum virtual "
-    "address, nametree, node ord, nvtx inst, q name, q type, rangestack, send wait rate, source file, source line, "
-    "virtual address"
-)
-_MEASURED = (
-    _ALWAYS
-    | _UNIFIED
-    | {"projected start", "kern inst", "virtual address", "utilization", "total message volume", "cpu page faults"}
-)
+# with those that nsw does not read: known, so that their reports can be named
+_COLUMNS: Final = {row["column"]: row for row in csv_rows("readers/data/nsys_stats_columns.csv")}
+_NUMBERS: Final = frozenset(name for name, row in _COLUMNS.items() if row["content"] == "number")
+_MEASURED: Final = frozenset(name for name, row in _COLUMNS.items() if row["is_measured"])
+_ALWAYS: Final = frozenset(name for name, row in _COLUMNS.items() if row["is_always_there"])
 _FEW = 4  # columns; of the tables with fewer these are nsys's
 _SHORT = (frozenset({"cpu page faults", "cpu instruction address"}),)
 _UNITLESS = (
@@ -373,7 +262,6 @@ _UNITLESS = (
     frozenset({"Projected Start", "Projected Duration"}),
     frozenset({"Total HtoD Migration Size", "Total DtoH Migration Size"}),
 )
-_COLUMN_NAMES = _NUMBERS | _TEXTS | _UNREAD_COLUMNS
 
 _GROUP = "['\u2019\u00a0\u202f\u2009 _{other}]"
 _A_NUMBER = re.compile(r"-?\d[\d.,'\u2019\u00a0\u202f\u2009 _]*(?:e[+-]?\d+)?[%\u2026]?|-|None|nan", re.IGNORECASE)
@@ -413,13 +301,13 @@ def is_header(headers: list[str]) -> bool:
     names = [column(h).name for h in headers]
     if len(names) < _FEW:
         return frozenset(names) in _SHORT
-    count = sum(name in _COLUMN_NAMES for name in names)
+    count = sum(name in _COLUMNS for name in names)
     return count >= max(_FEW, 0.7 * len(names)) and not _MEASURED.isdisjoint(names)
 
 
 def is_known(header: str) -> bool:
     """Whether nsys gives a column this name."""
-    return column(header).name in _COLUMN_NAMES
+    return column(header).name in _COLUMNS
 
 
 def have_units(headers: list[str]) -> bool:

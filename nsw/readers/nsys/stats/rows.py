@@ -27,84 +27,26 @@ if TYPE_CHECKING:
     from nsw.readers.nsys.stats.grids import Grid
 
 _COUNTS = ("num calls", "calls", "instances", "count", "operations", "range instances")
-_TIMES = {
-    "avg": "avg_ns",
-    "med": "med_ns",
-    "min": "min_ns",
-    "max": "max_ns",
-    "stddev": "stddev_ns",
-    "total time": "total_ns",
+_STATISTICS = ("avg", "med", "min", "max", "stddev")
+_LONG = 1000  # rows
+_DEVICE = re.compile(r"(.*?) ?\((\d{1,9})\)")
+_IDS = {
+    "corrid": "correlation", "ctx": "context", "strm": "stream", "pid": "pid", "tid": "tid",
+    "result": "return_value",
+    "grdx": "grid_x", "grdy": "grid_y", "grdz": "grid_z", "blkx": "block_x", "blky": "block_y",
+    "blkz": "block_z",
+    "reg/trd": "registers", "devid": "device",
+}  # fmt: skip
+_BYTES = {
+    "stcsmem": "static_smem_bytes",
+    "dymsmem": "dynamic_smem_bytes",
+    "bytes": "bytes",
+    "throughput": "bytes_per_s",
 }
+_MEMORY = {"srcmemkd": "src_memory", "dstmemkd": "dst_memory"}
+_EXTENTS = {"gridxyz": "grid", "blockxyz": "block"}
 
-
-class Cells:
-    """The cells of one row by the name of their column, as numbers of the schema's units."""
-
-    def __init__(self, grid: Grid, marks: Marks) -> None:
-        self._columns = {column(h).name: (index, column(h).unit) for index, h in enumerate(grid.headers)}
-        self._title_unit = title_unit(grid.titles)
-        self._marks = marks
-        self.cells: list[str] = []
-        self.titles = grid.titles
-        self.report = grid.report
-        self._factors: dict[str, int | None] = {}  # bytes in a column's unit
-
-    def text(self, name: str) -> str:
-        """The cell as printed; empty where there is no such column."""
-        entry = self._columns.get(name)
-        return self.cells[entry[0]] if entry else ""
-
-    def count(self, *names: str) -> int | None:
-        """A whole number out of the first of the columns that is there."""
-        for name in names:
-            if name in self._columns:
-                return self.as_count(self.text(name))
-        return None
-
-    def time(self, name: str) -> Quantity | None:
-        """Nanoseconds."""
-        return self.as_time(name, self.text(name))
-
-    def bytes(self, name: str) -> Quantity | None:
-        """Bytes, or bytes a second."""
-        return self.as_bytes(name, self.text(name))
-
-    def percent(self, name: str) -> Quantity | None:
-        """A share, which is always rounded."""
-        digits = self._marks.digits(self.text(name).removesuffix("%"))
-        return digits.scaled() if digits else None
-
-    def as_count(self, text: str) -> int | None:
-        """A cell as a whole number."""
-        digits = self._marks.digits(text)
-        integer = digits.mantissa * 10**digits.exponent if digits and digits.exponent >= 0 else None
-        return integer if integer is not None and abs(integer) < 2**63 else None
-
-    def as_time(self, name: str, text: str) -> Quantity | None:
-        """A cell of column `name` in nanoseconds."""
-        power = TIME_UNITS.get((self.unit(name) or "ns").lower())
-        digits = self._marks.digits(text)
-        if digits is None or power is None:
-            return None
-        exact = power == 0 and digits.exponent >= 0
-        return Quantity(digits.scaled().value, None) if exact else digits.scaled(power)
-
-    def as_bytes(self, name: str, text: str) -> Quantity | None:
-        """A cell of column `name` in bytes, or bytes a second."""
-        if name not in self._factors:
-            self._factors[name] = size_factor(re.sub(r"(?:ps|/s)$", "", self.unit(name) or "?"), 1000)
-        factor = self._factors[name]
-        digits = self._marks.digits(text)
-        if digits is None or factor is None:
-            return None
-        value, half = digits.scaled()
-        exact = factor == 1 and digits.exponent >= 0
-        return Quantity(value * factor, None if exact or half is None else half * factor)
-
-    def unit(self, name: str) -> str | None:
-        """The unit of a column; None where no title has it: nsys prints whole nanoseconds unless told otherwise."""
-        entry = self._columns.get(name)
-        return (entry[1] if entry else None) or self._title_unit
+V = TypeVar("V")
 
 
 def set_quantity(row: Row, target: str, quantity: Quantity | None) -> None:
@@ -121,20 +63,165 @@ def set_quantity(row: Row, target: str, quantity: Quantity | None) -> None:
             row[f"{target}_pm"] = quantity.pm
 
 
-def _make_rows(grid: Grid, marks: Marks, make: Callable[[Cells], Row | None]) -> Iterator[Row]:
-    cells = Cells(grid, marks)
-    for _, cells.cells in grid.rows:
-        row = make(cells)
-        if row is not None:
-            yield row
+class Columns:
+    """The cells of a table by the name of their column, as numbers of the schema's units."""
 
+    def __init__(self, grid: Grid, marks: Marks) -> None:
+        texts = zip(*(cells for _, cells in grid.rows), strict=True)
+        self._texts = {column(h).name: column_ for h, column_ in zip(grid.headers, texts, strict=False)}
+        self._units = {column(h).name: column(h).unit or title_unit(grid.titles) for h in grid.headers}
+        self._marks = marks
+        self._rows = len(grid.rows)
+        self._factors: dict[str, int | None] = {}  # bytes in a column's unit
 
-def _statistics(cells: Cells) -> Row:
-    row: dict[str, Any] = {"calls": cells.count(*_COUNTS)}
-    set_quantity(row, "time_pct", cells.percent("time"))
-    for name, target in _TIMES.items():
-        set_quantity(row, target, cells.time(name))
-    return row
+    def table(self, name: str, columns: Mapping[str, Sequence[Any] | None]) -> pa.Table:
+        """The columns that are there, with the types of the schema."""
+        import pyarrow as pa
+
+        from nsw.tables.parquet_tables import arrow_schema
+
+        types = {field.name: field.type for field in arrow_schema(name)}
+        arrays = {key: pa.array(values, types[key]) for key, values in columns.items() if values is not None}
+        return to_arrow(name, pa.table(arrays))
+
+    def rows(self, columns: Mapping[str, Sequence[Any] | None]) -> list[Row]:
+        """The columns that are there, as rows; a figure that cannot be read is left out of its row."""
+        present = {key: values for key, values in columns.items() if values is not None}
+        figures = {key for key in present if key.endswith("_pm") or f"{key}_pm" in present}
+        return [
+            {key: cell for key, cell in zip(present, cells, strict=True) if cell is not None or key not in figures}
+            for cells in zip(*present.values(), strict=True)
+        ]
+
+    def each(self, name: str, convert: Callable[[str], V]) -> list[V] | None:
+        """A column, converted; of a long one each different text once. None where there is no such column."""
+        texts = self._texts.get(name)
+        if texts is None:
+            return None
+        converted = {text: convert(text) for text in (set(texts) if len(texts) > _LONG else texts)}
+        return [converted[text] for text in texts]
+
+    def texts(self, *names: str) -> Sequence[str]:
+        """The first of the columns that is there, as it is printed; empty cells where none is."""
+        return next((self._texts[name] for name in names if name in self._texts), [""] * self._rows)
+
+    def counts(self, *names: str) -> Sequence[int | None]:
+        """The first of the columns that is there, as whole numbers."""
+        title = next((name for name in names if name in self._texts), "")
+        return self._integers(title) or [None] * self._rows
+
+    def times(self, name: str) -> Sequence[Quantity | None]:
+        """A column of times in nanoseconds."""
+        return self.each(name, lambda text: self._as_time(name, text)) or [None] * self._rows
+
+    def sizes(self, name: str) -> Sequence[Quantity | None]:
+        """A column of sizes in bytes."""
+        return self.each(name, lambda text: self._as_bytes(name, text)) or [None] * self._rows
+
+    def size_column(self, name: str, target: str) -> dict[str, Sequence[Any] | None]:
+        """A column of sizes, or of bytes a second, and its `_pm` twin."""
+        return self._quantities(name, target, self._as_bytes)
+
+    def time_columns(self, targets: Mapping[str, str]) -> dict[str, Sequence[Any] | None]:
+        """Columns of times in nanoseconds and their `_pm` twins, by the names of the printed ones."""
+        columns: dict[str, Sequence[Any] | None] = {}
+        for name, target in targets.items():
+            columns |= self._quantities(name, target, self._as_time)
+        return columns
+
+    def statistics(self) -> dict[str, Sequence[Any] | None]:
+        """Calls, shares and times of a summary."""
+        times = {name: f"{name}_ns" for name in _STATISTICS} | {"total time": "total_ns"}
+        shares = self._quantities("time", "time_pct", lambda _, text: self._percent(text))
+        return {"calls": self.counts(*_COUNTS)} | shares | self.time_columns(times)
+
+    def kind_and_names(self, *names: str) -> dict[str, Sequence[Any] | None]:
+        """Kind and names of GPU work, out of the first of the columns that is there."""
+        texts = self.texts(*names)
+        row_of_text = {text: kind_and_names(text) for text in set(texts)}
+        rows = [row_of_text[text] for text in texts]
+        return {key: [row.get(key) for row in rows] for key in ("kind", "name", "short_name", "mangled_name")}
+
+    def events(self, start: str, duration: str) -> dict[str, Sequence[Any] | None]:
+        """Ids, start and duration."""
+        columns: dict[str, Sequence[Any] | None] = {target: self._integers(header) for header, target in _IDS.items()}
+        for header, target in ((start, "start_ns"), (duration, "duration_ns")):
+            integers = (self._units.get(header) or "ns").lower() == "ns" and self._plain(header)
+            if integers:
+                columns[target] = integers
+            else:
+                columns |= self._quantities(header, target, self._as_time, rounded=True)
+        return columns
+
+    def devices(self) -> dict[str, Sequence[Any] | None]:
+        """Name and number of each row's GPU, out of `NVIDIA H100 (0)`."""
+        matches = self.each("device", _DEVICE.fullmatch)
+        if matches is None:
+            return {}
+        return {
+            "device_name": [device and device[1] for device in matches],
+            "device": [device and int(device[2]) for device in matches],
+        }
+
+    def extents(self) -> dict[str, Sequence[Any] | None]:
+        """Grid and block out of cells such as `  128    1    1`."""
+        columns: dict[str, Sequence[Any] | None] = {}
+        for header, target in _EXTENTS.items():
+            sizes = self.each(header, _parse_dimensions)
+            for index, axis in enumerate("xyz"):
+                columns[f"{target}_{axis}"] = sizes and [size and size[index] for size in sizes]
+        return columns
+
+    def _integers(self, name: str) -> Sequence[int | None] | None:
+        return self._plain(name) or self.each(name, self._as_count)
+
+    def _plain(self, name: str) -> list[int] | None:
+        """A column of nothing but digits, which need no marks to be read."""
+        texts = self._texts.get(name, ())
+        joined = "".join(texts)
+        plain = joined.isascii() and joined.isdigit() and all(texts) and len(max(texts, key=len)) < 19
+        return list(map(int, texts)) if plain else None
+
+    def _quantities(
+        self, header: str, target: str, convert: Callable[[str, str], Quantity | None], *, rounded: bool = False
+    ) -> dict[str, Sequence[Any] | None]:
+        """A column of numbers and its `_pm` twin."""
+        quantities = self.each(header, lambda text: convert(header, text))
+        if quantities is None:
+            return {}
+        values = [q and (_rounded(q.value) if rounded else q.value) for q in quantities]
+        return {target: values, f"{target}_pm": [q and q.pm for q in quantities]}
+
+    def _percent(self, text: str) -> Quantity | None:
+        """A share, which is always rounded."""
+        digits = self._marks.digits(text.removesuffix("%"))
+        return digits.scaled() if digits else None
+
+    def _as_count(self, text: str) -> int | None:
+        digits = self._marks.digits(text)
+        integer = digits.mantissa * 10**digits.exponent if digits and digits.exponent >= 0 else None
+        return integer if integer is not None and abs(integer) < 2**63 else None
+
+    def _as_time(self, name: str, text: str) -> Quantity | None:
+        """Nanoseconds; nsys prints whole ones where no title has a unit."""
+        power = TIME_UNITS.get((self._units.get(name) or "ns").lower())
+        digits = self._marks.digits(text)
+        if digits is None or power is None:
+            return None
+        exact = power == 0 and digits.exponent >= 0
+        return Quantity(digits.scaled().value, None) if exact else digits.scaled(power)
+
+    def _as_bytes(self, name: str, text: str) -> Quantity | None:
+        """Bytes, or bytes a second."""
+        if name not in self._factors:
+            self._factors[name] = size_factor(re.sub(r"(?:ps|/s)$", "", self._units.get(name) or "?"), 1000)
+        factor = self._factors[name]
+        digits = self._marks.digits(text)
+        if digits is None or factor is None:
+            return None
+        value, half = digits.scaled()
+        exact = factor == 1 and digits.exponent >= 0
+        return Quantity(value * factor, None if exact or half is None else half * factor)
 
 
 def kind_and_names(name: str) -> Row:
@@ -144,9 +231,8 @@ def kind_and_names(name: str) -> Row:
 
 def kernels(grid: Grid, marks: Marks) -> list[Row]:
     """gpu_summary rows: kernels, or copies by time."""
-    return list(
-        _make_rows(grid, marks, lambda c: kind_and_names(c.text("name") or c.text("operation")) | _statistics(c))
-    )
+    columns = Columns(grid, marks)
+    return columns.rows(columns.kind_and_names("name", "operation") | columns.statistics())
 
 
 def combined(grid: Grid, marks: Marks) -> tuple[list[Row], list[Row]]:
@@ -156,13 +242,13 @@ def combined(grid: Grid, marks: Marks) -> tuple[list[Row], list[Row]]:
     """
     gpu: list[Row] = []
     api: list[Row] = []
-    cells = Cells(grid, marks)
-    for _, cells.cells in grid.rows:
-        name, category = cells.text("operation"), cells.text("category")
+    columns = Columns(grid, marks)
+    figures = columns.rows(columns.statistics())
+    for name, category, row in zip(columns.texts("operation"), columns.texts("category"), figures, strict=True):
         if category == "CUDA_API":
-            api.append({"name": api_name_without_version(name)} | _statistics(cells))
+            api.append({"name": api_name_without_version(name)} | row)
         else:
-            gpu.append(kind_and_names(name) | _statistics(cells))
+            gpu.append(kind_and_names(name) | row)
     if api and gpu:
         for row in (*api, *gpu):
             row.pop("time_pct", None)
@@ -172,18 +258,15 @@ def combined(grid: Grid, marks: Marks) -> tuple[list[Row], list[Row]]:
 
 def sizes(grid: Grid, marks: Marks) -> list[Row]:
     """gpu_summary rows that have bytes and no time."""
-
-    def make(cells: Cells) -> Row:
-        row = kind_and_names(cells.text("operation") or cells.text("name")) | {"calls": cells.count(*_COUNTS)}
-        set_quantity(row, "total_bytes", cells.bytes("total"))
-        return row
-
-    return list(_make_rows(grid, marks, make))
+    columns = Columns(grid, marks)
+    names = columns.kind_and_names("operation", "name") | {"calls": columns.counts(*_COUNTS)}
+    return columns.rows(names | columns.size_column("total", "total_bytes"))
 
 
 def calls(grid: Grid, marks: Marks) -> list[Row]:
     """Rows of calls: osrt_summary."""
-    return list(_make_rows(grid, marks, lambda c: {"name": c.text("name")} | _statistics(c)))
+    columns = Columns(grid, marks)
+    return columns.rows({"name": columns.texts("name")} | columns.statistics())
 
 
 def api_calls(grid: Grid, marks: Marks) -> list[Row]:
@@ -198,26 +281,23 @@ def openacc(grid: Grid, marks: Marks) -> list[Row]:
 
 def nvtx(grid: Grid, marks: Marks) -> list[Row]:
     """nvtx_summary rows."""
-
-    def make(cells: Cells) -> Row:
-        return {
-            "name": range_name(cells.text("range")),
-            "style": nvtx_style(cells.text("style"), cells.titles, cells.report),
-        } | _statistics(cells)
-
-    return list(_make_rows(grid, marks, make))
+    columns = Columns(grid, marks)
+    styles = [nvtx_style(cell, grid.titles, grid.report) for cell in columns.texts("style")]
+    names = [*map(range_name, columns.texts("range"))]
+    return columns.rows({"name": names, "style": styles, **columns.statistics()})
 
 
 def nvtx_gpu(grid: Grid, marks: Marks) -> list[Row]:
     """nvtx_gpu_summary rows: nsys prints the styles of one name apart."""
     rows_by_name: dict[str, Row] = {}
-    cells = Cells(grid, marks)
-    for _, cells.cells in grid.rows:
-        counts = cells.count("range instances"), cells.count("total gpu ops")
-        name = range_name(cells.text("range"))
-        alone = name not in rows_by_name
-        add_projected(rows_by_name, name, *counts, cells.time("total proj time"))
-        median = cells.time("proj med") if alone else None  # of two styles together no median is known
+    columns = Columns(grid, marks)
+    figures = zip(
+        map(range_name, columns.texts("range")), columns.counts("range instances"), columns.counts("total gpu ops"),
+        columns.times("total proj time"), columns.times("proj med"), strict=True,
+    )  # fmt: skip
+    for name, instances, operations, projected, printed_median in figures:
+        median = printed_median if name not in rows_by_name else None  # of two styles together no median is known
+        add_projected(rows_by_name, name, instances, operations, projected)
         rows_by_name[name] |= {
             "projected_med_ns": median and median.value, "projected_med_ns_pm": median and median.pm,
         }  # fmt: skip
@@ -251,84 +331,58 @@ def range_name(text: str) -> str:
 
 def mpi(grid: Grid, marks: Marks) -> list[Row]:
     """Communication rows."""
-
-    def make(cells: Cells) -> Row:
-        return {"library": "mpi", "name": cells.text("name"), "pid": cells.count("pid")} | _statistics(cells)
-
-    return list(_make_rows(grid, marks, make))
+    columns = Columns(grid, marks)
+    origin = {"library": ["mpi"] * len(grid.rows), "name": columns.texts("name"), "pid": columns.counts("pid")}
+    return columns.rows(origin | columns.statistics())
 
 
 def messages(grid: Grid, marks: Marks) -> list[Row]:
     """Communication rows that have the bytes that were sent, always whole ones here, and no times."""
-    rows: list[Row] = []
-    cells = Cells(grid, marks)
-    for _, cells.cells in grid.rows:
-        name, sent = cells.text("name"), cells.count("total message volume")
-        if sent is not None and cells.text("source") != "coll_recv" and size_is_of_sent_bytes(name):
-            rows.append({"library": "mpi", "name": name, "calls": cells.count("instances"), "total_bytes": float(sent)})
-    return rows
+    columns = Columns(grid, marks)
+    figures = zip(
+        columns.texts("name"), columns.counts("instances"), columns.counts("total message volume"),
+        columns.texts("source"), strict=True,
+    )  # fmt: skip
+    return [
+        {"library": "mpi", "name": name, "calls": instances, "total_bytes": float(sent)}
+        for name, instances, sent, source in figures
+        if sent is not None and source != "coll_recv" and size_is_of_sent_bytes(name)
+    ]
 
 
 def unified_memory(grid: Grid, marks: Marks) -> list[Row]:
     """um_summary rows out of the one row of totals."""
+    columns = Columns(grid, marks)
     rows: list[Row] = []
-    for number, name in (
-        ("total htod migration size", "Host To Device"),
-        ("total dtoh migration size", "Device To Host"),
-    ):
-        rows.extend(_make_rows(grid, marks, lambda c, n=number, t=name: _migration_row(c, n, t)))  # type: ignore[misc]
-    for number, name in (("total cpu page faults", "CPU page faults"), ("total gpu pagefaults", "GPU page faults")):
-        rows.extend(_make_rows(grid, marks, lambda c, n=number, t=name: {"name": t, "calls": c.count(n)}))  # type: ignore[misc]
-    return [row for row in rows if row.get("calls") is not None or row.get("total_bytes") is not None]
-
-
-def _migration_row(cells: Cells, column_name: str, name: str) -> Row:
-    row: Row = {"name": name}
-    set_quantity(row, "total_bytes", cells.bytes(column_name))
-    return row
+    for way, name in (("htod", "Host To Device"), ("dtoh", "Device To Host")):
+        moved = columns.rows(columns.size_column(f"total {way} migration size", "total_bytes"))
+        rows += [{"name": name} | row for row in moved if "total_bytes" in row]
+    for title, name in (("total cpu page faults", "CPU page faults"), ("total gpu pagefaults", "GPU page faults")):
+        rows += [{"name": name, "calls": count} for count in columns.counts(title) if count is not None]
+    return rows
 
 
 def launches(grid: Grid, marks: Marks) -> list[Row]:
     """gpu_summary rows of the kernels' part of launch statistics; the sum is mean times count."""
-
-    def make(cells: Cells) -> Row:
-        row = kind_and_names(cells.text("kernel name")) | {"calls": cells.count("count")}
-        row |= {"pid": cells.count("pid"), "device": cells.count("devid")}
-        for statistic in ("avg", "med", "min", "max", "stddev"):
-            set_quantity(row, f"{statistic}_ns", cells.time(f"k{statistic}"))
+    columns = Columns(grid, marks)
+    ids = {"calls": columns.counts("count"), "pid": columns.counts("pid"), "device": columns.counts("devid")}
+    times = columns.time_columns({f"k{name}": f"{name}_ns" for name in _STATISTICS})
+    rows = columns.rows(columns.kind_and_names("kernel name") | ids | times)
+    for row in rows:
         if row.get("avg_ns") is not None and row["calls"] is not None:
             row["total_ns"] = row["avg_ns"] * row["calls"]
             row["total_ns_pm"] = row.get("avg_ns_pm", 0.0) * row["calls"]
-        return row
-
-    return list(_make_rows(grid, marks, make))
-
-
-_DEVICE = re.compile(r"(.*?) ?\((\d{1,9})\)")
-_IDS = {
-    "corrid": "correlation", "ctx": "context", "strm": "stream", "pid": "pid", "tid": "tid",
-    "result": "return_value",
-    "grdx": "grid_x", "grdy": "grid_y", "grdz": "grid_z", "blkx": "block_x", "blky": "block_y",
-    "blkz": "block_z",
-    "reg/trd": "registers", "devid": "device",
-}  # fmt: skip
-_BYTES = {
-    "stcsmem": "static_smem_bytes",
-    "dymsmem": "dynamic_smem_bytes",
-    "bytes": "bytes",
-    "throughput": "bytes_per_s",
-}
-_MEMORY = {"srcmemkd": "src_memory", "dstmemkd": "dst_memory"}
-_EXTENTS = {"gridxyz": "grid", "blockxyz": "block"}
-
-V = TypeVar("V")
+    return rows
 
 
 def gpu_trace(grid: Grid, marks: Marks) -> pa.Table:
     """gpu_trace rows."""
     columns = Columns(grid, marks)
+    sizes_and_rates: dict[str, Sequence[Any] | None] = {}
+    for header, target in _BYTES.items():
+        sizes_and_rates |= columns.size_column(header, target)
     return columns.table("gpu_trace", {
-        **columns.kind_and_names("name"), **columns.events("start", "duration"), **columns.size_columns(),
+        **columns.kind_and_names("name"), **columns.events("start", "duration"), **sizes_and_rates,
         **columns.devices(),
         **{target: columns.each(header, lambda text: text.lower() or None) for header, target in _MEMORY.items()},
     })  # fmt: skip
@@ -349,112 +403,6 @@ def launch_trace(grid: Grid, marks: Marks) -> tuple[pa.Table, pa.Table]:
     kernels.pop("tid", None)
     calls.pop("device", None)
     return columns.table("gpu_trace", kernels), columns.table("api_trace", calls)
-
-
-class Columns:
-    """The cells of a table by column; None stands for a column that is not there."""
-
-    def __init__(self, grid: Grid, marks: Marks) -> None:
-        self._cells = Cells(grid, marks)
-        self._rows = len(grid.rows)
-        texts = zip(*(cells for _, cells in grid.rows), strict=True)
-        self._texts = {column(h).name: column_ for h, column_ in zip(grid.headers, texts, strict=False)}
-
-    def table(self, name: str, columns: Mapping[str, Sequence[Any] | None]) -> pa.Table:
-        """The columns that are there, with the types of the schema."""
-        import pyarrow as pa
-
-        from nsw.tables.parquet_tables import arrow_schema
-
-        types = {field.name: field.type for field in arrow_schema(name)}
-        arrays = {key: pa.array(values, types[key]) for key, values in columns.items() if values is not None}
-        return to_arrow(name, pa.table(arrays))
-
-    def each(self, name: str, convert: Callable[[str], V]) -> list[V] | None:
-        """A column with each different text converted once."""
-        texts = self._texts.get(name)
-        if texts is None:
-            return None
-        converted = {text: convert(text) for text in set(texts)}
-        return [converted[text] for text in texts]
-
-    def texts(self, name: str) -> Sequence[str]:
-        """A column as it is printed; empty cells where there is no such column."""
-        return self._texts.get(name) or [""] * self._rows
-
-    def counts(self, name: str) -> Sequence[int | None]:
-        """A column of whole numbers."""
-        return self._integers(name) or [None] * self._rows
-
-    def times(self, name: str) -> Sequence[Quantity | None]:
-        """A column of times in nanoseconds."""
-        return self.each(name, lambda text: self._cells.as_time(name, text)) or [None] * self._rows
-
-    def sizes(self, name: str) -> Sequence[Quantity | None]:
-        """A column of sizes in bytes."""
-        return self.each(name, lambda text: self._cells.as_bytes(name, text)) or [None] * self._rows
-
-    def kind_and_names(self, name: str) -> dict[str, Sequence[Any] | None]:
-        """Kind and names of GPU work."""
-        rows = self.each(name, kind_and_names)
-        return {key: rows and [row.get(key) for row in rows] for key in ("kind", "name", "short_name", "mangled_name")}
-
-    def events(self, start: str, duration: str) -> dict[str, Sequence[Any] | None]:
-        """Ids, start and duration."""
-        columns: dict[str, Sequence[Any] | None] = {target: self._integers(header) for header, target in _IDS.items()}
-        for header, target in ((start, "start_ns"), (duration, "duration_ns")):
-            integers = (self._cells.unit(header) or "ns").lower() == "ns" and self._plain(header)
-            if integers:
-                columns[target] = integers
-            else:
-                columns |= self._quantities(header, target, self._cells.as_time, rounded=True)
-        return columns
-
-    def size_columns(self) -> dict[str, Sequence[Any] | None]:
-        """Sizes and rates."""
-        columns: dict[str, Sequence[Any] | None] = {}
-        for header, target in _BYTES.items():
-            columns |= self._quantities(header, target, self._cells.as_bytes)
-        return columns
-
-    def devices(self) -> dict[str, Sequence[Any] | None]:
-        """Name and number of each row's GPU, out of `NVIDIA H100 (0)`."""
-        matches = self.each("device", _DEVICE.fullmatch)
-        if matches is None:
-            return {}
-        return {
-            "device_name": [device and device[1] for device in matches],
-            "device": [device and int(device[2]) for device in matches],
-        }
-
-    def extents(self) -> dict[str, Sequence[Any] | None]:
-        """Grid and block out of cells such as `  128    1    1`."""
-        columns: dict[str, Sequence[Any] | None] = {}
-        for header, target in _EXTENTS.items():
-            sizes = self.each(header, _parse_dimensions)
-            for index, axis in enumerate("xyz"):
-                columns[f"{target}_{axis}"] = sizes and [size and size[index] for size in sizes]
-        return columns
-
-    def _integers(self, name: str) -> Sequence[int | None] | None:
-        return self._plain(name) or self.each(name, self._cells.as_count)
-
-    def _plain(self, name: str) -> list[int] | None:
-        """A column of nothing but digits, which need no marks to be read."""
-        texts = self._texts.get(name, ())
-        joined = "".join(texts)
-        plain = joined.isascii() and joined.isdigit() and all(texts) and len(max(texts, key=len)) < 19
-        return list(map(int, texts)) if plain else None
-
-    def _quantities(
-        self, header: str, target: str, convert: Callable[[str, str], Quantity | None], *, rounded: bool = False
-    ) -> dict[str, Sequence[Any] | None]:
-        """A column of numbers and its `_pm` twin."""
-        quantities = self.each(header, lambda text: convert(header, text))
-        if quantities is None:
-            return {}
-        values = [q and (_rounded(q.value) if rounded else q.value) for q in quantities]
-        return {target: values, f"{target}_pm": [q and q.pm for q in quantities]}
 
 
 def _rounded(value: float) -> int | None:

@@ -29,6 +29,7 @@ from nsw.readers.nvprof.database.records import (
     MEMORY_EVENTS,
     MEMORY_KINDS,
     TIMED,
+    Database,
     counters,
     durations_sql,
     functions,
@@ -41,15 +42,17 @@ from nsw.readers.nvprof.database.records import (
 from nsw.readers.nvprof.vocabulary import SAMPLES, Api, Columns, Sampled, api_name
 from nsw.readers.timeline.statistics import with_shares
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only
+from nsw.tables import TRACES
 from nsw.tables.names import name_columns_by_printed_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from nsw.readers.nvprof.database.records import Database
+    from nsw.tables import Row, TableData
 
 __all__ = ["facts", "read", "sniff"]
+
 
 _MEMORY = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
 _KINDS = (("[CUDA memcpy", "memcpy"), ("[CUDA memset]", "memset"), ("[Unified Memory", "um"))
@@ -90,237 +93,175 @@ def read(path: Path, options: Options) -> Report:
         return report
     try:
         with closing(open_sqlite_read_only(path)) as connection:
-            _Database(connection, report, options).read()
+            _fill(Database(connection, report), options)
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as fault:  # its own messages quote the file's bytes
         report.error(f"damaged database: {fault}", fix="copy the file again, or profile again")
     return report
 
 
-class _Database:
-    """One database being read into a report."""
+def _fill(database: Database, options: Options) -> None:
+    """Make all tables that are wanted; a damaged table spoils itself alone."""
+    if not database.has("StringTable", "_id_", "value") and HITS not in database.columns:
+        database.report.error("a database without nvprof's tables")
+        return
+    # the tables of phases are made together, under the name of the first that is wanted
+    names = [name for name in _MAKERS if options.wants(name, default=name not in TRACES)]
+    for name in (*names, *options.phase_tables()[:1]):
+        try:
+            tables = {name: _MAKERS[name](database)} if name in _MAKERS else phase_tables(database, options)
+            database.report.tables |= {n: rows for n, rows in tables.items() if len(rows) or n in _KEPT_EMPTY}
+        except (sqlite3.Error, OverflowError, TypeError, ValueError) as fault:
+            database.report.error(f"{name}: damaged database: {fault}", fix="copy the file again")
+    say_what_is_left_out(database)
+    say_what_lacks_columns(database)
 
-    def __init__(self, connection: sqlite3.Connection, report: Report, options: Options) -> None:
-        self._connection = connection
-        self.report = report
-        self._options = options
-        self._columns = self._tables()
-        self._strings: dict[int, str] = {}
 
-    def _tables(self) -> dict[str, frozenset[str]]:
-        names = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        return {
-            name: frozenset(row[1] for row in self._connection.execute("SELECT * FROM pragma_table_info(?)", (name,)))
-            for (name,) in names
-            if isinstance(name, str)
+def _gpu_summary(database: Database) -> list[Row]:
+    rows: list[dict[str, Any]] = []
+    if source := database.union(KERNELS, "name"):
+        for key, figures in _durations(database, source, "name"):
+            rows.append({"kind": "kernel", "name": database.text(key), **figures})
+    if source := database.union(MEMCPYS, "copyKind", "bytes"):
+        for key, figures in _durations(database, source, "copyKind", size="bytes"):
+            name = f"[CUDA memcpy {COPY_KINDS.get(key, 'Unknown')}]"
+            rows.append({"kind": "memcpy", "name": name, **figures})
+    if database.has("CUPTI_ACTIVITY_KIND_MEMSET", "start", "end", "bytes"):
+        for _, figures in _durations(database, "CUPTI_ACTIVITY_KIND_MEMSET", "0", size="bytes"):
+            rows.append({"kind": "memset", "name": "[CUDA memset]", **figures})
+    names_by_kernel = name_columns_by_printed_name(row["name"] for row in rows)
+    for row in rows:
+        row.update(names_by_kernel[row["name"]])
+    return with_shares(rows)
+
+
+def _durations(
+    database: Database, table: str, key: str, size: str | None = None
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """For each key the columns of a summary row; operations without valid times are counted, not timed."""
+    untimed = 0
+    for name, calls, timed, total, low, high, avg, med, variance, amount in database.rows(
+        durations_sql(table, key, size)
+    ):
+        untimed += calls - timed
+        figures: dict[str, Any] = {
+            "block": 0,
+            "calls": calls,
+            "total_ns": total,
+            "avg_ns": avg,
+            "med_ns": med,
+            "min_ns": low,
+            "max_ns": high,
+            "stddev_ns": variance**0.5 if variance is not None and timed > 1 else None,
         }
-
-    def read(self) -> None:
-        """All that is wanted; a damaged table spoils itself alone."""
-        self.report.tool_version = None
-        if self.has("StringTable", "_id_", "value"):
-            strings = self.rows("SELECT _id_, value FROM StringTable")
-            self._strings = {i: text for i, text in strings if isinstance(text, str)}
-        elif HITS not in self._columns:
-            self.report.error("a database without nvprof's tables")
-            return
-        steps = (
-            ("facts", self._facts, True),
-            ("gpu_summary", self._gpu_summary, True),
-            ("api_summary", self._api_summary, True),
-            ("um_summary", self._um_summary, True),
-            ("nvtx_summary", lambda: self._add("nvtx_summary", nvtx_summary(self)), True),
-            ("nvtx_gpu_summary", lambda: self._add("nvtx_gpu_summary", nvtx_gpu_summary(self)), True),
-            ("openacc_summary", lambda: self._add("openacc_summary", openacc_summary(self)), True),
-            ("openmp_summary", lambda: self._add("openmp_summary", openmp_summary(self)), True),
-            ("functions", lambda: self._add("functions", functions(self)), True),
-            ("metrics", lambda: self._add("metrics", counters(self)), True),
-            ("gpu_trace", self._gpu_trace, False),
-            ("api_trace", self._api_trace, False),
-        )
-        for table, step, default in (*steps, *self._of_phases()):
-            if not self._options.wants(table, default=default):
-                continue
-            try:
-                step()
-            except (sqlite3.Error, OverflowError, TypeError, ValueError) as fault:
-                self.report.error(f"{table}: damaged database: {fault}", fix="copy the file again")
-        say_what_is_left_out(self)
-        say_what_lacks_columns(self)
-
-    def _of_phases(self) -> list[tuple[str, Callable[[], None], bool]]:
-        """One step for all tables of phases, under the name of one that is wanted."""
-        requested = self._options.phase_tables()
-        return (
-            [(requested[0], lambda: self.report.tables.update(phase_tables(self, self._options)), True)]
-            if requested
-            else []
+        if size is not None:
+            figures["total_bytes"] = amount
+        yield name, figures
+    if untimed:
+        database.report.warn(
+            f"{untimed} operations have no valid times (nvprof's device buffer was too small): they are"
+            " in the calls, not in the times",
+            fix="run again with a larger --device-buffer-size",
         )
 
-    def _add(self, table: str, rows: list[dict[str, Any]]) -> None:
-        if rows:
-            self.report.tables[table] = rows
 
-    def rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
-        """What a query finds."""
-        return self._connection.execute(sql)
+def _api_summary(database: Database) -> list[Row]:
+    rows: list[dict[str, Any]] = []
+    for table, api in API.items():
+        if database.has(table, "cbid", "start", "end"):
+            key = _call_key(database, table, api)
+            rows += [{"name": api_name(api, cbid), **figures} for cbid, figures in _durations(database, table, key)]
+    return with_shares(rows)
 
-    def has(self, table: str, *columns: str) -> bool:
-        """Whether there is such a table with such columns."""
-        return frozenset(columns) <= self._columns.get(table, frozenset()) and table in self._columns
 
-    def text(self, code: Any) -> str:
-        """A string by its code; of an unknown one the code."""
-        return self._strings.get(code, f"string {code}")
+def _call_key(database: Database, table: str, api: Api) -> str:
+    """SQL that gives the variants of a call that have one name (cuMemAlloc, cuMemAlloc_v2) one callback id."""
+    first: dict[str, int] = {}
+    ids = [i for (i,) in database.rows(f"SELECT DISTINCT cbid FROM {table} ORDER BY 1") if isinstance(i, int)]  # noqa: S608
+    canonical_ids = {i: canonical for i in ids if (canonical := first.setdefault(api_name(api, i), i)) != i}
+    return (
+        f"CASE cbid {' '.join(f'WHEN {i} THEN {canonical}' for i, canonical in canonical_ids.items())} ELSE cbid END"
+        if canonical_ids
+        else "cbid"
+    )
 
-    def _facts(self) -> None:
-        self.report.tables["facts"] = facts(self)
 
-    def _gpu_summary(self) -> None:
-        rows: list[dict[str, Any]] = []
-        if source := self.union(KERNELS, "name"):
-            for key, figures in self._durations(source, "name"):
-                rows.append({"kind": "kernel", "name": self.text(key), **figures})
-        if source := self.union(MEMCPYS, "copyKind", "bytes"):
-            for key, figures in self._durations(source, "copyKind", size="bytes"):
-                name = f"[CUDA memcpy {COPY_KINDS.get(key, 'Unknown')}]"
-                rows.append({"kind": "memcpy", "name": name, **figures})
-        if self.has("CUPTI_ACTIVITY_KIND_MEMSET", "start", "end", "bytes"):
-            for _, figures in self._durations("CUPTI_ACTIVITY_KIND_MEMSET", "0", size="bytes"):
-                rows.append({"kind": "memset", "name": "[CUDA memset]", **figures})
-        names_by_kernel = name_columns_by_printed_name(row["name"] for row in rows)
-        for row in rows:
-            row.update(names_by_kernel[row["name"]])
-        self.report.tables["gpu_summary"] = with_shares(rows)
+def _um_summary(database: Database) -> list[Row]:
+    table = _MEMORY
+    needed = ("counterKind", "value", "start", "end", "srcId", "dstId")
+    if not database.has(table, *needed):
+        return []
+    rows: list[dict[str, Any]] = []
+    value = integer_sql("value")
+    source, target = integer_sql("srcId"), integer_sql("dstId")
+    at = f"CASE WHEN counterKind = 1 THEN {target} WHEN counterKind <> 3 THEN {source} END"
+    sql = (
+        f"SELECT counterKind, {at} AS device, COUNT({value}), SUM({value}), MIN({value}), MAX({value}),"  # noqa: S608
+        f" SUM({TIMED}) FROM {table} GROUP BY 1, 2 ORDER BY 2, 1"
+    )
+    for kind, device, count, amount, low, high, took in database.rows(sql):
+        event = MEMORY_EVENTS.get(kind, {"name": f"counter {kind}", "has_size": "", "has_time": ""})
+        row: dict[str, Any] = {"device": device, "name": event["name"], "calls": count}
+        if event["has_size"] and count:
+            row |= {"total_bytes": amount, "avg_bytes": amount / count, "min_bytes": low, "max_bytes": high}
+        rows.append(row | ({"total_ns": took} if event["has_time"] else {}))
+    return rows
 
-    def union(self, tables: tuple[str, ...], *columns: str) -> str:
-        """The rows of several tables of one kind as one source."""
-        all_columns = (*columns, "start", "end")
-        parts = [f"SELECT {', '.join(all_columns)} FROM {t}" for t in tables if self.has(t, *all_columns)]  # noqa: S608
-        return f"({' UNION ALL '.join(parts)})" if parts else ""
 
-    def _durations(self, table: str, key: str, size: str | None = None) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """For each key the columns of a summary row; operations without valid times are counted, not timed."""
-        untimed = 0
-        for name, calls, timed, total, low, high, avg, med, variance, amount in self.rows(
-            durations_sql(table, key, size)
-        ):
-            untimed += calls - timed
-            figures: dict[str, Any] = {
-                "block": 0,
-                "calls": calls,
-                "total_ns": total,
-                "avg_ns": avg,
-                "med_ns": med,
-                "min_ns": low,
-                "max_ns": high,
-                "stddev_ns": variance**0.5 if variance is not None and timed > 1 else None,
-            }
-            if size is not None:
-                figures["total_bytes"] = amount
-            yield name, figures
-        if untimed:
-            self.report.warn(
-                f"{untimed} operations have no valid times (nvprof's device buffer was too small): they are"
-                " in the calls, not in the times",
-                fix="run again with a larger --device-buffer-size",
-            )
+def _gpu_trace(database: Database) -> TableData:
+    columns = Columns("gpu_trace", _SHARED, _OWN_COLUMNS)
+    parts = [
+        trace_sql(table, database.columns[table])
+        for table in (*KERNELS, *MEMCPYS, "CUPTI_ACTIVITY_KIND_MEMSET")
+        if table in database.columns
+    ]
+    if database.has(_MEMORY, "counterKind", "value", "start", "end", "srcId", "dstId"):
+        parts.append(memory_trace_sql(_MEMORY))
+    sql = " UNION ALL ".join(p for p in parts if p)
+    if not sql:
+        return []
+    names = (
+        dict(database.rows("SELECT id, name FROM CUPTI_ACTIVITY_KIND_DEVICE"))
+        if database.has("CUPTI_ACTIVITY_KIND_DEVICE", "id", "name")
+        else {}
+    )
+    first: int | None = None
+    for device, name, start, end, *rest in database.rows(f"SELECT * FROM ({sql}) ORDER BY 3"):  # noqa: S608
+        text = name if isinstance(name, str) else database.text(name)
+        kind = next((k for begin, k in _KINDS if text.startswith(begin)), "kernel")
+        valid = start is not None and start > 0 and (end is None or end >= start)
+        first = start if first is None and valid else first
+        context, stream, correlation, *dimensions, size, src, dst = rest
+        took = end - start if valid and end is not None else None
+        speed = size * 1e9 / took if size is not None and took and kind != "um" else None
+        columns.append(
+            (
+                0, device, database.strings.get(names.get(device, -1)), kind, context, stream, *dimensions,
+                MEMORY_KINDS.get(src), MEMORY_KINDS.get(dst), text,
+            ),
+            (start - (first or 0) if valid else None, took, correlation, size, speed),
+        )  # fmt: skip
+    return columns.finish()
 
-    def _api_summary(self) -> None:
-        rows: list[dict[str, Any]] = []
-        for table, api in API.items():
-            if self.has(table, "cbid", "start", "end"):
-                key = self._call_key(table, api)
-                rows += [{"name": api_name(api, cbid), **figures} for cbid, figures in self._durations(table, key)]
-        self.report.tables["api_summary"] = with_shares(rows)
 
-    def _call_key(self, table: str, api: Api) -> str:
-        """SQL that gives the variants of a call that have one name (cuMemAlloc, cuMemAlloc_v2) one callback id."""
-        first: dict[str, int] = {}
-        ids = [i for (i,) in self.rows(f"SELECT DISTINCT cbid FROM {table} ORDER BY 1") if isinstance(i, int)]  # noqa: S608
-        canonical_ids = {i: canonical for i in ids if (canonical := first.setdefault(api_name(api, i), i)) != i}
-        return (
-            f"CASE cbid {' '.join(f'WHEN {i} THEN {canonical}' for i, canonical in canonical_ids.items())} ELSE"
-            " cbid END"
-            if canonical_ids
-            else "cbid"
-        )
-
-    def _um_summary(self) -> None:
-        table = _MEMORY
-        needed = ("counterKind", "value", "start", "end", "srcId", "dstId")
-        if not self.has(table, *needed):
-            return
-        rows: list[dict[str, Any]] = []
-        value = integer_sql("value")
-        source, target = integer_sql("srcId"), integer_sql("dstId")
-        at = f"CASE WHEN counterKind = 1 THEN {target} WHEN counterKind <> 3 THEN {source} END"
-        sql = (
-            f"SELECT counterKind, {at} AS device, COUNT({value}), SUM({value}), MIN({value}), MAX({value}),"  # noqa: S608
-            f" SUM({TIMED}) FROM {table} GROUP BY 1, 2 ORDER BY 2, 1"
-        )
-        for kind, device, count, amount, low, high, took in self.rows(sql):
-            name, has_size, has_time = MEMORY_EVENTS.get(kind, (f"counter {kind}", False, False))
-            row: dict[str, Any] = {"device": device, "name": name, "calls": count}
-            if has_size and count:
-                row |= {"total_bytes": amount, "avg_bytes": amount / count, "min_bytes": low, "max_bytes": high}
-            rows.append(row | ({"total_ns": took} if has_time else {}))
-        self._add("um_summary", rows)
-
-    def _gpu_trace(self) -> None:
-        columns = Columns("gpu_trace", _SHARED, _OWN_COLUMNS)
-        parts = [self._operations(t) for t in (*KERNELS, *MEMCPYS, "CUPTI_ACTIVITY_KIND_MEMSET")]
-        if self.has(_MEMORY, "counterKind", "value", "start", "end", "srcId", "dstId"):
-            parts.append(memory_trace_sql(_MEMORY))
-        sql = " UNION ALL ".join(p for p in parts if p)
-        if not sql:
-            return
-        names = (
-            dict(self.rows("SELECT id, name FROM CUPTI_ACTIVITY_KIND_DEVICE"))
-            if self.has("CUPTI_ACTIVITY_KIND_DEVICE", "id", "name")
-            else {}
-        )
-        first: int | None = None
-        for device, name, start, end, *rest in self.rows(f"SELECT * FROM ({sql}) ORDER BY 3"):  # noqa: S608
-            text = name if isinstance(name, str) else self.text(name)
-            kind = next((k for begin, k in _KINDS if text.startswith(begin)), "kernel")
-            valid = start is not None and start > 0 and (end is None or end >= start)
-            first = start if first is None and valid else first
-            context, stream, correlation, *dimensions, size, src, dst = rest
-            took = end - start if valid and end is not None else None
-            speed = size * 1e9 / took if size is not None and took and kind != "um" else None
-            columns.append(
-                (
-                    0, device, self._strings.get(names.get(device, -1)), kind, context, stream, *dimensions,
-                    MEMORY_KINDS.get(src), MEMORY_KINDS.get(dst), text,
-                ),
-                (start - (first or 0) if valid else None, took, correlation, size, speed),
-            )  # fmt: skip
-        self.report.tables["gpu_trace"] = columns.finish()
-
-    def _operations(self, table: str) -> str:
-        return trace_sql(table, self._columns[table]) if table in self._columns else ""
-
-    def _api_trace(self) -> None:
-        columns = Columns(
-            "api_trace", ("block", "pid", "tid", "return_value"), ("start_ns", "duration_ns", "correlation")
-        )
-        needed = ("cbid", "start", "end", "processId", "threadId", "correlationId")
-        parts = [
-            f"SELECT '{api}', {', '.join(map(integer_sql, needed))}, "  # noqa: S608
-            f"{integer_sql('returnValue') if self.has(table, 'returnValue') else 'NULL'} FROM {table}"
-            for table, api in API.items()
-            if self.has(table, *needed)
-        ]
-        if not parts:
-            return
-        first: int | None = None
-        for api, cbid, start, end, pid, tid, correlation, code in self.rows(" UNION ALL ".join(parts) + " ORDER BY 3"):
-            if start is None or end is None:
-                continue
-            first = start if first is None else first
-            took = end - start if end >= start else None
-            columns.append((0, pid, tid, code, api_name(api, cbid)), (start - first, took, correlation))
-        self.report.tables["api_trace"] = columns.finish()
+def _api_trace(database: Database) -> TableData:
+    columns = Columns("api_trace", ("block", "pid", "tid", "return_value"), ("start_ns", "duration_ns", "correlation"))
+    needed = ("cbid", "start", "end", "processId", "threadId", "correlationId")
+    parts = [
+        f"SELECT '{api}', {', '.join(map(integer_sql, needed))}, "  # noqa: S608
+        f"{integer_sql('returnValue') if database.has(table, 'returnValue') else 'NULL'} FROM {table}"
+        for table, api in API.items()
+        if database.has(table, *needed)
+    ]
+    if not parts:
+        return []
+    first: int | None = None
+    for api, cbid, start, end, pid, tid, correlation, code in database.rows(" UNION ALL ".join(parts) + " ORDER BY 3"):
+        if start is None or end is None:
+            continue
+        first = start if first is None else first
+        took = end - start if end >= start else None
+        columns.append((0, pid, tid, code, api_name(api, cbid)), (start - first, took, correlation))
+    return columns.finish()
 
 
 _SHARED = (
@@ -418,3 +359,12 @@ def system_facts(database: Database) -> list[dict[str, Any]]:
     if lost:
         database.report.warn(f"not read: {lost} samples of clocks, temperatures and power that are damaged")
     return sampled.facts()
+
+
+_MAKERS: Final[Mapping[str, Callable[[Database], TableData]]] = {
+    "facts": facts, "gpu_summary": _gpu_summary, "api_summary": _api_summary, "um_summary": _um_summary,
+    "nvtx_summary": nvtx_summary, "nvtx_gpu_summary": nvtx_gpu_summary, "openacc_summary": openacc_summary,
+    "openmp_summary": openmp_summary, "functions": functions, "metrics": counters, "gpu_trace": _gpu_trace,
+    "api_trace": _api_trace,
+}  # fmt: skip
+_KEPT_EMPTY: Final = frozenset({"facts", "gpu_summary", "api_summary"})

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import struct
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.nvprof.vocabulary import Api, Sum
+from nsw.resources import csv_rows
 from nsw.tables.names import demangle_all
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterator, Mapping
 
     from nsw.readers.model import Report
@@ -39,6 +39,7 @@ __all__ = [
     "trace_sql",
 ]
 
+
 KERNELS: Final = (
     "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
     "CUPTI_ACTIVITY_KIND_KERNEL",
@@ -55,19 +56,8 @@ COPY_KINDS: Final = MappingProxyType(
     {1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
 )
 MEMORY_KINDS: Final = MappingProxyType({1: "pageable", 2: "pinned", 3: "device", 4: "array", 5: "managed"})
-# counterKind -> name, whether `value` is bytes, whether the record has a duration
-MEMORY_EVENTS: Final = MappingProxyType(
-    {
-        1: ("Host To Device", True, True),
-        2: ("Device To Host", True, True),
-        3: ("CPU page faults", False, False),
-        4: ("Gpu page fault groups", False, True),
-        5: ("Memory thrashes", True, False),
-        6: ("Page throttles", False, True),
-        7: ("Remote mapping from device", True, False),
-        8: ("Transfers from Device", True, True),
-    }
-)
+# counterKind -> name, that of `nvprof -i --print-gpu-trace`, whether `value` is bytes, whether a record has a duration
+MEMORY_EVENTS: Final = {int(row["kind"]): row for row in csv_rows("readers/data/cupti_memory_events.csv")}
 
 
 def integer_sql(column: str) -> str:
@@ -127,18 +117,9 @@ def trace_sql(table: str, columns: frozenset[str]) -> str:
     )
 
 
-# As `nvprof -i --print-gpu-trace` names them.
-_MEMORY_TRACE: Final = MappingProxyType(
-    {
-        1: "Memcpy HtoD", 2: "Memcpy DtoH", 3: "CPU page faults", 4: "GPU page faults", 5: "page thrash",
-        6: "page throttle", 7: "remote map", 8: "Memcpy DtoD",
-    }
-)  # fmt: skip
-
-
 def memory_trace_sql(table: str) -> str:
     """The events of Unified Memory with the columns of `trace_sql`; those of one moment have no end."""
-    names = " ".join(f"WHEN {k} THEN '[Unified Memory {n}]'" for k, n in _MEMORY_TRACE.items())
+    names = " ".join(f"WHEN {k} THEN '[Unified Memory {row['name_in_trace']}]'" for k, row in MEMORY_EVENTS.items())
     source, target = integer_sql("srcId"), integer_sql("dstId")
     device = f"CASE WHEN counterKind = 1 THEN {target} WHEN counterKind NOT IN (3, 5) THEN {source} END"
     return (
@@ -148,50 +129,39 @@ def memory_trace_sql(table: str) -> str:
     )
 
 
-class Database(Protocol):
+class Database:
     """One database being read into a report."""
 
-    report: Report
+    def __init__(self, connection: sqlite3.Connection, report: Report) -> None:
+        self._connection = connection
+        self.report = report
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        self.columns = {
+            name: frozenset(row[1] for row in connection.execute("SELECT * FROM pragma_table_info(?)", (name,)))
+            for (name,) in names
+            if isinstance(name, str)
+        }
+        strings = self.rows("SELECT _id_, value FROM StringTable") if self.has("StringTable", "_id_", "value") else ()
+        self.strings = {i: text for i, text in strings if isinstance(text, str)}
 
     def rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
         """What a query finds."""
+        return self._connection.execute(sql)
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether there is such a table with such columns."""
+        return table in self.columns and self.columns[table].issuperset(columns)
 
     def text(self, code: Any) -> str:
         """A string by its code; of an unknown one the code."""
+        return self.strings.get(code, f"string {code}")
 
     def union(self, tables: tuple[str, ...], *columns: str) -> str:
         """The rows of several tables of one kind as one source; "" when there is none."""
+        all_columns = (*columns, "start", "end")
+        parts = [f"SELECT {', '.join(all_columns)} FROM {t}" for t in tables if self.has(t, *all_columns)]  # noqa: S608
+        return f"({' UNION ALL '.join(parts)})" if parts else ""
 
-
-_KINDS: Final = {
-    "INSTANTANEOUS_METRIC": "metric values of points in time",
-    "INSTANTANEOUS_METRIC_INSTANCE": "metric values of single units of the GPU at points in time",
-    "INSTANTANEOUS_EVENT": "event values of points in time (--event-collection-mode continuous)",
-    "INSTANTANEOUS_EVENT_INSTANCE": "event values of single units of the GPU at points in time",
-    "PC_SAMPLING": "samples of the program counter",
-    "GLOBAL_ACCESS": "memory accesses of source lines",
-    "SHARED_ACCESS": "shared memory accesses of source lines",
-    "BRANCH": "branches of source lines",
-    "INSTRUCTION_EXECUTION": "instruction counts of source lines",
-    "NVLINK": "NVLink connections (--print-nvlink-topology)",
-    "GRAPH_TRACE": "CUDA graphs traced as a whole",
-    "MEMORY": "allocations (--track-memory-allocations on)",
-    "MEMORY2": "allocations (--track-memory-allocations on)",
-    "MEMORY_POOL": "operations on memory pools",
-    "SYNCHRONIZATION": "waits for streams and events, less their API calls",
-    "PREEMPTION": "preemptions of kernels",
-    "JIT": "compilations while the program ran",
-    "INTERNAL_LAUNCH_API": "launches within CUDA itself",
-}
-_THREADS: Final = {
-    "PTHREAD_ACTIVITY_EXEC": "begins and ends of threads",
-    "PTHREAD_ACTIVITY_MGMT": "creations and joins of threads",
-    "PTHREAD_ACTIVITY_MUTEX": "locks of threads",
-    "PTHREAD_ACTIVITY_COND": "condition variables of threads",
-}
 
 # What a table cannot be read without.
 _OPERATION: Final = ("start", "end")
@@ -209,13 +179,11 @@ _COUNTERS: Final = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
 
 def say_what_is_left_out(database: Database) -> None:
     """One warning that names what is in the file and in no table."""
-    names = {f"CUPTI_ACTIVITY_KIND_{kind}": description for kind, description in _KINDS.items()}
-    names |= {table: f"{description} (--cpu-thread-tracing on)" for table, description in _THREADS.items()}
-    left_out = []
-    for table, description in names.items():
-        if database.has(table):
-            count = _count(database, table)
-            left_out += [f"{count} {description}"] if count else []
+    left_out = [
+        f"{count} {row['meaning']}"
+        for row in csv_rows("readers/data/cupti_unread_tables.csv")
+        if database.has(row["table"]) and (count := _count(database, row["table"]))
+    ]
     if left_out:
         database.report.warn(f"not read: {'; '.join(left_out)}")
 
@@ -358,10 +326,9 @@ def _metric(id_: Any, raw: Any) -> float | None:
 @cache
 def names() -> Mapping[tuple[str, int], Counter]:
     """What each id of a metric or an event stands for."""
-    text = files("nsw.readers").joinpath("data/cupti_counters.csv").read_text(encoding="ascii")
     return {
         (row["what"], int(row["id"])): Counter(row["name"], row["kind"], row["description"] or None)
-        for row in csv.DictReader(text.splitlines())
+        for row in csv_rows("readers/data/cupti_counters.csv")
     }
 
 

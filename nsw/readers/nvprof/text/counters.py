@@ -21,18 +21,28 @@ from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from nsw.readers.nvprof.text.state import RowTaker, Sink, Stream, cells_of
+from nsw.readers.nvprof.text.state import RowTaker, Stream, cells_of
 from nsw.readers.nvprof.vocabulary import Columns, split_device
 from nsw.readers.text.quantities import number, parse_integer, size_factor, split_unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-
 __all__ = [
-    "DAMAGED", "HEADER", "KERNEL", "UNITS_NAME", "UNITS_SIGN", "MetricTable", "add_metric", "add_units",
-    "add_value", "are_of_one_kind", "event_table", "metric_value",
-]  # fmt: skip
+    "DAMAGED",
+    "HEADER",
+    "KERNEL",
+    "UNITS_NAME",
+    "UNITS_SIGN",
+    "MetricTable",
+    "add_metric",
+    "add_units",
+    "add_value",
+    "are_of_one_kind",
+    "event_table",
+    "metric_value",
+]
+
 
 _LEVEL: Final = re.compile(r"([A-Za-z]+) \((\d{1,3})\)\Z")
 _LONGEST_UNIT: Final = 12
@@ -126,18 +136,17 @@ _NO_LAUNCH: Final = (None, None, None)
 _CORRELATION: Final = re.compile(r"\s+\[\d+\]\Z")
 
 
-def _table(sink: Sink) -> Columns:
-    return sink.table("metrics", _SHARED, _OWN_COLUMNS, "kernel")
+def _table(stream: Stream) -> Columns:
+    return stream.sink.table("metrics", _SHARED, _OWN_COLUMNS, "kernel")
 
 
 def add_metric(
-    sink: Sink, stream: Stream, kernel: str, metric: str, description: str | None, calls: int | None, values: list[str]
+    stream: Stream, kernel: str, metric: str, description: str | None, calls: int | None, values: list[str]
 ) -> None:
     """Add a row of a metric or an event over several launches.
 
     Args:
-        sink: Takes the row.
-        stream: Names process and device of the row.
+        stream: Takes the row, and names process and device.
         kernel: The name of the kernel.
         metric: The name of the metric or event.
         description: What nvprof prints about it; None if nothing.
@@ -150,17 +159,14 @@ def add_metric(
     origin = (*stream.origin_values(), stream.device, stream.device_name)
     spread = chain.from_iterable(in_unit(value, last.unit) for value in read)
     shared = (*origin, metric, description, last.unit, last.text_alone, _plain(kernel))
-    _table(sink).append(shared, (calls, *spread, *_NO_LAUNCH))
+    _table(stream).append(shared, (calls, *spread, *_NO_LAUNCH))
 
 
-def add_value(
-    sink: Sink, stream: Stream, launch: int | None, kernel: str, metric: str, device: str, value: Value
-) -> None:
+def add_value(stream: Stream, launch: int | None, kernel: str, metric: str, device: str, value: Value) -> None:
     """Add a row of a metric or an event of one launch.
 
     Args:
-        sink: Takes the row.
-        stream: Names the process of the row.
+        stream: Takes the row, and names its process.
         launch: The correlation id of the launch; None where none is printed.
         kernel: The name of the kernel.
         metric: The name of the metric or event.
@@ -168,7 +174,7 @@ def add_value(
         value: The value and its unit.
     """
     shared = (*_origin(stream, device), metric, None, value.unit, value.text_alone, kernel)
-    _table(sink).append(shared, (*[None] * 7, value.number, value.pm, launch))
+    _table(stream).append(shared, (*[None] * 7, value.number, value.pm, launch))
 
 
 def _origin(stream: Stream, device: str | None) -> tuple[int | str | None, ...]:
@@ -212,8 +218,7 @@ def _is_value(cell: str) -> bool:
 class MetricTable:
     """One table of metrics or events being read: devices, in them kernels, in them rows."""
 
-    def __init__(self, sink: Sink, stream: Stream, header: re.Match[str], number: int) -> None:
-        self._sink = sink
+    def __init__(self, stream: Stream, header: re.Match[str], number: int) -> None:
         self._stream = stream
         self._described = header["described"] is not None
         self._values = 3 if header["total"] is None else 4
@@ -231,27 +236,27 @@ class MetricTable:
         if cells is None:
             return self._take_heading(number, text)
         if self._kernel is None:
-            self._sink.fault("a metric without its kernel", number)
+            self._stream.sink.fault("a metric without its kernel", number)
             return True
         self._open_name = 0
         calls, name, description, values = cells
         if not are_of_one_kind(values[:3]):
-            self._sink.fault(DAMAGED, number)
+            self._stream.sink.fault(DAMAGED, number)
             return True
         if name in self._seen:
             self._kernel = None
-            self._sink.fault("a metric that its kernel already has: the kernel it belongs to is unknown", number)
+            self._stream.sink.fault("a metric that its kernel already has: the kernel it belongs to is unknown", number)
             return True
         self._seen.add(name)
         self.rows += 1
-        add_metric(self._sink, self._stream, self._kernel, name, description, int(calls), values)
+        add_metric(self._stream, self._kernel, name, description, int(calls), values)
         return True
 
     def _take_units(self, number: int, text: str) -> bool:
         """A row of all units of a GPU."""
         if (match := _units_row(text)) is None:
-            self._sink.fault(DAMAGED, number)
-        elif add_units(self._sink, self._stream, number, self._kernel, parse_integer(match["calls"]), match):
+            self._stream.sink.fault(DAMAGED, number)
+        elif add_units(self._stream, number, self._kernel, parse_integer(match["calls"]), match):
             self.rows += 1
         return True
 
@@ -292,7 +297,7 @@ class MetricTable:
 
     def _take_rest(self, number: int, text: str) -> bool:
         if self._looks_like_a_row(text):
-            self._sink.fault(DAMAGED, number)
+            self._stream.sink.fault(DAMAGED, number)
             return True
         if not self._open_name and _SIGNATURE.match(text):
             self._kernel = None  # what follows is of another kernel, perhaps of this one
@@ -323,20 +328,21 @@ _CSV_CELLS: Final = 6
 _EVENT_DAMAGED: Final = "a row of events is cut short or damaged"
 
 
-def event_table(sink: Sink, stream: Stream, text: str) -> RowTaker | None:
+def event_table(stream: Stream, text: str) -> RowTaker | None:
     """The table of events that a line of titles begins; None for other lines.
 
     Args:
-        sink: Takes the rows.
-        stream: Names process and device of the rows.
+        stream: Takes the rows, and names process and device.
         text: The line.
     """
     if _HEADER.match(text):
-        return _EventTable(sink, stream)
+        return _EventTable(stream)
     if _CSV_TRACE.match(text):
-        return _EventTrace(sink, stream)
+        return _EventTrace(stream)
     if _TRACE.match(text):
-        sink.note("not read: a trace of events as text, which cuts names to ten characters (--csv keeps them whole)")
+        stream.sink.note(
+            "not read: a trace of events as text, which cuts names to ten characters (--csv keeps them whole)"
+        )
         return _CutTrace()
     return None
 
@@ -344,8 +350,7 @@ def event_table(sink: Sink, stream: Stream, text: str) -> RowTaker | None:
 class _EventTable:
     """One table of events being read: devices, in them kernels, in them rows."""
 
-    def __init__(self, sink: Sink, stream: Stream) -> None:
-        self._sink = sink
+    def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._kernel: str | None = None
 
@@ -353,9 +358,7 @@ class _EventTable:
         """Read a device, a kernel or a row."""
         if (match := _EVENT_ROW.match(text)) is not None and self._kernel is not None:
             calls, mean, minimum, maximum, name = match.groups()
-            add_metric(
-                self._sink, self._stream, self._kernel, name, None, parse_integer(calls), [minimum, maximum, mean]
-            )
+            add_metric(self._stream, self._kernel, name, None, parse_integer(calls), [minimum, maximum, mean])
             return True
         if (device := _EVENT_DEVICE.match(text)) is not None:
             self._stream.device, self._stream.device_name = int(device[1]), None
@@ -366,15 +369,14 @@ class _EventTable:
             return True
         if text[:1] == "=" or not _EVENT_ROWISH.match(text):
             return False
-        self._sink.fault(_EVENT_DAMAGED, number)
+        self._stream.sink.fault(_EVENT_DAMAGED, number)
         return True
 
 
 class _EventTrace:
     """Launches and their events, as CSV."""
 
-    def __init__(self, sink: Sink, stream: Stream) -> None:
-        self._sink = sink
+    def __init__(self, stream: Stream) -> None:
         self._stream = stream
 
     def take(self, number: int, text: str) -> bool:
@@ -385,9 +387,9 @@ class _EventTrace:
         device = parse_integer(cells[0]) if cells else None
         value = metric_value(cells[-1]) if len(cells) == _CSV_CELLS else None
         if device is None or value is None or value.number is None or not cells[3] or not cells[4]:
-            self._sink.fault(_EVENT_DAMAGED, number)
+            self._stream.sink.fault(_EVENT_DAMAGED, number)
             return True
-        add_value(self._sink, self._stream, None, cells[4], cells[3], str(device), value)
+        add_value(self._stream, None, cells[4], cells[3], str(device), value)
         return True
 
 
@@ -421,16 +423,13 @@ def _units_row(text: str) -> Mapping[str, str] | None:
     return {**head.groupdict(), **tail.groupdict(), "text": "".join(parts[:-2])}
 
 
-def add_units(
-    sink: Sink, stream: Stream, number: int, kernel: str | None, calls: int | None, fields: Mapping[str, str]
-) -> bool:
+def add_units(stream: Stream, number: int, kernel: str | None, calls: int | None, fields: Mapping[str, str]) -> bool:
     """Add a row per hardware unit from a line that lists the values of all units; returns whether it could be read.
 
     A line that cannot be read is reported.
 
     Args:
-        sink: Takes the rows.
-        stream: Names process and device of the rows.
+        stream: Takes the rows, and names process and device.
         number: The number of the line, from 1.
         kernel: The name of the kernel; None where the line is of no kernel.
         calls: The number of launches; None if it cannot be read.
@@ -439,9 +438,9 @@ def add_units(
     values = _INSTANCE_VALUE.findall(fields["values"])
     between = _INSTANCE_VALUE.sub("", fields["values"])
     if kernel is None or calls is None or len(values) != int(fields["units"]) or not _BETWEEN.fullmatch(between):
-        sink.fault(DAMAGED, number)
+        stream.sink.fault(DAMAGED, number)
         return False
     for unit, value in enumerate(values):
         name = f"{fields['name']} ({unit})"
-        add_metric(sink, stream, kernel, name, fields["text"] or None, calls, ["-", "-", value])
+        add_metric(stream, kernel, name, fields["text"] or None, calls, ["-", "-", value])
     return True

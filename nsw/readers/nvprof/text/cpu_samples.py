@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-from nsw.readers.nvprof.text.state import AGAIN, Sink, Stream
+from nsw.readers.nvprof.text.state import AGAIN, Stream
 from nsw.readers.nvprof.text.summaries import TIME
 from nsw.readers.text.quantities import duration, number
 
@@ -61,8 +61,8 @@ class _Row(NamedTuple):
 class CpuTable:
     """One table of CPU samples being read, from its title on."""
 
-    def __init__(self, sink: Sink, stream: Stream, title: str) -> None:
-        self._sink = sink
+    def __init__(self, stream: Stream, title: str) -> None:
+        self._sink = stream.sink
         self._origin = stream.origin()
         self._is_top_down = "top down" in title
         self._is_known = bool(title)

@@ -17,7 +17,7 @@ from nsw.readers.nvprof.text.other_tables import (
     misplaced_count,
     size_of,
 )
-from nsw.readers.nvprof.text.state import Sink, Stream, cells_of
+from nsw.readers.nvprof.text.state import Stream, cells_of
 from nsw.readers.nvprof.text.summaries import SECTIONS, add_summary_row, calls_of, figures_of
 from nsw.readers.nvprof.text.traces import TraceColumns
 from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, duration, parse_integer, percent, size_factor
@@ -25,8 +25,8 @@ from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, duration, parse_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-
 __all__ = ["csv_table", "header_of"]
+
 
 _MARKS = re.compile(r'"?(?:Type|Time\(%\)|Start|Device|Invocations|Context)"?\s*[,;\t]')
 _DEVICE = re.compile(r"\(\d{1,4}\)\s*\Z")
@@ -62,10 +62,7 @@ def header_of(text: str) -> tuple[str, list[str], str] | None:
 class CsvTable:
     """One CSV table being read."""
 
-    def __init__(
-        self, sink: Sink, stream: Stream, kind: str, titles: list[str], mark: str, number: int, padded: int
-    ) -> None:
-        self._sink = sink
+    def __init__(self, stream: Stream, kind: str, titles: list[str], mark: str, number: int, padded: int) -> None:
         self._stream = stream
         self._titles = titles
         self._padded = padded  # cells of the line of titles, with empty ones behind them that a spreadsheet adds
@@ -106,25 +103,25 @@ class CsvTable:
         cells = cells_of(text[: match.start()].strip(), self._mark) if match is not None else []
         at = [self._titles.index(t) if t in self._titles else len(cells) for t in ("Device", "Kernel", "Invocations")]
         if match is None or max(at) >= len(cells):
-            self._sink.fault(DAMAGED, number)
+            self._stream.sink.fault(DAMAGED, number)
             return True
         device, kernel, calls = (cells[position].strip() for position in at)
         self._stream.set_device(device)
-        if add_units(self._sink, self._stream, number, kernel or None, parse_integer(calls), match.groupdict()):
+        if add_units(self._stream, number, kernel or None, parse_integer(calls), match.groupdict()):
             self.rows += 1
         return True
 
     def _adder(self) -> Callable[[Sequence[str], int], bool]:
         """What puts the cells of a row, of the line of this number, into the sink."""
         if self._kind == "trace":
-            columns = TraceColumns(self._sink, self._stream, self._titles, self._units)
+            columns = TraceColumns(self._stream, self._titles, self._units)
             return lambda cells, _: columns.add(cells)
-        return partial(_ADDERS[self._kind], self._sink, self._stream, Titles(self._titles, self._units))
+        return partial(_ADDERS[self._kind], self._stream, Titles(self._titles, self._units))
 
     def _fault(self, number: int, cells: Sequence[str]) -> bool:
         if not cells or not self._looks_like_a_row(cells):
             return False  # a line of the program's own
-        self._sink.fault("a row of a CSV table is cut short or damaged", number)
+        self._stream.sink.fault("a row of a CSV table is cut short or damaged", number)
         return True
 
     def _looks_like_a_row(self, cells: Sequence[str]) -> bool:
@@ -194,7 +191,7 @@ class Titles:
         return None if at is None else self.units[at] or None
 
 
-def _add_summary(sink: Sink, stream: Stream, titles: Titles, cells: Sequence[str], number: int) -> bool:
+def _add_summary(stream: Stream, titles: Titles, cells: Sequence[str], number: int) -> bool:
     """A row of a summary, with the Type column or without; whether its cells are what the titles say."""
     name, label, plain_calls, host, device, share, *times = titles.picked(cells, _SUMMARY)
     calls = calls_of(host or plain_calls, device)
@@ -202,7 +199,7 @@ def _add_summary(sink: Sink, stream: Stream, titles: Titles, cells: Sequence[str
     if not name or calls is None or total is None:
         return False
     stream.section = _section(stream, label)
-    add_summary_row(sink, stream, number, figures_of(percent(share), calls, total, avg, low, high), name)
+    add_summary_row(stream, number, figures_of(percent(share), calls, total, avg, low, high), name)
     return True
 
 
@@ -212,7 +209,7 @@ def _section(stream: Stream, label: str) -> str:
     return stream.section or "gpu"
 
 
-def _add_counter(sink: Sink, stream: Stream, titles: Titles, cells: Sequence[str], _: int) -> bool:
+def _add_counter(stream: Stream, titles: Titles, cells: Sequence[str], _: int) -> bool:
     """A row of metrics or events."""
     device, kernel, metric, event, description, invocations, *values = titles.picked(cells, _METRICS)
     calls = parse_integer(invocations)
@@ -221,11 +218,11 @@ def _add_counter(sink: Sink, stream: Stream, titles: Titles, cells: Sequence[str
     if not are_of_one_kind(values[:3]):
         return False
     stream.set_device(device)
-    add_metric(sink, stream, kernel, metric or event, description or None, calls, values)
+    add_metric(stream, kernel, metric or event, description or None, calls, values)
     return True
 
 
-def _add_memory(sink: Sink, stream: Stream, titles: Titles, cells: Sequence[str], _: int) -> bool:
+def _add_memory(stream: Stream, titles: Titles, cells: Sequence[str], _: int) -> bool:
     """A row of Unified Memory."""
     name = cells[-1].strip()
     if not name or name in titles.titles:
@@ -243,22 +240,21 @@ def _add_memory(sink: Sink, stream: Stream, titles: Titles, cells: Sequence[str]
     took = duration(time, titles.unit("Total Time"))
     if name.startswith("Remote mapping"):
         took = None  # nvprof prints the bytes there, as a time
-    add_memory_row(sink, stream, counted, sizes, took, name)
+    add_memory_row(stream, counted, sizes, took, name)
     return True
 
 
 _ADDERS: Final = {"summary": _add_summary, "metrics": _add_counter, "memory": _add_memory}
 
 
-def csv_table(sink: Sink, stream: Stream, text: str, number: int, header: tuple[str, list[str], str]) -> CsvTable:
+def csv_table(stream: Stream, text: str, number: int, header: tuple[str, list[str], str]) -> CsvTable:
     """The CSV table that a line of titles begins.
 
     Args:
-        sink: Takes the rows.
-        stream: Names process and device of the rows.
+        stream: Takes the rows, and names process and device.
         text: The line.
         number: Its number, from 1.
         header: What `header_of` made of the line: kind of table, titles, delimiter.
     """
     padded = len(cells_of(text.strip(" \ufeff"), header[2]))
-    return CsvTable(sink, stream, *header, number, padded)
+    return CsvTable(stream, *header, number, padded)

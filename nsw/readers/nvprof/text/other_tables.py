@@ -12,16 +12,27 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.readers.nvprof.text.counters import event_table
 from nsw.readers.nvprof.text.summaries import TIME
-from nsw.readers.nvprof.vocabulary import QUANTITIES, Columns, exact_to_a_ns, split_device, system_rows
+from nsw.readers.nvprof.vocabulary import QUANTITIES, exact_to_a_ns, split_device, system_rows
 from nsw.readers.text.quantities import Quantity, duration, number, parse_integer, size
 
 if TYPE_CHECKING:
     from nsw.readers.nvprof.text.state import RowTaker, Sink, Stream
 
 __all__ = [
-    "HEADER", "LISTING", "TITLES", "MemoryTable", "PassedOver", "add_fact", "add_memory_row", "announce",
-    "is_lone_total", "misplaced_count", "section_table", "size_of",
-]  # fmt: skip
+    "HEADER",
+    "LISTING",
+    "TITLES",
+    "MemoryTable",
+    "PassedOver",
+    "add_fact",
+    "add_memory_row",
+    "announce",
+    "is_lone_total",
+    "misplaced_count",
+    "section_table",
+    "size_of",
+]
+
 
 HEADER = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s+Max Size\s+Total Size\s+Total Time\s+Name\s*\Z")
 FACT = re.compile(r"\s*Total (?P<what>[A-Za-z][A-Za-z ]{2,40}?):\s*(?P<count>\d{1,18})\s*\Z")
@@ -40,8 +51,7 @@ _BYTES = re.compile(r"(\d+)B\Z")
 class MemoryTable:
     """One table of Unified Memory traffic being read, from text."""
 
-    def __init__(self, sink: Sink, stream: Stream) -> None:
-        self._sink = sink
+    def __init__(self, stream: Stream) -> None:
         self._stream = stream
 
     def take(self, number: int, text: str) -> bool:
@@ -51,7 +61,6 @@ class MemoryTable:
             return self._fault(number, text)
         count, avg, low, high, total, time, name = match.groups()
         add_memory_row(
-            self._sink,
             self._stream,
             parse_integer(count),
             [size_of(s) for s in (avg, low, high, total)],
@@ -65,7 +74,7 @@ class MemoryTable:
         words = text.split()
         if sum(map(bool, map(_MEASURED.fullmatch, words))) < _ENOUGH:
             return False
-        self._sink.fault("a row of Unified Memory is cut short or damaged", number)
+        self._stream.sink.fault("a row of Unified Memory is cut short or damaged", number)
         return True
 
 
@@ -74,19 +83,13 @@ def size_of(text: str, unit: str | None = None) -> Quantity | None:
     return size(text, unit, base=1024)
 
 
-def _table(sink: Sink) -> Columns:
-    twins = [name for column in _FIGURES for name in (column, f"{column}_pm")]
-    return sink.table("um_summary", ("block", "rank", "pid", "device", "device_name"), ("calls", *twins))
-
-
 def add_memory_row(
-    sink: Sink, stream: Stream, count: int | None, moved: list[Quantity | None], time: Quantity | None, name: str
+    stream: Stream, count: int | None, moved: list[Quantity | None], time: Quantity | None, name: str
 ) -> None:
     """Add a row of Unified Memory traffic.
 
     Args:
-        sink: Takes the row.
-        stream: Names process and device of the row.
+        stream: Takes the row, and names process and device.
         count: The number of transfers or faults; None if none is printed.
         moved: Average, least, greatest and total size of the transfers (bytes), each None where it is not printed.
         time: The time they took (ns); None if none is printed.
@@ -94,7 +97,10 @@ def add_memory_row(
     """
     took = time and Quantity(time.value, exact_to_a_ns(time.pm))
     figures = chain.from_iterable(quantity or (None, None) for quantity in (*moved, took))
-    _table(sink).append((*stream.origin_values(), stream.device, stream.device_name, name), (count, *figures))
+    twins = [name for column in _FIGURES for name in (column, f"{column}_pm")]
+    shared = ("block", "rank", "pid", "device", "device_name")
+    columns = stream.sink.table("um_summary", shared, ("calls", *twins))
+    columns.append((*stream.origin_values(), stream.device, stream.device_name, name), (count, *figures))
 
 
 def misplaced_count(name: str, count: str, total: str) -> int | None:
@@ -114,19 +120,18 @@ def is_lone_total(count: int | None, sizes: list[Quantity | None]) -> bool:
     return count is None and sizes[3] is not None and not any(sizes[:3])
 
 
-def add_fact(sink: Sink, stream: Stream, text: str) -> bool:
+def add_fact(stream: Stream, text: str) -> bool:
     """Add a line such as `Total CPU Page faults: 17` as a fact; returns whether the line was one.
 
     Args:
-        sink: Takes the fact.
-        stream: Names the process of the fact.
+        stream: Takes the fact, and names its process.
         text: The line.
     """
     match = FACT.match(text)
     if match is None:
         return False
     key = "um_total_" + re.sub(r"\W+", "_", match["what"].strip().lower())
-    sink.add("facts", {**stream.origin(), "key": key, "value": float(match["count"])})
+    stream.sink.add("facts", {**stream.origin(), "key": key, "value": float(match["count"])})
     return True
 
 
@@ -140,24 +145,22 @@ _ROWISH: Final = re.compile(rf'\s*"?(?:{_NAME})')
 _DEVICE: Final = re.compile(r'\s*Device "([^"]{1,200})"\s*\Z')
 
 
-def system_table(sink: Sink, stream: Stream, text: str) -> RowTaker | None:
+def system_table(stream: Stream, text: str) -> RowTaker | None:
     """The table of clocks, temperatures and power that a line of titles begins; None for other lines.
 
     Args:
-        sink: Takes the rows.
-        stream: Names process and device of the rows.
+        stream: Takes the rows, and names process and device.
         text: The line.
     """
     if _CSV_HEADER.match(text):
-        return _SystemTable(sink, stream, _CSV_ROW)
-    return _SystemTable(sink, stream, _SYSTEM_ROW) if _HEADER.match(text) else None
+        return _SystemTable(stream, _CSV_ROW)
+    return _SystemTable(stream, _SYSTEM_ROW) if _HEADER.match(text) else None
 
 
 class _SystemTable:
     """One summary of samples being read."""
 
-    def __init__(self, sink: Sink, stream: Stream, row: re.Pattern[str]) -> None:
-        self._sink = sink
+    def __init__(self, stream: Stream, row: re.Pattern[str]) -> None:
         self._stream = stream
         self._row = row
 
@@ -173,7 +176,7 @@ class _SystemTable:
             origin = {**self._stream.origin(), "device": device}
             present_values = [v for v in values if v is not None]
             for fact in system_rows(origin, QUANTITIES[match["name"]], int(count.value), present_values):
-                self._sink.add("facts", fact)
+                self._stream.sink.add("facts", fact)
         return True
 
     def _take_other(self, line: int, text: str) -> bool:
@@ -181,7 +184,7 @@ class _SystemTable:
             self._stream.set_device(device[1])
             return True
         if _ROWISH.match(text):
-            self._sink.fault("a row of clocks and temperatures is cut short or damaged", line)
+            self._stream.sink.fault("a row of clocks and temperatures is cut short or damaged", line)
             return True
         return False
 
@@ -222,26 +225,25 @@ def announce(sink: Sink, title: str) -> None:
         sink.note(f"not read: {description}")
 
 
-def section_table(sink: Sink, stream: Stream, text: str) -> RowTaker | None:
+def section_table(stream: Stream, text: str) -> RowTaker | None:
     """The reader for the rows below a line that begins a table of one of these sections; None for other lines.
 
     Sections that nsw does not read are skipped and reported.
 
     Args:
-        sink: Takes the rows.
-        stream: Names process and device of the rows.
+        stream: Takes the rows, and names process and device.
         text: The line.
     """
     if _PATH.match(text):
-        announce(sink, "dependency analysis")
+        announce(stream.sink, "dependency analysis")
         return PassedOver()
     if _SAMPLED.match(text):
-        sink.note(
+        stream.sink.note(
             "not read: samples of Unified Memory's counters (CUDA 6.0), which do not name the memories that they"
             " counted between"
         )
         return PassedOver()
-    return system_table(sink, stream, text) or event_table(sink, stream, text)
+    return system_table(stream, text) or event_table(stream, text)
 
 
 class PassedOver:

@@ -18,8 +18,8 @@ from nsw.wording import one_or
 if TYPE_CHECKING:
     from pathlib import Path
 
-
 __all__ = ["read", "sniff"]
+
 
 _MESSAGE = re.compile(r"\s*(?:==(?P<pid>\d{1,10})==|={8})\s?(?P<text>.*)")
 # Behind what the program had not ended with a line end: only what can be of nobody else.
@@ -153,7 +153,7 @@ class _Reading:
         """One line: a row, or what it says of the next ones."""
         stream = self._streams.get(rank)
         if stream is None:
-            stream = self._streams[rank] = Stream(rank)
+            stream = self._streams[rank] = Stream(self._sink, rank)
         if stream.table is not None and stream.table.take(number, text):
             return
         if _TELLS.match(text) or "== " in text:
@@ -182,9 +182,7 @@ class _Reading:
         elif (title := _TITLE.match(text)) is not None:
             self._check_rows(stream)
             self._enter(stream, title["what"].lower())
-        elif not (stream.in_nvtx and take_old_range(self._sink, stream, number, text)) and not self._describe(
-            stream, text
-        ):
+        elif not (stream.in_nvtx and take_old_range(stream, number, text)) and not self._describe(stream, text):
             self._begin_table(stream, number, text)
 
     def _switch(self, stream: Stream, pid: int) -> None:
@@ -196,16 +194,21 @@ class _Reading:
             stream.block = stream.blocks_by_pid[pid]
             stream.table = None
 
+    def _takes_command(self, stream: Stream, number: int, text: str, *, is_bare: bool) -> bool:
+        """Whether a line names the command of a process; a bare line names the process too."""
+        if (profiling := _PROFILING.match(text)) is not None:
+            pid = int(profiling[1]) if is_bare else stream.pid
+            origin = {"block": self._sink.blocks, "rank": stream.rank, "pid": pid}
+            self._sink.add("facts", {**origin, "key": "command", "text": profiling[2].strip()})
+        elif _PROFILING_ANYHOW.match(text):
+            self._sink.fault(_NO_PROCESS, number)
+        else:
+            return False
+        return True
+
     def _hear(self, stream: Stream, number: int, text: str) -> bool:
         """What nvprof says of itself; whether the line is done with."""
-        if (profiling := _PROFILING.match(text)) is not None:
-            command = profiling[2].strip()
-            self._sink.add(
-                "facts", {"block": self._sink.blocks, **_process_columns(stream), "key": "command", "text": command}
-            )
-            return True
-        if _PROFILING_ANYHOW.match(text):
-            self._sink.fault(_NO_PROCESS, number)
+        if self._takes_command(stream, number, text, is_bare=False):
             return True
         if (severity := _SEVERITY.match(text)) is not None:
             if severity[2]:
@@ -220,14 +223,7 @@ class _Reading:
 
     def _hear_bare(self, stream: Stream, number: int, text: str) -> bool:
         """What only nvprof says of itself, in a report that lost the marks before it; whether the line is done with."""
-        if (profiling := _PROFILING.match(text)) is not None:
-            process = {**_process_columns(stream), "pid": int(profiling[1])}
-            self._sink.add(
-                "facts", {"block": self._sink.blocks, **process, "key": "command", "text": profiling[2].strip()}
-            )
-            return True
-        if _PROFILING_ANYHOW.match(text):
-            self._sink.fault(_NO_PROCESS, number)
+        if self._takes_command(stream, number, text, is_bare=True):
             return True
         if _BARE_WARNING.match(text):
             self._sink.message(number, text, None)
@@ -236,7 +232,7 @@ class _Reading:
 
     def _enter(self, stream: Stream, title: str) -> None:
         """A title that says what the next table is of."""
-        stream.table = cpu_samples.CpuTable(self._sink, stream, title) if title.startswith("cpu ") else None
+        stream.table = cpu_samples.CpuTable(stream, title) if title.startswith("cpu ") else None
         other_tables.announce(self._sink, title)
         section = _SECTIONS.get(title) or next((s for s in ("openacc", "openmp") if s in title), "other")
         if section == "nvtx":
@@ -263,7 +259,7 @@ class _Reading:
                 stream.nvtx_range = nvtx["name"]
                 stream.table = None
             return True
-        return stream.section == "um" and other_tables.add_fact(self._sink, stream, text)
+        return stream.section == "um" and other_tables.add_fact(stream, text)
 
     def _begin_table(self, stream: Stream, number: int, text: str) -> None:
         if (table := self._table(stream, number, text)) is not None:
@@ -271,41 +267,36 @@ class _Reading:
             stream.table = table
 
     def _table(self, stream: Stream, number: int, text: str) -> RowTaker | None:
-        sink = self._sink
-        if (section_table := other_tables.section_table(sink, stream, text)) is not None:
+        if (section_table := other_tables.section_table(stream, text)) is not None:
             if not isinstance(section_table, other_tables.PassedOver):
                 self._need_block(stream)
             return section_table
         if "(%)" in text:
             if cpu_samples.HEADER.match(text):
-                return cpu_samples.CpuTable(sink, stream, "")
+                return cpu_samples.CpuTable(stream, "")
             if match := summaries.HEADER.match(text):
                 self._begin_summary(stream, typed=match[1] is not None)
-                return summaries.SummaryTable(sink, stream, typed=match[1] is not None, number=number)
+                return summaries.SummaryTable(stream, typed=match[1] is not None, number=number)
         if traces.HEADER.match(text) or traces.COUNTER_HEADER.match(text):
             self._need_block(stream)
-            return traces.TraceTable(sink, stream, text, number)
+            return traces.TraceTable(stream, text, number)
         if match := counters.HEADER.match(text):
             self._need_block(stream)
-            return counters.MetricTable(sink, stream, match, number)
+            return counters.MetricTable(stream, match, number)
         if other_tables.HEADER.match(text):
             self._need_block(stream)
-            return other_tables.MemoryTable(sink, stream)
+            return other_tables.MemoryTable(stream)
         if (header := header_of(text)) is not None:
             if header[0] == "summary":
                 self._begin_summary(stream, typed="Type" in header[1])
             self._need_block(stream)
-            return csv_table(sink, stream, text, number, header)
+            return csv_table(stream, text, number, header)
         if stream.table is None and summaries.ROW.match(text) and stream.section not in {"cpu", "other"}:
-            return self._headless(stream, number, text)
+            self._need_block(stream)  # rows that were pasted without their titles
+            table = summaries.SummaryTable(stream, typed=False, number=number)
+            table.take(number, text)
+            return table
         return None
-
-    def _headless(self, stream: Stream, number: int, text: str) -> RowTaker:
-        """Rows that were pasted without their titles."""
-        self._need_block(stream)
-        table = summaries.SummaryTable(self._sink, stream, typed=False, number=number)
-        table.take(number, text)
-        return table
 
     def _need_block(self, stream: Stream) -> None:
         if stream.block is None:
@@ -340,7 +331,3 @@ class _Reading:
                 if fact["key"] == "command" and fact["rank"] == stream.rank:
                     fact["block"] = stream.blocks_by_pid.get(fact["pid"], fact["block"])
         self._sink.finish()
-
-
-def _process_columns(stream: Stream) -> dict[str, int | None]:
-    return {"rank": stream.rank, "pid": stream.pid}

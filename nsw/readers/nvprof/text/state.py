@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Report
 
-__all__ = ["AGAIN", "RowTaker", "Sink", "Stream", "cells_of", "clean", "read_lines"]
+__all__ = ["AGAIN", "Line", "RowTaker", "Sink", "Stream", "cells_of", "clean", "read_lines"]
+
 
 AGAIN = "copy the report again"
 _MOST_SHOWN = 5  # faults of one kind; the rest are counted
@@ -41,6 +42,7 @@ class RowTaker(Protocol):
 class Stream:
     """One launcher rank's lines (or all lines, where there are no ranks): where we are in them."""
 
+    sink: Sink
     rank: int | None
     block: int | None = None
     pid: int | None = None

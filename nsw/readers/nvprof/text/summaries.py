@@ -23,9 +23,21 @@ if TYPE_CHECKING:
     from nsw.readers.nvprof.text.state import Sink, Stream
 
 __all__ = [
-    "HEADER", "ROW", "SECTIONS", "TIME", "Figures", "SummaryTable", "add_openacc", "add_summary_row", "calls_of",
-    "figures_of", "nvtx_name", "take_old_range",
-]  # fmt: skip
+    "API",
+    "HEADER",
+    "ROW",
+    "SECTIONS",
+    "TIME",
+    "Figures",
+    "SummaryTable",
+    "add_openacc",
+    "add_summary_row",
+    "calls_of",
+    "figures_of",
+    "nvtx_name",
+    "take_old_range",
+]
+
 
 Figures: TypeAlias = "tuple[int | float | None, ...]"  # in the order of `_FIGURES`
 
@@ -103,23 +115,22 @@ def calls_of(host: str, device: str) -> int | None:
     return None if launched is None else launched + (parse_integer(device) or 0)
 
 
-def add_summary_row(sink: Sink, stream: Stream, number: int, figures: Figures, name: str) -> OpenName | None:
+def add_summary_row(stream: Stream, number: int, figures: Figures, name: str) -> OpenName | None:
     """Add a row to the table of its section; returns the name where the next line may continue it, else None.
 
     Args:
-        sink: Takes the row.
-        stream: Names process, device and section of the row.
+        stream: Takes the row, and names its process, device and section.
         number: The number of the line, from 1.
         figures: The figures, as `figures_of` returns them.
         name: The name of the kernel, call or range.
     """
     if stream.section == "gpu" and name.startswith("cu") and API.match(name) and is_call(name):
-        sink.warn("CUDA calls without the line that begins them: counted as API calls", number)
+        stream.sink.warn("CUDA calls without the line that begins them: counted as API calls", number)
         stream.section = "api"
     if stream.in_nvtx and stream.section == "gpu":
-        _add_gpu_work_to_nvtx_range(sink, stream, figures)
+        _add_gpu_work_to_nvtx_range(stream, figures)
         return None
-    if (table := _table(sink, stream)) is None:
+    if (table := _table(stream)) is None:
         return None
     shared = _shared(stream, name)
     going_on = OpenName(shared[-1]) if stream.section == "gpu" and not is_closed(shared[-1]) else None
@@ -141,7 +152,7 @@ def add_openacc(sink: Sink, origin: tuple[int | None, ...], name: str, figures: 
     _columns(sink, "openacc").append((*origin, openacc_kind(name), name), figures)
 
 
-def _table(sink: Sink, stream: Stream) -> Columns | None:
+def _table(stream: Stream) -> Columns | None:
     """The table of the section, None where there is none."""
     section = stream.section
     if stream.in_nvtx and section != "range":
@@ -150,8 +161,8 @@ def _table(sink: Sink, stream: Stream) -> Columns | None:
         stream.filled.add(section)
     if section not in _TABLES or (section in _OF_THE_PROCESS and _is_repeated(stream, section)):
         return None
-    sink.summed.add((section, stream.origin_values()))
-    return _columns(sink, section)
+    stream.sink.summed.add((section, stream.origin_values()))
+    return _columns(stream.sink, section)
 
 
 def _is_repeated(stream: Stream, section: str) -> bool:
@@ -192,11 +203,11 @@ def is_closed(name: str) -> bool:
     return name.count("<") <= name.count(">") and name.count("(") <= name.count(")")
 
 
-def _add_gpu_work_to_nvtx_range(sink: Sink, stream: Stream, figures: Figures) -> None:
+def _add_gpu_work_to_nvtx_range(stream: Stream, figures: Figures) -> None:
     """Add GPU work to the row of the NVTX range that was read last; outside of a range nothing is added."""
     if stream.nvtx_range is None:
         return
-    sums = sink.rows.setdefault("nvtx_gpu_summary", [])
+    sums = stream.sink.rows.setdefault("nvtx_gpu_summary", [])
     key = {**stream.origin(), "domain": stream.nvtx_domain, "name": stream.nvtx_range}
     if not sums or any(sums[-1].get(k) != v for k, v in key.items()):
         sums.append({**key, "gpu_ops": 0, "gpu_ns": 0.0})
@@ -236,8 +247,7 @@ _TIMES = 3
 class SummaryTable:
     """One summary table being read; follows the labels of the Type column."""
 
-    def __init__(self, sink: Sink, stream: Stream, *, typed: bool, number: int) -> None:
-        self._sink = sink
+    def __init__(self, stream: Stream, *, typed: bool, number: int) -> None:
         self._stream = stream
         self._typed = typed
         self.number = number
@@ -269,14 +279,14 @@ class SummaryTable:
             self._stream.section = SECTIONS.get(label, "other")
         elif self._stream.section is None:
             self._stream.section = "api" if API.match(name) else "gpu"
-        self._open = add_summary_row(self._sink, self._stream, number, figures, name.rstrip())
+        self._open = add_summary_row(self._stream, number, figures, name.rstrip())
         self._continued = "" if self._open is None else self._open.text
         self._continuations = 0
         return True
 
     def _fault(self, number: int, section: str | None) -> bool:
         """A row that is damaged; what follows is of its section all the same, where that is known."""
-        self._sink.fault("a row of a summary is cut short or damaged", number)
+        self._stream.sink.fault("a row of a summary is cut short or damaged", number)
         self._stream.section = section or self._stream.section
         self._open = None
         return True
@@ -315,14 +325,13 @@ _RANGE: Final = re.compile(
 _RANGEISH: Final = re.compile(r"\s*NVTX range \S")
 
 
-def take_old_range(sink: Sink, stream: Stream, number: int, text: str) -> bool:
+def take_old_range(stream: Stream, number: int, text: str) -> bool:
     """Whether the line names an NVTX range; if so, the rows below belong to it.
 
     A damaged line counts as one, is reported, and the rows below are left out.
 
     Args:
-        sink: Takes the row of the range, if the line holds its time.
-        stream: The stream of the line, which is changed.
+        stream: The stream of the line, which is changed; it takes the row of the range, if the line holds its time.
         number: The number of the line, from 1.
         text: The line.
     """
@@ -330,7 +339,7 @@ def take_old_range(sink: Sink, stream: Stream, number: int, text: str) -> bool:
     if match is None:
         if not _RANGEISH.match(text):
             return False
-        sink.fault("a line of an NVTX range is cut short or damaged: what is below it is left out", number)
+        stream.sink.fault("a line of an NVTX range is cut short or damaged: what is below it is left out", number)
         stream.nvtx_range = stream.table = None
         return True
     name = match["name"] if match["unnamed"] is None else match["unnamed"]
@@ -339,5 +348,5 @@ def take_old_range(sink: Sink, stream: Stream, number: int, text: str) -> bool:
     calls = parse_integer(match["times"]) if match["times"] else 1
     if total is not None:
         columns = (*stream.origin_values(), stream.nvtx_domain, name)
-        _columns(sink, "range").append(columns, figures_of(None, calls, total, None, None, None))
+        _columns(stream.sink, "range").append(columns, figures_of(None, calls, total, None, None, None))
     return True

@@ -18,6 +18,7 @@ from nsw.readers.nvprof.text.counters import add_value, metric_value
 from nsw.readers.nvprof.text.summaries import Figures, add_openacc
 from nsw.readers.nvprof.vocabulary import SAMPLES, Columns, Sampled, split_device, whole_ns
 from nsw.readers.text.quantities import TIME_UNITS, parse_integer, rate, size, size_factor
+from nsw.resources import csv_rows
 from nsw.tables.names import api_name_without_version, gpu_operation_kind
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from nsw.readers.nvprof.text.state import Sink, Stream
 
 __all__ = ["COUNTER_HEADER", "HEADER", "TraceColumns", "TraceTable"]
+
 
 Time: TypeAlias = "tuple[int | None, float | None]"  # ns, and half of its last digit; None: exact
 _OPENACC: Final = re.compile(r"acc_[a-z_]+(?:\[[\w ]+\])?(?:@|\Z)")
@@ -126,48 +128,7 @@ _CALL = re.compile(r"(cu(?:da)?[A-Z\d]\w*)(?:\s+\((.*)\))?\s*\Z", re.DOTALL)
 _METRIC = re.compile(r"[a-z][a-z0-9]*(?:_[A-Za-z0-9]+)*(?:\s*\(.*\))?\Z")
 
 # Title -> the column it feeds; text and CSV, all versions.
-COLUMN_OF_TITLE: Final = {
-    "Start": "start",
-    "Duration": "duration",
-    "Grid Size": "grid",
-    "Block Size": "block",
-    "Grid X": "grid_x",
-    "Grid Y": "grid_y",
-    "Grid Z": "grid_z",
-    "Block X": "block_x",
-    "Block Y": "block_y",
-    "Block Z": "block_z",
-    "Regs*": "registers",
-    "Regs": "registers",
-    "Registers Per Thread": "registers",
-    "SSMem*": "static_smem",
-    "SSMem": "static_smem",
-    "Static SMem": "static_smem",
-    "DSMem*": "dynamic_smem",
-    "DSMem": "dynamic_smem",
-    "Dynamic SMem": "dynamic_smem",
-    "Size": "bytes",
-    "Throughput": "bytes_per_s",
-    "SrcMemType": "src_memory",
-    "DstMemType": "dst_memory",
-    "Device": "device",
-    "Context": "context",
-    "Stream": "stream",
-    "Name": "name",
-    "Kernel": "name",
-    "Correlation_ID": "correlation",
-    "Unified Memory": "unified",
-    "System": "system",
-    "ID": "",
-    "Parent ID": "",
-    "Parent Block": "",
-    "Virtual Address": "",
-    "Secondary Address": "",
-    "Src Dev": "",
-    "Src Ctx": "",
-    "Dst Dev": "",
-    "Dst Ctx": "",
-}
+COLUMN_OF_TITLE: Final = {row["title"]: row["column"] for row in csv_rows("readers/data/nvprof_trace_titles.csv")}
 _DIMENSIONS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 VARYING: Final = frozenset(("start", "duration", "correlation", "bytes", "bytes_per_s", "unified"))
 _OWN_COLUMNS = ("start_ns", "start_ns_pm", "duration_ns", "duration_ns_pm", "correlation")
@@ -194,8 +155,7 @@ class _Alike(NamedTuple):
 class TraceColumns:
     """Turns the cells of a row, as many as there are titles, into rows of the tables."""
 
-    def __init__(self, sink: Sink, stream: Stream, titles: Sequence[str], units: Sequence[str] = ()) -> None:
-        self._sink = sink
+    def __init__(self, stream: Stream, titles: Sequence[str], units: Sequence[str] = ()) -> None:
         self._stream = stream
         self._at: dict[str, int] = {}
         self._metrics: list[tuple[int, str]] = []
@@ -213,8 +173,8 @@ class TraceColumns:
         self._operation = lru_cache(_REMEMBERED)(self._read_operation)
         self._tables: dict[str, Columns] = {}
         if "start" in self._at:
-            self._tables["work"] = sink.table("gpu_trace", _GPU_COLUMNS, (*_OWN_COLUMNS, *_MOVED))
-            self._tables["call"] = sink.table("api_trace", _API_COLUMNS, _OWN_COLUMNS)
+            self._tables["work"] = stream.sink.table("gpu_trace", _GPU_COLUMNS, (*_OWN_COLUMNS, *_MOVED))
+            self._tables["call"] = stream.sink.table("api_trace", _API_COLUMNS, _OWN_COLUMNS)
 
     def add(self, cells: Sequence[str]) -> bool:
         """One row; whether its cells are what the titles say."""
@@ -223,7 +183,9 @@ class TraceColumns:
             return False
         if is_aside(name):
             took, device = self._read(_took, cells, "duration"), split_device(self._cell(cells, "device"))[1]
-            return asides_of(self._sink).add(self._stream.origin(), name, took, device, self._cell(cells, "system"))
+            return asides_of(self._stream.sink).add(
+                self._stream.origin(), name, took, device, self._cell(cells, "system")
+            )
         alike, id_in_name = self._alike(cells, name)
         printed = parse_integer(self._cell(cells, "correlation"))
         correlation = id_in_name if printed is None or (id_in_name is not None and alike.kind == "work") else printed
@@ -293,7 +255,7 @@ class TraceColumns:
             printed = cells[at].strip()
             if printed not in {"", "-"}:
                 value = metric_value(cells[at] + ((self._units[at] or "") if printed[-1:].isdigit() else ""))
-                add_value(self._sink, self._stream, correlation, name, metric, self._cell(cells, "device"), value)
+                add_value(self._stream, correlation, name, metric, self._cell(cells, "device"), value)
 
 
 def _byte_size(text: str, unit: str | None) -> Pair:
@@ -398,10 +360,10 @@ def _is_unit(word: str) -> bool:
 class TraceTable:
     """A trace being read from text: cells between two blanks or more, by shape where they run together."""
 
-    def __init__(self, sink: Sink, stream: Stream, header: str, number: int) -> None:
+    def __init__(self, stream: Stream, header: str, number: int) -> None:
         titles = _TITLE.findall(header)  # two words where nvprof has two
-        self._columns = TraceColumns(sink, stream, titles)
-        self._sink, self._stream, self._header = sink, stream, header
+        self._columns = TraceColumns(stream, titles)
+        self._stream, self._header = stream, header
         self._has_units = False  # below the titles (--normalized-time-unit), and none in the rows
         self._titles = titles
         checks = _CELLS | {"device": _INTEGER} if _OF_CUDA_5.search(header) else _CELLS
@@ -414,7 +376,7 @@ class TraceTable:
     def take(self, number: int, text: str) -> bool:
         """Read a row, or the line of units."""
         if not self.rows and not self._has_units and (units := units_of(self._header, text)) is not None:
-            self._columns = TraceColumns(self._sink, self._stream, self._titles, units)
+            self._columns = TraceColumns(self._stream, self._titles, units)
             self._checks = [_NUMBER if unit else check for unit, check in zip(units, self._checks, strict=True)]
             self._has_units = True
             return True
@@ -431,12 +393,16 @@ class TraceTable:
             return True
         if not text[0].isdigit():
             return False
-        shaped_cells = self._by_shape(text)
+        if self._shape is None:
+            shapes = [_SHAPES.get(COLUMN_OF_TITLE.get(t) or t, r"\S+") for t in self._titles]
+            self._shape = re.compile(r"\s+".join(f"({s})" for s in shapes) + r"\Z")
+        match = self._shape.match(text[:_LONGEST_SHAPE])
+        shaped_cells = list(match.groups()) if match else None
         if shaped_cells is not None and self._fits(shaped_cells) and columns.add(shaped_cells):
             self.rows += 1
             return True
         if _LOOKS_LIKE_A_START.match(text) or abs(len(cells) - columns.width) <= 1:
-            self._sink.fault("a row of a trace is cut short or damaged", number)
+            self._stream.sink.fault("a row of a trace is cut short or damaged", number)
             return True
         return False
 
@@ -446,10 +412,3 @@ class TraceTable:
             if check is not None and cell not in {"", "-"} and check.match(cell) is None:
                 return False
         return True
-
-    def _by_shape(self, text: str) -> list[str] | None:
-        if self._shape is None:
-            shapes = [_SHAPES.get(COLUMN_OF_TITLE.get(t) or t, r"\S+") for t in self._titles]
-            self._shape = re.compile(r"\s+".join(f"({s})" for s in shapes) + r"\Z")
-        match = self._shape.match(text[:_LONGEST_SHAPE])
-        return list(match.groups()) if match else None

@@ -1,4 +1,6 @@
-"""The shapes of what `--json` prints, one a command, and their JSON Schema (draft 2020-12).
+"""Writes nsw/present/answers.schema.json, which `nsw schema answers` prints: the shapes of what `--json` prints.
+
+python tools/answers_schema.py            (JSON Schema, draft 2020-12; needs pydantic 2.13 or newer)
 
 A key may be added; none goes, or changes its meaning, unless `nsw_json` counts up. Times are seconds since 1970 unless
 a name ends in a unit; what is not known is null.
@@ -11,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NotRequired
 
+from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from nsw.analysis.blocks import Ceiling, Column, Evidence
@@ -23,7 +26,7 @@ from nsw.analysis.roofline import Point
 from nsw.analysis.source_lines import SourceLines
 from nsw.plan.model import Absent, Resources
 from nsw.present.emit import JSON_VERSION
-from nsw.recipe.model import cleaned, headed
+from nsw.recipe.model import cleaned, headed, text_of
 from nsw.tables import TABLES
 
 Rows = list[dict[str, Any]]
@@ -453,15 +456,13 @@ NAMES: Final = {
 }
 
 
-SHIPPED: Final = Path(__file__).with_name("answers.schema.json")
+SHIPPED: Final = Path(__file__).parents[1] / "nsw" / "present" / "answers.schema.json"
 _REF: Final = "#/$defs/"
 _JSON_TYPES: Final = {"int64": "integer", "float64": "number", "string": "string", "bool": "boolean"}
 
 
 def answers_schema() -> dict[str, Any]:
     """The schema: a document fits the definition of its command."""
-    from pydantic import TypeAdapter
-
     adapters: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = []
     for name, (shape, _) in SHAPES.items():
         adapter = TypeAdapter(shape)
@@ -515,3 +516,7 @@ def _tables_schema() -> dict[str, Any]:
             for table in TABLES.values()
         },
     }
+
+
+if __name__ == "__main__":
+    SHIPPED.write_text(text_of(answers_schema()), encoding="utf-8")
