@@ -238,7 +238,9 @@ class Container(Model):
     )
     options: list[Template] = Field(default=[], description="More arguments for the runtime.")
     profiler: Inside = Field(
-        default="inside", description="Whether the profiler runs inside the container or starts it."
+        default="inside",
+        description="Whether the profiler is in the image, or on the site, which is mounted. It runs in the"
+        " container either way.",
     )
 
 

@@ -175,7 +175,9 @@ class Launches(Model):
         description="So many launches of each kernel, spread over its launch shapes by their share of its time.",
     )
     skip: Number | None = Field(
-        default=None, description="Launches of each kernel passed over before the first that is measured."
+        default=None,
+        description="Launches of each kernel passed over before the first that is measured; none if only `count` is"
+        " written.",
     )
     count: Count | None = Field(default=None, description="So many launches of each kernel from there on.")
     warmup: Number | None = Field(

@@ -229,7 +229,8 @@ def test_every_plot_that_an_analysis_names_is_completed():
         node
         for file in (Path(__file__).parents[2] / "nsw" / "analysis").rglob("*.py")
         for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in kinds and node.args
+        if isinstance(node, ast.Call) and node.args
+        if (name := ast.unparse(node.func)) in kinds or name.endswith("_plot")
     ]
     named = {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
     assert {"scaling", "roofline", "waterfall"} <= named
