@@ -161,7 +161,8 @@ def test_a_context_with_two_kernels_leaves_the_busy_share_as_it_is(program):
     assert works(tables) == {0: False, 1: True}
     (row,) = tables["iterations"]
     assert (row["med_gpu_ops"], row["med_ns"]) == (2, MS)
-    assert row["med_longest_gap_ns"] == pytest.approx(20 * US)
+    # a step of PyTorch's profiler begins at its mark, in the middle of the gap
+    assert row["med_longest_gap_ns"] == pytest.approx((10 if isinstance(program, OfKineto) else 20) * US)
     case, findings = said(path)
     assert case.idle_gpu.busy_pct > 97
     (finding,) = [text for text in findings if "context" in text]
