@@ -283,14 +283,14 @@ def _training_steps(names: IntArray, optimizers: Collection[int]) -> tuple[IntAr
     if counts[np.abs(distances - usual) <= _ALIKE_STEPS * usual].sum() < _MOST_STEPS * counts.sum():
         return None
     bodies = names[ends[:-1][np.diff(ends) == usual][:, None] + np.arange(usual)]
-    if (bodies == bodies[-1]).mean() < _EQUAL or _are_parameters(names, ends, bodies[-1]):
+    if (bodies == bodies[-1]).mean() < _EQUAL or _updates_one_parameter(names, ends, bodies[-1]):
         return None
     heads = ends[:-1] if ends[0] < usual else np.concatenate(([ends[0] - usual], ends[:-1]))
     return (heads, int(ends[-1])) if ends[-1] - heads[0] >= _REPEATED * len(names) else None
 
 
-def _are_parameters(names: IntArray, ends: IntArray, body: IntArray) -> bool:
-    """Whether an optimizer updates a parameter after the other: what is longer between is other work, a step's."""
+def _updates_one_parameter(names: IntArray, ends: IntArray, body: IntArray) -> bool:
+    """Whether each update is of one parameter: a step's other work then lies in the longest spans between updates."""
     is_between = np.diff(ends) > _UPDATE * len(body)
     if len(body) > _FEW_KERNELS or not is_between.any():
         return False
