@@ -50,6 +50,7 @@ _LIMITS: Final = {
     "heat_limited_pct": "held down by heat", "power_limited_pct": "held down by its power limit",
     "setting_limited_pct": "set by somebody",
 }  # fmt: skip
+_WHEN: Final = "when it delays most"  # which _extra_part_times_ns looks at
 _GAPS: Final = {
     "synchronise": "waits for the GPU", "value": "values that it reads back",
     "copy": "copies that block", "allocate": "allocating memory", "load": "loading modules",
@@ -270,16 +271,16 @@ class _Evidence:
         if most <= 0:
             return None, ""
         if idle == most and for_input >= idle / 2:
-            return "late-rank-data", f"its GPU waits {format_ns(idle)} longer for its input"
+            return "late-rank-data", f"{_WHEN}, its GPU waits {format_ns(idle)} longer for its input"
         if idle == most:
             return self._host_reason(late, others, idle)
         if copies == most:
-            return "late-rank-data", f"it copies {format_ns(copies)} longer"
+            return "late-rank-data", f"{_WHEN}, it copies {format_ns(copies)} longer"
         return self._kernel_reason(late, others, computing)
 
     def _host_reason(self, late: Sequence[Row], others: Sequence[Row], idle: float) -> tuple[str, str]:
         """Why the GPU of a rank waits for its host."""
-        waits = f"its GPU waits {format_ns(idle)} longer for its host"
+        waits = f"{_WHEN}, its GPU waits {format_ns(idle)} longer for its host"
         mine, theirs = self._gap_times(late), self._gap_times(others)
         more = {what: ns - theirs.get(what, 0.0) for what, ns in mine.items()}
         files = {words: more.pop(column, 0.0) for column, words in _SYSTEM.items()}
@@ -306,7 +307,7 @@ class _Evidence:
 
     def _kernel_reason(self, late: Sequence[Row], others: Sequence[Row], computing: float) -> tuple[str, str]:
         """Why the kernels of a rank take longer: more of them, one of them, or all alike."""
-        takes = f"its kernels take {format_ns(computing)} longer"
+        takes = f"{_WHEN}, its kernels take {format_ns(computing)} longer"
         mine, theirs = self._kernel_times(late), self._kernel_times(others)
         more = {name: took - theirs.get(name, (0.0, 0))[0] for name, (took, _) in mine.items()}
         total, before = sum(more.values()), sum(took for took, _ in theirs.values())

@@ -167,14 +167,18 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
     taken_ns = {id_: case.gpu_ns or sum(k.time_ns or 0.0 for k in case.kernels) for id_, case in by_id.items()}
     # first the series that can be trusted: of a rate that with the best, of a time that which takes most
     less = is_smaller_figure_better(summary, summary.figure, unit)
-    by_weight = sorted(
-        group_by(variants, lambda variant: repr(variant.series)).values(),
-        key=lambda some: (
-            any(v.case_id in void for v in some),
-            -sum(taken_ns[v.case_id] for v in some) if less else 0.0,
-            -max(v.figure or 0.0 for v in some),
+    series = list(group_by(variants, lambda variant: repr(variant.series)).values())
+    measured = [[v for v in members if v.ratio and v.case_id not in void] for members in series]
+    fastest = {repr(max(members, key=lambda v: v.ratio or 0.0).variant) for members in measured if len(members) > 1}
+    is_same_everywhere = len(series) > 1 and len(fastest) == 1 and all(len(members) > 1 for members in measured)
+    by_weight = series if is_same_everywhere else sorted(
+        series,
+        key=lambda members: (
+            any(v.case_id in void for v in members),
+            -sum(taken_ns[v.case_id] for v in members) if less else 0.0,
+            -max(v.figure or 0.0 for v in members),
         ),
-    )
+    )  # fmt: skip
     rows = [variant for members in by_weight for variant in members]
     table = screen_table(parts, rows, "compare", [v.case_id for v in variants],
                    repeats=len(variants[0].series), droppable=("figure_range", "kernel_ns"), wide="what")  # fmt: skip
@@ -188,15 +192,39 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
         state = "has a valid figure" if void else "was measured"
         return Screen(f"only {only} {state}: {value}, nothing to compare it with", table)
     best = max(alike, key=lambda v: v.ratio or 0.0)
+    in_table = frozenset((case, hits[0].cause) for case, hits in summary.hits.items() if hits)
+    if is_same_everywhere:
+        return Screen(f"{_variant_label(summary, best.variant)} is the fastest{_at_each_text(summary, measured)}",
+                      table, in_table)  # fmt: skip
     within = (
         ", within the scatter of its runs" if any(_do_ranges_overlap(best, v) for v in alike if v is not best) else ""
     )
     times = {_variant_label(summary, v.variant): (best.ratio or 0.0) / (v.ratio or 1.0) for v in alike if v is not best}
     slower_variants = [f"{word} {two_digit_factor_text(factor)}x" for word, factor in times.items()]
     at = f" at {_series_text(rows[0])}" if rows[0].series else ""
-    in_table = frozenset((case, hits[0].cause) for case, hits in summary.hits.items() if hits)
     slower = f"; slower: {first_of(slower_variants, CASES_NAMED)}" if slower_variants else ""
     return Screen(f"{_variant_label(summary, best.variant)} is the fastest{at}{within}{slower}", table, in_table)
+
+
+def _at_each_text(summary: Summary, series: Sequence[Sequence[Variant]]) -> str:
+    """Where one variant is the fastest of each series: where repeats overlap, and how much slower the others are."""
+    factors: dict[str, list[float]] = {}
+    alike = []
+    for members in series:
+        best = max(members, key=lambda v: v.ratio or 0.0)
+        slower = [variant for variant in members if variant is not best]
+        for variant in slower:
+            factor = (best.ratio or 0.0) / (variant.ratio or 1.0)
+            factors.setdefault(_variant_label(summary, variant.variant), []).append(factor)
+        if any(_do_ranges_overlap(best, variant) for variant in slower):
+            alike.append(_series_text(best))
+    names = " and ".join(series[0][0].series)
+    within = f" (within the scatter of the runs at {first_of(alike, CASES_NAMED)})" if alike else ""
+    ranges = [
+        f"{word} {two_digit_factor_text(min(values))} to {two_digit_factor_text(max(values))}x"
+        for word, values in factors.items()
+    ]
+    return f" at each {names}{within}; slower: {first_of(ranges, CASES_NAMED)}"
 
 
 def _variant_label(summary: Summary, value: Any) -> str:

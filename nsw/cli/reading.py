@@ -473,7 +473,7 @@ def _show_reports(reports: Iterable[Report], *, kernels: bool, max_rows: int) ->
     out = console()
     merged = Merged()
     for report in reports:
-        show_report(out, report, max_rows, merged, kernels=kernels)
+        show_report(out, report, max_rows, merged, kernels=kernels, explain=not kernels)
     show_merged(out, merged, repeated=True)
 
 

@@ -345,7 +345,7 @@ def _put_table(
         if note:
             out.print(note, style="yellow")
         if rows:
-            show_rows(out, name, rows, columns, table_name=name, parameters=parameters, keep=("run",))
+            show_rows(out, name, rows, columns, table_name=name, parameters=parameters, keep=("run",), explain=True)
         else:
             out.print(no_rows_message)
 

@@ -177,6 +177,7 @@ _ASIDES: Final[Mapping[str, str]] = {
     " the level), empty where a peak is not known; side: which peak is the limit there; ceilings: where the peaks are"
     " from",
 }
+_KNOWN_COLUMNS: Final = frozenset(TABLES["api_summary"].column_names)  # names and statistics need no explanation
 _FLOPS: Final = "flops"
 # headings that say more, or the same as those of other tables: of cProfile, which measures wall time, and of cases
 _TITLES: Final = {"cpu_time_s": "cumulative (s)", "case_id": "case"}
@@ -187,7 +188,7 @@ _FEWEST: Final = 3  # decimals of it
 
 def show_rows(
     out: Console, title: str, rows: Sequence[Mapping[str, Any]], columns: Iterable[str], *, table_name: str,
-    parameters: Collection[str] | None = None, keep: Iterable[str] = (),
+    parameters: Collection[str] | None = None, keep: Iterable[str] = (), explain: bool = False,
 ) -> None:  # fmt: skip
     """Print rows.
 
@@ -199,6 +200,7 @@ def show_rows(
         table_name: The table that they are of, whose important columns are shown first.
         parameters: Of a table that a summary makes, the columns of the recipe's parameters, shown as they were typed.
         keep: Columns that are shown though they are usually left out.
+        explain: Whether what the table and its columns mean follows, where the schema of tables has it.
     """
     if table_name == "rules" and parameters is None:
         show_rules(out, title, rows)
@@ -228,6 +230,14 @@ def show_rows(
     _show_rows(out, title, rows, shown_columns, order)
     if parameters is not None and table_name in _ASIDES:
         out.print(f"({_ASIDES[table_name]})", style="dim")
+    if explain and (table := TABLES.get(table_name)) is not None:
+        titles = dict(zip(shown_columns, _column_headings(rows, shown_columns), strict=True))
+        meanings = [
+            f"  {titles[column.name].partition(' (')[0]}: {column.meaning}"
+            for column in table.columns
+            if column.name in titles and column.name not in _KNOWN_COLUMNS
+        ]
+        out.print("\n".join([f"{table.name}: {table.meaning}", *meanings]), style="dim")
 
 
 def _show_runs(
@@ -371,7 +381,9 @@ _SHARED = ("gpu_summary", "api_summary")
 _FULL_SHARE = 101.0  # per cent: printed shares are rounded
 
 
-def show_report(out: Console, report: Report, max_rows: int, reported: Merged, *, kernels: bool = True) -> None:
+def show_report(
+    out: Console, report: Report, max_rows: int, reported: Merged, *, kernels: bool = True, explain: bool = False
+) -> None:
     """Print a report: its problems and the first rows of each table, without columns that have no values.
 
     Args:
@@ -380,6 +392,7 @@ def show_report(out: Console, report: Report, max_rows: int, reported: Merged, *
         max_rows: Rows of each table.
         reported: The problems that were printed before; those of this report are added.
         kernels: Whether metrics, launches and rules are one row a kernel instead.
+        explain: Whether what the tables and their columns mean follows.
     """
     tool_text = " ".join(str(p) for p in (report.tool, report.tool_version) if p) or "unknown"
     out.print(
@@ -403,7 +416,7 @@ def show_report(out: Console, report: Report, max_rows: int, reported: Merged, *
             continue
         top = list(islice(full_rows(name, data), max_rows))
         omitted = f" (first {max_rows} of {total:,})" if total > max_rows else ""
-        show_rows(out, name + omitted, top, TABLES[name].column_names, table_name=name)
+        show_rows(out, name + omitted, top, TABLES[name].column_names, table_name=name, explain=explain)
         if name in _SHARED and sum(row["time_pct"] or 0.0 for row in top) > _FULL_SHARE:
             out.print(
                 "(time (%) is the share within each part of the report, as printed; the sum is over 100 %)\n",

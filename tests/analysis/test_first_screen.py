@@ -304,6 +304,13 @@ def test_of_times_the_series_that_takes_most_is_first():
     assert [row[0] for row in shown["answer"].rows] == [2, 2, 2, 1, 1, 1]
 
 
+def test_a_variant_that_is_the_fastest_of_each_series_is_named_once():
+    runs, figures = measured(s1_a0=4.0, s1_a1=1.0, s1_a2=2.0, s2_a0=20.0, s2_a1=10.0, s2_a2=5.0)
+    shown = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)
+    assert shown["headline"] == "a=0 is the fastest at each s; slower: a=1 2 to 4x, a=2 2 to 4x (1 run each)"
+    assert [row[0] for row in shown["answer"].rows] == [1, 1, 1, 2, 2, 2]
+
+
 def test_a_single_variant_is_no_fastest():
     runs, figures = measured(a0=4.0, a1=None, a2=None)
     shown = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)
