@@ -145,6 +145,7 @@ class HostSide:
         waits: Classes of waiting, their shares of all time.
         beside_gpu: The same as work, of the functions alone that neither launch GPU work nor import modules.
         facts: What profilers found of the whole program, by key as in table facts: the first pass that has one;
+            MPI_Wait* and MPI_Test* together as mpi_completion_s, _pct;
             sums over the ranks for times of CPUs, the longest rank for elapsed_s, the mean over ranks for shares.
         rank_s: The CPU time of each rank without waits, by its number, where functions are known rank by rank.
         primitives: oneDNN's; None: it was not recorded.
@@ -169,6 +170,8 @@ _KEYS: Final = _SUMMED | {
     "mpi_imbalance_pct", "openmp_imbalance_s", "openmp_imbalance_pct", "serial_s", "io_wait_s", "peak_memory_bytes",
     "ranks", "gpu_busy_pct", "gpu_accumulated_s", "gpu_occupancy_pct",
 }  # fmt: skip
+# calls that complete what others began: MPI_Waitall, MPI_Testsome ...
+_COMPLETION: Final = re.compile(r"mpi_(?:wait|test)(?:all|any|some)?_(s|pct)")
 _OF_PASSES: Final = frozenset({"host", "report"})
 
 
@@ -277,12 +280,15 @@ def _run_facts(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> dict
     for run in runs:
         for row in by_run.get(run.id, ()):
             key, value = row.get("key"), row.get("value")
-            if key in _KEYS and value is not None and passes.setdefault(key, run.pass_name) == run.pass_name:
+            known = key in _KEYS or _COMPLETION.fullmatch(key or "")
+            if known and value is not None and passes.setdefault(key, run.pass_name) == run.pass_name:
                 values_by_key.setdefault(key, {}).setdefault(run.id, []).append(value)
-    return {
+    facts = {
         key: median(_combine_ranks(key, run_values) for run_values in values_by_run.values())
         for key, values_by_run in values_by_key.items()
     }
+    parts = [(f"mpi_completion_{call[1]}", facts.pop(call[0])) for call in map(_COMPLETION.fullmatch, [*facts]) if call]
+    return facts | sum_by(parts)
 
 
 def _combine_ranks(key: str, values: Sequence[float]) -> float:

@@ -190,6 +190,31 @@ def test_ranks_that_wait_for_others_are_said_with_what_they_lose():
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("more", "do", "advice"),
+    [
+        ({}, "balance the ranks, or compute before the wait", "APS_IMBALANCE_TYPE=1"),
+        ({"mpi_imbalance_s": 0.2}, "compute before the wait", "Compute between MPI_Isend"),
+        ({"mpi_imbalance_s": 1.2}, "balance the ranks", "Give each rank the same work."),
+    ],
+)
+def test_calls_that_complete_messages_ask_for_no_fewer_messages(more, do, advice):
+    of_run = {"r": [fact(key, value) for key, value in (BUSY | {"mpi_waitall_pct": 11.0, "mpi_testany_pct": 2.0,
+              "mpi_isend_pct": 7.0} | more).items()]}  # fmt: skip
+    side = summarize_host([Run("r", "aps")], {"facts": of_run})
+    found = hit("mpi-time", replace(CASE, host=side))
+    assert found.do == do
+    assert advice in found.advice
+    assert "Send less often" not in found.advice
+    if do != "balance the ranks":
+        assert "65 % of that MPI_Wait and MPI_Test" in found.fact
+
+
+def test_short_completion_of_messages_asks_for_fewer():
+    assert "Send less often" in hit("mpi-time", facts(**BUSY, mpi_completion_s=0.9)).advice
+    assert "MPI_Wait" in hit("mpi-time", facts(**BUSY, mpi_completion_s=1.1)).fact
+
+
 # --- joined to the GPU's answer -----------------------------------------------------------------------------------
 
 

@@ -61,6 +61,35 @@ def test_what_the_program_prints_behind_it_is_no_metric(reads):
     assert "loss" not in facts(reads(f"step: 1 s\n{printed.APS}loss: 0.5\n  loss: 0.25\n"))
 
 
+OF_GPU = """\
+  GPU Stack Utilization:                     90.00%
+    XVE State:
+       Active:                               {}%
+       Stalled:                              20.00%
+       Idle:                                 10.50%
+  GPU Occupancy:                             50.00% of Peak Value
+"""
+
+
+def with_gpu(lines):
+    return printed.APS.replace("  Memory Stalls:", f"{lines}  Memory Stalls:")
+
+
+def test_shares_of_a_gpu_whose_states_exceed_all_time_are_left_out(reads):
+    report = reads(with_gpu(OF_GPU.format("170.00").replace("10.50", "10.00")))
+    assert not {"gpu_busy_pct", "gpu_occupancy_pct"} & set(facts(report))
+    assert facts(report)["xve_state_active_pct"] == 170
+    [problem] = report.problems
+    assert problem.severity == "warning"
+    assert "add up to 200 % (active 170 %, stalled 20 %, idle 10 %)" in problem.message
+
+
+def test_states_that_add_up_to_all_time_keep_the_shares(reads):
+    report = reads(with_gpu(OF_GPU.format("70.00")))  # 100.5 %: rounded
+    assert report.problems == []
+    assert (facts(report)["gpu_busy_pct"], facts(report)["gpu_occupancy_pct"]) == (90, 50)
+
+
 def test_a_table_of_ranks_has_a_fact_a_rank(reads):
     report = reads(printed.APS_RANKS)
     assert report.problems == []

@@ -182,15 +182,28 @@ def _mpi_time_hit(case: CaseSummary, _: Context) -> Hit | None:
         share = 100 * took / elapsed
     if share is None or share < _MPI_PCT:
         return None
-    lost = _host_fact(case, "mpi_imbalance_s")
+    lost, completion = _host_fact(case, "mpi_imbalance_s"), _host_fact(case, "mpi_completion_s")
+    completion_pct = _host_fact(case, "mpi_completion_pct")
+    if completion_pct is None:
+        completion_pct = 100 * completion / elapsed if completion and elapsed else 0.0
     waits = f", {seconds(lost)} of {seconds(took)} waiting for slower ranks" if lost and took else ""
-    balance = bool(lost and took and lost >= took / 2)
+    if lost and took and lost >= took / 2:
+        do, advice = "balance the ranks", "Give each rank the same work."
+    elif completion_pct < share / 2:
+        do = "fewer messages"
+        advice = "Send less often and more at once, or let messages go while ranks compute (MPI_Isend, MPI_Iallreduce)."
+    else:  # messages go already while ranks could compute
+        waits += f", {100 * completion_pct / share:.0f} % of that MPI_Wait and MPI_Test"
+        do, advice = "compute before the wait", "Compute between MPI_Isend, MPI_Irecv and their MPI_Wait."
+        if lost is None:
+            do = f"balance the ranks, or {do}"
+            advice = (
+                "Ranks wait for slower ranks, or compute nothing while messages are on their way:"
+                f" APS_IMBALANCE_TYPE=1 measures which. Balance the ranks, or {advice[0].lower()}{advice[1:]}"
+            )
     return Hit(
-        "mpi-time", case.id, share, f"{share:.0f} % in MPI", "balance the ranks" if balance else "fewer messages",
-        f"{share:.0f} % of the elapsed time is MPI{waits}",
-        "Give each rank the same work." if balance else
-        "Send less often and more at once, or let messages go while ranks compute (MPI_Isend, MPI_Iallreduce).",
-        f"{share:.0f} %", _FACTS,
+        "mpi-time", case.id, share, f"{share:.0f} % in MPI", do,
+        f"{share:.0f} % of the elapsed time is MPI{waits}", advice, f"{share:.0f} %", _FACTS,
     )  # fmt: skip
 
 

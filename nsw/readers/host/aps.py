@@ -37,6 +37,12 @@ _JSON: Final = re.compile(r"\bvar\s+json\s*=\s*(?=\{)")
 _NO_FIGURES: Final = "a page of APS in which no figures were found"
 _TEXT: Final = "aps --report=RESULT prints them as text"
 
+# states of the GPU's engines (Xe vector engines, execution units before), which share all time among them
+_STATE: Final = re.compile(r"(?:gpu_)?(?:xve|eu)_state_(active|stalled|idle)_pct")
+_GPU_SHARES: Final = frozenset({"gpu_busy_pct", "gpu_occupancy_pct"})
+_CORE_SHARES: Final = {"physical_core_use_pct": "Physical Core Utilization", "cpu_use_pct": "CPU Utilization"}
+_MOST_PCT: Final = 101.0  # of shares that are rounded
+
 # Metric of the page -> its name in the text, where that is not the same in words.
 _OF_PAGE: Final = names_by_content("page")
 _PARTS: Final = ("_AVG", "_MAX", "CPU_USE", "CORE_USE", "OUT_OF")  # said of a rank, or in two parts
@@ -64,9 +70,33 @@ def read(path: Path, options: Options) -> Report:
     """Fill `facts`, a block a summary or table."""
     report = Report(str(path), tool="aps", format="aps")
     facts = _read_html_facts(path, report) if Sample(path).text.lstrip()[:1] == "<" else _read_text_facts(path, report)
+    facts = _drop_contradicted_gpu_shares(facts, report)
     if options.wants("facts") and facts:
         report.tables["facts"] = facts
     return report
+
+
+def _drop_contradicted_gpu_shares(facts: Sequence[Row], report: Report) -> list[Row]:
+    """The facts without the GPU's shares where the states of its engines add up to more than all time."""
+    states = [fact for fact in facts if _STATE.fullmatch(fact["key"])]
+    blocks = {(fact["block"], fact.get("rank"), fact.get("host")) for fact in states}
+    contradicted = False
+    for block in sorted(blocks, key=str):
+        mine = [fact for fact in states if (fact["block"], fact.get("rank"), fact.get("host")) == block]
+        total = sum(fact["value"] for fact in mine)
+        if total <= _MOST_PCT or contradicted:
+            continue
+        contradicted = True
+        text = ", ".join(f"{_STATE.fullmatch(fact['key'])[1]} {fact['value']:.0f} %" for fact in mine)  # type: ignore[index]
+        excess = [f"{title} {fact['value']:.0f} %" for fact in facts
+                  if (title := _CORE_SHARES.get(fact["key"])) and fact["value"] > _MOST_PCT]  # fmt: skip
+        report.warn(
+            f"the states of the GPU's engines add up to {total:.0f} % ({text})"
+            + "".join(f", and the report has {share}" for share in excess)
+            + ": hardware events are counted more than once. GPU utilization and occupancy are left out",
+            fix="trust times (GPU Accumulated Time, MPI Time) only, or measure again with another version of APS",
+        )
+    return [fact for fact in facts if not (contradicted and fact["key"] in _GPU_SHARES)]
 
 
 def _read_text_facts(path: Path, report: Report) -> list[Row]:
