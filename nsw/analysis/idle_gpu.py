@@ -77,6 +77,7 @@ class IdleGpu:
         gpu: Which one it is, in words.
         loads: Modules that are loaded in the steady state.
         has_calls: Whether the report has the host's CUDA calls, by which gaps are told apart.
+        mean_busy_pct: As busy_pct, of all iterations together; None where that is not known.
     """
 
     is_iteration: bool
@@ -92,6 +93,7 @@ class IdleGpu:
     gpu: str
     loads: float = 0.0
     has_calls: bool = True
+    mean_busy_pct: float | None = None
 
     @property
     def idle_ns(self) -> float:
@@ -223,6 +225,7 @@ def _most_idle_gpu_of_run(
         gpu="the GPU" if len(rows) == 1 else name if name.startswith("GPU ") else f"the GPU of {name}",
         loads=loads,
         has_calls=use is None or use.get("launches") is not None,
+        mean_busy_pct=least.get("gpu_busy_pct"),
     )
 
 

@@ -303,3 +303,20 @@ def test_unlike_waits_for_a_loader_are_a_range():
     assert found.fact.endswith("the program waits 16 ms (the median; 9 ms to 62 ms) for its DataLoader")
     found = hit("data-loader", loading(14, 20, 3))
     assert found.fact.endswith("the program waits 16 ms (the median) for its DataLoader")
+
+
+def test_iterations_without_a_wait_for_the_loader_are_not_counted():
+    three = loading(0.2, 40, 3)
+    found = hit("data-loader", replace(three, loading_range_ns=(0.2 * MS, 16 * MS, 40 * MS)))
+    assert found.what == "waits up to 40 ms for the DataLoader in 2 of 3 iterations"
+    assert found.fact.endswith("in 2 of 3 the program waits 16 ms and 40 ms for its DataLoader")
+    found = hit("data-loader", loading(0.2, 40, 5))  # of the three between nothing is known
+    assert found.fact.endswith("the program waits up to 40 ms for its DataLoader")
+
+
+def test_the_idle_share_of_few_iterations_is_of_all_of_them():
+    few = loading(9, 62, 3)
+    few = replace(few, idle_gpu=replace(few.idle_gpu, mean_busy_pct=17.0))
+    assert "idle 83 % of iterations of 25 ms to 35 ms" in hit("data-loader", few).fact
+    many = replace(loading(9, 62, 40), idle_gpu=few.idle_gpu)
+    assert "idle 60 % of an iteration of 30 ms" in hit("data-loader", many).fact

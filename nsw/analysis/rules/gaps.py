@@ -69,7 +69,10 @@ class IdleCause:
 
 def remove_profiler_slowdown(idle: IdleGpu, slowed: float) -> IdleGpu:
     """The use of a GPU as it is without the profiler, which slows the program so many times."""
-    return replace(idle, med_ns=idle.med_ns / slowed, busy_pct=min(100.0, idle.busy_pct * slowed))
+    mean_pct = None if idle.mean_busy_pct is None else min(100.0, idle.mean_busy_pct * slowed)
+    return replace(
+        idle, med_ns=idle.med_ns / slowed, busy_pct=min(100.0, idle.busy_pct * slowed), mean_busy_pct=mean_pct
+    )
 
 
 def idle_gpu_hits(case: CaseSummary, slowed: float) -> list[Hit]:
@@ -87,7 +90,10 @@ def idle_gpu_hits(case: CaseSummary, slowed: float) -> list[Hit]:
     spent = case.spent and remove_profiler_idle_time(case.spent, slowed)
     mean = spent.idle_pct if spent and len(spent.idle_gpus) > 1 else None
     beside = "" if mean is None else f" (the mean GPU {mean:.0f} %)"
-    base = f"{idle.gpu} is idle {100 - idle.busy_pct:.0f} %{beside} of {_iteration_time_text(case, idle)}"
+    busy_pct = idle.busy_pct
+    if _has_few_iterations(case) and idle.is_iteration and idle.mean_busy_pct is not None:
+        busy_pct = idle.mean_busy_pct  # of the same iterations as the range beside it
+    base = f"{idle.gpu} is idle {100 - busy_pct:.0f} %{beside} of {_iteration_time_text(case, idle)}"
     others = ""
     if idle.processes > 1:
         others = "; the others wait for it in NCCL kernels" if idle.collectives else ", or it waits for another process"
@@ -123,11 +129,16 @@ def detect_framework(case: CaseSummary) -> str:
     return "jax" if any(_JAX.match(name) for name in names) else "any"
 
 
+def _has_few_iterations(case: CaseSummary) -> bool:
+    """Whether no one of its iterations is usual."""
+    return case.iterations is not None and case.iterations.count < _FEW_ITERATIONS
+
+
 def _iteration_time_text(case: CaseSummary, idle: IdleGpu) -> str:
     """An iteration with its time: of a few their range, whose median says little."""
     if not idle.is_iteration:
         return f"the {format_ns(idle.med_ns)} in which it has work"
-    if case.iterations is None or case.iterations.count >= _FEW_ITERATIONS:
+    if case.iterations is None or not _has_few_iterations(case):
         return f"an iteration of {format_ns(idle.med_ns)}"
     return f"iterations of {format_ns(case.iterations.least_ns)} to {format_ns(case.iterations.most_ns)}"
 
@@ -178,9 +189,8 @@ def _long_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
         return IdleCause("file-io", took, waits + "files",
                          f"{head}the host {does} files ({_percent_text(reads + writes + opens, all_ns)})")  # fmt: skip
     if (case.loading_ns or 0.0) >= _PART * took:
-        loading, median = _loading_time_texts(case, took)
-        return IdleCause("data-loader", took, f"waits {loading} for the DataLoader",
-                         f"the program waits {loading}{median} for its DataLoader")  # fmt: skip
+        what, fact = _loading_time_texts(case, idle, took)
+        return IdleCause("data-loader", took, f"waits {what}", fact)
     if calls >= _MOSTLY * all_ns:
         call, call_ns = max(idle.calls.items(), key=lambda item: item[1], default=("a CUDA call", took))
         return IdleCause("host-call", took, f"waits {format_ns(took)} for a CUDA call",
@@ -196,16 +206,26 @@ def _long_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     return IdleCause("host-work", took, waits + "the host", f"{head}the host makes no CUDA call")
 
 
-def _loading_time_texts(case: CaseSummary, took: float) -> tuple[str, str]:
-    """How long the DataLoader is waited for, of a few unlike waits their range; and what else is said of it."""
-    median = format_ns(min(case.loading_ns or 0.0, took))
-    least, most = case.loading_range_ns or (0.0, 0.0)
-    if most <= _UNLIKE * least:
-        return median, " (the median)"
-    text = f"{format_ns(least)} to {format_ns(most)}"
-    if case.iterations is None or case.iterations.count >= _FEW_ITERATIONS:
-        return median, f" (the median; {text})"
-    return text, ""
+def _loading_time_texts(case: CaseSummary, idle: IdleGpu, took: float) -> tuple[str, str]:
+    """How long the DataLoader is waited for, in a few words and as a fact.
+
+    Of few unlike waits it is their range, or, where one is no wait, those that are.
+    """
+    median, times = format_ns(min(case.loading_ns or 0.0, took)), case.loading_range_ns or (0.0, 0.0)
+    least, most = format_ns(times[0]), format_ns(times[-1])
+    what, fact = f"{median} for the DataLoader", f"the program waits {median} (the median) for its DataLoader"
+    if times[-1] <= _UNLIKE * times[0]:
+        return what, fact
+    if not _has_few_iterations(case):
+        return what, f"the program waits {median} (the median; {least} to {most}) for its DataLoader"
+    waits = [format_ns(ns) for ns in times if ns >= _WORTH_PCT / 100 * idle.med_ns]
+    if len(waits) == len(times):
+        return f"{least} to {most} for the DataLoader", f"the program waits {least} to {most} for its DataLoader"
+    what = f"up to {most} for the DataLoader"
+    if case.iterations is None or case.iterations.count != len(times):
+        return what, f"the program waits up to {most} for its DataLoader"
+    some = f"{len(waits)} of {len(times)}"
+    return f"{what} in {some} iterations", f"in {some} the program waits {' and '.join(waits)} for its DataLoader"
 
 
 def _gap_count_text(count: float) -> str:
