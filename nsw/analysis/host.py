@@ -26,6 +26,7 @@ __all__ = [
     "OTHER_WORK",
     "WAITS",
     "HostSide",
+    "Launches",
     "Primitives",
     "Work",
     "classify_function",
@@ -137,6 +138,29 @@ class Primitives:
 
 
 @dataclass(frozen=True, slots=True)
+class Launches:
+    """PyTorch's operators by the totals of their tables: times of the host and of the device, ns.
+
+    Attributes:
+        cpu_ns: All self times of the host.
+        device_ns: All self times of the device.
+        loading_pct: What of the host's time is waiting for a DataLoader.
+        name: The operator that takes most of the device's time.
+        calls: How often it is called.
+        call_cpu_ns: The host's time for one of its calls.
+        call_device_ns: The device's.
+    """
+
+    cpu_ns: float
+    device_ns: float
+    loading_pct: float
+    name: str
+    calls: float
+    call_cpu_ns: float
+    call_device_ns: float
+
+
+@dataclass(frozen=True, slots=True)
 class HostSide:
     """The CPU's side of a case.
 
@@ -149,6 +173,7 @@ class HostSide:
             sums over the ranks for times of CPUs, the longest rank for elapsed_s, the mean over ranks for shares.
         rank_s: The CPU time of each rank without waits, by its number, where functions are known rank by rank.
         primitives: oneDNN's; None: it was not recorded.
+        launches: Of PyTorch's operators, where the totals of host and device were printed.
         profiled_by: The pass whose functions these are; empty: none.
     """
 
@@ -158,6 +183,7 @@ class HostSide:
     facts: Mapping[str, float] = field(default_factory=dict)
     rank_s: Mapping[int, float] = field(default_factory=dict)
     primitives: Primitives | None = None
+    launches: Launches | None = None
     profiled_by: str = ""
 
 
@@ -193,7 +219,8 @@ def summarize_host(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequen
     ]
     if not weighed:
         weighed = [(_function_name(row), "", row["self_cpu_ns"]) for row in operators if row.get("self_cpu_ns")]
-    facts = _run_facts(profiled, tables.get("facts", {}))
+    fact_rows = tables.get("facts", {})
+    facts = _run_facts(profiled, fact_rows)
     if not weighed and not facts:
         return None
     works = [part for part in weighed if classify_function(*part[:2]) not in WAITS]
@@ -215,6 +242,9 @@ def summarize_host(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequen
         facts=facts,
         rank_s=_work_seconds_by_rank(functions),
         primitives=_onednn_primitives(profiled, tables.get("operators", {})),
+        launches=_operator_launches(
+            operators, [fact for run in profiled for fact in tables.get("facts", {}).get(run.id, ())]
+        ),
         profiled_by=by or of_operators,
     )
 
@@ -279,8 +309,8 @@ def _run_facts(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> dict
     passes: dict[str, str] = {}
     for run in runs:
         for row in by_run.get(run.id, ()):
-            key, value = row.get("key"), row.get("value")
-            known = key in _KEYS or _COMPLETION.fullmatch(key or "")
+            key, value = str(row.get("key")), row.get("value")
+            known = key in _KEYS or _COMPLETION.fullmatch(key)
             if known and value is not None and passes.setdefault(key, run.pass_name) == run.pass_name:
                 values_by_key.setdefault(key, {}).setdefault(run.id, []).append(value)
     facts = {
@@ -295,6 +325,25 @@ def _combine_ranks(key: str, values: Sequence[float]) -> float:
     if key in _SUMMED:
         return sum(values)
     return max(values) if key in {"elapsed_s", "logical_cpus", "ranks"} else fmean(values)
+
+
+_DEVICE_TOTAL: Final = re.compile(r"self_(?!cpu)\w+_time_total_ns")
+
+
+def _operator_launches(operators: Sequence[Row], facts: Sequence[Row]) -> Launches | None:
+    """The times of host and device of a table of PyTorch's operators; None where it does not print both."""
+    cpu_ns = sum(fact.get("value") or 0.0 for fact in facts if fact.get("key") == "self_cpu_time_total_ns")
+    device_ns = sum(fact.get("value") or 0.0 for fact in facts if _DEVICE_TOTAL.fullmatch(fact.get("key") or ""))
+    timed = [
+        row for row in operators if all(row.get(key) for key in ("self_device_ns", "self_cpu_ns", "cpu_ns", "calls"))
+    ]
+    if not (cpu_ns and device_ns and timed):
+        return None
+    first = max(timed, key=lambda row: row["self_device_ns"])
+    loading_ns = sum(row.get("self_cpu_ns") or 0.0 for row in operators if "DataLoader" in _function_name(row))
+    calls = first["calls"]
+    return Launches(cpu_ns, device_ns, 100 * loading_ns / cpu_ns, _function_name(first), calls, first["cpu_ns"] / calls,
+                    first["self_device_ns"] / calls)  # fmt: skip
 
 
 _REORDER: Final = re.compile(r"\breorder\b")

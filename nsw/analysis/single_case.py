@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Table, drop_empty_columns, names_with_column
+from nsw.analysis.groups import sum_by
 from nsw.analysis.host import OTHER_WORK, WAITS, classify_function
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.counters import LATENCY, binding_part, busiest_part_pct, kernel_advice_text
@@ -40,6 +41,8 @@ _ALL_PCT: Final = 99.5
 _FEW_CALLS: Final = 20  # of which shares say nothing
 _TELLING_PCT: Final = 5.0  # of a table of operators, ranges or system calls
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its speed says little
+_SAME: Final = 0.01  # of the time: what two sums of parts may differ
+_PART_OF: Final = 0.2  # of the largest operator's time, what the one that calls it takes itself at least
 _SMALL: Final = 0.005  # of its time: what is less has no row
 
 
@@ -406,6 +409,39 @@ def _join_rows_by_name(rows: Sequence[Mapping[str, Any]], column: str) -> list[M
     return list(merged.values())
 
 
+def _outer_operator_text(
+    rows: Sequence[Mapping[str, Any]], timed: Sequence[Mapping[str, Any]], shares: Sequence[float]
+) -> str:
+    """The operator that the largest one is a part of, with its parts; empty where it is a part of none.
+
+    Args:
+        rows: All operators.
+        timed: Those with self times, the largest first.
+        shares: Of the time, of each of them.
+    """
+    first = timed[0]
+    totals = sum_by((str(row["name"]), row["cpu_ns"]) for row in rows if row.get("name") and row.get("cpu_ns"))
+    own_ns = totals.get(first["name"], 0.0)
+    calls = [
+        (row, share) for row, share in zip(timed[1:], shares[1:], strict=True)
+        if abs(totals.get(row["name"], 0.0) - row["self_cpu_ns"] - own_ns) <= _SAME * own_ns
+        and share >= _TELLING_PCT and share >= _PART_OF * shares[0]
+    ]  # fmt: skip
+    if not own_ns or not calls:
+        return ""
+    parent, share = calls[0]
+    total_ns = totals[parent["name"]]
+    # operators that do nothing but call it have the same total
+    outer = max(
+        (name for name in totals if 0 <= totals[name] - total_ns <= _SAME * total_ns), key=lambda name: totals[name]
+    )
+    outer_pct = shares[0] * totals[outer] / first["self_cpu_ns"]
+    return (
+        f"{outer} takes {outer_pct:.0f} % of CPU time, {shares[0]:.0f} % in {first['name']}, {share:.0f} % in"
+        f" {parent['name']}"
+    )
+
+
 def _table_rows_section(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Section | None:
     """The rows that weigh most of the first table in which one is worth a word, else of the first that has any."""
     first = None
@@ -421,7 +457,8 @@ def _table_rows_section(case: CaseSummary, tables: Mapping[str, Sequence[Mapping
             if share >= _TELLING_PCT
         )
         columns = (_SHARES[0], _WEIGHTS.get(column, _SHARES[1]), *_SHARES[2:])
-        section = (f"{timed[0]['name']} takes {shares[0]:.0f} % of {share_base}",
+        outer = _outer_operator_text(tables[table], timed, shares) if column == "self_cpu_ns" else ""
+        section = (outer or f"{timed[0]['name']} takes {shares[0]:.0f} % of {share_base}",
                    _table_of_filled_columns(case, columns, rows, evidence=table, wide="name"))  # fmt: skip
         if rows:
             return section

@@ -25,7 +25,29 @@ Name\tSelf CPU %\tSelf CPU\tCPU total %\tCPU total\tSelf CUDA\tSelf CUDA %\t# of
 DataLoader\t62.95%\t46.285ms\t80.59%\t59.257ms\t0.000us\t0.00%\t3
 aten::item\t0.06%\t42.000us\t0.16%\t117.000us\t3.000us\t0.16%\t519
 """
+NESTED = """\
+Name\tSelf CPU %\tSelf CPU\tCPU total %\tCPU total\tCPU time avg\t# of Calls
+aten::outer\t0.10%\t1.000ms\t80.10%\t801.000ms\t80.100ms\t10
+aten::middle\t30.00%\t300.000ms\t80.00%\t800.000ms\t80.000ms\t10
+aten::inner\t50.00%\t500.000ms\t50.00%\t500.000ms\t25.000ms\t20
+aten::other\t19.90%\t199.000ms\t19.90%\t199.000ms\t19.900ms\t10
+"""
+LAUNCHES = """\
+Name\tSelf CPU %\tSelf CPU\tCPU total %\tCPU total\tCPU time avg\tSelf CUDA\tSelf CUDA %\tCUDA total\t# of Calls
+aten::small\t40.00%\t40.000ms\t60.00%\t60.000ms\t60.000us\t12.000ms\t80.00%\t12.000ms\t1000
+aten::smaller\t10.00%\t10.000ms\t10.00%\t10.000ms\t50.000us\t3.000ms\t20.00%\t3.000ms\t200
+Self CPU time total: 100.000ms
+Self CUDA time total: 15.000ms
+"""
 SCREENS = {
+    "an operator that contains the largest": (
+        NESTED, "aten::outer takes 80 % of CPU time, 50 % in aten::inner, 30 % in aten::middle", "aten::other"),
+    "parts of no other operator": (NESTED.replace("800.000", "900.000").replace("80.000ms\t", "90.000ms\t"),
+                                   "aten::inner takes 50 % of CPU time", "aten::other"),
+    "many small operators": (LAUNCHES, "launch-bound, the GPU works 15 ms in 100 ms of CPU time",
+                             "idle at least 85 %: it works 15 ms in 100 ms of CPU time; each of 1,000 calls of aten::small"),
+    "a GPU that works most of the time": (LAUNCHES.replace("15.000ms", "60.000ms"), "aten::small takes 80 % of the device's time", "aten::small"),
+    "few operators": (LAUNCHES.replace("1000\n", "20\n").replace("60.000us", "3.000ms"), "aten::small takes 80 % of the device's time", "aten::small"),
     "no device that does next to nothing": (LOADER, "DataLoader takes 63 % of CPU time", "46.2"),
     "functions": (printed.HOTSPOTS_CSV, "conv_forward takes 76 % of self time", "reduce<float, 4>"),
     "what is named": (busy_summary(), "conv_forward takes 23 % of self time", "[Others]"),

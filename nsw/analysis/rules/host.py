@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nsw.analysis.host import LOADER, MPI
+from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Context, Hit
 from nsw.quantities import format_ns, seconds
 from nsw.wording import plural
@@ -29,6 +30,9 @@ _CPU_USE_PCT: Final = 60.0  # of the logical CPUs
 _SPIN_PCT: Final = 10.0  # of CPU time
 _LEAST_GFLOPS: Final = 0.1  # of a run: less is no floating-point work of the CPU
 _REORDER_PCT: Final = 10.0  # of oneDNN's time
+_IDLE_PCT: Final = 50.0  # of the host's time in PyTorch's operators
+_LOADING_PCT: Final = 25.0  # of that time: then launches do not explain it
+_MANY_CALLS, _SMALL_CALL_NS = 100, 1e6  # of an operator; a call that takes longer loads a library or waits
 _WORK_PCT: Final = 20.0  # of the CPU's working time outside of GPU calls: a class that is worth a sentence
 _LEAST_PCT: Final = 10.0  # of all its working time, likewise
 _WAIT_PCT: Final = 30.0  # of all time of the profile
@@ -291,9 +295,28 @@ def _onednn_reference_hit(case: CaseSummary, _: Context) -> Hit | None:
     )
 
 
+def _operator_launch_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """Small operators of PyTorch that the host launches more slowly than they run, where there is no timeline."""
+    launches = case.host.launches if case.host and case.idle_gpu is None and case.spent is None else None
+    if launches is None or launches.loading_pct >= _LOADING_PCT:
+        return None
+    idle_pct = 100 * (1 - launches.device_ns / launches.cpu_ns)
+    is_small = launches.call_device_ns < launches.call_cpu_ns <= _SMALL_CALL_NS and launches.calls >= _MANY_CALLS
+    if idle_pct < _IDLE_PCT or not is_small:
+        return None
+    known = causes()["launch-bound"]
+    times = f"works {format_ns(launches.device_ns)} in {format_ns(launches.cpu_ns)} of CPU time"
+    return Hit(
+        known.id, case.id, idle_pct, f"launch-bound, the GPU {times}", known.do,
+        f"the GPU is idle at least {idle_pct:.0f} %: it {times}; each of {launches.calls:,.0f} calls of {launches.name}"
+        f" takes the CPU {format_ns(launches.call_cpu_ns)} and the GPU {format_ns(launches.call_device_ns)}",
+        known.remedy("pytorch"), f"{idle_pct:.0f} %", "operators",
+    )  # fmt: skip
+
+
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
     "cpu-memory": _memory_bound_hit, "scalar-code": _scalar_code_hit, "idle-cores": _idle_core_hit,
     "mpi-time": _mpi_time_hit,
     "mpi-imbalance": _rank_imbalance_hit, "threads-wait": _spinning_thread_hit, "onednn-reorders": _onednn_reorder_hit,
-    "onednn-reference": _onednn_reference_hit,
+    "onednn-reference": _onednn_reference_hit, "operators": _operator_launch_hit,
 }  # fmt: skip
