@@ -25,7 +25,7 @@ from nsw.analysis.screen_table import (
     has_divided_time,
     two_digit_factor_text,
 )
-from nsw.analysis.single_case import main_time_section
+from nsw.analysis.single_case import NO_GPU_WORK, main_time_section
 from nsw.analysis.sweep_screen import side_by_side_screen
 from nsw.analysis.variants_screen import variants_screen
 from nsw.quantities import duration, number
@@ -198,10 +198,12 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     of_kernels = section is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= WASTE_PCT
     idle = f"GPU idle {hits[0].gain_pct:.0f} %: " if telling and hits[0].cause.startswith("idle") else ""
-    parts_said += [idle + hits[0].what] if telling else [section[0]] if section else []
+    parts_said += [idle + hits[0].headline] if telling else [section[0]] if section else []
     if of_kernels and hits and len(case.kernels) == 1 and hits[0].cause != "latency-bound":  # which is said already
         parts_said.append(hits[0].what)
     if any(finding.name == FAILED for finding in summary.findings):
+        if section is not None and section[0].endswith(NO_GPU_WORK):  # of a program that did not get there
+            return Screen(f"{case.id}: the program failed before any GPU work", None)
         parts_said.insert(0, "the program failed")
     nothing_text = "nothing was read" if summary.site else "has only what `--full` prints"
     return Screen(f"{case.id}: {', '.join(parts_said) or nothing_text}", section[1] if section else None)

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
     Section = tuple[str, Table]  # the most telling of a table in a few words, and the table
 
-__all__ = ["TABLE", "main_time_section", "time_by_kernel_class"]
+__all__ = ["NO_GPU_WORK", "TABLE", "main_time_section", "time_by_kernel_class"]
 
 TABLE: Final = "answer"
+NO_GPU_WORK: Final = "no GPU work"
 _PARTS: Final = 8  # rows of GPU work, functions, operators
 _ROWS: Final = 15  # of kernels
 _LISTED: Final = 8  # GPUs
@@ -360,7 +361,7 @@ _WEIGHED_TABLES: Final = (
     ("operators", "self_device_ns", "the device's time"), ("operators", "self_cpu_ns", "CPU time"),
     ("nvtx_gpu_summary", "projected_ns", "the ranges' GPU time"),
     ("nvtx_summary", "total_ns", "the ranges' time, in which nested ones count twice"),
-    ("osrt_summary", "total_ns", "the time in system calls that do not wait; no GPU work"),
+    ("osrt_summary", "total_ns", f"the time in system calls, waits left out; {NO_GPU_WORK}"),
     ("functions", "allocated_bytes", "the memory that is allocated"), ("functions", "instructions", "the instructions"),
 )  # fmt: skip
 _WEIGHTS: Final = {

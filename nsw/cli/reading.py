@@ -8,6 +8,7 @@ import shlex
 import sys
 import tempfile
 import time
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -187,10 +188,15 @@ class _Reports:
     reports: Iterable[Report]
     code: int = Exit.GOOD
     problems: Merged = field(default_factory=Merged)
+    counts_notes: bool = False  # of tools, instead of printing them
+    notes: Counter[str] = field(default_factory=Counter)  # by tool
 
     def __iter__(self) -> Iterator[Report]:
         for report in self.reports:
             for problem in report.problems:
+                if problem.is_note and self.counts_notes and report.tables:
+                    self.notes[report.tool or ""] += 1
+                    continue
                 self.problems.add(report.path, problem.severity, problem.message, problem.fix, line=problem.line)
                 if problem.severity == "error":
                     self.code = Exit.SOME_FAILED
@@ -374,6 +380,7 @@ def _show_answer(reports: _Reports) -> None:
 
     out = console()
     looked_at = []
+    reports.counts_notes = True
     for report in reports:
         if report.failed is not None or _has_figures(report):
             looked_at.append(_as_read_report(report))
@@ -390,9 +397,9 @@ def _show_answer(reports: _Reports) -> None:
             table = next((name for name in names if name in tables), None)
             return table and f"nsw read {shlex.quote(report.name)} --table {table}"
 
-        show_summary(
-            out, _summarize(looked_at), full=False, next_command="`--full` prints all tables", proof=evidence_command
-        )
+        notes = "".join(f", and {plural(count, 'note')} of {tool}" for tool, count in reports.notes.items())
+        next_command = f"`--full` prints all tables{notes}"
+        show_summary(out, _summarize(looked_at), full=False, next_command=next_command, proof=evidence_command)
     show_merged(out, reports.problems)
 
 

@@ -37,7 +37,7 @@ class Message:
 
     `is_outcome`: it says that nothing came of it, and not why. `is_hang`: a kernel that is run again does not end.
     `is_replay`: to run a kernel again failed, as that of a collective does, for which other ranks wait no more.
-    `is_loss`: records of the capture are missing. `is_ignored`: it is no problem, whatever the tool calls it.
+    `is_loss`: records of the capture are missing. `is_note`: it is of what an answer does not show.
     `is_early_end`: a program that failed is cause enough for it.
     """
 
@@ -50,7 +50,7 @@ class Message:
     is_hang: bool = False
     is_loss: bool = False
     is_replay: bool = False
-    is_ignored: bool = False
+    is_note: bool = False
     is_early_end: bool = False
 
 
@@ -90,11 +90,9 @@ def problem_of_known_message(
     waits = meaning is not None and (meaning.is_hang or (meaning.is_replay and _NCCL.search(kernel or "")))
     if meaning is not None and waits and kernel is not None:
         meaning = _hang_message_with_kernel(meaning, kernel)
-    if meaning is not None and meaning.is_ignored:
-        return None
     if meaning is not None:
         text = f"{tool}: {message} ({meaning.explanation})"
-        return Problem(meaning.severity, text, line, meaning.fix, meaning.is_loss)
+        return Problem(meaning.severity, text, line, meaning.fix, meaning.is_loss, meaning.is_note)
     if severity is None:
         return None
     return Problem("error" if severity == "error" else "warning", f"{tool}: {message}", line)
@@ -105,7 +103,8 @@ def without_hint_of_early_end(tool: str, problem: Problem) -> Problem:
     meaning = find_known_message(tool, problem.message)
     if meaning is None or not meaning.is_early_end:
         return problem
-    return replace(problem, message=problem.message.removesuffix(f" ({meaning.explanation})"), fix=None)
+    message = problem.message.removesuffix(f" ({meaning.explanation})")
+    return replace(problem, message=message, fix=None, is_note=not problem.is_loss)
 
 
 def kernel_in_progress_line(text: str) -> str | None:

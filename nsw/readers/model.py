@@ -37,6 +37,7 @@ class Problem:
 
     `error`: (part of) the file could not be read or holds no result. `warning`: what was read may mislead.
     `line` counts from 1 in text files. `fix` says what to do. `is_loss`: the profiler dropped records, or cut them off.
+    `is_note`: it is of what an answer does not show, or has explained.
     """
 
     severity: Literal["error", "warning"]
@@ -44,6 +45,7 @@ class Problem:
     line: int | None = None
     fix: str | None = None
     is_loss: bool = False
+    is_note: bool = False
 
 
 class LackReason(Enum):

@@ -33,6 +33,11 @@ def test_results_of_the_same_largest_part_have_it_in_the_headline_and_copies_cou
     assert [row[2] for row in rows] == ["38 % copies"] * 2
 
 
+def test_a_share_in_the_headline_is_of_something():
+    gpu = [gpu_row("[CUDA memcpy HtoD]", 6 * MS, kind="memcpy"), gpu_row("k", 4 * MS)]
+    assert shown(ReadReport("a.txt", {"gpu_summary": gpu}))[0] == "a.txt: 60 % of GPU time is copies"
+
+
 def test_of_several_files_the_results_have_the_names_of_their_files():
     several = ReadReport("a.txt", {"gpu_summary": [gpu_row("k", MS, block=0), gpu_row("k", MS, block=1)]})
     _, rows = shown(several, ReadReport("b.txt", {"gpu_summary": [gpu_row("k", MS, block=0)]}))

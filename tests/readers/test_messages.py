@@ -88,14 +88,22 @@ def test_what_a_tool_calls_an_error_is_one_even_when_unknown():
     assert problem_of_known_message("nvprof", "Profiling application: ./a") is None
 
 
-def test_a_warning_that_says_nothing_of_the_program_is_no_problem():
+def test_a_warning_of_the_compiler_says_when_it_counts():
     text = (
         "Profiling results might be incorrect with current version of nvcc compiler used to compile cuda app. Compile with"
         " nvcc compiler 9.0 or later version to get correct profiling results. Ignore this warning if code is already"
         " compiled with the recommended nvcc version "
     )
-    assert problem_of_known_message("nvprof", text, severity="warning") is None
-    assert said_of("nvprof", f"==77== Warning: {text}") == []
+    [problem] = said_of("nvprof", f"==77== Warning: {text}")
+    assert (problem.severity, problem.fix) == ("warning", None)
+    assert problem.message.endswith("unless nvcc 9 or newer compiled the program)")
+
+
+@pytest.mark.parametrize(("code", "failed"), [(1, False), (127, False), (134, True), (139, True)])
+def test_an_exit_status_of_the_program_is_no_failure_of_the_measurement(code, failed):
+    problem = problem_of_known_message("ncu", f"The application returned an error code ({code}).", severity="error")
+    assert ("itself failed" in problem.message) == (problem.fix is not None) == failed
+    assert ("after what was measured" in problem.message) != failed
 
 
 # What happened, by the tool's own words (as far as a tool has words for it) -> what the explanation and the fix speak of.

@@ -135,6 +135,17 @@ def test_an_nsys_that_cannot_be_run_is_named(report, monkeypatch):
 
 
 @pytest.mark.usefixtures("no_nsys")
+@pytest.mark.parametrize("path", ["/opt/nvidia/nsight-systems/2031.4.2/target", "/a/NsightSystems-cli-2031.4.2/target"])
+def test_the_nsys_that_made_a_report_is_named(report, path):
+    report.write_bytes(MAGIC + b"\0Compute 2033.1.1\0" + 2 * f"{path}\0".encode() + b"/opt/nsight-systems/2030.1.1/x")
+    (error,) = errors(read(report))
+    assert "on a machine with nsys 2031.4.2 or newer, and read the .sqlite" in error.fix
+    report.write_bytes(MAGIC)
+    (error,) = errors(read(report))
+    assert "on a machine with an nsys as new as the report, and" in error.fix
+
+
+@pytest.mark.usefixtures("no_nsys")
 @pytest.mark.parametrize("age", ["newer", "older"])
 def test_an_export_beside_the_report_is_used_only_when_newer(report, typical_database, age):
     beside = typical_database().rename(report.with_suffix(".sqlite"))

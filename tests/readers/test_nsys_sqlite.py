@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nsw.cli.main import run
 from nsw.readers import Options, read
 from nsw.readers.model import Sample
 from nsw.readers.nsys.export import sqlite as nsys_sqlite
@@ -488,6 +489,47 @@ def test_a_program_that_failed_explains_what_is_missing(nsys_database):
         "nsys: Not all OS runtime libraries events might have been collected.",
     ]
     assert [problem.fix for problem in report.problems if problem.severity == "warning"] == [None, None]
+
+
+def screen(path, capsys, *options):
+    run(["read", str(path), *options])
+    return capsys.readouterr().out
+
+
+NOTES = (
+    "perf event paranoid level is 2.", "No NVTX events collected. Does the process use NVTX?",
+    "Failed to load symbols for VMA 0x7f from 'libk.so'",
+)  # fmt: skip
+
+
+def test_what_the_answer_does_not_show_is_counted_beside_it(nsys_database, capsys):
+    database = nsys_database()
+    database.kernel(0, 1000)
+    for text in (*NOTES, "Some other trouble."):
+        database.add("DIAGNOSTIC_EVENT", timestamp=0, source=1, severity=2, text=text)
+    path = database.done()
+    out = screen(path, capsys)
+    assert "`--full` prints all tables, and 3 notes of nsys" in out
+    assert [line for line in out.splitlines() if line.startswith("warning")] == [
+        f"warning: {path}: nsys: Some other trouble."
+    ]
+    full = screen(path, capsys, "--full").replace("\n", " ")
+    assert all(text.partition(" ")[0] in full for text in NOTES)
+
+
+def test_a_program_that_failed_before_gpu_work_has_no_share_of_system_calls(nsys_database, capsys):
+    database = nsys_database()
+    database.add("OSRT_API", start=0, end=9000, eventClass=1, globalTid=GLOBAL_TID, nameId=database.string("ioctl"))
+    database.add("DIAGNOSTIC_EVENT", timestamp=0, source=1, severity=2, text="No CUDA events collected.")
+    path = database.done()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE ProcessStreams (contentId INTEGER)")
+        connection.execute("INSERT INTO StringIds VALUES (99001, 'CUDA error: no device')")
+        connection.execute("INSERT INTO ProcessStreams VALUES (99001)")
+    out = screen(path, capsys)
+    assert out.splitlines()[0].endswith(": the program failed before any GPU work")
+    assert "ioctl" not in out
+    assert "warning" not in out
 
 
 def test_that_a_process_did_no_gpu_work_is_no_warning_where_another_did(nsys_database):

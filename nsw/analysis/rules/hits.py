@@ -29,6 +29,7 @@ class Hit:
         advice: What to try, in whole sentences.
         size: How much it is, for a list of cases: `12 %`.
         table: What `nsw summarize --table` takes for the rows that prove it.
+        share_of: Where `what` begins with `size`, what goes between them in a headline: `of GPU time is`.
     """
 
     cause: str
@@ -40,6 +41,12 @@ class Hit:
     advice: str
     size: str
     table: str
+    share_of: str = ""
+
+    @property
+    def headline(self) -> str:
+        """What is wrong, with what its share is of: no table beside it tells."""
+        return f"{self.size} {self.share_of}{self.what.removeprefix(self.size)}" if self.share_of else self.what
 
     @property
     def healthy(self) -> bool:

@@ -40,6 +40,7 @@ _PAGEABLE: Final = 16e9  # byte/s: what pageable memory gives at most over PCIe 
 _SLOWEST: Final = 1e9  # what it gives at least
 _PAGEABLE_PCIE_3: Final = 8e9  # of GPUs before those of capability 8
 _PINNED, _PINNED_PCIE_4 = 50e9, 25e9  # byte/s: what pinned memory gives
+_OF_GPU_TIME, _OF_ITERATION = "of GPU time is", "of an iteration is"  # between a share and its class
 _FAST: Final = 20e9  # byte/s, which only pinned memory gives
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its rate says little
 _MUCH_FASTER: Final = 2.0
@@ -205,7 +206,7 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     return _make_hit(
         case, "pageable-copies", gain, f"{share:.0f} % pageable copies, {_gigabytes_per_s_text(speed)}",
         f"{share:.0f} % {span} is copying pageable memory {largest.direction} at {rate(speed)}, where pinned memory"
-        f" reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies",
+        f" reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies", f"{span} is",
     )  # fmt: skip
 
 
@@ -214,10 +215,12 @@ def _pinned_copy_bytes_per_s(case: CaseSummary) -> float:
     return _PINNED if _compute_capability(case) >= _HOPPER else _PINNED_PCIE_4
 
 
-def _make_hit(case: CaseSummary, cause: str, gain: float, what: str, fact: str, size: str, table: str) -> Hit:
+def _make_hit(
+    case: CaseSummary, cause: str, gain: float, what: str, fact: str, size: str, table: str, share_of: str = ""
+) -> Hit:
     """A hit with the remedies of its cause."""
     known = causes()[cause]
-    return Hit(cause, case.id, gain, what, known.do, fact, known.remedy(detect_framework(case)), size, table)
+    return Hit(cause, case.id, gain, what, known.do, fact, known.remedy(detect_framework(case)), size, table, share_of)
 
 
 def _unoverlapped_copy_hit(case: CaseSummary, _: Context) -> Hit | None:
@@ -241,6 +244,7 @@ def _unoverlapped_copy_hit(case: CaseSummary, _: Context) -> Hit | None:
         case, "no-copy-overlap", saved, f"{100 * alone / idle.med_ns:.0f} % copies, no kernel beside",
         f"{100 * alone / idle.med_ns:.0f} % of an iteration is copying {largest.direction}{speed} with no kernel beside"
         f" it: copies and kernels alternate, and could overlap", f"{100 * alone / idle.med_ns:.0f} %", "host_copies",
+        _OF_ITERATION,
     )  # fmt: skip
 
 
@@ -256,7 +260,7 @@ def _unoverlapped_copy_hit_by_totals(case: CaseSummary) -> Hit | None:
     return _make_hit(
         case, "no-copy-overlap", min(alone, 100 - alone), f"{alone:.0f} % copies, no kernel beside",
         f"{alone:.0f} % of an iteration is copying {_direction_text(largest)}{speed} with no kernel beside it",
-        f"{alone:.0f} %", "copies",
+        f"{alone:.0f} %", "copies", _OF_ITERATION,
     )  # fmt: skip
 
 
@@ -369,6 +373,7 @@ def _slow_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         f"{pinned}{often}",
         f"{share:.0f} %",
         "copies",
+        _OF_ITERATION if case.iterations else _OF_GPU_TIME,
     )
 
 
@@ -396,7 +401,7 @@ def _copy_only_iteration_hit(case: CaseSummary, idle: IdleGpu) -> Hit | None:
         "copies-dominate", case.id, share, f"{share:.0f} % copies", "keep data on the GPU",
         f"{share:.0f} % of an iteration is copying {largest.direction}{speed}, with hardly a kernel to run beside it",
         "Keep on the GPU what several iterations use, or move fewer bytes (smaller types).", f"{share:.0f} %",
-        "host_copies",
+        "host_copies", _OF_ITERATION,
     )  # fmt: skip
 
 
@@ -434,7 +439,7 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
     return Hit(
         "copies-dominate", case.id, share, f"{share:.0f} % copies", do,
         f"{share:.0f} % of all GPU time, set-up included, is copies between host and GPU, {part:.0f} % of them"
-        f" {_direction_text(largest_copy)}{speed}", advice, f"{share:.0f} %", "copies",
+        f" {_direction_text(largest_copy)}{speed}", advice, f"{share:.0f} %", "copies", _OF_GPU_TIME,
     )  # fmt: skip
 
 
@@ -645,7 +650,7 @@ def _fp32_matrix_hit(case: CaseSummary, _: Context) -> Hit | None:
         f"{share:.0f} % FP32 {class_names}, no tensor cores", "try TF32 or bf16",
         f"{share:.0f} % of GPU time is {class_names} in FP32, without tensor cores",
         "If the accuracy allows it, try TF32 (torch.set_float32_matmul_precision('high'), and for convolutions"
-        " torch.backends.cudnn.allow_tf32) or bf16.", f"{share:.0f} %", "hotspots",
+        " torch.backends.cudnn.allow_tf32) or bf16.", f"{share:.0f} %", "hotspots", _OF_GPU_TIME,
     )  # fmt: skip
 
 
@@ -756,6 +761,7 @@ def _kernel_pattern_hit(
     return _make_hit(
         case, cause, gain, f"{share:.0f} % {description.partition(' (')[0]}",
         f"{share:.0f} % of GPU time, and {launched:.0f} % of the launches, {description}", f"{share:.0f} %", "hotspots",
+        "of GPU time",
     )  # fmt: skip
 
 

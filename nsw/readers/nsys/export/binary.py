@@ -13,6 +13,7 @@ import re
 import shlex
 import shutil
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from nsw.profilers.files_of_one_recording import recording_files_from
@@ -23,6 +24,8 @@ from nsw.safe_files import open_to_read
 _SUFFIXES = (".nsys-rep", ".qdrep", ".qdstrm")
 _MAGIC = b"NVIDIA Tegra Profiler Report"
 _RAW_MAGIC = b"U3w[END]NVIDIA Nsight Systems Stream"
+_VERSION = re.compile(rb"nsight-?systems(?:-cli)?[/-](20\d\d\.\d{1,2}\.\d{1,2})", re.IGNORECASE)  # in paths
+_LOOKED_AT = 16 << 20  # bytes
 _IMPORTERS = "host-linux*/QdstrmImporter"  # below the folder of an installation
 _TIMEOUT = 600.0  # s; 10 million events take about a minute
 _TRIES = 3  # different nsys
@@ -161,6 +164,13 @@ def _without_nsys(report: Report, path: Path, options: Options, failures: list[s
     importer = " (QdstrmImporter is in host-linux-x64 of the nsys that recorded it)" if path.suffix == ".qdstrm" else ""
     report.error(
         f"cannot be exported to SQLite: {reason}{older}",
-        fix=f"run `{export_command(path)}` where an nsys as new as the report is{importer}, and read the .sqlite",
+        fix=f"run `{export_command(path)}` on a machine with {_least_nsys_text(path)}{importer}, and read the .sqlite",
     )
     return report
+
+
+def _least_nsys_text(path: Path) -> str:
+    """The oldest nsys that can read a report: the one that made it, where its paths tell."""
+    with open_to_read(path) as file:
+        versions = Counter(match[1].decode() for match in _VERSION.finditer(file.read(_LOOKED_AT)))
+    return f"nsys {versions.most_common(1)[0][0]} or newer" if versions else "an nsys as new as the report"

@@ -366,4 +366,6 @@ def _problem(reporter: str, texts: list[str]) -> Problem:
     entry = find_known_message("nsys", text)
     meaning = f" ({entry.explanation})" if entry else ""
     message = f"{reporter}: {text}{repeats}{meaning}"
-    return Problem("warning", message, fix=entry.fix if entry else None, is_loss=entry.is_loss if entry else False)
+    if entry is None:
+        return Problem("warning", message)
+    return Problem("warning", message, fix=entry.fix, is_loss=entry.is_loss, is_note=entry.is_note)
