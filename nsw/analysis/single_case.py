@@ -36,6 +36,7 @@ _ROWS: Final = 15  # of kernels
 _LISTED: Final = 8  # GPUs
 _NEARLY_ALL: Final = 0.8  # of a class: then its largest kernel says more
 _RANGES: Final = 2  # of columns, in a headline
+_FIGURES_SHOWN: Final = 4  # of a kernel, likewise
 _LOW_PCT: Final = 25.0
 _MANY: Final = 9  # kernels, of which a range says nothing
 _ALL_PCT: Final = 99.5
@@ -169,11 +170,15 @@ def _largest_work_text(spent: Spent, total_ns: float, share_base: str) -> str:
         return f"NCCL alone takes {spent.exposed_pct:.0f} % of it"
     if first.name == COPIES and spent.copies_pct is not None:
         return f"copies alone take {spent.copies_pct:.0f} % of it"
-    summary, ns = f"{100 * first.ns / total_ns:.0f} % {share_base} is {first.name}", first.ns
+    name, ns = first.name, first.ns
     if first.top and first.top_ns >= _NEARLY_ALL * first.ns and first.name not in {COPIES, NCCL}:
-        summary, ns = f"{100 * first.top_ns / total_ns:.0f} % {share_base} is {first.top}", first.top_ns
+        name, ns = first.top, first.top_ns
+    summary = f"{100 * ns / total_ns:.0f} % {share_base} is {name}"
     complete = not any(part.name == NOT_SHOWN for part in spent.parts)
     if not spent.is_iteration and spent.operations < _FEW_CALLS and complete:
+        if ns >= _ALL_PCT / 100 * total_ns:
+            launches = "one launch" if first.operations <= 1 else f"{first.operations:.0f} launches"
+            return f"{name} takes {duration(ns)} in {launches}"
         summary += f", {duration(ns)} of {duration(spent.gpu_ns)}"
     return summary
 
@@ -187,18 +192,65 @@ def _table_of_filled_columns(
     return Table(TABLE, "", filled, cells, wide=wide_column, evidence=(Evidence(evidence, (case.id,)),))
 
 
+_HALF_LEVEL: Final = 5.0  # per cent of the peak
+# nvprof's levels of 1 to 10, each the middle of a tenth of the peak; those of memory first
+_MEMORY_UNITS: Final = {
+    "dram_utilization": "DRAM", "l2_utilization": "L2", "tex_utilization": "texture cache",
+    "l1_shared_utilization": "L1 and shared memory", "shared_utilization": "shared memory",
+}  # fmt: skip
+_UNITS: Final = _MEMORY_UNITS | {
+    "ldst_fu_utilization": "load-store units", "alu_fu_utilization": "ALU",
+    "single_precision_fu_utilization": "FP32 units", "double_precision_fu_utilization": "FP64 units",
+    "half_precision_fu_utilization": "FP16 units", "special_fu_utilization": "special-function units",
+    "tensor_precision_fu_utilization": "tensor cores",
+}  # fmt: skip
+
+
 def _measured_metric_texts(kernel: KernelRow) -> list[str]:
     """What was measured of a kernel of which it is not known what binds it."""
-    reached, limit = kernel.achieved_occupancy_pct, kernel.theoretical_occupancy_pct
+    reached, limit, metrics = kernel.achieved_occupancy_pct, kernel.theoretical_occupancy_pct, kernel.metrics
+    units = {} if kernel.sm_pct is not None else {key: metrics[key] for key in _UNITS if metrics.get(key)}
+    busiest = max(units, key=lambda key: units[key], default="")
+    memory_pct = max((units[key] for key in _MEMORY_UNITS if key in units), default=None)
+    of_memory = busiest in _MEMORY_UNITS or memory_pct is None  # else loads cost little
+    unready = metrics.get("No Eligible")
+    flop_pct = metrics.get("flop_sp_efficiency", 0.0)
     shares = (
         ("SM at {} of its peak", kernel.sm_pct), ("DRAM at {} of its peak", kernel.dram_pct),
-        ("{} of the loaded bytes used", _used_bytes_pct(kernel.metrics.get("gld_efficiency"))),
-        ("issue slots {} used", kernel.metrics.get("issue_slot_utilization")),
+        (f"{_UNITS.get(busiest)} about {{}} busy", units.get(busiest)),
+        ("memory below {}", None if of_memory or memory_pct is None else memory_pct + _HALF_LEVEL),
+        ("FP32 at {} of its peak", flop_pct if flop_pct >= 1 else None),
+        ("no warp ready in {} of cycles", unready),
+        ("{} of the loaded bytes used", _used_bytes_pct(metrics.get("gld_efficiency")) if of_memory else None),
+        ("issue slots {} used", metrics.get("issue_slot_utilization") if unready is None else None),
         (f"occupancy {{}}{'' if limit is None else f' of at most {limit:.0f} %'}", reached),
     )  # fmt: skip
     measured_shares = [text.format(f"{share:.0f} %") for text, share in shares if share]
+    if unready is not None and (warps := metrics.get("active_warps_per_scheduler")):
+        measured_shares.append(f"{warps:.1f} warps a scheduler")
     moved = kernel.dram_bytes_per_s if kernel.launch_ns and kernel.dram_pct is None else None
     return measured_shares + ([f"DRAM {rate(moved)}"] if moved else [])
+
+
+_WORK: Final = (
+    ("executes {} of the instructions", ("inst_executed",)),
+    ("does {} of the FLOP", ("flop_count_sp", "flop_count_dp", "flop_count_hp")),
+)
+
+
+def _kernel_with_most_work(kernels: Sequence[KernelRow]) -> tuple[KernelRow, str] | None:
+    """Of kernels without times the one that works most, and how much that is; None: their work was not counted."""
+    for text, counters in _WORK:
+        work = [
+            kernel.launches * sum(kernel.metrics[key] for key in counters if key in kernel.metrics)
+            for kernel in kernels
+            if not kernel.metrics.keys().isdisjoint(counters)
+        ]
+        if len(work) == len(kernels) and any(work):
+            share = 100 * max(work) / sum(work)
+            size = "over 99 %" if _ALL_PCT <= share < 100 else f"{share:.0f} %"
+            return kernels[work.index(max(work))], text.format(size)
+    return None
 
 
 def _largest_operation_text(part: Part) -> str:
@@ -265,6 +317,8 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
     if len(kernels) == 1:
         each = " a launch" if first.launches > 1 else ""
         summary = first.short_name + (f" takes {duration(first.launch_ns)}{each}" if first.launch_ns else "")
+    elif first.share_pct is None and (most := _kernel_with_most_work(kernels)) is not None:
+        return ", ".join((f"{most[0].short_name} {most[1]}", *_measured_metric_texts(most[0])[:_FIGURES_SHOWN]))
     elif first.share_pct is None:
         return f"{summary}, without times" + "".join(f", {text}" for text in _column_range_texts(table)[:_RANGES])
     else:
@@ -314,7 +368,8 @@ def _functions_section(case: CaseSummary) -> Section | None:
     calls = sum(share.calls or 0 for share in case.api)
     summary = f"{case.api[0].short_name} takes {case.api[0].share_pct:.0f} % of CUDA API time"
     if is_few := calls < _FEW_CALLS:
-        summary = plural(round(calls), "CUDA API call")
+        total_ns = sum(share.total_ns or 0.0 for share in case.api)
+        summary = f"{plural(round(calls), 'CUDA API call')}, {duration(total_ns)}"
     rows = [(s.short_name, s.total_ns, None if is_few else s.share_pct, s.calls or None) for s in case.api[:_PARTS]]
     return summary, _table_of_filled_columns(case, _SHARES, rows, evidence="api", wide="name")
 

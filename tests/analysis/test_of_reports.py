@@ -107,6 +107,44 @@ def test_kernels_without_times_are_told_with_the_range_of_what_was_measured_and_
     assert [row[1:] for row in rows] == [(12.5,), (80.0,)]
 
 
+BARE = replace(KERNEL, sm_pct=None, memory_pct=None, dram_pct=None, time_ns=None, achieved_occupancy_pct=None)
+
+
+@pytest.mark.parametrize(
+    ("metric", "does"),
+    [("flop_count_sp", "does 75 % of the FLOP"), ("inst_executed", "executes 75 % of the instructions")],
+)
+def test_of_kernels_without_times_the_one_that_works_most_is_named_with_what_binds_it(metric, does):
+    small = replace(BARE, short_name="small", launches=1.0, metrics={metric: 100.0, "gld_efficiency": 90.0})
+    used = {"alu_fu_utilization": 45.0, "flop_sp_efficiency": 12.0, "gld_efficiency": 12.5}
+    large = replace(BARE, short_name="large", launches=2.0, metrics={metric: 150.0} | used)
+    headline, _ = counted(small, large)
+    assert headline == (
+        f"a.txt: large {does}, ALU about 45 % busy, FP32 at 12 % of its peak, 12 % of the loaded bytes used"
+    )
+    headline, _ = counted(replace(small, metrics={"gld_efficiency": 90.0}), large)  # its work was not counted
+    assert "without times" in headline
+
+
+def test_loads_that_cost_little_are_not_in_the_headline():
+    metrics = {"alu_fu_utilization": 45.0, "dram_utilization": 5.0, "gld_efficiency": 12.5}
+    assert counted(replace(BARE, metrics=metrics))[0] == "a.txt: k, ALU about 45 % busy, memory below 10 %"
+    headline, _ = counted(replace(BARE, metrics=metrics | {"dram_utilization": 75.0}))
+    assert headline == "a.txt: k, DRAM about 75 % busy, 12 % of the loaded bytes used"
+
+
+def test_cycles_without_a_ready_warp_say_more_than_issue_slots():
+    metrics = {"issue_slot_utilization": 9.7, "No Eligible": 90.3, "active_warps_per_scheduler": 2.0}
+    assert counted(replace(BARE, metrics=metrics))[0] == (
+        "a.txt: k, no warp ready in 90 % of cycles, 2.0 warps a scheduler"
+    )
+
+
+def test_a_kernel_that_is_all_of_the_work_has_its_time_once():
+    one = gpu_row("k", 5 * MS) | {"calls": 1}
+    assert shown(ReadReport("a.txt", {"gpu_summary": [one]}))[0] == "a.txt: k takes 5.000 ms in one launch"
+
+
 def test_of_many_kernels_it_is_told_how_many_are_low_and_not_their_range():
     kernels = [
         replace(KERNEL, short_name=f"k{n}", time_ns=None, metrics={"sm_efficiency": 10.0 * n}, sm_pct=None)
