@@ -197,8 +197,7 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     section = main_time_section(case, summary.tables)
     of_kernels = section is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= WASTE_PCT
-    idle = f"GPU idle {hits[0].gain_pct:.0f} %: " if telling and hits[0].cause.startswith("idle") else ""
-    parts_said += [idle + hits[0].headline] if telling else [section[0]] if section else []
+    parts_said += [hits[0].headline] if telling else [section[0]] if section else []
     if of_kernels and hits and len(case.kernels) == 1 and hits[0].cause != "latency-bound":  # which is said already
         parts_said.append(hits[0].what)
     if any(finding.name == FAILED for finding in summary.findings):

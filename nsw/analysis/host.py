@@ -189,7 +189,8 @@ class HostSide:
 
 _SUMMED: Final = frozenset({"cpu_time_s", "cpu_use_cores", "spin_s", "overhead_s", "sp_gflops", "dp_gflops",
                             "instructions", "cycles", "task_clock_s", "user_s", "system_s",
-                            "gpu_accumulated_s"})  # fmt: skip
+                            "gpu_accumulated_s",
+                            *(f"cpu_time_{use}_s" for use in ("idle", "poor", "ok", "ideal", "over"))})  # fmt: skip
 _KEYS: Final = _SUMMED | {
     "elapsed_s", "logical_cpus", "cpu_use_pct", "ipc", "cpi", "memory_bound_pct", "memory_stalls_pct",
     "dram_bound_pct", "cache_bound_pct", "vectorization_pct", "mpi_s", "mpi_pct", "mpi_imbalance_s",

@@ -39,7 +39,14 @@ aten::smaller\t10.00%\t10.000ms\t10.00%\t10.000ms\t50.000us\t3.000ms\t20.00%\t3.
 Self CPU time total: 100.000ms
 Self CUDA time total: 15.000ms
 """
+POOR = """\
+Function,CPU Time,CPU Time:Effective Time:Idle,CPU Time:Effective Time:Poor,CPU Time:Effective Time:Ok
+step,8.5,0.5,8.0,0.0
+halo,1.5,0.0,1.0,0.5
+"""
 SCREENS = {
+    "few cores at work": (POOR, "report: 9.0 of 10.0 s run at poor CPU utilization", "half of the logical CPUs work at most"),
+    "enough cores at work": (POOR.replace("8.0,0.0", "0.0,8.0"), "step takes 85 % of self time", "halo"),
     "an operator that contains the largest": (
         NESTED, "aten::outer takes 80 % of CPU time, 50 % in aten::inner, 30 % in aten::middle", "aten::other"),
     "parts of no other operator": (NESTED.replace("800.000", "900.000").replace("80.000ms\t", "90.000ms\t"),
@@ -53,7 +60,7 @@ SCREENS = {
     "what is named": (busy_summary(), "conv_forward takes 23 % of self time", "[Others]"),
     "allocations": (printed.MEMORY, "malloc_check takes 100 % of the memory that is allocated", "GiB"),
     "instructions": (printed.FUNCTION_EVENTS, "conv_forward takes 97 % of the instructions", "41,000,500,000"),
-    "what to mend": (printed.UARCH, "0.868 of 128 logical CPUs are at work", "pipeline slots that wait for memory   30 %"),
+    "what to mend": (printed.UARCH, "report: 0.868 of 128 logical CPUs are at work", "pipeline slots that wait for memory   30 %"),
     "a whole run": (printed.APS_HTML.replace('"6.50%"', "null").replace('"16.60"', "null"), "takes 250.0 s, 9 % of it in MPI", "waits for files"),
 }  # fmt: skip
 

@@ -270,6 +270,18 @@ def test_calls_from_the_device_count(load):
     assert [r["calls"] for r in table(load(text), "gpu_summary")] == [10, 2]
 
 
+def piped(text):
+    """The tables of a text as Markdown has them."""
+    for line in text.splitlines():
+        cells = re.split(r"\s{2,}", line.strip())
+        if "Time(%)" in line or re.search(r"\d%  ", line):
+            yield f"|{'|'.join([''] * (8 - len(cells)) + cells)} |\n"
+            if "Time(%)" in line:
+                yield "|---|:--- " * 4 + "|\n"
+        elif not line.startswith("=="):
+            yield f"{line}\n"
+
+
 DAMAGE = {
     "crlf": lambda t: t.replace("\n", "\r\n"),
     "utf-16": lambda t: t.encode("utf-16"),
@@ -283,6 +295,7 @@ DAMAGE = {
     "code fence": lambda t: "# Run\n```\n" + t + "```\n",
     "progress bar": lambda t: "10%\r20%\r" + t,
     "single blanks": lambda t: "\n".join(re.sub(r"  +", " ", line) for line in t.splitlines()),
+    "tables of markdown": lambda t: "# Run\n\n" + "".join(piped(t)),
     "amid a log": lambda t: "".join(line + "step 3 loss 0.25% 12ms\n" for line in t.splitlines(keepends=True)),
 }
 
@@ -448,6 +461,8 @@ def test_any_bytes_in_the_middle_are_survived(load, data, text, at):
         '"' * 100_000,
         "," * 200_000,
         "|" * 200_000,
+        "|" + " " * 200_000 + "|",
+        "|1.0%|" + " " * 200_000,
         "- " * 90_000,
     ],
 )

@@ -187,6 +187,23 @@ def test_a_row_that_is_cut_short_is_said_with_its_line(reads):
     assert (problem.severity, problem.line) == ("error", 3)
 
 
+UTILIZATION = """\
+Function,CPU Time,CPU Time:Effective Time{0},CPU Time:Effective Time{0}:Idle,CPU Time:Effective Time{0}:Poor,CPU Time:Effective Time{0}:Ok
+step,8.5,8.5,0.5,8.0,0.0
+halo,1.5,1.5,0.0,1.0,0.5
+"""
+
+
+@pytest.mark.parametrize("title", ["", " by Utilization"])
+def test_times_at_a_utilization_are_facts_of_the_run(reads, title):
+    report = reads(UTILIZATION.format(title))
+    found = {row["key"]: (row["value"], row["unit"]) for row in report.tables["facts"]}
+    assert found == {"cpu_time_idle_s": (0.5, "s"), "cpu_time_poor_s": (9.0, "s"), "cpu_time_ok_s": (0.5, "s")}
+    assert [row["self_s"] for row in report.tables["functions"]] == [8.5, 1.5]
+    tree = reads(UTILIZATION.format(title).replace("Function,", "Function Stack,"))
+    assert "facts" not in tree.tables
+
+
 def test_other_tables_are_not_vtunes(reads):
     assert reads("Function,Calls\nf,3\n").tool is None
     assert reads("Elapsed Time: 3.5s\nall is well\n").tool is None

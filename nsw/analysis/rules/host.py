@@ -151,11 +151,19 @@ def _scalar_code_hit(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
+_MORE_THREADS: Final = (
+    "Start more threads or processes (OMP_NUM_THREADS, ranks a node), and check that they are not all pinned to the"
+    " same cores."
+)
+
+
 def _idle_core_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Logical CPUs without work, in a program that does not compute on a GPU."""
     cores, cpu_count = _host_fact(case, "cpu_use_cores"), _host_fact(case, "logical_cpus")
     share = 100 * cores / cpu_count if cores is not None and cpu_count else _host_fact(case, "cpu_use_pct")
-    if share is None or share >= _CPU_USE_PCT or _is_gpu_program(case):
+    if share is None:
+        return _poor_cpu_use_hit(case)
+    if share >= _CPU_USE_PCT or _is_gpu_program(case):
         return None
     sentence = (
         f"{cores:.3g} of {cpu_count:.0f} logical CPUs are at work on average"
@@ -171,11 +179,25 @@ def _idle_core_hit(case: CaseSummary, _: Context) -> Hit | None:
         sentence.removesuffix(" on average"),
         "more threads or processes",
         sentence + alone,
-        "Start more threads or processes (OMP_NUM_THREADS, ranks a node), and check that they are not all pinned to"
-        " the same cores.",
+        _MORE_THREADS,
         f"{share:.0f} %",
         _FACTS,
     )
+
+
+def _poor_cpu_use_hit(case: CaseSummary) -> Hit | None:
+    """CPU time in which half of the CPUs work at most, by VTune's classes, where the CPUs at work were not counted."""
+    times = {use: _host_fact(case, f"cpu_time_{use}_s") or 0.0 for use in ("idle", "poor", "ok", "ideal", "over")}
+    total, poor = sum(times.values()), times["poor"]
+    share = 100 * poor / total if total else 0.0
+    if share < _CPU_USE_PCT or _is_gpu_program(case):
+        return None
+    what = f"{poor:.1f} of {total:.1f} s run at poor CPU utilization"
+    return Hit(
+        "idle-cores", case.id, share / 4, what, "more threads or processes",
+        f"{poor:.1f} of {total:.1f} s of CPU time run at poor utilization: half of the logical CPUs work at most",
+        _MORE_THREADS, f"{share:.0f} %", "functions",
+    )  # fmt: skip
 
 
 def _mpi_time_hit(case: CaseSummary, _: Context) -> Hit | None:

@@ -57,6 +57,8 @@ _GROUPS: Final = re.compile(
     r"|H/W Context|Task Type|Frame Domain|Memory Object|Allocation Stack|OpenMP Region|Computing Task)\b"
 )
 _TREE: Final = re.compile(r"(?:Function|Call) Stack\Z")
+# time in which as many CPUs work as VTune calls so: few, enough, more than there are
+_UTILIZATION: Final = re.compile(r"CPU Time:Effective Time(?: by Utilization)?:(Idle|Poor|Ok|Ideal|Over)")
 _EMPTY_CELLS: Final = frozenset({"", "[Unknown]", "N/A", "N/A*"})
 _MULTIPLES: Final = {"K": 1e3, "M": 1e6, "G": 1e9}
 _COLUMNS: Final = {
@@ -206,7 +208,8 @@ class _LineReader:
         self._tables.block = max(self._tables.block, table.block)
         self._tables.functions += [row | origin for row in table.functions]
         self._tables.facts += [
-            {"key": snake_case_key(name), "value": value, "unit": None} | origin for name, value in table.events.items()
+            {"key": snake_case_key(name), "value": value, "unit": "s" if name.endswith("_s") else None} | origin
+            for name, value in table.events.items()
         ]
 
 
@@ -305,6 +308,8 @@ class _TableRows:
         for (column, factor), title, cell in zip(self._columns, self.titles, cells, strict=True):
             if column in {"module", "file"}:
                 row[column] = None if cell.strip() in _EMPTY_CELLS else cell.strip()
+            elif (use := _UTILIZATION.fullmatch(title)) is not None:
+                self._add_utilization(use[1], cell)
             elif (value := _parse_cell(column, cell.strip(), factor)) is None:
                 continue
             elif column is not None:
@@ -320,6 +325,12 @@ class _TableRows:
         if "self_s" in row and not self._is_tree:
             row |= {"cpu_time_s": row["self_s"], "cpu_time_s_pm": row["self_s_pm"]}
         self.functions.append(row)
+
+    def _add_utilization(self, use: str, cell: str) -> None:
+        """Add up the time at a utilization over the rows; those of a tree contain each other."""
+        if not self._is_tree and (value := _parse_cell("self_s", cell.strip(), 1.0)) is not None:
+            key = f"cpu_time_{use.lower()}_s"
+            self.events[key] = self.events.get(key, 0.0) + value.value
 
     def _add_event_count(self, title: str, cell: str, factor: float) -> None:
         """Add up a hardware event over the rows."""

@@ -191,9 +191,12 @@ _PREFIX = re.compile(
     re.VERBOSE,
 )
 _DIGITS = frozenset("0123456789")
+# a table of nvprof's that somebody made one of Markdown, with or without the column Type
+_PIPED = re.compile(r"\s*\|(?:[^|]{0,40}\|)?\s*(?:Time ?\(%\)|\d+(?:\.\d+)?%)\s*\|[^|]*\|.*\|\s*\Z")
+_PIPED_RULE = re.compile(r"\s*\|(?:\s*:?-{3,}:?\s*\|){4,}\s*\Z")
 _PREFIX_STARTS = _DIGITS | frozenset("[#")
 _HEAD = 14  # characters, among which a prefix of digits has a colon
-_WRAPPED = _PREFIX_STARTS - _DIGITS
+_WRAPPED = (_PREFIX_STARTS | {"|"}) - _DIGITS
 _MARKS = "\x00\x08\x1b\r&\u00a0\\"
 
 
@@ -248,6 +251,8 @@ def _unwrapped(text: str) -> tuple[int | None, str]:
     head = text.lstrip()[:1]
     if head == '"' and text[0] == "\t":
         text = text.lstrip("\t")
+    if head == "|":
+        text = text.replace("|", "  ") if _PIPED.match(text) else "" if _PIPED_RULE.match(text) else text
     if head in _PREFIX_STARTS and head:
         rank, text = _without_prefixes(text)
     return rank, text
