@@ -311,8 +311,8 @@ def _run_facts(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> dict
     for run in runs:
         for row in by_run.get(run.id, ()):
             key, value = str(row.get("key")), row.get("value")
-            known = key in _KEYS or _COMPLETION.fullmatch(key)
-            if known and value is not None and passes.setdefault(key, run.pass_name) == run.pass_name:
+            is_needed = key in _KEYS or _COMPLETION.fullmatch(key)
+            if is_needed and value is not None and passes.setdefault(key, run.pass_name) == run.pass_name:
                 values_by_key.setdefault(key, {}).setdefault(run.id, []).append(value)
     facts = {
         key: median(_combine_ranks(key, run_values) for run_values in values_by_run.values())

@@ -43,7 +43,7 @@ _ALL_PCT: Final = 99.5
 _FEW_CALLS: Final = 20  # of which shares say nothing
 _TELLING_PCT: Final = 5.0  # of a table of operators, ranges or system calls
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its speed says little
-_SAME: Final = 0.01  # of the time: what two sums of parts may differ
+_SUM_SLACK: Final = 0.01  # of the time: what two sums of parts may differ
 _PART_OF: Final = 0.2  # of the largest operator's time, what the one that calls it takes itself at least
 _SMALL: Final = 0.005  # of its time: what is less has no row
 
@@ -317,8 +317,10 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
     if len(kernels) == 1:
         each = " a launch" if first.launches > 1 else ""
         summary = first.short_name + (f" takes {duration(first.launch_ns)}{each}" if first.launch_ns else "")
-    elif first.share_pct is None and (most := _kernel_with_most_work(kernels)) is not None:
-        return ", ".join((f"{most[0].short_name} {most[1]}", *_measured_metric_texts(most[0])[:_FIGURES_SHOWN]))
+    elif first.share_pct is None and (hardest := _kernel_with_most_work(kernels)) is not None:
+        return ", ".join(
+            (f"{hardest[0].short_name} {hardest[1]}", *_measured_metric_texts(hardest[0])[:_FIGURES_SHOWN])
+        )
     elif first.share_pct is None:
         return f"{summary}, without times" + "".join(f", {text}" for text in _column_range_texts(table)[:_RANGES])
     else:
@@ -480,7 +482,7 @@ def _outer_operator_text(
     own_ns = totals.get(first["name"], 0.0)
     calls = [
         (row, share) for row, share in zip(timed[1:], shares[1:], strict=True)
-        if abs(totals.get(row["name"], 0.0) - row["self_cpu_ns"] - own_ns) <= _SAME * own_ns
+        if abs(totals.get(row["name"], 0.0) - row["self_cpu_ns"] - own_ns) <= _SUM_SLACK * own_ns
         and share >= _TELLING_PCT and share >= _PART_OF * shares[0]
     ]  # fmt: skip
     if not own_ns or not calls:
@@ -489,7 +491,8 @@ def _outer_operator_text(
     total_ns = totals[parent["name"]]
     # operators that do nothing but call it have the same total
     outer = max(
-        (name for name in totals if 0 <= totals[name] - total_ns <= _SAME * total_ns), key=lambda name: totals[name]
+        (name for name in totals if 0 <= totals[name] - total_ns <= _SUM_SLACK * total_ns),
+        key=lambda name: totals[name],
     )
     outer_pct = shares[0] * totals[outer] / first["self_cpu_ns"]
     return (

@@ -189,8 +189,8 @@ def _long_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
         return IdleCause("file-io", took, waits + "files",
                          f"{head}the host {does} files ({_percent_text(reads + writes + opens, all_ns)})")  # fmt: skip
     if (case.loading_ns or 0.0) >= _PART * took:
-        what, fact = _loading_time_texts(case, idle, took)
-        return IdleCause("data-loader", took, f"waits {what}", fact)
+        problem, fact = _loading_time_texts(case, idle, took)
+        return IdleCause("data-loader", took, f"waits {problem}", fact)
     if calls >= _MOSTLY * all_ns:
         call, call_ns = max(idle.calls.items(), key=lambda item: item[1], default=("a CUDA call", took))
         return IdleCause("host-call", took, f"waits {format_ns(took)} for a CUDA call",
@@ -213,19 +213,19 @@ def _loading_time_texts(case: CaseSummary, idle: IdleGpu, took: float) -> tuple[
     """
     median, times = format_ns(min(case.loading_ns or 0.0, took)), case.loading_range_ns or (0.0, 0.0)
     least, most = format_ns(times[0]), format_ns(times[-1])
-    what, fact = f"{median} for the DataLoader", f"the program waits {median} (the median) for its DataLoader"
+    problem, fact = f"{median} for the DataLoader", f"the program waits {median} (the median) for its DataLoader"
     if times[-1] <= _UNLIKE * times[0]:
-        return what, fact
+        return problem, fact
     if not _has_few_iterations(case):
-        return what, f"the program waits {median} (the median; {least} to {most}) for its DataLoader"
+        return problem, f"the program waits {median} (the median; {least} to {most}) for its DataLoader"
     waits = [format_ns(ns) for ns in times if ns >= _WORTH_PCT / 100 * idle.med_ns]
     if len(waits) == len(times):
         return f"{least} to {most} for the DataLoader", f"the program waits {least} to {most} for its DataLoader"
-    what = f"up to {most} for the DataLoader"
+    problem = f"up to {most} for the DataLoader"
     if case.iterations is None or case.iterations.count != len(times):
-        return what, f"the program waits up to {most} for its DataLoader"
-    some = f"{len(waits)} of {len(times)}"
-    return f"{what} in {some} iterations", f"in {some} the program waits {' and '.join(waits)} for its DataLoader"
+        return problem, f"the program waits up to {most} for its DataLoader"
+    share = f"{len(waits)} of {len(times)}"
+    return f"{problem} in {share} iterations", f"in {share} the program waits {' and '.join(waits)} for its DataLoader"
 
 
 def _gap_count_text(count: float) -> str:

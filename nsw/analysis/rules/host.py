@@ -192,9 +192,9 @@ def _poor_cpu_use_hit(case: CaseSummary) -> Hit | None:
     share = 100 * poor / total if total else 0.0
     if share < _CPU_USE_PCT or _is_gpu_program(case):
         return None
-    what = f"{poor:.1f} of {total:.1f} s run at poor CPU utilization"
+    problem = f"{poor:.1f} of {total:.1f} s run at poor CPU utilization"
     return Hit(
-        "idle-cores", case.id, share / 4, what, "more threads or processes",
+        "idle-cores", case.id, share / 4, problem, "more threads or processes",
         f"{poor:.1f} of {total:.1f} s of CPU time run at poor utilization: half of the logical CPUs work at most",
         _MORE_THREADS, f"{share:.0f} %", "functions",
     )  # fmt: skip
@@ -326,13 +326,13 @@ def _operator_launch_hit(case: CaseSummary, _: Context) -> Hit | None:
     is_small = launches.call_device_ns < launches.call_cpu_ns <= _SMALL_CALL_NS and launches.calls >= _MANY_CALLS
     if idle_pct < _IDLE_PCT or not is_small:
         return None
-    known = causes()["launch-bound"]
+    cause = causes()["launch-bound"]
     times = f"works {format_ns(launches.device_ns)} in {format_ns(launches.cpu_ns)} of CPU time"
     return Hit(
-        known.id, case.id, idle_pct, f"launch-bound, the GPU {times}", known.do,
+        cause.id, case.id, idle_pct, f"launch-bound, the GPU {times}", cause.do,
         f"the GPU is idle at least {idle_pct:.0f} %: it {times}; each of {launches.calls:,.0f} calls of {launches.name}"
         f" takes the CPU {format_ns(launches.call_cpu_ns)} and the GPU {format_ns(launches.call_device_ns)}",
-        known.remedy("pytorch"), f"{idle_pct:.0f} %", "operators",
+        cause.remedy("pytorch"), f"{idle_pct:.0f} %", "operators",
     )  # fmt: skip
 
 

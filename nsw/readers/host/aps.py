@@ -78,25 +78,27 @@ def read(path: Path, options: Options) -> Report:
 
 def _drop_contradicted_gpu_shares(facts: Sequence[Row], report: Report) -> list[Row]:
     """The facts without the GPU's shares where the states of its engines add up to more than all time."""
-    states = [fact for fact in facts if _STATE.fullmatch(fact["key"])]
-    blocks = {(fact["block"], fact.get("rank"), fact.get("host")) for fact in states}
-    contradicted = False
-    for block in sorted(blocks, key=str):
-        mine = [fact for fact in states if (fact["block"], fact.get("rank"), fact.get("host")) == block]
-        total = sum(fact["value"] for fact in mine)
-        if total <= _MOST_PCT or contradicted:
-            continue
-        contradicted = True
-        text = ", ".join(f"{_STATE.fullmatch(fact['key'])[1]} {fact['value']:.0f} %" for fact in mine)  # type: ignore[index]
-        excess = [f"{title} {fact['value']:.0f} %" for fact in facts
-                  if (title := _CORE_SHARES.get(fact["key"])) and fact["value"] > _MOST_PCT]  # fmt: skip
-        report.warn(
-            f"the states of the GPU's engines add up to {total:.0f} % ({text})"
-            + "".join(f", and the report has {share}" for share in excess)
-            + ": hardware events are counted more than once. GPU utilization and occupancy are left out",
-            fix="trust times (GPU Accumulated Time, MPI Time) only, or measure again with another version of APS",
-        )
-    return [fact for fact in facts if not (contradicted and fact["key"] in _GPU_SHARES)]
+    by_source: dict[tuple[Any, ...], dict[str, float]] = {}
+    for fact in facts:
+        if (state := _STATE.fullmatch(fact["key"])) is not None:
+            source = (fact["block"], fact.get("rank"), fact.get("host"))
+            by_source.setdefault(source, {})[state[1]] = fact["value"]
+    shares = max(by_source.values(), key=lambda states: sum(states.values()), default={})
+    total = sum(shares.values())
+    if total <= _MOST_PCT:
+        return list(facts)
+    excess = [
+        f", and the report has {title} {fact['value']:.0f} %"
+        for fact in facts
+        if (title := _CORE_SHARES.get(fact["key"])) and fact["value"] > _MOST_PCT
+    ]
+    report.warn(
+        f"the states of the GPU's engines add up to {total:.0f} %"
+        f" ({', '.join(f'{state} {share:.0f} %' for state, share in shares.items())}){''.join(excess)}: hardware events"
+        " are counted more than once. GPU utilization and occupancy are left out",
+        fix="trust times (GPU Accumulated Time, MPI Time) only, or measure again with another version of APS",
+    )
+    return [fact for fact in facts if fact["key"] not in _GPU_SHARES]
 
 
 def _read_text_facts(path: Path, report: Report) -> list[Row]:
