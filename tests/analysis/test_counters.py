@@ -366,12 +366,12 @@ def test_what_binds_is_the_busiest_part_and_latency_where_none_is_busy():
 @pytest.mark.parametrize(
     ("row", "lacking", "subject"),
     [
-        (dram(), "gld_efficiency gst_efficiency", "of k how much of what binds it (DRAM) is useful"),
-        (l1(**SHARED), "shared_bank_conflicts", "of k how much of what binds it (shared memory) is useful"),
-        (pipe("alu_pipe_utilization"), "inst_integer", "of k how much of what binds it (ALU pipe) is useful"),
-        (kernel(), "l2_atomic_transactions", "of k whether it waits for atomic operations"),
-        (kernel(stalls=()), "l2_atomic_transactions", "of k what its warps wait for"),
-        (kernel(memory=None, dram=None), "l2_throughput", "of k what binds it"),
+        (dram(), "gld_efficiency gst_efficiency", "how many of the bytes that k moves are used"),
+        (l1(**SHARED), "shared_bank_conflicts", "whether bank conflicts slow k"),
+        (pipe("alu_pipe_utilization"), "inst_integer", "which instructions keep the ALU pipe busy in k"),
+        (kernel(), "l2_atomic_transactions", "whether k waits for atomic operations"),
+        (kernel(stalls=()), "l2_atomic_transactions", "what the warps of k wait for"),
+        (kernel(memory=None, dram=None), "l2_throughput", "what binds k"),
     ],
 )
 def test_what_was_not_measured_is_said_where_it_keeps_a_verdict_back(row, lacking, subject):

@@ -1150,21 +1150,22 @@ def missing_counters_of_largest_kernel(case: CaseSummary) -> Lacking | None:
     if (part := binding_part(kernel)) is None:
         is_partly_known = kernel.memory_pct is not None or kernel.sm_pct is not None
         names = (*_OF_PARTS, *(_OF_SHARED if "shared_bank_conflicts" in kernel.metrics else ()))
-        return _missing_counters(kernel, f"of {kernel.short_name} what binds it", names) if is_partly_known else None
-    subject = f"how much of what binds it ({part}) is useful"
+        return _missing_counters(kernel, f"what binds {kernel.short_name}", names) if is_partly_known else None
     if part == LATENCY:
-        subject = "whether it waits for atomic operations" if kernel.stalls else "what its warps wait for"
+        subject = "whether {} waits for atomic operations" if kernel.stalls else "what the warps of {} wait for"
         lacks = not kernel.stalls or (busiest_part_pct(kernel) < _FAR_PCT and not _COUNTED & kernel.metrics.keys())
         names = _OF_WAITS
     elif part in _MEMORY:
         lacks = not _global_accesses(kernel) if part != SHARED else "shared_bank_conflicts" not in kernel.metrics
+        subject = "whether bank conflicts slow {}" if part == SHARED else "how many of the bytes that {} moves are used"
         names = _OF_SHARED if part == SHARED else _OF_GLOBAL
     else:
+        subject = f"which instructions keep the {'SMs' if part == COMPUTING else part} busy in {{}}"
         lacks = not kernel.metrics.keys() >= _OPERATIONS or "warp_execution_efficiency" not in kernel.metrics
         names = _OF_PIPE
     if not lacks:
         return None
-    return _missing_counters(kernel, f"of {kernel.short_name} {subject}", names)
+    return _missing_counters(kernel, subject.format(kernel.short_name), names)
 
 
 def _missing_counters(kernel: KernelRow, subject: str, names: Sequence[str]) -> Lacking | None:
