@@ -160,7 +160,7 @@ def _missing_pass_blocks(summary: Summary) -> list[Block]:
     if lacking is not None:
         by_ncu = f"`ncu --metrics {','.join(lacking.metrics)}`"
         how = "A pass `counters: {}` (group `diagnosis`)" if summary.site else by_ncu
-        return [Note("passes", f"Not measured: {lacking.subject}. {how} tells it.", tone="aside")]
+        return [Note("passes", f"Not measured: {lacking.subject}. {how} shows it.", tone="aside")]
     of_host = summary.site and not summary.has_gpus and summary.cases and not any(map(has_divided_time, summary.cases))
     if of_host and (not summary.missing or any(case.figures for case in summary.cases)):
         tools = "`- host: {tool: cprofile}` (of Python) or `- host: {tool: perf}`"

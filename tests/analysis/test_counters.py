@@ -74,7 +74,7 @@ def few(**metrics):
 SCATTERED = {"gld_efficiency": 12.5, "gld_transactions_per_request": 32.0, "gld_transactions": 32e6}
 BOTH = SCATTERED | {"gst_efficiency": 12.5, "gst_transactions_per_request": 32.0, "gst_transactions": 32e6}
 SHARED = {"shared_wavefronts": 7e7, "l1_wavefronts": 7.5e7, "inst_executed_shared_loads": 2e6}
-STORED_MORE = {"inst_executed_local": 8e6, "inst_executed_local_loads": 3e6, "inst_executed_local_stores": 5e6}
+STORED_MORE = {"inst_executed_local": 8e6, "inst_executed_local_loads": 2e6, "inst_executed_local_stores": 6e6}
 LOADED_MORE = {"inst_executed_local": 8e6, "inst_executed_local_loads": 5e6, "inst_executed_local_stores": 3e6}
 LOADED_OFTEN = {"inst_executed_local": 8e6, "inst_executed_local_loads": 7e6, "inst_executed_local_stores": 1e6}
 EVENLY = {"l2_throughput_max": 22.0, "l2_sectors": 4e7}
@@ -95,6 +95,8 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("array-of-structures", dram(**BOTH, dram_bytes=2048 * MB, threads=16e6),  # two loads a thread
      [dram(), dram(**BOTH, dram_bytes=256 * MB, threads=16e6), dram(**BOTH, dram_bytes=2048 * MB, threads=1e6)]),
     ("uncoalesced-access", dram(**BOTH, dram_bytes=2048 * MB, threads=1e6), []),  # each thread walks along its row
+    ("array-of-structures", dram(**BOTH, dram_bytes=2048 * MB, threads=1e6, tex_cache_hit_rate=0.0, l2_tex_hit_rate=12.0),
+     [dram(**BOTH, dram_bytes=2048 * MB, threads=1e6, tex_cache_hit_rate=85.0, l2_tex_hit_rate=12.0)]),  # who walks hits
     ("random-gather", dram(**SCATTERED | {"gld_transactions_per_request": 18.0, "gld_efficiency": 22.2, "gld_transactions": 18e6}, dram_bytes=1024 * MB),
      [dram(gld_transactions_per_request=18.0)]),
     ("narrow-access", kernel(narrow_access_share=90.0),
@@ -366,12 +368,12 @@ def test_what_binds_is_the_busiest_part_and_latency_where_none_is_busy():
 @pytest.mark.parametrize(
     ("row", "lacking", "subject"),
     [
-        (dram(), "gld_efficiency gst_efficiency", "of k how much of what binds it (DRAM) is useful"),
-        (l1(**SHARED), "shared_bank_conflicts", "of k how much of what binds it (shared memory) is useful"),
-        (pipe("alu_pipe_utilization"), "inst_integer", "of k how much of what binds it (ALU pipe) is useful"),
-        (kernel(), "l2_atomic_transactions", "of k whether it waits for atomic operations"),
-        (kernel(stalls=()), "l2_atomic_transactions", "of k what its warps wait for"),
-        (kernel(memory=None, dram=None), "l2_throughput", "of k what binds it"),
+        (dram(), "gld_efficiency gst_efficiency", "how many of the bytes that k moves are used"),
+        (l1(**SHARED), "shared_bank_conflicts", "whether bank conflicts slow k"),
+        (pipe("alu_pipe_utilization"), "inst_integer", "which instructions keep the ALU pipe busy in k"),
+        (kernel(), "l2_atomic_transactions", "whether k waits for atomic operations"),
+        (kernel(stalls=()), "l2_atomic_transactions", "what the warps of k wait for"),
+        (kernel(memory=None, dram=None), "l2_throughput", "what binds k"),
     ],
 )
 def test_what_was_not_measured_is_said_where_it_keeps_a_verdict_back(row, lacking, subject):

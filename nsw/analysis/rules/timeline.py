@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.comparison import is_time_unit
@@ -71,6 +72,7 @@ _HOPPER: Final = (9, 0)  # over PCIe 5
 _TENSOR_GAIN: Final = 0.3  # of that time: what whole programs win by TF32; it costs accuracy
 _LARGE_GAIN, _LARGE_NS = 0.7, 300e3  # the same of large problems, by the mean of their kernels
 _LAYOUT_PCT: Final = 8.0  # of GPU time
+_CONVOLVES_PCT: Final = 10.0  # of GPU time: a network of convolutions, whose layout is one setting
 _FILLED: Final = 0.03  # of the time: zeros for a gradient of most parameters, over which Adam passes 18 times unfused
 _OF_STEP: Final = 7 / 4  # kernels of Adam's update of a parameter, of which four have a name of their own
 _OPTIMIZER_PCT, _STEP_PCT, _SCORES_PCT, _CAST_PCT, _TABLE_PCT = 20.0, 10.0, 20.0, 15.0, 40.0
@@ -497,6 +499,8 @@ def _page_migration_hit(case: CaseSummary, _: Context) -> Hit | None:
         pages = sum(copy.total_ns for copy in paged)
         prefetched = 1e9 * sum(copy.total_bytes or 0.0 for copy in paged) / _pinned_copy_bytes_per_s(case)
         share = 100 * max(0.0, pages + (idle.idle_ns if pages else 0.0) - prefetched) / idle.med_ns
+    if share < _WORTH_PCT:
+        return None
     return _make_hit(
         case, "page-faults", min(95.0, share), f"{calls:,.0f} migrations of {size / calls / 1024:.0f} KiB",
         f"unified memory moves by page faults, in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average,"
@@ -655,9 +659,19 @@ def _fp32_matrix_hit(case: CaseSummary, _: Context) -> Hit | None:
 
 
 def _layout_conversion_hit(case: CaseSummary, _: Context) -> Hit | None:
-    return _kernel_pattern_hit(
-        case, "layout-conversion", _LAYOUT, _LAYOUT_PCT, "converts layouts (NCHW/NHWC, transposing)"
+    """Kernels that convert layouts, or that copy tensors which are not contiguous, whichever take more."""
+    kernels = [share for share in case.gpu_work if _LAYOUT.search(share.name)]
+    copied_ns = sum(share.total_ns or 0.0 for share in kernels if "direct_copy" in share.name)
+    is_copy = 2 * copied_ns > sum(share.total_ns or 0.0 for share in kernels)
+    does = "copies tensors that are not contiguous" if is_copy else "converts layouts (NCHW/NHWC, transposing)"
+    hit = _kernel_pattern_hit(case, "layout-conversion", _LAYOUT, _LAYOUT_PCT, does)
+    if hit is None or not is_copy or (case.spent and case.spent.share_pct("convolution") >= _CONVOLVES_PCT):
+        return hit
+    advice = (
+        "Keep tensors in the order in which the next operation reads them: fewer permute, reshape and .contiguous()"
+        " between operations, or torch.compile."
     )
+    return replace(hit, do="avoid the copies", advice=advice)
 
 
 def _optimizer_hit(case: CaseSummary, _: Context) -> Hit | None:
@@ -808,7 +822,7 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
         return None
     more, gpu = use["slower_ns"], max(use.get("slower_gpu_ns", 0.0), 0.0)
     if case.idle_gpu.loads >= _PART * use["slow"] and not period and gpu <= _LITTLE * more:
-        if case.idle_gpu.loads < _MOSTLY * use["slow"]:  # of kernels at their first use
+        if case.idle_gpu.loads <= _MOSTLY * use["slow"]:  # of kernels at their first use
             return None
         return _make_hit(
             case, "recompilation", share, f"{use['slow']:.0f} iterations compile anew",
