@@ -367,6 +367,7 @@ class ReportProblem(TypedDict):
     line: int | None
     fix: str | None
     is_loss: bool  # the profiler dropped records
+    is_note: bool  # it is of what an answer does not show, or has explained
 
 
 class Report(TypedDict):

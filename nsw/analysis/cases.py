@@ -108,7 +108,8 @@ class CaseSummary:
     one_phase: str | None = None
     spent: Spent | None = None
     loading_ns: float | None = None  # what PyTorch's DataLoader keeps a step waiting, the median
-    loading_range_ns: tuple[float, ...] | None = None  # the same, the least and the most; of three all
+    loading_range_ns: tuple[float, float] | None = None  # the same, the least and the most
+    loading_waits_ns: tuple[float, ...] = ()  # all of them, the shortest first, where there are three at most
     host: HostSide | None = None
     stray_contexts: tuple[StrayContext, ...] = ()
 
@@ -236,7 +237,10 @@ def _summarize_case(
             shared=may_share_gpus(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
         ),
         loading_ns=loading.get("med_ns") or loading.get("avg_ns"),
-        loading_range_ns=_loading_range(loading),
+        loading_range_ns=None
+        if None in (loading.get("min_ns"), loading.get("max_ns"))
+        else (loading["min_ns"], loading["max_ns"]),
+        loading_waits_ns=_loading_waits(loading),
         host=summarize_host(runs, by_run),
         stray_contexts=find_stray_contexts(rows("process_gpus", with_gpu)),
     )
@@ -255,11 +259,10 @@ def _kernels_with_counters(
     )
 
 
-def _loading_range(loading: Mapping[str, Any]) -> tuple[float, ...] | None:
-    """The least and the most that calls of a loader took, of three calls all."""
-    columns = ("min_ns", "med_ns", "max_ns") if loading.get("calls") == 3 else ("min_ns", "max_ns")
-    times = tuple(loading.get(column) for column in columns)
-    return None if None in times else times  # type: ignore[return-value]  # none is None
+def _loading_waits(loading: Mapping[str, Any]) -> tuple[float, ...]:
+    """What each call of a loader took, by the statistics of two or three calls; empty: of more they do not tell."""
+    columns = {2: ("min_ns", "max_ns"), 3: ("min_ns", "med_ns", "max_ns")}.get(loading.get("calls") or 0, ())
+    return tuple(loading[column] for column in columns if loading.get(column) is not None)
 
 
 def rows_of_runs(data: TableData, runs: set[str]) -> TableData:

@@ -307,7 +307,7 @@ def test_unlike_waits_for_a_loader_are_a_range():
 
 def test_iterations_without_a_wait_for_the_loader_are_not_counted():
     three = loading(0.2, 40, 3)
-    found = hit("data-loader", replace(three, loading_range_ns=(0.2 * MS, 16 * MS, 40 * MS)))
+    found = hit("data-loader", replace(three, loading_waits_ns=(0.2 * MS, 16 * MS, 40 * MS)))
     assert found.what == "waits up to 40 ms for the DataLoader in 2 of 3 iterations"
     assert found.fact.endswith("in 2 of 3 the program waits 16 ms and 40 ms for its DataLoader")
     found = hit("data-loader", loading(0.2, 40, 5))  # of the three between nothing is known

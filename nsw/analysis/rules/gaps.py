@@ -211,21 +211,25 @@ def _loading_time_texts(case: CaseSummary, idle: IdleGpu, took: float) -> tuple[
 
     Of few unlike waits it is their range, or, where one is no wait, those that are.
     """
-    median, times = format_ns(min(case.loading_ns or 0.0, took)), case.loading_range_ns or (0.0, 0.0)
-    least, most = format_ns(times[0]), format_ns(times[-1])
+    median, (shortest, longest) = format_ns(min(case.loading_ns or 0.0, took)), case.loading_range_ns or (0.0, 0.0)
+    least, most = format_ns(shortest), format_ns(longest)
     problem, fact = f"{median} for the DataLoader", f"the program waits {median} (the median) for its DataLoader"
-    if times[-1] <= _UNLIKE * times[0]:
+    if longest <= _UNLIKE * shortest:
         return problem, fact
     if not _has_few_iterations(case):
         return problem, f"the program waits {median} (the median; {least} to {most}) for its DataLoader"
-    waits = [format_ns(ns) for ns in times if ns >= _WORTH_PCT / 100 * idle.med_ns]
-    if len(waits) == len(times):
+    noticeable_ns = _WORTH_PCT / 100 * idle.med_ns
+    if shortest >= noticeable_ns:
         return f"{least} to {most} for the DataLoader", f"the program waits {least} to {most} for its DataLoader"
-    problem = f"up to {most} for the DataLoader"
-    if case.iterations is None or case.iterations.count != len(times):
+    problem, waits = f"up to {most} for the DataLoader", case.loading_waits_ns
+    if case.iterations is None or case.iterations.count != len(waits):
         return problem, f"the program waits up to {most} for its DataLoader"
-    share = f"{len(waits)} of {len(times)}"
-    return f"{problem} in {share} iterations", f"in {share} the program waits {' and '.join(waits)} for its DataLoader"
+    long_waits = [format_ns(ns) for ns in waits if ns >= noticeable_ns]
+    share = f"{len(long_waits)} of {len(waits)}"
+    return (
+        f"{problem} in {share} iterations",
+        f"in {share} the program waits {' and '.join(long_waits)} for its DataLoader",
+    )
 
 
 def _gap_count_text(count: float) -> str:
