@@ -437,7 +437,8 @@ class Check(Model):
         kinds = [key for key in _LIMITS if getattr(self, key) is not None]
         if len(kinds) != 1:
             both = f", not of {' and '.join(kinds)}" if kinds else ""
-            raise Fault(f"a check is of one of {', '.join(_LIMITS)}{both}", hint=r"such as {regex: '(?i)\bnan\b', never: true}")
+            hint = r"such as {regex: '(?i)\bnan\b', never: true}"
+            raise Fault(f"a check is of one of {', '.join(_LIMITS)}{both}", hint=hint)
         (kind,) = kinds
         for key in sorted(self.model_fields_set - {kind, *_LIMITS[kind]}):
             raise Fault(
