@@ -93,7 +93,7 @@ def truth() -> dict[str, Any]:
 
 
 def cases(part: str = "open") -> list[dict[str, Any]]:
-    """The cases of a part that were recorded; `third` is both `third-open` and `third-held`."""
+    """The cases of a part that were recorded."""
     return [
         case for case in truth()["cases"]
         if case["part"].startswith(part) and any(recordings.FOLDER.glob(f"{case.get('of', case['id'])}.*.xz"))
@@ -462,7 +462,7 @@ def main() -> int:
     parser.add_argument(
         "--cases", action="store_true", help="with --held-out or --part: case by case; at the end alone"
     )
-    parser.add_argument("--part", help="third, third-held, fourth...: this part instead of the open one")
+    parser.add_argument("--part", help="fifth, sixth...: this part instead of the open one")
     parser.add_argument("--read", action="store_true", help="as `nsw read` of a single report shows it")
     parser.add_argument("--renamed", type=int, metavar="SEED", help="with names at random")
     parser.add_argument("--metrics", help="all, before, or groups and metrics: what counters are looked at")

@@ -74,7 +74,7 @@ def few(**metrics):
 SCATTERED = {"gld_efficiency": 12.5, "gld_transactions_per_request": 32.0, "gld_transactions": 32e6}
 BOTH = SCATTERED | {"gst_efficiency": 12.5, "gst_transactions_per_request": 32.0, "gst_transactions": 32e6}
 SHARED = {"shared_wavefronts": 7e7, "l1_wavefronts": 7.5e7, "inst_executed_shared_loads": 2e6}
-STORED_MORE = {"inst_executed_local": 8e6, "inst_executed_local_loads": 3e6, "inst_executed_local_stores": 5e6}
+STORED_MORE = {"inst_executed_local": 8e6, "inst_executed_local_loads": 2e6, "inst_executed_local_stores": 6e6}
 LOADED_MORE = {"inst_executed_local": 8e6, "inst_executed_local_loads": 5e6, "inst_executed_local_stores": 3e6}
 LOADED_OFTEN = {"inst_executed_local": 8e6, "inst_executed_local_loads": 7e6, "inst_executed_local_stores": 1e6}
 EVENLY = {"l2_throughput_max": 22.0, "l2_sectors": 4e7}
@@ -95,6 +95,8 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("array-of-structures", dram(**BOTH, dram_bytes=2048 * MB, threads=16e6),  # two loads a thread
      [dram(), dram(**BOTH, dram_bytes=256 * MB, threads=16e6), dram(**BOTH, dram_bytes=2048 * MB, threads=1e6)]),
     ("uncoalesced-access", dram(**BOTH, dram_bytes=2048 * MB, threads=1e6), []),  # each thread walks along its row
+    ("array-of-structures", dram(**BOTH, dram_bytes=2048 * MB, threads=1e6, tex_cache_hit_rate=0.0, l2_tex_hit_rate=12.0),
+     [dram(**BOTH, dram_bytes=2048 * MB, threads=1e6, tex_cache_hit_rate=85.0, l2_tex_hit_rate=12.0)]),  # who walks hits
     ("random-gather", dram(**SCATTERED | {"gld_transactions_per_request": 18.0, "gld_efficiency": 22.2, "gld_transactions": 18e6}, dram_bytes=1024 * MB),
      [dram(gld_transactions_per_request=18.0)]),
     ("narrow-access", kernel(narrow_access_share=90.0),

@@ -200,6 +200,12 @@ def test_small_copies_are_one_cause_and_few_large_ones_none():
     assert "small" not in " ".join(explained(row, copies=[copies(calls=2, each=200 * US)]))
 
 
+def test_small_copies_that_the_host_queues_are_a_cause_too():
+    row = gap("queued", "short", 1100, 1.4 * US)
+    (text,) = explained(row, copies=[copies("from the GPU", calls=1100, each=1.8 * US, size=256)], operations=1101.0)
+    assert "1,100 small copies (256 bytes the median)" in text
+
+
 def test_waits_behind_small_copies_are_of_the_copies_where_the_gpu_does_little_else():
     row = gap("synchronise", "short", 120, 20 * US, to_gpu=120)
     many = [copies(calls=120, each=1 * US, size=400)]
@@ -213,6 +219,14 @@ def test_a_pause_now_and_then_hides_no_waits_for_threads_that_are_in_each_iterat
     often, seldom = gap("launch", "long", 20, 0.12 * MS), gap("value", "long", 0.1, 2 * MS)
     (text,) = explained(often, seldom, lock_threads=4, operations=50.0)
     assert "the host waits for its other threads: 4 wait for a lock in turn" in text
+
+
+def test_launches_between_which_threads_take_the_lock_in_turn_are_the_threads():
+    often = gap("launch", "middle", 200, 0.012 * MS, lock_ns=200 * 0.008 * MS)
+    (text,) = explained(often, lock_threads=3, operations=200.0)
+    assert "between launches, the host waits for its other threads: 3 wait for a lock in turn" in text
+    (text,) = explained(often, lock_threads=1, operations=200.0)
+    assert "launch-bound" in text
 
 
 def test_streams_that_the_default_stream_serialises_and_those_that_are_of_one_stream():

@@ -308,10 +308,12 @@ def _scattered_access_cause(kernel: KernelRow, bad: list[_Access], useful: Mappi
     if is_rest_used and not (is_loads and moved and asked >= _AGAIN * moved and l1_hits < 100 * _HALF):
         return "uncoalesced-access"
     has_indices = access.each is not None and access.each < _WARP - 1 and access.used > _NO_INDICES
-    if is_loads and (has_indices or parts.get(DRAM, 0.0) < parts.get(L2, 0.0)):
+    if is_loads and (has_indices or parts.get(DRAM, 0.0) < min(parts.get(L2, 0.0), _ROOF_PCT)):
         return "random-gather"
     threads, (loads, _) = kernel.metrics.get("threads"), _global_memory_instructions(kernel)
     walks = threads is None or loads is None or loads * _WARP >= _WALK * threads
+    if l1_hits < _LITTLE_PCT and kernel.metrics.get("l2_tex_hit_rate", 100.0) < 100 * _HALF:
+        walks = False  # the rest of a sector is in no cache when its turn comes, or has none
     return "uncoalesced-access" if is_rest_used or walks else "array-of-structures"
 
 
@@ -431,7 +433,7 @@ def _local_memory_remark(kernel: KernelRow) -> Remark | None:
     elif (sectors := _sectors_of_local_access(metrics)) is not None and sectors > _WIDEST_SPILL:
         spills = False  # threads are at different places of their arrays
     else:  # who spills a value loads it again, but for the last time, and then not many times
-        is_reloaded = loads is None or stores is None or _NEARLY_ALL * stores <= loads <= _LOADED_OFTEN * stores
+        is_reloaded = loads is None or stores is None or _HALF * stores <= loads <= _LOADED_OFTEN * stores
         spills = registers >= _FULL_REGISTERS or (registers % _REGISTER_STEP == 0 and is_reloaded)
     head = f"{100 * share:.0f} % of its memory instructions go to local memory"
     if spills:

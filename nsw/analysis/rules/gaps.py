@@ -235,10 +235,10 @@ def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
     count = sum(c.calls for c in copies)
     small = [c for c in copies if (c.med_bytes or 0.0) <= 65536 and c.med_bytes is not None]
     few = sum(c.calls for c in small)
-    if not took or few < max(_MOSTLY * count, 4):
-        return None
     if few >= _MOSTLY * idle.operations:  # then they are what other gaps are between too
         took += idle.in_gaps("launch", "queued", lengths=SHORT) * few / idle.operations
+    if not took or few < max(_MOSTLY * count, 4):
+        return None
     saved = (took + sum(c.alone_ns for c in small)) * (1 - 1 / count)
     size = max(small, key=lambda c: c.calls).med_bytes or 0.0
     return IdleCause(
@@ -292,7 +292,14 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
     hosts = idle.operations < _MANY and sum(g.total_ns for g in between_few) >= _HOSTS_NS * sum(
         g.gaps for g in between_few
     )
-    if launches and not (hosts and between_few):
+    if launches and (locked := _lock_share_of_launch_gaps(idle)):
+        threads = f"{use['lock_threads']:.0f} wait for a lock in turn, as threads of Python do"
+        took = format_ns(launches * locked)
+        parts.append(IdleCause(
+            "python-threads", launches * locked, f"waits {took} for threads",
+            f"for {took} of that, between launches, the host waits for its other threads: {threads}",
+        ))  # fmt: skip
+    elif launches and not (hosts and between_few):
         each, work = idle.med_ns / max(idle.operations, 1.0), gpu_ns / max(idle.operations, 1.0)
         fact = (
             f"{idle.operations:,.0f} operations{' an iteration' if idle.is_iteration else ''}, one every"
@@ -317,6 +324,17 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         parts.append(IdleCause("host-work", launches, f"waits for the host, {operations}",
                                f"between its {operations} it waits for the host"))  # fmt: skip
     return parts
+
+
+def _lock_share_of_launch_gaps(idle: IdleGpu) -> float:
+    """How much of the time between launches waits for a lock of several threads, 0 to 1; 0 where it is little.
+
+    NCCL has threads of its own, which wait for locks beside the program's.
+    """
+    gaps = [gap for gap in idle.gaps if gap.cause == "launch" and gap.length in SHORT]
+    share = sum(gap.lock_ns for gap in gaps) / max(sum(gap.total_ns for gap in gaps), 1.0)
+    is_threads = idle.use.get("lock_threads", 0.0) >= _LOCKING and not idle.collectives
+    return share if share >= _PART and is_threads else 0.0
 
 
 def _read_back_size_text(idle: IdleGpu) -> str:

@@ -816,7 +816,7 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
         return None
     more, gpu = use["slower_ns"], max(use.get("slower_gpu_ns", 0.0), 0.0)
     if case.idle_gpu.loads >= _PART * use["slow"] and not period and gpu <= _LITTLE * more:
-        if case.idle_gpu.loads < _MOSTLY * use["slow"]:  # of kernels at their first use
+        if case.idle_gpu.loads <= _MOSTLY * use["slow"]:  # of kernels at their first use
             return None
         return _make_hit(
             case, "recompilation", share, f"{use['slow']:.0f} iterations compile anew",
