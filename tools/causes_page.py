@@ -16,7 +16,9 @@ HEAD = """# Causes
 
 Made from `nsw/analysis/rules/causes.toml` by `tools/causes_page.py`; a test keeps it current. Each sentence of an
 answer ([answers.md](answers.md)) has the id of its cause, in JSON too (`cause`). A cause without a rule yet is here
-with what would show it. *Bound* is the most that a cure wins.
+with what would show it. *Shown by* begins with the pass that it takes (`- timeline: {}`, `- counters: {}`,
+`- host: {tool: ...}`), and `nsw summarize` prints the sentence ([an idle GPU](howto/idle.md)). *Bound* is the most that
+a cure wins.
 """
 TITLES: dict[Group, str] = {
     "kernels": "Kernels",

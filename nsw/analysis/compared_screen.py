@@ -182,6 +182,16 @@ def _interval_text(low: float, high: float) -> str:
     return f"{texts[0]}{units[0] if units[0] != units[1] else ''} to {texts[1]}{units[1]}"
 
 
+def _interval_cell(low: float, high: float) -> str:
+    """The same in a column of per cent: both ends as factors where one is, and both are on one side of no change."""
+    many = math.log(_MANY_TIMES)
+    if max(abs(low), abs(high)) < many:
+        return f"{_signed_percent_text(low)} to {_signed_percent_text(high)}"
+    if low * high <= 0:
+        return _interval_text(low, high)
+    return " to ".join(f"{'x' if end > 0 else '1 /'} {_log_ratio_factor_text(end)}" for end in (low, high))
+
+
 def _run_counts_text(estimate: Estimate) -> str:
     return plural(estimate.runs, "pair") if estimate.is_paired else f"{plural(estimate.runs, 'run')} a side"
 
@@ -306,7 +316,7 @@ def _changes_table(comparison: Comparison) -> Table:
         (Column("change_pct", "change", change_unit),
          lambda r: None if r.estimate is None else log_ratio_to_percent(r.estimate.log_ratio)),
         (Column("interval", "between"),
-         lambda r: "-" if (e := r.estimate) is None else " to ".join(map(_signed_percent_text, (e.low, e.high)))),
+         lambda r: "-" if (e := r.estimate) is None else _interval_cell(e.low, e.high)),
         (Column("runs", "runs"), _row_run_counts_text),
         (Column("verdict", "verdict"), lambda r: r.missing or r.verdict),
     ]  # fmt: skip

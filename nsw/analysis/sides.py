@@ -33,6 +33,7 @@ from nsw.analysis.groups import group_by, sum_by
 from nsw.analysis.kernel_classes import classify_gpu_operation
 from nsw.analysis.steady import steady_state_rows
 from nsw.quantities import is_energy
+from nsw.tables.names import short_name
 from nsw.wording import and_more
 
 if TYPE_CHECKING:
@@ -365,6 +366,10 @@ def _gpu_time_by_range(side: Side, runs: Sequence[Any]) -> Measured:
     )
 
 
+def _metric_of_kernel(row: Mapping[str, Any]) -> str:
+    return f"{row['portable']} of {short_name(str(row['kernel']))}"
+
+
 def _mean_metrics_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
     """The mean of each portable metric over the launches of a kernel."""
     rows = side.rows("metrics")
@@ -375,7 +380,7 @@ def _mean_metrics_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
             what: Quantity(
                 statistics.fmean(row["portable_value"] for row in launches), launches[-1].get("portable_unit"), None
             )
-            for what, launches in group_by(portable, lambda row: f"{row['portable']} of {row['kernel']}").items()
+            for what, launches in group_by(portable, _metric_of_kernel).items()
         }
 
     return _by_what(runs, values)

@@ -445,9 +445,8 @@ def _side_from_reports(word: str, path: Path, by: By) -> Side:
     ):
         wrong += [problem.message for problem in report.problems if problem.severity == "error"]
         if report.tables:
-            read.append(
-                ReadReport(report.path, {name: report.tables[name] for name in table_names if name in report.tables})
-            )
+            own_tables = {name: report.tables[name] for name in table_names if name in report.tables}
+            read.append(ReadReport(report.path, _counted_kernel_times(report.tables) | own_tables))
     if not read:
         raise CampaignError(f"{path} holds no report that can be read", hint=wrong[0] if wrong else None)
     runs, tables = runs_and_tables_of_reports(read, case=word)
@@ -456,6 +455,18 @@ def _side_from_reports(word: str, path: Path, by: By) -> Side:
     return Side(
         name=path.name, source=word, runs=runs, tables=tables, conditions=conditions | _work_per_iteration(tables)
     )
+
+
+def _counted_kernel_times(tables: Mapping[str, TableData]) -> dict[str, TableData]:
+    """The times of kernels that counters were measured of, as a timeline has them: ncu writes no other table."""
+    from nsw.analysis.kernels import kernel_table_of_report
+
+    rows = [
+        {"name": kernel.name, "short_name": kernel.short_name, "kind": "kernel", "total_ns": kernel.time_ns,
+         "calls": kernel.launches}
+        for kernel in kernel_table_of_report(tables) if kernel.time_ns is not None
+    ]  # fmt: skip
+    return {"gpu_summary": rows} if rows else {}
 
 
 def _work_per_iteration(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, str]:

@@ -81,7 +81,7 @@ app:
 
 # What must hold of each run beside exit status 0; one of which it does not is invalid, and in no statistics.
 #- check:
-#-   - {{ regex: 'nan', never: true }}
+#-   - {{ regex: '(?i)\\bnan\\b', never: true }}
 #-   - {{ figure: speed, at_least: 1 }}
 
 # One run says nothing of how much a measurement scatters.

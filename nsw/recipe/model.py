@@ -248,8 +248,9 @@ class Figure(Model):
     """A number that the application prints of itself."""
 
     regex: Regex = Field(
-        description="Regular expression with one group, the number; single quotes keep its backslashes. A carriage"
-        " return ends a line too; a line of more than 4096 characters is searched in pieces that overlap."
+        description="Regular expression of Python's `re` with one group, the number (1,234.5 and 1.2e+03 are such);"
+        " capitals count, unless it begins with (?i). Single quotes keep its backslashes. A carriage return ends a"
+        " line too; a line of more than 4096 characters is searched in pieces that overlap."
     )
     unit: Text = Field(description="Its unit, such as images/s.")
     pick: Literal["first", "last", "sum", "mean", "max"] = Field(
@@ -402,7 +403,8 @@ class Check(Model):
 
     regex: Pattern | None = Field(
         default=None,
-        description="Must match in what the program prints, on stdout or stderr; single quotes keep its backslashes.",
+        description="Must match in what the program prints, on stdout or stderr: Python's `re`, capitals count unless"
+        " it begins with (?i); single quotes keep its backslashes.",
     )
     never: Flag | None = Field(default=None, description="Of a regex: whether it must match nowhere.")
     figure: Filled | None = Field(default=None, description="A figure of app.figures.")
@@ -435,7 +437,8 @@ class Check(Model):
         kinds = [key for key in _LIMITS if getattr(self, key) is not None]
         if len(kinds) != 1:
             both = f", not of {' and '.join(kinds)}" if kinds else ""
-            raise Fault(f"a check is of one of {', '.join(_LIMITS)}{both}", hint="such as {regex: 'nan', never: true}")
+            hint = r"such as {regex: '(?i)\bnan\b', never: true}"
+            raise Fault(f"a check is of one of {', '.join(_LIMITS)}{both}", hint=hint)
         (kind,) = kinds
         for key in sorted(self.model_fields_set - {kind, *_LIMITS[kind]}):
             raise Fault(

@@ -138,8 +138,8 @@ class Kernels(Model):
     names: list[KernelName] | None = Field(default=None, min_length=1, description="These kernels, by function name.")
     regex: KernelRegex | None = Field(
         default=None,
-        description="Kernels in whose function name this regular expression is found; single quotes keep its"
-        " backslashes.",
+        description="Kernels in whose function name this regular expression is found; capitals count, and single"
+        " quotes keep its backslashes.",
     )
     exclude: list[KernelRegex] | None = Field(
         default=None,

@@ -126,15 +126,16 @@ class Limits(Model):
 
     max_in_flight: Count = Field(
         default=20,
-        description="Jobs and array tasks that run at a time; on this machine 1 by default. With `scheduler: local`"
-        " over ssh: how many runs wait and run there without nsw; 1000 by default.",
+        description="Jobs and array tasks of a campaign that run at a time; on this machine 1 by default. An array's"
+        " other tasks wait in the queue: `max_array: 1` limits these too. With `scheduler: local` over ssh: how many"
+        " runs wait and run there without nsw; 1000 by default.",
     )
     cpu_runs: Count = Field(
         default=1,
         description="Runs without GPUs, and builds, that run at a time on a machine with `scheduler: local` over ssh,"
         " of all your campaigns there.",
     )
-    max_array: Count = Field(default=1000, description="Tasks of one array.")
+    max_array: Count = Field(default=1000, description="Most tasks of one array; 1: no arrays.")
     max_walltime: Duration | None = Field(default=None, description="Longest walltime of a job, such as 24h.")
     runs_per_job: CountOrFill = Field(
         default=1, description="Runs packed into one job; fill: as many as fit into max_walltime."
@@ -239,7 +240,8 @@ class Site(Model):
     )
     confirm_above: AmountOf = Field(
         default=Amount(1.0, "node-hour"),
-        description="What a plan may cost without a question, such as 1 node-hour.",
+        description="What a plan may cost without a question, such as 1 node-hour: its expected cost where earlier"
+        " campaigns tell it, else the most that it can cost. Without a terminal `nsw run` refuses it, unless --yes.",
         json_schema_extra={"default": "1 node-hour"},
     )
     notify: Command | None = Field(

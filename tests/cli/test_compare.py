@@ -33,6 +33,16 @@ def test_two_campaigns_are_compared_case_by_case(nsw, pair):
     assert nsw("compare", f"{pair[0]}:n=100", f"{pair[1]}:n=200", "-f", "csv").out.count("\n") == 2
 
 
+def test_two_reports_of_counters_are_compared_by_their_kernels(nsw, home):
+    head = '"ID","Kernel Name","gpu__time_duration.sum","launch__grid_size"\n"","","ns",""\n'
+    for name, ns in (("before", 800_000), ("after", 100_000)):
+        (home / f"{name}.csv").write_text(head + f'"0","void charge(const float *, int)","{ns}","4096"\n')
+    said = nsw("compare", "before.csv", "after.csv")
+    assert "after.csv beside before.csv: GPU time: 8.00 times faster" in said.out
+    assert "charge takes 700.0 us less" in said.out
+    assert "duration of charge" in nsw("compare", "before.csv", "after.csv", "--by", "metric").out
+
+
 def test_a_gate_ends_with_its_outcome(nsw, pair):
     first, second = pair
     assert nsw("gate", first, second).code == 0  # by the recipe's rules

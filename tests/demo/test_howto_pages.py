@@ -25,6 +25,7 @@ COMMANDS = {
 PAGES = {
     "../gpu.md": 5,
     "figure.md": 2,
+    "idle.md": 4,
     "kernels.md": 2,
     "laptop.md": 1,
     "notebook.md": 2,

@@ -144,6 +144,15 @@ def test_a_page_without_figures_says_where_they_are(reads):
     assert problem.fix == "aps --report=RESULT prints them as text"
 
 
+@pytest.mark.parametrize("usage", ["Usage: 1. aps [--result-dir=<dir>] <app>", "Usage: aps-report [keys] <file>"])
+def test_the_help_is_told_from_results(reads, usage):
+    [problem] = reads(f"$ aps -h\nSome version\n{usage}\n  --help  Show this\n").problems
+    assert (problem.message, problem.fix) == (
+        "the help of aps, without results", "`aps --report DIR` prints the results of a run",
+    )  # fmt: skip
+    assert reads(f"{usage}\n{printed.APS}").tables["facts"]
+
+
 def test_another_page_is_no_report(reads):
     text = json.dumps({"INFO": {}})
     assert reads(f"<html><title>My page</title><script>var json={text}</script></html>").tool is None
