@@ -43,6 +43,7 @@ __all__ = [
     "check_rules",
     "comparison_blocks",
     "gate_outcome",
+    "is_undecided_by_single_runs",
     "judge_rules",
     "log_ratio_to_percent",
     "verdict_text",
@@ -443,14 +444,14 @@ def _explanation_blocks(comparison: Comparison) -> list[Block]:
     """What did it, of the cases that changed most."""
     if comparison.by not in {"case", "figure"}:
         return []
-    decided = sorted((row for row in comparison.rows if row.verdict in _DECIDED), key=lambda row: -_change_size(row))
+    explained_rows = [row for row in comparison.rows if row.verdict in _DECIDED or is_undecided_by_single_runs(row)]
     seen: dict[str, Compared] = {}
-    for row in decided:
+    for row in sorted(explained_rows, key=lambda row: -_change_size(row)):
         seen.setdefault(row.case, row)
     findings: list[Block] = [
         Finding(
             "difference",
-            f"{_case_prefix(comparison, row)}{verdict_text(row)}."
+            f"{_case_prefix(comparison, row)}{_outcome_text(row)}"
             f" {_difference_sentence(row, comparison.explained[case])}.",
             evidence=(Evidence(_source_table_name(comparison, row), (case,)), Evidence("gpu_summary", (case,))),
         )
@@ -458,6 +459,17 @@ def _explanation_blocks(comparison: Comparison) -> list[Block]:
         if case in comparison.explained
     ]
     return findings[:_EXPLAINED]  # fmt: skip
+
+
+def is_undecided_by_single_runs(row: Compared) -> bool:
+    """Whether a row cannot be told because each side has one run."""
+    return row.verdict == "cannot tell" and row.estimate is not None and row.estimate.runs == 1
+
+
+def _outcome_text(row: Compared) -> str:
+    if is_undecided_by_single_runs(row):
+        return "One run a side decides nothing; between these two:"
+    return f"{verdict_text(row)}."
 
 
 def _case_prefix(comparison: Comparison, row: Compared) -> str:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw import safe_files
 from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.certainty import EQUIVALENCE, Floor
-from nsw.analysis.compared_screen import Comparison
+from nsw.analysis.compared_screen import Comparison, is_undecided_by_single_runs
 from nsw.analysis.conditions import CLOCKS_DIFFER
 from nsw.analysis.difference import (
     Difference,
@@ -166,9 +166,10 @@ def _is_compute_bound(side: Side, runs: Sequence[Any]) -> bool:
 
 
 def _explain_changes(first: Side, second: Side, pairs: Sequence[Match], rows: Sequence[Any]) -> dict[str, Difference]:
-    """What did it, of the cases that changed most."""
+    """What did it, of the cases that changed most; of single runs also what differs where that decides nothing."""
     changed = sorted(
-        (row for row in rows if row.verdict in {"faster", "slower"}), key=lambda row: -abs(row.gain or 0.0)
+        (row for row in rows if row.verdict in {"faster", "slower"} or is_undecided_by_single_runs(row)),
+        key=lambda row: -abs(row.gain or 0.0),
     )
     matches_by_name = {match.name: match for match in pairs}
     explained: dict[str, Difference] = {}
