@@ -438,6 +438,17 @@ def test_small_copies_one_behind_the_other_are_no_values_that_are_read(host):
     assert behind["copy"] > 100 > behind.get("value", 0)
 
 
+def test_a_last_iteration_without_its_copies_is_none(host):
+    """Copies behind the last kernel are behind the last iteration, which is a remainder then."""
+    for _ in range(20):
+        host.run(A, us=200)
+        for _ in range(50):
+            host.copy(2, 256, us=1)
+    (row,) = tables_of(host)["iterations"]
+    assert (row["iterations"], row["med_gpu_ops"]) == (19, 51)
+    assert row["min_ns"] > 0.9 * row["med_ns"]
+
+
 def test_a_module_that_is_loaded_behind_a_long_gap_was_compiled(host):
     for n in range(6):
         host.sleep(200_000)

@@ -144,6 +144,10 @@ def test_nodes_that_are_away_are_a_warning_and_what_none_could_run_is_refused(st
             return place.nsw(command, "recipe.yaml", "--site", "c", "--sites", "sites.yaml", *words)
 
         assert nsw("plan", 4).returncode == 0
+        # a node that is set down would return by itself once its slurmd registers again
+        conf = daemons.root / "etc" / "slurm.conf"
+        as_root(place, "sed", "-i", "s/^ReturnToService=.*/ReturnToService=0/", str(conf))
+        as_root(place, "scontrol", "reconfigure")
         as_root(place, "scontrol", "update", "nodename=volta[1-2]", f"state={state}", "reason=test")
         planned = nsw("plan", 4)
         assert planned.returncode == 0, planned.stderr

@@ -268,7 +268,7 @@ def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
     return IdleCause(
         "small-copies",
         saved,
-        f"{count:.0f} copies of {_size_text(size)}",
+        f"{count:,.0f} copies of {_size_text(size)}",
         f"{count:,.0f} small copies ({_size_text(size)} the median) take {format_ns(took)} of it",
     )
 

@@ -198,6 +198,8 @@ def of_kernels(
     separators: Sequence[IntArray] = (),
     inputs: IntArray | None = None,
     optimizers: Collection[int] = (),
+    *,
+    operations: IntArray | None = None,
 ) -> Iterations | None:
     """The iterations of a process by its kernels: by those of the first device whose sequence repeats.
 
@@ -206,9 +208,16 @@ def of_kernels(
         separators: Times of the host's clock, ns, of what may end an iteration: waits for the GPU, copies from it.
         inputs: When copies to the GPU were launched, which an iteration may begin with.
         optimizers: What kernels of optimizers are, as in `kernels.names`.
+        operations: When kernels and all others were launched, in order: a last iteration of few is a remainder.
     """
-    found = (_of_kernels(part, separators, inputs, optimizers) for part in kernels.of_each_device())
-    return next((one for one in found if one is not None), None)
+    repeated = (_of_kernels(part, separators, inputs, optimizers) for part in kernels.of_each_device())
+    iterations = next(filter(None, repeated), None)
+    if iterations is None or operations is None or len(iterations) <= _FEWEST:
+        return iterations
+    counts = np.diff(np.searchsorted(operations, [*iterations.starts.tolist(), iterations.end]))
+    if 2 * counts[-1] >= np.median(counts):
+        return iterations
+    return Iterations(iterations.found_by, iterations.name, iterations.starts[:-1], int(iterations.starts[-1]))
 
 
 def _of_kernels(

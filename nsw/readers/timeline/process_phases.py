@@ -202,9 +202,11 @@ def iterations_of(recorded: Recorded, work: Operations, named_step: str | None) 
     waits = [] if calls is None else [calls.start[calls.kind == SYNCHRONISE]]
     optimizers = [code for code, name in enumerate(recorded.names) if is_optimizer(name)]
     if work.way is None:
-        return of_kernels(_kernels(recorded, work), waits, optimizers=optimizers)
+        return of_kernels(_kernels(recorded, work), waits, optimizers=optimizers, operations=np.sort(work.launched))
     from_gpu, to_gpu = (work.launched[work.way == way] for way in (FROM_GPU, TO_GPU))
-    return of_kernels(_kernels(recorded, work), [*waits, from_gpu], to_gpu, optimizers)
+    return of_kernels(
+        _kernels(recorded, work), [*waits, from_gpu], to_gpu, optimizers, operations=np.sort(work.launched)
+    )
 
 
 def _kernels(recorded: Recorded, work: Operations) -> Kernels:

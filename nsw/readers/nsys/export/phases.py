@@ -177,7 +177,8 @@ def split(
             graphs = np.flatnonzero(kernels.names < 0)
             if 2 * kernels.durations[graphs].sum() > kernels.durations.sum():  # other kernels are of its start
                 kernels = kernels.select(graphs)
-            iterations = of_kernels(kernels, *_wait_and_copy_times(result, work, index, host), optimizers)
+            separators = _wait_and_copy_times(result, work, index, host)
+            iterations = of_kernels(kernels, *separators, optimizers, operations=np.sort(work.launched))
         if iterations is not None:
             result.phased[index] = phased(work, iterations, warmup)
         elif has_kernels:
