@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from contextlib import contextmanager
@@ -284,7 +285,8 @@ def adopt(
 
     folder = campaign_folder(campaign, None, root)
     new = adopt_folder(folder, _consent_callback(yes=yes), _show_warning)
-    tell(f"campaign {folder.id}: nsw acts for it" + ("" if new else " already"))
+    already = "" if new else " already"
+    tell(f"campaign {folder.id}: nsw acts for it{already}; `nsw summarize {shlex.quote(campaign)}` prints its answer")
     return Exit.GOOD
 
 
