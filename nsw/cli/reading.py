@@ -63,8 +63,8 @@ def read(
         option(
             "--table",
             "-t",
-            help="Only this table, such as gaps; may be repeated. Traces (gpu_trace, api_trace ...), kernels and roofline"
-            " are made only on request.",
+            help="Only this table, such as gaps; may be repeated. Traces (gpu_trace, api_trace ...), kernels and"
+            " roofline are made only on request.",
         ),
     ] = None,
     steps: Annotated[
