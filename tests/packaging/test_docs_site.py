@@ -51,4 +51,4 @@ def test_a_folder_becomes_a_list_of_its_files():
 def test_a_link_that_is_named_by_its_file_has_the_title_of_the_page():
     page = docs_site.DOCS / "pairs.md"
     text = docs_site.in_site("[compare.md](compare.md#a-gate), [a page](compare.md)", page, "pairs.md")
-    assert text == "[Comparisons, verdicts, gates](compare.md#a-gate), [a page](compare.md)"
+    assert text == "[Compare two campaigns](compare.md#a-gate), [a page](compare.md)"
