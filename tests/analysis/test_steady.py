@@ -117,7 +117,7 @@ def test_copies_in_every_iteration_are_told_with_their_speed():
     (text,) = told(large, [iterations_row(memory=40.0)])[1]
     assert text == (
         "36 % of an iteration is copying to the GPU at 5.000 GB/s, as slow as from pageable memory. If it is"
-        " pageable, pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) reaches the link's speed (PCIe 3 x8: 6 GB/s, x16: 12, PCIe 5: 50)"
+        " pageable, pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) reaches the link's speed (PCIe 3 x8: 6 GB/s, x16: 12, PCIe 4: 25, PCIe 5: 50)"
         " and lets copies run beside kernels."
     )
     figures = [figure_row(110.0, run="b"), figure_row(100.0)]  # the profiler slows it 1.1 times

@@ -1164,7 +1164,7 @@ def missing_counters_of_largest_kernel(case: CaseSummary) -> Lacking | None:
     else:
         subject = f"which instructions keep the {'SMs' if part == COMPUTING else part} busy in {{}}"
         lacks = not kernel.metrics.keys() >= _OPERATIONS or "warp_execution_efficiency" not in kernel.metrics
-        names = _OF_PIPE
+        names = (*_PIPES, *_OF_PIPE) if part == COMPUTING else _OF_PIPE
     if not lacks:
         return None
     return _missing_counters(kernel, subject.format(kernel.short_name), names)
@@ -1184,6 +1184,7 @@ _OF_WAITS: Final[tuple[str, ...]] = (
 _OF_GLOBAL: Final = ("gld_efficiency", "gst_efficiency")
 _OF_SHARED: Final = ("shared_bank_conflicts", "shared_wavefronts")
 _OF_PIPE: Final = ("warp_execution_efficiency", "inst_integer", "inst_bit_convert", "flop_count_sp_fma")
+_PIPES: Final = ("ldst_fu_utilization", "single_precision_fu_utilization", "alu_pipe_utilization")
 _OF_PARTS: Final = ("sm_throughput", "memory_throughput", "l1_throughput", "l2_throughput", "dram_utilization")
 _COUNTED: Final = frozenset({"l2_atomic_transactions", "inst_executed_global_reductions"})
 _OPERATIONS: Final = frozenset({"inst_integer", "inst_bit_convert", "special_fu_utilization", "flop_count_sp_fma"})

@@ -352,7 +352,7 @@ def _slow_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         f" {fastest_case},"
         if comparison
         else f"{'P' if certain else 'If it is pageable, p'}inned memory (cudaHostAlloc, in PyTorch pin_memory=True)"
-        " reaches the link's speed (PCIe 3 x8: 6 GB/s, x16: 12, PCIe 5: 50)"
+        " reaches the link's speed (PCIe 3 x8: 6 GB/s, x16: 12, PCIe 4: 25, PCIe 5: 50)"
     )
     often = (
         " and lets copies run beside kernels."
