@@ -109,6 +109,7 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("local-array-indexing", dram(inst_executed_local=8e6, registers=32.0, spilling_inst=0.0), []),
     ("local-array-indexing", dram(**STORED_MORE, registers=32.0), []),
     ("local-array-indexing", dram(**LOADED_OFTEN, registers=32.0), []),
+    ("register-spills", dram(inst_executed_local=8e6, inst_executed_local_loads=3.1e6, inst_executed_local_stores=4.9e6, registers=32.0), []),
     ("register-spills", dram(**LOADED_MORE, registers=32.0), [dram(**STORED_MORE, registers=32.0)]),
     ("local-array-indexing", dram(**LOADED_MORE, registers=32.0, local_load_transactions=1e8, local_store_transactions=1e8), []),
     ("register-spills", dram(**LOADED_MORE, registers=32.0, local_load_transactions=2e7, local_store_transactions=2e7), []),

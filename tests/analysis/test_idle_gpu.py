@@ -277,6 +277,14 @@ def test_slow_iterations_at_unequal_distances_are_the_machines_unless_all_is_the
     assert ("3 of 18 iterations take" in text) is says
 
 
+def test_modules_in_half_of_the_slow_iterations_are_no_compiler():
+    slow = {"slow": 2, "slower_ns": 30 * MS, "slower_gpu_ns": 0, "slower_pct": 30.0}
+    loads = [call("cuLibraryLoadData", count / 18, 50 * US) for count in (1, 2)]
+    one, each = (" ".join(explained(busy=98.0, parts=(KERNELS, LAUNCHES, load), **slow)) for load in loads)
+    assert "a compiler compiles again" in each
+    assert "compiles again" not in one
+
+
 def test_of_tables_made_before_gaps_were_measured_only_that_is_said():
     _, (text,) = told([KERNELS, LAUNCHES], [idle(gap=2 * MS)])
     assert text == (

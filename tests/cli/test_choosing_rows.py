@@ -67,4 +67,7 @@ def test_a_launch_is_shown_with_its_grid_its_block_and_its_nvtx_ranges(nsw, home
     said = nsw("read", "ncu.csv", "--launch", "2")
     assert said.code == 0, said.err
     assert "launch 2: grid (8, 4, 1), block (32, 1, 1), NVTX step 2\n" in said.out
+    explained = nsw("read", "ncu.csv", "--table", "launches").out
+    assert "\nlaunches: " in explained
+    assert "\n  launch_id: id of the profiled launch in its report" in explained
     assert "NVTX ranges: step 1 (1 launch), step 2 (1 launch)\n" in nsw("read", "ncu.csv", "--full").out

@@ -40,7 +40,13 @@ def test_two_reports_of_counters_are_compared_by_their_kernels(nsw, home):
     said = nsw("compare", "before.csv", "after.csv")
     assert "after.csv beside before.csv: GPU time: 8.00 times faster" in said.out
     assert "charge takes 700.0 us less" in said.out
-    assert "duration of charge" in nsw("compare", "before.csv", "after.csv", "--by", "metric").out
+    by_metric = nsw("compare", "before.csv", "after.csv", "--by", "metric").out
+    assert "duration of charge" in by_metric
+    assert "1 / 11 to 1 / 5.68" in by_metric
+    (home / "alike.csv").write_text(head + '"0","void charge(const float *, int)","820000","4096"\n')
+    said = nsw("compare", "before.csv", "alike.csv")
+    assert "cannot tell" in said.out
+    assert "One run a side decides nothing; between these two: The GPU's work takes 20.00 us more" in said.out
 
 
 def test_a_gate_ends_with_its_outcome(nsw, pair):
