@@ -124,7 +124,7 @@ def _step_sentences(history: History, steps: Sequence[tuple[Series, Step]] | Non
     sentences = []
     newest_first = sorted(groups.values(), key=lambda group: -group[0][0].nights[group[0][1].at].campaign.created)
     for group in newest_first[:_EXPLAINED]:
-        series, step = max(group, key=lambda each: abs(each[1].size))
+        series, step = max(group, key=lambda each: round(abs(each[1].size), 9))  # of equal ones the first
         suffix = f" (and {plural(len(group) - 1, 'more case')})" if len(group) > 1 else ""
         sentences.append(step_sentence(series, step, history.cause(series, step), suffix))
     return sentences
