@@ -199,7 +199,7 @@ def of_kernels(
     inputs: IntArray | None = None,
     optimizers: Collection[int] = (),
     *,
-    operations: IntArray | None = None,
+    operations: IntArray,
 ) -> Iterations | None:
     """The iterations of a process by its kernels: by those of the first device whose sequence repeats.
 
@@ -212,7 +212,7 @@ def of_kernels(
     """
     repeated = (_of_kernels(part, separators, inputs, optimizers) for part in kernels.of_each_device())
     iterations = next(filter(None, repeated), None)
-    if iterations is None or operations is None or len(iterations) <= _FEWEST:
+    if iterations is None or len(iterations) <= _FEWEST:
         return iterations
     counts = np.diff(np.searchsorted(operations, [*iterations.starts.tolist(), iterations.end]))
     if 2 * counts[-1] >= np.median(counts):
