@@ -36,7 +36,9 @@ _JOINING: Final = frozenset({"&&", "||", "|", "|&"})
 _END_OF_HEAD: Final = re.compile(r";|(?<!\S)#")
 _SHELLS: Final = re.compile(r"(ba|da|z|k)?sh\d*|")
 _PROCESSES: Final = ("<(", ">(")
-_STARTS_PROFILER: Final = re.compile(r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|rocprof(?:v[23])?)(?:\s|$)")
+_STARTS_PROFILER: Final = re.compile(
+    r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|amplxe-cl|rocprof(?:v[23]|-compute)?)(?:\s|$)"
+)
 STARTED_IN_TEXT: Final = re.compile(
     r"(?<![\w./-])(?:\S*/)?(?:nsys|ncu|nvprof|vtune|rocprof(?:v\d)?) +(?:profile|launch|-)"
 )
@@ -49,6 +51,7 @@ _OWN_FOLDER: Final = re.compile(  # the usual commands for the folder that a scr
     rf'|cd (?:-- )?"?\$\(dirname (?:-- )?{_SCRIPT}\)"?(?: [&\d]?>[^;]*)? && pwd(?: -P)?)\)'
 )
 _COMPUTED: Final = "a variable that the script computes"
+_PRINTED_FOLDER: Final = re.compile(r"\$\( *pwd(?: -[PL])? *\)|` *pwd(?: -[PL])? *`")
 _SPECIAL: Final = frozenset(" \t\n;&|()<>")
 
 
@@ -510,13 +513,11 @@ class _Reader:
             if match is None:
                 raise UsageError(f"{self._name}:{self._line_number}: a quote begins and does not end")
             self._at = match.end()
-            return Piece("computed", match[0], "the output of a command", quoted)
+            return _substitution_piece(match[0], "the output of a command", quoted)
         for opening, closing, reason in (("$((", "))", "arithmetic"), ("$(", ")", "the output of a command")):
             if text.startswith(opening, at):
                 self._at = self._find_nested_end(opening, closing)
-                if _OWN_FOLDER.fullmatch(text[at : self._at]):
-                    return Piece("variable", "$PWD", "PWD", quoted)
-                return Piece("computed", text[at : self._at], reason, quoted)
+                return _substitution_piece(text[at : self._at], reason, quoted)
         if text.startswith("${", at):
             self._at = self._find_nested_end("${", "}")
             return _braced_piece(text[at : self._at], quoted)
@@ -585,6 +586,15 @@ def _variable_piece(name: str, text: str, quoted: bool) -> Piece:
     return Piece("computed", text, "the shell's own", quoted)
 
 
+def _substitution_piece(text: str, reason: str, quoted: bool) -> Piece:
+    """A command in a word; the folder of the script is that of the submission, whatever the script changes to."""
+    if _PRINTED_FOLDER.fullmatch(text):
+        return Piece("variable", "$PWD", "PWD", quoted)
+    if _OWN_FOLDER.fullmatch(text):
+        return Piece("variable", "$PWD", "", quoted)
+    return Piece("computed", text, reason, quoted)
+
+
 def _braced_piece(text: str, quoted: bool) -> Piece:
     inner = text[2:-1]
     match = _BRACED.fullmatch(inner)
@@ -648,7 +658,7 @@ class _Values:
         Behind the block the value of before holds, and none is not the environment's.
         """
         self._in_blocks[name] = self.blocks, value
-        if value and _STARTS_PROFILER.search(" ".join(word.source_text for word in value)):
+        if value and _starts_profiler(value):
             self._variables[name] = value
         self._variables.setdefault(name, None)
 
@@ -734,7 +744,8 @@ class _Values:
         if piece.name not in self._variables:
             return [piece]
         value = self._variable_value(piece.name)
-        if piece.name in self._exported and (value is None or any(word.literal is None for word in value)):
+        is_known = value is not None and (all(word.literal is not None for word in value) or _starts_profiler(value))
+        if piece.name in self._exported and not is_known:
             return [piece]  # the job has it
         if value is None:
             return [piece._replace(kind="computed", name=_COMPUTED)]
@@ -744,6 +755,10 @@ class _Values:
             else part
             for part in (value[0].pieces if value else ())
         ]
+
+
+def _starts_profiler(value: Sequence[Text]) -> bool:
+    return _STARTS_PROFILER.search(" ".join(word.source_text for word in value)) is not None
 
 
 _COUNTER: Final = re.compile(r"for\s*\(\(\s*(\w+)")
@@ -837,10 +852,26 @@ class _Evaluation:
                 values.set_in_block(name, value)
             elif not (raw.assigns and raw.words):  # else it is set for that command alone
                 values.set(name, None if raw.before == "||" else value, exported=is_export)
+        if statement.program in {"cd", "pushd", "popd"}:
+            self._change_folder(raw, statement)
         if statement.program == "shift" and values.arguments is not None:
             count = statement.words[1].literal if len(statement.words) > 1 else "1"
             values.arguments = values.arguments[int(count) if count and count.isdecimal() else 1 :]
         return statement
+
+    def _change_folder(self, raw: _Raw, statement: Statement) -> None:
+        """Follow $PWD through a `cd`."""
+        target = statement.words[1] if statement.program == "cd" and len(statement.words) > 1 else None
+        value: list[Text] | None = None
+        if target is not None and target.computed is None and raw.before != "||" and target.source_text != "-":
+            before = self._values.words((Piece("variable", "$PWD", "PWD", quoted=True),), ())
+            is_whole = target.source_text.startswith(("/", "$", "~"))
+            parts = () if is_whole else (*before[0].pieces, Piece("text", "/"))
+            value = [Text(_merge_pieces((*parts, *target.pieces)))]
+        if statement.blocks:
+            self._values.set_in_block("PWD", value)
+        else:
+            self._values.set("PWD", value)
 
     def _assigned_texts(self, raw: _Raw, pieces: Sequence[Piece]) -> list[Text]:
         """A value, which is not split at blanks; an array's element may be several words."""

@@ -15,8 +15,14 @@ class Aprun(Launcher):
     """The options of aprun."""
 
     count_options = ("-n", "--pes")
-    value_options = "-cc -L -m -e -E -p -r"
-    meanings = MappingProxyType({"-n": "processes", "-N": "per_node", "-d": "cpus", "-cc": "binding"})
+    value_options = (
+        "-cc -D -e -E -F -L -m -p -r -R -t --access-mode --cc --cpu-binding --cpu-time-limit --env --environment-override"
+        " --exclude-node-list --memory-per-pe --mpmd-env --node-list --p-governor --p-state --protection-domain"
+    )
+    meanings = MappingProxyType({
+        "-n": "processes", "--pes": "processes", "-N": "per_node", "--pes-per-node": "per_node", "-d": "cpus",
+        "--cpus-per-pe": "cpus", "-cc": "binding", "--cc": "binding", "--cpu-binding": "binding",
+    })  # fmt: skip
 
     def parts(self, layout: Layout, facts: PlaceFacts) -> Iterator[Part]:  # noqa: ARG002
         """The options that ask for a layout."""
