@@ -6,13 +6,14 @@ program becomes part of the program's line.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.convert.script_options import PassWords, called_tool, parse_pass, reads_reports
-from nsw.convert.shell_script import STARTED_IN_TEXT, Piece, Statement, Text, parse_script
+from nsw.convert.shell_script import STARTED_IN_TEXT, Block, Piece, Statement, Text, parse_script
 from nsw.errors import UsageError
 from nsw.recipe.program import FILLED, Launched, launched
 
@@ -37,7 +38,7 @@ _CUSTOM_LAUNCHERS: Final = {"ibrun": "-n -o", "lrun": "-n -T -N", "prun": "-n -N
 _INTERPRETERS: Final = re.compile(r"python[\d.]*|julia|Rscript|perl|java|matlab")
 _SHELL: Final = re.compile(r"(ba|da|k|z)?sh")
 _FIRST_RANK: Final = re.compile(
-    r"(?:PROCID|RANK|PMI\w*)\W+(?:-eq|==|=)\W*0(?!\d)|(?:-eq|==|=)\W*0\W+\S*(?:PROCID|RANK)"
+    r"(?:PROCID|LOCALID|RANK|PMI\w*|APP_PE)\W+(?:-eq|==|=)\W*0(?!\d)|(?:-eq|==|=)\W*0\W+\S*(?:PROCID|LOCALID|RANK)"
 )
 _SETTING: Final = frozenset(
     {"export", "unset", "cd", "module", "ml", "source", ".", "ulimit", "conda", "spack", "declare", "umask", "shift"}
@@ -191,7 +192,7 @@ class _Parser:
 
     def _find_profiled_argument(self, words: list[Text]) -> list[Text] | None:
         """A program that is given the profiled command as arguments, such as a script that binds processes."""
-        if self._parts.words is not None or _INTERPRETERS.fullmatch(_base_name(words[0])):
+        if self._parts.words is not None or _INTERPRETERS.fullmatch(_base_name(words[0])) or _is_shell_line(words):
             return None
         for at in range(1, len(words)):
             profiler = parse_pass(words[at:])
@@ -338,12 +339,11 @@ class _Parser:
             at = next((n for n in range(1, len(words)) if not _starts_with_dash(words[n])), len(words))
         if at == len(words) or self._depth >= _DEEPEST or self._parts.words is not None:
             return None
-        flags = [word.literal or "" for word in words[1:at]]
         kept: list[Piece] = []
         text: str | None
         if name == "eval":
             text, arguments, label = " ".join(_text_with_placeholders(word, kept) for word in words[1:]), [], name
-        elif any(re.fullmatch(r"-\w*c", flag) for flag in flags):
+        elif _is_shell_line(words):
             text = _text_with_placeholders(words[at], kept)
             arguments, label = words[at + 2 :], f"{name} -c"
         else:
@@ -373,9 +373,8 @@ class _Parser:
             if parts is None or parts.words is None or statement.is_condition:
                 self._take_setup_statement(statement, label, before, notes)
                 continue
-            condition = " ".join(block.head for block in statement.blocks)
-            if _FIRST_RANK.search(condition):
-                parts.ranks = "node" if "LOCAL" in condition else "first"
+            if ranks := next((ranks for block in statement.blocks if (ranks := profiled_ranks(block))), ""):
+                parts.ranks = ranks
             elif statement.blocks:
                 notes.append((statement.blocks[0].head, f"a condition of {label}: nsw profiles in any case"))
             behind = [other for other in statements[number + 1 :] if _does_work_afterwards(other)]
@@ -425,6 +424,13 @@ def find_launcher(words: Sequence[Text]) -> tuple[Launched | None, list[Text]]:
     return start, program
 
 
+def profiled_ranks(block: Block) -> str:
+    """The ranks that a conditional chooses, as a pass has them; empty for other blocks."""
+    if not block.head.startswith("if ") or not _FIRST_RANK.search(block.head):
+        return ""
+    return "node" if "LOCAL" in block.head else "first"
+
+
 def profilers_in(program: Sequence[Text]) -> list[str]:
     """The profilers that the words of a program still start: none may be left."""
     names = []
@@ -435,6 +441,13 @@ def profilers_in(program: Sequence[Text]) -> list[str]:
         elif " " in word.source_text:
             names += [match[0] for match in STARTED_IN_TEXT.finditer(word.source_text)]
     return names
+
+
+def _is_shell_line(words: Sequence[Text]) -> bool:
+    """Whether a shell is given a line, and no file."""
+    flags = itertools.takewhile(_starts_with_dash, words[1:])
+    is_line = any(re.fullmatch(r"-\w*c", flag.literal or "") for flag in flags)
+    return _SHELL.fullmatch(_base_name(words[0])) is not None and is_line
 
 
 def _base_name(word: Text) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from nsw.apart import limited
-from nsw.convert.command_parts import CommandParts, ContainerWords, command_parts, profilers_in
+from nsw.convert.command_parts import CommandParts, ContainerWords, command_parts, profiled_ranks, profilers_in
 from nsw.convert.script_options import (
     PRINTS_ONLY,
     Line,
@@ -57,10 +57,12 @@ _COMPILERS: Final = re.compile(
 )
 _SOURCES: Final = frozenset({".c", ".cc", ".cpp", ".cxx", ".cu", ".f", ".f90", ".F90", ".hip"})
 _TESTS: Final = frozenset({"[", "[[", "test"})
-_SUBMIT_FOLDER: Final = frozenset({"$SLURM_SUBMIT_DIR", "${SLURM_SUBMIT_DIR}", "$PBS_O_WORKDIR", "${PBS_O_WORKDIR}",
-                                   "$COBALT_CWD", "$LS_SUBCWD", "$SGE_O_WORKDIR", "$PWD", ""})  # fmt: skip
+_SUBMIT_FOLDER: Final = re.compile(
+    r"\$\{?(?:SLURM_SUBMIT_DIR|PBS_O_WORKDIR|COBALT_CWD|LS_SUBCWD|SGE_O_WORKDIR|FLUX_JOB_CWD|PWD)\}?"
+)
 _OWN_FOLDER: Final = "nsw runs the program in a folder with app.files in it"
 _KEEPS_OUTPUT: Final = "nsw keeps what a run prints: `nsw logs`"
+_HIDDEN_PROFILER: Final = "nsw does not see what"
 _COUNTS: Final = frozenset({"-n", "-np", "--ntasks", "--np", "--n", "--pes", "--nrs"})
 _MAPPED: Final = re.compile(r"ppr:(\d+):node(?::pe=(\d+))?", re.IGNORECASE)  # of mpirun --map-by
 _MARGIN: Final = 60  # seconds that nsw adds to the time of a run
@@ -116,8 +118,8 @@ class _Run:
     def key(self) -> tuple[Any, ...]:
         """What two runs of one recipe have alike."""
         folder = self.folder and self.folder.source_text
-        image = self.parts.container and self.parts.container.image and self.parts.container.image.source_text
-        return folder, image, self.start and self.start[:3], tuple(word.source_text for word in self.program)
+        container = self.parts.container and str(self.parts.container)
+        return folder, container, self.start and self.start[:3], tuple(word.source_text for word in self.program)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +167,10 @@ class _Conversion:
         self.directives = read_directives(script.comments, "\n".join(statement.text for statement in script.statements))
         self._lines = list(self.directives.became)
         self._modules: list[str] = []
-        self._setup: list[str] = []
+        self._order = {id(statement): number for number, statement in enumerate(script.statements)}
+        self._setup: list[tuple[Statement, str]] = []
         self._setup_names: set[str] = set()
-        self._env: dict[str, str] = {}
+        self._env: list[tuple[Statement, dict[str, str]]] = []
         self._assigned: dict[str, Statement] = {}
         self._build: list[tuple[Text | None, Statement]] = []
         self._runs: list[_Run] = []
@@ -217,21 +220,45 @@ class _Conversion:
 
     def _take_statements(self) -> None:
         runs = [run for statement in self._script.statements if (run := self._find_run(statement))]
-        last = max((run.statement.line for run in runs if run.words), default=runs[-1].statement.line if runs else 0)
+        last_run = ([run for run in runs if run.words] or runs)[-1:]
+        last = self._order[id(last_run[0].statement)] if last_run else 0
+        rank_blocks = {
+            run.statement.blocks[0].line for run in runs
+            if run.words is not None and len(run.statement.blocks) == 1 and profiled_ranks(run.statement.blocks[0])
+        }  # fmt: skip
         for block in self._script.called:
             self._report_block(block, "its lines are taken where it is called", understood=True)
         for statement in self._script.statements:
             unknown = next((block for block in statement.blocks if not _is_matrix_loop(block, statement)), None)
             run = self._find_run(statement)
+            if unknown is not None and unknown.line in rank_blocks:
+                self._take_rank_statement(unknown, statement, run)
+                continue
             if run is not None:
                 self._runs.append(run)
             if unknown is not None:
                 self._unknown[unknown] = self._unknown.get(unknown, False) or run is not None
             elif run is None:
-                self._take_plain_statement(statement, is_late=statement.line > last)
+                self._take_plain_statement(statement, is_late=self._order[id(statement)] > last)
         for block, has_runs in self._unknown.items():
             reason = "nsw counts each run in it once" if has_runs else "not carried over"
             self._report_block(block, reason, understood=False)
+
+    def _take_rank_statement(self, block: Block, statement: Statement, run: _Run | None) -> None:
+        """Take a statement on some ranks: the profiled run is a pass with `ranks`, the others run the program alone."""
+        if run is not None and run.words is not None and block.branch == 0:
+            run.parts.ranks = profiled_ranks(block)
+            self._runs.append(run)
+            self._report_block(block, f"ranks: {run.parts.ranks}", understood=True)
+            if run.start is None:
+                reason = "its caller starts it on each rank: write app.launcher"
+                self._report(statement, reason, understood=False, text=self._path.name)
+        elif run is not None and run.words is None and block.branch:
+            self._report(statement, "the ranks that are not profiled")
+        elif statement.program in _PRINTS and not _writes_file(statement):
+            self._report(statement, PRINTS_ONLY)
+        elif not statement.is_condition:
+            self._report(statement, "a condition: not carried over", understood=False)
 
     def _report_block(self, block: Block, outcome: str, *, understood: bool) -> None:
         last = self._script.block_ends.get(block.line, block.line)
@@ -282,12 +309,13 @@ class _Conversion:
 
     def _take_cd(self, statement: Statement) -> None:
         target = statement.words[1] if len(statement.words) > 1 else Text((Piece("variable", "$HOME", "HOME"),))
-        if target.source_text in _SUBMIT_FOLDER:
+        if _SUBMIT_FOLDER.fullmatch(target.source_text) or not target.source_text:
             self._folder = None
             self._report(statement, _OWN_FOLDER)
         elif target.computed:
             self._report(statement, "the shell computes the folder", understood=False)
         else:
+            target = self._replace_submit_folder(statement, target)
             inner = self._folder is not None and not target.source_text.startswith(("/", "$", "~"))
             before = (*self._folder.pieces, Piece("text", "/")) if inner and self._folder else ()
             self._folder = Text((*before, *target.pieces))
@@ -311,7 +339,7 @@ class _Conversion:
             # add a sourced file of the script's folder to app.setup, by its absolute path
             file = self._path.parent.absolute() / name
             if self._folder is None and file.is_file():
-                self._setup.append(statement.text.replace(name, shlex.quote(str(file)), 1))
+                self._setup.append((statement, statement.text.replace(name, shlex.quote(str(file)), 1)))
                 self._report(statement, "app.setup, by its whole path")
             else:
                 self._report(
@@ -324,7 +352,7 @@ class _Conversion:
     @property
     def _can_site_load_modules(self) -> bool:
         """Whether modules can be loaded by the site, which does so before app.setup."""
-        return not self._setup and not self.is_local
+        return not self._setup and not self._runs and not self.is_local
 
     @property
     def _profiler_paths(self) -> dict[str, str]:
@@ -337,7 +365,8 @@ class _Conversion:
 
     def _add_to_env(self, statement: Statement) -> bool:
         """Add an export to app.env if its value is the same wherever it is set; whether it was added."""
-        values = {name: value[0].literal for name, value in statement.assigns if value}
+        words = {name: self._replace_submit_folder(statement, value[0]) for name, value in statement.assigns if value}
+        values = {name: word.literal for name, word in words.items()}
         if len(values) != len(statement.words) - 1 or None in values.values():
             return False
         later = {
@@ -348,16 +377,16 @@ class _Conversion:
         }
         if any(name in later or (name.endswith("PATH") and name in self._setup_names) for name in values):
             return False
-        self._env |= {name: value for name, value in values.items() if value is not None}
+        self._env.append((statement, {name: value for name, value in values.items() if value is not None}))
         return True
 
     def _add_to_setup(self, statement: Statement) -> None:
         """Add a line to app.setup, after the lines that set its variables."""
         for name in sorted(shell_names(statement.text) & self._assigned.keys()):
             source = self._assigned[name]
-            if source is not statement and source.text not in self._setup:
+            if source is not statement and all(source is not earlier for earlier, _ in self._setup):
                 self._add_to_setup(source)
-        self._setup.append(re.sub(r"\\\n\s*", "", statement.text))
+        self._setup.append((statement, re.sub(r"\\\n\s*", "", statement.text)))
         self._setup_names |= {name for name, _ in statement.assigns}
 
     # --- runs ---------------------------------------------------------------------------------------------------------
@@ -372,7 +401,8 @@ class _Conversion:
     def _parse_run(self, statement: Statement) -> _Run | None:
         if not statement.words or statement.is_condition or reads_reports(statement.words):
             return None
-        parts = command_parts(statement.words, self._read_script)
+        words = [self._replace_submit_folder(statement, word) for word in statement.words]
+        parts = command_parts(words, self._read_script)
         is_started = parts.start is not None or parts.container is not None or bool(parts.prefix)
         if not parts.program or not (parts.words or _is_program(parts.program, is_launched=is_started)):
             return None
@@ -388,17 +418,18 @@ class _Conversion:
             )
             self._report(statement, reason, understood=parts.is_inside_container, text=path)
         if parts.words is None and (left := profilers_in(parts.program)):
-            self._report(statement, f"nsw does not see what {left[0]} starts", understood=False)
+            self._report(statement, f"{_HIDDEN_PROFILER} {left[0]} starts", understood=False)
             return None
         return _Run(statement, None, parts)
 
     def _replace_submit_folder(self, statement: Statement, word: Text) -> Text:
         """Replace the submission folder in a word by the script's folder: nsw submits from another folder."""
-        if not any(piece.kind == "variable" and piece.text in _SUBMIT_FOLDER for piece in word.pieces):
+        is_folder = [piece.kind == "variable" and _SUBMIT_FOLDER.fullmatch(piece.text) for piece in word.pieces]
+        if not any(is_folder):
             return word
         folder = Piece("text", str(self._path.parent.absolute()))
         self._report(statement, f"{folder.text}: nsw submits from another folder", text=word.source_text)
-        return Text(tuple(folder if piece.text in _SUBMIT_FOLDER and piece.text else piece for piece in word.pieces))
+        return Text(tuple(folder if is_it else piece for is_it, piece in zip(is_folder, word.pieces, strict=True)))
 
     def _read_script(self, name: str) -> str | None:
         """The text of a script that the job starts: written by it, or beside it."""
@@ -428,8 +459,10 @@ class _Conversion:
             ):
                 self._report(run.statement, "another program: nsw does not run it", understood=False)
         if not groups:
+            hidden = [line for line in self._lines if line.what.startswith(_HIDDEN_PROFILER)]
+            reason = f": line {hidden[0].numbers}: {hidden[0].what}" if hidden else ""
             raise UsageError(
-                f"{self._path} starts no profiler and no program that nsw recognises",
+                f"{self._path} starts no profiler and no program that nsw recognises{reason}",
                 hint="`nsw init -- COMMAND` makes a recipe for a command line",
             )
         return list(groups.values())
@@ -442,11 +475,15 @@ class _Conversion:
                 "custom", directives.tasks or 1, prefix=" ".join(_shell_word(w, "") for w in run.parts.prefix)
             )
         if start is None:
-            if (directives.tasks or 1) > 1:
-                message = (
-                    f"the script asks for {directives.tasks} processes, but no launcher starts them: nsw asks for one"
+            tasks = directives.tasks or 1
+            if tasks > 1:
+                message = f"the script asks for {tasks} processes, but no launcher starts them: nsw asks for one"
+                is_one_node = (directives.nodes or 1) == 1
+                self._report(
+                    run.statement, f"{message}, with their CPUs" if is_one_node else message, understood=is_one_node
                 )
-                self._report(run.statement, message, understood=False)
+                if is_one_node:
+                    return _Start(settings={"cpus": tasks * directives.numbers.get("cpus", 1)})
             return _Start()
         if start.kind == "jsrun" and (sets := _jsrun_resource_sets(start)) is not None:
             return sets
@@ -522,13 +559,17 @@ class _Conversion:
     def _app_lines(self, group: list[_Run], start: _Start) -> Iterator[str]:
         """The lines below `app:`."""
         first = group[0]
+        orders = sorted(self._order[id(run.statement)] for run in group)
+        setup = [text for source, text in self._setup if self._is_set_before(source, orders)]
         yield f"  command: {_text_as_yaml(self._command_text(first))} # line {first.statement.line}\n"
         if files := [] if first.folder else self._app_files(group):
             yield f"  files: {_as_flow_yaml(files)} # put beside the program where it runs\n"
-        if self._setup:
+        if setup:
             yield "  setup: # the job's shell runs these lines before the program\n"
-            yield from (f"    - {_text_as_yaml(line)}\n" for line in self._setup)
-        env = dict(self._env)
+            yield from (f"    - {_text_as_yaml(line)}\n" for line in setup)
+        env = dict[str, str]()
+        for source, values in self._env:
+            env |= values if self._is_set_before(source, orders) else {}
         for run in group:
             env |= self._run_env(run)
         if env:
@@ -540,6 +581,14 @@ class _Conversion:
             yield f"  container: {_as_flow_yaml(self._container_keys(first, first.parts.container))}\n"
         if self._build:
             yield f"  build: {_as_flow_yaml({'command': self._build_command()})}\n"
+
+    def _is_set_before(self, source: Statement, runs: Sequence[int]) -> bool:
+        """Whether a setting comes before the last run of a program; one between its runs is named."""
+        order = self._order[id(source)]
+        if runs[0] < order < runs[-1]:
+            reason = "it comes between runs of one program: nsw does it before all of them"
+            self._report(source, reason, understood=False, text=_hide_values(source) if source.assigns else None)
+        return order < runs[-1]
 
     def _container_keys(self, run: _Run, container: ContainerWords) -> dict[str, Any]:
         """The keys of app.container."""
@@ -819,7 +868,8 @@ def _shell_word(text: Text, hint: str) -> str:
         elif piece.kind == "shell":
             shell_text += as_text(piece.text)
         elif piece.kind == "variable":
-            shell_text += f'"{as_text(piece.text)}"'
+            is_split = text.pieces == (piece,) and not piece.quoted  # it may be no word, or several
+            shell_text += as_text(piece.text) if is_split else f'"{as_text(piece.text)}"'
         elif piece.kind == "parameter":
             shell_text += f"{{{{ {piece.text} }}}}"
         else:

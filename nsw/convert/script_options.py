@@ -164,7 +164,11 @@ def parse_pass(words: Sequence[Text]) -> PassWords | None:
             pass_words.fields.pop("report", None)
     elif tool in _TABLES["no_pass"]:
         pass_words.kind = "baseline"
-        _take_options(pass_words, rest, tool, lambda *_: None)
+        end = next((at for at, word in enumerate(rest) if word.literal == "--"), None)
+        if end is None:
+            _take_options(pass_words, rest, tool, lambda *_: None)
+        else:
+            pass_words.program = rest[end + 1 :]
         pass_words.unknown.append((words[0].source_text, f"nsw starts no {tool}: a pass of its own program alone"))
     else:
         pass_words.kind = "host"

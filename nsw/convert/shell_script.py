@@ -569,8 +569,8 @@ def _merge_pieces(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
 
 
 def _drop_quoting(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """The pieces of a word after it was split, when their quoting no longer matters."""
-    unquoted = [piece._replace(quoted=False) for piece in pieces]
+    """The pieces of a word after it was split, when only the quoting of the environment's variables matters."""
+    unquoted = [piece if piece.kind == "variable" else piece._replace(quoted=False) for piece in pieces]
     return _merge_pieces([piece for piece in unquoted if piece.text] or unquoted[:1])
 
 
@@ -624,7 +624,8 @@ class _Values:
         self._script = script
         self._room = _LARGEST_OUTPUT
         self._loop_words: dict[int, list[str]] = {}  # of loops over words that are known, by the id of their block
-        self._variables: dict[str, list[Text] | None] = {}  # None: computed
+        start = Text((Piece("variable", "$PWD", "PWD"),))
+        self._variables: dict[str, list[Text] | None] = {"PWD": [start]}  # None: computed
         self._exported: set[str] = set()
         self._in_blocks: dict[str, tuple[tuple[Block, ...], list[Text] | None]] = {}  # set in a block, for its rest
         self.blocks: tuple[Block, ...] = ()  # of the statement that is read
@@ -752,7 +753,7 @@ class _Values:
         return [
             part._replace(text=piece.text, name=_COMPUTED)
             if part.kind == "computed" and part.name != _COMPUTED
-            else part
+            else part._replace(quoted=piece.quoted if part.kind == "variable" else part.quoted)
             for part in (value[0].pieces if value else ())
         ]
 

@@ -16,8 +16,9 @@ class Aprun(Launcher):
 
     count_options = ("-n", "--pes")
     value_options = (
-        "-cc -D -e -E -F -L -m -p -r -R -t --access-mode --cc --cpu-binding --cpu-time-limit --env --environment-override"
-        " --exclude-node-list --memory-per-pe --mpmd-env --node-list --p-governor --p-state --protection-domain"
+        "-cc -D -e -E -F -L -m -p -r -R -t --access-mode --cc --cpu-binding --cpu-time-limit --env"
+        " --environment-override --exclude-node-list --memory-per-pe --mpmd-env --node-list"
+        " --p-governor --p-state --protection-domain"
     )
     meanings = MappingProxyType({
         "-n": "processes", "--pes": "processes", "-N": "per_node", "--pes-per-node": "per_node", "-d": "cpus",

@@ -3,6 +3,7 @@
 import pytest
 
 from nsw.convert.from_script import convert
+from nsw.errors import UsageError
 from nsw.recipe.load import load_recipe
 
 HEAD = "#!/bin/bash\n#SBATCH --gpus=1\n#SBATCH -t 10\n"
@@ -72,6 +73,16 @@ def test_a_wrapper_that_profiles_the_first_rank_is_a_pass_of_that_rank(converted
     assert recipe.app.launcher.processes == 4
 
 
+def test_a_script_that_its_caller_starts_on_each_rank_profiles_the_first(converted):
+    lines = 'if [ "$OMPI_COMM_WORLD_LOCAL_RANK" -eq 0 ]; then\n  echo x\n  nsys profile "$@"\nelse\n  "$@"\nfi\n'
+    recipe, unknown = converted(lines)
+    assert [(one.kind, one.ranks) for one in recipe.passes] == [("timeline", "node")]
+    assert [line.partition(": ")[2] for line in unknown] == [
+        "its caller starts it on each rank: write app.launcher",
+        "the script runs its own arguments: fill it in in app.command",
+    ]
+
+
 def test_parts_of_mpirun_with_one_program_are_one_launcher(converted):
     recipe, unknown = converted("mpirun -np 1 nsys profile ./a : -np 3 ./a\n")
     assert (recipe.app.launcher.processes, recipe.passes[0].ranks, unknown) == (4, "first", [])
@@ -79,8 +90,11 @@ def test_parts_of_mpirun_with_one_program_are_one_launcher(converted):
     assert "./b" in unknown[0]
 
 
-def test_a_profiler_without_a_pass_leaves_the_program_alone(converted):
-    recipe, unknown = converted("srun rocprof --stats -o x.csv ./a 1\n")
+@pytest.mark.parametrize(
+    "line", ["rocprof --stats -o x.csv ./a 1", "rocprof-compute profile -n x --roof-only -- ./a 1"]
+)
+def test_a_profiler_without_a_pass_leaves_the_program_alone(converted, line):
+    recipe, unknown = converted(f"srun {line}\n")
     assert (recipe.app.command, recipe.passes[0].kind) == ("./a 1", "baseline")
     assert any("rocprof" in line for line in unknown)
 
@@ -92,6 +106,62 @@ def test_the_command_never_starts_a_profiler(converted, line):
     recipe, unknown = converted(f"{line}\n")
     assert recipe.app.command.startswith('"${NSW_FILL_IN:?')
     assert any("a profiler of its own" in text for text in unknown)
+
+
+@pytest.mark.parametrize(
+    "lines", ['export C="ncu -o x $1 ./a"\napptainer exec /i.sif $C 1', 'export C="ncu -o x ./a $1"\nsrun $C']
+)
+def test_an_exported_command_that_starts_a_profiler_is_parsed(converted, lines):
+    recipe, _ = converted(f"{lines}\n")
+    assert recipe.passes[0].kind == "counters"
+    assert "C" not in recipe.app.command
+
+
+def test_a_variable_without_quotes_stays_without(converted):
+    recipe, _ = converted('nsys profile ./a $NONE "$ONE" $HOME/x\n')
+    assert recipe.app.command == './a $NONE "$ONE" "$HOME"/x'
+
+
+def test_a_line_that_no_shell_takes_is_refused_with_its_number(converted):
+    with pytest.raises(UsageError, match=r"line 4: nsw does not see what .*ncu starts"):
+        converted("bash -c '\"/opt/ncu' -o x ./a\n")
+
+
+def test_settings_belong_to_the_runs_behind_them(converted, tmp_path):
+    lines = "export A=1\nnsys profile ./a\nexport A=2\nmodule load x\nnsys profile ./b\n"
+    recipe, unknown = converted(lines)
+    assert (recipe.app.command, recipe.app.env, recipe.app.setup, unknown) == ("./a", {"A": "1"}, [], [])
+    script = tmp_path / "job.sh"
+    second = convert(HEAD + lines, script, site=None, sites="s", recipe="r").recipes[1][1]
+    assert "A: '2'" in second
+    assert "- module load x" in second
+    _, unknown = converted("nsys profile ./a\nexport A=2\nncu ./a\n")
+    assert unknown == ["export A=...: it comes between runs of one program: nsw does it before all of them"]
+
+
+def test_two_containers_are_two_recipes(tmp_path):
+    lines = "docker run --gpus all x/y:1 nsys profile ./a\ndocker run x/y:1 nsys profile ./a\n"
+    made = convert(HEAD + lines, tmp_path / "job.sh", site=None, sites="s", recipe="r")
+    assert ["gpus: true" in text for _, text in made.recipes] == [True, False]
+
+
+def test_one_process_without_a_launcher_gets_the_cpus_of_all(converted):
+    recipe, unknown = converted("nsys profile ./a\n", head="#!/bin/bash\n#SBATCH --ntasks=8 -c 2 -t 10\n")
+    assert (recipe.resources.cpus_per_task, recipe.app.launcher.kind, unknown) == (16, "none", [])
+
+
+def test_long_options_of_aprun_are_no_program(converted):
+    recipe, _ = converted("aprun --env A=b -n 4 -N 2 -F share --cc depth nsys profile ./a 1\n")
+    assert recipe.app.command == "./a 1"
+    assert (recipe.app.launcher.processes, recipe.app.launcher.options) == (
+        4, ["--env", "A=b", "-F", "share", "--cc", "depth"],
+    )  # fmt: skip
+
+
+def test_what_nsys_traces_is_kept_as_far_as_it_is_known(converted):
+    recipe, unknown = converted("nsys profile --trace cuda,python-gil ./a\n")
+    assert recipe.passes[0].trace == ["cuda"]
+    assert unknown == ["--trace python-gil: nsw does not know what this traces"]
 
 
 @pytest.mark.parametrize(
@@ -155,6 +225,27 @@ def test_sequences_of_a_loop_are_a_matrix_and_unknown_ones_are_named(converted):
 def test_the_folder_of_the_submission_is_the_script_s(converted, tmp_path):
     recipe, _ = converted("nsys profile python $SLURM_SUBMIT_DIR/a.py\n")
     assert recipe.app.command == f"python {tmp_path}/a.py"
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("D=$(pwd)\nnsys profile ./a $D/x `pwd`", "./a {0}/x {0}"),
+        ("cd /w\nD=$(pwd)\ncd b\nnsys profile ./a $D/x $PWD", "cd /w/b && ./a /w/x /w/b"),
+        ("W=$(pwd)\ncd ../..\ncd $W\nnsys profile ./a", "./a"),
+        ("cd $SLURM_SUBMIT_DIR/b\nnsys profile ./a", "cd {0}/b && ./a"),
+        ("(cd /w && true)\nnsys profile ./a $PWD", "./a {0}"),
+        ("cd $(mktemp -d)\nnsys profile ./a $PWD", './a "${{NSW_FILL_IN:?line 5 of job.sh: write here what stands there}}"'),
+    ],
+)  # fmt: skip
+def test_the_folder_of_a_command_is_followed(converted, tmp_path, line, command):
+    assert converted(f"{line}\n")[0].app.command == command.format(tmp_path)
+
+
+def test_folders_of_the_submission_in_a_container_and_in_variables_are_the_script_s(converted, tmp_path):
+    recipe, _ = converted('export D=$(pwd)/d\ndocker run -v "$(pwd):/w" x/y:1 nsys profile ./a\n')
+    assert recipe.app.container.mounts == [f"{tmp_path}:/w"]
+    assert recipe.app.env == {"D": f"{tmp_path}/d"}
 
 
 def test_the_folder_that_the_script_is_in_is_known(converted, tmp_path):
