@@ -221,6 +221,10 @@ class _Parser:
         if start is None:
             return None
         self._parts.start, options = start, list(start.options)
+        if "--multi-prog" in options:
+            options.remove("--multi-prog")
+            self._parts.start = start._replace(options=tuple(options))
+            return self._take_programs_of_ranks(program[0])
         if any(option.startswith("--container-") for option in options):
             self._parts.container, options = _split_pyxis_options(options, self._parts.notes)
             self._parts.start = start._replace(options=tuple(options))
@@ -233,33 +237,53 @@ class _Parser:
             _Parser(self._read, self._depth + 1).parse(list(s if n == 0 else [first, *s]))
             for n, s in enumerate(segments)
         ]
+        counts = [(parts.start and parts.start.processes) or 1 for parts in each]
+        if not all(parts.start for parts in each):
+            return None
+        ranks = [range(sum(counts[:n]), sum(counts[: n + 1])) for n in range(len(counts))]
+        return self._merge_programs(f"{_base_name(first)} ... :", each, ranks)
+
+    def _take_programs_of_ranks(self, file: Text) -> list[Text]:
+        """Parse the file of `srun --multi-prog`: ranks and a command a line."""
+        text, launcher = self._read(file.literal or ""), self._parts.start
+        lines = [line.split(None, 1) for line in (text or "").splitlines() if re.match(r"\s*[\d*]", line)]
+        each: list[CommandParts] = []
+        ranks: list[Sequence[int]] = []
+        rest = set(range((launcher and launcher.processes) or 0)).difference(
+            *(_numbers_of_ranks(line[0]) for line in lines)
+        )
+        for numbers, command in (line for line in lines if len(line) == 2):
+            for statement in parse_script(command, file.source_text).statements:
+                each.append(_Parser(self._read, self._depth + 1).parse(list(statement.words)))
+                each[-1].start = launcher
+                ranks.append(sorted(rest) if numbers == "*" else _numbers_of_ranks(numbers))
+        if not each:
+            return [Text((Piece("computed", file.source_text, "the file of --multi-prog is not beside the script"),))]
+        return self._merge_programs("--multi-prog:", each, ranks)
+
+    def _merge_programs(self, label: str, each: Sequence[CommandParts], ranks: Sequence[Sequence[int]]) -> list[Text]:
+        """Merge the commands of several ranks: one program, of which some ranks are profiled; others are named."""
         programs = {tuple(word.source_text for word in parts.program) for parts in each}
         chosen = next((parts for parts in each if parts.words is not None), each[0])
-        if chosen.start is None:
-            return None
-        counts = [(parts.start and parts.start.processes) or 1 for parts in each]
-        ranks = [
-            sum(counts[:n]) + rank
-            for n, parts in enumerate(each)
-            if parts.words is not None
-            for rank in range(counts[n])
-        ]
+        count = sum(map(len, ranks))
+        profiled = sorted(rank for parts, own in zip(each, ranks, strict=True) if parts.words for rank in own)
         if len(programs) > 1:
             others = [
                 word.source_text for parts in each if parts is not chosen for word in [*parts.program[:1], Text(())]
             ]
             reason = "another program beside the profiled one: nsw starts one program"
-            self._parts.notes.append((f"{_base_name(first)} ... : {' '.join(others).strip()}", reason))
-        else:
-            chosen.start = chosen.start._replace(processes=sum(counts))
-            if 0 < len(ranks) < sum(counts):
-                chosen.ranks = "first" if ranks == [0] else ranks
+            self._parts.notes.append((f"{label} {' '.join(others).strip()}", reason))
+        elif chosen.start is not None:
+            chosen.start = chosen.start._replace(processes=count or chosen.start.processes)
+            if profiled and any(parts.words is None for parts in each):
+                chosen.ranks = "first" if profiled == [0] else profiled
         chosen.notes = [*self._parts.notes, *chosen.notes]
         chosen.assigns = [*self._parts.assigns, *chosen.assigns]
         if self._parts.words is not None:
             chosen.words, chosen.is_outside = self._parts.words, True
         self._parts = chosen
         program, chosen.program = chosen.program, []
+        self._before = []
         return program
 
     # --- containers ---------------------------------------------------------------------------------------------------
@@ -318,10 +342,13 @@ class _Parser:
             self._parts.notes += [(shown, reason)] if reason else []
         elif value is not None and name in {"--image", "-i"} and runtime.kind == "shifter":
             container.image = value
-        elif mount is not None:
+        elif mount is not None and value is not None and value.computed is None:
             container.mounts += mount
         elif value is not None and name in _OWN_ENV.split() and "=" in value.source_text:
-            container.env += list(_assignments([value]))
+            for part in _comma_separated(value) if runtime.valued == _OF_APPTAINER else [value]:
+                assigned = list(_assignments([part]))
+                container.env += assigned
+                self._parts.notes += [] if assigned else [(f"{name} {part.source_text}", "only the job knows its name")]
         elif value is not None and name in _OWN_ENV.split() and (value.literal or "").isidentifier():
             pass  # the job's own, which is known inside
         elif value is not None and value.literal is None:
@@ -377,12 +404,16 @@ class _Parser:
                 parts.ranks = ranks
             elif statement.blocks:
                 notes.append((statement.blocks[0].head, f"a condition of {label}: nsw profiles in any case"))
-            behind = [other for other in statements[number + 1 :] if _does_work_afterwards(other)]
+            behind = [other for other in statements[number + 1 :] if _does_work(other)]
             notes += [
                 (other.text, f"{label} runs it behind the profiled program: not carried over") for other in behind
             ]
             parts.notes = [*self._parts.notes, *notes, *parts.notes]
             parts.assigns = [*self._parts.assigns, *parts.assigns, *((n, v[0]) for n, v in statement.assigns if v)]
+            inputs = [target for sign, target in statement.redirects if sign.lstrip("0") == "<"]
+            parts.program += [
+                Text((Piece("shell", "< "), *_restore_placeholders(word, kept).pieces)) for word in inputs
+            ]
             self._parts, program = parts, parts.program
             if before:
                 line = "; ".join(before)
@@ -403,11 +434,13 @@ class _Parser:
                 notes.append((statement.text, f"a condition of {label}: not carried over"))
         elif is_setting and statement.program != "shift" and (statement.words or not _has_known_values(statement)):
             before.append(statement.text)
+        elif not is_setting and _does_work(statement):
+            notes.append((statement.text, f"{label} runs it before the profiled program: not carried over"))
 
 
 def find_launcher(words: Sequence[Text]) -> tuple[Launched | None, list[Text]]:
     """The launcher that a command starts with, and the words behind it."""
-    literal = [FILLED if word.literal is None else word.literal for word in words]
+    literal = [_option_word(word) if _starts_with_dash(word) else word.literal or FILLED for word in words]
     if literal:
         name = _base_name(words[0])
         literal[0] = (
@@ -422,6 +455,11 @@ def find_launcher(words: Sequence[Text]) -> tuple[Launched | None, list[Text]]:
     if start.kind == "torchrun" and start.program[0] == "python":
         program = [_as_text("python"), *words[len(words) - len(start.program) + 1 :]]
     return start, program
+
+
+def _option_word(word: Text) -> str:
+    """An option with what is not known of its value replaced."""
+    return "".join(piece.text if piece.kind == "text" else FILLED for piece in word.pieces)
 
 
 def profiled_ranks(block: Block) -> str:
@@ -508,9 +546,15 @@ def _restore_placeholders(word: Text, kept: Sequence[Piece]) -> Text:
     return Text(tuple(pieces))
 
 
-def _does_work_afterwards(statement: Statement) -> bool:
-    prints = {"", "echo", "exit", "wait", "date", "sleep"}
+def _does_work(statement: Statement) -> bool:
+    prints = {"", "echo", "exit", "wait", "date", "sleep", "set", "shift", "hostname", "pwd", "nvidia-smi", "true"}
     return not statement.blocks and statement.program not in prints and not reads_reports(statement.words)
+
+
+def _numbers_of_ranks(text: str) -> list[int]:
+    """The ranks of `0,2-3`; none of `*`, which are all others."""
+    bounds = [part.split("-") for part in text.split(",") if part[:1].isdecimal()]
+    return [rank for bound in bounds for rank in range(int(bound[0]), int(bound[-1]) + 1)]
 
 
 def _mpmd_segments(words: Sequence[Text]) -> list[list[Text]]:
@@ -527,6 +571,17 @@ def _mpmd_segments(words: Sequence[Text]) -> list[list[Text]]:
 def _has_known_values(statement: Statement) -> bool:
     """Whether what a statement sets is in the words that use it."""
     return all(value is not None and not any(word.computed for word in value) for _, value in statement.assigns)
+
+
+def _comma_separated(value: Text) -> list[Text]:
+    """The parts of a word between its commas."""
+    parts: list[list[Piece]] = [[]]
+    for piece in value.pieces:
+        texts = piece.text.split(",") if piece.kind == "text" else [piece.text]
+        for number, text in enumerate(texts):
+            parts += [[]] if number else []
+            parts[-1] += [piece._replace(text=text)] if text else []
+    return [Text(tuple(part)) for part in parts if part]
 
 
 def _parse_mounts(value: Text) -> list[Text]:

@@ -185,6 +185,7 @@ class _Conversion:
             if statement.document and sign == ">"
         }
         self._run_by_statement: dict[int, _Run | None] = {}
+        self._report_readers: set[int] = set()  # statements that print what a profiler has measured, in a container
         self._take_statements()
 
     @property
@@ -281,7 +282,7 @@ class _Conversion:
             self._report(statement, "the function's lines")
         elif switches_recording(statement.words):
             self._report(statement, "nsw records the whole run", understood=False)
-        elif reads_reports(statement.words):
+        elif reads_reports(statement.words) or id(statement) in self._report_readers:
             self._report(statement, "nsw reads the reports itself: `nsw summarize`")
         elif program in _PRINTS and not _writes_file(statement):
             self._report(statement, PRINTS_ONLY)
@@ -404,6 +405,9 @@ class _Conversion:
         words = [self._replace_submit_folder(statement, word) for word in statement.words]
         parts = command_parts(words, self._read_script)
         is_started = parts.start is not None or parts.container is not None or bool(parts.prefix)
+        if parts.words is None and reads_reports(parts.program):
+            self._report_readers.add(id(statement))
+            return None
         if not parts.program or not (parts.words or _is_program(parts.program, is_launched=is_started)):
             return None
         parts.program = [self._replace_submit_folder(statement, word) for word in parts.program]

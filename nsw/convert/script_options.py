@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
-from nsw.convert.shell_script import Piece, Text
+from nsw.convert.shell_script import LOOKED_UP, Piece, Text
 from nsw.errors import RefusedError
 from nsw.recipe.passes import TraceDomain
 from nsw.recipe.units import Fault, format_size, parse_size
@@ -96,13 +96,12 @@ def called_tool(words: Sequence[Text]) -> str | None:
     if not words or not words[0].pieces:
         return None
     text = words[0].source_text
-    if match := _LOOKED_UP.fullmatch(text):
-        text = match[1]
+    if match := LOOKED_UP.fullmatch(text):
+        text = match[1] or match[2]
     tool: str | None = _TABLES["profilers"].get(PurePosixPath(text.rstrip("}").rpartition(":-")[2]).name)
     return tool
 
 
-_LOOKED_UP: Final = re.compile(r"\$\((?:which|command -v|type -p) +([\w.-]+)\)|`which +([\w.-]+)`")
 _SESSIONS: Final = frozenset({"start", "stop", "cancel", "shutdown"})
 
 

@@ -37,8 +37,9 @@ _END_OF_HEAD: Final = re.compile(r";|(?<!\S)#")
 _SHELLS: Final = re.compile(r"(ba|da|z|k)?sh\d*|")
 _PROCESSES: Final = ("<(", ">(")
 _STARTS_PROFILER: Final = re.compile(
-    r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|amplxe-cl|rocprof(?:v[23]|-compute)?)(?:\s|$)"
+    r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|amplxe-cl|rocprof(?:v[23]|-compute)?)(?:[\s)`]|$)"
 )
+LOOKED_UP: Final = re.compile(r"\$\((?:which|command -v|type -p) +([\w.-]+)\)|`(?:which|command -v) +([\w.-]+)`")
 STARTED_IN_TEXT: Final = re.compile(
     r"(?<![\w./-])(?:\S*/)?(?:nsys|ncu|nvprof|vtune|rocprof(?:v\d)?) +(?:profile|launch|-)"
 )
@@ -752,7 +753,7 @@ class _Values:
             return [piece._replace(kind="computed", name=_COMPUTED)]
         return [
             part._replace(text=piece.text, name=_COMPUTED)
-            if part.kind == "computed" and part.name != _COMPUTED
+            if part.kind == "computed" and part.name != _COMPUTED and not LOOKED_UP.fullmatch(part.text)
             else part._replace(quoted=piece.quoted if part.kind == "variable" else part.quoted)
             for part in (value[0].pieces if value else ())
         ]

@@ -280,6 +280,8 @@ class Pbs(Adapter):
             return _parse_chunks(re.sub(r":ppn=", ":ncpus=", re.sub(r":gpus=", ":ngpus=", rest.partition(",")[0])))
         if name in {"ngpus", "gpus"}:
             return [("node_gpus", rest)]
+        if name in {"ncpus", "mem"}:  # the old words for a job of one chunk, which qsub takes beside no select
+            return [("node_cpus" if name == "ncpus" else "memory", rest)]
         return {"walltime": [("time", rest)], "place": [("place", rest)] if rest == "scatter" else []}.get(name, [])
 
     def unwanted(self, line: str) -> tuple[str, str] | None:
