@@ -128,6 +128,13 @@ class CommandParts:
     prefixed: int = 0
     notes: list[tuple[str, str]] = field(default_factory=list)
 
+    @property
+    def container_words(self) -> list[Text]:
+        """The words that the container is described by."""
+        if (box := self.container) is None:
+            return []
+        return [*([box.image] if box.image else []), *box.mounts, *(value for _, value in box.env), *box.options]
+
 
 def command_parts(words: Sequence[Text], read: Callable[[str], str | None]) -> CommandParts:
     """Take a command line apart.
@@ -590,7 +597,7 @@ def _parse_mounts(value: Text) -> list[Text]:
     if fields:
         source = fields.get("source", fields.get("src", ""))
         return [_as_text(f"{source}:{fields.get('destination', fields.get('dst', fields.get('target', source)))}")]
-    return [_as_text(part) for part in value.source_text.split(",")]
+    return _comma_separated(value)
 
 
 def _split_pyxis_options(options: list[str], notes: list[tuple[str, str]]) -> tuple[ContainerWords, list[str]]:

@@ -600,7 +600,7 @@ class _Conversion:
         def text_of(word: Text) -> str:
             if word.computed:
                 self._report(run.statement, "only the job knows it", understood=False, text=word.source_text)
-            return as_text(word.source_text)
+            return "".join(p.text_shown if p.kind == "parameter" else as_text(p.text) for p in word.pieces)
 
         keys: dict[str, Any] = {"runtime": container.runtime}
         image = text_of(container.image) if container.image else "write the image here"
@@ -675,9 +675,8 @@ class _Conversion:
 
     def _matrix_parameters(self, group: Sequence[_Run]) -> dict[str, Sequence[str]]:
         """The variables of loops that the program's words name."""
-        used = {
-            piece.text for run in group for word in run.program for piece in word.pieces if piece.kind == "parameter"
-        }
+        words = [word for run in group for word in [*run.program, *run.parts.container_words]]
+        used = {piece.text for word in words for piece in word.pieces if piece.kind == "parameter"}
         inside = {block: run.statement for run in group for block in run.statement.blocks}
         for block, statement in inside.items():
             if block.loop is not None and block.loop[0] in statement.loops and block not in self._reported_blocks:

@@ -72,6 +72,11 @@ class Piece(NamedTuple):
     name: str = ""
     quoted: bool = False
 
+    @property
+    def text_shown(self) -> str:
+        """As a recipe has it: a parameter in its braces."""
+        return f"{{{{ {self.text} }}}}" if self.kind == "parameter" else self.text
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -87,7 +92,7 @@ class Text:
     @property
     def source_text(self) -> str:
         """As a person reads it."""
-        return "".join(f"{{{{ {p.text} }}}}" if p.kind == "parameter" else p.text for p in self.pieces)
+        return "".join(piece.text_shown for piece in self.pieces)
 
     @property
     def computed(self) -> Piece | None:

@@ -191,7 +191,7 @@ class Pbs(Adapter):
     queue = "qstat"
     submitted = f"({_ID})"
     asks = MappingProxyType({
-        "-q": "queue", "-A": "account", "-P": "account", "-N": "name", "-o": "output", "-e": "output", "-j": "output",
+        "-q": "queue", "-A": "account", "-N": "name", "-o": "output", "-e": "output", "-j": "output",
         "-k": "output", "-l": "",
     })  # fmt: skip
     flags = frozenset({"-V", "-X", "-h", "-I", "-z"})

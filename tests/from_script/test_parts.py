@@ -122,6 +122,60 @@ def test_a_variable_without_quotes_stays_without(converted):
     assert recipe.app.command == './a $NONE "$ONE" "$HOME"/x'
 
 
+@pytest.mark.parametrize(
+    "lines",
+    ["N=$(which nsys)\n$N profile ./a", 'N=""\nif [ -d x ]; then N=$(command -v nsys); fi\nsrun "$N" profile ./a'],
+)
+def test_a_profiler_that_is_looked_up_is_found_in_its_variable(converted, lines):
+    recipe, _ = converted(f"{lines}\n")
+    assert (recipe.app.command, recipe.passes[0].kind) == ("./a", "timeline")
+
+
+def test_what_a_line_does_before_its_profiled_command_is_named_and_its_input_kept(converted):
+    recipe, unknown = converted("srun bash -c 'cp x y; echo a; nsys profile ./a 1 < y'\n")
+    assert recipe.app.command == "./a 1 < y"
+    assert unknown == ["cp x y: bash -c runs it before the profiled program: not carried over"]
+
+
+def test_an_option_of_a_launcher_whose_value_is_computed_is_no_program(converted):
+    recipe, unknown = converted("E=$(realpath e.toml)\nsrun --environment=$E nsys profile ./a\n")
+    assert recipe.app.command == "./a"
+    assert "srun --environment=...: only the job knows its value" in unknown
+
+
+def test_programs_of_ranks_in_a_file_are_one_launcher_or_named(converted, tmp_path):
+    conf = tmp_path / "ranks.conf"
+    conf.write_text("# ranks\n0 nsys profile ./a 1\n1-3 ./a 1\n")
+    recipe, unknown = converted("srun --multi-prog ranks.conf\n")
+    assert (recipe.app.command, recipe.app.launcher.processes, recipe.passes[0].ranks) == ("./a 1", 4, "first")
+    assert (recipe.app.launcher.options, unknown) == ([], [])
+    conf.write_text("1,3 nsys profile ./a 1\n* ./a 1\n")
+    recipe, _ = converted("srun -n 4 --multi-prog ranks.conf\n")
+    assert (recipe.app.launcher.processes, recipe.passes[0].ranks) == (4, [1, 3])
+    conf.write_text("0 nsys profile ./a 1\n1 ./b\n")
+    assert "./b" in converted("srun --multi-prog ranks.conf\n")[1][0]
+    recipe, unknown = converted("srun --multi-prog none.conf\n")
+    assert "NSW_FILL_IN" in recipe.app.command
+    assert "none.conf" in unknown[0]
+
+
+def test_variables_of_a_container_are_separate_and_may_be_parameters(converted):
+    recipe, unknown = converted(
+        "D=$(date)\nfor b in x y; do\n  apptainer exec --env A=1,B=$b -B $D /i.sif nsys profile ./a\ndone\n"
+        "apptainer exec /i.sif nsys stats x\n"
+    )
+    assert recipe.app.container.env == {"A": "1", "B": "{{ b }}"}
+    assert recipe.matrix.parameters["b"] == ["x", "y"]
+    assert "-B $D: only the job knows its value" in unknown
+
+
+def test_the_old_words_of_pbs_are_the_chunk_and_the_project_stays(converted):
+    head = "#!/bin/bash\n#PBS -P me\n#PBS -l ncpus=12,mem=16GB,jobfs=8GB,walltime=600\n"
+    resources = converted("nsys profile ./a\n", head=head)[0].resources
+    assert (resources.cpus_per_task, resources.memory) == (12, 16 << 30)
+    assert resources.extra == ["#PBS -P me", "#PBS -l jobfs=8GB"]
+
+
 def test_a_line_that_no_shell_takes_is_refused_with_its_number(converted):
     with pytest.raises(UsageError, match=r"line 4: nsw does not see what .*ncu starts"):
         converted("bash -c '\"/opt/ncu' -o x ./a\n")
