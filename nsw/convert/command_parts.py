@@ -112,6 +112,7 @@ class CommandParts:
         is_inside_container: Whether the profiler is started in it.
         assigns: Variables that `env` sets.
         ranks: The ranks that are profiled, as a pass has them; empty: not said.
+        component: The components of a heterogeneous job that it is started in, as srun has them; empty: not said.
         prefixed: How many of the program's words stay before it, such as numactl's.
         notes: What is not carried over, each with the reason.
     """
@@ -125,6 +126,7 @@ class CommandParts:
     is_inside_container: bool = False
     assigns: list[tuple[str, Text]] = field(default_factory=list)
     ranks: Any = ""
+    component: str = ""
     prefixed: int = 0
     notes: list[tuple[str, str]] = field(default_factory=list)
 
@@ -222,7 +224,7 @@ class _Parser:
             self._parts.prefix = words[:end]
             return words[end:]
         segments = _mpmd_segments(words)
-        if len(segments) > 1 and name.startswith(("mpi", "srun")):
+        if len(segments) > 1 and name.startswith(("mpi", "srun", "aprun", "jsrun", "orterun", "prterun")):
             return self._take_mpmd_segments(segments)
         start, program = find_launcher(words)
         if start is None:
@@ -232,6 +234,9 @@ class _Parser:
             options.remove("--multi-prog")
             self._parts.start = start._replace(options=tuple(options))
             return self._take_programs_of_ranks(program[0])
+        if (component := _take_component(options)) is not None:
+            self._parts.component, self._parts.start = component, start._replace(options=tuple(options))
+            start = self._parts.start
         if any(option.startswith("--container-") for option in options):
             self._parts.container, options = _split_pyxis_options(options, self._parts.notes)
             self._parts.start = start._replace(options=tuple(options))
@@ -486,6 +491,17 @@ def profilers_in(program: Sequence[Text]) -> list[str]:
         elif " " in word.source_text:
             names += [match[0] for match in STARTED_IN_TEXT.finditer(word.source_text)]
     return names
+
+
+def _take_component(options: list[str]) -> str | None:
+    """Take `--het-group=1` from the options of srun; None: it is not among them."""
+    for at, option in enumerate(options):
+        name, equals, value = option.partition("=")
+        if name in {"--het-group", "--pack-group"}:
+            value = value if equals else "".join(options[at + 1 : at + 2])
+            options[at : at + (1 if equals else 2)] = []
+            return value
+    return None
 
 
 def _is_shell_line(words: Sequence[Text]) -> bool:

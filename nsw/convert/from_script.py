@@ -164,8 +164,7 @@ class _Conversion:
     def __init__(self, script: Script, path: Path) -> None:
         self._script = script
         self._path = path
-        self.directives = read_directives(script.comments, "\n".join(statement.text for statement in script.statements))
-        self._lines = list(self.directives.became)
+        self._lines: list[Line] = []
         self._modules: list[str] = []
         self._order = {id(statement): number for number, statement in enumerate(script.statements)}
         self._setup: list[tuple[Statement, str]] = []
@@ -186,6 +185,11 @@ class _Conversion:
         }
         self._run_by_statement: dict[int, _Run | None] = {}
         self._report_readers: set[int] = set()  # statements that print what a profiler has measured, in a container
+        runs = [run for statement in script.statements if (run := self._parse_known_run(statement)) and run.words]
+        component = runs[0].parts.component if runs else ""
+        commands = "\n".join(statement.text for statement in script.statements)
+        self.directives = read_directives(script.comments, commands, int(component) if component.isdecimal() else 0)
+        self._lines += self.directives.became
         self._take_statements()
 
     @property
@@ -394,10 +398,14 @@ class _Conversion:
 
     def _find_run(self, statement: Statement) -> _Run | None:
         """A command that is profiled, that a launcher starts, or that is a program by its path; None for others."""
+        run = self._parse_known_run(statement)
+        return replace(run, folder=self._folder) if run else None
+
+    def _parse_known_run(self, statement: Statement) -> _Run | None:
+        """A run as it is parsed once."""
         if id(statement) not in self._run_by_statement:
             self._run_by_statement[id(statement)] = self._parse_run(statement)
-        run = self._run_by_statement[id(statement)]
-        return replace(run, folder=self._folder) if run else None
+        return self._run_by_statement[id(statement)]
 
     def _parse_run(self, statement: Statement) -> _Run | None:
         if not statement.words or statement.is_condition or reads_reports(statement.words):
@@ -489,6 +497,10 @@ class _Conversion:
                 if is_one_node:
                     return _Start(settings={"cpus": tasks * directives.numbers.get("cpus", 1)})
             return _Start()
+        component = run.parts.component
+        if component and component != str(directives.component):
+            reason = f"nsw's job is component {directives.component} alone"
+            self._report(run.statement, reason, understood=False, text=f"{start.kind} --het-group={component}")
         if start.kind == "jsrun" and (sets := _jsrun_resource_sets(start)) is not None:
             return sets
         is_mpi = start.kind.startswith("mpi")  # whose own options stay: which MPI it is decides what nsw writes

@@ -347,6 +347,7 @@ class Directives:
         numbers: nodes, tasks, per_node, cpus, node_cpus, gpus, node_gpus, task_gpus, as far as they are said.
         extra: Directive lines as they are.
         became: What each option became.
+        component: The number of the heterogeneous job's component that they are of.
     """
 
     scheduler: str = LOCAL
@@ -357,6 +358,7 @@ class Directives:
     numbers: dict[str, int] = field(default_factory=dict)
     extra: list[str] = field(default_factory=list)
     became: list[Line] = field(default_factory=list)
+    component: int = 0
 
     @property
     def nodes(self) -> int | None:
@@ -454,12 +456,13 @@ class Directives:
 _NEXT_COMPONENT: Final = re.compile(r"#SBATCH\s+(het|pack)job\b")
 
 
-def read_directives(comments: Sequence[tuple[int, str]], commands: str) -> Directives:
+def read_directives(comments: Sequence[tuple[int, str]], commands: str, component: int = 0) -> Directives:
     """What the directives ask for.
 
     Args:
         comments: The lines that begin with # before the first command, with their numbers.
         commands: The script's commands, whose variables tell the batch system where it has no directive.
+        component: The component of a heterogeneous job that is wanted.
     """
     adapters_by_name = adapters()
     directives = [
@@ -467,8 +470,9 @@ def read_directives(comments: Sequence[tuple[int, str]], commands: str) -> Direc
     ]
     requested = Directives(directives[0][2] if directives else _scheduler_by_variables(commands, adapters_by_name))
     components = [line for line, text in comments if _NEXT_COMPONENT.match(text)]
+    requested.component = min(component, len(components))
     for line, text, name in directives:
-        if components and line > components[0]:
+        if sum(line > first for first in components) != requested.component:
             reason = "another component of a heterogeneous job: nsw's jobs have one"
             requested.became.append(Line(line, line, text, reason, is_understood=False))
             continue

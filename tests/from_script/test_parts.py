@@ -83,10 +83,12 @@ def test_a_script_that_its_caller_starts_on_each_rank_profiles_the_first(convert
     ]
 
 
-def test_parts_of_mpirun_with_one_program_are_one_launcher(converted):
-    recipe, unknown = converted("mpirun -np 1 nsys profile ./a : -np 3 ./a\n")
+@pytest.mark.parametrize("count", ["mpirun -np", "aprun -n"])
+def test_parts_of_a_launcher_with_one_program_are_one(converted, count):
+    option = count.split()[1]
+    recipe, unknown = converted(f"{count} 1 nsys profile ./a : {option} 3 ./a\n")
     assert (recipe.app.launcher.processes, recipe.passes[0].ranks, unknown) == (4, "first", [])
-    _, unknown = converted("mpirun -np 1 nsys profile ./a : -np 3 ./b\n")
+    _, unknown = converted(f"{count} 1 nsys profile ./a : {option} 3 ./b\n")
     assert "./b" in unknown[0]
 
 
@@ -267,6 +269,16 @@ def test_arrays_dependencies_and_components_of_a_job_are_named(converted):
     assert "NSW_FILL_IN" in recipe.app.command
     for text in ("-a 1-3", "-d afterok:1", "heterogeneous", "index of an array job"):
         assert any(text in line for line in unknown), text
+
+
+def test_a_heterogeneous_job_is_the_component_that_is_profiled(converted):
+    head = "#!/bin/bash\n#SBATCH -N 2 -t 9\n#SBATCH hetjob\n#SBATCH -N 1 -n 2 --gpus=2 -t 10\n"
+    recipe, unknown = converted("srun --het-group=0 ./b : --het-group=1 nsys profile ./a\n", head=head)
+    assert (recipe.app.command, recipe.resources.nodes, recipe.resources.gpus) == ("./a", 1, 2)
+    assert (recipe.app.launcher.processes, recipe.app.launcher.options) == (2, [])
+    assert [line.partition(":")[0] for line in unknown] == ["#SBATCH -N 2 -t 9", "srun ... "]
+    _, unknown = converted("srun --het-group 0,1 nsys profile ./a\n", head=head)
+    assert "srun --het-group=0,1: nsw's job is component 0 alone" in unknown
 
 
 def test_sequences_of_a_loop_are_a_matrix_and_unknown_ones_are_named(converted):
