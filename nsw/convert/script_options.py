@@ -280,7 +280,11 @@ def _take_nvprof_option(pass_words: PassWords, option: _Option) -> None:
 
 def _take_vtune_option(pass_words: PassWords, option: _Option) -> None:
     name = "-" + option.name.lstrip("-")
-    if name in {"-c", "-collect"} and option.text:
+    is_custom = any(text.lstrip("-").startswith("collect-with") for text, _ in pass_words.unknown)
+    if name == "-collect-with" or (name == "-knob" and is_custom):
+        reason = "nsw collects an analysis by its name: set analysis of the pass"
+        pass_words.unknown.append((option.text_shown, reason))
+    elif name in {"-c", "-collect"} and option.text:
         pass_words.fields["analysis"] = option.text
     elif name == "-knob" and "=" in option.text:
         knob, _, value = option.text.partition("=")

@@ -214,6 +214,14 @@ def test_long_options_of_aprun_are_no_program(converted):
     )  # fmt: skip
 
 
+def test_a_collection_of_vtune_s_events_is_named(converted):
+    recipe, unknown = converted("vtune -collect-with runsa -knob event-config=A,B -data-limit 0 -- ./a 1\n")
+    assert (recipe.app.command, recipe.passes[0].options) == ("./a 1", ["-data-limit", "0"])
+    assert [line.partition(": nsw collects")[0] for line in unknown] == [
+        "-collect-with runsa", "-knob event-config=A,B",
+    ]  # fmt: skip
+
+
 def test_what_nsys_traces_is_kept_as_far_as_it_is_known(converted):
     recipe, unknown = converted("nsys profile --trace cuda,python-gil ./a\n")
     assert recipe.passes[0].trace == ["cuda"]
