@@ -25,9 +25,17 @@ from nsw.analysis.blocks import (
 from nsw.analysis.certainty import Estimate, Verdict
 from nsw.analysis.comparison import is_time_unit
 from nsw.analysis.first_screen import HEADLINE
-from nsw.analysis.sides import GPU_TIME, ITERATION, RUN_TIME, Compared, Side, comparable_subjects
+from nsw.analysis.sides import (
+    GPU_TIME,
+    ITERATION,
+    RUN_TIME,
+    Compared,
+    Side,
+    comparable_subjects,
+    split_kernel_metric,
+)
 from nsw.errors import UsageError, did_you_mean
-from nsw.quantities import TIMES, common, format_ns
+from nsw.quantities import BYTES, TIMES, common, format_ns, rates
 from nsw.wording import and_more, plural
 
 if TYPE_CHECKING:
@@ -57,6 +65,10 @@ _SHORT: Final = 18  # characters of a name that a table's heading has room for
 _MOST: Final = 0.5  # of what all functions change, from which a function is what did it
 _LARGE: Final = 1.0  # logarithm from which a gain is said as a factor: 2.7 times
 _MANY_TIMES: Final = 10  # from which a change has no percentage, and its factor no digits
+_METRIC_ORDER: Final = (
+    "Order: the kernel with most GPU time first, of each its time, then what changed most: of % by points, of all else"
+    " by the part of the larger value."
+)
 _DECIDED: Final = ("faster", "slower", "higher", "lower")
 
 
@@ -103,6 +115,8 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     blocks.append(Note("sides", sides, tone="aside"))
     if comparison.rows:
         blocks.append(_changes_table(comparison))
+        if comparison.by == "metric":
+            blocks.append(Note("order", _METRIC_ORDER, tone="aside"))
     blocks += [
         Finding(
             "equal clocks",
@@ -289,12 +303,16 @@ def _most_changed_function_text(comparison: Comparison) -> str:
 
 
 def _changes_table(comparison: Comparison) -> Table:
-    """A row a quantity; of more than 15 those that weigh most."""
-    rows = comparison.rows
+    """A row a quantity; of more than 15 those that weigh most, in the order of the rows."""
+    rows, by_metric = comparison.rows, comparison.by == "metric"
     kept_rows = _heaviest_rows(rows) if comparison.by in {"case", "figure"} else rows[:_ROWS]
     cases = len({row.case for row in rows}) > 1
     unit, scale = _common_unit(kept_rows)
+    own_units = not unit and any(row.unit for row in kept_rows)
+    scales = {id(row): _row_unit(row) if own_units else (unit, scale) for row in kept_rows}
+    kernels = dict.fromkeys(split_kernel_metric(row.what)[1] for row in kept_rows) if by_metric else {}
     whats = len({row.what for row in rows}) > 1 or comparison.by not in {"case", "figure"}
+    names = ("A", "B") if by_metric else _short_side_names(comparison)  # whose names need the room
     mean = "mean" if any(max(row.runs) > 1 for row in rows) else ""
     heading = ", ".join(["", *filter(None, [f"{mean} {unit}".strip()])])
     # in words where all are times, or all are better the larger
@@ -305,13 +323,18 @@ def _changes_table(comparison: Comparison) -> Table:
     first, second = (
         (
             Column(key, f"{name}{heading}", "number"),
-            lambda r, at=at: None if (value := (r.means or (r.first, r.second))[at]) is None else value / scale,
+            lambda r, at=at: (
+                None if (value := (r.means or (r.first, r.second))[at]) is None else value / scales[id(r)][1]
+            ),
         )
-        for at, (key, name) in enumerate(zip(("first", "second"), _short_side_names(comparison), strict=True))
+        for at, (key, name) in enumerate(zip(("first", "second"), names, strict=True))
     )
     parts: list[ColumnPart | None] = [
         (Column("case", "case", "name"), lambda r: r.case) if cases else None,
-        (Column("what", comparison.by, "name"), lambda r: r.what) if whats else None,
+        (Column("kernel", "kernel", "name"), lambda r: split_kernel_metric(r.what)[1]) if len(kernels) > 1 else None,
+        (Column("what", comparison.by, "name"), lambda r: split_kernel_metric(r.what)[0] if by_metric else r.what)
+        if whats else None,
+        (Column("unit", "unit"), lambda r: scales[id(r)][0]) if own_units else None,
         first,
         second,
         (Column("change_pct", "change", change_unit),
@@ -322,13 +345,17 @@ def _changes_table(comparison: Comparison) -> Table:
         (Column("verdict", "verdict"), lambda r: r.missing or r.verdict),
     ]  # fmt: skip
     columns, cells = columns_and_rows(parts, kept_rows)
+    titles = [f"The {_ROWS} of {len(rows)} that weigh most"] if len(kept_rows) < len(rows) else []
+    titles += [f"metrics of {next(iter(kernels))}"] if len(kernels) == 1 else []
     return Table(
         "comparison",
-        title=f"The {_ROWS} of {len(rows)} that weigh most" if len(kept_rows) < len(rows) else "",
+        title=": ".join(titles),
         columns=columns,
         rows=cells,
-        wide="what" if whats else "case" if cases else None,
-        least=("runs",),
+        wide="kernel" if len(kernels) > 1 else "what" if whats else "case" if cases else None,
+        least=("runs", "interval") if by_metric else ("runs",),
+        repeats=[column.name for column in columns].index("what") if by_metric else 0,
+        omitted=len(rows) - len(kept_rows),
         evidence=(
             Evidence(_source_table_name(comparison, kept_rows[0]), tuple(dict.fromkeys(row.case for row in kept_rows))),
         ),
@@ -359,6 +386,17 @@ def _common_unit(rows: Sequence[Compared]) -> tuple[str, float]:
     if units == {"ns"}:
         return common([value for row in rows for value in (row.first, row.second) if value], TIMES)
     return (next(iter(units)) if len(units) == 1 else None) or "", 1.0
+
+
+_UNITS: Final = {
+    "ns": TIMES, "byte": BYTES, "byte/s": rates("B"), "FLOP/s": rates("FLOP"), "cycle/s": rates("cycle"),
+}  # fmt: skip
+
+
+def _row_unit(row: Compared) -> tuple[str, float]:
+    """The unit of a row beside rows of other units, and its size in what the row is in."""
+    values = [value for value in (row.first, row.second) if value]
+    return common(values, _UNITS[row.unit]) if row.unit in _UNITS else (row.unit or "", 1.0)
 
 
 def _change_size(row: Compared) -> float:

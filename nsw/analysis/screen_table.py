@@ -80,11 +80,11 @@ def screen_table(
         whole: Columns of shares that add up to 100.
     """
     columns, rows = drop_empty_columns(*columns_and_rows(parts, members))
-    title = f"({plural(omitted, 'case')} more: `--full`)" if omitted > 0 else ""
+    title = f"The {len(rows)} of {plural(len(rows) + omitted, 'case')} that weigh most" if omitted > 0 else ""
     return Table(
         TABLE, title, columns, rows, wide=next(iter(names_with_column(columns, wide or "")), None),
         least=names_with_column(columns, *droppable), repeats=repeats, whole=names_with_column(columns, *whole),
-        evidence=(Evidence(evidence, tuple(cases)),),
+        omitted=omitted, evidence=(Evidence(evidence, tuple(cases)),),
     )  # fmt: skip
 
 

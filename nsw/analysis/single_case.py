@@ -283,7 +283,12 @@ def _kernels_section(case: CaseSummary) -> Section | None:
     table = _table_of_filled_columns(case, columns, rows, evidence="kernels", wide="kernel")
     if len(table.columns) == 1:
         table = _metrics_table(case)
-    return _kernels_headline(case.kernels, table), replace(table, rows=table.rows[:_ROWS])
+    return _kernels_headline(case.kernels, table), _limit_rows(table, _ROWS)
+
+
+def _limit_rows(table: Table, most: int) -> Table:
+    """The first rows of a table, with how many it lacks."""
+    return replace(table, rows=table.rows[:most], omitted=max(0, len(table.rows) - most))
 
 
 def _metrics_table(case: CaseSummary) -> Table:
@@ -367,12 +372,11 @@ _FUNCTIONS: Final = (Column("name", "function", "name"), Column("work", "work"),
 
 def _functions_section(case: CaseSummary) -> Section | None:
     if case.functions:
-        return _functions_headline(case), _table_of_filled_columns(
-            case, _FUNCTIONS,
-            [(s.short_name, _function_work_class(s), s.total_ns, s.share_pct, s.calls or None)
-             for s in case.functions[:_PARTS]],
-            evidence="functions", wide="name",
-        )  # fmt: skip
+        function_rows: list[tuple[Cell, ...]] = [
+            (s.short_name, _function_work_class(s), s.total_ns, s.share_pct, s.calls or None) for s in case.functions
+        ]
+        table = _table_of_filled_columns(case, _FUNCTIONS, function_rows, evidence="functions", wide="name")
+        return _functions_headline(case), _limit_rows(table, _PARTS)
     if not case.api:
         return None
     calls = sum(share.calls or 0 for share in case.api)
@@ -380,8 +384,8 @@ def _functions_section(case: CaseSummary) -> Section | None:
     if is_few := calls < _FEW_CALLS:
         total_ns = sum(share.total_ns or 0.0 for share in case.api)
         summary = f"{plural(round(calls), 'CUDA API call')}, {duration(total_ns)}"
-    rows = [(s.short_name, s.total_ns, None if is_few else s.share_pct, s.calls or None) for s in case.api[:_PARTS]]
-    return summary, _table_of_filled_columns(case, _SHARES, rows, evidence="api", wide="name")
+    rows = [(s.short_name, s.total_ns, None if is_few else s.share_pct, s.calls or None) for s in case.api]
+    return summary, _limit_rows(_table_of_filled_columns(case, _SHARES, rows, evidence="api", wide="name"), _PARTS)
 
 
 def _function_work_class(function: Share) -> str:

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
-from nsw.analysis.blocks import Block, Finding, Note
+from nsw.analysis.blocks import Block, Note, Table
 from nsw.analysis.iteration_lanes import TIMELINE, iteration_lanes
 from nsw.apart import can_fork, run_isolated
 from nsw.cli.application import command
@@ -390,17 +390,22 @@ def _show_answer(reports: _Reports) -> None:
     if looked_at:
         files = dict(zip(_distinct_names(looked_at), looked_at, strict=True))
 
-        def evidence_command(finding: Finding) -> str | None:
-            report = files.get(finding.cases[0] if finding.cases else "", looked_at[0])
+        def evidence_command(block: Block) -> str | None:
+            cases = [case for evidence in block.evidence for case in evidence.cases]
+            report = files.get(cases[0] if cases else "", looked_at[0])
             tables = {name for name, data in report.tables.items() if data}
             tables |= set(emit.COMPUTED if report.kernels else ())
-            names = [_MADE_OF.get(evidence.table, evidence.table) for evidence in finding.evidence]
+            names = [_MADE_OF.get(evidence.table, evidence.table) for evidence in block.evidence]
             table = next((name for name in names if name in tables), None)
             return table and f"nsw read {shlex.quote(report.name)} --table {table}"
 
+        def whole_table_command(table: Table) -> str:
+            return (evidence_command(table) if len(looked_at) == 1 else None) or "--full"
+
         notes = "".join(f", and {plural(count, 'note')} of {tool}" for tool, count in reports.notes.items())
         next_command = f"`--full` prints all tables{notes}"
-        show_summary(out, _summarize(looked_at), full=False, next_command=next_command, proof=evidence_command)
+        show_summary(out, _summarize(looked_at), full=False, next_command=next_command, proof=evidence_command,
+                     whole=whole_table_command)  # fmt: skip
     show_merged(out, reports.problems)
 
 

@@ -415,7 +415,7 @@ def show_report(
         if not total or (summed_up and name in _OF_KERNELS):
             continue
         top = list(islice(full_rows(name, data), max_rows))
-        omitted = f" (first {max_rows} of {total:,})" if total > max_rows else ""
+        omitted = f" (first {max_rows} of {total:,}; `--top {total}` prints all)" if total > max_rows else ""
         show_rows(out, name + omitted, top, TABLES[name].column_names, table_name=name, explain=explain)
         if name in _SHARED and sum(row["time_pct"] or 0.0 for row in top) > _FULL_SHARE:
             out.print(

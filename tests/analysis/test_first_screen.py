@@ -112,7 +112,8 @@ def test_of_many_cases_those_are_shown_of_which_most_could_be_won():
     gpu = [gpu_row("k", 18 * MS, run=name) for name in names]
     shown = screen(runs, gpu_summary=gpu, iterations=rows, phase_summary=parts)
     assert [row[0] for row in shown["answer"].rows] == list(range(15))
-    assert shown["answer"].title == "(5 cases more: `--full`)"
+    assert shown["answer"].title == "The 15 of 20 cases that weigh most"
+    assert shown["answer"].omitted == 5
     assert shown["headline"].startswith(
         "sums: 20 of 20 cases could save 20 % of their time or more, most of all b1: idle 90 %"
     )
