@@ -69,6 +69,7 @@ _METRIC_ORDER: Final = (
     "Order: the kernel with most GPU time first, of each its time, then what changed most: of % by points, of all else"
     " by the part of the larger value."
 )
+_BETWEEN: Final = "between: where the change lies, by the scatter of the runs"
 _DECIDED: Final = ("faster", "slower", "higher", "lower")
 
 
@@ -115,8 +116,7 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     blocks.append(Note("sides", sides, tone="aside"))
     if comparison.rows:
         blocks.append(_changes_table(comparison))
-        if comparison.by == "metric":
-            blocks.append(Note("order", _METRIC_ORDER, tone="aside"))
+        blocks.append(Note("legend", _METRIC_ORDER if comparison.by == "metric" else _BETWEEN, tone="aside"))
     blocks += [
         Finding(
             "equal clocks",

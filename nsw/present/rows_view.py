@@ -180,7 +180,7 @@ _ASIDES: Final[Mapping[str, str]] = {
 _KNOWN_COLUMNS: Final = frozenset(TABLES["api_summary"].column_names)  # names and statistics need no explanation
 _FLOPS: Final = "flops"
 # headings that say more, or the same as those of other tables: of cProfile, which measures wall time, and of cases
-_TITLES: Final = {"cpu_time_s": "cumulative (s)", "case_id": "case"}
+_TITLES: Final = {"cpu_time_s": "cumulative (s)", "case_id": "case", "void": "set aside"}
 _START: Final = "start_ns"
 _COMPARED: Final = ("avg_ns", "med_ns", "min_ns", "max_ns", "stddev_ns")  # statistics of the same durations
 _FEWEST: Final = 3  # decimals of it
