@@ -26,6 +26,7 @@ from nsw.analysis.certainty import Estimate, Verdict
 from nsw.analysis.comparison import is_time_unit
 from nsw.analysis.first_screen import HEADLINE
 from nsw.analysis.sides import (
+    CHIP,
     GPU_TIME,
     ITERATION,
     RUN_TIME,
@@ -116,7 +117,10 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     blocks.append(Note("sides", sides, tone="aside"))
     if comparison.rows:
         blocks.append(_changes_table(comparison))
-        blocks.append(Note("legend", _METRIC_ORDER if comparison.by == "metric" else _BETWEEN, tone="aside"))
+        if comparison.by == "metric":
+            blocks.append(Note("legend", _METRIC_ORDER, tone="aside"))
+        elif any(row.estimate is not None for row in comparison.rows):
+            blocks.append(Note("legend", _BETWEEN, tone="aside"))
     blocks += [
         Finding(
             "equal clocks",
@@ -126,7 +130,12 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
         )
         for row in comparison.at_equal_clocks
     ]
-    blocks += [*_explanation_blocks(comparison), *_undecided_row_notes(comparison), *_note_blocks(comparison)]
+    blocks += [
+        *_missing_part_notes(comparison),
+        *_explanation_blocks(comparison),
+        *_undecided_row_notes(comparison),
+        *_note_blocks(comparison),
+    ]
     return [
         *blocks,
         *_interval_plot_blocks(comparison),
@@ -497,6 +506,23 @@ def _explanation_blocks(comparison: Comparison) -> list[Block]:
         if case in comparison.explained
     ]
     return findings[:_EXPLAINED]  # fmt: skip
+
+
+def _missing_part_notes(comparison: Comparison) -> list[Block]:
+    """A line where the difference has no parts, or those of the GPU's work alone: what the sides lack."""
+    changed = [row for row in comparison.rows if row.verdict in _DECIDED or is_undecided_by_single_runs(row)]
+    explained, sides = comparison.explained, (comparison.first, comparison.second)
+    is_divided = any(each.of_iteration for each in explained.values())
+    is_lone = all(row.estimate is None for row in comparison.rows)
+    has_gpu = any(CHIP in side.conditions or side.tables.get("gpu_summary") for side in sides)
+    if comparison.by not in {"case", "figure"} or not has_gpu or is_divided or not (changed or is_lone):
+        return []
+    lacking = [side.name for side in sides if not side.tables.get("iterations")]
+    reason = "the tables do not divide an iteration"
+    if lacking:
+        reason = f"{'neither side has a' if lacking[1:] else f'{lacking[0]} has no'} timeline with iterations"
+    lost = "Idle time is no part of the difference" if explained else "The difference has no parts"
+    return [Note("parts", f"{lost}: {reason}.", tone="aside")]
 
 
 def is_undecided_by_single_runs(row: Compared) -> bool:

@@ -56,7 +56,11 @@ _TOLD_EVERY_S: Final = 0.5
 @command("nsw read report.sqlite --table gpu_summary -o gpu.csv")
 def read(
     files: Annotated[
-        list[Path] | None, argument(help="Reports of any profiler, also packed with gzip; - is standard input.")
+        list[Path] | None,
+        argument(
+            help="Reports of nsys (.nsys-rep, .sqlite), ncu (.ncu-rep, .csv), nvprof, PyTorch, perf and others"
+            " (--formats lists all), also packed with gzip; - is standard input."
+        ),
     ] = None,
     table: Annotated[
         list[str] | None,

@@ -42,6 +42,8 @@ def test_two_reports_of_counters_are_compared_by_their_kernels(nsw, home):
     said = nsw("compare", "before.csv", "after.csv")
     assert "after.csv beside before.csv: GPU time: 8.00 times faster" in said.out
     assert "charge takes 700.0 us less" in said.out
+    assert "Idle time is no part of the difference: neither side has a timeline with iterations." in said.out
+    assert "between: where the change lies" in said.out
     by_metric = nsw("compare", "before.csv", "after.csv", "--by", "metric").out
     assert "metrics of charge" in by_metric
     assert "1 / 11 to 1 / 5.68" in by_metric
@@ -73,6 +75,23 @@ def test_metrics_have_units_and_begin_with_the_kernel_that_takes_most_time(nsw, 
     assert [row["what"].split(" of ")[1] for row in rows] == ["long"] * (len(rows) // 2) + ["short"] * (len(rows) // 2)
     assert [row["what"] for row in rows[:2]] == ["duration of long", "l2_tex_hit_rate of long"]
     assert rows[0]["unit"] == "ns"
+
+
+def test_two_timelines_are_divided_as_two_cases_of_a_campaign_are(nsw, home):
+    chosen = ("--case", "gpus=1", "--case", "batch=8,128")
+    assert nsw("run", "alexnet_scaling", "-s", "demo", "--yes", *chosen).code == 0
+    (folder,) = (home / "campaigns").glob("*-*")
+    parts = []
+    for sides in (
+        [str(path) for b in (8, 128) for path in folder.glob(f"reports/gpus-1_batch-{b}.*/*.sqlite")],
+        [f"{folder.name}:gpus-1_batch-{b}" for b in (8, 128)],
+    ):
+        blocks = json.loads(nsw("compare", *sides, "--json").out)["blocks"]
+        (waterfall,) = (block for block in blocks if block["kind"] == "waterfall")
+        parts.append([row[1:] for row in waterfall["rows"]])
+        assert "parts" not in {block["name"] for block in blocks}
+    assert parts[0] == parts[1]
+    assert len(parts[0]) > 3
 
 
 def test_a_cut_table_names_the_command_that_has_all_rows(nsw, home):
