@@ -95,11 +95,9 @@ def screen_table(
 _LEGEND: Final = {
     "ratio": "{title}: 2.00 is twice as good",
     "gpu_ratio": "its gain: of GPU time",
-    "efficiency_pct": "efficiency: what a GPU achieves, beside the fewest GPUs",
+    "efficiency_pct": "efficiency: what each GPU achieves, beside the fewest GPUs",
     "copies_pct": "alone: no other kernel at work",
     "exposed_pct": "alone: no other kernel at work",
-    "hidden_pct": "NCCL hidden: beside other kernels",
-    "most_idle_pct": "most idle: the GPU that is idle most",
     "dram_pct": "of DRAM: of the memory's peak rate, by the largest kernel",
     "of_roof_pct": "of peak: of the busiest part's peak rate",
     "gld_efficiency": "used: of the bytes that are moved",

@@ -53,7 +53,7 @@ def test_of_one_series_each_point_has_a_row():
 def test_a_table_explains_the_words_that_it_uses_and_no_others():
     runs, figures = measured(n1=100.0, n2=190.0)
     legend = screen(runs, WEAK, figures=figures)["legend"]
-    assert legend.text == "efficiency: what a GPU achieves, beside the fewest GPUs"
+    assert legend.text == "efficiency: what each GPU achieves, beside the fewest GPUs"
     assert "legend" not in screen(runs, figures=figures)
 
 
