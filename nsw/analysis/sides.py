@@ -374,9 +374,9 @@ def _metric_of_kernel(row: Mapping[str, Any]) -> str:
     return f"{row['portable']} of {short_name(str(row['kernel']))}"
 
 
-def split_kernel_metric(what: str) -> tuple[str, str]:
+def split_kernel_metric(row_name: str) -> tuple[str, str]:
     """The metric and the kernel of a row of metrics: `duration of gemm`."""
-    metric, _, kernel = what.partition(" of ")
+    metric, _, kernel = row_name.partition(" of ")
     return metric, kernel
 
 
@@ -479,13 +479,13 @@ def _in_order_of_kernel_time(rows: Iterable[Compared], first: Side, second: Side
         both = _gpu_time_shares(first, match.first), _gpu_time_shares(second, match.second)
         shares[match.name] = sum_by((kernel, share) for side in both for kernel, share in side.items())
 
-    def place(row: Compared) -> tuple[bool, float, str, str, bool, float]:
+    def sort_key(row: Compared) -> tuple[bool, float, str, str, bool, float]:
         metric, kernel = split_kernel_metric(row.what)
         is_lone = row.first is None or row.second is None
         share = shares[row.case].get(kernel, 0.0)
         return is_lone, -share, row.case, kernel, metric != _DURATION, -_visible_change(row)
 
-    return sorted(rows, key=place)
+    return sorted(rows, key=sort_key)
 
 
 def _gpu_time_shares(side: Side, runs: Sequence[Any]) -> dict[str, float]:
@@ -503,8 +503,8 @@ def _visible_change(row: Compared) -> float:
     """The size of a change, 0 to 1: a percentage's in points, of all else the part of the larger value."""
     if row.first is None or row.second is None:
         return 0.0
-    whole = 100.0 if row.unit == "%" else max(abs(row.first), abs(row.second))
-    return abs(row.second - row.first) / whole if whole else 0.0
+    scale = 100.0 if row.unit == "%" else max(abs(row.first), abs(row.second))
+    return abs(row.second - row.first) / scale if scale else 0.0
 
 
 def scale_to_equal_clocks(row: Compared, match: Match, sides: tuple[Side, Side]) -> Compared | None:

@@ -286,9 +286,9 @@ def _kernels_section(case: CaseSummary) -> Section | None:
     return _kernels_headline(case.kernels, table), _limit_rows(table, _ROWS)
 
 
-def _limit_rows(table: Table, most: int) -> Table:
+def _limit_rows(table: Table, limit: int) -> Table:
     """The first rows of a table, with how many it lacks."""
-    return replace(table, rows=table.rows[:most], omitted=max(0, len(table.rows) - most))
+    return replace(table, rows=table.rows[:limit], omitted=max(0, len(table.rows) - limit))
 
 
 def _metrics_table(case: CaseSummary) -> Table:

@@ -409,7 +409,7 @@ def _show_answer(reports: _Reports) -> None:
         notes = "".join(f", and {plural(count, 'note')} of {tool}" for tool, count in reports.notes.items())
         next_command = f"`--full` prints all tables{notes}"
         show_summary(out, _summarize(looked_at), full=False, next_command=next_command, proof=evidence_command,
-                     whole=whole_table_command)  # fmt: skip
+                     rows_command=whole_table_command)  # fmt: skip
     show_merged(out, reports.problems)
 
 

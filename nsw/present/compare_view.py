@@ -60,7 +60,8 @@ def show_screen(comparison: Comparison, command: str, next_command: str | None =
     proofs = {"difference": f"{command} --by kernel", "cannot tell": f"{command} -o compared.html"}  # has all runs
     show_first_screen(
         console(), comparison_blocks(comparison), next_command, last_line=functions,
-        proof=lambda finding: proofs.get(finding.name), whole=lambda _: f"{command} --by {comparison.by} --format csv",
+        proof=lambda finding: proofs.get(finding.name),
+        rows_command=lambda _: f"{command} --by {comparison.by} --format csv",
     )  # fmt: skip
 
 

@@ -347,7 +347,7 @@ _PROVING: Final = 4  # cases of a command
 def show_summary(
     out: Console, summary: Summary, *, full: bool, next_command: str | None = None, campaign: str | None = None,
     proof: Callable[[Finding], str | None] | None = None, drawable_cases: Collection[str] = (),
-    whole: Callable[[Table], str | None] | None = None,
+    rows_command: Callable[[Table], str | None] | None = None,
 ) -> None:  # fmt: skip
     """Print the first screen, or the full answer, which begins with it.
 
@@ -359,15 +359,15 @@ def show_summary(
         campaign: What a command calls it; None: what was read is no campaign's.
         proof: The command that proves a finding of what is no campaign's.
         drawable_cases: The cases of which an iteration can be drawn.
-        whole: The command that prints every row of a table of what is no campaign's.
+        rows_command: The command that prints every row of a table of what is no campaign's.
     """
     if campaign is not None:
-        whole = partial(_whole_table_command, campaign)
+        rows_command = partial(_whole_table_command, campaign)
     blocks = list(answer_blocks(summary, full=full))
     if full:
         show_blocks(out, blocks, "full")
     elif campaign is None:
-        show_first_screen(out, blocks, next_command, proof=proof, whole=whole)
+        show_first_screen(out, blocks, next_command, proof=proof, rows_command=rows_command)
     elif len(summary.cases) > 1:
         slowest = slowest_case(summary)
         proven = {case for block in blocks if isinstance(block, Finding) and block.shown == "always"
@@ -377,12 +377,22 @@ def show_summary(
             if slowest and slowest.id not in proven else None
         )  # fmt: skip
         show_first_screen(
-            out, blocks, next_command, proof=partial(_evidence_command, campaign), last_line=divides, whole=whole
+            out,
+            blocks,
+            next_command,
+            proof=partial(_evidence_command, campaign),
+            last_line=divides,
+            rows_command=rows_command,
         )
     else:  # which proves its sentences itself, but for the timeline and the counters
         last_line = _drill_down_command(campaign, summary.cases, drawable_cases)
         show_first_screen(
-            out, blocks, next_command, proof=partial(_reread_command, campaign), last_line=last_line, whole=whole
+            out,
+            blocks,
+            next_command,
+            proof=partial(_reread_command, campaign),
+            last_line=last_line,
+            rows_command=rows_command,
         )
 
 
@@ -422,7 +432,7 @@ def _whole_table_command(campaign: str, block: Table) -> str:
 def show_first_screen(
     out: Console, blocks: Iterable[Block], next_command: str | None = None, *,
     proof: Callable[[Finding], str | None] | None = None, last_line: str | None = None,
-    whole: Callable[[Table], str | None] | None = None,
+    rows_command: Callable[[Table], str | None] | None = None,
 ) -> None:  # fmt: skip
     """Print headline, table and notes, and as many findings as fit on 24 lines or the terminal, the weightiest first.
 
@@ -435,7 +445,7 @@ def show_first_screen(
         next_command: Below it: the command that shows more.
         proof: The command that proves a finding, which stands below it.
         last_line: Below that.
-        whole: The command that prints every row of a table.
+        rows_command: The command that prints every row of a table.
     """
     room = max(_LINES, out.height - 1) if out.is_terminal else _LINES
     first_blocks = [block for block in blocks if block.shown == "always"]
@@ -453,7 +463,9 @@ def show_first_screen(
     first = sum(_count_terminal_lines(out, text) for text in sentences[0] if text) if sentences else 0
     for block in first_blocks:
         if isinstance(block, Table):
-            printed[id(block)] = _limit_table_lines(out, block, room - lines - first, whole(block) if whole else None)
+            printed[id(block)] = _limit_table_lines(
+                out, block, room - lines - first, rows_command(block) if rows_command else None
+            )
             lines += printed[id(block)].count("\n")
     for block in first_blocks:
         out.file.write(printed.get(id(block), ""))
@@ -479,7 +491,7 @@ def _count_terminal_lines(out: Console, text: str) -> int:
     return sum(max(1, -(-cell_len(line) // out.width)) for line in wrapped(out, text).split("\n"))
 
 
-def _limit_table_lines(out: Console, block: Table, lines: int, whole: str | None) -> str:
+def _limit_table_lines(out: Console, block: Table, lines: int, command: str | None) -> str:
     """A table of at most so many lines: its last rows go, and their number is printed with the command that has them.
 
     Of shares that add up downwards the last row, idle time, stays.
@@ -497,7 +509,7 @@ def _limit_table_lines(out: Console, block: Table, lines: int, whole: str | None
         kept = [*all_rows[: rows - len(last)], *last] if omitted else all_rows
         text = _render_block(out, replace(block, rows=tuple(kept), whole=()))
         if left := omitted + block.omitted:
-            remedy = f": `{whole}`" if whole else ""
+            remedy = f": `{command}`" if command else ""
             text += _render_block(out, Note("rows", f"({plural(left, 'row')} more{remedy})"))
         printed_lines = text.count("\n")
         over = printed_lines - lines

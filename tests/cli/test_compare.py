@@ -65,12 +65,12 @@ def test_metrics_have_units_and_begin_with_the_kernel_that_takes_most_time(nsw, 
             *((at, f"void {name}(int)", *rest) for at, (name, *rest) in enumerate(kernels)),
         ]
         (home / f"{side}.csv").write_text("".join(",".join(f'"{cell}"' for cell in line) + "\n" for line in lines))
-    shown = nsw("compare", "before.csv", "after.csv", "--by", "metric").out
-    table = [line.split() for line in shown.splitlines() if line.startswith(" ")]
+    screen = nsw("compare", "before.csv", "after.csv", "--by", "metric").out
+    table = [line.split() for line in screen.splitlines() if line.startswith(" ")]
     assert table[0] == ["kernel", "metric", "unit", "A", "B", "change", "between", "runs", "verdict"]
     firsts = [row[:5] for row in table if row[0] in {"long", "short"}]
     assert firsts == [["long", "duration", "ms", "8.00", "8.10"], ["short", "duration", "us", "2.00", "20.00"]]
-    assert "Order: the kernel with most GPU time first" in shown
+    assert "Order: the kernel with most GPU time first" in screen
     rows = json.loads(nsw("compare", "before.csv", "after.csv", "--by", "metric", "--json").out)["rows"]
     assert [row["what"].split(" of ")[1] for row in rows] == ["long"] * (len(rows) // 2) + ["short"] * (len(rows) // 2)
     assert [row["what"] for row in rows[:2]] == ["duration of long", "l2_tex_hit_rate of long"]
@@ -99,19 +99,19 @@ def test_a_cut_table_names_the_command_that_has_all_rows(nsw, home):
     for side in ("before", "after"):
         rows = "".join(f'"{n}","void k{n}(int)","{(n + 1) * 1000}"\n' for n in range(18))
         (home / f"{side}.csv").write_text(head + rows)
-    for words, whole in (
+    for words, command in (
         (
             ["compare", "before.csv", "after.csv", "--by", "kernel"],
             "nsw compare before.csv after.csv --by kernel --format csv",
         ),
         (["read", "before.csv"], "nsw read before.csv --table kernels"),
     ):
-        shown = nsw(*words).out
-        cut = re.search(rf"\((\d+) rows? more: `{re.escape(whole)}`\)", shown)
-        assert cut is not None, shown
-        assert len(re.findall(r"^ k\d+ ", shown, re.MULTILINE)) + int(cut[1]) == 18
-        everything = nsw(*shlex.split(whole)[1:]).out
-        assert all(re.search(rf"\bk{n}\b", everything) for n in range(18))
+        screen = nsw(*words).out
+        cut = re.search(rf"\((\d+) rows? more: `{re.escape(command)}`\)", screen)
+        assert cut is not None, screen
+        assert len(re.findall(r"^ k\d+ ", screen, re.MULTILINE)) + int(cut[1]) == 18
+        complete = nsw(*shlex.split(command)[1:]).out
+        assert all(re.search(rf"\bk{n}\b", complete) for n in range(18))
 
 
 def test_a_gate_ends_with_its_outcome(nsw, pair):

@@ -41,7 +41,7 @@ _GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
 _BY_OTHERS: Final = frozenset({"data-loader", "file-io", "logging", "python-threads"})  # told without CUDA calls
 _SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail::select|nonzero", re.IGNORECASE)
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
-_OTHER: Final = 0.1  # of the idle time: a cause that leaves less open explains it
+_REST: Final = 0.1  # of the idle time: a cause that leaves less open explains it
 _LITTLE: Final = 0.01  # of the idle time
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
 _A_FEW, _VALUE = 64, 4096  # bytes
@@ -136,14 +136,14 @@ def idle_gpu_hits(case: CaseSummary, slowed: float) -> list[Hit]:
     return hits
 
 
-def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, found: Sequence[IdleCause]) -> str:
+def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, causes_of_idle: Sequence[IdleCause]) -> str:
     """What the rest of the idle time goes to, where that is much: the other causes, and what none explains."""
     rest = open_ns = idle.idle_ns - cause.explained_ns
-    if rest < _OTHER * idle.idle_ns:
+    if rest < _REST * idle.idle_ns:
         return ""
     parts = []
-    others = [(WORDS[other.cause], other.explained_ns) for other in found if other is not cause]
-    for words, explained_ns in (*others, (_QUEUED, idle.in_gaps("queued", lengths=SHORT))):
+    candidates = [(WORDS[rival.cause], rival.explained_ns) for rival in causes_of_idle if rival is not cause]
+    for words, explained_ns in (*candidates, (_QUEUED, idle.in_gaps("queued", lengths=SHORT))):
         if (ns := min(explained_ns, open_ns)) >= _LITTLE * idle.idle_ns:
             parts.append((words, ns))
             open_ns -= ns
@@ -151,8 +151,8 @@ def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, found: Sequence[IdleC
         parts.append(("not explained", open_ns))
     rest_size, sizes = summed([ns for _, ns in parts])
     texts = [f"{words} {size.removesuffix(' more')}" for (words, _), size in zip(parts, sizes, strict=True)]
-    named = ", ".join(texts) if len(parts) > 1 else parts[0][0]
-    return f"; the other {rest_size.removesuffix(' more')} of idle time: {named}"
+    listing = ", ".join(texts) if len(parts) > 1 else parts[0][0]
+    return f"; the other {rest_size.removesuffix(' more')} of idle time: {listing}"
 
 
 def detect_framework(case: CaseSummary) -> str:
