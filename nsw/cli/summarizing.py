@@ -460,7 +460,7 @@ def _timeline_block(campaign_results: Results, case: str) -> Block:
 def _unread_timeline_error(campaign_results: Results, option_text: str) -> UsageError | None:
     """What is wrong with the reports that timelines are read from, or that none is here; None: neither."""
     for message, fix in campaign_results.trace_errors:
-        return UsageError(f"{option_text}: the report {message}", hint=fix)
+        return UsageError(f"{option_text}: its report {message}", hint=fix)
     if not campaign_results.lacks_timelines:
         return None
     reason, hint = absent_reports(campaign_results.folder)
@@ -488,7 +488,7 @@ def _show_answer(
             summary_view.show_summary(out, summary, full=True)
         return
     name = campaign_argument(folder)
-    next_command = f"`nsw summarize {name} --full` has all findings and tables"
+    next_command = f"`nsw summarize {name} --full` has all tables and findings"
     if not with_sides or not show_sides(folder, next_command):
         summary_view.show_summary(
             out, summary, full=False, next_command=next_command, campaign=name, drawable_cases=drawable_cases

@@ -457,7 +457,7 @@ def show_first_screen(
         command = proof(finding) if proof else None
         text = wrapped(out, f"* {finding.brief or finding.text}")
         sentences.append((text, wrapped(out, f"  `{command}`") if command else ""))
-    more = f"{next_command} ({plural(len(findings), 'finding')} more)" if next_command and findings else next_command
+    more = _with_count_left(next_command, len(findings)) if next_command else None
     lines = sum(text.count("\n") for text in printed.values())
     lines += sum(_count_terminal_lines(out, text) for text in (more, last_line) if text)
     first = sum(_count_terminal_lines(out, text) for text in sentences[0] if text) if sentences else 0
@@ -479,9 +479,15 @@ def show_first_screen(
             out.print(command, style="dim", soft_wrap=True)
         left -= 1
     if next_command:
-        out.print(wrapped(out, next_command + (f" ({plural(left, 'finding')} more)" if left else "")), soft_wrap=True)
+        out.print(wrapped(out, _with_count_left(next_command, left)), soft_wrap=True)
     if last_line:
         out.print(wrapped(out, last_line), soft_wrap=True)
+
+
+def _with_count_left(next_command: str, left: int) -> str:
+    """The line below a screen, with the number of findings that had no room."""
+    count = left if next_command.endswith("findings") else plural(left, "finding")
+    return f"{next_command} ({count} more)" if left else next_command
 
 
 def _count_terminal_lines(out: Console, text: str) -> int:
