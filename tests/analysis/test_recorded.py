@@ -96,7 +96,7 @@ def test_variants_are_compared_by_figure_and_counters_and_a_cold_start_is_called
     assert row(lines, "column", "0.18", "7,362.9", "10 %", "4 of 32 bytes of a sector used")
     assert row(lines, "fat", "0.67", "39 %", "occupancy 47 of 62 % (shared memory)")
     assert "* variant-naive_n-2048: its figure is 127 times lower than its kernels' times imply" in text
-    assert "Ratios to it are set aside." in text
+    assert "Ratios to it are set aside: `--table compare` has them." in text
     assert (
         "times naive: 2.00 is twice as good; of DRAM: of the memory's peak rate, by the largest kernel; set aside: the"
         in text
