@@ -80,8 +80,8 @@ def _cold_start_findings(void: Mapping[str, float]) -> Iterator[Finding]:
         yield Finding(
             "cold start",
             f"{case}: its figure is {times:.0f} times lower than its kernels' times imply beside the other variants."
-            " A cold start is in it: warm up before timing, or repeat more. Ratios to it are set aside: `--table compare`"
-            " has them.",
+            " A cold start is in it: warm up before timing, or repeat more. Ratios to it are set aside:"
+            " `--table compare` has them.",
             evidence=(Evidence("figures", (case,)),),
         )
 
