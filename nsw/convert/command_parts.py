@@ -13,7 +13,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.convert.script_options import PassWords, called_tool, parse_pass, reads_reports
-from nsw.convert.shell_script import STARTED_IN_TEXT, Block, Piece, Statement, Text, parse_script
+from nsw.convert.shell_reader import STARTED_IN_TEXT, Block, Piece, Text
+from nsw.convert.shell_script import Statement, parse_script
 from nsw.errors import UsageError
 from nsw.recipe.program import FILLED, Launched, launched
 

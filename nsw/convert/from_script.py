@@ -25,7 +25,8 @@ from nsw.convert.script_options import (
     reads_reports,
     switches_recording,
 )
-from nsw.convert.shell_script import Block, Piece, Script, Statement, Text, parse_script, shell_names
+from nsw.convert.shell_reader import Block, Piece, Text
+from nsw.convert.shell_script import Script, Statement, parse_script, shell_names
 from nsw.convert.starter import as_text, program_name, words_of
 from nsw.errors import UsageError
 from nsw.launchers.model import parse_layout_options

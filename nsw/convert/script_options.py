@@ -14,7 +14,8 @@ from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
-from nsw.convert.shell_script import LOOKED_UP, Piece, Text
+from nsw.convert.shell_reader import Piece, Text
+from nsw.convert.shell_script import LOOKED_UP
 from nsw.errors import RefusedError
 from nsw.recipe.passes import TraceDomain
 from nsw.recipe.units import Fault, format_size, parse_size

@@ -127,7 +127,7 @@ def _launcher_text(start: Launched) -> str:
 def split_profiler(words: Sequence[str]) -> tuple[Sequence[str], PassWords | None]:
     """A command line without the profiler that it begins with, and the pass that this is."""
     from nsw.convert.script_options import parse_pass
-    from nsw.convert.shell_script import Piece, Text
+    from nsw.convert.shell_reader import Piece, Text
 
     profiler = parse_pass([Text((Piece("text", word),)) for word in words])
     if profiler is None or not profiler.program:
