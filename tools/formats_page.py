@@ -54,19 +54,20 @@ nsw export --csv FOLDER                                       # all tables but t
 ```python
 import nsw
 
-campaign = nsw.open()                                         # the newest; nsw.open("campaigns/NAME")
-campaign.answers.hotspots                                     # the tables of answers
-summary = campaign.tables.gpu_summary                         # the tables of reports and traces
+campaign = nsw.open()  # the newest; nsw.open("campaigns/NAME")
+campaign.answers.hotspots  # the tables of answers
+summary = campaign.tables.gpu_summary  # the tables of reports and traces
 kernels = summary[summary["kind"] == "kernel"]
 ```
 
-**Which table has the kernels?** `hotspots`: those that cost most, with their share of a case. `gpu_summary`: all of them, a row a run and
-kernel, with copies and sets; `kind` is `kernel`, `memcpy` or `memset`. `kernels`: those whose hardware counters were measured (a pass
-`counters`). `gpu_trace`: every launch.
+**Which table has the kernels?** `hotspots`: those that cost most, with their share of a case. `gpu_summary`: all of
+them, a row a run and kernel, with copies and sets; `kind` is `kernel`, `memcpy` or `memset`. `kernels`: those whose
+hardware counters were measured (a pass `counters`). `gpu_trace`: every launch.
 
-`nsw read FILE... --table NAME` prints a table of a report without a campaign, and takes `--where kind=kernel`. `nsw query` filters in SQL
-([howto/sql.md](howto/sql.md)). `nsw query --schema` lists the columns with units and meanings; so does `nsw/tables/schema.csv`. Times are ns, sizes
-bytes, percentages 0 to 100; what was not measured is null.
+`nsw read FILE... --table NAME` prints a table of a report without a campaign, and takes `--where kind=kernel`.
+`nsw query` filters in SQL ([howto/sql.md](howto/sql.md)). `nsw query --schema` lists the columns with units and
+meanings; so does `nsw/tables/schema.csv`. Times are ns, sizes bytes, percentages 0 to 100; what was not measured is
+null.
 """
 _ANSWERS: dict[str, str] = {  # what a summary makes of the tables of reports
     "scaling": "the curve of `report.scaling`: one row a point, with speed-up and efficiency",
@@ -105,8 +106,8 @@ def tables_page() -> str:
         "",
         "## Traces",
         "",
-        "One row an event; not stored with a campaign. `campaign.tables.gpu_trace` in Python reads it from the reports, and so does",
-        "`nsw read campaigns/NAME/reports/RUN/* --table gpu_trace`.",
+        "One row an event; not stored with a campaign. `campaign.tables.gpu_trace` in Python reads it from the",
+        "reports, and so does `nsw read campaigns/NAME/reports/RUN/* --table gpu_trace`.",
         "",
         *_list_of(traces),
         "",

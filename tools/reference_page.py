@@ -36,13 +36,15 @@ NOT_YET = " (not yet)"
 # a key -> the heading above it, by which menu and search of the site find the keys from there on
 RECIPE_HEADINGS = {
     "nsw": "The recipe", "app": "The program: app", "app.env": "Environment variables of the program: app.env",
-    "app.launcher": "Launcher: app.launcher", "app.build": "Build: app.build", "app.container": "Container: app.container",
-    "app.figures": "Figures: app.figures", "matrix": "Matrix, repeats and warm-up runs",
-    "passes": "Passes", "passes[].timeline": "Timeline: passes[].timeline",
-    "passes[].counters": "Hardware counters: passes[].counters", "passes[].host": "CPU profilers: passes[].host",
-    "conditions": "Conditions and resources", "collect": "Downloads and checks", "report": "Report",
-    "report.steps": "Iterations and warm-up iterations: report.steps", "report.classes": "Kernel classes, gate and model",
-    "canary": "Canary, failures, notify", "lock": "Lock", "sites": "Differences by site",
+    "app.launcher": "Launcher: app.launcher", "app.build": "Build: app.build",
+    "app.container": "Container: app.container", "app.figures": "Figures: app.figures",
+    "matrix": "Matrix, repeats and warm-up runs", "passes": "Passes",
+    "passes[].timeline": "Timeline: passes[].timeline", "passes[].host": "CPU profilers: passes[].host",
+    "passes[].counters": "Hardware counters: passes[].counters", "conditions": "Conditions and resources",
+    "collect": "Downloads and checks", "report": "Report",
+    "report.steps": "Iterations and warm-up iterations: report.steps",
+    "report.classes": "Kernel classes, gate and model", "canary": "Canary, failures, notify", "lock": "Lock",
+    "sites": "Differences by site",
 }  # fmt: skip
 SITE_HEADINGS = {
     "description": "Scheduler and transport", "scratch": "Scratch, account and queue",

@@ -373,7 +373,8 @@ class Steps(Model):
     )
     warmup: Number | None = Field(
         default=None,
-        description="How many iterations at the start are warm-up; by default those that take clearly longer than later ones.",
+        description="How many iterations at the start are warm-up; by default those that take clearly longer than"
+        " later ones.",
     )
 
 
