@@ -31,6 +31,8 @@ def test_a_section_is_printed_alone_and_of_its_table_the_keys_that_are_meant():
     assert text_of("site").startswith("## Site\n")
     assert "| `app.figures.NAME.regex` |" in text_of("figures")
     assert "| `app.command` |" not in text_of("figures")
+    assert "### Figures" in text_of("figures")
+    assert "### Passes" not in text_of("figures")  # a heading whose keys are all left out
     assert "| `passes[].counters` |" in text_of("passes")
 
 

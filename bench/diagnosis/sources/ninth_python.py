@@ -11,13 +11,14 @@ import time
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
+import itertools
+
 import numpy as np
 import torch
 import torch.nn.functional as F
 import triton
 import triton.language as tl
 from torch import nn
-
 from torch_harness import case, run_cases
 
 GPU = "cuda"
@@ -27,7 +28,7 @@ BF16 = torch.bfloat16
 def mlp(*widths):
     """Linear layers with GELU between them."""
     layers = []
-    for a, b in zip(widths, widths[1:]):
+    for a, b in itertools.pairwise(widths):
         layers += [nn.Linear(a, b), nn.GELU()]
     return nn.Sequential(*layers[:-1]).to(GPU)
 
@@ -39,7 +40,15 @@ def mlp(*widths):
 @case("gaits-of-horses.cured", "gpu")
 def gaits(where):
     encoder = nn.Sequential(
-        nn.Conv1d(1, 64, 15, 4, 7), nn.ReLU(), nn.Conv1d(64, 128, 9, 4, 4), nn.ReLU(), nn.Conv1d(128, 256, 5, 4, 2), nn.ReLU(), nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(256, 128)
+        nn.Conv1d(1, 64, 15, 4, 7),
+        nn.ReLU(),
+        nn.Conv1d(64, 128, 9, 4, 4),
+        nn.ReLU(),
+        nn.Conv1d(128, 256, 5, 4, 2),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool1d(1),
+        nn.Flatten(),
+        nn.Linear(256, 128),
     ).to(GPU)
     optimizer = torch.optim.AdamW(encoder.parameters(), fused=True)
     length, crop, batch = 4608, 4096, 256
@@ -113,7 +122,7 @@ def signatures(single):
 @case("cranes-in-a-port.cured", logging.WARNING)
 def cranes(level):
     folder = tempfile.TemporaryDirectory()
-    log = logging.Logger("policy", level)
+    log = logging.getLogger("policy", level)
     handler = logging.FileHandler(f"{folder.name}/policy.log")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(filename)s:%(lineno)d %(message)s"))
     log.addHandler(handler)
@@ -164,10 +173,10 @@ def vintages(how):
         for g in grads:
             square = square + (g * g).sum()
         scale = (1.0 / (square.sqrt() + 1e-6)).clamp(max=1.0)
-        for w, g, v in zip(weights, grads, speed):
-            g = g * scale + 0.01 * w
+        for w, g, v in zip(weights, grads, speed, strict=False):
+            scaled = g * scale + 0.01 * w
             v.mul_(0.9)
-            v.add_(g)
+            v.add_(scaled)
             w.sub_(1e-3 * v)
 
     def together(grads):
@@ -277,7 +286,10 @@ def weaves(channels):
 def loans(sparse):
     table = nn.Embedding(2_500_000, 64, sparse=sparse, device=GPU)
     head = mlp(64 * 4, 256, 1)
-    of_table, of_head = torch.optim.Adagrad(table.parameters(), lr=0.01), torch.optim.Adam(head.parameters(), fused=True)
+    of_table, of_head = (
+        torch.optim.Adagrad(table.parameters(), lr=0.01),
+        torch.optim.Adam(head.parameters(), fused=True),
+    )
     ids = [torch.randint(0, 2_500_000, (4096, 4), device=GPU) for _ in range(8)]
     clicked = torch.rand(4096, 1, device=GPU).round()
 
@@ -329,7 +341,11 @@ def shards(masked):
 def cats(where):
     network = mlp(128, 1024, 1024, 1)
     optimizer = torch.optim.AdamW(network.parameters(), fused=True)
-    x, wanted, candidates = torch.randn(8192, 128, device=GPU), torch.randn(8192, 1, device=GPU), torch.randn(300_000, 128, device=GPU)
+    x, wanted, candidates = (
+        torch.randn(8192, 128, device=GPU),
+        torch.randn(8192, 1, device=GPU),
+        torch.randn(300_000, 128, device=GPU),
+    )
     matches = (torch.arange(300_000, device=GPU) % 97 == 0).float()
     discount = 1 / torch.log2(torch.arange(300_000, device=GPU) + 2)
     on_host = matches.cpu().numpy(), discount.cpu().numpy()
@@ -367,7 +383,24 @@ def pieces(word, known):
 """
 exec(SPLITTER)
 TEXT = "the keeper of the lighthouse recorded unaccountable phosphorescence beyond the southern breakwater "
-KNOWN = {"the", "keep", "er", "light", "house", "record", "ed", "un", "account", "able", "phos", "pho", "res", "cence", "be", "yond"}
+KNOWN = {
+    "the",
+    "keep",
+    "er",
+    "light",
+    "house",
+    "record",
+    "ed",
+    "un",
+    "account",
+    "able",
+    "phos",
+    "pho",
+    "res",
+    "cence",
+    "be",
+    "yond",
+}
 
 
 @case("lighthouse-diaries", "threads")
@@ -487,9 +520,17 @@ def generation(old, new, n, BLOCK: tl.constexpr):
     up, down = (row + n - 1) % n, (row + 1) % n
     left, right = (x + n - 1) % n, (x + 1) % n
     here = tl.load(old + row * n + x).to(tl.int32)
-    total += tl.load(old + up * n + left).to(tl.int32) + tl.load(old + up * n + x).to(tl.int32) + tl.load(old + up * n + right).to(tl.int32)
+    total += (
+        tl.load(old + up * n + left).to(tl.int32)
+        + tl.load(old + up * n + x).to(tl.int32)
+        + tl.load(old + up * n + right).to(tl.int32)
+    )
     total += tl.load(old + row * n + left).to(tl.int32) + tl.load(old + row * n + right).to(tl.int32)
-    total += tl.load(old + down * n + left).to(tl.int32) + tl.load(old + down * n + x).to(tl.int32) + tl.load(old + down * n + right).to(tl.int32)
+    total += (
+        tl.load(old + down * n + left).to(tl.int32)
+        + tl.load(old + down * n + x).to(tl.int32)
+        + tl.load(old + down * n + right).to(tl.int32)
+    )
     lives = (total == 3) | ((total == 2) & (here == 1))
     tl.store(new + row * n + x, lives.to(tl.int8))
 
@@ -558,7 +599,7 @@ def benches(static):
 
     def step(index):
         temperature = 1.0 / (1.0 + index // 6 * 0.1)
-        places[0], energy = compiled(places[0], temperature if static else jnp.float32(temperature))
+        places[0], _energy = compiled(places[0], temperature if static else jnp.float32(temperature))
         places[0].block_until_ready()
 
     return step
@@ -609,7 +650,11 @@ def piano():
         h = x
         for number, w in enumerate(maps):
             h = F.relu(h @ w)
-            books[index % 16, number] = {"shape": tuple(h.shape), "bytes": h.numel() * h.element_size(), "name": f"layer {number:03d}"}
+            books[index % 16, number] = {
+                "shape": tuple(h.shape),
+                "bytes": h.numel() * h.element_size(),
+                "name": f"layer {number:03d}",
+            }
         books["total"] = sum(book["bytes"] for key, book in books.items() if key != "total" and key[0] == index % 16)
 
     return step
