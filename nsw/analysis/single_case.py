@@ -143,7 +143,7 @@ def _share_base(case: CaseSummary, spent: Spent) -> tuple[float, float | None, s
     idle, busy = case.idle_gpu, least_gpu_busy_pct(case)
     if idle is None or idle.is_iteration or not busy:
         return spent.gpu_ns, None, "of GPU time"
-    return idle.med_ns * idle.busy_pct / busy, 100 - busy, "of the time it has work"
+    return idle.med_ns * idle.busy_pct / busy, 100 - busy, "of the time with GPU work"
 
 
 def _idle_by_gpu_text(spent: Spent) -> str:

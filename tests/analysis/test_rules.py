@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nsw.analysis.cases import CaseSummary, Copy, Share
+from nsw.analysis.cases import CaseSummary, Copy, Link, Share
 from nsw.analysis.comparison import compare_variants, scaling_curve
 from nsw.analysis.figures import Figure
 from nsw.analysis.idle_gpu import Gaps, IdleGpu
@@ -296,6 +296,31 @@ def test_few_copies_as_slow_as_of_pageable_memory_have_advice():
     found = hit("copies-dominate", case(copies=(Copy("[CUDA memcpy DtoH]", 6, 90 * MS, 170 * MB, 1.745e9),)))
     assert "from the GPU at 1.745 GB/s" in found.fact
     assert "pinned memory" in found.advice
+
+
+X8 = Link("PCIe 3 x8", 7.877e9)
+
+
+def over_link(speed, link=X8, longest=None):
+    return case(copies=(Copy("[CUDA memcpy HtoD]", 20, 32 * MS, speed * 0.032, speed, longest),), link=link)
+
+
+def test_copies_at_the_speed_of_the_recorded_link_are_not_advised_to_be_pinned():
+    (found,) = find_hits_by_case([over_link(5.9e9, longest=30 * MS)])["c"]
+    assert found.fact.endswith("at 5.900 GB/s, the speed of the GPU's link (PCIe 3 x8); one copy is 94 % of that")
+    assert (found.cause, found.do) == ("copies-dominate", "move fewer bytes")
+    assert "pinned memory gains little" in found.advice
+
+
+@pytest.mark.parametrize(
+    ("some", "speed"),
+    [(over_link(3e9), "some 6.14 GB/s over the GPU's link (PCIe 3 x8)"), (over_link(5.9e9, None), "PCIe 4: 25")],
+    ids=["slower than the link", "no link recorded"],
+)
+def test_slower_copies_have_the_speed_that_pinned_memory_reaches(some, speed):
+    (found,) = find_hits_by_case([some])["c"]
+    assert found.cause == "pageable-copies"
+    assert speed in found.advice
 
 
 def test_copies_count_of_all_gpu_time_with_what_a_report_cut_off():
