@@ -489,8 +489,8 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
     if (largest_copy.bytes_per_s or 0.0) >= _FAST:
         do = "move fewer bytes"
         advice = (
-            "That is a speed of pinned memory. Move fewer bytes, or let kernels and copies of both directions run at the"
-            " same time (streams)."
+            "That is a speed of pinned memory. Move fewer bytes, or let kernels and copies of both directions run at"
+            " the same time (streams)."
         )
     return Hit(
         "copies-dominate", case.id, share, f"{share:.0f} % copies", do,
