@@ -122,6 +122,7 @@ class CaseSummary:
     host: HostSide | None = None
     stray_contexts: tuple[StrayContext, ...] = ()
     link: Link | None = None
+    uses_fsdp: bool = False
 
 
 def summarize_cases(
@@ -226,6 +227,7 @@ def _summarize_case(
         figures=figures,
         perturbation=tuple(profiler_perturbations(figures, [run for run in runs if run.pass_name not in windowed])),
         link=_link_of_facts(rows("facts")),
+        uses_fsdp=any(str(row["name"]).startswith("FSDP::") for row in rows("nvtx_summary", with_gpu)),
         gpus=tuple(sorted({str(r["text"]) for r in rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
         measured=len(with_gpu or with_api or with_functions),
         kernels=_kernels_with_counters(runs, counters, gpu, several),

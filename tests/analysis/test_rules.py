@@ -298,6 +298,14 @@ def test_few_copies_as_slow_as_of_pageable_memory_have_advice():
     assert "pinned memory" in found.advice
 
 
+def test_parameters_that_fsdp_may_offload_are_to_be_kept_on_the_gpus():
+    fast = case(copies=(Copy("[CUDA memcpy HtoD]", 400, 90 * MS, 2500 * MB, 27.7e9),))
+    assert "fewer bytes" in hit("copies-dominate", fast).advice
+    found = hit("copies-dominate", replace(fast, uses_fsdp=True))
+    assert found.do == "keep parameters on the GPU"
+    assert "CPUOffload" in found.advice
+
+
 X8 = Link("PCIe 3 x8", 7.877e9)
 
 

@@ -735,7 +735,7 @@ def _gpu_sm_count(kernel: KernelRow) -> float | None:
 def _handful_remark(kernel: KernelRow) -> Remark | None:
     """A kernel whose launches have so few blocks that they use a small part of any GPU; None: it has more."""
     metrics = kernel.metrics
-    sizes = [
+    sizes: list[tuple[float, float]] = [
         (prod(map(int, _NUMBER.findall(grid))), prod(map(int, _NUMBER.findall(block)))) for grid, block in kernel.shapes
     ] or [(metrics.get("blocks", 0.0), metrics.get("threads_per_block", 0.0))]
     blocks, threads = max(sizes)

@@ -492,6 +492,12 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
             "That is a speed of pinned memory. Move fewer bytes, or let kernels and copies of both directions run at"
             " the same time (streams)."
         )
+    if case.uses_fsdp and gpu_copy_direction(largest_copy.name) == "to":
+        do = "keep parameters on the GPU"
+        advice = (
+            "If FSDP offloads parameters to the CPU, each layer's are copied at each use. Keep them on the GPUs"
+            " (sharded, without CPUOffload), or let the next layer's copy run beside kernels (forward_prefetch=True)."
+        )
     return Hit(
         "copies-dominate", case.id, share, f"{share:.0f} % copies", do,
         f"{share:.0f} % {_OF_ALL_GPU_TIME} is copies between host and GPU, {part:.0f} % of them"
