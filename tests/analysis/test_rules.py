@@ -298,6 +298,24 @@ def test_few_copies_as_slow_as_of_pageable_memory_have_advice():
     assert "pinned memory" in found.advice
 
 
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("ns::jacobi<float>", "`ncu -k jacobi -c 1` shows what binds jacobi"),
+        ("[graph]", "`ncu -c 1` shows what binds kernels"),
+    ],
+)
+def test_of_a_busy_gpu_it_is_said_how_to_measure_its_largest_kernel(name, command):
+    work = (Share(name, name, "kernel", 99 * MS, 10, 99.0, 99.0),)
+    (found,) = find_hits_by_case([replace(idle(busy_pct=99.0, gaps=()), gpu_work=work)])["c"]
+    assert found.healthy
+    assert command in found.advice
+    (measured,) = find_hits_by_case(
+        [replace(idle(busy_pct=99.0, gaps=()), gpu_work=work, kernels=(replace(KERNEL, metrics={"ipc": 1.0}),))]
+    )["c"]
+    assert "ncu" not in measured.advice
+
+
 def test_parameters_that_fsdp_may_offload_are_to_be_kept_on_the_gpus():
     fast = case(copies=(Copy("[CUDA memcpy HtoD]", 400, 90 * MS, 2500 * MB, 27.7e9),))
     assert "fewer bytes" in hit("copies-dominate", fast).advice

@@ -33,6 +33,7 @@ __all__ = [
     "follow_up_metrics_by_kernel",
     "is_compute_bound",
     "kernel_advice_text",
+    "launch_shape_text",
     "missing_counters_of_largest_kernel",
 ]
 
@@ -732,19 +733,33 @@ def _gpu_sm_count(kernel: KernelRow) -> float | None:
     return round(blocks / (waves * min(limits))) if blocks and waves and limits and min(limits) else None
 
 
+def _launch_size(grid: str, block: str) -> tuple[float, float]:
+    """The blocks of a launch, and the threads of each, by their shapes: (2, 1, 1), or 2,1,1."""
+    return prod(map(int, _NUMBER.findall(grid))), prod(map(int, _NUMBER.findall(block)))
+
+
+def _launch_size_text(blocks: float, threads: float) -> str:
+    return f"{blocks:,.0f} {'block' if blocks == 1 else 'blocks'} of {threads:,.0f} threads"
+
+
+def launch_shape_text(grid: str, block: str) -> str:
+    """The blocks of a launch and the threads of each, in words."""
+    return _launch_size_text(*_launch_size(grid, block))
+
+
 def _handful_remark(kernel: KernelRow) -> Remark | None:
     """A kernel whose launches have so few blocks that they use a small part of any GPU; None: it has more."""
     metrics = kernel.metrics
-    sizes: list[tuple[float, float]] = [
-        (prod(map(int, _NUMBER.findall(grid))), prod(map(int, _NUMBER.findall(block)))) for grid, block in kernel.shapes
-    ] or [(metrics.get("blocks", 0.0), metrics.get("threads_per_block", 0.0))]
+    sizes = [_launch_size(grid, block) for grid, block in kernel.shapes] or [
+        (metrics.get("blocks", 0.0), metrics.get("threads_per_block", 0.0))
+    ]
     blocks, threads = max(sizes)
     if not 0 < blocks <= _HANDFUL or blocks % 1 or not threads:  # a mean over launches may be of any number
         return None
     parts, sms = busy_pct_by_part(kernel), metrics.get("sm_count")
     busiest = max(parts.values(), default=0.0)
     shared = max((parts.get(name, 0.0) for name in (DRAM, L2)), default=0.0)
-    count = f"{blocks:.0f} {'block' if blocks == 1 else 'blocks'} of {threads:.0f} threads"
+    count = _launch_size_text(blocks, threads)
     of_all = f" of {sms:.0f}" if sms else ""
     uses = f"uses one SM{of_all}" if blocks == 1 else f"use at most {blocks:.0f} SMs{of_all}"
     return Remark(
@@ -1170,20 +1185,31 @@ class Lacking(NamedTuple):
 
     subject: str
     metrics: tuple[str, ...]
+    sections: tuple[str, ...] = ()  # of ncu, which tell it in place of the metrics
+
+    @property
+    def ncu_options(self) -> str:
+        """The options by which ncu measures it."""
+        by_section = " ".join(f"--section {name}" for name in self.sections)
+        return by_section or f"--metrics {','.join(self.metrics)}"
 
 
 def missing_counters_of_largest_kernel(case: CaseSummary) -> Lacking | None:
     """What was not measured of the kernel that takes most, so that nothing can be said of it; None: something is."""
     kernel = next(iter(case.kernels), None)
-    if kernel is None or _is_library_kernel(kernel) or _kernel_remarks(kernel):
+    if kernel is None or _kernel_remarks(kernel):
+        return None
+    if binding_part(kernel) == LATENCY and not kernel.stalls:
+        return Lacking(f"what the warps of {kernel.short_name} wait for", (), ("WarpStateStats", "SchedulerStats"))
+    if _is_library_kernel(kernel):
         return None
     if (part := binding_part(kernel)) is None:
         is_partly_known = kernel.memory_pct is not None or kernel.sm_pct is not None
         names = (*_OF_PARTS, *(_OF_SHARED if "shared_bank_conflicts" in kernel.metrics else ()))
         return _missing_counters(kernel, f"what binds {kernel.short_name}", names) if is_partly_known else None
     if part == LATENCY:
-        subject = "whether {} waits for atomic operations" if kernel.stalls else "what the warps of {} wait for"
-        lacks = not kernel.stalls or (busiest_part_pct(kernel) < _FAR_PCT and not _COUNTED & kernel.metrics.keys())
+        subject = "whether {} waits for atomic operations"
+        lacks = busiest_part_pct(kernel) < _FAR_PCT and not _COUNTED & kernel.metrics.keys()
         names = _OF_WAITS
     elif part in _MEMORY:
         lacks = not _global_accesses(kernel) if part != SHARED else "shared_bank_conflicts" not in kernel.metrics

@@ -1030,6 +1030,14 @@ def _gigabytes_per_s_text(per_second: float) -> str:
     return f"{per_second / 1e9:.3g} GB/s"
 
 
+def _counters_command_text(case: CaseSummary) -> str:
+    """How to measure what binds the kernel that takes most."""
+    largest = next((share.short_name for share in case.gpu_work if share.kind == "kernel"), "")
+    name = largest.partition("<")[0].rpartition("::")[2]  # ncu looks for names without parameters
+    chosen = f"-k {name} -c 1" if name.isidentifier() else "-c 1"
+    return f"`ncu {chosen}` shows what binds {name if name.isidentifier() else 'kernels'} (in a recipe: `counters:`)."
+
+
 def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
     """That a GPU is busy, of a case of which nothing else is said."""
     idle, busy = case.idle_gpu, least_gpu_busy_pct(case)
@@ -1045,7 +1053,7 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
         cause, also = "graphs", ", launched by CUDA graphs"
     span = f"an iteration of {format_ns(idle.med_ns)}" if idle.is_iteration else "the time in which it has work"
     known = causes()[cause]
-    counters = "" if any(kernel.metrics for kernel in case.kernels) else " `counters:` shows what binds the kernels."
+    counters = "" if any(kernel.metrics for kernel in case.kernels) else f" {_counters_command_text(case)}"
     return Hit(cause, case.id, 0.0, f"GPU busy {busy:.0f} %", known.do,
                f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; nothing stands out",
                known.remedy() + counters, f"{busy:.0f} %", "iterations")  # fmt: skip
