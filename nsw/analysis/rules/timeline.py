@@ -471,7 +471,8 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
         return None
     speed = f" at {rate(largest_copy.bytes_per_s)}" if largest_copy.bytes_per_s else ""
     do, advice = "keep data on the GPU", "Copy less, or keep on the GPU what several kernels use."
-    if _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0):
+    once = _single_copy_text(largest_copy)
+    if _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0) and not once:
         advice += (
             " The speed is one of pageable memory: pinned memory (cudaHostAlloc) is faster where the same memory is"
             " copied often."
@@ -501,7 +502,7 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
     return Hit(
         "copies-dominate", case.id, share, f"{share:.0f} % copies", do,
         f"{share:.0f} % {_OF_ALL_GPU_TIME} is copies between host and GPU, {part:.0f} % of them"
-        f" {_direction_text(largest_copy)}{speed}", advice, f"{share:.0f} %", "copies", _OF_GPU_TIME,
+        f" {_direction_text(largest_copy)}{speed}{once}", advice, f"{share:.0f} %", "copies", _OF_GPU_TIME,
     )  # fmt: skip
 
 
