@@ -3,8 +3,9 @@
 A law is y = a + b * x^i * log2(x)^j, the normal form of performance models, with the exponents that Extra-P tries and
 negative ones for times that more GPUs shorten. Of two parameters it is the sum or the product of two such terms.
 The law is chosen by leave-one-out cross-validation: each value in turn is predicted from the others, and errors are
-relative to the value, so that small values count as much as large ones. The interval of a prediction is that of many
-laws, each chosen again for values with the noise of the repeats.
+relative to the value, so that small values count as much as large ones. A prediction is the mean of what all laws give
+there, each weighed by how likely it makes the values at their noise: what the law says, where no second agrees with
+them as well. Its interval is that of many laws, each chosen again for values with that noise.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ _WIDER: Final = 1.2  # times the noise: without it 86 % of the intervals of 90 %
 _BEST: Final = 100  # candidates of two parameters that compete again in each sample
 _SIMPLER: Final = 1.25  # times the least error that a law without growth may have, and is preferred
 _EXACT: Final = 1e-6  # a relative error that is none
+_SHARPER: Final = 0.7  # of the noise's square, in weights: laws far from the best count less (bench/laws.py)
+_LIKELY: Final = 1e-3  # of the likeliest law's weight: others have no part in a prediction
 _FITS: Final = 2.0  # times the noise, within which a law agrees with the values
 _SAME_CLASS: Final = 0.26  # difference of powers, of laws that grow alike
 
@@ -113,7 +116,7 @@ class Estimate:
 
     @classmethod
     def from_samples(cls, samples: Numbers) -> Estimate:
-        """Make it from the law's own prediction, which is first, and those of the resampled laws, shape (1 + laws,)."""
+        """Make it from the prediction, which is first, and those of the resampled laws, shape (1 + laws,)."""
         if len(samples) == 1:
             return cls(float(samples[0]))
         low, high = np.percentile(samples[1:], _LEVEL)
@@ -144,7 +147,8 @@ class Law:
     least: tuple[float, ...]
     most: tuple[float, ...]
     undetermined: Mapping[str, str]
-    _samples: Sequence[tuple[_Candidate, Numbers]]  # the law's own first
+    _weighed: Sequence[tuple[_Candidate, Numbers, float]]  # weights add up to 1
+    _samples: Sequence[tuple[_Candidate, Numbers]]
 
     @property
     def power(self) -> float:
@@ -185,13 +189,14 @@ class Law:
         return None
 
     def predictions(self, *point: float) -> Numbers:
-        """Return what the law gives at a point, and behind it what each resampled law gives, shape (1 + laws,).
+        """Return what is predicted at a point, and behind it what each resampled law gives, shape (1 + laws,).
 
         Args:
             point: A positive number for each parameter, in its unit.
         """
         at = np.array([point], dtype=np.float64)
-        return np.array([(candidate.columns(at)[0] * factors).sum() for candidate, factors in self._samples])
+        mean = sum(weight * (candidate.columns(at)[0] * factors).sum() for candidate, factors, weight in self._weighed)
+        return np.array([mean, *((candidate.columns(at)[0] * factors).sum() for candidate, factors in self._samples)])
 
     def at(self, *point: float) -> Estimate:
         """Return the value at a point with its interval, in the unit of what was measured; or why there is none.
@@ -236,8 +241,15 @@ def fit_law(measured: Mapping[Any, Sequence[float]], names: Sequence[str] = ("x"
         if of_law is None and of_repeats is None
         else np.maximum(of_law or 0.0, 0.0 if of_repeats is None else of_repeats)
     )
-    samples = [(candidates[best], factors[best, :, 0])]
+    weighed = [(candidates[best], factors[best, :, 0], 1.0)]
+    samples: list[tuple[_Candidate, Numbers]] = []
     if noise is not None and _SAMPLES:
+        weights = fits.likelihoods(factors[..., 0], means, noise if of_repeats is None else of_repeats)
+        weights *= np.isfinite(scores[:, 0])
+        likely = np.flatnonzero(weights > _LIKELY * weights.max())
+        if len(likely) and candidates[best].summands:
+            shares = weights[likely] / weights[likely].sum()
+            weighed = [(candidates[n], factors[n, :, 0], float(share)) for n, share in zip(likely, shares, strict=True)]
         random = np.random.default_rng(_SEED)
         few = np.argsort(scores[:, 0])[:_BEST]
         few = few if 0 in few else np.append(few, 0)
@@ -259,6 +271,7 @@ def fit_law(measured: Mapping[Any, Sequence[float]], names: Sequence[str] = ("x"
         least=tuple(points.min(axis=0)),
         most=tuple(points.max(axis=0)),
         undetermined=undetermined,
+        _weighed=weighed,
         _samples=samples,
     )
 
@@ -294,6 +307,18 @@ class _Fits:
         falls = np.logical_not(self._grows.any(axis=1))
         negative |= falls[:, None] & (factors[:, 0] < 0)
         return np.where(negative, np.inf, scores), factors
+
+    def likelihoods(self, factors: Numbers, means: Numbers, noise: Numbers) -> Numbers:
+        """Return how likely each candidate makes the values, of the likeliest 1, shape (candidates,).
+
+        Args:
+            factors: (candidates, 3).
+            means: (points,), in the unit of the scale.
+            noise: Relative standard deviation of each mean: a number, or (points,).
+        """
+        deviations = np.einsum("cnp,cp->cn", self.designs, factors) - means / self.scale
+        squares = (deviations**2 / (_SHARPER * np.maximum(noise, _EXACT) ** 2)).sum(axis=1)
+        return np.asarray(np.exp((squares.min() - squares) / 2), dtype=np.float64)
 
 
 def _choose_candidates(candidates: Sequence[_Candidate], scores: Numbers) -> NDArray[np.intp]:

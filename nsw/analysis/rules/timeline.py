@@ -721,7 +721,8 @@ def _fp32_matrix_hit(case: CaseSummary, _: Context) -> Hit | None:
 
 def _layout_conversion_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Kernels that convert layouts, or that copy tensors which are not contiguous, whichever take more."""
-    kernels = [share for share in case.gpu_work if _LAYOUT.search(share.name)]
+    matches = cached_pattern_search(_LAYOUT)
+    kernels = [share for share in case.gpu_work if matches(share.name)]
     copied_ns = sum(share.total_ns or 0.0 for share in kernels if "direct_copy" in share.name)
     is_copy = 2 * copied_ns > sum(share.total_ns or 0.0 for share in kernels)
     does = "copies tensors that are not contiguous" if is_copy else "converts layouts (NCHW/NHWC, transposing)"
