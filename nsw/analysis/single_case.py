@@ -378,8 +378,8 @@ def _column_range_texts(table: Table) -> list[str]:
             ranges.append(f"{column.title} below {_LOW_PCT:.0f} % in {few} of {len(cells)}")
         elif column.unit == "whole %" and cells:
             by_share = sorted((cell, str(row[0])) for row in table.rows if isinstance(cell := row[n], float))
-            (low, least), (high, most) = by_share[0], by_share[-1]
-            span = f"{low:.0f} % ({least}) to {high:.0f} % ({most})"
+            (low, low_name), (high, high_name) = by_share[0], by_share[-1]
+            span = f"{low:.0f} % ({low_name}) to {high:.0f} % ({high_name})"
             ranges.append(f"{column.title} {span if f'{low:.0f}' != f'{high:.0f}' else f'{low:.0f} %'}")
     return ranges
 

@@ -339,10 +339,10 @@ class NcuMessageCollector:
 
     def add_problems_to_report(self, report: Report, *, has_no_results: bool) -> None:
         """Add a problem for each message, and one that says where the results are when none is here."""
-        own = self._problems_by_meaning(has_no_results=has_no_results)
-        if any(problem.severity == "error" for problem in own):
+        problems = self._problems_by_meaning(has_no_results=has_no_results)
+        if any(problem.severity == "error" for problem in problems):
             report.problems = [replace(p, fix=None) if p.fix == SEE_MESSAGES else p for p in report.problems]
-        report.problems += own
+        report.problems += problems
         if not has_no_results:
             return
         if self.reports:

@@ -29,7 +29,7 @@ _WAIT_NS: Final = 10e3  # from the end of a kernel to the next, at least, where 
 _STEP: Final = 0.5  # allocations a launch of the kernel that takes most
 _WORTH_PCT: Final = 8.0  # of GPU time
 _TIMES: Final = 5.0  # the GPU's work, without the longest call, which may start CUDA
-_NAMED: Final = 2  # calls in a sentence
+_CALLS_IN_SENTENCE: Final = 2  # calls in a sentence
 
 
 def _has_time_axis(case: CaseSummary) -> bool:
@@ -55,13 +55,13 @@ def _wait_for_each_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
     gain = 100 * _WAIT_NS / (_WAIT_NS + mean_ns)
     if gain < _WORTH_PCT:
         return None
-    known, most = causes()["sync-each-operation"], max(kernels, key=lambda share: share.calls or 0.0)
+    cause, frequent = causes()["sync-each-operation"], max(kernels, key=lambda share: share.calls or 0.0)
     return Hit(
-        known.id, case.id, gain, f"the host waits after each of {launches:,.0f} kernels", known.do,
+        cause.id, case.id, gain, f"the host waits after each of {launches:,.0f} kernels", cause.do,
         f"the host calls {waits.short_name} {waits.calls:,.0f} times for {launches:,.0f} kernels of {duration(mean_ns)}"
         " on average: it waits after each, and the GPU waits for the next launch",
-        f"{known.remedy(detect_framework(case))} {most.short_name} is launched {most.calls:,.0f} times: one launch for"
-        " many of its inputs would have no such pauses.",
+        f"{cause.remedy(detect_framework(case))} {frequent.short_name} is launched {frequent.calls:,.0f} times: one"
+        " launch for many of its inputs would have no such pauses.",
         f"{launches:,.0f}", "api",
     )  # fmt: skip
 
@@ -76,14 +76,14 @@ def _allocation_in_each_step_hit(case: CaseSummary, _: Context) -> Hit | None:
     gain = 100 * took / (took + case.gpu_ns)
     if gain < _WORTH_PCT or (largest.calls or 0.0) < _MANY or often < _STEP * (largest.calls or 0.0):
         return None
-    known, names = causes()["allocation-in-loop"], and_more([share.short_name for share in calls], _NAMED)
-    most = f"{often:,.0f} calls{'' if len(calls) == 1 else ' each at most'}"
+    cause, names = causes()["allocation-in-loop"], and_more([share.short_name for share in calls], _CALLS_IN_SENTENCE)
+    count_text = f"{often:,.0f} calls{'' if len(calls) == 1 else ' each at most'}"
     waits = ", and cudaFree waits for the GPU" if any(share.name == "cudaFree" for share in calls) else ""
     return Hit(
-        known.id, case.id, gain, f"{duration(took)} of {names} in each step", known.do,
-        f"memory is allocated or freed in each step ({names}: {duration(took)}, {most},"
+        cause.id, case.id, gain, f"{duration(took)} of {names} in each step", cause.do,
+        f"memory is allocated or freed in each step ({names}: {duration(took)}, {count_text},"
         f" {often / (largest.calls or 1.0):.1f} for each launch of {largest.short_name}){waits}",
-        known.remedy(detect_framework(case)), duration(took), "api",
+        cause.remedy(detect_framework(case)), duration(took), "api",
     )  # fmt: skip
 
 
@@ -94,12 +94,12 @@ def _slow_pinning_hit(case: CaseSummary, _: Context) -> Hit | None:
     longest = max((case.longest_calls_ns.get(share.name, share.total_ns or 0.0) for share in calls), default=0.0)
     if _has_time_axis(case) or not case.gpu_ns or took - longest < _TIMES * case.gpu_ns:
         return None
-    known, names = causes()["slow-pinning"], and_more([share.short_name for share in calls], _NAMED)
+    cause, names = causes()["slow-pinning"], and_more([share.short_name for share in calls], _CALLS_IN_SENTENCE)
     return Hit(
-        known.id, case.id, 100 * took / (took + case.gpu_ns),
-        f"{duration(took)} for pinned memory, the GPU works {duration(case.gpu_ns)}", known.do,
+        cause.id, case.id, 100 * took / (took + case.gpu_ns),
+        f"{duration(took)} for pinned memory, the GPU works {duration(case.gpu_ns)}", cause.do,
         f"allocating and freeing pinned memory ({names}) takes {duration(took)}, {took / case.gpu_ns:.0f} times the"
-        f" GPU's work of {duration(case.gpu_ns)}", known.remedy(), duration(took), "api",
+        f" GPU's work of {duration(case.gpu_ns)}", cause.remedy(), duration(took), "api",
     )  # fmt: skip
 
 

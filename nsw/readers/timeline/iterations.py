@@ -148,8 +148,8 @@ def are_layers(iterations: Iterations, starts: IntArray, layers: IntArray) -> bo
     count = len(np.unique(layers[inside]))
     if count < _FEWEST_LAYERS:
         return False
-    place = np.searchsorted(heads, starts[inside], side="right")
-    distinct = np.unique(np.stack((place, layers[inside])), axis=1)
+    repetition = np.searchsorted(heads, starts[inside], side="right")
+    distinct = np.unique(np.stack((repetition, layers[inside])), axis=1)
     each = np.unique(distinct[0], return_counts=True)[1]
     return 2 * len(each) >= len(heads) and 2 * float(np.median(each)) <= count
 
