@@ -54,8 +54,13 @@ def test_allocations_as_often_as_the_largest_kernel_are_of_each_step():
 
 @pytest.mark.parametrize(
     "api",
-    [call("cudaFree", 400, 10 * MS), call("cudaFree", 7000, 4 * MS), call("cudaFreeAsync", 7000, 10 * MS)],
-    ids=["fewer", "hardly any time", "from a pool"],
+    [
+        call("cudaFree", 400, 10 * MS),
+        call("cudaFree", 7000, 4 * MS),
+        call("cudaFreeAsync", 7000, 10 * MS),
+        call("cudaFree", 7000, 300 * MS, 296 * MS),
+    ],
+    ids=["fewer", "hardly any time", "from a pool", "one call, which may start CUDA"],
 )
 def test_other_allocations_are_of_no_step(api):
     assert "allocation-in-loop" not in hits(kernels(), [api])
@@ -76,8 +81,16 @@ def test_the_start_of_cuda_is_no_allocation(api):
     assert "slow-pinning" not in hits([gpu_row("add", 10 * MS)], api)
 
 
-def test_with_a_time_axis_gaps_tell_more():
-    parts = [part("steady", "conv", 18 * MS)]
-    tables = {"phase_summary": parts, "phases": [phase_row("steady", 18 * MS)], "iterations": [iterations_row(MS)]}
+UNSPLIT = {"run": "r", "report": "a", "pid": 1, "phase": "all", "found_by": "none", "reason": "nothing repeats"}
+PARTS = [part("steady", "conv", 18 * MS)]
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [{"phase_summary": PARTS, "phases": [phase_row("steady", 18 * MS)], "iterations": [iterations_row(MS)]},
+     {"phases": [UNSPLIT]}],
+    ids=["iterations", "none"],
+)  # fmt: skip
+def test_a_timeline_tells_more_than_counts(tables):
     api = [call("cudaDeviceSynchronize", 1002, 60 * MS), call("cudaFree", 7000, 10 * MS)]
-    assert "sync-each-operation" not in hits(kernels(), api, **tables)
+    assert not {"sync-each-operation", "allocation-in-loop"} & hits(kernels(), api, **tables).keys()

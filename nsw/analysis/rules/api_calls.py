@@ -33,8 +33,8 @@ _CALLS_IN_SENTENCE: Final = 2  # calls in a sentence
 
 
 def _has_time_axis(case: CaseSummary) -> bool:
-    """Whether gaps of the GPU are known, which tell more than counts of calls."""
-    return case.idle_gpu is not None or case.iterations is not None
+    """Whether the report has a timeline, which tells more than counts of calls."""
+    return case.idle_gpu is not None or case.iterations is not None or case.one_phase is not None
 
 
 def _kernels(case: CaseSummary) -> list[Share]:
@@ -73,7 +73,8 @@ def _allocation_in_each_step_hit(case: CaseSummary, _: Context) -> Hit | None:
     if _has_time_axis(case) or not calls or largest is None or not case.gpu_ns:
         return None
     took, often = sum(share.total_ns or 0.0 for share in calls), max(share.calls or 0.0 for share in calls)
-    gain = 100 * took / (took + case.gpu_ns)
+    longest = max(case.longest_calls_ns.get(share.name, 0.0) for share in calls)  # which may start CUDA
+    gain = 100 * (took - longest) / (took + case.gpu_ns)
     if gain < _WORTH_PCT or (largest.calls or 0.0) < _MANY or often < _STEP * (largest.calls or 0.0):
         return None
     cause, names = causes()["allocation-in-loop"], and_more([share.short_name for share in calls], _CALLS_IN_SENTENCE)
