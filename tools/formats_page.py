@@ -1,21 +1,27 @@
-"""Write docs/formats.md from nsw/readers/data/formats.toml: `python tools/formats_page.py [--check]`."""
+"""Write docs/formats.md and docs/tables.md: `python tools/formats_page.py [--check]`.
+
+The formats are those of nsw/readers/data/formats.toml, the tables those of nsw/tables/schema.csv and of summaries.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from nsw.present.emit import FLAT
 from nsw.readers.nsys.stats.reports import REPORTS, TABLES, unread_reason
 from nsw.readers.registry import FORMATS, Format
+from nsw.tables.schema import TABLES as SCHEMA
+from nsw.tables.schema import TRACES
 
-PAGE = Path(__file__).parents[1] / "docs" / "formats.md"
+DOCS = Path(__file__).parents[1] / "docs"
 _HEAD = """# Formats
 
 <!-- made by tools/formats_page.py from nsw/readers/data/formats.toml: change it there -->
 
 The formats that `nsw read` reads, their versions, what nsw does not read, and the fixture or test (below `tests/`) that
 proves it. nsw recognises a file by its content, not by its name. If it cannot read a file, or a part of it, nsw reports
-why as a problem beside the tables. `nsw/tables/schema.csv` describes the tables.
+why as a problem beside the tables. [tables.md](tables.md) lists the tables.
 
 nsw also reads a file of any format that is packed with gzip or xz, from a copy below TMPDIR that it then removes. For
 archives and other packers it prints the command that unpacks them.
@@ -35,9 +41,85 @@ Other damage is not found: a figure, a name or a text that is wrong in the file 
 there twice counts twice.
 """
 
+_TABLES_HEAD = """# Tables: what each holds, as CSV and as pandas frames
+
+<!-- made by tools/formats_page.py from nsw/tables/schema.csv: change it there -->
+
+```sh
+nsw summarize --table hotspots                                # rows on the terminal; any table below but traces
+nsw summarize --table hotspots --format csv > hotspots.csv    # as CSV; `-o hotspots.csv` too
+nsw export --csv FOLDER                                       # all tables but traces, a file each; --parquet, --sqlite
+```
+
+```python
+import nsw
+
+campaign = nsw.open()  # the newest; nsw.open("campaigns/NAME")
+campaign.answers.hotspots  # the tables of answers
+summary = campaign.tables.gpu_summary  # the tables of reports and traces
+kernels = summary[summary["kind"] == "kernel"]
+```
+
+**Which table has the kernels?** `hotspots`: those that cost most, with their share of a case. `gpu_summary`: all of
+them, a row a run and kernel, with copies and sets; `kind` is `kernel`, `memcpy` or `memset`. `kernels`: those whose
+hardware counters were measured (a pass `counters`). `gpu_trace`: every launch.
+
+`nsw read FILE... --table NAME` prints a table of a report without a campaign, and takes `--where kind=kernel`.
+`nsw query` filters in SQL ([howto/sql.md](howto/sql.md)). `nsw query --schema` lists the columns with units and
+meanings; so does `nsw/tables/schema.csv`. Times are ns, sizes bytes, percentages 0 to 100; what was not measured is
+null.
+"""
+_ANSWERS: dict[str, str] = {  # what a summary makes of the tables of reports
+    "scaling": "the curve of `report.scaling`: one row a point, with speed-up and efficiency",
+    "compare": "the variants of `report.compare`, one row each, with ratio and range",
+    "hotspots": "the kernels and copies that cost most, by case",
+    "kernels": "kernels with hardware counters (a pass `counters`), by case",
+    "roofline": "the points of the roofline: one row a kernel, level of memory and precision",
+    "api": "the CUDA calls that cost most, by case",
+    "copies": "copies by direction, with bytes and bandwidth, by case",
+    "figures": "what the program printed, by case and pass: median, least, most",
+    "functions": "the functions that cost most on CPUs (a pass `host`), by case",
+    "model": "effective rates of `report.model`, by case",
+    "perturbation": "how much each profiler slowed the program down, by case and pass",
+    "stragglers": "ranks that others wait for, by case",
+}
+_RUNS = "one row a run: parameters, state, reason, times, job id"
+
+
+def tables_page() -> str:
+    """The page of tables as it should be."""
+    if set(_ANSWERS) != set(FLAT):
+        sys.exit(f"tables of summaries without a meaning, or gone: {set(_ANSWERS) ^ set(FLAT)}")
+    of_runs = {name: table.meaning for name, table in SCHEMA.items() if name not in TRACES}
+    traces = {name: SCHEMA[name].meaning for name in SCHEMA if name in TRACES}
+    return "\n".join([
+        _TABLES_HEAD,
+        "## Tables of answers",
+        "",
+        *_list_of({"runs": _RUNS, **_ANSWERS}),
+        "",
+        "`figures` and `functions` are also tables of reports, a row a run: `campaign.tables.figures` in Python.",
+        "",
+        "## Tables of reports",
+        "",
+        *_list_of(of_runs),
+        "",
+        "## Traces",
+        "",
+        "One row an event; not stored with a campaign. `campaign.tables.gpu_trace` in Python reads it from the",
+        "reports, and so does `nsw read campaigns/NAME/reports/RUN/* --table gpu_trace`.",
+        "",
+        *_list_of(traces),
+        "",
+    ])  # fmt: skip
+
+
+def _list_of(meanings: dict[str, str]) -> list[str]:
+    return ["| table | what it holds |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in meanings.items())]
+
 
 def page() -> str:
-    """The page as it should be."""
+    """The page of formats as it should be."""
     rows = [f"| [{f.id}](#{f.id}) | {f.tool} | {f.meaning} |" for f in FORMATS]
     index = "\n".join(["| format | tool | what it is |", "|---|---|---|", *rows])
     return "\n".join([_HEAD, index, *(_section(f) for f in FORMATS)])
@@ -67,11 +149,13 @@ def _nsys_reports() -> str:
 
 
 def main() -> None:
-    """Write the page, or with --check only say whether it is current."""
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(page())
-    elif PAGE.read_text() != page():
-        sys.exit(f"{PAGE} is not current: python tools/formats_page.py")
+    """Write the pages, or with --check only say whether they are current."""
+    for name, text in (("formats.md", page()), ("tables.md", tables_page())):
+        path = DOCS / name
+        if "--check" not in sys.argv[1:]:
+            path.write_text(text)
+        elif path.read_text() != text:
+            sys.exit(f"{path} is not current: python tools/formats_page.py")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Packs the demo's recordings: `python tools/pack_recordings.py FOLDER`, with NAME.sqlite and NAME.out of each there.
 
+nsys' own list of the GPU metrics that it could have sampled (180 kB in each report) is left out.
+
 Reports in one archive share what they have in common (some 50 kB each), but a report is read by unpacking those before
 it: small reports share an archive, large ones do not.
 """
@@ -9,7 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,7 @@ def main(folder: Path) -> None:
         for batches in archives:
             stored, together = f"alexnet-g{gpus}-b{'-'.join(map(str, batches))}.xz", b""
             for entry in (entries[gpus, batch] for batch in batches):
+                leave_out_metric_list(folder / f"{entry['name']}.sqlite")
                 report, printed = ((folder / f"{entry['name']}.{end}").read_bytes() for end in ("sqlite", "out"))
                 entry["files"] = [
                     described(f"{entry['name']}.sqlite", report) | {"stored": stored, "offset": len(together)},
@@ -38,6 +43,14 @@ def main(folder: Path) -> None:
     head = json.dumps({key: value for key, value in index.items() if key != "recordings"})[:-1]
     lines = ",\n".join(json.dumps(entry) for entry in index["recordings"])
     (RECORDINGS / "index.json").write_text(f'{head}, "recordings": [\n{lines}]}}\n', encoding="utf-8")
+
+
+def leave_out_metric_list(report: Path) -> None:
+    """Delete the list of GPU metrics from an export, and the room that it took."""
+    with closing(sqlite3.connect(report)) as export:
+        export.execute("DELETE FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'GpuMetricsConfig'")
+        export.commit()
+        export.execute("VACUUM")
 
 
 def described(name: str, content: bytes) -> dict[str, Any]:

@@ -33,6 +33,24 @@ numbers that they are. `010`, `1_000`, `1:30`, `yes` and `off` are texts (YAML 1
 and reach it in lower case; 'True' in quotes is a text. What is computed (`{{ n * 2 }}`) is written as Python does it.
 """
 NOT_YET = " (not yet)"
+# a key -> the heading above it, by which menu and search of the site find the keys from there on
+RECIPE_HEADINGS = {
+    "nsw": "The recipe", "app": "The program: app", "app.env": "Environment variables of the program: app.env",
+    "app.launcher": "Launcher: app.launcher", "app.build": "Build: app.build",
+    "app.container": "Container: app.container", "app.figures": "Figures: app.figures",
+    "matrix": "Matrix, repeats and warm-up runs", "passes": "Passes",
+    "passes[].timeline": "Timeline: passes[].timeline", "passes[].host": "CPU profilers: passes[].host",
+    "passes[].counters": "Hardware counters: passes[].counters", "conditions": "Conditions and resources",
+    "collect": "Downloads and checks", "report": "Report",
+    "report.steps": "Iterations and warm-up iterations: report.steps",
+    "report.classes": "Kernel classes, gate and model", "canary": "Canary, failures, notify", "lock": "Lock",
+    "sites": "Differences by site",
+}  # fmt: skip
+SITE_HEADINGS = {
+    "description": "Scheduler and transport", "scratch": "Scratch, account and queue",
+    "login_shell": "Modules, variables and profilers", "gpus": "Nodes and GPUs", "limits": "Limits",
+    "canary": "Canary, price, notify",
+}  # fmt: skip
 # keys whose choices the plan may refuse -> those it takes
 TAKEN: dict[str, frozenset[str]] = {
     "scheduler": frozenset(schedulers()),
@@ -56,17 +74,28 @@ def page() -> str:
     recipe, sites = recipe_schema(), sites_schema()
     site = by_name(resolved(sites["properties"]["sites"], sites), sites)
     return "\n".join(
-        [HEAD, "## Recipe", "", *table(recipe, recipe), "", "## Site", "", BELOW, "", *table(site, sites), ""]
+        [
+            HEAD,
+            "## Recipe",
+            *tables(recipe, RECIPE_HEADINGS, recipe),
+            "",
+            "## Site",
+            "",
+            BELOW,
+            *tables(site, SITE_HEADINGS, sites),
+            "",
+        ]
     )
 
 
-def table(schema: dict[str, Any], root: dict[str, Any]) -> list[str]:
-    """A Markdown table of all keys below a schema."""
-    return [
-        "| key | meaning | default |",
-        "|---|---|---|",
-        *(f"| `{k}` | {m} | {d} |" for k, m, d in keys(schema, root)),
-    ]
+def tables(schema: dict[str, Any], headings: dict[str, str], root: dict[str, Any]) -> list[str]:
+    """Markdown tables of all keys below a schema, one below each heading."""
+    lines = []
+    for key, meaning, default in keys(schema, root):
+        if key in headings:
+            lines += ["", f"### {headings[key]}", "", "| key | meaning | default |", "|---|---|---|"]
+        lines.append(f"| `{key}` | {meaning} | {default} |")
+    return lines
 
 
 def keys(

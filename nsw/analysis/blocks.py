@@ -151,6 +151,7 @@ class Table(Block):
         whole: Columns of shares that add up to 100: several in each row, the cells of a single one together. Rounding
             changes neither the first nor the last.
         best: Row and column of the best cell, which a screen marks.
+        omitted: How many rows it lacks of all that there are.
     """
 
     kind: ClassVar[str] = "table"
@@ -164,6 +165,7 @@ class Table(Block):
     goes_on: bool = False
     whole: tuple[str, ...] = ()
     best: tuple[int, int] | None = None
+    omitted: int = 0
 
     def __post_init__(self) -> None:
         """Hold the rows to the columns."""

@@ -25,9 +25,18 @@ from nsw.analysis.blocks import (
 from nsw.analysis.certainty import Estimate, Verdict
 from nsw.analysis.comparison import is_time_unit
 from nsw.analysis.first_screen import HEADLINE
-from nsw.analysis.sides import GPU_TIME, ITERATION, RUN_TIME, Compared, Side, comparable_subjects
+from nsw.analysis.sides import (
+    CHIP,
+    GPU_TIME,
+    ITERATION,
+    RUN_TIME,
+    Compared,
+    Side,
+    comparable_subjects,
+    split_kernel_metric,
+)
 from nsw.errors import UsageError, did_you_mean
-from nsw.quantities import TIMES, common, format_ns
+from nsw.quantities import BYTES, TIMES, common, format_ns, rates
 from nsw.wording import and_more, plural
 
 if TYPE_CHECKING:
@@ -57,6 +66,11 @@ _SHORT: Final = 18  # characters of a name that a table's heading has room for
 _MOST: Final = 0.5  # of what all functions change, from which a function is what did it
 _LARGE: Final = 1.0  # logarithm from which a gain is said as a factor: 2.7 times
 _MANY_TIMES: Final = 10  # from which a change has no percentage, and its factor no digits
+_METRIC_ORDER: Final = (
+    "Order: the kernel with most GPU time first, of each its time, then what changed most: of % by points, of all else"
+    " by the part of the larger value."
+)
+_BETWEEN: Final = "between: where the change lies, by the scatter of the runs"
 _DECIDED: Final = ("faster", "slower", "higher", "lower")
 
 
@@ -103,6 +117,10 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     blocks.append(Note("sides", sides, tone="aside"))
     if comparison.rows:
         blocks.append(_changes_table(comparison))
+        if comparison.by == "metric":
+            blocks.append(Note("legend", _METRIC_ORDER, tone="aside"))
+        elif any(row.estimate is not None for row in comparison.rows):
+            blocks.append(Note("legend", _BETWEEN, tone="aside"))
     blocks += [
         Finding(
             "equal clocks",
@@ -112,7 +130,12 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
         )
         for row in comparison.at_equal_clocks
     ]
-    blocks += [*_explanation_blocks(comparison), *_undecided_row_notes(comparison), *_note_blocks(comparison)]
+    blocks += [
+        *_missing_part_notes(comparison),
+        *_explanation_blocks(comparison),
+        *_undecided_row_notes(comparison),
+        *_note_blocks(comparison),
+    ]
     return [
         *blocks,
         *_interval_plot_blocks(comparison),
@@ -289,12 +312,16 @@ def _most_changed_function_text(comparison: Comparison) -> str:
 
 
 def _changes_table(comparison: Comparison) -> Table:
-    """A row a quantity; of more than 15 those that weigh most."""
-    rows = comparison.rows
+    """A row a quantity; of more than 15 those that weigh most, in the order of the rows."""
+    rows, by_metric = comparison.rows, comparison.by == "metric"
     kept_rows = _heaviest_rows(rows) if comparison.by in {"case", "figure"} else rows[:_ROWS]
     cases = len({row.case for row in rows}) > 1
     unit, scale = _common_unit(kept_rows)
+    own_units = not unit and any(row.unit for row in kept_rows)
+    scales = {id(row): _row_unit(row) if own_units else (unit, scale) for row in kept_rows}
+    kernels = dict.fromkeys(split_kernel_metric(row.what)[1] for row in kept_rows) if by_metric else {}
     whats = len({row.what for row in rows}) > 1 or comparison.by not in {"case", "figure"}
+    names = ("A", "B") if by_metric else _short_side_names(comparison)  # whose names need the room
     mean = "mean" if any(max(row.runs) > 1 for row in rows) else ""
     heading = ", ".join(["", *filter(None, [f"{mean} {unit}".strip()])])
     # in words where all are times, or all are better the larger
@@ -305,13 +332,18 @@ def _changes_table(comparison: Comparison) -> Table:
     first, second = (
         (
             Column(key, f"{name}{heading}", "number"),
-            lambda r, at=at: None if (value := (r.means or (r.first, r.second))[at]) is None else value / scale,
+            lambda r, at=at: (
+                None if (value := (r.means or (r.first, r.second))[at]) is None else value / scales[id(r)][1]
+            ),
         )
-        for at, (key, name) in enumerate(zip(("first", "second"), _short_side_names(comparison), strict=True))
+        for at, (key, name) in enumerate(zip(("first", "second"), names, strict=True))
     )
     parts: list[ColumnPart | None] = [
         (Column("case", "case", "name"), lambda r: r.case) if cases else None,
-        (Column("what", comparison.by, "name"), lambda r: r.what) if whats else None,
+        (Column("kernel", "kernel", "name"), lambda r: split_kernel_metric(r.what)[1]) if len(kernels) > 1 else None,
+        (Column("what", comparison.by, "name"), lambda r: split_kernel_metric(r.what)[0] if by_metric else r.what)
+        if whats else None,
+        (Column("unit", "unit"), lambda r: scales[id(r)][0]) if own_units else None,
         first,
         second,
         (Column("change_pct", "change", change_unit),
@@ -322,13 +354,18 @@ def _changes_table(comparison: Comparison) -> Table:
         (Column("verdict", "verdict"), lambda r: r.missing or r.verdict),
     ]  # fmt: skip
     columns, cells = columns_and_rows(parts, kept_rows)
+    kept_text = f"The first {_ROWS} of {len(rows)}" if by_metric else f"The {_ROWS} of {len(rows)} that weigh most"
+    titles = [kept_text] if len(kept_rows) < len(rows) else []
+    titles += [f"metrics of {next(iter(kernels))}"] if len(kernels) == 1 else []
     return Table(
         "comparison",
-        title=f"The {_ROWS} of {len(rows)} that weigh most" if len(kept_rows) < len(rows) else "",
+        title=": ".join(titles),
         columns=columns,
         rows=cells,
-        wide="what" if whats else "case" if cases else None,
-        least=("runs",),
+        wide="kernel" if len(kernels) > 1 else "what" if whats else "case" if cases else None,
+        least=("runs", "interval") if by_metric else ("runs",),
+        repeats=[column.name for column in columns].index("what") if by_metric else 0,
+        omitted=len(rows) - len(kept_rows),
         evidence=(
             Evidence(_source_table_name(comparison, kept_rows[0]), tuple(dict.fromkeys(row.case for row in kept_rows))),
         ),
@@ -359,6 +396,17 @@ def _common_unit(rows: Sequence[Compared]) -> tuple[str, float]:
     if units == {"ns"}:
         return common([value for row in rows for value in (row.first, row.second) if value], TIMES)
     return (next(iter(units)) if len(units) == 1 else None) or "", 1.0
+
+
+_UNITS: Final = {
+    "ns": TIMES, "byte": BYTES, "byte/s": rates("B"), "FLOP/s": rates("FLOP"), "cycle/s": rates("cycle"),
+}  # fmt: skip
+
+
+def _row_unit(row: Compared) -> tuple[str, float]:
+    """The unit of a row beside rows of other units, and its size in what the row is in."""
+    values = [value for value in (row.first, row.second) if value]
+    return common(values, _UNITS[row.unit]) if row.unit in _UNITS else (row.unit or "", 1.0)
 
 
 def _change_size(row: Compared) -> float:
@@ -459,6 +507,23 @@ def _explanation_blocks(comparison: Comparison) -> list[Block]:
         if case in comparison.explained
     ]
     return findings[:_EXPLAINED]  # fmt: skip
+
+
+def _missing_part_notes(comparison: Comparison) -> list[Block]:
+    """A line where the difference has no parts, or those of the GPU's work alone: what the sides lack."""
+    changed = [row for row in comparison.rows if row.verdict in _DECIDED or is_undecided_by_single_runs(row)]
+    explained, sides = comparison.explained, (comparison.first, comparison.second)
+    is_divided = any(each.of_iteration for each in explained.values())
+    is_lone = all(row.estimate is None for row in comparison.rows)
+    has_gpu = any(CHIP in side.conditions or side.tables.get("gpu_summary") for side in sides)
+    if comparison.by not in {"case", "figure"} or not has_gpu or is_divided or not (changed or is_lone):
+        return []
+    lacking = [side.name for side in sides if not side.tables.get("iterations")]
+    reason = "the tables do not divide an iteration"
+    if lacking:
+        reason = f"{'neither side has a' if lacking[1:] else f'{lacking[0]} has no'} timeline with iterations"
+    lost = "Idle time is no part of the difference" if explained else "The difference has no parts"
+    return [Note("parts", f"{lost}: {reason}.", tone="aside")]
 
 
 def is_undecided_by_single_runs(row: Compared) -> bool:

@@ -23,6 +23,7 @@ from nsw.analysis.screen_table import (
     figure_median,
     figure_to_show,
     has_divided_time,
+    legend_notes,
     two_digit_factor_text,
 )
 from nsw.analysis.single_case import NO_GPU_WORK, main_time_section
@@ -59,7 +60,7 @@ def first_screen_blocks(summary: Summary) -> list[Block]:
         )
     ]
     if screen.table is not None and screen.table.rows:
-        blocks.append(screen.table)
+        blocks += [screen.table, *legend_notes(screen.table)]
     blocks += [*_caveat_blocks(summary), *_unshown_figure_blocks(summary, screen.table)]
     # a finding that the table shows already is for the full answer
     return [

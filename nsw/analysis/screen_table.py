@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import (
+    Block,
     Cell,
     Column,
     ColumnPart,
     Evidence,
+    Note,
     Table,
     columns_and_rows,
     drop_empty_columns,
     names_with_column,
 )
 from nsw.analysis.comparison import is_smaller_better, least_disturbed_figure
+from nsw.analysis.rules.pairs import SET_ASIDE
 from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.single_case import TABLE
 from nsw.quantities import is_energy
@@ -39,6 +42,7 @@ __all__ = [
     "has_uneven_gpus",
     "is_smaller_figure_better",
     "kernel_columns",
+    "legend_notes",
     "mean_gpu_busy_pct",
     "milliseconds_change_text",
     "parameter_value_cell",
@@ -80,12 +84,33 @@ def screen_table(
         whole: Columns of shares that add up to 100.
     """
     columns, rows = drop_empty_columns(*columns_and_rows(parts, members))
-    title = f"({plural(omitted, 'case')} more: `--full`)" if omitted > 0 else ""
+    title = f"The {len(rows)} of {plural(len(rows) + omitted, 'case')} that weigh most" if omitted > 0 else ""
     return Table(
         TABLE, title, columns, rows, wide=next(iter(names_with_column(columns, wide or "")), None),
         least=names_with_column(columns, *droppable), repeats=repeats, whole=names_with_column(columns, *whole),
-        evidence=(Evidence(evidence, tuple(cases)),),
+        omitted=omitted, evidence=(Evidence(evidence, tuple(cases)),),
     )  # fmt: skip
+
+
+_LEGEND: Final = {
+    "ratio": "{title}: 2.00 is twice as good",
+    "gpu_ratio": "its gain: of GPU time",
+    "efficiency_pct": "efficiency: what each GPU achieves, beside the fewest GPUs",
+    "copies_pct": "alone: no other kernel at work",
+    "exposed_pct": "alone: no other kernel at work",
+    "dram_pct": "of DRAM: of the memory's peak rate, by the largest kernel",
+    "of_roof_pct": "of peak: of the busiest part's peak rate",
+    "gld_efficiency": "used: of the bytes that are moved",
+    "gst_efficiency": "used: of the bytes that are moved",
+}  # what a heading cannot say, by column
+
+
+def legend_notes(table: Table) -> list[Block]:
+    """A line that explains the words of a table, those that it has."""
+    meanings = [_LEGEND[c.name].format(title=c.title) for c in table.columns if c.name in _LEGEND]
+    if any(SET_ASIDE in row for row in table.rows):
+        meanings.append(f"{SET_ASIDE}: the kernels' times contradict the figure, or the baseline's")
+    return [Note("legend", "; ".join(dict.fromkeys(meanings)), tone="aside")] if meanings else []
 
 
 def figure_to_show(summary: Summary) -> tuple[str, str] | None:

@@ -67,6 +67,7 @@ __all__ = [
     "paired_figure_values",
     "program_difference_text",
     "scale_to_equal_clocks",
+    "split_kernel_metric",
     "unmatched_cases",
 ]
 
@@ -366,8 +367,17 @@ def _gpu_time_by_range(side: Side, runs: Sequence[Any]) -> Measured:
     )
 
 
+_DURATION: Final = "duration"  # the metric that is a kernel's time
+
+
 def _metric_of_kernel(row: Mapping[str, Any]) -> str:
     return f"{row['portable']} of {short_name(str(row['kernel']))}"
+
+
+def split_kernel_metric(row_name: str) -> tuple[str, str]:
+    """The metric and the kernel of a row of metrics: `duration of gemm`."""
+    metric, _, kernel = row_name.partition(" of ")
+    return metric, kernel
 
 
 def _mean_metrics_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
@@ -428,7 +438,9 @@ _MEASURED: Final[Mapping[str, Callable[[Side, Sequence[Any]], Measured]]] = {
 
 
 def compare_sides(first: Side, second: Side, by: By = "case", tolerance: float = EQUIVALENCE) -> list[Compared]:
-    """A row for each quantity of each case of both sides, the most certain and largest first where there are many.
+    """A row for each quantity of each case of both sides, the largest first where there are many.
+
+    Metrics begin with those of the kernel that takes most of the GPU's time, and of a kernel with what changed most.
 
     Of many kernels beside each other some differ by chance: there only those are decided that are shown together
     (nsw/analysis/certainty.py).
@@ -451,7 +463,48 @@ def compare_sides(first: Side, second: Side, by: By = "case", tolerance: float =
         ]
     if by in _FEW:
         return compared
-    return sorted(_withdraw_chance_verdicts(compared), key=lambda row: -row.weight)
+    decided = list(_withdraw_chance_verdicts(compared))
+    if by == "metric":
+        return _in_order_of_kernel_time(decided, first, second)
+    return sorted(decided, key=lambda row: -row.weight)
+
+
+def _in_order_of_kernel_time(rows: Iterable[Compared], first: Side, second: Side) -> list[Compared]:
+    """Rows of metrics by their kernel's share of the GPU's time on both sides, then by their change.
+
+    A kernel's first row is its time; what one side lacks comes last.
+    """
+    shares: dict[str, dict[str, float]] = {}
+    for match in match_cases(first, second):
+        both = _gpu_time_shares(first, match.first), _gpu_time_shares(second, match.second)
+        shares[match.name] = sum_by((kernel, share) for side in both for kernel, share in side.items())
+
+    def sort_key(row: Compared) -> tuple[bool, float, str, str, bool, float]:
+        metric, kernel = split_kernel_metric(row.what)
+        is_lone = row.first is None or row.second is None
+        share = shares[row.case].get(kernel, 0.0)
+        return is_lone, -share, row.case, kernel, metric != _DURATION, -_visible_change(row)
+
+    return sorted(rows, key=sort_key)
+
+
+def _gpu_time_shares(side: Side, runs: Sequence[Any]) -> dict[str, float]:
+    """Each kernel's part of the GPU's time: of a timeline, else of the launches that counters were measured of."""
+    measured = _gpu_time_by_name(side, runs, lambda row: str(row.get("short_name") or short_name(row["name"])))
+    times = sum_by((kernel, quantity.value) for kernel, by_run in measured.items() for quantity in by_run.values())
+    if not times:
+        rows = (row for run in runs for row in side.rows("metrics")(run.id) if row.get("portable") == _DURATION)
+        times = sum_by((short_name(str(row["kernel"])), row.get("portable_value") or 0.0) for row in rows)
+    total = sum(times.values())
+    return {kernel: time / total for kernel, time in times.items()} if total else {}
+
+
+def _visible_change(row: Compared) -> float:
+    """The size of a change, 0 to 1: a percentage's in points, of all else the part of the larger value."""
+    if row.first is None or row.second is None:
+        return 0.0
+    scale = 100.0 if row.unit == "%" else max(abs(row.first), abs(row.second))
+    return abs(row.second - row.first) / scale if scale else 0.0
 
 
 def scale_to_equal_clocks(row: Compared, match: Match, sides: tuple[Side, Side]) -> Compared | None:
@@ -567,7 +620,7 @@ def _missing_value_reason(
     if units[0] != units[1]:
         return _OTHER_UNITS.format(*(", ".join(map(str, side_units)) for side_units in units))
     if any(q.value <= 0 for q in (*first.values(), *second.values())):
-        return "a value is 0 or less, which has no ratio"
+        return "no ratio (0 or less)"
     return None
 
 

@@ -17,7 +17,7 @@ from nsw.analysis.rules.counters import (
     kernel_advice_text,
     launch_shape_text,
 )
-from nsw.analysis.rules.gaps import WORDS, idle_time_by_cause
+from nsw.analysis.rules.gaps import WORDS, IdleCause, idle_time_by_cause
 from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.spent import NOT_SHOWN, Part, Spent
 from nsw.metrics import find_metric
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary, Share
+    from nsw.analysis.idle_gpu import IdleGpu
     from nsw.analysis.kernels import KernelRow
 
     Section = tuple[str, Table]  # the most telling of a table in a few words, and the table
@@ -51,6 +52,7 @@ _TELLING_PCT: Final = 5.0  # of a table of operators, ranges or system calls
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its speed says little
 _SUM_SLACK: Final = 0.01  # of the time: what two sums of parts may differ
 _PART_OF: Final = 0.2  # of the largest operator's time, what the one that calls it takes itself at least
+_EXPLAINS: Final = 0.9  # of the idle time
 _SMALL: Final = 0.005  # of its time: what is less has no row
 
 
@@ -107,7 +109,7 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
         causes = (
             idle_time_by_cause(case, case.idle_gpu) if case.idle_gpu is not None and idle_pct >= _TELLING_PCT else []
         )
-        cause = f" ({WORDS[causes[0].cause]})" if causes else ""
+        cause = f" ({_largest_cause_text(causes[0], case.idle_gpu)})" if causes and case.idle_gpu is not None else ""
         rows.append(_share_of_total_row(f"GPU idle{cause}", idle_pct, total_ns, None, _idle_by_gpu_text(spent)))
     columns = (
         Column("part", "GPU work", "name"),
@@ -123,6 +125,12 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
     return _largest_work_text(spent, total_ns, share_base), replace(
         table, whole=("share_pct",) if idle_pct is not None else ()
     )
+
+
+def _largest_cause_text(cause: IdleCause, idle: IdleGpu) -> str:
+    """What explains most of the idle time, with its share where that is not nearly all."""
+    share = cause.explained_ns / idle.idle_ns
+    return WORDS[cause.cause] if share >= _EXPLAINS else f"{100 * share:.0f} % {WORDS[cause.cause]}"
 
 
 def _exposed_time_rows(spent: Spent, total_ns: float) -> tuple[list[tuple[Cell, ...]], list[Part]]:
@@ -281,7 +289,12 @@ def _kernels_section(case: CaseSummary) -> Section | None:
     table = _table_of_filled_columns(case, columns, rows, evidence="kernels", wide="kernel")
     if len(table.columns) == 1:
         table = _metrics_table(case)
-    return _kernels_headline(case.kernels, table), replace(table, rows=table.rows[:_ROWS])
+    return _kernels_headline(case.kernels, table), _limit_rows(table, _ROWS)
+
+
+def _limit_rows(table: Table, limit: int) -> Table:
+    """The first rows of a table, with how many it lacks."""
+    return replace(table, rows=table.rows[:limit], omitted=max(0, len(table.rows) - limit))
 
 
 def _metrics_table(case: CaseSummary) -> Table:
@@ -393,12 +406,11 @@ _FUNCTIONS: Final = (Column("name", "function", "name"), Column("work", "work"),
 
 def _functions_section(case: CaseSummary) -> Section | None:
     if case.functions:
-        return _functions_headline(case), _table_of_filled_columns(
-            case, _FUNCTIONS,
-            [(s.short_name, _function_work_class(s), s.total_ns, s.share_pct, s.calls or None)
-             for s in case.functions[:_PARTS]],
-            evidence="functions", wide="name",
-        )  # fmt: skip
+        function_rows: list[tuple[Cell, ...]] = [
+            (s.short_name, _function_work_class(s), s.total_ns, s.share_pct, s.calls or None) for s in case.functions
+        ]
+        table = _table_of_filled_columns(case, _FUNCTIONS, function_rows, evidence="functions", wide="name")
+        return _functions_headline(case), _limit_rows(table, _PARTS)
     if not case.api:
         return None
     calls = sum(share.calls or 0 for share in case.api)
@@ -406,8 +418,8 @@ def _functions_section(case: CaseSummary) -> Section | None:
     if is_few := calls < _FEW_CALLS:
         total_ns = sum(share.total_ns or 0.0 for share in case.api)
         summary = f"{plural(round(calls), 'CUDA API call')}, {duration(total_ns)}"
-    rows = [(s.short_name, s.total_ns, None if is_few else s.share_pct, s.calls or None) for s in case.api[:_PARTS]]
-    return summary, _table_of_filled_columns(case, _SHARES, rows, evidence="api", wide="name")
+    rows = [(s.short_name, s.total_ns, None if is_few else s.share_pct, s.calls or None) for s in case.api]
+    return summary, _limit_rows(_table_of_filled_columns(case, _SHARES, rows, evidence="api", wide="name"), _PARTS)
 
 
 def _function_work_class(function: Share) -> str:

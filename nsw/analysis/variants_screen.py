@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.analysis.blocks import Column, ColumnPart
 from nsw.analysis.comparison import Variant, figure_heading, is_time_unit
 from nsw.analysis.groups import group_by
-from nsw.analysis.rules.pairs import cases_with_void_ratio, contradicted_figures
+from nsw.analysis.rules.pairs import SET_ASIDE, cases_with_void_ratio, contradicted_figures
 from nsw.analysis.screen_table import (
     CASES_NAMED,
     Screen,
@@ -67,8 +67,9 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
          for name in first.series),
         (Column("figure", f"{title}, {parameter_value_text(first.variant)} -> {parameter_value_text(second.variant)}"),
          lambda p: f"{number(p[0].figure)} -> {number(p[1].figure)}"),
-        (Column("ratio", "gain", "times"), lambda p: "void" if _has_contradicted_figure(p, void) else p[1].ratio),
-        (Column("effect", "effect"), lambda p: "void" if _has_contradicted_figure(p, void) else _variant_effect_text(p))
+        (Column("ratio", "gain", "times"), lambda p: SET_ASIDE if _has_contradicted_figure(p, void) else p[1].ratio),
+        (Column("effect", "effect"),
+         lambda p: SET_ASIDE if _has_contradicted_figure(p, void) else _variant_effect_text(p))
         if summary.compared != SIDE and any(_do_ranges_overlap(*p) or _has_contradicted_figure(p, void)
          for p in pairs) and len(pairs) > 1
         else None,
@@ -158,7 +159,7 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
         (Column("figure", figure_heading(summary.figure, unit, is_median=repeated), "number"), lambda v: v.figure),
         (Column("figure_range", "its range", "range"), lambda v: (v.least, v.most)) if repeated else None,
         (Column("ratio", f"times {_variant_label(summary, summary.compared_to)}", "times"),
-         lambda v: "void" if v.case_id in no_ratio else v.ratio),
+         lambda v: SET_ASIDE if v.case_id in no_ratio else v.ratio),
         (Column("gpu_ns", "GPU time an iteration", "ns"), lambda v: gpu_ns.get(v.case_id)),
         *kernel_columns(lambda v: by_id[v.case_id]),
         (Column("what", "what is wrong"), lambda v: first_problem_text(summary.hits.get(v.case_id, ()))),

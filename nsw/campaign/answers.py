@@ -75,6 +75,7 @@ def _visible_devices(folder: CampaignFolder, run: str) -> frozenset[str] | None:
     return None if status is None else frozenset(filter(None, (status.gpus or "").split(",")))
 
 
+_TRACING: Final = "timeline"  # the kind of the passes that record timelines
 _LINE: Final = 100  # characters of a line that a program printed
 
 
@@ -383,6 +384,14 @@ class Results:
         for run, tables, errors in read_traces(self.folder, self._ledger, runs, names):
             self.trace_errors += errors
             yield run, tables
+
+    @property
+    def lacks_timelines(self) -> bool:
+        """Whether runs with a timeline were done, and no report of theirs is here."""
+        from nsw.engine.read import reports_of
+
+        traced_runs = [run for run in self.runs if run.pass_kind == _TRACING]
+        return bool(traced_runs) and not any(reports_of(self.folder, run) for run in traced_runs)
 
     @property
     def drawable_cases(self) -> list[str]:

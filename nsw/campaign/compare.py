@@ -66,6 +66,7 @@ from nsw.quantities import seconds, size
 from nsw.recipe.matrix import AFTER, BEFORE, ITSELF, SIDE
 from nsw.recipe.units import parse_price
 from nsw.resources import user_folder
+from nsw.tables import full_rows
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -454,8 +455,18 @@ def _side_from_reports(word: str, path: Path, by: By) -> Side:
     chips = {row["text"] for row in tables["facts"] if row["key"] == "gpu_name" and row.get("text")}
     conditions = {CHIP: " | ".join(sorted(chips))} if chips else {}
     return Side(
-        name=path.name, source=word, runs=runs, tables=tables, conditions=conditions | _work_per_iteration(tables)
-    )
+        name=path.name, source=word, runs=runs, tables=tables, conditions=conditions | _work_per_iteration(tables),
+        trace=_load_trace_of_report,
+    )  # fmt: skip
+
+
+def _load_trace_of_report(table: str, run: Any) -> Sequence[Mapping[str, Any]]:
+    from nsw.readers.detect import read_many
+    from nsw.readers.model import Options
+
+    options = Options(tables=frozenset({table}))
+    (report,) = read_many([Path(run.id)], options, 1 if can_fork() else None)
+    return list(full_rows(table, report.tables.get(table, [])))
 
 
 def _counted_kernel_times(tables: Mapping[str, TableData]) -> dict[str, TableData]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.selection import Selection, campaign_option, selected
+from nsw.campaign.selection import Selection, absent_reports, campaign_option, selected
 from nsw.engine.driven import locked_ledger
 from nsw.engine.events import Message
 from nsw.engine.folder import CampaignFolder, Log
 from nsw.engine.ledger_rows import FIGURES_FROM, NOTE, RECIPE, SITE, WITH_OUTPUT, Reading, State
-from nsw.engine.read import read_reports
+from nsw.engine.read import read_reports, reports_of
 from nsw.engine.recipe_lock import locked_recipe, read_locked, write_locked
 from nsw.engine.tables import load_rows, load_table, replace_rows, row_count, table_files
 from nsw.errors import CampaignError
@@ -282,6 +282,8 @@ def _keep_earlier_rows(
             ledger.set_problems(run, [(p.report, "warning", p.message, p.fix) for p in faults])
     first, faults = next(iter(problems.items()))
     reason, remedy = next(((p.message, p.fix) for p in faults if p.severity == "error"), ("unreadable", None))
+    if not any(reports_of(folder, run) for run in ledger.runs() if run.id in problems):
+        reason, remedy = absent_reports(folder)
     more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
     text = f"{first}{more} cannot be read again: {reason}; what was read before stays"
     notify(Message(f"{text}\n  hint: {remedy}" if remedy else text))

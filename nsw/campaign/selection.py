@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
 from nsw.engine.ledger_rows import BAD, BuildRow, RunRow, State
+from nsw.engine.recipe_lock import locked_recipe
 from nsw.errors import CampaignError, NswError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RunsOption",
     "Selection",
+    "absent_reports",
     "campaign_and_runs",
     "campaign_argument",
     "campaign_of_words",
@@ -333,6 +335,15 @@ def campaign_option(folder: CampaignFolder) -> str:
     except CampaignError:
         default_path = None
     return "" if default_path == folder.path.resolve() else f" -c {campaign_argument(folder)}"
+
+
+def absent_reports(folder: CampaignFolder) -> tuple[str, str]:
+    """Return why a campaign has no report here, as a sentence without its end, and what to do."""
+    left = ": `collect: tables` leaves them on the site" if locked_recipe(folder).collect == "tables" else ""
+    fetch = f"`nsw fetch{campaign_option(folder)}` downloads those that are still on the site, for `nsw read FILE`"
+    name = campaign_argument(folder)
+    works = f"`nsw summarize {name}` and `nsw report {name}` need the tables alone"
+    return f"no report of campaign {folder.id} is here{left}", f"{fetch}; {works}"
 
 
 def complete_names(

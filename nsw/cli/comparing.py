@@ -57,6 +57,10 @@ _EXITS: Final = {Outcome.PASSED: Exit.GOOD, Outcome.FAILED: Exit.GATE_FAILED, Ou
 
 Subject = StrEnum("Subject", ["CASE", "FIGURE", "KERNEL", "CLASS", "RANGE", "METRIC", "FUNCTION"])
 BaselineAction = StrEnum("BaselineAction", ["SET", "LS", "RM"])
+_BY: Final = (
+    "What a row is: case (its figure, or its iteration), figure, kernel, class (of kernels), range (NVTX), metric (ncu)"
+    " or function (CPU)."
+)
 Sides = Annotated[
     list[str] | None,
     argument(
@@ -71,7 +75,7 @@ Sides = Annotated[
 def compare(
     sides: Sides = None,
     root: Root = None,
-    by: Annotated[Subject, typer.Option("--by", help="What is compared.")] = Subject.CASE,
+    by: Annotated[Subject, typer.Option("--by", metavar="WHAT", help=_BY)] = Subject.CASE,
     same: Annotated[str, typer.Option("--same", metavar="PERCENT", help="Differences below count as none.")] = "1%",
     plot: Plot = None,
     *,

@@ -50,7 +50,7 @@ Plot = Annotated[
         "--plot",
         metavar="NAME",
         help="With -o FILE.svg or .png: scaling, time, sweep, map, roofline, timeline, intervals, waterfall ...;"
-        " default: the first one.",
+        " default: the first one. PNG needs nsw's extra `png`.",
     ),
 ]
 Yes = Annotated[bool, option("--yes", "-y", help="Answer yes to all questions.")]

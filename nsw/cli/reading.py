@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
-from nsw.analysis.blocks import Block, Finding, Note
+from nsw.analysis.blocks import Block, Note, Table
 from nsw.analysis.iteration_lanes import TIMELINE, iteration_lanes
 from nsw.apart import can_fork, run_isolated
 from nsw.cli.application import command
@@ -56,7 +56,11 @@ _TOLD_EVERY_S: Final = 0.5
 @command("nsw read report.sqlite --table gpu_summary -o gpu.csv")
 def read(
     files: Annotated[
-        list[Path] | None, argument(help="Reports of any profiler, also packed with gzip; - is standard input.")
+        list[Path] | None,
+        argument(
+            help="Reports of nsys (.nsys-rep, .sqlite), ncu (.ncu-rep, .csv), nvprof, PyTorch, perf and others"
+            " (--formats lists all), also packed with gzip; - is standard input."
+        ),
     ] = None,
     table: Annotated[
         list[str] | None,
@@ -390,17 +394,22 @@ def _show_answer(reports: _Reports) -> None:
     if looked_at:
         files = dict(zip(_distinct_names(looked_at), looked_at, strict=True))
 
-        def evidence_command(finding: Finding) -> str | None:
-            report = files.get(finding.cases[0] if finding.cases else "", looked_at[0])
+        def evidence_command(block: Block) -> str | None:
+            cases = [case for evidence in block.evidence for case in evidence.cases]
+            report = files.get(cases[0] if cases else "", looked_at[0])
             tables = {name for name, data in report.tables.items() if data}
             tables |= set(emit.COMPUTED if report.kernels else ())
-            names = [_MADE_OF.get(evidence.table, evidence.table) for evidence in finding.evidence]
+            names = [_MADE_OF.get(evidence.table, evidence.table) for evidence in block.evidence]
             table = next((name for name in names if name in tables), None)
             return table and f"nsw read {shlex.quote(report.name)} --table {table}"
 
+        def whole_table_command(table: Table) -> str:
+            return (evidence_command(table) if len(looked_at) == 1 else None) or "--full"
+
         notes = "".join(f", and {plural(count, 'note')} of {tool}" for tool, count in reports.notes.items())
         next_command = f"`--full` prints all tables{notes}"
-        show_summary(out, _summarize(looked_at), full=False, next_command=next_command, proof=evidence_command)
+        show_summary(out, _summarize(looked_at), full=False, next_command=next_command, proof=evidence_command,
+                     rows_command=whole_table_command)  # fmt: skip
     show_merged(out, reports.problems)
 
 

@@ -522,7 +522,7 @@ def _print_answer(campaign_results: Results, only: Sequence[str] | None = None) 
     from nsw.recipe.matrix import SIDE
 
     name = campaign_argument(campaign_results.folder)
-    next_command = f"`nsw summarize {name} --full` has all findings and tables"
+    next_command = f"`nsw summarize {name} --full` has all tables and findings"
     if SIDE not in campaign_results.parameters or not show_sides(campaign_results.folder, next_command):
         from nsw.present.summary_view import show_summary
 

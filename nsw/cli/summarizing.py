@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from nsw.analysis.blocks import Block, Finding, Note
 from nsw.apart import Limits, can_fork, run_isolated
 from nsw.campaign.answers import Results, results
-from nsw.campaign.selection import RunsOption, Selection, campaign_and_runs, campaign_argument, recipe_argument
+from nsw.campaign.selection import (
+    RunsOption,
+    Selection,
+    absent_reports,
+    campaign_and_runs,
+    campaign_argument,
+    recipe_argument,
+)
 from nsw.cli.application import command
 from nsw.cli.options import CampaignAndRuns, Plot, PlotTarget, ReadingLimits, Yes, option
 from nsw.cli.output import Folder, Target, output_path, several, tell
@@ -374,7 +381,7 @@ def _answer_page(campaign_results: Results, tables: _Tables, timeline: str | Non
         blocks = _add_verdict(folder, blocks)
     recipe = locked_recipe(folder)
     if (
-        timeline is None and campaign_results.is_recorded and folder.trusted
+        timeline is None and campaign_results.is_recorded and folder.trusted and not campaign_results.lacks_timelines
     ):  # small reports, and a reader who is to see what a page has
         first = next((block for block in blocks if isinstance(block, Finding) and block.cases), None)
         # a finding without a cause compares: from its first case to its last
@@ -423,8 +430,10 @@ def _answer_plot(campaign_results: Results, name: str | None) -> str:
     if name != TIMELINE:
         return plot_of(answer_blocks(campaign_results.summary), name)
     timeline = campaign_results.timeline()
-    if timeline is None:
-        raise UsageError("there is no plot timeline: no report of a timeline with iterations was read")
+    if timeline is None or not timeline.rows:
+        raise _unread_timeline_error(campaign_results, "--plot timeline") or UsageError(
+            "there is no plot timeline: no report of a timeline with iterations was read"
+        )
     return plot_of([timeline], name)
 
 
@@ -438,14 +447,24 @@ def _timeline_block(campaign_results: Results, case: str) -> Block:
     if lanes is None:
         cases = dict.fromkeys(run.case_id for run in campaign_results.runs)
         option = campaign_argument(campaign_results.folder)
-        for message, fix in campaign_results.trace_errors:
-            raise UsageError(f"--timeline {case}: its report {message}", hint=fix)
+        if case in cases and (fault := _unread_timeline_error(campaign_results, f"--timeline {case}")) is not None:
+            raise fault
         if case in cases:
             hint = f"`nsw problems {option}` says what is wrong with its reports"
             raise UsageError(f"--timeline {case}: no timeline of it with iterations can be read here", hint=hint)
         hint = did_you_mean(case, cases) or f"`nsw summarize {option} --table iterations` lists the runs that have one"
         raise UsageError(f"--timeline {case}: there is no such case", hint=hint)
     return replace(lanes, case=None)
+
+
+def _unread_timeline_error(campaign_results: Results, option_text: str) -> UsageError | None:
+    """What is wrong with the reports that timelines are read from, or that none is here; None: neither."""
+    for message, fix in campaign_results.trace_errors:
+        return UsageError(f"{option_text}: its report {message}", hint=fix)
+    if not campaign_results.lacks_timelines:
+        return None
+    reason, hint = absent_reports(campaign_results.folder)
+    return UsageError(f"{option_text}: {reason}", hint=hint)
 
 
 def _show_answer(
@@ -469,7 +488,7 @@ def _show_answer(
             summary_view.show_summary(out, summary, full=True)
         return
     name = campaign_argument(folder)
-    next_command = f"`nsw summarize {name} --full` has all findings and tables"
+    next_command = f"`nsw summarize {name} --full` has all tables and findings"
     if not with_sides or not show_sides(folder, next_command):
         summary_view.show_summary(
             out, summary, full=False, next_command=next_command, campaign=name, drawable_cases=drawable_cases
@@ -721,6 +740,8 @@ def _perfetto_trace(
         perfetto_trace.add(
             timeline_tracks(name, select_trace_rows(tables, ranks, steps) | {STEPS: tables.get(STEPS, ())})
         )
+    if not has_events and (fault := _unread_timeline_error(campaign_results, "--trace")) is not None:
+        raise fault
     if not perfetto_trace.events:
         raise _empty_trace_error(
             ranks, steps, sorted(rank for rank in known_ranks if rank is not None), has_events=has_events

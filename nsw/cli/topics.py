@@ -31,6 +31,7 @@ TOPICS: Final[dict[str, tuple[str, str, str]]] = {
 }
 _WIDEST: Final = 100  # columns: longer lines are hard to read
 _ROW: Final = re.compile(r"^\| `([^`]+)` \|.*\n", re.MULTILINE)
+_WITHOUT_ROWS: Final = re.compile(r"^### [^\n]+\n\n\| key [^\n]+\n\|[-|]+\n(?!\|)\n?", re.MULTILINE)
 _HEADS: Final = re.compile(r"^```.*?^```$|^##? ([^\n]+)", re.MULTILINE | re.DOTALL)
 _INLINE: Final = re.compile(r"^```.*?^```$|`([^`\n]+)`|\[([^\]\n]*)\]\((?!http)[^)\n]*\)", re.MULTILINE | re.DOTALL)
 
@@ -46,7 +47,7 @@ def text_of(topic: str) -> str:
         heads = [match for match in _HEADS.finditer(text) if match[1]]
         at = next(n for n, match in enumerate(heads) if match[1] == section)
         text = text[heads[at].start() : heads[at + 1].start() if at + 1 < len(heads) else None]
-    return _ROW.sub(lambda row: row[0] if row[1].startswith(keys) else "", text)
+    return _WITHOUT_ROWS.sub("", _ROW.sub(lambda row: row[0] if row[1].startswith(keys) else "", text))
 
 
 def show_topic(out: Console, topic: str) -> None:

@@ -533,9 +533,7 @@ class _Builder:
         if self._facts.replay is not None:
             command = self._facts.replay(program.case.params, pass_.kind)
             if command is None:
-                return None, Profiled(
-                    impossible="was not recorded; the demo replays recipes/alexnet_scaling.yaml under nsys"
-                )
+                return None, Profiled(impossible="was not recorded; the demo replays alexnet_scaling under nsys")
             return self._facts.replayed_tool, Profiled(command, self._facts.replayed_reports)
         recipe, site = self._loaded.recipe, self._loaded_site.site
         with standing_at("passes", number, pass_.kind, "ranks"):

@@ -61,6 +61,7 @@ def show_screen(comparison: Comparison, command: str, next_command: str | None =
     show_first_screen(
         console(), comparison_blocks(comparison), next_command, last_line=functions,
         proof=lambda finding: proofs.get(finding.name),
+        rows_command=lambda _: f"{command} --by {comparison.by} --format csv",
     )  # fmt: skip
 
 
@@ -218,7 +219,7 @@ def gate_markdown(comparison: Comparison, judged: Sequence[Judged], outcome: Out
     if judged[_MOST_RULES:]:
         counts = Counter(str(each.outcome) for each in judged)
         text = ", ".join(f"{count} {name}" for name, count in counts.items())
-        blocks.append(Note("rest", f"of {plural(len(judged), 'rule')} over cases: {text}"))
+        blocks.append(Note("rest", f"of {plural(len(judged), 'rule')} over cases: {text} (--json lists all)"))
     rest = [block for block in blocks if block.name != HEADLINE]
     return f"{_MARK}\n{as_markdown(find_headline(blocks), rest)}"
 

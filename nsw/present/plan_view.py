@@ -136,7 +136,10 @@ def _layout_lines(plan: Plan) -> list[str]:
     more_cases = {text: f" and {len(ids) - 1:,} more" if ids[1:] else "" for text, ids in cases.items()}
     lines = [f"{ids[0]}{more_cases[text]}: {text}" for text, ids in cases.items()]
     left = len(lines) - _MOST_LAYOUTS
-    return [*lines[:_MOST_LAYOUTS], *([f"... and {plural(left, 'layout')} more"] if left > 0 else [])]
+    return [
+        *lines[:_MOST_LAYOUTS],
+        *([f"... and {plural(left, 'layout')} more (--json lists all)"] if left > 0 else []),
+    ]
 
 
 def _limits_sentence(plan: Plan) -> str:

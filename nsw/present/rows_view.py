@@ -180,7 +180,7 @@ _ASIDES: Final[Mapping[str, str]] = {
 _KNOWN_COLUMNS: Final = frozenset(TABLES["api_summary"].column_names)  # names and statistics need no explanation
 _FLOPS: Final = "flops"
 # headings that say more, or the same as those of other tables: of cProfile, which measures wall time, and of cases
-_TITLES: Final = {"cpu_time_s": "cumulative (s)", "case_id": "case"}
+_TITLES: Final = {"cpu_time_s": "cumulative (s)", "case_id": "case", "void": "set aside"}
 _START: Final = "start_ns"
 _COMPARED: Final = ("avg_ns", "med_ns", "min_ns", "max_ns", "stddev_ns")  # statistics of the same durations
 _FEWEST: Final = 3  # decimals of it
@@ -415,7 +415,7 @@ def show_report(
         if not total or (summed_up and name in _OF_KERNELS):
             continue
         top = list(islice(full_rows(name, data), max_rows))
-        omitted = f" (first {max_rows} of {total:,})" if total > max_rows else ""
+        omitted = f" (first {max_rows} of {total:,}; `--top {total}` prints all)" if total > max_rows else ""
         show_rows(out, name + omitted, top, TABLES[name].column_names, table_name=name, explain=explain)
         if name in _SHARED and sum(row["time_pct"] or 0.0 for row in top) > _FULL_SHARE:
             out.print(

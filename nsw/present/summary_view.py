@@ -348,6 +348,7 @@ _PROVING: Final = 4  # cases of a command
 def show_summary(
     out: Console, summary: Summary, *, full: bool, next_command: str | None = None, campaign: str | None = None,
     proof: Callable[[Finding], str | None] | None = None, drawable_cases: Collection[str] = (),
+    rows_command: Callable[[Table], str | None] | None = None,
 ) -> None:  # fmt: skip
     """Print the first screen, or the full answer, which begins with it.
 
@@ -359,12 +360,15 @@ def show_summary(
         campaign: What a command calls it; None: what was read is no campaign's.
         proof: The command that proves a finding of what is no campaign's.
         drawable_cases: The cases of which an iteration can be drawn.
+        rows_command: The command that prints every row of a table of what is no campaign's.
     """
+    if campaign is not None:
+        rows_command = partial(_whole_table_command, campaign)
     blocks = list(answer_blocks(summary, full=full))
     if full:
         show_blocks(out, blocks, "full")
     elif campaign is None:
-        show_first_screen(out, blocks, next_command, proof=proof)
+        show_first_screen(out, blocks, next_command, proof=proof, rows_command=rows_command)
     elif len(summary.cases) > 1:
         slowest = slowest_case(summary)
         proven = {case for block in blocks if isinstance(block, Finding) and block.shown == "always"
@@ -373,10 +377,24 @@ def show_summary(
             f"`nsw summarize {campaign} --case {shlex.quote(slowest.id)}` shows where the time of the slowest case goes"
             if slowest and slowest.id not in proven else None
         )  # fmt: skip
-        show_first_screen(out, blocks, next_command, proof=partial(_evidence_command, campaign), last_line=divides)
+        show_first_screen(
+            out,
+            blocks,
+            next_command,
+            proof=partial(_evidence_command, campaign),
+            last_line=divides,
+            rows_command=rows_command,
+        )
     else:  # which proves its sentences itself, but for the timeline and the counters
         last_line = _drill_down_command(campaign, summary.cases, drawable_cases)
-        show_first_screen(out, blocks, next_command, proof=partial(_reread_command, campaign), last_line=last_line)
+        show_first_screen(
+            out,
+            blocks,
+            next_command,
+            proof=partial(_reread_command, campaign),
+            last_line=last_line,
+            rows_command=rows_command,
+        )
 
 
 def _drill_down_command(campaign: str, cases: Sequence[CaseSummary], drawable_cases: Collection[str]) -> str | None:
@@ -404,9 +422,18 @@ def _evidence_command(campaign: str, finding: Finding) -> str | None:
     return f"nsw summarize {campaign}{chosen}" if cases else None
 
 
+def _whole_table_command(campaign: str, block: Table) -> str:
+    """The command that prints every row of a table that is cut: of one case its own table."""
+    cases = {case for proof in block.evidence for case in proof.cases}
+    if block.omitted and len(cases) == 1:
+        return f"nsw summarize {campaign} --case {shlex.quote(cases.pop())} --table {block.evidence[0].table}"
+    return f"nsw summarize {campaign} --full"
+
+
 def show_first_screen(
     out: Console, blocks: Iterable[Block], next_command: str | None = None, *,
     proof: Callable[[Finding], str | None] | None = None, last_line: str | None = None,
+    rows_command: Callable[[Table], str | None] | None = None,
 ) -> None:  # fmt: skip
     """Print headline, table and notes, and as many findings as fit on 24 lines or the terminal, the weightiest first.
 
@@ -419,6 +446,7 @@ def show_first_screen(
         next_command: Below it: the command that shows more.
         proof: The command that proves a finding, which stands below it.
         last_line: Below that.
+        rows_command: The command that prints every row of a table.
     """
     room = max(_LINES, out.height - 1) if out.is_terminal else _LINES
     first_blocks = [block for block in blocks if block.shown == "always"]
@@ -430,13 +458,15 @@ def show_first_screen(
         command = proof(finding) if proof else None
         text = wrapped(out, f"* {finding.brief or finding.text}")
         sentences.append((text, wrapped(out, f"  `{command}`") if command else ""))
-    more = f"{next_command} ({plural(len(findings), 'finding')} more)" if next_command and findings else next_command
+    more = _with_count_left(next_command, len(findings)) if next_command else None
     lines = sum(text.count("\n") for text in printed.values())
     lines += sum(_count_terminal_lines(out, text) for text in (more, last_line) if text)
     first = sum(_count_terminal_lines(out, text) for text in sentences[0] if text) if sentences else 0
     for block in first_blocks:
         if isinstance(block, Table):
-            printed[id(block)] = _limit_table_lines(out, block, room - lines - first)
+            printed[id(block)] = _limit_table_lines(
+                out, block, room - lines - first, rows_command(block) if rows_command else None
+            )
             lines += printed[id(block)].count("\n")
     for block in first_blocks:
         out.file.write(printed.get(id(block), ""))
@@ -450,9 +480,15 @@ def show_first_screen(
             out.print(command, style="dim", soft_wrap=True)
         left -= 1
     if next_command:
-        out.print(wrapped(out, next_command + (f" ({plural(left, 'finding')} more)" if left else "")), soft_wrap=True)
+        out.print(wrapped(out, _with_count_left(next_command, left)), soft_wrap=True)
     if last_line:
         out.print(wrapped(out, last_line), soft_wrap=True)
+
+
+def _with_count_left(next_command: str, left: int) -> str:
+    """The line below a screen, with the number of findings that had no room."""
+    count = left if next_command.endswith("findings") else plural(left, "finding")
+    return f"{next_command} ({count} more)" if left else next_command
 
 
 def _count_terminal_lines(out: Console, text: str) -> int:
@@ -462,24 +498,26 @@ def _count_terminal_lines(out: Console, text: str) -> int:
     return sum(max(1, -(-cell_len(line) // out.width)) for line in wrapped(out, text).split("\n"))
 
 
-def _limit_table_lines(out: Console, block: Table, lines: int) -> str:
-    """A table of at most so many lines: its last rows go, and their number is printed.
+def _limit_table_lines(out: Console, block: Table, lines: int, command: str | None) -> str:
+    """A table of at most so many lines: its last rows go, and their number is printed with the command that has them.
 
     Of shares that add up downwards the last row, idle time, stays.
     """
-    whole = [at for at, column in enumerate(block.columns) if column.name in block.whole]
+    shares = [at for at, column in enumerate(block.columns) if column.name in block.whole]
     printed = texts(block)  # as all rows together are rounded
     all_rows = [
-        tuple(printed[n][row] if n in whole else cell for n, cell in enumerate(cells))
+        tuple(printed[n][row] if n in shares else cell for n, cell in enumerate(cells))
         for row, cells in enumerate(block.rows)
     ]
-    last = all_rows[-1:] if len(whole) == 1 else []
+    last = all_rows[-1:] if len(shares) == 1 else []
     rows = len(all_rows)
     while True:
         omitted = len(all_rows) - rows
         kept = [*all_rows[: rows - len(last)], *last] if omitted else all_rows
         text = _render_block(out, replace(block, rows=tuple(kept), whole=()))
-        text += f"({plural(omitted, 'row')} more)\n" if omitted else ""
+        if left := omitted + block.omitted:
+            remedy = f": `{command}`" if command else ""
+            text += _render_block(out, Note("rows", f"({plural(left, 'row')} more{remedy})"))
         printed_lines = text.count("\n")
         over = printed_lines - lines
         if over <= 0 or rows <= _FEWEST:

@@ -167,7 +167,8 @@ class Launcher(Model):
 
     kind: LauncherName = Field(default="none", description="The launcher; none starts one process.")
     processes: CountOrTemplate | None = Field(
-        default=None, description="How many processes in all; by default tasks_per_node on each node, else one."
+        default=None,
+        description="How many processes in all; by default tasks_per_node on each node, else one on each node.",
     )
     prefix: Template | None = Field(default=None, description="Of kind custom: what is put before the command.")
     options: list[Template] = Field(
@@ -306,7 +307,9 @@ class Resources(Model):
     """What one run needs. Each value may be an expression over the parameters."""
 
     nodes: CountOrTemplate = Field(default=1, description="Nodes.")
-    gpus: NumberOrTemplate | None = Field(default=None, description="GPUs in all; by default one on each node.")
+    gpus: NumberOrTemplate | None = Field(
+        default=None, description="GPUs of all nodes together; by default one on each node."
+    )
     cpus_per_task: CountOrTemplate | None = Field(default=None, description="CPU cores a process.")
     tasks_per_node: CountOrTemplate | None = Field(
         default=None, description="Processes a node; by default the launcher's processes divided by the nodes."
@@ -369,7 +372,9 @@ class Steps(Model):
         default=None, description="The NVTX range that is an iteration; `step` is `step 7` too."
     )
     warmup: Number | None = Field(
-        default=None, description="How many iterations are warm-up; those that take clearly longer than the later ones."
+        default=None,
+        description="How many iterations at the start are warm-up; by default those that take clearly longer than"
+        " later ones.",
     )
 
 
@@ -488,8 +493,8 @@ class Recipe(Model):
     )
     warmup: Number = Field(
         default=0,
-        description="Runs of each case before its repeats, in each pass but counters. They are kept, but nothing of"
-        " them is in tables and statistics.",
+        description="Whole runs of each case before its repeats, in each pass but counters. They are kept, but nothing"
+        " of them is in tables and statistics. Iterations within a run: report.steps.warmup.",
     )
     entries: Annotated[list[PassEntry], FREE] = Field(
         default=[PassEntry(baseline={})],  # type: ignore[arg-type]  # parsed

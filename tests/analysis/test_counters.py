@@ -102,6 +102,8 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("narrow-access", kernel(narrow_access_share=90.0),
      [kernel(narrow_access_share=10.0), dram(narrow_access_share=90.0)]),
     ("narrow-access", pipe("ldst_fu_utilization", gld_transactions_per_request=1.0, gst_transactions_per_request=1.0), []),
+    ("narrow-access", pipe("alu_pipe_utilization", narrow_access_share=90.0, inst_integer=6e8),
+     [pipe("alu_pipe_utilization", narrow_access_share=90.0, inst_integer=7e8)]),  # 9.4 and 10.9 for each access
     ("bank-conflicts", l1(**SHARED, shared_bank_conflicts=6.5e7),
      [l1(**SHARED, shared_bank_conflicts=1e6), dram(**SHARED, shared_bank_conflicts=6.5e7)]),
     ("register-spills", dram(inst_executed_local=8e6, registers=255.0), [dram(inst_executed_local=1e5, registers=255.0)]),
@@ -142,6 +144,9 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
      [issuing(special_fu_utilization=25.0), issuing(special_fu_utilization=52.0, inst_bit_convert=5e7)]),
     ("special-functions", pipe("special_fu_utilization"), [pipe("special_fu_utilization", busy=50.0), dram(special_fu_utilization=60.0)]),
     ("integer-division", pipe("special_fu_utilization", **DIVISION), [pipe("alu_pipe_utilization", **DIVISION | {"inst_bit_convert": 0.0})]),
+    ("integer-division", pipe("alu_pipe_utilization", busy=50.0, special_fu_utilization=20.0, **DIVISION),
+     [pipe("alu_pipe_utilization", busy=50.0, special_fu_utilization=10.0, **DIVISION),  # floats become integers
+      pipe("alu_pipe_utilization", busy=44.0, special_fu_utilization=20.0, **DIVISION)]),
     ("unfused-multiply-add", pipe("single_precision_fu_utilization", **PAIRS),
      [pipe("single_precision_fu_utilization", **PAIRS | {"flop_count_sp_mul": 0.0}),
       pipe("single_precision_fu_utilization", **PAIRS | {"flop_count_sp_fma": 1e8})]),

@@ -115,7 +115,7 @@ def test_each_case_has_an_id_of_its_own_and_many_causes_are_in_both_parts():
 def test_recordings_are_small_and_say_nothing_of_their_machine():
     files = list(recordings.FOLDER.iterdir())
     assert max(path.stat().st_size for path in files if "timeline" in path.name) <= 160_000
-    assert sum(path.stat().st_size for path in files) <= 10_300_000
+    assert sum(path.stat().st_size for path in files) <= 9_000_000
     for path in files[::10]:
         if path.name.endswith(".timeline.xz"):
             environment = recordings.tables_of(path).get("TARGET_INFO_SYSTEM_ENV")

@@ -50,6 +50,13 @@ def test_of_one_series_each_point_has_a_row():
     assert [row[0] for row in shown["answer"].rows] == [1, 2, 4]
 
 
+def test_a_table_explains_the_words_that_it_uses_and_no_others():
+    runs, figures = measured(n1=100.0, n2=190.0)
+    legend = screen(runs, WEAK, figures=figures)["legend"]
+    assert legend.text == "efficiency: what each GPU achieves, beside the fewest GPUs"
+    assert "legend" not in screen(runs, figures=figures)
+
+
 @pytest.mark.parametrize(
     ("values", "says"),
     [
@@ -112,7 +119,8 @@ def test_of_many_cases_those_are_shown_of_which_most_could_be_won():
     gpu = [gpu_row("k", 18 * MS, run=name) for name in names]
     shown = screen(runs, gpu_summary=gpu, iterations=rows, phase_summary=parts)
     assert [row[0] for row in shown["answer"].rows] == list(range(15))
-    assert shown["answer"].title == "(5 cases more: `--full`)"
+    assert shown["answer"].title == "The 15 of 20 cases that weigh most"
+    assert shown["answer"].omitted == 5
     assert shown["headline"].startswith(
         "sums: 20 of 20 cases could save 20 % of their time or more, most of all b1: idle 90 %"
     )

@@ -89,6 +89,25 @@ def test_pauses_that_take_more_than_the_usual_iterations_are_in_the_iteration_th
     assert text.startswith("The GPU is idle 90 % of an iteration of 13 ms: 9 ms of that are one gap, in which the host")
 
 
+def test_what_a_cause_leaves_of_the_idle_time_is_named_too_and_adds_up():
+    """2.72 ms are idle: 1.72 ms in a long gap, 0.6 ms in calls that allocate, the rest in gaps of no cause."""
+    rows = (
+        gap("launch", "long", 1, 1.72 * MS),
+        gap("allocate", "middle", 6, 0.1 * MS),
+        gap("copy", "middle", 1, 0.4 * MS),
+    )
+    first, second = explained(*rows)
+    assert first.startswith(
+        "The GPU is idle 68 % of an iteration of 4 ms: 1.72 ms of that are one gap, in which the host"
+    )
+    assert "; the other 1.000 ms of idle time: allocation 0.600 ms, not explained 0.400 ms. " in first
+    assert "; the other 2.120 ms of idle time: the host 1.720 ms, not explained 0.400 ms. " in second
+    (alone,) = explained(gap("launch", "long", 1, 2 * MS), gap("queued", "short", 720, 1 * US))
+    assert "; the other 720.0 us of idle time: between operations queued before. " in alone
+    (nearly_all,) = explained(gap("launch", "long", 1, 2.6 * MS), gap("queued", "short", 120, 1 * US))
+    assert "the other" not in nearly_all
+
+
 LONG = gap("launch", "long", 1, 2 * MS)
 
 

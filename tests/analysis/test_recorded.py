@@ -96,16 +96,20 @@ def test_variants_are_compared_by_figure_and_counters_and_a_cold_start_is_called
     assert row(lines, "column", "0.18", "7,362.9", "10 %", "4 of 32 bytes of a sector used")
     assert row(lines, "fat", "0.67", "39 %", "occupancy 47 of 62 % (shared memory)")
     assert "* variant-naive_n-2048: its figure is 127 times lower than its kernels' times imply" in text
-    assert "Ratios to it are void." in text
+    assert "Ratios to it are set aside: `--table compare` has them." in text
+    assert (
+        "times naive: 2.00 is twice as good; of DRAM: of the memory's peak rate, by the largest kernel; set aside: the"
+        in text
+    )
     assert "fits L2 (20 of 50 MB)" in text
 
 
-def test_a_pair_with_a_cold_start_is_void_and_no_gain():
+def test_a_pair_with_a_cold_start_is_set_aside_and_no_gain():
     data = campaign("stencil")
     runs = [run for run in data.runs if run.params["variant"] in {"naive", "column"}]
     blocks = first_screen_blocks(summarize(replace(data, runs=runs), ASKED["stencil"]))
     assert blocks[0].text.startswith("variant=column is 82 % slower than naive at n=16384 (gpoints)")
-    assert {row[0]: row[3] for row in blocks[1].rows} == {2048: "void", 16384: "slows"}
+    assert {row[0]: row[3] for row in blocks[1].rows} == {2048: "set aside", 16384: "slows"}
 
 
 def test_a_case_with_counters_names_the_command_that_has_them_all():
@@ -177,18 +181,18 @@ def test_names_and_order_of_cases_decide_nothing(name):
     }
 
 
-def test_a_void_figure_is_in_no_headline_and_no_ratio():
+def test_a_contradicted_figure_is_in_no_headline_and_no_ratio():
     summary = summarize(campaign("stencil"), ASKED["stencil"])
     chosen = summary.only({case.id for case in summary.cases if case.params["n"] == 2048})
     blocks = first_screen_blocks(chosen)
     assert "naive" not in blocks[0].text
     assert blocks[0].text.startswith("fat is the fastest at n=2048; slower: column ")
     at = [column.name for column in blocks[1].columns].index("ratio")
-    assert {row[at] for row in blocks[1].rows} == {"void"}
+    assert {row[at] for row in blocks[1].rows} == {"set aside"}
     assert {(row["ratio"], row["void"]) for row in flat_rows(chosen, "compare")} == {(None, True)}
     bars = next(block for block in answer_blocks(summary) if block.name == "compare")
     at = [column.name for column in bars.columns].index("ratio")
-    assert [row[at] for row in bars.rows].count("void") == 3
+    assert [row[at] for row in bars.rows].count("set aside") == 3
 
 
 def test_of_two_sides_summarize_prints_no_verdict_but_names_the_command_that_does():

@@ -78,6 +78,7 @@ STRIDED = (
     "void at::native::elementwise_kernel<(int)128, (int)4, void at::native::gpu_kernel_impl_nocast"
     "<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase &)::[lambda(c10::BFloat16)]>(int)"
 )
+ADDCDIV = "void at::native::vectorized_elementwise_kernel<4, addcdiv_cuda_kernel>()"
 CAST = "void at::native::vectorized_elementwise_kernel<4, bfloat16_copy_kernel_cuda>()"
 
 
@@ -187,6 +188,9 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
      "8 % copies tensors"),
     ("unfused-optimizer", launched((FOREACH, 20)), [launched((FOREACH, 19)), launched((FOREACH, 50), (FUSED, 10))],
      "20 % is the optimizer's step"),
+    # set-up has no optimizer of single kernels; of all at once it cannot be told
+    ("unfused-optimizer", replace(launched((ADDCDIV, 20, 20.0)), one_phase="no iterations"),
+     [replace(launched((FOREACH, 50)), one_phase="no iterations")], "20 % is an optimizer's step"),
     ("unfused-attention", launched(("softmax_warp_forward<float>()", 20)), [launched(("softmax_warp_forward<float>()", 19)),
      launched(("my_softmax(float*)", 50))], "20 % is softmax and elementwise work"),
     ("autocast-weight-casts", launched((CAST, 15, 20.0), ("sm90_xmma_gemm_f16f16", 50)),
@@ -204,6 +208,9 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
      "iteration 3 of 22 (counted from 0) takes 30 ms"),
     ("slow-iteration", pause(), [pause(use={"slowest_load_ns": 5 * MS})],  # at a kernel's first use, once
      "iteration 3 of 22 (counted from 0) takes 30 ms"),
+    ("recompilation", pause(use={"compile_ns": 19 * MS}),
+     [pause(), pause(use={"compile_ns": 19 * MS, "slowest_load_ns": 5 * MS})],  # libraries at their first use
+     "iteration 3 of 22 (counted from 0) compiles"),
     ("slow-first-iteration", first_takes(500, gpu=30), [first_takes(80, gpu=30), first_takes(500, gpu=10), first_takes(500, gpu=30, count=4)],
      "the first 2 iterations take 500 ms"),
     ("stray-context", case(iterations=STEPS, stray_contexts=(StrayContext("rank 1", 0, 20, 0, 40 * US, 2 * US),)), [case()],

@@ -152,7 +152,7 @@ def test_the_end_of_a_run_says_where_to_look_next(nsw, recipe):
     assert "`nsw logs n-1.baseline.r1` prints its output" in said.err
     said = nsw("run", recipe("{command: 'true'}"), "-s", "here")
     assert "nsw logs" not in said.err
-    assert said.out.rstrip().endswith("--full` has all findings and tables")
+    assert said.out.rstrip().endswith("--full` has all tables and findings")
 
 
 def test_ls_elsewhere_shows_the_campaigns_that_nsw_acts_for_by_their_folders(nsw, good, tmp_path, monkeypatch):

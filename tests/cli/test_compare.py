@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -40,13 +42,76 @@ def test_two_reports_of_counters_are_compared_by_their_kernels(nsw, home):
     said = nsw("compare", "before.csv", "after.csv")
     assert "after.csv beside before.csv: GPU time: 8.00 times faster" in said.out
     assert "charge takes 700.0 us less" in said.out
+    assert "Idle time is no part of the difference: neither side has a timeline with iterations." in said.out
+    assert "between: where the change lies" in said.out
     by_metric = nsw("compare", "before.csv", "after.csv", "--by", "metric").out
-    assert "duration of charge" in by_metric
+    assert "metrics of charge" in by_metric
     assert "1 / 11 to 1 / 5.68" in by_metric
     (home / "alike.csv").write_text(head + '"0","void charge(const float *, int)","820000","4096"\n')
     said = nsw("compare", "before.csv", "alike.csv")
     assert "cannot tell" in said.out
     assert "One run a side decides nothing; between these two: The GPU's work takes 20.00 us more" in said.out
+
+
+def test_metrics_have_units_and_begin_with_the_kernel_that_takes_most_time(nsw, home):
+    """The hit rate of the short kernel changes 100 times, that of the long one by 60 points."""
+    columns = ("ID", "Kernel Name", "gpu__time_duration.sum", "lts__t_sector_hit_rate.pct", "dram__bytes.sum")
+    sides = {"before": (("long", 8_000_000, 10, 1 << 30), ("short", 2_000, 0.01, 1024)),
+             "after": (("long", 8_100_000, 70, 1 << 30), ("short", 20_000, 1, 1024))}  # fmt: skip
+    for side, kernels in sides.items():
+        lines = [
+            columns,
+            ("", "", "ns", "%", "byte"),
+            *((at, f"void {name}(int)", *rest) for at, (name, *rest) in enumerate(kernels)),
+        ]
+        (home / f"{side}.csv").write_text("".join(",".join(f'"{cell}"' for cell in line) + "\n" for line in lines))
+    screen = nsw("compare", "before.csv", "after.csv", "--by", "metric").out
+    table = [line.split() for line in screen.splitlines() if line.startswith(" ")]
+    assert table[0] == ["kernel", "metric", "unit", "A", "B", "change", "between", "runs", "verdict"]
+    firsts = [row[:5] for row in table if row[0] in {"long", "short"}]
+    assert firsts == [["long", "duration", "ms", "8.00", "8.10"], ["short", "duration", "us", "2.00", "20.00"]]
+    assert "Order: the kernel with most GPU time first" in screen
+    rows = json.loads(nsw("compare", "before.csv", "after.csv", "--by", "metric", "--json").out)["rows"]
+    assert [row["what"].split(" of ")[1] for row in rows] == ["long"] * (len(rows) // 2) + ["short"] * (len(rows) // 2)
+    assert [row["what"] for row in rows[:2]] == ["duration of long", "l2_tex_hit_rate of long"]
+    assert rows[0]["unit"] == "ns"
+
+
+def test_two_timelines_are_divided_as_two_cases_of_a_campaign_are(nsw, home):
+    chosen = ("--case", "gpus=1", "--case", "batch=8,128")
+    assert nsw("run", "alexnet_scaling", "-s", "demo", "--yes", *chosen).code == 0
+    (folder,) = (home / "campaigns").glob("*-*")
+    parts = []
+    for sides in (
+        [str(path) for b in (8, 128) for path in folder.glob(f"reports/gpus-1_batch-{b}.*/*.sqlite")],
+        [f"{folder.name}:gpus-1_batch-{b}" for b in (8, 128)],
+    ):
+        blocks = json.loads(nsw("compare", *sides, "--json").out)["blocks"]
+        (waterfall,) = (block for block in blocks if block["kind"] == "waterfall")
+        parts.append([row[1:] for row in waterfall["rows"]])
+        assert "parts" not in {block["name"] for block in blocks}
+    assert parts[0] == parts[1]
+    assert len(parts[0]) > 3
+
+
+def test_a_cut_table_names_the_command_that_has_all_rows(nsw, home):
+    head = '"ID","Kernel Name","gpu__time_duration.sum"\n"","","ns"\n'
+    for side in ("before", "after"):
+        rows = "".join(f'"{n}","void k{n}(int)","{(n + 1) * 1000}"\n' for n in range(18))
+        (home / f"{side}.csv").write_text(head + rows)
+    for words, command in (
+        (
+            ["compare", "before.csv", "after.csv", "--by", "kernel"],
+            "nsw compare before.csv after.csv --by kernel --format csv",
+        ),
+        (["read", "before.csv"], "nsw read before.csv --table kernels"),
+    ):
+        screen = nsw(*words).out
+        cut = re.search(rf"\((\d+) rows? more: `{re.escape(command)}`\)", screen)
+        assert cut is not None, screen
+        assert len(re.findall(r"^ k\d+ ", screen, re.MULTILINE)) + int(cut[1]) == 18
+        complete = nsw(*shlex.split(command)[1:]).out
+        assert all(re.search(rf"\bk{n}\b", complete) for n in range(18))
 
 
 def test_a_gate_ends_with_its_outcome(nsw, pair):

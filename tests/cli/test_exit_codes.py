@@ -77,6 +77,7 @@ def test_a_campaign_with_a_failed_run_ends_with_1_and_looking_at_it_too(nsw, fai
         (["plan", "cpu_quickstart", "--site"], ["requires an argument"]),
         (["sttus"], ["there is no command 'sttus'", "did you mean 'status'?"]),
         (["diff"], ["there is no command 'diff'", "did you mean 'nsw compare'?"]),
+        (["perfetto"], ["there is no command 'perfetto'", "did you mean 'nsw export --trace'?"]),
         (["compare", "a", "b"], ["'a' is no campaign, baseline, run or report here: no campaign 'a' under"]),
         (["gate", "a", "b", "--rule", "speed: -2%"], ["'a' is no campaign, baseline, run or report here"]),
         (["summarize", "."], ["the folder . is no campaign", "nsw read ."]),

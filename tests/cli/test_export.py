@@ -88,6 +88,25 @@ def test_a_campaign_without_a_timeline_says_so(good, nsw):
     assert "no report of a timeline is here" in said.err
 
 
+def test_a_campaign_of_tables_alone_says_so_and_what_works(demo, home):
+    (folder,) = (home / "campaigns").glob("*-*")
+    lock = folder / "recipe.lock.yaml"
+    lock.write_text(lock.read_text().replace("collect: reports", "collect: tables"))
+    for report in folder.glob("reports/*/*.sqlite"):
+        report.unlink()
+    for words in (
+        ["export", "--trace", "t"],
+        ["report", "-o", "t.html", "--timeline", "gpus-1_batch-8"],
+        ["summarize", "-o", "t.svg", "--plot", "timeline"],
+    ):
+        refused = demo(*words)
+        assert refused.code == 2, refused.err
+        assert f"no report of campaign {folder.name} is here: `collect: tables` leaves them on the site" in refused.err
+        assert f"`nsw summarize {folder.name}` and `nsw report {folder.name}` need the tables alone" in refused.err
+        assert not list(home.glob("t*"))
+    assert demo("summarize").code == demo("report", "-o", "t.html").code == 0
+
+
 def test_tables_are_those_of_summarize(demo, home):
     assert demo("export", "--csv", "a").code == demo("summarize", "-o", "b/").code == 0
     files = {path.name: path.read_bytes() for path in (home / "a").iterdir()}

@@ -3,6 +3,7 @@
 import importlib.util
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -30,6 +31,8 @@ def test_a_section_is_printed_alone_and_of_its_table_the_keys_that_are_meant():
     assert text_of("site").startswith("## Site\n")
     assert "| `app.figures.NAME.regex` |" in text_of("figures")
     assert "| `app.command` |" not in text_of("figures")
+    assert "### Figures" in text_of("figures")
+    assert "### Passes" not in text_of("figures")  # a heading whose keys are all left out
     assert "| `passes[].counters` |" in text_of("passes")
 
 
@@ -73,3 +76,23 @@ def test_man_shows_each_command_without_a_warning():
     assert shown.stderr == ""
     assert all(f"nsw {name}" in shown.stdout for name in COMMANDS)
     assert "NSW_ROOT" in shown.stdout
+
+
+def test_help_names_what_a_first_day_looks_for(nsw):
+    compare, read = (" ".join(nsw(command, "--help").out.replace("│", " ").split()) for command in ("compare", "read"))
+    for word in ("case", "figure", "kernel", "class", "range", "metric", "function"):
+        assert word in compare.partition("--by")[2].partition("--same")[0]
+    assert "PNG needs nsw's extra `png`" in compare
+    assert ".nsys-rep, .sqlite" in read
+    assert "--formats lists all" in read
+
+
+def test_a_png_without_its_extra_names_it(nsw, home, monkeypatch):
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    head = '"ID","Kernel Name","gpu__time_duration.sum"\n"","","ns"\n'
+    for side, ns in (("before", 800_000), ("after", 100_000)):
+        (home / f"{side}.csv").write_text(head + f'"0","void charge(int)","{ns}"\n')
+    refused = nsw("compare", "before.csv", "after.csv", "-o", "plot.png")
+    assert refused.code == 2
+    assert "needs the package resvg-py" in refused.err
+    assert "pip install 'nsw[png]'" in refused.err

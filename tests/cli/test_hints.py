@@ -51,7 +51,7 @@ def test_the_closing_hint_works_as_it_is_printed(tmp_path):
         capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    (hint,) = re.findall(r"`([^`]* summarize [^`]*)` has all findings and tables", done.stdout)
+    (hint,) = re.findall(r"`([^`]* summarize [^`]*)` has all tables and findings", done.stdout)
     (page,) = re.findall(r"`([^`]* report [^`]*)` writes this as a page", done.stderr)
     whole = page.replace(" report ", " problems ")  # of recordings a run names none: nothing can be done about them
     for command in (hint, page, whole):

@@ -28,10 +28,14 @@ PAGES = {
     "idle.md": 4,
     "kernels.md": 2,
     "laptop.md": 1,
+    "later.md": 1,
     "notebook.md": 2,
     "rank-0.md": 3,
     "read.md": 1,
     "site.md": 20,
+    "space.md": 2,
+    "variables.md": 1,
+    "workstation.md": 2,
     "wrapper.md": 6,
 }
 

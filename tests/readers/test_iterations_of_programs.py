@@ -459,6 +459,17 @@ def test_a_module_that_is_loaded_behind_a_long_gap_was_compiled(host):
     assert use["compile_ns"] > 0.9 * use["span_ns"]
 
 
+def test_what_a_slow_iteration_compiles_counts_beside_usual_ones(host):
+    for n in range(20):
+        if n == 12:
+            host.sleep(200_000)
+            host.database.call(host.now - 30 * US, 20 * US, "cuModuleLoadData", correlationId=10_000)
+        host.run(A, B, C, us=200)
+    (use,) = tables_of(host)["gpu_use"]
+    assert use["compiles"] == 1
+    assert use["compile_ns"] > 190_000 * US
+
+
 def test_libraries_that_are_loaded_at_their_first_use_are_the_start_of_a_run_however_long_it_takes(host):
     for n in range(6):
         host.sleep(200_000)

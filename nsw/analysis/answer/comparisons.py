@@ -23,7 +23,7 @@ from nsw.analysis.blocks import (
 from nsw.analysis.comparison import Scaling, ScalingPoint, figure_heading_with_unit, least_disturbed_figure
 from nsw.analysis.groups import sum_by
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
-from nsw.analysis.rules.pairs import cases_with_void_ratio
+from nsw.analysis.rules.pairs import SET_ASIDE, cases_with_void_ratio
 from nsw.analysis.rules.timeline import time_without_profiler
 from nsw.analysis.screen_table import figure_median, figure_range, parameter_value_cell
 
@@ -136,7 +136,10 @@ def variant_bar_blocks(summary: Summary) -> list[Block]:
         (Column("variant", summary.compared or "variant"), lambda v: parameter_value_cell(v.variant)),
         (Column("figure", figure_heading_with_unit(summary.figure or "figure", unit), "number"), lambda v: v.figure),
         (Column("range", "range", "range"), lambda v: (v.least, v.most)) if repeated else None,
-        (Column("ratio", f"times {summary.compared_to}", "times"), lambda v: "void" if v.case_id in void else v.ratio),
+        (
+            Column("ratio", f"times {summary.compared_to}", "times"),
+            lambda v: SET_ASIDE if v.case_id in void else v.ratio,
+        ),
         (Column("gpu_ns", "GPU time", "ns"), lambda v: v.gpu_ns) if with_gpu else None,
         (Column("top", "most time in", "name"), lambda v: v.top or "") if with_top else None,
     ]

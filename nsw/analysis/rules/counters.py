@@ -8,6 +8,7 @@ library's, which can only be called differently.
 
 from __future__ import annotations
 
+import math
 import re
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -46,6 +47,8 @@ _BOUND_PCT: Final = 60.0  # of a part's peak, from which a kernel is bound by it
 _SURELY_PCT: Final = 80.0  # where the other parts were not measured
 _ROOF_PCT: Final = 75.0  # from which a part is at its roof: DRAM reaches some 92 % at most
 _FEEDS_PCT: Final = 5.0  # that memory may be busier than the tensor cores which it feeds
+_DIVIDES_PCT: Final = 45.0  # of a pipe's peak, from which divisions bind: each is a chain of dependent instructions
+_WITH_RECIPROCALS: Final = 1.3  # instructions of the XU pipe for each that converts: a division has its reciprocal too
 _BUSY_PCT: Final = 30.0  # of a level of memory, below which its waste delays nothing
 _WORTH_PCT: Final = 5.0  # of the kernels' time that could be won
 _LEAST_PCT: Final = 10.0  # of a kernel's time, likewise
@@ -73,6 +76,7 @@ _HALF: Final = 0.5
 _FAR_PCT: Final = 50.0  # of a part's peak, below which a kernel is surely far from its roof
 _REACHED_PCT: Final = 95.0  # of a part's peak: what kernels with enough in flight reach
 _NARROW: Final = 2.2  # bytes a thread
+_INTEGERS_A_MOVE: Final = 10  # integer instructions for each memory instruction: address, unpacking, a sum
 _EACH_SPECIAL: Final = 8  # instructions of an accurate exponential, root or division of floats, at the least
 _LONG_SUM: Final = 64  # products that a stored value is the sum of, from which it may be of matrices
 _HARDLY: Final = 0.02  # of the FP64 instructions
@@ -322,11 +326,16 @@ def _scattered_access_cause(kernel: KernelRow, bad: list[_Access], useful: Mappi
 
 
 def _narrow_access_remark(kernel: KernelRow) -> Remark | None:
-    """Memory instructions of 1 or 2 bytes a thread: L1, the load-store unit, issuing or the wait for memory binds."""
+    """Memory instructions of 1 or 2 bytes a thread: L1, the load-store unit, issuing or the wait for memory binds.
+
+    So does the integer arithmetic that comes with each of them, where it is little.
+    """
     parts = busy_pct_by_part(kernel)
     part, accesses = _busiest_part(parts), _global_accesses(kernel)
     busy = parts.get(part, 0.0)
-    binds = busy >= _BOUND_PCT and part in {L1, LSU, ISSUE, CACHES, COMPUTING}
+    moves = _WARP * sum(filter(None, _global_memory_instructions(kernel)))
+    has_few_integers = kernel.metrics.get("inst_integer", math.inf) <= _INTEGERS_A_MOVE * moves
+    binds = busy >= _BOUND_PCT and (part in {L1, LSU, ISSUE, CACHES, COMPUTING} or (part == ALU and has_few_integers))
     waits = _LITTLE_PCT <= busy < _ROOF_PCT and kernel.metrics.get("stall_memory_dependency", 0.0) >= _STALLED_PCT
     if not accesses or not (binds or waits):
         return None
@@ -335,7 +344,9 @@ def _narrow_access_remark(kernel: KernelRow) -> Remark | None:
     is_narrow = 0 < max(widths, default=0.0) <= _NARROW and min(access.used for access in accesses) >= _HALF
     if not (is_narrow if share is None else share >= 100 * _HALF):
         return None
-    quarter = dict.fromkeys((L1, LSU, ISSUE, CACHES, COMPUTING), 0.25)
+    quarter = dict.fromkeys((L1, LSU, ISSUE, CACHES, COMPUTING, *([ALU] if has_few_integers else [])), 0.25)
+    if all(access.each is not None and access.each <= 1 for access in accesses):
+        quarter[L2] = 0.25  # which is busy with requests of one sector each
     text = f"{share:.0f} % of its memory instructions move" if share is not None else "its memory instructions move"
     return Remark(
         _gain_pct(kernel, quarter) if binds else 100 * (1 - max(0.25, busy / _REACHED_PCT)),
@@ -567,36 +578,54 @@ def _converts_half_of_loads(kernel: KernelRow, converted: float) -> bool:
     return 0 < _HALF * loaded <= converted
 
 
+def _integer_division_remark(kernel: KernelRow) -> Remark | None:
+    """Divisions of integers, whose conversions and reciprocals are the XU pipe's; they are chains, which bind early."""
+    metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
+    integer, converted = metrics.get("inst_integer"), metrics.get("inst_bit_convert", 0.0)
+    every, part = _thread_instructions(kernel), _busiest_part(parts)
+    if integer is None or not every or part not in {XU, ALU, FMA, ISSUE, COMPUTING}:
+        return None
+    has_reciprocals = _share_of_xu(parts) >= _WITH_RECIPROCALS * converted / every
+    if parts[part] < (_DIVIDES_PCT if has_reciprocals else _BOUND_PCT):
+        return None
+    if converted < 0.015 * every or integer < max(0.5 * every, 2 * metrics.get("inst_fp_32", 0.0)):
+        return None
+    kept = 1 - 0.8 * integer / every  # of some 20 instructions of a division a few stay
+    return Remark(
+        _gain_pct(kernel, {XU: 0.1, ALU: kept, FMA: kept, ISSUE: kept, COMPUTING: kept}), "integer-division",
+        f"integer division, {part} {parts[part]:.0f} % busy",
+        f"divides integers: {100 * integer / every:.0f} % of its instructions are of integers and"
+        f" {100 * converted / every:.0f} % convert them, and {_busy_part_text(part, parts[part])}",
+    )  # fmt: skip
+
+
+def _thread_instructions(kernel: KernelRow) -> float:
+    """The instructions of all threads."""
+    lanes = kernel.metrics.get("warp_execution_efficiency", 100.0) / 100
+    return kernel.metrics.get("inst_executed", 0.0) * _WARP * lanes
+
+
+def _share_of_xu(parts: Mapping[str, float]) -> float:
+    """The share of all instructions that the XU pipe executes: half a warp's a cycle, of the four that an SM issues."""
+    return parts.get(XU, 0.0) / (8 * parts[ISSUE]) if parts.get(ISSUE) else 0.0
+
+
 def _special_function_remark(kernel: KernelRow) -> Remark | None:
     """Special functions, or the conversions of integer divisions, on the XU pipe."""
     part, busy = _binding_pipe(kernel)
     if _fp64_remark(kernel) is not None:  # whose conversions they are
         return None
-    metrics = kernel.metrics
-    integer, single = metrics.get("inst_integer"), metrics.get("inst_fp_32")
-    converted, executed = metrics.get("inst_bit_convert", 0.0), metrics.get("inst_executed", 0.0)
-    lanes = metrics.get("warp_execution_efficiency", 100.0) / 100
-    if integer is not None and part in {XU, ALU, FMA, ISSUE, COMPUTING}:
-        every = executed * _WARP * lanes
-        divides = converted >= 0.015 * every and integer >= 0.5 * every and integer >= 2 * (single or 0.0)
-        if every and divides:
-            kept = 1 - 0.8 * integer / every  # of some 20 instructions of a division a few stay
-            return Remark(
-                _gain_pct(kernel, {XU: 0.1, ALU: kept, FMA: kept, ISSUE: kept, COMPUTING: kept}), "integer-division",
-                f"integer division, {part} {busy:.0f} % busy",
-                f"divides integers: {100 * integer / every:.0f} % of its instructions are of integers and"
-                f" {100 * converted / every:.0f} % convert them, and {_busy_part_text(part, busy)}",
-            )  # fmt: skip
-    parts = busy_pct_by_part(kernel)
+    if (division := _integer_division_remark(kernel)) is not None:
+        return division
+    metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
+    every, of_all = _thread_instructions(kernel), _share_of_xu(parts)
     double = metrics.get("inst_fp_64", metrics.get("flop_count_dp", 0.0 if parts.get(FP64, 0.0) < 5 else None))
     is_mix_known = {"inst_integer", "inst_bit_convert"} <= metrics.keys()
     if not is_mix_known and (double != 0 or part != XU):
         return None  # whose conversions the XU pipe does is not known
-    # half a warp instruction a cycle of the four that an SM issues
-    of_all = parts.get(XU, 0.0) / (8 * parts[ISSUE]) if parts.get(ISSUE) else 0.0
     if part in {ISSUE, FMA, ALU, COMPUTING}:
-        every = executed * _WARP * lanes
-        around = _EACH_SPECIAL * (of_all - (converted / every if every else 0.0))
+        converted = metrics.get("inst_bit_convert", 0.0) / every if every else 0.0
+        around = _EACH_SPECIAL * (of_all - converted)
         if around < _HALF:
             return None
         left = max(0.0, 1 - around)

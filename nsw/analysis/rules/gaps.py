@@ -15,13 +15,15 @@ from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Hit
 from nsw.analysis.rules.host import host_work_while_idle
 from nsw.analysis.spent import remove_profiler_idle_time
-from nsw.quantities import format_ns
+from nsw.quantities import format_ns, summed
 from nsw.wording import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nsw.analysis.cases import CaseSummary
 
-__all__ = ["SHORT", "WORDS", "idle_gpu_hits", "idle_time_by_cause", "remove_profiler_slowdown"]
+__all__ = ["SHORT", "WORDS", "IdleCause", "idle_gpu_hits", "idle_time_by_cause", "remove_profiler_slowdown"]
 
 _WORTH_PCT: Final = 8.0  # of an iteration
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
@@ -39,6 +41,8 @@ _GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
 _BY_OTHERS: Final = frozenset({"data-loader", "file-io", "logging", "python-threads"})  # told without CUDA calls
 _SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail::select|nonzero", re.IGNORECASE)
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
+_REST: Final = 0.1  # of the idle time: a cause that leaves less open explains it
+_LITTLE: Final = 0.01  # of the idle time
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
 _A_FEW, _VALUE = 64, 4096  # bytes
 _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
@@ -53,11 +57,15 @@ WORDS: Final = {
     "logging": "writes", "python-threads": "locks", "host-work": "the host", "host-call": "a CUDA call",
     "late-rank-host": "the host",
 }  # fmt: skip
+_QUEUED: Final = "between operations queued before"
 
 
 @dataclass(frozen=True, slots=True)
 class IdleCause:
-    """Idle time of an iteration by its cause: what a cure saves at most, ns; the sentence, and the size in words."""
+    """Idle time of an iteration by its cause: what a cure saves at most, ns; the sentence, and the size in words.
+
+    `idle_ns` is the idle time that it explains; 0: all that it saves is idle time.
+    """
 
     cause: str
     saved_ns: float
@@ -65,6 +73,12 @@ class IdleCause:
     fact: str
     advice: str = ""
     do: str = ""
+    idle_ns: float = 0.0
+
+    @property
+    def explained_ns(self) -> float:
+        """The idle time that it explains."""
+        return self.idle_ns or self.saved_ns
 
 
 def remove_profiler_slowdown(idle: IdleGpu, slowed: float) -> IdleGpu:
@@ -115,10 +129,30 @@ def idle_gpu_hits(case: CaseSummary, slowed: float) -> list[Hit]:
         if gain >= (_WORTH_PCT if sure else _LAUNCHES_PCT):
             known = causes()[cause.cause]
             hits.append(Hit(
-                cause.cause, case.id, gain, cause.what, cause.do or known.do, f"{base}: {cause.fact}{others}",
+                cause.cause, case.id, gain, cause.what, cause.do or known.do,
+                f"{base}: {cause.fact}{others}{_other_idle_time_text(idle, cause, found)}",
                 cause.advice or known.remedy(detect_framework(case)), f"{gain:.0f} %", "gaps",
             ))  # fmt: skip
     return hits
+
+
+def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, causes_of_idle: Sequence[IdleCause]) -> str:
+    """What the rest of the idle time goes to, where that is much: the other causes, and what none explains."""
+    rest = open_ns = idle.idle_ns - cause.explained_ns
+    if rest < _REST * idle.idle_ns:
+        return ""
+    parts = []
+    candidates = [(WORDS[rival.cause], rival.explained_ns) for rival in causes_of_idle if rival is not cause]
+    for words, explained_ns in (*candidates, (_QUEUED, idle.in_gaps("queued", lengths=SHORT))):
+        if (ns := min(explained_ns, open_ns)) >= _LITTLE * idle.idle_ns:
+            parts.append((words, ns))
+            open_ns -= ns
+    if open_ns >= _LITTLE * idle.idle_ns:
+        parts.append(("not explained", open_ns))
+    rest_size, sizes = summed([ns for _, ns in parts])
+    texts = [f"{words} {size.removesuffix(' more')}" for (words, _), size in zip(parts, sizes, strict=True)]
+    listing = ", ".join(texts) if len(parts) > 1 else parts[0][0]
+    return f"; the other {rest_size.removesuffix(' more')} of idle time: {listing}"
 
 
 def detect_framework(case: CaseSummary) -> str:
@@ -270,6 +304,7 @@ def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
         saved,
         f"{count:,.0f} copies of {_size_text(size)}",
         f"{count:,.0f} small copies ({_size_text(size)} the median) take {format_ns(took)} of it",
+        idle_ns=took,
     )
 
 

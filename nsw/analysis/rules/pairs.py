@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
     from nsw.analysis.spent import Spent
 
-__all__ = ["cases_with_void_ratio", "contradicted_figures", "scaling_loss_findings", "variant_findings"]
+__all__ = ["SET_ASIDE", "cases_with_void_ratio", "contradicted_figures", "scaling_loss_findings", "variant_findings"]
 
+SET_ASIDE: Final = "set aside"  # the cell of a ratio to a figure that the kernels' times contradict
 _GPU_GAIN_FACTOR: Final = 1.2  # times by which GPU time gains more than the figure
 _MORE_OPERATIONS: Final = 1.1
 _LOST_PCT: Final = 5.0  # of an iteration
@@ -79,7 +80,8 @@ def _cold_start_findings(void: Mapping[str, float]) -> Iterator[Finding]:
         yield Finding(
             "cold start",
             f"{case}: its figure is {times:.0f} times lower than its kernels' times imply beside the other variants."
-            " A cold start is in it: warm up before timing, or repeat more. Ratios to it are void.",
+            " A cold start is in it: warm up before timing, or repeat more. Ratios to it are set aside:"
+            " `--table compare` has them.",
             evidence=(Evidence("figures", (case,)),),
         )
 

@@ -100,6 +100,10 @@ _BUCKETS, _BUCKETS_PCT = 8, 2.0  # copies an iteration, and what they take of GP
 _PIECE: Final = 256 << 10  # bytes of a migration by page faults at most; a prefetch moves 2 MiB at once
 _MIGRATIONS: Final = 500
 
+_LOOK_AT_KERNELS: Final = (
+    "Its GPU work takes longer: look at its kernels (`--table iteration_trace`), and whether its input is larger."
+)
+
 # kernels of libraries, by their names
 _OF_LIBRARIES: Final = re.compile(
     r"\bat::|at_cuda_detail|cudnn|cublas|nvjet|cutlass|xmma|gemm|elementwise_kernel|multi_tensor_apply|softmax_warp|cunn_"
@@ -746,6 +750,7 @@ def _optimizer_hit(case: CaseSummary, _: Context) -> Hit | None:
         "is an optimizer's step, parameter by parameter",
         least=_MANY,
         of_each=_OF_STEP,
+        may_be_setup=False,
     ) or _kernel_pattern_hit(
         case, "unfused-optimizer", _FOREACH, _OPTIMIZER_PCT, "is the optimizer's step", without=_FUSED
     )
@@ -784,6 +789,7 @@ def _dense_embedding_gradient_hit(case: CaseSummary, _: Context) -> Hit | None:
 def _kernel_pattern_hit(
     case: CaseSummary, cause: str, pattern: re.Pattern[str], least_pct: float, description: str, *, least: float = 0,
     needs: re.Pattern[str] | None = None, without: re.Pattern[str] | None = None, of_each: float = 1.0,
+    may_be_setup: bool = True,
 ) -> Hit | None:  # fmt: skip
     """Kernels of libraries that take much of the GPU's work, by their names.
 
@@ -797,10 +803,11 @@ def _kernel_pattern_hit(
         needs: A kernel that there must be too.
         without: A kernel that there must not be.
         of_each: How many kernels there are for each that has such a name.
+        may_be_setup: Whether a program's set-up has such kernels too: a run without iterations tells nothing then.
     """
     busy = least_gpu_busy_pct(case)
     busy = 100.0 if busy is None else busy
-    if case.spent is None or not case.spent.gpu_ns or case.one_phase:  # set-up would count
+    if case.spent is None or not case.spent.gpu_ns or (case.one_phase and may_be_setup):
         return None
     matches, of_library = cached_pattern_search(pattern), cached_pattern_search(_OF_LIBRARIES)
     mine = [share for share in case.gpu_work if matches(share.name) and of_library(share.name)]
@@ -907,11 +914,12 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
         differs = f"the GPU has no more work in it: {_host_work_in_gaps_text(case.idle_gpu)}"
     else:
         differs = f"{format_ns(gpu)} of that are more work of the GPU, the rest the host's"
-    return _make_hit(
+    hit = _make_hit(
         case, "periodic-slow-iteration", share, f"{takes} {format_ns(more)} more",
         f"{takes} {format_ns(more)} longer than the usual {format_ns(iterations.med_ns)}; {differs}",
         f"{share:.0f} %", "iterations",
     )  # fmt: skip
+    return replace(hit, do="look at its kernels", advice=_LOOK_AT_KERNELS) if gpu >= _MOST * more else hit
 
 
 def _host_work_in_gaps_text(idle: IdleGpu) -> str:
@@ -946,18 +954,27 @@ def _slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     if gain < _SLOWER_PCT:
         return None
     works = busy is not None and busy >= BUSY_PCT
-    load_ns = case.idle_gpu.use.get("slowest_load_ns", 0.0) if case.idle_gpu is not None else 0.0
+    use = case.idle_gpu.use if case.idle_gpu is not None else {}
+    load_ns = use.get("slowest_load_ns", 0.0)
     if not works and load_ns >= _PART * (
         iterations.most_ns - iterations.med_ns
     ):  # kernels at their first use, which is once
         return None
     which = f"iteration {iterations.slowest} of {iterations.count + iterations.warmup} (counted from 0)"
+    if use.get("compile_ns", 0.0) >= _MOST * (iterations.most_ns - iterations.med_ns):
+        return _make_hit(
+            case, "recompilation", gain, f"{which} compiles",
+            f"{which} takes {format_ns(iterations.most_ns)}, {iterations.most_ns / iterations.med_ns:.0f} times the"
+            f" median of {format_ns(iterations.med_ns)}: the GPU waits in it, and then modules are loaded: a compiler"
+            " has compiled again, or for the first time what this iteration alone uses",
+            format_ns(iterations.most_ns), "iterations",
+        )  # fmt: skip
     fact = (
         f"{which} takes {format_ns(iterations.most_ns)}, {iterations.most_ns / iterations.med_ns:.0f} times the median"
         f" of {format_ns(iterations.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}"
     )
     advice = (
-        "Its GPU work takes longer: look at its kernels (`--table iteration_trace`), and whether its input is larger."
+        _LOOK_AT_KERNELS
         if works
         else "Look at what the host does then (a checkpoint, garbage collection, a log, I/O)."
         + ("" if case.host and case.host.profiled_by else f" {_HOST_SHOWN}")

@@ -261,7 +261,8 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         if work.blocks is not None:
             row["channels"] = int(np.median(work.blocks[talk & inside][lasted >= np.median(lasted)]))
     if calls is not None:
-        row["compiles"], row["late_compiles"], row["compile_ns"] = _compiles(work, stretches, calls)
+        steady = stretches if phases is None else (phases.edges[phases.warmup :][:1], phases.edges[-1:])
+        row["compiles"], row["late_compiles"], row["compile_ns"] = _compiles(work, steady, calls)
         values = np.flatnonzero(_values(work, inside))
         row["launches"] = int((_inside(calls.start, stretches) & (calls.kind == LAUNCH)).sum())
         for column, covered in (
