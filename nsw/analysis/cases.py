@@ -70,6 +70,15 @@ class Copy:
     total_ns: float
     total_bytes: float | None
     bytes_per_s: float | None
+    longest_ns: float | None = None  # of one copy
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The PCIe link of a GPU, as its report records it: its name, and the bytes a second that its lanes carry."""
+
+    name: str
+    bytes_per_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +121,9 @@ class CaseSummary:
     loading_waits_ns: tuple[float, ...] = ()  # all of them, the shortest first, where there are three at most
     host: HostSide | None = None
     stray_contexts: tuple[StrayContext, ...] = ()
+    link: Link | None = None
+    uses_fsdp: bool = False
+    longest_calls_ns: Mapping[str, float] = field(default_factory=dict)  # the longest call of each CUDA API call
 
 
 def summarize_cases(
@@ -210,11 +222,14 @@ def _summarize_case(
         ),
         gpu_work=work,
         api=largest_shares(steady("api_summary", with_api), cover, max(1, len(with_api))),
+        longest_calls_ns={row["name"]: row["max_ns"] for row in rows("api_summary", with_api) if row.get("max_ns")},
         copies=_copies_by_kind(gpu, several),
         functions=_function_shares(rows("functions", with_functions), cover, max(1, len(with_functions))),
         import_ns=1e9 * sum(import_times) / len(with_functions) if import_times else None,
         figures=figures,
         perturbation=tuple(profiler_perturbations(figures, [run for run in runs if run.pass_name not in windowed])),
+        link=_link_of_facts(rows("facts")),
+        uses_fsdp=any(str(row["name"]).startswith("FSDP::") for row in rows("nvtx_summary", with_gpu)),
         gpus=tuple(sorted({str(r["text"]) for r in rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
         measured=len(with_gpu or with_api or with_functions),
         kernels=_kernels_with_counters(runs, counters, gpu, several),
@@ -327,16 +342,42 @@ def _copies_by_kind(rows: Iterable[Mapping[str, Any]], runs: int) -> tuple[Copy,
     merged: dict[str, list[Any]] = {}
     for row in rows:
         if row["kind"] in {"memcpy", "memset", "um"}:
-            entry = merged.setdefault(row["name"], [0, 0.0, 0.0, True])
+            entry = merged.setdefault(row["name"], [0, 0.0, 0.0, True, None])
             entry[0] += row.get("calls") or 0
             entry[1] += row.get("total_ns") or 0
             entry[2] += row.get("total_bytes") or 0
             entry[3] = entry[3] and row.get("total_bytes") is not None
+            entry[4] = max((ns for ns in (entry[4], row.get("max_ns")) if ns is not None), default=None)
     return tuple(
         Copy(name, _count_per_run(calls, runs), ns / runs, size / runs if known else None,
-             size / ns * 1e9 if known and ns else None)
-        for name, (calls, ns, size, known) in sorted(merged.items(), key=lambda item: -item[1][1])
+             size / ns * 1e9 if known and ns else None, longest)
+        for name, (calls, ns, size, known, longest) in sorted(merged.items(), key=lambda item: -item[1][1])
     )  # fmt: skip
+
+
+_GENERATIONS: Final = {
+    2500: (1, 0.8),
+    5000: (2, 0.8),
+    8000: (3, 128 / 130),
+    16000: (4, 128 / 130),
+    32000: (5, 128 / 130),
+}
+"""PCIe generation, and data bits a bit on the lane, by MT/s."""
+
+
+def _link_of_facts(facts: Iterable[Mapping[str, Any]]) -> Link | None:
+    """The PCIe link of all GPUs of a case; None: not recorded, or they differ."""
+    by_gpu: dict[tuple[Any, Any], dict[str, float]] = {}
+    for row in facts:
+        if row["key"] in {"gpu_linkRate", "gpu_linkWidth"} and row.get("value"):
+            by_gpu.setdefault((row.get("host"), row.get("device")), {})[row["key"]] = row["value"]
+    links = {tuple(sorted(of_gpu.items())) for of_gpu in by_gpu.values()}
+    recorded = dict(links.pop()) if len(links) == 1 else {}
+    generation, coding = _GENERATIONS.get(round(recorded.get("gpu_linkRate", 0.0)), (0, 0.0))
+    width = recorded.get("gpu_linkWidth")
+    if not generation or not width:
+        return None
+    return Link(f"PCIe {generation} x{width:.0f}", recorded["gpu_linkRate"] * 1e6 / 8 * coding * width)
 
 
 def _function_shares(rows: Sequence[Mapping[str, Any]], cover: float, runs: int) -> tuple[Share, ...]:

@@ -159,7 +159,7 @@ def _missing_pass_blocks(summary: Summary) -> list[Block]:
         (found for case in summary.cases if (found := missing_counters_of_largest_kernel(case)) is not None), None
     )
     if lacking is not None:
-        by_ncu = f"`ncu --metrics {','.join(lacking.metrics)}`"
+        by_ncu = f"`ncu {lacking.ncu_options}`"
         how = "A pass `counters: {}` (group `diagnosis`)" if summary.site else by_ncu
         return [Note("passes", f"Not measured: {lacking.subject}. {how} shows it.", tone="aside")]
     of_host = summary.site and not summary.has_gpus and summary.cases and not any(map(has_divided_time, summary.cases))

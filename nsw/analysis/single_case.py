@@ -10,7 +10,13 @@ from nsw.analysis.blocks import Block, Cell, Column, Evidence, Table, drop_empty
 from nsw.analysis.groups import sum_by
 from nsw.analysis.host import OTHER_WORK, WAITS, classify_function
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
-from nsw.analysis.rules.counters import LATENCY, binding_part, busiest_part_pct, kernel_advice_text
+from nsw.analysis.rules.counters import (
+    LATENCY,
+    binding_part,
+    busiest_part_pct,
+    kernel_advice_text,
+    launch_shape_text,
+)
 from nsw.analysis.rules.gaps import WORDS, IdleCause, idle_time_by_cause
 from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.spent import NOT_SHOWN, Part, Spent
@@ -151,7 +157,7 @@ def _share_base(case: CaseSummary, spent: Spent) -> tuple[float, float | None, s
     idle, busy = case.idle_gpu, least_gpu_busy_pct(case)
     if idle is None or idle.is_iteration or not busy:
         return spent.gpu_ns, None, "of GPU time"
-    return idle.med_ns * idle.busy_pct / busy, 100 - busy, "of the time it has work"
+    return idle.med_ns * idle.busy_pct / busy, 100 - busy, "of the time with GPU work"
 
 
 def _idle_by_gpu_text(spent: Spent) -> str:
@@ -335,7 +341,9 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
             (f"{hardest[0].short_name} {hardest[1]}", *_measured_metric_texts(hardest[0])[:_FIGURES_SHOWN])
         )
     elif first.share_pct is None:
-        return f"{summary}, without times" + "".join(f", {text}" for text in _column_range_texts(table)[:_RANGES])
+        worst = _least_used_text(kernels)
+        ranges = [worst] if worst else _column_range_texts(table)[:_RANGES]
+        return f"{summary}, without times" + "".join(f", {text}" for text in ranges)
     else:
         summary = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
     if limit is not None:
@@ -345,12 +353,36 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
             + ("" if limit == LATENCY else f", {busiest_part_pct(first):.0f} % of its peak")
         )
     if first.launch_ns is None and not _measured_metric_texts(first):
+        if len(kernels) == 1 and len(first.shapes) == 1:  # which ncu prints
+            moved = first.metrics.get("DRAM Bandwidth")
+            return ", ".join((
+                f"{summary} has {launch_shape_text(*first.shapes[0])}", *([f"DRAM {rate(moved)}"] if moved else []),
+                "no time (`ncu --set basic` measures it)",
+            ))  # fmt: skip
         return f"{summary} has only {plural(len(first.metrics), 'metric')}, and no time"
     return ", ".join((summary, *_measured_metric_texts(first)))
 
 
+def _least_used_text(kernels: Sequence[KernelRow]) -> str:
+    """The kernel that uses least of the bytes that it moves, where it wastes some; empty: none does, or not known."""
+    uses = [
+        {word: used for word, key in _MOVED if (used := kernel.metrics.get(key)) and used < _WASTED_PCT}
+        for kernel in kernels
+    ]
+    worst = min((n for n, used in enumerate(uses) if used), key=lambda n: min(uses[n].values()), default=None)
+    if worst is None:
+        return ""
+    parts = " and ".join(f"{used:.0f} % of the bytes that it {word}" for word, used in uses[worst].items())
+    reached = kernels[worst].achieved_occupancy_pct
+    return f"{kernels[worst].short_name} uses {parts}" + (f", occupancy {reached:.0f} %" if reached else "")
+
+
+_MOVED: Final = (("loads", "gld_efficiency"), ("stores", "gst_efficiency"))
+_WASTED_PCT: Final = 62.5  # used of the bytes of sectors, below which a stride of two or more wastes the rest
+
+
 def _column_range_texts(table: Table) -> list[str]:
-    """Of each column of shares the least and the greatest, or how many are low."""
+    """Of each column of shares the least and the greatest with their kernels, or how many are low."""
     ranges = []
     for n, column in enumerate(table.columns):
         cells = [cell for row in table.rows if isinstance(cell := row[n], float)]
@@ -358,8 +390,10 @@ def _column_range_texts(table: Table) -> list[str]:
         if column.unit == "whole %" and len(cells) >= _MANY and few:  # of many the ends say nothing
             ranges.append(f"{column.title} below {_LOW_PCT:.0f} % in {few} of {len(cells)}")
         elif column.unit == "whole %" and cells:
-            ends = dict.fromkeys((f"{min(cells):.0f}", f"{max(cells):.0f}"))
-            ranges.append(f"{column.title} {' to '.join(ends)} %")
+            by_share = sorted((cell, str(row[0])) for row in table.rows if isinstance(cell := row[n], float))
+            (low, low_name), (high, high_name) = by_share[0], by_share[-1]
+            span = f"{low:.0f} % ({low_name}) to {high:.0f} % ({high_name})"
+            ranges.append(f"{column.title} {span if f'{low:.0f}' != f'{high:.0f}' else f'{low:.0f} %'}")
     return ranges
 
 

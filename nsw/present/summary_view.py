@@ -186,17 +186,18 @@ def _print_timeline(out: Console, block: Timeline) -> None:
             out.print(f"  not in what follows: {phase} {as_text(length, 'ns')}{count}{spent}")
 
 
+_OF_KERNELS: Final = frozenset({"part", "kernel", "top"})  # columns whose names lose their middles before others go
+
+
 def _print_table(out: Console, block: Table) -> None:
     column_texts = cells(block)
     wide = _column_title(block, block.wide)
     if not block.goes_on:
         droppable = [_column_title(block, name) or "" for name in block.least]
         rows = zip(*column_texts, strict=True)
-        out.print(
-            TextTable(
-                block.title or None, [_column_heading(c) for c in block.columns], rows, wide=wide, droppable=droppable
-            )
-        )
+        heads = [_column_heading(c) for c in block.columns]
+        names = [c.title for c in block.columns if c.unit == "name" and c.name in _OF_KERNELS]
+        out.print(TextTable(block.title or None, heads, rows, wide=wide, names=names, droppable=droppable))
         return
     first, *other_columns = column_texts
     parts = _fit_columns(block.columns[1:], other_columns, first, out.width)

@@ -118,15 +118,11 @@ def _hang_message_with_kernel(meaning: Message, kernel: str) -> Message:
     if _NCCL.search(kernel):
         reason = f"{kernel} is run again and waits for the other ranks, which have done it once"
         fix = (
-            "leave NCCL's kernels out: kernels: {exclude: [nccl]}, as nsw does where none is named; or measure them"
-            " together with replay: range"
+            "leave NCCL's kernels out (in a recipe kernels: {exclude: [nccl]}, as nsw does where none is named), or"
+            " measure them together: --replay-mode range (replay: range)"
         )
     else:
-        reason = f"it was running {kernel} again, which takes long, or waits for what happens only once"
-        fix = (
-            "if the run ends by itself, give it more `time`; else leave the kernel out: kernels:"
-            f" {{exclude: [{kernel}]}}, or run again what belongs together: replay: range"
-        )
+        reason, fix = f"it was running {kernel} again", (meaning.fix or "").replace("[NAME]", f"[{kernel}]")
     return replace(meaning, explanation=reason, fix=fix)
 
 
@@ -311,6 +307,7 @@ def _find_problems(tool: str, text: str, *, known_only: bool) -> list[Problem]:
     return causes if any(p.severity == "error" for p in causes) else list(problems.values())
 
 
+SEE_MESSAGES: Final = "see what ncu and the program printed (==ERROR== lines), and profile again"
 _MAX_NCU_MESSAGES: Final = 20  # different messages kept
 _LINE: Final = re.compile(r"==(PROF|WARNING|ERROR)==\s*(.*)")
 _REPORT: Final = re.compile(r"Report: (\S.*)")
@@ -342,7 +339,10 @@ class NcuMessageCollector:
 
     def add_problems_to_report(self, report: Report, *, has_no_results: bool) -> None:
         """Add a problem for each message, and one that says where the results are when none is here."""
-        report.problems += self._problems_by_meaning(has_no_results=has_no_results)
+        problems = self._problems_by_meaning(has_no_results=has_no_results)
+        if any(problem.severity == "error" for problem in problems):
+            report.problems = [replace(p, fix=None) if p.fix == SEE_MESSAGES else p for p in report.problems]
+        report.problems += problems
         if not has_no_results:
             return
         if self.reports:
@@ -363,6 +363,7 @@ class NcuMessageCollector:
         alike: Counter[str] = Counter()
         following: set[str] = set()
         causes: set[str] = set()
+        hangs: set[str] = set()
         for (kind, text), number in self.seen.items():
             meaning, kernel = find_known_message("ncu", text), self.during[kind, text]
             problem = problem_of_known_message("ncu", text, line=number, severity=kind.lower(), kernel=kernel)
@@ -375,7 +376,11 @@ class NcuMessageCollector:
             first.setdefault(key, problem)
             alike[key] += 1
             (following if meaning is not None and meaning.is_outcome else causes).add(key)
+            if meaning is not None and meaning.is_hang:
+                hangs.add(key)
         following -= causes
+        if any(p.severity == "error" for p in first.values()):  # how the launch that took long ended
+            first = {key: p for key, p in first.items() if key not in hangs}
         errors = [key for key, p in first.items() if p.severity == "error"]
         if errors and following.issuperset(errors):
             following = set(errors[1:])  # no cause is here: the first consequence says most

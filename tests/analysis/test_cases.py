@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.analysis.cases import largest_shares, summarize_cases
+from nsw.analysis.cases import Link, largest_shares, summarize_cases
 from nsw.analysis.comparison import least_disturbed_figure
 
 from .made import figure_row, gpu_row, make_run
@@ -82,6 +82,26 @@ def test_copies_of_unknown_size_have_no_bandwidth_also_when_only_one_report_does
 def test_gpu_time_counts_kernels_copies_and_sets_and_kernel_time_only_kernels():
     case = summary({"gpu_summary": [gpu_row("k", 60), gpu_row("g", 10, kind="graph"), gpu_row("c", 30, kind="memcpy")]})
     assert (case.gpu_ns, case.kernel_ns) == (100, 70)
+
+
+def link_facts(rate, width, device=0):
+    values = {"gpu_linkRate": rate, "gpu_linkWidth": width}
+    return [{"run": "r", "key": key, "value": value, "device": device} for key, value in values.items()]
+
+
+def test_the_link_of_a_case_is_what_all_its_gpus_have():
+    def link(*facts):
+        rows = {"gpu_summary": [gpu_row("k", 1.0)], "facts": [row for each in facts for row in each]}
+        (case,) = summarize_cases([make_run()], rows, 0.9)
+        return case.link
+
+    x8 = link_facts(8000.0, 8.0)
+    assert (
+        link(x8) == link(x8, link_facts(8000.0, 8.0, device=1)) == Link("PCIe 3 x8", pytest.approx(7.877e9, rel=1e-3))
+    )
+    assert link(x8, link_facts(8000.0, 16.0, device=1)) is None
+    assert link(link_facts(8001.0, 8.0)) is None
+    assert link() is None
 
 
 def test_what_no_report_tells_is_absent_and_not_zero():

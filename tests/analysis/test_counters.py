@@ -300,6 +300,39 @@ def test_a_kernel_that_xla_made_is_a_librarys():
     assert not hits(l1(**SCATTERED, **fusion | {"duration": 100 * US}))
 
 
+IDLE = {
+    "sm": 1.0,
+    "memory": 1.0,
+    "dram": 1.0,
+    "l1_throughput": 1.0,
+    "l2_throughput": 1.0,
+    "issue_slot_utilization": 1.0,
+}
+
+
+@pytest.mark.parametrize(
+    "shape", [{"shapes": (("(1, 1, 1)", "(128, 1, 1)"),)}, {"blocks": 1.0, "threads_per_block": 128.0}]
+)
+@pytest.mark.parametrize("took", [3 * US, 300 * US])
+def test_a_launch_of_a_handful_of_blocks_has_too_few_of_them(shape, took):
+    (hit,) = hits(kernel(**IDLE, duration=took, sm_count=0.0, waves_per_sm=0.0, **shape)).values()
+    assert hit.cause == "too-few-blocks"
+    assert "has 1 block of 128 threads a launch, which uses one SM; its busiest part is 1 % busy" in hit.fact
+    assert "graph" not in hit.advice
+    assert ("saves" in hit.fact) == (took > 10 * US)
+
+
+def test_the_sms_of_the_gpu_are_named_where_they_are_known():
+    (hit,) = hits(kernel(**IDLE, duration=3 * US, shapes=(("2,1,1", "64,2,1"),), sm_count=58.0)).values()
+    assert "has 2 blocks of 128 threads a launch, which use at most 2 SMs of 58" in hit.fact
+
+
+@pytest.mark.parametrize("grids", [("5,1,1",), ("1,1,1", "400,1,1")])
+def test_more_blocks_than_a_handful_in_any_launch_are_not_too_few(grids):
+    few = kernel(**IDLE, duration=3 * US, shapes=tuple((grid, "128,1,1") for grid in grids))
+    assert set(hits(few)) == {"small-launches"}
+
+
 def test_a_healthy_kernel_with_few_warps_is_said_to_have_enough_of_them():
     assert "its occupancy of 25 % is enough" in hits(few(memory=90.0, dram=90.0))["dram-bound"].fact
     assert "A launch moves 0.256 GB" in hits(dram())["dram-bound"].fact

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nsw.analysis.first_screen import first_screen_blocks
+from nsw.analysis.kernels import Stall
 from nsw.analysis.of_reports import ReadReport, summarize_reports
 
 from .made import KERNEL, gpu_row
@@ -99,12 +100,17 @@ def counted(*kernels):
     return shown(ReadReport("a.txt", {}, tuple(kernels)))
 
 
-def test_kernels_without_times_are_told_with_the_range_of_what_was_measured_and_no_advice():
+def test_of_kernels_without_times_the_one_that_wastes_most_is_named_with_what():
     bare = replace(KERNEL, sm_pct=None, memory_pct=None, dram_pct=None, time_ns=None, launches=1.0)
-    some = [replace(bare, metrics={"gld_efficiency": used}, achieved_occupancy_pct=None) for used in (12.5, 80.0)]
-    headline, rows = counted(*some)
-    assert headline == "a.txt: 2 kernels, without times, loads used 12 to 80 %"
-    assert [row[1:] for row in rows] == [(12.5,), (80.0,)]
+    columns = replace(bare, short_name="cols", metrics={"gld_efficiency": 12.5, "gst_efficiency": 29.0})
+    rows = replace(bare, short_name="rows", metrics={"gld_efficiency": 80.0}, achieved_occupancy_pct=3.0)
+    headline, table = counted(rows, columns)
+    assert headline == (
+        "a.txt: 2 kernels, without times, cols uses 12 % of the bytes that it loads and 29 % of the bytes that it"
+        " stores, occupancy 90 %"
+    )
+    assert [row[2:] for row in table] == [(80.0, None), (12.5, 29.0)]
+    assert counted(rows, rows)[0] == "a.txt: 2 kernels, without times, occupancy 3 %, loads used 80 %"
 
 
 BARE = replace(KERNEL, sm_pct=None, memory_pct=None, dram_pct=None, time_ns=None, achieved_occupancy_pct=None)
@@ -153,7 +159,7 @@ def test_of_many_kernels_it_is_told_how_many_are_low_and_not_their_range():
     headline, _ = shown(ReadReport("a.txt", {}, tuple(kernels)))
     assert "SMs at work below 25 % in 2 of 10" in headline
     headline, _ = shown(ReadReport("a.txt", {}, tuple(kernels[:8])))
-    assert "SMs at work 10 to 80 %" in headline
+    assert "SMs at work 10 % (k1) to 80 % (k8)" in headline
 
 
 def test_copies_slower_than_any_link_point_to_it_and_slow_ones_both_ways_say_which():
@@ -191,6 +197,30 @@ def test_of_a_kernel_whose_bound_is_not_known_what_was_measured_is_told():
     )  # fmt: skip
     untimed = replace(bare, metrics={"threads": 1.0}, time_ns=None)
     assert counted(untimed)[0] == "a.txt: k, SM at 19 % of its peak, occupancy 90 % of at most 100 %"
+
+
+def test_a_kernel_without_time_is_said_with_its_launch():
+    bare = replace(BARE, metrics={"DRAM Bandwidth": 7e9, "A label": 3.0}, shapes=(("(2, 1, 1)", "(128, 1, 1)"),))
+    assert counted(bare)[0] == (
+        "a.txt: k has 2 blocks of 128 threads, DRAM 7.000 GB/s, no time (`ncu --set basic` measures it)"
+    )
+
+
+def waits_note(*kernels):
+    blocks = first_screen_blocks(summarize_reports("a.txt", [ReadReport("a.txt", {}, kernels)]))
+    return next((block.text for block in blocks if block.name == "passes"), "")
+
+
+def test_latency_without_stalls_names_the_sections_that_tell_what_warps_wait_for():
+    gemv = replace(
+        KERNEL, short_name="gemv", name="void gemv<cublasGemvParams>()", memory_pct=54.0, occupancy_limiter=None
+    )
+    assert waits_note(gemv) == (
+        "Not measured: what the warps of gemv wait for."
+        " `ncu --section WarpStateStats --section SchedulerStats` shows it."
+    )
+    stalls = (Stall("memory dependency", 80.0),)
+    assert waits_note(replace(gemv, stalls=stalls)) == ""
 
 
 def test_a_report_that_has_nothing_for_the_screen_says_where_to_look():

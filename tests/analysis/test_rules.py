@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nsw.analysis.cases import CaseSummary, Copy, Share
+from nsw.analysis.cases import CaseSummary, Copy, Link, Share
 from nsw.analysis.comparison import compare_variants, scaling_curve
 from nsw.analysis.figures import Figure
 from nsw.analysis.idle_gpu import Gaps, IdleGpu
@@ -303,6 +303,63 @@ def test_few_copies_as_slow_as_of_pageable_memory_have_advice():
     found = hit("copies-dominate", case(copies=(Copy("[CUDA memcpy DtoH]", 6, 90 * MS, 170 * MB, 1.745e9),)))
     assert "from the GPU at 1.745 GB/s" in found.fact
     assert "pinned memory" in found.advice
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("ns::jacobi<float>", "`ncu -k jacobi -c 1` shows what binds jacobi"),
+        ("[graph]", "`ncu -c 1` shows what binds kernels"),
+    ],
+)
+def test_of_a_busy_gpu_it_is_said_how_to_measure_its_largest_kernel(name, command):
+    work = (Share(name, name, "kernel", 99 * MS, 10, 99.0, 99.0),)
+    (found,) = find_hits_by_case([replace(idle(busy_pct=99.0, gaps=()), gpu_work=work)])["c"]
+    assert found.healthy
+    assert command in found.advice
+    (measured,) = find_hits_by_case(
+        [replace(idle(busy_pct=99.0, gaps=()), gpu_work=work, kernels=(replace(KERNEL, metrics={"ipc": 1.0}),))]
+    )["c"]
+    assert "ncu" not in measured.advice
+
+
+def test_parameters_that_fsdp_may_offload_are_to_be_kept_on_the_gpus():
+    fast = case(copies=(Copy("[CUDA memcpy HtoD]", 400, 90 * MS, 2500 * MB, 27.7e9),))
+    assert "fewer bytes" in hit("copies-dominate", fast).advice
+    found = hit("copies-dominate", replace(fast, uses_fsdp=True))
+    assert found.do == "keep parameters on the GPU"
+    assert "CPUOffload" in found.advice
+
+
+X8 = Link("PCIe 3 x8", 7.877e9)
+
+
+def over_link(speed, link=X8, longest=None):
+    return case(copies=(Copy("[CUDA memcpy HtoD]", 20, 32 * MS, speed * 0.032, speed, longest),), link=link)
+
+
+def test_copies_at_the_speed_of_the_recorded_link_are_not_advised_to_be_pinned():
+    (found,) = find_hits_by_case([over_link(5.9e9, longest=30 * MS)])["c"]
+    assert found.fact.endswith("at 5.900 GB/s, the speed of the GPU's link (PCIe 3 x8); one copy is 94 % of that")
+    assert (found.cause, found.do) == ("copies-dominate", "move fewer bytes")
+    assert "pinned memory gains little" in found.advice
+
+
+@pytest.mark.parametrize(
+    ("some", "speed"),
+    [(over_link(3e9), "some 6.14 GB/s over the GPU's link (PCIe 3 x8)"), (over_link(5.9e9, None), "PCIe 4: 25")],
+    ids=["slower than the link", "no link recorded"],
+)
+def test_slower_copies_have_the_speed_that_pinned_memory_reaches(some, speed):
+    (found,) = find_hits_by_case([some])["c"]
+    assert found.cause == "pageable-copies"
+    assert speed in found.advice
+
+
+def test_one_copy_that_is_most_is_not_advised_to_be_pinned():
+    found = hit("copies-dominate", case(copies=(Copy("[CUDA memcpy DtoH]", 6, 90 * MS, 170 * MB, 1.745e9, 80 * MS),)))
+    assert found.fact.endswith("at 1.745 GB/s; one copy is 89 % of that")
+    assert "pinned" not in found.advice
 
 
 def test_copies_count_of_all_gpu_time_with_what_a_report_cut_off():

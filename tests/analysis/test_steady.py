@@ -99,7 +99,7 @@ def test_without_iterations_the_same_copies_are_told_with_what_is_in_them():
     cases = summarize_cases([timeline()], {"gpu_summary": rows}, 0.9)
     (found,) = merge_hits_to_findings(find_hits_by_case(cases), several=False)
     assert found.text.startswith(
-        "57 % of all GPU time, set-up included, is copies between host and GPU, 100 % of them to"
+        "57 % of all GPU time, one-off copies included, is copies between host and GPU, 100 % of them to"
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsw.analysis.blocks import Column, Table
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.engine.ledger_rows import BuildRow, Cause, Reading, RunRow, State
 from nsw.present import rows_view, status_view, summary_view
@@ -103,6 +104,22 @@ def test_a_summary_of_a_hostile_report_steers_nothing(out):
         summary_view.show_summary(out[0], made, full=full)
     assert "owned" in out[1].getvalue()
     assert not STEERS.search(out[1].getvalue())
+
+
+@pytest.mark.parametrize("length", [20, 99])
+def test_long_kernel_names_hide_no_time_or_share(length):
+    stream = io.StringIO()
+    made = console(stream)
+    made.width = 100
+    names = ("[CUDA memcpy Host-to-Device]", "sm80_" + length * "x" + "_cublas", "GPU idle")
+    columns = (Column("part", "GPU work", "name"), Column("ns", "time", "ns"), Column("share_pct", "of an iteration", "whole %"),
+               Column("operations", "operations", "count"), Column("top", "largest, of it", "name"))  # fmt: skip
+    rows = [(name, 1e6 * n, 10.0 * n, n, f"{n} % GPU 0, 1 % GPU 1") for n, name in enumerate(names, 3)]
+    summary_view._print_table(made, Table("answer", "", columns, tuple(rows), wide="top"))
+    text = stream.getvalue()
+    assert "hidden" not in text
+    assert all(figure in text for figure in ("3.000", "30 %", "50 %"))
+    assert ("…" in text) == (length == 99)
 
 
 def test_a_hostile_report_steers_nothing(out):

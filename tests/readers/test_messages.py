@@ -1,5 +1,6 @@
 """The profilers' own messages: recognised, explained, with something to do."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -285,6 +286,23 @@ def test_a_hang_of_another_kernel_names_it_and_speaks_of_no_nccl(profiling, tmp_
     assert "nccl" not in (hang.message + hang.fix).lower()
     (tmp_path / "log.txt").write_text(text)
     assert any(p.fix == hang.fix for p in read(tmp_path / "log.txt").problems)
+
+
+def test_a_hang_that_an_error_ended_is_not_said_beside_it(tmp_path):
+    log = f'==PROF== Profiling "k": 0%\n{_HANGS}\n'
+    (tmp_path / "hang.txt").write_text(log)
+    assert any("taking more time" in p.message for p in read(tmp_path / "hang.txt").problems)
+    (tmp_path / "failed.txt").write_text(log + "==ERROR== LaunchFailed\n")
+    (problem,) = read(tmp_path / "failed.txt").problems
+    assert "LaunchFailed" in problem.message
+
+
+def test_hints_name_the_tools_own_options_and_keys_of_recipes_as_such():
+    """A key of a recipe is of no use to one who ran the tool by hand."""
+    for message in known_messages():
+        for key in re.findall(r"(?:replay|knobs|within|kernels): ?[\w{]+", message.fix or ""):
+            before = (message.fix or "").partition(key)[0]
+            assert "(" in before[before.rfind(")") + 1 :], message.fix
 
 
 def test_a_hang_of_a_kernel_that_is_not_known_guesses_none():

@@ -43,6 +43,25 @@ def test_zeros_of_a_launch_without_threads_are_absent_and_it_is_said(tmp_path):
     assert problem.message.startswith("launch 3 (k) and 1 more were not measured")
 
 
+UNMEASURED = """\
+  k(float*) (0, 0, 0)x(0, 0, 0), Context 1, Stream 7, Device 0, CC 8.9
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- ------------
+    Metric Name             Metric Unit Metric Value
+    ----------------------- ----------- ------------
+    Elapsed Cycles                cycle      (!) nan
+    ----------------------- ----------- ------------
+"""
+
+
+@pytest.mark.parametrize(("error", "has_hint"), [("==ERROR== LaunchFailed\n", False), ("", True)])
+def test_a_launch_without_values_is_said_without_a_second_hint_where_an_error_has_one(tmp_path, error, has_hint):
+    report, _ = tables(tmp_path / "r.txt", error + "[1] app@127.0.0.1\n" + UNMEASURED)
+    (problem,) = (p for p in report.problems if "was not measured" in p.message)
+    assert problem.message.startswith("launch 0 (k) was not measured: ncu wrote size 0 and no values")
+    assert (problem.fix is not None) == has_hint
+
+
 def test_a_figure_that_is_not_zero_stays(tmp_path):
     _, found = tables(tmp_path / "r.csv", details((0, NOTHING, "17")))
     assert [m["value"] for m in found["metrics"]] == [None, 17.0, None]

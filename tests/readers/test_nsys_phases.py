@@ -285,6 +285,27 @@ def test_without_ranges_the_kernels_tell(nsys_database):
     assert steady(tables)["gemm(float*)"]["calls"] == 20
 
 
+@pytest.mark.parametrize(
+    ("ranges", "name"),
+    [("FSDP::pre_forward (encoder.block.{0}.layer.1), op_id = 3{0}", "encoder.block"), ("layer_{}", "layer")],
+)
+def test_layers_that_repeat_are_no_iterations(nsys_database, ranges, name):
+    tables = tables_of(loop(nsys_database(), ranges=ranges).done())
+    assert "iterations" not in tables
+    (row,) = tables["phases"]
+    assert row["reason"] == f"what repeats are layers of a network (NVTX ranges {name}.N)"
+
+
+def test_iterations_with_ranges_of_all_their_layers_are_iterations(nsys_database):
+    database = loop(nsys_database(), ranges=None)
+    for step in range(20):
+        for layer in range(4):
+            begin = 50 * MS + step * MS + layer * 200 * US
+            database.range(begin, begin + 190 * US, f"encoder.block.{layer}")
+    (row,) = tables_of(database.done())["iterations"]
+    assert (row["found_by"], row["iterations"]) == ("kernel_sequence", 20)
+
+
 def test_where_nothing_repeats_there_is_one_phase_and_it_says_so(nsys_database):
     database = nsys_database()
     for at in range(12):

@@ -115,6 +115,14 @@ def test_an_iteration_each_is_made_only_where_it_is_asked_for(program):
     assert [row["phase"] for row in found["iteration_trace"]] == ["warmup"] * SLOW + ["steady"] * (STEPS - SLOW)
 
 
+def test_copies_have_the_kind_of_the_hosts_memory(program):
+    program.copy(1 << 26, UPLOAD)
+    program.kernel("_Z4gemmPfS_S_i", 5000)
+    program.copy(100, 1000)
+    (row,) = tables(program.made.close())["host_copies"]
+    assert (row["direction"], row["memory"], row["calls"]) == ("to the GPU", "pageable", 1)
+
+
 def test_without_repetition_there_is_one_phase_and_why(program):
     program.copy(100, 1000)
     program.kernel("_Z4gemmPfS_S_i", 5000)

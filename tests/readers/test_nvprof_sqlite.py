@@ -63,6 +63,7 @@ _TABLES = {
     "OPENACC_OTHER": _DIRECTIVE,
     "OPENMP": "eventKind, version, threadId, start, end, cuProcessId, cuThreadId",
     "PC_SAMPLING": "flags, sourceLocatorId, correlationId, functionId, latencySamples, samples, stallReason, pcOffset",
+    "SYNCHRONIZATION": "type, start, end",
 }
 
 
@@ -325,6 +326,16 @@ def test_metrics_and_events_have_their_names_and_are_summed_by_kernel(counted):
     assert [(axpy[n]["avg"], axpy[n]["invocations"]) for _, n, _, _ in METRICS] == [(v, 2) for _, _, _, v in METRICS]
     assert [axpy[n]["unit"] for _, n, _, _ in METRICS] == ["%", None, "B/s"]
     assert {r["device_name"] for r in found} == {"Tesla P100"}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "is_note"), [(("SYNCHRONIZATION",), True), (("SYNCHRONIZATION", "PC_SAMPLING"), False)]
+)
+def test_what_no_answer_needs_is_a_note(counted, kinds, is_note):
+    for kind in kinds:
+        counted.add(kind)
+    (problem,) = (p for p in read(counted.close()).problems if p.message.startswith("not read"))
+    assert problem.is_note == is_note
 
 
 def test_what_counters_cannot_be_read_is_told(counted):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nsw.analysis.kernels import KernelRow, sm_active_share
@@ -33,6 +34,7 @@ __all__ = [
     "follow_up_metrics_by_kernel",
     "is_compute_bound",
     "kernel_advice_text",
+    "launch_shape_text",
     "missing_counters_of_largest_kernel",
 ]
 
@@ -66,6 +68,8 @@ _WARP: Final = 32
 _REPLAYED: Final = 1.5  # times the passes of 32 threads in one bank, which are 32: more are of atomic operations alone
 _SHORT_NS: Final = 10e3
 _LITTLE_PCT: Final = 10.0
+_HANDFUL: Final = 4  # blocks, which are too few for any GPU
+_NUMBER: Final = re.compile(r"\d+")
 _CLOCK_BOUND_PCT: Final = 90.0  # of the kernels' time, from which a program's time follows the clock of the SMs
 _LOW_PCT: Final = 75.0  # theoretical occupancy
 _HALF: Final = 0.5
@@ -714,6 +718,8 @@ def _unbalanced_grid_remark(kernel: KernelRow) -> Remark | None:
         active = mean / busiest
     if blocks is not None and sms and blocks < sms:
         return _few_blocks_remark(kernel, blocks, sms)
+    if not sms and (kernel.launch_ns or 0.0) >= _SHORT_NS and (few := _handful_remark(kernel)) is not None:
+        return few
     if active is None:
         return None
     idle = 100 * (1 - active)
@@ -756,6 +762,42 @@ def _gpu_sm_count(kernel: KernelRow) -> float | None:
     return round(blocks / (waves * min(limits))) if blocks and waves and limits and min(limits) else None
 
 
+def _launch_size(grid: str, block: str) -> tuple[float, float]:
+    """The blocks of a launch, and the threads of each, by their shapes: (2, 1, 1), or 2,1,1."""
+    return prod(map(int, _NUMBER.findall(grid))), prod(map(int, _NUMBER.findall(block)))
+
+
+def _launch_size_text(blocks: float, threads: float) -> str:
+    return f"{blocks:,.0f} {'block' if blocks == 1 else 'blocks'} of {threads:,.0f} threads"
+
+
+def launch_shape_text(grid: str, block: str) -> str:
+    """The blocks of a launch and the threads of each, in words."""
+    return _launch_size_text(*_launch_size(grid, block))
+
+
+def _handful_remark(kernel: KernelRow) -> Remark | None:
+    """A kernel whose launches have so few blocks that they use a small part of any GPU; None: it has more."""
+    metrics = kernel.metrics
+    sizes = [_launch_size(grid, block) for grid, block in kernel.shapes] or [
+        (metrics.get("blocks", 0.0), metrics.get("threads_per_block", 0.0))
+    ]
+    blocks, threads = max(sizes)
+    if not 0 < blocks <= _HANDFUL or blocks % 1 or not threads:  # a mean over launches may be of any number
+        return None
+    parts, sms = busy_pct_by_part(kernel), metrics.get("sm_count")
+    busiest = max(parts.values(), default=0.0)
+    shared = max((parts.get(name, 0.0) for name in (DRAM, L2)), default=0.0)
+    count = _launch_size_text(blocks, threads)
+    of_all = f" of {sms:.0f}" if sms else ""
+    uses = f"uses one SM{of_all}" if blocks == 1 else f"use at most {blocks:.0f} SMs{of_all}"
+    return Remark(
+        100 - shared, "too-few-blocks", count,
+        f"has {'at most ' if len(sizes) > 1 else ''}{count} a launch, which {uses}; its busiest part is"
+        f" {busiest:.0f} % busy",
+    )  # fmt: skip
+
+
 def _few_blocks_remark(kernel: KernelRow, blocks: float, sms: float) -> Remark | None:
     parts = busy_pct_by_part(kernel)
     shared = max((parts.get(name, 0.0) for name in (DRAM, L2)), default=0.0)
@@ -779,7 +821,7 @@ def _latency_remark(kernel: KernelRow) -> Remark | None:
     if each is not None and each < _SHORT_NS:
         if busiest >= _LITTLE_PCT:
             return None
-        return Remark(
+        return _handful_remark(kernel) or Remark(
             room, "small-launches", f"too little work: {each / 1e3:.1f} us a launch",
             f"has too little work for the GPU: {each / 1e3:.1f} us a launch, its busiest part {busiest:.0f} % busy",
         )  # fmt: skip
@@ -1155,7 +1197,8 @@ def _remark_to_hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: 
         framework = "library" if framework == "any" else framework
     else:  # Triton's kernels have no parameters in their names
         framework = "cuda" if framework == "any" or "(" in kernel.name else "triton"
-    says_no_more = remark.won <= _LEAST_PCT or remark.cause == "small-launches" or remark.fact.startswith("could win")
+    is_short = remark.cause in _OF_CALLS and (kernel.launch_ns or _SHORT_NS) < _SHORT_NS
+    says_no_more = remark.won <= _LEAST_PCT or is_short or remark.fact.startswith("could win")
     saved = "" if says_no_more else f"; a cure saves an estimated {remark.won:.0f} % of its time"
     at_work = 1.0 if case.idle_gpu is None else case.idle_gpu.busy_pct / 100
     return Hit(
@@ -1171,20 +1214,31 @@ class Lacking(NamedTuple):
 
     subject: str
     metrics: tuple[str, ...]
+    sections: tuple[str, ...] = ()  # of ncu, which tell it in place of the metrics
+
+    @property
+    def ncu_options(self) -> str:
+        """The options by which ncu measures it."""
+        by_section = " ".join(f"--section {name}" for name in self.sections)
+        return by_section or f"--metrics {','.join(self.metrics)}"
 
 
 def missing_counters_of_largest_kernel(case: CaseSummary) -> Lacking | None:
     """What was not measured of the kernel that takes most, so that nothing can be said of it; None: something is."""
     kernel = next(iter(case.kernels), None)
-    if kernel is None or _is_library_kernel(kernel) or _kernel_remarks(kernel):
+    if kernel is None or _kernel_remarks(kernel):
+        return None
+    if binding_part(kernel) == LATENCY and not kernel.stalls:
+        return Lacking(f"what the warps of {kernel.short_name} wait for", (), ("WarpStateStats", "SchedulerStats"))
+    if _is_library_kernel(kernel):
         return None
     if (part := binding_part(kernel)) is None:
         is_partly_known = kernel.memory_pct is not None or kernel.sm_pct is not None
         names = (*_OF_PARTS, *(_OF_SHARED if "shared_bank_conflicts" in kernel.metrics else ()))
         return _missing_counters(kernel, f"what binds {kernel.short_name}", names) if is_partly_known else None
     if part == LATENCY:
-        subject = "whether {} waits for atomic operations" if kernel.stalls else "what the warps of {} wait for"
-        lacks = not kernel.stalls or (busiest_part_pct(kernel) < _FAR_PCT and not _COUNTED & kernel.metrics.keys())
+        subject = "whether {} waits for atomic operations"
+        lacks = busiest_part_pct(kernel) < _FAR_PCT and not _COUNTED & kernel.metrics.keys()
         names = _OF_WAITS
     elif part in _MEMORY:
         lacks = not _global_accesses(kernel) if part != SHARED else "shared_bank_conflicts" not in kernel.metrics

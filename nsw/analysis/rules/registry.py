@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Evidence, Finding
+from nsw.analysis.rules import api_calls as call_rules
 from nsw.analysis.rules import counters as counter_rules
 from nsw.analysis.rules import host as host_rules
 from nsw.analysis.rules import stragglers as straggler_rules
@@ -32,6 +33,7 @@ __all__ = ["RULES", "find_hits_by_case", "merge_hits_to_findings"]
 GROUP: Final = "nsw.rules"
 RULES: Final[Mapping[str, Rule]] = {
     **timeline_rules.RULES,
+    **call_rules.RULES,
     **counter_rules.RULES,
     **host_rules.RULES,
     **straggler_rules.RULES,

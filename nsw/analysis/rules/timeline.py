@@ -40,7 +40,10 @@ _MOSTLY_PCT: Final = 50.0  # of GPU time without iterations
 _PAGEABLE: Final = 16e9  # byte/s: what pageable memory gives at most over PCIe 4 and 5
 _SLOWEST: Final = 1e9  # what it gives at least
 _PAGEABLE_PCIE_3: Final = 8e9  # of GPUs before those of capability 8
-_PINNED, _PINNED_PCIE_4 = 50e9, 25e9  # byte/s: what pinned memory gives
+_PINNED, _PINNED_PCIE_4, _PINNED_PCIE_3 = 50e9, 25e9, 12e9  # byte/s: what pinned memory gives
+_LINK_REACHED: Final = 0.78  # of what a link's lanes carry: the same of any link
+_LINK_FULL: Final = 0.7  # likewise, from which a copy has the link's speed
+_OF_ALL_GPU_TIME: Final = "of all GPU time, one-off copies included,"
 _OF_GPU_TIME, _OF_ITERATION = "of GPU time is", "of an iteration is"  # between a share and its class
 _FAST: Final = 20e9  # byte/s, which only pinned memory gives
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its rate says little
@@ -218,7 +221,44 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
 
 def _pinned_copy_bytes_per_s(case: CaseSummary) -> float:
     """What copies of pinned memory reach, byte/s."""
-    return _PINNED if _compute_capability(case) >= _HOPPER else _PINNED_PCIE_4
+    if case.link is not None:
+        return _LINK_REACHED * case.link.bytes_per_s
+    capability = _compute_capability(case)
+    if capability >= _HOPPER:
+        return _PINNED
+    return _PINNED_PCIE_3 if (0, 0) < capability < _AMPERE else _PINNED_PCIE_4
+
+
+def _has_link_speed(case: CaseSummary, copy: Copy) -> bool:
+    """Whether a copy is as fast as the link that the report records; an idle link may be recorded slower than it is."""
+    if case.link is None or copy.bytes_per_s is None:
+        return False
+    return _LINK_FULL * case.link.bytes_per_s <= copy.bytes_per_s <= case.link.bytes_per_s
+
+
+def _single_copy_text(copy: Copy) -> str:
+    """How much of the time of copies a single one takes, where it is most of it."""
+    if copy.longest_ns is None or copy.calls < 2 or copy.longest_ns < _MOSTLY * copy.total_ns:
+        return ""
+    return f"; one copy is {100 * copy.longest_ns / copy.total_ns:.0f} % of that"
+
+
+def _full_link_hit(case: CaseSummary) -> Hit | None:
+    """Copies that take much of the time, at the speed of the link."""
+    copy = _dominant_copy(case)
+    if copy is None or case.link is None or not case.kernel_ns or not _has_link_speed(case, copy):
+        return None
+    share = _copy_time_pct(case, [copy])
+    if share < _COPIED_PCT or (copy.total_bytes or 0.0) < _LARGE * copy.calls:
+        return None
+    speed = rate(copy.bytes_per_s or 0.0)
+    return Hit(
+        "copies-dominate", case.id, share, f"{share:.0f} % copies at the link's speed", "move fewer bytes",
+        f"{share:.0f} % {_OF_ALL_GPU_TIME} is copying {_direction_text(copy)} at {speed}, the speed of the GPU's link"
+        f" ({case.link.name}){_single_copy_text(copy)}",
+        "The link is full: pinned memory gains little speed. Move fewer bytes (smaller types), or let copies run beside"
+        " kernels, which needs pinned memory.", f"{share:.0f} %", "copies", _OF_GPU_TIME,
+    )  # fmt: skip
 
 
 def _make_hit(
@@ -326,6 +366,7 @@ def _slow_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         or largest_copy.bytes_per_s is None
         or not largest_copy.total_bytes
         or largest_copy.total_bytes < _LARGE * largest_copy.calls
+        or _has_link_speed(case, largest_copy)
     ):
         return None
     share = _copy_time_pct(case, [largest_copy])
@@ -350,13 +391,13 @@ def _slow_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         if gpu_copy_direction(copy.name) and _copy_time_pct(case, [copy]) >= _COPIED_PCT / 2
     ]
     one_way = f" {_direction_text(largest_copy)}" if len(both) > 1 else ""
-    share_base = "of an iteration" if case.iterations else "of all GPU time, set-up included,"
+    share_base = "of an iteration" if case.iterations else _OF_ALL_GPU_TIME
     pinned = (
         f"Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) gives {faster:.1f} times that here, in"
         f" {fastest_case},"
         if comparison
         else f"{'P' if certain else 'If it is pageable, p'}inned memory (cudaHostAlloc, in PyTorch pin_memory=True)"
-        " reaches the link's speed (PCIe 3 x8: 6 GB/s, x16: 12, PCIe 4: 25, PCIe 5: 50)"
+        f" reaches {_link_speed_text(case)}"
     )
     often = (
         " and lets copies run beside kernels."
@@ -381,6 +422,13 @@ def _slow_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         "copies",
         _OF_ITERATION if case.iterations else _OF_GPU_TIME,
     )
+
+
+def _link_speed_text(case: CaseSummary) -> str:
+    """What pinned memory reaches: of the recorded link, else of usual ones."""
+    if case.link is None:
+        return "the link's speed (PCIe 3 x8: 6 GB/s, x16: 12, PCIe 4: 25, PCIe 5: 50)"
+    return f"some {_gigabytes_per_s_text(_pinned_copy_bytes_per_s(case))} over the GPU's link ({case.link.name})"
 
 
 def _is_pageable_copy_rate(case: CaseSummary, bytes_per_s: float) -> bool:
@@ -415,6 +463,8 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
     """Copies that take more than the kernels, and whose rate is not known, or good."""
     if case.idle_gpu is not None and case.idle_gpu.is_iteration and "computing_ns" in case.idle_gpu.use:
         return None if _pageable_copy_hit(case, context) else _copy_only_iteration_hit(case, case.idle_gpu)
+    if not case.iterations and (full := _full_link_hit(case)) is not None:
+        return full
     largest_copy = _dominant_copy(case)
     alone_known = case.spent is not None and case.spent.copies_pct is not None
     if alone_known or largest_copy is None or not case.kernel_ns or _slow_copy_hit(case, context) is not None:
@@ -425,7 +475,8 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
         return None
     speed = f" at {rate(largest_copy.bytes_per_s)}" if largest_copy.bytes_per_s else ""
     do, advice = "keep data on the GPU", "Copy less, or keep on the GPU what several kernels use."
-    if _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0):
+    once = _single_copy_text(largest_copy)
+    if _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0) and not once:
         advice += (
             " The speed is one of pageable memory: pinned memory (cudaHostAlloc) is faster where the same memory is"
             " copied often."
@@ -441,11 +492,21 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
             " at what else uses it."
         )
     if (largest_copy.bytes_per_s or 0.0) >= _FAST:
-        do, advice = "move fewer bytes", "That is a speed of pinned memory: fewer bytes would win."
+        do = "move fewer bytes"
+        advice = (
+            "That is a speed of pinned memory. Move fewer bytes, or let kernels and copies of both directions run at"
+            " the same time (streams)."
+        )
+    if case.uses_fsdp and gpu_copy_direction(largest_copy.name) == "to":
+        do = "keep parameters on the GPU"
+        advice = (
+            "If FSDP offloads parameters to the CPU, each layer's are copied at each use. Keep them on the GPUs"
+            " (sharded, without CPUOffload), or let the next layer's copy run beside kernels (forward_prefetch=True)."
+        )
     return Hit(
         "copies-dominate", case.id, share, f"{share:.0f} % copies", do,
-        f"{share:.0f} % of all GPU time, set-up included, is copies between host and GPU, {part:.0f} % of them"
-        f" {_direction_text(largest_copy)}{speed}", advice, f"{share:.0f} %", "copies", _OF_GPU_TIME,
+        f"{share:.0f} % {_OF_ALL_GPU_TIME} is copies between host and GPU, {part:.0f} % of them"
+        f" {_direction_text(largest_copy)}{speed}{once}", advice, f"{share:.0f} %", "copies", _OF_GPU_TIME,
     )  # fmt: skip
 
 
@@ -988,6 +1049,14 @@ def _gigabytes_per_s_text(per_second: float) -> str:
     return f"{per_second / 1e9:.3g} GB/s"
 
 
+def _counters_command_text(case: CaseSummary) -> str:
+    """How to measure what binds the kernel that takes most."""
+    largest = next((share.short_name for share in case.gpu_work if share.kind == "kernel"), "")
+    name = largest.partition("<")[0].rpartition("::")[2]  # ncu looks for names without parameters
+    chosen = f"-k {name} -c 1" if name.isidentifier() else "-c 1"
+    return f"`ncu {chosen}` shows what binds {name if name.isidentifier() else 'kernels'} (in a recipe: `counters:`)."
+
+
 def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
     """That a GPU is busy, of a case of which nothing else is said."""
     idle, busy = case.idle_gpu, least_gpu_busy_pct(case)
@@ -1003,7 +1072,7 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
         cause, also = "graphs", ", launched by CUDA graphs"
     span = f"an iteration of {format_ns(idle.med_ns)}" if idle.is_iteration else "the time in which it has work"
     known = causes()[cause]
-    counters = "" if any(kernel.metrics for kernel in case.kernels) else " `counters:` shows what binds the kernels."
+    counters = "" if any(kernel.metrics for kernel in case.kernels) else f" {_counters_command_text(case)}"
     return Hit(cause, case.id, 0.0, f"GPU busy {busy:.0f} %", known.do,
                f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; nothing stands out",
                known.remedy() + counters, f"{busy:.0f} %", "iterations")  # fmt: skip

@@ -10,6 +10,7 @@ from functools import cache
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from nsw.readers.messages import SEE_MESSAGES
 from nsw.readers.ncu.values import ABSENCE, PrintedValue, PrintedValues, time_in_ns
 from nsw.readers.text.quantities import has_other_mark
 from nsw.resources import csv_rows
@@ -196,8 +197,8 @@ class NcuResults:
         codes = {code for names, code in self.names.items() if names[1] in DEVICE_NAMES}
         texts = self.texts.items() if codes else ()
         self.device_names = {self.owner_of[at]: text for at, text in texts if text and self.name_of[at] in codes}
-        self._clear_unmeasured_launches(report)
         add_kernel_names(self.common)
+        self._clear_unmeasured_launches(report)
         launches = [owner for owner, launch_id in enumerate(self.launch_ids) if launch_id >= 0]
         tables: dict[str, TableData] = {}
         if launches:
@@ -250,26 +251,28 @@ class NcuResults:
         described = _describe_unmeasured(
             self.common_columns_of_owner(first), self.launch_ids[first], len(unmeasured) - 1
         )
-        report.warn(
-            f"{described}: ncu wrote only zeros for the size and the figures; they are absent here",
-            fix="see what ncu and the program printed (==ERROR== lines), and profile again",
-        )
         for common in sizeless:
             self.common[common] |= {"grid": None, "block_size": None}
         for owner in unmeasured:
             self.durations[owner] = self.duration_halves[owner] = _NAN
-        self._clear_zero_metrics(frozenset(unmeasured))
+        wrote = "only zeros for its size and figures" if self._clear_zero_metrics(frozenset(unmeasured)) else (
+            "size 0 and no values"
+        )  # fmt: skip
+        report.warn(f"{described}: ncu wrote {wrote}, which are absent here", fix=SEE_MESSAGES)
 
-    def _clear_zero_metrics(self, unmeasured: frozenset[int]) -> None:
-        names = list(self.names)
+    def _clear_zero_metrics(self, unmeasured: frozenset[int]) -> bool:
+        """Make the zeros of launches absent; whether there are any."""
+        names, had_zeros = list(self.names), False
         for i, (owner, code) in enumerate(zip(self.owner_of, self.name_of, strict=True)):
             if owner not in unmeasured or names[code][1].startswith(_OF_THE_GPU):
                 continue
             if self.numbers[i] == 0:
                 self.numbers[i] = self.halves[i] = _NAN
+                had_zeros = True
             if i in self.spreads:
                 minimum, maximum, mean = self.spreads[i]
                 self.spreads[i] = (absent_if_zero(minimum), absent_if_zero(maximum), absent_if_zero(mean))
+        return had_zeros
 
     def _owner_row(self, owner: int) -> Row:
         """An owner by the columns of the launches table, and the invocations of a summary."""
@@ -554,7 +557,7 @@ def absent_if_zero(value: PrintedValue) -> PrintedValue:
 
 
 def _describe_unmeasured(launch: Row, launch_id: int, other_count: int) -> str:
-    kernel = launch.get("kernel")
+    kernel = launch.get("short_name") or launch.get("kernel")
     if "invocations" in launch:
         return (
             f"the launches of {kernel}"

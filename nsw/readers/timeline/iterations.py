@@ -34,6 +34,9 @@ _DIGITS: Final = re.compile(r"\d+")
 _STEP: Final = re.compile(
     r"(?i)(?<![a-z])(?:profiler|train|training)?[ _-]?(?:step|iter|iteration|(?:mini)?batch)(?![a-z])"
 )
+# a layer of a network with its number, or `#`, as PyTorch and FSDP name modules: encoder.block.3, layer_12
+_LAYER: Final = re.compile(r"(?i)([\w.]*?(?:(?<![a-z])layers?|\w\.(?:blocks?|h)(?=\.)))[._ -]?(\d+|#)")
+_FEWEST_LAYERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,9 @@ def iterations_by_marks(
                 return _iterations(match)
         return None
     candidates = [
-        m for m in marks[:_LOOKED_AT] if m.launches and m.repeats() and (work is None or work.share(m) >= _HELD)
+        m
+        for m in marks[:_LOOKED_AT]
+        if m.launches and m.repeats() and (work is None or work.share(m) >= _HELD) and numbered_layer(m.name) is None
     ]
     if not candidates:
         return None
@@ -122,6 +127,31 @@ def iterations_by_marks(
     pool = steps or candidates
     often = [m for m in pool if len(m.starts) >= _MANY]
     return _iterations((often or pool)[0])
+
+
+def numbered_layer(name: str) -> tuple[str, str] | None:
+    """The layer of a network that a mark is of: what layers are called there, and its number; None: of none."""
+    match = _LAYER.search(name)
+    return None if match is None else (match[1], match[2])
+
+
+def are_layers(iterations: Iterations, starts: IntArray, layers: IntArray) -> bool:
+    """Whether what repeats are layers of a network, one after the other: each repetition holds a few of all layers.
+
+    Args:
+        iterations: What repeats.
+        starts: When marks of layers begin, ns of the host's clock.
+        layers: The layer of each of them.
+    """
+    heads = iterations.starts
+    inside = (starts >= heads[0]) & (starts < iterations.end)
+    count = len(np.unique(layers[inside]))
+    if count < _FEWEST_LAYERS:
+        return False
+    repetition = np.searchsorted(heads, starts[inside], side="right")
+    distinct = np.unique(np.stack((repetition, layers[inside])), axis=1)
+    each = np.unique(distinct[0], return_counts=True)[1]
+    return 2 * len(each) >= len(heads) and 2 * float(np.median(each)) <= count
 
 
 def _iterations(marks: Marks) -> Iterations:

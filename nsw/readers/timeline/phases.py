@@ -316,7 +316,8 @@ class Timeline:
     """One process: where its rows come from, its GPU work, first and last time (ns), and its phases if it has any.
 
     `repetitions`: how often its kernels repeat where that is too seldom for iterations. `contexts`: the devices on
-    which it has a CUDA context, as far as that is recorded.
+    which it has a CUDA context, as far as that is recorded. `layers`: the layers of a network that repeat in place of
+    iterations.
     """
 
     origin: Row
@@ -326,6 +327,7 @@ class Timeline:
     repetitions: int = 0
     contexts: Sequence[int] = ()
     calls: Calls | None = None
+    layers: str = ""
 
 
 def phase_tables(timelines: Sequence[Timeline], summary: list[Row], *, every: bool) -> dict[str, list[Row]]:
@@ -384,6 +386,8 @@ def _phase_rows(timeline: Timeline) -> list[Row]:
 
 def _no_iterations_reason(timeline: Timeline) -> str:
     """Why there are no iterations."""
+    if timeline.layers:
+        return f"what repeats are layers of a network (NVTX ranges {timeline.layers})"
     if timeline.repetitions < 2:
         return _NO_ITERATIONS
     return f"a sequence of kernels repeats only {timeline.repetitions} times, and five are wanted"

@@ -73,6 +73,8 @@ class Recorded:
         marks: Ranges of the program.
         steps: Iterations that the profiler itself marked.
         contexts: The devices on which the process has a CUDA context, as far as that is recorded.
+        stream: The stream of each operation; None: not recorded.
+        memory: Of copies the host's memory, an index of MEMORIES, -1: none; None: only names may show it.
     """
 
     names: Sequence[str]
@@ -91,6 +93,7 @@ class Recorded:
     steps: Iterations | None = None
     contexts: Sequence[int] = ()
     stream: IntArray | None = None
+    memory: IntArray | None = None
 
     def work(self) -> Operations:
         """The operations, as phases see them."""
@@ -101,8 +104,8 @@ class Recorded:
         launched = assumed_launches(self.launched, self.start, self.launched < 0)
         ways, memories = self._ways()
         return Operations(
-            self.start, self.start + self.duration, launched, self.device, categories, self.size, ways, memories,
-            self.stream,
+            self.start, self.start + self.duration, launched, self.device, categories, self.size, ways,
+            memories if self.memory is None else self.memory, self.stream,
         )  # fmt: skip
 
     def _ways(self) -> tuple[IntArray, IntArray]:

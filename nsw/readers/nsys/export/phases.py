@@ -14,9 +14,11 @@ from nsw.readers.timeline.iterations import (
     Kernels,
     LaunchedWork,
     Marks,
+    are_layers,
     few_repetitions,
     generic,
     iterations_by_marks,
+    numbered_layer,
     of_kernels,
 )
 from nsw.readers.timeline.phases import (
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from nsw.readers.nsys.export.source import Collected
+    from nsw.readers.timeline.iterations import Iterations
     from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 
@@ -72,6 +75,7 @@ class Split:
     phased: dict[int, Phased] = field(default_factory=dict)  # by place in `processes`
     work: dict[int, Operations] = field(default_factory=dict)
     launched: dict[str, IntArray] = field(default_factory=dict)  # by table: ns of the host's clock, one a row
+    layers: dict[int, str] = field(default_factory=dict)  # of those whose layers repeat: what these are called
     repetitions: dict[int, int] = field(default_factory=dict)  # of processes without phases: how often kernels repeat
     missing_range: MissingRange | None = None
 
@@ -179,6 +183,8 @@ def split(
                 kernels = kernels.select(graphs)
             separators = _wait_and_copy_times(result, work, index, host)
             iterations = of_kernels(kernels, *separators, optimizers, operations=np.sort(work.launched))
+            if layers := _repeated_layers(result, index, ranges, iterations):
+                result.layers[index], iterations = layers, None
         if iterations is not None:
             result.phased[index] = phased(work, iterations, warmup)
         elif has_kernels:
@@ -333,6 +339,26 @@ def _iteration_range_candidates(split: Split, ranges: Ranges | None, calls: Coll
     return by_process
 
 
+def _repeated_layers(split: Split, index: int, ranges: Ranges | None, iterations: Iterations | None) -> str:
+    """The layers of a network that repeat in a process, in place of iterations; empty: none do."""
+    if ranges is None or iterations is None:
+        return ""
+    codes: dict[tuple[str, str], int] = {}
+    of_label = [
+        -1
+        if style == "mark" or name is None or (layer := numbered_layer(name)) is None
+        else codes.setdefault(layer, len(codes))
+        for style, _, name in ranges.labels
+    ]
+    layers = np.array(of_label, np.int64)[ranges.label]
+    of_process = (ranges.thread >> 24) & 0xFFFFFF == split.processes[index] if len(split.processes) > 1 else True
+    rows = np.flatnonzero((layers >= 0) & of_process)
+    if not are_layers(iterations, ranges.start[rows], layers[rows]):
+        return ""
+    names = [name for name, _ in codes]
+    return f"{max(names, key=names.count)}.N"
+
+
 def _wait_and_copy_times(
     made: Split, work: Operations, index: int, host: HostCalls | None
 ) -> tuple[list[IntArray], IntArray | None]:
@@ -416,7 +442,7 @@ def timelines(
     return [
         Timeline(
             {"pid": made.processes[index]}, work, span, made.phased.get(index), made.repetitions.get(index, 0),
-            contexts.get(made.processes[index], ()), _calls_of(made.processes[index], host),
+            contexts.get(made.processes[index], ()), _calls_of(made.processes[index], host), made.layers.get(index, ""),
         )
         for index, work in made.work.items()
         if (span := spans[index]) is not None and (index in made.phased or len(work.start))

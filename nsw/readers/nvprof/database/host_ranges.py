@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from nsw.readers.nvprof.database.records import API, COPY_KINDS, KERNELS, MEMCPYS, TIMED, integer_sql
+from nsw.readers.nvprof.database.records import API, COPY_KINDS, KERNELS, MEMCPYS, MEMORY_KINDS, TIMED, integer_sql
 from nsw.readers.nvprof.vocabulary import Sum, api_name, openacc_kind
+from nsw.readers.timeline.phases import MEMORIES
 from nsw.readers.timeline.process_phases import Recorded, launch_times, marks_by_name, tables_of_process
 from nsw.readers.timeline.statistics import with_shares
 from nsw.tables.names import name_columns_by_printed_name
@@ -262,6 +263,9 @@ def _figures(sums: Sum) -> dict[str, Any]:
 
 _KERNEL, _MEMCPY, _MEMSET = range(3)  # as one_process.KINDS
 _MEMSETS: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
+_HOST_MEMORY: Final = {
+    kind: MEMORIES.index(name) for kind, name in MEMORY_KINDS.items() if name in MEMORIES
+}  # of CUPTI's kinds those of the host
 _CONTEXTS: Final = "CUPTI_ACTIVITY_KIND_CONTEXT"
 
 
@@ -283,7 +287,7 @@ def phase_tables(database: Database, options: Options) -> dict[str, list[Row]]:
 
 def _recorded(database: Database) -> Recorded:
     names: dict[str, int] = {}
-    work = _array(_operations(database, names), 7)
+    work = _array(_operations(database, names), 8)
     calls = _array(_calls(database, names), 4)
     return Recorded(
         names=list(names),
@@ -295,6 +299,7 @@ def _recorded(database: Database) -> Recorded:
         launched=launch_times(np.where(work[:, 4] > 0, work[:, 4], -1), calls[:, 3], calls[:, 1]),
         device=work[:, 5],
         size=work[:, 6],
+        memory=work[:, 7] if _records_memory_kinds(database) else None,
         call_name=calls[:, 0],
         call_start=calls[:, 1],
         call_duration=calls[:, 2] - calls[:, 1],
@@ -317,18 +322,27 @@ def _array(rows: Iterable[tuple[int, ...]], columns: int) -> IntArray:
 
 
 def _operations(database: Database, names: dict[str, int]) -> Iterable[tuple[int, ...]]:
-    """Name, kind, start, end, correlation, device and bytes of each operation with valid times; -1: not known."""
+    """Name, kind, start, end, correlation, device, bytes and the host's memory of each operation with valid times.
+
+    -1: not known, or none.
+    """
     for kind, tables in ((_KERNEL, KERNELS), (_MEMCPY, MEMCPYS), (_MEMSET, (_MEMSETS,))):
         for table in tables:
             if not database.has(table, "start", "end"):
                 continue
             label = {_KERNEL: "name", _MEMCPY: "copyKind", _MEMSET: ""}[kind]
-            requested = (label, "correlationId", "deviceId", "" if kind == _KERNEL else "bytes")
+            host_kinds = ("srcKind", "dstKind") if kind == _MEMCPY else ("", "")
+            requested = (label, "correlationId", "deviceId", "" if kind == _KERNEL else "bytes", *host_kinds)
             columns = [integer_sql(c) if c and database.has(table, c) else "NULL" for c in requested]
             sql = f"SELECT start, end, {', '.join(columns)} FROM {table} WHERE {TIMED} IS NOT NULL"  # noqa: S608
-            for start, end, label_code, correlation, device, size in database.rows(sql):
+            for start, end, label_code, correlation, device, size, source, target in database.rows(sql):
                 code = names.setdefault(_operation_name(database, kind, label_code), len(names))
-                yield code, kind, start, end, *(-1 if n is None else n for n in (correlation, device, size))
+                host = next((_HOST_MEMORY[end_kind] for end_kind in (source, target) if end_kind in _HOST_MEMORY), -1)
+                yield code, kind, start, end, *(-1 if n is None else n for n in (correlation, device, size)), host
+
+
+def _records_memory_kinds(database: Database) -> bool:
+    return any(database.has(table, "srcKind", "dstKind") for table in MEMCPYS)
 
 
 def _operation_name(database: Database, kind: int, label_code: Any) -> str:

@@ -1,0 +1,111 @@
+"""Rules over summaries of CUDA calls, of reports without a time axis: waits and allocations by counts and times."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from nsw.analysis.rules.causes import causes
+from nsw.analysis.rules.gaps import detect_framework
+from nsw.analysis.rules.hits import Context, Hit, gpu_copy_direction
+from nsw.quantities import duration
+from nsw.wording import and_more
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nsw.analysis.cases import CaseSummary, Share
+
+__all__ = ["RULES"]
+
+_WAITS: Final = re.compile(r"cu(?:da)?(?:Device|Stream|Thread|Ctx)Synchronize")
+_ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free)|Host(?:Alloc|Register))(?!.*Async)")
+_PINS: Final = re.compile(
+    r"cuda(?:MallocHost|HostAlloc|HostRegister|FreeHost|HostUnregister)|cuMem(?:AllocHost|FreeHost|Host)"
+)
+_MANY: Final = 100  # calls: fewer may be of set-up
+_EACH: Final = 0.9  # waits a kernel or copy, from which there is one behind each
+_WAIT_NS: Final = 10e3  # from the end of a kernel to the next, at least, where the host waits for it
+_STEP: Final = 0.5  # allocations a launch of the kernel that takes most
+_WORTH_PCT: Final = 8.0  # of GPU time
+_TIMES: Final = 5.0  # the GPU's work, without the longest call, which may start CUDA
+_CALLS_IN_SENTENCE: Final = 2  # calls in a sentence
+
+
+def _has_time_axis(case: CaseSummary) -> bool:
+    """Whether the report has a timeline, which tells more than counts of calls."""
+    return case.idle_gpu is not None or case.iterations is not None or case.one_phase is not None
+
+
+def _kernels(case: CaseSummary) -> list[Share]:
+    return [share for share in case.gpu_work if share.kind == "kernel" and share.calls and share.total_ns]
+
+
+def _wait_for_each_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """As many waits for the GPU as short kernels and copies together."""
+    kernels = _kernels(case)
+    launches = sum(share.calls or 0.0 for share in kernels)
+    waits = max((s for s in case.api if _WAITS.match(s.name)), key=lambda share: share.calls or 0.0, default=None)
+    if _has_time_axis(case) or waits is None or launches < _MANY:
+        return None
+    copies = sum(copy.calls for copy in case.copies if gpu_copy_direction(copy.name))
+    if (waits.calls or 0.0) < _EACH * (launches + copies):
+        return None
+    mean_ns = sum(share.total_ns or 0.0 for share in kernels) / launches
+    gain = 100 * _WAIT_NS / (_WAIT_NS + mean_ns)
+    if gain < _WORTH_PCT:
+        return None
+    cause, frequent = causes()["sync-each-operation"], max(kernels, key=lambda share: share.calls or 0.0)
+    return Hit(
+        cause.id, case.id, gain, f"the host waits after each of {launches:,.0f} kernels", cause.do,
+        f"the host calls {waits.short_name} {waits.calls:,.0f} times for {launches:,.0f} kernels of {duration(mean_ns)}"
+        " on average: it waits after each, and the GPU waits for the next launch",
+        f"{cause.remedy(detect_framework(case))} {frequent.short_name} is launched {frequent.calls:,.0f} times: one"
+        " launch for many of its inputs would have no such pauses.",
+        f"{launches:,.0f}", "api",
+    )  # fmt: skip
+
+
+def _allocation_in_each_step_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """Allocations as often as the largest kernel, which take much beside the GPU's work."""
+    calls = [s for s in case.api if _ALLOCATES.match(s.name) and (s.calls or 0.0) >= _MANY and s.total_ns]
+    largest = max(_kernels(case), key=lambda share: share.total_ns or 0.0, default=None)
+    if _has_time_axis(case) or not calls or largest is None or not case.gpu_ns:
+        return None
+    took, often = sum(share.total_ns or 0.0 for share in calls), max(share.calls or 0.0 for share in calls)
+    longest = max(case.longest_calls_ns.get(share.name, 0.0) for share in calls)  # which may start CUDA
+    gain = 100 * (took - longest) / (took + case.gpu_ns)
+    if gain < _WORTH_PCT or (largest.calls or 0.0) < _MANY or often < _STEP * (largest.calls or 0.0):
+        return None
+    cause, names = causes()["allocation-in-loop"], and_more([share.short_name for share in calls], _CALLS_IN_SENTENCE)
+    count_text = f"{often:,.0f} calls{'' if len(calls) == 1 else ' each at most'}"
+    waits = ", and cudaFree waits for the GPU" if any(share.name == "cudaFree" for share in calls) else ""
+    return Hit(
+        cause.id, case.id, gain, f"{duration(took)} of {names} in each step", cause.do,
+        f"memory is allocated or freed in each step ({names}: {duration(took)}, {count_text},"
+        f" {often / (largest.calls or 1.0):.1f} for each launch of {largest.short_name}){waits}",
+        cause.remedy(detect_framework(case)), duration(took), "api",
+    )  # fmt: skip
+
+
+def _slow_pinning_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """Pinned memory whose allocation takes far longer than all of the GPU's work."""
+    calls = [share for share in case.api if _PINS.match(share.name) and share.total_ns]
+    took = sum(share.total_ns or 0.0 for share in calls)
+    longest = max((case.longest_calls_ns.get(share.name, share.total_ns or 0.0) for share in calls), default=0.0)
+    if _has_time_axis(case) or not case.gpu_ns or took - longest < _TIMES * case.gpu_ns:
+        return None
+    cause, names = causes()["slow-pinning"], and_more([share.short_name for share in calls], _CALLS_IN_SENTENCE)
+    return Hit(
+        cause.id, case.id, 100 * took / (took + case.gpu_ns),
+        f"{duration(took)} for pinned memory, the GPU works {duration(case.gpu_ns)}", cause.do,
+        f"allocating and freeing pinned memory ({names}) takes {duration(took)}, {took / case.gpu_ns:.0f} times the"
+        f" GPU's work of {duration(case.gpu_ns)}", cause.remedy(), duration(took), "api",
+    )  # fmt: skip
+
+
+RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | Sequence[Hit] | None]]] = {
+    "waits by count": _wait_for_each_kernel_hit,
+    "allocations by count": _allocation_in_each_step_hit,
+    "slow pinning": _slow_pinning_hit,
+}

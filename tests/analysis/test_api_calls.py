@@ -1,0 +1,96 @@
+"""What counts and times of CUDA calls show where no time axis does: waits after each kernel, allocations."""
+
+import pytest
+
+from nsw.analysis.cases import summarize_cases
+from nsw.analysis.rules.registry import find_hits_by_case
+
+from .made import gpu_row, make_run
+from .test_steady import MS, iterations_row, part, phase_row
+
+US = 1e3
+
+
+def call(name, calls, total, longest=None):
+    return {"run": "r", "report": "a", "name": name, "short_name": name, "kind": None, "total_ns": total, "calls": calls,
+            "max_ns": longest}  # fmt: skip
+
+
+def hits(gpu, api, **tables):
+    cases = summarize_cases([make_run()], {"gpu_summary": gpu, "api_summary": api} | tables, 0.9)
+    return {hit.cause: hit for hit in find_hits_by_case(cases)["c"]}
+
+
+def kernels(calls=1000, mean=50 * US):
+    return [gpu_row("conv", calls * mean, calls=calls)]
+
+
+def test_as_many_waits_as_short_kernels_are_one_behind_each():
+    hit = hits(kernels(), [call("cudaDeviceSynchronize", 1002, 60 * MS)])["sync-each-operation"]
+    assert hit.fact.startswith(
+        "the host calls cudaDeviceSynchronize 1,002 times for 1,000 kernels of 50.00 us on average"
+    )
+    assert "conv is launched 1,000 times" in hit.advice
+    assert hit.gain_pct == pytest.approx(100 * 10 / 60)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "waits"),
+    [(kernels(), 800), (kernels(calls=90), 90), (kernels(mean=200 * US), 1000),
+     ([*kernels(), gpu_row("[CUDA memcpy HtoD]", MS, kind="memcpy", calls=1000)], 1000)],
+    ids=["fewer waits", "few kernels", "long kernels", "as many copies"],
+)  # fmt: skip
+def test_other_waits_are_none(gpu, waits):
+    assert "sync-each-operation" not in hits(gpu, [call("cudaStreamSynchronize", waits, 60 * MS)])
+
+
+def test_allocations_as_often_as_the_largest_kernel_are_of_each_step():
+    hit = hits(kernels(), [call("cudaFree", 7000, 10 * MS)])["allocation-in-loop"]
+    assert hit.fact == (
+        "memory is allocated or freed in each step (cudaFree: 10.00 ms, 7,000 calls, 7.0 for each launch of conv), and"
+        " cudaFree waits for the GPU"
+    )
+
+
+@pytest.mark.parametrize(
+    "api",
+    [
+        call("cudaFree", 400, 10 * MS),
+        call("cudaFree", 7000, 4 * MS),
+        call("cudaFreeAsync", 7000, 10 * MS),
+        call("cudaFree", 7000, 300 * MS, 296 * MS),
+    ],
+    ids=["fewer", "hardly any time", "from a pool", "one call, which may start CUDA"],
+)
+def test_other_allocations_are_of_no_step(api):
+    assert "allocation-in-loop" not in hits(kernels(), [api])
+
+
+def test_pinned_memory_that_takes_longer_than_the_gpus_work_is_named():
+    api = [call("cudaMallocHost", 1, 800 * MS, 800 * MS), call("cudaFreeHost", 1, 140 * MS, 140 * MS)]
+    hit = hits([gpu_row("add", 10 * MS)], api)["slow-pinning"]
+    assert hit.fact.endswith("(cudaMallocHost, cudaFreeHost) takes 940.0 ms, 94 times the GPU's work of 10.00 ms")
+
+
+@pytest.mark.parametrize(
+    "api",
+    [[call("cudaMallocHost", 1, 800 * MS, 800 * MS)], [call("cudaMalloc", 9, 800 * MS, 300 * MS)]],
+    ids=["one call, which may start CUDA", "memory of the GPU"],
+)
+def test_the_start_of_cuda_is_no_allocation(api):
+    assert "slow-pinning" not in hits([gpu_row("add", 10 * MS)], api)
+
+
+UNSPLIT = {"run": "r", "report": "a", "pid": 1, "phase": "all", "found_by": "none", "reason": "nothing repeats"}
+PARTS = [part("steady", "conv", 18 * MS)]
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [{"phase_summary": PARTS, "phases": [phase_row("steady", 18 * MS)], "iterations": [iterations_row(MS)]},
+     {"phases": [UNSPLIT]}],
+    ids=["iterations", "none"],
+)  # fmt: skip
+def test_a_timeline_tells_more_than_counts(tables):
+    api = [call("cudaDeviceSynchronize", 1002, 60 * MS), call("cudaFree", 7000, 10 * MS)]
+    assert not {"sync-each-operation", "allocation-in-loop"} & hits(kernels(), api, **tables).keys()
