@@ -57,6 +57,7 @@ def test_what_a_page_shows_is_what_a_reader_sees(page, home, request):
         campaigns = request.getfixturevalue("demo").root
         shutil.copytree(campaigns, home / "mycluster" / "project" / "campaigns")
     shutil.copy(ROOT / "tests/fixtures/h200/tiled.sqlite.gz", home / "solver.sqlite.gz")
+    shutil.copy(ROOT / "tests/fixtures/h200/naive-raw.csv.gz", home)
     assert compared_lines(f"howto/{page}", home, HOME=str(home)) == PAGES[page]
 
 
