@@ -6,9 +6,12 @@ The formats are those of nsw/readers/data/formats.toml, the tables those of nsw/
 from __future__ import annotations
 
 import sys
+from dataclasses import MISSING, fields
 from pathlib import Path
+from typing import Any
 
-from nsw.present.emit import FLAT
+from nsw.analysis.kernels import KernelRow
+from nsw.present.emit import FLAT, flat_kernels
 from nsw.readers.nsys.stats.reports import REPORTS, TABLES, unread_reason
 from nsw.readers.registry import FORMATS, Format
 from nsw.tables.schema import TABLES as SCHEMA
@@ -83,6 +86,23 @@ _ANSWERS: dict[str, str] = {  # what a summary makes of the tables of reports
     "perturbation": "how much each profiler slowed the program down, by case and pass",
     "stragglers": "ranks that others wait for, by case",
 }
+_KERNELS: dict[str, str] = {  # the columns of table kernels beside the parameters and the metrics
+    "name, short_name": "the kernel as printed, and its function's own name",
+    "launches, measured": "launches in the timeline, else with counters; launches with counters",
+    "time_ns, time_from, share_pct": "time of all launches, by `timeline` or `counters`; share of the time of all kernels",
+    "sm_pct, memory_pct": "the busiest part of the SMs, of memory and caches, of its peak",
+    "dram_bytes_per_s, dram_pct": "DRAM throughput, and what it is of the peak",
+    "achieved_occupancy_pct, theoretical_occupancy_pct": "warps on the SMs, of the most that they hold: measured, and as the launch allows",
+    "occupancy_limiter": "what limits the theoretical one",
+    "registers, shared_memory_bytes": "registers a thread, shared memory a block",
+    "tensor_pct": "how busy the tensor cores are",
+    "stall_1, stall_1_pct, stall_2, stall_2_pct": "what warps wait for most, and the share of active warps that do",
+    "roof, roof_share_pct": "the roof above the kernel, and how near it is to it",
+    "advice, advice_speedup_pct": "the rule of Nsight Compute that saves most, and its estimate",
+    "shape": "grid and block",
+    "device_name, program_bytes": "the GPU; the most memory of it that the program held, by samples beside a run",
+    "source": "what ncu's source page shows, where there is one",
+}
 _RUNS = "one row a run: parameters, state, reason, times, job id"
 
 
@@ -100,6 +120,13 @@ def tables_page() -> str:
         "",
         "`figures` and `functions` are also tables of reports, a row a run: `campaign.tables.figures` in Python.",
         "",
+        "## Columns of table kernels",
+        "",
+        "`case` and the parameters come first. Last comes a column for each metric that was measured or computed, by its",
+        "[portable name](metric-names.md). Rates and shares are weighted by the time of the launches, amounts are means.",
+        "",
+        *_columns_of_kernels(),
+        "",
         "## Tables of reports",
         "",
         *_list_of(of_runs),
@@ -116,6 +143,16 @@ def tables_page() -> str:
 
 def _list_of(meanings: dict[str, str]) -> list[str]:
     return ["| table | what it holds |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in meanings.items())]
+
+
+def _columns_of_kernels() -> list[str]:
+    empty: dict[str, Any] = {f.name: None for f in fields(KernelRow) if MISSING is f.default is f.default_factory}
+    (row,) = flat_kernels([KernelRow(**empty | {"shapes": (), "stalls": ()})])
+    listed = {name for names in _KERNELS for name in names.split(", ")}
+    if listed != set(row):
+        sys.exit(f"columns of table kernels without a meaning, or gone: {listed ^ set(row)}")
+    rows = (f"| {', '.join(f'`{name}`' for name in names.split(', '))} | {text} |" for names, text in _KERNELS.items())
+    return ["| columns | what they hold |", "|---|---|", *rows]
 
 
 def page() -> str:

@@ -1,5 +1,9 @@
 """The catalogue fits itself and the chips: every name of an expression exists on every chip that it is used on."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from nsw.metrics import ncu_names
@@ -138,3 +142,9 @@ def test_labels_of_a_details_page_are_names_of_ncu():
     assert ncu_name_of_label("Duration (gpu__time_duration.sum)") == "gpu__time_duration.sum"
     assert ncu_name_of_label("Registers Per Thread") == ""
     assert portable_metric("Average Bytes Per Sector For Global Loads", "byte/sector").factor == 3.125  # of 32
+
+
+def test_the_page_of_names_is_current():
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "tools/metrics_page.py", "--check"]
+    assert subprocess.run(command, check=False, cwd=root).returncode == 0, "run: python tools/metrics_page.py"
