@@ -1,4 +1,4 @@
-"""Write docs/metric-names.md, the portable metrics with each tool's own name: `python tools/metrics_page.py [--check]`."""
+"""Write docs/metric-names.md, metrics with each tool's own name: `python tools/metrics_page.py [--check]`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ HEAD = """# Names of metrics, and what groups hold
 
 <!-- made by tools/metrics_page.py from nsw/metrics/data: change it there -->
 
-`metrics:` of a pass `counters` takes these names and groups ([metrics.md](metrics.md#names-in-a-recipe)):
-`metrics: [achieved_occupancy, dram_throughput, stalls]`. `nsw metrics ls` prints them too, and `nsw metrics check NAME --chip H100`
-says whether a chip has one. A dash: the tool does not measure it. Chips that differ, and ncu's other names, are in `nsw metrics show NAME`.
+`metrics:` of a pass `counters` takes these names and groups, such as `metrics: [achieved_occupancy, dram_throughput,
+stalls]` ([metrics.md](metrics.md#names-in-a-recipe)). `nsw metrics ls` prints them too, and `nsw metrics check NAME
+--chip H100` says whether a chip has one. A dash: the tool does not measure it. For chips that differ, and for other
+names of ncu: `nsw metrics show NAME`.
 """
 
 
