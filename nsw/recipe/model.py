@@ -489,7 +489,9 @@ class Recipe(Model):
     matrix: Annotated[Matrix, BeforeValidator(empty_as_map), FREE] = Field(
         default_factory=Matrix, description="Parameters and their values; every combination is a case."
     )
-    repeats: Count = Field(default=1, description="How often each case is run in each pass.")
+    repeats: Count = Field(
+        default=1, description="How often each case is run in each pass. More of some cases: `nsw run --into`."
+    )
     interleave: Annotated[Interleave | None, BeforeValidator(_parse_interleave), FREE] = Field(
         default=None,
         description="Whether the runs of baseline passes are done in blocks: each holds one repeat of every case, in"
