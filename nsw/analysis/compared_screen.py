@@ -71,6 +71,11 @@ _METRIC_ORDER: Final = (
     " by the part of the larger value."
 )
 _BETWEEN: Final = "between: where the change lies, by the scatter of the runs"
+_SINGLE_RUNS: Final = (
+    "between: a side has 1 run, so that nothing measured the scatter; {} % between runs is assumed. More runs measure"
+    " it."
+)
+_FEW_RUNS: Final = f"{_BETWEEN}; below 7 a side at least 10 % is assumed"
 _DECIDED: Final = ("faster", "slower", "higher", "lower")
 
 
@@ -88,6 +93,7 @@ class Comparison:
         programs: How their programs differ.
         explained: What did it, by case.
         at_equal_clocks: Of cases that are compute-bound and not comparable by their clocks: as if these were equal.
+        counters: What changed in kernels by their counters, a sentence a case.
         functions: The same sides by function, where both have functions of the CPU.
         profiler: What measured these.
     """
@@ -101,6 +107,7 @@ class Comparison:
     programs: str | None = None
     explained: Mapping[str, Difference] = field(default_factory=dict)
     at_equal_clocks: tuple[Compared, ...] = ()
+    counters: Mapping[str, str] = field(default_factory=dict)
     functions: tuple[Compared, ...] = ()
     profiler: str = ""
 
@@ -119,8 +126,7 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
         blocks.append(_changes_table(comparison))
         if comparison.by == "metric":
             blocks.append(Note("legend", _METRIC_ORDER, tone="aside"))
-        elif any(row.estimate is not None for row in comparison.rows):
-            blocks.append(Note("legend", _BETWEEN, tone="aside"))
+        blocks += [Note("legend", text, tone="aside") for text in _interval_legends(comparison)]
     blocks += [
         Finding(
             "equal clocks",
@@ -133,6 +139,14 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     blocks += [
         *_missing_part_notes(comparison),
         *_explanation_blocks(comparison),
+        *(
+            Finding(
+                "counters",
+                f"{f'{case}: ' if len(comparison.counters) > 1 else ''}{text}",
+                evidence=(Evidence("metrics", (case,)),),
+            )
+            for case, text in comparison.counters.items()
+        ),
         *_undecided_row_notes(comparison),
         *_note_blocks(comparison),
     ]
@@ -141,6 +155,21 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
         *_interval_plot_blocks(comparison),
         *(_waterfall_blocks(comparison, explained) for explained in comparison.explained.values()),
     ]
+
+
+def _interval_legends(comparison: Comparison) -> list[str]:
+    """What the intervals follow from; nothing where there are none."""
+    estimates = [row.estimate for row in comparison.rows if row.estimate is not None]
+    assumed = [e for e in estimates if e.floor is not None and not e.floor.measured]
+    if not assumed:
+        return [_BETWEEN] if estimates and comparison.by != "metric" else []
+    if any(not math.isinf(e.floor.freedom) for e in assumed if e.floor):
+        return ["between: where the change lies, by the scatter of few iterations: record more of them"]
+    if all(e.runs == 1 for e in assumed):
+        return [_SINGLE_RUNS.format(_assumed_scatter_text(assumed[0]))]
+    is_noise_useless = comparison.first.same_program or comparison.second.adding is not None
+    noise = "" if is_noise_useless else " (`nsw noise RECIPE` measures it)"
+    return [_FEW_RUNS + noise]
 
 
 # --- in words -------------------------------------------------------------------------------------------------------
@@ -154,11 +183,12 @@ def log_ratio_to_percent(log: float) -> float:
 def verdict_text(row: Compared) -> str:
     """The verdict with the change of the value: `11 % faster (9.2 to 13 %)`, `the same within 0.8 %`, `cannot tell`.
 
-    Of a time: `takes 46 % longer (40 to 52 %)`.
+    Of a time: `takes 46 % longer (40 to 52 %)`; of one run a side with the scatter that its interval assumes.
     """
     estimate = row.estimate
     if estimate is None:
-        return row.missing or "cannot tell"
+        return row.missing or row.verdict
+    assumed = f" if runs scatter by {_assumed_scatter_text(estimate)} %" if _is_by_assumed_scatter(row) else ""
     log, ends = estimate.log_ratio, (estimate.low, estimate.high)
     if row.verdict == "same":
         return f"the same within {_percent_digits_text(log_ratio_to_percent(estimate.within))} %"
@@ -167,11 +197,21 @@ def verdict_text(row: Compared) -> str:
     if abs(log) >= _LARGE:
         word = row.verdict if is_time_unit(row.unit) else _direction_word(row)
         low_to_high = " to ".join(map(_log_ratio_factor_text, sorted(ends, key=abs)))
-        return f"{_log_ratio_factor_text(log)} times {word} ({low_to_high})"
+        return f"{_log_ratio_factor_text(log)} times {word} ({low_to_high}{assumed})"
     low, high = sorted(abs(log_ratio_to_percent(end)) for end in ends)
     verb = "takes " if is_time_unit(row.unit) else ""
     change = f"{_percent_digits_text(abs(log_ratio_to_percent(log)))} % {_direction_word(row)}"
-    return f"{verb}{change} ({_percent_digits_text(low)} to {_percent_digits_text(high)} %)"
+    return f"{verb}{change} ({_percent_digits_text(low)} to {_percent_digits_text(high)} %{assumed})"
+
+
+def _is_by_assumed_scatter(row: Compared) -> bool:
+    """Whether a verdict of one run a side follows from a scatter that nothing measured."""
+    floor = row.estimate and row.estimate.floor
+    return row.verdict in _DECIDED and bool(floor and not floor.measured) and min(row.runs) == 1
+
+
+def _assumed_scatter_text(estimate: Estimate) -> str:
+    return _percent_digits_text(100 * estimate.floor.run) if estimate.floor else "0"
 
 
 def _direction_word(row: Compared) -> str:
@@ -249,10 +289,12 @@ def _comparison_headline(comparison: Comparison) -> str:
         return f"{names}: {row.what}: {verdict_text(row)}{runs}{_most_changed_function_text(comparison)}"
     counts = Counter(row.missing or row.verdict for row in rows)
     words = {verdict: f"{verdict}{_change_range_text(rows, verdict)}" for verdict in _DECIDED if counts[verdict]}
-    words |= {"same": "the same", "cannot tell": "cannot be told"}
+    words |= {"gone": "gone", "new": "new", "same": "the same", "cannot tell": "cannot be told"}
     parts = [f"{counts[outcome]} {text}" for outcome, text in words.items() if counts[outcome]]
     parts += [f"{count} {outcome}" for outcome, count in counts.items() if outcome not in words]
-    return f"{names}, {len(rows)} {kind_name}: " + ", ".join(parts) + _most_changed_function_text(comparison)
+    single = next((row.estimate for row in rows if row.estimate and _is_by_assumed_scatter(row)), None)
+    assumed = f"; if runs scatter by {_assumed_scatter_text(single)} %, {_run_counts_text(single)}" if single else ""
+    return f"{names}, {len(rows)} {kind_name}: {', '.join(parts)}{assumed}{_most_changed_function_text(comparison)}"
 
 
 def _are_pairs_undecided(row: Compared) -> bool:
@@ -349,9 +391,10 @@ def _changes_table(comparison: Comparison) -> Table:
         (Column("change_pct", "change", change_unit),
          lambda r: None if r.estimate is None else log_ratio_to_percent(r.estimate.log_ratio)),
         (Column("interval", "between"),
-         lambda r: "-" if (e := r.estimate) is None else _interval_cell(e.low, e.high)),
+         lambda r: "-" if (e := r.estimate) is None else "exact" if e.low == e.high else _interval_cell(e.low, e.high)),
         (Column("runs", "runs"), _row_run_counts_text),
-        (Column("verdict", "verdict"), lambda r: r.missing or r.verdict),
+        (Column("verdict", "verdict"),
+         lambda r: r.missing or (f"{r.verdict} (assumed)" if _is_by_assumed_scatter(r) else r.verdict)),
     ]  # fmt: skip
     columns, cells = columns_and_rows(parts, kept_rows)
     kept_text = f"The first {_ROWS} of {len(rows)}" if by_metric else f"The {_ROWS} of {len(rows)} that weigh most"
@@ -363,7 +406,7 @@ def _changes_table(comparison: Comparison) -> Table:
         columns=columns,
         rows=cells,
         wide="kernel" if len(kernels) > 1 else "what" if whats else "case" if cases else None,
-        least=("runs", "interval") if by_metric else ("runs",),
+        least=("runs", "interval"),
         repeats=[column.name for column in columns].index("what") if by_metric else 0,
         omitted=len(rows) - len(kept_rows),
         evidence=(
@@ -607,15 +650,6 @@ def _note_blocks(comparison: Comparison) -> list[Block]:
         pairs = max((e.runs for e in estimates if e.is_paired), default=0)
         text = f"Pairs were added until they decide: {plural(pairs, 'pair')}, {adding.cost}."
         notes.append(Note("price", text, tone="aside"))
-    assumed = [e for e in estimates if e.floor is not None and not e.floor.measured and adding is None]
-    if any(estimate.verdict is Verdict.UNDECIDED for estimate in assumed) and not comparison.first.same_program:
-        text = (
-            "These reports hold few iterations, whose scatter counts: record more of them."
-            if any(not math.isinf(e.floor.freedom) for e in assumed if e.floor)
-            else "No noise floor is known here, so that below 7 pairs 10 % of scatter between runs is assumed:"
-            " `nsw noise RECIPE` measures it."
-        )
-        notes.append(Note("floor", text, tone="aside"))
     same_campaign = comparison.first.source == comparison.second.source
     if any(not e.is_paired for e in estimates) and not (same_campaign and comparison.programs is not None):
         remedy = "`interleave: true` in the recipe" if same_campaign else "`nsw run RECIPE --against REF`"

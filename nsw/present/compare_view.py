@@ -57,7 +57,11 @@ def show_screen(comparison: Comparison, command: str, next_command: str | None =
         next_command: The line below it: the command that shows more of the campaign.
     """
     functions = f"`{command} --by function` compares every function" if comparison.functions else None
-    proofs = {"difference": f"{command} --by kernel", "cannot tell": f"{command} -o compared.html"}  # has all runs
+    proofs = {
+        "difference": f"{command} --by kernel",
+        "counters": f"{command} --by metric",
+        "cannot tell": f"{command} -o compared.html",  # has all runs
+    }
     show_first_screen(
         console(), comparison_blocks(comparison), next_command, last_line=functions,
         proof=lambda finding: proofs.get(finding.name),
