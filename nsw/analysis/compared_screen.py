@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import (
@@ -24,6 +23,8 @@ from nsw.analysis.blocks import (
 )
 from nsw.analysis.certainty import Estimate, Verdict
 from nsw.analysis.comparison import is_time_unit
+from nsw.analysis.conditions import disturbance_notes
+from nsw.analysis.figures import find_outliers
 from nsw.analysis.first_screen import HEADLINE
 from nsw.analysis.sides import (
     CHIP,
@@ -33,33 +34,29 @@ from nsw.analysis.sides import (
     Compared,
     Side,
     comparable_subjects,
+    match_cases,
     split_kernel_metric,
 )
-from nsw.errors import UsageError, did_you_mean
 from nsw.quantities import BYTES, TIMES, common, format_ns, rates
 from nsw.wording import and_more, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from nsw.analysis.difference import Difference
-    from nsw.recipe.units import Tolerance
 
 __all__ = [
     "Comparison",
-    "Judged",
-    "Outcome",
-    "check_rules",
     "comparison_blocks",
-    "gate_outcome",
+    "invalid_run_lines",
     "is_undecided_by_single_runs",
-    "judge_rules",
     "log_ratio_to_percent",
     "verdict_text",
 ]
 
 _ROWS: Final = 15
 _EXPLAINED: Final = 3
+_DISTURBANCES: Final = 2  # of the runs that are named
 _CASES_NAMED: Final = 3
 _UNEXPLAINED: Final = 0.5  # of a gain, which the time of an iteration does not show
 _SHORT: Final = 18  # characters of a name that a table's heading has room for
@@ -93,6 +90,7 @@ class Comparison:
         programs: How their programs differ.
         explained: What did it, by case.
         at_equal_clocks: Of cases that are compute-bound and not comparable by their clocks: as if these were equal.
+        gpus: How many GPUs each side of a case ran on, where that is known.
         counters: What changed in kernels by their counters, a sentence a case.
         functions: The same sides by function, where both have functions of the CPU.
         profiler: What measured these.
@@ -107,6 +105,7 @@ class Comparison:
     programs: str | None = None
     explained: Mapping[str, Difference] = field(default_factory=dict)
     at_equal_clocks: tuple[Compared, ...] = ()
+    gpus: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     counters: Mapping[str, str] = field(default_factory=dict)
     functions: tuple[Compared, ...] = ()
     profiler: str = ""
@@ -118,15 +117,22 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     if comparison.programs:
         blocks.append(Note("programs", f"Programs: {comparison.programs}", tone="aside"))
     blocks.append(Note(HEADLINE, _comparison_headline(comparison), tone="heading"))
-    sides = f"A: {_full_side_name(comparison.first)}, B: {_full_side_name(comparison.second)}"
+    notes = dict.fromkeys((comparison.first.note or "", comparison.second.note or ""))
+    shared_note = next(iter(notes)) if len(notes) == 1 else ""
+    sides = ", ".join(
+        f"{letter}: {_full_side_name(side)}{f' ({side.note})' if side.note and not shared_note else ''}"
+        for letter, side in (("A", comparison.first), ("B", comparison.second))
+    )
     if any(max(row.runs) > 1 for row in comparison.rows):
         sides += "; means of the runs, whose ratio is the change (`nsw summarize` prints medians)"
     blocks.append(Note("sides", sides, tone="aside"))
+    blocks += [Note("note", shared_note, tone="aside")] if shared_note else []
     if comparison.rows:
         blocks.append(_changes_table(comparison))
         if comparison.by == "metric":
             blocks.append(Note("legend", _METRIC_ORDER, tone="aside"))
         blocks += [Note("legend", text, tone="aside") for text in _interval_legends(comparison)]
+    blocks += [Note("gpus", text) for text in _efficiency_lines(comparison)]
     blocks += [
         Finding(
             "equal clocks",
@@ -261,10 +267,9 @@ def _run_counts_text(estimate: Estimate) -> str:
 
 
 def _full_side_name(side: Side) -> str:
-    """The side's name, with its campaign where it names only cases, and its note."""
+    """The side's name, with its campaign where it names only cases."""
     campaign = side.source.rpartition("/")[2]
-    name = side.name if campaign in side.name else f"{side.name} of {campaign}"
-    return name + (f" ({side.note})" if side.note else "")
+    return side.name if campaign in side.name else f"{side.name} of {campaign}"
 
 
 def _short_side_names(comparison: Comparison) -> tuple[str, str]:
@@ -543,7 +548,7 @@ def _explanation_blocks(comparison: Comparison) -> list[Block]:
         Finding(
             "difference",
             f"{_case_prefix(comparison, row)}{_outcome_text(row)}"
-            f" {_difference_sentence(row, comparison.explained[case])}.",
+            f" {_difference_sentence(row, comparison.explained[case], comparison.gpus.get(case))}.",
             evidence=(Evidence(_source_table_name(comparison, row), (case,)), Evidence("gpu_summary", (case,))),
         )
         for case, row in seen.items()
@@ -585,13 +590,32 @@ def _case_prefix(comparison: Comparison, row: Compared) -> str:
     return f"{row.case}: " if len({row.case for row in comparison.rows}) > 1 else ""
 
 
-def _difference_sentence(row: Compared, explained: Difference) -> str:
+def _efficiency_lines(comparison: Comparison) -> list[str]:
+    """Of rates over different numbers of GPUs the factor of both, and the efficiency of the side with more."""
+    lines = []
+    for row in comparison.rows:
+        few, many = sorted(comparison.gpus.get(row.case, (0, 0)))
+        if few == many or not few or not row.higher_is_better or row.estimate is None:
+            continue
+        is_second = comparison.gpus[row.case][1] == many
+        side = comparison.second if is_second else comparison.first
+        times = math.exp(row.estimate.log_ratio if is_second else -row.estimate.log_ratio)
+        lines.append(
+            f"{_case_prefix(comparison, row)}{side.name} has {many / few:.3g} times the GPUs and {times:.3g} times the"
+            f" {row.unit or row.what}: {100 * times * few / many:.0f} % efficiency"
+        )
+    return lines[:_EXPLAINED]
+
+
+def _difference_sentence(row: Compared, explained: Difference, gpus: tuple[int, int] | None) -> str:
     """The parts of the difference, and whether they are the figure's: an iteration can do other work than before."""
     gain = row.gain or 0.0
     in_time = math.log(explained.before / explained.after) if explained.before > 0 and explained.after > 0 else 0.0
     if explained.of_iteration and abs(gain - in_time) > _UNEXPLAINED * abs(gain):
-        explanation = "an iteration does other work, or few are unlike the median"
-        return f"{explained.sentence}. This is not the figure's change: {explanation}"
+        if gpus is not None and gpus[0] != gpus[1]:
+            return f"{explained.sentence}. The figure is of all GPUs, an iteration is that of one"
+        explanation = "iterations do other work than before, or some are much longer than the median"
+        return f"{explained.sentence}. The figure does not change by as much: {explanation}"
     return explained.sentence
 
 
@@ -655,102 +679,42 @@ def _note_blocks(comparison: Comparison) -> list[Block]:
         remedy = "`interleave: true` in the recipe" if same_campaign else "`nsw run RECIPE --against REF`"
         text = f"The runs are no pairs: a drift of the machine looks like a difference. {remedy} runs them in turns."
         notes.append(Note("no pairs", text, tone="aside"))
-    notes += [Note("invalid", f"not compared: {text}", tone="warning") for text in _invalid_run_lines(comparison)]
+    if comparison.by in {"case", "figure"}:
+        notes += _disturbance_notes(comparison)
+    notes += [Note("invalid", f"not compared: {text}", tone="warning") for text in invalid_run_lines(comparison)]
     for side, cases in zip((comparison.first, comparison.second), comparison.lone, strict=True):
         if cases:
             notes.append(Note("missing", f"only in {side.name}: {and_more(cases, _CASES_NAMED)}", tone="warning"))
     return notes
 
 
-def _invalid_run_lines(comparison: Comparison) -> list[str]:
+def _disturbance_notes(comparison: Comparison) -> list[Block]:
+    """What disturbed the runs, and those that are far from their repeats: they are part of the verdict."""
+    sides = (comparison.first, comparison.second)
+    by_case = {
+        match.name: [
+            row
+            for side, runs in zip(sides, (match.first, match.second), strict=True)
+            for run in runs
+            for row in side.rows("conditions")(run.id)
+        ]
+        for match in match_cases(*sides)
+    }
+    compared = {row.what for row in comparison.rows if row.estimate is not None}
+    outliers = [
+        outlier
+        for side in sides
+        for outlier in find_outliers(side.runs, side.tables.get("figures", ()))
+        if outlier.figure in compared
+    ]
+    far = sorted(outliers, key=lambda outlier: -abs(math.log(outlier.factor)) if outlier.factor > 0 else -math.inf)
+    more = f" (and {len(far) - 1} more: `nsw problems`)" if far[1:] else ""
+    return [
+        *disturbance_notes(by_case)[:_DISTURBANCES],
+        *(Note("outlier", f"outlier: {each.run}: {each.text}{more}", tone="warning") for each in far[:1]),
+    ]
+
+
+def invalid_run_lines(comparison: Comparison) -> list[str]:
     """Which runs of both sides are invalid; a campaign that holds both says it once."""
     return list(dict.fromkeys(filter(None, (comparison.first.invalid, comparison.second.invalid))))
-
-
-class Outcome(StrEnum):
-    """What became of a rule, or of the gate."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    UNDECIDED = "undecided"
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A rule over a case, and why; without a case where none has the figure."""
-
-    figure: str
-    tolerance: Tolerance
-    case: str
-    outcome: Outcome
-    why: str
-
-
-def check_rules(rules: Collection[str], sides: Sequence[Side]) -> None:
-    """Refuse rules that can decide nothing.
-
-    Args:
-        rules: The figures that they are about.
-        sides: Both sides.
-
-    Raises:
-        UsageError: There is no rule, or one of a figure that no side has.
-    """
-    if not rules:
-        raise UsageError(
-            f"the gate has no rule: none was given, and {sides[-1].name} has no report.gate in its recipe",
-            hint="`--rule 'images_per_sec: -2%'` is one, for each figure that must not change; so is"
-            " `gate: {images_per_sec: -2%}` in the recipe's report",
-        )
-    known = sorted(set().union(*(side.figures for side in sides)))
-    for figure in rules:
-        if figure not in known:
-            there = f"there are: {', '.join(known)}" if known else "no figure was measured"
-            raise UsageError(f"neither side has a figure '{figure}'", hint=did_you_mean(figure, known) or there)
-
-
-def judge_rules(comparison: Comparison, rules: Mapping[str, Tolerance]) -> list[Judged]:
-    """Every rule over every case, and over what a side lacks; where runs are invalid nothing is decided.
-
-    Args:
-        comparison: Both sides, by figure.
-        rules: How much each figure may change.
-    """
-    if invalid := "; ".join(_invalid_run_lines(comparison)):
-        return [Judged(figure, tolerance, "", Outcome.UNDECIDED, invalid) for figure, tolerance in rules.items()]
-    judged: list[Judged] = []
-    for figure, tolerance in rules.items():
-        verdicts = [(row.case, *_judge_row(tolerance, row)) for row in comparison.rows if row.what == figure]
-        verdicts += [
-            (case, Outcome.UNDECIDED, f"only {side.name} has it")
-            for side, cases in zip((comparison.first, comparison.second), comparison.lone, strict=True)
-            for case in cases
-        ]
-        verdicts = verdicts or [("", Outcome.UNDECIDED, f"no case of both sides has {figure}")]
-        judged += [Judged(figure, tolerance, *verdict) for verdict in verdicts]
-    return judged
-
-
-def _judge_row(tolerance: Tolerance, row: Compared) -> tuple[Outcome, str]:
-    estimate = row.estimate
-    if estimate is None:
-        return Outcome.UNDECIDED, row.missing or "nothing was measured"
-    limit = math.log1p((-tolerance.percent if tolerance.falls else tolerance.percent) / 100)
-    low, high = (estimate.low, estimate.high) if tolerance.falls else (-estimate.high, -estimate.low)
-    limit = limit if tolerance.falls else -limit
-    if low >= limit:
-        return Outcome.PASSED, verdict_text(row)
-    if high < limit:
-        return Outcome.FAILED, verdict_text(row)
-    explanation = (
-        f"the change may be {log_ratio_to_percent(estimate.low):+.2g} to {log_ratio_to_percent(estimate.high):+.2g} %"
-    )
-    return (Outcome.PASSED if tolerance.may_be_undecided else Outcome.UNDECIDED), explanation
-
-
-def gate_outcome(judged: Iterable[Judged]) -> Outcome:
-    """That of the gate: one rule that fails fails it, and nothing passes that is undecided or empty."""
-    outcomes = {each.outcome for each in judged}
-    if Outcome.FAILED in outcomes:
-        return Outcome.FAILED
-    return Outcome.PASSED if outcomes == {Outcome.PASSED} else Outcome.UNDECIDED

@@ -141,10 +141,20 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
         differs=tuple(environment_difference_lines(first, second)), programs=program_difference_text(first, second),
         explained=_explain_changes(first, second, pairs, rows) if is_of_figures else {},
         at_equal_clocks=tuple(_scale_to_equal_clocks(first, second, pairs, rows)) if is_of_figures else (),
+        gpus={match.name: gpus for match in pairs if (gpus := _gpus_of_both(match, first, second)) is not None},
         counters=_explain_by_counters(first, second, pairs) if by in _OF_COUNTERS else {},
         functions=tuple(compare_sides(first, second, "function")) if by_function else (),
         profiler=next((run.tool for run in profiled if hasattr(run, "tool")), "") if by_function else "",
     )  # fmt: skip
+
+
+def _gpus_of_both(match: Match, first: Side, second: Side) -> tuple[int, int] | None:
+    """How many GPUs the runs of each side have: as the plan gave them, of reports as their iterations show."""
+    counts = [
+        {getattr(run, "gpus", 0) or len(side.rows("iterations")(run.id)) for run in runs}
+        for side, runs in ((first, match.first), (second, match.second))
+    ]
+    return (counts[0].pop(), counts[1].pop()) if all(len(count) == 1 for count in counts) else None
 
 
 def _scale_to_equal_clocks(

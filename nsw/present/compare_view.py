@@ -8,8 +8,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Column, Note, Table
-from nsw.analysis.compared_screen import Comparison, Judged, Outcome, comparison_blocks, log_ratio_to_percent
+from nsw.analysis.compared_screen import Comparison, comparison_blocks, log_ratio_to_percent
 from nsw.analysis.first_screen import HEADLINE, find_headline
+from nsw.analysis.gate import Judged, Outcome
 from nsw.analysis.sides import Compared, Side, match_cases
 from nsw.present import emit
 from nsw.present.summary_view import as_markdown, block_data, show_blocks, show_first_screen
