@@ -40,7 +40,7 @@ def test_no_number_id_or_reason_is_cut(width):
 
 
 def test_a_width_that_no_terminal_has_is_not_offered():
-    wide = [(*row[:3], "x" * 200, *row[4:]) for row in ROWS]
+    wide = [(*row[:3], "x" * 60, *row[4:]) for row in ROWS]
     assert "hidden, shown with --format csv: share of the whole)" in printed(140, wide, elsewhere="--format csv")
     assert " hidden, shown on a terminal " in printed(60, elsewhere="--format csv")
 
