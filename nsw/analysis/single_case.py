@@ -21,6 +21,7 @@ from nsw.analysis.rules.gaps import WORDS, IdleCause, idle_time_by_cause
 from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.spent import NOT_SHOWN, Part, Spent
 from nsw.metrics import find_metric
+from nsw.metrics.printed_metrics import utilization_level
 from nsw.quantities import duration, rate, size
 from nsw.tables.names import number_repeated_names
 from nsw.wording import plural
@@ -206,8 +207,7 @@ def _table_of_filled_columns(
     return Table(TABLE, "", filled, cells, wide=wide_column, evidence=(Evidence(evidence, (case.id,)),))
 
 
-_HALF_LEVEL: Final = 5.0  # per cent of the peak
-# nvprof's levels of 1 to 10, each the middle of a tenth of the peak; those of memory first
+# how busy units are, of memory first
 _MEMORY_UNITS: Final = {
     "dram_utilization": "DRAM", "l2_utilization": "L2", "tex_utilization": "texture cache",
     "l1_shared_utilization": "L1 and shared memory", "shared_utilization": "shared memory",
@@ -223,16 +223,15 @@ _UNITS: Final = _MEMORY_UNITS | {
 def _measured_metric_texts(kernel: KernelRow) -> list[str]:
     """What was measured of a kernel of which it is not known what binds it."""
     reached, limit, metrics = kernel.achieved_occupancy_pct, kernel.theoretical_occupancy_pct, kernel.metrics
-    units = {} if kernel.sm_pct is not None else {key: metrics[key] for key in _UNITS if metrics.get(key)}
-    busiest = max(units, key=lambda key: units[key], default="")
-    memory_pct = max((units[key] for key in _MEMORY_UNITS if key in units), default=None)
-    of_memory = busiest in _MEMORY_UNITS or memory_pct is None  # else loads cost little
+    units = [] if kernel.sm_pct is not None else [key for key in _UNITS if metrics.get(key)]
+    busiest = max(units, key=lambda key: metrics[key], default="")
+    memory = max((key for key in units if key in _MEMORY_UNITS), key=lambda key: metrics[key], default=busiest)
+    of_memory = busiest == memory  # else loads cost little
     unready = metrics.get("No Eligible")
     flop_pct = metrics.get("flop_sp_efficiency", 0.0)
     shares = (
         ("SM at {} of its peak", kernel.sm_pct), ("DRAM at {} of its peak", kernel.dram_pct),
-        (f"{_UNITS.get(busiest)} about {{}} busy", units.get(busiest)),
-        ("memory below {}", None if of_memory or memory_pct is None else memory_pct + _HALF_LEVEL),
+        *((_unit_text(kernel, key), metrics[key]) for key in dict.fromkeys((busiest, memory)) if key),
         ("FP32 at {} of its peak", flop_pct if flop_pct >= 1 else None),
         ("no warp ready in {} of cycles", unready),
         ("{} of the loaded bytes used", _used_bytes_pct(metrics.get("gld_efficiency")) if of_memory else None),
@@ -244,6 +243,13 @@ def _measured_metric_texts(kernel: KernelRow) -> list[str]:
         measured_shares.append(f"{warps:.1f} warps a scheduler")
     moved = kernel.dram_bytes_per_s if kernel.launch_ns and kernel.dram_pct is None else None
     return measured_shares + ([f"DRAM {rate(moved)}"] if moved else [])
+
+
+def _unit_text(kernel: KernelRow, key: str) -> str:
+    """How busy a unit is; nvprof prints a level alone."""
+    if key not in kernel.levels:
+        return f"{_UNITS[key]} {{}} busy"
+    return f"{_UNITS[key]} at level {utilization_level(kernel.metrics[key]):.0f} of 10"
 
 
 _WORK: Final = (

@@ -45,7 +45,11 @@ if TYPE_CHECKING:
 _SOURCES: Final = frozenset({"metrics", "launches", "rules", "gpu_summary"})  # what they are computed from
 _MOST_ROWS: Final = 20
 _OF_TIMELINE: Final = ("gpu_trace", "nvtx_trace", "iteration_trace", "gpu_metric_trace", "cpu_trace", "collectives")
-_MADE_OF: Final = {"hotspots": "gpu_summary", "copies": "gpu_summary", "api": "api_summary"}  # what a report has of a campaign's table
+_MADE_OF: Final = {
+    "hotspots": "gpu_summary",
+    "copies": "gpu_summary",
+    "api": "api_summary",
+}  # what a report has of a campaign's table
 _SIDES: Final = 4  # reports whose conditions find room beside each other
 _TEST: Final = re.compile(r"(\w+)\s*(!=|>=|<=|=|~|>|<)\s*(.*)", re.DOTALL)
 _STDIN: Final = "<stdin>"

@@ -123,20 +123,28 @@ BARE = replace(KERNEL, sm_pct=None, memory_pct=None, dram_pct=None, time_ns=None
 def test_of_kernels_without_times_the_one_that_works_most_is_named_with_what_binds_it(metric, does):
     small = replace(BARE, short_name="small", launches=1.0, metrics={metric: 100.0, "gld_efficiency": 90.0})
     used = {"alu_fu_utilization": 45.0, "flop_sp_efficiency": 12.0, "gld_efficiency": 12.5}
-    large = replace(BARE, short_name="large", launches=2.0, metrics={metric: 150.0} | used)
+    large = replace(
+        BARE, short_name="large", launches=2.0, metrics={metric: 150.0} | used, levels=("alu_fu_utilization",)
+    )
     headline, _ = counted(small, large)
     assert headline == (
-        f"a.txt: large {does}, ALU about 45 % busy, FP32 at 12 % of its peak, 12 % of the loaded bytes used"
+        f"a.txt: large {does}, ALU at level 5 of 10, FP32 at 12 % of its peak, 12 % of the loaded bytes used"
     )
     headline, _ = counted(replace(small, metrics={"gld_efficiency": 90.0}), large)  # its work was not counted
     assert "without times" in headline
 
 
-def test_loads_that_cost_little_are_not_in_the_headline():
+@pytest.mark.parametrize(
+    ("levels", "alu", "dram", "busy_dram"),
+    [(("alu_fu_utilization", "dram_utilization"), "at level 5 of 10", "at level 1 of 10", "at level 8 of 10"),
+     ((), "45 % busy", "5 % busy", "75 % busy")],
+)  # fmt: skip
+def test_loads_that_cost_little_are_not_in_the_headline(levels, alu, dram, busy_dram):
     metrics = {"alu_fu_utilization": 45.0, "dram_utilization": 5.0, "gld_efficiency": 12.5}
-    assert counted(replace(BARE, metrics=metrics))[0] == "a.txt: k, ALU about 45 % busy, memory below 10 %"
-    headline, _ = counted(replace(BARE, metrics=metrics | {"dram_utilization": 75.0}))
-    assert headline == "a.txt: k, DRAM about 75 % busy, 12 % of the loaded bytes used"
+    idle = replace(BARE, metrics=metrics, levels=levels)
+    assert counted(idle)[0] == f"a.txt: k, ALU {alu}, DRAM {dram}"
+    headline, _ = counted(replace(idle, metrics=metrics | {"dram_utilization": 75.0}))
+    assert headline == f"a.txt: k, DRAM {busy_dram}, 12 % of the loaded bytes used"
 
 
 def test_cycles_without_a_ready_warp_say_more_than_issue_slots():
