@@ -118,9 +118,11 @@ def _split_report_by_result(report: ReadReport, *, alone: bool) -> list[ReadRepo
     if len(blocks) < 2:
         return [replace(report, tables=_drop_doubtful_iterations(tables))]
     name_prefix = "" if alone else f"{report.name}: "
+    commands = {row.get("block"): row.get("text") for row in tables.get("facts", ()) if row["key"] == "command"}
+    differ = len({commands.get(block) for block in blocks}) > 1  # as the sizes of problems do
     return [
         ReadReport(
-            f"{name_prefix}result {block + 1}",
+            f"{name_prefix}result {block + 1}" + (f" ({commands[block]})" if differ and commands.get(block) else ""),
             {
                 name: [row for row in table_rows if row.get("block") in {None, block}]
                 for name, table_rows in tables.items()

@@ -48,6 +48,7 @@ _FIGURES_SHOWN: Final = 4  # of a kernel, likewise
 _LOW_PCT: Final = 25.0
 _MANY: Final = 9  # kernels, of which a range says nothing
 _ALL_PCT: Final = 99.5
+_HALF_PCT: Final = 50.0
 _FEW_CALLS: Final = 20  # of which shares say nothing
 _TELLING_PCT: Final = 5.0  # of a table of operators, ranges or system calls
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its speed says little
@@ -185,17 +186,32 @@ def _largest_work_text(spent: Spent, total_ns: float, share_base: str) -> str:
         return f"NCCL alone takes {spent.exposed_pct:.0f} % of it"
     if first.name == COPIES and spent.copies_pct is not None:
         return f"copies alone take {spent.copies_pct:.0f} % of it"
+    kernels = [part for part in spent.parts if part.name not in {COPIES, SETS, NOT_SHOWN}]
+    kernel_pct = 100 * sum(part.ns for part in kernels) / total_ns
+    if not spent.is_iteration and _is_copy(first) and kernel_pct > _HALF_PCT:
+        largest = next(part for part in spent.shown if part.name != NOT_SHOWN and not _is_copy(part))
+        return (
+            f"{kernel_pct:.0f} % {share_base} is kernels, {largest.name} most ({100 * largest.ns / total_ns:.0f} %);"
+            f" copies take {spent.share_pct(COPIES) * spent.gpu_ns / total_ns:.0f} %"
+        )
     name, ns = first.name, first.ns
     if first.top and first.top_ns >= _NEARLY_ALL * first.ns and first.name not in {COPIES, NCCL}:
         name, ns = first.top, first.top_ns
     summary = f"{100 * ns / total_ns:.0f} % {share_base} is {name}"
-    complete = not any(part.name == NOT_SHOWN for part in spent.parts)
-    if not spent.is_iteration and spent.operations < _FEW_CALLS and complete:
-        if ns >= _ALL_PCT / 100 * total_ns:
-            launches = "one launch" if first.operations <= 1 else f"{first.operations:.0f} launches"
-            return f"{name} takes {duration(ns)} in {launches}"
+    if spent.is_iteration or any(part.name == NOT_SHOWN for part in spent.parts):
+        return summary
+    if ns >= _ALL_PCT / 100 * total_ns and 0 < first.operations < _FEW_CALLS:
+        several = "copies" if first.name == COPIES else "launches"
+        count = "one launch" if first.operations <= 1 else f"{first.operations:.0f} {several}"
+        return f"{name} takes {duration(ns)} in {count}"
+    if spent.operations < _FEW_CALLS:
         summary += f", {duration(ns)} of {duration(spent.gpu_ns)}"
     return summary
+
+
+def _is_copy(part: Part) -> bool:
+    """Whether a part of GPU work is copies or sets, or one kind of them."""
+    return part.name in {COPIES, SETS} or part.name.startswith(("[CUDA mem", "[Unified Memory"))
 
 
 def _table_of_filled_columns(

@@ -25,6 +25,18 @@ def test_a_file_with_several_results_has_a_row_each_and_no_sum():
     assert rows == [("result 1", 9 * MS, "100 % k"), ("result 4", 4 * MS, "75 % m")]
 
 
+@pytest.mark.parametrize(
+    ("commands", "names"),
+    [(("./nbody", "./nbody 15"), ["result 2 (./nbody 15)", "result 1 (./nbody)"]),
+     (("./nbody", "./nbody"), ["result 2", "result 1"]), ((), ["result 2", "result 1"])],
+)  # fmt: skip
+def test_results_of_different_commands_are_named_by_them(commands, names):
+    gpu = [gpu_row("k", (1 + block) * MS, block=block) for block in (0, 1)]
+    facts = [{"block": block, "key": "command", "text": text} for block, text in enumerate(commands)]
+    _, rows = shown(ReadReport("a.txt", {"gpu_summary": gpu, "facts": facts}))
+    assert sorted(row[0] for row in rows) == sorted(names)
+
+
 def test_results_of_the_same_largest_part_have_it_in_the_headline_and_copies_count_together():
     ways = [gpu_row(f"[CUDA memcpy {way}]", 3 * MS, kind="memcpy") for way in ("HtoD", "DtoH")]
     kernels = [gpu_row(name, 5 * MS) for name in "km"]
@@ -157,6 +169,38 @@ def test_cycles_without_a_ready_warp_say_more_than_issue_slots():
 def test_a_kernel_that_is_all_of_the_work_has_its_time_once():
     one = gpu_row("k", 5 * MS) | {"calls": 1}
     assert shown(ReadReport("a.txt", {"gpu_summary": [one]}))[0] == "a.txt: k takes 5.000 ms in one launch"
+
+
+@pytest.mark.parametrize(("launches", "says"), [(1, "k takes 5.000 ms in one launch"), (20, "100 % of GPU time is k")])
+def test_many_short_copies_beside_a_kernel_change_nothing(launches, says):
+    pages = gpu_row("[CUDA memcpy Unified Host-to-Device]", 0.01 * MS, kind="memcpy", calls=48)
+    kernel = gpu_row("k", 5 * MS, calls=launches)
+    assert shown(ReadReport("a.txt", {"gpu_summary": [kernel, pages]}))[0] == f"a.txt: {says}"
+
+
+@pytest.mark.parametrize(
+    ("kernel_ms", "says"),
+    [
+        (3, "75 % of GPU time is kernels, k0 most (19 %); copies take 25 %"),
+        (1, "50 % of GPU time is copies"),
+    ],
+)
+def test_a_copy_is_the_largest_part_only_where_kernels_are_not_most(kernel_ms, says):
+    kernels = [gpu_row(f"k{n}", kernel_ms * MS, calls=100) for n in range(4)]
+    copy = gpu_row("[CUDA memcpy DtoH]", 4 * MS, kind="memcpy", calls=103)
+    assert shown(ReadReport("a.txt", {"gpu_summary": [copy, *kernels]}))[0] == f"a.txt: {says}"
+
+
+@pytest.mark.parametrize(
+    ("kernel_us", "more", "says"),
+    [(1.7, (), "90.00 ms of copies to the GPU, 3.400 us of kernels, nothing copied back"),
+     (500.0, (), "99 % of GPU time is copies"),
+     (1.7, (gpu_row("[CUDA memcpy DtoH]", MS, kind="memcpy", calls=1),), "100 % of GPU time is copies")],
+)  # fmt: skip
+def test_large_inputs_of_kernels_that_do_nothing_are_doubted(kernel_us, more, says):
+    copy = gpu_row("[CUDA memcpy HtoD]", 90 * MS, kind="memcpy", calls=2, total_bytes=550e6)
+    kernel = gpu_row("conv", 2 * kernel_us * 1e3, calls=2)
+    assert shown(ReadReport("a.txt", {"gpu_summary": [copy, kernel, *more]}))[0] == f"a.txt: {says}"
 
 
 def test_of_many_kernels_it_is_told_how_many_are_low_and_not_their_range():

@@ -12,10 +12,11 @@ from nsw.analysis.kernel_classes import NCCL, cached_pattern_search
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.gaps import SHORT, detect_framework, idle_gpu_hits
 from nsw.analysis.rules.hits import Context, Hit, gpu_copy_direction
-from nsw.analysis.spent import Spent, remove_profiler_idle_time
+from nsw.analysis.spent import NOT_SHOWN, Spent, remove_profiler_idle_time
 from nsw.analysis.stragglers import DELAYED, DELAYED_PCT
 from nsw.metrics import find_chip
-from nsw.quantities import format_ns, rate
+from nsw.quantities import duration, format_ns, rate
+from nsw.quantities import size as size_text
 from nsw.wording import and_more, first_of, one_or, plural
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ _COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; behind half of 
 _BUCKETS, _BUCKETS_PCT = 8, 2.0  # copies an iteration, and what they take of GPU time
 _PIECE: Final = 256 << 10  # bytes of a migration by page faults at most; a prefetch moves 2 MiB at once
 _MIGRATIONS: Final = 500
+_EMPTY_NS: Final = 5e3  # of a kernel: hardly more than a launch that does nothing
+_LARGE_INPUT: Final = 64 << 20  # bytes, which no kernel reads in so little time
 
 _LOOK_AT_KERNELS: Final = (
     "Its GPU work takes longer: look at its kernels (`--table iteration_trace`), and whether its input is larger."
@@ -473,6 +476,8 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
     share, part = _copy_time_pct(case, moved), 100 * largest_copy.total_ns / sum(copy.total_ns for copy in moved)
     if share < _MOSTLY_PCT:
         return None
+    if (unread := _unread_result_hit(case, share)) is not None:
+        return unread
     speed = f" at {rate(largest_copy.bytes_per_s)}" if largest_copy.bytes_per_s else ""
     do, advice = "keep data on the GPU", "Copy less, or keep on the GPU what several kernels use."
     once = _single_copy_text(largest_copy)
@@ -507,6 +512,35 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
         "copies-dominate", case.id, share, f"{share:.0f} % copies", do,
         f"{share:.0f} % {_OF_ALL_GPU_TIME} is copies between host and GPU, {part:.0f} % of them"
         f" {_direction_text(largest_copy)}{speed}{once}", advice, f"{share:.0f} %", "copies", _OF_GPU_TIME,
+    )  # fmt: skip
+
+
+def _unread_result_hit(case: CaseSummary, share: float) -> Hit | None:
+    """Kernels that are as short as empty ones, of large inputs, and whose results no copy brings back."""
+    kernels = [work for work in case.gpu_work if work.kind == "kernel" and work.calls and work.total_ns]
+    launches, kernel_ns = sum(work.calls or 0.0 for work in kernels), sum(work.total_ns or 0.0 for work in kernels)
+    inputs = [copy for copy in case.copies if gpu_copy_direction(copy.name) == "to"]
+    input_ns, input_bytes = sum(copy.total_ns for copy in inputs), sum(copy.total_bytes or 0.0 for copy in inputs)
+    others = any("memset" not in copy.name for copy in case.copies if copy not in inputs)
+    cut = case.spent is not None and case.spent.share_pct(NOT_SHOWN) > 0
+    if (
+        others
+        or cut
+        or case.iterations
+        or not launches
+        or kernel_ns >= _EMPTY_NS * launches
+        or input_bytes < _LARGE_INPUT
+    ):
+        return None
+    largest = max(kernels, key=lambda work: work.total_ns or 0.0).short_name
+    return Hit(
+        "copies-dominate", case.id, share,
+        f"{duration(input_ns)} of copies to the GPU, {duration(kernel_ns)} of kernels, nothing copied back",
+        "check the kernels",
+        f"{size_text(input_bytes)} are copied to the GPU in {duration(input_ns)}, its kernels take"
+        f" {duration(kernel_ns)} in all, and no copy brings a result back",
+        f"Check that {largest} does its work: its grid, cudaGetLastError() after the launch, the use of its result.",
+        f"{share:.0f} %", "copies",
     )  # fmt: skip
 
 
