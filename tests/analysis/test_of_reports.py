@@ -94,6 +94,19 @@ def test_a_trace_with_several_results_is_summed_for_each():
 
 
 @pytest.mark.parametrize(
+    ("grid", "block", "duration", "says"),
+    [((4, 1, 1), (4, 1, 1), MS, "k runs on 16 threads"), ((1, 1, 1), (1, 1, 1), MS, "k runs on 1 thread"),
+     ((4, 1, 1), (256, 1, 1), MS, "k takes 1.000 ms in one launch"),
+     ((4, 1, 1), (4, 1, 1), 5e3, "k takes 5.000 us in one launch"),
+     ((None, None, None), (None, None, None), MS, "k takes 1.000 ms in one launch")],
+)  # fmt: skip
+def test_a_long_kernel_of_few_threads_is_named(grid, block, duration, says):
+    shape = dict(zip(("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"), (*grid, *block), strict=True))
+    trace = [{"name": "k", "short_name": "k", "kind": "kernel", "duration_ns": duration} | shape]
+    assert shown(ReadReport("a.txt", {"gpu_trace": trace}))[0] == f"a.txt: {says}"
+
+
+@pytest.mark.parametrize(
     ("found_by", "rest", "says"),
     [("kernel_sequence", 18, "its kernels repeat every"), ("kernel_sequence", 19, "51 % of GPU time is"),
      ("nvtx", 19, "an iteration takes")],

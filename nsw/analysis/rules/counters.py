@@ -33,6 +33,7 @@ __all__ = [
     "busiest_part_pct",
     "follow_up_metrics_by_kernel",
     "is_compute_bound",
+    "is_library_kernel_name",
     "kernel_advice_text",
     "launch_shape_text",
     "missing_counters_of_largest_kernel",
@@ -1058,7 +1059,12 @@ _WASTE: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (
 
 
 def _is_library_kernel(kernel: KernelRow) -> bool:
-    return _LIBRARY.search(kernel.name) is not None
+    return is_library_kernel_name(kernel.name)
+
+
+def is_library_kernel_name(name: str) -> bool:
+    """Whether a kernel of this name is a library's, which can only be called differently."""
+    return _LIBRARY.search(name) is not None
 
 
 def _low_clock_remark(kernel: KernelRow) -> Remark | None:

@@ -10,6 +10,7 @@ from nsw.analysis.comparison import is_time_unit
 from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.kernel_classes import NCCL, cached_pattern_search
 from nsw.analysis.rules.causes import causes
+from nsw.analysis.rules.counters import is_library_kernel_name
 from nsw.analysis.rules.gaps import SHORT, detect_framework, idle_gpu_hits
 from nsw.analysis.rules.hits import Context, Hit, gpu_copy_direction
 from nsw.analysis.spent import NOT_SHOWN, Spent, remove_profiler_idle_time
@@ -100,6 +101,9 @@ _COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; behind half of 
 _BUCKETS, _BUCKETS_PCT = 8, 2.0  # copies an iteration, and what they take of GPU time
 _PIECE: Final = 256 << 10  # bytes of a migration by page faults at most; a prefetch moves 2 MiB at once
 _MIGRATIONS: Final = 500
+_THREADS: Final = 1024  # that one SM of any GPU holds
+_MUCH_PCT: Final = 25.0  # of GPU time
+_LONG_NS: Final = 20e3  # of a launch, from which more threads would have work
 _EMPTY_NS: Final = 5e3  # of a kernel: hardly more than a launch that does nothing
 _LARGE_INPUT: Final = 64 << 20  # bytes, which no kernel reads in so little time
 
@@ -541,6 +545,29 @@ def _unread_result_hit(case: CaseSummary, share: float) -> Hit | None:
         f" {duration(kernel_ns)} in all, and no copy brings a result back",
         f"Check that {largest} does its work: its grid, cudaGetLastError() after the launch, the use of its result.",
         f"{share:.0f} %", "copies",
+    )  # fmt: skip
+
+
+def _few_threads_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """A kernel that takes much of the GPU's time with fewer threads than one SM holds."""
+    few = [
+        work for work in case.gpu_work
+        if case.threads.get(work.name, _THREADS) < _THREADS and work.share_pct >= _MUCH_PCT
+        and (work.total_ns or 0.0) >= _LONG_NS * (work.calls or 1.0)
+    ]  # fmt: skip
+    if not few:
+        return None
+    kernel, cause = few[0], causes()["too-few-blocks"]
+    threads, is_librarys = case.threads[kernel.name], is_library_kernel_name(kernel.name)
+    count = "1 thread" if threads == 1 else f"{threads:,.0f} threads"
+    return Hit(
+        cause.id, case.id, kernel.share_pct, f"{kernel.short_name} runs on {count}",
+        "larger or fused calls" if is_librarys else "launch more threads",
+        f"{kernel.short_name} ({kernel.share_pct:.0f} % of GPU time) is launched with {count} in all, which one"
+        " SM holds: the others have no work",
+        cause.remedy("library") if is_librarys
+        else "Give each element of the work its own thread: blocks of 128 or 256 threads, at least one an SM.",
+        count, "hotspots",
     )  # fmt: skip
 
 
@@ -1123,6 +1150,7 @@ RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | Sequence[Hit] |
     "no overlap of copies": _unoverlapped_copy_hit,
     "default stream": _serial_stream_hit,
     "kernels one after the other": _serial_small_kernel_hit,
+    "few threads": _few_threads_hit,
     "bucket copies": _bucket_copy_hit,
     "unified memory": _page_migration_hit,
     "communication": _exposed_communication_hit,
