@@ -205,14 +205,15 @@ def test_a_copy_is_the_largest_part_only_where_kernels_are_not_most(kernel_ms, s
 
 
 @pytest.mark.parametrize(
-    ("kernel_us", "more", "says"),
-    [(1.7, (), "90.00 ms of copies to the GPU, 3.400 us of kernels, nothing copied back"),
-     (500.0, (), "99 % of GPU time is copies"),
-     (1.7, (gpu_row("[CUDA memcpy DtoH]", MS, kind="memcpy", calls=1),), "100 % of GPU time is copies")],
+    ("kernel_us", "launches", "more", "says"),
+    [(1.7, 2, (), "90.00 ms of copies to the GPU, 3.400 us of kernels, nothing copied back"),
+     (500.0, 2, (), "99 % of GPU time is copies"),
+     (1.7, 200, (), "100 % of GPU time is copies"),
+     (1.7, 2, (gpu_row("[CUDA memcpy DtoH]", MS, kind="memcpy", calls=1),), "100 % of GPU time is copies")],
 )  # fmt: skip
-def test_large_inputs_of_kernels_that_do_nothing_are_doubted(kernel_us, more, says):
+def test_large_inputs_of_kernels_that_do_nothing_are_doubted(kernel_us, launches, more, says):
     copy = gpu_row("[CUDA memcpy HtoD]", 90 * MS, kind="memcpy", calls=2, total_bytes=550e6)
-    kernel = gpu_row("conv", 2 * kernel_us * 1e3, calls=2)
+    kernel = gpu_row("conv", launches * kernel_us * 1e3, calls=launches)
     assert shown(ReadReport("a.txt", {"gpu_summary": [copy, kernel, *more]}))[0] == f"a.txt: {says}"
 
 

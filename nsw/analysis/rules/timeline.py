@@ -105,6 +105,7 @@ _THREADS: Final = 1024  # that one SM of any GPU holds
 _MUCH_PCT: Final = 25.0  # of GPU time
 _LONG_NS: Final = 20e3  # of a launch, from which more threads would have work
 _EMPTY_NS: Final = 5e3  # of a kernel: hardly more than a launch that does nothing
+_FEW_LAUNCHES: Final = 20  # more may be of a model that prints nothing
 _LARGE_INPUT: Final = 64 << 20  # bytes, which no kernel reads in so little time
 
 _LOOK_AT_KERNELS: Final = (
@@ -531,7 +532,7 @@ def _unread_result_hit(case: CaseSummary, share: float) -> Hit | None:
         others
         or cut
         or case.iterations
-        or not launches
+        or not 0 < launches <= _FEW_LAUNCHES
         or kernel_ns >= _EMPTY_NS * launches
         or input_bytes < _LARGE_INPUT
     ):
