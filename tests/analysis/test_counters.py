@@ -18,6 +18,7 @@ from nsw.analysis.rules.counters import (
     kernel_advice_text,
     missing_counters_of_largest_kernel,
 )
+from nsw.analysis.rules.pairs import counter_changes_text
 from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
 from nsw.analysis.spent import Spent
 from nsw.readers import read
@@ -485,3 +486,13 @@ def test_the_source_counters_of_a_full_report_are_read_as_a_share():
 def test_a_program_is_compute_bound_where_the_sms_bind_its_kernels_and_the_gpu_is_busy(kernels, idle, is_bound):
     rows = [replace(row, share_pct=share) for row, share in kernels]
     assert is_compute_bound(replace(case(*rows), spent=Spent(True, 1e6, (), 0.0, 0.0, 1.0, idle_pct=idle))) == is_bound
+
+
+def test_of_one_kernel_on_two_sides_the_faults_that_came_and_went_and_what_binds_are_named():
+    before, after = pipe("double_precision_fu_utilization", **FP32_BESIDE), dram()
+    gone, new, bound = counter_changes_text([before], [after]), counter_changes_text([after], [before]), "of its peak"
+    assert '"FP64 beside FP32, FP64 pipe 84 % busy" is gone; it is bound by DRAM now, 88 %' in gone
+    assert '"FP64 beside FP32, FP64 pipe 84 % busy" is new; it is bound by FP64 pipe now, 84 %' in new
+    assert bound in gone and "by FP64 pipe before" in gone  # noqa: PT018
+    assert counter_changes_text([before], [before]) == ""
+    assert counter_changes_text([replace(before, short_name="other")], [after]) == ""

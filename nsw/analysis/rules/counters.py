@@ -37,6 +37,7 @@ __all__ = [
     "kernel_advice_text",
     "launch_shape_text",
     "missing_counters_of_largest_kernel",
+    "reportable_remarks",
 ]
 
 LATENCY: Final = "latency"
@@ -1161,10 +1162,10 @@ def _is_worth_reporting(remark: Remark, share: float) -> bool:
     return share >= _MUCH_PCT if remark.cause == "flushed-caches" else remark.won * share >= 100 * _WORTH_PCT
 
 
-def _reportable_remarks(case: CaseSummary) -> Iterator[tuple[KernelRow, float, Remark]]:
+def reportable_remarks(kernels: Sequence[KernelRow]) -> Iterator[tuple[KernelRow, float, Remark]]:
     """The kernels of which something is worth a remark, each with its share (%) of the kernels' time."""
-    for kernel in case.kernels:
-        share = kernel.share_pct if len(case.kernels) > 1 else 100.0
+    for kernel in kernels:
+        share = kernel.share_pct if len(kernels) > 1 else 100.0
         if share is None:
             continue  # without shares nobody knows which kernel matters
         yield from ((kernel, share, remark) for remark in _kernel_remarks(kernel) if _is_worth_reporting(remark, share))
@@ -1172,7 +1173,7 @@ def _reportable_remarks(case: CaseSummary) -> Iterator[tuple[KernelRow, float, R
 
 def follow_up_metrics_by_kernel(case: CaseSummary) -> dict[str, tuple[str, ...]]:
     """The kernels of which a second stage would tell more, each with what it measures: metrics, section:NAME."""
-    asked = {kernel.name: causes()[remark.cause].asks for kernel, _, remark in _reportable_remarks(case)}
+    asked = {kernel.name: causes()[remark.cause].asks for kernel, _, remark in reportable_remarks(case.kernels)}
     return {name: metrics for name, metrics in asked.items() if metrics}
 
 
@@ -1180,7 +1181,7 @@ def _kernel_hits_by_cause(case: CaseSummary, _: Context) -> list[Hit]:
     """Of each cause the kernel of which most could be won."""
     several = len(case.kernels) > 1
     best: dict[str, tuple[float, float, Remark, KernelRow]] = {}
-    for kernel, share, remark in _reportable_remarks(case):
+    for kernel, share, remark in reportable_remarks(case.kernels):
         weight = remark.won * share / 100
         if (weight, share) > best.get(remark.cause, (-1.0, 0.0))[:2]:
             best[remark.cause] = (weight, share, remark, kernel)
