@@ -102,7 +102,7 @@ COUNTS: Final = frozenset({
     "calls", "primitive_calls", "samples", "allocations", "invocations", "matches", "iterations", "warmup", "steady",
     "gaps", "to_gpu", "writing", "late_calls", "operations", "waits", "values", "streams", "default_stream",
     "lock_threads", "slow", "period", "gpu_ops", "med_gpu_ops", "collectives", "channels", "compiles", "late_compiles",
-    "kernels", "blocks", "copies", "launches", "measured", "runs", "baseline_runs", "cores",
+    "kernels", "blocks", "threads", "copies", "launches", "measured", "runs", "baseline_runs", "cores",
 })  # fmt: skip
 
 

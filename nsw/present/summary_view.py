@@ -540,6 +540,11 @@ def show_kernels(out: Console, kernels: Sequence[KernelRow]) -> None:
     show_blocks(out, kernel_table_blocks(kernels), "always")
 
 
+def show_all_kernels(out: Console, kernels: Sequence[KernelRow]) -> None:
+    """Print every kernel, the most expensive first."""
+    show_blocks(out, kernel_table_blocks(kernels, limit=None), "always")
+
+
 def summary_markdown(summary: Summary) -> str:
     """The summary in full as Markdown."""
     return as_markdown(f"{summary.campaign} on site {summary.site}", answer_blocks(summary))

@@ -263,10 +263,10 @@ def test_the_name_of_a_users_kernel_decides_nothing():
     assert len(said) == 1
 
 
-def test_of_a_librarys_kernel_only_what_calls_can_change_is_said():
-    cublas = {"name": "void gemv<cublasGemvParams>()"}
-    assert not hits(l1(**SHARED, shared_bank_conflicts=6.5e7, **cublas))
-    (hit,) = hits(kernel(blocks=20.0, waves_per_sm=0.02, **cublas)).values()
+@pytest.mark.parametrize("name", ["void gemv<cublasGemvParams>()", "void phi::funcs::VectorizedBroadcastKernel<f>()"])
+def test_of_a_librarys_kernel_only_what_calls_can_change_is_said(name):
+    assert not hits(l1(**SHARED, shared_bank_conflicts=6.5e7, name=name))
+    (hit,) = hits(kernel(blocks=20.0, waves_per_sm=0.02, name=name)).values()
     assert (hit.cause, hit.do) == ("too-few-blocks", "larger or fused calls")
     assert hit.advice.startswith("It is a library's kernel: give it a larger problem")
 
@@ -284,6 +284,7 @@ def test_a_kernel_with_waste_and_too_few_warps_is_said_to_have_both():
         ("add_columns", "void at::native::fill<float>(float*)", "triton"),
         ("add_columns(float*)", "void at::native::fill<float>(float*)", "cuda"),
         ("add_columns", "void fill<float>(float*)", "cuda"),
+        ("add_columns_37_gpu", "void fill<float>(float*)", "cuda"),
     ],
 )
 def test_a_kernel_of_the_users_has_the_remedy_of_the_language_that_it_is_written_in(name, of_library, framework):

@@ -33,6 +33,7 @@ __all__ = [
     "busiest_part_pct",
     "follow_up_metrics_by_kernel",
     "is_compute_bound",
+    "is_library_kernel_name",
     "kernel_advice_text",
     "launch_shape_text",
     "missing_counters_of_largest_kernel",
@@ -97,9 +98,10 @@ _LIBRARY: Final = re.compile(
     r"(?:vectorized|unrolled|distribution)_elementwise|elementwise_kernel<|reduce_kernel<|multi_tensor_apply|"
     r"vectorized_layer_norm|CatArrayBatched|softmax_warp_|cunn_|fused_dropout_kernel_vec|max_pool_(?:for|back)ward_n|"
     r"bn_[bf]w_|op_generic_tensor|nchwToNhwc|nhwcToNchw|trt_|triton_(?:poi|red|per|tem|for)_|nccl(?:Dev)?Kernel|"
-    r"cub::|thrust::|Device(?:RadixSort|Scan|Reduce|Select)|"
+    r"\bphi::(?:funcs|fusion|kps)::|\bpaddle::|\btensorflow::|cub::|thrust::|Device(?:RadixSort|Scan|Reduce|Select)|"
     r"^(?:(?:loop|input|gemm|transpose|concatenate|scatter)_\w*fusion\w*|fusion(?:_\d+)?|wrapped_\w+)$"
 )
+_PYTHON_FRAMEWORKS: Final = frozenset({"pytorch", "jax"})
 # what calls can change of a library's kernel
 _OF_CALLS: Final = frozenset({"too-few-blocks", "small-launches"})
 _OF_LIBRARIES: Final = _OF_CALLS | {"tensor-cores-unused"}
@@ -1058,7 +1060,12 @@ _WASTE: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (
 
 
 def _is_library_kernel(kernel: KernelRow) -> bool:
-    return _LIBRARY.search(kernel.name) is not None
+    return is_library_kernel_name(kernel.name)
+
+
+def is_library_kernel_name(name: str) -> bool:
+    """Whether a kernel of this name is a library's, which can only be called differently."""
+    return _LIBRARY.search(name) is not None
 
 
 def _low_clock_remark(kernel: KernelRow) -> Remark | None:
@@ -1195,9 +1202,9 @@ def _remark_to_hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: 
     is_librarys = _is_library_kernel(kernel)
     framework = detect_framework(case)
     if is_librarys:
-        framework = "library" if framework == "any" else framework
+        framework = framework if framework in _PYTHON_FRAMEWORKS else "library"
     else:  # Triton's kernels have no parameters in their names
-        framework = "cuda" if framework == "any" or "(" in kernel.name else "triton"
+        framework = "triton" if framework in _PYTHON_FRAMEWORKS and "(" not in kernel.name else "cuda"
     is_short = remark.cause in _OF_CALLS and (kernel.launch_ns or _SHORT_NS) < _SHORT_NS
     says_no_more = remark.won <= _LEAST_PCT or is_short or remark.fact.startswith("could win")
     saved = "" if says_no_more else f"; a cure saves an estimated {remark.won:.0f} % of its time"
