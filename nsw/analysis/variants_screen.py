@@ -193,10 +193,9 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
         state = "has a valid figure" if void else "was measured"
         return Screen(f"only {only} {state}: {value}, nothing to compare it with", table)
     best = max(alike, key=lambda v: v.ratio or 0.0)
-    in_table = frozenset((case, hits[0].cause) for case, hits in summary.hits.items() if hits)
     if is_same_everywhere:
         return Screen(f"{_variant_label(summary, best.variant)} is the fastest{_at_each_text(summary, measured)}",
-                      table, in_table)  # fmt: skip
+                      table)  # fmt: skip
     within = (
         ", within the scatter of its runs" if any(_do_ranges_overlap(best, v) for v in alike if v is not best) else ""
     )
@@ -204,7 +203,7 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
     slower_variants = [f"{word} {two_digit_factor_text(factor)}x" for word, factor in times.items()]
     at = f" at {_series_text(rows[0])}" if rows[0].series else ""
     slower = f"; slower: {first_of(slower_variants, CASES_NAMED)}" if slower_variants else ""
-    return Screen(f"{_variant_label(summary, best.variant)} is the fastest{at}{within}{slower}", table, in_table)
+    return Screen(f"{_variant_label(summary, best.variant)} is the fastest{at}{within}{slower}", table)
 
 
 def _at_each_text(summary: Summary, series: Sequence[Sequence[Variant]]) -> str:

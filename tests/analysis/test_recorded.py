@@ -59,7 +59,7 @@ def row(lines, *cells):
      ("sync", "15 %", "reads 50 values back an iteration", "keep values on the GPU"),
      ("pageable", "100 %", "77 % pageable copies, 7.02 GB/s", "pinned memory"),
      ("pinned", "31 % copies, no kernel beside", "prefetch on a stream"),
-     ("healthy", "100 % FP32 GEMM, no tensor cores", "try TF32 or bf16"),
+     ("healthy", "100 % FP32 GEMM, no tensor cores", "TF32 or bf16, if accurate enough"),
      ("onebad", "100 %", "iteration 11 of 25 (counted from 0) takes 136 ms", "look at the host there"),
      ("malloc", "23 %", "allocates and frees 1.28 ms", "allocate once, or pool")],
 )  # fmt: skip

@@ -81,7 +81,7 @@ def test_the_first_screen_has_the_headline_first_and_few_lines(demo, monkeypatch
     ):
         assert row in text
     assert (
-        "* batch=8: an iteration takes 1.549 ms more than it should with gpus=4 (32 % of it): NCCL alone 2.096 ms"
+        "* batch=8: an iteration takes 1.549 ms more than it should with gpus=4, 32 % of its 4.81 ms: NCCL alone 2.096 ms"
         in text
     )
     assert "GPU 0 comes last to 72 % of the collectives, 275 us behind the median rank" in text
