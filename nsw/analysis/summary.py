@@ -232,11 +232,11 @@ def _ordered_findings(
     curve: Scaling | None, variants: Sequence[Variant], by_id: Mapping[str, CaseSummary],
     hits: Mapping[str, Sequence[Hit]], *, several: bool,
 ) -> list[Finding]:  # fmt: skip
-    """What cases beside each other show; then what rules say: first of the case that loses most in scaling."""
+    """What cases beside each other show; then what rules say: first why that case loses which loses most."""
     losses = scaling_loss_findings(curve, by_id) if curve else []
-    losing_cases = {loss.cases[-1] for loss in losses}
     of_cases = merge_hits_to_findings(hits, several=several)
-    of_cases.sort(key=lambda finding: finding.cases[0] not in losing_cases)
+    why = next((f for loss in losses for f in of_cases if f.cases[0] == loss.cases[-1]), None)
+    of_cases.sort(key=lambda finding: finding is not why)
     return [*losses, *variant_findings(variants, by_id), *of_cases]
 
 

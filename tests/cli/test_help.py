@@ -1,6 +1,7 @@
 """`nsw help TOPIC` and the manual page: what the docs say, in an installed nsw too."""
 
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -96,3 +97,11 @@ def test_a_png_without_its_extra_names_it(nsw, home, monkeypatch):
     assert refused.code == 2
     assert "needs the package resvg-py" in refused.err
     assert "pip install 'nsw[png]'" in refused.err
+
+
+def test_a_page_that_a_topic_names_is_a_topic_or_a_page_of_the_docs(nsw):
+    said = " ".join(nsw("help", "answers").stdout.split())
+    assert "`nsw help tables`" in " ".join(nsw("help", "python").stdout.split())
+    assert "docs/causes.md has all" in said
+    named = [word for word in re.findall(r"\S+\.md", said) if not word.startswith(("docs/", "(docs/"))]
+    assert named == []
