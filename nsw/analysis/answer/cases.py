@@ -32,7 +32,7 @@ def timeline_part_note(cases: Iterable[CaseSummary]) -> str:
 _RANKS: Final = 8  # rows of a table of ranks
 _STRAGGLERS: Final = (
     Column("name", "rank or node", "name"), Column("node", "node", "name"), Column("last_pct", "comes last", "whole %"),
-    Column("late_ns", "late by", "ns"), Column("cost_ns", "costs every rank", "ns"),
+    Column("late_ns", "late by", "ns"), Column("cost_ns", "costs all ranks", "ns"),
     Column("cost_pct", "of an iteration", "%"), Column("why", "why"),
 )  # fmt: skip
 
