@@ -249,9 +249,10 @@ class Figure(Model):
     """A number that the application prints of itself."""
 
     regex: Regex = Field(
-        description="Regular expression of Python's `re` with one group, the number (1,234.5 and 1.2e+03 are such);"
-        " capitals count, unless it begins with (?i). Single quotes keep its backslashes. A carriage return ends a"
-        " line too; a line of more than 4096 characters is searched in pieces that overlap."
+        description="Searched in what the run prints on stdout, all ranks together; not in stderr (`2>&1`) nor in files"
+        " (`&& cat train.log`). Regular expression of Python's `re` with one group, the number (1,234.5 and 1.2e+03"
+        " are such); capitals count, unless it begins with (?i). Single quotes keep its backslashes. A carriage return"
+        " ends a line too; a line of more than 4096 characters is searched in pieces that overlap."
     )
     unit: Text = Field(description="Its unit, such as images/s.")
     pick: Literal["first", "last", "sum", "mean", "max"] = Field(
@@ -282,7 +283,11 @@ class App(Model):
         description="Files sent along instead for cases whose parameter `side` is before: another version of the"
         " program. `--against` sets it.",
     )
-    setup: list[Template] = Field(default=[], description="Lines of shell before the command, such as module load.")
+    setup: list[Template] = Field(
+        default=[],
+        description="Lines of shell before the command and its build, after the site's modules, such as source"
+        " ~/venv/bin/activate.",
+    )
     env: EnvironmentTemplates = Field(
         default={},
         description="Environment variables. A value is secret where the name says so (TOKEN, PASSWORD, API_KEY, ...),"

@@ -127,8 +127,8 @@ class Limits(Model):
     max_in_flight: Count = Field(
         default=20,
         description="Jobs and array tasks of a campaign that run at a time; on this machine 1 by default. An array's"
-        " other tasks wait in the queue: `max_array: 1` limits these too. With `scheduler: local` over ssh: how many"
-        " runs wait and run there without nsw; 1000 by default.",
+        " other tasks wait in the queue: `max_array: 1` limits these too. Each campaign has its own. With"
+        " `scheduler: local` over ssh: how many runs wait and run there without nsw; 1000 by default.",
     )
     cpu_runs: Count = Field(
         default=1,
@@ -202,7 +202,9 @@ class Site(Model):
     login_shell: Flag = Field(
         default=False, description="Whether jobs start in a login shell, where 'module' needs it."
     )
-    modules: list[Filled] = Field(default=[], description="Modules loaded before each run.")
+    modules: list[Filled] = Field(
+        default=[], description="Modules that each job loads, before the lines of a recipe's app.setup."
+    )
     env: Environment = Field(
         default={}, description="Environment variables of each run; secret ones as in a recipe's app.env."
     )
@@ -240,8 +242,9 @@ class Site(Model):
     )
     confirm_above: AmountOf = Field(
         default=Amount(1.0, "node-hour"),
-        description="What a plan may cost without a question, such as 1 node-hour: its expected cost where earlier"
-        " campaigns tell it, else the most that it can cost. Without a terminal `nsw run` refuses it, unless --yes.",
+        description="What a plan may cost without a question, such as 1 node-hour or 20 gpu-hours: its expected cost"
+        " where earlier campaigns tell it, else the most that it can cost. Without a terminal `nsw run` refuses it,"
+        " unless --yes.",
         json_schema_extra={"default": "1 node-hour"},
     )
     notify: Command | None = Field(

@@ -24,14 +24,14 @@ COMMANDS = {
 # a page -> the lines that it shows of what commands print
 PAGES = {
     "../gpu.md": 5,
-    "figure.md": 2,
+    "figure.md": 5,
     "idle.md": 4,
     "kernels.md": 2,
     "laptop.md": 1,
     "later.md": 1,
     "notebook.md": 2,
     "rank-0.md": 3,
-    "read.md": 1,
+    "read.md": 9,
     "site.md": 20,
     "space.md": 2,
     "variables.md": 1,

@@ -180,7 +180,8 @@ class Real(_Place):
 
     def expire(self, job: int) -> None:
         """The time of a running job is over; slurmctld looks every half minute."""
-        words = ["scontrol", "update", f"JobId={job}", "EndTime=now"]
+        # of a job that began in this very second `now` is no valid end
+        words = ["scontrol", "update", f"JobId={job}", "EndTime=now+1"]
         subprocess.run([*_SUDO, "env", f"SLURM_CONF={self.conf}", *words], check=True)
 
     def listed(self, campaign: str) -> dict[tuple[str, str], int]:
