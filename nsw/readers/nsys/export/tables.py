@@ -365,8 +365,8 @@ def _problem(reporter: str, texts: list[str]) -> Problem:
     repeats = f" (and {len(texts) - 1} like it)" if len(texts) > 1 else ""
     entry = find_known_message("nsys", text)
     meaning = f" ({entry.explanation})" if entry else ""
-    head = text.partition(". ")[0]
-    if entry is not None and entry.pattern.search(head):  # the rest of what it says is in the explanation
+    head, _, rest = text.partition(". ")
+    if entry is not None and entry.pattern.search(head) and "http" not in rest:  # the explanation says the rest
         text = head
     message = f"{reporter}: {text}{repeats}{meaning}"
     if entry is None:
