@@ -288,7 +288,7 @@ class ComparedRow(TypedDict):
     second: float | None
     first_runs: int
     second_runs: int
-    verdict: Literal["faster", "slower", "higher", "lower", "same", "cannot tell"]
+    verdict: Literal["faster", "slower", "higher", "lower", "same", "gone", "new", "cannot tell"]
     higher_is_better: bool | None
     gain_pct: float | None
     gain_low_pct: float | None

@@ -27,8 +27,8 @@ TITLES: dict[Group, str] = {
     "gpus": "Several GPUs",
     "host": "CPUs and libraries",
 }
-FRAMEWORKS = {"any": "", "cuda": "CUDA: ", "pytorch": "PyTorch: ", "jax": "JAX: ", "triton": "Triton: ",
-              "library": "Libraries: "}  # fmt: skip
+FRAMEWORKS = {"any": "", "cuda": "CUDA: ", "openacc": "OpenACC: ", "openmp": "OpenMP: ", "pytorch": "PyTorch: ",
+              "jax": "JAX: ", "triton": "Triton: ", "library": "Libraries: "}  # fmt: skip
 
 
 def page() -> str:

@@ -77,7 +77,7 @@ _ANSWERS: dict[str, str] = {  # what a summary makes of the tables of reports
     "roofline": "the points of the roofline: one row a kernel, level of memory and precision",
     "api": "the CUDA calls that cost most, by case",
     "copies": "copies by direction, with bytes and bandwidth, by case",
-    "figures": "what the program printed, by case and pass: median, least, most",
+    "figures": "what the program printed, by case and pass: median, mean, standard deviation, least, most",
     "functions": "the functions that cost most on CPUs (a pass `host`), by case",
     "model": "effective rates of `report.model`, by case",
     "perturbation": "how much each profiler slowed the program down, by case and pass",

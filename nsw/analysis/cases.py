@@ -124,6 +124,7 @@ class CaseSummary:
     link: Link | None = None
     uses_fsdp: bool = False
     longest_calls_ns: Mapping[str, float] = field(default_factory=dict)  # the longest call of each CUDA API call
+    threads: Mapping[str, float] = field(default_factory=dict)  # of each kernel's largest launch, where a trace tells
 
 
 def summarize_cases(
@@ -223,6 +224,7 @@ def _summarize_case(
         gpu_work=work,
         api=largest_shares(steady("api_summary", with_api), cover, max(1, len(with_api))),
         longest_calls_ns={row["name"]: row["max_ns"] for row in rows("api_summary", with_api) if row.get("max_ns")},
+        threads={row["name"]: row["threads"] for row in gpu if row.get("threads")},
         copies=_copies_by_kind(gpu, several),
         functions=_function_shares(rows("functions", with_functions), cover, max(1, len(with_functions))),
         import_ns=1e9 * sum(import_times) / len(with_functions) if import_times else None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import (
@@ -24,6 +23,8 @@ from nsw.analysis.blocks import (
 )
 from nsw.analysis.certainty import Estimate, Verdict
 from nsw.analysis.comparison import is_time_unit
+from nsw.analysis.conditions import disturbance_notes
+from nsw.analysis.figures import find_outliers
 from nsw.analysis.first_screen import HEADLINE
 from nsw.analysis.sides import (
     CHIP,
@@ -33,33 +34,29 @@ from nsw.analysis.sides import (
     Compared,
     Side,
     comparable_subjects,
+    match_cases,
     split_kernel_metric,
 )
-from nsw.errors import UsageError, did_you_mean
 from nsw.quantities import BYTES, TIMES, common, format_ns, rates
 from nsw.wording import and_more, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from nsw.analysis.difference import Difference
-    from nsw.recipe.units import Tolerance
 
 __all__ = [
     "Comparison",
-    "Judged",
-    "Outcome",
-    "check_rules",
     "comparison_blocks",
-    "gate_outcome",
+    "invalid_run_lines",
     "is_undecided_by_single_runs",
-    "judge_rules",
     "log_ratio_to_percent",
     "verdict_text",
 ]
 
 _ROWS: Final = 15
 _EXPLAINED: Final = 3
+_DISTURBANCES: Final = 2  # of the runs that are named
 _CASES_NAMED: Final = 3
 _UNEXPLAINED: Final = 0.5  # of a gain, which the time of an iteration does not show
 _SHORT: Final = 18  # characters of a name that a table's heading has room for
@@ -71,6 +68,11 @@ _METRIC_ORDER: Final = (
     " by the part of the larger value."
 )
 _BETWEEN: Final = "between: where the change lies, by the scatter of the runs"
+_SINGLE_RUNS: Final = (
+    "between: a side has 1 run, so that nothing measured the scatter; {} % between runs is assumed. More runs measure"
+    " it."
+)
+_FEW_RUNS: Final = f"{_BETWEEN}; below 7 a side at least 10 % is assumed"
 _DECIDED: Final = ("faster", "slower", "higher", "lower")
 
 
@@ -88,6 +90,8 @@ class Comparison:
         programs: How their programs differ.
         explained: What did it, by case.
         at_equal_clocks: Of cases that are compute-bound and not comparable by their clocks: as if these were equal.
+        gpus: How many GPUs each side of a case ran on, where that is known.
+        counters: What changed in kernels by their counters, a sentence a case.
         functions: The same sides by function, where both have functions of the CPU.
         profiler: What measured these.
     """
@@ -101,6 +105,8 @@ class Comparison:
     programs: str | None = None
     explained: Mapping[str, Difference] = field(default_factory=dict)
     at_equal_clocks: tuple[Compared, ...] = ()
+    gpus: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    counters: Mapping[str, str] = field(default_factory=dict)
     functions: tuple[Compared, ...] = ()
     profiler: str = ""
 
@@ -111,16 +117,22 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     if comparison.programs:
         blocks.append(Note("programs", f"Programs: {comparison.programs}", tone="aside"))
     blocks.append(Note(HEADLINE, _comparison_headline(comparison), tone="heading"))
-    sides = f"A: {_full_side_name(comparison.first)}, B: {_full_side_name(comparison.second)}"
+    notes = dict.fromkeys((comparison.first.note or "", comparison.second.note or ""))
+    shared_note = next(iter(notes)) if len(notes) == 1 else ""
+    sides = ", ".join(
+        f"{letter}: {_full_side_name(side)}{f' ({side.note})' if side.note and not shared_note else ''}"
+        for letter, side in (("A", comparison.first), ("B", comparison.second))
+    )
     if any(max(row.runs) > 1 for row in comparison.rows):
         sides += "; means of the runs, whose ratio is the change (`nsw summarize` prints medians)"
     blocks.append(Note("sides", sides, tone="aside"))
+    blocks += [Note("note", shared_note, tone="aside")] if shared_note else []
     if comparison.rows:
         blocks.append(_changes_table(comparison))
         if comparison.by == "metric":
             blocks.append(Note("legend", _METRIC_ORDER, tone="aside"))
-        elif any(row.estimate is not None for row in comparison.rows):
-            blocks.append(Note("legend", _BETWEEN, tone="aside"))
+        blocks += [Note("legend", text, tone="aside") for text in _interval_legends(comparison)]
+    blocks += [Note("gpus", text) for text in _efficiency_lines(comparison)]
     blocks += [
         Finding(
             "equal clocks",
@@ -133,6 +145,14 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     blocks += [
         *_missing_part_notes(comparison),
         *_explanation_blocks(comparison),
+        *(
+            Finding(
+                "counters",
+                f"{f'{case}: ' if len(comparison.counters) > 1 else ''}{text}",
+                evidence=(Evidence("metrics", (case,)),),
+            )
+            for case, text in comparison.counters.items()
+        ),
         *_undecided_row_notes(comparison),
         *_note_blocks(comparison),
     ]
@@ -141,6 +161,21 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
         *_interval_plot_blocks(comparison),
         *(_waterfall_blocks(comparison, explained) for explained in comparison.explained.values()),
     ]
+
+
+def _interval_legends(comparison: Comparison) -> list[str]:
+    """What the intervals follow from; nothing where there are none."""
+    estimates = [row.estimate for row in comparison.rows if row.estimate is not None]
+    assumed = [e for e in estimates if e.floor is not None and not e.floor.measured]
+    if not assumed:
+        return [_BETWEEN] if estimates and comparison.by != "metric" else []
+    if any(not math.isinf(e.floor.freedom) for e in assumed if e.floor):
+        return ["between: where the change lies, by the scatter of few iterations: record more of them"]
+    if all(e.runs == 1 for e in assumed):
+        return [_SINGLE_RUNS.format(_assumed_scatter_text(assumed[0]))]
+    is_noise_useless = comparison.first.same_program or comparison.second.adding is not None
+    noise = "" if is_noise_useless else " (`nsw noise RECIPE` measures it)"
+    return [_FEW_RUNS + noise]
 
 
 # --- in words -------------------------------------------------------------------------------------------------------
@@ -154,11 +189,12 @@ def log_ratio_to_percent(log: float) -> float:
 def verdict_text(row: Compared) -> str:
     """The verdict with the change of the value: `11 % faster (9.2 to 13 %)`, `the same within 0.8 %`, `cannot tell`.
 
-    Of a time: `takes 46 % longer (40 to 52 %)`.
+    Of a time: `takes 46 % longer (40 to 52 %)`; of one run a side with the scatter that its interval assumes.
     """
     estimate = row.estimate
     if estimate is None:
-        return row.missing or "cannot tell"
+        return row.missing or row.verdict
+    assumed = f" if runs scatter by {_assumed_scatter_text(estimate)} %" if _is_by_assumed_scatter(row) else ""
     log, ends = estimate.log_ratio, (estimate.low, estimate.high)
     if row.verdict == "same":
         return f"the same within {_percent_digits_text(log_ratio_to_percent(estimate.within))} %"
@@ -167,11 +203,21 @@ def verdict_text(row: Compared) -> str:
     if abs(log) >= _LARGE:
         word = row.verdict if is_time_unit(row.unit) else _direction_word(row)
         low_to_high = " to ".join(map(_log_ratio_factor_text, sorted(ends, key=abs)))
-        return f"{_log_ratio_factor_text(log)} times {word} ({low_to_high})"
+        return f"{_log_ratio_factor_text(log)} times {word} ({low_to_high}{assumed})"
     low, high = sorted(abs(log_ratio_to_percent(end)) for end in ends)
     verb = "takes " if is_time_unit(row.unit) else ""
     change = f"{_percent_digits_text(abs(log_ratio_to_percent(log)))} % {_direction_word(row)}"
-    return f"{verb}{change} ({_percent_digits_text(low)} to {_percent_digits_text(high)} %)"
+    return f"{verb}{change} ({_percent_digits_text(low)} to {_percent_digits_text(high)} %{assumed})"
+
+
+def _is_by_assumed_scatter(row: Compared) -> bool:
+    """Whether a verdict of one run a side follows from a scatter that nothing measured."""
+    floor = row.estimate and row.estimate.floor
+    return row.verdict in _DECIDED and bool(floor and not floor.measured) and min(row.runs) == 1
+
+
+def _assumed_scatter_text(estimate: Estimate) -> str:
+    return _percent_digits_text(100 * estimate.floor.run) if estimate.floor else "0"
 
 
 def _direction_word(row: Compared) -> str:
@@ -221,10 +267,9 @@ def _run_counts_text(estimate: Estimate) -> str:
 
 
 def _full_side_name(side: Side) -> str:
-    """The side's name, with its campaign where it names only cases, and its note."""
+    """The side's name, with its campaign where it names only cases."""
     campaign = side.source.rpartition("/")[2]
-    name = side.name if campaign in side.name else f"{side.name} of {campaign}"
-    return name + (f" ({side.note})" if side.note else "")
+    return side.name if campaign in side.name else f"{side.name} of {campaign}"
 
 
 def _short_side_names(comparison: Comparison) -> tuple[str, str]:
@@ -249,10 +294,12 @@ def _comparison_headline(comparison: Comparison) -> str:
         return f"{names}: {row.what}: {verdict_text(row)}{runs}{_most_changed_function_text(comparison)}"
     counts = Counter(row.missing or row.verdict for row in rows)
     words = {verdict: f"{verdict}{_change_range_text(rows, verdict)}" for verdict in _DECIDED if counts[verdict]}
-    words |= {"same": "the same", "cannot tell": "cannot be told"}
+    words |= {"gone": "gone", "new": "new", "same": "the same", "cannot tell": "cannot be told"}
     parts = [f"{counts[outcome]} {text}" for outcome, text in words.items() if counts[outcome]]
     parts += [f"{count} {outcome}" for outcome, count in counts.items() if outcome not in words]
-    return f"{names}, {len(rows)} {kind_name}: " + ", ".join(parts) + _most_changed_function_text(comparison)
+    single = next((row.estimate for row in rows if row.estimate and _is_by_assumed_scatter(row)), None)
+    assumed = f"; if runs scatter by {_assumed_scatter_text(single)} %, {_run_counts_text(single)}" if single else ""
+    return f"{names}, {len(rows)} {kind_name}: {', '.join(parts)}{assumed}{_most_changed_function_text(comparison)}"
 
 
 def _are_pairs_undecided(row: Compared) -> bool:
@@ -349,9 +396,10 @@ def _changes_table(comparison: Comparison) -> Table:
         (Column("change_pct", "change", change_unit),
          lambda r: None if r.estimate is None else log_ratio_to_percent(r.estimate.log_ratio)),
         (Column("interval", "between"),
-         lambda r: "-" if (e := r.estimate) is None else _interval_cell(e.low, e.high)),
+         lambda r: "-" if (e := r.estimate) is None else "exact" if e.low == e.high else _interval_cell(e.low, e.high)),
         (Column("runs", "runs"), _row_run_counts_text),
-        (Column("verdict", "verdict"), lambda r: r.missing or r.verdict),
+        (Column("verdict", "verdict"),
+         lambda r: r.missing or (f"{r.verdict} (assumed)" if _is_by_assumed_scatter(r) else r.verdict)),
     ]  # fmt: skip
     columns, cells = columns_and_rows(parts, kept_rows)
     titles = ["Those that weigh most"] if len(kept_rows) < len(rows) and not by_metric else []
@@ -362,7 +410,7 @@ def _changes_table(comparison: Comparison) -> Table:
         columns=columns,
         rows=cells,
         wide="kernel" if len(kernels) > 1 else "what" if whats else "case" if cases else None,
-        least=("runs", "interval") if by_metric else ("runs",),
+        least=("runs", "interval"),
         repeats=[column.name for column in columns].index("what") if by_metric else 0,
         omitted=len(rows) - len(kept_rows),
         evidence=(
@@ -499,7 +547,7 @@ def _explanation_blocks(comparison: Comparison) -> list[Block]:
         Finding(
             "difference",
             f"{_case_prefix(comparison, row)}{_outcome_text(row)}"
-            f" {_difference_sentence(row, comparison.explained[case])}.",
+            f" {_difference_sentence(row, comparison.explained[case], comparison.gpus.get(case))}.",
             evidence=(Evidence(_source_table_name(comparison, row), (case,)), Evidence("gpu_summary", (case,))),
         )
         for case, row in seen.items()
@@ -541,13 +589,32 @@ def _case_prefix(comparison: Comparison, row: Compared) -> str:
     return f"{row.case}: " if len({row.case for row in comparison.rows}) > 1 else ""
 
 
-def _difference_sentence(row: Compared, explained: Difference) -> str:
+def _efficiency_lines(comparison: Comparison) -> list[str]:
+    """Of rates over different numbers of GPUs the factor of both, and the efficiency of the side with more."""
+    lines = []
+    for row in comparison.rows:
+        few, many = sorted(comparison.gpus.get(row.case, (0, 0)))
+        if few == many or not few or not row.higher_is_better or row.estimate is None:
+            continue
+        is_second = comparison.gpus[row.case][1] == many
+        side = comparison.second if is_second else comparison.first
+        times = math.exp(row.estimate.log_ratio if is_second else -row.estimate.log_ratio)
+        lines.append(
+            f"{_case_prefix(comparison, row)}{side.name} has {many / few:.3g} times the GPUs and {times:.3g} times the"
+            f" {row.unit or row.what}: {100 * times * few / many:.0f} % efficiency"
+        )
+    return lines[:_EXPLAINED]
+
+
+def _difference_sentence(row: Compared, explained: Difference, gpus: tuple[int, int] | None) -> str:
     """The parts of the difference, and whether they are the figure's: an iteration can do other work than before."""
     gain = row.gain or 0.0
     in_time = math.log(explained.before / explained.after) if explained.before > 0 and explained.after > 0 else 0.0
     if explained.of_iteration and abs(gain - in_time) > _UNEXPLAINED * abs(gain):
-        explanation = "an iteration does other work, or few are unlike the median"
-        return f"{explained.sentence}. This is not the figure's change: {explanation}"
+        if gpus is not None and gpus[0] != gpus[1]:
+            return f"{explained.sentence}. The figure is of all GPUs, an iteration is that of one"
+        explanation = "iterations do other work than before, or some are much longer than the median"
+        return f"{explained.sentence}. The figure does not change by as much: {explanation}"
     return explained.sentence
 
 
@@ -606,116 +673,47 @@ def _note_blocks(comparison: Comparison) -> list[Block]:
         pairs = max((e.runs for e in estimates if e.is_paired), default=0)
         text = f"Pairs were added until they decide: {plural(pairs, 'pair')}, {adding.cost}."
         notes.append(Note("price", text, tone="aside"))
-    assumed = [e for e in estimates if e.floor is not None and not e.floor.measured and adding is None]
-    if any(estimate.verdict is Verdict.UNDECIDED for estimate in assumed) and not comparison.first.same_program:
-        text = (
-            "These reports hold few iterations, whose scatter counts: record more of them."
-            if any(not math.isinf(e.floor.freedom) for e in assumed if e.floor)
-            else "No noise floor is known here, so that below 7 pairs 10 % of scatter between runs is assumed:"
-            " `nsw noise RECIPE` measures it."
-        )
-        notes.append(Note("floor", text, tone="aside"))
     same_campaign = comparison.first.source == comparison.second.source
     if any(not e.is_paired for e in estimates) and not (same_campaign and comparison.programs is not None):
         remedy = "`interleave: true` in the recipe" if same_campaign else "`nsw run RECIPE --against REF`"
         text = f"The runs are no pairs: a drift of the machine looks like a difference. {remedy} runs them in turns."
         notes.append(Note("no pairs", text, tone="aside"))
-    notes += [Note("invalid", f"not compared: {text}", tone="warning") for text in _invalid_run_lines(comparison)]
+    if comparison.by in {"case", "figure"}:
+        notes += _disturbance_notes(comparison)
+    notes += [Note("invalid", f"not compared: {text}", tone="warning") for text in invalid_run_lines(comparison)]
     for side, cases in zip((comparison.first, comparison.second), comparison.lone, strict=True):
         if cases:
             notes.append(Note("missing", f"only in {side.name}: {and_more(cases, _CASES_NAMED)}", tone="warning"))
     return notes
 
 
-def _invalid_run_lines(comparison: Comparison) -> list[str]:
+def _disturbance_notes(comparison: Comparison) -> list[Block]:
+    """What disturbed the runs, and those that are far from their repeats: they are part of the verdict."""
+    sides = (comparison.first, comparison.second)
+    by_case = {
+        match.name: [
+            row
+            for side, runs in zip(sides, (match.first, match.second), strict=True)
+            for run in runs
+            for row in side.rows("conditions")(run.id)
+        ]
+        for match in match_cases(*sides)
+    }
+    compared = {row.what for row in comparison.rows if row.estimate is not None}
+    outliers = [
+        outlier
+        for side in sides
+        for outlier in find_outliers(side.runs, side.tables.get("figures", ()))
+        if outlier.figure in compared
+    ]
+    far = sorted(outliers, key=lambda outlier: -abs(math.log(outlier.factor)) if outlier.factor > 0 else -math.inf)
+    more = f" (and {len(far) - 1} more: `nsw problems`)" if far[1:] else ""
+    return [
+        *disturbance_notes(by_case)[:_DISTURBANCES],
+        *(Note("outlier", f"outlier: {each.run}: {each.text}{more}", tone="warning") for each in far[:1]),
+    ]
+
+
+def invalid_run_lines(comparison: Comparison) -> list[str]:
     """Which runs of both sides are invalid; a campaign that holds both says it once."""
     return list(dict.fromkeys(filter(None, (comparison.first.invalid, comparison.second.invalid))))
-
-
-class Outcome(StrEnum):
-    """What became of a rule, or of the gate."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    UNDECIDED = "undecided"
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A rule over a case, and why; without a case where none has the figure."""
-
-    figure: str
-    tolerance: Tolerance
-    case: str
-    outcome: Outcome
-    why: str
-
-
-def check_rules(rules: Collection[str], sides: Sequence[Side]) -> None:
-    """Refuse rules that can decide nothing.
-
-    Args:
-        rules: The figures that they are about.
-        sides: Both sides.
-
-    Raises:
-        UsageError: There is no rule, or one of a figure that no side has.
-    """
-    if not rules:
-        raise UsageError(
-            f"the gate has no rule: none was given, and {sides[-1].name} has no report.gate in its recipe",
-            hint="`--rule 'images_per_sec: -2%'` is one, for each figure that must not change; so is"
-            " `gate: {images_per_sec: -2%}` in the recipe's report",
-        )
-    known = sorted(set().union(*(side.figures for side in sides)))
-    for figure in rules:
-        if figure not in known:
-            there = f"there are: {', '.join(known)}" if known else "no figure was measured"
-            raise UsageError(f"neither side has a figure '{figure}'", hint=did_you_mean(figure, known) or there)
-
-
-def judge_rules(comparison: Comparison, rules: Mapping[str, Tolerance]) -> list[Judged]:
-    """Every rule over every case, and over what a side lacks; where runs are invalid nothing is decided.
-
-    Args:
-        comparison: Both sides, by figure.
-        rules: How much each figure may change.
-    """
-    if invalid := "; ".join(_invalid_run_lines(comparison)):
-        return [Judged(figure, tolerance, "", Outcome.UNDECIDED, invalid) for figure, tolerance in rules.items()]
-    judged: list[Judged] = []
-    for figure, tolerance in rules.items():
-        verdicts = [(row.case, *_judge_row(tolerance, row)) for row in comparison.rows if row.what == figure]
-        verdicts += [
-            (case, Outcome.UNDECIDED, f"only {side.name} has it")
-            for side, cases in zip((comparison.first, comparison.second), comparison.lone, strict=True)
-            for case in cases
-        ]
-        verdicts = verdicts or [("", Outcome.UNDECIDED, f"no case of both sides has {figure}")]
-        judged += [Judged(figure, tolerance, *verdict) for verdict in verdicts]
-    return judged
-
-
-def _judge_row(tolerance: Tolerance, row: Compared) -> tuple[Outcome, str]:
-    estimate = row.estimate
-    if estimate is None:
-        return Outcome.UNDECIDED, row.missing or "nothing was measured"
-    limit = math.log1p((-tolerance.percent if tolerance.falls else tolerance.percent) / 100)
-    low, high = (estimate.low, estimate.high) if tolerance.falls else (-estimate.high, -estimate.low)
-    limit = limit if tolerance.falls else -limit
-    if low >= limit:
-        return Outcome.PASSED, verdict_text(row)
-    if high < limit:
-        return Outcome.FAILED, verdict_text(row)
-    explanation = (
-        f"the change may be {log_ratio_to_percent(estimate.low):+.2g} to {log_ratio_to_percent(estimate.high):+.2g} %"
-    )
-    return (Outcome.PASSED if tolerance.may_be_undecided else Outcome.UNDECIDED), explanation
-
-
-def gate_outcome(judged: Iterable[Judged]) -> Outcome:
-    """That of the gate: one rule that fails fails it, and nothing passes that is undecided or empty."""
-    outcomes = {each.outcome for each in judged}
-    if Outcome.FAILED in outcomes:
-        return Outcome.FAILED
-    return Outcome.PASSED if outcomes == {Outcome.PASSED} else Outcome.UNDECIDED

@@ -15,13 +15,20 @@ from nsw.analysis.steady import column_median
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from nsw.analysis.summary import Summary
 
     Row = Mapping[str, Any]
 
-__all__ = ["CLOCKS_DIFFER", "condition_blocks", "condition_notes", "incomparable_reason", "median_sm_clock_mhz"]
+__all__ = [
+    "CLOCKS_DIFFER",
+    "condition_blocks",
+    "condition_notes",
+    "disturbance_notes",
+    "incomparable_reason",
+    "median_sm_clock_mhz",
+]
 
 _CLOCKS_APART: Final = 0.03  # of the lower one
 _SLOWED_PCT: Final = 5.0  # of the steady state
@@ -70,18 +77,28 @@ def median_sm_clock_mhz(rows: Sequence[Row]) -> float | None:
 
 
 def condition_notes(summary: Summary) -> list[Note]:
-    """A sentence for each case and thing that disturbed its runs, the worst first."""
+    """A sentence for each case and thing that disturbed its runs, the worst first, and for clocks that differ."""
+    unequal = _notes_by_case(_unequal_clock_notes, summary.conditions)
+    return [*disturbance_notes(summary.conditions), *unequal]
+
+
+def disturbance_notes(rows_by_case: Mapping[str, Sequence[Row]]) -> list[Note]:
+    """A sentence for each case and thing that disturbed its runs, the worst first.
+
+    Args:
+        rows_by_case: Rows of table `conditions`.
+    """
+    kinds = (_other_process_notes, _loaded_host_notes, _gpu_error_notes, _held_clock_notes)
+    return [note for sentences_of in kinds for note in _notes_by_case(sentences_of, rows_by_case)]
+
+
+def _notes_by_case(
+    sentences_of: Callable[[Sequence[Row]], Iterable[str]], rows_by_case: Mapping[str, Sequence[Row]]
+) -> list[Note]:
     return [
         Note("conditions", f"{case}: {text}", tone="warning", evidence=(Evidence("conditions", (case,)),))
-        for sentences_of in (
-            _other_process_notes,
-            _loaded_host_notes,
-            _held_clock_notes,
-            _unequal_clock_notes,
-            _gpu_error_notes,
-        )
-        for case, case_rows in summary.conditions.items()
-        for text in sentences_of(case_rows)
+        for case, rows in rows_by_case.items()
+        for text in sentences_of(rows)
     ]
 
 

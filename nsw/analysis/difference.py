@@ -265,7 +265,11 @@ def _changes_by_operation(first: Sequence[Operation], second: Sequence[Operation
     for old, now in _match_renamed_kernels(vanished, new):
         vanished.remove(old)
         new.remove(now)
-        changes.append(Change(short_name(old.name), "renamed", old.ns, now.ns, short_name(now.name)))
+        names = short_name(old.name), short_name(now.name)  # which are equal where only parameters changed
+        is_renamed = names[0] != names[1]
+        changes.append(
+            Change(names[0], "renamed" if is_renamed else "changed", old.ns, now.ns, names[1] if is_renamed else None)
+        )
     changes += [Change(short_name(operation.name), "gone", operation.ns, 0.0) for operation in vanished]
     changes += [Change(short_name(operation.name), "new", 0.0, operation.ns) for operation in new]
     return changes

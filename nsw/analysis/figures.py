@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of the program: the median of its runs, with their range."""
+    """A figure of the program: the median of its runs, with their range, mean and standard deviation.
+
+    `stddev` is the sample standard deviation (n - 1); None of one run.
+    """
 
     name: str
     unit: str | None
@@ -28,12 +31,14 @@ class Figure:
     least: float
     most: float
     runs: int
+    mean: float | None = None
+    stddev: float | None = None
 
     @classmethod
     def from_values(
         cls, name: str, unit: str | None, pass_name: str, values: Sequence[float], *, profiled: bool
     ) -> Figure:
-        """Make a figure from its values: their median and range.
+        """Make a figure from its values.
 
         Args:
             name: The figure's name.
@@ -42,7 +47,10 @@ class Figure:
             values: One for each run, at least one.
             profiled: Whether a profiler was running.
         """
-        return cls(name, unit, pass_name, profiled, statistics.median(values), min(values), max(values), len(values))
+        return cls(
+            name, unit, pass_name, profiled, statistics.median(values), min(values), max(values), len(values),
+            statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None,
+        )  # fmt: skip
 
 
 def figures_by_pass(runs: Sequence[Any], rows: Mapping[Any, Sequence[Mapping[str, Any]]]) -> tuple[Figure, ...]:

@@ -267,6 +267,7 @@ class KernelRow:
             little: a mean over the launches.
         source: What ncu's source page says of it, where there is one.
         program_bytes: The most that its program held on a GPU, by samples beside a run; the driver's own part included.
+        levels: The metrics that nvprof printed as a level of 0 to 10: their values are the middles of tenths.
     """
 
     name: str
@@ -295,6 +296,7 @@ class KernelRow:
     metrics: Mapping[str, float] = field(default_factory=dict, repr=False)
     source: SourceLines | None = field(default=None, repr=False)
     program_bytes: float | None = None
+    levels: tuple[str, ...] = ()
 
     @property
     def launch_ns(self) -> float | None:
@@ -456,6 +458,7 @@ def _kernel_row(
         device_name=device_name,
         points=kernel_points,
         metrics=metrics,
+        levels=tuple(sorted(values.levels & metrics.keys())),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Evidence, Finding
@@ -118,9 +119,11 @@ def _split_report_by_result(report: ReadReport, *, alone: bool) -> list[ReadRepo
     if len(blocks) < 2:
         return [replace(report, tables=_drop_doubtful_iterations(tables))]
     name_prefix = "" if alone else f"{report.name}: "
+    commands = {row.get("block"): row.get("text") for row in tables.get("facts", ()) if row["key"] == "command"}
+    differ = len({commands.get(block) for block in blocks}) > 1  # as the sizes of problems do
     return [
         ReadReport(
-            f"{name_prefix}result {block + 1}",
+            f"{name_prefix}result {block + 1}" + (f" ({commands[block]})" if differ and commands.get(block) else ""),
             {
                 name: [row for row in table_rows if row.get("block") in {None, block}]
                 for name, table_rows in tables.items()
@@ -169,8 +172,11 @@ def _unified_memory_copy_rows(unified: Iterable[Mapping[str, Any]]) -> Iterator[
             yield {**row, "name": name, "short_name": name, "kind": "um"}
 
 
+_SHAPE: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+
+
 def _sum_trace_by_name(trace: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row a name and kind, with times and calls."""
+    """A row a name and kind, with times and calls, and the threads of its largest launch."""
     rows_by_key: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in trace:
         if row.get("name") is None or row.get("duration_ns") is None:
@@ -179,6 +185,9 @@ def _sum_trace_by_name(trace: Iterable[Mapping[str, Any]]) -> list[dict[str, Any
         total = rows_by_key.setdefault(tuple(key_columns.values()), key_columns | {"total_ns": 0, "calls": 0})
         total["total_ns"] += row["duration_ns"]
         total["calls"] += 1
+        shape = [row[column] for column in _SHAPE if row.get(column) is not None]
+        if len(shape) == len(_SHAPE):
+            total["threads"] = max(total.get("threads", 0), prod(shape))
         if row.get("bytes") is not None:
             total["total_bytes"] = total.get("total_bytes", 0) + row["bytes"]
     return list(rows_by_key.values())

@@ -80,6 +80,10 @@ RUN_TIME: Final = "run time"
 _FEW: Final = ("case", "figure")  # of which each decides by itself; of the many others some differ by chance
 _BARE: Final = "baseline"  # the kind of pass that no profiler changes
 _OTHER_UNITS: Final = "the units are unlike: {} and {}"
+_NO_RATIO: Final = "no ratio (0 or less)"
+# units of metrics that follow from the program and its launch: they scatter only where the program does
+_COUNTS: Final = frozenset({"inst", "inst/warp", "FLOP", "request", "block", "thread", "register/thread", "byte/block"})
+_EXACT: Final = Floor(0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +190,7 @@ class Compared:
         second: The same of the second side.
         runs: How many runs each side has.
         higher_is_better: None: neither is.
-        estimate: The difference; None where there is none, and `missing` says why.
+        estimate: The difference; None where there is none, and `missing` says why, or a metric is 0 on a side.
         missing: Why there is none.
         weight: How much of an iteration changed, ns; the logarithm's size where there is no time.
         means: The geometric means of both sides' values that the estimate compares, whose ratio it is; without an
@@ -222,7 +226,9 @@ class Compared:
 
     @property
     def verdict(self) -> str:
-        """`faster`, `slower`, `higher`, `lower`, `same`, `cannot tell`."""
+        """`faster`, `slower`, `higher`, `lower`, `same`, `gone`, `new`, `cannot tell`."""
+        if self.estimate is None and self.missing is None and 0 in {self.first, self.second}:
+            return "same" if self.first == self.second else "gone" if self.first else "new"
         if self.estimate is None:
             return str(Verdict.UNDECIDED)
         if self.estimate.verdict not in {Verdict.MORE, Verdict.LESS}:
@@ -458,8 +464,7 @@ def compare_sides(first: Side, second: Side, by: By = "case", tolerance: float =
         if by == "function":
             quantities = {name: None for name in quantities if any(_is_large_function(name, side) for side in measured)}
         compared += [
-            _compare_quantity(match, quantity, (first, second), measured, tolerance, exact=by in _FEW)
-            for quantity in quantities
+            _compare_quantity(match, quantity, (first, second), measured, tolerance, by) for quantity in quantities
         ]
     if by in _FEW:
         return compared
@@ -479,11 +484,11 @@ def _in_order_of_kernel_time(rows: Iterable[Compared], first: Side, second: Side
         both = _gpu_time_shares(first, match.first), _gpu_time_shares(second, match.second)
         shares[match.name] = sum_by((kernel, share) for side in both for kernel, share in side.items())
 
-    def sort_key(row: Compared) -> tuple[bool, float, str, str, bool, float]:
+    def sort_key(row: Compared) -> tuple[bool, float, str, str, bool, float, bool]:
         metric, kernel = split_kernel_metric(row.what)
         is_lone = row.first is None or row.second is None
         share = shares[row.case].get(kernel, 0.0)
-        return is_lone, -share, row.case, kernel, metric != _DURATION, -_visible_change(row)
+        return is_lone, -share, row.case, kernel, metric != _DURATION, -_visible_change(row), row.estimate is not None
 
     return sorted(rows, key=sort_key)
 
@@ -549,8 +554,7 @@ def _compare_quantity(
     sides: tuple[Side, Side],
     measured: tuple[Measured, Measured],
     tolerance: float,
-    *,
-    exact: bool,
+    by: By,
 ) -> Compared:
     first, second = (values.get(quantity, {}) for values in measured)
     sample = next(iter((second or first).values()))
@@ -567,6 +571,9 @@ def _compare_quantity(
     )
     pairs = _paired_run_values(match, sides, first, second)
     missing = _missing_value_reason(sides, first, second)
+    values = [{q.value for q in side.values()} for side in (first, second)]
+    if by == "metric" and missing == _NO_RATIO and {0.0} in values:
+        return replace(row, means=(medians[0], medians[1]))
     if missing is None and not pairs:
         missing = incomparable_reason(_condition_rows(sides[0], first), _condition_rows(sides[1], second))
     if missing is not None:
@@ -575,7 +582,8 @@ def _compare_quantity(
         return replace(
             row, means=(means[0], means[1]), missing=missing, weight=abs(lone) if sample.unit == "ns" else 0.0
         )
-    floor = _noise_floor(sides, quantity)
+    is_exact = by == "metric" and (sample.unit in _COUNTS or len(set.union(*values)) == 1)
+    floor = _EXACT if is_exact else _noise_floor(sides, quantity)
     if quantity == ITERATION and not floor.measured:
         floor = _raise_for_few_iterations(floor, match, sides)
     before = [a for a, _ in pairs] or [q.value for q in first.values()]
@@ -584,10 +592,11 @@ def _compare_quantity(
     if pairs:
         alpha = alpha_at_look(max(run.repeat for run in match.second)) if sides[1].adding else ALPHA
         logs = [math.log(b / a) for a, b in pairs]
-        estimate = estimate_from_pairs(logs, floor, tolerance, exact=exact, alpha=alpha)
+        estimate = estimate_from_pairs(logs, floor, tolerance, exact=by in _FEW, alpha=alpha)
         row = replace(row, runs=(len(pairs), len(pairs)))
     else:
         estimate = estimate_from_runs([math.log(a) for a in before], [math.log(b) for b in after], floor, tolerance)
+    estimate = replace(estimate, floor=None) if is_exact else estimate
     size = abs((medians[1] or 0.0) - (medians[0] or 0.0)) if sample.unit == "ns" else abs(estimate.log_ratio)
     return replace(row, estimate=estimate, weight=size)
 
@@ -620,7 +629,7 @@ def _missing_value_reason(
     if units[0] != units[1]:
         return _OTHER_UNITS.format(*(", ".join(map(str, side_units)) for side_units in units))
     if any(q.value <= 0 for q in (*first.values(), *second.values())):
-        return "no ratio (0 or less)"
+        return _NO_RATIO
     return None
 
 

@@ -21,6 +21,7 @@ from nsw.analysis.rules.gaps import WORDS, IdleCause, idle_time_by_cause
 from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.spent import NOT_SHOWN, Part, Spent
 from nsw.metrics import find_metric
+from nsw.metrics.printed_metrics import utilization_level
 from nsw.quantities import duration, rate, size
 from nsw.tables.names import number_repeated_names
 from nsw.wording import plural
@@ -47,6 +48,7 @@ _FIGURES_SHOWN: Final = 4  # of a kernel, likewise
 _LOW_PCT: Final = 25.0
 _MANY: Final = 9  # kernels, of which a range says nothing
 _ALL_PCT: Final = 99.5
+_HALF_PCT: Final = 50.0
 _FEW_CALLS: Final = 20  # of which shares say nothing
 _TELLING_PCT: Final = 5.0  # of a table of operators, ranges or system calls
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its speed says little
@@ -184,17 +186,32 @@ def _largest_work_text(spent: Spent, total_ns: float, share_base: str) -> str:
         return f"NCCL alone takes {spent.exposed_pct:.0f} % of it"
     if first.name == COPIES and spent.copies_pct is not None:
         return f"copies alone take {spent.copies_pct:.0f} % of it"
+    kernels = [part for part in spent.parts if part.name not in {COPIES, SETS, NOT_SHOWN}]
+    kernel_pct = 100 * sum(part.ns for part in kernels) / total_ns
+    if not spent.is_iteration and _is_copy(first) and kernel_pct > _HALF_PCT:
+        largest = next(part for part in spent.shown if part.name != NOT_SHOWN and not _is_copy(part))
+        return (
+            f"{kernel_pct:.0f} % {share_base} is kernels, {largest.name} most ({100 * largest.ns / total_ns:.0f} %);"
+            f" copies take {spent.share_pct(COPIES) * spent.gpu_ns / total_ns:.0f} %"
+        )
     name, ns = first.name, first.ns
     if first.top and first.top_ns >= _NEARLY_ALL * first.ns and first.name not in {COPIES, NCCL}:
         name, ns = first.top, first.top_ns
     summary = f"{100 * ns / total_ns:.0f} % {share_base} is {name}"
-    complete = not any(part.name == NOT_SHOWN for part in spent.parts)
-    if not spent.is_iteration and spent.operations < _FEW_CALLS and complete:
-        if ns >= _ALL_PCT / 100 * total_ns:
-            launches = "one launch" if first.operations <= 1 else f"{first.operations:.0f} launches"
-            return f"{name} takes {duration(ns)} in {launches}"
+    if spent.is_iteration or any(part.name == NOT_SHOWN for part in spent.parts):
+        return summary
+    if ns >= _ALL_PCT / 100 * total_ns and 0 < first.operations < _FEW_CALLS:
+        several = "copies" if first.name == COPIES else "launches"
+        count = "one launch" if first.operations <= 1 else f"{first.operations:.0f} {several}"
+        return f"{name} takes {duration(ns)} in {count}"
+    if spent.operations < _FEW_CALLS:
         summary += f", {duration(ns)} of {duration(spent.gpu_ns)}"
     return summary
+
+
+def _is_copy(part: Part) -> bool:
+    """Whether a part of GPU work is copies or sets, or one kind of them."""
+    return part.name in {COPIES, SETS} or part.name.startswith(("[CUDA mem", "[Unified Memory"))
 
 
 def _table_of_filled_columns(
@@ -206,8 +223,7 @@ def _table_of_filled_columns(
     return Table(TABLE, "", filled, cells, wide=wide_column, evidence=(Evidence(evidence, (case.id,)),))
 
 
-_HALF_LEVEL: Final = 5.0  # per cent of the peak
-# nvprof's levels of 1 to 10, each the middle of a tenth of the peak; those of memory first
+# how busy units are, of memory first
 _MEMORY_UNITS: Final = {
     "dram_utilization": "DRAM", "l2_utilization": "L2", "tex_utilization": "texture cache",
     "l1_shared_utilization": "L1 and shared memory", "shared_utilization": "shared memory",
@@ -223,16 +239,15 @@ _UNITS: Final = _MEMORY_UNITS | {
 def _measured_metric_texts(kernel: KernelRow) -> list[str]:
     """What was measured of a kernel of which it is not known what binds it."""
     reached, limit, metrics = kernel.achieved_occupancy_pct, kernel.theoretical_occupancy_pct, kernel.metrics
-    units = {} if kernel.sm_pct is not None else {key: metrics[key] for key in _UNITS if metrics.get(key)}
-    busiest = max(units, key=lambda key: units[key], default="")
-    memory_pct = max((units[key] for key in _MEMORY_UNITS if key in units), default=None)
-    of_memory = busiest in _MEMORY_UNITS or memory_pct is None  # else loads cost little
+    units = [] if kernel.sm_pct is not None else [key for key in _UNITS if metrics.get(key)]
+    busiest = max(units, key=lambda key: metrics[key], default="")
+    memory = max((key for key in units if key in _MEMORY_UNITS), key=lambda key: metrics[key], default=busiest)
+    of_memory = busiest == memory  # else loads cost little
     unready = metrics.get("No Eligible")
     flop_pct = metrics.get("flop_sp_efficiency", 0.0)
     shares = (
         ("SM at {} of its peak", kernel.sm_pct), ("DRAM at {} of its peak", kernel.dram_pct),
-        (f"{_UNITS.get(busiest)} about {{}} busy", units.get(busiest)),
-        ("memory below {}", None if of_memory or memory_pct is None else memory_pct + _HALF_LEVEL),
+        *((_unit_text(kernel, key), metrics[key]) for key in dict.fromkeys((busiest, memory)) if key),
         ("FP32 at {} of its peak", flop_pct if flop_pct >= 1 else None),
         ("no warp ready in {} of cycles", unready),
         ("{} of the loaded bytes used", _used_bytes_pct(metrics.get("gld_efficiency")) if of_memory else None),
@@ -244,6 +259,13 @@ def _measured_metric_texts(kernel: KernelRow) -> list[str]:
         measured_shares.append(f"{warps:.1f} warps a scheduler")
     moved = kernel.dram_bytes_per_s if kernel.launch_ns and kernel.dram_pct is None else None
     return measured_shares + ([f"DRAM {rate(moved)}"] if moved else [])
+
+
+def _unit_text(kernel: KernelRow, key: str) -> str:
+    """How busy a unit is; nvprof prints a level alone."""
+    if key not in kernel.levels:
+        return f"{_UNITS[key]} {{}} busy"
+    return f"{_UNITS[key]} at level {utilization_level(kernel.metrics[key]):.0f} of 10"
 
 
 _WORK: Final = (

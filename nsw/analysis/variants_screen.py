@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Column, ColumnPart
 from nsw.analysis.comparison import Variant, figure_heading, is_time_unit
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
 
 __all__ = ["variants_screen"]
+
+_AS_FAST: Final = "1.00"  # times slower
 
 
 def variants_screen(summary: Summary) -> Screen:
@@ -97,14 +99,14 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
         return Screen(f"{variant_text}: no ratio to {base_text} is valid", table)
     if not with_ratio:
         return Screen(f"{variant_text}: nothing to compare with {base_text} was measured", table)
-    if len(with_ratio) == 1:
+    if len(with_ratio) == 1 and not alike:
         (((base, other), ratio),) = with_ratio
-        within = ", within the scatter of its runs" if alike else ""
         at = f" at {_series_text(base)}" if len(pairs) > 1 else ""
         change = _change_text((other.figure or 0.0) / (base.figure or 1.0), unit, is_better=ratio >= 1)
-        return Screen(f"{variant_text} {change} than {base_text}{at} ({summary.figure}){within}", table)
+        return Screen(f"{variant_text} {change} than {base_text}{at} ({summary.figure})", table)
     effects = [f"{verb} {len(group)}" for verb, group in (("helps", better), ("slows", worse)) if group]
-    ranged = f"{min(r for _, r in with_ratio):.2f} to {max(r for _, r in with_ratio):.2f} times {summary.figure}"
+    ends = dict.fromkeys(f"{end([r for _, r in with_ratio]):.2f}" for end in (min, max))
+    ranged = f"{' to '.join(ends)} times {summary.figure}"
     if not effects:
         return Screen(f"{variant_text} changes nothing beyond the scatter of the runs ({ranged})", table)
     within = f", {len(alike)} within the scatter of its runs" if alike else ""
@@ -196,14 +198,24 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
     if is_same_everywhere:
         return Screen(f"{_variant_label(summary, best.variant)} is the fastest{_at_each_text(summary, measured)}",
                       table)  # fmt: skip
-    within = (
-        ", within the scatter of its runs" if any(_do_ranges_overlap(best, v) for v in alike if v is not best) else ""
-    )
-    times = {_variant_label(summary, v.variant): (best.ratio or 0.0) / (v.ratio or 1.0) for v in alike if v is not best}
-    slower_variants = [f"{word} {two_digit_factor_text(factor)}x" for word, factor in times.items()]
+    others = {_variant_label(summary, v.variant): v for v in alike if v is not best}
+    factors = {name: _slower_text((best.ratio or 0.0) / (v.ratio or 1.0)) for name, v in others.items()}
+    scattered = [name for name, v in others.items() if _do_ranges_overlap(best, v)]
+    near = [name for name in others if name in scattered or factors[name] == _AS_FAST]
+    slower = [f"{name} {factor}x" for name, factor in factors.items() if name not in near]
     at = f" at {_series_text(rows[0])}" if rows[0].series else ""
-    slower = f"; slower: {first_of(slower_variants, CASES_NAMED)}" if slower_variants else ""
-    return Screen(f"{_variant_label(summary, best.variant)} is the fastest{at}{within}{slower}", table)
+    none_text = "no difference" + (" beyond the scatter of the runs" if scattered else "")
+    if not slower:
+        return Screen(f"{summary.compared} makes {none_text}{at}", table, in_table)
+    alike_text = f"; {none_text}: {first_of(near, CASES_NAMED)}" if near else ""
+    best_name, slower_text = _variant_label(summary, best.variant), first_of(slower, CASES_NAMED)
+    return Screen(f"{best_name} is the fastest{at}; slower: {slower_text}{alike_text}", table)
+
+
+def _slower_text(factor: float) -> str:
+    """How many times slower, in digits that show a difference: `5.6`, `1.02`."""
+    text = two_digit_factor_text(factor)
+    return f"{factor:.2f}" if text == "1" else text
 
 
 def _at_each_text(summary: Summary, series: Sequence[Sequence[Variant]]) -> str:
@@ -220,11 +232,14 @@ def _at_each_text(summary: Summary, series: Sequence[Sequence[Variant]]) -> str:
             alike.append(_series_text(best))
     names = " and ".join(series[0][0].series)
     within = f" (within the scatter of the runs at {first_of(alike, CASES_NAMED)})" if alike else ""
-    ranges = [
-        f"{word} {two_digit_factor_text(min(values))} to {two_digit_factor_text(max(values))}x"
-        for word, values in factors.items()
-    ]
-    return f" at each {names}{within}; slower: {first_of(ranges, CASES_NAMED)}"
+    ranges = []
+    for word, values in factors.items():
+        low, high = (_slower_text(end(values)) for end in (min, max))
+        if high != _AS_FAST:
+            ends = f"up to {high}" if low == _AS_FAST else high if low == high else f"{low} to {high}"
+            ranges.append(f"{word} {ends}x")
+    slower_text = f"; slower: {first_of(ranges, CASES_NAMED)}" if ranges else ""
+    return f" at each {names}{within}{slower_text}"
 
 
 def _variant_label(summary: Summary, value: Any) -> str:

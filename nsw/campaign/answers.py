@@ -95,7 +95,7 @@ def matched_lines(folder: CampaignFolder, run: RunRow) -> list[str]:
             name, line, count = row["name"], row["line"].strip(), row["matches"]
             line = line if len(line) <= _LINE else f"{line[:_LINE]}..."
             more = f", the first of {count} matches (pick: {specs[name].pick})" if count > 1 else ""
-            sentences_of_figures.append(f"{name} = {number(row['value'])} from '{line}'{more}")
+            sentences_of_figures.append(f"{run.id} printed '{line}': {name} = {number(row['value'])}{more}")
     return sentences_of_figures
 
 

@@ -32,6 +32,7 @@ from nsw.analysis.difference import (
     have_unmatched_kernels,
 )
 from nsw.analysis.rules.counters import is_compute_bound
+from nsw.analysis.rules.pairs import counter_changes_text
 from nsw.analysis.sides import (
     CHIP,
     COMMIT,
@@ -99,6 +100,7 @@ _TABLES: Final = (
     "figures", "gpu_summary", "phase_summary", "iterations", "nvtx_gpu_summary", "nvtx_summary", "phases",
     "api_summary", "communication", "functions", "conditions",
 )  # fmt: skip
+_OF_COUNTERS: Final = ("case", "figure", "kernel", "metric")  # subjects that counters of kernels explain
 _EXPLAINED: Final = 3  # cases of which it is said what did it
 
 
@@ -139,9 +141,20 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
         differs=tuple(environment_difference_lines(first, second)), programs=program_difference_text(first, second),
         explained=_explain_changes(first, second, pairs, rows) if is_of_figures else {},
         at_equal_clocks=tuple(_scale_to_equal_clocks(first, second, pairs, rows)) if is_of_figures else (),
+        gpus={match.name: gpus for match in pairs if (gpus := _gpus_of_both(match, first, second)) is not None},
+        counters=_explain_by_counters(first, second, pairs) if by in _OF_COUNTERS else {},
         functions=tuple(compare_sides(first, second, "function")) if by_function else (),
         profiler=next((run.tool for run in profiled if hasattr(run, "tool")), "") if by_function else "",
     )  # fmt: skip
+
+
+def _gpus_of_both(match: Match, first: Side, second: Side) -> tuple[int, int] | None:
+    """How many GPUs the runs of each side have: as the plan gave them, of reports as their iterations show."""
+    counts = [
+        {getattr(run, "gpus", 0) or len(side.rows("iterations")(run.id)) for run in runs}
+        for side, runs in ((first, match.first), (second, match.second))
+    ]
+    return (counts[0].pop(), counts[1].pop()) if all(len(count) == 1 for count in counts) else None
 
 
 def _scale_to_equal_clocks(
@@ -159,11 +172,30 @@ def _scale_to_equal_clocks(
 
 
 def _is_compute_bound(side: Side, runs: Sequence[Any]) -> bool:
-    if side.counters is None:
-        return False
+    return side.counters is not None and is_compute_bound(_case_with_counters(side, runs, side.counters()))
+
+
+def _case_with_counters(side: Side, runs: Sequence[Any], counters: Mapping[str, TableData]) -> CaseSummary:
     tables = {name: _rows_of_runs(side, name, runs) for name in _TABLES}
-    (case,) = summarize_cases(runs, tables, 1.0, side.counters(), side.classes)
-    return is_compute_bound(case)
+    (case,) = summarize_cases(runs, tables, 1.0, counters, side.classes)
+    return case
+
+
+def _explain_by_counters(first: Side, second: Side, pairs: Sequence[Match]) -> dict[str, str]:
+    """What changed in kernels that both sides measured counters of, a sentence a case."""
+    counters = [side.counters() if side.counters is not None else {} for side in (first, second)]
+    if not all("metrics" in tables for tables in counters):
+        return {}
+    texts = {
+        match.name: counter_changes_text(
+            *(
+                _case_with_counters(side, runs, tables).kernels
+                for side, runs, tables in zip((first, second), (match.first, match.second), counters, strict=True)
+            )
+        )
+        for match in pairs[:_EXPLAINED]
+    }
+    return {name: text for name, text in texts.items() if text}
 
 
 def _explain_changes(first: Side, second: Side, pairs: Sequence[Match], rows: Sequence[Any]) -> dict[str, Difference]:
@@ -441,7 +473,7 @@ def _side_from_reports(word: str, path: Path, by: By) -> Side:
 
     search = ReportSearch()
     table_names = (*LOOKED_AT, "metrics") if by == "metric" else LOOKED_AT
-    read, wrong = [], []
+    read, wrong, counters = [], [], []
     for report in search.drop_unrecognised_reports(
         read_many(list(search.find_files_to_read([path])), None, 1 if can_fork() else None)
     ):
@@ -449,6 +481,7 @@ def _side_from_reports(word: str, path: Path, by: By) -> Side:
         if report.tables:
             own_tables = {name: report.tables[name] for name in table_names if name in report.tables}
             read.append(ReadReport(report.path, _counted_kernel_times(report.tables) | own_tables))
+            counters.append((report.path, {name: report.tables[name] for name in OF_KERNELS if name in report.tables}))
     if not read:
         raise CampaignError(f"{path} holds no report that can be read", hint=wrong[0] if wrong else None)
     runs, tables = runs_and_tables_of_reports(read, case=word)
@@ -456,8 +489,17 @@ def _side_from_reports(word: str, path: Path, by: By) -> Side:
     conditions = {CHIP: " | ".join(sorted(chips))} if chips else {}
     return Side(
         name=path.name, source=word, runs=runs, tables=tables, conditions=conditions | _work_per_iteration(tables),
-        trace=_load_trace_of_report,
+        trace=_load_trace_of_report, counters=partial(_counters_of_reports, counters),
     )  # fmt: skip
+
+
+def _counters_of_reports(reports: Sequence[tuple[str, Mapping[str, TableData]]]) -> dict[str, TableData]:
+    """The tables of counters of reports, each row with the report that is its run."""
+    names = dict.fromkeys(name for _, tables in reports for name in tables)
+    return {
+        name: [{**row, "run": path} for path, tables in reports for row in full_rows(name, tables.get(name, []))]
+        for name in names
+    }
 
 
 def _load_trace_of_report(table: str, run: Any) -> Sequence[Mapping[str, Any]]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
 from nsw.engine.ledger_rows import BAD, BuildRow, RunRow, State
-from nsw.engine.recipe_lock import locked_recipe
 from nsw.errors import CampaignError, NswError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -339,6 +338,8 @@ def campaign_option(folder: CampaignFolder) -> str:
 
 def absent_reports(folder: CampaignFolder) -> tuple[str, str]:
     """Return why a campaign has no report here, as a sentence without its end, and what to do."""
+    from nsw.engine.recipe_lock import locked_recipe  # a status needs no recipe, which loads slowly
+
     left = ": `collect: tables` leaves them on the site" if locked_recipe(folder).collect == "tables" else ""
     fetch = f"`nsw fetch{campaign_option(folder)}` downloads those that are still on the site, for `nsw read FILE`"
     name = campaign_argument(folder)

@@ -11,14 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
-from nsw.analysis.compared_screen import (
-    Outcome,
-    check_rules,
-    comparison_blocks,
-    gate_outcome,
-    judge_rules,
-    log_ratio_to_percent,
-)
+from nsw.analysis.compared_screen import comparison_blocks, log_ratio_to_percent
+from nsw.analysis.gate import Outcome, check_rules, gate_outcome, judge_rules
 from nsw.campaign import baselines
 from nsw.campaign.compare import UnlikeError, measure_noise, sides_of
 from nsw.campaign.compare import compare as compared

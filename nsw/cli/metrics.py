@@ -217,7 +217,8 @@ def _metric_description(name: str, chip: Chip | None) -> dict[str, Any]:
         )
     base, _ = ncu_names.split_base_and_suffix(name)
     if ncu_names.base_name_kind(base) is None and not ncu_names.is_made_by_ncu(name):
-        raise UsageError(f"no chip has a metric {base}", hint=did_you_mean(base, ncu_names.base_names()))
+        near = ncu_names.nearest_base_name(base, ncu_names.base_names())
+        raise UsageError(f"no chip has a metric {base}", hint=f"did you mean '{near}'?" if near else None)
     return {"metric": name, "meaning": "of Nsight Compute", "portable": portable_name(name),
             "suffixes": ncu_names.allowed_suffixes(base) if ncu_names.base_name_kind(base) else None,
             "chips": ncu_names.chips_with_base_name(base)}  # fmt: skip

@@ -45,7 +45,11 @@ if TYPE_CHECKING:
 _SOURCES: Final = frozenset({"metrics", "launches", "rules", "gpu_summary"})  # what they are computed from
 _MOST_ROWS: Final = 20
 _OF_TIMELINE: Final = ("gpu_trace", "nvtx_trace", "iteration_trace", "gpu_metric_trace", "cpu_trace", "collectives")
-_MADE_OF: Final = {"hotspots": "gpu_summary", "copies": "gpu_summary"}  # what a report has of a campaign's table
+_MADE_OF: Final = {
+    "hotspots": "gpu_summary",
+    "copies": "gpu_summary",
+    "api": "api_summary",
+}  # what a report has of a campaign's table
 _SIDES: Final = 4  # reports whose conditions find room beside each other
 _TEST: Final = re.compile(r"(\w+)\s*(!=|>=|<=|=|~|>|<)\s*(.*)", re.DOTALL)
 _STDIN: Final = "<stdin>"
@@ -405,7 +409,11 @@ def _show_answer(reports: _Reports) -> None:
             return table and f"nsw read {shlex.quote(report.name)} --table {table}"
 
         def whole_table_command(table: Table) -> str:
-            return (evidence_command(table) if len(looked_at) == 1 else None) or "--full"
+            command = evidence_command(table) if len(looked_at) == 1 else None
+            if command is None:
+                return "--full"
+            rows = len(looked_at[0].tables.get(command.rpartition(" ")[2], ()))
+            return f"{command} --top {rows}" if rows > _MOST_ROWS else command
 
         notes = "".join(f", and {plural(count, 'note')} of {tool}" for tool, count in reports.notes.items())
         next_command = f"`--full` prints all tables{notes}"
@@ -566,10 +574,10 @@ def _put_computed_table(name: str, reports: _Reports, target: Target, top: int |
 def _show_computed_table(
     name: str, computed_rows: list[dict[str, Any]], columns: Sequence[str], kernels: Sequence[KernelRow]
 ) -> None:
-    from nsw.present.summary_view import show_kernels
+    from nsw.present.summary_view import show_all_kernels
 
     if name == "kernels" and computed_rows:
-        show_kernels(console(), kernels)
+        show_all_kernels(console(), kernels)
     elif computed_rows:
         show_rows(console(), name, computed_rows, columns, table_name=name, parameters=())
 

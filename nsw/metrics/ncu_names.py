@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from nsw.metrics.catalogue import Chip
 
@@ -83,6 +83,18 @@ def is_made_by_ncu(name: str) -> bool:
 def is_ncu_style_name(name: str) -> bool:
     """Whether a name is written as ncu's are, with two underscores behind the unit: `sm__warps_active.avg`."""
     return is_made_by_ncu(name) or "__" in name
+
+
+def nearest_base_name(name: str, names: Iterable[str]) -> str | None:
+    """The base name that was probably meant: of the nearest three, the one with the longest common beginning."""
+    import difflib
+
+    matches = difflib.get_close_matches(name, list(names), n=3, cutoff=0.7)
+
+    def common_length(match: str) -> int:
+        return next((n for n, (a, b) in enumerate(zip(name, match, strict=False)) if a != b), len(match))
+
+    return max(matches, key=common_length, default=None)
 
 
 def split_base_and_suffix(name: str) -> tuple[str, str]:

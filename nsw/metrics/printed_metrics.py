@@ -107,6 +107,11 @@ def utilization_level_percent(level: float) -> tuple[float, float | None]:
     return (10 * level - LEVEL_WIDTH, LEVEL_WIDTH) if level > 0 else (0.0, None)
 
 
+def utilization_level(percent: float) -> float:
+    """The level of nvprof, 0 to 10, of which a share in % is the middle."""
+    return (percent + LEVEL_WIDTH) / 10 if percent > 0 else 0.0
+
+
 def portable_metric(printed_name: str, unit: str | None, base: Base = 1000) -> PortableMetric | None:
     """The portable metric of a printed name and unit; None: there is none.
 

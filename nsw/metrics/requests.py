@@ -378,7 +378,7 @@ def _ncu_name_fault(
     names = site_names if site_names is not None else ncu_names.base_names(chip)
     if base not in names:
         chips = ncu_names.chips_with_base_name(base)
-        near = nearest(base, names)
+        near = ncu_names.nearest_base_name(base, names)
         hint = f"did you mean {near}{'.' + suffix if suffix else ''}?" if near else None
         if chips and chip is not None:
             if site_names is not None and base in ncu_names.base_names(chip):

@@ -8,8 +8,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Column, Note, Table
-from nsw.analysis.compared_screen import Comparison, Judged, Outcome, comparison_blocks, log_ratio_to_percent
+from nsw.analysis.compared_screen import Comparison, comparison_blocks, log_ratio_to_percent
 from nsw.analysis.first_screen import HEADLINE, find_headline
+from nsw.analysis.gate import Judged, Outcome
 from nsw.analysis.sides import Compared, Side, match_cases
 from nsw.present import emit
 from nsw.present.summary_view import as_markdown, block_data, show_blocks, show_first_screen
@@ -57,7 +58,11 @@ def show_screen(comparison: Comparison, command: str, next_command: str | None =
         next_command: The line below it: the command that shows more of the campaign.
     """
     functions = f"`{command} --by function` compares every function" if comparison.functions else None
-    proofs = {"difference": f"{command} --by kernel", "cannot tell": f"{command} -o compared.html"}  # has all runs
+    proofs = {
+        "difference": f"{command} --by kernel",
+        "counters": f"{command} --by metric",
+        "cannot tell": f"{command} -o compared.html",  # has all runs
+    }
     show_first_screen(
         console(), comparison_blocks(comparison), next_command, last_line=functions,
         proof=lambda finding: proofs.get(finding.name),

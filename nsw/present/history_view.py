@@ -22,7 +22,7 @@ from nsw.wording import and_more, plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.analysis.compared_screen import Outcome
+    from nsw.analysis.gate import Outcome
     from nsw.analysis.steps import Step
     from nsw.campaign.history import Cause, History, Series
 

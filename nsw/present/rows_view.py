@@ -90,7 +90,7 @@ IMPORTANT_IN_SUMMARIES: Final[Mapping[str, tuple[str, ...]]] = {
     "api": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct", "phase"),
     "copies": (*_CASE_FIRST, "total_ns", "total_bytes", "bytes_per_s", "calls", "phase"),
     "functions": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct"),
-    "figures": ("case", "name", "median", "unit", "pass_name", "least", "most", "runs", "profiled"),
+    "figures": ("case", "name", "median", "mean", "stddev", "unit", "pass_name", "least", "most", "runs", "profiled"),
     "model": ("case_id", "measured_flop_per_s", "modelled_flop_per_s", "flop_per_s", "intensity", "missing"),
     "stragglers": ("case", "name", "last_pct", "late_ns", "cost_ns", "cost_pct", "why", "node", "device", "late"),
     "perturbation": ("case", "pass_name", "figure", "change_pct", "baseline", "profiled", "unit", "certain"),
@@ -101,7 +101,7 @@ COUNTS: Final = frozenset({
     "calls", "primitive_calls", "samples", "allocations", "invocations", "matches", "iterations", "warmup", "steady",
     "gaps", "to_gpu", "writing", "late_calls", "operations", "waits", "values", "streams", "default_stream",
     "lock_threads", "slow", "period", "gpu_ops", "med_gpu_ops", "collectives", "channels", "compiles", "late_compiles",
-    "kernels", "blocks", "copies", "launches", "measured", "runs", "baseline_runs", "cores",
+    "kernels", "blocks", "threads", "copies", "launches", "measured", "runs", "baseline_runs", "cores",
 })  # fmt: skip
 
 
@@ -172,6 +172,8 @@ _ENDS: Final = (("_pct", "%"), ("_s", "s"))  # of names of columns whose numbers
 _SUFFIXES: Final = {"_ns": "ns", "_bytes": "byte", "bytes_per_s": "byte/s", "flop_per_s": "FLOP/s"}
 # what the headings of a computed table cannot say
 _ASIDES: Final[Mapping[str, str]] = {
+    "figures": "of the runs of a pass: the first screen prints the median, `nsw compare` the geometric mean; stddev:"
+    " sample standard deviation (n - 1)",
     "roofline": "share: flop_per_s of roof_flop_per_s, the most that the peaks allow at this intensity (FLOP/byte of"
     " the level), empty where a peak is not known; side: which peak is the limit there; ceilings: where the peaks are"
     " from",

@@ -197,7 +197,10 @@ def _print_table(out: Console, block: Table) -> None:
         rows = zip(*column_texts, strict=True)
         heads = [_column_heading(c) for c in block.columns]
         names = [c.title for c in block.columns if c.unit == "name" and c.name in _OF_KERNELS]
-        out.print(TextTable(block.title or None, heads, rows, wide=wide, names=names, droppable=droppable))
+        csv = "--format csv" if block.name == "comparison" else None  # whose rows have all that the table shows
+        out.print(
+            TextTable(block.title or None, heads, rows, wide=wide, names=names, droppable=droppable, elsewhere=csv)
+        )
         return
     first, *other_columns = column_texts
     parts = _fit_columns(block.columns[1:], other_columns, first, out.width)
@@ -535,6 +538,11 @@ def _render_block(out: Console, block: Block) -> str:
 def show_kernels(out: Console, kernels: Sequence[KernelRow]) -> None:
     """Print the most expensive kernels, and how much the others take."""
     show_blocks(out, kernel_table_blocks(kernels), "always")
+
+
+def show_all_kernels(out: Console, kernels: Sequence[KernelRow]) -> None:
+    """Print every kernel, the most expensive first."""
+    show_blocks(out, kernel_table_blocks(kernels, limit=None), "always")
 
 
 def summary_markdown(summary: Summary) -> str:

@@ -31,7 +31,7 @@ _GAP: Final = "   "
 _EDGES: Final = 2
 _NAME: Final = 24  # characters that names keep while other columns can go
 _SENTENCE: Final = 30  # characters that a sentence has on a line while other columns can go
-_WIDEST: Final = 300  # columns of the widest terminal that anybody has
+_WIDEST: Final = 160  # columns of a wide terminal, beyond which only another form shows all
 _MIN_WIDTH: Final = 12  # that they keep at all
 _NAMED_COLUMNS: Final = 8  # hidden columns that the line below names
 

@@ -7,7 +7,9 @@ Launches keep their other figures, which are in other tables.
 
 from __future__ import annotations
 
-from functools import cache
+import re
+from collections import Counter
+from functools import cache, reduce
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,12 +17,14 @@ from nsw.readers.model import MOST_SHOWN, Report
 from nsw.readers.text.quantities import TIME_UNITS
 from nsw.tables import TABLES
 from nsw.tables.names import is_launch_call
+from nsw.wording import and_more
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
+    from nsw.metrics import MetricFault
     from nsw.tables.parquet_tables import Row, TableData
 
     Rule = tuple[str | float, str | float]  # what is at most what: columns or numbers
@@ -60,28 +64,62 @@ def leave_out_broken_rows(report: Report) -> None:
 _VALUES: Final = ("value", "avg", "text")
 _MANY_ABSENT: Final = 3  # metrics without a value; of fewer the chip lacks them
 _ABSENT_SHARE: Final = 0.2
+_NAMED: Final = 3  # metrics in a message
 
 
 def warn_of_metrics_without_values(report: Report) -> None:
-    """Say so where a report names metrics and has a value of none."""
+    """Say so where ncu has no metric of a name that was asked for, and where many or all metrics have no value."""
     metrics = report.tables.get("metrics")
-    if metrics is None or not len(metrics):
+    if metrics is None or not len(metrics) or report.problems:  # they say why
         return
-    absent = len(metrics) - _row_count_with_value(metrics)
-    if report.problems:  # they say why
-        return
-    if report.tool == "ncu" and _MANY_ABSENT <= absent < len(metrics) and absent >= len(metrics) * _ABSENT_SHARE:
+    absent = Counter(_metrics_without_value(metrics))
+    all_absent = absent.total() == len(metrics)
+    faults = _name_faults(absent) if report.tool == "ncu" else []
+    if faults:
+        wrong = sum(absent.pop(fault.name) for fault in faults)
+        nothing = all_absent and not absent
+        share = "none of its metrics has a value" if nothing else f"{wrong:,} of {len(metrics):,} metrics have no value"
+        names = and_more([fault.name for fault in faults], _NAMED)
+        (report.error if nothing else report.warn)(
+            f"{share} (nan, n/a): ncu has no metric {names}", fix=_correct_names_hint(faults[:_NAMED])
+        )
+    count = absent.total()
+    if report.tool == "ncu" and not all_absent and count >= max(_MANY_ABSENT, len(metrics) * _ABSENT_SHARE):
         report.warn(
-            f"{absent:,} of {len(metrics):,} metrics have no value (nan, n/a): this ncu cannot count them on this GPU,"
+            f"{count:,} of {len(metrics):,} metrics have no value (nan, n/a): this ncu cannot count them on this GPU,"
             " as 2026.2 cannot count many on Blackwell",
             fix="measure them with ncu 2025.2, or with one newer than this",
         )
-    if absent < len(metrics):
-        return
-    report.error(
-        "none of its metrics has a value (n/a)",
-        fix="the chip does not count them, or nothing was measured: `nsw metrics show METRIC` says which chips do",
-    )
+    if all_absent and absent:
+        names = " ".join(list(absent)[:_NAMED])
+        report.error(
+            "none of its metrics has a value (n/a)",
+            fix="the chip does not count them, or nothing was measured:"
+            f" `nsw metrics show {names}` says which chips do",
+        )
+
+
+_REQUESTED_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:__|\.)[a-z0-9_.]+\Z")  # no label of ncu's own pages
+
+
+def _name_faults(names: Iterable[str]) -> list[MetricFault]:
+    """The names, of those that a user gave ncu, that no ncu has."""
+    from nsw.metrics import find_metric_faults
+
+    return find_metric_faults([name for name in names if _REQUESTED_NAME.match(name)], None, "ncu")
+
+
+def _correct_names_hint(faults: Sequence[MetricFault]) -> str:
+    """The metrics that were probably meant: nvprof's names are those of portable metrics."""
+    from nsw.metrics import find_metric
+
+    portable = {fault.name: metric.name for fault in faults if (metric := find_metric(fault.name.partition(".")[0]))}
+    hints = [f"`nsw metrics show {' '.join(portable.values())}` lists ncu's names"] if portable else []
+    for fault in faults:
+        if fault.name not in portable:
+            name = f"{fault.name}: " if len(faults) > 1 else ""
+            hints.append(name + (fault.hint or "`nsw metrics ls` lists the metrics"))
+    return "; ".join(hints)
 
 
 _OF_TIMELINES: Final = frozenset({"nsys-sqlite", "nsys-parquet", "kineto"})  # which hold all that was recorded
@@ -102,11 +140,15 @@ def warn_of_launches_without_gpu_work(report: Report) -> None:
         )
 
 
-def _row_count_with_value(metrics: TableData) -> int:
-    """How many rows have a value."""
+def _metrics_without_value(metrics: TableData) -> list[str]:
+    """The name of the metric of each row without a value."""
     if isinstance(metrics, list):
-        return sum(any(row.get(column) is not None for column in _VALUES) for row in metrics)
-    return max(len(metrics) - int(metrics[name].null_count) for name in _VALUES if name in metrics.column_names)
+        return [row["metric"] for row in metrics if all(row.get(column) is None for column in _VALUES)]
+    import pyarrow.compute as pc
+
+    absent = reduce(pc.and_, (pc.is_null(metrics[name]) for name in _VALUES if name in metrics.column_names))
+    names: list[str] = metrics["metric"].filter(absent).to_pylist()
+    return names
 
 
 def broken_invariant(table: str, row: Row) -> str | None:

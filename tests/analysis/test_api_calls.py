@@ -3,6 +3,7 @@
 import pytest
 
 from nsw.analysis.cases import summarize_cases
+from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.registry import find_hits_by_case
 
 from .made import gpu_row, make_run
@@ -42,6 +43,19 @@ def test_as_many_waits_as_short_kernels_are_one_behind_each():
 )  # fmt: skip
 def test_other_waits_are_none(gpu, waits):
     assert "sync-each-operation" not in hits(gpu, [call("cudaStreamSynchronize", waits, 60 * MS)])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "model"),
+    [("flux_37_gpu", "openacc"), ("nvkernel__Z4fluxPd_F1L34_2", "openmp"), ("__omp_offloading_2d_1a_flux_l34", "openmp"),
+     ("flux", "any"), ("flux_gpu", "any")],
+)  # fmt: skip
+def test_waits_of_directives_are_cured_by_directives(kernel, model):
+    hit = hits([gpu_row(kernel, 50 * MS, calls=1000)], [call("cuStreamSynchronize", 3000, 60 * MS)])[
+        "sync-each-operation"
+    ]
+    assert hit.advice.startswith(causes()["sync-each-operation"].remedy(model))
+    assert ("cudaDeviceSynchronize" in hit.advice) == (model == "any")
 
 
 def test_allocations_as_often_as_the_largest_kernel_are_of_each_step():

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsw.analysis.certainty import Floor
-from nsw.analysis.compared_screen import Outcome, comparison_blocks, judge_rules
+from nsw.analysis.compared_screen import comparison_blocks
 from nsw.analysis.conditions import condition_blocks, incomparable_reason
+from nsw.analysis.gate import Outcome, judge_rules
 from nsw.analysis.sides import Side, compare_sides
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.campaign.compare import compare

@@ -18,6 +18,7 @@ from nsw.analysis.rules.counters import (
     kernel_advice_text,
     missing_counters_of_largest_kernel,
 )
+from nsw.analysis.rules.pairs import counter_changes_text
 from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
 from nsw.analysis.spent import Spent
 from nsw.readers import read
@@ -262,10 +263,10 @@ def test_the_name_of_a_users_kernel_decides_nothing():
     assert len(said) == 1
 
 
-def test_of_a_librarys_kernel_only_what_calls_can_change_is_said():
-    cublas = {"name": "void gemv<cublasGemvParams>()"}
-    assert not hits(l1(**SHARED, shared_bank_conflicts=6.5e7, **cublas))
-    (hit,) = hits(kernel(blocks=20.0, waves_per_sm=0.02, **cublas)).values()
+@pytest.mark.parametrize("name", ["void gemv<cublasGemvParams>()", "void phi::funcs::VectorizedBroadcastKernel<f>()"])
+def test_of_a_librarys_kernel_only_what_calls_can_change_is_said(name):
+    assert not hits(l1(**SHARED, shared_bank_conflicts=6.5e7, name=name))
+    (hit,) = hits(kernel(blocks=20.0, waves_per_sm=0.02, name=name)).values()
     assert (hit.cause, hit.do) == ("too-few-blocks", "larger or fused calls")
     assert hit.advice.startswith("It is a library's kernel: give it a larger problem")
 
@@ -283,6 +284,7 @@ def test_a_kernel_with_waste_and_too_few_warps_is_said_to_have_both():
         ("add_columns", "void at::native::fill<float>(float*)", "triton"),
         ("add_columns(float*)", "void at::native::fill<float>(float*)", "cuda"),
         ("add_columns", "void fill<float>(float*)", "cuda"),
+        ("add_columns_37_gpu", "void fill<float>(float*)", "cuda"),
     ],
 )
 def test_a_kernel_of_the_users_has_the_remedy_of_the_language_that_it_is_written_in(name, of_library, framework):
@@ -484,3 +486,13 @@ def test_the_source_counters_of_a_full_report_are_read_as_a_share():
 def test_a_program_is_compute_bound_where_the_sms_bind_its_kernels_and_the_gpu_is_busy(kernels, idle, is_bound):
     rows = [replace(row, share_pct=share) for row, share in kernels]
     assert is_compute_bound(replace(case(*rows), spent=Spent(True, 1e6, (), 0.0, 0.0, 1.0, idle_pct=idle))) == is_bound
+
+
+def test_of_one_kernel_on_two_sides_the_faults_that_came_and_went_and_what_binds_are_named():
+    before, after = pipe("double_precision_fu_utilization", **FP32_BESIDE), dram()
+    gone, new, bound = counter_changes_text([before], [after]), counter_changes_text([after], [before]), "of its peak"
+    assert '"FP64 beside FP32, FP64 pipe 84 % busy" is gone; it is bound by DRAM now, 88 %' in gone
+    assert '"FP64 beside FP32, FP64 pipe 84 % busy" is new; it is bound by FP64 pipe now, 84 %' in new
+    assert bound in gone and "by FP64 pipe before" in gone  # noqa: PT018
+    assert counter_changes_text([before], [before]) == ""
+    assert counter_changes_text([replace(before, short_name="other")], [after]) == ""

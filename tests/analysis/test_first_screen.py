@@ -62,14 +62,14 @@ def test_a_table_explains_the_words_that_it_uses_and_no_others():
     ("values", "says"),
     [
         ({(1, 0): (100, 110), (1, 1): (150, 160)}, "a=1 is 48 % faster than a=0 (speed) (2 runs each)"),
-        ({(1, 0): (100, 130), (1, 1): (120, 150)}, "a=1 is 17 % faster than a=0 (speed), within the scatter of its runs"),
+        ({(1, 0): (100, 130), (1, 1): (120, 150)}, "a=1 changes nothing beyond the scatter of the runs (1.17 times speed)"),
         ({(1, 0): (100, 110), (1, 1): (150, 160), (2, 0): (100, 130), (2, 1): (110, 140)},
          "a=1 helps 1 of 2, 1 within the scatter of its runs (1.09 to 1.48 times speed)"),
         ({(1, 0): (100, 130), (1, 1): (120, 150), (2, 0): (100, 130), (2, 1): (90, 120)},
          "a=1 changes nothing beyond the scatter of the runs (0.91 to 1.17 times speed)"),
     ],
 )  # fmt: skip
-def test_variants_whose_repeats_overlap_neither_help_nor_slow(values, says):
+def test_pairs_of_variants_whose_repeats_overlap_neither_help_nor_slow(values, says):
     runs = [make_run(f"{b}-{a}-{n}", f"b{b}_a{a}", params={"b": b, "a": a}) for b, a in values for n in range(2)]
     figures = [figure_row(values[b, a][n], run=f"{b}-{a}-{n}") for b, a in values for n in range(2)]
     shown = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)
@@ -304,6 +304,22 @@ def test_scatter_of_a_case_is_said_before_anything_else():
     headline = sweep((1,), (1, 2), lambda _size, block, n: block * 27.0**n, repeats=2)["headline"]
     assert headline.startswith("Repeats of 1-1 differ 27 times (speed 1.00 to 27.00 images/s). ")
     assert "and 1-1 may be as good: repeats overlap" in headline
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({0: (90, 110), 1: (91, 112), 2: (80, 111)}, "a makes no difference beyond the scatter of the runs (2 runs"),
+        ({0: (90, 110), 1: (91, 112), 2: (40, 60)},
+         "a=1 is the fastest; slower: a=2 2x; no difference beyond the scatter of the runs: a=0 (2 runs each)"),
+        ({0: (100, 100), 1: (100, 100), 2: (98, 98)}, "a=0 is the fastest; slower: a=2 1.02x; no difference"),
+    ],
+)  # fmt: skip
+def test_no_variant_is_slower_by_nothing(values, says):
+    runs = [make_run(f"{a}-{n}", f"a{a}", params={"a": a}) for a in values for n in range(2)]
+    figures = [figure_row(values[a][n], run=f"{a}-{n}") for a in values for n in range(2)]
+    shown = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)
+    assert shown["headline"].startswith(says)
 
 
 def test_the_fastest_variant_is_that_of_the_best_series():

@@ -35,6 +35,17 @@ def test_each_point_of_a_curve_is_a_row(summary):
     assert second == expected
 
 
+def test_a_figure_has_the_mean_and_the_standard_deviation_of_its_runs():
+    runs = [make_run(f"r{n}", "n-1", params={"n": 1}) for n in range(3)]
+    figures = [figure_row(value, run=run.id) for run, value in zip(runs, (100.0, 110.0, 150.0), strict=True)]
+    several, alone = (
+        flat_rows(summarize(CampaignData("c", "s", None, of, {"figures": figures}), ReportRequest()), "figures")[0]
+        for of in (runs, runs[:1])
+    )
+    assert (several["median"], several["mean"], several["stddev"]) == (110, 120, pytest.approx(26.457513))
+    assert (alone["mean"], alone["stddev"]) == (100, None)
+
+
 def test_each_variant_is_a_row(summary):
     _, second = flat_rows(summary(compare="n", baseline=1, figure="speed"), "compare")
     assert (second["b"], second["variant"], second["case_id"], second["ratio"]) == (8, 2, "b-8_n-2", 1.5)

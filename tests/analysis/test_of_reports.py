@@ -25,6 +25,18 @@ def test_a_file_with_several_results_has_a_row_each_and_no_sum():
     assert rows == [("result 1", 9 * MS, "100 % k"), ("result 4", 4 * MS, "75 % m")]
 
 
+@pytest.mark.parametrize(
+    ("commands", "names"),
+    [(("./nbody", "./nbody 15"), ["result 2 (./nbody 15)", "result 1 (./nbody)"]),
+     (("./nbody", "./nbody"), ["result 2", "result 1"]), ((), ["result 2", "result 1"])],
+)  # fmt: skip
+def test_results_of_different_commands_are_named_by_them(commands, names):
+    gpu = [gpu_row("k", (1 + block) * MS, block=block) for block in (0, 1)]
+    facts = [{"block": block, "key": "command", "text": text} for block, text in enumerate(commands)]
+    _, rows = shown(ReadReport("a.txt", {"gpu_summary": gpu, "facts": facts}))
+    assert sorted(row[0] for row in rows) == sorted(names)
+
+
 def test_results_of_the_same_largest_part_have_it_in_the_headline_and_copies_count_together():
     ways = [gpu_row(f"[CUDA memcpy {way}]", 3 * MS, kind="memcpy") for way in ("HtoD", "DtoH")]
     kernels = [gpu_row(name, 5 * MS) for name in "km"]
@@ -82,6 +94,19 @@ def test_a_trace_with_several_results_is_summed_for_each():
 
 
 @pytest.mark.parametrize(
+    ("grid", "block", "duration", "says"),
+    [((4, 1, 1), (4, 1, 1), MS, "k runs on 16 threads"), ((1, 1, 1), (1, 1, 1), MS, "k runs on 1 thread"),
+     ((4, 1, 1), (256, 1, 1), MS, "k takes 1.000 ms in one launch"),
+     ((4, 1, 1), (4, 1, 1), 5e3, "k takes 5.000 us in one launch"),
+     ((None, None, None), (None, None, None), MS, "k takes 1.000 ms in one launch")],
+)  # fmt: skip
+def test_a_long_kernel_of_few_threads_is_named(grid, block, duration, says):
+    shape = dict(zip(("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"), (*grid, *block), strict=True))
+    trace = [{"name": "k", "short_name": "k", "kind": "kernel", "duration_ns": duration} | shape]
+    assert shown(ReadReport("a.txt", {"gpu_trace": trace}))[0] == f"a.txt: {says}"
+
+
+@pytest.mark.parametrize(
     ("found_by", "rest", "says"),
     [("kernel_sequence", 18, "its kernels repeat every"), ("kernel_sequence", 19, "51 % of GPU time is"),
      ("nvtx", 19, "an iteration takes")],
@@ -123,20 +148,28 @@ BARE = replace(KERNEL, sm_pct=None, memory_pct=None, dram_pct=None, time_ns=None
 def test_of_kernels_without_times_the_one_that_works_most_is_named_with_what_binds_it(metric, does):
     small = replace(BARE, short_name="small", launches=1.0, metrics={metric: 100.0, "gld_efficiency": 90.0})
     used = {"alu_fu_utilization": 45.0, "flop_sp_efficiency": 12.0, "gld_efficiency": 12.5}
-    large = replace(BARE, short_name="large", launches=2.0, metrics={metric: 150.0} | used)
+    large = replace(
+        BARE, short_name="large", launches=2.0, metrics={metric: 150.0} | used, levels=("alu_fu_utilization",)
+    )
     headline, _ = counted(small, large)
     assert headline == (
-        f"a.txt: large {does}, ALU about 45 % busy, FP32 at 12 % of its peak, 12 % of the loaded bytes used"
+        f"a.txt: large {does}, ALU at level 5 of 10, FP32 at 12 % of its peak, 12 % of the loaded bytes used"
     )
     headline, _ = counted(replace(small, metrics={"gld_efficiency": 90.0}), large)  # its work was not counted
     assert "without times" in headline
 
 
-def test_loads_that_cost_little_are_not_in_the_headline():
+@pytest.mark.parametrize(
+    ("levels", "alu", "dram", "busy_dram"),
+    [(("alu_fu_utilization", "dram_utilization"), "at level 5 of 10", "at level 1 of 10", "at level 8 of 10"),
+     ((), "45 % busy", "5 % busy", "75 % busy")],
+)  # fmt: skip
+def test_loads_that_cost_little_are_not_in_the_headline(levels, alu, dram, busy_dram):
     metrics = {"alu_fu_utilization": 45.0, "dram_utilization": 5.0, "gld_efficiency": 12.5}
-    assert counted(replace(BARE, metrics=metrics))[0] == "a.txt: k, ALU about 45 % busy, memory below 10 %"
-    headline, _ = counted(replace(BARE, metrics=metrics | {"dram_utilization": 75.0}))
-    assert headline == "a.txt: k, DRAM about 75 % busy, 12 % of the loaded bytes used"
+    idle = replace(BARE, metrics=metrics, levels=levels)
+    assert counted(idle)[0] == f"a.txt: k, ALU {alu}, DRAM {dram}"
+    headline, _ = counted(replace(idle, metrics=metrics | {"dram_utilization": 75.0}))
+    assert headline == f"a.txt: k, DRAM {busy_dram}, 12 % of the loaded bytes used"
 
 
 def test_cycles_without_a_ready_warp_say_more_than_issue_slots():
@@ -149,6 +182,39 @@ def test_cycles_without_a_ready_warp_say_more_than_issue_slots():
 def test_a_kernel_that_is_all_of_the_work_has_its_time_once():
     one = gpu_row("k", 5 * MS) | {"calls": 1}
     assert shown(ReadReport("a.txt", {"gpu_summary": [one]}))[0] == "a.txt: k takes 5.000 ms in one launch"
+
+
+@pytest.mark.parametrize(("launches", "says"), [(1, "k takes 5.000 ms in one launch"), (20, "100 % of GPU time is k")])
+def test_many_short_copies_beside_a_kernel_change_nothing(launches, says):
+    pages = gpu_row("[CUDA memcpy Unified Host-to-Device]", 0.01 * MS, kind="memcpy", calls=48)
+    kernel = gpu_row("k", 5 * MS, calls=launches)
+    assert shown(ReadReport("a.txt", {"gpu_summary": [kernel, pages]}))[0] == f"a.txt: {says}"
+
+
+@pytest.mark.parametrize(
+    ("kernel_ms", "says"),
+    [
+        (3, "75 % of GPU time is kernels, k0 most (19 %); copies take 25 %"),
+        (1, "50 % of GPU time is copies"),
+    ],
+)
+def test_a_copy_is_the_largest_part_only_where_kernels_are_not_most(kernel_ms, says):
+    kernels = [gpu_row(f"k{n}", kernel_ms * MS, calls=100) for n in range(4)]
+    copy = gpu_row("[CUDA memcpy DtoH]", 4 * MS, kind="memcpy", calls=103)
+    assert shown(ReadReport("a.txt", {"gpu_summary": [copy, *kernels]}))[0] == f"a.txt: {says}"
+
+
+@pytest.mark.parametrize(
+    ("kernel_us", "launches", "more", "says"),
+    [(1.7, 2, (), "90.00 ms of copies to the GPU, 3.400 us of kernels, nothing copied back"),
+     (500.0, 2, (), "99 % of GPU time is copies"),
+     (1.7, 200, (), "100 % of GPU time is copies"),
+     (1.7, 2, (gpu_row("[CUDA memcpy DtoH]", MS, kind="memcpy", calls=1),), "100 % of GPU time is copies")],
+)  # fmt: skip
+def test_large_inputs_of_kernels_that_do_nothing_are_doubted(kernel_us, launches, more, says):
+    copy = gpu_row("[CUDA memcpy HtoD]", 90 * MS, kind="memcpy", calls=2, total_bytes=550e6)
+    kernel = gpu_row("conv", launches * kernel_us * 1e3, calls=launches)
+    assert shown(ReadReport("a.txt", {"gpu_summary": [copy, kernel, *more]}))[0] == f"a.txt: {says}"
 
 
 def test_of_many_kernels_it_is_told_how_many_are_low_and_not_their_range():

@@ -10,17 +10,10 @@ from typing import Any
 import pytest
 
 from nsw.analysis.certainty import Floor
-from nsw.analysis.compared_screen import (
-    Comparison,
-    Outcome,
-    comparison_blocks,
-    gate_outcome,
-    judge_rules,
-    log_ratio_to_percent,
-    verdict_text,
-)
+from nsw.analysis.compared_screen import Comparison, comparison_blocks, log_ratio_to_percent, verdict_text
 from nsw.analysis.difference import Operation, add_shapes_and_ranges, explain_difference
 from nsw.analysis.first_screen import find_headline
+from nsw.analysis.gate import Outcome, gate_outcome, judge_rules
 from nsw.analysis.sides import (
     Adding,
     Side,
@@ -46,7 +39,23 @@ class Run:
     pass_kind: str = "baseline"
     repeat: int = 1
     submission: str = "j1-1"
+    state: str = "done"
+    host: str | None = None
     seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Spent:
+    span_ns: float
+    computing_pct: float
+    idle_pct: float
+    copies_pct: float = 0.0
+    exposed_pct: float = 0.0
+
+
+@dataclass(frozen=True)
+class Case:
+    spent: Spent | None
 
 
 def side(name: str, values: dict[str, list[float]], *, unit: str = "images/s", source: str = "", **how: Any) -> Side:
@@ -136,21 +145,59 @@ def test_the_screen_says_verdict_sizes_and_what_would_decide():
     assert re.search(r"about \d+ more runs? of each side would decide: `repeats: \d+` in the recipe", finding.text)
 
 
+def text_of_blocks(first: Side, second: Side, **more: Any) -> str:
+    comparison = Comparison(first, second, "case", tuple(compare_sides(first, second)), **more)
+    return "\n".join(block.text for block in comparison_blocks(comparison) if hasattr(block, "text"))
+
+
+@pytest.mark.parametrize(
+    ("gpus", "unit", "text"),
+    [
+        ((1, 4), "images/s", "b has 4 times the GPUs and 2.67 times the images/s: 67 % efficiency"),
+        ((4, 1), "images/s", "a has 4 times the GPUs and 0.375 times the images/s: 9 % efficiency"),
+        ((2, 2), "images/s", ""),
+        ((1, 4), "ms", ""),
+    ],
+)
+def test_rates_over_unlike_numbers_of_gpus_have_a_factor_and_an_efficiency(gpus, unit, text):
+    difference = explain_difference(
+        "a ", (Case(Spent(3e6, 75.0, 25.0)), Case(Spent(5e6, 75.0, 25.0))),
+        tuple([Operation("gemm", "kernel", "GEMM", ns, 1)] for ns in (1e6, 2e6)),
+    )  # fmt: skip
+    more = {"gpus": {"b ": gpus}, "explained": {"b ": difference}}
+    shown = text_of_blocks(side("a", {"": [300.0]}, unit=unit), side("b", {"": [800.0]}, unit=unit), **more)
+    assert text in shown
+    assert ("efficiency" in shown) is bool(text)
+    assert ("The figure is of all GPUs, an iteration is that of one" in shown) is (gpus[0] != gpus[1] and unit != "ms")
+
+
+def test_a_note_of_both_sides_is_printed_once():
+    first, second = side("a", {"": [1.0]}, note="recorded"), side("b", {"": [1.0]}, note="recorded")
+    assert text_of_blocks(first, second).count("recorded") == 1
+    assert "A: a of a (recorded), B: b" in text_of_blocks(first, side("b", {"": [1.0]})).replace(
+        "A: a (", "A: a of a ("
+    )
+
+
+def test_what_disturbed_the_runs_is_beside_their_verdict():
+    quiet = {"steal_pct": 0.0, "load_before": 0.1, "cores": 2, "host": "n1", "memory_before_mib": 0.0,
+             "busy_before_pct": 0.0, "ecc_errors": 0.0, "sm_mhz": None, "memory_mhz": None, "gpu": None,
+             "heat_limited_pct": 0.0, "setting_limited_pct": 0.0, "power_limited_pct": 0.0}  # fmt: skip
+    values = [100.0, 101.0, 99.0, 100.0, 180.0]
+    first, second = side("before", {"": values}), side("after", {"": [100.0] * 5})
+    assert "outlier: before..r5: speed is 180.0 images/s, 1.8 times the median of 5 repeats" in text_of_blocks(
+        first, second
+    )
+    loaded = [quiet | {"run": run.id, "load_before": 9.0} for run in second.runs[:1]]
+    second = side("after", {"": [100.0] * 5})
+    calm = text_of_blocks(first, second)
+    second = replace(second, tables={**second.tables, "conditions": loaded})
+    text = text_of_blocks(first, second)
+    assert "the host n1 was loaded during after..r1: 9 processes ran on its 2 cores" in text
+    assert "was loaded" not in calm
+
+
 # --- what did it ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Spent:
-    span_ns: float
-    computing_pct: float
-    idle_pct: float
-    copies_pct: float = 0.0
-    exposed_pct: float = 0.0
-
-
-@dataclass(frozen=True)
-class Case:
-    spent: Spent | None
 
 
 def test_the_parts_of_a_difference_add_up_to_it():

@@ -38,12 +38,15 @@ def test_two_campaigns_are_compared_case_by_case(nsw, pair):
 def test_two_reports_of_counters_are_compared_by_their_kernels(nsw, home):
     head = '"ID","Kernel Name","gpu__time_duration.sum","launch__grid_size"\n"","","ns",""\n'
     for name, ns in (("before", 800_000), ("after", 100_000)):
-        (home / f"{name}.csv").write_text(head + f'"0","void charge(const float *, int)","{ns}","4096"\n')
+        kernel = f"void charge<{ns}>(const float *, int)"  # its parameters change, which is no other kernel
+        (home / f"{name}.csv").write_text(head + f'"0","{kernel}","{ns}","4096"\n')
     said = nsw("compare", "before.csv", "after.csv")
-    assert "after.csv beside before.csv: GPU time: 8.00 times faster" in said.out
+    assert "GPU time: 8.00 times faster (5.68 to 11 if runs scatter by 10 %), 1 run a side" in said.out
+    assert "faster (assumed)" in said.out
     assert "charge takes 700.0 us less" in said.out
     assert "Idle time is no part of the difference: neither side has a timeline with iterations." in said.out
-    assert "between: where the change lies" in said.out
+    assert "between: a side has 1 run, so that nothing measured the scatter; 10 % between runs is assumed" in said.out
+    assert "by the scatter of the runs" not in said.out
     by_metric = nsw("compare", "before.csv", "after.csv", "--by", "metric").out
     assert "metrics of charge" in by_metric
     assert "1 / 11 to 1 / 5.68" in by_metric
@@ -75,6 +78,30 @@ def test_metrics_have_units_and_begin_with_the_kernel_that_takes_most_time(nsw, 
     assert [row["what"].split(" of ")[1] for row in rows] == ["long"] * (len(rows) // 2) + ["short"] * (len(rows) // 2)
     assert [row["what"] for row in rows[:2]] == ["duration of long", "l2_tex_hit_rate of long"]
     assert rows[0]["unit"] == "ns"
+
+
+def test_metrics_are_gone_new_or_the_same_where_nothing_scatters(nsw, home):
+    names = {  # with the values of both sides and the verdict
+        "gpu__time_duration.sum": (800_000, 790_000, "cannot tell"),
+        "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum": (4_000_000, 0, "gone"),
+        "smsp__sass_thread_inst_executed_op_fp16_pred_on.sum": (0, 4_000_000, "new"),
+        "smsp__sass_thread_inst_executed_op_memory_pred_on.sum": (0, 0, "same"),
+        "smsp__sass_thread_inst_executed_op_integer_pred_on.sum": (1_000_000, 970_000, "lower"),
+        "lts__t_sector_hit_rate.pct": (50, 50, "same"),
+    }
+    units = {"gpu__time_duration.sum": "ns", "lts__t_sector_hit_rate.pct": "%"}
+    lines = [["ID", "Kernel Name", *names], ["", "", *(units.get(name, "inst") for name in names)]]
+    for at, side in enumerate(("before", "after")):
+        rows = [*lines, ["0", "void charge(int)", *(str(values[at]) for values in names.values())]]
+        (home / f"{side}.csv").write_text("".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in rows))
+    rows = json.loads(nsw("compare", "before.csv", "after.csv", "--by", "metric", "--json").out)["rows"]
+    assert sorted(row["verdict"] for row in rows) == sorted(verdict for *_, verdict in names.values())
+    assert {row["what"]: row["verdict"] for row in rows[1:3]} == {
+        "inst_fp_64 of charge": "gone", "inst_fp_16 of charge": "new",
+    }  # fmt: skip
+    screen = nsw("compare", "before.csv", "after.csv", "--by", "metric").out
+    assert "6 metrics: 1 lower (3 %), 1 gone, 1 new, 2 the same, 1 cannot be told" in screen
+    assert "no ratio" not in screen
 
 
 def test_two_timelines_are_divided_as_two_cases_of_a_campaign_are(nsw, home):

@@ -156,6 +156,38 @@ def test_below_a_sentence_of_a_report_is_the_command_that_proves_it(nsw, name):
         assert nsw(*command[1:]).code == 0
 
 
+NVPROF = """==1== Profiling result:
+==1== Metric result:
+Invocations                               Metric Name                        Metric Description         Min         Max         Avg
+Device "Tesla V100 (0)"
+"""
+
+
+def test_the_command_below_a_cut_table_of_kernels_prints_all(nsw, home):
+    rows = [
+        f"    Kernel: k{n}_end(int)\n          1                        sm_efficiency                   Multiprocessor Activity      50.00%      50.00%      50.00%\n"
+        for n in range(30)
+    ]
+    (home / "many.txt").write_text(NVPROF + "".join(rows))
+    (cut,) = (line for line in nsw("read", "many.txt").out.splitlines() if "rows more" in line)
+    assert cut.startswith("(15 rows more: ")
+    printed = nsw(*shlex.split(cut.partition("`")[2].rstrip("`)"))[1:]).out
+    assert printed.count("_end") == 30
+    assert "more" not in printed
+    (home / "few.txt").write_text(NVPROF + "".join(rows[:9]))
+    assert "more" not in nsw("read", "few.txt").out
+
+
+def test_the_command_below_a_cut_table_of_calls_prints_all(nsw, home):
+    rows = "".join(
+        f"3.3,{9000 - n},1,{9000 - n}.0,{9000 - n}.0,{9000 - n},{9000 - n},0.0,cudaCall{n}\n" for n in range(30)
+    )
+    head = "Time (%),Total Time (ns),Num Calls,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+    (home / "calls.csv").write_text(head + rows)
+    (cut,) = (line for line in nsw("read", "calls.csv").out.splitlines() if "rows more" in line)
+    assert nsw(*shlex.split(cut.partition("`")[2].rstrip("`)"))[1:]).out.count("cudaCall") == 30
+
+
 def test_nsw_read_says_that_printed_shares_are_of_the_parts_of_a_report(nsw):
     fixtures = Path(__file__).parents[1] / "fixtures" / "h200"
     told = nsw("read", str(fixtures / "tiled-stats.txt"), "--full").out

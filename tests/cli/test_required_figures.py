@@ -70,7 +70,7 @@ def test_where_nothing_was_measured_no_pass_is_proposed(nsw, recipe):
 def test_the_first_line_that_a_figure_is_from_is_shown_and_a_text_that_is_no_number_says_so(nsw, recipe):
     figures = "figures: {speed: {regex: 'took (.*)', unit: ms}}"
     said = nsw("run", recipe("{command: \"printf 'took 804\\n took 9 '\", " + figures + "}"), "-s", "here")
-    assert "speed = 804.0 from 'took 804', the first of 2 matches (pick: last)\n" in said.err
+    assert ".baseline.r1 printed 'took 804': speed = 804.0, the first of 2 matches (pick: last)\n" in said.err
     assert "speed =" not in nsw("summarize").err
     said = nsw("run", recipe("{command: 'echo took 804 ms', " + figures + "}"), "-s", "here")
     assert "required figure speed is not a number: its regex matched '804 ms'" in said.err

@@ -39,6 +39,12 @@ def test_no_number_id_or_reason_is_cut(width):
     assert all(len(line) <= width for line in text.splitlines())
 
 
+def test_a_width_that_no_terminal_has_is_not_offered():
+    wide = [(*row[:3], "x" * 60, *row[4:]) for row in ROWS]
+    assert "hidden, shown with --format csv: share of the whole)" in printed(140, wide, elsewhere="--format csv")
+    assert " hidden, shown on a terminal " in printed(60, elsewhere="--format csv")
+
+
 def test_with_room_all_is_there_and_nothing_is_said():
     text = printed(300)
     assert all(cell in text for row in ROWS for cell in row)

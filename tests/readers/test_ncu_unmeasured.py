@@ -130,3 +130,43 @@ def test_what_stands_in_place_of_a_page_is_named(tmp_path, text, said):
     report, _ = tables(tmp_path / "r.txt", text)
     assert said in report.problems[0].message
     assert report.problems[0].fix
+
+
+REQUESTED = ["sm__pipe_tensor_active.avg", "flop_count_sp.sum", "sm__cycles_active.avg", "dram__bytes.sum"]
+
+
+def with_values(path, *values):
+    """The problems of a report of as many of these metrics, with these values."""
+    begin = launch(0, SOME) + '"Command line profiler metrics",'
+    rows = [begin + f'"{metric}","","{value}"' for metric, value in zip(REQUESTED, values, strict=False)]
+    return tables(
+        path, "\n".join([HEADER + '"Section Name","Metric Name","Metric Unit","Metric Value"', *rows]) + "\n"
+    )[0].problems
+
+
+def test_names_that_no_ncu_has_are_reported_with_the_right_ones(tmp_path):
+    (problem,) = with_values(tmp_path / "some.csv", "n/a", "n/a", "17", "18")
+    assert problem.severity == "warning"
+    assert problem.message == (
+        "2 of 4 metrics have no value (nan, n/a): ncu has no metric sm__pipe_tensor_active.avg, flop_count_sp.sum"
+    )
+    assert problem.fix == (
+        "`nsw metrics show flop_count_sp` lists ncu's names;"
+        " sm__pipe_tensor_active.avg: did you mean sm__pipe_tensor_cycles_active.avg?"
+    )
+    (problem,) = with_values(tmp_path / "all.csv", "n/a")
+    assert problem.severity == "error"
+    assert problem.message.startswith("none of its metrics has a value (nan, n/a): ncu has no metric sm__pipe_tensor_")
+    assert problem.fix == "did you mean sm__pipe_tensor_cycles_active.avg?"
+
+
+def test_names_that_ncu_has_are_left_to_the_chip_and_shown_in_the_hint(tmp_path):
+    assert with_values(tmp_path / "some.csv", "1", "2", "17", "n/a") == []
+    path = tmp_path / "all.csv"
+    path.write_text(
+        HEADER + '"Section Name","Metric Name","Metric Unit","Metric Value"\n'
+        + launch(0, SOME) + '"Command line profiler metrics","dram__bytes.sum","","n/a"\n'
+    )  # fmt: skip
+    (problem,) = read(path).problems
+    assert problem.severity == "error"
+    assert "`nsw metrics show dram__bytes.sum`" in problem.fix

@@ -94,20 +94,27 @@ _UNITS: Final[Mapping[str, Unit]] = {"%": "%", "ns": "ns", "byte": "byte", "byte
 
 
 def kernel_table_blocks(
-    kernels: Sequence[KernelRow], title: str = "kernels", *, case: str | None = None, visibility: Shown = "always"
+    kernels: Sequence[KernelRow],
+    title: str = "kernels",
+    *,
+    case: str | None = None,
+    visibility: Shown = "always",
+    limit: int | None = _MAX_KERNELS,
 ) -> list[Block]:
-    """The most expensive kernels, at most twenty, what to beware of, and how much the others take.
+    """The most expensive kernels, what to beware of, and how much the others take.
 
     Args:
         kernels: The most expensive first.
         title: Of the table.
         case: The case that they belong to; None: to a report.
         visibility: In which form of the answer.
+        limit: How many kernels; None: all.
     """
     if not kernels:
         return []
     evidence = (Evidence("kernels", () if case is None else (case,)),)
-    top, rest = kernels[:_MAX_KERNELS], kernels[_MAX_KERNELS:]
+    top = kernels[:limit]
+    rest = kernels[len(top) :]
     # metrics that no usual column tells: all where few enough were asked for, else those that findings speak of
     others = list(dict.fromkeys(n for k in top for n in k.metrics if n not in _USUAL_METRICS))
     if len(others) > _MAX_OTHER_METRICS:

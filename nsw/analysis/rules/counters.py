@@ -33,9 +33,11 @@ __all__ = [
     "busiest_part_pct",
     "follow_up_metrics_by_kernel",
     "is_compute_bound",
+    "is_library_kernel_name",
     "kernel_advice_text",
     "launch_shape_text",
     "missing_counters_of_largest_kernel",
+    "reportable_remarks",
 ]
 
 LATENCY: Final = "latency"
@@ -96,9 +98,10 @@ _LIBRARY: Final = re.compile(
     r"(?:vectorized|unrolled|distribution)_elementwise|elementwise_kernel<|reduce_kernel<|multi_tensor_apply|"
     r"vectorized_layer_norm|CatArrayBatched|softmax_warp_|cunn_|fused_dropout_kernel_vec|max_pool_(?:for|back)ward_n|"
     r"bn_[bf]w_|op_generic_tensor|nchwToNhwc|nhwcToNchw|trt_|triton_(?:poi|red|per|tem|for)_|nccl(?:Dev)?Kernel|"
-    r"cub::|thrust::|Device(?:RadixSort|Scan|Reduce|Select)|"
+    r"\bphi::(?:funcs|fusion|kps)::|\bpaddle::|\btensorflow::|cub::|thrust::|Device(?:RadixSort|Scan|Reduce|Select)|"
     r"^(?:(?:loop|input|gemm|transpose|concatenate|scatter)_\w*fusion\w*|fusion(?:_\d+)?|wrapped_\w+)$"
 )
+_PYTHON_FRAMEWORKS: Final = frozenset({"pytorch", "jax"})
 # what calls can change of a library's kernel
 _OF_CALLS: Final = frozenset({"too-few-blocks", "small-launches"})
 _OF_LIBRARIES: Final = _OF_CALLS | {"tensor-cores-unused"}
@@ -1057,7 +1060,12 @@ _WASTE: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (
 
 
 def _is_library_kernel(kernel: KernelRow) -> bool:
-    return _LIBRARY.search(kernel.name) is not None
+    return is_library_kernel_name(kernel.name)
+
+
+def is_library_kernel_name(name: str) -> bool:
+    """Whether a kernel of this name is a library's, which can only be called differently."""
+    return _LIBRARY.search(name) is not None
 
 
 def _low_clock_remark(kernel: KernelRow) -> Remark | None:
@@ -1154,10 +1162,10 @@ def _is_worth_reporting(remark: Remark, share: float) -> bool:
     return share >= _MUCH_PCT if remark.cause == "flushed-caches" else remark.won * share >= 100 * _WORTH_PCT
 
 
-def _reportable_remarks(case: CaseSummary) -> Iterator[tuple[KernelRow, float, Remark]]:
+def reportable_remarks(kernels: Sequence[KernelRow]) -> Iterator[tuple[KernelRow, float, Remark]]:
     """The kernels of which something is worth a remark, each with its share (%) of the kernels' time."""
-    for kernel in case.kernels:
-        share = kernel.share_pct if len(case.kernels) > 1 else 100.0
+    for kernel in kernels:
+        share = kernel.share_pct if len(kernels) > 1 else 100.0
         if share is None:
             continue  # without shares nobody knows which kernel matters
         yield from ((kernel, share, remark) for remark in _kernel_remarks(kernel) if _is_worth_reporting(remark, share))
@@ -1165,7 +1173,7 @@ def _reportable_remarks(case: CaseSummary) -> Iterator[tuple[KernelRow, float, R
 
 def follow_up_metrics_by_kernel(case: CaseSummary) -> dict[str, tuple[str, ...]]:
     """The kernels of which a second stage would tell more, each with what it measures: metrics, section:NAME."""
-    asked = {kernel.name: causes()[remark.cause].asks for kernel, _, remark in _reportable_remarks(case)}
+    asked = {kernel.name: causes()[remark.cause].asks for kernel, _, remark in reportable_remarks(case.kernels)}
     return {name: metrics for name, metrics in asked.items() if metrics}
 
 
@@ -1173,7 +1181,7 @@ def _kernel_hits_by_cause(case: CaseSummary, _: Context) -> list[Hit]:
     """Of each cause the kernel of which most could be won."""
     several = len(case.kernels) > 1
     best: dict[str, tuple[float, float, Remark, KernelRow]] = {}
-    for kernel, share, remark in _reportable_remarks(case):
+    for kernel, share, remark in reportable_remarks(case.kernels):
         weight = remark.won * share / 100
         if (weight, share) > best.get(remark.cause, (-1.0, 0.0))[:2]:
             best[remark.cause] = (weight, share, remark, kernel)
@@ -1194,9 +1202,9 @@ def _remark_to_hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: 
     is_librarys = _is_library_kernel(kernel)
     framework = detect_framework(case)
     if is_librarys:
-        framework = "library" if framework == "any" else framework
+        framework = framework if framework in _PYTHON_FRAMEWORKS else "library"
     else:  # Triton's kernels have no parameters in their names
-        framework = "cuda" if framework == "any" or "(" in kernel.name else "triton"
+        framework = "triton" if framework in _PYTHON_FRAMEWORKS and "(" not in kernel.name else "cuda"
     is_short = remark.cause in _OF_CALLS and (kernel.launch_ns or _SHORT_NS) < _SHORT_NS
     says_no_more = remark.won <= _LEAST_PCT or is_short or remark.fact.startswith("could win")
     saved = "" if says_no_more else f"; this cure alone saves an estimated {remark.won:.0f} % of its time"

@@ -49,6 +49,11 @@ _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the 
 _A_FEW, _VALUE = 64, 4096  # bytes
 _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
 _PYTHON: Final = re.compile(r"\bat::|at_cuda_detail|triton_|multi_tensor_apply|elementwise_kernel")
+# by the compilers of NVIDIA and LLVM: the function, its line, `gpu`; the function and its line in a kernel's prefix
+_DIRECTIVES: Final = {
+    "openacc": re.compile(r"\w+_\d+_gpu(?:__red)?\Z"),
+    "openmp": re.compile(r"nvkernel_\w+_F\d+L\d+_\d+\Z|__omp_offloading_"),
+}
 _JAX: Final = re.compile(r"^(?:loop_|input_|wrapped_|fusion|gemm_fusion|command_buffer)\w*(?:fusion|_\d+)?$")
 
 # a cause -> its word beside the idle time of a table
@@ -194,11 +199,13 @@ def _gap_times_by_words(idle: IdleGpu) -> list[tuple[str, float]]:
 
 
 def detect_framework(case: CaseSummary) -> str:
-    """What launches the kernels of a case, by the names of libraries' kernels."""
+    """What launches the kernels of a case, by the names of kernels that libraries and compilers give."""
     names = [*(share.name for share in case.gpu_work), *(kernel.name for kernel in case.kernels)]
     if any(_PYTHON.search(name) for name in names):
         return "pytorch"
-    return "jax" if any(_JAX.match(name) for name in names) else "any"
+    if any(_JAX.match(name) for name in names):
+        return "jax"
+    return next((model for model, made in _DIRECTIVES.items() if any(made.match(name) for name in names)), "any")
 
 
 def _has_few_iterations(case: CaseSummary) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Evidence, Finding
+from nsw.analysis.rules.causes import causes
+from nsw.analysis.rules.counters import LATENCY, binding_part, busiest_part_pct, reportable_remarks
 from nsw.analysis.rules.timeline import least_gpu_busy_pct, profiler_slowdown, time_without_profiler
 from nsw.quantities import format_ns, summed
 from nsw.wording import first_of
@@ -14,9 +16,17 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
+    from nsw.analysis.kernels import KernelRow
     from nsw.analysis.spent import Spent
 
-__all__ = ["SET_ASIDE", "cases_with_void_ratio", "contradicted_figures", "scaling_loss_findings", "variant_findings"]
+__all__ = [
+    "SET_ASIDE",
+    "cases_with_void_ratio",
+    "contradicted_figures",
+    "counter_changes_text",
+    "scaling_loss_findings",
+    "variant_findings",
+]
 
 SET_ASIDE: Final = "set aside"  # the cell of a ratio to a figure that the kernels' times contradict
 _GPU_GAIN_FACTOR: Final = 1.2  # times by which GPU time gains more than the figure
@@ -24,6 +34,7 @@ _MORE_OPERATIONS: Final = 1.1
 _LOST_PCT: Final = 5.0  # of an iteration
 _MAX_NAMES: Final = 4
 _CONTRADICTED: Final = 10.0  # times by which a figure and the kernels' times differ
+_KERNELS_NAMED: Final = 3  # of which their counters say what changed
 _SAME_WORK: Final = 1.5  # times by which the gains of figure and iteration differ at most
 
 
@@ -208,3 +219,41 @@ def _iteration_parts_ns(case: CaseSummary) -> dict[str, float] | None:
     shares = (spent.computing_pct, spent.copies_pct, spent.exposed_pct, spent.idle_pct)
     names = ("computing", "copies alone", "NCCL alone", "idle")
     return {name: (share or 0.0) * spent.span_ns / 100 for name, share in zip(names, shares, strict=True)}
+
+
+def counter_changes_text(first: Sequence[KernelRow], second: Sequence[KernelRow]) -> str:
+    """What the rules find in kernels of one side alone, and what binds these now; empty where nothing changed.
+
+    Args:
+        first: The kernels of what is compared with, by their counters.
+        second: Those of what is compared.
+    """
+    before = {kernel.short_name: kernel for kernel in first}
+    remarks = [_faults_by_kernel_and_cause(side) for side in (first, second)]
+    sentences = []
+    for kernel in second:
+        name = kernel.short_name
+        if (old := before.get(name)) is None:
+            continue
+        gone, new = (
+            [what for key, what in side.items() if key[0] == name and key not in other]
+            for side, other in (remarks, remarks[::-1])
+        )
+        changes = [f'"{what}" is {became}' for became, side in (("gone", gone), ("new", new)) for what in side]
+        part, old_part = binding_part(kernel), binding_part(old)
+        if part is not None and (changes or part != old_part):
+            peak = "" if part == LATENCY else f", {busiest_part_pct(kernel):.0f} % of its peak"
+            changes.append(
+                f"it is bound by {part} now{peak}" + ("" if old_part in {part, None} else f", by {old_part} before")
+            )
+        if changes:
+            sentences.append(f"{name}: {'; '.join(changes)}.")
+    return " ".join(sentences[:_KERNELS_NAMED])
+
+
+def _faults_by_kernel_and_cause(kernels: Sequence[KernelRow]) -> dict[tuple[str, str], str]:
+    return {
+        (kernel.short_name, remark.cause): remark.what
+        for kernel, _, remark in reportable_remarks(kernels)
+        if causes()[remark.cause].group != "healthy"
+    }

@@ -10,12 +10,14 @@ from nsw.analysis.comparison import is_time_unit
 from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.kernel_classes import NCCL, cached_pattern_search
 from nsw.analysis.rules.causes import causes
+from nsw.analysis.rules.counters import is_library_kernel_name
 from nsw.analysis.rules.gaps import SHORT, detect_framework, idle_gpu_hits
 from nsw.analysis.rules.hits import Context, Hit, gpu_copy_direction
-from nsw.analysis.spent import Spent, remove_profiler_idle_time
+from nsw.analysis.spent import NOT_SHOWN, Spent, remove_profiler_idle_time
 from nsw.analysis.stragglers import DELAYED, DELAYED_PCT
 from nsw.metrics import find_chip
-from nsw.quantities import format_ns, rate
+from nsw.quantities import duration, format_ns, rate
+from nsw.quantities import size as size_text
 from nsw.wording import and_more, first_of, one_or, plural
 
 if TYPE_CHECKING:
@@ -99,6 +101,12 @@ _COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; behind half of 
 _BUCKETS, _BUCKETS_PCT = 8, 2.0  # copies an iteration, and what they take of GPU time
 _PIECE: Final = 256 << 10  # bytes of a migration by page faults at most; a prefetch moves 2 MiB at once
 _MIGRATIONS: Final = 500
+_THREADS: Final = 1024  # that one SM of any GPU holds
+_MUCH_PCT: Final = 25.0  # of GPU time
+_LONG_NS: Final = 20e3  # of a launch, from which more threads would have work
+_EMPTY_NS: Final = 5e3  # of a kernel: hardly more than a launch that does nothing
+_FEW_LAUNCHES: Final = 20  # more may be of a model that prints nothing
+_LARGE_INPUT: Final = 64 << 20  # bytes, which no kernel reads in so little time
 
 _LOOK_AT_KERNELS: Final = (
     "Its GPU work takes longer: look at its kernels (`--table gpu_trace`), and whether its input is larger."
@@ -473,6 +481,8 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
     share, part = _copy_time_pct(case, moved), 100 * largest_copy.total_ns / sum(copy.total_ns for copy in moved)
     if share < _MOSTLY_PCT:
         return None
+    if (unread := _unread_result_hit(case, share)) is not None:
+        return unread
     speed = f" at {rate(largest_copy.bytes_per_s)}" if largest_copy.bytes_per_s else ""
     do, advice = "keep data on the GPU", "Copy less, or keep on the GPU what several kernels use."
     once = _single_copy_text(largest_copy)
@@ -507,6 +517,58 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
         "copies-dominate", case.id, share, f"{share:.0f} % copies", do,
         f"{share:.0f} % {_OF_ALL_GPU_TIME} is copies between host and GPU, {part:.0f} % of them"
         f" {_direction_text(largest_copy)}{speed}{once}", advice, f"{share:.0f} %", "copies", _OF_GPU_TIME,
+    )  # fmt: skip
+
+
+def _unread_result_hit(case: CaseSummary, share: float) -> Hit | None:
+    """Kernels that are as short as empty ones, of large inputs, and whose results no copy brings back."""
+    kernels = [work for work in case.gpu_work if work.kind == "kernel" and work.calls and work.total_ns]
+    launches, kernel_ns = sum(work.calls or 0.0 for work in kernels), sum(work.total_ns or 0.0 for work in kernels)
+    inputs = [copy for copy in case.copies if gpu_copy_direction(copy.name) == "to"]
+    input_ns, input_bytes = sum(copy.total_ns for copy in inputs), sum(copy.total_bytes or 0.0 for copy in inputs)
+    others = any("memset" not in copy.name for copy in case.copies if copy not in inputs)
+    cut = case.spent is not None and case.spent.share_pct(NOT_SHOWN) > 0
+    if (
+        others
+        or cut
+        or case.iterations
+        or not 0 < launches <= _FEW_LAUNCHES
+        or kernel_ns >= _EMPTY_NS * launches
+        or input_bytes < _LARGE_INPUT
+    ):
+        return None
+    largest = max(kernels, key=lambda work: work.total_ns or 0.0).short_name
+    return Hit(
+        "copies-dominate", case.id, share,
+        f"{duration(input_ns)} of copies to the GPU, {duration(kernel_ns)} of kernels, nothing copied back",
+        "check the kernels",
+        f"{size_text(input_bytes)} are copied to the GPU in {duration(input_ns)}, its kernels take"
+        f" {duration(kernel_ns)} in all, and no copy brings a result back",
+        f"Check that {largest} does its work: its grid, cudaGetLastError() after the launch, the use of its result.",
+        f"{share:.0f} %", "copies",
+    )  # fmt: skip
+
+
+def _few_threads_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """A kernel that takes much of the GPU's time with fewer threads than one SM holds."""
+    few = [
+        work for work in case.gpu_work
+        if case.threads.get(work.name, _THREADS) < _THREADS and work.share_pct >= _MUCH_PCT
+        and (work.total_ns or 0.0) >= _LONG_NS * (work.calls or 1.0)
+    ]  # fmt: skip
+    if not few:
+        return None
+    kernel, cause = few[0], causes()["too-few-blocks"]
+    threads, is_librarys = case.threads[kernel.name], is_library_kernel_name(kernel.name)
+    count = "1 thread" if threads == 1 else f"{threads:,.0f} threads"
+    return Hit(
+        cause.id, case.id, kernel.share_pct, f"{kernel.short_name} runs on {count}",
+        "larger or fused calls" if is_librarys else "launch more threads",
+        f"{kernel.short_name} ({kernel.share_pct:.0f} % of GPU time) is launched with {count} in all, which one"
+        " SM holds: the others have no work",
+        cause.remedy("library") if is_librarys
+        else "Give each element of the work its own thread: blocks of 128 or 256 threads, at least one an SM.",
+        count, "hotspots",
     )  # fmt: skip
 
 
@@ -1089,6 +1151,7 @@ RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | Sequence[Hit] |
     "no overlap of copies": _unoverlapped_copy_hit,
     "default stream": _serial_stream_hit,
     "kernels one after the other": _serial_small_kernel_hit,
+    "few threads": _few_threads_hit,
     "bucket copies": _bucket_copy_hit,
     "unified memory": _page_migration_hit,
     "communication": _exposed_communication_hit,
