@@ -206,7 +206,7 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
     at = f" at {_series_text(rows[0])}" if rows[0].series else ""
     none_text = "no difference" + (" beyond the scatter of the runs" if scattered else "")
     if not slower:
-        return Screen(f"{summary.compared} makes {none_text}{at}", table, in_table)
+        return Screen(f"{summary.compared} makes {none_text}{at}", table)
     alike_text = f"; {none_text}: {first_of(near, CASES_NAMED)}" if near else ""
     best_name, slower_text = _variant_label(summary, best.variant), first_of(slower, CASES_NAMED)
     return Screen(f"{best_name} is the fastest{at}; slower: {slower_text}{alike_text}", table)

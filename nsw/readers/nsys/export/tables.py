@@ -361,13 +361,10 @@ def _has_rows(source: Source, table: str) -> bool:
 
 
 def _problem(reporter: str, texts: list[str]) -> Problem:
-    text = " ".join(texts[0].split())[:_LONGEST]
+    text = " ".join(texts[0].split())[:_LONGEST].partition(" CUDA trace will be collected using libraries")[0]
     repeats = f" (and {len(texts) - 1} like it)" if len(texts) > 1 else ""
     entry = find_known_message("nsys", text)
     meaning = f" ({entry.explanation})" if entry else ""
-    head, _, rest = text.partition(". ")
-    if entry is not None and entry.pattern.search(head) and "http" not in rest:  # the explanation says the rest
-        text = head
     message = f"{reporter}: {text}{repeats}{meaning}"
     if entry is None:
         return Problem("warning", message)
