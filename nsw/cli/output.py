@@ -167,16 +167,16 @@ class Target:
 
         count = 0
 
-        def counted() -> Iterator[Mapping[str, Any]]:
+        def count_rows() -> Iterator[Mapping[str, Any]]:
             nonlocal count
             for count, row in enumerate(rows, 1):  # noqa: B007  # read below
                 yield row
 
         if self.format == "csv":
             with self._stdout_to_file():
-                emit.as_csv(counted(), columns)
+                emit.as_csv(count_rows(), columns)
         else:
-            emit.as_parquet(list(counted()), columns, self.output, note)
+            emit.as_parquet(list(count_rows()), columns, self.output, note)
         if self.output is not None:
             say(f"{self.output}: {plural(count, 'row')}")
 

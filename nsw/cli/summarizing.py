@@ -366,8 +366,8 @@ def _put_table(
     if target.format not in {"json", "parquet"}:
         rows = emit.flat(rows)
     columns = emit.columns_of(rows)
-    made_from = _MADE_FROM.get(name)
-    why = f"it is made of {made_from}" if made_from else "nothing that was read of this campaign gave any"
+    origin = _MADE_FROM.get(name)
+    why = f"it is made of {origin}" if origin else "nothing that was read of this campaign gave any"
     no_rows_message = f"{name}: no rows: {why}"
     if name.endswith("_trace"):
         no_rows_message += "; of one report, `nsw read FILE --table " + name + "` has them"

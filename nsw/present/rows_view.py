@@ -266,13 +266,13 @@ def _number_short_names(
             alike.setdefault(row["name"], len(alike) + 1)
     if all(len(alike) == 1 for alike in names.values()):
         return rows, False
-    numbered = [
+    labelled_rows = [
         {**row, "short_name": f"[{alike[row['name']]}] {row['short_name']}"}
         if len(alike := names.get(key(row), {})) > 1
         else row
         for row in rows
     ]
-    return numbered, any(row is not old for row, old in zip(numbered, rows, strict=True))
+    return labelled_rows, any(row is not old for row, old in zip(labelled_rows, rows, strict=True))
 
 
 def _show_runs(

@@ -244,8 +244,8 @@ def _share_table_blocks(
         return []
     # names of instances of one template look alike, and are not the same kernel
     every = among or shares
-    numbered = number_repeated_names([s.name if s.kind == "function" else s.short_name for s in every])
-    label = dict(zip(((s.kind, s.name) for s in every), numbered, strict=True))
+    labels = number_repeated_names([s.name if s.kind == "function" else s.short_name for s in every])
+    label = dict(zip(((s.kind, s.name) for s in every), labels, strict=True))
     distinct = [label[s.kind, s.name] for s in shares]
     rows = tuple(
         (

@@ -150,8 +150,8 @@ def _unmeasured_gaps_hit(case: CaseSummary, idle: IdleGpu, base: str, *, rereada
     if idle.gaps:
         why = "its report has no CUDA calls, which would show why"
     work_ns, gap_ns = (ns / max(idle.operations, 1.0) for ns in (idle.med_ns - idle.idle_ns, idle.idle_ns))
-    waited_ns = sum(ns for name, ns in idle.calls.items() if "Synchronize" in name)
-    if idle.operations >= _VERY_MANY and max(work_ns, gap_ns) <= _LAUNCH_NS and waited_ns <= _PART * idle.idle_ns:
+    wait_ns = sum(ns for name, ns in idle.calls.items() if "Synchronize" in name)
+    if idle.operations >= _VERY_MANY and max(work_ns, gap_ns) <= _LAUNCH_NS and wait_ns <= _PART * idle.idle_ns:
         known = causes()["launch-bound"]
         launches = f"{idle.operations:,.0f} operations of {format_ns(work_ns)}"
         return Hit(
@@ -175,9 +175,9 @@ def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, causes_of_idle: Seque
     if rest < _REST * idle.idle_ns:
         return ""
     parts: dict[str, float] = {}
-    known = [(WORDS[rival.cause], rival.explained_ns) for rival in causes_of_idle if rival is not cause]
-    named = {WORDS[cause.cause], *(words for words, _ in known)}
-    for words, explained_ns in (*known, *((w, ns) for w, ns in _gap_times_by_words(idle) if w not in named)):
+    rivals = [(WORDS[rival.cause], rival.explained_ns) for rival in causes_of_idle if rival is not cause]
+    words_of_causes = {WORDS[cause.cause], *(words for words, _ in rivals)}
+    for words, explained_ns in (*rivals, *((w, ns) for w, ns in _gap_times_by_words(idle) if w not in words_of_causes)):
         if (ns := min(explained_ns, open_ns)) >= _LITTLE * idle.idle_ns:
             parts[words] = parts.get(words, 0.0) + round(ns)
             open_ns -= ns
