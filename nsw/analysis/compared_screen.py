@@ -402,8 +402,7 @@ def _changes_table(comparison: Comparison) -> Table:
          lambda r: r.missing or (f"{r.verdict} (assumed)" if _is_by_assumed_scatter(r) else r.verdict)),
     ]  # fmt: skip
     columns, cells = columns_and_rows(parts, kept_rows)
-    kept_text = f"The first {_ROWS} of {len(rows)}" if by_metric else f"The {_ROWS} of {len(rows)} that weigh most"
-    titles = [kept_text] if len(kept_rows) < len(rows) else []
+    titles = ["Those that weigh most"] if len(kept_rows) < len(rows) and not by_metric else []
     titles += [f"metrics of {next(iter(kernels))}"] if len(kernels) == 1 else []
     return Table(
         "comparison",

@@ -6,7 +6,6 @@ baseline, or programs and parameters beside each other; of a single case where i
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Block, Note, Table
@@ -62,16 +61,7 @@ def first_screen_blocks(summary: Summary) -> list[Block]:
     if screen.table is not None and screen.table.rows:
         blocks += [screen.table, *legend_notes(screen.table)]
     blocks += [*_caveat_blocks(summary), *_unshown_figure_blocks(summary, screen.table)]
-    # a finding that the table shows already is for the full answer
-    return [
-        *blocks,
-        *(
-            replace(finding, shown="full")
-            if finding.cases and all((case, finding.name) in screen.in_table for case in finding.cases)
-            else finding
-            for finding in summary.findings
-        ),
-    ]
+    return [*blocks, *summary.findings]
 
 
 def _unshown_figure_blocks(summary: Summary, table: Table | None) -> list[Block]:

@@ -22,7 +22,6 @@ from nsw.analysis.rules.pairs import SET_ASIDE
 from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.single_case import TABLE
 from nsw.quantities import is_energy
-from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,11 +57,10 @@ CASES_NAMED: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """What a kind of answer says: its headline without the conditions, its table, and which hits the table tells."""
+    """What a kind of answer says: its headline without the conditions, and its table."""
 
     headline: str
     table: Table | None
-    in_table: frozenset[tuple[str, str]] = frozenset()  # (case, cause)
 
 
 def screen_table(
@@ -84,7 +82,7 @@ def screen_table(
         whole: Columns of shares that add up to 100.
     """
     columns, rows = drop_empty_columns(*columns_and_rows(parts, members))
-    title = f"The {len(rows)} of {plural(len(rows) + omitted, 'case')} that weigh most" if omitted > 0 else ""
+    title = "The cases that weigh most" if omitted > 0 else ""
     return Table(
         TABLE, title, columns, rows, wide=next(iter(names_with_column(columns, wide or "")), None),
         least=names_with_column(columns, *droppable), repeats=repeats, whole=names_with_column(columns, *whole),
@@ -168,7 +166,10 @@ def first_problem_text(hits: Sequence[Hit]) -> str:
 def kernel_columns(case_of: Callable[[Any], CaseSummary]) -> list[ColumnPart]:
     """The columns of the most expensive kernel by counters of each member's case."""
     return [
-        (Column("kernel_ns", "kernel", "ns"), lambda each: next((k.launch_ns for k in case_of(each).kernels), None)),
+        (
+            Column("kernel_ns", "kernel, mean", "ns"),
+            lambda each: next((k.launch_ns for k in case_of(each).kernels), None),
+        ),
         (
             Column("dram_pct", "of DRAM", "whole %"),
             lambda each: next((k.dram_pct for k in case_of(each).kernels), None),

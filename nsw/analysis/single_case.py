@@ -132,7 +132,7 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
 def _largest_cause_text(cause: IdleCause, idle: IdleGpu) -> str:
     """What explains most of the idle time, with its share where that is not nearly all."""
     share = cause.explained_ns / idle.idle_ns
-    return WORDS[cause.cause] if share >= _EXPLAINS else f"{100 * share:.0f} % {WORDS[cause.cause]}"
+    return WORDS[cause.cause] if share >= _EXPLAINS else f"{100 * share:.0f} % of it {WORDS[cause.cause]}"
 
 
 def _exposed_time_rows(spent: Spent, total_ns: float) -> tuple[list[tuple[Cell, ...]], list[Part]]:
@@ -300,7 +300,7 @@ def _kernels_section(case: CaseSummary) -> Section | None:
     if not case.kernels:
         return None
     columns = (
-        Column("kernel", "kernel", "name"), Column("share_pct", "share", "whole %"), Column("ns", "time", "ns"),
+        Column("kernel", "kernel", "name"), Column("share_pct", "share", "whole %"), Column("ns", "mean time", "ns"),
         Column("bound_by", "bound by"), Column("of_roof_pct", "of peak", "whole %"),
         Column("dram_bytes_per_s", "DRAM", "byte/s"), Column("sm_efficiency", "SMs at work", "whole %"),
         Column("occupancy_pct", "occupancy", "whole %"), Column("gld_efficiency", "loads used", "whole %"),

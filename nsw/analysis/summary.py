@@ -47,6 +47,7 @@ class CampaignData:
         counters: The tables of OF_KERNELS that there are.
         campaign_findings: Findings of the campaign itself, which come first.
         kernels: By case, where they are known already, in place of `counters`.
+        rereadable: Whether `nsw reread` can read its reports here.
     """
 
     campaign: str
@@ -58,6 +59,7 @@ class CampaignData:
     counters: Mapping[str, TableData] | None = None
     campaign_findings: Sequence[Finding] = ()
     kernels: Mapping[str, tuple[KernelRow, ...]] = field(default_factory=dict)
+    rereadable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ class Summary:
     conditions: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)  # what was sampled, by case
     gpu_metrics: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)  # rows by case
     classes: Mapping[str, str] = field(default_factory=dict)  # of kernels, that the recipe names
+    rereadable: bool = False  # `nsw reread` can read its reports here
     context: tuple[CaseSummary, ...] = ()  # cases that were not chosen, which ratios of those that were refer to
 
     @property
@@ -131,8 +134,7 @@ class Summary:
             variants=variants,
             findings=(
                 *(f for f in self.campaign_findings if set(f.cases) <= set(cases)),
-                *_variant_and_scaling_findings(curve, variants, by_id),
-                *merge_hits_to_findings(hits, several=len(cases) > 1),
+                *_ordered_findings(curve, variants, by_id, hits, several=len(cases) > 1),
             ),
             model=tuple(m for m in self.model if m.case_id in cases),
             outliers=tuple(o for o in self.outliers if o.case_id in cases),
@@ -167,7 +169,7 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
             cases, parameter=request.compare, baseline=request.baseline, figure=request.figure,
             higher_is_better=request.higher_is_better, tied=request.tied,
         )  # fmt: skip
-    hits = find_hits_by_case(cases)
+    hits = find_hits_by_case(cases, rereadable=data.rereadable)
     crowded = crowded_gpu_sentences(tables.get("ranks", ()), tables.get("phase_summary", ()), case_of)
     campaign_findings = (
         *data.campaign_findings,
@@ -187,8 +189,7 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
         figure=request.figure,
         findings=(
             *campaign_findings,
-            *_variant_and_scaling_findings(curve, variants, {case.id: case for case in cases}),
-            *merge_hits_to_findings(hits, several=len(cases) > 1),
+            *_ordered_findings(curve, variants, {case.id: case for case in cases}, hits, several=len(cases) > 1),
         ),
         campaign_findings=campaign_findings,
         missing=tuple(data.missing),
@@ -202,6 +203,7 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
         conditions=conditions,
         gpu_metrics=_rows_by_case(tables.get("gpu_metrics", ()), case_of),
         classes=request.classes,
+        rereadable=data.rereadable,
     )
 
 
@@ -226,11 +228,16 @@ def _rows_by_case(
     return group_by((row for row in rows if row["run"] in case_of), lambda row: case_of[row["run"]])
 
 
-def _variant_and_scaling_findings(
-    curve: Scaling | None, variants: Sequence[Variant], by_id: Mapping[str, CaseSummary]
-) -> list[Finding]:
-    """What cases beside each other show."""
-    return [*(scaling_loss_findings(curve, by_id) if curve else ()), *variant_findings(variants, by_id)]
+def _ordered_findings(
+    curve: Scaling | None, variants: Sequence[Variant], by_id: Mapping[str, CaseSummary],
+    hits: Mapping[str, Sequence[Hit]], *, several: bool,
+) -> list[Finding]:  # fmt: skip
+    """What cases beside each other show; then what rules say: first why that case loses which loses most."""
+    losses = scaling_loss_findings(curve, by_id) if curve else []
+    of_cases = merge_hits_to_findings(hits, several=several)
+    why = next((f for loss in losses for f in of_cases if f.cases[0] == loss.cases[-1]), None)
+    of_cases.sort(key=lambda finding: finding is not why)
+    return [*losses, *variant_findings(variants, by_id), *of_cases]
 
 
 def _fill_default_comparison(request: ReportRequest, runs: Sequence[Any]) -> ReportRequest:

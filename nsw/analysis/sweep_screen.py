@@ -102,7 +102,6 @@ def side_by_side_screen(summary: Summary) -> Screen:
                    droppable=(*(f"figure.{name}" for name, _ in reversed(more_figures)), "figure_range", "kernel_ns",
                               "top"),
                    omitted=len(cases) - len(shown_cases)) if cases else None  # fmt: skip
-    in_table = frozenset((cases[at].id, hits[cases[at].id][0].cause) for at in shown_cases if hits.get(cases[at].id))
     wasted = sum(_hits_weight(case_hits) >= WASTE_PCT for case_hits in hits.values())
     headline = f"{_campaign_name(summary)}: "
     count = plural(len(cases), "case" if summary.site else "result")
@@ -125,7 +124,7 @@ def side_by_side_screen(summary: Summary) -> Screen:
             )
     else:
         return Screen(headline + f"nothing was measured of {count}", None)
-    return Screen(headline + (_best_figure_text(summary, names, figure) if figure else ""), table, in_table)
+    return Screen(headline + (_best_figure_text(summary, names, figure) if figure else ""), table)
 
 
 def _campaign_name(summary: Summary) -> str:
@@ -225,4 +224,5 @@ def _process_count(case: CaseSummary) -> int | None:
 
 
 def _hits_weight(hits: Sequence[Hit]) -> float:
-    return hits[0].gain_pct if hits else 0.0
+    """What the first thing that is wrong wastes, per cent of the case's time."""
+    return next((hit.gain_pct for hit in hits if not hit.costs_accuracy), 0.0)

@@ -195,10 +195,9 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
         state = "has a valid figure" if void else "was measured"
         return Screen(f"only {only} {state}: {value}, nothing to compare it with", table)
     best = max(alike, key=lambda v: v.ratio or 0.0)
-    in_table = frozenset((case, hits[0].cause) for case, hits in summary.hits.items() if hits)
     if is_same_everywhere:
         return Screen(f"{_variant_label(summary, best.variant)} is the fastest{_at_each_text(summary, measured)}",
-                      table, in_table)  # fmt: skip
+                      table)  # fmt: skip
     others = {_variant_label(summary, v.variant): v for v in alike if v is not best}
     factors = {name: _slower_text((best.ratio or 0.0) / (v.ratio or 1.0)) for name, v in others.items()}
     scattered = [name for name, v in others.items() if _do_ranges_overlap(best, v)]
@@ -207,10 +206,10 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
     at = f" at {_series_text(rows[0])}" if rows[0].series else ""
     none_text = "no difference" + (" beyond the scatter of the runs" if scattered else "")
     if not slower:
-        return Screen(f"{summary.compared} makes {none_text}{at}", table, in_table)
+        return Screen(f"{summary.compared} makes {none_text}{at}", table)
     alike_text = f"; {none_text}: {first_of(near, CASES_NAMED)}" if near else ""
     best_name, slower_text = _variant_label(summary, best.variant), first_of(slower, CASES_NAMED)
-    return Screen(f"{best_name} is the fastest{at}; slower: {slower_text}{alike_text}", table, in_table)
+    return Screen(f"{best_name} is the fastest{at}; slower: {slower_text}{alike_text}", table)
 
 
 def _slower_text(factor: float) -> str:

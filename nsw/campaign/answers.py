@@ -160,12 +160,23 @@ def summary_of(folder: CampaignFolder, ledger: Ledger, figure: str | None = None
         missing=_missing_data_lines(folder, ledger, runs),
         counters=counters,
         campaign_findings=findings(folder, ledger),
+        rereadable=_is_rereadable(folder, ledger, runs),
     )
     measured = {row["name"] for row in tables["figures"]} if figure is not None else set()
     if figure is not None and figure not in measured:
         hint = did_you_mean(figure, measured) or f"measured: {', '.join(sorted(measured)) or 'no figure'}"
         raise UsageError(f"--figure {figure}: no run of {folder.id} gave it", hint=hint)
     return summarize(data, _requested_analyses(folder, {run.case_id: run.params for run in runs}, figure))
+
+
+def _is_rereadable(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow]) -> bool:
+    """Whether `nsw reread` can read a timeline's report: nsw acts for the campaign, and has report and nsys here."""
+    from nsw.engine.read import reports_of
+    from nsw.readers.nsys.export.binary import is_readable
+
+    nsys = (ledger.site().get("profilers") or {}).get("nsys")
+    traced_runs = (run for run in runs if run.pass_kind == _TRACING and folder.trusted)
+    return any(is_readable(file, nsys) for run in traced_runs for file in reports_of(folder, run))
 
 
 def _in_recipe_order(folder: CampaignFolder, runs: list[RunRow]) -> list[RunRow]:

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import NswError, UsageError
 from nsw.present.terminal import console
+from nsw.present.untrusted_text import say
+from nsw.quantities import size
 from nsw.safe_files import open_output
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -85,11 +88,22 @@ class Target:
 
     @contextmanager
     def stdout_to_output(self) -> Iterator[None]:
-        """What is printed goes to the file, where one is named; Parquet writes its own.
+        """What is printed goes to the file, where one is named, and its size is printed; Parquet writes its own.
 
         Raises:
             NswError: The file cannot be written.
         """
+        with self._stdout_to_file():
+            yield
+        self._say_size()
+
+    def _say_size(self) -> None:
+        """Print how large the file is that was written."""
+        if self.output is not None and self.output.is_file():
+            say(f"{self.output}: {size(self.output.stat().st_size)}")
+
+    @contextmanager
+    def _stdout_to_file(self) -> Iterator[None]:
         if self.output is None or self.format == "parquet":
             yield
             return
@@ -135,9 +149,10 @@ class Target:
                 file.write(data)
         except OSError as fault:
             raise NswError(f"{self.output} cannot be written: {fault.strerror or fault}") from None
+        self._say_size()
 
     def put_rows(self, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], note: str | None = None) -> None:
-        """Write rows as CSV or as a Parquet file.
+        """Write rows as CSV or as a Parquet file, and print how many are in a file.
 
         Args:
             rows: The rows.
@@ -150,11 +165,20 @@ class Target:
         """
         from nsw.present import emit
 
+        count = 0
+
+        def count_rows() -> Iterator[Mapping[str, Any]]:
+            nonlocal count
+            for count, row in enumerate(rows, 1):  # noqa: B007  # read below
+                yield row
+
         if self.format == "csv":
-            with self.stdout_to_output():
-                emit.as_csv(rows, columns)
+            with self._stdout_to_file():
+                emit.as_csv(count_rows(), columns)
         else:
-            emit.as_parquet(list(rows), columns, self.output, note)
+            emit.as_parquet(list(count_rows()), columns, self.output, note)
+        if self.output is not None:
+            say(f"{self.output}: {plural(count, 'row')}")
 
     def put_data(
         self,

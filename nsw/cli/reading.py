@@ -358,6 +358,7 @@ def _put_one_table(reports: _Reports, tables: list[str], target: Target) -> None
         with emit.ParquetFiles({name: target.output}) as files:
             for report in report_list:
                 _add_tables(files, report, {name})
+        say(f"{target.output}: {plural(files.written.get(name, 0), 'row')}")
     else:
         report_rows = (
             row | {"report": r.path} for r in report_list if name in r.tables for row in full_rows(name, r.tables[name])

@@ -51,6 +51,21 @@ if TYPE_CHECKING:
 
 Rows = list[dict[str, Any]]
 PROPOSAL: Final = "proposal"
+# tables that end where their rows take the recipe's `cover` of the time -> those with all rows
+_WHOLE_TABLES: Final[Mapping[str, str | None]] = {"hotspots": "gpu_summary", "api": "api_summary", "functions": None}
+# tables of the summary without rows: what they are of, and where else a person may look
+_MADE_FROM: Final[Mapping[str, str]] = {
+    "kernels": "counters (ncu), and none were read; times of kernels: `--table hotspots`, `--table gpu_summary`",
+    "roofline": "counters (ncu, metrics: [roofline]), and none were read",
+    "hotspots": "timelines (nsys), and none was read; kernels by their counters: `--table kernels`",
+    "api": "timelines (nsys), and none was read",
+    "copies": "timelines (nsys), and none was read",
+    "stragglers": "timelines of four ranks or more that meet in collectives, and none was read",
+    "functions": "passes `host`, and none was read",
+    "scaling": "a recipe's `report: scaling`, or GPUs that vary",
+    "compare": "a recipe's `report: compare`",
+    "model": "a recipe's `report: model`",
+}
 RUNS = "runs"  # a row a run; its parameters are the fields of one column
 _LARGE: Final = 200_000_000  # bytes that a browser takes long to open
 _PAGE: Final = "answer.html"
@@ -91,8 +106,9 @@ def summarize(
         str | None,
         option(
             "--table",
-            help="One table as rows: scaling, compare, hotspots, kernels, roofline, api, copies, figures, functions,"
-            " model, stragglers, gpu_summary ...",
+            help="One table as rows: hotspots (GPU operations by time, the largest), gpu_summary (all, each run),"
+            " kernels (their counters), scaling, compare, roofline, api, copies, figures, functions, model,"
+            " stragglers ...",
         ),
     ] = None,
     top: Annotated[
@@ -101,8 +117,7 @@ def summarize(
             "--top",
             min=1,
             help="With --table: so many rows, of each case in hotspots, kernels, roofline, api, copies, functions and"
-            " stragglers,"
-            " of each run in tables of reports.",
+            " stragglers, of each run in tables of reports.",
         ),
     ] = None,
     full: Annotated[bool, option("--full", help="All tables behind the first screen.")] = False,
@@ -168,11 +183,9 @@ def report(
         raise UsageError("--hide-kernels and --rename belong to --anonymous")
     file = output or Path(f"{folder.id}.html")
     form = "svg" if proposal and file.suffix == ".svg" else "html"
-    code = _put_answer_safely(
+    return _put_answer_safely(
         folder, selection, limits, target=Target(form, file), full=True, timeline=timeline, proposal=proposal
     )
-    say(f"{file}: {size(file.stat().st_size)}")
-    return code
 
 
 def _put_answer_safely(folder: CampaignFolder, selection: Selection, limits: Limits, **answer_options: Any) -> int:
@@ -208,7 +221,10 @@ def _put_answer(
         if table is not None:
             group_column = "run" if tables.is_plain(table) else "case" if table in OF_A_CASE else None
             rows = tables.rows(table)
-            _put_table(target, table, first(rows, top, group_column), note, parameters=tables.parameters(table, rows))
+            _put_table(
+                target, table, first(rows, top, group_column), note, parameters=tables.parameters(table, rows),
+                among=tables.uncut(table, rows), cut=tables.cut_note(table),
+            )  # fmt: skip
             return Exit.GOOD if tables.is_plain(table) else code
         if target.is_of_rows:
             _put_all_tables(target, tables, note)
@@ -277,6 +293,20 @@ class _Tables:
             else flat_rows(self._campaign_results.summary, name)
         )
 
+    def uncut(self, name: str, rows: Rows) -> Rows:
+        """All rows that those of a table are the largest of, by which kernels of one short name are numbered."""
+        if name != "hotspots":
+            return rows
+        cases = self._campaign_results.summary.cases
+        return [{"case": case.id, "name": s.name, "short_name": s.short_name} for case in cases for s in case.gpu_work]
+
+    def cut_note(self, name: str) -> str | None:
+        """Where a table of the summary ends, and which table has all; None: it has all."""
+        cover = 100 * self._campaign_results.summary.cover if name in _WHOLE_TABLES else 100.0
+        whole_table = _WHOLE_TABLES.get(name)
+        has_all = f"; `--table {whole_table}` has all, of each run with its set-up" if whole_table else ""
+        return f"{name}: the largest that take {cover:.0f} % of the time of a case{has_all}" if cover < 100 else None
+
     def parameters(self, name: str, rows: Rows) -> frozenset[str] | None:
         """The columns of the recipe's parameters in rows of the summary; None: they are of a table of the reports."""
         if self.is_plain(name):
@@ -322,14 +352,13 @@ def _put_all_tables(target: Target, tables: _Tables, note: str | None) -> None:
     target.folder()
     for name, nested in tables.tables_with_rows():
         rows = nested if target.format == "parquet" else emit.flat(nested)
-        file = target.of_table(name)
-        file.put_rows(rows, emit.columns_of(rows), note)
-        say(f"{file.output}: {plural(len(rows), 'row')}")
+        target.of_table(name).put_rows(rows, emit.columns_of(rows), note)
 
 
 def _put_table(
-    target: Target, name: str, rows: Rows, note: str | None, parameters: Collection[str] | None = None
-) -> None:
+    target: Target, name: str, rows: Rows, note: str | None, parameters: Collection[str] | None = None,
+    among: Sequence[dict[str, Any]] = (), cut: str | None = None,
+) -> None:  # fmt: skip
     from nsw.present.rows_view import show_rows
     from nsw.present.summary_view import rows_markdown
     from nsw.present.terminal import console
@@ -337,7 +366,9 @@ def _put_table(
     if target.format not in {"json", "parquet"}:
         rows = emit.flat(rows)
     columns = emit.columns_of(rows)
-    no_rows_message = f"{name}: no rows: nothing that was read of this campaign gave any"
+    origin = _MADE_FROM.get(name)
+    why = f"it is made of {origin}" if origin else "nothing that was read of this campaign gave any"
+    no_rows_message = f"{name}: no rows: {why}"
     if name.endswith("_trace"):
         no_rows_message += "; of one report, `nsw read FILE --table " + name + "` has them"
 
@@ -352,11 +383,16 @@ def _put_table(
         if note:
             out.print(note, style="yellow")
         if rows:
-            show_rows(out, name, rows, columns, table_name=name, parameters=parameters, keep=("run",), explain=True)
+            show_rows(out, name, rows, columns, table_name=name, parameters=parameters, keep=("run",), explain=True,
+                      among=among)  # fmt: skip
+            if cut:
+                out.print(cut, style="dim")
         else:
             out.print(no_rows_message)
 
     if target.is_of_rows:
+        if cut and rows:
+            tell(cut)
         if not rows:
             tell(no_rows_message)
         target = target.of_table(name)

@@ -15,6 +15,8 @@ TOPICS: Final[dict[str, tuple[str, str, str]]] = {
     "figures": ("reference.md", "Recipe", "app.figures"),
     "site": ("reference.md", "Site", ""),
     "answers": ("answers.md", "", ""),
+    "tables": ("tables.md", "", ""),
+    "page": ("page.md", "", ""),
     "verdicts": ("compare.md", "", ""),
     "pairs": ("pairs.md", "", ""),
     "checks": ("believe.md", "", ""),
@@ -33,7 +35,7 @@ _WIDEST: Final = 100  # columns: longer lines are hard to read
 _ROW: Final = re.compile(r"^\| `([^`]+)` \|.*\n", re.MULTILINE)
 _WITHOUT_ROWS: Final = re.compile(r"^### [^\n]+\n\n\| key [^\n]+\n\|[-|]+\n(?!\|)\n?", re.MULTILINE)
 _HEADS: Final = re.compile(r"^```.*?^```$|^##? ([^\n]+)", re.MULTILINE | re.DOTALL)
-_INLINE: Final = re.compile(r"^```.*?^```$|`([^`\n]+)`|\[([^\]\n]*)\]\((?!http)[^)\n]*\)", re.MULTILINE | re.DOTALL)
+_INLINE: Final = re.compile(r"^```.*?^```$|`([^`\n]+)`|\[([^\]\n]*)\]\((?!http)([^)\n]*)\)", re.MULTILINE | re.DOTALL)
 
 
 def text_of(topic: str) -> str:
@@ -62,7 +64,11 @@ def show_topic(out: Console, topic: str) -> None:
 
 
 def _inline_for_terminal(match: re.Match[str]) -> str:
-    """Words of programs with their backticks, which colour alone would show; a link to another page as its text."""
+    """Words of programs with their backticks, which colour alone would show; a link as its text, topic or page."""
     if match[1] is not None:
         return f"`` `{match[1]}` ``"
-    return match[0] if match[2] is None else match[2]
+    if match[2] is None or not match[2].endswith(".md"):
+        return match[0] if match[2] is None else match[2]
+    page = match[3].partition("#")[0].removeprefix("../")
+    topic = next((topic for topic, place in TOPICS.items() if place == (page, "", "")), None)
+    return f"docs/{page}" if topic is None else f"`` `nsw help {topic}` ``"

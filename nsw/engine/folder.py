@@ -154,16 +154,17 @@ class CampaignFolder:
         """
         if self.trusted:
             return
-        looks = "`nsw status` and `nsw summarize` can read it"
+        has_state = os.path.lexists(self.path / STATE)  # an older nsw left none
+        looks = "; `nsw status` and `nsw summarize` can read it" if has_state else ""
         if owner := self.other_owner:
             raise CampaignError(
                 f"campaign {self.id} belongs to {owner}: nsw acts only for campaigns of your own",
-                hint=f"{looks}; `nsw run {self.recipe}` starts your own campaign from its recipe",
+                hint=f"`nsw run {self.recipe}` starts your own campaign from its recipe{looks}",
             )
         raise CampaignError(
             f"campaign {self.id} was made elsewhere",
-            hint=f"`nsw adopt {shlex.quote(str(self.path))}` trusts it, and shows before what nsw would do for it;"
-            f" {looks}",
+            hint=f"`nsw adopt {shlex.quote(str(self.path))}` trusts it, and shows before what nsw would do for it"
+            f"{looks}",
         )
 
     def open(self, file: Path) -> BinaryIO:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.present.terminal import TextTable, elided
 from nsw.present.untrusted_text import clean
 from nsw.quantities import MOMENTS, Quantity, duration, in_one_unit, moment, number, percent, rate, size
-from nsw.tables import TABLES, full_rows, row_count
-from nsw.tables.names import number_repeated_names
+from nsw.tables import TABLES, TRACES, full_rows, row_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -191,6 +190,7 @@ _FEWEST: Final = 3  # decimals of it
 def show_rows(
     out: Console, title: str, rows: Sequence[Mapping[str, Any]], columns: Iterable[str], *, table_name: str,
     parameters: Collection[str] | None = None, keep: Iterable[str] = (), explain: bool = False,
+    among: Iterable[Mapping[str, Any]] = (),
 ) -> None:  # fmt: skip
     """Print rows.
 
@@ -203,10 +203,12 @@ def show_rows(
         parameters: Of a table that a summary makes, the columns of the recipe's parameters, shown as they were typed.
         keep: Columns that are shown though they are usually left out.
         explain: Whether what the table and its columns mean follows, where the schema of tables has it.
+        among: All rows that these were cut from, by which kernels of one short name are numbered; empty: these.
     """
     if table_name == "rules" and parameters is None:
         show_rules(out, title, rows)
         return
+    rows, is_numbered = _number_short_names(rows, among or rows)
     kept_columns = set(keep)
     shown_columns = [
         c
@@ -230,6 +232,8 @@ def show_rows(
         _show_runs(out, title, rows, shown_columns, order)
         return
     _show_rows(out, title, rows, shown_columns, order)
+    if is_numbered:
+        out.print(f"([1], [2]: kernels with one short name and different names, which {_ELSEWHERE} has)", style="dim")
     if parameters is not None and table_name in _ASIDES:
         out.print(f"({_ASIDES[table_name]})", style="dim")
     if explain and (table := TABLES.get(table_name)) is not None:
@@ -240,6 +244,35 @@ def show_rows(
             if column.name in titles and column.name not in _KNOWN_COLUMNS
         ]
         out.print("\n".join([f"{table.name}: {table.meaning}", *meanings]), style="dim")
+
+
+def _number_short_names(
+    rows: Sequence[Mapping[str, Any]], among: Iterable[Mapping[str, Any]]
+) -> tuple[Sequence[Mapping[str, Any]], bool]:
+    """The rows with a number before each short name that kernels of several names have, and whether some has one.
+
+    Args:
+        rows: The rows.
+        among: All rows that these were cut from: of these cases or runs.
+    """
+
+    def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        return row.get("case"), row.get("run"), row.get("short_name")
+
+    names: dict[tuple[Any, ...], dict[Any, int]] = {}
+    for row in among:
+        if row.get("short_name") and row.get("name"):
+            alike = names.setdefault(key(row), {})
+            alike.setdefault(row["name"], len(alike) + 1)
+    if all(len(alike) == 1 for alike in names.values()):
+        return rows, False
+    labelled_rows = [
+        {**row, "short_name": f"[{alike[row['name']]}] {row['short_name']}"}
+        if len(alike := names.get(key(row), {})) > 1
+        else row
+        for row in rows
+    ]
+    return labelled_rows, any(row is not old for row, old in zip(labelled_rows, rows, strict=True))
 
 
 def _show_runs(
@@ -287,9 +320,6 @@ def _fitted_table(
     """The table, and its cells by column."""
     with_own_unit = {"value", "unit"} <= set(shown_columns)
     cells = {c: [_cell_text(c, r, with_own_unit) for r in rows] for c in shown_columns}
-    names = [row.get("name") for row in rows]
-    if "short_name" in cells and len(set(names)) == len(names):  # each row is a kernel, not a launch more of one
-        cells["short_name"] = list(number_repeated_names([name or "" for name in cells["short_name"]]))
     if _START in cells:  # as milliseconds, with every digit that one of them has: events differ by little
         times = [row.get(_START) for row in rows]
         digits = next((n for n in range(_FEWEST, 6) if all((t or 0) % 10 ** (6 - n) == 0 for t in times)), 6)
@@ -417,8 +447,9 @@ def show_report(
         if not total or (summed_up and name in _OF_KERNELS):
             continue
         top = list(islice(full_rows(name, data), max_rows))
+        among = () if name in TRACES else full_rows(name, data)
         omitted = f" (first {max_rows} of {total:,}; `--top {total}` prints all)" if total > max_rows else ""
-        show_rows(out, name + omitted, top, TABLES[name].column_names, table_name=name, explain=explain)
+        show_rows(out, name + omitted, top, TABLES[name].column_names, table_name=name, explain=explain, among=among)
         if name in _SHARED and sum(row["time_pct"] or 0.0 for row in top) > _FULL_SHARE:
             out.print(
                 "(time (%) is the share within each part of the report, as printed; the sum is over 100 %)\n",

@@ -384,7 +384,7 @@ def show_summary(
             out,
             blocks,
             next_command,
-            proof=partial(_evidence_command, campaign),
+            proof=partial(_evidence_command, campaign, rereadable=summary.rereadable),
             last_line=divides,
             rows_command=rows_command,
         )
@@ -394,7 +394,7 @@ def show_summary(
             out,
             blocks,
             next_command,
-            proof=partial(_reread_command, campaign),
+            proof=partial(_reread_command, campaign, rereadable=summary.rereadable),
             last_line=last_line,
             rows_command=rows_command,
         )
@@ -411,14 +411,14 @@ def _drill_down_command(campaign: str, cases: Sequence[CaseSummary], drawable_ca
     return None
 
 
-def _reread_command(campaign: str, finding: Finding) -> str | None:
-    """The command that measures what old tables lack."""
-    return f"nsw reread {campaign}" if finding.cause == "gaps-unmeasured" else None
+def _reread_command(campaign: str, finding: Finding, *, rereadable: bool) -> str | None:
+    """The command that measures what old tables lack, where it can."""
+    return f"nsw reread {campaign}" if finding.cause == "gaps-unmeasured" and rereadable else None
 
 
-def _evidence_command(campaign: str, finding: Finding) -> str | None:
+def _evidence_command(campaign: str, finding: Finding, *, rereadable: bool) -> str | None:
     """The command that shows the cases which a sentence is about; of those that are only alike, the first."""
-    if reread := _reread_command(campaign, finding):
+    if reread := _reread_command(campaign, finding, rereadable=rereadable):
         return reread
     cases = finding.cases[:1] if finding.cause else finding.cases[:_PROVING]
     chosen = "".join(f" --case {shlex.quote(case)}" for case in cases)

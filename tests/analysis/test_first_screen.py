@@ -1,6 +1,7 @@
 """The first screen: which table and headline follow from what the recipe varies and what was measured."""
 
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -119,7 +120,7 @@ def test_of_many_cases_those_are_shown_of_which_most_could_be_won():
     gpu = [gpu_row("k", 18 * MS, run=name) for name in names]
     shown = screen(runs, gpu_summary=gpu, iterations=rows, phase_summary=parts)
     assert [row[0] for row in shown["answer"].rows] == list(range(15))
-    assert shown["answer"].title == "The 15 of 20 cases that weigh most"
+    assert shown["answer"].title == "The cases that weigh most"
     assert shown["answer"].omitted == 5
     assert shown["headline"].startswith(
         "sums: 20 of 20 cases could save 20 % of their time or more, most of all b1: idle 90 %"
@@ -203,9 +204,15 @@ def test_below_idle_time_whose_gaps_old_tables_lack_stands_the_command_that_read
     rows = [iterations_row(4 * MS, busy=32.0) | {"med_gpu_ops": 125.0, "med_longest_gap_ns": 2 * MS}]
     tables = {"gpu_summary": kernels, "phase_summary": kernels, "iterations": rows}
     data = CampaignData("sums-20261124-160605-5a9e", "s", None, [timeline()], tables)
-    stream = io.StringIO()
-    show_summary(console(stream), summarize(data, ReportRequest()), full=False, campaign="sums")
-    assert "\n  `nsw reread sums`\n" in stream.getvalue()
+    printed = []
+    for rereadable in (True, False):
+        stream = io.StringIO()
+        answer = summarize(replace(data, rereadable=rereadable), ReportRequest())
+        show_summary(console(stream), answer, full=False, campaign="sums")
+        printed.append(stream.getvalue())
+    assert "\n  `nsw reread sums`\n" in printed[0]
+    assert "\n  `nsw reread" not in printed[1]
+    assert "Record the timeline again" in printed[1]
 
 
 def test_a_function_that_only_waits_is_not_what_a_headline_begins_with():

@@ -90,7 +90,7 @@ def test_pauses_that_take_more_than_the_usual_iterations_are_in_the_iteration_th
 
 
 def test_what_a_cause_leaves_of_the_idle_time_is_named_too_and_adds_up():
-    """2.72 ms are idle: 1.72 ms in a long gap, 0.6 ms in calls that allocate, the rest in gaps of no cause."""
+    """2.72 ms are idle: 1.72 ms in a long gap, 0.6 ms in calls that allocate, the rest in a copy."""
     rows = (
         gap("launch", "long", 1, 1.72 * MS),
         gap("allocate", "middle", 6, 0.1 * MS),
@@ -100,8 +100,8 @@ def test_what_a_cause_leaves_of_the_idle_time_is_named_too_and_adds_up():
     assert first.startswith(
         "The GPU is idle 68 % of an iteration of 4 ms: 1.72 ms of that are one gap, in which the host"
     )
-    assert "; the other 1.000 ms of idle time: allocation 0.600 ms, not explained 0.400 ms. " in first
-    assert "; the other 2.120 ms of idle time: the host 1.720 ms, not explained 0.400 ms. " in second
+    assert "; the other 1.000 ms of idle time: allocation 0.600 ms, copies 0.400 ms. " in first
+    assert "; the other 2.120 ms of idle time: the host 1.720 ms, copies 0.400 ms. " in second
     (alone,) = explained(gap("launch", "long", 1, 2 * MS), gap("queued", "short", 720, 1 * US))
     assert "; the other 720.0 us of idle time: between operations queued before. " in alone
     (nearly_all,) = explained(gap("launch", "long", 1, 2.6 * MS), gap("queued", "short", 120, 1 * US))
@@ -307,10 +307,19 @@ def test_modules_in_half_of_the_slow_iterations_are_no_compiler():
 def test_of_tables_made_before_gaps_were_measured_only_that_is_said():
     _, (text,) = told([KERNELS, LAUNCHES], [idle(gap=2 * MS)])
     assert text == (
-        "The GPU is idle 68 % of an iteration of 4 ms: its tables were made before gaps were measured. `nsw reread`"
-        " reads the reports again and measures them; for reports of nsys it needs an nsys on this machine (on PATH, or"
-        " named by NSW_NSYS)."
+        "The GPU is idle 68 % of an iteration of 4 ms: its tables were made before gaps were measured. Record the timeline"
+        " again; or `nsw reread` where the reports are, and an nsys for them (on PATH, or named by NSW_NSYS)."
     )
+
+
+@pytest.mark.parametrize(
+    ("operations", "waited", "is_said"), [(2000.0, 0, True), (125.0, 0, False), (2000.0, 1, False)]
+)
+def test_without_gaps_thousands_of_short_operations_say_launch_bound(operations, waited, is_said):
+    """Each works for 0.64 us, 1.36 us apart; where the host waits for the GPU for 1 ms meanwhile, that is no proof."""
+    waits = call("cudaStreamSynchronize", 1, waited * MS)
+    _, (text,) = told([KERNELS, waits], [idle(operations=operations)])
+    assert ("probably launch-bound: 2,000 operations of 640 ns an iteration, 1.36 us apart" in text) == is_said
 
 
 def test_without_cuda_calls_a_gap_has_no_cause_but_the_copy_behind_it():
@@ -453,7 +462,7 @@ def test_of_several_cases_the_worst_is_told_and_the_others_are_named():
     _, (text, healthy) = told(parts, rows, runs=runs)
     assert healthy.startswith("three: the GPU is busy 95 %")
     assert text.startswith("two: the GPU is idle 70 %")
-    assert text.endswith("Likewise one (50 %).")
+    assert text.endswith("Likewise one (50 % idle).")
 
 
 def test_of_many_cases_a_few_are_named():
@@ -461,7 +470,9 @@ def test_of_many_cases_a_few_are_named():
     runs, rows = [timeline(n, f"case-{n}") for n in names], [idle(50.0 - at, run=n) for at, n in enumerate(names)]
     _, (text,) = told([part("steady", "k", 18 * MS, run=n) for n in names], rows, runs=runs)
     assert text.startswith("case-h: ")
-    assert text.endswith("Likewise case-g (55 %), case-f (54 %), case-e (53 %), case-d (52 %) and 2 more.")
+    assert text.endswith(
+        "Likewise case-g (55 % idle), case-f (54 % idle), case-e (53 % idle), case-d (52 % idle) and 2 more."
+    )
 
 
 def test_cases_that_are_idle_for_different_reasons_have_a_sentence_each():
@@ -470,7 +481,7 @@ def test_cases_that_are_idle_for_different_reasons_have_a_sentence_each():
     parts = [part("steady", "k", 18 * MS, run=run) for run in "abd"]
     first, second = said(*rows, parts=parts, runs=runs)
     assert first.startswith("three: the GPU is idle 80 %")
-    assert first.endswith("Likewise one (50 %).")
+    assert first.endswith("Likewise one (50 % idle).")
     assert second.startswith("two: the GPU is idle 70 %")
     assert "are one gap" in second
 

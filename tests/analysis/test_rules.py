@@ -378,7 +378,7 @@ def test_hits_are_ordered_by_what_could_be_won_and_alike_cases_share_a_sentence(
     assert [found.cause for found in hits["a"]] == ["exposed-communication", "launch-bound"]
     first, second = merge_hits_to_findings(hits, several=True)
     assert first.text.startswith("b: the GPU is idle 90 % of an iteration")
-    assert first.text.endswith("Likewise c (60 %), a (50 %).")
+    assert first.text.endswith("Likewise c (60 % idle), a (50 % idle).")
     assert first.cases == ("b", "c", "a")
     assert second.cases == ("a",)
 
@@ -461,10 +461,10 @@ def point(n, value, span_ms, **shares):
     ("kind", "many", "text"),
     [
         ("weak", point(4, 300.0, 20.0, exposed_pct=40.0, idle_pct=10.0),
-         "An iteration takes 10.00 ms more than it should with n=4 (50 % of it): NCCL alone 8.00 ms more, idle 2.00 ms more than with n=1."),
+         "An iteration takes 10.00 ms more than it should with n=4, 50 % of its 20 ms: NCCL alone 8.00 ms more, idle 2.00 ms more than with n=1."),
         ("weak", point(4, 390.0, 10.5, exposed_pct=4.0), None),
         ("strong", point(4, 300.0, 5.0, exposed_pct=50.0),
-         "An iteration takes 2.500 ms more than it should with n=4 (50 % of it): NCCL alone 2.500 ms more than 1/4 of that with n=1."),
+         "An iteration takes 2.500 ms more than it should with n=4, 50 % of its 5 ms: NCCL alone 2.500 ms more than 1/4 of that with n=1."),
         ("strong", point(4, 390.0, 2.6), None),
     ],
 )  # fmt: skip
@@ -490,3 +490,15 @@ def test_fp32_arithmetic_is_told_by_the_names_of_libraries(name, is_fp32):
 def test_only_a_librarys_kernel_converts_layouts_by_its_name():
     assert classify_gpu_operation("void cudnn::ops::nchwToNhwcKernel<float>()") == "layout"
     assert classify_gpu_operation("transpose(float const*, float*, int)") == "other kernels"
+
+
+def test_advice_that_costs_accuracy_comes_behind_time_that_is_wasted():
+    """TF32 could win most of a healthy case: no case is called wasteful for it, and a real loss comes before it."""
+    faults = {
+        "healthy": [Hit("tensor-cores-unused", "healthy", 70.0, *[""] * 6, costs_accuracy=True)],
+        "copies": [Hit("pageable-copies", "copies", 30.0, *[""] * 6)],
+    }
+    assert [finding.cause for finding in merge_hits_to_findings(faults, several=True)] == [
+        "pageable-copies",
+        "tensor-cores-unused",
+    ]

@@ -177,7 +177,7 @@ def scaled(parts):
     return told([*parts, one], rows, runs=[timeline("one", "n-1", n=1), timeline("r", "n-2", n=2)])
 
 
-ALONE = "n-2: NCCL alone takes 36 % of an iteration (0 % more are hidden), "
+ALONE = "n-2: NCCL alone takes 36 % of an iteration (0 % more of it is hidden), "
 
 
 def test_ranks_that_wait_for_a_late_one_do_not_communicate_much():
@@ -187,7 +187,7 @@ def test_ranks_that_wait_for_a_late_one_do_not_communicate_much():
     assert waiting.late == "the process on GPU 0"
     (text,) = found
     assert text == (
-        f"{ALONE}84 % of that waiting: the process on GPU 0 reaches the collectives last. Look at what its host does"
+        f"{ALONE}84 % of NCCL's time is waiting: the process on GPU 0 reaches the collectives last. Look at what its host does"
         " there, not at the network."
     )
 

@@ -1,6 +1,7 @@
 """`nsw help TOPIC` and the manual page: what the docs say, in an installed nsw too."""
 
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -39,7 +40,7 @@ def test_a_section_is_printed_alone_and_of_its_table_the_keys_that_are_meant():
 def test_words_of_programs_keep_their_backticks_and_links_their_words(nsw):
     said = nsw("help", "environment")
     assert "`NSW_ROOT`" in said.out
-    assert "(layout.md)" in said.out
+    assert "(`nsw help layout`)" in said.out
     assert "](" not in said.out
 
 
@@ -96,3 +97,11 @@ def test_a_png_without_its_extra_names_it(nsw, home, monkeypatch):
     assert refused.code == 2
     assert "needs the package resvg-py" in refused.err
     assert "pip install 'nsw[png]'" in refused.err
+
+
+def test_a_page_that_a_topic_names_is_a_topic_or_a_page_of_the_docs(nsw):
+    said = " ".join(nsw("help", "answers").out.split())
+    assert "`nsw help tables`" in " ".join(nsw("help", "python").out.split())
+    assert "docs/causes.md has all" in said
+    named = [word for word in re.findall(r"\S+\.md", said) if not word.startswith(("docs/", "(docs/"))]
+    assert named == []

@@ -81,7 +81,7 @@ def test_the_first_screen_has_the_headline_first_and_few_lines(demo, monkeypatch
     ):
         assert row in text
     assert (
-        "* batch=8: an iteration takes 1.549 ms more than it should with gpus=4 (32 % of it): NCCL alone 2.096 ms"
+        "* batch=8: an iteration takes 1.549 ms more than it should with gpus=4, 32 % of its 4.81 ms: NCCL alone 2.096 ms"
         in text
     )
     assert "GPU 0 comes last to 72 % of the collectives, 275 us behind the median rank" in text
@@ -166,3 +166,33 @@ def test_a_misspelt_case_or_table_gets_the_nearest(demo):
 
 def test_no_colour_codes_reach_a_pipe(demo):
     assert "\x1b" not in demo.stdout + demo.stderr
+
+
+def test_kernels_of_one_short_name_keep_their_number_in_a_table_that_is_cut(demo):
+    rows = "--table", "hotspots", "--case", "gpus=1,batch=128"
+    few = demo.nsw("summarize", *rows, "--top", "3").stdout
+    assert "[1] nchwToNhwcKernel" in few
+    assert "kernels with one short name and different names" in few
+    assert "[1] nchwToNhwcKernel" in demo.nsw("summarize", *rows).stdout
+
+
+def test_a_table_that_ends_before_all_rows_says_so_and_a_file_what_is_in_it(demo, tmp_path):
+    until = "hotspots: the largest that take 90 % of the time of a case; "
+    assert until in demo.nsw("summarize", "--table", "hotspots").stdout
+    file = tmp_path / "hotspots.csv"
+    written = demo.nsw("summarize", "--table", "hotspots", "-o", str(file))
+    assert until in written.stderr
+    assert written.stdout == f"{file}: {len(file.read_text().splitlines()) - 1} rows\n"
+    assert "the largest" not in demo.nsw("summarize", "--table", "gpu_summary").stdout
+
+
+def test_an_empty_table_says_what_it_is_made_of_and_which_has_the_times(demo):
+    shown = demo.nsw("summarize", "--table", "kernels").stdout
+    assert "kernels: no rows: it is made of counters (ncu)" in shown
+    assert "`--table hotspots`, `--table gpu_summary`" in " ".join(shown.split())
+
+
+def test_sentences_about_the_case_that_loses_most_follow_the_loss(demo):
+    lines = [line for line in demo.stdout.splitlines() if line.startswith("* ")]
+    assert lines[0].startswith("* batch=8: an iteration takes 1.549 ms more")
+    assert lines[1].startswith("* gpus-4_batch-8: ")

@@ -32,8 +32,8 @@ def timeline_part_note(cases: Iterable[CaseSummary]) -> str:
 _RANKS: Final = 8  # rows of a table of ranks
 _STRAGGLERS: Final = (
     Column("name", "rank or node", "name"), Column("node", "node", "name"), Column("last_pct", "comes last", "whole %"),
-    Column("late_ns", "late by", "ns"), Column("cost_ns", "costs all an iteration", "ns"),
-    Column("cost_pct", "of it", "%"), Column("why", "why"),
+    Column("late_ns", "late by", "ns"), Column("cost_ns", "costs all ranks", "ns"),
+    Column("cost_pct", "of an iteration", "%"), Column("why", "why"),
 )  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def _full_case_blocks(case: CaseSummary, cover: float) -> list[Block]:
         *(replace(block, shown="full") for block in time_by_kernel_class(case)),
         *_straggler_blocks(case),
         *_share_table_blocks(case, "hotspots", f"GPU operations that take {portion} of GPU time{phase_note}",
-         case.hotspots),
+         case.hotspots, case.gpu_work),
         *kernel_table_blocks(case.kernels, case=case.id, visibility="full"),
         *_share_table_blocks(case, "api", f"CUDA API calls that take {portion} of API time{phase_note}", case.api),
     ]  # fmt: skip
@@ -236,11 +236,17 @@ def _largest_shares_of_phase(phase: Phase) -> tuple[tuple[str, float], ...]:
     return (("outside CUDA calls", outside), *phase.what) if outside > phase.duration_ns / 2 else phase.what
 
 
-def _share_table_blocks(case: CaseSummary, name: str, title: str, shares: Sequence[Share]) -> list[Block]:
+def _share_table_blocks(
+    case: CaseSummary, name: str, title: str, shares: Sequence[Share], among: Sequence[Share] = ()
+) -> list[Block]:
+    """A bar for each share; `among` is what they are the largest of, by which names are numbered."""
     if not shares:
         return []
     # names of instances of one template look alike, and are not the same kernel
-    distinct = number_repeated_names([s.name if s.kind == "function" else s.short_name for s in shares])
+    every = among or shares
+    labels = number_repeated_names([s.name if s.kind == "function" else s.short_name for s in every])
+    label = dict(zip(((s.kind, s.name) for s in every), labels, strict=True))
+    distinct = [label[s.kind, s.name] for s in shares]
     rows = tuple(
         (
             distinct_name,

@@ -122,7 +122,7 @@ def kernel_table_blocks(
     cells = {column: [cell(k) for k in top] for column, cell in _COLUMNS.items()}
     cells |= {metric_column(name): [k.metrics.get(name) for k in top] for name in others}
     cells = {column: values for column, values in cells.items() if any(value is not None for value in values)}
-    names = number_repeated_names([k.short_name for k in top])
+    names = number_repeated_names([k.short_name for k in kernels])[: len(top)]
     blocks: list[Block] = [
         Table(
             "kernels",

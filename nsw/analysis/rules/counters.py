@@ -1207,13 +1207,13 @@ def _remark_to_hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: 
         framework = "triton" if framework in _PYTHON_FRAMEWORKS and "(" not in kernel.name else "cuda"
     is_short = remark.cause in _OF_CALLS and (kernel.launch_ns or _SHORT_NS) < _SHORT_NS
     says_no_more = remark.won <= _LEAST_PCT or is_short or remark.fact.startswith("could win")
-    saved = "" if says_no_more else f"; a cure saves an estimated {remark.won:.0f} % of its time"
+    saved = "" if says_no_more else f"; this cure alone saves an estimated {remark.won:.0f} % of its time"
     at_work = 1.0 if case.idle_gpu is None else case.idle_gpu.busy_pct / 100
     return Hit(
         remark.cause, case.id, at_work * remark.won * (100.0 if share is None else share) / 100, remark.what,
         _remedy_text(remark.cause, is_librarys=is_librarys),
         f"{kernel.short_name}{share_text} {remark.fact}{access}{saved}", cause.remedy(framework), remark.what,
-        "kernels",
+        "kernels", costs_accuracy=remark.what.startswith("FP32 multiply-adds"),
     )  # fmt: skip
 
 

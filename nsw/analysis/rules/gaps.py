@@ -33,6 +33,8 @@ _NEARLY: Final = 0.8
 _EACH: Final = 0.25  # waits a kernel, or long gaps an operation
 _LOCKING: Final = 3  # threads that wait for a lock in turn
 _MANY: Final = 20  # launches of an iteration
+_VERY_MANY: Final = 1000  # of an iteration: so many short operations are launched one by one
+_LAUNCH_NS: Final = 20e3  # a framework's launch takes no longer: neither do a short operation and the gap behind it
 _FEW_ITERATIONS: Final = 8  # of fewer no one is usual
 _UNLIKE: Final = 1.5  # times by which waits differ whose range is worth a word
 SHORT: Final = ("short", "middle")
@@ -62,7 +64,11 @@ WORDS: Final = {
     "logging": "writes", "python-threads": "locks", "host-work": "the host", "host-call": "a CUDA call",
     "late-rank-host": "the host",
 }  # fmt: skip
-_QUEUED: Final = "between operations queued before"
+# what the host does in a gap of table gaps -> the same
+_GAP_WORDS: Final = {
+    "queued": "between operations queued before", "launch": "launches", "synchronise": "waits for the GPU",
+    "value": "values read back", "copy": "copies", "allocate": "allocation", "load": "modules loaded",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +100,13 @@ def remove_profiler_slowdown(idle: IdleGpu, slowed: float) -> IdleGpu:
     )
 
 
-def idle_gpu_hits(case: CaseSummary, slowed: float) -> list[Hit]:
+def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False) -> list[Hit]:
     """What the GPU that is idle most waits for, each cause that is worth a sentence.
 
     Args:
         case: The case.
         slowed: How many times the profiler slowed it.
+        rereadable: Whether its reports can be read again here, which measures gaps.
     """
     if case.idle_gpu is None:
         return []
@@ -120,13 +127,7 @@ def idle_gpu_hits(case: CaseSummary, slowed: float) -> list[Hit]:
     if idle.is_iteration and not found and not (idle.gaps and idle.has_calls):
         if 100 - idle.busy_pct < _LAUNCHES_PCT:
             return []
-        known, size = causes()["gaps-unmeasured"], f"{100 - idle.busy_pct:.0f} %"
-        why, what, do, remedy = "its tables were made before gaps were measured", "gaps not measured", known.do, ""
-        if idle.gaps:
-            why, what = "its report has no CUDA calls, which would show why", "no CUDA calls recorded"
-            do, remedy = "record CUDA calls", "Record them: `nsys profile --trace=cuda`."
-        return [Hit("gaps-unmeasured", case.id, 100 - idle.busy_pct, f"idle {size}, {what}", do, f"{base}: {why}",
-                    remedy or known.remedy(), size, "iterations")]  # fmt: skip
+        return [_unmeasured_gaps_hit(case, idle, base, rereadable=rereadable)]
     hits = []
     for cause in found:
         gain = 100 * cause.saved_ns / idle.med_ns
@@ -136,9 +137,36 @@ def idle_gpu_hits(case: CaseSummary, slowed: float) -> list[Hit]:
             hits.append(Hit(
                 cause.cause, case.id, gain, cause.what, cause.do or known.do,
                 f"{base}: {cause.fact}{others}{_other_idle_time_text(idle, cause, found)}",
-                cause.advice or known.remedy(detect_framework(case)), f"{gain:.0f} %", "gaps",
+                cause.advice or known.remedy(detect_framework(case)), f"{100 - busy_pct:.0f} % idle", "gaps",
             ))  # fmt: skip
     return hits
+
+
+def _unmeasured_gaps_hit(case: CaseSummary, idle: IdleGpu, base: str, *, rereadable: bool) -> Hit:
+    """A GPU that is idle, where no gap or no call says why: many short operations say that launches do."""
+    idle_pct = 100 - idle.busy_pct
+    size = f"{idle_pct:.0f} % idle"
+    why = "its tables were made before gaps were measured"
+    if idle.gaps:
+        why = "its report has no CUDA calls, which would show why"
+    work_ns, gap_ns = (ns / max(idle.operations, 1.0) for ns in (idle.med_ns - idle.idle_ns, idle.idle_ns))
+    wait_ns = sum(ns for name, ns in idle.calls.items() if "Synchronize" in name)
+    if idle.operations >= _VERY_MANY and max(work_ns, gap_ns) <= _LAUNCH_NS and wait_ns <= _PART * idle.idle_ns:
+        known = causes()["launch-bound"]
+        launches = f"{idle.operations:,.0f} operations of {format_ns(work_ns)}"
+        return Hit(
+            "launch-bound", case.id, idle_pct, f"probably launch-bound, {launches}", known.do,
+            f"{base}: probably launch-bound: {launches} an iteration, {format_ns(gap_ns)} apart ({why})",
+            known.remedy(detect_framework(case)), size, "iterations",
+        )  # fmt: skip
+    known = causes()["gaps-unmeasured"]
+    what, do, advice = "gaps not measured", known.do, known.remedy()
+    if idle.gaps:
+        what, do, advice = "no CUDA calls recorded", "record CUDA calls", "Record them: `nsys profile --trace=cuda`."
+    elif rereadable:
+        do, advice = "read its reports again", "`nsw reread` reads the reports again and measures them."
+    return Hit("gaps-unmeasured", case.id, idle_pct, f"idle {idle_pct:.0f} %, {what}", do, f"{base}: {why}",
+               advice, size, "iterations")  # fmt: skip
 
 
 def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, causes_of_idle: Sequence[IdleCause]) -> str:
@@ -146,18 +174,28 @@ def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, causes_of_idle: Seque
     rest = open_ns = idle.idle_ns - cause.explained_ns
     if rest < _REST * idle.idle_ns:
         return ""
-    parts = []
-    candidates = [(WORDS[rival.cause], rival.explained_ns) for rival in causes_of_idle if rival is not cause]
-    for words, explained_ns in (*candidates, (_QUEUED, idle.in_gaps("queued", lengths=SHORT))):
+    parts: dict[str, float] = {}
+    rivals = [(WORDS[rival.cause], rival.explained_ns) for rival in causes_of_idle if rival is not cause]
+    words_of_causes = {WORDS[cause.cause], *(words for words, _ in rivals)}
+    for words, explained_ns in (*rivals, *((w, ns) for w, ns in _gap_times_by_words(idle) if w not in words_of_causes)):
         if (ns := min(explained_ns, open_ns)) >= _LITTLE * idle.idle_ns:
-            parts.append((words, ns))
+            parts[words] = parts.get(words, 0.0) + round(ns)
             open_ns -= ns
     if open_ns >= _LITTLE * idle.idle_ns:
-        parts.append(("not explained", open_ns))
-    rest_size, sizes = summed([ns for _, ns in parts])
-    texts = [f"{words} {size.removesuffix(' more')}" for (words, _), size in zip(parts, sizes, strict=True)]
-    listing = ", ".join(texts) if len(parts) > 1 else parts[0][0]
+        parts["not explained"] = open_ns
+    rest_size, sizes = summed([*parts.values()])
+    texts = [f"{words} {size.removesuffix(' more')}" for words, size in zip(parts, sizes, strict=True)]
+    listing = ", ".join(texts) if len(parts) > 1 else next(iter(parts))
     return f"; the other {rest_size.removesuffix(' more')} of idle time: {listing}"
+
+
+def _gap_times_by_words(idle: IdleGpu) -> list[tuple[str, float]]:
+    """The idle time by what the host does in the gaps, as table gaps has it, the longest first; ns."""
+    times = [
+        *((words, idle.in_gaps(kind, lengths=SHORT)) for kind, words in _GAP_WORDS.items()),
+        (WORDS["host-work"], idle.in_gaps(*_GAP_WORDS, lengths=("long",))),
+    ]
+    return sorted(times, key=lambda part: -part[1])
 
 
 def detect_framework(case: CaseSummary) -> str:

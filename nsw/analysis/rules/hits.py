@@ -30,6 +30,7 @@ class Hit:
         size: How much it is, for a list of cases: `12 %`.
         table: What `nsw summarize --table` takes for the rows that prove it.
         share_of: Where `what` begins with `size`, what goes between them in a headline: `of GPU time is`.
+        costs_accuracy: Whether what it advises makes results less accurate, such as TF32: the user's choice, no waste.
     """
 
     cause: str
@@ -42,6 +43,7 @@ class Hit:
     size: str
     table: str
     share_of: str = ""
+    costs_accuracy: bool = False
 
     @property
     def headline(self) -> str:
@@ -57,12 +59,18 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The campaign around a case: the fastest copies in each direction, byte/s with the case that has them."""
+    """The campaign around a case.
+
+    Attributes:
+        copies: The fastest copies in each direction, byte/s with the case that has them.
+        rereadable: Whether its reports can be read again here.
+    """
 
     copies: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    rereadable: bool = False
 
     @classmethod
-    def from_cases(cls, cases: Sequence[CaseSummary]) -> Context:
+    def from_cases(cls, cases: Sequence[CaseSummary], *, rereadable: bool = False) -> Context:
         """That of a campaign's cases."""
         best: dict[str, tuple[float, str]] = {}
         for case in cases:
@@ -70,7 +78,7 @@ class Context:
                 key = gpu_copy_direction(copy.name)
                 if key and copy.bytes_per_s and copy.bytes_per_s > best.get(key, (0.0, ""))[0]:
                     best[key] = copy.bytes_per_s, case.id
-        return cls(best)
+        return cls(best, rereadable)
 
 
 def gpu_copy_direction(name: str) -> str:

@@ -8,7 +8,7 @@ from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import LATENCY, binding_part, busiest_part_pct, reportable_remarks
 from nsw.analysis.rules.timeline import least_gpu_busy_pct, profiler_slowdown, time_without_profiler
-from nsw.quantities import summed
+from nsw.quantities import format_ns, summed
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
@@ -205,8 +205,8 @@ def _scaling_loss(
     head = f"{at}: an" if at else "An"
     share = "" if factor == 1 else f"{first.at:g}/{last.at:g} of that "
     text = (
-        f"{head} iteration takes {longer} than it should with {curve.axis}={last.at:g}"
-        f" ({pct:.0f} % of it): {part_list} than {share}with {curve.axis}={first.at:g}."
+        f"{head} iteration takes {longer} than it should with {curve.axis}={last.at:g}, {pct:.0f} % of its"
+        f" {format_ns(sum(after.values()))}: {part_list} than {share}with {curve.axis}={first.at:g}."
     )
     return pct, text, (fewest_gpus.id, most_gpus.id)
 

@@ -48,13 +48,17 @@ _EXPLAINS: Final = 0.25  # of a gain: a fault that wins as much comes first
 _ALIKE: Final = 4  # other cases of a rule that are named
 
 
-def find_hits_by_case(cases: Sequence[CaseSummary]) -> dict[str, list[Hit]]:
+def find_hits_by_case(cases: Sequence[CaseSummary], *, rereadable: bool = False) -> dict[str, list[Hit]]:
     """What every rule says of each case, the weightiest first.
+
+    Args:
+        cases: The cases.
+        rereadable: Whether their reports can be read again here.
 
     Raises:
         NswError: A rule of another package failed.
     """
-    context = Context.from_cases(cases)
+    context = Context.from_cases(cases, rereadable=rereadable)
     found: dict[str, list[Hit]] = {}
     for case in cases:
         hits = [hit for name, rule in _all_rules() for hit in _apply_rule(name, rule, case, context)]
@@ -114,7 +118,7 @@ def merge_hits_to_findings(hits: Mapping[str, Sequence[Hit]], *, several: bool) 
             alike.setdefault((hit.cause, hit.advice), []).append(hit)
     groups = [sorted(group, key=lambda hit: -hit.gain_pct) for group in alike.values()]
     weights = {
-        id(hit): (-max(later.gain_pct for later in case_hits[place:]), place)  # no less than of those behind it
+        id(hit): (-max(map(_merit_pct, case_hits[place:])), place)  # no less than of those behind it
         for case_hits in hits.values()
         for place, hit in enumerate(case_hits)
     }
@@ -122,6 +126,11 @@ def merge_hits_to_findings(hits: Mapping[str, Sequence[Hit]], *, several: bool) 
         _finding_of_hits(group, several=several)
         for group in sorted(groups, key=lambda group: (*weights[id(group[0])], group[0].cause))
     ]
+
+
+def _merit_pct(hit: Hit) -> float:
+    """What a hit wins, for its place among those of other cases: accuracy is not given up before time is saved."""
+    return hit.gain_pct * (_EXPLAINS if hit.costs_accuracy else 1.0)
 
 
 def _finding_of_hits(alike: Sequence[Hit], *, several: bool) -> Finding:

@@ -29,12 +29,12 @@ def _straggler_hit(case: CaseSummary, _: Context) -> Hit | None:
     known = causes()[first.cause or "late-rank-host"]
     fact = (
         f"{first.name} comes last to {first.last_pct:.0f} % of the collectives, {format_ns(first.late_ns)} behind the"
-        f" median rank, and costs all {format_ns(first.cost_ns)} an iteration ({first.cost_pct:.0f} %)"
+        f" median rank, and costs all ranks {format_ns(first.cost_ns)}, {first.cost_pct:.0f} % of an iteration"
     )
     if first.why:
         fact += f"; {first.why}"
     if len(late) > 1:
-        fact += f". {first_of([entry.name for entry in late[1:]], _NAMED)} too: {cost_pct:.0f} % together"
+        fact += f". {first_of([entry.name for entry in late[1:]], _NAMED)} too: together {cost_pct:.0f} %"
     return Hit(
         known.id, case.id, min(cost_pct, 95.0), f"{names} late, {cost_pct:.0f} % of an iteration", known.do, fact,
         known.remedy("any"), f"{cost_pct:.0f} %", "stragglers",

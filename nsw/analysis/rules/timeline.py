@@ -109,7 +109,7 @@ _FEW_LAUNCHES: Final = 20  # more may be of a model that prints nothing
 _LARGE_INPUT: Final = 64 << 20  # bytes, which no kernel reads in so little time
 
 _LOOK_AT_KERNELS: Final = (
-    "Its GPU work takes longer: look at its kernels (`--table iteration_trace`), and whether its input is larger."
+    "Its GPU work takes longer: look at its kernels (`--table gpu_trace`), and whether its input is larger."
 )
 
 # kernels of libraries, by their names
@@ -645,7 +645,7 @@ def _exposed_communication_hit(case: CaseSummary, _: Context) -> Hit | None:
         return _small_collective_hit(case, talk, min(talk.own_pct, talk.share_pct), head)
     if exposed is None or spent is None or exposed < _EXPOSED_PCT or not spent.span_ns:
         return None
-    head = f"NCCL alone takes {exposed:.0f} % of an iteration ({spent.hidden_pct or 0:.0f} % more are hidden)"
+    head = f"NCCL alone takes {exposed:.0f} % of an iteration ({spent.hidden_pct or 0:.0f} % more of it is hidden)"
     late = not case.stragglers and _nccl_waiting_share(case) >= _WAITING  # of four ranks and more each is looked at
     if late and case.waiting is not None and _is_late_rank_explained(case.waiting, spent.span_ns):
         return _late_rank_hit(case, case.waiting, exposed, head)
@@ -705,9 +705,8 @@ def _is_late_rank_explained(waiting: Waiting, span_ns: float) -> bool:
 def _late_rank_hit(case: CaseSummary, waiting: Waiting, exposed: float, head: str) -> Hit:
     """A rank that reaches the collectives last, with the reason that its own timeline shows beside the others'."""
     name, cause = _short_process_name(waiting.late), "late-rank-host"
-    text = (
-        f"{head}, {100 * _nccl_waiting_share(case):.0f} % of that waiting: {waiting.late} reaches the collectives last"
-    )
+    waits = f"{100 * _nccl_waiting_share(case):.0f} % of NCCL's time is waiting"
+    text = f"{head}, {waits}: {waiting.late} reaches the collectives last"
     if waiting.late_work_pct is not None and waiting.late_work_pct >= _MORE_WORK_PCT:
         text += f"; its kernels other than NCCL's take {waiting.late_work_pct:.0f} % longer than the others'"
         if (waiting.late_blocks_pct or 0.0) >= _SAME_BLOCKS_PCT:
@@ -739,9 +738,10 @@ def _late_rank_text(case: CaseSummary) -> str:
         return "which may be waiting for a late rank"
     share = _nccl_waiting_share(case)
     if share >= _WAITING and not case.stragglers:
-        return f"{100 * share:.0f} % of that waiting for {case.waiting.late}, whose launches come last"
+        return f"{100 * share:.0f} % of NCCL's time is waiting for {case.waiting.late}, whose launches come last"
     if late := [entry for entry in case.stragglers if entry.late]:
-        return f"{sum(entry.cost_pct for entry in late):.0f} % waiting for {first_of([e.name for e in late], _NAMED)}"
+        names = first_of([entry.name for entry in late], _NAMED)
+        return f"{sum(entry.cost_pct for entry in late):.0f} % of the iteration is waiting for {names}"
     return "on all ranks alike: no rank is late throughout"
 
 
@@ -778,10 +778,10 @@ def _fp32_matrix_hit(case: CaseSummary, _: Context) -> Hit | None:
     large = sum(part.ns for part in arithmetic) >= _LARGE_NS * sum(part.operations for part in arithmetic)
     return Hit(
         "tensor-cores-unused", case.id, (_LARGE_GAIN if large else _TENSOR_GAIN) * share * busy / 100,
-        f"{share:.0f} % FP32 {class_names}, no tensor cores", "try TF32 or bf16",
+        f"{share:.0f} % FP32 {class_names}, no tensor cores", "TF32 or bf16, if accurate enough",
         f"{share:.0f} % of GPU time is {class_names} in FP32, without tensor cores",
         "If the accuracy allows it, try TF32 (torch.set_float32_matmul_precision('high'), and for convolutions"
-        " torch.backends.cudnn.allow_tf32) or bf16.", f"{share:.0f} %", "hotspots", _OF_GPU_TIME,
+        " torch.backends.cudnn.allow_tf32) or bf16.", f"{share:.0f} %", "hotspots", _OF_GPU_TIME, costs_accuracy=True,
     )  # fmt: skip
 
 
@@ -979,7 +979,7 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     hit = _make_hit(
         case, "periodic-slow-iteration", share, f"{takes} {format_ns(more)} more",
         f"{takes} {format_ns(more)} longer than the usual {format_ns(iterations.med_ns)}; {differs}",
-        f"{share:.0f} %", "iterations",
+        f"{format_ns(more)} longer", "iterations",
     )  # fmt: skip
     return replace(hit, do="look at its kernels", advice=_LOOK_AT_KERNELS) if gpu >= _MOST * more else hit
 
@@ -1075,7 +1075,7 @@ def _slow_start_hit(case: CaseSummary, _: Context) -> Hit | None:
         case, "slow-first-iteration", share * _OF_START, f"{count} {format_ns(start.duration_ns)}",
         f"{count} {format_ns(start.duration_ns)}, as long as {start.duration_ns / iterations.med_ns:,.0f} later"
         f" iterations, with {start.gpu_ns / iterations.gpu_ns:,.0f} times the GPU's work of one (initialisation, or"
-        " kernels that are tried: autotuning)", f"{share:.0f} %", "phases",
+        " kernels that are tried: autotuning)", format_ns(start.duration_ns), "phases",
     )  # fmt: skip
 
 
@@ -1140,8 +1140,8 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
                known.remedy() + counters, f"{busy:.0f} %", "iterations")  # fmt: skip
 
 
-def _idle_gpu_hits(case: CaseSummary, _: Context) -> list[Hit]:
-    return idle_gpu_hits(case, profiler_slowdown(case))
+def _idle_gpu_hits(case: CaseSummary, context: Context) -> list[Hit]:
+    return idle_gpu_hits(case, profiler_slowdown(case), rereadable=context.rereadable)
 
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | Sequence[Hit] | None]]] = {

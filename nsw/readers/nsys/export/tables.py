@@ -361,7 +361,7 @@ def _has_rows(source: Source, table: str) -> bool:
 
 
 def _problem(reporter: str, texts: list[str]) -> Problem:
-    text = " ".join(texts[0].split())[:_LONGEST]
+    text = " ".join(texts[0].split())[:_LONGEST].partition(" CUDA trace will be collected using libraries")[0]
     repeats = f" (and {len(texts) - 1} like it)" if len(texts) > 1 else ""
     entry = find_known_message("nsys", text)
     meaning = f" ({entry.explanation})" if entry else ""
