@@ -82,8 +82,9 @@ def find_headline(blocks: Iterable[Block]) -> str:
 def _choose_screen(summary: Summary) -> Screen:
     if len(summary.cases) == 1:
         return _single_case_screen(summary, summary.cases[0])
-    if summary.curve is not None and any(point.figure is not None for point in summary.curve.points):
-        return scaling_screen(summary, summary.curve)
+    curve = summary.curve
+    if curve is not None and len({point.at for point in curve.points if point.figure is not None}) > 1:
+        return scaling_screen(summary, curve)
     if any(variant.figure is not None for variant in summary.variants):
         return variants_screen(summary)
     return side_by_side_screen(summary)

@@ -398,6 +398,8 @@ def test_a_rule_of_ncu_speaks_where_counters_are_missing_and_names_the_cause_tha
 def test_what_binds_is_the_busiest_part_and_latency_where_none_is_busy():
     assert binding_part(dram()) == "DRAM"
     assert binding_part(kernel(memory=85.0, l2_throughput=85.0)) == "L2"
+    assert binding_part(kernel(memory=96.0, dram=92.0, l2_throughput=96.0)) == "DRAM"  # whose bytes all pass L2
+    assert binding_part(kernel(memory=96.0, dram=90.0, l2_throughput=96.0)) == "L2"
     assert binding_part(l1(**SHARED)) == "shared memory"
     assert binding_part(pipe("special_fu_utilization")) == "XU pipe"
     assert binding_part(kernel()) == "latency"

@@ -83,6 +83,13 @@ def test_one_point_or_no_figure_is_no_scaling():
     assert "efficiency" not in screen(runs, WEAK, figures=figures)["headline"]
 
 
+def test_cases_of_one_place_on_the_axis_are_a_sweep_over_the_rest():
+    runs, figures = measured(b8_n1=100.0, b16_n1=190.0)
+    shown = screen(runs, WEAK, figures=figures)
+    assert "best 190.0 images/s at b=16" in shown["headline"]
+    assert "efficiency" not in str(shown["answer"])
+
+
 def test_of_repeats_the_efficiency_has_its_range():
     runs = [make_run(f"n{n}-{at}", f"n{n}", params={"n": n}) for n in (1, 2) for at in range(3)]
     values = {"n1": (100.0, 95.0, 105.0), "n2": (180.0, 170.0, 185.0)}

@@ -48,7 +48,7 @@ _MEMORY: Final = frozenset({DRAM, L2, L1, SHARED, CACHES, MEMORY})
 _BOUND_PCT: Final = 60.0  # of a part's peak, from which a kernel is bound by it, as ncu says too
 _SURELY_PCT: Final = 80.0  # where the other parts were not measured
 _ROOF_PCT: Final = 75.0  # from which a part is at its roof: DRAM reaches some 92 % at most
-_FEEDS_PCT: Final = 5.0  # that memory may be busier than the tensor cores which it feeds
+_FEEDS_PCT: Final = 5.0  # that memory may be busier than the tensor cores which it feeds, and L2 than DRAM
 _DIVIDES_PCT: Final = 45.0  # of a pipe's peak, from which divisions bind: each is a chain of dependent instructions
 _WITH_RECIPROCALS: Final = 1.3  # instructions of the XU pipe for each that converts: a division has its reciprocal too
 _BUSY_PCT: Final = 30.0  # of a level of memory, below which its waste delays nothing
@@ -150,8 +150,14 @@ def busy_pct_by_part(kernel: KernelRow) -> dict[str, float]:
 
 
 def _busiest_part(parts: Mapping[str, float]) -> str:
-    """The part nearest to its peak; tensor cores before the memory that feeds them: Hopper's read shared memory."""
+    """The part nearest to its peak.
+
+    Tensor cores come before the memory that feeds them, since Hopper's read shared memory, and DRAM before L2, through
+    which all of its bytes pass.
+    """
     part = max(parts, key=lambda name: parts[name], default="")
+    if part == L2 and parts.get(DRAM, 0.0) >= max(_ROOF_PCT, parts[L2] - _FEEDS_PCT):
+        part = DRAM
     return TENSOR if parts.get(TENSOR, 0.0) >= max(_ROOF_PCT, parts.get(part, 0.0) - _FEEDS_PCT) else part
 
 
@@ -197,8 +203,9 @@ def is_compute_bound(case: CaseSummary) -> bool:
 
 
 def busiest_part_pct(kernel: KernelRow) -> float:
-    """How busy the busiest part is, in per cent of its peak."""
-    return max(busy_pct_by_part(kernel).values(), default=0.0)
+    """How busy the part that is named as the busiest is, in per cent of its peak."""
+    parts = busy_pct_by_part(kernel)
+    return parts.get(_busiest_part(parts), 0.0)
 
 
 def _gain_pct(kernel: KernelRow, left: Mapping[str, float]) -> float:
