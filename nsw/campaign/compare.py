@@ -395,8 +395,9 @@ def side_of(word: str, root: Path | None, by: By) -> Side:
             if colon and isinstance(wrong_runs, UsageError):
                 raise UsageError(f"{campaign} has no run {runs}", hint=wrong_runs.hint) from None
             nearest = wrong_runs if colon else fault
+            hint = "; ".join(filter(None, (nearest.hint, None if colon else "a case of a campaign is CAMPAIGN:CASE")))
             raise CampaignError(
-                f"'{word}' is no campaign, baseline, run or report here: {nearest.message}", hint=nearest.hint
+                f"'{word}' is no campaign, baseline, run or report here: {nearest.message}", hint=hint
             ) from None
 
 

@@ -78,7 +78,13 @@ def test_a_campaign_with_a_failed_run_ends_with_1_and_looking_at_it_too(nsw, fai
         (["sttus"], ["there is no command 'sttus'", "did you mean 'status'?"]),
         (["diff"], ["there is no command 'diff'", "did you mean 'nsw compare'?"]),
         (["perfetto"], ["there is no command 'perfetto'", "did you mean 'nsw export --trace'?"]),
-        (["compare", "a", "b"], ["'a' is no campaign, baseline, run or report here: no campaign 'a' under"]),
+        (
+            ["compare", "a", "b"],
+            [
+                "'a' is no campaign, baseline, run or report here: no campaign 'a' under",
+                "a case of a campaign is CAMPAIGN:CASE",
+            ],
+        ),
         (["gate", "a", "b", "--rule", "speed: -2%"], ["'a' is no campaign, baseline, run or report here"]),
         (["summarize", "."], ["the folder . is no campaign", "nsw read ."]),
         (["gate", "a", "b", "--rule", "speed: 2"], ["--rule 'speed: 2'", "-2%"]),
