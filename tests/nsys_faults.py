@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from subprocess import CompletedProcess
 
-OWN_FAULT = re.compile("Connection to Agent lost|Local Endpoint is not available|Importation failed")
+OWN_FAULT = re.compile(
+    "Connection to Agent lost|Local Endpoint is not available|Importation failed|Importer error status: An unknown error"
+)
 TRIES = 4
 
 
