@@ -360,26 +360,17 @@ def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], w
             hint=f"`chmod -R o-w {folder.path}` closes it; look at what is in it before you adopt it",
         )
     _refuse_strange_files(folder)
-    shown: bytes | None = None
-    if os.path.lexists(folder.path / STATE):
-        with look(folder) as ledger:
-            require_own_root(folder.path, _trusted_owners(ledger.meta(SITE)), warn)
-            lines = acts_of(ledger.site(), ledger.meta(SCRATCH), locked_recipe(folder))
-            lines += _actions_of_ledger(ledger)
-            shown = ledger.snapshot()
-    else:
-        require_own_root(folder.path, (), warn)
-        file = folder.ledger.name
-        lines = [
-            f"an older nsw made it: nsw opens {file} once you agree, and uses what is in it as it is",
-            "adopting starts nothing; if this is a copy, the original stays as it is",
-        ]
+    with look(folder) as ledger:
+        require_own_root(folder.path, _trusted_owners(ledger.meta(SITE)), warn)
+        lines = acts_of(ledger.site(), ledger.meta(SCRATCH), locked_recipe(folder))
+        lines += _actions_of_ledger(ledger)
+        shown = ledger.snapshot()
     consent(f"Let nsw act for campaign {folder.id}?", [*lines, f"scripts of jobs: those in {folder.scripts}"])
     folder.path.chmod(
         stat.S_IMODE(status.st_mode) & ~stat.S_IRWXO
     )  # whoever may write below it cannot enter it any more
-    if shown is not None:  # what was shown, and nothing that lies beside it, such as SQLite's log of writes
-        for beside in folder.path.glob(f"{folder.ledger.name}-*"):
+    if os.path.lexists(folder.path / STATE):  # else the ledger of an older nsw was shown: the next nsw migrates it
+        for beside in folder.path.glob(f"{folder.ledger.name}-*"):  # such as SQLite's log of writes
             beside.unlink()
         write_bytes(folder.ledger, shown)
     folder.trust()

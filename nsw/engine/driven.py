@@ -1,22 +1,24 @@
 """A campaign's ledger to look at or to drive, what the parts of the loop share of it, and what is in flight.
 
-Who only looks changes nothing: of a campaign that nsw does not act for state.json is read, of this user's own the
-ledger, or a private copy where an older nsw wrote it or a killed nsw left a journal.
+Who only looks changes nothing. Of a campaign that nsw does not act for, state.json is read; where an older nsw left none
+and the folder is this user's, the bytes of its ledger, in a process with limits. Of the others the ledger is read, or a
+private copy where an older nsw wrote it or a killed nsw left a journal.
 """
 
 from __future__ import annotations
 
-import shlex
+import os
 import tempfile
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from nsw.apart import run_isolated
 from nsw.engine.events import Event, Message, ReportsRead
 from nsw.engine.folder import LEDGER, STATE, CampaignFolder, Log, is_driven, locked, run_folder
 from nsw.engine.ledger import Ledger
-from nsw.engine.ledger_file import bring_up_to_date, journal_of, older_version
+from nsw.engine.ledger_file import bring_up_to_date, dump_of_bytes, journal_of, older_version
 from nsw.errors import CampaignError
 from nsw.safe_files import copy_file, readable_by_group, write_text
 
@@ -100,7 +102,7 @@ class DrivenCampaign:
         return self.folder.script(job).absolute()
 
 
-_LARGEST: Final = 1 << 26  # bytes of state.json: some 150,000 runs
+_LARGEST: Final = 1 << 26  # bytes of state.json, or of the ledger of an older nsw: some 150,000 runs
 
 
 @contextmanager
@@ -111,7 +113,8 @@ def look(folder: CampaignFolder) -> Iterator[Ledger]:
         CampaignError: It is not there, or is not a ledger.
     """
     if not folder.trusted:
-        with Ledger(folder.path / STATE, state=_read_state(folder)) as ledger:
+        file, state = _read_state(folder)
+        with Ledger(file, state=state) as ledger:
             yield ledger
     elif not _needs_copy(folder):
         with Ledger(folder.ledger, read_only=True) as ledger:
@@ -134,24 +137,40 @@ def write_state(folder: CampaignFolder, ledger: Ledger) -> None:
         write_text(folder.path / STATE, ledger.dump())
 
 
-def _read_state(folder: CampaignFolder) -> bytes:
+def _read_state(folder: CampaignFolder) -> tuple[Path, bytes]:
+    """The file that has the state of a campaign which nsw does not act for, and the state, as `dump` writes it."""
+    file = folder.path / STATE
     try:
-        with folder.open(folder.path / STATE) as file:
-            data = file.read(_LARGEST + 1)
+        return file, _read_bytes(folder, file)
     except FileNotFoundError:
-        path = shlex.quote(str(folder.path))
+        if folder.other_owner:
+            raise CampaignError(
+                f"{folder.path} has no {STATE}: an older nsw made it, or it is not a campaign",
+                hint="copy the folder: nsw reads a copy that is yours",
+            ) from None
+    file, journal = folder.ledger, journal_of(folder.ledger)
+    if os.path.lexists(journal):
         raise CampaignError(
-            f"{folder.path} has no {STATE}: an older nsw made it, or it is not a campaign",
-            hint="copy it, and `nsw adopt` the copy"
-            if folder.other_owner
-            else f"`nsw adopt {path}` opens its ledger and lets nsw continue it;"
-            " adopt a copy of the folder and the original stays as it is",
-        ) from None
+            f"{journal} is there: an older nsw was killed while it wrote {file.name}, or writes it now",
+            hint="`nsw resume` where the campaign was made finishes the write; then copy the folder again",
+        )
+    content = _read_bytes(folder, file)
+    return file, run_isolated(
+        dump_of_bytes, content, file, subject=f"reading {file}", size=len(content), limits=folder.limits
+    )
+
+
+def _read_bytes(folder: CampaignFolder, path: Path) -> bytes:
+    try:
+        with folder.open(path) as file:
+            content = file.read(_LARGEST + 1)
+    except FileNotFoundError:
+        raise
     except OSError as fault:
-        raise CampaignError(f"{folder.path} is not a campaign: {STATE}: {fault.strerror or fault}") from None
-    if len(data) > _LARGEST:
-        raise CampaignError(f"{folder.path / STATE} has more than {_LARGEST} bytes, the most that nsw reads of it")
-    return data
+        raise CampaignError(f"{folder.path} is not a campaign: {path.name}: {fault.strerror or fault}") from None
+    if len(content) > _LARGEST:
+        raise CampaignError(f"{path} has more than {_LARGEST} bytes, the most that nsw reads of it")
+    return content
 
 
 def _needs_copy(folder: CampaignFolder) -> bool:

@@ -154,8 +154,8 @@ class CampaignFolder:
         """
         if self.trusted:
             return
-        has_state = os.path.lexists(self.path / STATE)  # an older nsw left none
-        looks = "; `nsw status` and `nsw summarize` can read it" if has_state else ""
+        is_readable = not self.other_owner or os.path.lexists(self.path / STATE)  # an older nsw left none
+        looks = "; `nsw status` and `nsw summarize` can read it" if is_readable else ""
         if owner := self.other_owner:
             raise CampaignError(
                 f"campaign {self.id} belongs to {owner}: nsw acts only for campaigns of your own",

@@ -1,7 +1,8 @@
 """The file of a ledger: its tables, opening it, migrations from older states, and its tables as JSON (state.json).
 
 Others look at a campaign by state.json: a SQLite file can hold code, pages that point to each other in circles, and a
-journal that makes SQLite delete another file. What is read there is checked value by value.
+journal that makes SQLite delete another file. What is read there is checked value by value. An older nsw left no
+state.json: `dump_of_bytes` makes its content of a ledger's bytes.
 
 The ledger of an older nsw is read in a migrated copy (nsw/engine/driven.py). Only the holder of the campaign's lock
 migrates the file itself, after a copy (`bring_up_to_date`).
@@ -40,6 +41,7 @@ __all__ = [
     "columns_of",
     "copy_of_state",
     "dump",
+    "dump_of_bytes",
     "journal_of",
     "migrate",
     "older_version",
@@ -312,6 +314,37 @@ def dump(db: sqlite3.Connection) -> str:
         names = ", ".join(columns_of(table))
         tables[table] = db.execute(f"SELECT {names} FROM {table}").fetchall()  # noqa: S608  nsw's own names
     return json.dumps({"version": STATE_VERSION, "tables": tables})
+
+
+def dump_of_bytes(content: bytes, path: Path) -> bytes:
+    """What `dump` writes of the ledger that these bytes are, of this state or an older one.
+
+    The database is in memory: SQLite reads no journal and writes no file. Views, triggers and virtual tables, which
+    could run code, are refused.
+
+    Args:
+        content: The bytes of the file.
+        path: The file, for errors.
+
+    Raises:
+        CampaignError: It is no ledger, or of another version of nsw.
+    """
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        try:
+            db.deserialize(content)
+            db.execute("PRAGMA trusted_schema = OFF")
+            strange = db.execute(
+                "SELECT name FROM sqlite_schema WHERE type NOT IN ('table', 'index') OR rootpage = 0 LIMIT 1"
+            ).fetchone()
+            if strange is not None:
+                raise CampaignError(f"{path} contains {strange[0]!r:.40}, which nsw does not write")
+            refuse_unknown_version(db, path)
+            migrate(db)
+            return dump(db).encode()
+        except sqlite3.DatabaseError as fault:
+            raise as_campaign_error(fault, path) from None
+        except TypeError as fault:  # bytes where nsw writes texts
+            raise CampaignError(f"{path} cannot be read: {fault}", hint="ask who made it") from None
 
 
 @cache

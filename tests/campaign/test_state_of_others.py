@@ -52,11 +52,43 @@ def test_who_looks_at_a_campaign_of_others_sees_it_by_state_json_and_opens_no_le
         assert [run.id for run in ledger.runs(states=[State.DONE])] == ["r7"]
 
 
-def test_what_an_older_nsw_made_says_how_it_is_opened(path):
-    with pytest.raises(CampaignError, match=r"has no state\.json") as fault, look(CampaignFolder(path.parent)):
+def test_what_an_older_nsw_made_is_read_from_the_bytes_of_its_ledger(path):
+    with Ledger(path, read_only=True) as ledger:
+        runs = ledger.runs()
+    before = path.read_bytes()
+    with look(CampaignFolder(path.parent)) as ledger:
+        assert ledger.runs() == runs
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+STRANGE = {
+    "a view": ("CREATE VIEW evil AS SELECT 1", "contains 'evil', which nsw does not write"),
+    "a trigger": (
+        "CREATE TRIGGER evil AFTER UPDATE ON tasks BEGIN DELETE FROM meta; END",
+        "contains 'evil', which nsw does not write",
+    ),
+    "bytes for a text": ("UPDATE tasks SET detail = x'00' WHERE id = 'r7'", "campaign.db cannot be read"),
+    "a newer state": ("PRAGMA user_version = 99", "was written by a newer nsw"),
+    "a text for a number": ("UPDATE tasks SET attempt = 'x' WHERE id = 'r7'", "r7.*attempt is not what nsw writes"),
+}
+
+
+@pytest.mark.parametrize("what", STRANGE)
+def test_a_ledger_of_an_older_nsw_with_anything_else_in_it_is_refused(path, what):
+    script, said = STRANGE[what]
+    change(path, script)
+    with pytest.raises(CampaignError, match=said), look(CampaignFolder(path.parent)):
         pass
-    adopts = f"`nsw adopt {path.parent}` opens its ledger and lets nsw continue it;"
-    assert fault.value.hint == f"{adopts} adopt a copy of the folder and the original stays as it is"
+
+
+def test_a_ledger_of_an_older_nsw_with_a_journal_is_not_opened(path):
+    path.with_name("campaign.db-journal").write_bytes(b"")
+    with (
+        pytest.raises(CampaignError, match="an older nsw was killed while it wrote"),
+        look(CampaignFolder(path.parent)),
+    ):
+        pass
 
 
 DEEP = "[" * 3_000_000

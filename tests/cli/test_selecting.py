@@ -207,8 +207,8 @@ def test_another_figure_compares_the_cases(nsw, recipe):
     assert "measured: f, g" in refused.err
 
 
-def test_an_older_campaign_has_its_reason_on_a_line_of_its_own(nsw, good):
+def test_a_campaign_that_cannot_be_read_has_its_reason_on_a_line_of_its_own(nsw, good):
     (good.parent / "old").mkdir()
-    shutil.copy(good / "campaign.db", good.parent / "old")
+    (good.parent / "old/campaign.db").write_text("no ledger")
     shown = nsw("ls").out.splitlines()
-    assert shown[-1].startswith("old: campaigns/old has no state.json: an older nsw made it")
+    assert shown[-1].startswith("old: campaigns/old/campaign.db is damaged: ")
