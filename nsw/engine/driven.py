@@ -1,8 +1,8 @@
 """A campaign's ledger to look at or to drive, what the parts of the loop share of it, and what is in flight.
 
-Who only looks changes nothing. Of a campaign that nsw does not act for, state.json is read; where an older nsw left none
-and the folder is this user's, the bytes of its ledger, in a process with limits. Of the others the ledger is read, or a
-private copy where an older nsw wrote it or a killed nsw left a journal.
+Who only looks changes nothing. Of a campaign that nsw does not act for, state.json is read; where an older nsw left
+none and the folder is this user's, the bytes of its ledger, in a process with limits. Of the others the ledger is read,
+or a private copy where an older nsw wrote it or a killed nsw left a journal.
 """
 
 from __future__ import annotations
