@@ -122,6 +122,7 @@ class CaseSummary:
     host: HostSide | None = None
     stray_contexts: tuple[StrayContext, ...] = ()
     link: Link | None = None
+    sm_count: float | None = None  # of each of its GPUs
     uses_fsdp: bool = False
     longest_calls_ns: Mapping[str, float] = field(default_factory=dict)  # the longest call of each CUDA API call
     threads: Mapping[str, float] = field(default_factory=dict)  # of each kernel's largest launch, where a trace tells
@@ -231,6 +232,7 @@ def _summarize_case(
         figures=figures,
         perturbation=tuple(profiler_perturbations(figures, [run for run in runs if run.pass_name not in windowed])),
         link=_link_of_facts(rows("facts")),
+        sm_count=_sm_count_of_facts(rows("facts")),
         uses_fsdp=any(str(row["name"]).startswith("FSDP::") for row in rows("nvtx_summary", with_gpu)),
         gpus=tuple(sorted({str(r["text"]) for r in rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
         measured=len(with_gpu or with_api or with_functions),
@@ -380,6 +382,12 @@ def _link_of_facts(facts: Iterable[Mapping[str, Any]]) -> Link | None:
     if not generation or not width:
         return None
     return Link(f"PCIe {generation} x{width:.0f}", recorded["gpu_linkRate"] * 1e6 / 8 * coding * width)
+
+
+def _sm_count_of_facts(facts: Iterable[Mapping[str, Any]]) -> float | None:
+    """The number of SMs that all GPUs of a case have; None: not recorded, or they differ."""
+    counts = {float(row["value"]) for row in facts if row["key"] == "gpu_sm_count" and row.get("value")}
+    return counts.pop() if len(counts) == 1 else None
 
 
 def _function_shares(rows: Sequence[Mapping[str, Any]], cover: float, runs: int) -> tuple[Share, ...]:

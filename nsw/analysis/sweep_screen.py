@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["side_by_side_screen"]
 
-_ROWS: Final = 15  # of the table; of more cases those that weigh most
+_ROWS: Final = 15  # of a campaign's table; of more cases those that weigh most
 _NEAR: Final = 0.95  # of the best
 _IN_ORDER: Final = 10  # cases that stay in the order of the matrix: more are sorted
 _COLUMNS: Final = 8  # of a grid
@@ -96,7 +96,8 @@ def side_by_side_screen(summary: Summary) -> Screen:
         sign = 1 if is_smaller_figure_better(summary, *figure) else -1
         values = [figure_median(case, figure[0]) for case in cases]
         order.sort(key=lambda at: (values[at] is None, sign * (values[at] or 0.0)))
-    shown_cases = order[:_ROWS] if len(cases) > _IN_ORDER else sorted(order)
+    most_rows = _ROWS if summary.site else len(cases)  # other commands print a campaign's cases
+    shown_cases = order[:most_rows] if len(cases) > _IN_ORDER else sorted(order)
     table = screen_table(parts, [cases[at] for at in shown_cases], "figures", [case.id for case in cases],
                    wide="what" if figure else "top",
                    droppable=(*(f"figure.{name}" for name, _ in reversed(more_figures)), "figure_range", "kernel_ns",

@@ -185,7 +185,8 @@ class _Request:
         else:
             chosen = _Reports(_filter_rows(table_check.check_reports(recognised), self.tests, top))
             answers = not (self.full or self.tables or self.tests or top)
-            _put_tables(chosen, self.tables, target, max_rows=_MOST_ROWS if top is None else top, answers=answers)
+            max_rows = _MOST_ROWS if top is None else top
+            _put_tables(chosen, self.tables, target, max_rows=max_rows, answers=answers, full=self.full)
             code = Exit.GOOD
         return max(code, chosen.code, _report_search(search), table_check.tell())
 
@@ -217,7 +218,9 @@ class _Reports:
             tell(text)
 
 
-def _put_tables(reports: _Reports, tables: list[str], target: Target, *, max_rows: int, answers: bool) -> None:
+def _put_tables(
+    reports: _Reports, tables: list[str], target: Target, *, max_rows: int, answers: bool, full: bool
+) -> None:
     if not target.is_of_rows:
         with target.stdout_to_output():
             if target.format == "json":
@@ -227,7 +230,7 @@ def _put_tables(reports: _Reports, tables: list[str], target: Target, *, max_row
             elif answers:
                 _show_answer(reports)
             else:
-                _show_reports(reports, kernels=not tables, max_rows=max_rows)
+                _show_reports(reports, kernels=not tables, max_rows=max_rows, results=full and not tables)
         return
     if target.format == "parquet" and target.output is None:
         raise UsageError("--format parquet writes files", hint="name a file or a folder with --output")
@@ -495,11 +498,19 @@ def _distinct_names(reports: Sequence[ReadReport]) -> list[str]:
     return short if len(set(short)) == len(short) else [report.name for report in reports]
 
 
-def _show_reports(reports: Iterable[Report], *, kernels: bool, max_rows: int) -> None:
+def _show_reports(reports: Iterable[Report], *, kernels: bool, max_rows: int, results: bool) -> None:
+    """Print the tables of each report; `results`: of several reports then a row each, as their answer begins."""
+    from nsw.present.summary_view import show_results
+
     out = console()
     merged = Merged()
+    looked_at = []
     for report in reports:
         show_report(out, report, max_rows, merged, kernels=kernels, explain=not kernels)
+        if results and _has_figures(report):
+            looked_at.append(_as_read_report(report))
+    if len(looked_at) > 1:
+        show_results(out, _summarize(looked_at))
     show_merged(out, merged, repeated=True)
 
 

@@ -40,7 +40,8 @@ IMPORTANT: Final[Mapping[str, tuple[str, ...]]] = {
     "phase_summary": ("short_name", "phase", *_STATISTICS[:3], "summary", "pid", "kind", *_STATISTICS[3:]),
     "gaps": ("device", "cause", "length", "gaps", "total_ns", "med_ns", "cuda_ns", "pid", "rank"),
     "host_copies": ("device", "direction", "memory", "calls", "total_ns", "alone_ns", "total_bytes", "pid", "rank"),
-    "gpu_use": ("device", "iterations", "span_ns", "busy_ns", "operations", "cuda_ns", "wait_ns", "pid", "rank"),
+    "gpu_use": ("device", "iterations", "span_ns", "busy_ns", "kernels", "kernel_ns", "computing_ns", "small_ns",
+                "streams", "blocks", "default_stream", "collectives", "collective_ns", "channels", "operations"),
     "collectives": ("iteration", "number", "device", "duration_ns", "alone_ns", "idle_ns", "rank", "pid", "start_ns"),
     "cpu_samples": ("name", "phase", "samples_pct", "samples", "module", "pid"),
     "cpu_threads": ("name", "phase", "running_pct", "running_ns", "samples", "tid", "pid"),
@@ -231,19 +232,32 @@ def show_rows(
     if "run" in shown_columns and len({row["run"] for row in rows}) > 1:
         _show_runs(out, title, rows, shown_columns, order)
         return
-    _show_rows(out, title, rows, shown_columns, order)
+    meaning = _column_meanings(table_name, shown_columns) if explain else {}
+    fitted, cells = _fitted_table(title, rows, shown_columns, order)
+    if is_column_a_line := len(rows) == 1 and bool(meaning) and bool(fitted.hidden(out.width)):
+        heads = zip(shown_columns, _column_headings(rows, shown_columns), strict=True)
+        lines = [(head, cells[column][0], meaning.get(column, "")) for column, head in heads]
+        out.print(TextTable(title, ("column", "value>", "meaning"), lines))
+    else:
+        _show_rows(out, title, rows, shown_columns, order)
     if is_numbered:
         out.print(f"([1], [2]: kernels with one short name and different names, which {_ELSEWHERE} has)", style="dim")
     if parameters is not None and table_name in _ASIDES:
         out.print(f"({_ASIDES[table_name]})", style="dim")
-    if explain and (table := TABLES.get(table_name)) is not None:
+    if meaning:
         titles = dict(zip(shown_columns, _column_headings(rows, shown_columns), strict=True))
         meanings = [
-            f"  {titles[column.name].partition(' (')[0]}: {column.meaning}"
-            for column in table.columns
-            if column.name in titles and column.name not in _KNOWN_COLUMNS
+            f"  {titles[column].partition(' (')[0]}: {text}"
+            for column, text in meaning.items()
+            if not is_column_a_line and column not in _KNOWN_COLUMNS
         ]
-        out.print("\n".join([f"{table.name}: {table.meaning}", *meanings]), style="dim")
+        out.print("\n".join([f"{table_name}: {TABLES[table_name].meaning}", *meanings]), style="dim")
+
+
+def _column_meanings(table_name: str, shown_columns: Sequence[str]) -> dict[str, str]:
+    """What the columns of a table of the schema mean; empty for other tables."""
+    table = TABLES.get(table_name)
+    return {c.name: c.meaning for c in table.columns if c.name in shown_columns} if table is not None else {}
 
 
 def _number_short_names(

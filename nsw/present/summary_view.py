@@ -400,6 +400,12 @@ def show_summary(
         )
 
 
+def show_results(out: Console, summary: Summary) -> None:
+    """Print the headline and the table of a first screen, with all its rows."""
+    blocks = first_screen_blocks(summary)
+    show_blocks(out, [b for b in blocks if isinstance(b, Table) or b.name in {HEADLINE, "legend"}], "always")
+
+
 def _drill_down_command(campaign: str, cases: Sequence[CaseSummary], drawable_cases: Collection[str]) -> str | None:
     """The command that shows more of the only case: an iteration, else its counters."""
     for case in cases:

@@ -20,6 +20,7 @@ from rich.cells import cell_len
 from nsw.analysis.groups import group_by
 from nsw.present.untrusted_text import clean, harmless
 from nsw.quantities import in_one_unit
+from nsw.safe_files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -286,7 +287,7 @@ _HINT: Final = "`nsw "
 
 @cache
 def program() -> str:
-    """`nsw` where the shell finds this very program under that name, else the words that start it."""
+    """`nsw` where the shell finds this program under that name, or a script that names it, else what starts it."""
     import shlex
 
     typed = sys.argv[0]
@@ -301,9 +302,24 @@ def program() -> str:
     if name != "nsw":  # another program that uses nsw
         return "nsw"
     program_path = shutil.which("nsw")
-    if program_path is not None and (os.sep not in typed or _is_same_file(program_path, typed)):
+    if program_path is not None and (
+        os.sep not in typed or _is_same_file(program_path, typed) or _is_wrapper(program_path, typed)
+    ):
         return "nsw"
     return shlex.quote(typed)
+
+
+_WRAPPER: Final = 4096  # bytes of a script, in which the program that it starts is named
+
+
+def _is_wrapper(script: str, started: str) -> bool:
+    """Whether a small script on PATH names the program that was started."""
+    try:
+        if Path(script).stat().st_size > _WRAPPER:
+            return False
+        return str(Path(started).absolute()) in read_text(script, errors="replace")
+    except OSError:
+        return False
 
 
 def as_typed(text: str) -> str:

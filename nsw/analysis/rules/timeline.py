@@ -359,10 +359,18 @@ def _serial_small_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
     together = "one stream" if streams <= 1 else f"{streams:.0f} streams, which wait for one another (events)"
     return _make_hit(
         case, "kernels-not-concurrent", saved, "small kernels one after the other",
-        f"{100 * small / idle.med_ns:.0f} % of {'an iteration' if idle.is_iteration else 'the time'} is kernels of at"
-        f" most 32 blocks, each of which fills a part of the GPU, one after the other in"
+        f"{100 * small / idle.med_ns:.0f} % of {'an iteration' if idle.is_iteration else 'the time'} is kernels of"
+        f" {_small_grid_text(case, use)}, each of which fills a part of the GPU, one after the other in"
         f" {together}; where they are independent they fit beside each other", f"{saved:.0f} %", "gpu_use",
     )  # fmt: skip
+
+
+def _small_grid_text(case: CaseSummary, use: Mapping[str, float]) -> str:
+    """How many blocks small kernels have, beside the SMs of the GPU; their mean where all kernels are small."""
+    kernels = use["kernels"] - use.get("collectives", 0.0)
+    is_mean_of_small = use.get("blocks") and use["small_ns"] >= use["kernel_ns"]
+    blocks = f"{use['blocks'] / kernels:.0f} blocks on average" if is_mean_of_small else "at most 32 blocks"
+    return blocks + (f" (the GPU has {case.sm_count:.0f} SMs)" if case.sm_count else "")
 
 
 def _slow_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
