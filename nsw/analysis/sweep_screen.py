@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from nsw.analysis.rules.hits import Hit
     from nsw.analysis.summary import Summary
 
-__all__ = ["side_by_side_screen"]
+__all__ = ["best_two_cases", "side_by_side_screen"]
 
 _ROWS: Final = 15  # of a campaign's table; of more cases those that weigh most
 _NEAR: Final = 0.95  # of the best
@@ -204,13 +204,31 @@ def _best_figure_text(summary: Summary, names: Sequence[str], figure: tuple[str,
 
 
 def _tied_cases_text(cases: Iterable[CaseSummary], best: CaseSummary, name: str) -> str:
-    """Which cases' repeats reach those of the best; nothing where none do, or where it did not repeat."""
+    """Which cases' repeats reach those of the best, or that none do; nothing where it did not repeat."""
     top = least_disturbed_figure(best, name)
     if top is None or top.runs < 2:
         return ""
     figures = ((case, least_disturbed_figure(case, name)) for case in cases if case is not best)
     alike = [case.id for case, figure in figures if figure and figure.most >= top.least and figure.least <= top.most]
-    return f", and {first_of(alike, 2)} may be as good: repeats overlap" if alike else ""
+    if not alike:
+        return ", whose runs beat those of all other cases"
+    return f", and {first_of(alike, 2)} may be as good: repeats overlap"
+
+
+def best_two_cases(summary: Summary) -> tuple[CaseSummary, CaseSummary] | None:
+    """The second best case and the best, of cases beside each other; None where these did not repeat.
+
+    Places on a scaling axis, and variants at several places, are no rivals.
+    """
+    figure = figure_to_show(summary)
+    if figure is None or summary.curve is not None or any(variant.series for variant in summary.variants):
+        return None
+    rivals = [(value, case) for case in summary.cases if (value := figure_median(case, figure[0])) is not None]
+    rivals.sort(key=lambda rival: rival[0], reverse=is_smaller_figure_better(summary, *figure))
+    pair = rivals[-2:]
+    if len(pair) < 2 or any((f := least_disturbed_figure(c, figure[0])) is None or f.runs < 2 for _, c in pair):
+        return None
+    return pair[0][1], pair[1][1]
 
 
 def _iteration_ns(case: CaseSummary) -> float | None:

@@ -12,6 +12,7 @@ import math
 import shlex
 import statistics
 from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import log
@@ -394,11 +395,28 @@ def side_of(word: str, root: Path | None, by: By) -> Side:
         except (CampaignError, UsageError) as wrong_runs:
             if colon and isinstance(wrong_runs, UsageError):
                 raise UsageError(f"{campaign} has no run {runs}", hint=wrong_runs.hint) from None
+            owners = [] if colon else _campaigns_with_case(parent, word)
+            if len(owners) == 1:
+                return replace(side_of_campaign(owners[0], Selection((word,)), by), name=word)
             nearest = wrong_runs if colon else fault
-            hint = "; ".join(filter(None, (nearest.hint, None if colon else "a case of a campaign is CAMPAIGN:CASE")))
+            of_case = (
+                f"{plural(len(owners), 'campaign')} have this case: `{owners[-1].id}:{word}` is that of the newest"
+            )
+            hint = of_case if owners else "; ".join(
+                filter(None, (nearest.hint, None if colon else "a case of a campaign is CAMPAIGN:CASE"))
+            )  # fmt: skip
             raise CampaignError(
                 f"'{word}' is no campaign, baseline, run or report here: {nearest.message}", hint=hint
             ) from None
+
+
+def _campaigns_with_case(parent: Path, case: str) -> list[CampaignFolder]:
+    """The campaigns that have a case of this name, oldest first; of others that cannot be read none."""
+    owners = []
+    for folder in folders.existing(parent):
+        with suppress(CampaignError, OSError), look(folder) as ledger:
+            owners += [folder] if any(run.case_id == case for run in ledger.runs()) else []
+    return owners
 
 
 def side_of_campaign(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,6 +62,8 @@ def query(
         data=lambda: {"campaigns": [folder.id for folder in found], "columns": columns, "rows": rows},
         show=lambda: _show_schema(rows) if schema else _show_rows(columns, rows),
     )
+    if target.format == "table" and re.search(r"\bfigures\b", sql or ""):
+        tell("figures: a row a run; `nsw summarize --table figures` has a row a case")
     return Exit.GOOD
 
 

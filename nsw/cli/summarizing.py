@@ -107,8 +107,8 @@ def summarize(
         option(
             "--table",
             help="One table as rows: hotspots (GPU operations by time, the largest), gpu_summary (all, each run),"
-            " kernels (their counters), scaling, compare, roofline, api, copies, figures, functions, model,"
-            " stragglers ...",
+            " kernels (their counters), scaling, compare, roofline, api, copies, figures (a row a case; `nsw query`"
+            " has a row a run), functions, model, stragglers ...",
         ),
     ] = None,
     top: Annotated[
@@ -673,7 +673,8 @@ def _shared_items(campaign_results: Results, tables: _Tables, *, page_alone: boo
             stream = io.StringIO()
             emit.write_csv(stream, rows, emit.columns_of(rows), head=True)
             items[f"tables/{name}.csv"] = stream.getvalue()
-            meaning = TABLES[name].meaning if name in TABLES else f"made of the tables of reports: {name}"
+            is_plain = name in TABLES and name not in FLAT
+            meaning = TABLES[name].meaning if is_plain else f"made of the tables of reports: {name}"
             index.append({"file": f"tables/{name}.csv", "rows": len(rows), "meaning": meaning})
         stream = io.StringIO()
         emit.write_csv(stream, index, ("file", "rows", "meaning"), head=True)

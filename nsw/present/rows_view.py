@@ -173,8 +173,8 @@ _ENDS: Final = (("_pct", "%"), ("_s", "s"))  # of names of columns whose numbers
 _SUFFIXES: Final = {"_ns": "ns", "_bytes": "byte", "bytes_per_s": "byte/s", "flop_per_s": "FLOP/s"}
 # what the headings of a computed table cannot say
 _ASIDES: Final[Mapping[str, str]] = {
-    "figures": "of the runs of a pass: the first screen prints the median, `nsw compare` the geometric mean; stddev:"
-    " sample standard deviation (n - 1)",
+    "figures": "a row is of the runs of a case's pass, in `nsw query` of a run: the first screen prints the median,"
+    " `nsw compare` the geometric mean; stddev: sample standard deviation (n - 1)",
     "roofline": "share: flop_per_s of roof_flop_per_s, the most that the peaks allow at this intensity (FLOP/byte of"
     " the level), empty where a peak is not known; side: which peak is the limit there; ceilings: where the peaks are"
     " from",

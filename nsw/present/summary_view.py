@@ -31,6 +31,7 @@ from nsw.analysis.first_screen import HEADLINE, find_headline, first_screen_bloc
 from nsw.analysis.rules.pairs import cases_with_void_ratio
 from nsw.analysis.rules.timeline import time_without_profiler
 from nsw.analysis.screen_table import slowest_case
+from nsw.analysis.sweep_screen import best_two_cases
 from nsw.present.terminal import TextTable, clash_marks, unpadded, wrapped
 from nsw.present.untrusted_text import clean
 from nsw.quantities import (
@@ -380,6 +381,10 @@ def show_summary(
             f"`nsw summarize {campaign} --case {shlex.quote(slowest.id)}` shows where the time of the slowest case goes"
             if slowest and slowest.id not in proven else None
         )  # fmt: skip
+        rivals = best_two_cases(summary) or (summary.cases if len(summary.cases) == 2 else ())
+        if rivals:
+            gain = _gain_command(campaign, *(case.id for case in rivals))
+            divides = f"{divides}\n{gain}" if divides and len(summary.cases) > 2 else gain
         show_first_screen(
             out,
             blocks,
@@ -390,6 +395,9 @@ def show_summary(
         )
     else:  # which proves its sentences itself, but for the timeline and the counters
         last_line = _drill_down_command(campaign, summary.cases, drawable_cases)
+        for hit in summary.hits.get(summary.cases[0].id, ()) if summary.cases else ():
+            if hit.cured_case is not None:
+                last_line = _gain_command(campaign, hit.case, hit.cured_case)
         show_first_screen(
             out,
             blocks,
@@ -404,6 +412,11 @@ def show_results(out: Console, summary: Summary) -> None:
     """Print the headline and the table of a first screen, with all its rows."""
     blocks = first_screen_blocks(summary)
     show_blocks(out, [b for b in blocks if isinstance(b, Table) or b.name in {HEADLINE, "legend"}], "always")
+
+
+def _gain_command(campaign: str, first: str, second: str) -> str:
+    sides = " ".join(shlex.quote(f"{campaign}:{case}") for case in (first, second))
+    return f"`nsw compare {sides}` shows how much the second gains, and how certain that is"
 
 
 def _drill_down_command(campaign: str, cases: Sequence[CaseSummary], drawable_cases: Collection[str]) -> str | None:

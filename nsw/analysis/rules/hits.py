@@ -31,6 +31,7 @@ class Hit:
         table: What `nsw summarize --table` takes for the rows that prove it.
         share_of: Where `what` begins with `size`, what goes between them in a headline: `of GPU time is`.
         costs_accuracy: Whether what it advises makes results less accurate, such as TF32: the user's choice, no waste.
+        cured_case: Another case, which does what it advises.
     """
 
     cause: str
@@ -44,6 +45,7 @@ class Hit:
     table: str
     share_of: str = ""
     costs_accuracy: bool = False
+    cured_case: str | None = None
 
     @property
     def headline(self) -> str:

@@ -409,7 +409,7 @@ def _slow_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     one_way = f" {_direction_text(largest_copy)}" if len(both) > 1 else ""
     share_base = "of an iteration" if case.iterations else _OF_ALL_GPU_TIME
     pinned = (
-        f"Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) gives {faster:.1f} times that here, in"
+        f"Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) copies at {faster:.1f} times that rate in"
         f" {fastest_case},"
         if comparison
         else f"{'P' if certain else 'If it is pageable, p'}inned memory (cudaHostAlloc, in PyTorch pin_memory=True)"
@@ -437,6 +437,7 @@ def _slow_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         f"{share:.0f} %",
         "copies",
         _OF_ITERATION if case.iterations else _OF_GPU_TIME,
+        cured_case=fastest_case if comparison else None,
     )
 
 
