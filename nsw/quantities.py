@@ -92,6 +92,19 @@ def _number(value: float, unit: str) -> str:
     return f"{value:,.{1 if abs(value) >= 100 else 2 if abs(value) >= 10 else 3}f}"
 
 
+def factor_digits(times: float) -> str:
+    """How many times, in digits that show a difference: 1.02, 5.6, 1,028."""
+    return f"{times:,.0f}" if times >= 10 else f"{times:.2g}" if times >= 2 else f"{times:.2f}"
+
+
+def times_faster(ratio: float) -> str:
+    """A ratio for people, of which more is better: 1.48x faster, 5.6x slower, 1.00x."""
+    text = factor_digits(ratio if ratio >= 1 else 1 / ratio) if ratio > 0 else "0"
+    if text in {"1.00", "0"}:
+        return f"{text}x"
+    return f"{text}x {'faster' if ratio > 1 else 'slower'}"
+
+
 def duration(ns: float | None) -> str:
     """Nanoseconds for people, four digits or more: 1.234 ms, 1,234.5 s."""
     if ns is None:

@@ -91,8 +91,7 @@ def screen_table(
 
 
 _LEGEND: Final = {
-    "ratio": "{title}: 2.00 is twice as good",
-    "gpu_ratio": "its gain: of GPU time",
+    "gpu_ratio": "{title}: the same of the GPU's work of an iteration",
     "efficiency_pct": "efficiency: what each GPU achieves, beside the fewest GPUs",
     "copies_pct": "alone: no other kernel at work",
     "exposed_pct": "alone: no other kernel at work",

@@ -12,7 +12,12 @@ from nsw.analysis.effective import AskedModel, Effective, model_cases
 from nsw.analysis.figures import Outlier, find_outliers
 from nsw.analysis.groups import group_by
 from nsw.analysis.placement import crowded_gpu_sentences, node_sentences_by_case
-from nsw.analysis.rules.pairs import scaling_loss_findings, variant_findings
+from nsw.analysis.rules.pairs import (
+    cases_with_void_ratio,
+    cold_start_findings,
+    scaling_loss_findings,
+    variant_findings,
+)
 from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
 
 if TYPE_CHECKING:
@@ -232,12 +237,20 @@ def _ordered_findings(
     curve: Scaling | None, variants: Sequence[Variant], by_id: Mapping[str, CaseSummary],
     hits: Mapping[str, Sequence[Hit]], *, several: bool,
 ) -> list[Finding]:  # fmt: skip
-    """What cases beside each other show; then what rules say: first why that case loses which loses most."""
+    """What cases beside each other show; then what rules say: first why that case loses which loses most.
+
+    Figures that are in doubt come behind the first finding, unless the headline is of them: no ratio is valid.
+    """
     losses = scaling_loss_findings(curve, by_id) if curve else []
-    of_cases = merge_hits_to_findings(hits, several=several)
+    gpu_ns = {id_: case.gpu_ns or sum(k.time_ns or 0.0 for k in case.kernels) for id_, case in by_id.items()}
+    of_cases = merge_hits_to_findings(hits, gpu_ns if variants else {}, several=several)
     why = next((f for loss in losses for f in of_cases if f.cases[0] == loss.cases[-1]), None)
     of_cases.sort(key=lambda finding: finding is not why)
-    return [*losses, *variant_findings(variants, by_id), *of_cases]
+    findings = [*losses, *variant_findings(variants, by_id), *of_cases]
+    doubts = cold_start_findings(variants, by_id)
+    void = cases_with_void_ratio(variants, by_id)
+    place = int(any(variant.ratio and variant.case_id not in void for variant in variants))
+    return [*findings[:place], *doubts, *findings[place:]]
 
 
 def _fill_default_comparison(request: ReportRequest, runs: Sequence[Any]) -> ReportRequest:

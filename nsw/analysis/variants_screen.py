@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Column, ColumnPart
-from nsw.analysis.comparison import Variant, figure_heading, is_time_unit
+from nsw.analysis.comparison import Variant, figure_heading
 from nsw.analysis.groups import group_by
 from nsw.analysis.rules.pairs import SET_ASIDE, cases_with_void_ratio, contradicted_figures
 from nsw.analysis.screen_table import (
@@ -20,9 +20,8 @@ from nsw.analysis.screen_table import (
     parameter_value_cell,
     parameter_value_text,
     screen_table,
-    two_digit_factor_text,
 )
-from nsw.quantities import magnitude, number
+from nsw.quantities import factor_digits, number, times_faster
 from nsw.recipe.matrix import AFTER, BEFORE, SIDE
 from nsw.wording import first_of
 
@@ -61,6 +60,7 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
     unit = next((v.unit for pair in pairs for v in pair if v.unit), None) or summary.figure or "figure"
     first, second = pairs[0]
     void = contradicted_figures(summary.variants, by_id)
+    base_text = _variant_label(summary, first.variant)
     gpu_ns, operations = _gpu_ns_per_iteration(by_id), _operations_per_iteration(by_id)
     is_timed = any(v.case_id in gpu_ns for pair in pairs for v in pair)
     title = figure_heading(summary.figure, unit, is_median=any(v.runs > 1 for pair in pairs for v in pair))
@@ -69,7 +69,8 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
          for name in first.series),
         (Column("figure", f"{title}, {parameter_value_text(first.variant)} -> {parameter_value_text(second.variant)}"),
          lambda p: f"{number(p[0].figure)} -> {number(p[1].figure)}"),
-        (Column("ratio", "gain", "times"), lambda p: SET_ASIDE if _has_contradicted_figure(p, void) else p[1].ratio),
+        (Column("ratio", f"beside {base_text}", "faster x"),
+         lambda p: SET_ASIDE if _has_contradicted_figure(p, void) else p[1].ratio),
         (Column("effect", "effect"),
          lambda p: SET_ASIDE if _has_contradicted_figure(p, void) else _variant_effect_text(p))
         if summary.compared != SIDE and any(_do_ranges_overlap(*p) or _has_contradicted_figure(p, void)
@@ -80,7 +81,7 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
         if any(v.runs > 1 for p in pairs for v in p) else None,
         (Column("gpu_ns", "GPU ms/iteration"),
          lambda p: milliseconds_change_text(*(gpu_ns.get(v.case_id) for v in p))) if is_timed else None,
-        (Column("gpu_ratio", "its gain", "times"),
+        (Column("gpu_ratio", "by GPU time", "faster x"),
          lambda p: a / b if (a := gpu_ns.get(p[0].case_id)) and (b := gpu_ns.get(p[1].case_id)) else None),
         (Column("operations", "operations"),
          lambda p: " -> ".join(f"{count:,.0f}" for count in counts)
@@ -91,7 +92,6 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
     table = screen_table(parts, pairs, "compare", [v.case_id for pair in pairs for v in pair],
                    droppable=("operations", "gpu_ns", "gpu_ratio"))  # fmt: skip
     variant_text = f"{summary.compared}={parameter_value_text(second.variant)}"
-    base_text = _variant_label(summary, first.variant)
     with_ratio = [(pair, pair[1].ratio) for pair in pairs if pair[1].ratio and not _has_contradicted_figure(pair, void)]
     alike = [p for p, _ in with_ratio if _do_ranges_overlap(*p)]
     better, worse = ([p for p, r in with_ratio if sign * (r - 1) > 0 and p not in alike] for sign in (1, -1))
@@ -100,13 +100,14 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
     if not with_ratio:
         return Screen(f"{variant_text}: nothing to compare with {base_text} was measured", table)
     if len(with_ratio) == 1 and not alike:
-        (((base, other), ratio),) = with_ratio
+        (((base, _), ratio),) = with_ratio
         at = f" at {_series_text(base)}" if len(pairs) > 1 else ""
-        change = _change_text((other.figure or 0.0) / (base.figure or 1.0), unit, is_better=ratio >= 1)
-        return Screen(f"{variant_text} {change} than {base_text}{at} ({summary.figure})", table)
+        is_equal = times_faster(ratio) == times_faster(1.0)
+        change = f"as fast as {base_text}" if is_equal else f"{times_faster(ratio)} than {base_text}"
+        return Screen(f"{variant_text} is {change}{at} ({summary.figure})", table)
     effects = [f"{verb} {len(group)}" for verb, group in (("helps", better), ("slows", worse)) if group]
-    ends = dict.fromkeys(f"{end([r for _, r in with_ratio]):.2f}" for end in (min, max))
-    ranged = f"{' to '.join(ends)} times {summary.figure}"
+    ends = dict.fromkeys(times_faster(end([r for _, r in with_ratio])) for end in (min, max))
+    ranged = f"{' to '.join(ends)} by {summary.figure}"
     if not effects:
         return Screen(f"{variant_text} changes nothing beyond the scatter of the runs ({ranged})", table)
     within = f", {len(alike)} within the scatter of its runs" if alike else ""
@@ -137,7 +138,7 @@ def _ratio_range_text(first: Variant, second: Variant) -> str:
     ends = (second.least / first.most, second.most / first.least)  # type: ignore[operator]  # all known
     is_inverse = (second.ratio > 1) != (second.figure > first.figure)  # type: ignore[operator]  # less is better
     low, high = sorted(1 / end for end in ends) if is_inverse else ends
-    return f"{low:,.2f} to {high:,.2f}"
+    return f"{times_faster(low)} to {times_faster(high)}"
 
 
 def _do_ranges_overlap(first: Variant, second: Variant) -> bool:
@@ -160,7 +161,7 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
         (Column("variant", summary.compared or "variant"), lambda v: parameter_value_cell(v.variant)),
         (Column("figure", figure_heading(summary.figure, unit, is_median=repeated), "number"), lambda v: v.figure),
         (Column("figure_range", "its range", "range"), lambda v: (v.least, v.most)) if repeated else None,
-        (Column("ratio", f"times {_variant_label(summary, summary.compared_to)}", "times"),
+        (Column("ratio", f"beside {_variant_label(summary, summary.compared_to)}", "faster x"),
          lambda v: SET_ASIDE if v.case_id in no_ratio else v.ratio),
         (Column("gpu_ns", "GPU time an iteration", "ns"), lambda v: gpu_ns.get(v.case_id)),
         *kernel_columns(lambda v: by_id[v.case_id]),
@@ -199,7 +200,7 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
         return Screen(f"{_variant_label(summary, best.variant)} is the fastest{_at_each_text(summary, measured)}",
                       table)  # fmt: skip
     others = {_variant_label(summary, v.variant): v for v in alike if v is not best}
-    factors = {name: _slower_text((best.ratio or 0.0) / (v.ratio or 1.0)) for name, v in others.items()}
+    factors = {name: factor_digits((best.ratio or 0.0) / (v.ratio or 1.0)) for name, v in others.items()}
     scattered = [name for name, v in others.items() if _do_ranges_overlap(best, v)]
     near = [name for name in others if name in scattered or factors[name] == _AS_FAST]
     slower = [f"{name} {factor}x" for name, factor in factors.items() if name not in near]
@@ -210,12 +211,6 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
     alike_text = f"; {none_text}: {first_of(near, CASES_NAMED)}" if near else ""
     best_name, slower_text = _variant_label(summary, best.variant), first_of(slower, CASES_NAMED)
     return Screen(f"{best_name} is the fastest{at}; slower: {slower_text}{alike_text}", table)
-
-
-def _slower_text(factor: float) -> str:
-    """How many times slower, in digits that show a difference: `5.6`, `1.02`."""
-    text = two_digit_factor_text(factor)
-    return f"{factor:.2f}" if text == "1" else text
 
 
 def _at_each_text(summary: Summary, series: Sequence[Sequence[Variant]]) -> str:
@@ -234,7 +229,7 @@ def _at_each_text(summary: Summary, series: Sequence[Sequence[Variant]]) -> str:
     within = f" (within the scatter of the runs at {first_of(alike, CASES_NAMED)})" if alike else ""
     ranges = []
     for word, values in factors.items():
-        low, high = (_slower_text(end(values)) for end in (min, max))
+        low, high = (factor_digits(end(values)) for end in (min, max))
         if high != _AS_FAST:
             ends = f"up to {high}" if low == _AS_FAST else high if low == high else f"{low} to {high}"
             ranges.append(f"{word} {ends}x")
@@ -254,13 +249,3 @@ def _gpu_ns_per_iteration(by_id: Mapping[str, CaseSummary]) -> dict[str, float]:
 
 def _operations_per_iteration(by_id: Mapping[str, CaseSummary]) -> dict[str, float]:
     return {id_: case.spent.operations for id_, case in by_id.items() if case.spent and case.spent.is_iteration}
-
-
-def _change_text(ratio: float, unit: str, *, is_better: bool) -> str:
-    """How a value changed: `takes 46 % longer` of a time, `is 9 % slower` of a rate."""
-    share = magnitude(100 * (ratio - 1), 0)
-    if is_time_unit(unit):
-        return f"takes {share} {'longer' if ratio > 1 else 'less time'}"
-    if is_better == (ratio >= 1):
-        return f"is {share} {'faster' if is_better else 'slower'}"
-    return f"is {share} {'more' if ratio > 1 else 'less'}"

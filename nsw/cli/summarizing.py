@@ -41,7 +41,7 @@ from nsw.tables import TABLES
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from nsw.analysis.summary import Summary
     from nsw.campaign.anonymous import Names
@@ -416,14 +416,10 @@ def _answer_page(campaign_results: Results, tables: _Tables, timeline: str | Non
     if SIDE in campaign_results.parameters:
         blocks = _add_verdict(folder, blocks)
     recipe = locked_recipe(folder)
-    if (
-        timeline is None and campaign_results.is_recorded and folder.trusted and not campaign_results.lacks_timelines
-    ):  # small reports, and a reader who is to see what a page has
-        first = next((block for block in blocks if isinstance(block, Finding) and block.cases), None)
-        # a finding without a cause compares: from its first case to its last
-        timeline = None if first is None else first.cases[0 if first.cause else -1]
     if timeline is not None:
         blocks.append(_timeline_block(campaign_results, timeline))
+    elif campaign_results.is_recorded and folder.trusted:  # small reports, and a reader who is to see what a page has
+        blocks += _first_timeline_blocks(campaign_results, blocks)
     if proposal:
         from nsw.campaign.modelling import proposal_of
 
@@ -491,6 +487,19 @@ def _timeline_block(campaign_results: Results, case: str) -> Block:
         hint = did_you_mean(case, cases) or f"`nsw summarize {option} --table iterations` lists the runs that have one"
         raise UsageError(f"--timeline {case}: there is no such case", hint=hint)
     return replace(lanes, case=None)
+
+
+def _first_timeline_blocks(campaign_results: Results, blocks: Iterable[Block]) -> list[Block]:
+    """One iteration of the case that the first finding is about, or a line that says why none is drawn."""
+    first = next((block for block in blocks if isinstance(block, Finding) and block.cases), None)
+    if first is None:
+        return []
+    case = first.cases[0 if first.cause else -1]  # a finding without a cause compares: from its first case to its last
+    try:
+        return [_timeline_block(campaign_results, case)]
+    except UsageError as fault:
+        reason = fault.message.partition(": ")[2]
+        return [Note("timeline", f"No iteration of {case} is drawn: {reason}.", tone="warning")]
 
 
 def _unread_timeline_error(campaign_results: Results, option_text: str) -> UsageError | None:

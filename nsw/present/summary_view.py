@@ -47,6 +47,7 @@ from nsw.quantities import (
     rate,
     size,
     spread,
+    times_faster,
 )
 from nsw.wording import plural
 
@@ -134,6 +135,7 @@ _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "whole %": lambda value: f"{value:.0f} %",
     "change %": change,
     "faster %": faster,
+    "faster x": times_faster,
     "longer %": longer,
     "range": lambda pair: spread(*pair),
     "achieved and limit %": _format_occupancy,
@@ -381,7 +383,7 @@ def show_summary(
             f"`nsw summarize {campaign} --case {shlex.quote(slowest.id)}` shows where the time of the slowest case goes"
             if slowest and slowest.id not in proven else None
         )  # fmt: skip
-        rivals = best_two_cases(summary) or (summary.cases if len(summary.cases) == 2 else ())
+        rivals = best_two_cases(summary) or (summary.cases if len(summary.cases) == 2 and not summary.context else ())
         if rivals:
             gain = _gain_command(campaign, *(case.id for case in rivals))
             divides = f"{divides}\n{gain}" if divides and len(summary.cases) > 2 else gain

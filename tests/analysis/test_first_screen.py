@@ -61,12 +61,12 @@ def test_a_table_explains_the_words_that_it_uses_and_no_others():
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ({(1, 0): (100, 110), (1, 1): (150, 160)}, "a=1 is 48 % faster than a=0 (speed) (2 runs each)"),
-        ({(1, 0): (100, 130), (1, 1): (120, 150)}, "a=1 changes nothing beyond the scatter of the runs (1.17 times speed)"),
+        ({(1, 0): (100, 110), (1, 1): (150, 160)}, "a=1 is 1.48x faster than a=0 (speed) (2 runs each)"),
+        ({(1, 0): (100, 130), (1, 1): (120, 150)}, "a=1 changes nothing beyond the scatter of the runs (1.17x faster by speed)"),
         ({(1, 0): (100, 110), (1, 1): (150, 160), (2, 0): (100, 130), (2, 1): (110, 140)},
-         "a=1 helps 1 of 2, 1 within the scatter of its runs (1.09 to 1.48 times speed)"),
+         "a=1 helps 1 of 2, 1 within the scatter of its runs (1.09x faster to 1.48x faster by speed)"),
         ({(1, 0): (100, 130), (1, 1): (120, 150), (2, 0): (100, 130), (2, 1): (90, 120)},
-         "a=1 changes nothing beyond the scatter of the runs (0.91 to 1.17 times speed)"),
+         "a=1 changes nothing beyond the scatter of the runs (1.10x slower to 1.17x faster by speed)"),
     ],
 )  # fmt: skip
 def test_pairs_of_variants_whose_repeats_overlap_neither_help_nor_slow(values, says):
@@ -206,6 +206,27 @@ def test_where_there_is_no_finding_the_command_for_the_slowest_case_is_named():
     assert stream.getvalue().endswith("`nsw summarize sums --case b2` shows where the time of the slowest case goes\n")
 
 
+def printed_screen(runs, figures):
+    stream = io.StringIO()
+    data = CampaignData("sums-20261124-160605-5a9e", "s", None, runs, {"figures": figures})
+    show_summary(console(stream), summarize(data, ReportRequest()), full=False, campaign="sums")
+    return stream.getvalue()
+
+
+def test_where_repeats_decide_which_case_is_best_the_comparison_with_the_next_is_named():
+    runs = [make_run(f"b{b}-{n}", f"b{b}", params={"b": b}) for b in (1, 2, 3) for n in range(2)]
+    figures = [figure_row(value, run=run.id) for run, value in zip(runs, (10, 11, 30, 31, 20, 21), strict=True)]
+    printed = printed_screen(runs, figures)
+    assert "best 30.50 images/s at b=2, whose runs beat those of all other cases (2 runs each)" in printed
+    assert printed.endswith("`nsw compare sums:b3 sums:b2` shows how much the second gains, and how certain that is\n")
+    assert "nsw compare" not in printed_screen(runs[::2], figures[::2])
+
+
+def test_of_two_cases_the_comparison_is_named():
+    runs, figures = measured(b1=10.0, b2=50.0)
+    assert "`nsw compare sums:b1 sums:b2` shows how much the second gains" in printed_screen(runs, figures)
+
+
 def test_below_idle_time_whose_gaps_old_tables_lack_stands_the_command_that_reads_them_again():
     kernels = [part("steady", "gemm", 20 * MS, calls=36)]
     rows = [iterations_row(4 * MS, busy=32.0) | {"med_gpu_ops": 125.0, "med_longest_gap_ns": 2 * MS}]
@@ -279,7 +300,7 @@ def sweep(sizes, blocks, value, *, repeats=1, **how):
 
 def test_two_parameters_make_a_grid_with_the_best_marked():
     shown = sweep((1, 2, 3), (1, 2, 4, 8), lambda size, block, n: size * 100.0 + block + n, repeats=2)
-    assert shown["headline"] == "sums: 12 cases; best 308.5 images/s at size=3, block=8 (2 runs each)"
+    assert shown["headline"] == "sums: 12 cases; best 308.5 images/s at size=3, block=8, whose runs beat those of all other cases (2 runs each)"
     table = shown["answer"]
     assert table.title == "speed, median images/s: * best; repeats differ by up to 1 %"
     assert shown["figures"].text == "Also measured: memory (`--figure memory` shows it)."
@@ -360,17 +381,19 @@ def test_the_row_that_a_variant_does_not_help_is_marked():
     runs = [make_run(f"{b}-{a}-{n}", f"b{b}_a{a}", params={"b": b, "a": a}) for b, a in values for n in range(2)]
     figures = [figure_row(values[b, a][n], run=f"{b}-{a}-{n}") for b, a in values for n in range(2)]
     table = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)["answer"]
-    assert [row[3:] for row in table.rows] == [("helps", "1.36 to 1.60"), ("scatter", "0.85 to 1.40")]
+    assert [row[3:] for row in table.rows] == [
+        ("helps", "1.36x faster to 1.60x faster"), ("scatter", "1.18x slower to 1.40x faster")
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("unit", "after", "says"),
-    [("s", 2.56, "a=1 takes 46 % longer than a=0 (speed)"), ("s", 0.875, "a=1 takes 50 % less time than a=0 (speed)"),
-     ("/s", 0.875, "a=1 is 50 % slower than a=0 (speed)"), ("/s", 2.56, "a=1 is 46 % faster than a=0 (speed)"),
-     ("/s", 175.0, "a=1 is 100 times faster than a=0 (speed)"),
-     ("s", 175.0, "a=1 takes 100 times longer than a=0 (speed)")],
+    [("s", 2.56, "a=1 is 1.46x slower than a=0 (speed)"), ("s", 0.875, "a=1 is 2x faster than a=0 (speed)"),
+     ("/s", 0.875, "a=1 is 2x slower than a=0 (speed)"), ("/s", 2.56, "a=1 is 1.46x faster than a=0 (speed)"),
+     ("/s", 175.0, "a=1 is 100x faster than a=0 (speed)"), ("/s", 1.7501, "a=1 is as fast as a=0 (speed)"),
+     ("s", 175.0, "a=1 is 100x slower than a=0 (speed)")],
 )  # fmt: skip
-def test_of_a_time_the_change_is_that_of_the_time_and_of_a_rate_that_of_the_rate(unit, after, says):
+def test_the_change_of_a_time_or_a_rate_is_a_factor(unit, after, says):
     runs, figures = measured(unit=unit, a0=1.75, a1=after)
     shown = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)
     assert shown["headline"].startswith(says)

@@ -295,7 +295,8 @@ def test_what_pinned_memory_gives_here_is_named_with_the_case_that_has_it():
     fast = replace(copied("Host-to-Device", size=25 * MB, copies_pct=5.0), id="other")
     (found,) = find_hits_by_case([slow, fast])["c"]
     assert found.do == "pin it (other: 50 GB/s)"
-    assert "gives 6.2 times that here, in other" in found.advice
+    assert "copies at 6.2 times that rate in other" in found.advice
+    assert found.cured_case == "other"
     assert found.gain_pct == pytest.approx(60 * (1 - 8 / 50))
 
 

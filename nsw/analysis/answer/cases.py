@@ -205,8 +205,9 @@ def _phase_blocks(case: CaseSummary) -> list[Block]:
         return []
     process_note = f", in each of {iterations.processes} processes" if iterations.processes > 1 else ""
     spent = time_without_profiler(case)
-    is_corrected = profiler_slowdown(case) > 1 and spent is not None and spent.span_ns is not None
-    unprofiled = f" ({duration(spent.span_ns)} without the idle time that the profiler adds)" if is_corrected else ""
+    unprofiled = ""
+    if profiler_slowdown(case) > 1 and spent is not None and spent.span_ns is not None:
+        unprofiled = f" ({duration(spent.span_ns)} without the idle time that the profiler adds)"
     text = (
         f"{plural(iterations.count, 'iteration')} ({iteration_detection_text(iterations)}{process_note}): median"
         f" {duration(iterations.med_ns)}{unprofiled},"

@@ -137,7 +137,7 @@ def variant_bar_blocks(summary: Summary) -> list[Block]:
         (Column("figure", figure_heading_with_unit(summary.figure or "figure", unit), "number"), lambda v: v.figure),
         (Column("range", "range", "range"), lambda v: (v.least, v.most)) if repeated else None,
         (
-            Column("ratio", f"times {summary.compared_to}", "times"),
+            Column("ratio", f"beside {summary.compared_to}", "faster x"),
             lambda v: SET_ASIDE if v.case_id in void else v.ratio,
         ),
         (Column("gpu_ns", "GPU time", "ns"), lambda v: v.gpu_ns) if with_gpu else None,

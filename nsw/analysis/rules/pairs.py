@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SET_ASIDE",
     "cases_with_void_ratio",
+    "cold_start_findings",
     "contradicted_figures",
     "counter_changes_text",
     "scaling_loss_findings",
@@ -45,11 +46,7 @@ def variant_findings(variants: Sequence[Variant], cases: Mapping[str, CaseSummar
         for base, variant in _baseline_variant_pairs(variants)
         if variant.ratio and _do_same_work(cases[base.case_id], cases[variant.case_id], variant.ratio)
     ]
-    return [
-        *_cold_start_findings(contradicted_figures(variants, cases)),
-        *_host_limit_findings(pairs),
-        *_launch_bound_findings(pairs),
-    ]
+    return [*_host_limit_findings(pairs), *_launch_bound_findings(pairs)]
 
 
 def contradicted_figures(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -> dict[str, float]:
@@ -86,15 +83,18 @@ def _launch_count(case: CaseSummary) -> float:
     return sum(kernel.launches for kernel in case.kernels)
 
 
-def _cold_start_findings(void: Mapping[str, float]) -> Iterator[Finding]:
-    for case, times in void.items():
-        yield Finding(
+def cold_start_findings(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -> list[Finding]:
+    """The cases whose figure their kernels' times contradict, a sentence each."""
+    return [
+        Finding(
             "cold start",
             f"{case}: its figure is {times:.0f} times lower than its kernels' times imply beside the other variants."
             " A cold start is in it: warm up before timing, or repeat more. Ratios to it are set aside:"
             " `--table compare` has them.",
             evidence=(Evidence("figures", (case,)),),
         )
+        for case, times in contradicted_figures(variants, cases).items()
+    ]
 
 
 def _baseline_variant_pairs(variants: Sequence[Variant]) -> Iterator[tuple[Variant, Variant]]:

@@ -46,6 +46,7 @@ _OF_A_MOMENT: Final = frozenset({"slow-first-iteration", "slow-iteration"})  # w
 _GENERAL: Final[Mapping[str, frozenset[str]]] = {"launch-bound": _OF_A_MOMENT, "tensor-cores-unused": frozenset()}
 _EXPLAINS: Final = 0.25  # of a gain: a fault that wins as much comes first
 _ALIKE: Final = 4  # other cases of a rule that are named
+_SAME_PCT: Final = 5.0  # of the time: gains that differ by no more are as large
 
 
 def find_hits_by_case(cases: Sequence[CaseSummary], *, rereadable: bool = False) -> dict[str, list[Hit]]:
@@ -105,18 +106,26 @@ def order_hits(hits: Sequence[Hit]) -> list[Hit]:
     return sorted(hits, key=place)
 
 
-def merge_hits_to_findings(hits: Mapping[str, Sequence[Hit]], *, several: bool) -> list[Finding]:
+def merge_hits_to_findings(
+    hits: Mapping[str, Sequence[Hit]], gpu_ns: Mapping[str, float] | None = None, *, several: bool
+) -> list[Finding]:
     """A sentence a cause and remedy, on the case where it weighs most, which names the others; the weightiest first.
 
     Args:
         hits: Of each case.
+        gpu_ns: GPU time of each case: of those where a remedy wins as large a part, the one that takes most is named.
         several: Whether there are several cases: else a sentence names none.
     """
     alike: dict[tuple[str, str], list[Hit]] = {}
     for group in hits.values():
         for hit in group:
             alike.setdefault((hit.cause, hit.advice), []).append(hit)
-    groups = [sorted(group, key=lambda hit: -hit.gain_pct) for group in alike.values()]
+    groups = []
+    for group in alike.values():
+        group.sort(key=lambda hit: -hit.gain_pct)
+        largest = [hit for hit in group if hit.gain_pct >= group[0].gain_pct - _SAME_PCT]
+        first = max(largest, key=lambda hit: (gpu_ns or {}).get(hit.case, 0.0))
+        groups.append([first, *(hit for hit in group if hit is not first)])
     weights = {
         id(hit): (-max(map(_merit_pct, case_hits[place:])), place)  # no less than of those behind it
         for case_hits in hits.values()
