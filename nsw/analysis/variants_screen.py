@@ -90,7 +90,7 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
          lambda p: None if (busy := mean_gpu_busy_pct(by_id[p[1].case_id])) is None else 100 - busy),
     ]  # fmt: skip
     table = screen_table(parts, pairs, "compare", [v.case_id for pair in pairs for v in pair],
-                   droppable=("operations", "gpu_ns", "gpu_ratio"))  # fmt: skip
+                   droppable=("gpu_ratio", "operations", "gpu_ns"))  # fmt: skip
     variant_text = f"{summary.compared}={parameter_value_text(second.variant)}"
     with_ratio = [(pair, pair[1].ratio) for pair in pairs if pair[1].ratio and not _has_contradicted_figure(pair, void)]
     alike = [p for p, _ in with_ratio if _do_ranges_overlap(*p)]

@@ -399,12 +399,9 @@ def side_of(word: str, root: Path | None, by: By) -> Side:
             if len(owners) == 1:
                 return replace(side_of_campaign(owners[0], Selection((word,)), by), name=word)
             nearest = wrong_runs if colon else fault
-            of_case = (
-                f"{plural(len(owners), 'campaign')} have this case: `{owners[-1].id}:{word}` is that of the newest"
-            )
-            hint = of_case if owners else "; ".join(
-                filter(None, (nearest.hint, None if colon else "a case of a campaign is CAMPAIGN:CASE"))
-            )  # fmt: skip
+            hint = "; ".join(filter(None, (nearest.hint, None if colon else "a case of a campaign is CAMPAIGN:CASE")))
+            if owners:
+                hint = f"{len(owners)} campaigns have this case: `{owners[-1].id}:{word}` is that of the newest"
             raise CampaignError(
                 f"'{word}' is no campaign, baseline, run or report here: {nearest.message}", hint=hint
             ) from None

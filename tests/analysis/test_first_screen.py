@@ -300,7 +300,10 @@ def sweep(sizes, blocks, value, *, repeats=1, **how):
 
 def test_two_parameters_make_a_grid_with_the_best_marked():
     shown = sweep((1, 2, 3), (1, 2, 4, 8), lambda size, block, n: size * 100.0 + block + n, repeats=2)
-    assert shown["headline"] == "sums: 12 cases; best 308.5 images/s at size=3, block=8, whose runs beat those of all other cases (2 runs each)"
+    assert (
+        shown["headline"]
+        == "sums: 12 cases; best 308.5 images/s at size=3, block=8, whose runs beat those of all other cases (2 runs each)"
+    )
     table = shown["answer"]
     assert table.title == "speed, median images/s: * best; repeats differ by up to 1 %"
     assert shown["figures"].text == "Also measured: memory (`--figure memory` shows it)."

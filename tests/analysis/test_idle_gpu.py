@@ -260,7 +260,7 @@ def test_streams_that_the_default_stream_serialises_and_those_that_are_of_one_st
     assert explained(waits, busy=72.0, default_stream=0, **larger) == []
     (text,) = explained(busy=98.0, streams=1, default_stream=0, **numbers)
     assert "is kernels of at most 32 blocks, each of which fills a part of the GPU, one after the other" in text
-    (text,) = explained(busy=98.0, streams=1, default_stream=0, **numbers, blocks=500.0)
+    (text,) = explained(busy=98.0, streams=1, default_stream=0, **numbers, blocks=1250.0)
     assert "is kernels of 10 blocks on average, each of which" in text
     (text,) = explained(busy=98.0, streams=4, default_stream=0, **numbers)
     assert "one after the other in 4 streams, which wait for one another (events); where they are independent" in text

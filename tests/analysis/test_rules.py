@@ -12,7 +12,7 @@ from nsw.analysis.kernel_classes import classify_gpu_operation, is_fp32_matrix_k
 from nsw.analysis.placement import StrayContext
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Hit
-from nsw.analysis.rules.pairs import scaling_loss_findings, variant_findings
+from nsw.analysis.rules.pairs import cold_start_findings, scaling_loss_findings, variant_findings
 from nsw.analysis.rules.registry import RULES, find_hits_by_case, merge_hits_to_findings, order_hits
 from nsw.analysis.spent import Part, Spent
 from nsw.analysis.steady import Collectives, Iterations, Phase, Waiting
@@ -398,7 +398,9 @@ def variant(
 
 def compared(*cases, baseline=False):
     found = compare_variants(cases, parameter="amp", figure="speed", baseline=baseline)
-    return {finding.name: finding.text for finding in variant_findings(found, {case.id: case for case in cases})}
+    by_id = {case.id: case for case in cases}
+    findings = [*cold_start_findings(found, by_id), *variant_findings(found, by_id)]
+    return {finding.name: finding.text for finding in findings}
 
 
 BASE = variant(100.0, amp=False)
@@ -429,7 +431,7 @@ def test_variants_say_how_much_arrives():
     text = compared(BASE, variant(150.0, amp=True, gpu_ms=4.0, span_ms=6.7))["host is the limit"]
     assert "amp-True 2.00x arrives as 1.50x" in text
     text = compared(BASE, variant(90.0, amp=True, operations=130.0, span_ms=11.0))["launch-bound"]
-    assert "amp-True (100 -> 130 operations, 0.90x)" in text
+    assert "amp-True (100 -> 130 operations, 1.11x slower)" in text
 
 
 def counted(value, amp, time_ms, launches=10.0):

@@ -35,6 +35,18 @@ def test_two_campaigns_are_compared_case_by_case(nsw, pair):
     assert nsw("compare", f"{pair[0]}:n=100", f"{pair[1]}:n=200", "-f", "csv").out.count("\n") == 2
 
 
+def test_a_case_that_one_older_campaign_has_is_found_and_of_several_the_hint_is_complete(nsw, recipe, pair):
+    other = recipe("{command: 'echo {{ m }}'}", "matrix: {m: [1]}\n", name="other.yaml")
+    assert nsw("run", other, "-s", "here").code == 0
+    said = nsw("compare", "n-100_x-10", "n-200_x-10")
+    assert f"A: n-100_x-10 of {pair[0]}, B: n-200_x-10 of {pair[0]}" in said.out, said.err
+    assert nsw("run", other, "-s", "here").code == 0
+    assert nsw("run", recipe("{command: 'true'}"), "-s", "here").code == 0
+    refused = nsw("compare", "m-1", "m-1")
+    assert refused.code == 2
+    assert re.search(r"hint: 2 campaigns have this case: `t-\S+:m-1` is that of the newest", refused.err)
+
+
 def test_two_reports_of_counters_are_compared_by_their_kernels(nsw, home):
     head = '"ID","Kernel Name","gpu__time_duration.sum","launch__grid_size"\n"","","ns",""\n'
     for name, ns in (("before", 800_000), ("after", 100_000)):

@@ -35,6 +35,9 @@ def test_hints_name_the_program_as_it_was_typed(as_if_typed, tmp_path):
     assert as_if_typed(str(mine), on_path=str(mine)) == "see `nsw logs RUN`"
     assert as_if_typed(".venv/bin/nsw") == "see `.venv/bin/nsw logs RUN`"
     assert as_if_typed(str(mine), on_path="/usr/bin/true") == f"see `{shlex.quote(str(mine))} logs RUN`"
+    script = tmp_path / "nsw"
+    script.write_text(f'#!/bin/sh\nexec {mine} "$@"\n')
+    assert as_if_typed(str(mine), on_path=str(script)) == "see `nsw logs RUN`"
     assert as_if_typed("/x/nsw/__main__.py") == f"see `{shlex.quote(sys.executable)} -m nsw logs RUN`"
     assert (
         as_if_typed("/x/nsw/__main__.py", on_path=sys.executable)

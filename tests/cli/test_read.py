@@ -188,6 +188,17 @@ def test_the_command_below_a_cut_table_of_calls_prints_all(nsw, home):
     assert nsw(*shlex.split(cut.partition("`")[2].rstrip("`)"))[1:]).out.count("cudaCall") == 30
 
 
+def test_the_command_below_a_cut_table_of_reports_prints_a_row_for_each(nsw, home):
+    head = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+    for n in range(24):
+        (home / f"kernels{n}.csv").write_text(f"{head}100.0,{9000 + n},1,9000.0,9000.0,9000,9000,0.0,gemm{n}\n")
+    files = [f"kernels{n}.csv" for n in range(24)]
+    (cut,) = (line for line in nsw("read", *files).out.splitlines() if "rows more" in line)
+    assert cut.endswith("rows more: `--full`)")
+    last = nsw("read", *files, "--full").out.partition("24 reports: ")[2]
+    assert [f"kernels{n}.csv" for n in range(24) if f" kernels{n}.csv " not in last] == []
+
+
 def test_nsw_read_says_that_printed_shares_are_of_the_parts_of_a_report(nsw):
     fixtures = Path(__file__).parents[1] / "fixtures" / "h200"
     told = nsw("read", str(fixtures / "tiled-stats.txt"), "--full").out

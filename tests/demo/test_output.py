@@ -56,6 +56,17 @@ def test_the_page_of_the_demo_has_the_timeline_that_proves_its_first_finding(dem
     assert re.search(r"iteration \d+ of gpus-4_batch-8", page.read_text())
 
 
+def test_the_page_of_a_demo_whose_report_is_gone_says_why_no_iteration_is_drawn(demo, tmp_path):
+    page = tmp_path / "page.html"
+    (report,) = (demo.folder / "reports" / "gpus-4_batch-8.timeline.r1").glob("*.sqlite*")
+    away = report.rename(tmp_path / report.name)
+    try:
+        assert demo.nsw("report", "-o", str(page)).returncode == 0
+    finally:
+        away.rename(report)
+    assert "No iteration of gpus-4_batch-8 is drawn: no timeline of it with iterations can be" in page.read_text()
+
+
 def test_the_full_answer_goes_through_the_pager_of_a_terminal(demo, tmp_path):
     """A pager that is a program of the test's own writes down what it is given."""
     seen = tmp_path / "seen"

@@ -276,3 +276,16 @@ def test_a_case_is_headed_alike_in_every_table(monkeypatch):
             console(out), "t", [{column: "n-1", "runs": 3}], [column, "runs"], table_name="compare", parameters=()
         )
         assert re.search(r"^ case +runs$", out.getvalue(), re.MULTILINE)
+
+
+def test_one_row_that_does_not_fit_has_a_line_a_column_with_its_meaning(monkeypatch):
+    columns = TABLES["gpu_use"].column_names
+    row, other = ordinary(TABLES["gpu_use"])[:2]
+    monkeypatch.setenv("COLUMNS", "100")
+    out = Screen(terminal=False)
+    show_rows(console(out), "t", [row], columns, table_name="gpu_use", explain=True)
+    assert "hidden" not in out.getvalue()
+    assert re.search(r"^ streams +[\d,]+ +streams with 5 % of the kernels' time or more", out.getvalue(), re.MULTILINE)
+    again = Screen(terminal=False)
+    show_rows(console(again), "t", [row, other], columns, table_name="gpu_use", explain=True)
+    assert "columns are hidden" in again.getvalue()

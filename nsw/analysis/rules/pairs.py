@@ -8,7 +8,7 @@ from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import LATENCY, binding_part, busiest_part_pct, reportable_remarks
 from nsw.analysis.rules.timeline import least_gpu_busy_pct, profiler_slowdown, time_without_profiler
-from nsw.quantities import format_ns, summed
+from nsw.quantities import format_ns, summed, times_faster
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
@@ -158,7 +158,9 @@ def _launch_bound_findings(pairs: Sequence[tuple[CaseSummary, CaseSummary, float
             hits.append((ratio, variant, before.operations, after.operations))
     if hits:
         hits.sort(key=lambda hit: hit[0])
-        examples = first_of([f"{c.id} ({b:,.0f} -> {a:,.0f} operations, {r:.2f}x)" for r, c, b, a in hits], _MAX_NAMES)
+        examples = first_of(
+            [f"{c.id} ({b:,.0f} -> {a:,.0f} operations, {times_faster(r)})" for r, c, b, a in hits], _MAX_NAMES
+        )
         yield Finding(
             "launch-bound",
             f"Slower for more operations an iteration: {examples}. These are bound by launches: CUDA graphs,"
