@@ -28,7 +28,7 @@ from nsw.analysis.screen_table import (
 from nsw.analysis.single_case import NO_GPU_WORK, main_time_section
 from nsw.analysis.sweep_screen import side_by_side_screen
 from nsw.analysis.variants_screen import variants_screen
-from nsw.quantities import duration, number
+from nsw.quantities import duration, number, times_faster
 from nsw.recipe.matrix import SIDE
 from nsw.wording import first_of, plural
 
@@ -214,5 +214,6 @@ def _change_from_baseline_lines(summary: Summary, case: CaseSummary) -> list[str
     if summary.compared == SIDE:  # a pair's change is what `nsw compare` finds, not a ratio of medians
         return []
     if variant is not None and base_variant is not None and variant.ratio and case.id not in void:
-        return [f"{variant.ratio:.2f} times {base_variant.case_id}"]
+        change = times_faster(variant.ratio)
+        return [f"{change} than {base_variant.case_id}" if " " in change else f"as fast as {base_variant.case_id}"]
     return []
