@@ -185,8 +185,8 @@ def _full_answer_block_fields(case: CaseSummary, table: str) -> dict[str, Any]:
 
 def _case_heading(case: CaseSummary, phase_note: str) -> str:
     heading = "" if case.gpu_ns is None else f": GPU time{phase_note} {duration(case.gpu_ns)}"
-    if case.communication_pct:
-        heading += f", {percent(case.communication_pct)} of it in NCCL kernels"
+    if case.communication_pct and case.gpu_ns:
+        heading += f", {duration(case.communication_pct / 100 * case.gpu_ns)} of it in NCCL kernels"
     if case.measured > 1:
         heading += f"; times, calls and bytes are those of a run, the mean of {case.measured}"
     return case.id + heading
