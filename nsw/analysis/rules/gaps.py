@@ -573,22 +573,25 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         ))  # fmt: skip
     elif launches and not (hosts and between_few):
         each, work = idle.med_ns / max(idle.operations, 1.0), gpu_ns / max(idle.operations, 1.0)
-        operations = f"{idle.operations:,.0f} operations{' an iteration' if idle.is_iteration else ''}"
+        operations = f"{plural(round(idle.operations), 'operation')}{' an iteration' if idle.is_iteration else ''}"
+        keep = "keeps" if round(idle.operations) == 1 else "keep"
         spent = scale * (use.get("cuda_ns", 0.0) - use.get("wait_ns", 0.0)) / count if count else 0.0
         long_ns = idle.in_gaps(*_GAP_WORDS, lengths=("long",))  # which the host does something else in
         a_launch = max((host_ns - long_ns) / count, spent) if count else 0.0
         between = a_launch - spent
-        of_launches = f"the host takes {format_ns(a_launch)} for each of {count:,.0f} launches"
+        of_launches = f"the host takes {format_ns(a_launch)} for " + (
+            f"each of {count:,.0f} launches" if round(count) > 1 else "a launch"
+        )
         if not idle.is_iteration or not spent:  # its calls are those of set-up too
-            fact = f"{operations}, one every {format_ns(each)}, keep it busy for {format_ns(work)} each"
+            fact = f"{operations}, one every {format_ns(each)}, {keep} it busy for {format_ns(work)} each"
         elif between >= _MOSTLY * a_launch:
             fact = (
-                f"{operations} keep it busy for {format_ns(work)} each; {of_launches}, {format_ns(between)} of that"
+                f"{operations} {keep} it busy for {format_ns(work)} each; {of_launches}, {format_ns(between)} of that"
                 " between CUDA calls (Python, the framework)"
             )
         else:
             fact = (
-                f"{operations} keep it busy for {format_ns(work)} each; {of_launches}, {format_ns(spent)} of that in"
+                f"{operations} {keep} it busy for {format_ns(work)} each; {of_launches}, {format_ns(spent)} of that in"
                 " CUDA calls"
             )
         short = f"launch-bound, {idle.operations:,.0f} operations of {format_ns(work)}"
