@@ -111,7 +111,10 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
         causes = (
             idle_time_by_cause(case, case.idle_gpu) if case.idle_gpu is not None and idle_pct >= _TELLING_PCT else []
         )
-        cause = f" ({_largest_cause_text(causes[0], case.idle_gpu)})" if causes and case.idle_gpu is not None else ""
+        several = len(spent.idle_gpus) > 1
+        cause = (
+            f" ({_largest_cause_text(causes[0], case.idle_gpu, several=several)})" if causes and case.idle_gpu else ""
+        )
         rows.append(_share_of_total_row(f"GPU idle{cause}", idle_pct, total_ns, None, _idle_by_gpu_text(spent)))
     columns = (
         Column("part", "GPU work", "name"),
@@ -134,8 +137,10 @@ def _count_cell(operations: float) -> float | None:
     return (round(operations) if operations >= _FEW_CALLS else operations) or None
 
 
-def _largest_cause_text(cause: IdleCause, idle: IdleGpu) -> str:
-    """What explains most of the idle time, with its share where that is not nearly all."""
+def _largest_cause_text(cause: IdleCause, idle: IdleGpu, *, several: bool) -> str:
+    """What explains most of the idle time, with its share where that is not nearly all; of several GPUs for which."""
+    if several:
+        return f"{idle.gpu.removeprefix('the GPU of ')}: {WORDS[cause.cause]}"
     share = cause.explained_ns / idle.idle_ns
     return WORDS[cause.cause] if share >= _EXPLAINS else f"{100 * share:.0f} % of it {WORDS[cause.cause]}"
 

@@ -106,7 +106,11 @@ def test_pauses_that_take_more_than_the_usual_iterations_are_in_the_iteration_th
     )
     assert "the mean iteration takes 13.00 ms (median 4.000 ms)" in headline.text
     assert [column.title for column in table.columns][2] == "of the mean iteration"
-    assert table.rows[-1][:3] == ("GPU idle (77 % of it the host)", pytest.approx(0.9015 * 13 * MS), pytest.approx(90.15))
+    assert table.rows[-1][:3] == (
+        "GPU idle (77 % of it the host)",
+        pytest.approx(0.9015 * 13 * MS),
+        pytest.approx(90.15),
+    )
 
 
 def test_gaps_of_few_iterations_are_counted_over_all_of_them():

@@ -478,7 +478,9 @@ def test_what_an_iteration_takes_longer_is_divided(kind, many, text):
 
 def with_kernels(of, processes, **ms):
     """A case of 10 iterations of these kernels, a launch of each in an iteration of a process."""
-    work = tuple(Share(name, name, "kernel", 10 * processes * each * MS, 10 * processes, 0, 0) for name, each in ms.items())
+    work = tuple(
+        Share(name, name, "kernel", 10 * processes * each * MS, 10 * processes, 0, 0) for name, each in ms.items()
+    )
     return replace(of, gpu_work=work, iterations=replace(STEPS, count=10, processes=processes))
 
 

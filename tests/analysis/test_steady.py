@@ -29,7 +29,18 @@ def phase_row(phase, duration, *, gpu=0.0, busy=0.0, api=0.0, iterations=None, p
 
 
 def iterations_row(
-    median=1 * MS, *, mean=None, slowest=None, number=3, busy=90.0, med_busy=None, memory=5.0, nccl=0.0, pid=1, run="r", report="a"
+    median=1 * MS,
+    *,
+    mean=None,
+    slowest=None,
+    number=3,
+    busy=90.0,
+    med_busy=None,
+    memory=5.0,
+    nccl=0.0,
+    pid=1,
+    run="r",
+    report="a",
 ):
     return {"run": run, "report": report, "pid": pid, "found_by": "nvtx", "name": "step", "iterations": 20, "warmup": 2,
             "steady": 18, "med_ns": median, "avg_ns": mean or median, "min_ns": 0.9 * median, "max_ns": slowest or 1.1 * median, "slowest": number,

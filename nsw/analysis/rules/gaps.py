@@ -294,7 +294,8 @@ def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, division: Mapping[str
     """What the rest of the idle time goes to, where that is much: the other causes, and what none explains."""
     parts = dict(division)
     parts[WORDS[cause.cause]] -= cause.explained_ns
-    parts = {words: float(round(ns)) for words, ns in parts.items() if ns >= _LITTLE * idle.idle_ns}
+    order = sorted(parts, key=lambda words: (words == _OPEN, -parts[words]))
+    parts = {words: float(round(parts[words])) for words in order if parts[words] >= _LITTLE * idle.idle_ns}
     if sum(parts.values()) < _REST * idle.idle_ns:
         return ""
     rest_size, sizes = summed([*parts.values()])
@@ -574,7 +575,8 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
     elif launches and not (hosts and between_few):
         each, work = idle.med_ns / max(idle.operations, 1.0), gpu_ns / max(idle.operations, 1.0)
         operations = f"{plural(round(idle.operations), 'operation')}{' an iteration' if idle.is_iteration else ''}"
-        keep = "keeps" if round(idle.operations) == 1 else "keep"
+        is_one = round(idle.operations) == 1
+        busy = f"keep{'s' * is_one} it busy for {format_ns(work)}{'' if is_one else ' each'}"
         spent = scale * (use.get("cuda_ns", 0.0) - use.get("wait_ns", 0.0)) / count if count else 0.0
         long_ns = idle.in_gaps(*_GAP_WORDS, lengths=("long",))  # which the host does something else in
         a_launch = max((host_ns - long_ns) / count, spent) if count else 0.0
@@ -583,18 +585,15 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
             f"each of {count:,.0f} launches" if round(count) > 1 else "a launch"
         )
         if not idle.is_iteration or not spent:  # its calls are those of set-up too
-            fact = f"{operations}, one every {format_ns(each)}, {keep} it busy for {format_ns(work)} each"
+            fact = f"{operations}, one every {format_ns(each)}, {busy}"
         elif between >= _MOSTLY * a_launch:
             fact = (
-                f"{operations} {keep} it busy for {format_ns(work)} each; {of_launches}, {format_ns(between)} of that"
+                f"{operations} {busy}; {of_launches}, {format_ns(between)} of that"
                 " between CUDA calls (Python, the framework)"
             )
         else:
-            fact = (
-                f"{operations} {keep} it busy for {format_ns(work)} each; {of_launches}, {format_ns(spent)} of that in"
-                " CUDA calls"
-            )
-        short = f"launch-bound, {idle.operations:,.0f} operations of {format_ns(work)}"
+            fact = f"{operations} {busy}; {of_launches}, {format_ns(spent)} of that in CUDA calls"
+        short = f"launch-bound, {plural(round(idle.operations), 'operation')} of {format_ns(work)}"
         parts.append(IdleCause("launch-bound", launches, short, f"launch-bound: {fact}"))
     elif launches:
         operations = plural(round(idle.operations), "operation")
