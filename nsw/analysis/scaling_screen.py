@@ -84,9 +84,9 @@ def scaling_screen(summary: Summary, curve: Scaling) -> Screen:
 
 def unshown_axis_values(curve: Scaling) -> list[str]:
     """The values of the axis that the screen shows no row or column of: those between the ends of several series."""
-    shown = {point.case_id for end in _first_and_last_points(curve) for point in end}
-    places = {point.at for point in curve.points if point.case_id in shown}
-    return [f"{at:g}" for at in sorted({point.at for point in curve.points} - places)]
+    cases = {point.case_id for end in _first_and_last_points(curve) for point in end}
+    values = {point.at for point in curve.points if point.case_id in cases}
+    return [f"{at:g}" for at in sorted({point.at for point in curve.points} - values)]
 
 
 def efficiency_range(curve: Scaling, first: ScalingPoint, last: ScalingPoint) -> tuple[float, float] | None:

@@ -204,14 +204,14 @@ def _phase_blocks(case: CaseSummary) -> list[Block]:
     if iterations is None:
         return []
     process_note = f", in each of {iterations.processes} processes" if iterations.processes > 1 else ""
-    slowdown, which = profiler_slowdown(case), "mean" if case.spent is not None and case.spent.is_mean else "median"
+    slowdown, basis = profiler_slowdown(case), "mean" if case.spent is not None and case.spent.is_mean else "median"
     unprofiled = f" ({duration(iterations.med_ns / slowdown)} without the profiler)" if slowdown > 1 else ""
     text = (
         f"{plural(iterations.count, 'iteration')} ({iteration_detection_text(iterations)}{process_note}): median"
         f" {duration(iterations.med_ns)}{unprofiled},"
         f" {duration(iterations.least_ns)} .. {duration(iterations.most_ns)}, the longest is number"
         f" {iterations.slowest};"
-        f" a GPU is at work {percent(_mean_gpu_busy_pct(case))} of the {which} one"
+        f" a GPU is at work {percent(_mean_gpu_busy_pct(case))} of the {basis} one"
     )
     rows = tuple((_WORDS[p.phase], p.duration_ns, p.iterations, _largest_shares_of_phase(p)) for p in case.phases)
     return [

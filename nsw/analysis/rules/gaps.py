@@ -126,14 +126,14 @@ class SlowIterations:
     """Iterations that take longer than the usual ones, again and again.
 
     Attributes:
-        which: Which, as the subject of a sentence.
-        is_periodic: Whether they come at equal distances, and `which` is one.
+        subject: Which, as the subject of a sentence.
+        is_periodic: Whether they come at equal distances, and `subject` is one.
         more_ns: What each takes longer, the median.
         gpu_ns: What of that is more work of the GPU.
         share_pct: What all take longer, of all time.
     """
 
-    which: str
+    subject: str
     is_periodic: bool
     more_ns: float
     gpu_ns: float
@@ -145,7 +145,7 @@ class SlowIterations:
         return self.gpu_ns <= LITTLE_OF_SLOWER * self.more_ns
 
     def verb(self, word: str) -> str:
-        """A verb, given as of several, behind `which`."""
+        """A verb, given as of several, behind `subject`."""
         return f"{word}s" if self.is_periodic else word
 
 
@@ -157,18 +157,18 @@ def find_slow_iterations(case: CaseSummary) -> SlowIterations | None:
     use = idle.use
     if use.get("slower_pct", 0.0) < _SLOWER_PCT or not use.get("slow"):
         return None
-    period, more = use.get("period"), use["slower_ns"]
-    which = f"every {_ordinal_text(int(period))} iteration" if period else (
+    period, more_ns = use.get("period"), use["slower_ns"]
+    subject = f"every {_ordinal_text(int(period))} iteration" if period else (
         f"{use['slow']:.0f} of {iterations.count} iterations"
     )  # fmt: skip
     slow = SlowIterations(
-        which, bool(period), more, max(use.get("slower_gpu_ns", 0.0), 0.0), use["slower_pct"]
+        subject, bool(period), more_ns, max(use.get("slower_gpu_ns", 0.0), 0.0), use["slower_pct"]
     )  # fmt: skip
     if idle.loads >= _PART * use["slow"] and not period and slow.is_of_host:  # a compiler, or kernels' first use
         return None
-    if slow.is_of_host and more < (_SLOW_HOST_NS if period else _PAUSE_NS):  # the system's, or Python's
+    if slow.is_of_host and more_ns < (_SLOW_HOST_NS if period else _PAUSE_NS):  # the system's, or Python's
         return None
-    if not period and not slow.is_of_host and slow.gpu_ns < MOST_OF_SLOWER * more:
+    if not period and not slow.is_of_host and slow.gpu_ns < MOST_OF_SLOWER * more_ns:
         return None
     if iterations.found_by == "kernel_sequence" and ("launches" not in use or idle.operations < _LOOP):
         return None  # which may be a loop within an iteration
@@ -279,10 +279,10 @@ def _divide_idle_time(idle: IdleGpu, causes_of_idle: Sequence[IdleCause]) -> dic
     division: dict[str, float] = {}
     open_ns = idle.idle_ns
     parts = [(WORDS[cause.cause], cause.explained_ns) for cause in causes_of_idle]
-    known = {words for words, _ in parts}
+    words_of_causes = {words for words, _ in parts}
     for words, explained_ns in (
         *parts,
-        *((words, ns) for words, ns in _gap_times_by_words(idle) if words not in known),
+        *((words, ns) for words, ns in _gap_times_by_words(idle) if words not in words_of_causes),
     ):
         ns = min(explained_ns, open_ns)
         division[words] = division.get(words, 0.0) + ns
@@ -306,11 +306,11 @@ def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, division: Mapping[str
 
 def _gap_times_by_words(idle: IdleGpu) -> list[tuple[str, float]]:
     """The idle time by what the host does in the gaps, as table gaps has it, the longest first; ns."""
-    others = [kind for kind in _GAP_WORDS if kind not in _OF_ANY_LENGTH]
+    kinds = [kind for kind in _GAP_WORDS if kind not in _OF_ANY_LENGTH]
     times = [
-        *((words, idle.in_gaps(kind, lengths=SHORT)) for kind, words in _GAP_WORDS.items() if kind in others),
+        *((words, idle.in_gaps(kind, lengths=SHORT)) for kind, words in _GAP_WORDS.items() if kind in kinds),
         *((_GAP_WORDS[kind], idle.in_gaps(kind)) for kind in sorted(_OF_ANY_LENGTH)),
-        (WORDS["host-work"], idle.in_gaps(*others, lengths=("long",))),
+        (WORDS["host-work"], idle.in_gaps(*kinds, lengths=("long",))),
     ]
     return sorted(times, key=lambda part: -part[1])
 
@@ -335,8 +335,8 @@ def _iteration_time_text(case: CaseSummary, idle: IdleGpu) -> str:
     if not idle.is_iteration:
         return f"the {format_ns(idle.med_ns)} in which it has work"
     if case.iterations is None or not _has_few_iterations(case) or idle.is_mean:
-        which = "the mean" if idle.is_mean else "its" if idle.processes > 1 else "an"
-        return f"{which} iteration of {format_ns(idle.med_ns)}"
+        article = "the mean" if idle.is_mean else "its" if idle.processes > 1 else "an"
+        return f"{article} iteration of {format_ns(idle.med_ns)}"
     return f"iterations of {format_ns(case.iterations.least_ns)} to {format_ns(case.iterations.most_ns)}"
 
 
@@ -388,9 +388,9 @@ def _cause_of_long_gaps(
     head, waits = f"{format_ns(took)} of that are {_gap_count_text(idle, count, took)}", f"waits {format_ns(took)} for "
     slow_text = ""
     if slow is not None and case.iterations is not None:
-        usual, more = format_ns(case.iterations.med_ns), format_ns(slow.more_ns)
-        slow_text = f": {slow.which} {slow.verb('take')} {more} longer than the usual {usual}"
-        waits = f"{slow.which} {slow.verb('wait')} {more} for "
+        usual, excess = format_ns(case.iterations.med_ns), format_ns(slow.more_ns)
+        slow_text = f": {slow.subject} {slow.verb('take')} {excess} longer than the usual {usual}"
+        waits = f"{slow.subject} {slow.verb('wait')} {excess} for "
     head += f"{slow_text}, in which "
     if case.host is not None and (work := host_work_while_idle(case, took)) is not None:
         fact = f"{slow_text.removeprefix(': ')}; {work.fact}" if slow_text else work.fact

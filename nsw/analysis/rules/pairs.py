@@ -223,16 +223,16 @@ def _scaling_loss(
     return pct, text, (fewest_gpus.id, most_gpus.id)
 
 
-def _grown_kernels_text(fewest: CaseSummary, most: CaseSummary, factor: float, longer_ns: float) -> str:
+def _grown_kernels_text(base: CaseSummary, grown: CaseSummary, factor: float, longer_ns: float) -> str:
     """The kernels that computing takes longer for, in brackets; empty where none is much of it.
 
     Args:
-        fewest: The case with fewest GPUs.
-        most: The one with most.
+        base: The case with fewest GPUs.
+        grown: The one with most.
         factor: What part of its time there a kernel should take.
         longer_ns: What computing takes longer.
     """
-    before, after = (_kernels_of_iteration(case, times) for case, times in ((fewest, factor), (most, 1.0)))
+    before, after = (_kernels_of_iteration(case, times) for case, times in ((base, factor), (grown, 1.0)))
     if longer_ns <= 0 or not before or not after:
         return ""
     changes = [change for change in changes_by_operation(before, after) if change.ns >= _GREW * longer_ns]

@@ -987,7 +987,7 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     slow = find_slow_iterations(case)
     if slow is None or is_cause_of_slow_iterations_known(case, profiler_slowdown(case)):
         return None
-    takes = f"{slow.which} {slow.verb('take')}"
+    takes = f"{slow.subject} {slow.verb('take')}"
     if gpu >= MOST_OF_SLOWER * more:
         differs = f"{format_ns(min(gpu, more))} of that are more work of the GPU: evaluation, or a larger input"
     elif slow.is_of_host:
