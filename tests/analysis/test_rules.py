@@ -493,8 +493,8 @@ def test_kernels_that_grew_are_named_and_filled_idle_time_is_no_gain():
     (finding,) = scaling_loss_findings(curve, {each.id: each for each in cases})
     assert finding.text == (
         "An iteration takes 2.000 ms more than it should with n=2, 17 % of its 12 ms: NCCL alone 2.400 ms more, computing"
-        " 2.000 ms more (new scale 1.1 ms, a 500 us, other kernels 400 us) than with n=1; 2.400 ms of that fill time that"
-        " is idle with n=1."
+        " 2.000 ms more (new scale 1.1 ms, a 500 us, others 400 us) than with n=1; 2.400 ms of that fill its idle"
+        " time."
     )
 
 

@@ -281,7 +281,7 @@ def test_a_sentence_that_divides_a_change_adds_up(summary):
     whole, *parts = [
         float(size) * (1 if word == "more" else -1) for size, word in re.findall(r"([\d.]+) ms (more|less)", text)
     ]
-    filled = re.search(r"([\d.]+) ms of that fill time that is idle", text)
+    filled = re.search(r"([\d.]+) ms of that fill its idle time", text)
     assert len(parts) == 3
     assert sum(parts) - float(filled[1]) == pytest.approx(whole)
     kernels = re.findall(r"([\d.]+) us[,)]", text)

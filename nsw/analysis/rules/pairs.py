@@ -218,7 +218,7 @@ def _scaling_loss(
         f" {format_ns(sum(after.values()))}: {part_list} than {share}with {base}"
     )
     if added_times[_IDLE] < 0 and texts[_IDLE]:  # no gain: something waits where nothing was to do
-        text += f"; {texts[_IDLE].removesuffix(' less')} of that fill time that is idle with {base}"
+        text += f"; {texts[_IDLE].removesuffix(' less')} of that fill its idle time"
     text += "."
     return pct, text, (fewest_gpus.id, most_gpus.id)
 
@@ -242,7 +242,7 @@ def _grown_kernels_text(base: CaseSummary, grown: CaseSummary, factor: float, lo
         for change in changes[:_KERNELS_THAT_GREW]
     ]
     rest_ns = longer_ns - sum(change.ns for change in changes[:_KERNELS_THAT_GREW])
-    names += [f"other kernels {format_ns(rest_ns)}"] if names and rest_ns >= _GREW * longer_ns else []
+    names += [f"others {format_ns(rest_ns)}"] if names and rest_ns >= _GREW * longer_ns else []
     return f" ({', '.join(names)})" if names else ""
 
 
