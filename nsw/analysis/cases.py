@@ -208,6 +208,10 @@ def _summarize_case(
     loading: Mapping[str, Any] = max(waits, key=lambda row: float(row["med_ns"] or row["avg_ns"]), default={})
     figures = figures_by_pass(runs, by_run.get("figures", {}))
     free = {figure.name for figure in figures if not figure.profiled}
+    idle_gpu = find_most_idle_gpu(
+        rows("iterations", with_gpu),
+        {name: rows(name, with_gpu) for name in ("phase_summary", "gaps", "host_copies", "gpu_use")},
+    )
     figures = tuple(each for each in figures if each.pass_name not in windowed or each.name not in free)
     return CaseSummary(
         id=id_,
@@ -240,10 +244,7 @@ def _summarize_case(
         waiting=summarize_nccl_waiting(talk, gpu_ns, rows("gpu_use", with_gpu), rows("gaps", with_gpu)),
         collectives=summarize_collectives(rows("gpu_use", with_gpu[:1])),
         stragglers=find_stragglers({name: rows(name, with_gpu) for name in OF_STRAGGLERS}),
-        idle_gpu=find_most_idle_gpu(
-            rows("iterations", with_gpu),
-            {name: rows(name, with_gpu) for name in ("phase_summary", "gaps", "host_copies", "gpu_use")},
-        ),
+        idle_gpu=idle_gpu,
         traced_by=with_gpu[0].pass_name if with_gpu else None,
         one_phase=unsplit_timeline_reason(rows("phases", with_gpu)),
         spent=divide_time(
@@ -252,6 +253,7 @@ def _summarize_case(
             several,
             classes,
             shared=may_share_gpus(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
+            is_mean=idle_gpu is not None and idle_gpu.is_mean,
         ),
         loading_ns=loading.get("med_ns") or loading.get("avg_ns"),
         loading_range_ns=None

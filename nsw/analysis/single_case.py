@@ -90,7 +90,7 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
     parts = [part for part in work if part.ns >= _SMALL * total_ns][: _PARTS - len(alone_rows)]  # 0 % has no row
     speeds = {copy.name: copy.bytes_per_s for copy in case.copies if (copy.total_bytes or 0.0) >= _LARGE * copy.calls}
     rows = alone_rows + [
-        (p.name, p.ns, 100 * p.ns / total_ns, p.operations or None, speeds.get(p.name), _largest_operation_text(p))
+        (p.name, p.ns, 100 * p.ns / total_ns, _count_cell(p.operations), speeds.get(p.name), _largest_operation_text(p))
         for p in parts
     ]
     rows.sort(key=lambda row: -float(row[1]))  # type: ignore[arg-type]  # times
@@ -111,7 +111,10 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
         causes = (
             idle_time_by_cause(case, case.idle_gpu) if case.idle_gpu is not None and idle_pct >= _TELLING_PCT else []
         )
-        cause = f" ({_largest_cause_text(causes[0], case.idle_gpu)})" if causes and case.idle_gpu is not None else ""
+        several = len(spent.idle_gpus) > 1
+        cause = (
+            f" ({_largest_cause_text(causes[0], case.idle_gpu, several=several)})" if causes and case.idle_gpu else ""
+        )
         rows.append(_share_of_total_row(f"GPU idle{cause}", idle_pct, total_ns, None, _idle_by_gpu_text(spent)))
     columns = (
         Column("part", "GPU work", "name"),
@@ -129,8 +132,15 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
     )
 
 
-def _largest_cause_text(cause: IdleCause, idle: IdleGpu) -> str:
-    """What explains most of the idle time, with its share where that is not nearly all."""
+def _count_cell(operations: float) -> float | None:
+    """A number of operations, the mean of the iterations: of many in whole numbers."""
+    return (round(operations) if operations >= _FEW_CALLS else operations) or None
+
+
+def _largest_cause_text(cause: IdleCause, idle: IdleGpu, *, several: bool) -> str:
+    """What explains most of the idle time, with its share where that is not nearly all; of several GPUs for which."""
+    if several:
+        return f"{idle.gpu.removeprefix('the GPU of ')}: {WORDS[cause.cause]}"
     share = cause.explained_ns / idle.idle_ns
     return WORDS[cause.cause] if share >= _EXPLAINS else f"{100 * share:.0f} % of it {WORDS[cause.cause]}"
 
@@ -146,7 +156,8 @@ def _exposed_time_rows(spent: Spent, total_ns: float) -> tuple[list[tuple[Cell, 
         work = [part for part in work if part not in mine]
         hidden_pct = (spent.hidden_pct or 0.0) if NCCL in names else max(0.0, 100 * ns / total_ns - alone_pct)
         top = [] if NCCL in names else [_largest_operation_text(mine[0])]
-        hidden = [f"{hidden_pct:.0f} % more is hidden"] if round(hidden_pct) or not top else []
+        took = f" ({duration(hidden_pct * total_ns / 100)})" if NCCL in names else ""
+        hidden = [f"{hidden_pct:.0f} %{took} more is hidden"] if round(hidden_pct) or not top else []
         calls = sum(part.operations for part in mine) or None
         rows.append(_share_of_total_row(f"{names[0]} alone", alone_pct, total_ns, calls, "; ".join(top + hidden)))
     return rows, work
@@ -155,7 +166,8 @@ def _exposed_time_rows(spent: Spent, total_ns: float) -> tuple[list[tuple[Cell, 
 def _share_base(case: CaseSummary, spent: Spent) -> tuple[float, float | None, str]:
     """What shares are of: how long it is, how much of it the GPU is idle as far as this is known, and its name."""
     if spent.is_iteration:
-        return spent.span_ns or spent.gpu_ns, spent.idle_pct, "of an iteration"
+        title = "of the mean iteration" if spent.is_mean else "of an iteration"
+        return spent.span_ns or spent.gpu_ns, spent.idle_pct, title
     idle, busy = case.idle_gpu, least_gpu_busy_pct(case)
     if idle is None or idle.is_iteration or not busy:
         return spent.gpu_ns, None, "of GPU time"

@@ -476,6 +476,28 @@ def test_what_an_iteration_takes_longer_is_divided(kind, many, text):
     )
 
 
+def with_kernels(of, processes, **ms):
+    """A case of 10 iterations of these kernels, a launch of each in an iteration of a process."""
+    work = tuple(
+        Share(name, name, "kernel", 10 * processes * each * MS, 10 * processes, 0, 0) for name, each in ms.items()
+    )
+    return replace(of, gpu_work=work, iterations=replace(STEPS, count=10, processes=processes))
+
+
+def test_kernels_that_grew_are_named_and_filled_idle_time_is_no_gain():
+    cases = [
+        with_kernels(point(1, 100.0, 10.0, idle_pct=40.0), 1, a=4.0, b=2.0),
+        with_kernels(point(2, 160.0, 12.0, exposed_pct=20.0, idle_pct=40 / 3), 2, a=4.5, b=2.2, scale=1.1),
+    ]
+    curve = scaling_curve(cases, axis="n", kind="weak", figure="speed")
+    (finding,) = scaling_loss_findings(curve, {each.id: each for each in cases})
+    assert finding.text == (
+        "An iteration takes 2.000 ms more than it should with n=2, 17 % of its 12 ms: NCCL alone 2.400 ms more, computing"
+        " 2.000 ms more (new scale 1.1 ms, a 500 us, others 400 us) than with n=1; 2.400 ms of that fill its idle"
+        " time."
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "is_fp32"),
     [("ampere_sgemm_128x64_nn", True), ("cutlass_80_simt_sgemm_256x128_8x4_nn_align1", True),
