@@ -286,7 +286,7 @@ class App(Model):
     setup: list[Template] = Field(
         default=[],
         description="Lines of shell before the command and its build, after the site's modules, such as source"
-        " ~/venv/bin/activate.",
+        " ~/venv/bin/activate. A job runs them once, for all its cases: without {{ }}.",
     )
     env: EnvironmentTemplates = Field(
         default={},
