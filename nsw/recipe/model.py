@@ -336,7 +336,9 @@ class Resources(Model):
     )
     reservation: Line | None = Field(default=None, description="Reservation.")
     constraint: Line | None = Field(default=None, description="Node features.")
-    extra: list[Line] = Field(default=[], description="Lines for the head of the job script, as they are.")
+    extra: list[Line] = Field(
+        default=[], description="Lines for the head of the job script, as they are; {{ parameter }} is filled in."
+    )
 
 
 class Scaling(Model):
