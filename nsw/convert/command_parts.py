@@ -205,6 +205,10 @@ class _Parser:
         if self._parts.words is not None or _INTERPRETERS.fullmatch(_base_name(words[0])) or _is_shell_line(words):
             return None
         for at in range(1, len(words)):
+            if self._parts.start is None and find_launcher(words[at:])[0] is not None and profilers_in(words[at:]):
+                reason = "nsw starts the launcher without it: write into app.env what it sets"
+                self._parts.notes.append((words[0].source_text, reason))
+                return words[at - len(self._take_assignments(words[1:at])) :]
             profiler = parse_pass(words[at:])
             if profiler is not None and profiler.program:
                 self._before += words[:at]

@@ -116,6 +116,12 @@ class _Run:
         return self.parts.is_outside and self.start is not None
 
     @property
+    def assigns(self) -> list[tuple[str, Text | None]]:
+        """Variables that are set for it alone; None: an array."""
+        assigns = self.statement.assigns if self.statement.words else ()
+        return [*((name, value[0] if value else None) for name, value in assigns), *self.parts.assigns]
+
+    @property
     def key(self) -> tuple[Any, ...]:
         """What two runs of one recipe have alike."""
         folder = self.folder and self.folder.source_text
@@ -175,6 +181,7 @@ class _Conversion:
         self._build: list[tuple[Text | None, Statement]] = []
         self._runs: list[_Run] = []
         self._folder: Text | None = None
+        self._left_folder: Text | None = None  # to which `cd -` goes
         self._unknown: dict[Block, bool] = {}  # blocks that are not understood: whether there are runs in them
         self._reported_blocks: set[Block] = set()
         self._in_condition = False
@@ -315,6 +322,12 @@ class _Conversion:
 
     def _take_cd(self, statement: Statement) -> None:
         target = statement.words[1] if len(statement.words) > 1 else Text((Piece("variable", "$HOME", "HOME"),))
+        folder = self._folder
+        if target.literal == "-":
+            self._folder, self._left_folder = self._left_folder, folder
+            self._report(statement, "the folder of before")
+            return
+        self._left_folder = folder
         if _SUBMIT_FOLDER.fullmatch(target.source_text) or not target.source_text:
             self._folder = None
             self._report(statement, _OWN_FOLDER)
@@ -322,9 +335,10 @@ class _Conversion:
             self._report(statement, "the shell computes the folder", understood=False)
         else:
             target = self._replace_submit_folder(statement, target)
-            inner = self._folder is not None and not target.source_text.startswith(("/", "$", "~"))
-            before = (*self._folder.pieces, Piece("text", "/")) if inner and self._folder else ()
-            self._folder = Text((*before, *target.pieces))
+            if not target.source_text.startswith(("/", "$", "~")):
+                outer = folder.pieces if folder is not None else (Piece("text", str(self._path.parent.absolute())),)
+                target = Text((*outer, Piece("text", "/"), *target.pieces))
+            self._folder = target
             self._report(statement, "app.command: the runs below change to it")
 
     def _take_setting(self, statement: Statement) -> None:
@@ -342,9 +356,14 @@ class _Conversion:
         elif statement.program == "export" and self._add_to_env(statement):
             self._report(statement, "app.env", text=_hide_values(statement))
         elif statement.program in {"source", "."} and (name := _file_in_start_folder(words[1:2])) is not None:
-            # add a sourced file of the script's folder to app.setup, by its absolute path
-            file = self._path.parent.absolute() / name
-            if self._folder is None and file.is_file():
+            # add a sourced file of the script's folder, or of that it changed to, to app.setup, by its absolute path
+            file, folder = self._path.parent.absolute() / name, self._folder
+            if folder is not None:
+                path = _shell_word(Text((*folder.pieces, Piece("text", f"/{name}"))), "")
+                words_behind = [_shell_word(word, f"line {statement.line}") for word in statement.words[2:]]
+                self._setup.append((statement, " ".join([statement.program, path, *words_behind])))
+                self._report(statement, "app.setup, by its whole path")
+            elif file.is_file():
                 self._setup.append((statement, statement.text.replace(name, shlex.quote(str(file)), 1)))
                 self._report(statement, "app.setup, by its whole path")
             else:
@@ -586,12 +605,13 @@ class _Conversion:
             yield from (f"    - {_text_as_yaml(line)}\n" for line in setup)
         env = dict[str, str]()
         for source, values in self._env:
-            env |= values if self._is_set_before(source, orders) else {}
+            if self._is_set_before(source, orders):
+                env |= {name: as_text(value) for name, value in values.items()}
         for run in group:
             env |= self._run_env(run)
         if env:
             yield "  env:\n"
-            yield from (f"    {name}: {_text_as_yaml(as_text(value))}\n" for name, value in env.items())
+            yield from (f"    {name}: {_text_as_yaml(value)}\n" for name, value in env.items())
         if start.kind != "none":
             yield f"  launcher: {_as_flow_yaml(_launcher_keys(start, group))}\n"
         if first.parts.container is not None:
@@ -648,13 +668,13 @@ class _Conversion:
     def _run_env(self, run: _Run) -> dict[str, str]:
         """Variables that are set for a run alone."""
         variables = {}
-        assigned: list[tuple[str, list[Text] | None]] = [(name, [value]) for name, value in run.parts.assigns]
-        for name, value in (*(run.statement.assigns if run.statement.words else ()), *assigned):
-            text = value[0].literal if value else None
-            if text is None:
+        for name, value in run.assigns:
+            if value is None or {piece.kind for piece in value.pieces} - {"text", "parameter"}:
                 self._report(run.statement, "only the job knows its value", understood=False, text=f"{name}=...")
             else:
-                variables[name] = text
+                variables[name] = "".join(
+                    piece.text_shown if piece.kind == "parameter" else as_text(piece.text) for piece in value.pieces
+                )
         return variables
 
     def _app_files(self, group: Sequence[_Run]) -> list[str]:
@@ -683,12 +703,19 @@ class _Conversion:
             if target is not None and target is not folder:
                 parts.append(f"cd {_shell_word(target, 'the folder')}")
                 folder = target
-            parts.append(" ".join(_shell_word(w, f"line {statement.line}") for w in statement.words))
+            hint = f"line {statement.line}"
+            words = [f"{name}={_shell_word(value[0], hint)}" for name, value in statement.assigns if value]
+            parts.append(" ".join([*words, *(_shell_word(word, hint) for word in statement.words)]))
+            for word in [*statement.words, *(word for _, value in statement.assigns for word in value or ())]:
+                if word.computed is not None:
+                    reason = f"{word.computed.name}: fill it in in app.build"
+                    self._report(statement, reason, understood=False, text=word.source_text)
         return " && ".join(parts)
 
     def _matrix_parameters(self, group: Sequence[_Run]) -> dict[str, Sequence[str]]:
         """The variables of loops that the program's words name."""
         words = [word for run in group for word in [*run.program, *run.parts.container_words]]
+        words += [value for run in group for _, value in run.assigns if value is not None]
         used = {piece.text for word in words for piece in word.pieces if piece.kind == "parameter"}
         inside = {block: run.statement for run in group for block in run.statement.blocks}
         for block, statement in inside.items():
@@ -725,6 +752,11 @@ class _Conversion:
             keys["ranks"] = "all"  # by default nsw's is the first alone
         if run.parts.ranks:
             keys["ranks"] = run.parts.ranks
+        replay = words.fields.get("replay", "")
+        if replay.endswith("application") and run.start is not None and not run.is_outside:
+            del words.fields["replay"]
+            reason = "nsw replays kernels: a launcher cannot start one process again"
+            self._report(run.statement, reason, understood=False, text=f"--replay-mode {replay}")
         keys |= {"tool": words.tool, **words.fields} | ({"options": words.options} if words.options else {})
         yield f"  - {words.kind}: {_as_flow_yaml(keys)} # line {run.statement.line}\n"
         self._report(run.statement, f"passes: {words.kind} by {words.tool}")

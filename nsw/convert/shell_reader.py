@@ -39,6 +39,7 @@ _OWN_FOLDER: Final = re.compile(  # the usual commands for the folder that a scr
     rf"\$\((?:dirname (?:-- )?{_SCRIPT}"
     rf'|cd (?:-- )?"?\$\(dirname (?:-- )?{_SCRIPT}\)"?(?: [&\d]?>[^;]*)? && pwd(?: -P)?)\)'
 )
+LOOKED_UP: Final = re.compile(r"\$\((?:which|command -v|type -p) +([\w.+-]+)\)|`(?:which|command -v) +([\w.+-]+)`")
 _PRINTED_FOLDER: Final = re.compile(r"\$\( *pwd(?: -[PL])? *\)|` *pwd(?: -[PL])? *`")
 _SPECIAL: Final = frozenset(" \t\n;&|()<>")
 
@@ -492,6 +493,8 @@ def _substitution_piece(text: str, reason: str, quoted: bool) -> Piece:
         return Piece("variable", "$PWD", "PWD", quoted)
     if _OWN_FOLDER.fullmatch(text):
         return Piece("variable", "$PWD", "", quoted)
+    if LOOKED_UP.fullmatch(text):
+        return Piece("shell", text, "", quoted)
     return Piece("computed", text, reason, quoted)
 
 
