@@ -126,7 +126,9 @@ class _Run:
         """What two runs of one recipe have alike."""
         folder = self.folder and self.folder.source_text
         container = self.parts.container and str(self.parts.container)
-        return folder, container, self.start and self.start[:3], tuple(word.source_text for word in self.program)
+        assigns = tuple((name, value and value.source_text) for name, value in self.assigns)
+        program = tuple(word.source_text for word in self.program)
+        return folder, container, self.start and self.start[:3], program, assigns
 
 
 @dataclass(frozen=True, slots=True)

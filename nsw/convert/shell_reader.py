@@ -456,6 +456,17 @@ class Reader:
         raise UsageError(f"{self._name}:{self._line_number}: {opening} begins and does not end")
 
 
+def word_pieces(text: str, name: str) -> tuple[Piece, ...]:
+    """The pieces of one word of shell.
+
+    Args:
+        text: The word.
+        name: The script's name, for messages.
+    """
+    raw = next(Reader(f": {text}\n", name).statements())
+    return raw.words[1] if len(raw.words) == 2 else (Piece("computed", text, "an expression of the shell"),)
+
+
 def merge_pieces(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     """Merge neighbours of one kind into one piece; pieces that are quoted differently stay apart."""
     merged: list[Piece] = []

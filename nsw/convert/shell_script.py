@@ -23,6 +23,7 @@ from nsw.convert.shell_reader import (
     drop_quoting,
     merge_pieces,
     source_text,
+    word_pieces,
 )
 from nsw.errors import UsageError
 
@@ -266,6 +267,20 @@ class _Values:
         value = _calculate(_NAME_OR_NUMBER.sub(number_of, piece.text[3:-2]))
         return piece if value is None else Piece("text", str(value), quoted=piece.quoted)
 
+    def _expand_default(self, piece: Piece, loops: Collection[str]) -> Piece:
+        """`${NAME:-default}` with the script's own variables of the default replaced."""
+        match = re.fullmatch(r"(\$\{\w+:?-)(.*)\}", piece.text, re.DOTALL)
+        if match is None or not shell_names(match[2]) & self._variables.keys():
+            return piece
+        words = self.words(word_pieces(f'"{match[2]}"', self._script), loops)
+        texts = [part.text for word in words for part in word.pieces if part.kind in {"text", "variable"}]
+        is_known = len(words) == 1 and len(texts) == len(words[0].pieces) and not re.search(r"[\\\"`]", "".join(texts))
+        return (
+            piece._replace(text=f"{match[1]}{''.join(texts)}}}")
+            if is_known
+            else piece._replace(kind="computed", name=_COMPUTED)
+        )
+
     def _expand_piece(self, piece: Piece, loops: Collection[str]) -> Sequence[Piece]:
         if piece.kind == "computed" and piece.text.startswith("$(("):
             return [self._expand_arithmetic(piece, loops)]
@@ -278,7 +293,7 @@ class _Values:
         if piece.name in loops:
             return [Piece("parameter", piece.name)]
         if piece.name not in self._variables:
-            return [piece]
+            return [self._expand_default(piece, loops)]
         value = self._variable_value(piece.name)
         is_known = value is not None and (all(word.literal is not None for word in value) or _starts_profiler(value))
         if piece.name in self._exported and not is_known:

@@ -1,5 +1,7 @@
 """Where a script's profiler is found, what stays before the program, and how many GPUs are asked for."""
 
+import re
+
 import pytest
 
 from nsw.convert.from_script import convert
@@ -357,6 +359,7 @@ def test_a_file_is_sourced_in_the_folder_that_the_script_changed_to(converted):
         ("N=4\nnsys profile ./a $((N * (2 + 1) - ${N} / 2))", "./a 10"),
         ("P=$(which python3)\nnsys profile $P t.py", "$(which python3) t.py"),
         ("nsys profile ./a `command -v g++`", "./a `command -v g++`"),
+        ("J=${SLURM_JOB_ID:-x}\nN=4\nnsys profile ./${D:-b_${J}_$N}/a", './"${D:-b_${SLURM_JOB_ID:-x}_4}"/a'),
     ],
 )
 def test_what_is_the_same_whenever_it_is_computed_is_kept(converted, line, command):
@@ -412,3 +415,13 @@ def test_the_environment_of_an_lsf_job_is_named(converted):
     recipe, unknown = converted("nsys profile ./a\n", head=head)
     assert recipe.resources.extra == []
     assert unknown[0].startswith("-env all: ")
+
+
+def test_commands_with_other_variables_are_recipes_of_their_own(tmp_path):
+    script = tmp_path / "job.sh"
+    text = f"{HEAD}A=1 srun nsys profile ./a\nA=2 srun nsys profile ./a\nA=2 srun ./a\n"
+    made = convert(text, script, site=None, sites="sites.yaml", recipe="recipe.yaml")
+    assert [re.findall(r"A: '\d'|baseline", recipe) for _, recipe in made.recipes] == [
+        ["A: '1'"],
+        ["A: '2'", "baseline"],
+    ]
