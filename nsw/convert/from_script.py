@@ -653,7 +653,8 @@ class _Conversion:
     def _command_text(self, run: _Run) -> str:
         line = run.statement.line
         location = f"line {line} of {self._path.name}"
-        words = [_shell_word(word, f"{location}: write here what stands there") for word in run.program]
+        program = [self._replace_outer_folder(run, word) for word in run.program]
+        words = [_shell_word(word, f"{location}: write here what stands there") for word in program]
         for word in run.program:
             if (piece := word.computed) is not None:
                 subject = "the script runs its own arguments" if piece.kind == "list" else piece.name
@@ -664,8 +665,18 @@ class _Conversion:
         command = " ".join(words)
         for sign, target in run.statement.redirects:
             if sign.lstrip("0") == "<":
-                command += f" < {_shell_word(target, 'the input')}"
+                command += f" < {_shell_word(self._replace_outer_folder(run, target), 'the input')}"
         return command if run.folder is None else f"cd {_shell_word(run.folder, 'the folder')} && {command}"
+
+    def _replace_outer_folder(self, run: _Run, word: Text) -> Text:
+        """A word such as `../a.py` by its whole path: nsw runs the program in a folder of its own."""
+        options = run.words.options if run.words is not None else []
+        is_moved = run.folder is not None or any(o.lstrip("-").startswith("app-working-dir") for o in options)
+        if is_moved or not word.source_text.startswith("../"):
+            return word
+        folder = self._path.parent.absolute()
+        self._report(run.statement, f"{folder}: nsw submits from another folder", text=word.source_text)
+        return Text((Piece("text", f"{folder}/"), *word.pieces))
 
     def _run_env(self, run: _Run) -> dict[str, str]:
         """Variables that are set for a run alone."""
