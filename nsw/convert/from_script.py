@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from nsw.apart import limited
-from nsw.convert.command_parts import CommandParts, ContainerWords, command_parts, profiled_ranks, profilers_in
+from nsw.convert.command_parts import COUNTS, CommandParts, ContainerWords, command_parts, profiled_ranks, profilers_in
 from nsw.convert.script_options import (
     PRINTS_ONLY,
     Line,
@@ -64,7 +64,6 @@ _SUBMIT_FOLDER: Final = re.compile(
 _OWN_FOLDER: Final = "nsw runs the program in a folder with app.files in it"
 _KEEPS_OUTPUT: Final = "nsw keeps what a run prints: `nsw logs`"
 _HIDDEN_PROFILER: Final = "nsw does not see what"
-_COUNTS: Final = frozenset({"-n", "-np", "--ntasks", "--np", "--n", "--pes", "--nrs"})
 _MAPPED: Final = re.compile(r"ppr:(\d+):node(?::pe=(\d+))?", re.IGNORECASE)  # of mpirun --map-by
 _MARGIN: Final = 60  # seconds that nsw adds to the time of a run
 _MAX_SHOWN: Final = 120  # characters of a line
@@ -122,24 +121,34 @@ class _Run:
         return [*((name, value[0] if value else None) for name, value in assigns), *self.parts.assigns]
 
     @property
+    def counts(self) -> Sequence[str]:
+        """The numbers of processes that a loop goes over."""
+        counts = self.statement.loops.get(self.parts.count, [])
+        return counts if all(count.isdecimal() and int(count) for count in counts) else []
+
+    @property
     def key(self) -> tuple[Any, ...]:
         """What two runs of one recipe have alike."""
         folder = self.folder and self.folder.source_text
         container = self.parts.container and str(self.parts.container)
         assigns = tuple((name, value and value.source_text) for name, value in self.assigns)
         program = tuple(word.source_text for word in self.program)
-        return folder, container, self.start and self.start[:3], program, assigns
+        return folder, container, self.start and self.start[:3], program, assigns, tuple(self.counts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """A launcher: its options less those that nsw writes, and what those say (nodes, per_node, cpus, all_gpus)."""
+    """A launcher: its options less those that nsw writes, and what those say (nodes, per_node, cpus, all_gpus).
+
+    `count`: the variable of a loop that is its number of processes, whose largest `processes` is.
+    """
 
     kind: str = "none"
     processes: int = 1
     options: Sequence[str] = ()
     settings: Mapping[str, int] = field(default_factory=dict)
     prefix: str = ""
+    count: str = ""
 
 
 def convert(
@@ -538,17 +547,19 @@ class _Conversion:
                 options[at : at + width] = options[at : at + width] if is_mpi else []
         nodes = number.get("nodes") or directives.nodes or 1
         each_node = nodes if start.kind == "srun" else 1  # srun's default
-        processes = start.processes or number.get("per_node", 0) * nodes or directives.tasks or each_node
+        counted = max(map(int, run.counts), default=0)
+        processes = start.processes or counted or number.get("per_node", 0) * nodes or directives.tasks or each_node
         if processes < nodes and "nodes" not in number:
             message = f"{processes} process on {nodes} nodes: nsw asks for as many nodes as processes"
             self._report(
                 run.statement, message, understood=False, text=f"{start.kind} {' '.join(start.options)}".strip()
             )
             number["nodes"] = processes
-        if start.processes is None and _is_process_count_computed(options):
+        if not (start.processes or counted) and _is_process_count_computed(options):
             message = f"the number is computed: nsw takes {processes}"
             self._report(run.statement, message, understood=False, text=f"{start.kind} -n")
-        return _Start(start.kind, processes, self._known_options(run, start.kind, options), number)
+        known_options = self._known_options(run, start.kind, options)
+        return _Start(start.kind, processes, known_options, number, count=run.parts.count if run.counts else "")
 
     def _known_options(self, run: _Run, kind: str, options: list[str]) -> list[str]:
         """Options of a launcher whose values are known; those of others are named, but for the number of processes."""
@@ -562,7 +573,8 @@ class _Conversion:
                 if word == FILLED and kept_words and kept_words[-1].startswith("-")
                 else word.replace(FILLED, "...")
             )
-            if name not in _COUNTS:
+            is_count = name in COUNTS or (run.counts and name.removesuffix("...").removesuffix("=") in COUNTS)
+            if not is_count:
                 self._report(run.statement, "only the job knows its value", understood=False, text=f"{kind} {name}")
         return kept_words
 
@@ -730,6 +742,7 @@ class _Conversion:
         words = [word for run in group for word in [*run.program, *run.parts.container_words]]
         words += [value for run in group for _, value in run.assigns if value is not None]
         used = {piece.text for word in words for piece in word.pieces if piece.kind == "parameter"}
+        used |= {run.parts.count for run in group if run.counts}
         inside = {block: run.statement for run in group for block in run.statement.blocks}
         for block, statement in inside.items():
             if block.loop is not None and block.loop[0] in statement.loops and block not in self._reported_blocks:
@@ -857,7 +870,7 @@ def _is_program(words: Sequence[Text], *, is_launched: bool) -> bool:
 def _is_process_count_computed(options: Sequence[str]) -> bool:
     """Whether the number of processes is given, and only the job knows it."""
     pairs = (*pairwise(options), *(tuple(word.partition("=")[::2]) for word in options))
-    return any(name in _COUNTS and FILLED in value for name, value in pairs)
+    return any(name in COUNTS and FILLED in value for name, value in pairs)
 
 
 def _jsrun_resource_sets(start: Launched) -> _Start | None:
@@ -882,7 +895,10 @@ def _parse_gpu_option(meaning: str, value: str) -> dict[str, int]:
 
 def _launcher_keys(start: _Start, group: Sequence[_Run]) -> dict[str, Any]:
     """A recipe's app.launcher; where the profiler is, if that is not where nsw puts it by default."""
-    keys: dict[str, Any] = {"kind": start.kind, "processes": start.processes}
+    keys: dict[str, Any] = {
+        "kind": start.kind,
+        "processes": f"{{{{ {start.count} }}}}" if start.count else start.processes,
+    }
     keys |= {"prefix": start.prefix} if start.prefix else {}
     if start.options:
         keys["options"] = [as_text(option) for option in start.options]

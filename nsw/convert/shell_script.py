@@ -330,7 +330,7 @@ def _calculate(text: str) -> int | None:
 
     try:
         return value_of(ast.parse(text.replace("#", "?").strip(), mode="eval").body)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 

@@ -428,3 +428,17 @@ def test_commands_with_other_variables_are_recipes_of_their_own(tmp_path):
         ["A: '1'"],
         ["A: '2'", "baseline"],
     ]
+
+
+@pytest.mark.parametrize("option", ["-n $n", "-n$n", "--ntasks=$n", "--ntasks $n"])
+def test_the_processes_of_a_launcher_may_be_a_loop_s(converted, option):
+    recipe, unknown = converted(f"for n in 1 2 4; do srun {option} --gpus-per-task=1 nsys profile ./a; done\n")
+    assert (recipe.app.launcher.processes, recipe.app.command) == ("{{ n }}", "./a")
+    assert recipe.matrix.parameters == {"n": [1, 2, 4]}
+    assert not unknown
+
+
+def test_processes_that_are_no_numbers_are_named(converted):
+    recipe, unknown = converted("for n in 0 x; do srun -n $n nsys profile ./a $n; done\n")
+    assert recipe.app.launcher.processes == 1
+    assert unknown == ["srun -n: the number is computed: nsw takes 1"]
