@@ -87,8 +87,8 @@ def summarize_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
     results = [part for report in reports for part in _split_report_by_result(report, alone=len(reports) == 1)]
     runs, tables = runs_and_tables_of_reports(results)
     failed = [
-        Finding(FAILED, f"{r.name}: the program failed while it was profiled: {r.failed}. What was measured"
-                " ends there.", evidence=(Evidence("runs", (r.name,)),))
+        Finding(FAILED, f"{r.name}: the program failed while it was profiled: {r.failed}.",
+                evidence=(Evidence("runs", (r.name,)),))
         for r in reports if r.failed
     ]  # fmt: skip
     kernels = {report.name: report.kernels for report in results if report.kernels}
@@ -121,9 +121,14 @@ def _split_report_by_result(report: ReadReport, *, alone: bool) -> list[ReadRepo
     name_prefix = "" if alone else f"{report.name}: "
     commands = {row.get("block"): row.get("text") for row in tables.get("facts", ()) if row["key"] == "command"}
     differ = len({commands.get(block) for block in blocks}) > 1  # as the sizes of problems do
+    pids = {row["block"]: row.get("pid") for row in block_rows if row.get("block") is not None}
+    in_order = sorted((row["block"], row.get("pid") or 0) for row in block_rows if row.get("block") is not None)
+    are_processes = all(pids.values()) and len(set(in_order)) == len(set(pids.values())) == len(blocks)
     return [
         ReadReport(
-            f"{name_prefix}result {block + 1}" + (f" ({commands[block]})" if differ and commands.get(block) else ""),
+            name_prefix
+            + (f"process {pids[block]}" if are_processes else f"result {block + 1}")
+            + (f" ({commands[block]})" if differ and commands.get(block) else ""),
             {
                 name: [row for row in table_rows if row.get("block") in {None, block}]
                 for name, table_rows in tables.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +17,7 @@ from nsw.analysis.rules.counters import (
     busiest_part_pct,
     kernel_advice_text,
     launch_shape_text,
+    rule_sentence,
 )
 from nsw.analysis.rules.gaps import WORDS, IdleCause, idle_time_by_cause
 from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
@@ -46,6 +48,7 @@ _NEARLY_ALL: Final = 0.8  # of a class: then its largest kernel says more
 _RANGES: Final = 2  # of columns, in a headline
 _FIGURES_SHOWN: Final = 4  # of a kernel, likewise
 _LOW_PCT: Final = 25.0
+_CONFLICTS: Final = 0.25  # of the wavefronts of shared memory, or of the loads, from which they matter
 _MANY: Final = 9  # kernels, of which a range says nothing
 _ALL_PCT: Final = 99.5
 _HALF_PCT: Final = 50.0
@@ -245,6 +248,7 @@ def _measured_metric_texts(kernel: KernelRow) -> list[str]:
     of_memory = busiest == memory  # else loads cost little
     unready = metrics.get("No Eligible")
     flop_pct = metrics.get("flop_sp_efficiency", 0.0)
+    limiter = f" ({kernel.occupancy_limiter})" if kernel.occupancy_limiter else ""
     shares = (
         ("SM at {} of its peak", kernel.sm_pct), ("DRAM at {} of its peak", kernel.dram_pct),
         *((_unit_text(kernel, key), metrics[key]) for key in dict.fromkeys((busiest, memory)) if key),
@@ -252,11 +256,15 @@ def _measured_metric_texts(kernel: KernelRow) -> list[str]:
         ("no warp ready in {} of cycles", unready),
         ("{} of the loaded bytes used", _used_bytes_pct(metrics.get("gld_efficiency")) if of_memory else None),
         ("issue slots {} used", metrics.get("issue_slot_utilization") if unready is None else None),
-        (f"occupancy {{}}{'' if limit is None else f' of at most {limit:.0f} %'}", reached),
+        (f"occupancy {{}}{'' if limit is None else f' of at most {limit:.0f} %{limiter}'}", reached),
     )  # fmt: skip
     measured_shares = [text.format(f"{share:.0f} %") for text, share in shares if share]
     if unready is not None and (warps := metrics.get("active_warps_per_scheduler")):
         measured_shares.append(f"{warps:.1f} warps a scheduler")
+    accesses = metrics.get("shared_wavefronts", metrics.get("global_load_requests", math.inf))
+    if (conflicts := metrics.get("shared_bank_conflicts", 0.0)) >= _CONFLICTS * accesses:
+        count = f"{conflicts / 1e6:.3g} million" if conflicts >= 1e6 else f"{conflicts:,.0f}"
+        measured_shares.append(f"{count} bank conflicts of shared memory")
     moved = kernel.dram_bytes_per_s if kernel.launch_ns and kernel.dram_pct is None else None
     return measured_shares + ([f"DRAM {rate(moved)}"] if moved else [])
 
@@ -382,7 +390,9 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
                 "no time (`ncu --set basic` measures it)",
             ))  # fmt: skip
         return f"{summary} has only {plural(len(first.metrics), 'metric')}, and no time"
-    return ", ".join((summary, *_measured_metric_texts(first)))
+    advised = first.advice is not None and first.achieved_occupancy_pct is None
+    by_rule = [f"ncu: {rule_sentence(first.advice)}"] if advised and first.advice is not None else []
+    return ", ".join((summary, *_measured_metric_texts(first), *by_rule))
 
 
 def _least_used_text(kernels: Sequence[KernelRow]) -> str:

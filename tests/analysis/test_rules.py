@@ -157,7 +157,7 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
     ("page-faults", case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 500, 9 * MS, 64_000 << 10, None),)),
      [case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 499, 9 * MS, 1 << 20, None),)),
       case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 500, 7 * MS, 64_000 << 10, None),)),  # hardly any time
-      case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 500, 9 * MS, 1000 << 20, None),))], "500 migrations of 128 KiB"),
+      case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 500, 9 * MS, 1000 << 20, None),))], "500 page migrations take 9 ms, kernels 100 ms"),
     ("exposed-communication", waiting(10.0, hidden=5.0), [waiting(9.9, hidden=5.0)], "NCCL alone 10 %"),
     ("no-backward-overlap", waiting(10.0), [waiting(10.0, hidden=5.0)], "NCCL alone 10 %, none hidden"),
     ("too-little-work", waiting(60.0, computing=30.0), [waiting(60.0, computing=70.0)], "NCCL alone 60 %, computing 30 %"),
@@ -336,6 +336,27 @@ X8 = Link("PCIe 3 x8", 7.877e9)
 
 def over_link(speed, link=X8, longest=None):
     return case(copies=(Copy("[CUDA memcpy HtoD]", 20, 32 * MS, speed * 0.032, speed, longest),), link=link)
+
+
+def test_copies_much_slower_than_those_the_other_way_need_pinned_memory():
+    slow = Copy("[CUDA memcpy DtoH]", 6, 60 * MS, 102 * MB, 1.7e9, 35 * MS)
+    fast = Copy("[CUDA memcpy HtoD]", 9, 10 * MS, 60 * MB, 6e9)
+    assert (
+        "Copies to the GPU reach 6.000 GB/s over the same link"
+        in hit("copies-dominate", case(copies=(slow, fast))).advice
+    )
+    for other in (
+        replace(fast, bytes_per_s=3e9),
+        replace(fast, total_bytes=9.0),
+        replace(fast, name="[CUDA memcpy DtoD]"),
+    ):
+        assert "same link" not in hit("copies-dominate", case(copies=(slow, other))).advice
+
+
+def test_copies_of_openacc_need_a_data_region():
+    work = (Share("main_37_gpu", "main_37_gpu", "kernel", 50 * MS, 10, 50.0, 50.0),)
+    found = hit("copies-dominate", case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, None, None),), gpu_work=work))
+    assert "data region" in found.advice
 
 
 def test_copies_at_the_speed_of_the_recorded_link_are_not_advised_to_be_pinned():

@@ -21,7 +21,7 @@ SAID = {
         "12 records have invalid timestamps due to insufficient device buffer space. You can": "--device-buffer-size",
         "unable to locate cuda driver library, GPU profiling skipped": "compute node",
         "Application returned non-zero code 1": "program's own output",
-        "No events/metrics were profiled.": "--query-metrics",
+        "No events/metrics were profiled.": "--profile-child-processes",
         "Generated result file: /home/u/a.nvprof": "read that file",
     },
     "ncu": {

@@ -188,7 +188,17 @@ def test_a_process_without_kernels_is_a_block_all_the_same(load):
     empty = "==5== Profiling result:\nNo kernels were profiled.\nNo API activities were profiled.\n"
     report = load(empty + SUMMARY)
     assert {r["block"] for r in table(report, "gpu_summary")} == {1}
-    assert any("--profile-child-processes" in (p.fix or "") for p in report.problems)
+    assert any("--profile-child-processes" in (p.fix or "") and p.is_note for p in report.problems)
+
+
+@pytest.mark.parametrize(("call", "launches"), [("cudaMalloc", False), ("cudaLaunchKernel", True), ("cuInit", None)])
+def test_calls_without_a_launch_explain_that_there_are_no_kernels(load, call, launches):
+    text = SUMMARY.splitlines()
+    text[5:7] = ["No kernels were profiled."]
+    report = load("\n".join(text).replace("cudaMallocManaged", "cudaGetDevice").replace("cudaLaunchKernel", call))
+    (problem,) = report.problems
+    assert ("launch no kernel" in problem.message) == (problem.fix is None) == (launches is False)
+    assert not problem.is_note
 
 
 def test_a_trace_says_where_and_when(load):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -486,13 +487,24 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
     speed = f" at {rate(largest_copy.bytes_per_s)}" if largest_copy.bytes_per_s else ""
     do, advice = "keep data on the GPU", "Copy less, or keep on the GPU what several kernels use."
     once = _single_copy_text(largest_copy)
-    if _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0) and not once:
+    if detect_framework(case) == "openacc":
+        advice = (
+            "Keep the arrays on the GPU: a data region around the loop, and update directives for what the host reads."
+        )
+    if (faster := _faster_opposite_copy(largest_copy, moved)) is not None:
+        do = "copy into pinned memory"
+        advice = (
+            f"Copies {_direction_text(faster)} reach {rate(faster.bytes_per_s or 0.0)} over the same link: copy into"
+            " pinned memory (cudaMallocHost), which is allocated once."
+        )
+    elif _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0) and not once:
         advice += (
             " The speed is one of pageable memory: pinned memory (cudaHostAlloc) is faster where the same memory is"
             " copied often."
         )
     if (
-        largest_copy.bytes_per_s
+        faster is None
+        and largest_copy.bytes_per_s
         and largest_copy.bytes_per_s < _SLOWEST
         and (largest_copy.total_bytes or 0.0) >= _LARGE * largest_copy.calls
     ):
@@ -518,6 +530,20 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
         f"{share:.0f} % {_OF_ALL_GPU_TIME} is copies between host and GPU, {part:.0f} % of them"
         f" {_direction_text(largest_copy)}{speed}{once}", advice, f"{share:.0f} %", "copies", _OF_GPU_TIME,
     )  # fmt: skip
+
+
+def _faster_opposite_copy(largest_copy: Copy, moved: Sequence[Copy]) -> Copy | None:
+    """The large copies the other way, where they are much faster: the host's memory is what is slow, not the link."""
+    opposite = "to" if gpu_copy_direction(largest_copy.name) == "from" else "from"
+    fast = [
+        copy
+        for copy in moved
+        if gpu_copy_direction(copy.name) == opposite
+        and (copy.total_bytes or 0.0) >= _LARGE * copy.calls
+        and (largest_copy.total_bytes or 0.0) >= _LARGE * largest_copy.calls
+        and (copy.bytes_per_s or 0.0) >= _MUCH_FASTER * (largest_copy.bytes_per_s or math.inf)
+    ]
+    return max(fast, key=lambda copy: copy.bytes_per_s or 0.0, default=None)
 
 
 def _unread_result_hit(case: CaseSummary, share: float) -> Hit | None:
@@ -629,7 +655,9 @@ def _page_migration_hit(case: CaseSummary, _: Context) -> Hit | None:
     if share < _WORTH_PCT:
         return None
     return _make_hit(
-        case, "page-faults", min(95.0, share), f"{calls:,.0f} migrations of {size / calls / 1024:.0f} KiB",
+        case, "page-faults", min(95.0, share),
+        f"{calls:,.0f} page migrations take {format_ns(ns)}"
+        + (f", kernels {format_ns(case.kernel_ns)}" if case.kernel_ns else ""),
         f"unified memory moves by page faults, in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average,"
         f" {format_ns(ns)} in all", f"{calls:,.0f}", "copies",
     )  # fmt: skip

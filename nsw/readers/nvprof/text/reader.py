@@ -6,6 +6,7 @@ Every line is either a row of the table being read, or says what comes next: a p
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nsw.readers.model import Options, Report, Sample
@@ -109,6 +110,7 @@ def read(path: Path, options: Options) -> Report:
         reading.take(number, rank, text)
     reading.finish()
     _want_results(report)
+    _explain_missing_kernels(report)
     _warn_of_cut_names(report)
     if "gpu_trace" in report.tables:
         from nsw.readers.timeline.process_phases import add_phases  # with numpy
@@ -126,6 +128,26 @@ def _want_results(report: Report) -> None:
     if figures or any(f["key"] != "command" for f in facts) or any(p.severity == "error" for p in report.problems):
         return
     report.error("contains only messages of nvprof, no results", fix=None if report.problems else AGAIN)
+
+
+def _explain_missing_kernels(report: Report) -> None:
+    """A process without kernels is a note beside others with kernels; calls without a launch need no hint."""
+    of_gpu, of_host = (report.tables.get(name, []) for name in ("gpu_summary", "api_summary"))
+    has_kernels = any(isinstance(row, dict) and row["kind"] == "kernel" for row in of_gpu)
+    calls = {row["name"] for row in of_host if isinstance(row, dict)}
+    uses_gpu = any(map(_USES_GPU.match, calls)) and not any("Launch" in call for call in calls)
+    for at, problem in enumerate(report.problems):
+        if _NO_KERNELS not in problem.message:
+            continue
+        if has_kernels:
+            report.problems[at] = replace(problem, is_note=True)
+        elif uses_gpu:
+            message = f"nvprof: {_NO_KERNELS}. (its CUDA calls launch no kernel)"
+            report.problems[at] = replace(problem, message=message, fix=None)
+
+
+_NO_KERNELS = "No kernels were profiled"
+_USES_GPU = re.compile(r"cu(?:da)?(?:Malloc|MemAlloc|Memcpy|Memset)")
 
 
 def _warn_of_cut_names(report: Report) -> None:
