@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Evidence, Finding
+from nsw.analysis.cases import PAGE_FAULTS
 from nsw.analysis.first_screen import FAILED
 from nsw.analysis.groups import sum_by
 from nsw.analysis.summary import TABLES, CampaignData, ReportRequest, Summary, summarize
@@ -33,6 +34,7 @@ LOOKED_AT: Final = (
 _RUN_TABLES: Final = (*_ANSWER_TABLES, "metrics")
 _COPY_DIRECTIONS: Final = {"Host To Device": "HtoD", "Device To Host": "DtoH", "Device To Device": "DtoD"}
 _REPORT: Final = "report"
+_FAULT_GROUPS: Final = "Gpu page fault groups"
 _MOSTLY: Final = 0.5  # of the GPU's work
 
 
@@ -166,6 +168,11 @@ def _add_missing_summaries(tables: Mapping[str, TableData]) -> Mapping[str, Tabl
     gpu = list(full_rows("gpu_summary", completed.get("gpu_summary", [])))
     if "um_summary" in tables and not any("Unified" in row["name"] for row in gpu):
         completed["gpu_summary"] = [*gpu, *_unified_memory_copy_rows(full_rows("um_summary", tables["um_summary"]))]
+    faults = [row for row in full_rows("um_summary", completed.get("um_summary", [])) if row["name"] == _FAULT_GROUPS]
+    completed["facts"] = [
+        *full_rows("facts", completed.get("facts", [])),
+        *({**row, "key": PAGE_FAULTS, "value": row["total_ns"], "text": None} for row in faults if row["total_ns"]),
+    ]
     return completed
 
 

@@ -26,7 +26,7 @@ from nsw.metrics import find_metric
 from nsw.metrics.printed_metrics import utilization_level
 from nsw.quantities import duration, rate, size
 from nsw.tables.names import number_repeated_names
-from nsw.wording import plural
+from nsw.wording import one_or, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -127,7 +127,7 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
     wide = "top" if any(row[-1] for row in rows) else "part"
     table = _table_of_filled_columns(case, columns, rows, evidence="hotspots", wide=wide)
     share_base = "of that" if spent.is_iteration else share_title
-    return _largest_work_text(spent, total_ns, share_base), replace(
+    return _single_copy_text(case, total_ns, share_base) or _largest_work_text(spent, total_ns, share_base), replace(
         table, whole=("share_pct",) if idle_pct is not None else ()
     )
 
@@ -178,6 +178,17 @@ def _share_of_total_row(
 ) -> tuple[Cell, ...]:
     """A row that is not one part of GPU work: its share, and so its time."""
     return name, share_pct * total_ns / 100, share_pct, operations, None, top
+
+
+def _single_copy_text(case: CaseSummary, total_ns: float, share_base: str) -> str:
+    """One copy that takes more than any kernel, of many; empty where there is none."""
+    copy = max(case.copies, key=lambda copy: copy.total_ns, default=None)
+    if copy is None or case.iterations or copy.calls < 2 or (copy.longest_ns or 0.0) < _NEARLY_ALL * copy.total_ns:
+        return ""
+    longest_ns, first = copy.longest_ns or 0.0, next(iter(case.gpu_work), None)
+    if first is None or first.name != copy.name or longest_ns > _HALF_PCT / 100 * total_ns:
+        return ""
+    return f"{100 * longest_ns / total_ns:.0f} % {share_base} is one {copy.name} of {duration(longest_ns)}"
 
 
 def _largest_work_text(spent: Spent, total_ns: float, share_base: str) -> str:
@@ -594,7 +605,12 @@ def _table_rows_section(case: CaseSummary, tables: Mapping[str, Sequence[Mapping
             if share >= _TELLING_PCT
         )
         columns = (_SHARES[0], _WEIGHTS.get(column, _SHARES[1]), *_SHARES[2:])
+        only = rows[0] if rows and rows[0][2] >= _ALL_PCT and 0 < (rows[0][3] or 0) < _FEW_CALLS else None
         outer = _outer_operator_text(tables[table], timed, shares) if column == "self_cpu_ns" else ""
+        if only is not None and column == "self_device_ns":
+            words = ("1 launch", "launches") if "(" in only[0] else ("1 call", "calls")
+            often = one_or(round(float(only[3] or 0)), *words)
+            outer = f"{only[0].partition('(')[0]} takes {duration(only[1])} in {often}"
         section = (outer or f"{timed[0]['name']} takes {shares[0]:.0f} % of {share_base}",
                    _table_of_filled_columns(case, columns, rows, evidence=table, wide="name"))  # fmt: skip
         if rows:

@@ -21,7 +21,7 @@ def shown(*reports):
 def test_a_file_with_several_results_has_a_row_each_and_no_sum():
     gpu = [gpu_row("k", 9 * MS, block=0), gpu_row("k", MS, block=3), gpu_row("m", 3 * MS, block=3)]
     headline, rows = shown(ReadReport("a.txt", {"gpu_summary": gpu}))
-    assert headline == "a.txt: 2 results with GPU work; most in result 1: 9.000 ms, 100 % k"
+    assert headline == "a.txt: 2 results with GPU work: 4.000 ms (result 4) to 9.000 ms (result 1: 100 % k)"
     assert rows == [("result 1", 9 * MS, "100 % k"), ("result 4", 4 * MS, "75 % m")]
 
 
@@ -325,6 +325,14 @@ def test_unified_memory_that_a_report_has_in_a_table_of_its_own_is_gpu_work():
         ReadReport("a.txt", {"gpu_summary": [gpu_row("k", MS, time_pct=100.0)], "um_summary": unified})
     )
     assert headline == "a.txt: 1,000 page migrations take 6 ms, kernels 1 ms"
+    gpu = [gpu_row("k", 4 * MS, block=0), gpu_row("k", 20 * MS, block=1)]
+    faults = um("Gpu page fault groups", 5)
+    headline, _ = shown(ReadReport("a.txt", {"gpu_summary": gpu[:1], "um_summary": [faults]}))
+    assert headline == "a.txt: GPU page faults take 3 ms, kernels 4 ms"
+    headline, _ = shown(
+        ReadReport("a.txt", {"gpu_summary": gpu, "um_summary": [faults | {"block": 0}, faults | {"block": 1}]})
+    )
+    assert headline.endswith("of their time or more: result 1: GPU page faults take 3 ms")
     assert [row[:2] for row in rows] == [
         ("[Unified Memory Memcpy HtoD]", 3 * MS),
         ("[Unified Memory Memcpy DtoH]", 3 * MS),
@@ -354,9 +362,7 @@ def test_each_table_of_operators_is_a_result():
     operators = [operator("aten::mm", MS, 5.0), operator("aten::add", MS, 5.0, block=1)]
     headline, rows = shown(ReadReport("a.txt", {"operators": operators}))
     assert headline == "a.txt: 2 results"
-    assert rows == [
-        (f"result {n}", f"aten::{name} takes 100 % of the device's time") for n, name in ((1, "mm"), (2, "add"))
-    ]
+    assert rows == [(f"result {n}", f"aten::{name} takes 1.000 ms in 1 call") for n, name in ((1, "mm"), (2, "add"))]
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,22 @@ def test_calls_without_a_launch_explain_that_there_are_no_kernels(load, call, la
     assert not problem.is_note
 
 
+def test_openacc_regions_that_ran_on_the_cpu_are_named(load):
+    report = load(
+        "==5== Profiling result:\nNo kernels were profiled.\nNo API activities were profiled.\n"
+        "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        " OpenACC (excl):   99.77%  549.55ms        50  10.991ms  8.9484ms  22.894ms  acc_compute_construct@gol.f90:38\n"
+    )
+    assert any("ran on the CPU" in p.message and "-acc=gpu" in (p.fix or "") for p in report.problems)
+
+
+def test_labels_of_rows_may_have_a_line_of_their_own(load):
+    text = SUMMARY.replace(" GPU activities:   75", "\n GPU activities:\n   75").replace("API calls:  ", "API calls:\n")
+    report = load(text)
+    assert not report.problems
+    assert [len(table(report, name)) for name in ("gpu_summary", "api_summary")] == [2, 2]
+
+
 def test_a_trace_says_where_and_when(load):
     report = load(TRACE)
     copy, kernel = table(report, "gpu_trace")

@@ -102,11 +102,13 @@ _COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; behind half of 
 _BUCKETS, _BUCKETS_PCT = 8, 2.0  # copies an iteration, and what they take of GPU time
 _PIECE: Final = 256 << 10  # bytes of a migration by page faults at most; a prefetch moves 2 MiB at once
 _MIGRATIONS: Final = 500
+_FAULTS: Final = 0.25  # of the kernels' time
 _THREADS: Final = 1024  # that one SM of any GPU holds
 _MUCH_PCT: Final = 25.0  # of GPU time
 _LONG_NS: Final = 20e3  # of a launch, from which more threads would have work
 _EMPTY_NS: Final = 5e3  # of a kernel: hardly more than a launch that does nothing
 _FEW_LAUNCHES: Final = 20  # more may be of a model that prints nothing
+_ONE_OFF: Final = 4  # copies, which are of inputs or results, each once
 _LARGE_INPUT: Final = 64 << 20  # bytes, which no kernel reads in so little time
 
 _LOOK_AT_KERNELS: Final = (
@@ -497,7 +499,10 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
             f"Copies {_direction_text(faster)} reach {rate(faster.bytes_per_s or 0.0)} over the same link: copy into"
             " pinned memory (cudaMallocHost), which is allocated once."
         )
-    elif _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0) and not once:
+    elif once or largest_copy.calls <= _ONE_OFF:
+        do = "copy beside kernels"
+        advice = "Copy in pieces beside the kernels that use them (streams, pinned memory), or move fewer bytes."
+    elif _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0):
         advice += (
             " The speed is one of pageable memory: pinned memory (cudaHostAlloc) is faster where the same memory is"
             " copied often."
@@ -644,7 +649,7 @@ def _page_migration_hit(case: CaseSummary, _: Context) -> Hit | None:
     calls, ns = sum(copy.calls for copy in moved), sum(copy.total_ns for copy in moved)
     size = sum(copy.total_bytes or 0.0 for copy in moved)
     if calls < _MIGRATIONS or size > _PIECE * calls or not case.gpu_ns:
-        return None
+        return _page_fault_hit(case)
     share = 100 * ns / case.gpu_ns
     if case.idle_gpu is not None and case.idle_gpu.is_iteration:  # kernels and the host wait for the pages
         idle = case.idle_gpu
@@ -660,6 +665,19 @@ def _page_migration_hit(case: CaseSummary, _: Context) -> Hit | None:
         + (f", kernels {format_ns(case.kernel_ns)}" if case.kernel_ns else ""),
         f"unified memory moves by page faults, in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average,"
         f" {format_ns(ns)} in all", f"{calls:,.0f}", "copies",
+    )  # fmt: skip
+
+
+def _page_fault_hit(case: CaseSummary) -> Hit | None:
+    """Page faults of the GPU that take much of the kernels' time, by the sum that a report prints."""
+    if case.iterations or case.page_fault_ns < _FAULTS * (case.kernel_ns or math.inf):
+        return None
+    faults, kernels = format_ns(case.page_fault_ns), format_ns(case.kernel_ns)
+    return _make_hit(
+        case, "page-faults", min(95.0, 100 * case.page_fault_ns / (case.gpu_ns or case.page_fault_ns)),
+        f"GPU page faults take {faults}, kernels {kernels}",
+        f"GPU page faults of unified memory take {faults}, and kernels, which wait for them, {kernels}",
+        faults, "um_summary",
     )  # fmt: skip
 
 

@@ -132,21 +132,31 @@ def _want_results(report: Report) -> None:
 
 def _explain_missing_kernels(report: Report) -> None:
     """A process without kernels is a note beside others with kernels; calls without a launch need no hint."""
-    of_gpu, of_host = (report.tables.get(name, []) for name in ("gpu_summary", "api_summary"))
-    has_kernels = any(isinstance(row, dict) and row["kind"] == "kernel" for row in of_gpu)
-    calls = {row["name"] for row in of_host if isinstance(row, dict)}
+    names = {
+        name: {row["name"] for row in report.tables.get(name, []) if isinstance(row, dict)}
+        for name in ("api_summary", "openacc_summary")
+    }
+    kernels = (row for row in report.tables.get("gpu_summary", []) if isinstance(row, dict))
+    has_kernels = any(row["kind"] == "kernel" for row in kernels)
+    calls, directives = names.values()
     uses_gpu = any(map(_USES_GPU.match, calls)) and not any("Launch" in call for call in calls)
+    on_host = any(map(_COMPUTES.match, directives)) and not any("launch" in directive for directive in directives)
     for at, problem in enumerate(report.problems):
         if _NO_KERNELS not in problem.message:
             continue
         if has_kernels:
             report.problems[at] = replace(problem, is_note=True)
+        elif on_host:
+            message = f"nvprof: {_NO_KERNELS}. (the OpenACC regions ran on the CPU)"
+            fix = "compile them for the GPU (nvfortran or nvc -acc=gpu), and set no ACC_DEVICE_TYPE=host"
+            report.problems[at] = replace(problem, message=message, fix=fix)
         elif uses_gpu:
             message = f"nvprof: {_NO_KERNELS}. (its CUDA calls launch no kernel)"
             report.problems[at] = replace(problem, message=message, fix=None)
 
 
 _NO_KERNELS = "No kernels were profiled"
+_COMPUTES = re.compile(r"acc_compute_construct")
 _USES_GPU = re.compile(r"cu(?:da)?(?:Malloc|MemAlloc|Memcpy|Memset)")
 
 
