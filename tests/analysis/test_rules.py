@@ -353,6 +353,17 @@ def test_copies_much_slower_than_those_the_other_way_need_pinned_memory():
         assert "same link" not in hit("copies-dominate", case(copies=(slow, other))).advice
 
 
+def test_copies_of_pinned_memory_are_not_advised_to_be_pinned():
+    calls = dict.fromkeys(("cudaHostAlloc", "cudaMemcpyAsync", "cudaFree"), MS)
+    both = tuple(Copy(f"[CUDA memcpy {way}]", 30, 45 * MS, 270 * MB, 6e9) for way in ("DtoH", "HtoD"))
+    pinned = case(copies=both, longest_calls_ns=calls)
+    assert hit("copies-dominate", pinned).fact.startswith("90 % of all GPU time")
+    assert hit("copies-dominate", pinned).advice.startswith("The memory is pinned. Move fewer bytes")
+    for unpinned in ({"cudaFree": MS}, calls | {"cudaMemcpy": MS}):
+        other = replace(pinned, longest_calls_ns=unpinned)
+        assert "If it is pageable" in hit("pageable-copies", other).advice
+
+
 def test_copies_of_openacc_need_a_data_region():
     work = (Share("main_37_gpu", "main_37_gpu", "kernel", 50 * MS, 10, 50.0, 50.0),)
     found = hit("copies-dominate", case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, None, None),), gpu_work=work))

@@ -240,6 +240,18 @@ def _pinned_copy_bytes_per_s(case: CaseSummary) -> float:
     return _PINNED_PCIE_3 if (0, 0) < capability < _AMPERE else _PINNED_PCIE_4
 
 
+def _has_pinned_memory(case: CaseSummary) -> bool:
+    """Whether a program pins its memory and copies asynchronously alone; frameworks pin buffers of their own."""
+    calls = case.longest_calls_ns.keys()
+    copies = {call for call in calls if call.startswith("cudaMemcpy")}
+    return (
+        detect_framework(case) == "any"
+        and any(call.startswith(("cudaHostAlloc", "cudaMallocHost", "cudaHostRegister")) for call in calls)
+        and bool(copies)
+        and all("Async" in call for call in copies)
+    )
+
+
 def _has_link_speed(case: CaseSummary, copy: Copy) -> bool:
     """Whether a copy is as fast as the link that the report records; an idle link may be recorded slower than it is."""
     if case.link is None or copy.bytes_per_s is None:
@@ -378,6 +390,7 @@ def _slow_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         or not largest_copy.total_bytes
         or largest_copy.total_bytes < _LARGE * largest_copy.calls
         or _has_link_speed(case, largest_copy)
+        or _has_pinned_memory(case)
     ):
         return None
     share = _copy_time_pct(case, [largest_copy])
@@ -518,11 +531,12 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
             "Even pageable memory gives 3 to 6 GB/s: look at the link (`nvidia-smi -q`: PCIe generation and width), and"
             " at what else uses it."
         )
-    if (largest_copy.bytes_per_s or 0.0) >= _FAST:
+    is_pinned = _has_pinned_memory(case)
+    if (largest_copy.bytes_per_s or 0.0) >= _FAST or is_pinned:
         do = "move fewer bytes"
         advice = (
-            "That is a speed of pinned memory. Move fewer bytes, or let kernels and copies of both directions run at"
-            " the same time (streams)."
+            f"{'The memory is pinned' if is_pinned else 'That is a speed of pinned memory'}. Move fewer bytes, or let"
+            " kernels and copies of both directions run at the same time (streams)."
         )
     if case.uses_fsdp and gpu_copy_direction(largest_copy.name) == "to":
         do = "keep parameters on the GPU"
