@@ -17,6 +17,7 @@ from nsw.analysis.rules.counters import (
     busiest_part_pct,
     kernel_advice_text,
     launch_shape_text,
+    names_limit,
     rule_sentence,
 )
 from nsw.analysis.rules.gaps import WORDS, IdleCause, idle_time_by_cause
@@ -48,7 +49,7 @@ _NEARLY_ALL: Final = 0.8  # of a class: then its largest kernel says more
 _RANGES: Final = 2  # of columns, in a headline
 _FIGURES_SHOWN: Final = 4  # of a kernel, likewise
 _LOW_PCT: Final = 25.0
-_CONFLICTS: Final = 0.25  # of the wavefronts of shared memory, or of the loads, from which they matter
+_CONFLICTS: Final = 0.25  # of the wavefronts of shared memory, from which they matter; else one a global load
 _MANY: Final = 9  # kernels, of which a range says nothing
 _ALL_PCT: Final = 99.5
 _HALF_PCT: Final = 50.0
@@ -272,7 +273,7 @@ def _measured_metric_texts(kernel: KernelRow) -> list[str]:
     measured_shares = [text.format(f"{share:.0f} %") for text, share in shares if share]
     if unready is not None and (warps := metrics.get("active_warps_per_scheduler")):
         measured_shares.append(f"{warps:.1f} warps a scheduler")
-    accesses = metrics.get("shared_wavefronts", metrics.get("global_load_requests", math.inf))
+    accesses = metrics.get("shared_wavefronts", metrics.get("global_load_requests", math.inf) / _CONFLICTS)
     if (conflicts := metrics.get("shared_bank_conflicts", 0.0)) >= _CONFLICTS * accesses:
         count = f"{conflicts / 1e6:.3g} million" if conflicts >= 1e6 else f"{conflicts:,.0f}"
         measured_shares.append(f"{count} bank conflicts of shared memory")
@@ -401,8 +402,11 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
                 "no time (`ncu --set basic` measures it)",
             ))  # fmt: skip
         return f"{summary} has only {plural(len(first.metrics), 'metric')}, and no time"
-    advised = first.advice is not None and first.achieved_occupancy_pct is None
-    by_rule = [f"ncu: {rule_sentence(first.advice)}"] if advised and first.advice is not None else []
+    by_rule = (
+        [f"ncu: {rule_sentence(first.advice)}"]
+        if first.advice is not None and first.achieved_occupancy_pct is None and names_limit(first.advice)
+        else []
+    )
     return ", ".join((summary, *_measured_metric_texts(first), *by_rule))
 
 

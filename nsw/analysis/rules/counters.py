@@ -38,6 +38,7 @@ __all__ = [
     "kernel_advice_text",
     "launch_shape_text",
     "missing_counters_of_largest_kernel",
+    "names_limit",
     "reportable_remarks",
     "rule_sentence",
 ]
@@ -1160,6 +1161,11 @@ def _ncu_rule_remark(kernel: KernelRow) -> Remark | None:
         won, cause, f"ncu's rule {advice.rule}: at most {won:.0f} %",
         f"could win at most {won:.0f} %{each} by ncu's rule {advice.rule}: {rule_sentence(advice)}",
     )  # fmt: skip
+
+
+def names_limit(advice: Advice) -> bool:
+    """Whether a rule names what limits the kernel."""
+    return _NAMES_LIMIT.search(advice.message) is not None
 
 
 def rule_sentence(advice: Advice) -> str:

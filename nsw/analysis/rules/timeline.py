@@ -109,6 +109,7 @@ _LONG_NS: Final = 20e3  # of a launch, from which more threads would have work
 _EMPTY_NS: Final = 5e3  # of a kernel: hardly more than a launch that does nothing
 _FEW_LAUNCHES: Final = 20  # more may be of a model that prints nothing
 _ONE_OFF: Final = 4  # copies, which are of inputs or results, each once
+_DIVISIBLE_NS: Final = 1e6  # of a copy, whose pieces are worth a start each
 _LARGE_INPUT: Final = 64 << 20  # bytes, which no kernel reads in so little time
 
 _LOOK_AT_KERNELS: Final = (
@@ -512,7 +513,7 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
             f"Copies {_direction_text(faster)} reach {rate(faster.bytes_per_s or 0.0)} over the same link: copy into"
             " pinned memory (cudaMallocHost), which is allocated once."
         )
-    elif once or largest_copy.calls <= _ONE_OFF:
+    elif (once or largest_copy.calls <= _ONE_OFF) and (largest_copy.longest_ns or 0.0) >= _DIVISIBLE_NS:
         do = "copy beside kernels"
         advice = "Copy in pieces beside the kernels that use them (streams, pinned memory), or move fewer bytes."
     elif _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0):
