@@ -210,6 +210,15 @@ def test_openacc_regions_that_ran_on_the_cpu_are_named(load):
     assert any("ran on the CPU" in p.message and "-acc=gpu" in (p.fix or "") for p in report.problems)
 
 
+def test_metrics_without_their_kernel_are_one_error(load):
+    report = load(
+        "==5== Profiling result:\n==5== Metric result:\n"
+        "Invocations                               Metric Name                        Metric Description         Min         Max         Avg\n"
+        "          1                        achieved_occupancy                        Achieved Occupancy    0.790099    0.790099    0.790099\n"
+    )
+    assert [p.message for p in report.problems if p.severity == "error"] == ["a metric without its kernel"]
+
+
 def test_labels_of_rows_may_have_a_line_of_their_own(load):
     text = SUMMARY.replace(" GPU activities:   75", "\n GPU activities:\n   75").replace("API calls:  ", "API calls:\n")
     report = load(text)
