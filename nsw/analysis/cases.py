@@ -124,6 +124,7 @@ class CaseSummary:
     link: Link | None = None
     uses_fsdp: bool = False
     longest_calls_ns: Mapping[str, float] = field(default_factory=dict)  # the longest call of each CUDA API call
+    page_fault_ns: float = 0.0  # of the GPU, where a report sums them
     threads: Mapping[str, float] = field(default_factory=dict)  # of each kernel's largest launch, where a trace tells
 
 
@@ -235,6 +236,7 @@ def _summarize_case(
         figures=figures,
         perturbation=tuple(profiler_perturbations(figures, [run for run in runs if run.pass_name not in windowed])),
         link=_link_of_facts(rows("facts")),
+        page_fault_ns=sum(row["value"] for row in rows("facts", with_gpu) if row["key"] == PAGE_FAULTS) / several,
         uses_fsdp=any(str(row["name"]).startswith("FSDP::") for row in rows("nvtx_summary", with_gpu)),
         gpus=tuple(sorted({str(r["text"]) for r in rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
         measured=len(with_gpu or with_api or with_functions),
@@ -359,6 +361,7 @@ def _copies_by_kind(rows: Iterable[Mapping[str, Any]], runs: int) -> tuple[Copy,
     )  # fmt: skip
 
 
+PAGE_FAULTS: Final = "gpu_page_faults_ns"  # a fact
 _GENERATIONS: Final = {
     2500: (1, 0.8),
     5000: (2, 0.8),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -106,11 +107,14 @@ _COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; behind half of 
 _BUCKETS, _BUCKETS_PCT = 8, 2.0  # copies an iteration, and what they take of GPU time
 _PIECE: Final = 256 << 10  # bytes of a migration by page faults at most; a prefetch moves 2 MiB at once
 _MIGRATIONS: Final = 500
+_FAULTS: Final = 0.25  # of the kernels' time
 _THREADS: Final = 1024  # that one SM of any GPU holds
 _MUCH_PCT: Final = 25.0  # of GPU time
 _LONG_NS: Final = 20e3  # of a launch, from which more threads would have work
 _EMPTY_NS: Final = 5e3  # of a kernel: hardly more than a launch that does nothing
 _FEW_LAUNCHES: Final = 20  # more may be of a model that prints nothing
+_ONE_OFF: Final = 4  # copies, which are of inputs or results, each once
+_DIVISIBLE_NS: Final = 1e6  # of a copy, whose pieces are worth a start each
 _LARGE_INPUT: Final = 64 << 20  # bytes, which no kernel reads in so little time
 
 _LOOK_AT_KERNELS: Final = (
@@ -240,6 +244,18 @@ def _pinned_copy_bytes_per_s(case: CaseSummary) -> float:
     if capability >= _HOPPER:
         return _PINNED
     return _PINNED_PCIE_3 if (0, 0) < capability < _AMPERE else _PINNED_PCIE_4
+
+
+def _has_pinned_memory(case: CaseSummary) -> bool:
+    """Whether a program pins its memory and copies asynchronously alone; frameworks pin buffers of their own."""
+    calls = case.longest_calls_ns.keys()
+    copies = {call for call in calls if call.startswith("cudaMemcpy")}
+    return (
+        detect_framework(case) == "any"
+        and any(call.startswith(("cudaHostAlloc", "cudaMallocHost", "cudaHostRegister")) for call in calls)
+        and bool(copies)
+        and all("Async" in call for call in copies)
+    )
 
 
 def _has_link_speed(case: CaseSummary, copy: Copy) -> bool:
@@ -380,6 +396,7 @@ def _slow_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         or not largest_copy.total_bytes
         or largest_copy.total_bytes < _LARGE * largest_copy.calls
         or _has_link_speed(case, largest_copy)
+        or _has_pinned_memory(case)
     ):
         return None
     share = _copy_time_pct(case, [largest_copy])
@@ -491,13 +508,27 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
     speed = f" at {rate(largest_copy.bytes_per_s)}" if largest_copy.bytes_per_s else ""
     do, advice = "keep data on the GPU", "Copy less, or keep on the GPU what several kernels use."
     once = _single_copy_text(largest_copy)
-    if _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0) and not once:
+    if detect_framework(case) == "openacc":
+        advice = (
+            "Keep the arrays on the GPU: a data region around the loop, and update directives for what the host reads."
+        )
+    if (faster := _faster_opposite_copy(largest_copy, moved)) is not None:
+        do = "copy into pinned memory"
+        advice = (
+            f"Copies {_direction_text(faster)} reach {rate(faster.bytes_per_s or 0.0)} over the same link: copy into"
+            " pinned memory (cudaMallocHost), which is allocated once."
+        )
+    elif (once or largest_copy.calls <= _ONE_OFF) and (largest_copy.longest_ns or 0.0) >= _DIVISIBLE_NS:
+        do = "copy beside kernels"
+        advice = "Copy in pieces beside the kernels that use them (streams, pinned memory), or move fewer bytes."
+    elif _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0):
         advice += (
             " The speed is one of pageable memory: pinned memory (cudaHostAlloc) is faster where the same memory is"
             " copied often."
         )
     if (
-        largest_copy.bytes_per_s
+        faster is None
+        and largest_copy.bytes_per_s
         and largest_copy.bytes_per_s < _SLOWEST
         and (largest_copy.total_bytes or 0.0) >= _LARGE * largest_copy.calls
     ):
@@ -506,11 +537,12 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
             "Even pageable memory gives 3 to 6 GB/s: look at the link (`nvidia-smi -q`: PCIe generation and width), and"
             " at what else uses it."
         )
-    if (largest_copy.bytes_per_s or 0.0) >= _FAST:
+    is_pinned = _has_pinned_memory(case)
+    if (largest_copy.bytes_per_s or 0.0) >= _FAST or is_pinned:
         do = "move fewer bytes"
         advice = (
-            "That is a speed of pinned memory. Move fewer bytes, or let kernels and copies of both directions run at"
-            " the same time (streams)."
+            f"{'The memory is pinned' if is_pinned else 'That is a speed of pinned memory'}. Move fewer bytes, or let"
+            " kernels and copies of both directions run at the same time (streams)."
         )
     if case.uses_fsdp and gpu_copy_direction(largest_copy.name) == "to":
         do = "keep parameters on the GPU"
@@ -523,6 +555,20 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
         f"{share:.0f} % {_OF_ALL_GPU_TIME} is copies between host and GPU, {part:.0f} % of them"
         f" {_direction_text(largest_copy)}{speed}{once}", advice, f"{share:.0f} %", "copies", _OF_GPU_TIME,
     )  # fmt: skip
+
+
+def _faster_opposite_copy(largest_copy: Copy, moved: Sequence[Copy]) -> Copy | None:
+    """The large copies the other way, where they are much faster: the host's memory is what is slow, not the link."""
+    opposite = "to" if gpu_copy_direction(largest_copy.name) == "from" else "from"
+    fast = [
+        copy
+        for copy in moved
+        if gpu_copy_direction(copy.name) == opposite
+        and (copy.total_bytes or 0.0) >= _LARGE * copy.calls
+        and (largest_copy.total_bytes or 0.0) >= _LARGE * largest_copy.calls
+        and (copy.bytes_per_s or 0.0) >= _MUCH_FASTER * (largest_copy.bytes_per_s or math.inf)
+    ]
+    return max(fast, key=lambda copy: copy.bytes_per_s or 0.0, default=None)
 
 
 def _unread_result_hit(case: CaseSummary, share: float) -> Hit | None:
@@ -624,7 +670,7 @@ def _page_migration_hit(case: CaseSummary, _: Context) -> Hit | None:
     calls, ns = sum(copy.calls for copy in moved), sum(copy.total_ns for copy in moved)
     size = sum(copy.total_bytes or 0.0 for copy in moved)
     if calls < _MIGRATIONS or size > _PIECE * calls or not case.gpu_ns:
-        return None
+        return _page_fault_hit(case)
     share, span = 100 * ns / case.gpu_ns, f"{100 * ns / case.gpu_ns:.0f} % of GPU time"
     waits, idle = "", case.idle_gpu
     pieces = f"{size / calls / 1024:.0f} KiB on average"
@@ -643,10 +689,28 @@ def _page_migration_hit(case: CaseSummary, _: Context) -> Hit | None:
     if share < _WORTH_PCT:
         return None
     each = " an iteration" if paged and idle is not None and idle.is_iteration else ""
+    headline = f"{calls:,.0f} page migrations take {format_ns(ns)}"
+    if each:
+        headline = f"{calls:,.0f} migrations of {pieces.removesuffix(' on average')}"
+    elif case.kernel_ns:
+        headline += f", kernels {format_ns(case.kernel_ns)}"
     return _make_hit(
-        case, "page-faults", min(95.0, share), f"{calls:,.0f} migrations of {pieces.removesuffix(' on average')}",
+        case, "page-faults", min(95.0, share), headline,
         f"unified memory moves by page faults: {calls:,.0f} migrations{each} of {pieces} take {format_ns(ns)}, {span}"
         f"{waits}", f"{calls:,.0f}", "gaps" if waits else "copies",
+    )  # fmt: skip
+
+
+def _page_fault_hit(case: CaseSummary) -> Hit | None:
+    """Page faults of the GPU that take much of the kernels' time, by the sum that a report prints."""
+    if case.iterations or case.page_fault_ns < _FAULTS * (case.kernel_ns or math.inf):
+        return None
+    faults, kernels = format_ns(case.page_fault_ns), format_ns(case.kernel_ns)
+    return _make_hit(
+        case, "page-faults", min(95.0, 100 * case.page_fault_ns / (case.gpu_ns or case.page_fault_ns)),
+        f"GPU page faults take {faults}, kernels {kernels}",
+        f"GPU page faults of unified memory take {faults}, and kernels, which wait for them, {kernels}",
+        faults, "um_summary",
     )  # fmt: skip
 
 
