@@ -24,6 +24,9 @@ LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 FENCED = re.compile(r"(^ *```.*?^ *```[^\n]*$)", re.DOTALL | re.MULTILINE)
 OUTSIDE = "repository"  # where the site has files that are not in docs
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".c": "c", ".cu": "cpp", ".toml": "toml"}
+# what the search shows first: pages that answer a user's question, and last those for developers
+_BOOSTS = {"faq.md": 2, "howto/": 2, "gpu-measurements.md": 0.5, "internals.md": 0.5, "one-run.md": 0.5,
+           "crash-proof.md": 0.5, "extending/": 0.5, f"{OUTSIDE}/": 0.5}  # fmt: skip
 _LARGEST = 100_000  # bytes of a file that a page shows
 
 
@@ -172,9 +175,12 @@ def on_files(files: Any, *, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
-    """Turn the links of a page to those of the site."""
+    """Turn the links of a page to those of the site, and rank it in the search."""
     del config, files
     uri = page.file.src_uri
+    boost = next((value for start, value in _BOOSTS.items() if uri.startswith(start)), None)
+    if boost is not None:
+        page.meta["search"] = {"boost": boost, **page.meta.get("search", {})}
     if uri.startswith(f"{OUTSIDE}/"):
         name = uri.removeprefix(f"{OUTSIDE}/")
         path = next((ROOT / word for word in (name, name.removesuffix("/index.md"), name.removesuffix(".md"))

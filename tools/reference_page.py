@@ -25,8 +25,9 @@ HEAD = """# Keys of recipes and sites files
 Made from the models by `tools/reference_page.py`; a test keeps it current. `nsw schema recipe|sites` prints the same as
 JSON Schema: with the line `# yaml-language-server: $schema=recipe.schema.json` on top of a file editors complete it.
 
-Wherever text is taken, `{{ }}` may stand: Jinja over the matrix's parameters, `case` (the case's id) and `site`
-(`name`, `python`: the interpreter, `account`). Every value filled into a command stays one argument whatever it holds.
+Wherever text is taken, but in `app.setup`, `{{ }}` may stand: Jinja over the matrix's parameters, `case` (the case's
+id) and `site` (`name`, `python`: the interpreter, `account`). Every value filled into a command stays one argument
+whatever it holds.
 
 A value reaches the program as it is written: `1e3`, `0x10` and `1.10` do too, though they compare and compute as the
 numbers that they are. `010`, `1_000`, `1:30`, `yes` and `off` are texts (YAML 1.2). `true` and `false` are truth values

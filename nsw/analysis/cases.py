@@ -125,6 +125,7 @@ class CaseSummary:
     sm_count: float | None = None  # of each of its GPUs
     uses_fsdp: bool = False
     longest_calls_ns: Mapping[str, float] = field(default_factory=dict)  # the longest call of each CUDA API call
+    page_fault_ns: float = 0.0  # of the GPU, where a report sums them
     threads: Mapping[str, float] = field(default_factory=dict)  # of each kernel's largest launch, where a trace tells
 
 
@@ -209,6 +210,10 @@ def _summarize_case(
     loading: Mapping[str, Any] = max(waits, key=lambda row: float(row["med_ns"] or row["avg_ns"]), default={})
     figures = figures_by_pass(runs, by_run.get("figures", {}))
     free = {figure.name for figure in figures if not figure.profiled}
+    idle_gpu = find_most_idle_gpu(
+        rows("iterations", with_gpu),
+        {name: rows(name, with_gpu) for name in ("phase_summary", "gaps", "host_copies", "gpu_use")},
+    )
     figures = tuple(each for each in figures if each.pass_name not in windowed or each.name not in free)
     return CaseSummary(
         id=id_,
@@ -233,6 +238,7 @@ def _summarize_case(
         perturbation=tuple(profiler_perturbations(figures, [run for run in runs if run.pass_name not in windowed])),
         link=_link_of_facts(rows("facts")),
         sm_count=_sm_count_of_facts(rows("facts")),
+        page_fault_ns=sum(row["value"] for row in rows("facts", with_gpu) if row["key"] == PAGE_FAULTS) / several,
         uses_fsdp=any(str(row["name"]).startswith("FSDP::") for row in rows("nvtx_summary", with_gpu)),
         gpus=tuple(sorted({str(r["text"]) for r in rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
         measured=len(with_gpu or with_api or with_functions),
@@ -242,10 +248,7 @@ def _summarize_case(
         waiting=summarize_nccl_waiting(talk, gpu_ns, rows("gpu_use", with_gpu), rows("gaps", with_gpu)),
         collectives=summarize_collectives(rows("gpu_use", with_gpu[:1])),
         stragglers=find_stragglers({name: rows(name, with_gpu) for name in OF_STRAGGLERS}),
-        idle_gpu=find_most_idle_gpu(
-            rows("iterations", with_gpu),
-            {name: rows(name, with_gpu) for name in ("phase_summary", "gaps", "host_copies", "gpu_use")},
-        ),
+        idle_gpu=idle_gpu,
         traced_by=with_gpu[0].pass_name if with_gpu else None,
         one_phase=unsplit_timeline_reason(rows("phases", with_gpu)),
         spent=divide_time(
@@ -254,6 +257,7 @@ def _summarize_case(
             several,
             classes,
             shared=may_share_gpus(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
+            is_mean=idle_gpu is not None and idle_gpu.is_mean,
         ),
         loading_ns=loading.get("med_ns") or loading.get("avg_ns"),
         loading_range_ns=None
@@ -359,6 +363,7 @@ def _copies_by_kind(rows: Iterable[Mapping[str, Any]], runs: int) -> tuple[Copy,
     )  # fmt: skip
 
 
+PAGE_FAULTS: Final = "gpu_page_faults_ns"  # a fact
 _GENERATIONS: Final = {
     2500: (1, 0.8),
     5000: (2, 0.8),

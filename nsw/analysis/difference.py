@@ -31,6 +31,7 @@ __all__ = [
     "Difference",
     "Operation",
     "add_shapes_and_ranges",
+    "changes_by_operation",
     "explain_difference",
     "gpu_operations_by_name",
     "have_unmatched_kernels",
@@ -220,7 +221,7 @@ def explain_difference(
     if not all(work):
         return None
     of_iteration = all(span is not None for span in spans)
-    changes = _changes_by_operation(*work)
+    changes = changes_by_operation(*work)
     totals = [sum(operation.ns for operation in side) for side in work]
     if of_iteration:
         before, after = (span or {} for span in spans)
@@ -253,8 +254,13 @@ def _iteration_parts_ns(case: CaseSummary) -> dict[str, float] | None:
     return {name: (pct or 0.0) * share for name, pct in shares.items()}
 
 
-def _changes_by_operation(first: Sequence[Operation], second: Sequence[Operation]) -> list[Change]:
-    """A part a kernel and kind of copy."""
+def changes_by_operation(first: Sequence[Operation], second: Sequence[Operation]) -> list[Change]:
+    """A part a kernel and kind of copy.
+
+    Args:
+        first: The operations of the first side.
+        second: Those of the second side.
+    """
     before = {(o.name, o.kind): o for o in first}
     after = {(o.name, o.kind): o for o in second}
     changes = [

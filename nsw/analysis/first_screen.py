@@ -14,7 +14,7 @@ from nsw.analysis.conditions import condition_notes
 from nsw.analysis.rules.counters import missing_counters_of_largest_kernel
 from nsw.analysis.rules.pairs import cases_with_void_ratio
 from nsw.analysis.rules.timeline import profiler_slowdown, time_without_profiler
-from nsw.analysis.scaling_screen import scaling_screen
+from nsw.analysis.scaling_screen import scaling_screen, unshown_axis_values
 from nsw.analysis.screen_table import (
     CASES_NAMED,
     WASTE_PCT,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.comparison import Scaling
     from nsw.analysis.summary import Summary
 
 __all__ = ["FAILED", "HEADLINE", "find_headline", "first_screen_blocks"]
@@ -60,7 +61,11 @@ def first_screen_blocks(summary: Summary) -> list[Block]:
     ]
     if screen.table is not None and screen.table.rows:
         blocks += [screen.table, *legend_notes(screen.table)]
-    blocks += [*_caveat_blocks(summary), *_unshown_figure_blocks(summary, screen.table)]
+    blocks += [
+        *_unshown_axis_value_blocks(summary),
+        *_caveat_blocks(summary),
+        *_unshown_figure_blocks(summary, screen.table),
+    ]
     return [*blocks, *summary.findings]
 
 
@@ -79,11 +84,28 @@ def find_headline(blocks: Iterable[Block]) -> str:
     return next(block.text for block in blocks if isinstance(block, Note) and block.name == HEADLINE)
 
 
+def _curve_to_show(summary: Summary) -> Scaling | None:
+    """The curve of several cases, where a figure was measured at two places at least."""
+    curve = summary.curve
+    if curve is None or len(summary.cases) == 1:
+        return None
+    return curve if len({point.at for point in curve.points if point.figure is not None}) > 1 else None
+
+
+def _unshown_axis_value_blocks(summary: Summary) -> list[Block]:
+    """The places of the scaling axis between its ends, and how to see one."""
+    curve = _curve_to_show(summary)
+    values = unshown_axis_values(curve) if curve is not None and summary.site else []
+    if curve is None or not values:
+        return []
+    text = f"Between these: {curve.axis}={', '.join(values)} (`--case {curve.axis}={values[0]}` shows it)."
+    return [Note("between", text, tone="aside")]
+
+
 def _choose_screen(summary: Summary) -> Screen:
     if len(summary.cases) == 1:
         return _single_case_screen(summary, summary.cases[0])
-    curve = summary.curve
-    if curve is not None and len({point.at for point in curve.points if point.figure is not None}) > 1:
+    if (curve := _curve_to_show(summary)) is not None:
         return scaling_screen(summary, curve)
     if any(variant.figure is not None for variant in summary.variants):
         return variants_screen(summary)
@@ -182,15 +204,20 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     spent = time_without_profiler(case)
     if spent is not None and spent.span_ns is not None:
         by_kernels = case.iterations is not None and case.iterations.found_by == "kernel_sequence"
-        span = duration(spent.span_ns)
-        parts_said.append(f"its kernels repeat every {span}" if by_kernels else f"an iteration takes {span}")
+        span, median = duration(spent.span_ns), duration(case.iterations.med_ns) if case.iterations else ""
+        if spent.is_mean:
+            takes = f"its kernels repeat every {span} on average" if by_kernels else f"the mean iteration takes {span}"
+            parts_said.append(f"{takes} (median {median})")
+        else:
+            parts_said.append(f"its kernels repeat every {span}" if by_kernels else f"an iteration takes {span}")
     if spent is None and case.host is not None and (gpu_busy_pct := case.host.facts.get("gpu_busy_pct")):
         parts_said.append(f"the GPU is at work {gpu_busy_pct:.0f} % of the time")
     section = main_time_section(case, summary.tables)
     of_kernels = section is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= WASTE_PCT
     parts_said += [hits[0].headline] if telling else [section[0]] if section else []
-    if of_kernels and hits and len(case.kernels) == 1 and hits[0].cause != "latency-bound":  # which is said already
+    of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")
+    if of_first and hits[0].cause != "latency-bound":  # which is said already
         parts_said.append(hits[0].what)
     if any(finding.name == FAILED for finding in summary.findings):
         if section is not None and section[0].endswith(NO_GPU_WORK):  # of a program that did not get there

@@ -66,7 +66,7 @@ class IdleGpu:
     Attributes:
         is_iteration: Whether it has iterations; else it is all time from the first kernel on.
         busy_pct: Share of the time in which its GPU is at work, NCCL's kernels included.
-        med_ns: How long an iteration takes.
+        med_ns: How long an iteration takes: the median one, or the mean where `is_mean`.
         operations: GPU operations.
         gaps: Its gaps; empty: the tables were made before gaps were measured.
         copies: Its copies.
@@ -78,6 +78,7 @@ class IdleGpu:
         loads: Modules that are loaded in the steady state.
         has_calls: Whether the report has the host's CUDA calls, by which gaps are told apart.
         mean_busy_pct: As busy_pct, of all iterations together; None where that is not known.
+        is_mean: Whether times are means over all iterations: of those with many pauses the median says little.
     """
 
     is_iteration: bool
@@ -94,6 +95,7 @@ class IdleGpu:
     loads: float = 0.0
     has_calls: bool = True
     mean_busy_pct: float | None = None
+    is_mean: bool = False
 
     @property
     def idle_ns(self) -> float:
@@ -209,7 +211,9 @@ def _most_idle_gpu_of_run(
             loads += (part["calls"] or 0.0) if _LOADS.match(part["name"]) else 0.0
             calls[part["name"]] = calls.get(part["name"], 0.0) + (part["total_ns"] or 0.0) / least["steady"]
     busy_pct, iteration_ns = highest_gpu_busy_pct(least) or 0.0, least["med_ns"]
-    if use and (mean_ns := use["span_ns"] / count) > _PAUSED * iteration_ns:  # then all are looked at, pauses too
+    mean_ns = use["span_ns"] / count if use else 0.0
+    is_mean = mean_ns > _PAUSED * iteration_ns  # then all are looked at, pauses too
+    if use and is_mean:
         busy_pct, iteration_ns = 100 * use["busy_ns"] / use["span_ns"], mean_ns
     return IdleGpu(
         is_iteration=True,
@@ -226,6 +230,7 @@ def _most_idle_gpu_of_run(
         loads=loads,
         has_calls=use is None or use.get("launches") is not None,
         mean_busy_pct=least.get("gpu_busy_pct"),
+        is_mean=is_mean,
     )
 
 

@@ -339,7 +339,7 @@ def kernel_table(
         )
         for row in kernel_rows
     ]
-    return tuple(sorted(kernel_rows, key=lambda row: -(row.time_ns or 0.0)))
+    return tuple(sorted(kernel_rows, key=lambda row: (-(row.time_ns or 0.0), -row.launches)))
 
 
 def _is_ncu_range(row: KernelRow) -> bool:

@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Evidence, Finding
+from nsw.analysis.cases import PAGE_FAULTS
 from nsw.analysis.first_screen import FAILED
 from nsw.analysis.groups import sum_by
 from nsw.analysis.summary import TABLES, CampaignData, ReportRequest, Summary, summarize
@@ -33,6 +34,7 @@ LOOKED_AT: Final = (
 _RUN_TABLES: Final = (*_ANSWER_TABLES, "metrics")
 _COPY_DIRECTIONS: Final = {"Host To Device": "HtoD", "Device To Host": "DtoH", "Device To Device": "DtoD"}
 _REPORT: Final = "report"
+_FAULT_GROUPS: Final = "Gpu page fault groups"
 _MOSTLY: Final = 0.5  # of the GPU's work
 
 
@@ -87,8 +89,8 @@ def summarize_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
     results = [part for report in reports for part in _split_report_by_result(report, alone=len(reports) == 1)]
     runs, tables = runs_and_tables_of_reports(results)
     failed = [
-        Finding(FAILED, f"{r.name}: the program failed while it was profiled: {r.failed}. What was measured"
-                " ends there.", evidence=(Evidence("runs", (r.name,)),))
+        Finding(FAILED, f"{r.name}: the program failed while it was profiled: {r.failed}.",
+                evidence=(Evidence("runs", (r.name,)),))
         for r in reports if r.failed
     ]  # fmt: skip
     kernels = {report.name: report.kernels for report in results if report.kernels}
@@ -121,9 +123,14 @@ def _split_report_by_result(report: ReadReport, *, alone: bool) -> list[ReadRepo
     name_prefix = "" if alone else f"{report.name}: "
     commands = {row.get("block"): row.get("text") for row in tables.get("facts", ()) if row["key"] == "command"}
     differ = len({commands.get(block) for block in blocks}) > 1  # as the sizes of problems do
+    pids = {row["block"]: row.get("pid") for row in block_rows if row.get("block") is not None}
+    in_order = sorted((row["block"], row.get("pid") or 0) for row in block_rows if row.get("block") is not None)
+    are_processes = all(pids.values()) and len(set(in_order)) == len(set(pids.values())) == len(blocks)
     return [
         ReadReport(
-            f"{name_prefix}result {block + 1}" + (f" ({commands[block]})" if differ and commands.get(block) else ""),
+            name_prefix
+            + (f"process {pids[block]}" if are_processes else f"result {block + 1}")
+            + (f" ({commands[block]})" if differ and commands.get(block) else ""),
             {
                 name: [row for row in table_rows if row.get("block") in {None, block}]
                 for name, table_rows in tables.items()
@@ -161,6 +168,11 @@ def _add_missing_summaries(tables: Mapping[str, TableData]) -> Mapping[str, Tabl
     gpu = list(full_rows("gpu_summary", completed.get("gpu_summary", [])))
     if "um_summary" in tables and not any("Unified" in row["name"] for row in gpu):
         completed["gpu_summary"] = [*gpu, *_unified_memory_copy_rows(full_rows("um_summary", tables["um_summary"]))]
+    faults = [row for row in full_rows("um_summary", completed.get("um_summary", [])) if row["name"] == _FAULT_GROUPS]
+    completed["facts"] = [
+        *full_rows("facts", completed.get("facts", [])),
+        *({**row, "key": PAGE_FAULTS, "value": row["total_ns"], "text": None} for row in faults if row["total_ns"]),
+    ]
     return completed
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Ends = tuple[ScalingPoint, ScalingPoint]
 
-__all__ = ["efficiency_range", "scaling_screen"]
+__all__ = ["efficiency_range", "scaling_screen", "unshown_axis_values"]
 
 _WHOLE: Final = ("exposed_pct", "computing_pct", "copies_pct", "idle_pct")  # an iteration of the mean GPU
 
@@ -80,6 +80,13 @@ def scaling_screen(summary: Summary, curve: Scaling) -> Screen:
     hits = summary.hits.get(worst[1].case_id, ())
     loss = next((f": {hit.what.partition(',')[0]}" for hit in hits if hit.gain_pct >= WASTE_PCT / 2), "")
     return Screen(headline + loss, table)
+
+
+def unshown_axis_values(curve: Scaling) -> list[str]:
+    """The values of the axis that the screen shows no row or column of: those between the ends of several series."""
+    cases = {point.case_id for end in _first_and_last_points(curve) for point in end}
+    values = {point.at for point in curve.points if point.case_id in cases}
+    return [f"{at:g}" for at in sorted({point.at for point in curve.points} - values)]
 
 
 def efficiency_range(curve: Scaling, first: ScalingPoint, last: ScalingPoint) -> tuple[float, float] | None:

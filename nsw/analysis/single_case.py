@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +17,8 @@ from nsw.analysis.rules.counters import (
     busiest_part_pct,
     kernel_advice_text,
     launch_shape_text,
+    names_limit,
+    rule_sentence,
 )
 from nsw.analysis.rules.gaps import WORDS, IdleCause, idle_time_by_cause
 from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
@@ -24,7 +27,7 @@ from nsw.metrics import find_metric
 from nsw.metrics.printed_metrics import utilization_level
 from nsw.quantities import duration, rate, size
 from nsw.tables.names import number_repeated_names
-from nsw.wording import plural
+from nsw.wording import one_or, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,6 +49,7 @@ _NEARLY_ALL: Final = 0.8  # of a class: then its largest kernel says more
 _RANGES: Final = 2  # of columns, in a headline
 _FIGURES_SHOWN: Final = 4  # of a kernel, likewise
 _LOW_PCT: Final = 25.0
+_CONFLICTS: Final = 0.25  # of the wavefronts of shared memory, from which they matter; else one a global load
 _MANY: Final = 9  # kernels, of which a range says nothing
 _ALL_PCT: Final = 99.5
 _HALF_PCT: Final = 50.0
@@ -90,7 +94,7 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
     parts = [part for part in work if part.ns >= _SMALL * total_ns][: _PARTS - len(alone_rows)]  # 0 % has no row
     speeds = {copy.name: copy.bytes_per_s for copy in case.copies if (copy.total_bytes or 0.0) >= _LARGE * copy.calls}
     rows = alone_rows + [
-        (p.name, p.ns, 100 * p.ns / total_ns, p.operations or None, speeds.get(p.name), _largest_operation_text(p))
+        (p.name, p.ns, 100 * p.ns / total_ns, _count_cell(p.operations), speeds.get(p.name), _largest_operation_text(p))
         for p in parts
     ]
     rows.sort(key=lambda row: -float(row[1]))  # type: ignore[arg-type]  # times
@@ -111,7 +115,10 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
         causes = (
             idle_time_by_cause(case, case.idle_gpu) if case.idle_gpu is not None and idle_pct >= _TELLING_PCT else []
         )
-        cause = f" ({_largest_cause_text(causes[0], case.idle_gpu)})" if causes and case.idle_gpu is not None else ""
+        several = len(spent.idle_gpus) > 1
+        cause = (
+            f" ({_largest_cause_text(causes[0], case.idle_gpu, several=several)})" if causes and case.idle_gpu else ""
+        )
         rows.append(_share_of_total_row(f"GPU idle{cause}", idle_pct, total_ns, None, _idle_by_gpu_text(spent)))
     columns = (
         Column("part", "GPU work", "name"),
@@ -124,13 +131,20 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
     wide = "top" if any(row[-1] for row in rows) else "part"
     table = _table_of_filled_columns(case, columns, rows, evidence="hotspots", wide=wide)
     share_base = "of that" if spent.is_iteration else share_title
-    return _largest_work_text(spent, total_ns, share_base), replace(
+    return _single_copy_text(case, total_ns, share_base) or _largest_work_text(spent, total_ns, share_base), replace(
         table, whole=("share_pct",) if idle_pct is not None else ()
     )
 
 
-def _largest_cause_text(cause: IdleCause, idle: IdleGpu) -> str:
-    """What explains most of the idle time, with its share where that is not nearly all."""
+def _count_cell(operations: float) -> float | None:
+    """A number of operations, the mean of the iterations: of many in whole numbers."""
+    return (round(operations) if operations >= _FEW_CALLS else operations) or None
+
+
+def _largest_cause_text(cause: IdleCause, idle: IdleGpu, *, several: bool) -> str:
+    """What explains most of the idle time, with its share where that is not nearly all; of several GPUs for which."""
+    if several:
+        return f"{idle.gpu.removeprefix('the GPU of ')}: {WORDS[cause.cause]}"
     share = cause.explained_ns / idle.idle_ns
     return WORDS[cause.cause] if share >= _EXPLAINS else f"{100 * share:.0f} % of it {WORDS[cause.cause]}"
 
@@ -146,7 +160,8 @@ def _exposed_time_rows(spent: Spent, total_ns: float) -> tuple[list[tuple[Cell, 
         work = [part for part in work if part not in mine]
         hidden_pct = (spent.hidden_pct or 0.0) if NCCL in names else max(0.0, 100 * ns / total_ns - alone_pct)
         top = [] if NCCL in names else [_largest_operation_text(mine[0])]
-        hidden = [f"{hidden_pct:.0f} % more is hidden"] if round(hidden_pct) or not top else []
+        took = f" ({duration(hidden_pct * total_ns / 100)})" if NCCL in names else ""
+        hidden = [f"{hidden_pct:.0f} %{took} more is hidden"] if round(hidden_pct) or not top else []
         calls = sum(part.operations for part in mine) or None
         rows.append(_share_of_total_row(f"{names[0]} alone", alone_pct, total_ns, calls, "; ".join(top + hidden)))
     return rows, work
@@ -155,7 +170,8 @@ def _exposed_time_rows(spent: Spent, total_ns: float) -> tuple[list[tuple[Cell, 
 def _share_base(case: CaseSummary, spent: Spent) -> tuple[float, float | None, str]:
     """What shares are of: how long it is, how much of it the GPU is idle as far as this is known, and its name."""
     if spent.is_iteration:
-        return spent.span_ns or spent.gpu_ns, spent.idle_pct, "of an iteration"
+        title = "of the mean iteration" if spent.is_mean else "of an iteration"
+        return spent.span_ns or spent.gpu_ns, spent.idle_pct, title
     idle, busy = case.idle_gpu, least_gpu_busy_pct(case)
     if idle is None or idle.is_iteration or not busy:
         return spent.gpu_ns, None, "of GPU time"
@@ -175,6 +191,17 @@ def _share_of_total_row(
 ) -> tuple[Cell, ...]:
     """A row that is not one part of GPU work: its share, and so its time."""
     return name, share_pct * total_ns / 100, share_pct, operations, None, top
+
+
+def _single_copy_text(case: CaseSummary, total_ns: float, share_base: str) -> str:
+    """One copy that takes more than any kernel, of many; empty where there is none."""
+    copy = max(case.copies, key=lambda copy: copy.total_ns, default=None)
+    if copy is None or case.iterations or copy.calls < 2 or (copy.longest_ns or 0.0) < _NEARLY_ALL * copy.total_ns:
+        return ""
+    longest_ns, first = copy.longest_ns or 0.0, next(iter(case.gpu_work), None)
+    if first is None or first.name != copy.name or longest_ns > _HALF_PCT / 100 * total_ns:
+        return ""
+    return f"{100 * longest_ns / total_ns:.0f} % {share_base} is one {copy.name} of {duration(longest_ns)}"
 
 
 def _largest_work_text(spent: Spent, total_ns: float, share_base: str) -> str:
@@ -245,6 +272,7 @@ def _measured_metric_texts(kernel: KernelRow) -> list[str]:
     of_memory = busiest == memory  # else loads cost little
     unready = metrics.get("No Eligible")
     flop_pct = metrics.get("flop_sp_efficiency", 0.0)
+    limiter = f" ({kernel.occupancy_limiter})" if kernel.occupancy_limiter else ""
     shares = (
         ("SM at {} of its peak", kernel.sm_pct), ("DRAM at {} of its peak", kernel.dram_pct),
         *((_unit_text(kernel, key), metrics[key]) for key in dict.fromkeys((busiest, memory)) if key),
@@ -252,11 +280,15 @@ def _measured_metric_texts(kernel: KernelRow) -> list[str]:
         ("no warp ready in {} of cycles", unready),
         ("{} of the loaded bytes used", _used_bytes_pct(metrics.get("gld_efficiency")) if of_memory else None),
         ("issue slots {} used", metrics.get("issue_slot_utilization") if unready is None else None),
-        (f"occupancy {{}}{'' if limit is None else f' of at most {limit:.0f} %'}", reached),
+        (f"occupancy {{}}{'' if limit is None else f' of at most {limit:.0f} %{limiter}'}", reached),
     )  # fmt: skip
     measured_shares = [text.format(f"{share:.0f} %") for text, share in shares if share]
     if unready is not None and (warps := metrics.get("active_warps_per_scheduler")):
         measured_shares.append(f"{warps:.1f} warps a scheduler")
+    accesses = metrics.get("shared_wavefronts", metrics.get("global_load_requests", math.inf) / _CONFLICTS)
+    if (conflicts := metrics.get("shared_bank_conflicts", 0.0)) >= _CONFLICTS * accesses:
+        count = f"{conflicts / 1e6:.3g} million" if conflicts >= 1e6 else f"{conflicts:,.0f}"
+        measured_shares.append(f"{count} bank conflicts of shared memory")
     moved = kernel.dram_bytes_per_s if kernel.launch_ns and kernel.dram_pct is None else None
     return measured_shares + ([f"DRAM {rate(moved)}"] if moved else [])
 
@@ -382,7 +414,12 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
                 "no time (`ncu --set basic` measures it)",
             ))  # fmt: skip
         return f"{summary} has only {plural(len(first.metrics), 'metric')}, and no time"
-    return ", ".join((summary, *_measured_metric_texts(first)))
+    by_rule = (
+        [f"ncu: {rule_sentence(first.advice)}"]
+        if first.advice is not None and first.achieved_occupancy_pct is None and names_limit(first.advice)
+        else []
+    )
+    return ", ".join((summary, *_measured_metric_texts(first), *by_rule))
 
 
 def _least_used_text(kernels: Sequence[KernelRow]) -> str:
@@ -584,7 +621,12 @@ def _table_rows_section(case: CaseSummary, tables: Mapping[str, Sequence[Mapping
             if share >= _TELLING_PCT
         )
         columns = (_SHARES[0], _WEIGHTS.get(column, _SHARES[1]), *_SHARES[2:])
+        only = rows[0] if rows and rows[0][2] >= _ALL_PCT and 0 < (rows[0][3] or 0) < _FEW_CALLS else None
         outer = _outer_operator_text(tables[table], timed, shares) if column == "self_cpu_ns" else ""
+        if only is not None and column == "self_device_ns":
+            words = ("1 launch", "launches") if "(" in only[0] else ("1 call", "calls")
+            often = one_or(round(float(only[3] or 0)), *words)
+            outer = f"{only[0].partition('(')[0]} takes {duration(only[1])} in {often}"
         section = (outer or f"{timed[0]['name']} takes {shares[0]:.0f} % of {share_base}",
                    _table_of_filled_columns(case, columns, rows, evidence=table, wide="name"))  # fmt: skip
         if rows:

@@ -53,6 +53,7 @@ class Spent:
     Attributes:
         is_iteration: Whether it is an iteration.
         span_ns: How long it takes; None where there are no iterations.
+        is_mean: Whether it is the mean of all iterations, as where many pause; else it is the median one.
         parts: GPU work by class, most first; the sum of its operations' durations.
         shown: What a table shows: each operation where few take nearly all or most are of no known class; else `parts`.
         fp32_ns: Of that: GEMM and convolution in FP32 without tensor cores.
@@ -81,6 +82,7 @@ class Spent:
     idle_gpus: tuple[tuple[str, float], ...] = ()
     hidden_pct: float | None = None
     shown: tuple[Part, ...] = ()
+    is_mean: bool = False
 
     @property
     def gpu_ns(self) -> float:
@@ -95,7 +97,7 @@ class Spent:
 
 def divide_time(
     gpu: Sequence[Row], iterations: Sequence[Row], runs: int, classes: Mapping[str, str] | None = None, *,
-    shared: bool = False,
+    shared: bool = False, is_mean: bool = False,
 ) -> Spent | None:  # fmt: skip
     """Where the time of a case goes; None without GPU work.
 
@@ -105,12 +107,13 @@ def divide_time(
         runs: How many runs the rows are of.
         classes: Those of the recipe, a pattern each.
         shared: Whether processes share a GPU: how the span is divided is not known then.
+        is_mean: Whether the mean iteration is divided, as where many pause; else the median one.
     """
     if iterations:
         gpu = rows_of_working_gpus(gpu, iterations)
     # steady work is that of all iterations on all GPUs: of one iteration on one GPU the mean
     times = sum(row["steady"] for row in iterations) or max(runs, 1)
-    spans = times * _mean_to_median_work(gpu, iterations)
+    spans = times if is_mean else times * _mean_to_median_work(gpu, iterations)
     took: dict[str, dict[str, list[float]]] = {}  # by class and name
     fp32 = short = kernels = 0.0
     for row in gpu:
@@ -140,8 +143,9 @@ def divide_time(
     }
     if not iterations:
         return Spent(is_iteration=False, span_ns=None, **common_fields)  # type: ignore[arg-type]  # of the dictionary's values
-    divided: dict[str, Any] = {} if shared else _span_shares(iterations)
-    return Spent(is_iteration=True, span_ns=_mean(row["med_ns"] for row in iterations), **common_fields, **divided)  # type: ignore[arg-type]
+    divided: dict[str, Any] = {} if shared else _span_shares(iterations, is_mean=is_mean)
+    span_ns = _mean(row["avg_ns" if is_mean else "med_ns"] for row in iterations)
+    return Spent(is_iteration=True, span_ns=span_ns, is_mean=is_mean, **common_fields, **divided)  # type: ignore[arg-type]
 
 
 def _parts_to_show(parts: tuple[Part, ...], took: Mapping[str, Mapping[str, Sequence[float]]]) -> tuple[Part, ...]:
@@ -195,12 +199,12 @@ def _make_part(name: str, operations: Mapping[str, Sequence[float]]) -> Part:
     )
 
 
-def _span_shares(iterations: Sequence[Row]) -> dict[str, Any]:
+def _span_shares(iterations: Sequence[Row], *, is_mean: bool) -> dict[str, Any]:
     """How the span is divided, where every process tells it."""
     measured_rows = [row for row in iterations if row.get("med_gpu_busy_pct") is not None]
     if len(measured_rows) != len(iterations):
         return {}
-    busy = [highest_gpu_busy_pct(row) or 0.0 for row in measured_rows]
+    busy = [(row.get("gpu_busy_pct") if is_mean else highest_gpu_busy_pct(row)) or 0.0 for row in measured_rows]
     idle = [100 - share for share in busy]
     copies = [
         share * (row.get("med_memory_alone_pct") or 0.0) / 100 for share, row in zip(busy, measured_rows, strict=True)
@@ -216,7 +220,7 @@ def _span_shares(iterations: Sequence[Row]) -> dict[str, Any]:
     exposed = [share * alone / 100 for share, alone in zip(busy, talk, strict=True)]
     talking = [row.get("med_communication_pct") or 0.0 for row in measured_rows]
     in_all = [
-        share * (row.get("med_gpu_ns") or 0.0) / row["med_ns"]
+        share * (row.get("med_gpu_ns") or 0.0) / row["avg_ns" if is_mean else "med_ns"]
         for share, row in zip(talking, measured_rows, strict=True)
     ]
     parts["hidden_pct"] = max(0.0, _mean(in_all) - _mean(exposed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Cell, Column, ColumnPart, Evidence, Table
@@ -24,6 +25,7 @@ from nsw.analysis.screen_table import (
     screen_table,
 )
 from nsw.analysis.single_case import TABLE, main_time_section
+from nsw.analysis.spent import NOT_SHOWN
 from nsw.quantities import duration, magnitude, number
 from nsw.wording import first_of, plural
 
@@ -110,7 +112,7 @@ def side_by_side_screen(summary: Summary) -> Screen:
     if any(hits.values()):
         first = cases[order[0]]
         problem = f"{first.id}: {first_problem_text(hits[first.id]).partition(',')[0]}"
-        most = f", most of all {problem}" if wasted > 1 else ""
+        most = f", most of all {problem}" if wasted > 1 else f": {problem}"
         saved = f"save {WASTE_PCT:.0f} % of their time or more"
         headline += f"{wasted} of {count} could {saved}{most}" if wasted else f"none could {saved}; most in {problem}"
     elif figure or any(_largest_time_share_cell(case, summary) for case in cases):
@@ -120,8 +122,10 @@ def side_by_side_screen(summary: Summary) -> Screen:
         if len(largest) == 1 and not figure:
             headline += f", each {largest.pop()}"
         elif not summary.site and longest.gpu_ns:
+            shortest = min(cases, key=lambda case: case.gpu_ns or math.inf)
             headline += (
-                f"; most in {longest.id}: {duration(longest.gpu_ns)}, {_largest_time_share_cell(longest, summary)}"
+                f": {duration(shortest.gpu_ns)} ({shortest.id}) to {duration(longest.gpu_ns)} ({longest.id}:"
+                f" {_largest_time_share_cell(longest, summary)})"
             )
     else:
         return Screen(headline + f"nothing was measured of {count}", None)
@@ -176,6 +180,9 @@ def _best_case(summary: Summary, figure: tuple[str, str]) -> CaseSummary | None:
 def _largest_time_share_cell(case: CaseSummary, summary: Summary) -> Cell:
     """What takes most of a case's time, and how much of it: copies count together."""
     copies = case.spent.share_pct(COPIES) if case.spent else 0.0
+    largest = next((part for part in case.spent.shown if part.name != NOT_SHOWN), None) if case.spent else None
+    if case.spent and largest and not case.iterations and 100 * largest.ns > copies * case.spent.gpu_ns:
+        return f"{100 * largest.ns / case.spent.gpu_ns:.0f} % {largest.name}"
     if copies and copies >= (case.hotspots[0].share_pct if case.hotspots else 0.0):
         return f"{copies:.0f} % {COPIES}"
     if shares := case.hotspots or case.functions or case.api:

@@ -36,6 +36,7 @@ _OTHER_LAUNCHERS: Final = {  # the same options under another name
     "prterun": "mpirun", "mpiexec.mpich": "mpiexec", "mpiexec.openmpi": "mpiexec",
 }  # fmt: skip
 _CUSTOM_LAUNCHERS: Final = {"ibrun": "-n -o", "lrun": "-n -T -N", "prun": "-n -N", "mpirun_rsh": "-np -hostfile"}
+COUNTS: Final = frozenset({"-n", "-np", "--ntasks", "--np", "--n", "--pes", "--nrs"})  # options: how many processes
 _INTERPRETERS: Final = re.compile(r"python[\d.]*|julia|Rscript|perl|java|matlab")
 _SHELL: Final = re.compile(r"(ba|da|k|z)?sh")
 _FIRST_RANK: Final = re.compile(
@@ -105,6 +106,7 @@ class CommandParts:
 
     Attributes:
         start: Its launcher.
+        count: The variable of a loop that is its number of processes; empty: there is none.
         prefix: The words of a launcher that nsw knows by its prefix alone, such as ibrun.
         words: Its profiler.
         program: The program's words, with what stays before them.
@@ -119,6 +121,7 @@ class CommandParts:
     """
 
     start: Launched | None = None
+    count: str = ""
     prefix: list[Text] = field(default_factory=list)
     words: PassWords | None = None
     program: list[Text] = field(default_factory=list)
@@ -205,6 +208,10 @@ class _Parser:
         if self._parts.words is not None or _INTERPRETERS.fullmatch(_base_name(words[0])) or _is_shell_line(words):
             return None
         for at in range(1, len(words)):
+            if self._parts.start is None and find_launcher(words[at:])[0] is not None and profilers_in(words[at:]):
+                reason = "nsw starts the launcher without it: write into app.env what it sets"
+                self._parts.notes.append((words[0].source_text, reason))
+                return words[at - len(self._take_assignments(words[1:at])) :]
             profiler = parse_pass(words[at:])
             if profiler is not None and profiler.program:
                 self._before += words[:at]
@@ -231,6 +238,7 @@ class _Parser:
         if start is None:
             return None
         self._parts.start, options = start, list(start.options)
+        self._parts.count = _count_variable(words[: len(words) - len(program)]) if start.kind != "jsrun" else ""
         if "--multi-prog" in options:
             options.remove("--multi-prog")
             self._parts.start = start._replace(options=tuple(options))
@@ -468,6 +476,17 @@ def find_launcher(words: Sequence[Text]) -> tuple[Launched | None, list[Text]]:
     if start.kind == "torchrun" and start.program[0] == "python":
         program = [_as_text("python"), *words[len(words) - len(start.program) + 1 :]]
     return start, program
+
+
+def _count_variable(words: Sequence[Text]) -> str:
+    """The variable of a loop that is the number of processes among a launcher's words; empty: there is none."""
+    for option, word in itertools.pairwise(words):
+        if option.literal in COUNTS and [piece.kind for piece in word.pieces] == ["parameter"]:
+            return word.pieces[0].text
+        name, *rest = word.pieces or (Piece("text", ""),)
+        if name.text in {"-n", *(f"{count}=" for count in COUNTS)} and [p.kind for p in rest] == ["parameter"]:
+            return rest[0].text
+    return ""
 
 
 def _option_word(word: Text) -> str:

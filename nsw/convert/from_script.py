@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from nsw.apart import limited
-from nsw.convert.command_parts import CommandParts, ContainerWords, command_parts, profiled_ranks, profilers_in
+from nsw.convert.command_parts import COUNTS, CommandParts, ContainerWords, command_parts, profiled_ranks, profilers_in
 from nsw.convert.script_options import (
     PRINTS_ONLY,
     Line,
@@ -64,7 +64,6 @@ _SUBMIT_FOLDER: Final = re.compile(
 _OWN_FOLDER: Final = "nsw runs the program in a folder with app.files in it"
 _KEEPS_OUTPUT: Final = "nsw keeps what a run prints: `nsw logs`"
 _HIDDEN_PROFILER: Final = "nsw does not see what"
-_COUNTS: Final = frozenset({"-n", "-np", "--ntasks", "--np", "--n", "--pes", "--nrs"})
 _MAPPED: Final = re.compile(r"ppr:(\d+):node(?::pe=(\d+))?", re.IGNORECASE)  # of mpirun --map-by
 _MARGIN: Final = 60  # seconds that nsw adds to the time of a run
 _MAX_SHOWN: Final = 120  # characters of a line
@@ -116,22 +115,40 @@ class _Run:
         return self.parts.is_outside and self.start is not None
 
     @property
+    def assigns(self) -> list[tuple[str, Text | None]]:
+        """Variables that are set for it alone; None: an array."""
+        assigns = self.statement.assigns if self.statement.words else ()
+        return [*((name, value[0] if value else None) for name, value in assigns), *self.parts.assigns]
+
+    @property
+    def counts(self) -> Sequence[str]:
+        """The numbers of processes that a loop goes over."""
+        counts = self.statement.loops.get(self.parts.count, [])
+        return counts if all(count.isdecimal() and int(count) for count in counts) else []
+
+    @property
     def key(self) -> tuple[Any, ...]:
         """What two runs of one recipe have alike."""
         folder = self.folder and self.folder.source_text
         container = self.parts.container and str(self.parts.container)
-        return folder, container, self.start and self.start[:3], tuple(word.source_text for word in self.program)
+        assigns = tuple((name, value and value.source_text) for name, value in self.assigns)
+        program = tuple(word.source_text for word in self.program)
+        return folder, container, self.start and self.start[:3], program, assigns, tuple(self.counts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """A launcher: its options less those that nsw writes, and what those say (nodes, per_node, cpus, all_gpus)."""
+    """A launcher: its options less those that nsw writes, and what those say (nodes, per_node, cpus, all_gpus).
+
+    `count`: the variable of a loop that is its number of processes, whose largest `processes` is.
+    """
 
     kind: str = "none"
     processes: int = 1
     options: Sequence[str] = ()
     settings: Mapping[str, int] = field(default_factory=dict)
     prefix: str = ""
+    count: str = ""
 
 
 def convert(
@@ -175,6 +192,7 @@ class _Conversion:
         self._build: list[tuple[Text | None, Statement]] = []
         self._runs: list[_Run] = []
         self._folder: Text | None = None
+        self._left_folder: Text | None = None  # to which `cd -` goes
         self._unknown: dict[Block, bool] = {}  # blocks that are not understood: whether there are runs in them
         self._reported_blocks: set[Block] = set()
         self._in_condition = False
@@ -315,6 +333,12 @@ class _Conversion:
 
     def _take_cd(self, statement: Statement) -> None:
         target = statement.words[1] if len(statement.words) > 1 else Text((Piece("variable", "$HOME", "HOME"),))
+        folder = self._folder
+        if target.literal == "-":
+            self._folder, self._left_folder = self._left_folder, folder
+            self._report(statement, "the folder of before")
+            return
+        self._left_folder = folder
         if _SUBMIT_FOLDER.fullmatch(target.source_text) or not target.source_text:
             self._folder = None
             self._report(statement, _OWN_FOLDER)
@@ -322,9 +346,10 @@ class _Conversion:
             self._report(statement, "the shell computes the folder", understood=False)
         else:
             target = self._replace_submit_folder(statement, target)
-            inner = self._folder is not None and not target.source_text.startswith(("/", "$", "~"))
-            before = (*self._folder.pieces, Piece("text", "/")) if inner and self._folder else ()
-            self._folder = Text((*before, *target.pieces))
+            if not target.source_text.startswith(("/", "$", "~")):
+                outer = folder.pieces if folder is not None else (Piece("text", str(self._path.parent.absolute())),)
+                target = Text((*outer, Piece("text", "/"), *target.pieces))
+            self._folder = target
             self._report(statement, "app.command: the runs below change to it")
 
     def _take_setting(self, statement: Statement) -> None:
@@ -342,9 +367,14 @@ class _Conversion:
         elif statement.program == "export" and self._add_to_env(statement):
             self._report(statement, "app.env", text=_hide_values(statement))
         elif statement.program in {"source", "."} and (name := _file_in_start_folder(words[1:2])) is not None:
-            # add a sourced file of the script's folder to app.setup, by its absolute path
-            file = self._path.parent.absolute() / name
-            if self._folder is None and file.is_file():
+            # add a sourced file of the script's folder, or of that it changed to, to app.setup, by its absolute path
+            file, folder = self._path.parent.absolute() / name, self._folder
+            if folder is not None:
+                path = _shell_word(Text((*folder.pieces, Piece("text", f"/{name}"))), "")
+                words_behind = [_shell_word(word, f"line {statement.line}") for word in statement.words[2:]]
+                self._setup.append((statement, " ".join([statement.program, path, *words_behind])))
+                self._report(statement, "app.setup, by its whole path")
+            elif file.is_file():
                 self._setup.append((statement, statement.text.replace(name, shlex.quote(str(file)), 1)))
                 self._report(statement, "app.setup, by its whole path")
             else:
@@ -517,17 +547,19 @@ class _Conversion:
                 options[at : at + width] = options[at : at + width] if is_mpi else []
         nodes = number.get("nodes") or directives.nodes or 1
         each_node = nodes if start.kind == "srun" else 1  # srun's default
-        processes = start.processes or number.get("per_node", 0) * nodes or directives.tasks or each_node
+        counted = max(map(int, run.counts), default=0)
+        processes = start.processes or counted or number.get("per_node", 0) * nodes or directives.tasks or each_node
         if processes < nodes and "nodes" not in number:
             message = f"{processes} process on {nodes} nodes: nsw asks for as many nodes as processes"
             self._report(
                 run.statement, message, understood=False, text=f"{start.kind} {' '.join(start.options)}".strip()
             )
             number["nodes"] = processes
-        if start.processes is None and _is_process_count_computed(options):
+        if not (start.processes or counted) and _is_process_count_computed(options):
             message = f"the number is computed: nsw takes {processes}"
             self._report(run.statement, message, understood=False, text=f"{start.kind} -n")
-        return _Start(start.kind, processes, self._known_options(run, start.kind, options), number)
+        known_options = self._known_options(run, start.kind, options)
+        return _Start(start.kind, processes, known_options, number, count=run.parts.count if run.counts else "")
 
     def _known_options(self, run: _Run, kind: str, options: list[str]) -> list[str]:
         """Options of a launcher whose values are known; those of others are named, but for the number of processes."""
@@ -541,7 +573,8 @@ class _Conversion:
                 if word == FILLED and kept_words and kept_words[-1].startswith("-")
                 else word.replace(FILLED, "...")
             )
-            if name not in _COUNTS:
+            is_count = name in COUNTS or (run.counts and name.removesuffix("...").removesuffix("=") in COUNTS)
+            if not is_count:
                 self._report(run.statement, "only the job knows its value", understood=False, text=f"{kind} {name}")
         return kept_words
 
@@ -586,12 +619,13 @@ class _Conversion:
             yield from (f"    - {_text_as_yaml(line)}\n" for line in setup)
         env = dict[str, str]()
         for source, values in self._env:
-            env |= values if self._is_set_before(source, orders) else {}
+            if self._is_set_before(source, orders):
+                env |= {name: as_text(value) for name, value in values.items()}
         for run in group:
             env |= self._run_env(run)
         if env:
             yield "  env:\n"
-            yield from (f"    {name}: {_text_as_yaml(as_text(value))}\n" for name, value in env.items())
+            yield from (f"    {name}: {_text_as_yaml(value)}\n" for name, value in env.items())
         if start.kind != "none":
             yield f"  launcher: {_as_flow_yaml(_launcher_keys(start, group))}\n"
         if first.parts.container is not None:
@@ -631,7 +665,8 @@ class _Conversion:
     def _command_text(self, run: _Run) -> str:
         line = run.statement.line
         location = f"line {line} of {self._path.name}"
-        words = [_shell_word(word, f"{location}: write here what stands there") for word in run.program]
+        program = [self._replace_outer_folder(run, word) for word in run.program]
+        words = [_shell_word(word, f"{location}: write here what stands there") for word in program]
         for word in run.program:
             if (piece := word.computed) is not None:
                 subject = "the script runs its own arguments" if piece.kind == "list" else piece.name
@@ -642,19 +677,29 @@ class _Conversion:
         command = " ".join(words)
         for sign, target in run.statement.redirects:
             if sign.lstrip("0") == "<":
-                command += f" < {_shell_word(target, 'the input')}"
+                command += f" < {_shell_word(self._replace_outer_folder(run, target), 'the input')}"
         return command if run.folder is None else f"cd {_shell_word(run.folder, 'the folder')} && {command}"
+
+    def _replace_outer_folder(self, run: _Run, word: Text) -> Text:
+        """A word such as `../a.py` by its whole path: nsw runs the program in a folder of its own."""
+        options = run.words.options if run.words is not None else []
+        is_moved = run.folder is not None or any(o.lstrip("-").startswith("app-working-dir") for o in options)
+        if is_moved or not word.source_text.startswith("../"):
+            return word
+        folder = self._path.parent.absolute()
+        self._report(run.statement, f"{folder}: nsw submits from another folder", text=word.source_text)
+        return Text((Piece("text", f"{folder}/"), *word.pieces))
 
     def _run_env(self, run: _Run) -> dict[str, str]:
         """Variables that are set for a run alone."""
         variables = {}
-        assigned: list[tuple[str, list[Text] | None]] = [(name, [value]) for name, value in run.parts.assigns]
-        for name, value in (*(run.statement.assigns if run.statement.words else ()), *assigned):
-            text = value[0].literal if value else None
-            if text is None:
+        for name, value in run.assigns:
+            if value is None or {piece.kind for piece in value.pieces} - {"text", "parameter"}:
                 self._report(run.statement, "only the job knows its value", understood=False, text=f"{name}=...")
             else:
-                variables[name] = text
+                variables[name] = "".join(
+                    piece.text_shown if piece.kind == "parameter" else as_text(piece.text) for piece in value.pieces
+                )
         return variables
 
     def _app_files(self, group: Sequence[_Run]) -> list[str]:
@@ -683,13 +728,21 @@ class _Conversion:
             if target is not None and target is not folder:
                 parts.append(f"cd {_shell_word(target, 'the folder')}")
                 folder = target
-            parts.append(" ".join(_shell_word(w, f"line {statement.line}") for w in statement.words))
+            hint = f"line {statement.line}"
+            words = [f"{name}={_shell_word(value[0], hint)}" for name, value in statement.assigns if value]
+            parts.append(" ".join([*words, *(_shell_word(word, hint) for word in statement.words)]))
+            for word in [*statement.words, *(word for _, value in statement.assigns for word in value or ())]:
+                if word.computed is not None:
+                    reason = f"{word.computed.name}: fill it in in app.build"
+                    self._report(statement, reason, understood=False, text=word.source_text)
         return " && ".join(parts)
 
     def _matrix_parameters(self, group: Sequence[_Run]) -> dict[str, Sequence[str]]:
         """The variables of loops that the program's words name."""
         words = [word for run in group for word in [*run.program, *run.parts.container_words]]
+        words += [value for run in group for _, value in run.assigns if value is not None]
         used = {piece.text for word in words for piece in word.pieces if piece.kind == "parameter"}
+        used |= {run.parts.count for run in group if run.counts}
         inside = {block: run.statement for run in group for block in run.statement.blocks}
         for block, statement in inside.items():
             if block.loop is not None and block.loop[0] in statement.loops and block not in self._reported_blocks:
@@ -725,6 +778,11 @@ class _Conversion:
             keys["ranks"] = "all"  # by default nsw's is the first alone
         if run.parts.ranks:
             keys["ranks"] = run.parts.ranks
+        replay = words.fields.get("replay", "")
+        if replay.endswith("application") and run.start is not None and not run.is_outside:
+            del words.fields["replay"]
+            reason = "nsw replays kernels: a launcher cannot start one process again"
+            self._report(run.statement, reason, understood=False, text=f"--replay-mode {replay}")
         keys |= {"tool": words.tool, **words.fields} | ({"options": words.options} if words.options else {})
         yield f"  - {words.kind}: {_as_flow_yaml(keys)} # line {run.statement.line}\n"
         self._report(run.statement, f"passes: {words.kind} by {words.tool}")
@@ -812,7 +870,7 @@ def _is_program(words: Sequence[Text], *, is_launched: bool) -> bool:
 def _is_process_count_computed(options: Sequence[str]) -> bool:
     """Whether the number of processes is given, and only the job knows it."""
     pairs = (*pairwise(options), *(tuple(word.partition("=")[::2]) for word in options))
-    return any(name in _COUNTS and FILLED in value for name, value in pairs)
+    return any(name in COUNTS and FILLED in value for name, value in pairs)
 
 
 def _jsrun_resource_sets(start: Launched) -> _Start | None:
@@ -837,7 +895,10 @@ def _parse_gpu_option(meaning: str, value: str) -> dict[str, int]:
 
 def _launcher_keys(start: _Start, group: Sequence[_Run]) -> dict[str, Any]:
     """A recipe's app.launcher; where the profiler is, if that is not where nsw puts it by default."""
-    keys: dict[str, Any] = {"kind": start.kind, "processes": start.processes}
+    keys: dict[str, Any] = {
+        "kind": start.kind,
+        "processes": f"{{{{ {start.count} }}}}" if start.count else start.processes,
+    }
     keys |= {"prefix": start.prefix} if start.prefix else {}
     if start.options:
         keys["options"] = [as_text(option) for option in start.options]

@@ -14,9 +14,9 @@ from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
-from nsw.convert.shell_reader import Piece, Text
-from nsw.convert.shell_script import LOOKED_UP
+from nsw.convert.shell_reader import LOOKED_UP, Piece, Text
 from nsw.errors import RefusedError
+from nsw.profilers.vtune import ANALYSES, OLD_ANALYSES
 from nsw.recipe.passes import TraceDomain
 from nsw.recipe.units import Fault, format_size, parse_size
 from nsw.schedulers.create import adapters
@@ -284,6 +284,10 @@ def _take_vtune_option(pass_words: PassWords, option: _Option) -> None:
     is_custom = any(text.lstrip("-").startswith("collect-with") for text, _ in pass_words.unknown)
     if name == "-collect-with" or (name == "-knob" and is_custom):
         reason = "nsw collects an analysis by its name: set analysis of the pass"
+        pass_words.unknown.append((option.text_shown, reason))
+    elif name in {"-c", "-collect"} and option.text and option.text not in (*ANALYSES, *OLD_ANALYSES):
+        pass_words.kind = "baseline"
+        reason = "no analysis of nsw's VTune pass: a pass of its own program alone"
         pass_words.unknown.append((option.text_shown, reason))
     elif name in {"-c", "-collect"} and option.text:
         pass_words.fields["analysis"] = option.text

@@ -39,6 +39,7 @@ _OWN_FOLDER: Final = re.compile(  # the usual commands for the folder that a scr
     rf"\$\((?:dirname (?:-- )?{_SCRIPT}"
     rf'|cd (?:-- )?"?\$\(dirname (?:-- )?{_SCRIPT}\)"?(?: [&\d]?>[^;]*)? && pwd(?: -P)?)\)'
 )
+LOOKED_UP: Final = re.compile(r"\$\((?:which|command -v|type -p) +([\w.+-]+)\)|`(?:which|command -v) +([\w.+-]+)`")
 _PRINTED_FOLDER: Final = re.compile(r"\$\( *pwd(?: -[PL])? *\)|` *pwd(?: -[PL])? *`")
 _SPECIAL: Final = frozenset(" \t\n;&|()<>")
 
@@ -455,6 +456,17 @@ class Reader:
         raise UsageError(f"{self._name}:{self._line_number}: {opening} begins and does not end")
 
 
+def word_pieces(text: str, name: str) -> tuple[Piece, ...]:
+    """The pieces of one word of shell.
+
+    Args:
+        text: The word.
+        name: The script's name, for messages.
+    """
+    raw = next(Reader(f": {text}\n", name).statements())
+    return raw.words[1] if len(raw.words) == 2 else (Piece("computed", text, "an expression of the shell"),)
+
+
 def merge_pieces(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     """Merge neighbours of one kind into one piece; pieces that are quoted differently stay apart."""
     merged: list[Piece] = []
@@ -492,6 +504,8 @@ def _substitution_piece(text: str, reason: str, quoted: bool) -> Piece:
         return Piece("variable", "$PWD", "PWD", quoted)
     if _OWN_FOLDER.fullmatch(text):
         return Piece("variable", "$PWD", "", quoted)
+    if LOOKED_UP.fullmatch(text):
+        return Piece("shell", text, "", quoted)
     return Piece("computed", text, reason, quoted)
 
 

@@ -1,11 +1,13 @@
 """A job script taken apart without being run: its statements, with the values that its variables have there.
 
-Words are split and expanded as bash does where that needs no execution. What a command prints, arithmetic and variables
-that were set in a loop or a conditional are not known: such a piece of a word is `computed`.
+Words are split and expanded as bash does where that needs no execution. What a command prints and variables that were
+set in a loop or a conditional are not known, nor is arithmetic with them: such a piece of a word is `computed`.
 """
 
 from __future__ import annotations
 
+import ast
+import operator
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -21,17 +23,17 @@ from nsw.convert.shell_reader import (
     drop_quoting,
     merge_pieces,
     source_text,
+    word_pieces,
 )
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 _SHELLS: Final = re.compile(r"(ba|da|z|k)?sh\d*|")
 _STARTS_PROFILER: Final = re.compile(
     r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|amplxe-cl|rocprof(?:v[23]|-compute)?)(?:[\s)`]|$)"
 )
-LOOKED_UP: Final = re.compile(r"\$\((?:which|command -v|type -p) +([\w.-]+)\)|`(?:which|command -v) +([\w.-]+)`")
 _ARRAY_INDICES: Final = frozenset(
     {"SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID"}
 )
@@ -253,7 +255,35 @@ class _Values:
                 self._variables.setdefault(counter[1], None)
         return lists
 
+    def _expand_arithmetic(self, piece: Piece, loops: Collection[str]) -> Piece:
+        """The value of `$((N * 4))`, where all of its variables are numbers that are known."""
+
+        def number_of(match: re.Match[str]) -> str:
+            if match[1].isdecimal():
+                return match[1]
+            number = Text(tuple(self._expand_piece(Piece("variable", match[0], match[1]), loops))).literal or ""
+            return number if number.isdecimal() else "?"
+
+        value = _calculate(_NAME_OR_NUMBER.sub(number_of, piece.text[3:-2]))
+        return piece if value is None else Piece("text", str(value), quoted=piece.quoted)
+
+    def _expand_default(self, piece: Piece, loops: Collection[str]) -> Piece:
+        """`${NAME:-default}` with the script's own variables of the default replaced."""
+        match = re.fullmatch(r"(\$\{\w+:?-)(.*)\}", piece.text, re.DOTALL)
+        if match is None or not shell_names(match[2]) & self._variables.keys():
+            return piece
+        words = self.words(word_pieces(f'"{match[2]}"', self._script), loops)
+        texts = [part.text for word in words for part in word.pieces if part.kind in {"text", "variable"}]
+        is_known = len(words) == 1 and len(texts) == len(words[0].pieces) and not re.search(r"[\\\"`]", "".join(texts))
+        return (
+            piece._replace(text=f"{match[1]}{''.join(texts)}}}")
+            if is_known
+            else piece._replace(kind="computed", name=_COMPUTED)
+        )
+
     def _expand_piece(self, piece: Piece, loops: Collection[str]) -> Sequence[Piece]:
+        if piece.kind == "computed" and piece.text.startswith("$(("):
+            return [self._expand_arithmetic(piece, loops)]
         if piece.kind != "variable":
             return [piece]
         if piece.name.isdecimal():
@@ -263,7 +293,7 @@ class _Values:
         if piece.name in loops:
             return [Piece("parameter", piece.name)]
         if piece.name not in self._variables:
-            return [piece]
+            return [self._expand_default(piece, loops)]
         value = self._variable_value(piece.name)
         is_known = value is not None and (all(word.literal is not None for word in value) or _starts_profiler(value))
         if piece.name in self._exported and not is_known:
@@ -272,10 +302,36 @@ class _Values:
             return [piece._replace(kind="computed", name=_COMPUTED)]
         return [
             part._replace(text=piece.text, name=_COMPUTED)
-            if part.kind == "computed" and part.name != _COMPUTED and not LOOKED_UP.fullmatch(part.text)
+            if part.kind == "computed" and part.name != _COMPUTED
             else part._replace(quoted=piece.quoted if part.kind == "variable" else part.quoted)
             for part in (value[0].pieces if value else ())
         ]
+
+
+_NAME_OR_NUMBER: Final = re.compile(r"\$?\{?([A-Za-z_]\w*|\d+)\}?")
+_OPERATIONS: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+}  # fmt: skip
+
+
+def _calculate(text: str) -> int | None:
+    """The value of a sum, difference or product of whole numbers, or of a division without rest; None for others."""
+
+    def value_of(node: ast.expr) -> int:
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            return node.value
+        if isinstance(node, ast.BinOp):
+            left, right, kind = value_of(node.left), value_of(node.right), type(node.op)
+            if kind is ast.Div and right and left % right == 0:
+                return left // right
+            if kind in _OPERATIONS and max(abs(left), abs(right)) < 1 << 31:
+                return _OPERATIONS[kind](left, right)
+        raise ValueError(text)
+
+    try:
+        return value_of(ast.parse(text.replace("#", "?").strip(), mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _starts_profiler(value: Sequence[Text]) -> bool:

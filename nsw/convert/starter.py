@@ -28,7 +28,7 @@ _HEAD: Final = """\
 _NODES: Final = re.compile(r"(?:^| )(?:-N ?|--nodes[ =])([1-9]\d*)(?= |$)")  # of srun, which needs a job with them
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 _OPTION: Final = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.+))?")
-_JINJA: Final = re.compile(r"\{[{%#]|[#%}]\}")
+_JINJA: Final = re.compile(r"\{[{%#]")
 _NO_NAMES: Final = frozenset({  # words that mean something else in a matrix or an expression
     "case", "site", "include", "exclude", "zip", "and", "or", "not", "in", "is", "if", "else", "true", "false", "none",
 })  # fmt: skip

@@ -468,7 +468,7 @@ class _Builder:
             LayoutError: It does not.
         """
         asked, site = self._loaded.recipe.resources, self._loaded_site.site
-        for number, line in enumerate(asked.extra):
+        for number, line in enumerate(needs.extra[len(site.extra) :]):
             check_slurm_line_against_layout(line, layout, ("resources", "extra", number))
         for line in site.extra:
             check_slurm_line_against_layout(line, layout, ("resources",), is_site_line=True)

@@ -6,12 +6,14 @@ import random
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nsw.errors import NswError
 from nsw.launchers.model import LayoutError
 from nsw.plan.command import words
 from nsw.plan.model import APP, AROUND_S, REDUCTION, Job, Resources, Run
+from nsw.recipe.expressions import is_template
 from nsw.recipe.fields import flag, whole_number
 from nsw.recipe.matrix import Case, case_id
 from nsw.recipe.units import Fault, parse_duration, parse_size
@@ -329,7 +331,7 @@ class Resolver:
             values: The case's parameters and what follows from them.
         """
         if self._resource_names is None:
-            texts = [text for text in requested.model_dump().values() if isinstance(text, str) and "{" in text]
+            texts = [text for text in (*requested.model_dump().values(), *requested.extra) if is_template(text)]
             self._resource_names = sorted({name for text in texts for name in self.parse(text).names})
         key = tuple(repr(values.get(name)) for name in self._resource_names)
         if key not in self._resources:
@@ -352,6 +354,10 @@ def resources(requested: Any, site: Any, values: Mapping[str, Any], resolver: Re
             value = resolver.value(getattr(requested, name), values)
             return None if value is None else parse(value)
 
+    def filled(number: int, line: str) -> str:
+        with standing_at("resources", "extra", number):
+            return str(resolver.value(line, values))
+
     at_least_one = partial(whole_number, minimum=1)
     nodes = get("nodes", at_least_one)
     requested_gpus = get("gpus", whole_number)
@@ -369,7 +375,7 @@ def resources(requested: Any, site: Any, values: Mapping[str, Any], resolver: Re
         gres=get("gres") or site_gres(site, nodes, gpus, values, resolver),
         reservation=get("reservation"),
         constraint=get("constraint"),
-        extra=(*site.extra, *requested.extra),
+        extra=(*site.extra, *starmap(filled, enumerate(requested.extra))),
     )
 
 

@@ -413,12 +413,17 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
     if table_name == "scaling":
         if curve is None:
             return []
+        from nsw.analysis.answer.comparisons import nccl_shares_pct  # of the rules, as below
+
         rest = ("runs", "profiled", "speedup", "efficiency_pct", "communication_pct", "missing")
         return [
             _row_after_parameters(
                 {**p.series, curve.axis: p.at},
                 {"case": p.case_id, "figure": curve.figure, "value": p.figure, "unit": curve.unit}
-                | {name: getattr(p, name) for name in rest},
+                | {name: getattr(p, name) for name in rest}
+                | dict(
+                    zip(("nccl_alone_pct", "nccl_hidden_pct"), nccl_shares_pct(summary.by_id[p.case_id]), strict=True)
+                ),
             )
             for p in curve.points
         ]

@@ -82,7 +82,8 @@ IMPORTANT: Final[Mapping[str, tuple[str, ...]]] = {
 # the tables that a summary makes; the columns of parameters follow the case
 IMPORTANT_IN_SUMMARIES: Final[Mapping[str, tuple[str, ...]]] = {
     "runs": ("id", "state", "reason", "seconds", "job_id", "exit_code", "reading", "attempt", "host"),
-    "scaling": ("case", "value", "unit", "speedup", "efficiency_pct", "missing", "communication_pct", "runs"),
+    "scaling": ("case", "value", "unit", "speedup", "efficiency_pct", "nccl_alone_pct", "missing", "nccl_hidden_pct",
+                "runs"),
     "compare": ("case_id", "variant", "figure", "unit", "ratio", "void", "least", "most", "gpu_ns", "top"),
     "hotspots": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct", "kind", "phase"),
     "kernels": (*_CASE_FIRST, "time_ns", "share_pct", "launches", "sm_pct", "memory_pct", "achieved_occupancy_pct",

@@ -16,16 +16,16 @@ ONE_PROCESS = False
 EXECUTABLE: str | None = "vtune"
 
 _REPORT: Final = "host"
-_ANALYSES: Final = ("hotspots", "uarch-exploration", "memory-access", "memory-consumption", "hpc-performance",
+ANALYSES: Final = ("hotspots", "uarch-exploration", "memory-access", "memory-consumption", "hpc-performance",
                     "threading", "performance-snapshot")  # fmt: skip
-_BEFORE_2019: Final = ("general-exploration", "advanced-hotspots")  # which amplxe-cl alone may know
+OLD_ANALYSES: Final = ("general-exploration", "advanced-hotspots")  # which amplxe-cl alone may know
 _OLD: Final = "amplxe-cl"
 _FINALIZATION: Final = "-finalization-mode"
 
 
 def profile(request: Request) -> Profiled:
     """`vtune -collect ANALYSIS -knob NAME=VALUE ... -result-dir RESULT -- PROGRAM`."""
-    analyses = (*_ANALYSES, *_BEFORE_2019) if PurePath(request.path).name == _OLD else _ANALYSES
+    analyses = (*ANALYSES, *OLD_ANALYSES) if PurePath(request.path).name == _OLD else ANALYSES
     if (reason := unknown_analysis_reason(request, "VTune", analyses)) is not None:
         return Profiled(impossible=reason)
     deferred = not any(option.startswith((_FINALIZATION, f"-{_FINALIZATION}")) for option in request.options)

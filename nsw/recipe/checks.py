@@ -427,7 +427,6 @@ _JINJA_WORDS = frozenset(
 _TEMPLATES: tuple[tuple[str, ...], ...] = (
     ("app", "command"),
     ("app", "command", "*"),
-    ("app", "setup", "*"),
     ("app", "env", "*"),
     ("app", "env", "*", "secret"),
     ("app", "env", "*", "plain"),
@@ -462,6 +461,7 @@ def check(document: Document, folder: Path | None) -> list[Diagnostic]:
     faults = [
         *_check_parameter_names(recipe),
         *_check_expressions(recipe),
+        *_check_setup(document),
         *_check_report(recipe),
         *_check_metrics(document),
         *_check_pass_names(document),
@@ -533,6 +533,17 @@ def _check_expressions(recipe: _Gathered) -> Iterator[Diagnostic]:
         yield from _check_names(recipe.document, path, text, names | CONTEXT)
     for path, text in (*recipe.values, *recipe.excludes):
         yield from _check_names(recipe.document, path, text, names)
+
+
+def _check_setup(document: Document) -> Iterator[Diagnostic]:
+    """Refuse expressions in `app.setup`: one script holds the runs of many cases, and runs it before all of them."""
+    for path, text in document.find("app", "setup", "*"):
+        if is_template(text):
+            yield document.diagnostic(
+                path,
+                "app.setup has no {{ }}: a job runs it once, for all its cases",
+                hint="write it into app.command (`source {{ venv }}/bin/activate && python train.py`), or app.env",
+            )
 
 
 def _check_names(document: Document, path: KeyPath, text: Any, names_known: AbstractSet[str]) -> Iterator[Diagnostic]:

@@ -286,7 +286,7 @@ class App(Model):
     setup: list[Template] = Field(
         default=[],
         description="Lines of shell before the command and its build, after the site's modules, such as source"
-        " ~/venv/bin/activate.",
+        " ~/venv/bin/activate. A job runs them once, for all its cases: without {{ }}.",
     )
     env: EnvironmentTemplates = Field(
         default={},
@@ -336,7 +336,9 @@ class Resources(Model):
     )
     reservation: Line | None = Field(default=None, description="Reservation.")
     constraint: Line | None = Field(default=None, description="Node features.")
-    extra: list[Line] = Field(default=[], description="Lines for the head of the job script, as they are.")
+    extra: list[Line] = Field(
+        default=[], description="Lines for the head of the job script, as they are; {{ parameter }} is filled in."
+    )
 
 
 class Scaling(Model):

@@ -117,7 +117,7 @@ class Lsf(Adapter):
     asks = MappingProxyType({
         "-q": "queue", "-P": "account", "-J": "name", "-W": "time", "-nnodes": "nodes", "-n": "tasks", "-o": "output",
         "-e": "output", "-oo": "output", "-eo": "output", "-U": "reservation", "-x": "exclusive",
-        "-gpu": "node_gpus", "-R": "",
+        "-gpu": "node_gpus", "-R": "", "-env": "",
     })  # fmt: skip
     flags = frozenset({"-x", "-H", "-N", "-B"})
     time_units = (60, 60)
@@ -160,6 +160,8 @@ class Lsf(Adapter):
             key = "task_gpus" if number and number[2] else "node_gpus"
             is_number_alone = number is not None and number[0] == value
             return [(key, number[1] if number else "1"), *([] if is_number_alone else [("extra", "")])]
+        if option == "-env":
+            return []
         if option == "-R":
             asked = [("node_gpus", n) for n in re.findall(r"\bngpus(?:_\w+)?=(\d+)", value)]
             asked += [("per_node", n) for n in re.findall(r"\bspan\[ptile=(\d+)\]", value)]

@@ -2,10 +2,12 @@
 
 import pytest
 
+from nsw.analysis.first_screen import first_screen_blocks
 from nsw.analysis.rules.timeline import least_gpu_busy_pct
+from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 
 from .made import figure_row, make_run
-from .test_steady import MS, iterations_row, part, timeline, told
+from .test_steady import MS, iterations_row, part, timeline, told, whole
 
 US = 1e3
 KERNELS = part("steady", "k", 18 * MS)
@@ -67,16 +69,16 @@ def explained(*gaps, copies=(), busy=32.0, operations=125.0, parts=(KERNELS, LAU
 def test_many_short_kernels_are_limited_by_their_launches():
     (text,) = explained(gap("launch", "middle", 125, 21.8 * US))
     assert text == (
-        "The GPU is idle 68 % of an iteration of 4 ms: launch-bound: 125 operations an iteration, one every 32 us, keep it"
-        " busy for 10.2 us each; of the 32 us that the host takes for a launch 24 us are between CUDA calls (Python, the"
-        " framework). Launch them together as CUDA graphs, or give the host fewer and larger operations (fused kernels, a"
+        "The GPU is idle 68 % of an iteration of 4 ms: launch-bound: 125 operations an iteration keep it"
+        " busy for 10.2 us each; the host takes 32 us for each of 125 launches, 24 us of that between CUDA calls (Python,"
+        " the framework). Launch them together as CUDA graphs, or give the host fewer and larger operations (fused kernels, a"
         " larger batch)."
     )
 
 
 def test_a_launch_whose_time_is_in_the_call_is_the_drivers():
     (text,) = explained(gap("launch", "middle", 125, 21.8 * US), cuda_ns=3.5 * MS)
-    assert "launching takes the host 28 us each" in text
+    assert "the host takes 32 us for each of 125 launches, 28 us of that in CUDA calls" in text
 
 
 def test_a_host_that_is_a_little_late_is_not_called_launch_bound():
@@ -84,9 +86,51 @@ def test_a_host_that_is_a_little_late_is_not_called_launch_bound():
     assert explained(gap("launch", "middle", 125, 9 * US), busy=72.0) == []
 
 
+SLOW = {"period": 6, "slow": 3, "slower_ns": 54 * MS, "slower_gpu_ns": 0, "slower_pct": 69.0}
+
+
+def paused(*gaps, **numbers):
+    """The screen and the findings of a case whose iterations of 4 ms take 13 ms on average, for gaps that are long."""
+    parts, short = [KERNELS, LAUNCHES], gap("launch", "middle", 125, 21.8 * US)
+    tables = {"gpu_summary": whole(parts), "phase_summary": parts, "gaps": [short, *gaps],
+              "iterations": [idle(9.85, med_busy=32.0, mean=13 * MS)],
+              "gpu_use": [use(span_ns=13 * MS, **numbers)]}  # fmt: skip
+    summary = summarize(CampaignData("c", "", None, [timeline()], tables), ReportRequest())
+    return first_screen_blocks(summary), [finding.text for finding in summary.findings]
+
+
 def test_pauses_that_take_more_than_the_usual_iterations_are_in_the_iteration_that_is_spoken_of():
-    (text,) = explained(gap("launch", "middle", 125, 21.8 * US), gap("launch", "long", 1, 9 * MS), span_ns=13 * MS)
-    assert text.startswith("The GPU is idle 90 % of an iteration of 13 ms: 9 ms of that are one gap, in which the host")
+    (headline, table, *_), (text,) = paused(gap("launch", "long", 1, 9 * MS))
+    assert text.startswith(
+        "The GPU is idle 90 % of the mean iteration of 13 ms: 9 ms of that are one gap, in which the host"
+    )
+    assert "the mean iteration takes 13.00 ms (median 4.000 ms)" in headline.text
+    assert [column.title for column in table.columns][2] == "of the mean iteration"
+    assert table.rows[-1][:3] == (
+        "GPU idle (77 % of it the host)",
+        pytest.approx(0.9015 * 13 * MS),
+        pytest.approx(90.15),
+    )
+
+
+def test_gaps_of_few_iterations_are_counted_over_all_of_them():
+    _, (text,) = paused(gap("launch", "long", 1 / 6, 54 * MS, write_ns=50 * MS))
+    assert "9 ms of that are 3 gaps of 54 ms in 18 iterations, in which the host writes files" in text
+
+
+def test_a_stall_of_some_iterations_is_told_once():
+    """What is known of the gaps is told with the slow iterations; of gaps that tell nothing the iterations alone."""
+    _, (text,) = paused(gap("launch", "long", 1 / 6, 54 * MS, writing=1 / 6), **SLOW)
+    assert text.startswith(
+        "The GPU is idle 90 % of the mean iteration of 13 ms: 9 ms of that are 3 gaps of 54 ms in 18 iterations: every"
+        " 6th iteration takes 54 ms longer than the usual 4 ms, in which the host computes or formats, and writes: a log;"
+    )
+    (_, table, *_), (text,) = paused(gap("launch", "long", 1 / 6, 54 * MS), **SLOW)
+    assert text.startswith("Every 6th iteration takes 54 ms longer than the usual 4 ms; the GPU has no more work in it")
+    assert table.rows[-1][0] == "GPU idle (77 % of it slow iterations)"
+    _, texts = paused(gap("launch", "long", 1 / 6, 20 * MS, writing=1 / 6), **SLOW)  # others
+    assert any(text.startswith("Every 6th") for text in texts)
+    assert any("and writes: a log" in text for text in texts)
 
 
 def test_what_a_cause_leaves_of_the_idle_time_is_named_too_and_adds_up():
@@ -225,11 +269,20 @@ def test_small_copies_that_the_host_queues_are_a_cause_too():
     assert "1,100 small copies (256 bytes the median)" in text
 
 
+def test_no_idle_time_is_of_small_copies_and_of_launches():
+    """Of 2.72 ms between launches 192 of 209 operations are small copies."""
+    (text,) = explained(
+        gap("launch", "middle", 125, 21.8 * US), copies=[copies(calls=192, each=1 * US, size=256)], operations=209.0,
+        launches=17, kernels=17,
+    )  # fmt: skip
+    assert "2.5 ms of that are gaps around 192 small copies (256 bytes the median). Pack" in text
+
+
 def test_waits_behind_small_copies_are_of_the_copies_where_the_gpu_does_little_else():
     row = gap("synchronise", "short", 120, 20 * US, to_gpu=120)
     many = [copies(calls=120, each=1 * US, size=400)]
     (text,) = explained(row, copies=many, waits=120, wait_ns=2 * MS, kernels=5)
-    assert "120 small copies (400 bytes the median) take" in text
+    assert "gaps around 120 small copies (400 bytes the median)" in text
     (text,) = explained(row, copies=many, waits=120, wait_ns=2 * MS, kernels=125, operations=245.0)
     assert "the host synchronises with the GPU after each operation" in text
 

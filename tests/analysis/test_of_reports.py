@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nsw.analysis.first_screen import first_screen_blocks
-from nsw.analysis.kernels import Stall
+from nsw.analysis.kernels import Advice, Stall
 from nsw.analysis.of_reports import ReadReport, summarize_reports
 
 from .made import KERNEL, gpu_row
@@ -21,7 +21,7 @@ def shown(*reports):
 def test_a_file_with_several_results_has_a_row_each_and_no_sum():
     gpu = [gpu_row("k", 9 * MS, block=0), gpu_row("k", MS, block=3), gpu_row("m", 3 * MS, block=3)]
     headline, rows = shown(ReadReport("a.txt", {"gpu_summary": gpu}))
-    assert headline == "a.txt: 2 results with GPU work; most in result 1: 9.000 ms, 100 % k"
+    assert headline == "a.txt: 2 results with GPU work: 4.000 ms (result 4) to 9.000 ms (result 1: 100 % k)"
     assert rows == [("result 1", 9 * MS, "100 % k"), ("result 4", 4 * MS, "75 % m")]
 
 
@@ -35,6 +35,14 @@ def test_results_of_different_commands_are_named_by_them(commands, names):
     facts = [{"block": block, "key": "command", "text": text} for block, text in enumerate(commands)]
     _, rows = shown(ReadReport("a.txt", {"gpu_summary": gpu, "facts": facts}))
     assert sorted(row[0] for row in rows) == sorted(names)
+
+
+def test_results_of_processes_are_named_by_them():
+    gpu = [gpu_row("k", (1 + block) * MS, block=block, pid=70 + block) for block in (0, 1)]
+    _, rows = shown(ReadReport("a.txt", {"gpu_summary": gpu}))
+    assert sorted(row[0] for row in rows) == ["process 70", "process 71"]
+    _, rows = shown(ReadReport("a.txt", {"gpu_summary": [row | {"pid": 7} for row in gpu]}))
+    assert sorted(row[0] for row in rows) == ["result 1", "result 2"]
 
 
 def test_results_of_the_same_largest_part_have_it_in_the_headline_and_copies_count_together():
@@ -256,6 +264,15 @@ def test_of_a_kernel_whose_bound_is_not_known_what_was_measured_is_told():
         counted(timed)[0]
         == "a.txt: k takes 1.000 ms a launch, SM at 19 % of its peak, occupancy 90 % of at most 100 %, DRAM 350.0 GB/s"
     )
+    limited = replace(
+        bare, occupancy_limiter="registers", metrics={"shared_bank_conflicts": 2e6, "shared_wavefronts": 8e6}
+    )
+    assert counted(limited)[0].endswith("at most 100 % (registers), 2 million bank conflicts of shared memory")
+    few = replace(limited, metrics=limited.metrics | {"shared_bank_conflicts": 1e6})
+    assert counted(few)[0].endswith("at most 100 % (registers)")
+    advice = Advice("Occupancy", "It can be 1. It is limited by registers. More warps help.", 20.0, "global")
+    ruled = replace(bare, achieved_occupancy_pct=None, advice=advice, metrics={"gld_efficiency": 50.0})
+    assert counted(ruled)[0].endswith("ncu: It is limited by registers")
     other = replace(bare, sm_pct=None, achieved_occupancy_pct=None, time_ns=None,
                     metrics={"gld_transactions": 8.0, "Label": 1.0, "A label": 3.0, "sm_frequency": 1e9})  # fmt: skip
     assert counted(other) == (
@@ -307,7 +324,15 @@ def test_unified_memory_that_a_report_has_in_a_table_of_its_own_is_gpu_work():
     headline, rows = shown(
         ReadReport("a.txt", {"gpu_summary": [gpu_row("k", MS, time_pct=100.0)], "um_summary": unified})
     )
-    assert headline == "a.txt: 1,000 migrations of 4 KiB"
+    assert headline == "a.txt: 1,000 page migrations take 6 ms, kernels 1 ms"
+    gpu = [gpu_row("k", 4 * MS, block=0), gpu_row("k", 20 * MS, block=1)]
+    faults = um("Gpu page fault groups", 5)
+    headline, _ = shown(ReadReport("a.txt", {"gpu_summary": gpu[:1], "um_summary": [faults]}))
+    assert headline == "a.txt: GPU page faults take 3 ms, kernels 4 ms"
+    headline, _ = shown(
+        ReadReport("a.txt", {"gpu_summary": gpu, "um_summary": [faults | {"block": 0}, faults | {"block": 1}]})
+    )
+    assert headline.endswith("of their time or more: result 1: GPU page faults take 3 ms")
     assert [row[:2] for row in rows] == [
         ("[Unified Memory Memcpy HtoD]", 3 * MS),
         ("[Unified Memory Memcpy DtoH]", 3 * MS),
@@ -337,9 +362,7 @@ def test_each_table_of_operators_is_a_result():
     operators = [operator("aten::mm", MS, 5.0), operator("aten::add", MS, 5.0, block=1)]
     headline, rows = shown(ReadReport("a.txt", {"operators": operators}))
     assert headline == "a.txt: 2 results"
-    assert rows == [
-        (f"result {n}", f"aten::{name} takes 100 % of the device's time") for n, name in ((1, "mm"), (2, "add"))
-    ]
+    assert rows == [(f"result {n}", f"aten::{name} takes 1.000 ms in 1 call") for n, name in ((1, "mm"), (2, "add"))]
 
 
 @pytest.mark.parametrize(

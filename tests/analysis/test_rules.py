@@ -157,7 +157,7 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
     ("page-faults", case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 500, 9 * MS, 64_000 << 10, None),)),
      [case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 499, 9 * MS, 1 << 20, None),)),
       case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 500, 7 * MS, 64_000 << 10, None),)),  # hardly any time
-      case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 500, 9 * MS, 1000 << 20, None),))], "500 migrations of 128 KiB"),
+      case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 500, 9 * MS, 1000 << 20, None),))], "500 page migrations take 9 ms, kernels 100 ms"),
     ("exposed-communication", waiting(10.0, hidden=5.0), [waiting(9.9, hidden=5.0)], "NCCL alone 10 %"),
     ("no-backward-overlap", waiting(10.0), [waiting(10.0, hidden=5.0)], "NCCL alone 10 %, none hidden"),
     ("too-little-work", waiting(60.0, computing=30.0), [waiting(60.0, computing=70.0)], "NCCL alone 60 %, computing 30 %"),
@@ -339,6 +339,38 @@ def over_link(speed, link=X8, longest=None):
     return case(copies=(Copy("[CUDA memcpy HtoD]", 20, 32 * MS, speed * 0.032, speed, longest),), link=link)
 
 
+def test_copies_much_slower_than_those_the_other_way_need_pinned_memory():
+    slow = Copy("[CUDA memcpy DtoH]", 6, 60 * MS, 102 * MB, 1.7e9, 35 * MS)
+    fast = Copy("[CUDA memcpy HtoD]", 9, 10 * MS, 60 * MB, 6e9)
+    assert (
+        "Copies to the GPU reach 6.000 GB/s over the same link"
+        in hit("copies-dominate", case(copies=(slow, fast))).advice
+    )
+    for other in (
+        replace(fast, bytes_per_s=3e9),
+        replace(fast, total_bytes=9.0),
+        replace(fast, name="[CUDA memcpy DtoD]"),
+    ):
+        assert "same link" not in hit("copies-dominate", case(copies=(slow, other))).advice
+
+
+def test_copies_of_pinned_memory_are_not_advised_to_be_pinned():
+    calls = dict.fromkeys(("cudaHostAlloc", "cudaMemcpyAsync", "cudaFree"), MS)
+    both = tuple(Copy(f"[CUDA memcpy {way}]", 30, 45 * MS, 270 * MB, 6e9) for way in ("DtoH", "HtoD"))
+    pinned = case(copies=both, longest_calls_ns=calls)
+    assert hit("copies-dominate", pinned).fact.startswith("90 % of all GPU time")
+    assert hit("copies-dominate", pinned).advice.startswith("The memory is pinned. Move fewer bytes")
+    for unpinned in ({"cudaFree": MS}, calls | {"cudaMemcpy": MS}):
+        other = replace(pinned, longest_calls_ns=unpinned)
+        assert "If it is pageable" in hit("pageable-copies", other).advice
+
+
+def test_copies_of_openacc_need_a_data_region():
+    work = (Share("main_37_gpu", "main_37_gpu", "kernel", 50 * MS, 10, 50.0, 50.0),)
+    found = hit("copies-dominate", case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, None, None),), gpu_work=work))
+    assert "data region" in found.advice
+
+
 def test_copies_at_the_speed_of_the_recorded_link_are_not_advised_to_be_pinned():
     (found,) = find_hits_by_case([over_link(5.9e9, longest=30 * MS)])["c"]
     assert found.fact.endswith("at 5.900 GB/s, the speed of the GPU's link (PCIe 3 x8); one copy is 94 % of that")
@@ -357,10 +389,10 @@ def test_slower_copies_have_the_speed_that_pinned_memory_reaches(some, speed):
     assert speed in found.advice
 
 
-def test_one_copy_that_is_most_is_not_advised_to_be_pinned():
+def test_one_copy_that_is_most_is_not_advised_to_be_kept_on_the_gpu():
     found = hit("copies-dominate", case(copies=(Copy("[CUDA memcpy DtoH]", 6, 90 * MS, 170 * MB, 1.745e9, 80 * MS),)))
     assert found.fact.endswith("at 1.745 GB/s; one copy is 89 % of that")
-    assert "pinned" not in found.advice
+    assert found.advice.startswith("Copy in pieces beside the kernels")
 
 
 def test_copies_count_of_all_gpu_time_with_what_a_report_cut_off():
@@ -476,6 +508,28 @@ def test_what_an_iteration_takes_longer_is_divided(kind, many, text):
     curve = scaling_curve(cases, axis="n", kind=kind, figure="speed")
     assert [finding.text for finding in scaling_loss_findings(curve, {case.id: case for case in cases})] == (
         [text] if text else []
+    )
+
+
+def with_kernels(of, processes, **ms):
+    """A case of 10 iterations of these kernels, a launch of each in an iteration of a process."""
+    work = tuple(
+        Share(name, name, "kernel", 10 * processes * each * MS, 10 * processes, 0, 0) for name, each in ms.items()
+    )
+    return replace(of, gpu_work=work, iterations=replace(STEPS, count=10, processes=processes))
+
+
+def test_kernels_that_grew_are_named_and_filled_idle_time_is_no_gain():
+    cases = [
+        with_kernels(point(1, 100.0, 10.0, idle_pct=40.0), 1, a=4.0, b=2.0),
+        with_kernels(point(2, 160.0, 12.0, exposed_pct=20.0, idle_pct=40 / 3), 2, a=4.5, b=2.2, scale=1.1),
+    ]
+    curve = scaling_curve(cases, axis="n", kind="weak", figure="speed")
+    (finding,) = scaling_loss_findings(curve, {each.id: each for each in cases})
+    assert finding.text == (
+        "An iteration takes 2.000 ms more than it should with n=2, 17 % of its 12 ms: NCCL alone 2.400 ms more, computing"
+        " 2.000 ms more (new scale 1.1 ms, a 500 us, others 400 us) than with n=1; 2.400 ms of that fill its idle"
+        " time."
     )
 
 

@@ -24,6 +24,7 @@ COMMANDS = {
 # a page -> the lines that it shows of what commands print
 PAGES = {
     "../gpu.md": 5,
+    "cases.md": 4,
     "figure.md": 5,
     "idle.md": 4,
     "kernels.md": 2,
@@ -32,8 +33,10 @@ PAGES = {
     "notebook.md": 2,
     "rank-0.md": 3,
     "read.md": 9,
+    "server.md": 1,
     "site.md": 20,
     "space.md": 2,
+    "timeline.md": 2,
     "variables.md": 1,
     "workstation.md": 2,
     "wrapper.md": 6,

@@ -82,7 +82,7 @@ def test_the_full_answer_goes_through_the_pager_of_a_terminal(demo, tmp_path):
 def test_the_first_screen_has_the_headline_first_and_few_lines(demo, monkeypatch):
     lines = screen(nsw.open(demo.folder).answers._summary(), monkeypatch)
     text = " ".join(" ".join(lines).split())
-    assert len(lines) <= 26
+    assert len(lines) <= 27
     assert text.startswith(
         "90 % efficiency at gpus=4, batch=128; 67 % at batch=8: GPU 0 late (H200, profiled, 1 run each)"
     )
@@ -95,9 +95,10 @@ def test_the_first_screen_has_the_headline_first_and_few_lines(demo, monkeypatch
         "* batch=8: an iteration takes 1.549 ms more than it should with gpus=4, 32 % of its 4.81 ms: NCCL alone 2.096 ms"
         in text
     )
+    assert "Between these: gpus=2 (`--case gpus=2` shows it)." in text
     assert "GPU 0 comes last to 72 % of the collectives, 275 us behind the median rank" in text
     assert (
-        "the GPU is idle 52 % of an iteration of 3.26 ms: launch-bound: 125 operations an iteration, one every 26.1 us"
+        "the GPU is idle 52 % of an iteration of 3.26 ms: launch-bound: 125 operations an iteration keep it busy for"
         in text
     )
 

@@ -1,5 +1,7 @@
 """Where a script's profiler is found, what stays before the program, and how many GPUs are asked for."""
 
+import re
+
 import pytest
 
 from nsw.convert.from_script import convert
@@ -309,6 +311,11 @@ def test_the_folder_of_the_submission_is_the_script_s(converted, tmp_path):
         ("W=$(pwd)\ncd ../..\ncd $W\nnsys profile ./a", "./a"),
         ("cd $SLURM_SUBMIT_DIR/b\nnsys profile ./a", "cd {0}/b && ./a"),
         ("(cd /w && true)\nnsys profile ./a $PWD", "./a {0}"),
+        ("cd b\nnsys profile ./a", "cd {0}/b && ./a"),
+        ("nsys profile python ../a.py $N < ../in", "python {0}/../a.py $N < {0}/../in"),
+        ("cd /w\nnsys profile ../a", "cd /w && ../a"),
+        ("vtune -collect hotspots -app-working-dir /w -- ../a", "../a"),
+        ("cd /w\ncd /v\ncd -\nnsys profile ./a", "cd /w && ./a"),
         ("cd $(mktemp -d)\nnsys profile ./a $PWD", './a "${{NSW_FILL_IN:?line 5 of job.sh: write here what stands there}}"'),
     ],
 )  # fmt: skip
@@ -341,3 +348,97 @@ def test_a_mapping_of_mpirun_says_how_many_processes_a_node_has(converted):
 def test_an_image_beside_the_script_is_named_by_its_whole_path(converted, tmp_path):
     recipe, _ = converted("apptainer exec --nv i.sif nsys profile ./a\n")
     assert recipe.app.container.image == f"{tmp_path}/i.sif"
+
+
+def test_a_file_is_sourced_in_the_folder_that_the_script_changed_to(converted):
+    recipe, unknown = converted("cd $W/x\nsource .venv/bin/activate now\nnsys profile ./a\n")
+    assert recipe.app.setup == ['source "$W"/x/.venv/bin/activate now']
+    assert not unknown
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("N=4\nnsys profile ./a $((N * (2 + 1) - ${N} / 2))", "./a 10"),
+        ("P=$(which python3)\nnsys profile $P t.py", "$(which python3) t.py"),
+        ("nsys profile ./a `command -v g++`", "./a `command -v g++`"),
+        ("J=${SLURM_JOB_ID:-x}\nN=4\nnsys profile ./${D:-b_${J}_$N}/a", './"${D:-b_${SLURM_JOB_ID:-x}_4}"/a'),
+    ],
+)
+def test_what_is_the_same_whenever_it_is_computed_is_kept(converted, line, command):
+    recipe, unknown = converted(f"{line}\n")
+    assert recipe.app.command == command
+    assert not unknown
+
+
+@pytest.mark.parametrize("value", ["2#11", "M * 2", "N ** 2", "7 / 2", "$(nproc) * 2", "N++", "010 + 1"])
+def test_other_arithmetic_is_named(converted, value):
+    recipe, unknown = converted(f"N=4\nM=1+1\nnsys profile ./a $(({value}))\n")
+    assert "NSW_FILL_IN" in recipe.app.command
+    assert "fill it in" in unknown[0]
+
+
+def test_what_starts_the_launcher_of_a_profiled_command_is_named(converted):
+    recipe, unknown = converted("clean_env A=1 mpirun -np 4 nsys profile ./a\n")
+    assert (recipe.app.command, recipe.app.launcher.kind, recipe.app.launcher.processes) == ("./a", "mpirun", 4)
+    assert recipe.app.env == {"A": "1"}
+    assert unknown[0].startswith("clean_env: ")
+
+
+def test_a_variable_of_one_command_may_be_a_loop_s(converted):
+    recipe, unknown = converted("for n in 1 2; do SIZE=s$n srun nsys profile ./a; done\n")
+    assert recipe.app.env == {"SIZE": "s{{ n }}"}
+    assert recipe.matrix.parameters == {"n": [1, 2]}
+    assert not unknown
+
+
+def test_variables_of_a_compiler_are_kept_and_computed_ones_named(converted):
+    recipe, unknown = converted("FLAGS='-O2 -g' CC=$(./find) make all\nnsys profile ./a\n")
+    assert recipe.app.build.command == "FLAGS='-O2 -g' CC=\"${NSW_FILL_IN:?line 4}\" make all"
+    assert unknown == ["$(./find): the output of a command: fill it in in app.build"]
+
+
+def test_a_process_of_a_launcher_is_not_started_again_to_replay(converted):
+    recipe, unknown = converted("srun ncu --replay-mode application ./a\n")
+    assert recipe.passes[0].replay == "kernel"
+    assert unknown[0].startswith("--replay-mode application: ")
+    recipe, unknown = converted("ncu --replay-mode application ./a\n")
+    assert recipe.passes[0].replay == "application"
+    assert not unknown
+
+
+def test_an_analysis_that_no_pass_does_leaves_the_program_alone(converted):
+    recipe, unknown = converted("vtune -collect gpu-hotspots -knob a=b -- ./a 1\n")
+    assert (recipe.app.command, recipe.passes[0].kind) == ("./a 1", "baseline")
+    assert unknown[0].startswith("-collect gpu-hotspots: ")
+
+
+def test_the_environment_of_an_lsf_job_is_named(converted):
+    head = '#!/bin/bash\n#BSUB -gpu num=1\n#BSUB -env "all"\n'
+    recipe, unknown = converted("nsys profile ./a\n", head=head)
+    assert recipe.resources.extra == []
+    assert unknown[0].startswith("-env all: ")
+
+
+def test_commands_with_other_variables_are_recipes_of_their_own(tmp_path):
+    script = tmp_path / "job.sh"
+    text = f"{HEAD}A=1 srun nsys profile ./a\nA=2 srun nsys profile ./a\nA=2 srun ./a\n"
+    made = convert(text, script, site=None, sites="sites.yaml", recipe="recipe.yaml")
+    assert [re.findall(r"A: '\d'|baseline", recipe) for _, recipe in made.recipes] == [
+        ["A: '1'"],
+        ["A: '2'", "baseline"],
+    ]
+
+
+@pytest.mark.parametrize("option", ["-n $n", "-n$n", "--ntasks=$n", "--ntasks $n"])
+def test_the_processes_of_a_launcher_may_be_a_loop_s(converted, option):
+    recipe, unknown = converted(f"for n in 1 2 4; do srun {option} --gpus-per-task=1 nsys profile ./a; done\n")
+    assert (recipe.app.launcher.processes, recipe.app.command) == ("{{ n }}", "./a")
+    assert recipe.matrix.parameters == {"n": [1, 2, 4]}
+    assert not unknown
+
+
+def test_processes_that_are_no_numbers_are_named(converted):
+    recipe, unknown = converted("for n in 0 x; do srun -n $n nsys profile ./a $n; done\n")
+    assert recipe.app.launcher.processes == 1
+    assert unknown == ["srun -n: the number is computed: nsw takes 1"]

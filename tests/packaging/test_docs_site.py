@@ -1,6 +1,7 @@
 """The documentation site (mkdocs.yml, tools/docs_site.py) has every page, and turns links of GitHub into its own."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -52,3 +53,15 @@ def test_a_link_that_is_named_by_its_file_has_the_title_of_the_page():
     page = docs_site.DOCS / "pairs.md"
     text = docs_site.in_site("[compare.md](compare.md#a-gate), [a page](compare.md)", page, "pairs.md")
     assert text == "[Compare two campaigns](compare.md#a-gate), [a page](compare.md)"
+
+
+def test_the_search_ranks_pages_for_users_before_those_for_developers():
+    boosts = {}
+    for uri in ("faq.md", "compare.md", "internals.md", "repository/recipes/sites/index.md"):
+        page = SimpleNamespace(file=SimpleNamespace(src_uri=uri), meta={"search": {"exclude": False}})
+        docs_site.on_page_markdown("# A page", page=page, config=None, files=None)
+        assert page.meta["search"]["exclude"] is False
+        boosts[uri] = page.meta["search"].get("boost", 1)
+    assert (
+        boosts["faq.md"] > boosts["compare.md"] > boosts["internals.md"] == boosts["repository/recipes/sites/index.md"]
+    )

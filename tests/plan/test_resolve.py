@@ -34,8 +34,23 @@ def test_the_recipe_goes_before_the_site(planner):
     assert (found.queue, found.account, found.qos) == ("mine", "me", "high")
 
 
-def test_lines_of_the_recipe_are_kept_as_they_are(planner):
-    assert needs(planner, "gpus: 0, extra: ['#SBATCH --constraint=a100']").extra == ("#SBATCH --constraint=a100",)
+def test_lines_of_the_recipe_are_kept_but_for_expressions(planner):
+    lines = "['#SBATCH --constraint=a100', '#SBATCH --exclude=nid{{ n }}', '#SBATCH --mail-user={me}']"
+    assert needs(planner, f"gpus: 0, extra: {lines}").extra == (
+        "#SBATCH --constraint=a100", "#SBATCH --exclude=nid2", "#SBATCH --mail-user={me}",
+    )  # fmt: skip
+
+
+def test_cases_whose_lines_differ_have_jobs_of_their_own(planner):
+    recipe = HEAD.replace("[2]", "[2, 3]") + "resources: {gpus: 0, extra: ['#SBATCH --exclude=nid{{ n }}']}\n"
+    assert [job.resources.extra for job in planner.plan(recipe, SITE).jobs] == [
+        ("#SBATCH --exclude=nid2",), ("#SBATCH --exclude=nid3",),
+    ]  # fmt: skip
+
+
+def test_a_line_that_contradicts_the_layout_is_named_with_its_value(planner):
+    with pytest.raises(InputError, match="the line --gpus-per-node=2 asks for 2 GPUs a node, and the recipe for 1"):
+        needs(planner, "gpus: 1, extra: ['#SBATCH --gpus-per-node={{ n }}']")
 
 
 @pytest.mark.parametrize(

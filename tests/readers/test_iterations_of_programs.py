@@ -427,6 +427,23 @@ def test_a_gap_behind_a_value_that_is_read_is_of_the_value(host):
     assert use["values"] / use["iterations"] == pytest.approx(5, abs=0.3)
 
 
+def test_gaps_beside_pages_that_move_are_of_the_pages_and_there_are_none_of_a_ns(host):
+    """The host touches ten pages a step: each is moved to it in two pieces, a ns apart."""
+    for _ in range(20):
+        host.run(*[A, B, C, D] * 2, us=2)
+        host.wait()
+        for _ in range(10):
+            host.sleep(100)
+            host.database.copy(host.now, 1 * US, 12, 4096, streamId=7)
+            host.database.copy(host.now + 1 * US + 1, 1 * US, 12, 61440, streamId=7)
+            host.free = host.now + 2 * US + 1
+    gaps, _ = gaps_of(host)
+    assert gaps["migration", "middle"]["gaps"] == pytest.approx(10 * 19, abs=10)
+    assert gaps["migration", "middle"]["total_ns"] == pytest.approx(190 * 98 * US, rel=0.1)
+    assert not any(cause == "value" for cause, _ in gaps)
+    assert min(row["med_ns"] for row in gaps.values()) > 100
+
+
 def test_small_copies_one_behind_the_other_are_no_values_that_are_read(host):
     for _ in range(20):
         host.run(*[A, B, C, D] * 2, us=2)

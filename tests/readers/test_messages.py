@@ -21,7 +21,7 @@ SAID = {
         "12 records have invalid timestamps due to insufficient device buffer space. You can": "--device-buffer-size",
         "unable to locate cuda driver library, GPU profiling skipped": "compute node",
         "Application returned non-zero code 1": "program's own output",
-        "No events/metrics were profiled.": "--query-metrics",
+        "No events/metrics were profiled.": "--profile-child-processes",
         "Generated result file: /home/u/a.nvprof": "read that file",
     },
     "ncu": {
@@ -96,8 +96,21 @@ def test_a_warning_of_the_compiler_says_when_it_counts():
         " compiled with the recommended nvcc version "
     )
     [problem] = said_of("nvprof", f"==77== Warning: {text}")
-    assert (problem.severity, problem.fix) == ("warning", None)
+    assert (problem.severity, problem.fix, problem.is_note) == ("warning", None, True)
     assert problem.message.endswith("unless nvcc 9 or newer compiled the program)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WARNING: CPU context switch tracing not supported, disabling.",
+        "WARNING: Backtraces will not be collected because sampling is disabled.",
+        "SKIPPED: a.sqlite does not contain NV Tools Extension (NVTX) data.",
+    ],
+)
+def test_messages_on_what_no_answer_shows_are_notes(text):
+    assert problem_of_known_message("nsys", text, severity="warning").is_note
+    assert not problem_of_known_message("nsys", "SKIPPED: a.sqlite does not contain CUDA kernel data.").is_note
 
 
 @pytest.mark.parametrize(("code", "failed"), [(1, False), (127, False), (134, True), (139, True)])

@@ -188,7 +188,42 @@ def test_a_process_without_kernels_is_a_block_all_the_same(load):
     empty = "==5== Profiling result:\nNo kernels were profiled.\nNo API activities were profiled.\n"
     report = load(empty + SUMMARY)
     assert {r["block"] for r in table(report, "gpu_summary")} == {1}
-    assert any("--profile-child-processes" in (p.fix or "") for p in report.problems)
+    assert any("--profile-child-processes" in (p.fix or "") and p.is_note for p in report.problems)
+
+
+@pytest.mark.parametrize(("call", "launches"), [("cudaMalloc", False), ("cudaLaunchKernel", True), ("cuInit", None)])
+def test_calls_without_a_launch_explain_that_there_are_no_kernels(load, call, launches):
+    text = SUMMARY.splitlines()
+    text[5:7] = ["No kernels were profiled."]
+    report = load("\n".join(text).replace("cudaMallocManaged", "cudaGetDevice").replace("cudaLaunchKernel", call))
+    (problem,) = report.problems
+    assert ("launch no kernel" in problem.message) == (problem.fix is None) == (launches is False)
+    assert not problem.is_note
+
+
+def test_openacc_regions_that_ran_on_the_cpu_are_named(load):
+    report = load(
+        "==5== Profiling result:\nNo kernels were profiled.\nNo API activities were profiled.\n"
+        "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        " OpenACC (excl):   99.77%  549.55ms        50  10.991ms  8.9484ms  22.894ms  acc_compute_construct@gol.f90:38\n"
+    )
+    assert any("ran on the CPU" in p.message and "-acc=gpu" in (p.fix or "") for p in report.problems)
+
+
+def test_metrics_without_their_kernel_are_one_error(load):
+    report = load(
+        "==5== Profiling result:\n==5== Metric result:\n"
+        "Invocations                               Metric Name                        Metric Description         Min         Max         Avg\n"
+        "          1                        achieved_occupancy                        Achieved Occupancy    0.790099    0.790099    0.790099\n"
+    )
+    assert [p.message for p in report.problems if p.severity == "error"] == ["a metric without its kernel"]
+
+
+def test_labels_of_rows_may_have_a_line_of_their_own(load):
+    text = SUMMARY.replace(" GPU activities:   75", "\n GPU activities:\n   75").replace("API calls:  ", "API calls:\n")
+    report = load(text)
+    assert not report.problems
+    assert [len(table(report, name)) for name in ("gpu_summary", "api_summary")] == [2, 2]
 
 
 def test_a_trace_says_where_and_when(load):

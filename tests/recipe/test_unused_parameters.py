@@ -7,13 +7,13 @@ from nsw.recipe.load import load_recipe_text
 RECIPE = """\
 nsw: 1
 name: t
-app: {command: "./prog APP", figures: {speed: {regex: '(x)', unit: 1/s}}, env: {A: "ENV"}, setup: ["SETUP"]}
+app: {command: "./prog APP", figures: {speed: {regex: '(x)', unit: 1/s}}, env: {A: "ENV"}}
 passes: [baseline: {time: TIME}]
 resources: {gpus: 0, memory: MEMORY}
 matrix: {MATRIX}
 report: {REPORT}
 """
-PARTS = {"APP": "", "ENV": "", "SETUP": "true", "TIME": "1m", "MEMORY": "1G", "REPORT": "", "MATRIX": "n: [1, 2]"}
+PARTS = {"APP": "", "ENV": "", "TIME": "1m", "MEMORY": "1G", "REPORT": "", "MATRIX": "n: [1, 2]"}
 
 
 def warned(**parts):
@@ -30,7 +30,7 @@ def test_a_parameter_that_no_text_uses_is_warned_of_at_its_line():
     assert warned() == [N]
 
 
-@pytest.mark.parametrize("where", ["APP", "ENV", "SETUP", "TIME", "MEMORY"])
+@pytest.mark.parametrize("where", ["APP", "ENV", "TIME", "MEMORY"])
 @pytest.mark.parametrize("text", ["{{ n }}m", "{{ case }}m"])
 def test_any_text_is_a_use(where, text):
     assert warned(**{where: f"'{text}'" if where in {"TIME", "MEMORY"} else text}) == []

@@ -185,8 +185,8 @@ def _full_answer_block_fields(case: CaseSummary, table: str) -> dict[str, Any]:
 
 def _case_heading(case: CaseSummary, phase_note: str) -> str:
     heading = "" if case.gpu_ns is None else f": GPU time{phase_note} {duration(case.gpu_ns)}"
-    if case.communication_pct:
-        heading += f", {percent(case.communication_pct)} of it in NCCL kernels"
+    if case.communication_pct and case.gpu_ns:
+        heading += f", {duration(case.communication_pct / 100 * case.gpu_ns)} of it in NCCL kernels"
     if case.measured > 1:
         heading += f"; times, calls and bytes are those of a run, the mean of {case.measured}"
     return case.id + heading
@@ -205,15 +205,16 @@ def _phase_blocks(case: CaseSummary) -> list[Block]:
         return []
     process_note = f", in each of {iterations.processes} processes" if iterations.processes > 1 else ""
     spent = time_without_profiler(case)
+    basis = "mean" if spent is not None and spent.is_mean else "median"
     unprofiled = ""
-    if profiler_slowdown(case) > 1 and spent is not None and spent.span_ns is not None:
+    if profiler_slowdown(case) > 1 and spent is not None and spent.span_ns is not None and not spent.is_mean:
         unprofiled = f" ({duration(spent.span_ns)} without the idle time that the profiler adds)"
     text = (
         f"{plural(iterations.count, 'iteration')} ({iteration_detection_text(iterations)}{process_note}): median"
         f" {duration(iterations.med_ns)}{unprofiled},"
         f" {duration(iterations.least_ns)} .. {duration(iterations.most_ns)}, the longest is number"
         f" {iterations.slowest};"
-        f" a GPU is at work {percent(_mean_gpu_busy_pct(case))} of the median one"
+        f" a GPU is at work {percent(_mean_gpu_busy_pct(case))} of the {basis} one"
     )
     rows = tuple((_WORDS[p.phase], p.duration_ns, p.iterations, _largest_shares_of_phase(p)) for p in case.phases)
     return [

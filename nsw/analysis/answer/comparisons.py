@@ -52,13 +52,20 @@ def scaling_blocks(summary: Summary) -> list[Block]:
     curve = summary.curve
     if curve is None or all(p.figure is None for p in curve.points):
         return []
-    return [_scaling_curve_block(curve), *_efficiency_heat_map_blocks(curve)]
+    return [_scaling_curve_block(curve, summary.by_id), *_efficiency_heat_map_blocks(curve)]
 
 
-def _scaling_curve_block(curve: Scaling) -> Block:
+def nccl_shares_pct(case: CaseSummary) -> tuple[float | None, float | None]:
+    """What NCCL's kernels take of an iteration, alone and beside other kernels; None where that is not known."""
+    spent = time_without_profiler(case)
+    return (None, None) if spent is None else (spent.exposed_pct, spent.hidden_pct)
+
+
+def _scaling_curve_block(curve: Scaling, by_id: Mapping[str, CaseSummary]) -> Block:
     series_names = list(curve.points[0].series)
     repeated = any(p.runs > 1 for p in curve.points)
-    talks = any(p.communication_pct is not None for p in curve.points)
+    shares = {point.case_id: nccl_shares_pct(by_id[point.case_id]) for point in curve.points}
+    talks = any(alone is not None for alone, _ in shares.values())
     conditions = ("while being profiled" if curve.profiled else "without a profiler") + (
         ", median of the runs" if repeated else ""
     )
@@ -69,7 +76,10 @@ def _scaling_curve_block(curve: Scaling) -> Block:
         (Column("range", "range", "range"), lambda p: (p.least, p.most)) if repeated else None,
         (Column("speedup", "speed-up", "times"), lambda p: p.speedup),
         (Column("efficiency_pct", "efficiency", "%"), lambda p: p.efficiency_pct),
-        (Column("communication_pct", "NCCL share of GPU time", "%"), lambda p: p.communication_pct) if talks else None,
+        (Column("nccl_alone_pct", "NCCL alone, of an iteration", "%"), lambda p: shares[p.case_id][0])
+        if talks
+        else None,
+        (Column("nccl_hidden_pct", "NCCL hidden", "%"), lambda p: shares[p.case_id][1]) if talks else None,
         (Column("runs", "runs", "count"), lambda p: p.missing or p.runs),
     ]
     columns, rows = columns_and_rows(parts, curve.points)
@@ -78,7 +88,7 @@ def _scaling_curve_block(curve: Scaling) -> Block:
         f"{curve.kind} scaling of {curve.figure} along {curve.axis} ({conditions})",
         columns,
         rows,
-        least=names_with_column(columns, "runs", "communication_pct", "range"),
+        least=names_with_column(columns, "runs", "nccl_hidden_pct", "nccl_alone_pct", "range"),
         repeats=len(series_names),
         x=f"param.{curve.axis}",
         y="figure",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.kernels import Advice
 
 __all__ = [
     "LATENCY",
@@ -37,7 +38,9 @@ __all__ = [
     "kernel_advice_text",
     "launch_shape_text",
     "missing_counters_of_largest_kernel",
+    "names_limit",
     "reportable_remarks",
+    "rule_sentence",
 ]
 
 LATENCY: Final = "latency"
@@ -990,6 +993,7 @@ _OF_NCU: Final = (
 )
 # waste, which the busiest part may be busy with
 _OF_WASTE: Final = frozenset({"bank-conflicts", "uncoalesced-access", "divergence", "unfused-multiply-add"})
+_NAMES_LIMIT: Final = re.compile(r" is limited by ")
 _TELLS: Final = re.compile(r"\d")  # a figure of this kernel: other sentences explain what a rule is about
 
 
@@ -1152,13 +1156,23 @@ def _ncu_rule_remark(kernel: KernelRow) -> Remark | None:
         won = min(won, 100 - 100 * busiest_part_pct(kernel) / _REACHED_PCT)
     if won < _LEAST_PCT:
         return None
-    sentences = advice.message.split(". ")
-    message = next((text for text in sentences if _TELLS.search(text)), sentences[0]).rstrip(".")
     each = "" if kernel.launch_ns is None else f" of {duration(kernel.launch_ns)}"
     return Remark(
         won, cause, f"ncu's rule {advice.rule}: at most {won:.0f} %",
-        f"could win at most {won:.0f} %{each} by ncu's rule {advice.rule}: {message}",
+        f"could win at most {won:.0f} %{each} by ncu's rule {advice.rule}: {rule_sentence(advice)}",
     )  # fmt: skip
+
+
+def names_limit(advice: Advice) -> bool:
+    """Whether a rule names what limits the kernel."""
+    return _NAMES_LIMIT.search(advice.message) is not None
+
+
+def rule_sentence(advice: Advice) -> str:
+    """The sentence of a rule that names what limits the kernel, else one that has a figure of it, else the first."""
+    sentences = advice.message.split(". ")
+    telling = (text for pattern in (_NAMES_LIMIT, _TELLS) for text in sentences if pattern.search(text))
+    return next(telling, sentences[0]).rstrip(".")
 
 
 def _is_worth_reporting(remark: Remark, share: float) -> bool:

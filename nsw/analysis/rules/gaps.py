@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
+from nsw.analysis.idle_gpu import BUSY_PCT, Copies, Gaps, IdleGpu
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Hit
 from nsw.analysis.rules.host import host_work_while_idle
@@ -19,11 +19,22 @@ from nsw.quantities import format_ns, summed
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
 
-__all__ = ["SHORT", "WORDS", "IdleCause", "idle_gpu_hits", "idle_time_by_cause", "remove_profiler_slowdown"]
+__all__ = [
+    "SHORT",
+    "WORDS",
+    "IdleCause",
+    "SlowIterations",
+    "detect_framework",
+    "find_slow_iterations",
+    "idle_gpu_hits",
+    "idle_time_by_cause",
+    "is_cause_of_slow_iterations_known",
+    "remove_profiler_slowdown",
+]
 
 _WORTH_PCT: Final = 8.0  # of an iteration
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
@@ -37,6 +48,13 @@ _VERY_MANY: Final = 1000  # of an iteration: so many short operations are launch
 _LAUNCH_NS: Final = 20e3  # a framework's launch takes no longer: neither do a short operation and the gap behind it
 _FEW_ITERATIONS: Final = 8  # of fewer no one is usual
 _UNLIKE: Final = 1.5  # times by which waits differ whose range is worth a word
+_RARE: Final = 0.75  # an iteration: fewer are counted over several iterations
+_SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
+_PAUSE_NS: Final = 10e6  # that one iteration takes longer: shorter pauses are the system's, or the profiler's
+_SLOW_HOST_NS: Final = 1e6  # what a checkpoint, a log, a collection of garbage takes at least
+_LOOP: Final = 4  # operations of a repetition: fewer may be a loop within an iteration
+_ALIKE: Final = 0.25  # by which long gaps differ from what slow iterations take longer, where they are the same
+MOST_OF_SLOWER, LITTLE_OF_SLOWER = 0.7, 0.2  # of what a slow iteration takes longer: the GPU's
 SHORT: Final = ("short", "middle")
 _ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free|Create|Map)|Host(?:Alloc|Register))")
 _GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
@@ -45,8 +63,10 @@ _SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail:
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
 _REST: Final = 0.1  # of the idle time: a cause that leaves less open explains it
 _LITTLE: Final = 0.01  # of the idle time
+_OPEN: Final = "not explained"
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
-_A_FEW, _VALUE = 64, 4096  # bytes
+_A_FEW, _VALUE, _SMALL = 64, 4096, 65536  # bytes
+_FEW_COPIES: Final = 4  # an iteration
 _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
 _PYTHON: Final = re.compile(r"\bat::|at_cuda_detail|triton_|multi_tensor_apply|elementwise_kernel")
 # by the compilers of NVIDIA and LLVM: the function, its line, `gpu`; the function and its line in a kernel's prefix
@@ -61,21 +81,29 @@ WORDS: Final = {
     "launch-bound": "launches", "sync-each-operation": "waits for the GPU", "scalar-reads": "values read back",
     "changing-shapes": "values read back", "allocation-in-loop": "allocation", "recompilation": "modules loaded",
     "pageable-copies": "copies", "small-copies": "copies", "data-loader": "the loader", "file-io": "files",
-    "logging": "writes", "python-threads": "locks", "host-work": "the host", "host-call": "a CUDA call",
-    "late-rank-host": "the host",
+    "logging": "a log", "python-threads": "locks", "host-work": "the host",
+    "host-call": "a CUDA call", "late-rank-host": "the host", "page-faults": "page migrations",
+    "periodic-slow-iteration": "slow iterations",
 }  # fmt: skip
+# causes of idle time that other rules report
+_OF_OTHER_RULES: Final = frozenset({"page-faults", "periodic-slow-iteration"})
+# causes of long gaps that say no more than that an iteration is slow
+_VAGUE: Final = frozenset({"data-loader", "host-work"})
 # what the host does in a gap of table gaps -> the same
 _GAP_WORDS: Final = {
     "queued": "between operations queued before", "launch": "launches", "synchronise": "waits for the GPU",
     "value": "values read back", "copy": "copies", "allocate": "allocation", "load": "modules loaded",
+    "migration": "page migrations",
 }  # fmt: skip
+_OF_ANY_LENGTH: Final = frozenset({"allocate", "load", "migration"})  # long gaps of others are the host's own work
 
 
 @dataclass(frozen=True, slots=True)
 class IdleCause:
     """Idle time of an iteration by its cause: what a cure saves at most, ns; the sentence, and the size in words.
 
-    `idle_ns` is the idle time that it explains; 0: all that it saves is idle time.
+    `idle_ns` is the idle time that it explains; 0: all that it saves is idle time. `is_of_slow_iterations`: it is why
+    iterations are slow of which `find_slow_iterations` tells.
     """
 
     cause: str
@@ -85,11 +113,87 @@ class IdleCause:
     advice: str = ""
     do: str = ""
     idle_ns: float = 0.0
+    is_of_slow_iterations: bool = False
 
     @property
     def explained_ns(self) -> float:
         """The idle time that it explains."""
         return self.idle_ns or self.saved_ns
+
+
+@dataclass(frozen=True, slots=True)
+class SlowIterations:
+    """Iterations that take longer than the usual ones, again and again.
+
+    Attributes:
+        subject: Which, as the subject of a sentence.
+        is_periodic: Whether they come at equal distances, and `subject` is one.
+        more_ns: What each takes longer, the median.
+        gpu_ns: What of that is more work of the GPU.
+        share_pct: What all take longer, of all time.
+    """
+
+    subject: str
+    is_periodic: bool
+    more_ns: float
+    gpu_ns: float
+    share_pct: float
+
+    @property
+    def is_of_host(self) -> bool:
+        """Whether the GPU has no more work in them."""
+        return self.gpu_ns <= LITTLE_OF_SLOWER * self.more_ns
+
+    def verb(self, word: str) -> str:
+        """A verb, given as of several, behind `subject`."""
+        return f"{word}s" if self.is_periodic else word
+
+
+def find_slow_iterations(case: CaseSummary) -> SlowIterations | None:
+    """The iterations that take longer than the usual ones and are worth a sentence; None where there are none."""
+    idle, iterations = case.idle_gpu, case.iterations
+    if idle is None or iterations is None:
+        return None
+    use = idle.use
+    if use.get("slower_pct", 0.0) < _SLOWER_PCT or not use.get("slow"):
+        return None
+    period, more_ns = use.get("period"), use["slower_ns"]
+    subject = f"every {_ordinal_text(int(period))} iteration" if period else (
+        f"{use['slow']:.0f} of {iterations.count} iterations"
+    )  # fmt: skip
+    slow = SlowIterations(
+        subject, bool(period), more_ns, max(use.get("slower_gpu_ns", 0.0), 0.0), use["slower_pct"]
+    )  # fmt: skip
+    if idle.loads >= _PART * use["slow"] and not period and slow.is_of_host:  # a compiler, or kernels' first use
+        return None
+    if slow.is_of_host and more_ns < (_SLOW_HOST_NS if period else _PAUSE_NS):  # the system's, or Python's
+        return None
+    if not period and not slow.is_of_host and slow.gpu_ns < MOST_OF_SLOWER * more_ns:
+        return None
+    if iterations.found_by == "kernel_sequence" and ("launches" not in use or idle.operations < _LOOP):
+        return None  # which may be a loop within an iteration
+    return slow
+
+
+def _ordinal_text(number: int) -> str:
+    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def is_cause_of_slow_iterations_known(case: CaseSummary, slowed: float) -> bool:
+    """Whether a finding about idle time says why iterations are slow.
+
+    Args:
+        case: The case.
+        slowed: How many times the profiler slowed it.
+    """
+    if case.idle_gpu is None:
+        return False
+    idle = remove_profiler_slowdown(case.idle_gpu, slowed)
+    return idle.busy_pct < BUSY_PCT and any(
+        cause.is_of_slow_iterations and 100 * cause.saved_ns / idle.med_ns >= _WORTH_PCT
+        for cause in idle_time_by_cause(case, idle)
+    )
 
 
 def remove_profiler_slowdown(idle: IdleGpu, slowed: float) -> IdleGpu:
@@ -124,6 +228,7 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
     if idle.processes > 1:
         others = "; the others wait for it in NCCL kernels" if idle.collectives else ", or it waits for another process"
     found = idle_time_by_cause(case, idle)
+    division = _divide_idle_time(idle, found)
     if idle.is_iteration and not found and not (idle.gaps and idle.has_calls):
         if 100 - idle.busy_pct < _LAUNCHES_PCT:
             return []
@@ -132,11 +237,11 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
     for cause in found:
         gain = 100 * cause.saved_ns / idle.med_ns
         sure = idle.is_iteration and cause.cause != "launch-bound"
-        if gain >= (_WORTH_PCT if sure else _LAUNCHES_PCT):
+        if cause.cause not in _OF_OTHER_RULES and gain >= (_WORTH_PCT if sure else _LAUNCHES_PCT):
             known = causes()[cause.cause]
             hits.append(Hit(
                 cause.cause, case.id, gain, cause.what, cause.do or known.do,
-                f"{base}: {cause.fact}{others}{_other_idle_time_text(idle, cause, found)}",
+                f"{base}: {cause.fact}{others}{_other_idle_time_text(idle, cause, division)}",
                 cause.advice or known.remedy(detect_framework(case)), f"{100 - busy_pct:.0f} % idle", "gaps",
             ))  # fmt: skip
     return hits
@@ -169,20 +274,30 @@ def _unmeasured_gaps_hit(case: CaseSummary, idle: IdleGpu, base: str, *, rereada
                advice, size, "iterations")  # fmt: skip
 
 
-def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, causes_of_idle: Sequence[IdleCause]) -> str:
+def _divide_idle_time(idle: IdleGpu, causes_of_idle: Sequence[IdleCause]) -> dict[str, float]:
+    """All idle time in ns by words: first the causes, then what the host does in the other gaps, then what is open."""
+    division: dict[str, float] = {}
+    open_ns = idle.idle_ns
+    parts = [(WORDS[cause.cause], cause.explained_ns) for cause in causes_of_idle]
+    words_of_causes = {words for words, _ in parts}
+    for words, explained_ns in (
+        *parts,
+        *((words, ns) for words, ns in _gap_times_by_words(idle) if words not in words_of_causes),
+    ):
+        ns = min(explained_ns, open_ns)
+        division[words] = division.get(words, 0.0) + ns
+        open_ns -= ns
+    return division | {_OPEN: open_ns}
+
+
+def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, division: Mapping[str, float]) -> str:
     """What the rest of the idle time goes to, where that is much: the other causes, and what none explains."""
-    rest = open_ns = idle.idle_ns - cause.explained_ns
-    if rest < _REST * idle.idle_ns:
+    parts = dict(division)
+    parts[WORDS[cause.cause]] -= cause.explained_ns
+    order = sorted(parts, key=lambda words: (words == _OPEN, -parts[words]))
+    parts = {words: float(round(parts[words])) for words in order if parts[words] >= _LITTLE * idle.idle_ns}
+    if sum(parts.values()) < _REST * idle.idle_ns:
         return ""
-    parts: dict[str, float] = {}
-    rivals = [(WORDS[rival.cause], rival.explained_ns) for rival in causes_of_idle if rival is not cause]
-    words_of_causes = {WORDS[cause.cause], *(words for words, _ in rivals)}
-    for words, explained_ns in (*rivals, *((w, ns) for w, ns in _gap_times_by_words(idle) if w not in words_of_causes)):
-        if (ns := min(explained_ns, open_ns)) >= _LITTLE * idle.idle_ns:
-            parts[words] = parts.get(words, 0.0) + round(ns)
-            open_ns -= ns
-    if open_ns >= _LITTLE * idle.idle_ns:
-        parts["not explained"] = open_ns
     rest_size, sizes = summed([*parts.values()])
     texts = [f"{words} {size.removesuffix(' more')}" for words, size in zip(parts, sizes, strict=True)]
     listing = ", ".join(texts) if len(parts) > 1 else next(iter(parts))
@@ -191,9 +306,11 @@ def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, causes_of_idle: Seque
 
 def _gap_times_by_words(idle: IdleGpu) -> list[tuple[str, float]]:
     """The idle time by what the host does in the gaps, as table gaps has it, the longest first; ns."""
+    kinds = [kind for kind in _GAP_WORDS if kind not in _OF_ANY_LENGTH]
     times = [
-        *((words, idle.in_gaps(kind, lengths=SHORT)) for kind, words in _GAP_WORDS.items()),
-        (WORDS["host-work"], idle.in_gaps(*_GAP_WORDS, lengths=("long",))),
+        *((words, idle.in_gaps(kind, lengths=SHORT)) for kind, words in _GAP_WORDS.items() if kind in kinds),
+        *((_GAP_WORDS[kind], idle.in_gaps(kind)) for kind in sorted(_OF_ANY_LENGTH)),
+        (WORDS["host-work"], idle.in_gaps(*kinds, lengths=("long",))),
     ]
     return sorted(times, key=lambda part: -part[1])
 
@@ -217,18 +334,20 @@ def _iteration_time_text(case: CaseSummary, idle: IdleGpu) -> str:
     """An iteration with its time: of a few their range, whose median says little."""
     if not idle.is_iteration:
         return f"the {format_ns(idle.med_ns)} in which it has work"
-    if case.iterations is None or not _has_few_iterations(case):
-        return f"an iteration of {format_ns(idle.med_ns)}"
+    if case.iterations is None or not _has_few_iterations(case) or idle.is_mean:
+        article = "the mean" if idle.is_mean else "its" if idle.processes > 1 else "an"
+        return f"{article} iteration of {format_ns(idle.med_ns)}"
     return f"iterations of {format_ns(case.iterations.least_ns)} to {format_ns(case.iterations.most_ns)}"
 
 
 def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
-    """What keeps a GPU idle, the longest first."""
+    """What keeps a GPU idle, the longest first; no idle time has two causes."""
+    migrations = [IdleCause("page-faults", ns, "", "")] if (ns := idle.in_gaps("migration")) else []
     paged = sum(copy.calls for copy in idle.copies if copy.memory == "managed")
     if paged >= _MOSTLY * idle.operations:  # gaps between migrations, which page faults cause
-        return []
+        return migrations
     parts = [
-        _long_gap_cause(case, idle),
+        *migrations, _long_gap_cause(case, idle),
         _call_gap_cause(idle, "allocate", "allocation-in-loop", "allocates and frees memory"),
         _call_gap_cause(idle, "load", "recompilation", "loads modules that were compiled"), _small_copy_gap_cause(idle),
         *_wait_and_launch_gap_causes(case, idle),
@@ -240,22 +359,42 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
 
 def _long_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     """Gaps of milliseconds, in which the host does something of its own."""
-    gaps = [g for g in idle.gaps if g.length == "long" and g.cause not in {"allocate", "load"} and g.gaps]
+    gaps = [g for g in idle.gaps if g.length == "long" and g.cause not in _OF_ANY_LENGTH and g.gaps]
     large_ns = _PART * sum(g.total_ns for g in gaps)
     longest = max((g.total_ns / g.gaps for g in gaps if g.total_ns >= large_ns), default=0.0)
     gaps = [g for g in gaps if g.total_ns >= _PART * longest * g.gaps]  # those of a few ms beside them are others
-    all_ns, took = sum(g.total_ns for g in gaps), idle.in_gaps(*{g.cause for g in gaps}, lengths=("long",))
-    if not gaps or not all_ns:
+    took = idle.in_gaps(*{g.cause for g in gaps}, lengths=("long",))
+    if not took:
         return None
+    slow = find_slow_iterations(case) if idle.is_mean else None
+    if slow is not None and slow.is_of_host and abs(slow.share_pct / 100 * idle.med_ns - took) <= _ALIKE * took:
+        cause = _cause_of_long_gaps(case, idle, gaps, took, slow)
+        vague = cause.cause in _VAGUE and case.host is None
+        return replace(
+            cause, cause="periodic-slow-iteration" if vague else cause.cause, is_of_slow_iterations=not vague
+        )
+    return _cause_of_long_gaps(case, idle, gaps, took, None)
+
+
+def _cause_of_long_gaps(
+    case: CaseSummary, idle: IdleGpu, gaps: Sequence[Gaps], took: float, slow: SlowIterations | None
+) -> IdleCause:
+    """What the host does in these gaps, which take so long (ns); `slow`: the iterations that they make slow."""
+    all_ns = sum(gap.total_ns for gap in gaps)
     count, calls = (sum(getattr(g, column) for g in gaps) for column in ("gaps", "cuda_ns"))
     reads, writes, opens, locks = (
         sum(getattr(g, f"{what}_ns") for g in gaps) for what in ("read", "write", "open", "lock")
     )
-    several = f" of {format_ns(took / count)}" if count > 1.5 else ""
-    head = f"{format_ns(took)} of that are {_gap_count_text(count)}{several}, in which "
-    waits = f"waits {format_ns(took)} for "
+    head, waits = f"{format_ns(took)} of that are {_gap_count_text(idle, count, took)}", f"waits {format_ns(took)} for "
+    slow_text = ""
+    if slow is not None and case.iterations is not None:
+        usual, excess = format_ns(case.iterations.med_ns), format_ns(slow.more_ns)
+        slow_text = f": {slow.subject} {slow.verb('take')} {excess} longer than the usual {usual}"
+        waits = f"{slow.subject} {slow.verb('wait')} {excess} for "
+    head += f"{slow_text}, in which "
     if case.host is not None and (work := host_work_while_idle(case, took)) is not None:
-        return IdleCause(work.cause, took, work.what, work.fact, work.advice, work.do)
+        fact = f"{slow_text.removeprefix(': ')}; {work.fact}" if slow_text else work.fact
+        return IdleCause(work.cause, took, work.what, fact, work.advice, work.do)
     if idle.is_iteration and case.iterations is not None and idle.loads >= case.iterations.count:
         text = f"{head}the host computes: modules are loaded in each iteration, as a compiler compiles again"
         return IdleCause("recompilation", took, f"compiles {format_ns(took)}", text)
@@ -274,9 +413,12 @@ def _long_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
         call, call_ns = max(idle.calls.items(), key=lambda item: item[1], default=("a CUDA call", took))
         return IdleCause("host-call", took, f"waits {format_ns(took)} for a CUDA call",
                          f"{head}the host is in CUDA calls, most in {call} ({format_ns(call_ns)})")  # fmt: skip
-    if sum(g.writing for g in gaps) >= _MOSTLY * count:
+    if (writing := sum(g.writing for g in gaps)) >= _MOSTLY * count:
+        text = "and writes: a log"
+        if writing < _NEARLY * count:
+            text = f"and writes in {100 * writing / count:.0f} % of the gaps: probably a log"
         return IdleCause("logging", took, waits + "the host, which writes",
-                         f"{head}the host computes or formats, and writes: a log")  # fmt: skip
+                         f"{head}the host computes or formats, {text}")  # fmt: skip
     if sum(g.to_gpu for g in gaps) >= _MOSTLY * count:
         does = "the host makes no CUDA call, and then copies its input to the GPU"
         if not idle.has_calls:
@@ -311,8 +453,18 @@ def _loading_time_texts(case: CaseSummary, idle: IdleGpu, took: float) -> tuple[
     )
 
 
-def _gap_count_text(count: float) -> str:
-    return "one gap" if count <= 1.5 else f"{count:.0f} gaps"
+def _gap_count_text(idle: IdleGpu, count: float, took: float) -> str:
+    """How many gaps of an iteration take so long together (ns), with the mean one; few are counted over all."""
+    if idle.is_iteration and count < _RARE and (iterations := idle.use.get("iterations")):
+        return f"{plural(round(count * iterations), 'gap')} of {format_ns(took / count)} in {iterations:.0f} iterations"
+    return "one gap" if count <= 1.5 else f"{count:.0f} gaps of {format_ns(took / count)}"
+
+
+def _often_text(idle: IdleGpu, count: float) -> str:
+    """How often, behind a number of which there are so many in the mean iteration."""
+    if not idle.is_iteration:
+        return "in all"
+    return f"every {1 / count:.0f} iterations" if 0 < count < _RARE else "an iteration"
 
 
 def _percent_text(part: float, total: float) -> str:
@@ -334,13 +486,10 @@ def _call_gap_cause(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCaus
 def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
     """Gaps around copies that block the host: many small ones."""
     took = idle.in_gaps("copy", *(["synchronise"] if _do_waits_follow_copies(idle) else []), lengths=SHORT)
-    copies = [c for c in idle.copies if c.direction != "on the GPU"]
-    count = sum(c.calls for c in copies)
-    small = [c for c in copies if (c.med_bytes or 0.0) <= 65536 and c.med_bytes is not None]
-    few = sum(c.calls for c in small)
-    if few >= _MOSTLY * idle.operations:  # then they are what other gaps are between too
-        took += idle.in_gaps("launch", "queued", lengths=SHORT) * few / idle.operations
-    if not took or few < max(_MOSTLY * count, 4):
+    took += idle.in_gaps("launch", "queued", lengths=SHORT) * _small_copy_share(idle)
+    count = sum(copy.calls for copy in _host_copies(idle))
+    small = _small_copies(idle)
+    if not took or sum(copy.calls for copy in small) < max(_MOSTLY * count, _FEW_COPIES):
         return None
     saved = (took + sum(c.alone_ns for c in small)) * (1 - 1 / count)
     size = max(small, key=lambda c: c.calls).med_bytes or 0.0
@@ -348,9 +497,28 @@ def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
         "small-copies",
         saved,
         f"{count:,.0f} copies of {_size_text(size)}",
-        f"{count:,.0f} small copies ({_size_text(size)} the median) take {format_ns(took)} of it",
+        f"{format_ns(took)} of that are gaps around {count:,.0f} small copies ({_size_text(size)} the median)",
         idle_ns=took,
     )
+
+
+def _host_copies(idle: IdleGpu) -> list[Copies]:
+    """The copies between host and GPU."""
+    return [copy for copy in idle.copies if copy.direction != "on the GPU"]
+
+
+def _small_copies(idle: IdleGpu) -> list[Copies]:
+    """Those that are small."""
+    return [copy for copy in _host_copies(idle) if copy.med_bytes is not None and copy.med_bytes <= _SMALL]
+
+
+def _small_copy_share(idle: IdleGpu) -> float:
+    """What of the gaps between launches is between small copies, 0 to 1: where most operations are such copies."""
+    few = sum(copy.calls for copy in _small_copies(idle))
+    is_most = few >= max(
+        _MOSTLY * idle.operations, _MOSTLY * sum(copy.calls for copy in _host_copies(idle)), _FEW_COPIES
+    )
+    return min(few / idle.operations, 1.0) if is_most else 0.0
 
 
 def _do_waits_follow_copies(idle: IdleGpu) -> bool:
@@ -368,6 +536,7 @@ def _size_text(size: float) -> str:
 def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     """Gaps of microseconds: waits for the GPU, as far as the host would be ahead without them, and launches."""
     launches, waits, values = (idle.in_gaps(kind, lengths=SHORT) for kind in ("launch", "synchronise", "value"))
+    launches *= 1 - _small_copy_share(idle)
     use, gpu_ns = idle.use, idle.med_ns * idle.busy_pct / 100
     scale = idle.med_ns / use["span_ns"] if use.get("span_ns") and idle.is_iteration else 1.0
     if _do_waits_follow_copies(idle):
@@ -405,23 +574,26 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         ))  # fmt: skip
     elif launches and not (hosts and between_few):
         each, work = idle.med_ns / max(idle.operations, 1.0), gpu_ns / max(idle.operations, 1.0)
-        fact = (
-            f"{idle.operations:,.0f} operations{' an iteration' if idle.is_iteration else ''}, one every"
-            f" {format_ns(each)}, keep it busy for {format_ns(work)} each"
-        )
+        operations = f"{plural(round(idle.operations), 'operation')}{' an iteration' if idle.is_iteration else ''}"
+        is_one = round(idle.operations) == 1
+        busy = f"keep{'s' * is_one} it busy for {format_ns(work)}{'' if is_one else ' each'}"
         spent = scale * (use.get("cuda_ns", 0.0) - use.get("wait_ns", 0.0)) / count if count else 0.0
-        a_launch = host_ns / count if count else 0.0
+        long_ns = idle.in_gaps(*_GAP_WORDS, lengths=("long",))  # which the host does something else in
+        a_launch = max((host_ns - long_ns) / count, spent) if count else 0.0
         between = a_launch - spent
-        if not idle.is_iteration:  # its calls are those of set-up too
-            spent = 0.0
-        if spent and between >= _MOSTLY * a_launch:
-            fact += (
-                f"; of the {format_ns(a_launch)} that the host takes for a launch {format_ns(between)} are between CUDA"
-                " calls (Python, the framework)"
+        of_launches = f"the host takes {format_ns(a_launch)} for " + (
+            f"each of {count:,.0f} launches" if round(count) > 1 else "a launch"
+        )
+        if not idle.is_iteration or not spent:  # its calls are those of set-up too
+            fact = f"{operations}, one every {format_ns(each)}, {busy}"
+        elif between >= _MOSTLY * a_launch:
+            fact = (
+                f"{operations} {busy}; {of_launches}, {format_ns(between)} of that"
+                " between CUDA calls (Python, the framework)"
             )
-        elif spent:
-            fact += f"; launching takes the host {format_ns(spent)} each"
-        short = f"launch-bound, {idle.operations:,.0f} operations of {format_ns(work)}"
+        else:
+            fact = f"{operations} {busy}; {of_launches}, {format_ns(spent)} of that in CUDA calls"
+        short = f"launch-bound, {plural(round(idle.operations), 'operation')} of {format_ns(work)}"
         parts.append(IdleCause("launch-bound", launches, short, f"launch-bound: {fact}"))
     elif launches:
         operations = plural(round(idle.operations), "operation")
@@ -461,10 +633,10 @@ def _gpu_wait_gap_cause(
 ) -> IdleCause:
     waits, values = idle.use.get("waits", 0.0), idle.use.get("values", 0.0)
     if is_value:
-        count = "a value" if values < 1.5 else f"{values:.0f} values"
+        count, often = "a value" if values < 1.5 else f"{values:,.0f} values", _often_text(idle, values)
         if _selection_kernel_share(case):
-            return IdleCause("changing-shapes", saved, f"waits for {count} an iteration",
-                             f"the host waits for the size of a selection ({count} read from the GPU an iteration),"
+            return IdleCause("changing-shapes", saved, f"waits for {count} {often}",
+                             f"the host waits for the size of a selection ({count} read from the GPU {often}),"
                              " since shapes depend on data")  # fmt: skip
         read = [gap for gap in idle.gaps if gap.cause == "value"]
         own = sum(gap.total_ns - gap.cuda_ns for gap in read) / max(sum(gap.gaps for gap in read), 1.0)
@@ -474,12 +646,12 @@ def _gpu_wait_gap_cause(
         return IdleCause(
             "scalar-reads",
             saved,
-            f"reads {count} back an iteration",
-            f"the host reads {count} of {_read_back_size_text(idle)} back an iteration (.item(), print), waits"
+            f"reads {count} back {often}",
+            f"the host reads {count} of {_read_back_size_text(idle)} back {often} (.item(), print), waits"
             f" for each, {then}",
         )
     which = "each operation" if a_kernel >= 0.8 else "many operations"
-    return IdleCause("sync-each-operation", saved, f"{waits:.0f} waits for the GPU an iteration",
-                     f"the host synchronises with the GPU after {which} ({waits:.0f} waits for"
-                     f" {plural(round(idle.operations), 'operation')} an iteration), launching none"
-                     " ahead")  # fmt: skip
+    count, often = plural(round(waits), "wait") if waits >= _RARE else f"{waits:.1f} waits", _often_text(idle, 1.0)
+    return IdleCause("sync-each-operation", saved, f"{count} for the GPU {often}",
+                     f"the host synchronises with the GPU after {which} ({count} for"
+                     f" {plural(round(idle.operations), 'operation')} {often}), launching none ahead")  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Evidence, Finding
+from nsw.analysis.difference import Operation, changes_by_operation
+from nsw.analysis.kernel_classes import COPIES, NCCL, SETS, classify_gpu_operation
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import LATENCY, binding_part, busiest_part_pct, reportable_remarks
 from nsw.analysis.rules.timeline import least_gpu_busy_pct, profiler_slowdown, time_without_profiler
@@ -36,6 +38,10 @@ _LOST_PCT: Final = 5.0  # of an iteration
 _MAX_NAMES: Final = 4
 _CONTRADICTED: Final = 10.0  # times by which a figure and the kernels' times differ
 _KERNELS_NAMED: Final = 3  # of which their counters say what changed
+_GREW: Final = 0.15  # of what computing takes longer: a kernel that is named for it
+_KERNELS_THAT_GREW: Final = 2
+_LONGEST_NAME: Final = 48
+_COMPUTING, _IDLE = "computing", "idle"
 _SAME_WORK: Final = 1.5  # times by which the gains of figure and iteration differ at most
 
 
@@ -198,19 +204,65 @@ def _scaling_loss(
         return None
     added_times = {name: after[name] - factor * before[name] for name in after}
     longer, added_texts = summed(list(added_times.values()))
+    texts = dict(zip(added_times, added_texts, strict=True))
+    grown = _grown_kernels_text(fewest_gpus, most_gpus, factor, added_times[_COMPUTING])
     part_list = ", ".join(
-        f"{name} {text}"
-        for (name, _), text in sorted(zip(added_times.items(), added_texts, strict=True), key=lambda part: -part[0][1])
-        if text
+        f"{name} {texts[name]}{grown * (name == _COMPUTING)}"
+        for name in sorted(added_times, key=lambda name: -added_times[name])
+        if texts[name] and not (name == _IDLE and added_times[name] < 0)
     )
     at = ", ".join(f"{name}={value}" for name, value in last.series.items())
     head = f"{at}: an" if at else "An"
     share = "" if factor == 1 else f"{first.at:g}/{last.at:g} of that "
+    base = f"{curve.axis}={first.at:g}"
     text = (
         f"{head} iteration takes {longer} than it should with {curve.axis}={last.at:g}, {pct:.0f} % of its"
-        f" {format_ns(sum(after.values()))}: {part_list} than {share}with {curve.axis}={first.at:g}."
+        f" {format_ns(sum(after.values()))}: {part_list} than {share}with {base}"
     )
+    if added_times[_IDLE] < 0 and texts[_IDLE]:  # no gain: something waits where nothing was to do
+        text += f"; {texts[_IDLE].removesuffix(' less')} of that fill its idle time"
+    text += "."
     return pct, text, (fewest_gpus.id, most_gpus.id)
+
+
+def _grown_kernels_text(base: CaseSummary, grown: CaseSummary, factor: float, longer_ns: float) -> str:
+    """The kernels that computing takes longer for, in brackets; empty where none is much of it.
+
+    Args:
+        base: The case with fewest GPUs.
+        grown: The one with most.
+        factor: What part of its time there a kernel should take.
+        longer_ns: What computing takes longer.
+    """
+    before, after = (_kernels_of_iteration(case, times) for case, times in ((base, factor), (grown, 1.0)))
+    if longer_ns <= 0 or not before or not after:
+        return ""
+    changes = [change for change in changes_by_operation(before, after) if change.ns >= _GREW * longer_ns]
+    changes.sort(key=lambda change: -change.ns)
+    names = [
+        f"{'new ' if change.how == 'new' else ''}{_cut_name(change.renamed or change.what)} {format_ns(change.ns)}"
+        for change in changes[:_KERNELS_THAT_GREW]
+    ]
+    rest_ns = longer_ns - sum(change.ns for change in changes[:_KERNELS_THAT_GREW])
+    names += [f"others {format_ns(rest_ns)}"] if names and rest_ns >= _GREW * longer_ns else []
+    return f" ({', '.join(names)})" if names else ""
+
+
+def _cut_name(name: str) -> str:
+    """A kernel's name in a sentence."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 12]}...{name[-9:]}"
+
+
+def _kernels_of_iteration(case: CaseSummary, times: float) -> list[Operation]:
+    """The kernels that compute in an iteration of the mean GPU, their durations so many times."""
+    iterations = case.iterations.count * case.iterations.processes if case.iterations else 0
+    return [
+        Operation(
+            work.name, work.kind, group, times * (work.total_ns or 0.0) / iterations, (work.calls or 0.0) / iterations
+        )
+        for work in case.gpu_work
+        if iterations and (group := classify_gpu_operation(work.name, work.kind)) not in {NCCL, COPIES, SETS}
+    ]
 
 
 def _iteration_parts_ns(case: CaseSummary) -> dict[str, float] | None:
@@ -219,7 +271,7 @@ def _iteration_parts_ns(case: CaseSummary) -> dict[str, float] | None:
     if spent is None or spent.span_ns is None or spent.computing_pct is None:
         return None
     shares = (spent.computing_pct, spent.copies_pct, spent.exposed_pct, spent.idle_pct)
-    names = ("computing", "copies alone", "NCCL alone", "idle")
+    names = (_COMPUTING, "copies alone", "NCCL alone", _IDLE)
     return {name: (share or 0.0) * spent.span_ns / 100 for name, share in zip(names, shares, strict=True)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -11,7 +12,15 @@ from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.kernel_classes import NCCL, cached_pattern_search
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import is_library_kernel_name
-from nsw.analysis.rules.gaps import SHORT, detect_framework, idle_gpu_hits
+from nsw.analysis.rules.gaps import (
+    LITTLE_OF_SLOWER,
+    MOST_OF_SLOWER,
+    SHORT,
+    detect_framework,
+    find_slow_iterations,
+    idle_gpu_hits,
+    is_cause_of_slow_iterations_known,
+)
 from nsw.analysis.rules.hits import Context, Hit, gpu_copy_direction
 from nsw.analysis.spent import NOT_SHOWN, Spent, remove_profiler_idle_time
 from nsw.analysis.stragglers import DELAYED, DELAYED_PCT
@@ -88,11 +97,8 @@ _LONG_MEAN_NS: Final = 20e3  # of elementwise kernels, beside which a launch is 
 _NAMED: Final = 4  # processes in a sentence
 _FEW_ITERATIONS: Final = 8  # of fewer no one is an exception
 _SLOW_TIMES: Final = 3.0  # the median
-_LOOP: Final = 4  # operations of a repetition: fewer may be a loop within an iteration
 _PAUSE_NS: Final = 10e6  # that one iteration takes longer: shorter pauses are the system's, or the profiler's
-_HOSTS_NS: Final = 1e6  # what a checkpoint, a log, a collection of garbage takes at least
 _SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
-_MOST, _LITTLE = 0.7, 0.2  # of the longer time: the GPU's
 _FIRST_PCT: Final = 30.0  # of all iterations' time
 _FIRST: Final = 3  # iterations that try or compile kernels: more that are slow alike have a slow GPU
 _TUNES: Final = 2.0  # times the GPU's work of an iteration
@@ -101,11 +107,14 @@ _COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; behind half of 
 _BUCKETS, _BUCKETS_PCT = 8, 2.0  # copies an iteration, and what they take of GPU time
 _PIECE: Final = 256 << 10  # bytes of a migration by page faults at most; a prefetch moves 2 MiB at once
 _MIGRATIONS: Final = 500
+_FAULTS: Final = 0.25  # of the kernels' time
 _THREADS: Final = 1024  # that one SM of any GPU holds
 _MUCH_PCT: Final = 25.0  # of GPU time
 _LONG_NS: Final = 20e3  # of a launch, from which more threads would have work
 _EMPTY_NS: Final = 5e3  # of a kernel: hardly more than a launch that does nothing
 _FEW_LAUNCHES: Final = 20  # more may be of a model that prints nothing
+_ONE_OFF: Final = 4  # copies, which are of inputs or results, each once
+_DIVISIBLE_NS: Final = 1e6  # of a copy, whose pieces are worth a start each
 _LARGE_INPUT: Final = 64 << 20  # bytes, which no kernel reads in so little time
 
 _LOOK_AT_KERNELS: Final = (
@@ -235,6 +244,18 @@ def _pinned_copy_bytes_per_s(case: CaseSummary) -> float:
     if capability >= _HOPPER:
         return _PINNED
     return _PINNED_PCIE_3 if (0, 0) < capability < _AMPERE else _PINNED_PCIE_4
+
+
+def _has_pinned_memory(case: CaseSummary) -> bool:
+    """Whether a program pins its memory and copies asynchronously alone; frameworks pin buffers of their own."""
+    calls = case.longest_calls_ns.keys()
+    copies = {call for call in calls if call.startswith("cudaMemcpy")}
+    return (
+        detect_framework(case) == "any"
+        and any(call.startswith(("cudaHostAlloc", "cudaMallocHost", "cudaHostRegister")) for call in calls)
+        and bool(copies)
+        and all("Async" in call for call in copies)
+    )
 
 
 def _has_link_speed(case: CaseSummary, copy: Copy) -> bool:
@@ -383,6 +404,7 @@ def _slow_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         or not largest_copy.total_bytes
         or largest_copy.total_bytes < _LARGE * largest_copy.calls
         or _has_link_speed(case, largest_copy)
+        or _has_pinned_memory(case)
     ):
         return None
     share = _copy_time_pct(case, [largest_copy])
@@ -495,13 +517,27 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
     speed = f" at {rate(largest_copy.bytes_per_s)}" if largest_copy.bytes_per_s else ""
     do, advice = "keep data on the GPU", "Copy less, or keep on the GPU what several kernels use."
     once = _single_copy_text(largest_copy)
-    if _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0) and not once:
+    if detect_framework(case) == "openacc":
+        advice = (
+            "Keep the arrays on the GPU: a data region around the loop, and update directives for what the host reads."
+        )
+    if (faster := _faster_opposite_copy(largest_copy, moved)) is not None:
+        do = "copy into pinned memory"
+        advice = (
+            f"Copies {_direction_text(faster)} reach {rate(faster.bytes_per_s or 0.0)} over the same link: copy into"
+            " pinned memory (cudaMallocHost), which is allocated once."
+        )
+    elif (once or largest_copy.calls <= _ONE_OFF) and (largest_copy.longest_ns or 0.0) >= _DIVISIBLE_NS:
+        do = "copy beside kernels"
+        advice = "Copy in pieces beside the kernels that use them (streams, pinned memory), or move fewer bytes."
+    elif _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0):
         advice += (
             " The speed is one of pageable memory: pinned memory (cudaHostAlloc) is faster where the same memory is"
             " copied often."
         )
     if (
-        largest_copy.bytes_per_s
+        faster is None
+        and largest_copy.bytes_per_s
         and largest_copy.bytes_per_s < _SLOWEST
         and (largest_copy.total_bytes or 0.0) >= _LARGE * largest_copy.calls
     ):
@@ -510,11 +546,12 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
             "Even pageable memory gives 3 to 6 GB/s: look at the link (`nvidia-smi -q`: PCIe generation and width), and"
             " at what else uses it."
         )
-    if (largest_copy.bytes_per_s or 0.0) >= _FAST:
+    is_pinned = _has_pinned_memory(case)
+    if (largest_copy.bytes_per_s or 0.0) >= _FAST or is_pinned:
         do = "move fewer bytes"
         advice = (
-            "That is a speed of pinned memory. Move fewer bytes, or let kernels and copies of both directions run at"
-            " the same time (streams)."
+            f"{'The memory is pinned' if is_pinned else 'That is a speed of pinned memory'}. Move fewer bytes, or let"
+            " kernels and copies of both directions run at the same time (streams)."
         )
     if case.uses_fsdp and gpu_copy_direction(largest_copy.name) == "to":
         do = "keep parameters on the GPU"
@@ -527,6 +564,20 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
         f"{share:.0f} % {_OF_ALL_GPU_TIME} is copies between host and GPU, {part:.0f} % of them"
         f" {_direction_text(largest_copy)}{speed}{once}", advice, f"{share:.0f} %", "copies", _OF_GPU_TIME,
     )  # fmt: skip
+
+
+def _faster_opposite_copy(largest_copy: Copy, moved: Sequence[Copy]) -> Copy | None:
+    """The large copies the other way, where they are much faster: the host's memory is what is slow, not the link."""
+    opposite = "to" if gpu_copy_direction(largest_copy.name) == "from" else "from"
+    fast = [
+        copy
+        for copy in moved
+        if gpu_copy_direction(copy.name) == opposite
+        and (copy.total_bytes or 0.0) >= _LARGE * copy.calls
+        and (largest_copy.total_bytes or 0.0) >= _LARGE * largest_copy.calls
+        and (copy.bytes_per_s or 0.0) >= _MUCH_FASTER * (largest_copy.bytes_per_s or math.inf)
+    ]
+    return max(fast, key=lambda copy: copy.bytes_per_s or 0.0, default=None)
 
 
 def _unread_result_hit(case: CaseSummary, share: float) -> Hit | None:
@@ -587,12 +638,13 @@ def _bucket_copy_hit(case: CaseSummary, _: Context) -> Hit | None:
     if spent is None or not each or not spent.share_pct("NCCL"):
         return None
     inside = [c for c in case.copies if "Device-to-Device" in c.name or "DtoD" in c.name]
-    calls, share = sum(c.calls for c in inside) / each, 100 * sum(c.total_ns for c in inside) / (case.gpu_ns or 1.0)
+    calls, took = (sum(values) / each for values in ([c.calls for c in inside], [c.total_ns for c in inside]))
+    share = 100 * took * each / (case.gpu_ns or 1.0)
     if calls < _BUCKETS or share < _BUCKETS_PCT:
         return None
     return Hit(
         "bucket-copies", case.id, share, f"{calls:.0f} copies into buckets", "gradient_as_bucket_view=True",
-        f"{calls:.0f} copies on the GPU an iteration move gradients into buckets and back ({share:.0f} % of GPU time)",
+        f"{calls:.0f} copies on the GPU an iteration move gradients into buckets and back in {format_ns(took)}",
         "DistributedDataParallel(..., gradient_as_bucket_view=True) saves them.", f"{calls:.0f}", "copies",
     )  # fmt: skip
 
@@ -627,20 +679,47 @@ def _page_migration_hit(case: CaseSummary, _: Context) -> Hit | None:
     calls, ns = sum(copy.calls for copy in moved), sum(copy.total_ns for copy in moved)
     size = sum(copy.total_bytes or 0.0 for copy in moved)
     if calls < _MIGRATIONS or size > _PIECE * calls or not case.gpu_ns:
-        return None
-    share = 100 * ns / case.gpu_ns
-    if case.idle_gpu is not None and case.idle_gpu.is_iteration:  # kernels and the host wait for the pages
-        idle = case.idle_gpu
-        paged = [copy for copy in idle.copies if copy.memory == "managed"]
-        pages = sum(copy.total_ns for copy in paged)
-        prefetched = 1e9 * sum(copy.total_bytes or 0.0 for copy in paged) / _pinned_copy_bytes_per_s(case)
-        share = 100 * max(0.0, pages + (idle.idle_ns if pages else 0.0) - prefetched) / idle.med_ns
+        return _page_fault_hit(case)
+    share, span = 100 * ns / case.gpu_ns, f"{100 * ns / case.gpu_ns:.0f} % of GPU time"
+    waits, idle = "", case.idle_gpu
+    pieces = f"{size / calls / 1024:.0f} KiB on average"
+    paged = [copy for copy in idle.copies if copy.memory == "managed"] if idle is not None else []
+    if idle is not None and idle.is_iteration and paged:  # kernels and the host wait for the pages
+        calls, ns, size = (sum(getattr(c, name) or 0.0 for c in paged) for name in ("calls", "total_ns", "total_bytes"))
+        share = 100 * max(0.0, ns + idle.idle_ns - 1e9 * size / _pinned_copy_bytes_per_s(case)) / idle.med_ns
+        span = f"{100 * ns / idle.med_ns:.0f} % of an iteration"
+        if gaps_ns := idle.in_gaps("migration"):
+            gaps = [gap for gap in idle.gaps if gap.cause == "migration"]
+            of_host = sum(gap.to_gpu for gap in gaps) < _MOSTLY * sum(gap.gaps for gap in gaps)
+            waits = f", and the GPU is idle {format_ns(gaps_ns)} ({100 * gaps_ns / idle.med_ns:.0f} %)"
+            waits += " while the host touches pages" if of_host else " between them"
+    elif idle is not None and idle.is_iteration:  # pages move before its iterations
+        share = 0.0
     if share < _WORTH_PCT:
         return None
+    each = " an iteration" if paged and idle is not None and idle.is_iteration else ""
+    headline = f"{calls:,.0f} page migrations take {format_ns(ns)}"
+    if each:
+        headline = f"{calls:,.0f} migrations of {pieces.removesuffix(' on average')}"
+    elif case.kernel_ns:
+        headline += f", kernels {format_ns(case.kernel_ns)}"
     return _make_hit(
-        case, "page-faults", min(95.0, share), f"{calls:,.0f} migrations of {size / calls / 1024:.0f} KiB",
-        f"unified memory moves by page faults, in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average,"
-        f" {format_ns(ns)} in all", f"{calls:,.0f}", "copies",
+        case, "page-faults", min(95.0, share), headline,
+        f"unified memory moves by page faults: {calls:,.0f} migrations{each} of {pieces} take {format_ns(ns)}, {span}"
+        f"{waits}", f"{calls:,.0f}", "gaps" if waits else "copies",
+    )  # fmt: skip
+
+
+def _page_fault_hit(case: CaseSummary) -> Hit | None:
+    """Page faults of the GPU that take much of the kernels' time, by the sum that a report prints."""
+    if case.iterations or case.page_fault_ns < _FAULTS * (case.kernel_ns or math.inf):
+        return None
+    faults, kernels = format_ns(case.page_fault_ns), format_ns(case.kernel_ns)
+    return _make_hit(
+        case, "page-faults", min(95.0, 100 * case.page_fault_ns / (case.gpu_ns or case.page_fault_ns)),
+        f"GPU page faults take {faults}, kernels {kernels}",
+        f"GPU page faults of unified memory take {faults}, and kernels, which wait for them, {kernels}",
+        faults, "um_summary",
     )  # fmt: skip
 
 
@@ -654,7 +733,8 @@ def _exposed_communication_hit(case: CaseSummary, _: Context) -> Hit | None:
         return _small_collective_hit(case, talk, min(talk.own_pct, talk.share_pct), head)
     if exposed is None or spent is None or exposed < _EXPOSED_PCT or not spent.span_ns:
         return None
-    head = f"NCCL alone takes {exposed:.0f} % of an iteration ({spent.hidden_pct or 0:.0f} % more of it is hidden)"
+    hidden = f", and {spent.hidden_pct:.0f} % more beside kernels" if round(spent.hidden_pct or 0.0) else ""
+    head = f"NCCL alone takes {exposed:.0f} % of an iteration{hidden}"
     late = not case.stragglers and _nccl_waiting_share(case) >= _WAITING  # of four ranks and more each is looked at
     if late and case.waiting is not None and _is_late_rank_explained(case.waiting, spent.span_ns):
         return _late_rank_hit(case, case.waiting, exposed, head)
@@ -678,7 +758,7 @@ def _exposed_communication_hit(case: CaseSummary, _: Context) -> Hit | None:
         return _make_hit(
             case, "no-backward-overlap", min(exposed, _BACKWARD * computing),
             f"NCCL alone {exposed:.0f} %, none hidden",
-            f"{head}, {_late_rank_text(case)}: the collectives begin after the backward pass, and none runs beside it",
+            f"{head}{_late_rank_text(case)}: the collectives begin after the backward pass, and none runs beside it",
             f"{exposed:.0f} %", "communication",
         )  # fmt: skip
     first, do = "", "overlap or shrink communication"
@@ -688,7 +768,7 @@ def _exposed_communication_hit(case: CaseSummary, _: Context) -> Hit | None:
     held_up = sum(entry.cost_pct for entry in case.stragglers if entry.late)
     return Hit(
         "exposed-communication", case.id, max(exposed - held_up, 0.0) * (1 - _nccl_waiting_share(case) * late),
-        f"NCCL alone {exposed:.0f} %", do, f"{head}, {_late_rank_text(case)}",
+        f"NCCL alone {exposed:.0f} %", do, f"{head}{_late_rank_text(case)}",
         f"{first}Overlap it with computing (fewer and larger collectives), or move less (bf16 gradients).",
         f"{exposed:.0f} %", "communication",
     )  # fmt: skip
@@ -714,8 +794,7 @@ def _is_late_rank_explained(waiting: Waiting, span_ns: float) -> bool:
 def _late_rank_hit(case: CaseSummary, waiting: Waiting, exposed: float, head: str) -> Hit:
     """A rank that reaches the collectives last, with the reason that its own timeline shows beside the others'."""
     name, cause = _short_process_name(waiting.late), "late-rank-host"
-    waits = f"{100 * _nccl_waiting_share(case):.0f} % of NCCL's time is waiting"
-    text = f"{head}, {waits}: {waiting.late} reaches the collectives last"
+    text = f"{head}; {_nccl_waiting_text(case)}: {waiting.late} reaches the collectives last"
     if waiting.late_work_pct is not None and waiting.late_work_pct >= _MORE_WORK_PCT:
         text += f"; its kernels other than NCCL's take {waiting.late_work_pct:.0f} % longer than the others'"
         if (waiting.late_blocks_pct or 0.0) >= _SAME_BLOCKS_PCT:
@@ -743,15 +822,23 @@ def _late_rank_hit(case: CaseSummary, waiting: Waiting, exposed: float, head: st
 
 
 def _late_rank_text(case: CaseSummary) -> str:
+    """For whom NCCL's kernels wait, behind what they take."""
     if case.waiting is None:
-        return "which may be waiting for a late rank"
-    share = _nccl_waiting_share(case)
-    if share >= _WAITING and not case.stragglers:
-        return f"{100 * share:.0f} % of NCCL's time is waiting for {case.waiting.late}, whose launches come last"
+        return ", which may be waiting for a late rank"
+    if _nccl_waiting_share(case) >= _WAITING and not case.stragglers:
+        return f"; {_nccl_waiting_text(case)} for {case.waiting.late}, whose launches come last"
     if late := [entry for entry in case.stragglers if entry.late]:
         names = first_of([entry.name for entry in late], _NAMED)
-        return f"{sum(entry.cost_pct for entry in late):.0f} % of the iteration is waiting for {names}"
-    return "on all ranks alike: no rank is late throughout"
+        return f"; {sum(entry.cost_pct for entry in late):.0f} % of an iteration is waiting for {names}"
+    return ", on all ranks alike: no rank is late throughout"
+
+
+def _nccl_waiting_text(case: CaseSummary) -> str:
+    """What of NCCL's time is waiting for the latest rank, of an iteration of the mean GPU."""
+    spent = time_without_profiler(case)
+    exposed, hidden = (spent.exposed_pct or 0.0, spent.hidden_pct or 0.0) if spent else (0.0, 0.0)
+    alike = ", hidden or not," if round(hidden) else ""
+    return f"{_nccl_waiting_share(case) * (exposed + hidden):.0f} % of an iteration{alike} is waiting"
 
 
 def _nccl_waiting_share(case: CaseSummary) -> float:
@@ -957,11 +1044,11 @@ def _recompilation_hit(case: CaseSummary, _: Context) -> Hit | None:
 def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Iterations at equal distances that take longer than the others, and what differs in them."""
     use, iterations = case.idle_gpu.use if case.idle_gpu else {}, case.iterations
-    share, period = use.get("slower_pct", 0.0), use.get("period")
+    share = use.get("slower_pct", 0.0)
     if iterations is None or case.idle_gpu is None or share < _SLOWER_PCT or not use.get("slow"):
         return None
     more, gpu = use["slower_ns"], max(use.get("slower_gpu_ns", 0.0), 0.0)
-    if case.idle_gpu.loads >= _PART * use["slow"] and not period and gpu <= _LITTLE * more:
+    if case.idle_gpu.loads >= _PART * use["slow"] and not use.get("period") and gpu <= LITTLE_OF_SLOWER * more:
         if case.idle_gpu.loads <= _MOSTLY * use["slow"]:  # of kernels at their first use
             return None
         return _make_hit(
@@ -970,18 +1057,13 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
             f" {format_ns(iterations.med_ns)}, and modules are loaded in them: a compiler compiles again",
             f"{share:.0f} %", "iterations",
         )  # fmt: skip
-    if more < _HOSTS_NS and gpu <= _LITTLE * more:  # the system's, or Python's
+    slow = find_slow_iterations(case)
+    if slow is None or is_cause_of_slow_iterations_known(case, profiler_slowdown(case)):
         return None
-    if not period and gpu < _MOST * more and (more < _PAUSE_NS or gpu > _LITTLE * more):  # the system's, now and then
-        return None
-    if iterations.found_by == "kernel_sequence" and ("launches" not in use or case.idle_gpu.operations < _LOOP):
-        return None  # which may be a loop within an iteration
-    takes = f"every {_ordinal_text(int(period))} iteration takes" if period else (
-        f"{use['slow']:.0f} of {iterations.count} iterations take"
-    )  # fmt: skip
-    if gpu >= _MOST * more:
+    takes = f"{slow.subject} {slow.verb('take')}"
+    if gpu >= MOST_OF_SLOWER * more:
         differs = f"{format_ns(min(gpu, more))} of that are more work of the GPU: evaluation, or a larger input"
-    elif gpu <= _LITTLE * more:
+    elif slow.is_of_host:
         differs = f"the GPU has no more work in it: {_host_work_in_gaps_text(case.idle_gpu)}"
     else:
         differs = f"{format_ns(gpu)} of that are more work of the GPU, the rest the host's"
@@ -990,7 +1072,7 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
         f"{takes} {format_ns(more)} longer than the usual {format_ns(iterations.med_ns)}; {differs}",
         f"{format_ns(more)} longer", "iterations",
     )  # fmt: skip
-    return replace(hit, do="look at its kernels", advice=_LOOK_AT_KERNELS) if gpu >= _MOST * more else hit
+    return replace(hit, do="look at its kernels", advice=_LOOK_AT_KERNELS) if gpu >= MOST_OF_SLOWER * more else hit
 
 
 def _host_work_in_gaps_text(idle: IdleGpu) -> str:
@@ -1000,11 +1082,6 @@ def _host_work_in_gaps_text(idle: IdleGpu) -> str:
     if writes + reads < _PART * sum(gap.total_ns for gap in gaps) or not gaps:
         return "the host does something else (a checkpoint, garbage collection, a log)"
     return "the host writes files (a checkpoint, a log)" if writes >= reads else "the host reads files"
-
-
-def _ordinal_text(number: int) -> str:
-    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
 
 
 def _slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
@@ -1032,7 +1109,7 @@ def _slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     ):  # kernels at their first use, which is once
         return None
     which = f"iteration {iterations.slowest} of {iterations.count + iterations.warmup} (counted from 0)"
-    if use.get("compile_ns", 0.0) >= _MOST * (iterations.most_ns - iterations.med_ns):
+    if use.get("compile_ns", 0.0) >= MOST_OF_SLOWER * (iterations.most_ns - iterations.med_ns):
         return _make_hit(
             case, "recompilation", gain, f"{which} compiles",
             f"{which} takes {format_ns(iterations.most_ns)}, {iterations.most_ns / iterations.med_ns:.0f} times the"

@@ -2,6 +2,7 @@
 
 A gap belongs to what keeps the host from launching the operation behind it: a wait for the GPU that ends in it, a
 value of a few bytes that was read, an allocation, a module that is loaded, a blocking copy, else the launch itself.
+Beside a page of unified memory that moves it belongs to the page fault, of the GPU or of the host.
 """
 
 from __future__ import annotations
@@ -49,14 +50,16 @@ __all__ = ["USE_TABLES", "use_tables", "usual_stretches"]
 USE_TABLES: Final = ("gaps", "host_copies", "gpu_use", "collectives")
 
 COPY_WAYS: Final = ("to the GPU", "from the GPU", "on the GPU")
-WAYS_OF_GAPS: Final = ("queued", "launch", "synchronise", "value", "copy", "allocate", "load")
-QUEUED, BY_LAUNCH, BY_WAIT, BY_VALUE, BY_COPY, BY_ALLOCATION, BY_LOAD = range(len(WAYS_OF_GAPS))
+WAYS_OF_GAPS: Final = ("queued", "launch", "synchronise", "value", "copy", "allocate", "load", "migration")
+QUEUED, BY_LAUNCH, BY_WAIT, BY_VALUE, BY_COPY, BY_ALLOCATION, BY_LOAD, BY_MIGRATION = range(len(WAYS_OF_GAPS))
 LENGTHS: Final = ("short", "middle", "long")
 SHORT_NS, LONG_NS = (
     20_000,
     500_000,
 )  # bounds of lengths: the price of launches; a framework, a wait; the host's own work
 _CLOCKS_NS: Final = 2_000  # by which the clocks of host and GPU differ, and the GPU tells the host that it is done
+_GRAIN_NS: Final = 100  # of a recording: no operation begins sooner behind another for which it waits
+_PAGES: Final = 256 << 10  # bytes that a page fault moves at most; a prefetch moves 2 MiB at once
 _GAPS: Final = 1 << 18  # looked at together, so that memory does not grow with them
 _PART: Final = 0.25  # of a gap: calls that take as much explain it
 _VALUE: Final = 4096  # bytes of a copy that takes no longer than one of a single value
@@ -142,7 +145,7 @@ def _gap_rows(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
         calls: What the host calls; None: not recorded.
     """
     reach = np.maximum.accumulate(work.end)
-    gap = np.flatnonzero((work.start[1:] > reach[:-1]) & _inside(reach[:-1], stretches))
+    gap = np.flatnonzero((work.start[1:] >= reach[:-1] + _GRAIN_NS) & _inside(reach[:-1], stretches))
     places = np.arange(len(reach), dtype=np.int32)
     before = np.maximum.accumulate(np.where(work.end == reach, places, 0))[gap]  # the operation that ended there
     del reach, places
@@ -200,6 +203,7 @@ def _causes(
             "read_ns": took[READ], "write_ns": took[WRITE], "open_ns": took[OPEN], "lock_ns": took[LOCK],
             "writing": took[WRITE] > 0,
         }  # fmt: skip
+    cause[_are_page_migrations(work, before) | _are_page_migrations(work, behind)] = BY_MIGRATION
     lengths = (length >= SHORT_NS).astype(np.int64) + (length >= LONG_NS)
     return cause * len(LENGTHS) + lengths, columns
 
@@ -210,6 +214,13 @@ def _values(work: Operations, chosen: Any) -> Any:
         return np.zeros(len(work.start[chosen]), bool)
     size = work.size[chosen]
     return (work.way[chosen] == FROM_GPU) & (size >= 0) & (size <= _VALUE)
+
+
+def _are_page_migrations(work: Operations, chosen: Any) -> Any:
+    """Which of the chosen operations move unified memory by page faults."""
+    if work.memory is None or work.size is None:
+        return np.zeros(len(work.start[chosen]), bool)
+    return (work.memory[chosen] == MEMORIES.index("managed")) & (work.size[chosen] <= _PAGES)
 
 
 def _copy_rows(work: Operations, stretches: tuple[IntArray, IntArray]) -> list[Row]:

@@ -235,6 +235,7 @@ class MetricTable:
         cells = self._cells(text)
         if cells is None:
             return self._take_heading(number, text)
+        self.rows += 1
         if self._kernel is None:
             self._stream.sink.fault("a metric without its kernel", number)
             return True
@@ -248,7 +249,6 @@ class MetricTable:
             self._stream.sink.fault("a metric that its kernel already has: the kernel it belongs to is unknown", number)
             return True
         self._seen.add(name)
-        self.rows += 1
         add_metric(self._stream, self._kernel, name, description, int(calls), values)
         return True
 

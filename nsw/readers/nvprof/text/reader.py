@@ -6,6 +6,7 @@ Every line is either a row of the table being read, or says what comes next: a p
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nsw.readers.model import Options, Report, Sample
@@ -109,6 +110,7 @@ def read(path: Path, options: Options) -> Report:
         reading.take(number, rank, text)
     reading.finish()
     _want_results(report)
+    _explain_missing_kernels(report)
     _warn_of_cut_names(report)
     if "gpu_trace" in report.tables:
         from nsw.readers.timeline.process_phases import add_phases  # with numpy
@@ -126,6 +128,36 @@ def _want_results(report: Report) -> None:
     if figures or any(f["key"] != "command" for f in facts) or any(p.severity == "error" for p in report.problems):
         return
     report.error("contains only messages of nvprof, no results", fix=None if report.problems else AGAIN)
+
+
+def _explain_missing_kernels(report: Report) -> None:
+    """A process without kernels is a note beside others with kernels; calls without a launch need no hint."""
+    names = {
+        name: {row["name"] for row in report.tables.get(name, []) if isinstance(row, dict)}
+        for name in ("api_summary", "openacc_summary")
+    }
+    kernels = (row for row in report.tables.get("gpu_summary", []) if isinstance(row, dict))
+    has_kernels = any(row["kind"] == "kernel" for row in kernels)
+    calls, directives = names.values()
+    uses_gpu = any(map(_USES_GPU.match, calls)) and not any("Launch" in call for call in calls)
+    on_host = any(map(_COMPUTES.match, directives)) and not any("launch" in directive for directive in directives)
+    for at, problem in enumerate(report.problems):
+        if _NO_KERNELS not in problem.message:
+            continue
+        if has_kernels:
+            report.problems[at] = replace(problem, is_note=True)
+        elif on_host:
+            message = f"nvprof: {_NO_KERNELS}. (the OpenACC regions ran on the CPU)"
+            fix = "compile them for the GPU (nvfortran or nvc -acc=gpu), and set no ACC_DEVICE_TYPE=host"
+            report.problems[at] = replace(problem, message=message, fix=fix)
+        elif uses_gpu:
+            message = f"nvprof: {_NO_KERNELS}. (its CUDA calls launch no kernel)"
+            report.problems[at] = replace(problem, message=message, fix=None)
+
+
+_NO_KERNELS = "No kernels were profiled"
+_COMPUTES = re.compile(r"acc_compute_construct")
+_USES_GPU = re.compile(r"cu(?:da)?(?:Malloc|MemAlloc|Memcpy|Memset)")
 
 
 def _warn_of_cut_names(report: Report) -> None:

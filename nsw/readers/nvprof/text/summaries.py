@@ -237,6 +237,7 @@ _BARE_ROW = re.compile(ROW.pattern.replace("%", "", 1))
 _ROWISH = re.compile(r"\s*(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d{1,3}\.\d\d?%(?:\s|\Z)")
 _SHARELESS = re.compile(rf"(?<!\s)\s+{TIME}\s+\d+\s+{TIME}\s+{TIME}\s")  # a row without its share
 _LABELLED = re.compile(r"\s*(GPU activities|API calls|Range|Open(?:ACC|MP) \((?:excl|incl)\)):\s*\S")
+_LABEL_ALONE = re.compile(r"\s*(GPU activities|API calls):\s*\Z")
 # a label that lost a word or its colon; of which section the rows below it are is known by what is left
 _UNLABELLED = re.compile(rf"\s*(?P<label>[A-Za-z][\w() ]{{0,30}}:?)\s+\d+(?:\.\d+)?%\s+{TIME}\s+\d+\s+{TIME}\s")
 _LEFT_OF_LABELS = {"GPU:": "gpu", "GPU": "gpu", "activities:": "gpu", "API:": "api", "API": "api", "calls:": "api"}
@@ -265,6 +266,9 @@ class SummaryTable:
             figures = figures_of(percent(pct), calls_of(calls, device_calls or ""), *times)
         elif not self.rows and (units := _UNITS.match(text)) is not None:
             self._units = units.groups()
+            return True
+        elif self._typed and (alone := _LABEL_ALONE.match(text)) is not None:  # its rows are on the lines below
+            self._stream.section = SECTIONS[alone[1]]
             return True
         elif (labelled := _LABELLED.match(text)) is not None or _ROWISH.match(text):
             return self._fault(number, SECTIONS[labelled[1]] if labelled else None)
