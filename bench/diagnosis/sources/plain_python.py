@@ -154,9 +154,7 @@ class LectureBlock(nn.Module):
     def __init__(self):
         super().__init__()
         self.sa = MultiHeadAttention()
-        self.ffwd = nn.Sequential(
-            nn.Linear(n_embd, 4 * n_embd), nn.ReLU(), nn.Linear(4 * n_embd, n_embd), nn.Dropout(dropout)
-        )
+        self.ffwd = nn.Sequential(nn.Linear(n_embd, 4 * n_embd), nn.ReLU(), nn.Linear(4 * n_embd, n_embd), nn.Dropout(dropout))
         self.ln1 = nn.LayerNorm(n_embd)
         self.ln2 = nn.LayerNorm(n_embd)
 
@@ -234,9 +232,7 @@ class GPTBlock(nn.Module):
         self.ln_1 = nn.LayerNorm(n_embd)
         self.attn = CausalSelfAttention(n_embd, n_head)
         self.ln_2 = nn.LayerNorm(n_embd)
-        self.mlp = nn.Sequential(
-            nn.Linear(n_embd, 4 * n_embd), nn.GELU(), nn.Linear(4 * n_embd, n_embd), nn.Dropout(0.0)
-        )
+        self.mlp = nn.Sequential(nn.Linear(n_embd, 4 * n_embd), nn.GELU(), nn.Linear(4 * n_embd, n_embd), nn.Dropout(0.0))
 
     def forward(self, x, past=None):
         a, present = self.attn(self.ln_1(x), past)
@@ -319,11 +315,7 @@ def gpt2_pretrain():
 class BertLayer(nn.Module):
     def __init__(self, hidden=768, heads=12, intermediate=3072):
         super().__init__()
-        self.query, self.key, self.value = (
-            nn.Linear(hidden, hidden),
-            nn.Linear(hidden, hidden),
-            nn.Linear(hidden, hidden),
-        )
+        self.query, self.key, self.value = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
         self.dense = nn.Linear(hidden, hidden)
         self.attention_norm = nn.LayerNorm(hidden, eps=1e-12)
         self.intermediate = nn.Linear(hidden, intermediate)
@@ -521,9 +513,7 @@ class CartPoles:
         temp = (force + 0.05 * theta_dot**2 * sin) / 1.1
         theta_acc = (9.8 * sin - cos * temp) / (0.5 * (4.0 / 3.0 - 0.1 * cos**2 / 1.1))
         x_acc = temp - 0.05 * theta_acc * cos / 1.1
-        self.state = np.stack(
-            [x + 0.02 * x_dot, x_dot + 0.02 * x_acc, theta + 0.02 * theta_dot, theta_dot + 0.02 * theta_acc], axis=1
-        )
+        self.state = np.stack([x + 0.02 * x_dot, x_dot + 0.02 * x_acc, theta + 0.02 * theta_dot, theta_dot + 0.02 * theta_acc], axis=1)
         self.steps += 1
         done = (np.abs(self.state[:, 0]) > 2.4) | (np.abs(self.state[:, 2]) > 0.2095) | (self.steps >= 500)
         if done.any():
@@ -541,20 +531,8 @@ def layer_init(layer, std=np.sqrt(2)):
 class Agent(nn.Module):
     def __init__(self):
         super().__init__()
-        self.critic = nn.Sequential(
-            layer_init(nn.Linear(4, 64)),
-            nn.Tanh(),
-            layer_init(nn.Linear(64, 64)),
-            nn.Tanh(),
-            layer_init(nn.Linear(64, 1), 1.0),
-        )
-        self.actor = nn.Sequential(
-            layer_init(nn.Linear(4, 64)),
-            nn.Tanh(),
-            layer_init(nn.Linear(64, 64)),
-            nn.Tanh(),
-            layer_init(nn.Linear(64, 2), 0.01),
-        )
+        self.critic = nn.Sequential(layer_init(nn.Linear(4, 64)), nn.Tanh(), layer_init(nn.Linear(64, 64)), nn.Tanh(), layer_init(nn.Linear(64, 1), 1.0))
+        self.actor = nn.Sequential(layer_init(nn.Linear(4, 64)), nn.Tanh(), layer_init(nn.Linear(64, 64)), nn.Tanh(), layer_init(nn.Linear(64, 2), 0.01))
 
     def get_action_and_value(self, x, action=None):
         probs = torch.distributions.Categorical(logits=self.actor(x))
@@ -829,13 +807,7 @@ def softmax(x):
 def triton_attention():
     batch, heads, length, size, layers = 8, 12, 1024, 64, 4
     x = torch.randn(batch, length, heads * size, device=device, dtype=torch.float16)
-    weights = [
-        (
-            nn.Linear(heads * size, 3 * heads * size).to(device).half(),
-            nn.Linear(heads * size, heads * size).to(device).half(),
-        )
-        for _ in range(layers)
-    ]
+    weights = [(nn.Linear(heads * size, 3 * heads * size).to(device).half(), nn.Linear(heads * size, heads * size).to(device).half()) for _ in range(layers)]
 
     @torch.no_grad()
     def step(_):
@@ -854,9 +826,7 @@ def triton_attention():
 class ResBlock(nn.Module):
     def __init__(self, feats):
         super().__init__()
-        self.body = nn.Sequential(
-            nn.Conv2d(feats, feats, 3, padding=1), nn.ReLU(True), nn.Conv2d(feats, feats, 3, padding=1)
-        )
+        self.body = nn.Sequential(nn.Conv2d(feats, feats, 3, padding=1), nn.ReLU(True), nn.Conv2d(feats, feats, 3, padding=1))
 
     def forward(self, x):
         return x + self.body(x)
@@ -867,9 +837,7 @@ class EDSR(nn.Module):
         super().__init__()
         self.head = nn.Conv2d(3, feats, 3, padding=1)
         self.body = nn.Sequential(*[ResBlock(feats) for _ in range(blocks)], nn.Conv2d(feats, feats, 3, padding=1))
-        self.tail = nn.Sequential(
-            nn.Conv2d(feats, feats * scale**2, 3, padding=1), nn.PixelShuffle(scale), nn.Conv2d(feats, 3, 3, padding=1)
-        )
+        self.tail = nn.Sequential(nn.Conv2d(feats, feats * scale**2, 3, padding=1), nn.PixelShuffle(scale), nn.Conv2d(feats, 3, 3, padding=1))
 
     def forward(self, x):
         x = self.head(x)
