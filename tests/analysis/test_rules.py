@@ -297,6 +297,9 @@ def test_what_pinned_memory_gives_here_is_named_with_the_case_that_has_it():
     assert found.do == "pin it (other: 50 GB/s)"
     assert "copies at 6.2 times that rate in other" in found.advice
     assert found.cured_case == "other"
+    pins = replace(slow, longest_calls_ns={"cudaHostAlloc": 1.0, "cudaMemcpyAsync": 1.0})
+    assert "pageable-copies" in {hit.cause for hit in find_hits_by_case([pins, fast])["c"]}
+    assert "pageable-copies" not in {hit.cause for hit in find_hits_by_case([pins])["c"]}
     assert found.gain_pct == pytest.approx(60 * (1 - 8 / 50))
 
 

@@ -404,7 +404,6 @@ def _slow_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         or not largest_copy.total_bytes
         or largest_copy.total_bytes < _LARGE * largest_copy.calls
         or _has_link_speed(case, largest_copy)
-        or _has_pinned_memory(case)
     ):
         return None
     share = _copy_time_pct(case, [largest_copy])
@@ -422,6 +421,8 @@ def _slow_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         if faster >= _MUCH_FASTER and fastest_case != case.id
         else ""
     )
+    if _has_pinned_memory(case) and not comparison:  # which that of PyTorch with GEMM alone is taken for
+        return None
     kind = "pageable copies" if certain else "slow copies"
     both = [
         copy
