@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HERE = Path(__file__).parent
-PARTS = ("seventh", "eighth", "ninth", "tenth", "plain")  # each of another author: PART_kernels.cu, PART_host.cu, PART_python.py
+PARTS = ("eighth", "ninth", "tenth")  # each of another author: PART_kernels.cu, PART_host.cu, PART_python.py
 STEPS = {
     "kernels": 12, "others": 12, "triton": 12, "host": 20, "torch": 12, "jax": 12, "two": 8,
     **{f"{part}_{kind}": steps for part in PARTS for kind, steps in (("kernels", 12), ("host", 20), ("python", 12))},

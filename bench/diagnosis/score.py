@@ -462,7 +462,7 @@ def main() -> int:
     parser.add_argument(
         "--cases", action="store_true", help="with --held-out or --part: case by case; at the end alone"
     )
-    parser.add_argument("--part", help="seventh, eighth...: this part instead of the open one")
+    parser.add_argument("--part", help="eighth, ninth...: this part instead of the open one")
     parser.add_argument("--read", action="store_true", help="as `nsw read` of a single report shows it")
     parser.add_argument("--renamed", type=int, metavar="SEED", help="with names at random")
     parser.add_argument("--metrics", help="all, before, or groups and metrics: what counters are looked at")

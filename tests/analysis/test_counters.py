@@ -77,7 +77,8 @@ BOTH = SCATTERED | {"gst_efficiency": 12.5, "gst_transactions_per_request": 32.0
 SHARED = {"shared_wavefronts": 7e7, "l1_wavefronts": 7.5e7, "inst_executed_shared_loads": 2e6}
 STORED_MORE = {"inst_executed_local": 8e6, "inst_executed_local_loads": 2e6, "inst_executed_local_stores": 6e6}
 LOADED_MORE = {"inst_executed_local": 8e6, "inst_executed_local_loads": 5e6, "inst_executed_local_stores": 3e6}
-LOADED_OFTEN = {"inst_executed_local": 8e6, "inst_executed_local_loads": 7e6, "inst_executed_local_stores": 1e6}
+LOADED_OFTEN = {"inst_executed_local": 8e6, "inst_executed_local_loads": 7.3e6, "inst_executed_local_stores": 0.7e6}
+RELOADED = {"inst_executed_local": 8e6, "inst_executed_local_loads": 6.7e6, "inst_executed_local_stores": 1.3e6}
 EVENLY = {"l2_throughput_max": 22.0, "l2_sectors": 4e7}
 SPILLED_ONCE_MORE = {
     "inst_executed_local": 8e6,
@@ -114,6 +115,7 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("local-array-indexing", dram(**LOADED_OFTEN, registers=32.0), []),
     ("register-spills", dram(inst_executed_local=8e6, inst_executed_local_loads=3.1e6, inst_executed_local_stores=4.9e6, registers=32.0), []),
     ("register-spills", dram(**LOADED_MORE, registers=32.0), [dram(**STORED_MORE, registers=32.0)]),
+    ("register-spills", dram(**RELOADED, registers=32.0), [dram(**LOADED_OFTEN, registers=32.0)]),
     ("local-array-indexing", dram(**LOADED_MORE, registers=32.0, local_load_transactions=1e8, local_store_transactions=1e8), []),
     ("register-spills", dram(**LOADED_MORE, registers=32.0, local_load_transactions=2e7, local_store_transactions=2e7), []),
     ("register-spills", dram(**SPILLED_ONCE_MORE, registers=32.0), [dram(**SPILLED_ONCE_MORE, registers=30.0)]),
@@ -175,6 +177,7 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
       few(theoretical_occupancy_pct=50.0, achieved_occupancy_pct=17.0, threads_per_block=32.0, waves_per_sm=2.0)]),
     ("l2-capacity", kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=2e7, dram_bytes=800 * MB, **EVENLY),
      [kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=2e7, dram_bytes=400 * MB, **EVENLY),  # loads and stores alone
+      kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=5e4, dram_bytes=386.5 * MB, **EVENLY),  # which are nearly all
       kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=2e4, dram_bytes=800 * MB, **EVENLY)]),  # of other data
     ("occupancy-shared-memory", few(occupancy_limiter="shared memory", memory=58.0, l2_throughput=58.0, **SCATTERED, dram_bytes=16 * MB), []),
     ("occupancy-registers", few(occupancy_limiter="registers", memory=64.0, dram=64.0, stalls=(Stall("memory dependency", 48.0),)),
@@ -269,6 +272,12 @@ def test_of_a_librarys_kernel_only_what_calls_can_change_is_said(name):
     (hit,) = hits(kernel(blocks=20.0, waves_per_sm=0.02, name=name)).values()
     assert (hit.cause, hit.do) == ("too-few-blocks", "larger or fused calls")
     assert hit.advice.startswith("It is a library's kernel: give it a larger problem")
+
+
+def test_a_kernel_with_waste_whose_work_lies_on_few_sms_is_said_to_have_both():
+    uneven = {"sm_active_cycles": 40e3, "sm_active_cycles_max": 100e3}
+    assert set(hits(kernel(memory=45.0, l1=45.0, **SCATTERED, **uneven))) == {"uncoalesced-access", "unequal-blocks"}
+    assert set(hits(kernel(memory=45.0, l1=45.0, **SCATTERED))) == {"uncoalesced-access"}
 
 
 def test_a_kernel_with_waste_and_too_few_warps_is_said_to_have_both():

@@ -28,7 +28,10 @@ BF16 = torch.bfloat16
 @case("cottages", "threads")
 @case("cottages.cured", "numpy")
 def federated(how):
-    clients = [nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)).to(GPU) for _ in range(4)]
+    clients = [
+        nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)).to(GPU)
+        for _ in range(4)
+    ]
     data = [(torch.randn(256, 256, device=GPU), torch.randint(0, 10, (256,), device=GPU)) for _ in clients]
     texts = np.random.default_rng(0).integers(97, 123, 1 << 18, dtype=np.uint8)
     stop, counts = threading.Event(), [0, 0]
@@ -140,7 +143,13 @@ def forecast(how):
 @case("ghost-writers.cured", "together")
 def speculative(how):
     sequences, drafted, width, words = 32, 12, 1024, 8192
-    verifier = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.LayerNorm(width), nn.Linear(width, words)).to(GPU, BF16)
+    verifier = nn.Sequential(
+        nn.Linear(width, 4 * width),
+        nn.GELU(),
+        nn.Linear(4 * width, width),
+        nn.LayerNorm(width),
+        nn.Linear(width, words),
+    ).to(GPU, BF16)
     hidden = torch.randn(sequences, drafted, width, device=GPU, dtype=BF16)
     tokens = torch.randint(0, words, (sequences, drafted, 1), device=GPU)
 
@@ -170,7 +179,9 @@ def speculative(how):
 @case("old-postcards.cured", False)
 def upscale(convert):
     last = torch.channels_last
-    blocks = nn.ModuleList(nn.Conv2d(64, 64, 3, padding=1) for _ in range(16)).to(GPU, torch.float16).to(memory_format=last)
+    blocks = (
+        nn.ModuleList(nn.Conv2d(64, 64, 3, padding=1) for _ in range(16)).to(GPU, torch.float16).to(memory_format=last)
+    )
     x = torch.randn(8, 64, 256, 256, device=GPU, dtype=torch.float16).to(memory_format=last)
     gain = torch.ones(1, 64, 1, 1, device=GPU, dtype=torch.float16)
 
@@ -405,7 +416,10 @@ def equilibrium(how):
 @case("faces-in-clouds", "numpy")
 @case("faces-in-clouds.cured", "gpu")
 def vae(where):
-    encoder, decoder = (nn.Sequential(nn.Linear(a, 1024), nn.GELU(), nn.Linear(1024, 1024), nn.GELU(), nn.Linear(1024, b)).to(GPU) for a, b in ((784, 64), (32, 784)))
+    encoder, decoder = (
+        nn.Sequential(nn.Linear(a, 1024), nn.GELU(), nn.Linear(1024, 1024), nn.GELU(), nn.Linear(1024, b)).to(GPU)
+        for a, b in ((784, 64), (32, 784))
+    )
     weights = [*encoder.parameters(), *decoder.parameters()]
     optimizer = torch.optim.AdamW(weights, 1e-4, fused=True)
     x = torch.rand(4096, 784, device=GPU)
@@ -413,7 +427,10 @@ def vae(where):
     def step(index):
         mean, spread = encoder(x).chunk(2, -1)
         z = mean + torch.randn_like(mean) * (0.5 * spread).exp()
-        loss = F.mse_loss(decoder(z), x, reduction="sum") / len(x) + 0.5 * (spread.exp() + mean**2 - 1 - spread).sum(1).mean()
+        loss = (
+            F.mse_loss(decoder(z), x, reduction="sum") / len(x)
+            + 0.5 * (spread.exp() + mean**2 - 1 - spread).sum(1).mean()
+        )
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
@@ -515,8 +532,16 @@ def prefetched():
     shape = (32, 128, 128, 64)  # channels last
     host = [torch.randn(shape).half().pin_memory() for _ in range(2)]
     there = [torch.empty(shape, device=GPU, dtype=torch.float16) for _ in range(2)]
-    network = nn.Sequential(*(nn.Conv2d(64, 64, 3, padding=1) for _ in range(24))).to(GPU, torch.float16).to(memory_format=torch.channels_last)
-    side, copied, used = torch.cuda.Stream(), [torch.cuda.Event() for _ in range(2)], [torch.cuda.Event() for _ in range(2)]
+    network = (
+        nn.Sequential(*(nn.Conv2d(64, 64, 3, padding=1) for _ in range(24)))
+        .to(GPU, torch.float16)
+        .to(memory_format=torch.channels_last)
+    )
+    side, copied, used = (
+        torch.cuda.Stream(),
+        [torch.cuda.Event() for _ in range(2)],
+        [torch.cuda.Event() for _ in range(2)],
+    )
 
     def fetch(k):
         with torch.cuda.stream(side):

@@ -93,7 +93,7 @@ _FULL_REGISTERS: Final = 250  # of 255 a thread
 _REGISTER_STEP: Final = 8  # limits of registers are multiples of it
 _READ_AGAIN: Final = 1.25  # times the program's memory
 _DRIVER_BYTES: Final = 0.5e9  # of that memory: what the driver takes itself on H100 and H200
-_NEARLY_ALL, _LOADED_OFTEN = 0.9, 4.0  # loads a store to local memory
+_NEARLY_ALL, _LOADED_OFTEN = 0.9, 8.0  # loads a store to local memory
 
 # kernels of libraries, which a user can only call differently: names that nobody gives to a kernel of his own
 _LIBRARY: Final = re.compile(
@@ -1024,6 +1024,8 @@ def _scattered_atomics_remark(kernel: KernelRow) -> Remark | None:
     atomic_bytes = moved - 32 * (metrics.get("gld_transactions", 0.0) + metrics.get("gst_transactions", 0.0))
     if not 32 * _HALF * atomics <= atomic_bytes <= 3 * 32 * atomics:  # read, and written back
         return None
+    if atomic_bytes < _HALF * moved:  # what else it loads is not in L2
+        return None
     return Remark(
         _HALF * (100 - hit), "l2-capacity", "atomic operations past L2",
         f"updates {atomics:.3g} values by atomic operations, of which L2 holds {hit:.0f} %: DRAM moves"
@@ -1057,6 +1059,9 @@ def _kernel_remarks(kernel: KernelRow) -> list[Remark]:
         if tier is _WASTE and few is not None and few.cause.startswith("occupancy") and few.won >= _LEAST_PCT:
             is_gather = any(remark.cause == "random-gather" for remark in remarks)
             best = [few] if is_gather else [*best, few._replace(won=few.won * (1 - best[0].won / 100))]
+        if tier is _WASTE:  # work that is wasted, and work that lies on few SMs, are cured apart
+            uneven = [remark for remark in remarks if remark.cause == "unequal-blocks" and remark.won >= _LARGE_PCT]
+            best += [remark for remark in uneven if remark not in best]
         return best if not _is_library_kernel(kernel) or best[0].cause in _OF_LIBRARIES else []
     remark = _at_roof_remark(kernel) or (None if _is_library_kernel(kernel) else _ncu_rule_remark(kernel))
     return [] if remark is None else [remark]

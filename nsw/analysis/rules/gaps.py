@@ -642,7 +642,7 @@ def _gpu_wait_gap_cause(
         own = sum(gap.total_ns - gap.cuda_ns for gap in read) / max(sum(gap.gaps for gap in read), 1.0)
         then = "and only then launches on"
         if own >= _HOSTS_NS:  # more than a framework takes to launch the next operation
-            then = f"and works {format_ns(own)} behind it before it launches on: it prints or logs"
+            then = f"and works {format_ns(own)} behind it before it launches on (a print, a log, other work)"
         return IdleCause(
             "scalar-reads",
             saved,
