@@ -15,7 +15,6 @@ import torch.nn.functional as F
 import triton
 import triton.language as tl
 from torch import nn
-
 from torch_harness import case, run_cases
 
 GPU = "cuda"
