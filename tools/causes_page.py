@@ -28,7 +28,8 @@ TITLES: dict[Group, str] = {
     "host": "CPUs and libraries",
 }
 FRAMEWORKS = {"any": "", "cuda": "CUDA: ", "openacc": "OpenACC: ", "openmp": "OpenMP: ", "pytorch": "PyTorch: ",
-              "jax": "JAX: ", "triton": "Triton: ", "library": "Libraries: "}  # fmt: skip
+              "jax": "JAX: ", "python": "CuPy, Numba, TensorFlow: ", "triton": "Triton: ",
+              "library": "Libraries: "}  # fmt: skip
 
 
 def page() -> str:

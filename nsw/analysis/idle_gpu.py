@@ -43,6 +43,8 @@ class Gaps:
     open_ns: float = 0.0
     lock_ns: float = 0.0
     writing: float = 0.0
+    from_gpu: float = 0.0
+    opening: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +243,10 @@ def _is_same_gpu(row: Row, gpu: Row) -> bool:
 
 
 def _gaps_of_gpu(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Gaps, ...]:
-    columns = ("gaps", "total_ns", "to_gpu", "cuda_ns", "read_ns", "write_ns", "open_ns", "lock_ns", "writing")
+    columns = (
+        "gaps", "total_ns", "to_gpu", "cuda_ns", "read_ns", "write_ns", "open_ns", "lock_ns", "writing", "from_gpu",
+        "opening",
+    )  # fmt: skip
     return tuple(
         Gaps(row["cause"], row["length"], *((row.get(column) or 0.0) / count for column in columns))
         for row in rows

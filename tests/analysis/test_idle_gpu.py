@@ -145,7 +145,7 @@ def test_what_a_cause_leaves_of_the_idle_time_is_named_too_and_adds_up():
         "The GPU is idle 68 % of an iteration of 4 ms: 1.72 ms of that are one gap, in which the host"
     )
     assert "; the other 1.000 ms of idle time: allocation 0.600 ms, copies 0.400 ms. " in first
-    assert "; the other 2.120 ms of idle time: the host 1.720 ms, copies 0.400 ms. " in second
+    assert second.startswith("For 600 us of the same idle time the host allocates and frees memory. ")
     (alone,) = explained(gap("launch", "long", 1, 2 * MS), gap("queued", "short", 720, 1 * US))
     assert "; the other 720.0 us of idle time: between operations queued before. " in alone
     (nearly_all,) = explained(gap("launch", "long", 1, 2.6 * MS), gap("queued", "short", 120, 1 * US))
@@ -165,6 +165,9 @@ LONG = gap("launch", "long", 1, 2 * MS)
         (gap("launch", "long", 1, 2 * MS, write_ns=0.01 * MS, writing=1), "in which the host computes or formats, and writes"),
         (gap("launch", "long", 1, 2 * MS, lock_ns=1.9 * MS), "waits for its other threads"),
         (gap("launch", "long", 1, 2 * MS, cuda_ns=1.9 * MS), "in which the host is in CUDA calls"),
+        (gap("input", "long", 1, 2 * MS, to_gpu=1), "in which the host receives its input from another process, and then"),
+        (gap("launch", "long", 1, 2 * MS, from_gpu=1, opening=1, open_ns=0.01 * MS), "opens or closes a file, behind a copy"),
+        (gap("synchronise", "long", 1, 2 * MS, to_gpu=1, from_gpu=1), "it works on what it read back, or prepares its input"),
     ],
 )  # fmt: skip
 def test_a_gap_of_milliseconds_is_what_the_host_does_in_it(row, says):
@@ -180,6 +183,37 @@ def test_a_host_that_loads_modules_in_each_iteration_compiles_again_and_one_that
     assert "in which the host computes: modules are loaded in each iteration, as a compiler compiles again. " in text
     (text,) = explained(LONG, parts=(KERNELS, LAUNCHES, few))
     assert "makes no CUDA call" in text
+
+
+def test_idle_time_is_named_once_and_then_divided():
+    first, second = explained(gap("launch", "middle", 125, 15 * US), gap("launch", "long", 1, 0.845 * MS))
+    assert first.startswith("The GPU is idle 68 % of an iteration of 4 ms: launch-bound: ")
+    assert second.startswith("845 us of the same idle time are one gap, in which the host makes no CUDA call. ")
+
+
+def test_input_from_workers_is_told_from_other_gaps_of_the_host():
+    torch = [part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES]
+    received, other = gap("input", "long", 1, 1.2 * MS, to_gpu=1), gap("launch", "long", 1, 1.52 * MS)
+    pageable = copies(memory="pageable", each=10 * US)
+    first, second = explained(received, other, parts=torch, copies=[pageable])
+    assert (
+        "1.52 ms of that are one gap, in which the host makes no CUDA call; the other 1.200 ms of idle time: the loader"
+        in first
+    )
+    assert second.startswith(
+        "1.2 ms of the same idle time are one gap, in which the host receives its input from a DataLoader's worker, and"
+        " then copies it to the GPU. DataLoader(pin_memory=True)"
+    )
+    (together,) = explained(received, gap("launch", "long", 1, 1.52 * MS, to_gpu=1), parts=torch)
+    assert "More workers (num_workers)" in together
+
+
+def test_a_program_without_python_is_not_told_of_its_profilers():
+    (text,) = explained(LONG)
+    assert "perf" in text
+    assert "cprofile" not in text
+    (text,) = explained(LONG, parts=(part("steady", "cupy_add__float32_float32", 18 * MS), LAUNCHES))
+    assert "cprofile" in text
 
 
 def test_a_loader_is_not_named_for_gaps_of_a_framework():

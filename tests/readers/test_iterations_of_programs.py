@@ -530,6 +530,24 @@ def test_a_long_gap_before_a_copy_to_the_gpu_says_so_and_what_the_system_did(hos
     assert row["cuda_ns"] < 0.1 * row["total_ns"]
 
 
+@pytest.mark.parametrize(("size", "cause"), [(8, "input"), (1 << 20, "synchronise")])
+def test_a_long_gap_in_which_data_are_received_is_of_the_input_but_not_behind_results(size, cause, host):
+    for _ in range(12):
+        host.copy(1, 1 << 20, srcKind=1, dstKind=2)
+        host.run(*[A, B, C, D] * 2)
+        host.copy(2, size, srcKind=2, dstKind=1)
+        host.wait()
+        for call in ("recvmsg", "fopen"):
+            host.database.add("OSRT_API", start=host.now, end=host.now + 40 * US, globalTid=GLOBAL_TID, eventClass=0,
+                              nameId=host.database.string(call), returnValue=0)  # fmt: skip
+        host.sleep(2000)
+    gaps, _ = gaps_of(host)
+    ((key, row),) = [(key, row) for key, row in gaps.items() if key[1] == "long"]
+    assert key[0] == cause
+    assert row["to_gpu"] == row["opening"] == row["gaps"]
+    assert row["from_gpu"] == (row["gaps"] if size > 4096 else 0)
+
+
 def test_copies_are_told_by_memory_and_by_what_runs_beside_them(host):
     for _ in range(12):
         host.copy(1, 1 << 20, srcKind=0, dstKind=2)

@@ -30,7 +30,7 @@ class Cause:
         measured_by: The kind of pass that gives the data: counters, timeline, host.
         bound: The most that a cure wins.
         do: What to try, in a few words.
-        remedies: What to try, in whole sentences, by framework: cuda, openacc, openmp, pytorch, jax, triton, or
+        remedies: What to try, in whole sentences, by framework: cuda, openacc, openmp, pytorch, jax, python, triton, or
             of a library's kernel; `any` for all others.
         asks: What a second stage of counters measures of such a kernel, as a recipe's `metrics` name it; empty:
             it would tell nothing more.

@@ -69,11 +69,13 @@ _A_FEW, _VALUE, _SMALL = 64, 4096, 65536  # bytes
 _FEW_COPIES: Final = 4  # an iteration
 _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
 _PYTHON: Final = re.compile(r"\bat::|at_cuda_detail|triton_|multi_tensor_apply|elementwise_kernel")
+_PYTHON_LIBRARY: Final = re.compile(r"cupy_\w+__|cupy::|cudapy::|\[abi:v\d|tensorflow::")  # CuPy, Numba, TensorFlow
 # by the compilers of NVIDIA and LLVM: the function, its line, `gpu`; the function and its line in a kernel's prefix
 _DIRECTIVES: Final = {
     "openacc": re.compile(r"\w+_\d+_gpu(?:__red)?\Z"),
     "openmp": re.compile(r"nvkernel_\w+_F\d+L\d+_\d+\Z|__omp_offloading_"),
 }
+_PART_OF_IDLE_TIME: Final = re.compile(r"((?:for )?[\d.,]+ \w+) of that\b")
 _JAX: Final = re.compile(r"^(?:loop_|input_|wrapped_|fusion|gemm_fusion|command_buffer)\w*(?:fusion|_\d+)?$")
 
 # a cause -> its word beside the idle time of a table
@@ -93,9 +95,9 @@ _VAGUE: Final = frozenset({"data-loader", "host-work"})
 _GAP_WORDS: Final = {
     "queued": "between operations queued before", "launch": "launches", "synchronise": "waits for the GPU",
     "value": "values read back", "copy": "copies", "allocate": "allocation", "load": "modules loaded",
-    "migration": "page migrations",
+    "migration": "page migrations", "input": "the loader",
 }  # fmt: skip
-_OF_ANY_LENGTH: Final = frozenset({"allocate", "load", "migration"})  # long gaps of others are the host's own work
+_OF_ANY_LENGTH: Final = frozenset({"allocate", "load", "migration", "input"})  # long ones of others: the host's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +245,16 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
                 cause.cause, case.id, gain, cause.what, cause.do or known.do,
                 f"{base}: {cause.fact}{others}{_other_idle_time_text(idle, cause, division)}",
                 cause.advice or known.remedy(detect_framework(case)), f"{100 - busy_pct:.0f} % idle", "gaps",
+                continued=_continued_fact(cause),
             ))  # fmt: skip
     return hits
+
+
+def _continued_fact(cause: IdleCause) -> str:
+    """Its fact where a sentence before it names the same idle time."""
+    if part := _PART_OF_IDLE_TIME.match(cause.fact):
+        return f"{part[1]} of the same idle time{cause.fact[part.end() :]}"
+    return f"{format_ns(cause.explained_ns)} of the same idle time: {cause.fact}"
 
 
 def _unmeasured_gaps_hit(case: CaseSummary, idle: IdleGpu, base: str, *, rereadable: bool) -> Hit:
@@ -322,6 +332,8 @@ def detect_framework(case: CaseSummary) -> str:
         return "pytorch"
     if any(_JAX.match(name) for name in names):
         return "jax"
+    if any(_PYTHON_LIBRARY.search(name) for name in names):
+        return "python"
     return next((model for model, made in _DIRECTIVES.items() if any(made.match(name) for name in names)), "any")
 
 
@@ -346,8 +358,11 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     paged = sum(copy.calls for copy in idle.copies if copy.memory == "managed")
     if paged >= _MOSTLY * idle.operations:  # gaps between migrations, which page faults cause
         return migrations
+    received, long_gaps = _received_input_cause(case, idle), _long_gap_cause(case, idle, _OF_ANY_LENGTH)
+    if received and (idle.is_mean or (long_gaps and long_gaps.cause == received.cause)):  # then they are one cause
+        received, long_gaps = None, _long_gap_cause(case, idle, _OF_ANY_LENGTH - {"input"})
     parts = [
-        *migrations, _long_gap_cause(case, idle),
+        *migrations, received, long_gaps,
         _call_gap_cause(idle, "allocate", "allocation-in-loop", "allocates and frees memory"),
         _call_gap_cause(idle, "load", "recompilation", "loads modules that were compiled"), _small_copy_gap_cause(idle),
         *_wait_and_launch_gap_causes(case, idle),
@@ -357,9 +372,29 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     return sorted(known, key=lambda part: -part.saved_ns)
 
 
-def _long_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
-    """Gaps of milliseconds, in which the host does something of its own."""
-    gaps = [g for g in idle.gaps if g.length == "long" and g.cause not in _OF_ANY_LENGTH and g.gaps]
+def _received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
+    """Gaps in which the host receives what it then copies to the GPU."""
+    took = idle.in_gaps("input")
+    if not took:
+        return None
+    gaps = _gap_count_text(idle, sum(gap.gaps for gap in idle.gaps if gap.cause == "input"), took)
+    sender, advice = "another process", ""
+    if detect_framework(case) == "pytorch":
+        sender = "a DataLoader's worker"
+        if any(copy.direction == "to the GPU" and copy.memory == "pageable" for copy in idle.copies):
+            advice = (
+                "DataLoader(pin_memory=True) receives and pins the next batch in a thread of its own, and"
+                " .to(device, non_blocking=True) copies it; where workers are late, more of them (num_workers)."
+            )
+    fact = f"{format_ns(took)} of that are {gaps}, in which the host receives its input from {sender}"
+    return IdleCause(
+        "data-loader", took, f"waits {format_ns(took)} for input", f"{fact}, and then copies it to the GPU", advice
+    )
+
+
+def _long_gap_cause(case: CaseSummary, idle: IdleGpu, others: frozenset[str]) -> IdleCause | None:
+    """Gaps of milliseconds, in which the host does something of its own; `others`: causes of gaps told apart."""
+    gaps = [g for g in idle.gaps if g.length == "long" and g.cause not in others and g.gaps]
     large_ns = _PART * sum(g.total_ns for g in gaps)
     longest = max((g.total_ns / g.gaps for g in gaps if g.total_ns >= large_ns), default=0.0)
     gaps = [g for g in gaps if g.total_ns >= _PART * longest * g.gaps]  # those of a few ms beside them are others
@@ -406,6 +441,16 @@ def _cause_of_long_gaps(
         does = "writes" if writes >= reads else "reads"
         return IdleCause("file-io", took, waits + "files",
                          f"{head}the host {does} files ({_percent_text(reads + writes + opens, all_ns)})")  # fmt: skip
+    behind_results, before_input, opening = (
+        sum(getattr(g, column) for g in gaps) >= _MOSTLY * count for column in ("from_gpu", "to_gpu", "opening")
+    )
+    if opening and behind_results and not before_input:
+        return IdleCause(
+            "file-io", took, waits + "files",
+            f"{head}the host opens or closes a file, behind a copy of results to it: it writes them",
+            "Write them from a thread beside the GPU's next work, in binary instead of text, or less often.",
+            "write beside, in binary",
+        )  # fmt: skip
     if (case.loading_ns or 0.0) >= _PART * took:
         problem, fact = _loading_time_texts(case, idle, took)
         return IdleCause("data-loader", took, f"waits {problem}", fact)
@@ -419,7 +464,18 @@ def _cause_of_long_gaps(
             text = f"and writes in {100 * writing / count:.0f} % of the gaps: probably a log"
         return IdleCause("logging", took, waits + "the host, which writes",
                          f"{head}the host computes or formats, {text}")  # fmt: skip
-    if sum(g.to_gpu for g in gaps) >= _MOSTLY * count:
+    if before_input and behind_results:
+        framework = detect_framework(case)
+        ahead = "in DataLoader's workers (num_workers)" if framework == "pytorch" else "in another thread"
+        return IdleCause(
+            "host-work", took, waits + "the host",
+            f"{head}the host makes no CUDA call, between a copy of results to it and one of input to the GPU: it works"
+            " on what it read back, or prepares its input",
+            f"Work on the results on the GPU, or in a thread beside its next work; prepare the input ahead, {ahead}."
+            f" {causes()['host-work'].remedy(framework)}",
+            "results on the GPU, input ahead",
+        )  # fmt: skip
+    if before_input:
         does = "the host makes no CUDA call, and then copies its input to the GPU"
         if not idle.has_calls:
             does = "the GPU waits for a copy to it"

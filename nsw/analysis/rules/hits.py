@@ -32,6 +32,7 @@ class Hit:
         share_of: Where `what` begins with `size`, what goes between them in a headline: `of GPU time is`.
         costs_accuracy: Whether what it advises makes results less accurate, such as TF32: the user's choice, no waste.
         cured_case: Another case, which does what it advises.
+        continued: `fact` where another hit before it names the same idle time; empty: it names none.
     """
 
     cause: str
@@ -46,6 +47,7 @@ class Hit:
     share_of: str = ""
     costs_accuracy: bool = False
     cured_case: str | None = None
+    continued: str = ""
 
     @property
     def headline(self) -> str:

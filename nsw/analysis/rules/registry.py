@@ -7,6 +7,7 @@ other packages are entry points of the group `nsw.rules`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -134,10 +135,12 @@ def merge_hits_to_findings(
         for case_hits in hits.values()
         for place, hit in enumerate(case_hits)
     }
-    return [
-        _finding_of_hits(group, several=several)
-        for group in sorted(groups, key=lambda group: (*weights[id(group[0])], group[0].cause))
-    ]
+    groups.sort(key=lambda group: (*weights[id(group[0])], group[0].cause))
+    if not several:  # the idle time of its only case is named once
+        idle = [group for group in groups if group[0].continued]
+        for group in idle[1:]:
+            group[0] = replace(group[0], fact=group[0].continued)
+    return [_finding_of_hits(group, several=several) for group in groups]
 
 
 def _merit_pct(hit: Hit) -> float:

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
     from nsw.readers.timeline.statistics import IntArray
 
-CALL_KINDS: Final = ("launch", "synchronise", "copy", "allocate", "load", "other", "read", "write", "open", "lock")
-LAUNCH, SYNCHRONISE, COPY, ALLOCATE, LOAD, OTHER, READ, WRITE, OPEN, LOCK = range(len(CALL_KINDS))
+CALL_KINDS: Final = (
+    "launch", "synchronise", "copy", "allocate", "load", "other", "read", "write", "open", "lock", "receive",
+)  # fmt: skip
+LAUNCH, SYNCHRONISE, COPY, ALLOCATE, LOAD, OTHER, READ, WRITE, OPEN, LOCK, RECEIVE = range(len(CALL_KINDS))
 _ALL_KINDS: Final = tuple(range(len(CALL_KINDS)))
 _CUDA: Final = (
     (LAUNCH, r"cu(?:da)?(?:Graph)?Launch(?!Host)"),
@@ -32,6 +34,7 @@ _SYSTEM: Final = (
     (WRITE, r"p?write(?:v|64)*\b|f(?:write|puts|printf|flush|sync|datasync)\b|puts|printf|sync\b|rename|unlink"),
     (OPEN, r"f?open(?:at|64)*\b|f?close\b"),
     (LOCK, r"pthread_cond_timedwait"),  # as Python's threads wait for the interpreter
+    (RECEIVE, r"recvmsg\b"),  # as a loader's worker passes a batch in shared memory
 )
 
 

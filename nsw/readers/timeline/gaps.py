@@ -1,7 +1,8 @@
 """Times in which a GPU has no work, by what the host does in them; copies by what runs beside them; slow iterations.
 
 A gap belongs to what keeps the host from launching the operation behind it: a wait for the GPU that ends in it, a
-value of a few bytes that was read, an allocation, a module that is loaded, a blocking copy, else the launch itself.
+value of a few bytes that was read, an allocation, a module that is loaded, a blocking copy, input from another process,
+else the launch itself.
 Beside a page of unified memory that moves it belongs to the page fault, of the GPU or of the host.
 """
 
@@ -21,6 +22,7 @@ from nsw.readers.timeline.calls import (
     OPEN,
     OTHER,
     READ,
+    RECEIVE,
     SYNCHRONISE,
     WRITE,
     Calls,
@@ -50,8 +52,10 @@ __all__ = ["USE_TABLES", "use_tables", "usual_stretches"]
 USE_TABLES: Final = ("gaps", "host_copies", "gpu_use", "collectives")
 
 COPY_WAYS: Final = ("to the GPU", "from the GPU", "on the GPU")
-WAYS_OF_GAPS: Final = ("queued", "launch", "synchronise", "value", "copy", "allocate", "load", "migration")
-QUEUED, BY_LAUNCH, BY_WAIT, BY_VALUE, BY_COPY, BY_ALLOCATION, BY_LOAD, BY_MIGRATION = range(len(WAYS_OF_GAPS))
+WAYS_OF_GAPS: Final = ("queued", "launch", "synchronise", "value", "copy", "allocate", "load", "migration", "input")
+(
+    QUEUED, BY_LAUNCH, BY_WAIT, BY_VALUE, BY_COPY, BY_ALLOCATION, BY_LOAD, BY_MIGRATION, BY_INPUT,
+) = range(len(WAYS_OF_GAPS))  # fmt: skip
 LENGTHS: Final = ("short", "middle", "long")
 SHORT_NS, LONG_NS = (
     20_000,
@@ -183,7 +187,8 @@ def _causes(
     length = until - begin
     cause = np.full(len(length), BY_LAUNCH)
     to_gpu = (work.way[behind] == TO_GPU) if work.way is not None else np.zeros(len(length), bool)
-    columns: dict[str, Any] = {"total_ns": length, "to_gpu": to_gpu}
+    results = _copies_back(work, before) & ~_values(work, before)
+    columns: dict[str, Any] = {"total_ns": length, "to_gpu": to_gpu, "from_gpu": results}
     if calls is not None:
         took = [calls.of(kind).within(begin, until) for kind in range(len(CALL_KINDS))]
         host_late = calls.ends_of(launched) > begin  # else it was launched before the GPU came to it
@@ -196,12 +201,13 @@ def _causes(
         cause[host_late & ended] = BY_WAIT
         cause[host_late & copying] = BY_COPY
         cause[host_late & (to_host | (value & (ended | blocked))) & ~(value & to_host & copying)] = BY_VALUE
+        cause[host_late & to_gpu & ~results & (took[RECEIVE] > 0) & (length >= LONG_NS)] = BY_INPUT
         cause[took[ALLOCATE] >= _PART * length] = BY_ALLOCATION
         cause[took[LOAD] >= _PART * length] = BY_LOAD
         columns |= {
             "launch_ns": took[LAUNCH], "cuda_ns": calls.of(*range(OTHER + 1)).within(begin, until),
             "read_ns": took[READ], "write_ns": took[WRITE], "open_ns": took[OPEN], "lock_ns": took[LOCK],
-            "writing": took[WRITE] > 0,
+            "writing": took[WRITE] > 0, "opening": took[OPEN] > 0,
         }  # fmt: skip
     cause[_are_page_migrations(work, before) | _are_page_migrations(work, behind)] = BY_MIGRATION
     lengths = (length >= SHORT_NS).astype(np.int64) + (length >= LONG_NS)
@@ -210,10 +216,17 @@ def _causes(
 
 def _values(work: Operations, chosen: Any) -> Any:
     """Which of the chosen operations are copies of a few bytes to the host."""
-    if work.way is None or work.size is None:
+    if work.size is None:
         return np.zeros(len(work.start[chosen]), bool)
     size = work.size[chosen]
-    return (work.way[chosen] == FROM_GPU) & (size >= 0) & (size <= _VALUE)
+    return _copies_back(work, chosen) & (size >= 0) & (size <= _VALUE)
+
+
+def _copies_back(work: Operations, chosen: Any) -> Any:
+    """Which of the chosen operations are copies to the host."""
+    if work.way is None:
+        return np.zeros(len(work.start[chosen]), bool)
+    return work.way[chosen] == FROM_GPU
 
 
 def _are_page_migrations(work: Operations, chosen: Any) -> Any:
