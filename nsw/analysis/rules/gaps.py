@@ -447,8 +447,8 @@ def _cause_of_long_gaps(
     if opening and behind_results and not before_input:
         return IdleCause(
             "file-io", took, waits + "files",
-            f"{head}the host opens or closes a file, behind a copy of results to it: it writes them",
-            "Write them from a thread beside the GPU's next work, in binary instead of text, or less often.",
+            f"{head}the host opens or closes a file, behind a copy of results to it: it writes these",
+            "Write results from a thread beside the GPU's next work, in binary instead of text, or less often.",
             "write beside, in binary",
         )  # fmt: skip
     if (case.loading_ns or 0.0) >= _PART * took:
