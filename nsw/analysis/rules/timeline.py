@@ -91,6 +91,7 @@ _FILLED: Final = 0.03  # of the time: zeros for a gradient of most parameters, o
 _OF_STEP: Final = 7 / 4  # kernels of Adam's update of a parameter, of which four have a name of their own
 _OPTIMIZER_PCT, _STEP_PCT, _SCORES_PCT, _CAST_PCT, _TABLE_PCT = 20.0, 10.0, 20.0, 30.0, 40.0
 _IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
+_LEAST_BUSY_PCT: Final = 25.0  # below it GPU work is not worth a sentence beside what keeps the GPU idle
 _SHORT_PCT: Final = 50.0  # of the kernels
 _ELEMENTWISE_PCT: Final = 25.0  # of GPU time
 _LONG_MEAN_NS: Final = 20e3  # of elementwise kernels, beside which a launch is little
@@ -219,21 +220,29 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         mine = [copy for copy in mine if copy.calls >= _OFTEN and copy.late_pct >= _LATE_PCT]
     if not mine:
         return None
-    took, size = sum(copy.total_ns for copy in mine), sum(copy.total_bytes or 0.0 for copy in mine)
-    speed = size / took * 1e9
+    took, speed = _time_and_rate(mine)
     staged = idle.in_gaps("copy") if idle.is_iteration else 0.0  # the host copies into its own pinned buffer
     alone = sum(copy.alone_ns for copy in mine)
     gain = 100 * (alone * max(0.0, 1 - speed / link) + staged) / idle.med_ns
     if gain < _WORTH_PCT:
         return None
-    largest = max(mine, key=lambda copy: copy.total_ns)
-    share = 100 * took / idle.med_ns
+    by_direction = {copy.direction: [other for other in mine if other.direction == copy.direction] for copy in mine}
+    direction = max(by_direction, key=lambda way: _time_and_rate(by_direction[way])[0])
+    one_way_ns, one_way_speed = _time_and_rate(by_direction[direction])  # as the table of GPU work has them
+    share, others = 100 * one_way_ns / idle.med_ns, 100 * (took - one_way_ns) / idle.med_ns
+    also = f", and {others:.0f} % the other way" if others >= _WORTH_PCT else ""
     span = "of an iteration" if idle.is_iteration else "of the time in which the GPU has work"
     return _make_hit(
-        case, "pageable-copies", gain, f"{share:.0f} % pageable copies, {_gigabytes_per_s_text(speed)}",
-        f"{share:.0f} % {span} is copying pageable memory {largest.direction} at {rate(speed)}, where pinned memory"
-        f" reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies", f"{span} is",
+        case, "pageable-copies", gain, f"{share:.0f} % pageable copies, {_gigabytes_per_s_text(one_way_speed)}",
+        f"{share:.0f} % {span} is copying pageable memory {direction} at {rate(one_way_speed)}{also}, where pinned"
+        f" memory reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies", f"{span} is",
     )  # fmt: skip
+
+
+def _time_and_rate(copies: Sequence[Copy]) -> tuple[float, float]:
+    """The time that copies take, and how many bytes they move in a second."""
+    took = sum(copy.total_ns for copy in copies)
+    return took, 1e9 * sum(copy.total_bytes or 0.0 for copy in copies) / took
 
 
 def _pinned_copy_bytes_per_s(case: CaseSummary) -> float:
@@ -863,12 +872,13 @@ def _gpu_work_with_share(case: CaseSummary) -> tuple[Spent, float] | None:
 
 def _fp32_matrix_hit(case: CaseSummary, _: Context) -> Hit | None:
     """GEMM and convolution in FP32 on a GPU whose tensor cores could do TF32."""
-    work = _gpu_work_with_share(case)
-    if work is None or _compute_capability(case) < _AMPERE:
+    spent, busy = case.spent, least_gpu_busy_pct(case)
+    if spent is None or not spent.gpu_ns or _compute_capability(case) < _AMPERE:
         return None
-    spent, busy = work
+    busy = 100.0 if busy is None else busy
+    is_idle = 100 - busy >= _IDLE_PCT
     share = 100 * spent.fp32_ns / spent.gpu_ns
-    if share < _FP32_PCT:
+    if share < (_MOSTLY_PCT if is_idle else _FP32_PCT) or busy < _LEAST_BUSY_PCT:
         return None
     class_names = " and ".join(part.name for part in spent.parts if part.name in {"GEMM", "convolution"})
     arithmetic = [part for part in spent.parts if part.name in {"GEMM", "convolution"}]
@@ -877,7 +887,7 @@ def _fp32_matrix_hit(case: CaseSummary, _: Context) -> Hit | None:
         "tensor-cores-unused", case.id, (_LARGE_GAIN if large else _TENSOR_GAIN) * share * busy / 100,
         f"{share:.0f} % FP32 {class_names}, no tensor cores", "TF32 or bf16, if accurate enough",
         f"{share:.0f} % of GPU time is {class_names} in FP32, without tensor cores",
-        "If the accuracy allows it, try TF32 (torch.set_float32_matmul_precision('high'), and for convolutions"
+        f"{'Once the GPU is less idle, and if' if is_idle else 'If'} the accuracy allows it, try TF32 (torch.set_float32_matmul_precision('high'), and for convolutions"
         " torch.backends.cudnn.allow_tf32) or bf16.", f"{share:.0f} %", "hotspots", _OF_GPU_TIME, costs_accuracy=True,
     )  # fmt: skip
 
