@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary, Copy
     from nsw.analysis.figures import Figure
+    from nsw.analysis.idle_gpu import Copies
     from nsw.analysis.placement import StrayContext
     from nsw.analysis.steady import Collectives, Waiting
 
@@ -245,7 +246,7 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _time_and_rate(copies: Sequence[Copy]) -> tuple[float, float]:
+def _time_and_rate(copies: Sequence[Copies]) -> tuple[float, float]:
     """The time that copies take, and how many bytes they move in a second."""
     took = sum(copy.total_ns for copy in copies)
     return took, 1e9 * sum(copy.total_bytes or 0.0 for copy in copies) / took
@@ -649,7 +650,7 @@ def _few_threads_hit(case: CaseSummary, _: Context) -> Hit | None:
 
 
 def _few_blocks_hit(case: CaseSummary, context: Context) -> Hit | None:
-    """A kernel of the user's that takes much of the time, with none beside it, and has fewer blocks than the GPU has SMs."""
+    """A user's kernel that takes much of the time, with none beside it, and has fewer blocks than the GPU has SMs."""
     use, busy = case.idle_gpu.use if case.idle_gpu else {}, least_gpu_busy_pct(case)
     if not case.sm_count or busy is None or not use.get("computing_ns"):
         return None
