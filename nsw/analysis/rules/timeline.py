@@ -235,7 +235,11 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         return None
     by_direction = {copy.direction: [other for other in mine if other.direction == copy.direction] for copy in mine}
     direction = max(by_direction, key=lambda way: _time_and_rate(by_direction[way])[0])
-    one_way_ns, one_way_speed = _time_and_rate(by_direction[direction])  # as the table of GPU work has them
+    one_way_ns, one_way_speed = _time_and_rate(by_direction[direction])
+    named = [copy for copy in case.copies if gpu_copy_direction(copy.name) and _direction_text(copy) == direction]
+    whole = [copy.bytes_per_s for copy in named if copy.bytes_per_s]
+    if len(whole) == 1 and by_direction[direction] == [copy for copy in idle.copies if copy.direction == direction]:
+        one_way_speed = whole[0]  # as the table of GPU work has it, slow iterations included
     share, others = 100 * one_way_ns / idle.med_ns, 100 * (took - one_way_ns) / idle.med_ns
     also = f", and {others:.0f} % the other way" if others >= _WORTH_PCT else ""
     span = "of an iteration" if idle.is_iteration else "of the time in which the GPU has work"
