@@ -159,7 +159,7 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
         notes.append(
             Note("slowed", f"The profiler slowed {names}: shares of idle time are corrected for it.", tone="aside")
         )
-    if any(_is_launch_bound_as_traced(summary, case) for case in summary.cases):
+    if len(summary.cases) == 1 and _is_launch_bound_as_traced(summary, summary.cases[0]):
         notes.append(Note("traced", _AS_TRACED, tone="aside"))
     notes += _missing_pass_blocks(summary)
     pages = [kernel.source for case in summary.cases for kernel in case.kernels if kernel.source is not None]
