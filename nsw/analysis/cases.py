@@ -127,6 +127,8 @@ class CaseSummary:
     longest_calls_ns: Mapping[str, float] = field(default_factory=dict)  # the longest call of each CUDA API call
     page_fault_ns: float = 0.0  # of the GPU, where a report sums them
     threads: Mapping[str, float] = field(default_factory=dict)  # of each kernel's largest launch, where a trace tells
+    blocks: Mapping[str, float] = field(default_factory=dict)  # likewise
+    successors: Mapping[str, str] = field(default_factory=dict)  # the kernel that follows a kernel, where it is one
 
 
 def summarize_cases(
@@ -231,6 +233,8 @@ def _summarize_case(
         api=largest_shares(steady("api_summary", with_api), cover, max(1, len(with_api))),
         longest_calls_ns={row["name"]: row["max_ns"] for row in rows("api_summary", with_api) if row.get("max_ns")},
         threads={row["name"]: row["threads"] for row in gpu if row.get("threads")},
+        blocks={row["name"]: row["blocks"] for row in gpu if row.get("blocks")},
+        successors={row["name"]: row["successor"] for row in gpu if row.get("successor")},
         copies=_copies_by_kind(gpu, several),
         functions=_function_shares(rows("functions", with_functions), cover, max(1, len(with_functions))),
         import_ns=1e9 * sum(import_times) / len(with_functions) if import_times else None,

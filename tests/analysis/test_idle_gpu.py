@@ -273,6 +273,14 @@ def test_copies_are_told_to_be_pinned_only_where_their_memory_is_pageable():
     assert "pageable" not in " ".join(named(copies(memory="pinned", each=2 * MS)))
 
 
+def test_copies_of_pageable_memory_have_the_rate_of_their_direction():
+    rows = [copies(memory="pageable", each=2 * MS), copies("from the GPU", "pageable", each=0.4 * MS)]
+    (text,) = explained(copies=rows, busy=98.0, busy_ns=4 * MS, computing_ns=2 * MS, kernel_ns=2 * MS)
+    assert text.startswith(
+        "50 % of an iteration is copying pageable memory to the GPU at 8.000 GB/s, and 10 % the other"
+    )
+
+
 def test_copies_and_kernels_that_alternate_could_overlap_and_those_that_do_are_healthy():
     (text,) = named(copies(each=2 * MS))
     assert text.startswith(

@@ -1,6 +1,7 @@
 """Each rule holds for a made case, and not for one that is only just different."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -81,6 +82,9 @@ STRIDED = (
 ADDCDIV = "void at::native::vectorized_elementwise_kernel<4, addcdiv_cuda_kernel>()"
 CAST = "void at::native::vectorized_elementwise_kernel<4, bfloat16_copy_kernel_cuda>()"
 
+COALESCE = "void at::native::apply::coalesceValuesKernel<float, float>()"
+SCALING = "void at::native::vectorized_elementwise_kernel<8, BUnaryFunctor<Half, Half, Half, MulFunctor<float>>>()"
+
 
 def launched(*kernels):
     """Kernels of an iteration by name, per cent of GPU time and launches; the rest is a kernel of the user's."""
@@ -90,6 +94,25 @@ def launched(*kernels):
         for name, pct, *calls in (*kernels, rest)
     ]
     return case(spent=spent(WORK), iterations=STEPS, gpu_work=tuple(shares), gpus=H100)
+
+
+def scaled(product, each, scaling=SCALING, own="rows(half*)"):
+    """A product, a scaling and a kernel that follow each other, by their share of GPU time."""
+    names = ("sm90_xmma_gemm_f16f16", scaling, own)
+    work = launched(*zip(names, (product, each, each), strict=True))
+    return replace(work, successors=dict(pairwise(names)))
+
+
+def blocks(count, *, name="update(float*)", us=50.0, kernel_ns=2 * MS):
+    """A kernel of a GPU of 132 SMs that takes half of an iteration; the others are as short as they like."""
+    work = (
+        Share(name, name, "kernel", 20 * us * US, 20, 50.0, 0.0),
+        Share("mine(float*)", "mine", "kernel", MS, 20, 50.0, 0.0),
+    )
+    use = {"computing_ns": 2 * MS, "kernel_ns": kernel_ns, "kernels": 2.0}
+    return replace(
+        idle(busy_pct=98.0, gaps=(), use=use), gpu_work=work, sm_count=132.0, blocks={name: count}, iterations=STEPS
+    )
 
 
 def layer(casts, operations=6.0):
@@ -185,12 +208,17 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
      [waiting(40.0, pct=20.0, late_work_pct=20.0, late_kernels_pct=0.0, late_blocks_pct=4.0)], "rank 3 is late"),
     ("late-rank-shared-gpu", waiting(40.0, pct=20.0, late_work_pct=20.0, late_kernels_pct=0.0, late_delayed_pct=10.0),
      [waiting(40.0, pct=20.0, late_work_pct=20.0, late_kernels_pct=0.0, late_delayed_pct=9.0)], "rank 3 is late"),
-    ("tensor-cores-unused", of_class("GEMM", 10, fp32=2), [of_class("GEMM", 10, fp32=1.9), of_class("GEMM", 10, fp32=9, idle_pct=40.0),
+    ("tensor-cores-unused", of_class("GEMM", 10, fp32=2), [of_class("GEMM", 10, fp32=1.9), of_class("GEMM", 10, fp32=4.9, idle_pct=40.0), of_class("GEMM", 10, fp32=9, idle_pct=75.1),
      replace(of_class("GEMM", 10, fp32=9), gpus=V100), replace(of_class("GEMM", 10, fp32=9), gpus=())], "20 % FP32 GEMM"),
     ("layout-conversion", launched(("void nchwToNhwcKernel<float>()", 8)), [launched(("void nchwToNhwcKernel<float>()", 7)),
      launched(("transpose(float*)", 50)), launched((CAST, 50))], "8 % converts layouts"),
     ("layout-conversion", launched((STRIDED, 8)), [launched((STRIDED.replace("elementwise", "unrolled_elementwise"), 50))],
      "8 % copies tensors"),
+    ("layout-conversion", launched((COALESCE, 8), ("void cusparse::csrmm_alg1_kernel<float>()", 50)),
+     [launched((COALESCE, 8)),  # as of a sparse gradient, for no product
+      launched((COALESCE, 7), ("void cusparse::csrmm_alg1_kernel<float>()", 50)),
+      launched(("DeviceMergeSortMergeKernel<cub::merge_sort>()", 50), ("void cusparse::csrmm_alg1_kernel<float>()", 50))],
+     "8 % sorts, coalesces"),
     ("unfused-optimizer", launched((FOREACH, 20)), [launched((FOREACH, 19)), launched((FOREACH, 50), (FUSED, 10))],
      "20 % is the optimizer's step"),
     # set-up has no optimizer of single kernels; of all at once it cannot be told
@@ -198,6 +226,10 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
      [replace(launched((FOREACH, 50)), one_phase="no iterations")], "20 % is an optimizer's step"),
     ("unfused-attention", launched(("softmax_warp_forward<float>()", 20)), [launched(("softmax_warp_forward<float>()", 19)),
      launched(("my_softmax(float*)", 50))], "20 % is softmax and elementwise work"),
+    ("unfused-attention", scaled(9, 10), [scaled(9, 9), scaled(11, 10), scaled(9, 10, scaling=FILL), scaled(9, 10, own=FILL),
+     replace(scaled(9, 10), successors={})], "20 % a scaling and rows(half*) behind a product"),
+    ("too-few-blocks", blocks(100), [blocks(132), blocks(122), blocks(100, kernel_ns=3 * MS), blocks(100, us=19.0),
+     blocks(100, name="ampere_sgemm_128x64_nn")], "update(float*) has 100 blocks"),
     ("autocast-weight-casts", launched((CAST, 30, 20.0), ("sm90_xmma_gemm_f16f16", 50)),
      [launched((CAST, 29, 20.0), ("sm90_xmma_gemm_f16f16", 50)), launched(("my_bfloat16_copy(float*)", 50, 20.0), ("sm90_xmma_gemm_f16f16", 50)),
       launched((STRIDED, 50, 20.0), ("sm90_xmma_gemm_f16f16", 50))], "30 % is casts"),
@@ -557,6 +589,11 @@ def test_fp32_arithmetic_is_told_by_the_names_of_libraries(name, is_fp32):
 def test_only_a_librarys_kernel_converts_layouts_by_its_name():
     assert classify_gpu_operation("void cudnn::ops::nchwToNhwcKernel<float>()") == "layout"
     assert classify_gpu_operation("transpose(float const*, float*, int)") == "other kernels"
+
+
+def test_fp32_products_are_worth_a_line_where_they_are_most_of_what_an_idle_gpu_does():
+    found = hit("tensor-cores-unused", of_class("GEMM", 10, fp32=5, idle_pct=75.0))
+    assert found.advice.startswith("Once the GPU is less idle, and if the accuracy allows it, try TF32")
 
 
 def test_advice_that_costs_accuracy_comes_behind_time_that_is_wasted():

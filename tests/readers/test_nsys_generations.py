@@ -222,7 +222,7 @@ def test_an_empty_table_of_another_shape_is_no_fault(whole):
     assert not [p for p in everything(whole)[1].problems if p.severity == "error"]
 
 
-NAMES = ("name", "kind", "style", "domain", "library", "key", "short_name", "mangled_name")
+NAMES = ("name", "kind", "style", "domain", "library", "key", "short_name", "mangled_name", "successor")
 # follow from which rows there are, and from the names of things
 RELATIVE = {"time_pct", "text", "device_name", "host", "rank", "pid", "device"}
 

@@ -81,6 +81,19 @@ def test_names_are_demangled_short_and_mangled(nsys_database):
     assert (row["name"], row["short_name"], row["mangled_name"]) == (name, "fill", "_Z4fillv")
 
 
+def test_kernels_have_the_blocks_of_their_largest_launch_and_the_kernel_that_follows_them(nsys_database):
+    database = nsys_database()
+    for step in range(12):
+        database.kernel(100 * step, 5, "product()", gridX=2, gridY=66, gridZ=1)
+        database.kernel(100 * step + 10, 5, "softmax()", gridX=9 + step, gridY=1, gridZ=1)
+        if step > 1:  # 10 of 12
+            database.kernel(100 * step + 20, 5, "sum()", gridX=1, gridY=1, gridZ=1)
+    found = by_name(read(database.done()), "gpu_summary")
+    assert {name: row["blocks"] for name, row in found.items()} == {"product()": 132, "softmax()": 20, "sum()": 1}
+    successors = {name: row["successor"] for name, row in found.items()}
+    assert successors == {"product()": "softmax()", "softmax()": None, "sum()": "product()"}
+
+
 def test_templates_of_one_short_name_stay_apart(nsys_database):
     database = nsys_database()
     database.kernel(0, 5, "void f<int>()", shortName=database.string("f"))

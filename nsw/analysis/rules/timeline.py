@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.comparison import is_time_unit
 from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
-from nsw.analysis.kernel_classes import NCCL, cached_pattern_search
+from nsw.analysis.kernel_classes import NCCL, OTHER_KERNELS, cached_pattern_search, classify_gpu_operation
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import is_library_kernel_name
 from nsw.analysis.rules.gaps import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary, Copy
     from nsw.analysis.figures import Figure
+    from nsw.analysis.idle_gpu import Copies
     from nsw.analysis.placement import StrayContext
     from nsw.analysis.steady import Collectives, Waiting
 
@@ -91,6 +92,7 @@ _FILLED: Final = 0.03  # of the time: zeros for a gradient of most parameters, o
 _OF_STEP: Final = 7 / 4  # kernels of Adam's update of a parameter, of which four have a name of their own
 _OPTIMIZER_PCT, _STEP_PCT, _SCORES_PCT, _CAST_PCT, _TABLE_PCT = 20.0, 10.0, 20.0, 30.0, 40.0
 _IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
+_LEAST_BUSY_PCT: Final = 25.0  # below it GPU work is not worth a sentence beside what keeps the GPU idle
 _SHORT_PCT: Final = 50.0  # of the kernels
 _ELEMENTWISE_PCT: Final = 25.0  # of GPU time
 _LONG_MEAN_NS: Final = 20e3  # of elementwise kernels, beside which a launch is little
@@ -124,7 +126,7 @@ _LOOK_AT_KERNELS: Final = (
 # kernels of libraries, by their names
 _OF_LIBRARIES: Final = re.compile(
     r"\bat::|at_cuda_detail|cudnn|cublas|nvjet|cutlass|xmma|gemm|elementwise_kernel|multi_tensor_apply|softmax_warp|cunn_"
-    r"|triton_|nchwTo|nhwcTo|tensorTransform|embedding|fmha|flash|\bcub\b|compute_grad_weight|sum_and_scatter",
+    r"|triton_|nchwTo|nhwcTo|tensorTransform|embedding|fmha|flash|\bcub\b|cusparse|CooToCsr|compute_grad_weight|sum_and_scatter",
     re.IGNORECASE,
 )  # fmt: skip
 # PyTorch's copy of a tensor that is not contiguous, without a cast: neither vectorized nor unrolled
@@ -141,6 +143,12 @@ _SOFTMAX: Final = re.compile(
     re.IGNORECASE,
 )
 _SCORES: Final = re.compile(r"softmax|masked_fill|(?:Mul|Div)Functor|dropout|direct_copy", re.IGNORECASE)
+_SCALING: Final = re.compile(r"at::native::.*(?:(?:Mul|Div)Functor|masked_fill)", re.IGNORECASE)
+_SPARSE_CONVERSION: Final = re.compile(
+    r"coalesceValues|merge_sort|unique_by_key|flatten_indices|coo_?to_?csr|coo2csr", re.IGNORECASE
+)
+_SPARSE_PRODUCT: Final = re.compile(r"csrmm|csrmv|spmm|spmv", re.IGNORECASE)
+_COALESCES: Final = re.compile(r"coalesceValues|coo_?to_?csr|coo2csr", re.IGNORECASE)
 _CAST: Final = re.compile(
     rf"^(?!.*{_STRIDED}).*(?:float16_copy|LoadWithCast|direct_copy_kernel|to_copy)", re.IGNORECASE
 )
@@ -219,21 +227,33 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         mine = [copy for copy in mine if copy.calls >= _OFTEN and copy.late_pct >= _LATE_PCT]
     if not mine:
         return None
-    took, size = sum(copy.total_ns for copy in mine), sum(copy.total_bytes or 0.0 for copy in mine)
-    speed = size / took * 1e9
+    took, speed = _time_and_rate(mine)
     staged = idle.in_gaps("copy") if idle.is_iteration else 0.0  # the host copies into its own pinned buffer
     alone = sum(copy.alone_ns for copy in mine)
     gain = 100 * (alone * max(0.0, 1 - speed / link) + staged) / idle.med_ns
     if gain < _WORTH_PCT:
         return None
-    largest = max(mine, key=lambda copy: copy.total_ns)
-    share = 100 * took / idle.med_ns
+    by_direction = {copy.direction: [other for other in mine if other.direction == copy.direction] for copy in mine}
+    direction = max(by_direction, key=lambda way: _time_and_rate(by_direction[way])[0])
+    one_way_ns, one_way_speed = _time_and_rate(by_direction[direction])
+    named = [copy for copy in case.copies if gpu_copy_direction(copy.name) and _direction_text(copy) == direction]
+    whole = [copy.bytes_per_s for copy in named if copy.bytes_per_s]
+    if len(whole) == 1 and by_direction[direction] == [copy for copy in idle.copies if copy.direction == direction]:
+        one_way_speed = whole[0]  # as the table of GPU work has it, slow iterations included
+    share, others = 100 * one_way_ns / idle.med_ns, 100 * (took - one_way_ns) / idle.med_ns
+    also = f", and {others:.0f} % the other way" if others >= _WORTH_PCT else ""
     span = "of an iteration" if idle.is_iteration else "of the time in which the GPU has work"
     return _make_hit(
-        case, "pageable-copies", gain, f"{share:.0f} % pageable copies, {_gigabytes_per_s_text(speed)}",
-        f"{share:.0f} % {span} is copying pageable memory {largest.direction} at {rate(speed)}, where pinned memory"
-        f" reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies", f"{span} is",
+        case, "pageable-copies", gain, f"{share:.0f} % pageable copies, {_gigabytes_per_s_text(one_way_speed)}",
+        f"{share:.0f} % {span} is copying pageable memory {direction} at {rate(one_way_speed)}{also}, where pinned"
+        f" memory reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies", f"{span} is",
     )  # fmt: skip
+
+
+def _time_and_rate(copies: Sequence[Copies]) -> tuple[float, float]:
+    """The time that copies take, and how many bytes they move in a second."""
+    took = sum(copy.total_ns for copy in copies)
+    return took, 1e9 * sum(copy.total_bytes or 0.0 for copy in copies) / took
 
 
 def _pinned_copy_bytes_per_s(case: CaseSummary) -> float:
@@ -625,11 +645,38 @@ def _few_threads_hit(case: CaseSummary, _: Context) -> Hit | None:
     return Hit(
         cause.id, case.id, kernel.share_pct, f"{kernel.short_name} runs on {count}",
         "larger or fused calls" if is_librarys else "launch more threads",
-        f"{kernel.short_name} ({kernel.share_pct:.0f} % of GPU time) is launched with {count} in all, which one"
-        " SM holds: the others have no work",
+        f"{kernel.share_pct:.0f} % of GPU time is {kernel.short_name}, which is launched with {count} in all: one SM"
+        " holds them, and the others have no work",
         cause.remedy("library") if is_librarys
         else "Give each element of the work its own thread: blocks of 128 or 256 threads, at least one an SM.",
         count, "hotspots",
+    )  # fmt: skip
+
+
+def _few_blocks_hit(case: CaseSummary, context: Context) -> Hit | None:
+    """A user's kernel that takes much of the time, with none beside it, and has fewer blocks than the GPU has SMs."""
+    use, busy = case.idle_gpu.use if case.idle_gpu else {}, least_gpu_busy_pct(case)
+    if not case.sm_count or busy is None or not use.get("computing_ns"):
+        return None
+    if use["kernel_ns"] > (1 + _HARDLY) * use["computing_ns"] or any(kernel.metrics for kernel in case.kernels):
+        return None
+    few = [
+        work for work in case.gpu_work
+        if 0 < case.blocks.get(work.name, 0) < case.sm_count and work.share_pct * busy / 100 >= _MUCH_PCT
+        and (work.total_ns or 0.0) >= _LONG_NS * (work.calls or 1.0) and not is_library_kernel_name(work.name)
+    ]  # fmt: skip
+    if not few or _few_threads_hit(case, context) or _serial_small_kernel_hit(case, context):
+        return None
+    kernel, cause = few[0], causes()["too-few-blocks"]
+    blocks = case.blocks[kernel.name]
+    gain = kernel.share_pct * busy / 100 * (1 - blocks / case.sm_count)
+    if gain < _WORTH_PCT:
+        return None
+    return Hit(
+        cause.id, case.id, gain, f"{kernel.short_name} has {plural(round(blocks), 'block')}", cause.do,
+        f"{kernel.share_pct:.0f} % of GPU time is {kernel.short_name}, which has {plural(round(blocks), 'block')} for"
+        f" {case.sm_count:.0f} SMs and runs with no other kernel beside it",
+        cause.remedy(), f"{blocks:.0f}", "hotspots",
     )  # fmt: skip
 
 
@@ -863,21 +910,23 @@ def _gpu_work_with_share(case: CaseSummary) -> tuple[Spent, float] | None:
 
 def _fp32_matrix_hit(case: CaseSummary, _: Context) -> Hit | None:
     """GEMM and convolution in FP32 on a GPU whose tensor cores could do TF32."""
-    work = _gpu_work_with_share(case)
-    if work is None or _compute_capability(case) < _AMPERE:
+    spent, busy = case.spent, least_gpu_busy_pct(case)
+    if spent is None or not spent.gpu_ns or _compute_capability(case) < _AMPERE:
         return None
-    spent, busy = work
+    busy = 100.0 if busy is None else busy
+    is_idle = 100 - busy >= _IDLE_PCT
     share = 100 * spent.fp32_ns / spent.gpu_ns
-    if share < _FP32_PCT:
+    if share < (_MOSTLY_PCT if is_idle else _FP32_PCT) or busy < _LEAST_BUSY_PCT:
         return None
     class_names = " and ".join(part.name for part in spent.parts if part.name in {"GEMM", "convolution"})
     arithmetic = [part for part in spent.parts if part.name in {"GEMM", "convolution"}]
     large = sum(part.ns for part in arithmetic) >= _LARGE_NS * sum(part.operations for part in arithmetic)
+    when = "Once the GPU is less idle, and if" if is_idle else "If"
     return Hit(
         "tensor-cores-unused", case.id, (_LARGE_GAIN if large else _TENSOR_GAIN) * share * busy / 100,
         f"{share:.0f} % FP32 {class_names}, no tensor cores", "TF32 or bf16, if accurate enough",
         f"{share:.0f} % of GPU time is {class_names} in FP32, without tensor cores",
-        "If the accuracy allows it, try TF32 (torch.set_float32_matmul_precision('high'), and for convolutions"
+        f"{when} the accuracy allows it, try TF32 (torch.set_float32_matmul_precision('high'), and for convolutions"
         " torch.backends.cudnn.allow_tf32) or bf16.", f"{share:.0f} %", "hotspots", _OF_GPU_TIME, costs_accuracy=True,
     )  # fmt: skip
 
@@ -915,13 +964,59 @@ def _optimizer_hit(case: CaseSummary, _: Context) -> Hit | None:
     )
 
 
+def _sparse_conversion_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """Sparse matrices that are sorted and converted beside their products."""
+    hit = _kernel_pattern_hit(
+        case, "layout-conversion", _SPARSE_CONVERSION, _LAYOUT_PCT,
+        "sorts, coalesces and converts sparse matrices (COO to CSR) for their products", needs=_SPARSE_PRODUCT,
+    )  # fmt: skip
+    if hit is None or not any(_COALESCES.search(share.name) for share in case.gpu_work):
+        return None
+    advice = (
+        "If the matrices do not change, build them and their transposes once, before the loop, and keep them as CSR"
+        " (torch: .coalesce(), .to_sparse_csr())."
+    )
+    return replace(hit, do="convert once", advice=advice)
+
+
 def _attention_hit(case: CaseSummary, _: Context) -> Hit | None:
     if case.spent is None or case.spent.share_pct("attention"):
         return None
-    return _kernel_pattern_hit(
+    return _own_softmax_hit(case) or _kernel_pattern_hit(
         case, "unfused-attention", _SCORES, _SCORES_PCT,
         "is softmax and elementwise work on attention's scores, which are"
         " stored between two products", needs=_SOFTMAX,
+    )  # fmt: skip
+
+
+def _own_softmax_hit(case: CaseSummary) -> Hit | None:
+    """A product, a scaling and a kernel of the user's, one after the other, of which the product takes least.
+
+    A layer of a network has such an order too, but its product takes longer than what is done with its result.
+    """
+    kernels = {share.name: share for share in case.gpu_work if share.kind == "kernel" and share.calls}
+    busy, found = least_gpu_busy_pct(case), []
+    for product in kernels.values():
+        scaling = kernels.get(case.successors.get(product.name, ""))
+        own = kernels.get(case.successors.get(scaling.name, "")) if scaling else None
+        if (
+            scaling and own
+            and classify_gpu_operation(product.name) == "GEMM" and _SCALING.search(scaling.name)
+            and not is_library_kernel_name(own.name) and classify_gpu_operation(own.name) == OTHER_KERNELS
+            and min(scaling.total_ns or 0.0, own.total_ns or 0.0) >= (product.total_ns or 0.0)
+        ):  # fmt: skip
+            found.append((scaling.share_pct + own.share_pct, own))
+    share, softmax = max(found, key=lambda pair: pair[0], default=(0.0, None))
+    if softmax is None or share < _SCORES_PCT:
+        return None
+    known = causes()["unfused-attention"]
+    return Hit(
+        known.id, case.id, share * (100.0 if busy is None else busy) / 100 * _GAINS[known.id],
+        f"{share:.0f} % a scaling and {softmax.short_name} behind a product", known.do,
+        f"{share:.0f} % of GPU time is a scaling and then {softmax.short_name}, behind a matrix product that is shorter"
+        " than either: probably attention written out, whose scores are stored",
+        f"If so: {known.remedy(detect_framework(case))} Else let {softmax.short_name} do the scaling, which"
+        " saves a pass over these values.", f"{share:.0f} %", "hotspots",
     )  # fmt: skip
 
 
@@ -1242,11 +1337,13 @@ RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | Sequence[Hit] |
     "default stream": _serial_stream_hit,
     "kernels one after the other": _serial_small_kernel_hit,
     "few threads": _few_threads_hit,
+    "few blocks": _few_blocks_hit,
     "bucket copies": _bucket_copy_hit,
     "unified memory": _page_migration_hit,
     "communication": _exposed_communication_hit,
     "FP32 arithmetic": _fp32_matrix_hit,
     "layout": _layout_conversion_hit,
+    "sparse matrices": _sparse_conversion_hit,
     "optimizer": _optimizer_hit,
     "attention": _attention_hit,
     "casts": _cast_hit,

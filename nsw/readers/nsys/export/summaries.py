@@ -57,6 +57,9 @@ COPY_KINDS = {
     13: "Unified Device-to-Device",
 }  # fmt: skip
 _UNIFIED = (11, 12, 13)
+_AXES = 3  # of a grid
+_USUALLY = 0.9  # of its launches: a kernel has a successor
+_MANY_NAMES = 2000  # whose pairs take 32 MB
 _DECOMPRESSION = "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS"  # by an engine of its own, since 2025
 
 
@@ -67,6 +70,8 @@ class GpuTables:
     collected: dict[str, Collected] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     mangled_of: dict[str, str | None] = field(default_factory=dict)
+    blocks: dict[str, int] = field(default_factory=dict)  # of each kernel's largest launch
+    successors: dict[str, str] = field(default_factory=dict)  # the kernel that follows most launches of each
     copies: dict[int, str] = field(default_factory=dict)
     decompressions: int = 0
 
@@ -122,8 +127,28 @@ def gpu_tables(source: Source) -> GpuTables:
         tables.names = {k: texts.get(k, f"string {k}") for k in keys}
         # of kernels that share a name the last one's; they differ where a report has a clone of one
         tables.mangled_of = {tables.names[k]: texts.get(mangled.get(k, NULL)) for k in sorted(keys)}
+        _add_launch_details(tables, tables.collected[KERNEL])
     tables.decompressions = sum(len(b["start"]) for b in source.scan(_DECOMPRESSION, ["start"]))
     return tables
+
+
+def _add_launch_details(tables: GpuTables, kernels: Collected) -> None:
+    """Add how many blocks each kernel has, and which kernel follows it on the GPU."""
+    keys, codes = np.unique(kernels.keys, return_inverse=True)
+    names = [tables.names[key] for key in keys.tolist()]
+    grid = [kernels.columns[axis] for axis in ("gridX", "gridY", "gridZ") if axis in kernels.columns]
+    if len(grid) == _AXES:
+        largest = np.zeros(len(keys), np.int64)
+        np.maximum.at(largest, codes, grid[0].astype(np.int64) * grid[1] * grid[2])
+        for name, blocks in zip(names, largest.tolist(), strict=True):
+            tables.blocks[name] = max(blocks, tables.blocks.get(name, 0))
+    if len(keys) > _MANY_NAMES:
+        return
+    in_order = codes[np.argsort(kernels.columns["start"], kind="stable")].astype(np.int64)
+    pairs = np.bincount(in_order[:-1] * len(keys) + in_order[1:], minlength=len(keys) ** 2).reshape(len(keys), -1)
+    often = pairs.max(axis=1) >= np.maximum(_USUALLY * pairs.sum(axis=1), 1)
+    for code in np.flatnonzero(often).tolist():
+        tables.successors[names[code]] = names[int(pairs[code].argmax())]
 
 
 def gpu_work(tables: GpuTables, split: Split) -> GpuWork:
@@ -230,6 +255,7 @@ def _row(tables: GpuTables, table: str, name: str, durations: Durations) -> Row:
     row: Row = {"kind": _KINDS[table], "name": name, "short_name": name, **statistics(durations.values)}
     if table == KERNEL:
         row |= {"short_name": short_name(name), "mangled_name": tables.mangled_of.get(name)}
+        row |= {"blocks": tables.blocks.get(name), "successor": tables.successors.get(name)}
     elif table != GRAPH:
         row["total_bytes"] = None if durations.size is None else float(durations.size)
     return row
