@@ -182,7 +182,10 @@ def split(
             if 2 * kernels.durations[graphs].sum() > kernels.durations.sum():  # other kernels are of its start
                 kernels = kernels.select(graphs)
             separators = _wait_and_copy_times(result, work, index, host)
-            iterations = of_kernels(kernels, *separators, optimizers, operations=np.sort(work.launched))
+            operations = np.sort(work.launched)
+            iterations = of_kernels(kernels, *separators, optimizers, operations=operations)
+            if iterations is None and len(graphs := _graphs_behind_start(kernels)):
+                iterations = of_kernels(kernels.select(graphs), *separators, optimizers, operations=operations)
             if layers := _repeated_layers(result, index, ranges, iterations):
                 result.layers[index], iterations = layers, None
         if iterations is not None:
@@ -378,6 +381,16 @@ def _kernels(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Colle
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.argsort(columns[1], kind="stable")
     return Kernels(*(column[order] for column in columns))
+
+
+def _graphs_behind_start(kernels: Kernels) -> IntArray:
+    """The graphs, where from the middle one on they are most of the work: other kernels are of autotuning or set-up."""
+    graphs = np.flatnonzero(kernels.names < 0)
+    if len(graphs):
+        behind = kernels.launched >= np.median(kernels.launched[graphs])
+        if 2 * kernels.durations[behind & (kernels.names < 0)].sum() <= kernels.durations[behind].sum():
+            return graphs[:0]
+    return graphs
 
 
 def _kernels_of_table(
