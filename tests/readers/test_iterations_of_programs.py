@@ -631,6 +631,17 @@ def test_graphs_are_iterations_where_autotuning_before_them_takes_longer(host, l
     assert [row["iterations"] for row in rows] == [found] * bool(found)
 
 
+def test_what_an_autotuner_tries_again_and_again_is_no_iteration(host):
+    redzone = "stream_executor::gpu::RedzoneAllocatorKernelImpl(unsigned char *, unsigned char, unsigned long)"
+    for _ in range(60):
+        host.run("stream_executor::gpu::<unnamed>::DelayKernel(volatile int *)", A, A, A, redzone, redzone, us=30)
+    for _ in range(20):
+        host.run(*[B, C, D] * 5, EVAL)
+        host.wait()
+    (row,) = tables_of(host)["iterations"]
+    assert row["iterations"] == pytest.approx(20, abs=1)
+
+
 def test_streams_and_small_kernels_are_counted(host):
     for _ in range(20):
         for stream in (13, 14, 15):

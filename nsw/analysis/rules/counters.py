@@ -1124,7 +1124,12 @@ def _at_roof_remark(kernel: KernelRow) -> Remark | None:
     """That a part is at its roof, and that what it carries is useful; None where that was not measured."""
     parts = busy_pct_by_part(kernel)
     part = _busiest_part(parts)
-    if not part or parts[part] < _ROOF_PCT or kernel.memory_pct is None or kernel.sm_pct is None:
+    if (
+        not part
+        or parts[part] < (_SURELY_PCT if part == SHARED else _ROOF_PCT)
+        or kernel.memory_pct is None
+        or kernel.sm_pct is None
+    ):
         return None
     used = _useful_work_text(kernel, part)
     cause = _HEALTHY.get(part) or (_OF_PIPES if part not in _MEMORY else None)

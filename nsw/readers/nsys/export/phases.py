@@ -20,6 +20,7 @@ from nsw.readers.timeline.iterations import (
     iterations_by_marks,
     numbered_layer,
     of_kernels,
+    without_trials,
 )
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
@@ -145,6 +146,7 @@ def split(
     *,
     nccl: Collection[int] = (),
     optimizers: Collection[int] = (),
+    autotuners: Collection[int] = (),
     host: HostCalls | None = None,
     named_step: str | None = None,
     warmup: int | None = None,
@@ -157,6 +159,7 @@ def split(
         ranges: The NVTX ranges.
         nccl: The keys of NCCL's kernels.
         optimizers: The keys of optimizers' kernels.
+        autotuners: The keys of an autotuner's kernels.
         host: What the hosts of the processes call.
         named_step: The NVTX range that a recipe names as its step.
         warmup: How many iterations are warm-up, where a recipe says so.
@@ -177,7 +180,7 @@ def split(
             iterations = iterations_by_marks(marks.get(index, []), launched_work)
         has_kernels = KERNEL in gpu or GRAPH in gpu
         if iterations is None and has_kernels:
-            kernels = _kernels(result, gpu, index, nccl)
+            kernels = without_trials(_kernels(result, gpu, index, nccl), autotuners)
             graphs = np.flatnonzero(kernels.names < 0)
             if 2 * kernels.durations[graphs].sum() > kernels.durations.sum():  # other kernels are of its start
                 kernels = kernels.select(graphs)
