@@ -45,6 +45,10 @@ HEADLINE: Final = "headline"
 FAILED: Final = "program failed"  # the finding that a report's program failed
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _NOISY: Final = 2.0  # times by which repeats of a case differ, from which the headline begins with it
+_AS_TRACED: Final = (
+    "Idle times are those of the traced run: tracing slows each launch, so that the program alone is idle less."
+    " Compare the time of a step without the profiler."
+)
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
 
@@ -155,6 +159,8 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
         notes.append(
             Note("slowed", f"The profiler slowed {names}: shares of idle time are corrected for it.", tone="aside")
         )
+    if len(summary.cases) == 1 and _is_launch_bound_as_traced(summary, summary.cases[0]):
+        notes.append(Note("traced", _AS_TRACED, tone="aside"))
     notes += _missing_pass_blocks(summary)
     pages = [kernel.source for case in summary.cases for kernel in case.kernels if kernel.source is not None]
     if pages and not any(page.has_lines for page in pages):
@@ -164,6 +170,11 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
     more = f" (and {len(summary.missing) - 1} more)" if len(summary.missing) > 1 else ""
     missing = (Note("missing", line + more, tone="warning") for line in summary.missing[:1])
     return [*notes, *condition_notes(summary)[:_LISTED], *odd, *missing]
+
+
+def _is_launch_bound_as_traced(summary: Summary, case: CaseSummary) -> bool:
+    """Whether launches bind a case of which no run without a profiler is known."""
+    return not case.perturbation and any(hit.cause == "launch-bound" for hit in summary.hits.get(case.id, ()))
 
 
 def _missing_pass_blocks(summary: Summary) -> list[Block]:

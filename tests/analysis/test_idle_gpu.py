@@ -583,3 +583,13 @@ def test_how_busy_a_gpu_is_that_processes_may_share_is_not_known(devices, nccl, 
     parts = [part("steady", "k", 18 * MS, pid=pid, device=device) for pid, device in zip((1, 2), devices, strict=True)]
     (case,), _ = told(parts, rows)
     assert least_gpu_busy_pct(case) == busy
+
+
+@pytest.mark.parametrize(("figures", "is_told"), [((), True), ((("b", 160.0), ("r", 100.0)), False)])
+def test_idle_times_of_launches_are_said_to_be_those_of_the_traced_run_where_no_other_is_known(figures, is_told):
+    parts = [KERNELS, LAUNCHES]
+    tables = {"gpu_summary": whole(parts), "phase_summary": parts, "iterations": [idle()], "gaps": gaps_of(idle()),
+              "figures": [figure_row(value, run=run) for run, value in figures]}  # fmt: skip
+    runs = [make_run("b", "c"), timeline()] if figures else [timeline()]
+    blocks = first_screen_blocks(summarize(CampaignData("c", "", None, runs, tables), ReportRequest()))
+    assert any(block.name == "traced" for block in blocks) == is_told
