@@ -98,6 +98,7 @@ class CaseSummary:
     communication_pct: float | None
     hotspots: tuple[Share, ...] = ()
     gpu_work: tuple[Share, ...] = ()  # all that hotspots are the largest of
+    start_kernels: tuple[str, ...] = ()  # those outside of the steady state, where that has whole CUDA graphs alone
     api: tuple[Share, ...] = ()
     copies: tuple[Copy, ...] = ()
     functions: tuple[Share, ...] = ()
@@ -199,6 +200,7 @@ def _summarize_case(
     gpu = steady("gpu_summary", with_gpu)
     work = largest_shares(gpu, 1.0, several := max(1, len(with_gpu)))
     gpu_ns = _sum_total_ns(gpu)
+    has_kernels = any(row["kind"] == "kernel" for row in gpu)
     talk = [r for r in steady("communication", with_gpu) if "nccl" in {r.get("library"), r.get("kind")}]
     communication = _sum_total_ns(talk)
     # a median of few iterations says little, unless they are alike: where time goes is said of the whole run then
@@ -230,6 +232,7 @@ def _summarize_case(
             if before < 100 * cover
         ),
         gpu_work=work,
+        start_kernels=() if has_kernels else _kernel_names(rows("phase_summary", with_gpu)),
         api=largest_shares(steady("api_summary", with_api), cover, max(1, len(with_api))),
         longest_calls_ns={row["name"]: row["max_ns"] for row in rows("api_summary", with_api) if row.get("max_ns")},
         threads={row["name"]: row["threads"] for row in gpu if row.get("threads")},
@@ -426,6 +429,10 @@ def _function_label_with_location(row: Mapping[str, Any]) -> str:
     line = f":{row['line']}" if row.get("line") else ""
     location = f"{row['file']}{line}" if row.get("file") else row.get("module")
     return f"{row['name']} ({location})" if location else str(row["name"])
+
+
+def _kernel_names(parts: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(row["name"] for row in parts if row.get("kind") == "kernel"))
 
 
 def _sum_total_ns(rows: Iterable[Mapping[str, Any]]) -> float:

@@ -7,7 +7,7 @@ Time and share are the timeline's where there is one, since counters are measure
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from nsw.analysis.groups import sum_times_and_calls
 from nsw.analysis.roofline import Point, binding_point, memory_only_point, roofline_points
@@ -198,6 +198,7 @@ def _chip_of_launches(metrics: TableData, launches: TableData | None) -> tuple[C
 _AMOUNTS: Final = frozenset(
     {"ns", "byte", "FLOP", "inst", "cycle", "sector", "transaction", "request", "thread", "block"}
 )
+_PASSES: Final = frozenset({"l1_wavefronts", "shared_wavefronts", "shared_bank_conflicts"})  # amounts without a unit
 _LIMITS: Final = {
     "occupancy_limit_registers": "registers",
     "occupancy_limit_shared_memory": "shared memory",
@@ -225,6 +226,7 @@ _NO_STALL: Final = "stall_not_selected"
 _NO_REMEDY: Final = "ompression"  # of L2: a program would have to allocate memory by the driver's own calls
 _RANGE: Final = "range"  # ncu's name for what it measured as a whole under --replay-mode range; it has no grid
 _STALLS_SHOWN: Final = 2
+_UNEQUAL: Final = 3.0  # times the longest of the other launches, that long ones take at least
 _TENSOR_OPERATIONS: Final = tuple(f"tensor_ops_{kind}" for kind in ("fp16", "bf16", "tf32", "fp8", "fp64"))
 # what ncu gives of a range is a mean over the launches in it, which is no launch's
 _SECTIONS_OF_ONE_LAUNCH: Final = frozenset({"Launch Statistics", "LaunchStats", "Occupancy"})
@@ -249,6 +251,15 @@ class Advice:
     speedup_type: str | None
 
 
+class LongLaunches(NamedTuple):
+    """The launches of a kernel that take many times as long as its others: how many of each, and their mean (ns)."""
+
+    launches: float
+    mean_ns: float
+    others: float
+    others_mean_ns: float
+
+
 @dataclass(frozen=True, slots=True)
 class KernelRow:
     """One kernel. What was not measured is None.
@@ -267,6 +278,7 @@ class KernelRow:
             little: a mean over the launches.
         source: What ncu's source page says of it, where there is one.
         program_bytes: The most that its program held on a GPU, by samples beside a run; the driver's own part included.
+        long_launches: Those of very unequal launches that take most of its time; None: their mean is telling.
         levels: The metrics that nvprof printed as a level of 0 to 10: their values are the middles of tenths.
     """
 
@@ -297,6 +309,7 @@ class KernelRow:
     source: SourceLines | None = field(default=None, repr=False)
     program_bytes: float | None = None
     levels: tuple[str, ...] = ()
+    long_launches: LongLaunches | None = None
 
     @property
     def launch_ns(self) -> float | None:
@@ -377,7 +390,7 @@ def _mean_metrics_by_kernel(measured: LaunchValues) -> dict[str, _Measured]:
         name: _weighted_mean(
             column,
             measured.kernel,
-            measured.calls if (metric := find_metric(name)) is not None and metric.unit in _AMOUNTS else weight,
+            measured.calls if _is_amount(name) else weight,
             many,
         )
         for name, column in measured.values.items()
@@ -393,6 +406,11 @@ def _mean_metrics_by_kernel(measured: LaunchValues) -> dict[str, _Measured]:
         )
         for at, name in enumerate(measured.kernels) if calls[at]
     }  # fmt: skip
+
+
+def _is_amount(name: str) -> bool:
+    metric = find_metric(name)
+    return name in _PASSES or (metric is not None and metric.unit in _AMOUNTS)
 
 
 def _weighted_mean(column: Numbers, kernel: Numbers, weight: Numbers, many: int) -> Numbers:
@@ -459,7 +477,24 @@ def _kernel_row(
         points=kernel_points,
         metrics=metrics,
         levels=tuple(sorted(values.levels & metrics.keys())),
+        long_launches=_long_launches(name, values) if source == "counters" else None,
     )
+
+
+def _long_launches(name: str, measured: LaunchValues) -> LongLaunches | None:
+    import numpy as np
+
+    mine = measured.kernel == measured.kernels.index(name)
+    times, calls = measured.values["duration"][mine], measured.calls[mine]
+    if np.isnan(times).any():
+        return None
+    is_long = times >= times.max() / 2
+    if is_long.all() or _UNEQUAL * times[~is_long].max() > times[is_long].min():
+        return None
+    (count, mean), (others, others_mean) = (
+        (float(calls[part].sum()), float(np.average(times[part], weights=calls[part]))) for part in (is_long, ~is_long)
+    )
+    return LongLaunches(count, mean, others, others_mean)
 
 
 def sm_active_share(metrics: Mapping[str, float]) -> float | None:

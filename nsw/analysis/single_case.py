@@ -390,6 +390,12 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
     if len(kernels) == 1:
         each = " a launch" if first.launches > 1 else ""
         summary = first.short_name + (f" takes {duration(first.launch_ns)}{each}" if first.launch_ns else "")
+        if (long := first.long_launches) is not None:
+            every = long.launches + long.others
+            summary = (
+                f"{first.short_name} takes {duration(long.mean_ns)} in {long.launches:,.0f} of {every:,.0f} launches,"
+                f" {duration(long.others_mean_ns)} in the others"
+            )
     elif first.share_pct is None and (hardest := _kernel_with_most_work(kernels)) is not None:
         return ", ".join(
             (f"{hardest[0].short_name} {hardest[1]}", *_measured_metric_texts(hardest[0])[:_FIGURES_SHOWN])

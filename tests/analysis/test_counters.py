@@ -91,6 +91,10 @@ FP32_BESIDE = {"inst_fp_64": 1e8, "inst_fp_32": 5e7, "inst_bit_convert": 5e7}
 DIVISION = {"inst_integer": 5e8, "inst_bit_convert": 2e7, "inst_fp_32": 1e6}
 PAIRS = {"flop_count_sp_add": 1e8, "flop_count_sp_mul": 1e8, "flop_count_sp_fma": 0.0}
 
+REDUCTION = {"shared_wavefronts": 5.7e7, "l1_wavefronts": 6e7, "inst_executed_shared_loads": 6e6,
+             "inst_executed_shared_stores": 5e6, "shared_bank_conflicts": 3e5, "inst_executed_global_stores": 1e5,
+             "threads": 3.2e7}  # fmt: skip
+
 ILL = [  # cause, a kernel that has it, those near it that have it not
     ("uncoalesced-access", l1(**SCATTERED),
      [l1(), l1(**SCATTERED | {"gld_transactions_per_request": 1.0}), l1(**SCATTERED | {"gld_efficiency": 80.0})]),
@@ -186,6 +190,9 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("barriers", l1(**SHARED | {"inst_executed_shared_stores": 1e6}, shared_bank_conflicts=0.0, stall_barrier=25.0, stall_memory_dependency=10.0),
      [l1(**SHARED | {"inst_executed_shared_stores": 2e7}, shared_bank_conflicts=0.0, stall_barrier=25.0, stall_memory_dependency=10.0),
       l1(**SHARED | {"inst_executed_shared_stores": 1e6}, shared_bank_conflicts=0.0, stall_barrier=12.0, stall_memory_dependency=10.0)]),
+    ("barriers", l1(busy=76.0, **REDUCTION, stall_barrier=14.0),
+     [l1(busy=76.0, **REDUCTION | {"threads": 1e7}, stall_barrier=14.0),  # three values a thread
+      l1(busy=76.0, **REDUCTION | {"shared_wavefronts": 1e7}, stall_barrier=14.0)]),
     ("instruction-cache", kernel(stall_inst_fetch=60.0, stall_memory_dependency=10.0), []),
     ("dependent-chain", kernel(), [kernel(memory=65.0, l2_throughput=65.0), kernel(stalls=())]),
     ("small-launches", kernel(duration=2 * US, l1_throughput=1.0, l2_throughput=1.0, issue_slot_utilization=1.0, sm=1.0, memory=1.0, dram=1.0),

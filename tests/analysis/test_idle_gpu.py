@@ -54,7 +54,8 @@ def use(**more):
     numbers = {"span_ns": 4 * MS, "busy_ns": 1.28 * MS, "operations": 125, "kernels": 125, "kernel_ns": 1.28 * MS,
                "computing_ns": 1.28 * MS, "launches": 125, "cuda_ns": 1 * MS, "wait_ns": 0, "copy_ns": 0, "waits": 0,
                "values": 0} | more  # fmt: skip
-    kept = {"streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns", "slower_pct"}
+    kept = {"streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns",
+            "slower_operations", "slower_pct"}  # fmt: skip
     return {"run": "r", "report": "a", "pid": 1, "device": 0, "phase": "steady", "iterations": 18} | {
         name: value if name in kept or value is None else 18 * value for name, value in numbers.items()
     }
@@ -243,6 +244,28 @@ def test_values_that_are_read_back_come_before_launches_which_no_graph_can_hold_
     )
 
 
+def test_values_of_several_sizes_are_not_all_of_the_largest():
+    rows = [gap("value", "middle", 17, 60 * US), gap("launch", "middle", 60, 30 * US)]
+    sizes = [
+        copies("from the GPU", size=size) | {"memory": memory} for memory, size in (("pageable", 128), ("pinned", 1))
+    ]
+    for rows_of_copies, says in (
+        (sizes, "17 values of at most 128 bytes back"),
+        (sizes[:1], "17 values of 128 bytes back"),
+    ):
+        (text,) = explained(*rows, values=17, waits=17, copies=rows_of_copies)
+        assert says in text
+
+
+def test_whole_graphs_are_of_the_framework_that_compiled_kernels_before_them():
+    graphs = part("steady", "[CUDA graph 7]", 18 * MS, kind="graph")
+    tables = {"gaps": [gap("launch", "middle", 125, 21.8 * US)], "gpu_use": [use()]}
+    for name, is_jax in (("loop_multiply_fusion", True), ("mine", False)):
+        parts = [graphs, part("setup", name, 18 * MS), LAUNCHES]
+        (text,) = told(parts, [idle() | {"device": 0}], **tables)[1]
+        assert ("jax.lax.scan" in text) is is_jax
+
+
 def test_a_selection_by_data_is_told_from_values_that_are_read():
     select = part("steady", "void cub::DeviceSelectSweepKernel<int>()", 1 * MS, calls=18)
     rows = [gap("value", "middle", 1, 600 * US), gap("launch", "middle", 60, 30 * US)]
@@ -371,6 +394,13 @@ def test_iterations_that_are_slow_in_turn_are_told_with_their_period_and_what_di
     )
     (text,) = explained(busy=98.0, slower_gpu_ns=0.0, **slow)
     assert "the GPU has no more work in it: the host does something else" in text
+    (text,) = explained(busy=98.0, slower_gpu_ns=0.1 * MS, slower_operations=50, **slow)
+    assert (
+        "takes 2.4 ms longer than the usual 4 ms; the host launches 50 more operations in it, one every 48 us" in text
+    )
+    assert "and they keep the GPU busy for 100 us: launch-bound. Launch them together as CUDA graphs" in text
+    (text,) = explained(busy=98.0, slower_gpu_ns=0.1 * MS, slower_operations=20, **slow)
+    assert "the host does something else" in text
     writes = gap("launch", "long", 1 / 8, 2.4 * MS, write_ns=0.2 * MS)
     (text,) = explained(writes, busy=98.0, slower_gpu_ns=0.0, **slow)
     assert "no more work in it: the host writes files (a checkpoint, a log)" in text

@@ -47,6 +47,21 @@ def test_shares_are_weighted_by_time_and_amounts_are_means_of_a_launch():
     assert row.metrics["duration"] == 2000.0
 
 
+def test_passes_through_shared_memory_are_amounts_too():
+    row = only(kernel_table({"metrics": launches(
+        {"duration": 1000.0, "shared_wavefronts": 4.0, "inst_executed_shared_loads": 1.0},
+        {"duration": 9000.0, "shared_wavefronts": 40.0, "inst_executed_shared_loads": 10.0},
+    )}))  # fmt: skip
+    assert row.metrics["shared_wavefronts"] == pytest.approx(4 * row.metrics["inst_executed_shared_loads"])
+
+
+def test_launches_that_take_many_times_as_long_as_the_others_are_counted_apart():
+    (row,) = kernel_table({"metrics": launches(*({"duration": time} for time in (300.0, 302.0, 3.0, 2.0, 4.0)))})
+    assert row.long_launches == (2, 301.0, 3, 3.0)
+    (row,) = kernel_table({"metrics": launches(*({"duration": time} for time in (300.0, 302.0, 110.0)))})
+    assert row.long_launches is None
+
+
 def test_a_summary_over_launches_weighs_as_all_of_them():
     rows = [
         metric("sm_throughput", 10.0, launch=None, invocations=9),

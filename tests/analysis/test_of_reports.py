@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nsw.analysis.first_screen import first_screen_blocks
-from nsw.analysis.kernels import Advice, Stall
+from nsw.analysis.kernels import Advice, LongLaunches, Stall
 from nsw.analysis.of_reports import ReadReport, summarize_reports
 
 from .made import KERNEL, gpu_row
@@ -253,6 +253,11 @@ def test_copies_slower_than_any_link_point_to_it_and_slow_ones_both_ways_say_whi
 def test_kernels_whose_metrics_have_no_value_are_told():
     none = replace(KERNEL, sm_pct=None, memory_pct=None, dram_pct=None, time_ns=None, achieved_occupancy_pct=None)
     assert counted(none, none) == ("a.txt: 2 kernels, of which no metric has a value", [])
+
+
+def test_a_kernel_of_very_unequal_launches_is_not_headed_by_their_mean():
+    row = replace(KERNEL, long_launches=LongLaunches(4, 303e3, 12, 2.9e3), metrics={"duration": 77.9e3})
+    assert counted(row)[0].startswith("a.txt: k takes 303.0 us in 4 of 16 launches, 2.900 us in the others")
 
 
 def test_of_a_kernel_whose_bound_is_not_known_what_was_measured_is_told():

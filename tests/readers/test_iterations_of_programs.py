@@ -570,6 +570,16 @@ def test_slow_iterations_at_equal_distances_have_a_period(host, every, period):
     assert use["period"] == period
 
 
+def test_a_slow_iteration_that_launches_more_says_how_many_operations_more(host):
+    for n in range(60):
+        host.run(*[A, B, C, D] * 9, "void multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata>()")
+        host.wait()
+        if n % 5 == 4:
+            host.run(*[EVAL, HEAD] * 200, us=1)
+    (use,) = tables_of(host)["gpu_use"]
+    assert (use["period"], use["slower_operations"]) == (5, 400)
+
+
 @pytest.mark.parametrize(("pause_us", "slow"), [(60_000, 2), (1000, None)])
 def test_two_iterations_are_slow_where_they_take_many_times_as_long(host, pause_us, slow):
     for n in range(13):
@@ -617,6 +627,37 @@ def test_graphs_are_iterations_where_eager_kernels_come_before_them(host):
         )  # fmt: skip
     (row,) = tables_of(host)["iterations"]
     assert row["iterations"] == 15
+
+
+@pytest.mark.parametrize(("last", "found"), [(0, 220), (400, None)])
+def test_graphs_are_iterations_where_autotuning_before_them_takes_longer(host, last, found):
+    """Unless other kernels are most of the work among them too."""
+    for n in range(400):
+        host.run(A, *[B] * (n * n * n % 401 % 7), *[C] * (n * n % 397 % 5), us=30)
+    host.wait()
+    for n in range(220):
+        host.copy(1, 401_408)
+        host.run(*[(A, B, C)[n * n % 97 % 3]] * (n * n % 101 % 5), us=last) if last else None
+        start = max(host.now, host.free)
+        host.free = start + 37 * US
+        host.database.add(
+            "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start=start, end=host.free, deviceId=0, streamId=7, graphId=7,
+            correlationId=host._called("cudaGraphLaunch_v10000", 8 * US), globalPid=GLOBAL_PID,
+        )  # fmt: skip
+        host.sleep(400)
+    rows = tables_of(host).get("iterations", [])
+    assert [row["iterations"] for row in rows] == [found] * bool(found)
+
+
+def test_what_an_autotuner_tries_again_and_again_is_no_iteration(host):
+    redzone = "stream_executor::gpu::RedzoneAllocatorKernelImpl(unsigned char *, unsigned char, unsigned long)"
+    for _ in range(60):
+        host.run("stream_executor::gpu::<unnamed>::DelayKernel(volatile int *)", A, A, A, redzone, redzone, us=30)
+    for _ in range(20):
+        host.run(*[B, C, D] * 5, EVAL)
+        host.wait()
+    (row,) = tables_of(host)["iterations"]
+    assert row["iterations"] == pytest.approx(20, abs=1)
 
 
 def test_streams_and_small_kernels_are_counted(host):

@@ -893,6 +893,22 @@ def _barrier_or_fetch_stall_remark(kernel: KernelRow) -> Remark | None:
     )  # fmt: skip
 
 
+def _block_reduction_remark(kernel: KernelRow) -> Remark | None:
+    """A value a thread, which each block combines in shared memory: its barriers and steps outweigh what it loads."""
+    metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
+    part, (loads, stores) = _busiest_part(parts), _global_memory_instructions(kernel)
+    if parts.get(part, 0.0) < _BOUND_PCT or part in {DRAM, L2} or not _is_shared_memory_busy_with_barriers(kernel):
+        return None
+    if not loads or stores is None or stores > loads / 4 or loads * _WARP > 2 * metrics.get("threads", 0.0):
+        return None
+    accesses = sum(metrics[f"inst_executed_shared_{kind}"] for kind in ("loads", "stores"))
+    return Remark(
+        _gain_pct(kernel, dict.fromkeys(parts.keys() - {DRAM, L2}, 0.25)), "barriers", "a value a thread, and barriers",
+        f"has blocks that combine a value or two of each thread: shared memory is {parts[part]:.0f} % busy, with"
+        f" {metrics['shared_wavefronts'] / accesses:.1f} passes for each access, most of them of barriers",
+    )  # fmt: skip
+
+
 def _is_shared_memory_busy_with_barriers(kernel: KernelRow) -> bool:
     """Whether shared memory carries more than its accesses can need: barriers pass through it too."""
     metrics = kernel.metrics
@@ -1071,7 +1087,7 @@ _WASTE: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (
     _scattered_access_remark, _narrow_access_remark, _bank_conflict_remark, _local_memory_remark,
     _atomic_contention_remark, _divergence_remark, _fp64_remark, _special_function_remark,
     _unfused_multiply_add_remark, _unbalanced_grid_remark,
-    _barrier_or_fetch_stall_remark,
+    _barrier_or_fetch_stall_remark, _block_reduction_remark,
 )  # fmt: skip
 
 
@@ -1108,7 +1124,12 @@ def _at_roof_remark(kernel: KernelRow) -> Remark | None:
     """That a part is at its roof, and that what it carries is useful; None where that was not measured."""
     parts = busy_pct_by_part(kernel)
     part = _busiest_part(parts)
-    if not part or parts[part] < _ROOF_PCT or kernel.memory_pct is None or kernel.sm_pct is None:
+    if (
+        not part
+        or parts[part] < (_SURELY_PCT if part == SHARED else _ROOF_PCT)
+        or kernel.memory_pct is None
+        or kernel.sm_pct is None
+    ):
         return None
     used = _useful_work_text(kernel, part)
     cause = _HEALTHY.get(part) or (_OF_PIPES if part not in _MEMORY else None)
@@ -1137,7 +1158,8 @@ def _useful_work_text(kernel: KernelRow, part: str) -> str | None:
         return "all bytes used" if share >= _SURELY_PCT / 100 else None
     if part == SHARED:
         added, wavefronts = metrics.get("shared_bank_conflicts"), metrics.get("shared_wavefronts", 0.0)
-        return "no bank conflicts" if added is not None and added <= _CONFLICTS * wavefronts else None
+        is_useful = added is not None and added <= _CONFLICTS * wavefronts
+        return "no bank conflicts" if is_useful and not _is_shared_memory_busy_with_barriers(kernel) else None
     if part == TENSOR:  # a product is of a whole warp, whatever the threads do that bring its operands
         return "by matrix products"
     lanes = metrics.get("warp_execution_efficiency")

@@ -327,7 +327,7 @@ def _gap_times_by_words(idle: IdleGpu) -> list[tuple[str, float]]:
 
 def detect_framework(case: CaseSummary) -> str:
     """What launches the kernels of a case, by the names of kernels that libraries and compilers give."""
-    names = [*(share.name for share in case.gpu_work), *(kernel.name for kernel in case.kernels)]
+    names = [*(share.name for share in case.gpu_work), *(kernel.name for kernel in case.kernels), *case.start_kernels]
     if any(_PYTHON.search(name) for name in names):
         return "pytorch"
     if any(_JAX.match(name) for name in names):
@@ -672,7 +672,9 @@ def _lock_share_of_launch_gaps(idle: IdleGpu) -> float:
 def _read_back_size_text(idle: IdleGpu) -> str:
     """How large the values are that the host reads back."""
     sizes = [copy.med_bytes for copy in idle.copies if copy.direction == "from the GPU" and copy.med_bytes]
-    return _size_text(max(sizes)) if sizes and _A_FEW < max(sizes) <= _VALUE else "a few bytes"
+    if not sizes or not _A_FEW < max(sizes) <= _VALUE:
+        return "a few bytes"
+    return f"{'at most ' if min(sizes) < max(sizes) else ''}{_size_text(max(sizes))}"
 
 
 def _selection_kernel_share(case: CaseSummary) -> float:

@@ -101,6 +101,7 @@ _FEW_ITERATIONS: Final = 8  # of fewer no one is an exception
 _SLOW_TIMES: Final = 3.0  # the median
 _PAUSE_NS: Final = 10e6  # that one iteration takes longer: shorter pauses are the system's, or the profiler's
 _SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
+_AS_FAST: Final = 2.0  # times the usual time of a launch
 _FIRST_PCT: Final = 30.0  # of all iterations' time
 _FIRST: Final = 3  # iterations that try or compile kernels: more that are slow alike have a slow GPU
 _TUNES: Final = 2.0  # times the GPU's work of an iteration
@@ -1157,9 +1158,15 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     slow = find_slow_iterations(case)
     if slow is None or is_cause_of_slow_iterations_known(case, profiler_slowdown(case)):
         return None
-    takes = f"{slow.subject} {slow.verb('take')}"
+    takes, is_launched = f"{slow.subject} {slow.verb('take')}", False
     if gpu >= MOST_OF_SLOWER * more:
         differs = f"{format_ns(min(gpu, more))} of that are more work of the GPU: evaluation, or a larger input"
+    elif is_launched := slow.is_of_host and _is_launching(use, iterations.med_ns):
+        count = use["slower_operations"]
+        differs = (
+            f"the host launches {count:,.0f} more operations in it, one every {format_ns(more / count)}, and they keep"
+            f" the GPU busy for {format_ns(gpu)}: launch-bound"
+        )
     elif slow.is_of_host:
         differs = f"the GPU has no more work in it: {_host_work_in_gaps_text(case.idle_gpu)}"
     else:
@@ -1169,7 +1176,17 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
         f"{takes} {format_ns(more)} longer than the usual {format_ns(iterations.med_ns)}; {differs}",
         f"{format_ns(more)} longer", "iterations",
     )  # fmt: skip
+    if is_launched:
+        known = causes()["launch-bound"]
+        return replace(hit, do=known.do, advice=known.remedy(detect_framework(case)))
     return replace(hit, do="look at its kernels", advice=_LOOK_AT_KERNELS) if gpu >= MOST_OF_SLOWER * more else hit
+
+
+def _is_launching(use: Mapping[str, float], usual_ns: float) -> bool:
+    """Whether slow iterations take longer to launch more operations, about as fast as the usual ones launch theirs."""
+    more = use.get("slower_operations", 0.0)
+    usual = use["operations"] - more * use["slow"] / use["iterations"]
+    return usual > 0 and use["slower_ns"] <= _AS_FAST * more * usual_ns / usual
 
 
 def _host_work_in_gaps_text(idle: IdleGpu) -> str:

@@ -390,10 +390,12 @@ def _period(phases: Phased) -> Row:
     if slow.sum() < fewest or 2 * slow.sum() >= len(slow):
         return {}
     rest = ~slow
+    operations = np.sum([one.operations[phases.warmup :] for one in phases.gpus], axis=0)
     return {
         "period": period, "slow": int(slow.sum()),
         "slower_ns": float(np.median(durations[slow]) - np.median(durations[rest])),
         "slower_gpu_ns": max(float(np.median(gpu[slow]) - np.median(gpu[rest])), 0.0),
+        "slower_operations": max(int(np.median(operations[slow]) - np.median(operations[rest])), 0),
         "slower_pct": 100 * float((durations[slow] - np.median(durations[rest])).sum() / durations.sum()),
     }  # fmt: skip
 

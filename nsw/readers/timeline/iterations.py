@@ -181,6 +181,10 @@ _SAME_DISTANCE: Final = 0.8  # of the distances between what ends iterations
 _LONGEST_LAUNCH_NS: Final = 100_000.0  # a loop of one kernel that takes longer is a time step rather than a launch
 _DEVICES: Final = 16  # whose sequences are looked at
 _OPTIMIZER: Final = re.compile(r"multi_tensor_apply|fused_?(?:adam|sgd|lamb)|addcdiv", re.IGNORECASE)
+_TRIES: Final = re.compile(
+    r"redzone_?(?:allocator|checker)|xla_fp_comparison|stream_executor::.*(?:DelayK|RepeatB)", re.IGNORECASE
+)
+_CANDIDATE: Final = 16  # kernels between two of an autotuner, at most
 _TRAINS: Final = 8  # kernels between an optimizer and the next that a step has at least
 _MOST_STEPS: Final = 0.6  # of a training's steps, that are about equal
 _UPDATE, _STEPS_REST = (
@@ -221,6 +225,29 @@ class Kernels:
 def is_optimizer(kernel: str) -> bool:
     """Whether a kernel updates parameters, by its name: a training step ends with it."""
     return _OPTIMIZER.search(kernel) is not None
+
+
+def is_autotuner(kernel: str) -> bool:
+    """Whether XLA launches a kernel around the candidates that it tries, by its name."""
+    return _TRIES.search(kernel) is not None
+
+
+def without_trials(kernels: Kernels, autotuners: Collection[int]) -> Kernels:
+    """The kernels without an autotuner's own and the candidates between them: the program repeats behind them.
+
+    Args:
+        kernels: The kernels of a process.
+        autotuners: What kernels of an autotuner are, as in `kernels.names`.
+    """
+    order = by_time(kernels.launched)
+    in_order = kernels.select(np.arange(len(kernels.names))[order])
+    at = np.flatnonzero(np.isin(in_order.names, list(autotuners)))
+    is_trial = np.zeros(len(in_order.names) + 1, np.int64)
+    near = np.diff(at, append=at[-1:] + 1)
+    near[near > _CANDIDATE] = 1
+    np.add.at(is_trial, at, 1)
+    np.add.at(is_trial, at + near, -1)
+    return in_order.select(np.flatnonzero(np.cumsum(is_trial)[:-1] == 0)) if len(at) else kernels
 
 
 def of_kernels(

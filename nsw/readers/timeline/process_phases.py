@@ -16,9 +16,11 @@ from nsw.readers.timeline.iterations import (
     Marks,
     few_repetitions,
     generic,
+    is_autotuner,
     is_optimizer,
     iterations_by_marks,
     of_kernels,
+    without_trials,
 )
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
@@ -203,13 +205,14 @@ def iterations_of(recorded: Recorded, work: Operations, named_step: str | None) 
         return iterations
     calls = recorded.calls()
     waits = [] if calls is None else [calls.start[calls.kind == SYNCHRONISE]]
-    optimizers = [code for code, name in enumerate(recorded.names) if is_optimizer(name)]
-    if work.way is None:
-        return of_kernels(_kernels(recorded, work), waits, optimizers=optimizers, operations=np.sort(work.launched))
-    from_gpu, to_gpu = (work.launched[work.way == way] for way in (FROM_GPU, TO_GPU))
-    return of_kernels(
-        _kernels(recorded, work), [*waits, from_gpu], to_gpu, optimizers, operations=np.sort(work.launched)
+    optimizers, autotuners = (
+        [code for code, name in enumerate(recorded.names) if is_one(name)] for is_one in (is_optimizer, is_autotuner)
     )
+    kernels = without_trials(_kernels(recorded, work), autotuners)
+    if work.way is None:
+        return of_kernels(kernels, waits, optimizers=optimizers, operations=np.sort(work.launched))
+    from_gpu, to_gpu = (work.launched[work.way == way] for way in (FROM_GPU, TO_GPU))
+    return of_kernels(kernels, [*waits, from_gpu], to_gpu, optimizers, operations=np.sort(work.launched))
 
 
 def _kernels(recorded: Recorded, work: Operations) -> Kernels:

@@ -20,6 +20,7 @@ from nsw.readers.timeline.iterations import (
     iterations_by_marks,
     numbered_layer,
     of_kernels,
+    without_trials,
 )
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
@@ -145,6 +146,7 @@ def split(
     *,
     nccl: Collection[int] = (),
     optimizers: Collection[int] = (),
+    autotuners: Collection[int] = (),
     host: HostCalls | None = None,
     named_step: str | None = None,
     warmup: int | None = None,
@@ -157,6 +159,7 @@ def split(
         ranges: The NVTX ranges.
         nccl: The keys of NCCL's kernels.
         optimizers: The keys of optimizers' kernels.
+        autotuners: The keys of an autotuner's kernels.
         host: What the hosts of the processes call.
         named_step: The NVTX range that a recipe names as its step.
         warmup: How many iterations are warm-up, where a recipe says so.
@@ -177,12 +180,15 @@ def split(
             iterations = iterations_by_marks(marks.get(index, []), launched_work)
         has_kernels = KERNEL in gpu or GRAPH in gpu
         if iterations is None and has_kernels:
-            kernels = _kernels(result, gpu, index, nccl)
+            kernels = without_trials(_kernels(result, gpu, index, nccl), autotuners)
             graphs = np.flatnonzero(kernels.names < 0)
             if 2 * kernels.durations[graphs].sum() > kernels.durations.sum():  # other kernels are of its start
                 kernels = kernels.select(graphs)
             separators = _wait_and_copy_times(result, work, index, host)
-            iterations = of_kernels(kernels, *separators, optimizers, operations=np.sort(work.launched))
+            operations = np.sort(work.launched)
+            iterations = of_kernels(kernels, *separators, optimizers, operations=operations)
+            if iterations is None and len(graphs := _graphs_behind_start(kernels)):
+                iterations = of_kernels(kernels.select(graphs), *separators, optimizers, operations=operations)
             if layers := _repeated_layers(result, index, ranges, iterations):
                 result.layers[index], iterations = layers, None
         if iterations is not None:
@@ -378,6 +384,16 @@ def _kernels(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Colle
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.argsort(columns[1], kind="stable")
     return Kernels(*(column[order] for column in columns))
+
+
+def _graphs_behind_start(kernels: Kernels) -> IntArray:
+    """The graphs, where from the middle one on they are most of the work: other kernels are of autotuning or set-up."""
+    graphs = np.flatnonzero(kernels.names < 0)
+    if len(graphs):
+        behind = kernels.launched >= np.median(kernels.launched[graphs])
+        if 2 * kernels.durations[behind & (kernels.names < 0)].sum() <= kernels.durations[behind].sum():
+            return graphs[:0]
+    return graphs
 
 
 def _kernels_of_table(

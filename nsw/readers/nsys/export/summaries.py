@@ -33,7 +33,7 @@ from nsw.readers.nsys.export.source import (
     total,
 )
 from nsw.readers.timeline.calls import LOCK, Calls, by_time, call_kinds
-from nsw.readers.timeline.iterations import is_optimizer
+from nsw.readers.timeline.iterations import is_autotuner, is_optimizer
 from nsw.readers.timeline.phases import nccl_operation
 from nsw.readers.timeline.statistics import Durations, Groups, group, merge, statistics, with_shares
 from nsw.tables.names import api_name_without_version
@@ -84,6 +84,11 @@ class GpuTables:
     def optimizers(self) -> list[int]:
         """The keys of optimizers' kernels."""
         return [key for key, name in self.names.items() if is_optimizer(name)]
+
+    @property
+    def autotuners(self) -> list[int]:
+        """The keys of an autotuner's kernels."""
+        return [key for key, name in self.names.items() if is_autotuner(name)]
 
 
 @dataclass(slots=True)

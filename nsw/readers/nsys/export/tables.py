@@ -139,6 +139,7 @@ def _split(results: Mapping[str, Any], faults: Collection[str], options: Options
         results.get("nvtx", _Nvtx()).ranges,
         nccl=tables.nccl,
         optimizers=tables.optimizers,
+        autotuners=tables.autotuners,
         host=results.get("host_calls"),
         named_step=options.steps,
         warmup=options.warmup,
