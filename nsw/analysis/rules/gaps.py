@@ -32,6 +32,7 @@ __all__ = [
     "find_slow_iterations",
     "idle_gpu_hits",
     "idle_time_by_cause",
+    "idle_time_parts_text",
     "is_cause_of_slow_iterations_known",
     "remove_profiler_slowdown",
 ]
@@ -304,14 +305,32 @@ def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, division: Mapping[str
     """What the rest of the idle time goes to, where that is much: the other causes, and what none explains."""
     parts = dict(division)
     parts[WORDS[cause.cause]] -= cause.explained_ns
-    order = sorted(parts, key=lambda words: (words == _OPEN, -parts[words]))
-    parts = {words: float(round(parts[words])) for words in order if parts[words] >= _LITTLE * idle.idle_ns}
+    parts = _largest_parts(idle, parts)
     if sum(parts.values()) < _REST * idle.idle_ns:
         return ""
-    rest_size, sizes = summed([*parts.values()])
+    rest_size, listing = _sum_and_parts_text(parts)
+    return f"; the other {rest_size} of idle time: {listing}"
+
+
+def idle_time_parts_text(case: CaseSummary, idle: IdleGpu) -> str:
+    """What the idle time goes to, the longest first: `1.8 ms of idle time: launches`; nothing where no gap tells."""
+    parts = _largest_parts(idle, _divide_idle_time(idle, idle_time_by_cause(case, idle)))
+    if not idle.gaps or not parts:
+        return ""
+    size, listing = _sum_and_parts_text(parts)
+    return f"{size} of idle time: {listing}"
+
+
+def _largest_parts(idle: IdleGpu, parts: Mapping[str, float]) -> dict[str, float]:
+    """Those that are no small part of the idle time, the longest first, in whole ns."""
+    order = sorted(parts, key=lambda words: (words == _OPEN, -parts[words]))
+    return {words: float(round(parts[words])) for words in order if parts[words] >= _LITTLE * idle.idle_ns}
+
+
+def _sum_and_parts_text(parts: Mapping[str, float]) -> tuple[str, str]:
+    total, sizes = summed([*parts.values()])
     texts = [f"{words} {size.removesuffix(' more')}" for words, size in zip(parts, sizes, strict=True)]
-    listing = ", ".join(texts) if len(parts) > 1 else next(iter(parts))
-    return f"; the other {rest_size.removesuffix(' more')} of idle time: {listing}"
+    return total.removesuffix(" more"), ", ".join(texts) if len(parts) > 1 else next(iter(parts))
 
 
 def _gap_times_by_words(idle: IdleGpu) -> list[tuple[str, float]]:

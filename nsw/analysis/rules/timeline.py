@@ -19,7 +19,9 @@ from nsw.analysis.rules.gaps import (
     detect_framework,
     find_slow_iterations,
     idle_gpu_hits,
+    idle_time_parts_text,
     is_cause_of_slow_iterations_known,
+    remove_profiler_slowdown,
 )
 from nsw.analysis.rules.hits import Context, Hit, gpu_copy_direction
 from nsw.analysis.spent import NOT_SHOWN, Spent, remove_profiler_idle_time
@@ -1324,8 +1326,10 @@ def _counters_command_text(case: CaseSummary) -> str:
 def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
     """That a GPU is busy, of a case of which nothing else is said."""
     idle, busy = case.idle_gpu, least_gpu_busy_pct(case)
-    if idle is None or busy is None or busy < BUSY_PCT or idle.operations < 1:
+    if idle is None or busy is None or idle.operations < 1:
         return None
+    if busy < BUSY_PCT:
+        return _partly_idle_gpu_hit(case, idle)
     copied = sum(copy.total_ns - copy.alone_ns for copy in idle.copies if copy.direction != "on the GPU")
     cause, also = "gpu-busy", ""
     if idle.collectives and (spent := time_without_profiler(case)) is not None and spent.hidden_pct:
@@ -1340,6 +1344,19 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
     return Hit(cause, case.id, 0.0, f"GPU busy {busy:.0f} %", known.do,
                f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; nothing stands out",
                known.remedy() + counters, f"{busy:.0f} %", "iterations")  # fmt: skip
+
+
+def _partly_idle_gpu_hit(case: CaseSummary, measured: IdleGpu) -> Hit | None:
+    """That a GPU is idle for reasons of which each takes little, with what a profiler adds to each launch in them."""
+    idle = remove_profiler_slowdown(measured, profiler_slowdown(case))
+    parts = idle_time_parts_text(case, idle)
+    if not idle.is_iteration or not parts:
+        return None
+    traced = "" if case.perturbation else " Compare the time of a step without the profiler, which slows each launch."
+    return Hit("gpu-busy", case.id, 0.0, f"GPU busy {idle.busy_pct:.0f} %", "fewer, longer operations",
+               f"{idle.gpu} is busy {idle.busy_pct:.0f} % of an iteration of {format_ns(idle.med_ns)} with"
+               f" {plural(round(idle.operations), 'operation')}; {parts}; nothing stands out",
+               f"Fewer, longer operations leave fewer gaps.{traced}", f"{idle.busy_pct:.0f} %", "gaps")  # fmt: skip
 
 
 def _idle_gpu_hits(case: CaseSummary, context: Context) -> list[Hit]:
