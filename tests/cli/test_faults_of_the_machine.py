@@ -64,7 +64,7 @@ def test_the_list_of_campaigns_names_the_damaged_one_and_shows_the_others(nsw, g
     said = nsw("ls")
     assert said.code == 0
     assert "2 runs: 2 done" in said.out
-    assert "an older nsw made it, or it is not a campaign" in said.out
+    assert "campaign.db is damaged: file is not a database" in said.out
 
 
 def test_a_recipe_that_was_kept_and_is_damaged_now_is_told(nsw, good):

@@ -62,7 +62,9 @@ def test_the_page_prints_what_it_shows(made, page, monkeypatch):
         if language == "text":
             assert words(printed[-1]) == words(text)
         elif language == "sh":
-            run, *commands = [shlex.split(line)[1:] for line in text.splitlines()]
+            run, *commands = [shlex.split(line, comments=True)[1:] for line in text.splitlines()]
+            if run[0] == "summarize":  # the commands of any campaign, which other pages show
+                continue
             assert run == ["run", "recipe.yaml", "--site", "local"]  # as the campaign was made
             for command in commands:
                 done = made(*command)
