@@ -173,8 +173,9 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
 
 
 def _is_launch_bound_as_traced(summary: Summary, case: CaseSummary) -> bool:
-    """Whether launches bind a case of which no run without a profiler is known."""
-    return not case.perturbation and any(hit.cause == "launch-bound" for hit in summary.hits.get(case.id, ()))
+    """Whether launches are in the idle time of a case of which no run without a profiler is known."""
+    is_told = any(hit.cause == "launch-bound" or "launches" in hit.fact for hit in summary.hits.get(case.id, ()))
+    return not case.perturbation and is_told
 
 
 def _missing_pass_blocks(summary: Summary) -> list[Block]:

@@ -484,17 +484,17 @@ def _kernel_row(
 def _long_launches(name: str, measured: LaunchValues) -> LongLaunches | None:
     import numpy as np
 
-    mine = measured.kernel == measured.kernels.index(name)
-    times, calls = measured.values["duration"][mine], measured.calls[mine]
+    of_kernel = measured.kernel == measured.kernels.index(name)
+    times, calls = measured.values["duration"][of_kernel], measured.calls[of_kernel]
     if np.isnan(times).any():
         return None
     is_long = times >= times.max() / 2
     if is_long.all() or _UNEQUAL * times[~is_long].max() > times[is_long].min():
         return None
-    (count, mean), (others, others_mean) = (
+    (count, mean), (short_count, short_mean) = (
         (float(calls[part].sum()), float(np.average(times[part], weights=calls[part]))) for part in (is_long, ~is_long)
     )
-    return LongLaunches(count, mean, others, others_mean)
+    return LongLaunches(count, mean, short_count, short_mean)
 
 
 def sm_active_share(metrics: Mapping[str, float]) -> float | None:

@@ -46,6 +46,7 @@ _PARTS: Final = 8  # rows of GPU work, functions, operators
 _ROWS: Final = 15  # of kernels
 _LISTED: Final = 8  # GPUs
 _NEARLY_ALL: Final = 0.8  # of a class: then its largest kernel says more
+_TOGETHER: Final = 1.5  # times the time: from where on a sum is no share of it
 _RANGES: Final = 2  # of columns, in a headline
 _FIGURES_SHOWN: Final = 4  # of a kernel, likewise
 _LOW_PCT: Final = 25.0
@@ -224,6 +225,8 @@ def _largest_work_text(spent: Spent, total_ns: float, share_base: str) -> str:
     name, ns = first.name, first.ns
     if first.top and first.top_ns >= _NEARLY_ALL * first.ns and first.name not in {COPIES, NCCL}:
         name, ns = first.top, first.top_ns
+    if ns >= _TOGETHER * total_ns:
+        return f"{ns / total_ns:.1f} launches of {name} at a time on average"
     summary = f"{100 * ns / total_ns:.0f} % {share_base} is {name}"
     if spent.is_iteration or any(part.name == NOT_SHOWN for part in spent.parts):
         return summary

@@ -364,15 +364,15 @@ def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], w
         require_own_root(folder.path, _trusted_owners(ledger.meta(SITE)), warn)
         lines = acts_of(ledger.site(), ledger.meta(SCRATCH), locked_recipe(folder))
         lines += _actions_of_ledger(ledger)
-        shown = ledger.snapshot()
+        snapshot = ledger.snapshot()
     consent(f"Let nsw act for campaign {folder.id}?", [*lines, f"scripts of jobs: those in {folder.scripts}"])
     folder.path.chmod(
         stat.S_IMODE(status.st_mode) & ~stat.S_IRWXO
     )  # whoever may write below it cannot enter it any more
     if os.path.lexists(folder.path / STATE):  # else the ledger of an older nsw was shown: the next nsw migrates it
-        for beside in folder.path.glob(f"{folder.ledger.name}-*"):  # such as SQLite's log of writes
-            beside.unlink()
-        write_bytes(folder.ledger, shown)
+        for log in folder.path.glob(f"{folder.ledger.name}-*"):  # such as SQLite's log of writes
+            log.unlink()
+        write_bytes(folder.ledger, snapshot)
     folder.trust()
     return True
 

@@ -164,6 +164,13 @@ def test_where_the_time_of_a_single_case_goes():
     ]  # fmt: skip
 
 
+def test_kernels_that_run_side_by_side_take_no_share_of_an_iteration():
+    parts = [part("steady", "price", 720 * MS, calls=72)]
+    rows = [iterations_row(10 * MS, busy=100.0, memory=0.0) | {"med_gpu_ns": 40 * MS}]
+    shown = screen([timeline()], gpu_summary=[gpu_row("price", 720 * MS)], iterations=rows, phase_summary=parts)
+    assert "4.0 launches of price at a time on average" in shown["headline"]
+
+
 NAMES = [f"nvjet_{n}" for n in range(9)]
 
 

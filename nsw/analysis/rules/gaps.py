@@ -465,10 +465,11 @@ def _cause_of_long_gaps(
     )
     if opening and behind_results and not before_input:
         return IdleCause(
-            "file-io", took, waits + "files",
-            f"{head}the host opens or closes a file, behind a copy of results to it: it writes these",
-            "Write results from a thread beside the GPU's next work, in binary instead of text, or less often.",
-            "write beside, in binary",
+            "file-io", took, f"works {format_ns(took)} on results",
+            f"{head}the host works on results that were copied to it, and opens or closes a file: it writes them",
+            "Convert and write results from a thread beside the GPU's next work, convert them on the GPU, write binary"
+            " instead of text, or write less often.",
+            "write beside",
         )  # fmt: skip
     if (case.loading_ns or 0.0) >= _PART * took:
         problem, fact = _loading_time_texts(case, idle, took)
@@ -552,8 +553,10 @@ def _call_gap_cause(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCaus
     if not took:
         return None
     allocations = {name: ns for name, ns in idle.calls.items() if _ALLOCATES.match(name)} if kind == "allocate" else {}
-    call = max(allocations, key=lambda name: allocations[name], default="")
-    most = f", most in {call} ({format_ns(allocations[call])} an iteration)" if call else ""
+    largest = sorted(allocations, key=lambda name: -allocations[name])
+    much = [name for name in largest if allocations[name] >= _PART * sum(allocations.values())]
+    listed = " and ".join(f"{name} ({format_ns(allocations[name])} an iteration)" for name in much[:2])
+    most = f", most in {listed}" if listed else ""
     return IdleCause(cause, took, f"{text.replace('memory', '').strip()} {format_ns(took)}",
                      f"for {format_ns(took)} of that the host {text}{most}")  # fmt: skip
 

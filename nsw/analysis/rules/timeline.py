@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.comparison import is_time_unit
+from nsw.analysis.groups import group_by
 from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.kernel_classes import NCCL, OTHER_KERNELS, cached_pattern_search, classify_gpu_operation
 from nsw.analysis.rules.causes import causes
@@ -93,6 +94,7 @@ _CONVOLVES_PCT: Final = 10.0  # of GPU time: a network of convolutions, whose la
 _FILLED: Final = 0.03  # of the time: zeros for a gradient of most parameters, over which Adam passes 18 times unfused
 _OF_STEP: Final = 7 / 4  # kernels of Adam's update of a parameter, of which four have a name of their own
 _OPTIMIZER_PCT, _STEP_PCT, _SCORES_PCT, _CAST_PCT, _TABLE_PCT = 20.0, 10.0, 20.0, 30.0, 40.0
+_LAUNCHES_SHOWN: Final = 10  # of a kernel, that ncu is told to profile
 _IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
 _LEAST_BUSY_PCT: Final = 25.0  # below it GPU work is not worth a sentence beside what keeps the GPU idle
 _SHORT_PCT: Final = 50.0  # of the kernels
@@ -225,26 +227,29 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     ):
         return _slow_copy_hit(case, context)
     link = _pinned_copy_bytes_per_s(case)
-    mine = [copy for copy in idle.copies if copy.memory == "pageable" and (copy.med_bytes or 0.0) >= _LARGE]
+    pageable_copies = [copy for copy in idle.copies if copy.memory == "pageable" and (copy.med_bytes or 0.0) >= _LARGE]
     if not idle.is_iteration:  # what is copied once, at set-up, is not worth it
-        mine = [copy for copy in mine if copy.calls >= _OFTEN and copy.late_pct >= _LATE_PCT]
-    if not mine:
+        pageable_copies = [copy for copy in pageable_copies if copy.calls >= _OFTEN and copy.late_pct >= _LATE_PCT]
+    if not pageable_copies:
         return None
-    took, speed = _time_and_rate(mine)
+    took, speed = _time_and_rate(pageable_copies)
     staged = idle.in_gaps("copy") if idle.is_iteration else 0.0  # the host copies into its own pinned buffer
-    alone = sum(copy.alone_ns for copy in mine)
+    alone = sum(copy.alone_ns for copy in pageable_copies)
     gain = 100 * (alone * max(0.0, 1 - speed / link) + staged) / idle.med_ns
     if gain < _WORTH_PCT:
         return None
-    by_direction = {copy.direction: [other for other in mine if other.direction == copy.direction] for copy in mine}
-    direction = max(by_direction, key=lambda way: _time_and_rate(by_direction[way])[0])
+    by_direction = group_by(pageable_copies, lambda copy: copy.direction)
+    direction = max(by_direction, key=lambda towards: _time_and_rate(by_direction[towards])[0])
     one_way_ns, one_way_speed = _time_and_rate(by_direction[direction])
-    named = [copy for copy in case.copies if gpu_copy_direction(copy.name) and _direction_text(copy) == direction]
-    whole = [copy.bytes_per_s for copy in named if copy.bytes_per_s]
-    if len(whole) == 1 and by_direction[direction] == [copy for copy in idle.copies if copy.direction == direction]:
-        one_way_speed = whole[0]  # as the table of GPU work has it, slow iterations included
-    share, others = 100 * one_way_ns / idle.med_ns, 100 * (took - one_way_ns) / idle.med_ns
-    also = f", and {others:.0f} % the other way" if others >= _WORTH_PCT else ""
+    listed_copies = [
+        copy for copy in case.copies if gpu_copy_direction(copy.name) and _direction_text(copy) == direction
+    ]
+    listed_rates = [copy.bytes_per_s for copy in listed_copies if copy.bytes_per_s]
+    same_way_copies = [copy for copy in idle.copies if copy.direction == direction]
+    if len(listed_rates) == 1 and by_direction[direction] == same_way_copies:
+        one_way_speed = listed_rates[0]  # as the table of GPU work has it, slow iterations included
+    share, reverse_pct = 100 * one_way_ns / idle.med_ns, 100 * (took - one_way_ns) / idle.med_ns
+    also = f", and {reverse_pct:.0f} % the other way" if reverse_pct >= _WORTH_PCT else ""
     span = "of an iteration" if idle.is_iteration else "of the time in which the GPU has work"
     return _make_hit(
         case, "pageable-copies", gain, f"{share:.0f} % pageable copies, {_gigabytes_per_s_text(one_way_speed)}",
@@ -998,27 +1003,27 @@ def _own_softmax_hit(case: CaseSummary) -> Hit | None:
     A layer of a network has such an order too, but its product takes longer than what is done with its result.
     """
     kernels = {share.name: share for share in case.gpu_work if share.kind == "kernel" and share.calls}
-    busy, found = least_gpu_busy_pct(case), []
+    busy, candidates = least_gpu_busy_pct(case), []
     for product in kernels.values():
         scaling = kernels.get(case.successors.get(product.name, ""))
-        own = kernels.get(case.successors.get(scaling.name, "")) if scaling else None
+        behind = kernels.get(case.successors.get(scaling.name, "")) if scaling else None
         if (
-            scaling and own
+            scaling and behind
             and classify_gpu_operation(product.name) == "GEMM" and _SCALING.search(scaling.name)
-            and not is_library_kernel_name(own.name) and classify_gpu_operation(own.name) == OTHER_KERNELS
-            and min(scaling.total_ns or 0.0, own.total_ns or 0.0) >= (product.total_ns or 0.0)
+            and not is_library_kernel_name(behind.name) and classify_gpu_operation(behind.name) == OTHER_KERNELS
+            and min(scaling.total_ns or 0.0, behind.total_ns or 0.0) >= (product.total_ns or 0.0)
         ):  # fmt: skip
-            found.append((scaling.share_pct + own.share_pct, own))
-    share, softmax = max(found, key=lambda pair: pair[0], default=(0.0, None))
+            candidates.append((scaling.share_pct + behind.share_pct, behind))
+    share, softmax = max(candidates, key=lambda pair: pair[0], default=(0.0, None))
     if softmax is None or share < _SCORES_PCT:
         return None
-    known = causes()["unfused-attention"]
+    cause = causes()["unfused-attention"]
     return Hit(
-        known.id, case.id, share * (100.0 if busy is None else busy) / 100 * _GAINS[known.id],
-        f"{share:.0f} % a scaling and {softmax.short_name} behind a product", known.do,
+        cause.id, case.id, share * (100.0 if busy is None else busy) / 100 * _GAINS[cause.id],
+        f"{share:.0f} % a scaling and {softmax.short_name} behind a product", cause.do,
         f"{share:.0f} % of GPU time is a scaling and then {softmax.short_name}, behind a matrix product that is shorter"
         " than either: probably attention written out, whose scores are stored",
-        f"If so: {known.remedy(detect_framework(case))} Else let {softmax.short_name} do the scaling, which"
+        f"If so: {cause.remedy(detect_framework(case))} Else let {softmax.short_name} do the scaling, which"
         " saves a pass over these values.", f"{share:.0f} %", "hotspots",
     )  # fmt: skip
 
@@ -1186,9 +1191,9 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
 
 def _is_launching(use: Mapping[str, float], usual_ns: float) -> bool:
     """Whether slow iterations take longer to launch more operations, about as fast as the usual ones launch theirs."""
-    more = use.get("slower_operations", 0.0)
-    usual = use["operations"] - more * use["slow"] / use["iterations"]
-    return usual > 0 and use["slower_ns"] <= _AS_FAST * more * usual_ns / usual
+    added = use.get("slower_operations", 0.0)
+    usual = use["operations"] - added * use["slow"] / use["iterations"]
+    return usual > 0 and use["slower_ns"] <= _AS_FAST * added * usual_ns / usual
 
 
 def _host_work_in_gaps_text(idle: IdleGpu) -> str:
@@ -1317,9 +1322,11 @@ def _gigabytes_per_s_text(per_second: float) -> str:
 
 def _counters_command_text(case: CaseSummary) -> str:
     """How to measure what binds the kernel that takes most."""
-    largest = next((share.short_name for share in case.gpu_work if share.kind == "kernel"), "")
-    name = largest.partition("<")[0].rpartition("::")[2]  # ncu looks for names without parameters
-    chosen = f"-k {name} -c 1" if name.isidentifier() else "-c 1"
+    largest = next((share for share in case.gpu_work if share.kind == "kernel"), None)
+    name = largest.short_name.partition("<")[0].rpartition("::")[2] if largest else ""  # ncu knows no parameters
+    each = largest.calls / (_iteration_count(case) or 1) if largest and largest.calls and case.iterations else 1.0
+    count = max(1, min(_LAUNCHES_SHOWN, round(each)))  # those of an iteration may differ
+    chosen = f"-k {name} -c {count}" if name.isidentifier() else "-c 1"
     return f"`ncu {chosen}` shows what binds {name if name.isidentifier() else 'kernels'} (in a recipe: `counters:`)."
 
 
@@ -1352,11 +1359,10 @@ def _partly_idle_gpu_hit(case: CaseSummary, measured: IdleGpu) -> Hit | None:
     parts = idle_time_parts_text(case, idle)
     if not idle.is_iteration or not parts:
         return None
-    traced = "" if case.perturbation else " Compare the time of a step without the profiler, which slows each launch."
     return Hit("gpu-busy", case.id, 0.0, f"GPU busy {idle.busy_pct:.0f} %", "fewer, longer operations",
                f"{idle.gpu} is busy {idle.busy_pct:.0f} % of an iteration of {format_ns(idle.med_ns)} with"
                f" {plural(round(idle.operations), 'operation')}; {parts}; nothing stands out",
-               f"Fewer, longer operations leave fewer gaps.{traced}", f"{idle.busy_pct:.0f} %", "gaps")  # fmt: skip
+               "Fewer, longer operations leave fewer gaps.", f"{idle.busy_pct:.0f} %", "gaps")  # fmt: skip
 
 
 def _idle_gpu_hits(case: CaseSummary, context: Context) -> list[Hit]:
