@@ -372,7 +372,7 @@ class ParquetFiles(TableFiles):
 
 
 _STALLS: Final = 2
-_NESTED: Final = frozenset({"shapes", "stalls", "roofline", "advice", "points", "metrics", "levels"})
+_NESTED: Final = frozenset({"shapes", "stalls", "roofline", "advice", "points", "metrics", "levels", "long_launches"})
 
 
 def flat_kernels(kernels: Sequence[KernelRow]) -> list[dict[str, Any]]:

@@ -87,7 +87,7 @@ def test_lines_blocks_and_conditions_are_known():
     ("before", "word", "kind"),
     [
         ("", "$HOME/x", "variable"), ("", "${SCRATCH:-/tmp}", "variable"), ("", "$1", "computed"), ("", "$(date)", "computed"),
-        ("", "`date`", "computed"), ("", "$((1 + 2))", "computed"), ("", "${A%%.*}", "computed"), ("A=$(date)", "$A", "computed"),
+        ("", "`date`", "computed"), ("", "$((RANDOM + 2))", "computed"), ("", "${A%%.*}", "computed"), ("A=$(date)", "$A", "computed"),
         ("let A=1+2", "$A", "computed"), ("if x; then A=1; fi", "$A", "computed"), ("", '"$@"', "list"), ("", "*.c", "shell"),
         ("x || A=1", "$A", "computed"), ("export A=$(date)", "$A", "variable"),
     ],
