@@ -351,6 +351,12 @@ def test_more_blocks_than_a_handful_in_any_launch_are_not_too_few(grids):
     assert set(hits(few)) == {"small-launches"}
 
 
+def test_barriers_that_bound_as_many_blocks_as_an_sm_holds_are_not_named():
+    (hit,) = hits(few(occupancy_limiter="shared memory, blocks, barriers", occupancy_limit_blocks=32.0)).values()
+    assert hit.cause == "occupancy-block-size"
+    assert "(blocks)" in hit.what
+
+
 def test_a_healthy_kernel_with_few_warps_is_said_to_have_enough_of_them():
     assert "its occupancy of 25 % is enough" in hits(few(memory=90.0, dram=90.0))["dram-bound"].fact
     assert "A launch moves 0.256 GB" in hits(dram())["dram-bound"].fact
