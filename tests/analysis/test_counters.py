@@ -181,7 +181,7 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
       few(theoretical_occupancy_pct=50.0, achieved_occupancy_pct=17.0, threads_per_block=32.0, waves_per_sm=2.0)]),
     ("l2-capacity", kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=2e7, dram_bytes=800 * MB, **EVENLY),
      [kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=2e7, dram_bytes=400 * MB, **EVENLY),  # loads and stores alone
-      kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=5e4, dram_bytes=386.5 * MB, **EVENLY),  # which are nearly all
+      kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=5e4, dram_bytes=258.5 * MB, **EVENLY),  # which are nearly all
       kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=2e4, dram_bytes=800 * MB, **EVENLY)]),  # of other data
     ("occupancy-shared-memory", few(occupancy_limiter="shared memory", memory=58.0, l2_throughput=58.0, **SCATTERED, dram_bytes=16 * MB), []),
     ("occupancy-registers", few(occupancy_limiter="registers", memory=64.0, dram=64.0, stalls=(Stall("memory dependency", 48.0),)),

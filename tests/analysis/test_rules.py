@@ -232,7 +232,8 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
      blocks(100, name="ampere_sgemm_128x64_nn")], "update(float*) has 100 blocks"),
     ("autocast-weight-casts", launched((CAST, 30, 20.0), ("sm90_xmma_gemm_f16f16", 50)),
      [launched((CAST, 29, 20.0), ("sm90_xmma_gemm_f16f16", 50)), launched(("my_bfloat16_copy(float*)", 50, 20.0), ("sm90_xmma_gemm_f16f16", 50)),
-      launched((STRIDED, 50, 20.0), ("sm90_xmma_gemm_f16f16", 50))], "30 % is casts"),
+      launched((STRIDED, 50, 20.0), ("sm90_xmma_gemm_f16f16", 50)),
+      replace(launched((CAST, 20, 60.0), ("sm90_xmma_gemm_f16f16", 50)), idle_gpu=IDLE)], "30 % is casts"),  # most launches
     ("autocast-weight-casts", layer(1.0), [layer(0.5)], "50 % is casts"),
     ("autocast-weight-casts", layer(17.0, 33.0), [layer(3.0, 33.0)], "50 % is casts"),  # a request of nine products
     ("dense-embedding-gradient", launched((FOREACH, 70), (FILL, 3), ("compute_grad_weight<float>()", 1), (FUSED, 1)),
