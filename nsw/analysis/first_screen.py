@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final
 from nsw.analysis.blocks import Block, Note, Table
 from nsw.analysis.comparison import least_disturbed_figure
 from nsw.analysis.conditions import condition_notes
+from nsw.analysis.idle_gpu import BUSY_PCT
 from nsw.analysis.rules.counters import missing_counters_of_largest_kernel
+from nsw.analysis.rules.gaps import SHORT
 from nsw.analysis.rules.pairs import cases_with_void_ratio
 from nsw.analysis.rules.timeline import profiler_slowdown, time_without_profiler
 from nsw.analysis.scaling_screen import scaling_screen, unshown_axis_values
@@ -49,6 +51,7 @@ _AS_TRACED: Final = (
     "Idle times are those of the traced run: tracing slows each launch, so that the program alone is idle less."
     " Compare the time of a step without the profiler."
 )
+_MUCH_OF_IDLE: Final = 0.1  # of the idle time, in short gaps before launches
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
 
@@ -159,7 +162,7 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
         notes.append(
             Note("slowed", f"The profiler slowed {names}: shares of idle time are corrected for it.", tone="aside")
         )
-    if len(summary.cases) == 1 and _is_launch_bound_as_traced(summary, summary.cases[0]):
+    if len(summary.cases) == 1 and _waits_for_traced_launches(summary.cases[0]):
         notes.append(Note("traced", _AS_TRACED, tone="aside"))
     notes += _missing_pass_blocks(summary)
     pages = [kernel.source for case in summary.cases for kernel in case.kernels if kernel.source is not None]
@@ -172,10 +175,12 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
     return [*notes, *condition_notes(summary)[:_LISTED], *odd, *missing]
 
 
-def _is_launch_bound_as_traced(summary: Summary, case: CaseSummary) -> bool:
-    """Whether launches are in the idle time of a case of which no run without a profiler is known."""
-    is_told = any(hit.cause == "launch-bound" or "launches" in hit.fact for hit in summary.hits.get(case.id, ()))
-    return not case.perturbation and is_told
+def _waits_for_traced_launches(case: CaseSummary) -> bool:
+    """Whether launches are much of the idle time of a case of which no run without a profiler is known."""
+    idle = case.idle_gpu
+    if case.perturbation or idle is None or idle.busy_pct >= BUSY_PCT:
+        return False
+    return idle.in_gaps("launch", lengths=SHORT) >= _MUCH_OF_IDLE * idle.idle_ns
 
 
 def _missing_pass_blocks(summary: Summary) -> list[Block]:

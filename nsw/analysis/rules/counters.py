@@ -932,9 +932,8 @@ _LIMITERS: Final = {"registers": "occupancy-registers", "shared memory": "occupa
 
 def _low_occupancy_remark(kernel: KernelRow, limit: float, busiest: float) -> Remark:
     limiters = (kernel.occupancy_limiter or "").split(", ")
-    word = next(
-        (limiter for limiter in reversed(limiters) if limiter != "barriers"), limiters[-1]
-    )  # one a block: a tie
+    # barriers bound as many blocks as an SM holds: a tie with its blocks
+    word = next((limiter for limiter in reversed(limiters) if limiter != "barriers"), limiters[-1])
     blocks = kernel.metrics.get(f"occupancy_limit_{word.replace(' ', '_')}")
     an_sm = "" if blocks is None else f", {blocks:.0f} blocks an SM"
     if word == "registers" and kernel.registers is not None:
