@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.idle_gpu import BUSY_PCT, Copies, Gaps, IdleGpu
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.hits import Hit
+from nsw.analysis.rules.hits import Hit, detect_framework
 from nsw.analysis.rules.host import host_work_while_idle
 from nsw.analysis.spent import remove_profiler_idle_time
 from nsw.quantities import format_ns, summed
@@ -28,7 +28,6 @@ __all__ = [
     "WORDS",
     "IdleCause",
     "SlowIterations",
-    "detect_framework",
     "find_slow_iterations",
     "idle_gpu_hits",
     "idle_time_by_cause",
@@ -69,15 +68,7 @@ _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the 
 _A_FEW, _VALUE, _SMALL = 64, 4096, 65536  # bytes
 _FEW_COPIES: Final = 4  # an iteration
 _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
-_PYTHON: Final = re.compile(r"\bat::|at_cuda_detail|triton_|multi_tensor_apply|elementwise_kernel")
-_PYTHON_LIBRARY: Final = re.compile(r"cupy_\w+__|cupy::|cudapy::|\[abi:v\d|tensorflow::")  # CuPy, Numba, TensorFlow
-# by the compilers of NVIDIA and LLVM: the function, its line, `gpu`; the function and its line in a kernel's prefix
-_DIRECTIVES: Final = {
-    "openacc": re.compile(r"\w+_\d+_gpu(?:__red)?\Z"),
-    "openmp": re.compile(r"nvkernel_\w+_F\d+L\d+_\d+\Z|__omp_offloading_"),
-}
 _PART_OF_IDLE_TIME: Final = re.compile(r"((?:for )?[\d.,]+ \w+) of that\b")
-_JAX: Final = re.compile(r"^(?:loop_|input_|wrapped_|fusion|gemm_fusion|command_buffer)\w*(?:fusion|_\d+)?$")
 
 # a cause -> its word beside the idle time of a table
 WORDS: Final = {
@@ -342,18 +333,6 @@ def _gap_times_by_words(idle: IdleGpu) -> list[tuple[str, float]]:
         (WORDS["host-work"], idle.in_gaps(*kinds, lengths=("long",))),
     ]
     return sorted(times, key=lambda part: -part[1])
-
-
-def detect_framework(case: CaseSummary) -> str:
-    """What launches the kernels of a case, by the names of kernels that libraries and compilers give."""
-    names = [*(share.name for share in case.gpu_work), *(kernel.name for kernel in case.kernels), *case.start_kernels]
-    if any(_PYTHON.search(name) for name in names):
-        return "pytorch"
-    if any(_JAX.match(name) for name in names):
-        return "jax"
-    if any(_PYTHON_LIBRARY.search(name) for name in names):
-        return "python"
-    return next((model for model, made in _DIRECTIVES.items() if any(made.match(name) for name in names)), "any")
 
 
 def _has_few_iterations(case: CaseSummary) -> bool:
