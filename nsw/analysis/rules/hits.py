@@ -141,7 +141,18 @@ def detect_framework(case: CaseSummary) -> str:
 def make_hit(
     case: CaseSummary, cause: str, gain: float, what: str, fact: str, size: str, table: str, share_of: str = ""
 ) -> Hit:
-    """A hit with the remedies of its cause."""
+    """A hit with the remedies of its cause, as the case's framework has them.
+
+    Args:
+        case: The case.
+        cause: Its id in causes.toml.
+        gain: What could be won at most, in per cent of the case's time.
+        what: What is wrong, in a few words.
+        fact: The same as a sentence.
+        size: How much it is: `12 %`.
+        table: The table whose rows prove it.
+        share_of: What goes between size and `what` in a headline.
+    """
     known = causes()[cause]
     return Hit(cause, case.id, gain, what, known.do, fact, known.remedy(detect_framework(case)), size, table, share_of)
 

@@ -158,7 +158,7 @@ def useful_shares_by_level(kernel: KernelRow, accesses: list[_Access]) -> dict[s
 
 
 def dram_bytes_of_launch(kernel: KernelRow) -> float | None:
-    """What a launch moves from and to DRAM."""
+    """The bytes that a launch moves from and to DRAM; None: not measured."""
     rate, time = kernel.dram_bytes_per_s, kernel.metrics.get("duration")
     return kernel.metrics.get("dram_bytes", None if rate is None or time is None else rate * time / 1e9)
 
