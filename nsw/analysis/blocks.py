@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 Unit = Literal[
     "text", "name", "sentence", "count", "number", "plain", "times", "ns", "byte", "byte/s", "FLOP/s", "GB/s", "%",
-    "change %", "faster %", "faster x", "longer %", "range", "achieved and limit %", "names and ns", "whole %",
+    "change %", "faster %", "faster x", "longer %", "longer x", "range", "achieved and limit %", "names and ns",
+    "whole %",
 ]  # fmt: skip
 # of those that hold numbers: which a table aligns to the right
 NUMBERS: Final[frozenset[Unit]] = frozenset({
     "count", "number", "plain", "times", "ns", "byte", "byte/s", "FLOP/s", "GB/s", "%", "change %", "faster %",
-    "faster x", "longer %", "range", "achieved and limit %", "whole %",
+    "faster x", "longer %", "longer x", "range", "achieved and limit %", "whole %",
 })  # fmt: skip
 
 Pair = tuple[float | None, float | None]

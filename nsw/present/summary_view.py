@@ -37,6 +37,7 @@ from nsw.present.untrusted_text import clean
 from nsw.quantities import (
     MOMENTS,
     change,
+    change_of_speed,
     duration,
     faster,
     in_one_unit,
@@ -47,7 +48,6 @@ from nsw.quantities import (
     rate,
     size,
     spread,
-    times_faster,
 )
 from nsw.wording import plural
 
@@ -135,8 +135,9 @@ _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "whole %": lambda value: f"{value:.0f} %",
     "change %": change,
     "faster %": faster,
-    "faster x": times_faster,
+    "faster x": change_of_speed,
     "longer %": longer,
+    "longer x": partial(change_of_speed, is_time=True),
     "range": lambda pair: spread(*pair),
     "achieved and limit %": _format_occupancy,
     "names and ns": lambda pairs: ", ".join(f"{name} {duration(ns)}" for name, ns in pairs),
