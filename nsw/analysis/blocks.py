@@ -112,6 +112,7 @@ class Finding(Block):
         brief: The same in one sentence, where there is one.
         cause: The id of its cause (docs/causes.md), where a rule says it.
         healthy: It says what binds where nothing is wasted.
+        remedy: What to try, the part of `text` that says so.
         gain_pct: The most that a cure wins, in per cent of the case's time; None: not estimated.
     """
 
@@ -119,6 +120,7 @@ class Finding(Block):
     text: str
     brief: str | None = None
     cause: str | None = None
+    remedy: str | None = None
     healthy: bool = False
     gain_pct: float | None = None
 

@@ -184,9 +184,9 @@ class _Request:
             code = _put_computed_table(computed, chosen, target, top)
         else:
             chosen = _Reports(_filter_rows(table_check.check_reports(recognised), self.tests, top))
-            answers = not (self.full or self.tables or self.tests or top)
+            is_whole = not (self.tables or self.tests or top)
             max_rows = _MOST_ROWS if top is None else top
-            _put_tables(chosen, self.tables, target, max_rows=max_rows, answers=answers, full=self.full)
+            _put_tables(chosen, self.tables, target, max_rows=max_rows, is_whole=is_whole, full=self.full)
             code = Exit.GOOD
         return max(code, chosen.code, _report_search(search), table_check.tell())
 
@@ -219,12 +219,13 @@ class _Reports:
 
 
 def _put_tables(
-    reports: _Reports, tables: list[str], target: Target, *, max_rows: int, answers: bool, full: bool
+    reports: _Reports, tables: list[str], target: Target, *, max_rows: int, is_whole: bool, full: bool
 ) -> None:
+    answers = is_whole and not full
     if not target.is_of_rows:
         with target.stdout_to_output():
             if target.format == "json":
-                _print_json(reports, kernels=not tables)
+                _print_json(reports, kernels=not tables, is_whole=is_whole)
             elif target.format == "html":
                 _print_page(reports, answers=answers)
             elif answers:
@@ -323,11 +324,16 @@ def _with_progress(reports: Iterator[Report], total: int) -> Iterator[Report]:
     yield from track(reports, "reading", total=total, console=out, transient=True)
 
 
-def _print_json(reports: Iterable[Report], *, kernels: bool) -> None:
-    """One object, written report by report and row by row: a large trace is never held as text."""
+def _print_json(reports: Iterable[Report], *, kernels: bool, is_whole: bool) -> None:
+    """One object, written report by report and row by row: a large trace is never held as text.
+
+    Of whole reports their answer follows, since rows that were chosen have none.
+    """
     from nsw.analysis.kernels import kernel_table_of_report
+    from nsw.present.summary_view import findings_data, headline_of
 
     write = sys.stdout.write
+    looked_at: list[ReadReport] = []
     write(f'{{"nsw_json": {emit.JSON_VERSION}, "reports": [')
     for number, report in enumerate(reports):
         head: dict[str, Any] = {
@@ -347,7 +353,14 @@ def _print_json(reports: Iterable[Report], *, kernels: bool) -> None:
                     emit.write_utf8(chunk)
             write("]")
         write("}}")
-    write("]}\n")
+        if is_whole and _shows_something(report):
+            looked_at.append(_as_read_report(report))
+    write("]")
+    if is_whole:
+        summary = _summarize(looked_at) if looked_at else None
+        found = {"headline": summary and headline_of(summary), "findings": findings_data(summary) if summary else []}
+        write(", " + emit.strict_json(found)[1:-1])
+    write("}\n")
 
 
 def _put_one_table(reports: _Reports, tables: list[str], target: Target) -> None:
@@ -395,7 +408,7 @@ def _show_answer(reports: _Reports) -> None:
     looked_at = []
     reports.counts_notes = True
     for report in reports:
-        if report.failed is not None or _has_figures(report):
+        if _shows_something(report):
             looked_at.append(_as_read_report(report))
         elif report.tables:
             say(f"{Path(report.path).name}: nothing was measured")
@@ -423,6 +436,11 @@ def _show_answer(reports: _Reports) -> None:
         show_summary(out, _summarize(looked_at), full=False, next_command=next_command, proof=evidence_command,
                      rows_command=whole_table_command)  # fmt: skip
     show_merged(out, reports.problems)
+
+
+def _shows_something(report: Report) -> bool:
+    """Whether there is an answer: figures, or that its program failed."""
+    return report.failed is not None or _has_figures(report)
 
 
 def _has_figures(report: Report) -> bool:

@@ -330,10 +330,7 @@ def block_data(block: Block) -> dict[str, Any]:
         "evidence": list(block.evidence),
     }
     if isinstance(block, Finding):
-        return common_data | {
-            "text": clean(block.text), "brief": clean(block.brief or block.text), "cause": block.cause,
-            "healthy": block.healthy, "gain_pct": block.gain_pct,
-        }  # fmt: skip
+        return common_data | _finding_fields(block) | {"brief": clean(block.brief or block.text)}
     if isinstance(block, Note):
         return common_data | {"text": clean(block.text), "tone": block.tone}
     assert isinstance(block, Table)
@@ -343,6 +340,26 @@ def block_data(block: Block) -> dict[str, Any]:
     if isinstance(block, Curve):
         parts["ideals"] = list(block.ideals)
     return common_data | {"title": block.title, "columns": list(block.columns), "rows": list(block.rows)} | parts
+
+
+def headline_of(summary: Summary) -> str:
+    """The headline of an answer."""
+    return clean(find_headline(first_screen_blocks(summary)))
+
+
+def findings_data(summary: Summary) -> list[dict[str, Any]]:
+    """The findings of an answer as JSON data, those of a campaign and of reports alike."""
+    return [
+        _finding_fields(finding) | {"cases": list(finding.cases), "evidence": list(finding.evidence)}
+        for finding in summary.findings
+    ]
+
+
+def _finding_fields(finding: Finding) -> dict[str, Any]:
+    return {
+        "text": clean(finding.text), "cause": finding.cause, "remedy": finding.remedy and clean(finding.remedy),
+        "healthy": finding.healthy, "gain_pct": finding.gain_pct,
+    }  # fmt: skip
 
 
 _LINES: Final = 24  # of the first screen, on a low terminal and where there is none
@@ -580,15 +597,12 @@ def summary_data(summary: Summary) -> dict[str, Any]:
         "campaign": summary.campaign,
         "site": summary.site,
         "note": summary.note,
-        "headline": clean(find_headline(first_screen_blocks(summary))),
+        "headline": headline_of(summary),
         "cover": summary.cover,
         "scaling": summary.curve,
         "compare": [replace(v, ratio=None) if v.case_id in void else v for v in summary.variants],
         "model": list(summary.model),
-        "findings": [
-            {"text": f.text, "cases": list(f.cases), "cause": f.cause, "healthy": f.healthy, "gain_pct": f.gain_pct}
-            for f in summary.findings
-        ],
+        "findings": findings_data(summary),
         "cases": [replace(case, spent=time_without_profiler(case)) for case in summary.cases],
         "outliers": list(summary.outliers),
         "missing": [clean(m) for m in summary.missing],

@@ -78,7 +78,7 @@ def test_many_short_kernels_are_limited_by_their_launches():
         "The GPU is idle 68 % of an iteration of 4 ms: launch-bound: 125 operations an iteration keep it"
         " busy for 10.2 us each; the host takes 32 us for each of 125 launches, 24 us of that between CUDA calls (Python,"
         " the framework). Launch them together as CUDA graphs, or give the host fewer and larger operations (fused kernels, a"
-        " larger batch)."
+        " larger batch). Gain: at most 68 % of the time."
     )
 
 

@@ -140,10 +140,7 @@ def test_what_an_iteration_gains_is_told_beside_the_figure_and_spans_are_not_mix
     assert row(lines, "mlp", "48,445.8 -> 34,088.3", "30 % slower", "0.364 -> 0.316", "31 -> 51", "83 %")
     assert row(lines, "alexnet", "47 % faster", "8.81 -> 3.68", "42 %")
     assert row(lines, "vgg11", "2.72x faster", "62.3 -> no iterations", "-", "-")
-    assert (
-        "net-alexnet_amp-true 2.4x faster, the program 47 %"
-        in text
-    )
+    assert "net-alexnet_amp-true 2.4x faster, the program 47 %" in text
     assert (
         "net-lenet_amp-true (56 -> 94 operations, 47 % slower), net-mlp_amp-true (31 -> 51 operations, 30 % slower)"
         in text

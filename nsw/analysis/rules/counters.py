@@ -247,10 +247,10 @@ def _ncu_rule_remark(kernel: KernelRow) -> Remark | None:
         won = min(won, 100 - 100 * busiest_part_pct(kernel) / REACHED_PCT)
     if won < LEAST_PCT:
         return None
-    each = "" if kernel.launch_ns is None else f" of {duration(kernel.launch_ns)}"
+    each = "" if kernel.launch_ns is None else f" takes {duration(kernel.launch_ns)};"
     return Remark(
         won, cause, f"ncu's rule {advice.rule}: at most {won:.0f} %",
-        f"could win at most {won:.0f} %{each} by ncu's rule {advice.rule}: {rule_sentence(advice)}",
+        f"{each.lstrip()} ncu's rule {advice.rule} says: {rule_sentence(advice)}".lstrip(),
     )  # fmt: skip
 
 
@@ -317,14 +317,11 @@ def _remark_to_hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: 
         framework = framework if framework in _PYTHON_FRAMEWORKS else "library"
     else:  # Triton's kernels have no parameters in their names
         framework = "triton" if framework in _PYTHON_FRAMEWORKS and "(" not in kernel.name else "cuda"
-    is_short = remark.cause in _OF_CALLS and (kernel.launch_ns or SHORT_NS) < SHORT_NS
-    says_no_more = remark.won <= LEAST_PCT or is_short or remark.fact.startswith("could win")
-    saved = "" if says_no_more else f"; this cure alone saves an estimated {remark.won:.0f} % of its time"
     at_work = 1.0 if case.idle_gpu is None else case.idle_gpu.busy_pct / 100
     return Hit(
         remark.cause, case.id, at_work * remark.won * (100.0 if share is None else share) / 100, remark.what,
         _remedy_text(remark.cause, is_librarys=is_librarys),
-        f"{kernel.short_name}{share_text} {remark.fact}{access}{saved}", cause.remedy(framework), remark.what,
+        f"{kernel.short_name}{share_text} {remark.fact}{access}", cause.remedy(framework), remark.what,
         "kernels", costs_accuracy=remark.what.startswith("FP32 multiply-adds"),
     )  # fmt: skip
 
