@@ -581,15 +581,16 @@ def _put_computed_table(name: str, reports: _Reports, target: Target, top: int |
 
     rows_of = flat_kernels if name == "kernels" else flat_points
     computed_rows: list[dict[str, Any]] = []
-    seen: list[KernelRow] = []
+    seen: dict[str | None, Sequence[KernelRow]] = {}
     for report in reports:
-        kernels = kernel_table_of_report(report.tables)[:top]
-        seen += kernels
+        kernels = seen[report.path] = kernel_table_of_report(report.tables)[:top]
         computed_rows += [{"report": report.path} | row for row in rows_of(kernels)]
     reports.tell()
     columns = emit.columns_of(computed_rows)
     if not computed_rows:
-        lacks = "the counters of a roofline (metrics: [roofline])" if seen else "hardware counters of kernels"
+        lacks = (
+            "the counters of a roofline (metrics: [roofline])" if any(seen.values()) else "hardware counters of kernels"
+        )
         tell(f"{name}: no rows: none of the files holds {lacks}")
     (target.of_table(name) if target.is_of_rows else target).put_data(
         computed_rows,
@@ -601,12 +602,14 @@ def _put_computed_table(name: str, reports: _Reports, target: Target, top: int |
 
 
 def _show_computed_table(
-    name: str, computed_rows: list[dict[str, Any]], columns: Sequence[str], kernels: Sequence[KernelRow]
-) -> None:
-    from nsw.present.summary_view import show_all_kernels
+    name: str, computed_rows: list[dict[str, Any]], columns: Sequence[str],
+    kernels: Mapping[str | None, Sequence[KernelRow]],
+) -> None:  # fmt: skip
+    from nsw.present.summary_view import show_all_kernels, show_counters_behind_findings
 
     if name == "kernels" and computed_rows:
-        show_all_kernels(console(), kernels)
+        show_all_kernels(console(), [kernel for rows in kernels.values() for kernel in rows])
+        show_counters_behind_findings(console(), kernels if len(kernels) > 1 else {None: next(iter(kernels.values()))})
     elif computed_rows:
         show_rows(console(), name, computed_rows, columns, table_name=name, parameters=())
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
 
-from nsw.analysis.answer.kernels import kernel_table_blocks
+from nsw.analysis.answer.kernels import counters_behind_findings, kernel_table_blocks
 from nsw.analysis.answer.registry import answer_blocks
 from nsw.analysis.blocks import (
     NUMBERS,
@@ -582,6 +582,13 @@ def show_kernels(out: Console, kernels: Sequence[KernelRow]) -> None:
 def show_all_kernels(out: Console, kernels: Sequence[KernelRow]) -> None:
     """Print every kernel, the most expensive first."""
     show_blocks(out, kernel_table_blocks(kernels, limit=None), "always")
+
+
+def show_counters_behind_findings(out: Console, kernels: Mapping[str | None, Sequence[KernelRow]]) -> None:
+    """Print the counters that findings about kernels follow from; by case, or by report, None where it is the only."""
+    show_blocks(
+        out, (block for case, rows in kernels.items() for block in counters_behind_findings(case, rows)), "always"
+    )
 
 
 def summary_markdown(summary: Summary) -> str:
