@@ -421,8 +421,8 @@ def _show_answer(reports: _Reports) -> None:
             tables = {name for name, data in report.tables.items() if data}
             tables |= set(emit.COMPUTED if report.kernels else ())
             names = [_MADE_OF.get(evidence.table, evidence.table) for evidence in block.evidence]
-            table = next((name for name in names if name in tables), None)
-            return table and f"nsw read {shlex.quote(report.name)} --table {table}"
+            chosen = "".join(f" --table {name}" for name in dict.fromkeys(names) if name in tables)
+            return f"nsw read {shlex.quote(report.name)}{chosen}" if chosen else None
 
         def whole_table_command(table: Table) -> str:
             command = evidence_command(table) if len(looked_at) == 1 else None

@@ -44,6 +44,8 @@ RULES: Final[Mapping[str, Rule]] = {
     for name, rule in module.RULES.items()
 }
 _KERNELS: Final = "kernels"
+# gaps are those of all iterations: how many there are, and how long one takes
+_PROVED_BY: Final[Mapping[str, tuple[str, ...]]] = {"gaps": ("gaps", "gpu_use", "iterations")}
 _FAULTS: Final = frozenset({"stray-context"})  # what no program wants, however little it takes
 _OF_A_MOMENT: Final = frozenset({"slow-first-iteration", "slow-iteration"})  # which explain no other iteration
 # causes that name no fault, each with those that do not explain it: how time is lost rather than by what (of a gap in
@@ -168,5 +170,7 @@ def _finding_of_hits(alike: Sequence[Hit], *, several: bool) -> Finding:
         remedy=first.advice,
         gain_pct=first.gain_pct,
         healthy=first.healthy,
-        evidence=(Evidence(first.table, tuple(hit.case for hit in alike)),),
+        evidence=tuple(
+            Evidence(table, tuple(hit.case for hit in alike)) for table in _PROVED_BY.get(first.table, (first.table,))
+        ),
     )
