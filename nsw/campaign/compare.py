@@ -69,6 +69,7 @@ from nsw.recipe.matrix import AFTER, BEFORE, ITSELF, SIDE
 from nsw.recipe.units import parse_price
 from nsw.resources import user_folder
 from nsw.tables import full_rows
+from nsw.tables.exported import exported_tables_hint
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -503,7 +504,8 @@ def _side_from_reports(word: str, path: Path, by: By) -> Side:
             read.append(ReadReport(report.path, _counted_kernel_times(report.tables) | own_tables))
             counters.append((report.path, {name: report.tables[name] for name in OF_KERNELS if name in report.tables}))
     if not read:
-        raise CampaignError(f"{path} holds no report that can be read", hint=wrong[0] if wrong else None)
+        hint = exported_tables_hint(path) or (wrong[0] if wrong else None)
+        raise CampaignError(f"{path} holds no report that can be read", hint=hint)
     runs, tables = runs_and_tables_of_reports(read, case=word)
     chips = {row["text"] for row in tables["facts"] if row["key"] == "gpu_name" and row.get("text")}
     conditions = {CHIP: " | ".join(sorted(chips))} if chips else {}

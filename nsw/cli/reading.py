@@ -31,6 +31,7 @@ from nsw.present.untrusted_text import as_json, say
 from nsw.quantities import size
 from nsw.safe_files import make_file
 from nsw.tables import TABLES, full_rows
+from nsw.tables.exported import exported_tables_hint
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -281,7 +282,8 @@ def _report_search(search: ReportSearch) -> int:
     if other_files:
         tell(f"{other_files} other file{'s' * (other_files != 1)} in {folder_names}: no known report format")
     if search.reports == 0:
-        tell(f"no report in {folder_names}")
+        hints = dict.fromkeys(filter(None, map(exported_tables_hint, search.folders)))
+        tell("\n".join([f"no report in {folder_names}", *(f"  hint: {hint}" for hint in hints)]))
     return Exit.GOOD if search.reports else Exit.SOME_FAILED
 
 
