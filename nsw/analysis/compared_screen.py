@@ -118,9 +118,12 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     blocks.append(Note(HEADLINE, _comparison_headline(comparison), tone="heading"))
     notes = dict.fromkeys((comparison.first.note or "", comparison.second.note or ""))
     shared_note = next(iter(notes)) if len(notes) == 1 else ""
+    is_one_campaign = comparison.first.source == comparison.second.source
+    names = (comparison.first.name if is_one_campaign else _full_side_name(comparison.first),
+             _full_side_name(comparison.second))  # fmt: skip
     sides = ", ".join(
-        f"{letter}: {_full_side_name(side)}{f' ({side.note})' if side.note and not shared_note else ''}"
-        for letter, side in (("A", comparison.first), ("B", comparison.second))
+        f"{letter}: {name}{f' ({side.note})' if side.note and not shared_note else ''}"
+        for letter, name, side in zip("AB", names, (comparison.first, comparison.second), strict=True)
     )
     if any(max(row.runs) > 1 for row in comparison.rows):
         sides += "; means of the runs, whose ratio is the change (`nsw summarize` prints medians)"

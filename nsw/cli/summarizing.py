@@ -245,7 +245,8 @@ def _put_answer(
             return code
         drawable_cases = campaign_results.drawable_cases if not full and target.format == "table" else []
     with target.stdout_to_output():
-        _show_answer(folder, summary, target.format, full=full, with_sides=with_sides, drawable_cases=drawable_cases)
+        _show_answer(folder, summary, target.format, full=full, with_sides=with_sides, drawable_cases=drawable_cases,
+                     selected=selection.options)  # fmt: skip
     return code
 
 
@@ -520,7 +521,7 @@ def _unread_timeline_error(campaign_results: Results, option_text: str) -> Usage
 
 def _show_answer(
     folder: CampaignFolder, summary: Summary, format: str, *, full: bool, with_sides: bool,
-    drawable_cases: Sequence[str] = (),
+    drawable_cases: Sequence[str] = (), selected: str = "",
 ) -> None:  # fmt: skip
     from nsw.cli.running import show_sides
     from nsw.present import summary_view
@@ -539,10 +540,16 @@ def _show_answer(
             summary_view.show_summary(out, summary, full=True)
         return
     name = campaign_argument(folder)
-    next_command = f"`nsw summarize {name} --full` has all tables and findings"
+    next_command = f"`nsw summarize {name}{selected} --full` has all tables and findings"
     if not with_sides or not show_sides(folder, next_command):
         summary_view.show_summary(
-            out, summary, full=False, next_command=next_command, campaign=name, drawable_cases=drawable_cases
+            out,
+            summary,
+            full=False,
+            next_command=next_command,
+            campaign=name,
+            drawable_cases=drawable_cases,
+            selected=selected,
         )
 
 

@@ -372,7 +372,7 @@ _PROVING: Final = 4  # cases of a command
 def show_summary(
     out: Console, summary: Summary, *, full: bool, next_command: str | None = None, campaign: str | None = None,
     proof: Callable[[Finding], str | None] | None = None, drawable_cases: Collection[str] = (),
-    rows_command: Callable[[Table], str | None] | None = None,
+    rows_command: Callable[[Table], str | None] | None = None, selected: str = "",
 ) -> None:  # fmt: skip
     """Print the first screen, or the full answer, which begins with it.
 
@@ -385,9 +385,10 @@ def show_summary(
         proof: The command that proves a finding of what is no campaign's.
         drawable_cases: The cases of which an iteration can be drawn.
         rows_command: The command that prints every row of a table of what is no campaign's.
+        selected: The options that select what of the campaign this is.
     """
     if campaign is not None:
-        rows_command = partial(_whole_table_command, campaign)
+        rows_command = partial(_whole_table_command, f"{campaign}{selected}")
     blocks = list(answer_blocks(summary, full=full))
     if full:
         show_blocks(out, blocks, "full")
@@ -435,8 +436,8 @@ def show_results(out: Console, summary: Summary) -> None:
 
 
 def _gain_command(campaign: str, first: str, second: str) -> str:
-    sides = " ".join(shlex.quote(f"{campaign}:{case}") for case in (first, second))
-    return f"`nsw compare {sides}` shows how much the second gains, and how certain that is"
+    cases = shlex.join([first, second])
+    return f"`nsw compare {campaign} {cases}` shows how much the second gains, and how certain that is"
 
 
 def _drill_down_command(campaign: str, cases: Sequence[CaseSummary], drawable_cases: Collection[str]) -> str | None:
@@ -464,12 +465,11 @@ def _evidence_command(campaign: str, finding: Finding, *, rereadable: bool) -> s
     return f"nsw summarize {campaign}{chosen}" if cases else None
 
 
-def _whole_table_command(campaign: str, block: Table) -> str:
+def _whole_table_command(chosen: str, block: Table) -> str:
     """The command that prints every row of a table that is cut: of one case its own table."""
     cases = {case for proof in block.evidence for case in proof.cases}
-    if block.omitted and len(cases) == 1:
-        return f"nsw summarize {campaign} --case {shlex.quote(cases.pop())} --table {block.evidence[0].table}"
-    return f"nsw summarize {campaign} --full"
+    whole = f"--table {block.evidence[0].table}" if block.omitted and len(cases) == 1 else "--full"
+    return f"nsw summarize {chosen} {whole}"
 
 
 def show_first_screen(

@@ -225,13 +225,13 @@ def test_where_repeats_decide_which_case_is_best_the_comparison_with_the_next_is
     figures = [figure_row(value, run=run.id) for run, value in zip(runs, (10, 11, 30, 31, 20, 21), strict=True)]
     printed = printed_screen(runs, figures)
     assert "best 30.50 images/s at b=2, whose runs beat those of all other cases (2 runs each)" in printed
-    assert printed.endswith("`nsw compare sums:b3 sums:b2` shows how much the second gains, and how certain that is\n")
+    assert printed.endswith("`nsw compare sums b3 b2` shows how much the second gains, and how certain that is\n")
     assert "nsw compare" not in printed_screen(runs[::2], figures[::2])
 
 
 def test_of_two_cases_the_comparison_is_named():
     runs, figures = measured(b1=10.0, b2=50.0)
-    assert "`nsw compare sums:b1 sums:b2` shows how much the second gains" in printed_screen(runs, figures)
+    assert "`nsw compare sums b1 b2` shows how much the second gains" in printed_screen(runs, figures)
 
 
 def test_below_idle_time_whose_gaps_old_tables_lack_stands_the_command_that_reads_them_again():

@@ -39,9 +39,9 @@ def test_a_case_that_one_older_campaign_has_is_found_and_of_several_the_hint_is_
     other = recipe("{command: 'echo {{ m }}'}", "matrix: {m: [1]}\n", name="other.yaml")
     assert nsw("run", other, "-s", "here").code == 0
     said = nsw("compare", "n-100_x-10", "n-200_x-10")
-    assert f"A: n-100_x-10 of {pair[0]}, B: n-200_x-10 of {pair[0]}" in said.out, said.err
+    assert f"A: n-100_x-10, B: n-200_x-10 of {pair[0]}" in said.out, said.err
     beside = nsw("compare", pair[0], "n-100_x-10", "n-200_x-10")  # as people type it
-    assert f"A: n-100_x-10 of {pair[0]}, B: n-200_x-10 of {pair[0]}" in beside.out, beside.err
+    assert f"A: n-100_x-10, B: n-200_x-10 of {pair[0]}" in beside.out, beside.err
     assert "CAMPAIGN CASE CASE" in nsw("compare", "a", "b", "c", "d").err
     assert nsw("run", other, "-s", "here").code == 0
     assert nsw("run", recipe("{command: 'true'}"), "-s", "here").code == 0
