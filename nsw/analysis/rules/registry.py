@@ -73,8 +73,11 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, rereadable: bool = False)
     found: dict[str, list[Hit]] = {}
     for case in cases:
         hits = [hit for name, rule in _all_rules() for hit in _apply_rule(name, rule, case, context)]
-        if all(hit.healthy for hit in hits) and (busy := timeline.healthy_gpu_hit(case)) is not None:
-            hits.append(busy)
+        remaining = timeline.unmeasured_kernel_hit(case, hits)
+        if all(hit.healthy for hit in hits):
+            remaining = timeline.healthy_gpu_hit(case)
+        if remaining is not None:
+            hits.append(remaining)
         found[case.id] = order_hits(hits)
     return found
 
