@@ -10,10 +10,10 @@ in the recipe's order counts, so that nothing is counted twice.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nsw.analysis.figures import Figure, Perturbation, figures_by_pass, profiler_perturbations
 from nsw.analysis.groups import group_by
@@ -45,8 +45,7 @@ _FEWEST, _FEW_ALIKE, _ALIKE = 6, 3, 1.25  # iterations; those of which none take
 _LOADER: Final = re.compile(r"DataLoader.*__next__")
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(NamedTuple):
     """One kernel, copy, API call or function with its part of the whole; `share_pct` and `cumulative_pct` 0 to 100.
 
     `total_ns` is None where only samples or shares are known.
@@ -412,8 +411,8 @@ def _function_shares(rows: Sequence[Mapping[str, Any]], cover: float, runs: int)
         for row, weight in zip(rows, weights, strict=True)
     )  # fmt: skip
     listed = _listed_part_of_samples(rows, weights)
-    shares = [replace(share, share_pct=listed * share.share_pct) for share in largest_shares(weighed, cover, runs)]
-    return tuple(share if timed else replace(share, total_ns=None) for share in shares)
+    shares = [share._replace(share_pct=listed * share.share_pct) for share in largest_shares(weighed, cover, runs)]
+    return tuple(share if timed else share._replace(total_ns=None) for share in shares)
 
 
 def _listed_part_of_samples(rows: Sequence[Mapping[str, Any]], weights: Sequence[float]) -> float:

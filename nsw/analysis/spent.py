@@ -151,17 +151,15 @@ def divide_time(
 def _parts_to_show(parts: tuple[Part, ...], took: Mapping[str, Mapping[str, Sequence[float]]]) -> tuple[Part, ...]:
     """A part an operation where few of them take nearly all, or where names tell no class of much; else the classes."""
     # NCCL is one part, since it is known what of it is alone
-    operation_parts = [Part(NCCL, part.ns, part.operations, "", part.ns) for part in parts if part.name == NCCL]
+    shown = [(part.ns, part.operations, NCCL) for part in parts if part.name == NCCL]
     for name, operations in took.items():
         if name != NCCL:
-            operation_parts += [
-                Part(operation or name, ns, calls, "", ns) for operation, (ns, calls) in operations.items()
-            ]
-    operation_parts.sort(key=lambda part: -part.ns)
+            shown += [(ns, calls, operation or name) for operation, (ns, calls) in operations.items()]
+    shown.sort(key=lambda operation: -operation[0])
     total_ns = sum(part.ns for part in parts)
     unknown = sum(part.ns for part in parts if part.name == OTHER_KERNELS)
-    few = len(operation_parts) <= _FEW or sum(part.ns for part in operation_parts[: _FEW - 1]) >= _NEARLY_ALL * total_ns
-    return tuple(operation_parts) if few or unknown > _MUCH * total_ns else parts
+    few = len(shown) <= _FEW or sum(ns for ns, *_ in shown[: _FEW - 1]) >= _NEARLY_ALL * total_ns
+    return tuple(Part(name, ns, calls, "", ns) for ns, calls, name in shown) if few or unknown > _MUCH * total_ns else parts
 
 
 def _mean_to_median_work(gpu: Sequence[Row], iterations: Sequence[Row]) -> float:
