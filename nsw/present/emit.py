@@ -168,9 +168,8 @@ def of_one_type(values: list[Any]) -> list[Any]:
 
 
 def as_row(record: Any) -> dict[str, Any]:
-    """The fields of a dataclass or a named tuple, each as it is."""
-    names = record._fields if isinstance(record, tuple) else (field.name for field in fields(record))
-    return {name: getattr(record, name) for name in names}
+    """The fields of a dataclass, each as it is."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def _plain_value(value: Any) -> Any:

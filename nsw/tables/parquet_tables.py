@@ -6,12 +6,14 @@ A file that somebody else made may unpack to any size, so that it is read in a p
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, islice, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 
+from nsw.tables.columns import Columns
 from nsw.tables.schema import TABLES
 from nsw.wording import storable
 
@@ -84,17 +86,33 @@ class RowsByRun(Mapping[Any, list[Row]]):
 
     def __getitem__(self, run: Any) -> list[Row]:
         """The rows of a run, in the order of the file."""
-        return [row for batch in self._record_batches(run) for row in _rows_of_batch(batch, self._name, self._texts)]
+        return self._made_rows(self._rows_of_run(run))
 
-    def rows_of_other_reports(self, run: Any, reports: Collection[Any]) -> list[Row]:
-        """The rows of a run that are of other reports than these; where there are none, none are made."""
-        run_reports = {report for batch in self._record_batches(run) for report in batch["report"].unique().to_pylist()}
-        return [] if run_reports <= {*reports} else [row for row in self[run] if row["report"] not in reports]
+    def columns(self, run: Any) -> Columns:
+        """The same as columns, of which those that are not looked at are not made."""
+        rows = self._rows_of_run(run)
+        names = rows.schema.names
 
-    def _record_batches(self, run: Any) -> list[pa.RecordBatch]:
+        def column(name: str) -> list[Any]:
+            if name not in names:
+                return [None] * len(rows)
+            return [value for chunk in rows[name].chunks for value in column_values(chunk, self._texts.get(name))]
+
+        return Columns(len(rows), column)
+
+    def rows_at(self, run: Any, places: Sequence[int]) -> list[Row]:
+        """The rows of a run at some places among them."""
+        import pyarrow as pa
+
+        indices = pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(array("q", places))])
+        return self._made_rows(self._rows_of_run(run).take(indices))
+
+    def _rows_of_run(self, run: Any) -> pa.Table:
         start, end = self._ranges[run]
-        batches: list[pa.RecordBatch] = self._table.slice(start, end - start).to_batches()
-        return batches
+        return self._table.slice(start, end - start)
+
+    def _made_rows(self, table: pa.Table) -> list[Row]:
+        return [row for batch in table.to_batches() for row in _rows_of_batch(batch, self._name, self._texts)]
 
     def __contains__(self, run: object) -> bool:
         """Whether a run has rows, without making them."""

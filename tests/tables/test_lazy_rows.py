@@ -34,15 +34,20 @@ def test_rows_are_the_same_run_by_run(file):
     assert (lazily[0]["run"], lazily[-1]["run"], len(lazily[1:3])) == ("r2", "r3", 2)
 
 
-def test_texts_of_each_row_group_are_its_own_and_a_run_has_rows_of_other_reports_or_none(monkeypatch):
+def test_texts_of_each_row_group_are_its_own_and_a_run_has_columns_and_chosen_rows(monkeypatch):
     monkeypatch.setattr(parquet_tables, "_MANY", 4)
     rows = [{"run": f"r{at // 3}", "report": f"{at // 2}", "name": f"k{at}"} for at in range(6)]
     out = io.BytesIO()
     pq.write_table(to_arrow("gpu_summary", rows), out, row_group_size=2)
     lazily = read_rows_lazily(out, "gpu_summary").by_run
     assert [row["name"] for run in lazily for row in lazily[run]] == [f"k{at}" for at in range(6)]
-    assert [row["name"] for row in lazily.rows_of_other_reports("r0", {"0"})] == ["k2"]
-    assert lazily.rows_of_other_reports("r0", {"0", "1"}) == []
+    assert [*lazily.columns("r0").rows("report", "name", "rank")] == [
+        ("0", "k0", None),
+        ("0", "k1", None),
+        ("1", "k2", None),
+    ]
+    assert lazily.rows_at("r1", [0, 2]) == [lazily["r1"][0], lazily["r1"][2]]
+    assert lazily.rows_at("r1", []) == []
 
 
 def test_they_can_come_from_another_process(file):
