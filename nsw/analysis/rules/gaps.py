@@ -97,7 +97,7 @@ class IdleCause:
     """Idle time of an iteration by its cause: what a cure saves at most, ns; the sentence, and the size in words.
 
     `idle_ns` is the idle time that it explains; 0: all that it saves is idle time. `is_of_slow_iterations`: it is why
-    iterations are slow of which `find_slow_iterations` tells. `fact` names the idle time by `_IDLE_TIME`, where it does.
+    iterations are slow of which `find_slow_iterations` tells. In `fact`, `_IDLE_TIME` stands for the idle time.
     """
 
     cause: str
