@@ -189,14 +189,9 @@ def _unlisted_gpu_ns(gpu: Columns) -> float:
 
 
 def _make_part(name: str, operations: Mapping[str, Sequence[float]]) -> Part:
+    times, calls = zip(*operations.values(), strict=True)
     top = max(operations, key=lambda operation: operations[operation][0])
-    return Part(
-        name,
-        sum(ns for ns, _ in operations.values()),
-        sum(calls for _, calls in operations.values()),
-        top,
-        operations[top][0],
-    )
+    return Part(name, sum(times), sum(calls), top, operations[top][0])
 
 
 def _span_shares(iterations: Sequence[Row], *, is_mean: bool) -> dict[str, Any]:

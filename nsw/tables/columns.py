@@ -27,6 +27,7 @@ class Columns:
     @classmethod
     def joined(cls, parts: Sequence[Columns]) -> Columns:
         """The rows of one after those of another."""
+        parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
         return cls(sum(map(len, parts)), lambda name: [*chain.from_iterable(part[name] for part in parts)])

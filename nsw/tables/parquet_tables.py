@@ -96,7 +96,7 @@ class RowsByRun(Mapping[Any, list[Row]]):
         def column(name: str) -> list[Any]:
             if name not in names:
                 return [None] * len(rows)
-            return [value for chunk in rows[name].chunks for value in column_values(chunk, self._texts.get(name))]
+            return [*chain.from_iterable(column_values(part, self._texts.get(name)) for part in rows[name].chunks)]
 
         return Columns(len(rows), column)
 
@@ -238,6 +238,8 @@ def column_values(column: pa.Array, dictionary_texts: list[Any] | None = None) -
         plain: list[Any] = column.to_pylist()
         return plain
     dictionary_texts = column.dictionary.to_pylist() if dictionary_texts is None else dictionary_texts
+    if not column.null_count:
+        return [*map(dictionary_texts.__getitem__, column.indices.to_pylist())]
     return [None if at is None else dictionary_texts[at] for at in column.indices.to_pylist()]
 
 
