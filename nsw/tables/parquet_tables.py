@@ -27,7 +27,8 @@ Row: TypeAlias = dict[str, Any]
 TableData: TypeAlias = "list[Row] | pa.Table"
 
 _BATCH: Final = 16384  # rows
-_MANY: Final = 100_000  # rows
+_MANY: Final = 10_000  # rows of a table
+_MANY_OF_A_RUN: Final = 10  # on average: to look for the rows of a run takes as long as to make so many
 
 
 class StoredTableError(ValueError):
@@ -177,10 +178,12 @@ def read_rows_lazily(file: BinaryIO, table_name: str) -> Sequence[Row]:
 
     texts = _text_columns_of_valid_schema(pq.read_schema(file), table_name)
     with pq.ParquetFile(file, read_dictionary=texts) as stored:
-        if stored.metadata.num_rows < _MANY:
-            return read_stored_rows(file, table_name)
-        columns = dict.fromkeys(["run", *_columns_with_values(stored.metadata)])
-        return StoredRows(stored.read(list(columns), use_threads=False), table_name)
+        if stored.metadata.num_rows >= _MANY:
+            columns = dict.fromkeys(["run", *_columns_with_values(stored.metadata)])
+            rows = StoredRows(stored.read(list(columns), use_threads=False), table_name)
+            if len(rows) >= _MANY_OF_A_RUN * len(rows.by_run):
+                return rows
+        return read_stored_rows(file, table_name)
 
 
 def _columns_with_values(file: Any) -> Iterator[str]:
