@@ -146,7 +146,13 @@ def steady_state_rows(name: str, summary_rows: Iterable[Row], parts: Iterable[Ro
 
 
 def steady_state_columns(name: str, summary_rows: Sequence[Columns], parts: Sequence[Columns]) -> Columns:
-    """The same of many rows, as columns; `summary_rows` and `parts` are those of each run."""
+    """The same as columns, which takes less time where there are many rows.
+
+    Args:
+        name: The summary.
+        summary_rows: Its rows, run by run.
+        parts: Those of phase_summary, run by run.
+    """
     split, unsplit = [], []
     for rows, run_parts in zip(summary_rows, parts, strict=True):
         mine = run_parts.at([at for at, summary in enumerate(run_parts["summary"]) if summary == name])
