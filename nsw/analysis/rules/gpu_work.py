@@ -169,7 +169,7 @@ def _few_threads_hit(case: CaseSummary, _: Context) -> Hit | None:
     """A kernel that takes much of the GPU's time with fewer threads than one SM holds."""
     few = [
         work for work in case.gpu_work
-        if case.threads.get(work.name, _THREADS) < _THREADS and work.share_pct >= _MUCH_PCT
+        if work.share_pct >= _MUCH_PCT and case.threads.get(work.name, _THREADS) < _THREADS
         and (work.total_ns or 0.0) >= _LONG_NS * (work.calls or 1.0)
     ]  # fmt: skip
     if not few:
@@ -310,6 +310,8 @@ def _own_softmax_hit(case: CaseSummary) -> Hit | None:
 
     A layer of a network has such an order too, but its product takes longer than what is done with its result.
     """
+    if not case.successors:
+        return None
     kernels = {share.name: share for share in case.gpu_work if share.kind == "kernel" and share.calls}
     busy, candidates = least_gpu_busy_pct(case), []
     for product in kernels.values():

@@ -71,8 +71,9 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, rereadable: bool = False)
     """
     context = Context.from_cases(cases, rereadable=rereadable)
     found: dict[str, list[Hit]] = {}
+    rules = [*_all_rules()] if cases else []
     for case in cases:
-        hits = [hit for name, rule in _all_rules() for hit in _apply_rule(name, rule, case, context)]
+        hits = [hit for name, rule in rules for hit in _apply_rule(name, rule, case, context)]
         remaining = timeline.unmeasured_kernel_hit(case, hits)
         if all(hit.healthy for hit in hits):
             remaining = timeline.healthy_gpu_hit(case)
