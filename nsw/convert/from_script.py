@@ -64,6 +64,7 @@ _SUBMIT_FOLDER: Final = re.compile(
 _OWN_FOLDER: Final = "nsw runs the program in a folder with app.files in it"
 _KEEPS_OUTPUT: Final = "nsw keeps what a run prints: `nsw logs`"
 _HIDDEN_PROFILER: Final = "nsw does not see what"
+_ARGUMENT: Final = re.compile(r"'[^']*'|(\$(?:[1-9@*]|\{[1-9@*][^}]*\}))")
 _MAPPED: Final = re.compile(r"ppr:(\d+):node(?::pe=(\d+))?", re.IGNORECASE)  # of mpirun --map-by
 _MARGIN: Final = 60  # seconds that nsw adds to the time of a run
 _MAX_SHOWN: Final = 120  # characters of a line
@@ -342,7 +343,7 @@ class _Conversion:
         if _SUBMIT_FOLDER.fullmatch(target.source_text) or not target.source_text:
             self._folder = None
             self._report(statement, _OWN_FOLDER)
-        elif target.computed:
+        elif not target.is_known:
             self._report(statement, "the shell computes the folder", understood=False)
         else:
             target = self._replace_submit_folder(statement, target)
@@ -402,7 +403,7 @@ class _Conversion:
     def _add_to_env(self, statement: Statement) -> bool:
         """Add an export to app.env if its value is the same wherever it is set; whether it was added."""
         words = {name: self._replace_submit_folder(statement, value[0]) for name, value in statement.assigns if value}
-        values = {name: word.literal for name, word in words.items()}
+        values = {name: _template_text(word) for name, word in words.items()}
         if len(values) != len(statement.words) - 1 or None in values.values():
             return False
         later = {
@@ -422,7 +423,11 @@ class _Conversion:
             source = self._assigned[name]
             if source is not statement and all(source is not earlier for earlier, _ in self._setup):
                 self._add_to_setup(source)
-        self._setup.append((statement, re.sub(r"\\\n\s*", "", statement.text)))
+        text = re.sub(r"\\\n\s*", "", statement.text)
+        if argument := next((match[1] for match in _ARGUMENT.finditer(text) if match[1]), ""):
+            self._report(statement, "the caller gives it: fill it in in app.setup", understood=False, text=argument)
+            text = _ARGUMENT.sub(lambda m: f"${{NSW_FILL_IN:?line {statement.line}}}" if m[1] else m[0], text)
+        self._setup.append((statement, text))
         self._setup_names |= {name for name, _ in statement.assigns}
 
     # --- runs ---------------------------------------------------------------------------------------------------------
@@ -583,7 +588,8 @@ class _Conversion:
     def _recipe_text(self, group: list[_Run], number: int, plan: str) -> str:
         """The text of a recipe, for runs of one program."""
         first = group[0]
-        start, matrix = self._launch_of_run(first), self._matrix_parameters(group)
+        start = self._launch_of_run(first)
+        app = "".join(self._app_lines(group, start))
         for run in group:
             statement = run.statement
             if any(">" in sign for sign, _ in statement.redirects):
@@ -598,9 +604,9 @@ class _Conversion:
         out = [
             f"# Made by `nsw init --from-script {self._path.name}`. Numbers of lines are those of that script.\n",
             f"#\n#   {plan}\nnsw: 1\nname: {_text_as_yaml(name)}\n\napp:\n",
-            *self._app_lines(group, start),
+            app,
         ]
-        if matrix:
+        if matrix := self._matrix_parameters(group, set(re.findall(r"\{\{ (\w+) \}\}", app))):
             out.append("\nmatrix:\n")
             out += [f"  {name}: [{', '.join(map(_matrix_value, values))}]\n" for name, values in matrix.items()]
         out += ["\npasses:\n", *self._passes_lines(group), "\n", self._resources_text(start)]
@@ -620,7 +626,7 @@ class _Conversion:
         env = dict[str, str]()
         for source, values in self._env:
             if self._is_set_before(source, orders):
-                env |= {name: as_text(value) for name, value in values.items()}
+                env |= values
         for run in group:
             env |= self._run_env(run)
         if env:
@@ -694,12 +700,11 @@ class _Conversion:
         """Variables that are set for a run alone."""
         variables = {}
         for name, value in run.assigns:
-            if value is None or {piece.kind for piece in value.pieces} - {"text", "parameter"}:
+            text = value and _template_text(value)
+            if text is None:
                 self._report(run.statement, "only the job knows its value", understood=False, text=f"{name}=...")
             else:
-                variables[name] = "".join(
-                    piece.text_shown if piece.kind == "parameter" else as_text(piece.text) for piece in value.pieces
-                )
+                variables[name] = text
         return variables
 
     def _app_files(self, group: Sequence[_Run]) -> list[str]:
@@ -737,12 +742,8 @@ class _Conversion:
                     self._report(statement, reason, understood=False, text=word.source_text)
         return " && ".join(parts)
 
-    def _matrix_parameters(self, group: Sequence[_Run]) -> dict[str, Sequence[str]]:
-        """The variables of loops that the program's words name."""
-        words = [word for run in group for word in [*run.program, *run.parts.container_words]]
-        words += [value for run in group for _, value in run.assigns if value is not None]
-        used = {piece.text for word in words for piece in word.pieces if piece.kind == "parameter"}
-        used |= {run.parts.count for run in group if run.counts}
+    def _matrix_parameters(self, group: Sequence[_Run], used: set[str]) -> dict[str, Sequence[str]]:
+        """The variables of loops, and the arguments of the script, that the keys of the program name."""
         inside = {block: run.statement for run in group for block in run.statement.blocks}
         for block, statement in inside.items():
             if block.loop is not None and block.loop[0] in statement.loops and block not in self._reported_blocks:
@@ -754,7 +755,11 @@ class _Conversion:
                     else "the program's arguments do not name it: nsw counts the runs in it once"
                 )
                 self._report_block(block, outcome, understood=name in used)
-        return {name: values for run in group for name, values in run.statement.loops.items() if name in used}
+        parameters = {name: values for run in group for name, values in run.statement.loops.items() if name in used}
+        for name in sorted(parameters.keys() - {block.loop[0] for block in inside if block.loop is not None}):
+            reason = f"its caller gives it: write its value in matrix.{name}, or `--set {name}=VALUE`"
+            self._report(group[0].statement, reason, understood=False, text=parameters[name][0])
+        return parameters
 
     def _passes_lines(self, group: Sequence[_Run]) -> Iterator[str]:
         """The lines below `passes:`; the program without a profiler is one pass."""
@@ -964,6 +969,13 @@ def _shown_statement(statement: Statement) -> str:
 def _hide_values(statement: Statement) -> str:
     """The assignments as `export NAME=...`, without values: they may be secrets."""
     return f"{statement.program} {' '.join(f'{name}=...' for name, _ in statement.assigns)}".strip()
+
+
+def _template_text(text: Text) -> str | None:
+    """A word as text with parameters; None where only the job knows it."""
+    if {piece.kind for piece in text.pieces} - {"text", "parameter"}:
+        return None
+    return "".join(piece.text_shown if piece.kind == "parameter" else as_text(piece.text) for piece in text.pieces)
 
 
 def _unique_name(name: str, names: set[str]) -> str:

@@ -169,7 +169,7 @@ def parse_pass(words: Sequence[Text]) -> PassWords | None:
             _take_options(pass_words, rest, tool, lambda *_: None)
         else:
             pass_words.program = rest[end + 1 :]
-        pass_words.unknown.append((words[0].source_text, f"nsw starts no {tool}: a pass of its own program alone"))
+        pass_words.unknown.append((words[0].source_text, "nsw does not start it: a pass of its own program alone"))
     else:
         pass_words.kind = "host"
         _take_options(pass_words, rest, tool, _take_vtune_option if tool == "vtune" else PassWords.keep)

@@ -49,7 +49,7 @@ class Piece(NamedTuple):
 
     Attributes:
         kind: text; shell (kept as the shell has it, such as *); variable (of the environment); list (of all arguments
-            or elements); computed; parameter (of a loop over words).
+            or elements); computed; parameter (of a loop over words, or an argument of the script).
         text: What is written; of a variable the expression, of a parameter its name.
         name: The name of a variable; the reason of what is computed.
         quoted: Whether it stands in quotes: then it is not split at blanks.
@@ -81,6 +81,11 @@ class Text:
     def source_text(self) -> str:
         """As a person reads it."""
         return "".join(piece.text_shown for piece in self.pieces)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the shell of the job has it as it is: it is neither computed nor a parameter."""
+        return all(piece.kind in {"text", "shell", "variable"} for piece in self.pieces)
 
     @property
     def computed(self) -> Piece | None:
@@ -519,6 +524,10 @@ def _braced_piece(text: str, quoted: bool) -> Piece:
     if re.fullmatch(r"@:\d+", inner):
         return Piece("list", text, inner, quoted)
     name = _NAME.match(inner)
-    if name and (name[0].isidentifier() or name[0].isdecimal()) and inner[name.end() :].startswith((":-", "-")):
+    if (
+        name
+        and (name[0].isidentifier() or name[0].isdecimal())
+        and inner[name.end() :].startswith((":-", "-", ":?", "?"))
+    ):
         return Piece("variable", text, name[0], quoted)  # a default, which the job knows whether it needs
     return Piece("computed", text, "an expression of the shell", quoted)

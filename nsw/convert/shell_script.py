@@ -52,7 +52,7 @@ class Statement:
         assigns: Variables that it sets, with the words of the value; None: not known.
         redirects: Operator and target.
         blocks: What it is in, the outermost first.
-        loops: Of the loops over words that are known: the variable, and the words.
+        loops: Of the loops over words that are known: the variable, and the words; so the arguments of the script.
         is_condition: Whether it decides of an `if` or `while`.
         document: The text of its here-document.
     """
@@ -151,7 +151,11 @@ class _Values:
         self._exported: set[str] = set()
         self._in_blocks: dict[str, tuple[tuple[Block, ...], list[Text] | None]] = {}  # set in a block, for its rest
         self.blocks: tuple[Block, ...] = ()  # of the statement that is read
-        self.arguments: Sequence[Text] | None = None  # None: not known
+        self.arguments: Sequence[Text] | None = None  # None: the caller's
+        self.shifted: int | None = 0  # how many of the caller's arguments are shifted away; None: not known
+        self.used_arguments: dict[
+            str, Sequence[str]
+        ] = {}  # arguments of the caller, as parameters with a value to replace
 
     def set(self, name: str, value: list[Text] | None, *, exported: bool = False) -> None:
         """Give a variable its value.
@@ -192,7 +196,7 @@ class _Values:
         return self._variables.get(name)
 
     def _expand_argument(self, piece: Piece) -> Sequence[Piece]:
-        """The pieces of $1; where only the caller knows it, its default in ${1:-default}."""
+        """The pieces of $1; where only the caller knows it, its default in ${1:-default}, or else a parameter."""
         number = int(piece.name)
         if self.arguments is not None and number <= len(self.arguments) and number:
             return self.arguments[number - 1].pieces
@@ -201,7 +205,11 @@ class _Values:
             return [Piece("text", default[1].strip("\"'"))]
         if self.arguments is not None and number and not default:
             return []
-        return [piece._replace(kind="computed", name="an argument of the script")]
+        if default or not number or self.shifted is None or any(_is_repeated(block) for block in self.blocks):
+            return [piece._replace(kind="computed", name="an argument of the script")]
+        parameter = Piece("parameter", f"arg{number + self.shifted}")
+        self.used_arguments[parameter.text] = [f"${number + self.shifted}"]
+        return [parameter]
 
     def words(self, pieces: Sequence[Piece], loops: Collection[str]) -> list[Text]:
         """The words that one of the script becomes: an array may hold several, unquoted values are split at blanks.
@@ -338,6 +346,11 @@ def _starts_profiler(value: Sequence[Text]) -> bool:
     return _STARTS_PROFILER.search(" ".join(word.source_text for word in value)) is not None
 
 
+def _is_repeated(block: Block) -> bool:
+    """Whether what is in a block may be run several times, with other arguments if it shifts them."""
+    return block.head.startswith(("while ", "until "))
+
+
 _COUNTER: Final = re.compile(r"for\s*\(\(\s*(\w+)")
 _SEQUENCE: Final = re.compile(r"(?:\$\(|`)seq +(-?\d+)(?: +(-?\d+))?(?: +(-?\d+))? *[)`]|\{(-?\d+)\.\.(-?\d+)\}")
 
@@ -413,7 +426,7 @@ class _Evaluation:
     def _evaluate_command(self, raw: RawStatement, blocks: tuple[Block, ...]) -> Statement:
         values = self._values
         loops = values.loops(blocks)
-        statement = Statement(raw.line, raw.last, raw.text, raw.before, blocks=blocks, loops=loops)
+        statement = Statement(raw.line, raw.last, raw.text, raw.before, blocks=blocks)
         statement.words = [word for pieces in raw.words for word in values.words(pieces, loops)]
         statement.redirects = [(sign, _unsplit_text(values, target, loops)) for sign, target in raw.redirects]
         statement.is_condition, statement.document = raw.is_condition, raw.document
@@ -433,16 +446,23 @@ class _Evaluation:
                 values.set(name, None if raw.before == "||" else value, exported=is_export)
         if statement.program in {"cd", "pushd", "popd"}:
             self._change_folder(raw, statement)
-        if statement.program == "shift" and values.arguments is not None:
+        if statement.program == "shift":
             count = statement.words[1].literal if len(statement.words) > 1 else "1"
-            values.arguments = values.arguments[int(count) if count and count.isdecimal() else 1 :]
+            shifted = int(count) if count and count.isdecimal() else 1
+            if values.arguments is not None:
+                values.arguments = values.arguments[shifted:]
+            else:
+                values.shifted = None if blocks or values.shifted is None else values.shifted + shifted
+        elif statement.program == "set" and [word.literal for word in statement.words[1:2]] == ["--"]:
+            values.arguments = statement.words[2:]
+        statement.loops = loops | values.used_arguments
         return statement
 
     def _change_folder(self, raw: RawStatement, statement: Statement) -> None:
         """Follow $PWD through a `cd`."""
         target = statement.words[1] if statement.program == "cd" and len(statement.words) > 1 else None
         value: list[Text] | None = None
-        if target is not None and target.computed is None and raw.before != "||" and target.source_text != "-":
+        if target is not None and target.is_known and raw.before != "||" and target.source_text != "-":
             before = self._values.words((Piece("variable", "$PWD", "PWD", quoted=True),), ())
             is_whole = target.source_text.startswith(("/", "$", "~"))
             parts = () if is_whole else (*before[0].pieces, Piece("text", "/"))

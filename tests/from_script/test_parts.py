@@ -95,7 +95,14 @@ def test_parts_of_a_launcher_with_one_program_are_one(converted, count):
 
 
 @pytest.mark.parametrize(
-    "line", ["rocprof --stats -o x.csv ./a 1", "rocprof-compute profile -n x --roof-only -- ./a 1"]
+    "line",
+    [
+        "rocprof --stats -o x.csv ./a 1",
+        "rocprofv3 --pmc SQ_WAVES GRBM_COUNT --kernel-trace -- ./a 1",
+        "rocprofv3 --sys-trace --output-format csv -d $D/x ./a 1",
+        "rocprof-sys-sample -PTDH -- ./a 1",
+        "rocprof-compute profile -n x --roof-only -- ./a 1",
+    ],
 )
 def test_a_profiler_without_a_pass_leaves_the_program_alone(converted, line):
     recipe, unknown = converted(f"srun {line}\n")
@@ -371,6 +378,30 @@ def test_what_is_the_same_whenever_it_is_computed_is_kept(converted, line, comma
     assert not unknown
 
 
+def test_the_arguments_of_the_caller_are_parameters(converted):
+    lines = (
+        'N=${1:?size}\nexport M=m$2\nshift 2\nD=/d/$1\nexport O=$D:$PATH\nnsys profile -o $N ./a $N ${2} "${3:-z}"\n'
+    )
+    recipe, unknown = converted(lines)
+    assert recipe.app.command == "./a {{ arg1 }} {{ arg4 }} z"
+    assert recipe.app.env == {"M": "m{{ arg2 }}"}
+    assert recipe.app.setup == ["D=/d/${NSW_FILL_IN:?line 7}", "export O=$D:$PATH"]
+    assert recipe.matrix.parameters == {"arg1": ["$1"], "arg2": ["$2"], "arg4": ["$4"]}
+    assert [line.partition(":")[0] for line in unknown] == ["$1", "$1", "$2", "$4"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "command"),
+    [
+        ("set -- x y\nnsys profile ./a $2", "./a y"),
+        ("f() { nsys profile ./a $1; }\nf $2", "./a {{ arg2 }}"),
+        ("while [ -n \"$1\" ]; do nsys profile ./a $1; shift; done", './a "${NSW_FILL_IN:?line 4 of job.sh: write here what stands there}"'),
+    ],
+)  # fmt: skip
+def test_arguments_are_those_that_the_command_has(converted, lines, command):
+    assert converted(f"{lines}\n")[0].app.command == command
+
+
 @pytest.mark.parametrize("value", ["2#11", "M * 2", "N ** 2", "7 / 2", "$(nproc) * 2", "N++", "010 + 1"])
 def test_other_arithmetic_is_named(converted, value):
     recipe, unknown = converted(f"N=4\nM=1+1\nnsys profile ./a $(({value}))\n")
@@ -407,10 +438,20 @@ def test_a_process_of_a_launcher_is_not_started_again_to_replay(converted):
     assert not unknown
 
 
+def test_gpu_analyses_of_vtune_are_passes(converted):
+    recipe, unknown = converted("vtune -collect gpu-hotspots -knob a=b -r r -- ./a 1\n")
+    assert (recipe.app.command, recipe.passes[0].analysis, recipe.passes[0].knobs) == (
+        "./a 1",
+        "gpu-hotspots",
+        {"a": "b"},
+    )
+    assert not unknown
+
+
 def test_an_analysis_that_no_pass_does_leaves_the_program_alone(converted):
-    recipe, unknown = converted("vtune -collect gpu-hotspots -knob a=b -- ./a 1\n")
+    recipe, unknown = converted("vtune -collect io -knob a=b -- ./a 1\n")
     assert (recipe.app.command, recipe.passes[0].kind) == ("./a 1", "baseline")
-    assert unknown[0].startswith("-collect gpu-hotspots: ")
+    assert unknown[0].startswith("-collect io: ")
 
 
 def test_the_environment_of_an_lsf_job_is_named(converted):
