@@ -700,8 +700,7 @@ class _Conversion:
         """Variables that are set for a run alone."""
         variables = {}
         for name, value in run.assigns:
-            text = value and _template_text(value)
-            if text is None:
+            if value is None or (text := _template_text(value)) is None:
                 self._report(run.statement, "only the job knows its value", understood=False, text=f"{name}=...")
             else:
                 variables[name] = text

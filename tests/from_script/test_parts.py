@@ -395,7 +395,7 @@ def test_the_arguments_of_the_caller_are_parameters(converted):
     [
         ("set -- x y\nnsys profile ./a $2", "./a y"),
         ("f() { nsys profile ./a $1; }\nf $2", "./a {{ arg2 }}"),
-        ("while [ -n \"$1\" ]; do nsys profile ./a $1; shift; done", './a "${NSW_FILL_IN:?line 4 of job.sh: write here what stands there}"'),
+        ('while [ -n "$1" ]; do nsys profile ./a $1; shift; done', './a "${NSW_FILL_IN:?line 4 of job.sh: write here what stands there}"'),
     ],
 )  # fmt: skip
 def test_arguments_are_those_that_the_command_has(converted, lines, command):
