@@ -18,6 +18,7 @@ import yaml
 from nsw.apart import limited
 from nsw.convert.command_parts import COUNTS, CommandParts, ContainerWords, command_parts, profiled_ranks, profilers_in
 from nsw.convert.script_options import (
+    PLAIN_PATH,
     PRINTS_ONLY,
     Line,
     PassWords,
@@ -59,11 +60,12 @@ _COMPILERS: Final = re.compile(
 _SOURCES: Final = frozenset({".c", ".cc", ".cpp", ".cxx", ".cu", ".f", ".f90", ".F90", ".hip"})
 _TESTS: Final = frozenset({"[", "[[", "test"})
 _SUBMIT_FOLDER: Final = re.compile(
-    r"\$\{?(?:SLURM_SUBMIT_DIR|PBS_O_WORKDIR|COBALT_CWD|LS_SUBCWD|SGE_O_WORKDIR|FLUX_JOB_CWD|PWD)\}?"
+    r"\$\{?(?:SLURM_SUBMIT_DIR|PBS_O_WORKDIR|COBALT_CWD|LS_SUBCWD|SGE_O_WORKDIR|FLUX_JOB_CWD|PWD)(?::?-.*)?\}?"
 )
 _OWN_FOLDER: Final = "nsw runs the program in a folder with app.files in it"
 _KEEPS_OUTPUT: Final = "nsw keeps what a run prints: `nsw logs`"
 _HIDDEN_PROFILER: Final = "nsw does not see what"
+_FOLDER_IN_TEXT: Final = re.compile(r"PWD|\bpwd\b|SUBMIT_DIR|O_WORKDIR|SUBCWD|_CWD|BASH_SOURCE|\$\{?0")
 _ARGUMENT: Final = re.compile(r"'[^']*'|(\$(?:[1-9@*]|\{[1-9@*][^}]*\}))")
 _MAPPED: Final = re.compile(r"ppr:(\d+):node(?::pe=(\d+))?", re.IGNORECASE)  # of mpirun --map-by
 _MARGIN: Final = 60  # seconds that nsw adds to the time of a run
@@ -397,7 +399,7 @@ class _Conversion:
         return {
             run.words.tool: run.words.path
             for run in self._runs
-            if run.words and re.fullmatch(r"[\w./+-]*/[\w./+-]+", run.words.path) and not run.parts.is_inside_container
+            if run.words and run.words.is_of_site and not run.parts.is_inside_container
         }
 
     def _add_to_env(self, statement: Statement) -> bool:
@@ -418,7 +420,11 @@ class _Conversion:
         return True
 
     def _add_to_setup(self, statement: Statement) -> None:
-        """Add a line to app.setup, after the lines that set its variables."""
+        """Add a line to app.setup: with the values of the script's variables, or after the lines that set them."""
+        self._setup_names |= {name for name, _ in statement.assigns}
+        if (line := self._known_line(statement)) is not None:
+            self._setup.append((statement, line))
+            return
         for name in sorted(shell_names(statement.text) & self._assigned.keys()):
             source = self._assigned[name]
             if source is not statement and all(source is not earlier for earlier, _ in self._setup):
@@ -428,7 +434,20 @@ class _Conversion:
             self._report(statement, "the caller gives it: fill it in in app.setup", understood=False, text=argument)
             text = _ARGUMENT.sub(lambda m: f"${{NSW_FILL_IN:?line {statement.line}}}" if m[1] else m[0], text)
         self._setup.append((statement, text))
-        self._setup_names |= {name for name, _ in statement.assigns}
+
+    def _known_line(self, statement: Statement) -> str | None:
+        """A statement with the values of the script's variables and folder; None: it names none or unknown ones."""
+        if not (shell_names(statement.text) & self._assigned.keys() or _FOLDER_IN_TEXT.search(statement.text)):
+            return None
+        values = [(name, value[0]) for name, value in statement.assigns if value and len(value) == 1]
+        count = len(statement.words) - 1 if statement.words else len(statement.assigns)
+        words = [("", word) for word in (statement.words[:1] if values else statement.words)]
+        if (values and len(values) != count) or "+=" in statement.text:
+            return None
+        if not all(word.is_known for _, word in [*words, *values]):
+            return None
+        parts = [(name, self._replace_submit_folder(statement, word)) for name, word in [*words, *values]]
+        return " ".join(f"{name}={_shell_word(word, '')}" if name else _shell_word(word, "") for name, word in parts)
 
     # --- runs ---------------------------------------------------------------------------------------------------------
 
@@ -458,7 +477,7 @@ class _Conversion:
         for text, reason in parts.notes:
             self._report(statement, reason, understood=False, text=text)
         path = parts.words.path if parts.words else ""
-        if "/" in path and (parts.is_inside_container or not re.fullmatch(r"[\w./+-]+", path)):
+        if "/" in path and (parts.is_inside_container or not PLAIN_PATH.fullmatch(path)):
             reason = (
                 "nsw starts the image's own"
                 if parts.is_inside_container

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from nsw.convert.shell_reader import LOOKED_UP, Piece, Text
 from nsw.errors import RefusedError
+from nsw.metrics.requests import find_metric_faults
 from nsw.profilers.vtune import ANALYSES, OLD_ANALYSES
 from nsw.recipe.passes import TraceDomain
 from nsw.recipe.units import Fault, format_size, parse_size
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _OWN_REPORT: Final = "nsw names the report itself"
 _NOT_KNOWN: Final = "only the job knows its value"
+PLAIN_PATH: Final = re.compile(r"[\w./+-]+")
 _TABLES: Final = tomllib.loads(files("nsw.convert").joinpath("profiler_options.toml").read_text(encoding="utf-8"))
 
 
@@ -56,6 +58,12 @@ class PassWords:
     unknown: list[tuple[str, str]] = field(default_factory=list)
     program: list[Text] = field(default_factory=list)
 
+    @property
+    def is_of_site(self) -> bool:
+        """Whether the site says what is started: a profiler by its path, or under a name that nsw does not start."""
+        name = next(name for name, tool in _TABLES["profilers"].items() if tool == self.tool)
+        return self.kind != "baseline" and self.path != name and PLAIN_PATH.fullmatch(self.path) is not None
+
     def keep(self, option: _Option) -> None:
         """Pass an option on, if it is the same whenever it is run."""
         words = option.words
@@ -75,15 +83,15 @@ class _Option(NamedTuple):
     @property
     def text(self) -> str:
         """The value where it is known; empty where there is none."""
-        return (self.value.literal or "") if self.value is not None else ""
+        return (self.value.as_pattern or "") if self.value is not None else ""
 
     @property
     def words(self) -> list[str | None]:
         if self.value is None:
             return [self.name]
         if self.joined:
-            return [None if self.value.literal is None else f"{self.name}={self.value.literal}"]
-        return [self.name, self.value.literal]
+            return [None if self.value.as_pattern is None else f"{self.name}={self.value.as_pattern}"]
+        return [self.name, self.value.as_pattern]
 
     @property
     def text_shown(self) -> str:
@@ -111,8 +119,8 @@ def reads_reports(words: Sequence[Text]) -> bool:
     tool = called_tool(words)
     if tool is None:
         return False
-    if tool == "nsys":  # its command is the first word
-        return len(words) < 2 or re.fullmatch(_TABLES["reading"][tool], words[1].literal or "") is not None
+    if tool in _TABLES["commands"]:
+        return len(words) < 2 or (words[1].literal or "-") not in _TABLES["commands"][tool].split()
     return any(re.fullmatch(_TABLES["reading"][tool], word.literal or "") for word in _leading_options(words, tool))
 
 
@@ -138,7 +146,7 @@ def parse_pass(words: Sequence[Text]) -> PassWords | None:
     tool = called_tool(words)
     if tool is None or reads_reports(words):
         return None
-    pass_words, rest = PassWords(tool, words[0].literal or words[0].source_text), list(words[1:])
+    pass_words, rest = PassWords(tool, LOOKED_UP.sub(r"\1\2", words[0].source_text)), list(words[1:])
     if tool == "nsys":
         command = rest[0].literal if rest else None
         if command not in {"profile", "nvprof", "launch"}:
@@ -155,7 +163,7 @@ def parse_pass(words: Sequence[Text]) -> PassWords | None:
         pass_words.kind = "counters"
         pass_words.fields = {"kernels": {"exclude": []}, "launches": {"skip": 0}, "metrics": []}
         _take_options(pass_words, rest, tool, _take_ncu_option)
-        pass_words.fields["metrics"] = pass_words.fields["metrics"] or ["set:basic"]
+        _pass_on_unknown_metrics(pass_words)
     elif tool == "nvprof":
         _take_options(pass_words, rest, tool, _take_nvprof_option)
         if pass_words.kind == "counters":
@@ -172,7 +180,9 @@ def parse_pass(words: Sequence[Text]) -> PassWords | None:
         pass_words.unknown.append((words[0].source_text, "nsw does not start it: a pass of its own program alone"))
     else:
         pass_words.kind = "host"
-        _take_options(pass_words, rest, tool, _take_vtune_option if tool == "vtune" else PassWords.keep)
+        if tool in _TABLES["commands"] and rest.pop(0).literal == "stat":
+            pass_words.fields["analysis"] = "stat"
+        _take_options(pass_words, rest, tool, _take_vtune_option if tool == "vtune" else _take_host_option)
     return pass_words
 
 
@@ -253,13 +263,29 @@ _NCU_FIELDS: Final = {
 def _take_ncu_option(pass_words: PassWords, option: _Option) -> None:
     if option.name in {"--set", "--section"} and option.text:
         pass_words.fields["metrics"].append(f"{option.name[2:]}:{option.text}")
-    elif option.name == "--metrics" and option.text:
+    elif "--metrics".startswith(option.name) and option.text and len(option.name) > len("--me"):  # ncu guesses too
         pass_words.fields["metrics"] += option.text.split(",")
     elif option.name in _NCU_FIELDS and option.text in _NCU_FIELDS[option.name][1]:
         key, values = _NCU_FIELDS[option.name]
         pass_words.fields[key] = values[option.text]
     else:
         pass_words.keep(option)
+
+
+def _pass_on_unknown_metrics(pass_words: PassWords) -> None:
+    """Pass what a recipe cannot name on to ncu as it is; a recipe without a metric takes ncu's basic set."""
+    names: list[str] = pass_words.fields["metrics"]
+    unknown = [fault.name for fault in find_metric_faults(names, None, "ncu")]
+    for fault in find_metric_faults(names, None, "ncu"):
+        kind, _, value = fault.name.partition(":")
+        if kind in {"set", "section"}:
+            pass_words.options += [f"--{kind}", value]
+        else:
+            pass_words.unknown.append((fault.name, fault.message))
+    pass_words.fields["metrics"] = [name for name in names if name not in unknown] or ["set:basic"]
+    if unknown and pass_words.fields["metrics"] == ["set:basic"] and "set:basic" not in names:
+        reason = "it is passed on, and nsw measures ncu's basic set beside it"
+        pass_words.unknown.append((", ".join(unknown), reason))
 
 
 def _take_nvprof_option(pass_words: PassWords, option: _Option) -> None:
@@ -275,6 +301,14 @@ def _take_nvprof_option(pass_words: PassWords, option: _Option) -> None:
         pass_words.fields.setdefault("metrics", []).extend(f"{event}{name}" for name in names)
     elif option.name == "--kernels" and option.text and ":" not in option.text:
         pass_words.fields["kernels"] = {"regex": option.text, "exclude": []}
+    else:
+        pass_words.keep(option)
+
+
+def _take_host_option(pass_words: PassWords, option: _Option) -> None:
+    knob = _TABLES["knobs"].get(option.name) if pass_words.tool in _TABLES["commands"] else None
+    if knob is not None and option.text and pass_words.fields.get("analysis") != "stat":
+        pass_words.fields.setdefault("knobs", {})[knob] = option.text
     else:
         pass_words.keep(option)
 
@@ -462,6 +496,7 @@ class Directives:
         return Line(line, line, text, "resources.extra")
 
 
+_FOREIGN: Final = re.compile(r"#(?:[A-Z]{3,5} --?[A-Za-z]| ?@ ?\w+ *=)")
 _NEXT_COMPONENT: Final = re.compile(r"#SBATCH\s+(het|pack)job\b")
 
 
@@ -477,9 +512,12 @@ def read_directives(comments: Sequence[tuple[int, str]], commands: str, componen
     directives = [
         (line, text, name) for line, text in comments if (name := _scheduler_of_directive(text, adapters_by_name))
     ]
+    foreign = [line for line in comments if not directives and _FOREIGN.match(line[1])]
     requested = Directives(directives[0][2] if directives else _scheduler_by_variables(commands, adapters_by_name))
     components = [line for line, text in comments if _NEXT_COMPONENT.match(text)]
     requested.component = min(component, len(components))
+    reason = "of a batch system that nsw does not know"
+    requested.became += [Line(line, line, text, reason, is_understood=False) for line, text in foreign]
     for line, text, name in directives:
         if sum(line > first for first in components) != requested.component:
             reason = "another component of a heterogeneous job: nsw's jobs have one"

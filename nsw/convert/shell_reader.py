@@ -39,7 +39,10 @@ _OWN_FOLDER: Final = re.compile(  # the usual commands for the folder that a scr
     rf"\$\((?:dirname (?:-- )?{_SCRIPT}"
     rf'|cd (?:-- )?"?\$\(dirname (?:-- )?{_SCRIPT}\)"?(?: [&\d]?>[^;]*)? && pwd(?: -P)?)\)'
 )
-LOOKED_UP: Final = re.compile(r"\$\((?:which|command -v|type -p) +([\w.+-]+)\)|`(?:which|command -v) +([\w.+-]+)`")
+_IF_ABSENT: Final = r"(?: *2> */dev/null)?(?: *\|\| *(?:true|:|echo|echo \"\"))? *"
+LOOKED_UP: Final = re.compile(
+    rf"\$\((?:which|command -v|type -p) +([\w.+-]+){_IF_ABSENT}\)|`(?:which|command -v) +([\w.+-]+){_IF_ABSENT}`"
+)
 _PRINTED_FOLDER: Final = re.compile(r"\$\( *pwd(?: -[PL])? *\)|` *pwd(?: -[PL])? *`")
 _SPECIAL: Final = frozenset(" \t\n;&|()<>")
 
@@ -76,6 +79,12 @@ class Text:
     def literal(self) -> str | None:
         """What it is whenever it is run; None where only the job knows."""
         return "".join(p.text for p in self.pieces) if all(p.kind == "text" for p in self.pieces) else None
+
+    @property
+    def as_pattern(self) -> str | None:
+        """What it is where its * and ? are no file's: so they are meant in a profiler's options; None: not known."""
+        pieces = [piece._replace(kind="text") if piece.text in {"*", "?"} else piece for piece in self.pieces]
+        return Text(tuple(pieces)).literal
 
     @property
     def source_text(self) -> str:

@@ -179,6 +179,11 @@ class _Values:
             return [*before, *value]
         return [*before[:-1], Text((*before[-1].pieces, *value[0].pieces))]
 
+    def either(self, name: str, value: list[Text] | None) -> list[Text] | None:
+        """The value behind `test || NAME=VALUE`: the one of before or the new one, whichever starts a profiler."""
+        before = self._variable_value(name)
+        return next((known for known in (before, value) if known is not None and _starts_profiler(known)), None)
+
     def set_in_block(self, name: str, value: list[Text] | None) -> None:
         """Give a variable a value for the rest of the block that is read; one that starts a profiler stays.
 
@@ -318,12 +323,12 @@ class _Values:
 
 _NAME_OR_NUMBER: Final = re.compile(r"\$?\{?([A-Za-z_]\w*|\d+)\}?")
 _OPERATIONS: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow,
 }  # fmt: skip
 
 
 def _calculate(text: str) -> int | None:
-    """The value of a sum, difference or product of whole numbers, or of a division without rest; None for others."""
+    """The value of a sum, difference, product or power of whole numbers, or of a division without rest, or None."""
 
     def value_of(node: ast.expr) -> int:
         if isinstance(node, ast.Constant) and isinstance(node.value, int):
@@ -332,6 +337,8 @@ def _calculate(text: str) -> int | None:
             left, right, kind = value_of(node.left), value_of(node.right), type(node.op)
             if kind is ast.Div and right and left % right == 0:
                 return left // right
+            if kind is ast.Pow and (right < 0 or abs(left).bit_length() * right >= 63):  # bash's numbers have 64 bits
+                raise ValueError(text)
             if kind in _OPERATIONS and max(abs(left), abs(right)) < 1 << 31:
                 return _OPERATIONS[kind](left, right)
         raise ValueError(text)
@@ -347,8 +354,8 @@ def _starts_profiler(value: Sequence[Text]) -> bool:
 
 
 def _is_repeated(block: Block) -> bool:
-    """Whether what is in a block may be run several times, with other arguments if it shifts them."""
-    return block.head.startswith(("while ", "until "))
+    """Whether what is in a block may be run several times, with other arguments: it shifts them, or is called."""
+    return block.head.startswith(("while ", "until ", "function "))
 
 
 _COUNTER: Final = re.compile(r"for\s*\(\(\s*(\w+)")
@@ -443,7 +450,7 @@ class _Evaluation:
             if any(not block.head.startswith("{") for block in blocks):
                 values.set_in_block(name, value)
             elif not (raw.assigns and raw.words):  # else it is set for that command alone
-                values.set(name, None if raw.before == "||" else value, exported=is_export)
+                values.set(name, values.either(name, value) if raw.before == "||" else value, exported=is_export)
         if statement.program in {"cd", "pushd", "popd"}:
             self._change_folder(raw, statement)
         if statement.program == "shift":
@@ -454,7 +461,8 @@ class _Evaluation:
             else:
                 values.shifted = None if blocks or values.shifted is None else values.shifted + shifted
         elif statement.program == "set" and [word.literal for word in statement.words[1:2]] == ["--"]:
-            values.arguments = statement.words[2:]
+            are_known = all(word.literal is not None for word in statement.words)
+            values.arguments, values.shifted = statement.words[2:] if are_known else None, None
         statement.loops = loops | values.used_arguments
         return statement
 

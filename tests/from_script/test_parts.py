@@ -111,6 +111,51 @@ def test_a_profiler_without_a_pass_leaves_the_program_alone(converted, line):
 
 
 @pytest.mark.parametrize(
+    ("line", "host"),
+    [
+        ("perf record -F 199 -g --call-graph dwarf -o x -- ./a 1\nperf report -i x", {"tool": "perf", "knobs": {
+         "freq": "199", "call-graph": "dwarf"}}),
+        ("perf stat -e cycles -r 3 -o x ./a 1", {"tool": "perf", "analysis": "stat", "options": ["-e", "cycles", "-r", "3"]}),
+        ("py-spy record -o p.svg --rate 50 -- ./a 1", {"tool": "py-spy", "knobs": {"rate": "50"}}),
+        ("tau_exec -T mpi -ebs ./a 1", {"tool": "tau", "options": ["-T", "mpi", "-ebs"]}),
+    ],
+)  # fmt: skip
+def test_profilers_of_the_host_are_passes(converted, line, host):
+    recipe, unknown = converted(f"srun {line}\n")
+    assert recipe.app.command == "./a 1"
+    assert recipe.passes[0].model_dump(exclude_unset=True, include={"tool", "analysis", "knobs", "options"}) == host
+    assert not unknown
+
+
+@pytest.mark.parametrize(
+    ("options", "metrics", "passed_on", "named"),
+    [
+        ("--section Occupancy --section mine", ["section:Occupancy"], ["--section", "mine"], []),
+        ("--section regex:.*", ["set:basic"], ["--section", "regex:.*"], ["section:regex:.*"]),
+        ("--metric sm__cycles_elapsed.avg,nosuch__x.sum", ["sm__cycles_elapsed.avg"], [], ["nosuch__x.sum"]),
+    ],
+)
+def test_what_ncu_is_asked_for_and_a_recipe_cannot_name_is_passed_on_or_named(
+    converted, options, metrics, passed_on, named
+):
+    recipe, unknown = converted(f"ncu {options} ./a\n")
+    assert (recipe.passes[0].metrics, recipe.passes[0].options) == (metrics, passed_on)
+    assert [line.partition(": ")[0] for line in unknown] == named
+
+
+def test_an_older_name_of_a_profiler_is_the_site_s(tmp_path):
+    made = convert(
+        f"{HEAD}amplxe-cl -collect hotspots -r x ./a\n", tmp_path / "job.sh", site=None, sites="s", recipe="r"
+    )
+    assert "profilers: {vtune: amplxe-cl}" in made.site
+
+
+def test_directives_of_an_unknown_batch_system_are_named(converted):
+    _, unknown = converted("nsys profile ./a\n", head='#!/bin/sh\n#PJM --rsc-list "node=1"\n#@ class = x\n# NOTE -x\n')
+    assert [line.partition(": of a batch")[0] for line in unknown] == ['#PJM --rsc-list "node=1"', "#@ class = x"]
+
+
+@pytest.mark.parametrize(
     "line", ["nsys profile ./run 'nsys profile ./x'", "nsys profile bash -c 'ncu -o x ./a'", "nsys profile ./a ncu ./b"]
 )
 def test_the_command_never_starts_a_profiler(converted, line):
@@ -135,11 +180,17 @@ def test_a_variable_without_quotes_stays_without(converted):
 
 @pytest.mark.parametrize(
     "lines",
-    ["N=$(which nsys)\n$N profile ./a", 'N=""\nif [ -d x ]; then N=$(command -v nsys); fi\nsrun "$N" profile ./a'],
+    [
+        "N=$(which nsys)\n$N profile ./a",
+        'N=""\nif [ -d x ]; then N=$(command -v nsys); fi\nsrun "$N" profile ./a',
+        'N="$(command -v nsys 2>/dev/null || true)"\n"$N" profile ./a',
+        'N=/x/nsys\n[ -x "$N" ] || N=/y/nsys\n[ -x "$N" ] || N=nsys\n$N profile ./a',
+    ],
 )
 def test_a_profiler_that_is_looked_up_is_found_in_its_variable(converted, lines):
-    recipe, _ = converted(f"{lines}\n")
+    recipe, unknown = converted(f"{lines}\n")
     assert (recipe.app.command, recipe.passes[0].kind) == ("./a", "timeline")
+    assert not any("name its path" in line for line in unknown)
 
 
 def test_what_a_line_does_before_its_profiled_command_is_named_and_its_input_kept(converted):
@@ -317,6 +368,8 @@ def test_the_folder_of_the_submission_is_the_script_s(converted, tmp_path):
         ("cd /w\nD=$(pwd)\ncd b\nnsys profile ./a $D/x $PWD", "cd /w/b && ./a /w/x /w/b"),
         ("W=$(pwd)\ncd ../..\ncd $W\nnsys profile ./a", "./a"),
         ("cd $SLURM_SUBMIT_DIR/b\nnsys profile ./a", "cd {0}/b && ./a"),
+        ('cd ${PBS_O_WORKDIR:-"."}\nnsys profile ./a', "./a"),
+        ("nsys profile ./a ${SLURM_SUBMIT_DIR:-$PWD}", "./a {0}"),
         ("(cd /w && true)\nnsys profile ./a $PWD", "./a {0}"),
         ("cd b\nnsys profile ./a", "cd {0}/b && ./a"),
         ("nsys profile python ../a.py $N < ../in", "python {0}/../a.py $N < {0}/../in"),
@@ -357,6 +410,17 @@ def test_an_image_beside_the_script_is_named_by_its_whole_path(converted, tmp_pa
     assert recipe.app.container.image == f"{tmp_path}/i.sif"
 
 
+def test_settings_have_the_values_of_the_script_s_variables_and_its_folder(converted, tmp_path):
+    lines = (
+        'D="$(cd "$(dirname "$0")" && pwd)"\nexport A=$PWD/x:$A B="$D y"\ncd sub\nexport P=$PWD/q:$P\nN=$(date)\n'
+        "export C=$D/$N\nnsys profile ./a\n"
+    )
+    assert converted(lines)[0].app.setup == [
+        f"export A={tmp_path}/x:\"$A\" B={tmp_path}' y'", f'export P={tmp_path}/sub/q:"$P"', f"D={tmp_path}", "N=$(date)",
+        "export C=$D/$N",
+    ]  # fmt: skip
+
+
 def test_a_file_is_sourced_in_the_folder_that_the_script_changed_to(converted):
     recipe, unknown = converted("cd $W/x\nsource .venv/bin/activate now\nnsys profile ./a\n")
     assert recipe.app.setup == ['source "$W"/x/.venv/bin/activate now']
@@ -366,7 +430,7 @@ def test_a_file_is_sourced_in_the_folder_that_the_script_changed_to(converted):
 @pytest.mark.parametrize(
     ("line", "command"),
     [
-        ("N=4\nnsys profile ./a $((N * (2 + 1) - ${N} / 2))", "./a 10"),
+        ("N=4\nnsys profile ./a $((N * (2 + 1) - ${N} / 2)) $((2 ** N))", "./a 10 16"),
         ("P=$(which python3)\nnsys profile $P t.py", "$(which python3) t.py"),
         ("nsys profile ./a `command -v g++`", "./a `command -v g++`"),
         ("J=${SLURM_JOB_ID:-x}\nN=4\nnsys profile ./${D:-b_${J}_$N}/a", './"${D:-b_${SLURM_JOB_ID:-x}_4}"/a'),
@@ -395,6 +459,8 @@ def test_the_arguments_of_the_caller_are_parameters(converted):
     [
         ("set -- x y\nnsys profile ./a $2", "./a y"),
         ("f() { nsys profile ./a $1; }\nf $2", "./a {{ arg2 }}"),
+        ("f() { nsys profile ./a $1; }\nx=$(f 1)", './a "${NSW_FILL_IN:?line 4 of job.sh: write here what stands there}"'),
+        ('M="1 2"\nset -- $M $(ls)\nnsys profile ./a $1', './a "${NSW_FILL_IN:?line 6 of job.sh: write here what stands there}"'),
         ('while [ -n "$1" ]; do nsys profile ./a $1; shift; done', './a "${NSW_FILL_IN:?line 4 of job.sh: write here what stands there}"'),
     ],
 )  # fmt: skip
@@ -402,7 +468,7 @@ def test_arguments_are_those_that_the_command_has(converted, lines, command):
     assert converted(f"{lines}\n")[0].app.command == command
 
 
-@pytest.mark.parametrize("value", ["2#11", "M * 2", "N ** 2", "7 / 2", "$(nproc) * 2", "N++", "010 + 1"])
+@pytest.mark.parametrize("value", ["2#11", "M * 2", "N ** -1", "N ** 32", "7 / 2", "$(nproc) * 2", "N++", "010 + 1"])
 def test_other_arithmetic_is_named(converted, value):
     recipe, unknown = converted(f"N=4\nM=1+1\nnsys profile ./a $(({value}))\n")
     assert "NSW_FILL_IN" in recipe.app.command
