@@ -16,7 +16,7 @@ import numpy as np
 from nsw.analysis.comparison import least_disturbed_figure, params_except
 from nsw.analysis.groups import group_by
 from nsw.analysis.laws import Estimate, Law, fit_law
-from nsw.analysis.rules.timeline import profiler_slowdown
+from nsw.analysis.rules.profiler_cost import profiler_slowdown
 from nsw.analysis.spent import remove_profiler_idle_time
 
 if TYPE_CHECKING:

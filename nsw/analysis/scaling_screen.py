@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.analysis.blocks import Cell, Column, ColumnPart
 from nsw.analysis.comparison import Scaling, ScalingPoint, figure_heading
 from nsw.analysis.groups import group_by
-from nsw.analysis.rules.timeline import time_without_profiler
+from nsw.analysis.rules.profiler_cost import time_without_profiler
 from nsw.analysis.screen_table import (
     WASTE_PCT,
     Screen,

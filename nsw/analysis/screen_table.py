@@ -19,7 +19,7 @@ from nsw.analysis.blocks import (
 )
 from nsw.analysis.comparison import is_smaller_better, least_disturbed_figure
 from nsw.analysis.rules.pairs import SET_ASIDE
-from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
+from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.single_case import TABLE
 from nsw.quantities import is_energy
 

@@ -11,17 +11,11 @@ from nsw.analysis.blocks import Block, Cell, Column, Evidence, Table, drop_empty
 from nsw.analysis.groups import sum_by
 from nsw.analysis.host import OTHER_WORK, WAITS, classify_function
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
-from nsw.analysis.rules.counters import (
-    LATENCY,
-    binding_part,
-    busiest_part_pct,
-    kernel_advice_text,
-    launch_shape_text,
-    names_limit,
-    rule_sentence,
-)
+from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
+from nsw.analysis.rules.counters import kernel_advice_text, names_limit, rule_sentence
 from nsw.analysis.rules.gaps import WORDS, IdleCause, idle_time_by_cause
-from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
+from nsw.analysis.rules.latency import launch_shape_text
+from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.spent import NOT_SHOWN, Part, Spent
 from nsw.metrics import find_metric
 from nsw.metrics.printed_metrics import utilization_level

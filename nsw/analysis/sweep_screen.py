@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.analysis.blocks import Cell, Column, ColumnPart, Evidence, Table
 from nsw.analysis.comparison import figure_heading, least_disturbed_figure
 from nsw.analysis.kernel_classes import COPIES
-from nsw.analysis.rules.timeline import least_gpu_busy_pct, time_without_profiler
+from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.screen_table import (
     WASTE_PCT,
     Screen,

@@ -32,7 +32,7 @@ from nsw.analysis.difference import (
     gpu_operations_by_name,
     have_unmatched_kernels,
 )
-from nsw.analysis.rules.counters import is_compute_bound
+from nsw.analysis.rules.binding import is_compute_bound
 from nsw.analysis.rules.pairs import counter_changes_text
 from nsw.analysis.sides import (
     CHIP,

@@ -6,7 +6,7 @@ still be one of another version.
 
 from __future__ import annotations
 
-import gzip
+import bz2
 import re
 from functools import cache
 from importlib.resources import files
@@ -44,8 +44,8 @@ _OF_THROUGHPUTS: Final = frozenset(f"pct_of_peak_sustained_{span}" for span in _
 @cache
 def _chips_and_base_names() -> tuple[tuple[str, ...], Mapping[str, tuple[Kind, int]]]:
     """The chips of the bits, and of each base name its kind and the bits of the chips that have it."""
-    packed = files("nsw.metrics").joinpath("data/ncu_names.tsv.gz").read_bytes()
-    head, *lines = gzip.decompress(packed).decode("ascii").splitlines()
+    packed = files("nsw.metrics").joinpath("data/ncu_names.tsv.bz2").read_bytes()
+    head, *lines = bz2.decompress(packed).decode("ascii").splitlines()
     kinds_and_bits: dict[str, tuple[Kind, int]] = {}
     for line in lines:
         name, kind, bits = line.split("\t")

@@ -29,7 +29,7 @@ from nsw.analysis.blocks import (
 )
 from nsw.analysis.first_screen import HEADLINE, find_headline, first_screen_blocks
 from nsw.analysis.rules.pairs import cases_with_void_ratio
-from nsw.analysis.rules.timeline import time_without_profiler
+from nsw.analysis.rules.profiler_cost import time_without_profiler
 from nsw.analysis.screen_table import slowest_case
 from nsw.analysis.sweep_screen import best_two_cases
 from nsw.present.terminal import TextTable, clash_marks, unpadded, wrapped

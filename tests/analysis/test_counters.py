@@ -11,13 +11,9 @@ import pytest
 from nsw.analysis.cases import CaseSummary
 from nsw.analysis.idle_gpu import IdleGpu
 from nsw.analysis.kernels import Advice, Stall, kernel_table_of_report
+from nsw.analysis.rules.binding import binding_part, is_compute_bound
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.counters import (
-    binding_part,
-    is_compute_bound,
-    kernel_advice_text,
-    missing_counters_of_largest_kernel,
-)
+from nsw.analysis.rules.counters import kernel_advice_text, missing_counters_of_largest_kernel
 from nsw.analysis.rules.pairs import counter_changes_text
 from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
 from nsw.analysis.spent import Spent

@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.analysis.first_screen import first_screen_blocks
-from nsw.analysis.rules.timeline import least_gpu_busy_pct
+from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 
 from .made import figure_row, make_run

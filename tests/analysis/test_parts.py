@@ -6,7 +6,7 @@ import pytest
 
 from nsw.analysis.answer.registry import answer_blocks
 from nsw.analysis.blocks import Table
-from nsw.analysis.rules.timeline import time_without_profiler
+from nsw.analysis.rules.profiler_cost import time_without_profiler
 from nsw.analysis.spent import remove_profiler_idle_time
 from nsw.present.summary_view import texts
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from nsw.analysis.answer import notes
 from nsw.analysis.cases import summarize_cases
 from nsw.analysis.figures import Figure, profiler_perturbations
-from nsw.analysis.rules.timeline import profiler_slowdown
+from nsw.analysis.rules.profiler_cost import profiler_slowdown
 from nsw.present.summary_view import show_blocks
 
 from .made import case

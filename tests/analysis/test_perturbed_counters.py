@@ -11,7 +11,8 @@ import pytest
 
 from nsw.analysis.cases import CaseSummary
 from nsw.analysis.kernels import kernel_table_of_report
-from nsw.analysis.rules.counters import RULES, busiest_part_pct
+from nsw.analysis.rules.binding import busiest_part_pct
+from nsw.analysis.rules.counters import RULES
 from nsw.analysis.rules.hits import Context
 from nsw.readers.detect import read
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import kernel_table_blocks
 from nsw.analysis.blocks import Bars, Block, Column, Evidence, Note, Table, Timeline
-from nsw.analysis.rules.timeline import profiler_slowdown, time_without_profiler
+from nsw.analysis.rules.profiler_cost import profiler_slowdown, time_without_profiler
 from nsw.analysis.single_case import time_by_kernel_class
 from nsw.quantities import duration, number, percent
 from nsw.tables.names import number_repeated_names

@@ -24,7 +24,7 @@ from nsw.analysis.comparison import Scaling, ScalingPoint, figure_heading_with_u
 from nsw.analysis.groups import sum_by
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.pairs import SET_ASIDE, cases_with_void_ratio
-from nsw.analysis.rules.timeline import time_without_profiler
+from nsw.analysis.rules.profiler_cost import time_without_profiler
 from nsw.analysis.screen_table import figure_median, figure_range, parameter_value_cell
 
 if TYPE_CHECKING:

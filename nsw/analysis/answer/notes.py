@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.analysis.blocks import Block, Column, Evidence, Note, Table
 from nsw.analysis.figures import RUN_TIME, WARN_PCT, Perturbation
 from nsw.analysis.groups import group_by
-from nsw.analysis.rules.timeline import profiler_slowdown
+from nsw.analysis.rules.profiler_cost import profiler_slowdown
 from nsw.quantities import change, changed_by
 
 if TYPE_CHECKING:

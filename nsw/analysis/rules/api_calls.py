@@ -6,8 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.gaps import detect_framework
-from nsw.analysis.rules.hits import Context, Hit, gpu_copy_direction
+from nsw.analysis.rules.hits import Context, Hit, detect_framework, gpu_copy_direction
 from nsw.quantities import duration
 from nsw.wording import and_more
 

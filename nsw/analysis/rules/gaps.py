@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.idle_gpu import BUSY_PCT, Copies, Gaps, IdleGpu
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.hits import Hit
+from nsw.analysis.rules.hits import Hit, detect_framework
 from nsw.analysis.rules.host import host_work_while_idle
 from nsw.analysis.spent import remove_profiler_idle_time
 from nsw.quantities import format_ns, summed
@@ -28,7 +28,6 @@ __all__ = [
     "WORDS",
     "IdleCause",
     "SlowIterations",
-    "detect_framework",
     "find_slow_iterations",
     "idle_gpu_hits",
     "idle_time_by_cause",
@@ -65,19 +64,11 @@ _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNOR
 _REST: Final = 0.1  # of the idle time: a cause that leaves less open explains it
 _LITTLE: Final = 0.01  # of the idle time
 _OPEN: Final = "not explained"
+_IDLE_TIME: Final = "{idle time}"  # in a cause's fact: its sentence names the idle time before, or another one does
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
 _A_FEW, _VALUE, _SMALL = 64, 4096, 65536  # bytes
 _FEW_COPIES: Final = 4  # an iteration
 _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
-_PYTHON: Final = re.compile(r"\bat::|at_cuda_detail|triton_|multi_tensor_apply|elementwise_kernel")
-_PYTHON_LIBRARY: Final = re.compile(r"cupy_\w+__|cupy::|cudapy::|\[abi:v\d|tensorflow::")  # CuPy, Numba, TensorFlow
-# by the compilers of NVIDIA and LLVM: the function, its line, `gpu`; the function and its line in a kernel's prefix
-_DIRECTIVES: Final = {
-    "openacc": re.compile(r"\w+_\d+_gpu(?:__red)?\Z"),
-    "openmp": re.compile(r"nvkernel_\w+_F\d+L\d+_\d+\Z|__omp_offloading_"),
-}
-_PART_OF_IDLE_TIME: Final = re.compile(r"((?:for )?[\d.,]+ \w+) of that\b")
-_JAX: Final = re.compile(r"^(?:loop_|input_|wrapped_|fusion|gemm_fusion|command_buffer)\w*(?:fusion|_\d+)?$")
 
 # a cause -> its word beside the idle time of a table
 WORDS: Final = {
@@ -106,7 +97,7 @@ class IdleCause:
     """Idle time of an iteration by its cause: what a cure saves at most, ns; the sentence, and the size in words.
 
     `idle_ns` is the idle time that it explains; 0: all that it saves is idle time. `is_of_slow_iterations`: it is why
-    iterations are slow of which `find_slow_iterations` tells.
+    iterations are slow of which `find_slow_iterations` tells. In `fact`, `_IDLE_TIME` stands for the idle time.
     """
 
     cause: str
@@ -122,6 +113,13 @@ class IdleCause:
     def explained_ns(self) -> float:
         """The idle time that it explains."""
         return self.idle_ns or self.saved_ns
+
+    @property
+    def fact_of_rest(self) -> str:
+        """Its fact where a sentence before it names the same idle time."""
+        if _IDLE_TIME in self.fact:
+            return self.fact.replace(_IDLE_TIME, "the same idle time")
+        return f"{format_ns(self.explained_ns)} of the same idle time: {self.fact}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,18 +242,12 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
             known = causes()[cause.cause]
             hits.append(Hit(
                 cause.cause, case.id, gain, cause.what, cause.do or known.do,
-                f"{base}: {cause.fact}{others}{_other_idle_time_text(idle, cause, division)}",
+                f"{base}: {cause.fact.replace(_IDLE_TIME, 'that')}{others}"
+                f"{_other_idle_time_text(idle, cause, division)}",
                 cause.advice or known.remedy(detect_framework(case)), f"{100 - busy_pct:.0f} % idle", "gaps",
-                continued=_continued_fact(cause),
+                continued=cause.fact_of_rest,
             ))  # fmt: skip
     return hits
-
-
-def _continued_fact(cause: IdleCause) -> str:
-    """Its fact where a sentence before it names the same idle time."""
-    if part := _PART_OF_IDLE_TIME.match(cause.fact):
-        return f"{part[1]} of the same idle time{cause.fact[part.end() :]}"
-    return f"{format_ns(cause.explained_ns)} of the same idle time: {cause.fact}"
 
 
 def _unmeasured_gaps_hit(case: CaseSummary, idle: IdleGpu, base: str, *, rereadable: bool) -> Hit:
@@ -344,18 +336,6 @@ def _gap_times_by_words(idle: IdleGpu) -> list[tuple[str, float]]:
     return sorted(times, key=lambda part: -part[1])
 
 
-def detect_framework(case: CaseSummary) -> str:
-    """What launches the kernels of a case, by the names of kernels that libraries and compilers give."""
-    names = [*(share.name for share in case.gpu_work), *(kernel.name for kernel in case.kernels), *case.start_kernels]
-    if any(_PYTHON.search(name) for name in names):
-        return "pytorch"
-    if any(_JAX.match(name) for name in names):
-        return "jax"
-    if any(_PYTHON_LIBRARY.search(name) for name in names):
-        return "python"
-    return next((model for model, made in _DIRECTIVES.items() if any(made.match(name) for name in names)), "any")
-
-
 def _has_few_iterations(case: CaseSummary) -> bool:
     """Whether no one of its iterations is usual."""
     return case.iterations is not None and case.iterations.count < _FEW_ITERATIONS
@@ -405,7 +385,7 @@ def _received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
                 "DataLoader(pin_memory=True) receives and pins the next batch in a thread of its own, and"
                 " .to(device, non_blocking=True) copies it; where workers are late, more of them (num_workers)."
             )
-    fact = f"{format_ns(took)} of that are {gaps}, in which the host receives its input from {sender}"
+    fact = f"{format_ns(took)} of {_IDLE_TIME} are {gaps}, in which the host receives its input from {sender}"
     return IdleCause(
         "data-loader", took, f"waits {format_ns(took)} for input", f"{fact}, and then copies it to the GPU", advice
     )
@@ -439,7 +419,10 @@ def _cause_of_long_gaps(
     reads, writes, opens, locks = (
         sum(getattr(g, f"{what}_ns") for g in gaps) for what in ("read", "write", "open", "lock")
     )
-    head, waits = f"{format_ns(took)} of that are {_gap_count_text(idle, count, took)}", f"waits {format_ns(took)} for "
+    head, waits = (
+        f"{format_ns(took)} of {_IDLE_TIME} are {_gap_count_text(idle, count, took)}",
+        f"waits {format_ns(took)} for ",
+    )
     slow_text = ""
     if slow is not None and case.iterations is not None:
         usual, excess = format_ns(case.iterations.med_ns), format_ns(slow.more_ns)
@@ -558,7 +541,7 @@ def _call_gap_cause(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCaus
     listed = " and ".join(f"{name} ({format_ns(allocations[name])} an iteration)" for name in much[:2])
     most = f", most in {listed}" if listed else ""
     return IdleCause(cause, took, f"{text.replace('memory', '').strip()} {format_ns(took)}",
-                     f"for {format_ns(took)} of that the host {text}{most}")  # fmt: skip
+                     f"for {format_ns(took)} of {_IDLE_TIME} the host {text}{most}")  # fmt: skip
 
 
 def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
@@ -575,7 +558,7 @@ def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
         "small-copies",
         saved,
         f"{count:,.0f} copies of {_size_text(size)}",
-        f"{format_ns(took)} of that are gaps around {count:,.0f} small copies ({_size_text(size)} the median)",
+        f"{format_ns(took)} of {_IDLE_TIME} are gaps around {count:,.0f} small copies ({_size_text(size)} the median)",
         idle_ns=took,
     )
 
@@ -648,7 +631,7 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         took = format_ns(launches * locked)
         parts.append(IdleCause(
             "python-threads", launches * locked, f"waits {took} for threads",
-            f"for {took} of that, between launches, the host waits for its other threads: {threads}",
+            f"for {took} of {_IDLE_TIME}, between launches, the host waits for its other threads: {threads}",
         ))  # fmt: skip
     elif launches and not (hosts and between_few):
         each, work = idle.med_ns / max(idle.operations, 1.0), gpu_ns / max(idle.operations, 1.0)

@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.rules.causes import causes
+from nsw.metrics import find_chip
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
 
-__all__ = ["Context", "Hit", "gpu_copy_direction"]
+__all__ = [
+    "AMPERE",
+    "COPIED_PCT",
+    "MOSTLY",
+    "MOSTLY_PCT",
+    "OF_GPU_TIME",
+    "OF_ITERATION",
+    "WORTH_PCT",
+    "Context",
+    "Hit",
+    "compute_capability",
+    "detect_framework",
+    "gpu_copy_direction",
+    "iteration_count",
+    "make_hit",
+]
+
+WORTH_PCT: Final = 8.0  # of an iteration
+COPIED_PCT: Final = 20.0  # of an iteration, or of GPU time without iterations
+MOSTLY_PCT: Final = 50.0  # of GPU time without iterations
+OF_GPU_TIME, OF_ITERATION = "of GPU time is", "of an iteration is"  # between a share and its class
+MOSTLY: Final = 0.5
+AMPERE: Final = (8, 0)  # compute capability from which tensor cores multiply TF32, over PCIe 4
+_PYTHON: Final = re.compile(r"\bat::|at_cuda_detail|triton_|multi_tensor_apply|elementwise_kernel")
+_PYTHON_LIBRARY: Final = re.compile(r"cupy_\w+__|cupy::|cudapy::|\[abi:v\d|tensorflow::")  # CuPy, Numba, TensorFlow
+# by the compilers of NVIDIA and LLVM: the function, its line, `gpu`; the function and its line in a kernel's prefix
+_DIRECTIVES: Final = {
+    "openacc": re.compile(r"\w+_\d+_gpu(?:__red)?\Z"),
+    "openmp": re.compile(r"nvkernel_\w+_F\d+L\d+_\d+\Z|__omp_offloading_"),
+}
+_JAX: Final = re.compile(r"^(?:loop_|input_|wrapped_|fusion|gemm_fusion|command_buffer)\w*(?:fusion|_\d+)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +124,45 @@ def gpu_copy_direction(name: str) -> str:
     if "Host-to-Device" in name or "HtoD" in name:
         return "to"
     return "from" if "Device-to-Host" in name or "DtoH" in name else ""
+
+
+def detect_framework(case: CaseSummary) -> str:
+    """What launches the kernels of a case, by the names of kernels that libraries and compilers give."""
+    names = [*(share.name for share in case.gpu_work), *(kernel.name for kernel in case.kernels), *case.start_kernels]
+    if any(_PYTHON.search(name) for name in names):
+        return "pytorch"
+    if any(_JAX.match(name) for name in names):
+        return "jax"
+    if any(_PYTHON_LIBRARY.search(name) for name in names):
+        return "python"
+    return next((model for model, made in _DIRECTIVES.items() if any(made.match(name) for name in names)), "any")
+
+
+def make_hit(
+    case: CaseSummary, cause: str, gain: float, what: str, fact: str, size: str, table: str, share_of: str = ""
+) -> Hit:
+    """A hit with the remedies of its cause, as the case's framework has them.
+
+    Args:
+        case: The case.
+        cause: Its id in causes.toml.
+        gain: What could be won at most, in per cent of the case's time.
+        what: What is wrong, in a few words.
+        fact: The same as a sentence.
+        size: How much it is: `12 %`.
+        table: The table whose rows prove it.
+        share_of: What goes between size and `what` in a headline.
+    """
+    known = causes()[cause]
+    return Hit(cause, case.id, gain, what, known.do, fact, known.remedy(detect_framework(case)), size, table, share_of)
+
+
+def compute_capability(case: CaseSummary) -> tuple[int, int]:
+    """The compute capability of a case's GPU; (0, 0): not known."""
+    chip = find_chip(case.gpus[0]) if case.gpus else None
+    return (chip and chip.capability) or (0, 0)
+
+
+def iteration_count(case: CaseSummary) -> int:
+    """How many iterations the copies of a case are of: those of all its processes."""
+    return case.iterations.count * case.iterations.processes if case.iterations else 0

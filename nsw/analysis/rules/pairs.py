@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.difference import Operation, changes_by_operation
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS, classify_gpu_operation
+from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.counters import LATENCY, binding_part, busiest_part_pct, reportable_remarks
-from nsw.analysis.rules.timeline import least_gpu_busy_pct, profiler_slowdown, time_without_profiler
+from nsw.analysis.rules.counters import reportable_remarks
+from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, profiler_slowdown, time_without_profiler
 from nsw.quantities import format_ns, summed, times_faster
 from nsw.wording import first_of
 

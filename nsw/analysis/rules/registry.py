@@ -12,11 +12,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Evidence, Finding
-from nsw.analysis.rules import api_calls as call_rules
-from nsw.analysis.rules import counters as counter_rules
-from nsw.analysis.rules import host as host_rules
-from nsw.analysis.rules import stragglers as straggler_rules
-from nsw.analysis.rules import timeline as timeline_rules
+from nsw.analysis.rules import (
+    api_calls,
+    copies,
+    counters,
+    gpu_work,
+    host,
+    several_gpus,
+    slow_iterations,
+    stragglers,
+    timeline,
+)
 from nsw.analysis.rules.hits import Context, Hit
 from nsw.errors import NswError
 from nsw.resources import registered
@@ -33,11 +39,9 @@ __all__ = ["RULES", "find_hits_by_case", "merge_hits_to_findings"]
 
 GROUP: Final = "nsw.rules"
 RULES: Final[Mapping[str, Rule]] = {
-    **timeline_rules.RULES,
-    **call_rules.RULES,
-    **counter_rules.RULES,
-    **host_rules.RULES,
-    **straggler_rules.RULES,
+    name: rule
+    for module in (timeline, copies, gpu_work, several_gpus, slow_iterations, api_calls, counters, host, stragglers)
+    for name, rule in module.RULES.items()
 }
 _KERNELS: Final = "kernels"
 _FAULTS: Final = frozenset({"stray-context"})  # what no program wants, however little it takes
@@ -67,7 +71,7 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, rereadable: bool = False)
     found: dict[str, list[Hit]] = {}
     for case in cases:
         hits = [hit for name, rule in _all_rules() for hit in _apply_rule(name, rule, case, context)]
-        if all(hit.healthy for hit in hits) and (busy := timeline_rules.healthy_gpu_hit(case)) is not None:
+        if all(hit.healthy for hit in hits) and (busy := timeline.healthy_gpu_hit(case)) is not None:
             hits.append(busy)
         found[case.id] = order_hits(hits)
     return found

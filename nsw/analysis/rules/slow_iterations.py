@@ -1,0 +1,211 @@
+"""Rules over iterations that are slower than the others: the first ones, each n-th, single ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
+from nsw.analysis.rules.causes import causes
+from nsw.analysis.rules.gaps import (
+    LITTLE_OF_SLOWER,
+    MOST_OF_SLOWER,
+    find_slow_iterations,
+    is_cause_of_slow_iterations_known,
+)
+from nsw.analysis.rules.hits import MOSTLY, WORTH_PCT, Context, Hit, detect_framework, make_hit
+from nsw.analysis.rules.profiler_cost import profiler_slowdown
+from nsw.quantities import format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from nsw.analysis.cases import CaseSummary
+
+__all__ = ["RULES"]
+
+_PART: Final = 0.25  # of slow iterations
+_HOST_SHOWN: Final = (
+    "A pass `host: {tool: torch}` (PyTorch) or `host: {tool: cprofile}` (Python) shows what the host does."
+)
+_FEW_ITERATIONS: Final = 8  # of fewer no one is an exception
+_SLOW_TIMES: Final = 3.0  # the median
+_PAUSE_NS: Final = 10e6  # that one iteration takes longer: shorter pauses are the system's, or the profiler's
+_SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
+_AS_FAST: Final = 2.0  # times the usual time of a launch
+_FIRST_PCT: Final = 30.0  # of all iterations' time
+_FIRST: Final = 3  # iterations that try or compile kernels: more that are slow alike have a slow GPU
+_TUNES: Final = 2.0  # times the GPU's work of an iteration
+_OF_START: Final = 0.5  # of the gain: what is right for a long run
+_COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; behind half of its work: others are its start
+
+_LOOK_AT_KERNELS: Final = (
+    "Its GPU work takes longer: look at its kernels (`--table gpu_trace`), and whether its input is larger."
+)
+
+
+def _recompilation_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """A run without iterations in which modules are compiled and loaded again and again."""
+    idle = case.idle_gpu
+    use = idle.use if idle else {}
+    if idle is None or idle.is_iteration or use.get("compiles", 0) < _COMPILES or use["late_compiles"] < _LATE_COMPILES:
+        return None
+    share = 100 * use["compile_ns"] / use["span_ns"]
+    if share < WORTH_PCT:
+        return None
+    return make_hit(
+        case, "recompilation", share, f"compiles {use['compiles']:.0f} times, {format_ns(use['compile_ns'])}",
+        f"{share:.0f} % of the time from the first kernel on is {use['compiles']:.0f} gaps of"
+        f" {format_ns(use['compile_ns'] / use['compiles'])}, at the end of each of which a module is loaded: a compiler"
+        " compiles again, or libraries try kernels", f"{share:.0f} %", "gpu_use",
+    )  # fmt: skip
+
+
+def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """Iterations at equal distances that take longer than the others, and what differs in them."""
+    use, iterations = case.idle_gpu.use if case.idle_gpu else {}, case.iterations
+    share = use.get("slower_pct", 0.0)
+    if iterations is None or case.idle_gpu is None or share < _SLOWER_PCT or not use.get("slow"):
+        return None
+    more, gpu = use["slower_ns"], max(use.get("slower_gpu_ns", 0.0), 0.0)
+    if case.idle_gpu.loads >= _PART * use["slow"] and not use.get("period") and gpu <= LITTLE_OF_SLOWER * more:
+        if case.idle_gpu.loads <= MOSTLY * use["slow"]:  # of kernels at their first use
+            return None
+        return make_hit(
+            case, "recompilation", share, f"{use['slow']:.0f} iterations compile anew",
+            f"{use['slow']:.0f} of {iterations.count} iterations take {format_ns(more)} longer than the usual"
+            f" {format_ns(iterations.med_ns)}, and modules are loaded in them: a compiler compiles again",
+            f"{share:.0f} %", "iterations",
+        )  # fmt: skip
+    slow = find_slow_iterations(case)
+    if slow is None or is_cause_of_slow_iterations_known(case, profiler_slowdown(case)):
+        return None
+    takes, is_launched = f"{slow.subject} {slow.verb('take')}", False
+    if gpu >= MOST_OF_SLOWER * more:
+        differs = f"{format_ns(min(gpu, more))} of that are more work of the GPU: evaluation, or a larger input"
+    elif is_launched := slow.is_of_host and _is_launching(use, iterations.med_ns):
+        count = use["slower_operations"]
+        differs = (
+            f"the host launches {count:,.0f} more operations in it, one every {format_ns(more / count)}, and they keep"
+            f" the GPU busy for {format_ns(gpu)}: launch-bound"
+        )
+    elif slow.is_of_host:
+        differs = f"the GPU has no more work in it: {_host_work_in_gaps_text(case.idle_gpu)}"
+    else:
+        differs = f"{format_ns(gpu)} of that are more work of the GPU, the rest the host's"
+    hit = make_hit(
+        case, "periodic-slow-iteration", share, f"{takes} {format_ns(more)} more",
+        f"{takes} {format_ns(more)} longer than the usual {format_ns(iterations.med_ns)}; {differs}",
+        f"{format_ns(more)} longer", "iterations",
+    )  # fmt: skip
+    if is_launched:
+        known = causes()["launch-bound"]
+        return replace(hit, do=known.do, advice=known.remedy(detect_framework(case)))
+    return replace(hit, do="look at its kernels", advice=_LOOK_AT_KERNELS) if gpu >= MOST_OF_SLOWER * more else hit
+
+
+def _is_launching(use: Mapping[str, float], usual_ns: float) -> bool:
+    """Whether slow iterations take longer to launch more operations, about as fast as the usual ones launch theirs."""
+    added = use.get("slower_operations", 0.0)
+    usual = use["operations"] - added * use["slow"] / use["iterations"]
+    return usual > 0 and use["slower_ns"] <= _AS_FAST * added * usual_ns / usual
+
+
+def _host_work_in_gaps_text(idle: IdleGpu) -> str:
+    """What the host does in long gaps: their files, where those take much of them."""
+    gaps = [gap for gap in idle.gaps if gap.length == "long"]
+    writes, reads = (sum(ns) for ns in ((g.write_ns for g in gaps), (g.read_ns + g.open_ns for g in gaps)))
+    if writes + reads < _PART * sum(gap.total_ns for gap in gaps) or not gaps:
+        return "the host does something else (a simulation, a checkpoint, garbage collection, a log)"
+    return "the host writes files (a checkpoint, a log)" if writes >= reads else "the host reads files"
+
+
+def _slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """An iteration that takes many times the median: it spoils means and totals, not the other iterations."""
+    iterations = case.iterations
+    if (
+        iterations is None
+        or not iterations.med_ns
+        or iterations.most_ns < _SLOW_TIMES * iterations.med_ns
+        or iterations.most_ns - iterations.med_ns < _PAUSE_NS
+        or iterations.count < _FEW_ITERATIONS
+        or (case.idle_gpu is not None and case.idle_gpu.use.get("slow"))
+    ):
+        return None
+    busy = iterations.slowest_busy_pct
+    all_ns = iterations.count * iterations.med_ns + iterations.most_ns - iterations.med_ns
+    gain = 100 * (iterations.most_ns - iterations.med_ns) / all_ns
+    if gain < _SLOWER_PCT:
+        return None
+    works = busy is not None and busy >= BUSY_PCT
+    use = case.idle_gpu.use if case.idle_gpu is not None else {}
+    load_ns = use.get("slowest_load_ns", 0.0)
+    if not works and load_ns >= _PART * (
+        iterations.most_ns - iterations.med_ns
+    ):  # kernels at their first use, which is once
+        return None
+    which = f"iteration {iterations.slowest} of {iterations.count + iterations.warmup} (counted from 0)"
+    if use.get("compile_ns", 0.0) >= MOST_OF_SLOWER * (iterations.most_ns - iterations.med_ns):
+        return make_hit(
+            case, "recompilation", gain, f"{which} compiles",
+            f"{which} takes {format_ns(iterations.most_ns)}, {iterations.most_ns / iterations.med_ns:.0f} times the"
+            f" median of {format_ns(iterations.med_ns)}: the GPU waits in it, and then modules are loaded: a compiler"
+            " has compiled again, or for the first time what this iteration alone uses",
+            format_ns(iterations.most_ns), "iterations",
+        )  # fmt: skip
+    fact = (
+        f"{which} takes {format_ns(iterations.most_ns)}, {iterations.most_ns / iterations.med_ns:.0f} times the median"
+        f" of {format_ns(iterations.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}"
+    )
+    advice = (
+        _LOOK_AT_KERNELS
+        if works
+        else "Look at what the host does then (a checkpoint, garbage collection, a log, I/O)."
+        + ("" if case.host and case.host.profiled_by else f" {_HOST_SHOWN}")
+    )
+    do = "look at its kernels" if works else "look at the host there"
+    return Hit("slow-iteration", case.id, gain, f"{which} takes {format_ns(iterations.most_ns)}", do, fact, advice,
+               format_ns(iterations.most_ns), "iterations")  # fmt: skip
+
+
+def _slow_start_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """A start in which the GPU works much more than in the iterations: kernels are tried, or compiled."""
+    iterations, of = case.iterations, {phase.phase: phase for phase in case.phases}
+    if (
+        iterations is None or "steady" not in of or iterations.processes > 1 or not iterations.gpu_ns
+    ):  # ranks start apart
+        return None
+    setup, warmup, steady = of.get("setup"), of.get("warmup"), of["steady"]
+    copied = sum(ns for name, ns in setup.what if name.startswith("[CUDA mem")) if setup else 0.0
+    if (
+        warmup is not None
+        and warmup.iterations
+        and warmup.iterations <= _FIRST
+        and warmup.gpu_ns >= _TUNES * warmup.iterations * iterations.gpu_ns
+    ):
+        more = warmup.duration_ns - warmup.iterations * iterations.med_ns
+        count = (
+            "the first iteration takes" if warmup.iterations == 1 else f"the first {warmup.iterations} iterations take"
+        )
+        start = warmup
+    elif setup is not None and setup.times_kernels and setup.gpu_ns - copied > steady.gpu_ns:  # else it makes its data
+        more, count, start = setup.duration_ns, "the start takes", setup
+    else:  # libraries are loaded at each start
+        return None
+    share = 100 * more / (start.duration_ns + steady.duration_ns)
+    if share < _FIRST_PCT:
+        return None
+    return make_hit(
+        case, "slow-first-iteration", share * _OF_START, f"{count} {format_ns(start.duration_ns)}",
+        f"{count} {format_ns(start.duration_ns)}, as long as {start.duration_ns / iterations.med_ns:,.0f} later"
+        f" iterations, with {start.gpu_ns / iterations.gpu_ns:,.0f} times the GPU's work of one (initialisation, or"
+        " kernels that are tried: autotuning)", format_ns(start.duration_ns), "phases",
+    )  # fmt: skip
+
+
+RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
+    "recompilation": _recompilation_hit,
+    "slow first iteration": _slow_start_hit,
+    "periodic iteration": _periodic_slow_iteration_hit,
+    "slow iteration": _slow_iteration_hit,
+}
