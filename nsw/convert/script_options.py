@@ -24,7 +24,7 @@ from nsw.schedulers.create import adapters
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from nsw.schedulers.adapter import Adapter
 
@@ -111,9 +111,6 @@ def called_tool(words: Sequence[Text]) -> str | None:
     return tool
 
 
-_SESSIONS: Final = frozenset({"start", "stop", "cancel", "shutdown"})
-
-
 def reads_reports(words: Sequence[Text]) -> bool:
     """Whether a command is a profiler's, and measures nothing: it prints what it has measured."""
     tool = called_tool(words)
@@ -121,24 +118,19 @@ def reads_reports(words: Sequence[Text]) -> bool:
         return False
     if tool in _TABLES["commands"]:
         return len(words) < 2 or (words[1].literal or "-") not in _TABLES["commands"][tool].split()
-    return any(re.fullmatch(_TABLES["reading"][tool], word.literal or "") for word in _leading_options(words, tool))
-
-
-def _leading_options(words: Sequence[Text], table: str) -> Iterator[Text]:
-    """The options before the program, and the word behind them."""
-    at = 1
-    while at < len(words):
-        word, at = words[at], at + 1
-        yield word
-        text = word.literal or ""
-        if not text.startswith("-"):
-            return
-        at += "=" not in text and _takes_value(table, text)
+    at, text = 1, "-"
+    while at < len(words) and text.startswith("-"):
+        text = words[at].literal or ""
+        if re.fullmatch(_TABLES["reading"][tool], text):
+            return True
+        at += 1 + ("=" not in text and _takes_value(tool, text))
+    return False
 
 
 def switches_recording(words: Sequence[Text]) -> bool:
     """Whether a command switches the recording of `nsys launch` on or off."""
-    return called_tool(words) == "nsys" and len(words) > 1 and words[1].literal in _SESSIONS
+    sessions = {"start", "stop", "cancel", "shutdown"}
+    return called_tool(words) == "nsys" and len(words) > 1 and words[1].literal in sessions
 
 
 def parse_pass(words: Sequence[Text]) -> PassWords | None:
@@ -151,12 +143,10 @@ def parse_pass(words: Sequence[Text]) -> PassWords | None:
         command = rest[0].literal if rest else None
         if command not in {"profile", "nvprof", "launch"}:
             return None
-        table, take = ("nvprof", _take_nsys_nvprof_option) if command == "nvprof" else ("nsys", _take_nsys_option)
-        _take_options(pass_words, rest[1:], table, take)
+        _take_options(pass_words, rest[1:], "nvprof" if command == "nvprof" else tool, _take_nsys_option)
         if command == "launch":
-            pass_words.unknown.append(
-                ("nsys launch", "nsw records the whole run, not from `nsys start` to `nsys stop`")
-            )
+            reason = "nsw records the whole run, not from `nsys start` to `nsys stop`"
+            pass_words.unknown.append(("nsys launch", reason))
         if command != "nvprof":  # nsys's own default
             pass_words.fields.setdefault("trace", ["cuda", "opengl", "nvtx", "osrt"])
     elif tool == "ncu":
@@ -211,9 +201,12 @@ def _take_options(
             has_value = words and _takes_value(table, name) and not re.match("--?[A-Za-z]", words[0].literal or "")
             value = words.pop(0) if has_value else None
         option = _Option(name, value, bool(equals))
-        reasons = {} if take is _take_nsys_nvprof_option else _TABLES["handled"].get(pass_words.tool, {})
+        reasons = _TABLES["handled"].get(pass_words.tool, {})
         reason = next((reason for names, reason in reasons.items() if name in names.split()), None)
-        if reason is not None:
+        if table != pass_words.tool:
+            reason = "nsys nvprof translates it: nsys's report has all events"
+            pass_words.unknown.append((option.text_shown, reason))
+        elif reason is not None:
             pass_words.left_out.append((option.text_shown, reason))
         else:
             take(pass_words, option)
@@ -245,11 +238,6 @@ def _take_nsys_option(pass_words: PassWords, option: _Option) -> None:
             pass_words.unknown.append((f"{option.name} {other}", "nsw does not know what this traces"))
     else:
         pass_words.keep(option)
-
-
-def _take_nsys_nvprof_option(pass_words: PassWords, option: _Option) -> None:
-    reason = "nsys nvprof translates it: nsys's report has all events"
-    pass_words.unknown.append((option.text_shown, reason))
 
 
 _NCU_FIELDS: Final = {

@@ -70,6 +70,11 @@ class Statement:
     document: str = ""
 
     @property
+    def is_known(self) -> bool:
+        """Whether the values that it sets are known before the job runs."""
+        return all(value is not None and not any(word.computed for word in value) for _, value in self.assigns)
+
+    @property
     def program(self) -> str:
         """Its first word; empty where that is not known."""
         return (self.words[0].literal or "") if self.words else ""

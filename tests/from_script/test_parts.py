@@ -447,11 +447,23 @@ def test_the_arguments_of_the_caller_are_parameters(converted):
         'N=${1:?size}\nexport M=m$2\nshift 2\nD=/d/$1\nexport O=$D:$PATH\nnsys profile -o $N ./a $N ${2} "${3:-z}"\n'
     )
     recipe, unknown = converted(lines)
-    assert recipe.app.command == "./a {{ arg1 }} {{ arg4 }} z"
-    assert recipe.app.env == {"M": "m{{ arg2 }}"}
-    assert recipe.app.setup == ["D=/d/${NSW_FILL_IN:?line 7}", "export O=$D:$PATH"]
-    assert recipe.matrix.parameters == {"arg1": ["$1"], "arg2": ["$2"], "arg4": ["$4"]}
-    assert [line.partition(":")[0] for line in unknown] == ["$1", "$1", "$2", "$4"]
+    assert recipe.app.command == 'export O=/d/{{ arg3 }}:"$PATH"; ./a {{ arg1 }} {{ arg4 }} z'
+    assert (recipe.app.env, recipe.app.setup) == ({"M": "m{{ arg2 }}"}, [])
+    assert recipe.matrix.parameters == {f"arg{n}": [f"${n}"] for n in (1, 2, 3, 4)}
+    assert [line.partition(":")[0] for line in unknown] == ["$1", "$2", "$3", "$4"]
+
+
+def test_an_argument_in_what_only_the_shell_knows_is_filled_in_in_the_setup(converted):
+    recipe, unknown = converted("export D=$(basename $1):$PATH\nnsys profile ./a\n")
+    assert recipe.app.setup == ["export D=$(basename ${NSW_FILL_IN:?line 4}):$PATH"]
+    assert unknown == ["$1: the caller gives it: fill it in in app.setup"]
+
+
+def test_settings_with_a_loop_s_variable_are_before_the_program(converted):
+    lines = "for n in 1 2; do\n  export T=$n P=/x/$n:$PATH\n  mkdir -p /o/$n\n  nsys profile ./a\ndone\n"
+    recipe, unknown = converted(lines)
+    assert recipe.app.command == 'export T={{ n }} P=/x/{{ n }}:"$PATH"; mkdir -p /o/{{ n }}; ./a'
+    assert (recipe.matrix.parameters, unknown) == ({"n": [1, 2]}, [])
 
 
 @pytest.mark.parametrize(
