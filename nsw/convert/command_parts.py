@@ -230,19 +230,13 @@ class _Parser:
         start, program = find_launcher(words)
         if start is None:
             return None
-        self._parts.start, options = start, list(start.options)
+        options = [option for option in start.options if option != "--multi-prog"]
         self._parts.count = _count_variable(words[: len(words) - len(program)]) if start.kind != "jsrun" else ""
-        if "--multi-prog" in options:
-            options.remove("--multi-prog")
-            self._parts.start = start._replace(options=tuple(options))
-            return self._take_programs_of_ranks(program[0])
-        if (component := _take_component(options)) is not None:
-            self._parts.component, self._parts.start = component, start._replace(options=tuple(options))
-            start = self._parts.start
+        self._parts.component = _take_component(options)
         if any(option.startswith("--container-") for option in options):
             self._parts.container, options = _split_pyxis_options(options, self._parts.notes)
-            self._parts.start = start._replace(options=tuple(options))
-        return program
+        self._parts.start = start._replace(options=tuple(options))
+        return self._take_programs_of_ranks(program[0]) if "--multi-prog" in start.options else program
 
     def _take_mpmd_segments(self, segments: list[list[Text]]) -> list[Text] | None:
         """Parse `mpirun -np 1 profiler a : -np 3 a`: one program, some of whose ranks are profiled."""
@@ -488,15 +482,15 @@ def profilers_in(program: Sequence[Text]) -> list[str]:
     return names
 
 
-def _take_component(options: list[str]) -> str | None:
-    """Take `--het-group=1` from the options of srun; None: it is not among them."""
+def _take_component(options: list[str]) -> str:
+    """Take `--het-group=1` from the options of srun; empty: it is not among them."""
     for at, option in enumerate(options):
         name, equals, value = option.partition("=")
         if name in {"--het-group", "--pack-group"}:
             value = value if equals else "".join(options[at + 1 : at + 2])
             options[at : at + (1 if equals else 2)] = []
             return value
-    return None
+    return ""
 
 
 def _is_shell_line(words: Sequence[Text]) -> bool:

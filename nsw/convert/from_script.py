@@ -23,15 +23,8 @@ from nsw.convert.recipe_text import (
     shell_word,
     site_text,
     template_text,
-)
-from nsw.convert.script_options import (
-    PLAIN_PATH,
-    PRINTS_ONLY,
-    Line,
-    read_directives,
-    reads_reports,
-    switches_recording,
-)
+)  # fmt: skip
+from nsw.convert.script_options import PLAIN_PATH, PRINTS_ONLY, Line, read_directives, reads_reports, switches_recording
 from nsw.convert.shell_reader import Block, Piece, Text
 from nsw.convert.shell_script import Statement, parse_script, shell_names
 from nsw.errors import UsageError
@@ -58,7 +51,7 @@ _COMPILERS: Final = re.compile(
 )
 _TESTS: Final = frozenset({"[", "[[", "test"})
 _HIDDEN_PROFILER: Final = "nsw does not see what"
-_FOLDER_IN_TEXT: Final = re.compile(r"PWD|\bpwd\b|SUBMIT_DIR|O_WORKDIR|SUBCWD|_CWD|BASH_SOURCE|\$\{?0")
+_FOLDER: Final = re.compile(r"PWD|\bpwd\b|SUBMIT_DIR|O_WORKDIR|SUBCWD|_CWD|BASH_SOURCE|\$\{?0")
 _ARGUMENT: Final = re.compile(r"'[^']*'|(\$(?:[1-9@*]|\{[1-9@*][^}]*\}))")
 
 
@@ -167,9 +160,8 @@ class _ScriptReader:
         last = max(profiled or started, default=0)
         component = next((run.parts.component for run in runs if run is not None and run.parts.words), "")
         commands = "\n".join(statement.text for statement in statements)
-        parts.directives = read_directives(
-            self._script.comments, commands, int(component) if component.isdecimal() else 0
-        )
+        wanted = int(component) if component.isdecimal() else 0
+        parts.directives = read_directives(self._script.comments, commands, wanted)
         parts.lines += parts.directives.became
         single_blocks = [statements[number].blocks[0] for number in profiled if len(statements[number].blocks) == 1]
         rank_blocks = {block.line for block in single_blocks if profiled_ranks(block)}
@@ -336,8 +328,8 @@ class _ScriptReader:
 
     def _known_words(self, statement: Statement) -> list[tuple[str, Text]] | None:
         """The words of a statement, and what it assigns, with known values; None: it names no variable, or others."""
-        own_names = self._assigned.keys() | statement.loops.keys()
-        if not (shell_names(statement.text) & own_names or any(e.search(statement.text) for e in _SCRIPT_S_OWN)):
+        own_names, text = self._assigned.keys() | statement.loops.keys(), statement.text
+        if not (shell_names(text) & own_names or _FOLDER.search(text) or _ARGUMENT.search(text)):
             return None
         values = [(name, value[0]) for name, value in statement.assigns if value and len(value) == 1]
         count = len(statement.words) - 1 if statement.words else len(statement.assigns)
@@ -383,9 +375,6 @@ class _ScriptReader:
             return None
 
 
-_SCRIPT_S_OWN: Final = (_FOLDER_IN_TEXT, _ARGUMENT)
-
-
 def _is_program(words: Sequence[Text], *, is_launched: bool) -> bool:
     first = words[0].pieces[0] if words and words[0].pieces else None
     if first is None:
@@ -397,18 +386,13 @@ def _is_program(words: Sequence[Text], *, is_launched: bool) -> bool:
 
 def _writes_file(statement: Statement) -> bool:
     """Whether a statement writes a file, which the program may read."""
-    return any(
-        ">" in sign and target.source_text not in {"/dev/null", "1", "2"} for sign, target in statement.redirects
-    )
+    outputs = [target.source_text for sign, target in statement.redirects if ">" in sign]
+    return not {"/dev/null", "1", "2"}.issuperset(outputs)
 
 
 def _makes_folder(statement: Statement) -> bool:
     """Whether it makes folders whose places do not depend on where it runs."""
     words = [word for word in statement.words[1:] if not word.source_text.startswith("-")]
-    is_whole = all(
-        word.pieces
-        and word.computed is None
-        and (word.source_text.startswith("/") or word.pieces[0].kind == "variable")
-        for word in words
-    )
-    return statement.program == "mkdir" and bool(words) and is_whole
+    known = [word for word in words if word.pieces and word.computed is None]
+    whole = [word for word in known if word.source_text.startswith("/") or word.pieces[0].kind == "variable"]
+    return statement.program == "mkdir" and bool(words) and len(whole) == len(words)

@@ -29,16 +29,9 @@ if TYPE_CHECKING:
     from nsw.convert.shell_script import Script, Statement
 
 __all__ = [
-    "KEEPS_OUTPUT",
-    "SUBMIT_FOLDER",
-    "Run",
-    "ScriptParts",
-    "hidden_values",
-    "recipe_text",
-    "shell_word",
-    "site_text",
+    "KEEPS_OUTPUT", "SUBMIT_FOLDER", "Run", "ScriptParts", "hidden_values", "recipe_text", "shell_word", "site_text",
     "template_text",
-]
+]  # fmt: skip
 
 SUBMIT_FOLDER: Final = re.compile(
     r"\$\{?(?:SLURM_SUBMIT_DIR|PBS_O_WORKDIR|COBALT_CWD|LS_SUBCWD|SGE_O_WORKDIR|FLUX_JOB_CWD|PWD)(?::?-.*)?\}?"
@@ -46,6 +39,7 @@ SUBMIT_FOLDER: Final = re.compile(
 KEEPS_OUTPUT: Final = "nsw keeps what a run prints: `nsw logs`"
 _SOURCES: Final = frozenset({".c", ".cc", ".cpp", ".cxx", ".cu", ".f", ".f90", ".F90", ".hip"})
 _MAPPED: Final = re.compile(r"ppr:(\d+):node(?::pe=(\d+))?", re.IGNORECASE)  # of mpirun --map-by
+_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
 _MARGIN: Final = 60  # seconds that nsw adds to the time of a run
 _MAX_SHOWN: Final = 120  # characters of a line
 
@@ -141,7 +135,9 @@ class ScriptParts:
             understood: Whether the recipe and the site do the same.
             text: The part of the statement that it is said of.
         """
-        shown_text = _shown_statement(statement) if text is None else text
+        is_secret = any(looks_secret(name) for name, _ in statement.assigns) or holds_secret(statement.text)
+        whole_text = hidden_values(statement) if is_secret else statement.text
+        shown_text = whole_text if text is None else text
         self.lines.append(Line(statement.line, statement.last, " ".join(shown_text.split()), outcome, understood))
 
     def report_block(self, block: Block, outcome: str, *, understood: bool) -> None:
@@ -193,9 +189,8 @@ class _RecipeWriter:
         self._parts = parts
         self._group = group
         self._first = group[0]
-        order = {id(statement): number for number, statement in enumerate(parts.script.statements)}
-        self._order = order
-        self._orders = sorted(order[id(run.statement)] for run in group)
+        self._order = {id(statement): number for number, statement in enumerate(parts.script.statements)}
+        self._orders = sorted(self._order[id(run.statement)] for run in group)
 
     def text(self, number: int, plan: str) -> str:
         """The whole text."""
@@ -214,16 +209,15 @@ class _RecipeWriter:
             f"# Made by `nsw init --from-script {parts.path.name}`. Numbers of lines are those of that script.\n",
             f"#\n#   {plan}\nnsw: 1\nname: {_text_as_yaml(self._name(number))}\n\napp:\n{app}",
             "\nmatrix:\n" if matrix else "",
-            *(f"  {name}: [{', '.join(map(_matrix_value, values))}]\n" for name, values in matrix.items()),
         ]
+        for name, values in matrix.items():
+            shown = [text if _NUMBER.fullmatch(text) else _text_as_yaml(text) for text in values]
+            out.append(f"  {name}: [{', '.join(shown)}]\n")
         out += ["\npasses:\n", *self._passes_lines(), "\n", self._resources_text(start)]
         unknown = sorted((line for line in parts.lines if not line.is_understood), key=lambda line: line.first)
-        if unknown:
-            out.append(f"\n# Not understood of {parts.path.name}, and not done by this recipe:\n")
-        out += [
-            f"#   {line.numbers:<8} {_as_comment(line.text)}: {_as_comment(line.what)}\n"
-            for line in dict.fromkeys(unknown)
-        ]
+        out += [f"\n# Not understood of {parts.path.name}, and not done by this recipe:\n"] if unknown else []
+        for line in dict.fromkeys(unknown):
+            out.append(f"#   {line.numbers:<8} {_as_comment(line.text)}: {_as_comment(line.what)}\n")
         return "".join(out)
 
     def _name(self, number: int) -> str:
@@ -252,8 +246,9 @@ class _RecipeWriter:
         is_mpi = start.kind.startswith("mpi")  # whose own options stay: which MPI it is decides what nsw writes
         options, number = list(start.options), dict[str, int]()
         for meaning, value, at in reversed(list(parse_layout_options(start.kind, options))):
-            if meaning in {"gpus", "rank_gpus", "gres"} and value is not None:
-                number |= _parse_gpu_option(meaning, value)
+            if meaning in {"gpus", "rank_gpus", "gres"} and (meaning != "gres" or "gpu" in (value or "")):
+                gpus = re.findall(r"(?:^|[:=])(\d+)$", value or "")
+                number |= {"rank_gpus" if meaning == "rank_gpus" else "node_gpus": int(gpus[0])} if gpus else {}
             elif meaning == "mapping" and (mapped := _MAPPED.match(value or "")):
                 number |= {"per_node": int(mapped[1])} | ({"cpus": int(mapped[2])} if mapped[2] else {})
             elif meaning in {"per_node", "cpus", "nodes", "all_gpus"} and value is not None and value.isdecimal():
@@ -268,10 +263,8 @@ class _RecipeWriter:
             reason = f"{processes} process on {nodes} nodes: nsw asks for as many nodes as processes"
             report(run.statement, reason, understood=False, text=f"{start.kind} {' '.join(start.options)}".strip())
             number["nodes"] = processes
-        if not (start.processes or counted) and _is_process_count_computed(options):
-            reason = f"the number is computed: nsw takes {processes}"
-            report(run.statement, reason, understood=False, text=f"{start.kind} -n")
-        known_options = self._known_options(start.kind, options)
+        count_reason = "" if start.processes or counted else f"the number is computed: nsw takes {processes}"
+        known_options = self._known_options(start.kind, options, count_reason)
         return _Start(start.kind, processes, known_options, number, count=run.parts.count if run.counts else "")
 
     def _start_alone(self, tasks: int) -> _Start:
@@ -285,8 +278,14 @@ class _RecipeWriter:
             return _Start(settings={"cpus": tasks * directives.numbers.get("cpus", 1)})
         return _Start()
 
-    def _known_options(self, kind: str, options: list[str]) -> list[str]:
-        """Options of a launcher whose values are known; those of others are named, but for the number of processes."""
+    def _known_options(self, kind: str, options: list[str], count_reason: str) -> list[str]:
+        """Options of a launcher whose values are known; others are named, the number of processes with its reason.
+
+        Args:
+            kind: The launcher.
+            options: Its options.
+            count_reason: What to say of a number of processes; empty: nothing.
+        """
         known: list[str] = []
         for word in options:
             if FILLED not in word:
@@ -294,10 +293,10 @@ class _RecipeWriter:
                 continue
             is_value = word == FILLED and known and known[-1].startswith("-")
             name = known.pop() if is_value else word.replace(FILLED, "...")
-            is_count = name in COUNTS or (self._first.counts and name.removesuffix("...").removesuffix("=") in COUNTS)
-            if not is_count:
-                reason = "only the job knows its value"
-                self._parts.report(self._first.statement, reason, understood=False, text=f"{kind} {name}")
+            is_count = name.removesuffix("...").removesuffix("=") in COUNTS
+            if reason := count_reason if is_count else "only the job knows its value":
+                text = f"{kind} {'-n' if is_count else name}"
+                self._parts.report(self._first.statement, reason, understood=False, text=text)
         return known
 
     def _launcher_keys(self, start: _Start) -> dict[str, Any]:
@@ -398,10 +397,10 @@ class _RecipeWriter:
         keys: dict[str, Any] = {"runtime": container.runtime}
         image = text_of(container.image) if container.image else "write the image here"
         keys["image"] = f"{self._parts.folder}/{image}" if is_relative_image(container.runtime, image) else image
-        keys |= {"gpus": True} if container.gpus else {}
-        keys |= {"mounts": [text_of(mount) for mount in container.mounts]} if container.mounts else {}
-        keys |= {"env": {name: text_of(value) for name, value in container.env}} if container.env else {}
-        keys |= {"options": [text_of(option) for option in container.options]} if container.options else {}
+        mounts, options = ([text_of(word) for word in words] for words in (container.mounts, container.options))
+        env = {name: text_of(value) for name, value in container.env}
+        others = {"gpus": container.gpus, "mounts": mounts, "env": env, "options": options}
+        keys |= {key: value for key, value in others.items() if value}
         if run.parts.words is not None and not run.parts.is_inside_container:
             keys["profiler"] = "outside"
         return keys
@@ -448,9 +447,8 @@ class _RecipeWriter:
                 reason = "the program's arguments do not name it: nsw counts the runs in it once"
                 outcome = f"matrix: {name}" if name in used else reason
                 self._parts.report_block(block, outcome, understood=name in used)
-        parameters = {
-            name: values for run in self._group for name, values in run.statement.loops.items() if name in used
-        }
+        all_values = (item for run in self._group for item in run.statement.loops.items())
+        parameters = {name: values for name, values in all_values if name in used}
         for name in sorted(parameters.keys() - set(loops.values())):
             reason = f"its caller gives it: write its value in matrix.{name}, or `--set {name}=VALUE`"
             self._parts.report(self._first.statement, reason, understood=False, text=parameters[name][0])
@@ -545,15 +543,6 @@ def site_text(parts: ScriptParts, name: str) -> str:
     return head + "".join(f"    {key}: {text}\n" for key, text in keys)
 
 
-# --- launchers' options -----------------------------------------------------------------------------------------------
-
-
-def _is_process_count_computed(options: Sequence[str]) -> bool:
-    """Whether the number of processes is given, and only the job knows it."""
-    pairs = (*pairwise(options), *(tuple(word.partition("=")[::2]) for word in options))
-    return any(name in COUNTS and FILLED in value for name, value in pairs)
-
-
 def _jsrun_resource_sets(start: Launched) -> _Start | None:
     """The resource sets that jsrun is given, which nsw leaves as they are; -n counts them."""
     values = {meaning: value or "" for meaning, value, _ in parse_layout_options(start.kind, start.options)}
@@ -563,14 +552,6 @@ def _jsrun_resource_sets(start: Launched) -> _Start | None:
     settings = {"all_gpus": start.processes * int(gpus)} if gpus.isdecimal() else {}
     processes = start.processes * (int(ranks) if ranks.isdecimal() else 1)
     return _Start(start.kind, processes, ["-n", str(start.processes), *start.options], settings)
-
-
-def _parse_gpu_option(meaning: str, value: str) -> dict[str, int]:
-    """The GPUs of a node or of a process that an option of srun asks for."""
-    numbers = re.findall(r"(?:^|[:=])(\d+)$", value)
-    if not numbers or (meaning == "gres" and "gpu" not in value):
-        return {}
-    return {"rank_gpus" if meaning == "rank_gpus" else "node_gpus": int(numbers[0])}
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
@@ -602,12 +583,6 @@ def template_text(text: Text) -> str | None:
     return "".join(piece.text_shown if piece.kind == "parameter" else as_text(piece.text) for piece in text.pieces)
 
 
-def _shown_statement(statement: Statement) -> str:
-    """A statement as it may be shown: without values that look secret."""
-    is_secret = any(looks_secret(name) for name, _ in statement.assigns) or holds_secret(statement.text)
-    return hidden_values(statement) if is_secret else statement.text
-
-
 def hidden_values(statement: Statement) -> str:
     """The assignments as `export NAME=...`, without values: they may be secrets."""
     return f"{statement.program} {' '.join(f'{name}=...' for name, _ in statement.assigns)}".strip()
@@ -619,11 +594,6 @@ def _as_flow_yaml(value: Any) -> str:
 
 def _text_as_yaml(text: str) -> str:
     return _as_flow_yaml([text])[1:-1]
-
-
-def _matrix_value(text: str) -> str:
-    """A value of a matrix: a number as it is written."""
-    return text if re.fullmatch(r"-?\d+(\.\d+)?", text) else _text_as_yaml(text)
 
 
 def _as_comment(text: str) -> str:

@@ -32,6 +32,7 @@ _OWN_REPORT: Final = "nsw names the report itself"
 _NOT_KNOWN: Final = "only the job knows its value"
 PLAIN_PATH: Final = re.compile(r"[\w./+-]+")
 _TABLES: Final = tomllib.loads(files("nsw.convert").joinpath("profiler_options.toml").read_text(encoding="utf-8"))
+_TOOLS: Final = {program: tool for tool, programs in _TABLES["profilers"].items() for program in programs.split()}
 
 
 @dataclass(slots=True)
@@ -61,8 +62,8 @@ class PassWords:
     @property
     def is_of_site(self) -> bool:
         """Whether the site says what is started: a profiler by its path, or under a name that nsw does not start."""
-        name = next(name for name, tool in _TABLES["profilers"].items() if tool == self.tool)
-        return self.kind != "baseline" and self.path != name and PLAIN_PATH.fullmatch(self.path) is not None
+        is_own = self.path == _TABLES["profilers"][self.tool].split()[0]
+        return self.kind != "baseline" and not is_own and PLAIN_PATH.fullmatch(self.path) is not None
 
     def keep(self, option: _Option) -> None:
         """Pass an option on, if it is the same whenever it is run."""
@@ -87,11 +88,9 @@ class _Option(NamedTuple):
 
     @property
     def words(self) -> list[str | None]:
-        if self.value is None:
-            return [self.name]
-        if self.joined:
-            return [None if self.value.as_pattern is None else f"{self.name}={self.value.as_pattern}"]
-        return [self.name, self.value.as_pattern]
+        if self.value is None or not self.joined:
+            return [self.name, *([] if self.value is None else [self.value.as_pattern])]
+        return [None if self.value.as_pattern is None else f"{self.name}={self.value.as_pattern}"]
 
     @property
     def text_shown(self) -> str:
@@ -104,11 +103,8 @@ def called_tool(words: Sequence[Text]) -> str | None:
     """The profiler that a command line starts with, by whatever path; None for other programs."""
     if not words or not words[0].pieces:
         return None
-    text = words[0].source_text
-    if match := LOOKED_UP.fullmatch(text):
-        text = match[1] or match[2]
-    tool: str | None = _TABLES["profilers"].get(PurePosixPath(text.rstrip("}").rpartition(":-")[2]).name)
-    return tool
+    text = LOOKED_UP.sub(r"\1\2", words[0].source_text)
+    return _TOOLS.get(PurePosixPath(text.rstrip("}").rpartition(":-")[2]).name)
 
 
 def reads_reports(words: Sequence[Text]) -> bool:
@@ -162,11 +158,8 @@ def parse_pass(words: Sequence[Text]) -> PassWords | None:
             pass_words.fields.pop("report", None)
     elif tool in _TABLES["no_pass"]:
         pass_words.kind = "baseline"
-        end = next((at for at, word in enumerate(rest) if word.literal == "--"), None)
-        if end is None:
-            _take_options(pass_words, rest, tool, lambda *_: None)
-        else:
-            pass_words.program = rest[end + 1 :]
+        end = next((at for at, word in enumerate(rest) if word.literal == "--"), 0)  # options may have several values
+        _take_options(pass_words, rest[end:], tool, lambda *_: None)
         pass_words.unknown.append((words[0].source_text, "nsw does not start it: a pass of its own program alone"))
     else:
         pass_words.kind = "host"
@@ -221,8 +214,6 @@ _PROGRAM: Final = re.compile(r"[.~$\w-]*/|(python|julia|Rscript|perl|bash|sh|mpi
 
 
 def _takes_value(table: str, name: str) -> bool:
-    if table in _TABLES["no_pass"]:
-        return name in _TABLES["no_pass"][table].split()
     if table in _TABLES["valued"]:
         return not {name, name.replace("--", "-", 1)}.isdisjoint(_TABLES["valued"][table].split())
     return name not in _TABLES["flags"][table].split()
@@ -294,8 +285,9 @@ def _take_nvprof_option(pass_words: PassWords, option: _Option) -> None:
 
 
 def _take_host_option(pass_words: PassWords, option: _Option) -> None:
-    knob = _TABLES["knobs"].get(option.name) if pass_words.tool in _TABLES["commands"] else None
-    if knob is not None and option.text and pass_words.fields.get("analysis") != "stat":
+    knob = next((knob for knob, names in _TABLES["knobs"].items() if option.name in names.split()), None)
+    is_setting = pass_words.tool in _TABLES["commands"] and pass_words.fields.get("analysis") != "stat"
+    if knob is not None and option.text and is_setting:
         pass_words.fields.setdefault("knobs", {})[knob] = option.text
     else:
         pass_words.keep(option)
@@ -501,7 +493,10 @@ def read_directives(comments: Sequence[tuple[int, str]], commands: str, componen
         (line, text, name) for line, text in comments if (name := _scheduler_of_directive(text, adapters_by_name))
     ]
     foreign = [line for line in comments if not directives and _FOREIGN.match(line[1])]
-    requested = Directives(directives[0][2] if directives else _scheduler_by_variables(commands, adapters_by_name))
+    prefixes = {adapter.variables: name for name, adapter in adapters_by_name.items() if adapter.variables}
+    variable = re.search(rf"\$\{{?({'|'.join(prefixes)})", commands)
+    scheduler = prefixes[variable[1]] if variable else LOCAL
+    requested = Directives(directives[0][2] if directives else scheduler)
     components = [line for line, text in comments if _NEXT_COMPONENT.match(text)]
     requested.component = min(component, len(components))
     reason = "of a batch system that nsw does not know"
@@ -512,11 +507,8 @@ def read_directives(comments: Sequence[tuple[int, str]], commands: str, componen
             requested.became.append(Line(line, line, text, reason, is_understood=False))
             continue
         if name != requested.scheduler:
-            requested.became.append(
-                Line(
-                    line, line, text, f"the job is {adapters_by_name[requested.scheduler].name}'s", is_understood=False
-                )
-            )
+            reason = f"the job is {adapters_by_name[requested.scheduler].name}'s"
+            requested.became.append(Line(line, line, text, reason, is_understood=False))
             continue
         for option, value in adapters_by_name[name].options_in(text):
             requested.take(line, adapters_by_name[name], option, value)
@@ -529,12 +521,6 @@ def _scheduler_of_directive(line: str, adapters_by_name: dict[str, Adapter]) -> 
     return next(
         (name for name, adapter in adapters_by_name.items() if re.match(r"\s+-", adapter.after_marker(line) or "")), ""
     )
-
-
-def _scheduler_by_variables(commands: str, adapters_by_name: dict[str, Adapter]) -> str:
-    prefixes = {adapter.variables: name for name, adapter in adapters_by_name.items() if adapter.variables}
-    match = re.search(rf"\$\{{?({'|'.join(prefixes)})", commands)
-    return prefixes[match[1]] if match else LOCAL
 
 
 def _parse_time_limit(text: str, units: tuple[int, int]) -> int | None:

@@ -18,15 +18,9 @@ _BRACED: Final = re.compile(r"([A-Za-z_]\w*|[0-9@*#?$!-])(\[[@*]\])?")
 _OPERATORS: Final = (";;&", ";;", ";&", "&&", "||", "|&", "&>>", "&>", ";", "&", "|", "(", ")", "\n")
 _REDIRECTION: Final = re.compile(r"\d*(?:<<<|<<-|<<|>>|>\||>&|<&|<>|>|<)|&>>|&>")
 _OPENING: Final = {
-    "if": "fi",
-    "for": "done",
-    "while": "done",
-    "until": "done",
-    "select": "done",
-    "case": "esac",
-    "{": "}",
-}
-_CLOSING: Final = frozenset({"fi", "done", "esac", "}"})
+    **dict.fromkeys(("for", "while", "until", "select"), "done"), "if": "fi", "case": "esac", "{": "}",
+}  # fmt: skip
+_CLOSING: Final = frozenset(_OPENING.values())
 _WITHIN: Final = frozenset({"then", "do", "else", "elif", "!", "time"})  # keywords that a command follows
 _JOINING: Final = frozenset({"&&", "||", "|", "|&"})
 _END_OF_HEAD: Final = re.compile(r";|(?<!\S)#")
@@ -381,7 +375,9 @@ class Reader:
         while self._at < len(text) and text[self._at] not in _SPECIAL:
             char = text[self._at]
             if char == "'":
-                end = self._find_closing_quote("'")
+                end = text.find("'", self._at + 1)
+                if end < 0:
+                    raise UsageError(f"{self._name}:{self._line_number}: a quote begins and does not end")
                 pieces.append(Piece("text", text[self._at + 1 : end], quoted=True))
                 self._at = end + 1
             elif char == '"':
@@ -439,12 +435,6 @@ class Reader:
             return None
         self._at = match.end()
         return _variable_piece(match[0], text[at : self._at], quoted)
-
-    def _find_closing_quote(self, quote: str) -> int:
-        end = self._text.find(quote, self._at + 1)
-        if end < 0:
-            raise UsageError(f"{self._name}:{self._line_number}: a quote begins and does not end")
-        return end
 
     def _find_nested_end(self, opening: str, closing: str) -> int:
         """Where a nested expression ends."""

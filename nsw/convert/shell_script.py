@@ -158,9 +158,7 @@ class _Values:
         self.blocks: tuple[Block, ...] = ()  # of the statement that is read
         self.arguments: Sequence[Text] | None = None  # None: the caller's
         self.shifted: int | None = 0  # how many of the caller's arguments are shifted away; None: not known
-        self.used_arguments: dict[
-            str, Sequence[str]
-        ] = {}  # arguments of the caller, as parameters with a value to replace
+        self.used_arguments: dict[str, Sequence[str]] = {}  # of the caller: parameters, each with a value to replace
 
     def set(self, name: str, value: list[Text] | None, *, exported: bool = False) -> None:
         """Give a variable its value.
@@ -215,7 +213,9 @@ class _Values:
             return [Piece("text", default[1].strip("\"'"))]
         if self.arguments is not None and number and not default:
             return []
-        if default or not number or self.shifted is None or any(_is_repeated(block) for block in self.blocks):
+        # a loop may shift them, and a function that is called in `$(...)` has its own
+        is_other = any(block.head.startswith(("while ", "until ", "function ")) for block in self.blocks)
+        if default or not number or self.shifted is None or is_other:
             return [piece._replace(kind="computed", name="an argument of the script")]
         parameter = Piece("parameter", f"arg{number + self.shifted}")
         self.used_arguments[parameter.text] = [f"${number + self.shifted}"]
@@ -258,13 +258,9 @@ class _Values:
         lists = {}
         for block in blocks:
             if block.loop is not None and id(block) not in self._loop_words:
-                words = [
-                    text
-                    for pieces in block.loop[1]
-                    for word in self.words(pieces, ())
-                    for text in _expand_sequence(word)
-                ]
-                self._loop_words[id(block)] = [] if None in words else [word for word in words if word is not None]
+                words = [word for pieces in block.loop[1] for word in self.words(pieces, ())]
+                texts = [text for word in words for text in _expand_sequence(word)]
+                self._loop_words[id(block)] = [] if None in texts else [text for text in texts if text is not None]
             if block.loop is not None and (known_words := self._loop_words[id(block)]):
                 lists[block.loop[0]] = known_words
             elif block.loop is not None:
@@ -293,11 +289,9 @@ class _Values:
         words = self.words(word_pieces(f'"{match[2]}"', self._script), loops)
         texts = [part.text for word in words for part in word.pieces if part.kind in {"text", "variable"}]
         is_known = len(words) == 1 and len(texts) == len(words[0].pieces) and not re.search(r"[\\\"`]", "".join(texts))
-        return (
-            piece._replace(text=f"{match[1]}{''.join(texts)}}}")
-            if is_known
-            else piece._replace(kind="computed", name=_COMPUTED)
-        )
+        if not is_known:
+            return piece._replace(kind="computed", name=_COMPUTED)
+        return piece._replace(text=f"{match[1]}{''.join(texts)}}}")
 
     def _expand_piece(self, piece: Piece, loops: Collection[str]) -> Sequence[Piece]:
         if piece.kind == "computed" and piece.text.startswith("$(("):
@@ -356,11 +350,6 @@ def _calculate(text: str) -> int | None:
 
 def _starts_profiler(value: Sequence[Text]) -> bool:
     return _STARTS_PROFILER.search(" ".join(word.source_text for word in value)) is not None
-
-
-def _is_repeated(block: Block) -> bool:
-    """Whether what is in a block may be run several times, with other arguments: it shifts them, or is called."""
-    return block.head.startswith(("while ", "until ", "function "))
 
 
 _COUNTER: Final = re.compile(r"for\s*\(\(\s*(\w+)")
