@@ -167,7 +167,7 @@ class _ScriptReader:
         rank_blocks = {block.line for block in single_blocks if profiled_ranks(block)}
         unknown_blocks: dict[Block, bool] = {}  # whether there are runs in them
         for block in self._script.called:
-            parts.report_block(block, "its lines are taken where it is called", understood=True)
+            self._report(block, "its lines are taken where it is called")
         for number, (statement, run) in enumerate(zip(statements, runs, strict=True)):
             # but a loop over words that the runs in it take as a parameter
             unknown = next((b for b in statement.blocks if b.loop is None or b.loop[0] not in statement.loops), None)
@@ -184,7 +184,7 @@ class _ScriptReader:
                 self._take_plain_statement(statement, is_late=number > last)
         for block, has_runs in unknown_blocks.items():
             reason = "nsw counts each run in it once" if has_runs else "not carried over"
-            parts.report_block(block, reason, understood=False)
+            self._report(block, reason, understood=False)
 
     # --- statements ---------------------------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class _ScriptReader:
         if run is not None and run.parts.words is not None and block.branch == 0:
             run.parts.ranks = profiled_ranks(block)
             self._parts.runs.append(run)
-            self._parts.report_block(block, f"ranks: {run.parts.ranks}", understood=True)
+            self._report(block, f"ranks: {run.parts.ranks}")
             if run.parts.start is None:
                 reason = "its caller starts it on each rank: write app.launcher"
                 self._report(statement, reason, understood=False, text=self._parts.path.name)

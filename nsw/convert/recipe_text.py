@@ -126,24 +126,24 @@ class ScriptParts:
             if (words := run.parts.words) and words.is_of_site and not run.parts.is_inside_container
         }
 
-    def report(self, statement: Statement, outcome: str, *, understood: bool = True, text: str | None = None) -> None:
-        """Say what a statement became.
+    def report(
+        self, source: Statement | Block, outcome: str, *, understood: bool = True, text: str | None = None
+    ) -> None:
+        """Say what a statement or a block became.
 
         Args:
-            statement: The statement.
+            source: The statement or the block.
             outcome: The keys, or why there are none.
             understood: Whether the recipe and the site do the same.
             text: The part of the statement that it is said of.
         """
-        is_secret = any(looks_secret(name) for name, _ in statement.assigns) or holds_secret(statement.text)
-        whole_text = hidden_values(statement) if is_secret else statement.text
-        shown_text = whole_text if text is None else text
-        self.lines.append(Line(statement.line, statement.last, " ".join(shown_text.split()), outcome, understood))
-
-    def report_block(self, block: Block, outcome: str, *, understood: bool) -> None:
-        """Say what a block became."""
-        last = self.script.block_ends.get(block.line, block.line)
-        self.lines.append(Line(block.line, last, block.head, outcome, understood))
+        if isinstance(source, Block):
+            last, whole_text = self.script.block_ends.get(source.line, source.line), source.head
+        else:
+            is_secret = any(looks_secret(name) for name, _ in source.assigns) or holds_secret(source.text)
+            last, whole_text = source.last, hidden_values(source) if is_secret else source.text
+        shown_text = " ".join((whole_text if text is None else text).split())
+        self.lines.append(Line(source.line, last, shown_text, outcome, understood))
 
     def replace_submit_folder(self, statement: Statement, word: Text) -> Text:
         """Replace the submission folder in a word by the script's folder: nsw submits from another folder."""
@@ -446,7 +446,7 @@ class _RecipeWriter:
                 self._parts.reported.add(block)
                 reason = "the program's arguments do not name it: nsw counts the runs in it once"
                 outcome = f"matrix: {name}" if name in used else reason
-                self._parts.report_block(block, outcome, understood=name in used)
+                self._parts.report(block, outcome, understood=name in used)
         all_values = (item for run in self._group for item in run.statement.loops.items())
         parameters = {name: values for name, values in all_values if name in used}
         for name in sorted(parameters.keys() - set(loops.values())):

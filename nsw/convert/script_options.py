@@ -502,16 +502,12 @@ def read_directives(comments: Sequence[tuple[int, str]], commands: str, componen
     reason = "of a batch system that nsw does not know"
     requested.became += [Line(line, line, text, reason, is_understood=False) for line, text in foreign]
     for line, text, name in directives:
+        reason = f"the job is {adapters_by_name[requested.scheduler].name}'s" if name != requested.scheduler else ""
         if sum(line > first for first in components) != requested.component:
             reason = "another component of a heterogeneous job: nsw's jobs have one"
-            requested.became.append(Line(line, line, text, reason, is_understood=False))
-            continue
-        if name != requested.scheduler:
-            reason = f"the job is {adapters_by_name[requested.scheduler].name}'s"
-            requested.became.append(Line(line, line, text, reason, is_understood=False))
-            continue
-        for option, value in adapters_by_name[name].options_in(text):
+        for option, value in adapters_by_name[name].options_in(text) if not reason else ():
             requested.take(line, adapters_by_name[name], option, value)
+        requested.became += [Line(line, line, text, reason, is_understood=False)] if reason else []
     requested.finish()
     return requested
 
