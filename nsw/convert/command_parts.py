@@ -396,7 +396,7 @@ class _Parser:
         for number, statement in enumerate(statements):
             inner = _Parser(self._read, self._depth + 1)
             inner._parts.start, inner._parts.container = self._parts.start, self._parts.container
-            is_command = bool(statement.words) and not reads_reports(statement.words) and not statement.is_condition
+            is_command = bool(statement.words) and not reads_reports(statement.words)
             parts = inner.parse(list(statement.words)) if is_command else CommandParts()
             if parts.words is None:
                 self._take_setup_statement(statement, label, before, notes)

@@ -182,6 +182,7 @@ class _ScriptReader:
                 unknown_blocks[unknown] = unknown_blocks.get(unknown, False) or run is not None
             elif run is None:
                 self._take_plain_statement(statement, is_late=number > last)
+        self._add_job_variables()
         for block, has_runs in unknown_blocks.items():
             reason = "nsw counts each run in it once" if has_runs else "not carried over"
             self._report(block, reason, understood=False)
@@ -241,7 +242,7 @@ class _ScriptReader:
 
     def _take_assignments(self, statement: Statement) -> None:
         self._assigned |= {name: statement for name, _ in statement.assigns}
-        if statement.is_known:
+        if statement.is_known or statement.is_of_job:
             self._report(statement, "its value is in what uses it")
         else:
             self._report(statement, "the shell computes it", understood=False, text=hidden_values(statement))
@@ -326,6 +327,19 @@ class _ScriptReader:
             text = _ARGUMENT.sub(lambda m: f"${{NSW_FILL_IN:?line {statement.line}}}" if m[1] else m[0], text)
         setup.append((statement, text))
 
+    def _add_job_variables(self) -> None:
+        """Add the variables that the job computes, and that the runs name, to app.setup, where each is set."""
+        setup, order = self._parts.setup, {id(statement): n for n, statement in enumerate(self._script.statements)}
+        texts = [str((run.parts.program, run.parts.container, run.folder, run.assigns)) for run in self._parts.runs]
+        texts += [line for _, line in [*setup, *self._parts.before]]
+        for name, statement in reversed(self._assigned.items()):
+            if statement.is_of_job and any(name in shell_names(text) for text in texts):
+                texts.append(statement.text)
+                setup[:] = [(source, line) for source, line in setup if source is not statement]
+                self._add_to_setup(statement)
+                setup[-1] = statement, f"export {setup[-1][1]}"
+        setup.sort(key=lambda entry: order[id(entry[0])])
+
     def _known_words(self, statement: Statement) -> list[tuple[str, Text]] | None:
         """The words of a statement, and what it assigns, with known values; None: it names no variable, or others."""
         own_names, text = self._assigned.keys() | statement.loops.keys(), statement.text
@@ -343,7 +357,7 @@ class _ScriptReader:
 
     def _parse_run(self, statement: Statement) -> Run | None:
         """A command that is profiled, that a launcher starts, or that is a program by its path; None for others."""
-        if not statement.words or statement.is_condition or reads_reports(statement.words):
+        if not statement.words or reads_reports(statement.words):
             return None
         replace_folder = self._parts.replace_submit_folder
         parts = command_parts([replace_folder(statement, word) for word in statement.words], self._read_script)
@@ -351,7 +365,8 @@ class _ScriptReader:
         if parts.words is None and reads_reports(parts.program):
             self._report_readers.add(id(statement))
             return None
-        if not parts.program or not (parts.words or _is_program(parts.program, is_launched=is_started)):
+        is_program = not statement.is_condition and _is_program(parts.program, is_launched=is_started)
+        if not parts.program or not (parts.words or is_program):
             return None
         parts.program = [replace_folder(statement, word) for word in parts.program]
         for text, reason in parts.notes:

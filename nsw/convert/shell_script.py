@@ -54,6 +54,7 @@ class Statement:
         blocks: What it is in, the outermost first.
         loops: Of the loops over words that are known: the variable, and the words; so the arguments of the script.
         is_condition: Whether it decides of an `if` or `while`.
+        is_of_job: Whether it sets variables that the job's shell computes from what each job has.
         document: The text of its here-document.
     """
 
@@ -67,6 +68,7 @@ class Statement:
     blocks: tuple[Block, ...] = ()
     loops: Mapping[str, Sequence[str]] = field(default_factory=dict)
     is_condition: bool = False
+    is_of_job: bool = False
     document: str = ""
 
     @property
@@ -101,7 +103,8 @@ class Script:
 
 def shell_names(text: str) -> set[str]:
     """The variables that a piece of shell names."""
-    return set(re.findall(r"\$(?:\{[#!]?)?([A-Za-z_]\w*)", text))
+    sums = re.findall(r"\$\(\((.*?)\)\)", text)
+    return set(re.findall(r"\$(?:\{[#!]?)?([A-Za-z_]\w*)", text)) | set(re.findall(r"[A-Za-z_]\w*", " ".join(sums)))
 
 
 def parse_script(text: str, name: str = "script", arguments: Sequence[Text] | None = None) -> Script:
@@ -183,9 +186,30 @@ class _Values:
         return [*before[:-1], Text((*before[-1].pieces, *value[0].pieces))]
 
     def either(self, name: str, value: list[Text] | None) -> list[Text] | None:
-        """The value behind `test || NAME=VALUE`: the one of before or the new one, whichever starts a profiler."""
+        """The value behind `test || NAME=VALUE`: the one of before, or the new one that starts a profiler."""
         before = self._variable_value(name)
-        return next((known for known in (before, value) if known is not None and _starts_profiler(known)), None)
+        return next((known for known in (before, value) if known is not None and _starts_profiler(known)), before)
+
+    def is_of_job(self, value: list[Text] | None) -> bool:
+        """Whether the job's shell computes a value as the script would: from its environment, not from its files."""
+        pieces = value[0].pieces if value and len(value) == 1 else ()
+        computed = [piece for piece in pieces if piece.kind == "computed"]
+        others_known = all(piece.kind in {"text", "variable", "shell"} for piece in pieces if piece.kind != "computed")
+        return bool(computed) and others_known and all(map(self._is_piece_of_job, computed))
+
+    def _is_piece_of_job(self, piece: Piece) -> bool:
+        text = piece.text.strip("`").removeprefix("$(").removesuffix(")")
+        if piece.text.startswith("$(("):
+            names = shell_names(piece.text) - self._exported
+            return all(self._variables.get(name, ()) is not None for name in names)
+        if not piece.text.startswith(("$(", "`")):
+            return False
+        try:
+            commands = list(Reader(text, self._script).statements())
+        except UsageError:
+            return False
+        inputs = [target for raw in commands for sign, target in raw.redirects if sign == "<"]
+        return all(_depends_on_job_alone(raw) for raw in commands) and all(map(_is_whole_path, inputs))
 
     def set_in_block(self, name: str, value: list[Text] | None) -> None:
         """Give a variable a value for the rest of the block that is read; one that starts a profiler stays.
@@ -348,6 +372,27 @@ def _calculate(text: str) -> int | None:
         return None
 
 
+_OF_JOB: Final = frozenset({
+    "scontrol", "hostname", "date", "nproc", "nvidia-smi", "whoami", "id", "uname", "mktemp", "seq", "getent", "shuf",
+    "echo", "printf", "expr", "bc", "awk", "sed", "cut", "tr", "grep", "wc", "head", "tail", "sort", "uniq", "cat",
+})  # fmt: skip
+
+
+def _depends_on_job_alone(raw: RawStatement) -> bool:
+    """Whether a command prints the same in the job of a recipe: it reads no file of the folder that it is in."""
+    words = raw.words[1:]
+    plain = [word[0].text for word in words if word and word[0].kind == "text" and not word[0].quoted]
+    is_file = source_text(raw.words[0]) in {"cat", "wc", "head", "tail", "sort", "uniq"} if raw.words else True
+    files = [text for text in plain if "." in text or "/" in text or (is_file and not text.isdecimal())]
+    has_pattern = any(piece.kind not in {"text", "variable"} for word in words for piece in word)
+    is_known = bool(raw.words) and source_text(raw.words[0]) in _OF_JOB and not has_pattern
+    return is_known and all(text.startswith(("/", "-", "+")) for text in files)
+
+
+def _is_whole_path(target: Sequence[Piece]) -> bool:
+    return bool(target) and (target[0].kind == "variable" or target[0].text.startswith("/"))
+
+
 def _starts_profiler(value: Sequence[Text]) -> bool:
     return _STARTS_PROFILER.search(" ".join(word.source_text for word in value)) is not None
 
@@ -394,6 +439,7 @@ class _Evaluation:
         self._values = _Values(script)
         self._values.arguments = arguments
         self._count = 0
+        self._is_tested = False  # whether the command before `&&` is a test
         first_words = {source_text(statement.words[0]) for statement in raw if statement.words}
         self._bodies: dict[
             str, list[tuple[int, RawStatement]]
@@ -432,6 +478,9 @@ class _Evaluation:
         statement.redirects = [(sign, _unsplit_text(values, target, loops)) for sign, target in raw.redirects]
         statement.is_condition, statement.document = raw.is_condition, raw.document
         is_export = bool(raw.words) and source_text(raw.words[0]) == "export"
+        if raw.before not in {"&&", "||"}:
+            self._is_tested = statement.program in {"[", "[[", "test"}
+        is_conditional = raw.before == "||" or (raw.before == "&&" and self._is_tested)
         for name, append, assigned in _assignments(raw):
             value = (
                 None
@@ -444,7 +493,10 @@ class _Evaluation:
             if any(not block.head.startswith("{") for block in blocks):
                 values.set_in_block(name, value)
             elif not (raw.assigns and raw.words):  # else it is set for that command alone
-                values.set(name, values.either(name, value) if raw.before == "||" else value, exported=is_export)
+                is_of_job = not raw.words and not is_conditional and values.is_of_job(value)
+                statement.is_of_job = statement.is_of_job or is_of_job
+                value = values.either(name, value) if is_conditional else value
+                values.set(name, value, exported=is_export or is_of_job)
         if statement.program in {"cd", "pushd", "popd"}:
             self._change_folder(raw, statement)
         if statement.program == "shift":

@@ -223,7 +223,7 @@ def test_programs_of_ranks_in_a_file_are_one_launcher_or_named(converted, tmp_pa
 
 def test_variables_of_a_container_are_separate_and_may_be_parameters(converted):
     recipe, unknown = converted(
-        "D=$(date)\nfor b in x y; do\n  apptainer exec --env A=1,B=$b -B $D /i.sif nsys profile ./a\ndone\n"
+        "D=$(./f)\nfor b in x y; do\n  apptainer exec --env A=1,B=$b -B $D /i.sif nsys profile ./a\ndone\n"
         "apptainer exec /i.sif nsys stats x\n"
     )
     assert recipe.app.container.env == {"A": "1", "B": "{{ b }}"}
@@ -412,11 +412,11 @@ def test_an_image_beside_the_script_is_named_by_its_whole_path(converted, tmp_pa
 
 def test_settings_have_the_values_of_the_script_s_variables_and_its_folder(converted, tmp_path):
     lines = (
-        'D="$(cd "$(dirname "$0")" && pwd)"\nexport A=$PWD/x:$A B="$D y"\ncd sub\nexport P=$PWD/q:$P\nN=$(date)\n'
+        'D="$(cd "$(dirname "$0")" && pwd)"\nexport A=$PWD/x:$A B="$D y"\ncd sub\nexport P=$PWD/q:$P\nN=$(./f)\n'
         "export C=$D/$N\nnsys profile ./a\n"
     )
     assert converted(lines)[0].app.setup == [
-        f"export A={tmp_path}/x:\"$A\" B={tmp_path}' y'", f'export P={tmp_path}/sub/q:"$P"', f"D={tmp_path}", "N=$(date)",
+        f"D={tmp_path}", f"export A={tmp_path}/x:\"$A\" B={tmp_path}' y'", f'export P={tmp_path}/sub/q:"$P"', "N=$(./f)",
         "export C=$D/$N",
     ]  # fmt: skip
 
@@ -451,6 +451,45 @@ def test_the_arguments_of_the_caller_are_parameters(converted):
     assert (recipe.app.env, recipe.app.setup) == ({"M": "m{{ arg2 }}"}, [])
     assert recipe.matrix.parameters == {f"arg{n}": [f"${n}"] for n in (1, 2, 3, 4)}
     assert [line.partition(":")[0] for line in unknown] == ["$1", "$2", "$3", "$4"]
+
+
+def test_variables_that_the_job_computes_are_set_where_it_starts(converted):
+    lines = (
+        'M=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)\nexport MASTER_ADDR=$M\n'
+        'N=`wc -l < $PBS_NODEFILE`\nR=4\nW=$((N * R))\nunused=$(date)\nnsys profile ./a "$M:29500" $W\n'
+    )
+    recipe, unknown = converted(lines)
+    assert recipe.app.command == './a "$M":29500 $W'
+    assert recipe.app.setup == [
+        'export M=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)', 'export MASTER_ADDR="$M"',
+        "export N=`wc -l < $PBS_NODEFILE`", "R=4", "export W=$((N * R))",
+    ]  # fmt: skip
+    assert not unknown
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["$(cat nodes.txt)", "$(cat hosts)", "$(wc -l < hosts)", "$(ls)", "$(./f)", "$(echo *)", "$(date", "x$1$(date)"],
+)
+def test_variables_that_depend_on_a_file_or_a_caller_must_be_filled_in(converted, value):
+    if value == "$(date":
+        with pytest.raises(UsageError):
+            converted(f"N={value}\nnsys profile ./a $N\n")
+    else:
+        assert "NSW_FILL_IN" in converted(f"N={value}\nnsys profile ./a $N\n")[0].app.command
+
+
+@pytest.mark.parametrize("test", ['[ -n "$1" ] && N=$1', '[ -z "$1" ] || N=$1'])
+def test_a_value_behind_a_test_is_that_of_before(converted, test):
+    recipe, unknown = converted(f"N=4\n{test}\nnsys profile ./a $N\n")
+    assert recipe.app.command == "./a 4"
+    assert "N=$1: a condition: not carried over" in unknown
+
+
+def test_a_profiled_command_may_decide_of_a_condition(converted):
+    recipe, unknown = converted("if ! srun nsys profile ./a; then echo bad; fi\nif srun ./b; then echo x; fi\n")
+    assert recipe.app.command == "./a"
+    assert unknown[0].endswith("nsw counts each run in it once")
 
 
 def test_an_argument_in_what_only_the_shell_knows_is_filled_in_in_the_setup(converted):
