@@ -331,6 +331,7 @@ class _ScriptReader:
         """Add the variables that the job computes, and that the runs name, to app.setup, where each is set."""
         setup, order = self._parts.setup, {id(statement): n for n, statement in enumerate(self._script.statements)}
         texts = [str((run.parts.program, run.parts.container, run.folder, run.assigns)) for run in self._parts.runs]
+        texts += [str((folder, built.words, built.assigns)) for folder, built in self._parts.build]
         texts += [line for _, line in [*setup, *self._parts.before]]
         for name, statement in reversed(self._assigned.items()):
             if statement.is_of_job and any(name in shell_names(text) for text in texts):
@@ -357,7 +358,7 @@ class _ScriptReader:
 
     def _parse_run(self, statement: Statement) -> Run | None:
         """A command that is profiled, that a launcher starts, or that is a program by its path; None for others."""
-        if not statement.words or reads_reports(statement.words):
+        if not statement.words or statement.program in _TESTS or reads_reports(statement.words):
             return None
         replace_folder = self._parts.replace_submit_folder
         parts = command_parts([replace_folder(statement, word) for word in statement.words], self._read_script)

@@ -360,6 +360,9 @@ class _RecipeWriter:
         if profilers_in(run.parts.program):
             report(run.statement, "it starts a profiler of its own: write the program", understood=False)
             words = [f'"${{NSW_FILL_IN:?{location}: write the program that the profiler starts}}"']
+        known = [(name, value) for name, value in run.assigns if value is not None and value.computed is None]
+        assigns = [f"{name}={shell_word(value, '')}" for name, value in known if template_text(value) is None]
+        words = ["env", *assigns, *words] if assigns else words  # app.env has no variables of the job
         inputs = [target for sign, target in run.statement.redirects if sign.lstrip("0") == "<"]
         words += [f"< {shell_word(self._replace_outer_folder(target), 'the input')}" for target in inputs]
         command = " ".join(words)
@@ -379,9 +382,9 @@ class _RecipeWriter:
         """Variables that are set for a run alone."""
         variables = {}
         for name, value in run.assigns:
-            if value is None or (text := template_text(value)) is None:
+            if value is None or value.computed is not None:
                 self._parts.report(run.statement, "only the job knows its value", understood=False, text=f"{name}=...")
-            else:
+            elif (text := template_text(value)) is not None:
                 variables[name] = text
         return variables
 
@@ -449,7 +452,7 @@ class _RecipeWriter:
                 self._parts.report(block, outcome, understood=name in used)
         all_values = (item for run in self._group for item in run.statement.loops.items())
         parameters = {name: values for name, values in all_values if name in used}
-        for name in sorted(parameters.keys() - set(loops.values())):
+        for name in sorted(name for name, values in parameters.items() if values[0].startswith("$")):
             reason = f"its caller gives it: write its value in matrix.{name}, or `--set {name}=VALUE`"
             self._parts.report(self._first.statement, reason, understood=False, text=parameters[name][0])
         return parameters

@@ -373,7 +373,7 @@ def _calculate(text: str) -> int | None:
 
 
 _OF_JOB: Final = frozenset({
-    "scontrol", "hostname", "date", "nproc", "nvidia-smi", "whoami", "id", "uname", "mktemp", "seq", "getent", "shuf",
+    "scontrol", "hostname", "date", "nproc", "nvidia-smi", "whoami", "id", "uname", "seq", "getent", "shuf",
     "echo", "printf", "expr", "bc", "awk", "sed", "cut", "tr", "grep", "wc", "head", "tail", "sort", "uniq", "cat",
 })  # fmt: skip
 
@@ -404,6 +404,8 @@ _SEQUENCE: Final = re.compile(r"(?:\$\(|`)seq +(-?\d+)(?: +(-?\d+))?(?: +(-?\d+)
 def _expand_sequence(word: Text) -> list[str | None]:
     """The words of `$(seq 1 4)` and of `{1..4}`; of other words the word itself, None where it is not known."""
     match = _SEQUENCE.fullmatch(word.source_text)
+    if [piece.kind for piece in word.pieces] == ["parameter"]:
+        return [f"${word.pieces[0].text.removeprefix('arg')}"]  # what the caller gives
     if match is None:
         return [word.literal]
     if match[4]:

@@ -490,6 +490,15 @@ def test_a_profiled_command_may_decide_of_a_condition(converted):
     recipe, unknown = converted("if ! srun nsys profile ./a; then echo bad; fi\nif srun ./b; then echo x; fi\n")
     assert recipe.app.command == "./a"
     assert unknown[0].endswith("nsw counts each run in it once")
+    recipe, _ = converted('if [ "$M" == ncu ]; then nsys profile ./a; elif test $M = nsys; then nsys profile ./a; fi\n')
+    assert [one.kind for one in recipe.passes] == ["timeline", "timeline"]
+
+
+def test_a_loop_over_an_argument_is_a_parameter_and_a_variable_of_the_job_stands_before_the_program(converted):
+    recipe, unknown = converted('L=$1\nfor n in $L; do D="$X/$n" A=$n srun nsys profile ./a; done\n')
+    assert (recipe.app.command, recipe.app.env) == ('env D="$X"/{{ n }} ./a', {"A": "{{ n }}"})
+    assert recipe.matrix.parameters == {"n": ["$1"]}
+    assert unknown == ["$1: its caller gives it: write its value in matrix.n, or `--set n=VALUE`"]
 
 
 def test_an_argument_in_what_only_the_shell_knows_is_filled_in_in_the_setup(converted):
