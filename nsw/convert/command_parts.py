@@ -42,9 +42,14 @@ _SHELL: Final = re.compile(r"(ba|da|k|z)?sh")
 _FIRST_RANK: Final = re.compile(
     r"(?:PROCID|LOCALID|RANK|PMI\w*|APP_PE)\W+(?:-eq|==|=)\W*0(?!\d)|(?:-eq|==|=)\W*0\W+\S*(?:PROCID|LOCALID|RANK)"
 )
-_SETTING: Final = frozenset(
-    {"export", "unset", "cd", "module", "ml", "source", ".", "ulimit", "conda", "spack", "declare", "umask", "shift"}
-)
+SETTING: Final = frozenset({
+    "module", "ml", "source", ".", "cd", "conda", "mamba", "spack", "export", "declare", "unset", "ulimit", "umask",
+    "alias", "eval", "shopt",
+})  # fmt: skip
+PRINTING: Final = frozenset({
+    "echo", "printf", "date", "hostname", "pwd", "printenv", "nvidia-smi", "which", "type", "whoami", "uname",
+    "lscpu", "free", "df", "ls", "cat", "wait", "sleep", "true", ":", "set", "exit", "sync",
+})  # fmt: skip
 _DEEPEST: Final = 4  # scripts that start scripts
 
 _OWN_MOUNT: Final = "-B -b --bind -v -V --volume --mount --container-mounts"
@@ -209,9 +214,8 @@ class _Parser:
             if profiler is not None and profiler.program:
                 self._before += words[:at]
                 return words[at:]
-            if _SHELL.fullmatch(_base_name(words[at])) and any(
-                STARTED_IN_TEXT.search(w.source_text) for w in words[at:]
-            ):
+            is_started = any(STARTED_IN_TEXT.search(word.source_text) for word in words[at:])
+            if is_started and _SHELL.fullmatch(_base_name(words[at])):
                 self._before += words[:at]
                 return self._take_shell_command(words[at:])
         return None
@@ -421,11 +425,11 @@ class _Parser:
     def _take_setup_statement(
         self, statement: Statement, label: str, before: list[str], notes: list[tuple[str, str]]
     ) -> None:
-        is_setting = statement.program in _SETTING or not statement.words
+        is_setting = statement.program in SETTING or not statement.words
         if statement.blocks or statement.is_condition:
             if is_setting and not statement.is_condition:
                 notes.append((statement.text, f"a condition of {label}: not carried over"))
-        elif is_setting and statement.program != "shift" and (statement.words or not statement.is_known):
+        elif is_setting and (statement.words or not statement.is_known):
             before.append(statement.text)
         elif not is_setting and _does_work(statement):
             notes.append((statement.text, f"{label} runs it before the profiled program: not carried over"))
@@ -525,10 +529,8 @@ def _options_end(words: Sequence[Text], valued: str) -> int:
 def _assignments(words: Sequence[Text]) -> Any:
     """The `NAME=value` words at the beginning, each as the name and the value."""
     for word in words:
-        match = (
-            re.match(r"([A-Za-z_]\w*)=", word.pieces[0].text) if word.pieces and word.pieces[0].kind == "text" else None
-        )
-        if match is None:
+        is_text = bool(word.pieces) and word.pieces[0].kind == "text"
+        if not is_text or (match := re.match(r"([A-Za-z_]\w*)=", word.pieces[0].text)) is None:
             return
         yield match[1], Text((Piece("text", word.pieces[0].text[match.end() :]), *word.pieces[1:]))
 
@@ -556,8 +558,8 @@ def _restore_placeholders(word: Text, kept: Sequence[Piece]) -> Text:
 
 
 def _does_work(statement: Statement) -> bool:
-    prints = {"", "echo", "exit", "wait", "date", "sleep", "set", "shift", "hostname", "pwd", "nvidia-smi", "true"}
-    return not statement.blocks and statement.program not in prints and not reads_reports(statement.words)
+    is_silent = statement.program in PRINTING or statement.program in {"", "shift"}
+    return not statement.blocks and not is_silent and not reads_reports(statement.words)
 
 
 def _numbers_of_ranks(text: str) -> list[int]:

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.apart import limited
-from nsw.convert.command_parts import command_parts, profiled_ranks, profilers_in
+from nsw.convert.command_parts import PRINTING, SETTING, command_parts, profiled_ranks, profilers_in
 from nsw.convert.recipe_text import (
     KEEPS_OUTPUT,
     SUBMIT_FOLDER,
@@ -35,15 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Converted", "convert"]
 
-_PRINTS: Final = frozenset({
-    "echo", "printf", "date", "hostname", "pwd", "printenv", "nvidia-smi", "which", "type", "whoami", "uname",
-    "lscpu", "free", "df", "ls", "cat", "wait", "sleep", "true", ":", "set", "exit", "sync",
-})  # fmt: skip
 _FILTERS: Final = frozenset({"tee", "grep", "head", "tail", "awk", "sed", "sort", "cat", "less"})
-_SETTING: Final = frozenset({
-    "module", "ml", "source", ".", "conda", "mamba", "spack", "export", "unset", "ulimit", "umask", "alias", "eval",
-    "shopt",
-})  # fmt: skip
 _MODULE_PRINTS: Final = frozenset({"list", "avail", "show", "spider", "help", "whatis"})
 _COMPILERS: Final = re.compile(
     r"nvcc|gcc|g\+\+|cc|CC|c\+\+|ftn|gfortran|clang(\+\+)?|icc|icpc|icx|icpx|ifort|ifx|nvc|nvc\+\+|nvfortran|pgcc|pgc\+\+|pgfortran"
@@ -143,12 +135,9 @@ class _ScriptReader:
         self._folder: Text | None = None
         self._left_folder: Text | None = None  # to which `cd -` goes
         self._in_condition = False
-        self._written_files = {
-            PurePosixPath(target.literal or "").name: statement.document
-            for statement in parts.script.statements
-            for sign, target in statement.redirects
-            if statement.document and sign == ">"
-        }
+        writers = [statement for statement in parts.script.statements if statement.document]
+        written = [(target.literal, s.document) for s in writers for sign, target in s.redirects if sign == ">"]
+        self._written_files = {PurePosixPath(name or "").name: document for name, document in written}
         self._report_readers: set[int] = set()  # statements that print what a profiler has measured, in a container
 
     def read(self) -> None:
@@ -200,7 +189,7 @@ class _ScriptReader:
                 self._report(statement, reason, understood=False, text=self._parts.path.name)
         elif run is not None and run.parts.words is None and block.branch:
             self._report(statement, "the ranks that are not profiled")
-        elif statement.program in _PRINTS and not _writes_file(statement):
+        elif statement.program in PRINTING and not _writes_file(statement):
             self._report(statement, PRINTS_ONLY)
         elif not statement.is_condition:
             self._report(statement, "a condition: not carried over", understood=False)
@@ -223,16 +212,16 @@ class _ScriptReader:
             self._report(statement, "nsw records the whole run", understood=False)
         elif reads_reports(statement.words) or id(statement) in self._report_readers:
             self._report(statement, "nsw reads the reports itself: `nsw summarize`")
-        elif program in _PRINTS and not _writes_file(statement):
+        elif program in PRINTING and not _writes_file(statement):
             self._report(statement, PRINTS_ONLY)
         elif program in {"let", "read"}:
             self._report(statement, "the shell computes it", understood=False)
             self._assigned |= {name: statement for name, _ in statement.assigns}
-        elif is_late and (program == "cd" or program in _SETTING):
+        elif is_late and program in SETTING:
             self._report(statement, "left out: it comes after the last run")
         elif program == "cd":
             self._take_cd(statement)
-        elif program in _SETTING or _makes_folder(statement):
+        elif program in SETTING or _makes_folder(statement):
             self._take_setting(statement)
         elif _COMPILERS.fullmatch(PurePosixPath(program).name):
             self._parts.build.append((self._folder, statement))
@@ -300,7 +289,7 @@ class _ScriptReader:
         replace_folder = self._parts.replace_submit_folder
         texts = {name: template_text(replace_folder(statement, value[0])) for name, value in statement.assigns if value}
         values = {name: text for name, text in texts.items() if text is not None}
-        later = [s for s in self._script.statements if s.line > statement.line and s.program in _SETTING]
+        later = [s for s in self._script.statements if s.line > statement.line and s.program in SETTING - {"cd"}]
         changed = {name for setting in later for name in shell_names(setting.text)}
         changed |= {name for name in self._setup_names if name.endswith("PATH")}
         if len(values) != len(statement.words) - 1 or changed & values.keys():

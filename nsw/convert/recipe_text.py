@@ -120,11 +120,8 @@ class ScriptParts:
     @property
     def profiler_paths(self) -> dict[str, str]:
         """Profilers that the script calls by their paths."""
-        return {
-            words.tool: words.path
-            for run in self.runs
-            if (words := run.parts.words) and words.is_of_site and not run.parts.is_inside_container
-        }
+        outside = [run.parts.words for run in self.runs if run.parts.words and not run.parts.is_inside_container]
+        return {words.tool: words.path for words in outside if words.is_of_site}
 
     def report(
         self, source: Statement | Block, outcome: str, *, understood: bool = True, text: str | None = None
@@ -455,6 +452,9 @@ class _RecipeWriter:
         for name in sorted(name for name, values in parameters.items() if values[0].startswith("$")):
             reason = f"its caller gives it: write its value in matrix.{name}, or `--set {name}=VALUE`"
             self._parts.report(self._first.statement, reason, understood=False, text=parameters[name][0])
+        for name in sorted(name for name, values in parameters.items() if "" in values):
+            reason = "an empty value is a word of its own: take it out of the matrix, or out of app.command"
+            self._parts.report(self._first.statement, reason, understood=False, text=f"${name}")
         return parameters
 
     def _passes_lines(self) -> Iterator[str]:

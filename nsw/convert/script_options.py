@@ -425,9 +425,7 @@ class Directives:
             self.became.append(Line(line, line, text, reason, is_understood=False))
             return
         requested = adapter.requested_keys(option, value)
-        keys = [
-            self._set_key(key_name, text_value, adapter) for key_name, text_value in requested if key_name != "extra"
-        ]
+        keys = [self._set_key(key, text_value, adapter) for key, text_value in requested if key != "extra"]
         if ("extra", "") in requested:
             keys.append(self._add_extra(line, adapter, text).what)
         if requested and None not in keys:
@@ -490,8 +488,9 @@ def read_directives(comments: Sequence[tuple[int, str]], commands: str, componen
     """
     adapters_by_name = adapters()
     directives = [
-        (line, text, name) for line, text in comments if (name := _scheduler_of_directive(text, adapters_by_name))
-    ]
+        (line, text, name) for line, text in comments for name, adapter in adapters_by_name.items()
+        if re.match(r"\s+-", adapter.after_marker(text) or "")
+    ]  # fmt: skip
     foreign = [line for line in comments if not directives and _FOREIGN.match(line[1])]
     prefixes = {adapter.variables: name for name, adapter in adapters_by_name.items() if adapter.variables}
     variable = re.search(rf"\$\{{?({'|'.join(prefixes)})", commands)
@@ -510,13 +509,6 @@ def read_directives(comments: Sequence[tuple[int, str]], commands: str, componen
         requested.became += [Line(line, line, text, reason, is_understood=False)] if reason else []
     requested.finish()
     return requested
-
-
-def _scheduler_of_directive(line: str, adapters_by_name: dict[str, Adapter]) -> str:
-    """The batch system whose adapter parses the line; empty where there is none."""
-    return next(
-        (name for name, adapter in adapters_by_name.items() if re.match(r"\s+-", adapter.after_marker(line) or "")), ""
-    )
 
 
 def _parse_time_limit(text: str, units: tuple[int, int]) -> int | None:

@@ -523,10 +523,7 @@ def _braced_piece(text: str, quoted: bool) -> Piece:
     if re.fullmatch(r"@:\d+", inner):
         return Piece("list", text, inner, quoted)
     name = _NAME.match(inner)
-    if (
-        name
-        and (name[0].isidentifier() or name[0].isdecimal())
-        and inner[name.end() :].startswith((":-", "-", ":?", "?"))
-    ):
+    has_default = name is not None and inner[name.end() :].startswith((":-", "-", ":?", "?"))
+    if name and has_default and (name[0].isidentifier() or name[0].isdecimal()):
         return Piece("variable", text, name[0], quoted)  # a default, which the job knows whether it needs
     return Piece("computed", text, "an expression of the shell", quoted)

@@ -24,7 +24,7 @@ from nsw.convert.shell_reader import (
     merge_pieces,
     source_text,
     word_pieces,
-)
+)  # fmt: skip
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ _SHELLS: Final = re.compile(r"(ba|da|z|k)?sh\d*|")
 _STARTS_PROFILER: Final = re.compile(
     r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|amplxe-cl|rocprof(?:v[23]|-compute)?)(?:[\s)`]|$)"
 )
-_ARRAY_INDICES: Final = frozenset(
-    {"SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID"}
-)
+_ARRAY_INDICES: Final = ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID")
 _COMPUTED: Final = "a variable that the script computes"
 
 
@@ -208,8 +206,9 @@ class _Values:
             commands = list(Reader(text, self._script).statements())
         except UsageError:
             return False
-        inputs = [target for raw in commands for sign, target in raw.redirects if sign == "<"]
-        return all(_depends_on_job_alone(raw) for raw in commands) and all(map(_is_whole_path, inputs))
+        inputs = [target[0] for raw in commands for sign, target in raw.redirects if sign == "<" and target]
+        are_whole = all(path.kind == "variable" or path.text.startswith("/") for path in inputs)
+        return are_whole and all(_depends_on_job_alone(raw) for raw in commands)
 
     def set_in_block(self, name: str, value: list[Text] | None) -> None:
         """Give a variable a value for the rest of the block that is read; one that starts a profiler stays.
@@ -389,10 +388,6 @@ def _depends_on_job_alone(raw: RawStatement) -> bool:
     return is_known and all(text.startswith(("/", "-", "+")) for text in files)
 
 
-def _is_whole_path(target: Sequence[Piece]) -> bool:
-    return bool(target) and (target[0].kind == "variable" or target[0].text.startswith("/"))
-
-
 def _starts_profiler(value: Sequence[Text]) -> bool:
     return _STARTS_PROFILER.search(" ".join(word.source_text for word in value)) is not None
 
@@ -484,11 +479,8 @@ class _Evaluation:
             self._is_tested = statement.program in {"[", "[[", "test"}
         is_conditional = raw.before == "||" or (raw.before == "&&" and self._is_tested)
         for name, append, assigned in _assignments(raw):
-            value = (
-                None
-                if assigned is None
-                else [word for pieces in assigned for word in self._assigned_texts(raw, pieces)]
-            )
+            texts = (text for pieces in assigned or () for text in self._assigned_texts(raw, pieces))
+            value = None if assigned is None else list(texts)
             if append:
                 value = values.appended(name, value, is_array=f"{name}+=(" in raw.text)
             statement.assigns.append((name, value))
@@ -551,9 +543,8 @@ def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, .
             match = ASSIGNMENT.match(word[0].text) if word and word[0].kind == "text" and not word[0].quoted else None
             if match:
                 rest = (word[0]._replace(text=word[0].text[match.end() :]), *word[1:])
-                assignments.append(
-                    (match[1], bool(match[2]), [tuple(piece for piece in rest if piece.text or piece.quoted)])
-                )
+                value = tuple(piece for piece in rest if piece.text or piece.quoted)
+                assignments.append((match[1], bool(match[2]), [value]))
         return assignments
     if first in {"let", "read"}:
         names = [re.match(r"[A-Za-z_]\w*", source_text(word)) for word in raw.words[1:]]
