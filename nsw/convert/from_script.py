@@ -13,25 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.apart import limited
 from nsw.convert.command_parts import PRINTING, SETTING, command_parts, profiled_ranks, profilers_in
-from nsw.convert.recipe_text import (
-    KEEPS_OUTPUT,
-    SUBMIT_FOLDER,
-    Run,
-    ScriptParts,
-    hidden_values,
-    recipe_text,
-    shell_word,
-    site_text,
-    template_text,
-)  # fmt: skip
-from nsw.convert.script_options import PLAIN_PATH, PRINTS_ONLY, Line, read_directives, reads_reports, switches_recording
-from nsw.convert.shell_reader import Block, Piece, Text
+from nsw.convert.recipe_text import Run, ScriptParts, recipe_text, shell_word, site_text, template_text
+from nsw.convert.script_options import KEEPS_OUTPUT, PRINTS_ONLY, read_directives, reads_reports, switches_recording
+from nsw.convert.shell_reader import SUBMIT_FOLDER, Block, Piece, Text
 from nsw.convert.shell_script import Statement, parse_script, shell_names
 from nsw.errors import UsageError
 from nsw.safe_files import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from nsw.convert.script_options import Line
 
 __all__ = ["Converted", "convert"]
 
@@ -234,7 +226,7 @@ class _ScriptReader:
         if statement.is_known or statement.is_of_job:
             self._report(statement, "its value is in what uses it")
         else:
-            self._report(statement, "the shell computes it", understood=False, text=hidden_values(statement))
+            self._report(statement, "the shell computes it", understood=False, text=statement.without_values)
 
     def _take_cd(self, statement: Statement) -> None:
         target = statement.words[1] if len(statement.words) > 1 else Text((Piece("variable", "$HOME", "HOME"),))
@@ -270,10 +262,10 @@ class _ScriptReader:
             parts.modules += [word for word in words[2:] if word is not None]
             self._report(statement, "site: modules")
         elif program == "export" and self._add_to_env(statement):
-            self._report(statement, "app.env", text=hidden_values(statement))
+            self._report(statement, "app.env", text=statement.without_values)
         elif file is None or file.startswith(("/", "~")):
             self._add_to_setup(statement)
-            self._report(statement, "app.setup", text=hidden_values(statement) if statement.assigns else None)
+            self._report(statement, "app.setup", text=statement.without_values if statement.assigns else None)
         elif self._folder is not None or (parts.path.parent / file).is_file():
             folder = self._folder.pieces if self._folder is not None else (Piece("text", parts.folder),)
             path = shell_word(Text((*folder, Piece("text", f"/{file}"))), "")
@@ -362,7 +354,7 @@ class _ScriptReader:
         for text, reason in parts.notes:
             self._report(statement, reason, understood=False, text=text)
         path, is_inside = parts.words.path if parts.words else "", parts.is_inside_container
-        if "/" in path and (is_inside or not PLAIN_PATH.fullmatch(path)):
+        if parts.words and "/" in path and (is_inside or not parts.words.is_path_known):
             reason = "nsw starts the image's own" if is_inside else "nsw starts the site's: name its path there"
             self._report(statement, reason, understood=is_inside, text=path)
         if parts.words is None and (left := profilers_in(parts.program)):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from nsw.convert.command_parts import COUNTS, CommandParts, ContainerWords, profilers_in
-from nsw.convert.script_options import Directives, Line, PassWords
-from nsw.convert.shell_reader import Block, Piece, Text
+from nsw.convert.script_options import KEEPS_OUTPUT, Directives, Line, PassWords
+from nsw.convert.shell_reader import SUBMIT_FOLDER, Block, Piece, Text
 from nsw.convert.starter import as_text, program_name, words_of
 from nsw.launchers.model import parse_layout_options
 from nsw.metrics.catalogue import find_chip
@@ -28,15 +28,8 @@ if TYPE_CHECKING:
 
     from nsw.convert.shell_script import Script, Statement
 
-__all__ = [
-    "KEEPS_OUTPUT", "SUBMIT_FOLDER", "Run", "ScriptParts", "hidden_values", "recipe_text", "shell_word", "site_text",
-    "template_text",
-]  # fmt: skip
+__all__ = ["Run", "ScriptParts", "recipe_text", "shell_word", "site_text", "template_text"]
 
-SUBMIT_FOLDER: Final = re.compile(
-    r"\$\{?(?:SLURM_SUBMIT_DIR|PBS_O_WORKDIR|COBALT_CWD|LS_SUBCWD|SGE_O_WORKDIR|FLUX_JOB_CWD|PWD)(?::?-.*)?\}?"
-)
-KEEPS_OUTPUT: Final = "nsw keeps what a run prints: `nsw logs`"
 _SOURCES: Final = frozenset({".c", ".cc", ".cpp", ".cxx", ".cu", ".f", ".f90", ".F90", ".hip"})
 _MAPPED: Final = re.compile(r"ppr:(\d+):node(?::pe=(\d+))?", re.IGNORECASE)  # of mpirun --map-by
 _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
@@ -138,7 +131,7 @@ class ScriptParts:
             last, whole_text = self.script.block_ends.get(source.line, source.line), source.head
         else:
             is_secret = any(looks_secret(name) for name, _ in source.assigns) or holds_secret(source.text)
-            last, whole_text = source.last, hidden_values(source) if is_secret else source.text
+            last, whole_text = source.last, source.without_values if is_secret else source.text
         shown_text = " ".join((whole_text if text is None else text).split())
         self.lines.append(Line(source.line, last, shown_text, outcome, understood))
 
@@ -341,7 +334,7 @@ class _RecipeWriter:
         order = self._order[id(source)]
         if self._orders[0] < order < self._orders[-1]:
             reason = "it comes between runs of one program: nsw does it before all of them"
-            self._parts.report(source, reason, understood=False, text=hidden_values(source) if source.assigns else None)
+            self._parts.report(source, reason, understood=False, text=source.without_values if source.assigns else None)
         return order < self._orders[-1]
 
     def _command(self) -> str:
@@ -584,11 +577,6 @@ def template_text(text: Text) -> str | None:
     if {piece.kind for piece in text.pieces} - {"text", "parameter"}:
         return None
     return "".join(piece.text_shown if piece.kind == "parameter" else as_text(piece.text) for piece in text.pieces)
-
-
-def hidden_values(statement: Statement) -> str:
-    """The assignments as `export NAME=...`, without values: they may be secrets."""
-    return f"{statement.program} {' '.join(f'{name}=...' for name, _ in statement.assigns)}".strip()
 
 
 def _as_flow_yaml(value: Any) -> str:

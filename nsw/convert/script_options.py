@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _OWN_REPORT: Final = "nsw names the report itself"
 _NOT_KNOWN: Final = "only the job knows its value"
-PLAIN_PATH: Final = re.compile(r"[\w./+-]+")
+KEEPS_OUTPUT: Final = "nsw keeps what a run prints: `nsw logs`"
 _TABLES: Final = tomllib.loads(files("nsw.convert").joinpath("profiler_options.toml").read_text(encoding="utf-8"))
 _TOOLS: Final = {program: tool for tool, programs in _TABLES["profilers"].items() for program in programs.split()}
 
@@ -60,10 +60,15 @@ class PassWords:
     program: list[Text] = field(default_factory=list)
 
     @property
+    def is_path_known(self) -> bool:
+        """Whether its path is known before the job runs."""
+        return re.fullmatch(r"[\w./+-]+", self.path) is not None
+
+    @property
     def is_of_site(self) -> bool:
         """Whether the site says what is started: a profiler by its path, or under a name that nsw does not start."""
         is_own = self.path == _TABLES["profilers"][self.tool].split()[0]
-        return self.kind != "baseline" and not is_own and PLAIN_PATH.fullmatch(self.path) is not None
+        return self.kind != "baseline" and not is_own and self.is_path_known
 
     def keep(self, option: _Option) -> None:
         """Pass an option on, if it is the same whenever it is run."""
@@ -263,7 +268,7 @@ def _pass_on_unknown_metrics(pass_words: PassWords) -> None:
             pass_words.unknown.append((fault.name, fault.message))
     pass_words.fields["metrics"] = [name for name in names if name not in unknown] or ["set:basic"]
     if unknown and pass_words.fields["metrics"] == ["set:basic"] and "set:basic" not in names:
-        reason = "it is passed on, and nsw measures ncu's basic set beside it"
+        reason = "no recipe can name it: nsw measures ncu's basic set too"
         pass_words.unknown.append((", ".join(unknown), reason))
 
 

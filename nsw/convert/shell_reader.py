@@ -34,6 +34,9 @@ _OWN_FOLDER: Final = re.compile(  # the usual commands for the folder that a scr
     rf'|cd (?:-- )?"?\$\(dirname (?:-- )?{_SCRIPT}\)"?(?: [&\d]?>[^;]*)? && pwd(?: -P)?)\)'
 )
 _IF_ABSENT: Final = r"(?: *2> */dev/null)?(?: *\|\| *(?:true|:|echo|echo \"\"))? *"
+SUBMIT_FOLDER: Final = re.compile(
+    r"\$\{?(?:SLURM_SUBMIT_DIR|PBS_O_WORKDIR|COBALT_CWD|LS_SUBCWD|SGE_O_WORKDIR|FLUX_JOB_CWD|PWD)(?::?-.*)?\}?"
+)
 LOOKED_UP: Final = re.compile(
     rf"\$\((?:which|command -v|type -p) +([\w.+-]+){_IF_ABSENT}\)|`(?:which|command -v) +([\w.+-]+){_IF_ABSENT}`"
 )

@@ -24,7 +24,7 @@ from nsw.convert.shell_reader import (
     merge_pieces,
     source_text,
     word_pieces,
-)  # fmt: skip
+)
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,6 +68,11 @@ class Statement:
     is_condition: bool = False
     is_of_job: bool = False
     document: str = ""
+
+    @property
+    def without_values(self) -> str:
+        """The assignments as `export NAME=...`: values may be secrets."""
+        return f"{self.program} {' '.join(f'{name}=...' for name, _ in self.assigns)}".strip()
 
     @property
     def is_known(self) -> bool:
