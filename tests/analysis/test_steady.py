@@ -129,7 +129,7 @@ def test_copies_in_every_iteration_are_told_with_their_speed():
     assert text == (
         "36 % of an iteration is copying to the GPU at 5.000 GB/s, as slow as from pageable memory. If it is"
         " pageable, pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) reaches the link's speed (PCIe 3 x8: 6 GB/s, x16: 12, PCIe 4: 25, PCIe 5: 50)"
-        " and lets copies run beside kernels."
+        " and lets copies run beside kernels. Gain: at most 22 % of the time."
     )
     figures = [figure_row(110.0, run="b"), figure_row(100.0)]  # the profiler slows it 1.1 times
     (text,) = told(large, [iterations_row(memory=40.0)], runs=[make_run("b", "c"), timeline()], figures=figures)[1]
@@ -199,7 +199,7 @@ def test_ranks_that_wait_for_a_late_one_do_not_communicate_much():
     (text,) = found
     assert text == (
         f"{ALONE}; 30 % of an iteration is waiting: the process on GPU 0 reaches the collectives last. Look at what its host does"
-        " there, not at the network."
+        " there, not at the network. Gain: at most 48 % of the time."
     )
 
 

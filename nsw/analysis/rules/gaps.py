@@ -28,6 +28,7 @@ __all__ = [
     "WORDS",
     "IdleCause",
     "SlowIterations",
+    "divide_idle_time",
     "find_slow_iterations",
     "idle_gpu_hits",
     "idle_time_by_cause",
@@ -63,7 +64,6 @@ _SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail:
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
 _REST: Final = 0.1  # of the idle time: a cause that leaves less open explains it
 _LITTLE: Final = 0.01  # of the idle time
-_OPEN: Final = "not explained"
 _IDLE_TIME: Final = "{idle time}"  # in a cause's fact: its sentence names the idle time before, or another one does
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
 _A_FEW, _VALUE, _SMALL = 64, 4096, 65536  # bytes
@@ -74,7 +74,7 @@ _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
 WORDS: Final = {
     "launch-bound": "launches", "sync-each-operation": "waits for the GPU", "scalar-reads": "values read back",
     "changing-shapes": "values read back", "allocation-in-loop": "allocation", "recompilation": "modules loaded",
-    "pageable-copies": "copies", "small-copies": "copies", "data-loader": "the loader", "file-io": "files",
+    "pageable-copies": "copies", "small-copies": "around small copies", "data-loader": "the loader", "file-io": "files",
     "logging": "a log", "python-threads": "locks", "host-work": "the host",
     "host-call": "a CUDA call", "late-rank-host": "the host", "page-faults": "page migrations",
     "periodic-slow-iteration": "slow iterations",
@@ -85,7 +85,7 @@ _OF_OTHER_RULES: Final = frozenset({"page-faults", "periodic-slow-iteration"})
 _VAGUE: Final = frozenset({"data-loader", "host-work"})
 # what the host does in a gap of table gaps -> the same
 _GAP_WORDS: Final = {
-    "queued": "between operations queued before", "launch": "launches", "synchronise": "waits for the GPU",
+    "launch": "launches", "queued": "between operations queued before", "synchronise": "waits for the GPU",
     "value": "values read back", "copy": "copies", "allocate": "allocation", "load": "modules loaded",
     "migration": "page migrations", "input": "the loader",
 }  # fmt: skip
@@ -96,8 +96,9 @@ _OF_ANY_LENGTH: Final = frozenset({"allocate", "load", "migration", "input"})  #
 class IdleCause:
     """Idle time of an iteration by its cause: what a cure saves at most, ns; the sentence, and the size in words.
 
-    `idle_ns` is the idle time that it explains; 0: all that it saves is idle time. `is_of_slow_iterations`: it is why
-    iterations are slow of which `find_slow_iterations` tells. In `fact`, `_IDLE_TIME` stands for the idle time.
+    `gaps_ns` is the idle time that it explains, by the gaps of its kind; None: all that it saves. `named`: what of that
+    has other words in table gaps, by these. `is_of_slow_iterations`: it is why iterations are slow of which
+    `find_slow_iterations` tells. In `fact`, `_IDLE_TIME` stands for the idle time.
     """
 
     cause: str
@@ -106,13 +107,14 @@ class IdleCause:
     fact: str
     advice: str = ""
     do: str = ""
-    idle_ns: float = 0.0
+    gaps_ns: float | None = None
+    named: tuple[tuple[str, float], ...] = ()
     is_of_slow_iterations: bool = False
 
     @property
     def explained_ns(self) -> float:
         """The idle time that it explains."""
-        return self.idle_ns or self.saved_ns
+        return self.saved_ns if self.gaps_ns is None else self.gaps_ns
 
     @property
     def fact_of_rest(self) -> str:
@@ -229,7 +231,7 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
     if idle.processes > 1:
         others = "; the others wait for it in NCCL kernels" if idle.collectives else ", or it waits for another process"
     found = idle_time_by_cause(case, idle)
-    division = _divide_idle_time(idle, found)
+    division = divide_idle_time(idle, found)
     if idle.is_iteration and not found and not (idle.gaps and idle.has_calls):
         if 100 - idle.busy_pct < _LAUNCHES_PCT:
             return []
@@ -277,20 +279,15 @@ def _unmeasured_gaps_hit(case: CaseSummary, idle: IdleGpu, base: str, *, rereada
                advice, size, "iterations")  # fmt: skip
 
 
-def _divide_idle_time(idle: IdleGpu, causes_of_idle: Sequence[IdleCause]) -> dict[str, float]:
-    """All idle time in ns by words: first the causes, then what the host does in the other gaps, then what is open."""
-    division: dict[str, float] = {}
-    open_ns = idle.idle_ns
-    parts = [(WORDS[cause.cause], cause.explained_ns) for cause in causes_of_idle]
-    words_of_causes = {words for words, _ in parts}
-    for words, explained_ns in (
-        *parts,
-        *((words, ns) for words, ns in _gap_times_by_words(idle) if words not in words_of_causes),
-    ):
-        ns = min(explained_ns, open_ns)
-        division[words] = division.get(words, 0.0) + ns
-        open_ns -= ns
-    return division | {_OPEN: open_ns}
+def divide_idle_time(idle: IdleGpu, causes_of_idle: Sequence[IdleCause]) -> dict[str, float]:
+    """All idle time in ns by words: each gap of table gaps once, under the name of its cause or what the host does."""
+    division = _gap_times_by_words(idle)
+    for cause in causes_of_idle:
+        words = WORDS[cause.cause]
+        for name, ns in cause.named:
+            division[name] -= ns
+            division[words] = division.get(words, 0.0) + ns
+    return division
 
 
 def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, division: Mapping[str, float]) -> str:
@@ -306,8 +303,8 @@ def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, division: Mapping[str
 
 def idle_time_parts_text(case: CaseSummary, idle: IdleGpu) -> str:
     """What the idle time goes to, the longest first: `1.8 ms of idle time: launches`; nothing where no gap tells."""
-    parts = _largest_parts(idle, _divide_idle_time(idle, idle_time_by_cause(case, idle)))
-    if not idle.gaps or not parts:
+    parts = _largest_parts(idle, divide_idle_time(idle, idle_time_by_cause(case, idle)))
+    if not parts:
         return ""
     size, listing = _sum_and_parts_text(parts)
     return f"{size} of idle time: {listing}"
@@ -315,7 +312,7 @@ def idle_time_parts_text(case: CaseSummary, idle: IdleGpu) -> str:
 
 def _largest_parts(idle: IdleGpu, parts: Mapping[str, float]) -> dict[str, float]:
     """Those that are no small part of the idle time, the longest first, in whole ns."""
-    order = sorted(parts, key=lambda words: (words == _OPEN, -parts[words]))
+    order = sorted(parts, key=lambda words: -parts[words])
     return {words: float(round(parts[words])) for words in order if parts[words] >= _LITTLE * idle.idle_ns}
 
 
@@ -325,15 +322,15 @@ def _sum_and_parts_text(parts: Mapping[str, float]) -> tuple[str, str]:
     return total.removesuffix(" more"), ", ".join(texts) if len(parts) > 1 else next(iter(parts))
 
 
-def _gap_times_by_words(idle: IdleGpu) -> list[tuple[str, float]]:
-    """The idle time by what the host does in the gaps, as table gaps has it, the longest first; ns."""
+def _gap_times_by_words(idle: IdleGpu) -> dict[str, float]:
+    """The idle time by what the host does in the gaps, as table gaps has it; long gaps are the host's own; ns."""
+    times = {words: idle.in_gaps(kind, lengths=_lengths_of(kind)) for kind, words in _GAP_WORDS.items()}
     kinds = [kind for kind in _GAP_WORDS if kind not in _OF_ANY_LENGTH]
-    times = [
-        *((words, idle.in_gaps(kind, lengths=SHORT)) for kind, words in _GAP_WORDS.items() if kind in kinds),
-        *((_GAP_WORDS[kind], idle.in_gaps(kind)) for kind in sorted(_OF_ANY_LENGTH)),
-        (WORDS["host-work"], idle.in_gaps(*kinds, lengths=("long",))),
-    ]
-    return sorted(times, key=lambda part: -part[1])
+    return times | {WORDS["host-work"]: idle.in_gaps(*kinds, lengths=("long",))}
+
+
+def _lengths_of(kind: str) -> tuple[str, ...]:
+    return (*SHORT, "long") if kind in _OF_ANY_LENGTH else SHORT
 
 
 def _has_few_iterations(case: CaseSummary) -> bool:
@@ -400,14 +397,16 @@ def _long_gap_cause(case: CaseSummary, idle: IdleGpu, others: frozenset[str]) ->
     took = idle.in_gaps(*{g.cause for g in gaps}, lengths=("long",))
     if not took:
         return None
+    times = [(g.cause, idle.in_gaps(g.cause, lengths=("long",))) for g in gaps]
+    named = tuple((_GAP_WORDS[kind] if kind in _OF_ANY_LENGTH else WORDS["host-work"], ns) for kind, ns in times)
     slow = find_slow_iterations(case) if idle.is_mean else None
     if slow is not None and slow.is_of_host and abs(slow.share_pct / 100 * idle.med_ns - took) <= _ALIKE * took:
-        cause = _cause_of_long_gaps(case, idle, gaps, took, slow)
+        cause = replace(_cause_of_long_gaps(case, idle, gaps, took, slow), named=named)
         vague = cause.cause in _VAGUE and case.host is None
         return replace(
             cause, cause="periodic-slow-iteration" if vague else cause.cause, is_of_slow_iterations=not vague
         )
-    return _cause_of_long_gaps(case, idle, gaps, took, None)
+    return replace(_cause_of_long_gaps(case, idle, gaps, took, None), named=named)
 
 
 def _cause_of_long_gaps(
@@ -546,8 +545,10 @@ def _call_gap_cause(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCaus
 
 def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
     """Gaps around copies that block the host: many small ones."""
-    took = idle.in_gaps("copy", *(["synchronise"] if _do_waits_follow_copies(idle) else []), lengths=SHORT)
-    took += idle.in_gaps("launch", "queued", lengths=SHORT) * _small_copy_share(idle)
+    share, follow = _small_copy_share(idle), float(_do_waits_follow_copies(idle))
+    parts = {"copy": 1.0, "synchronise": follow, "launch": share, "queued": share}
+    named = tuple((_GAP_WORDS[kind], part * idle.in_gaps(kind, lengths=SHORT)) for kind, part in parts.items() if part)
+    took = sum(ns for _, ns in named)
     count = sum(copy.calls for copy in _host_copies(idle))
     small = _small_copies(idle)
     if not took or sum(copy.calls for copy in small) < max(_MOSTLY * count, _FEW_COPIES):
@@ -559,7 +560,8 @@ def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
         saved,
         f"{count:,.0f} copies of {_size_text(size)}",
         f"{format_ns(took)} of {_IDLE_TIME} are gaps around {count:,.0f} small copies ({_size_text(size)} the median)",
-        idle_ns=took,
+        gaps_ns=took,
+        named=named,
     )
 
 
@@ -598,6 +600,7 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
     """Gaps of microseconds: waits for the GPU, as far as the host would be ahead without them, and launches."""
     launches, waits, values = (idle.in_gaps(kind, lengths=SHORT) for kind in ("launch", "synchronise", "value"))
     launches *= 1 - _small_copy_share(idle)
+    launch_gaps_ns = launches
     use, gpu_ns = idle.use, idle.med_ns * idle.busy_pct / 100
     scale = idle.med_ns / use["span_ns"] if use.get("span_ns") and idle.is_iteration else 1.0
     if _do_waits_follow_copies(idle):
@@ -619,7 +622,8 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         launches, by_waits = launches + by_waits - freed, freed
     parts = []
     if by_waits:
-        parts.append(_gpu_wait_gap_cause(case, idle, by_waits, is_value=values >= waits, a_kernel=each))
+        by_wait = _gpu_wait_gap_cause(case, idle, by_waits, is_value=values >= waits, a_kernel=each)
+        parts.append(replace(by_wait, gaps_ns=max(values, waits)))
         if by_waits >= _PREVENTS * idle.med_ns:  # no graph can hold them
             return parts
     between_few = [g for g in idle.gaps if g.cause == "launch" and g.length == "middle"]
@@ -628,10 +632,12 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
     )
     if launches and (locked := _lock_share_of_launch_gaps(idle)):
         threads = f"{use['lock_threads']:.0f} wait for a lock in turn, as threads of Python do"
-        took = format_ns(launches * locked)
+        locked_ns = launch_gaps_ns * locked
+        took = format_ns(locked_ns)
         parts.append(IdleCause(
             "python-threads", launches * locked, f"waits {took} for threads",
             f"for {took} of {_IDLE_TIME}, between launches, the host waits for its other threads: {threads}",
+            gaps_ns=locked_ns, named=((_GAP_WORDS["launch"], locked_ns),),
         ))  # fmt: skip
     elif launches and not (hosts and between_few):
         each, work = idle.med_ns / max(idle.operations, 1.0), gpu_ns / max(idle.operations, 1.0)
@@ -655,11 +661,12 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         else:
             fact = f"{operations} {busy}; {of_launches}, {format_ns(spent)} of that in CUDA calls"
         short = f"launch-bound, {plural(round(idle.operations), 'operation')} of {format_ns(work)}"
-        parts.append(IdleCause("launch-bound", launches, short, f"launch-bound: {fact}"))
+        parts.append(IdleCause("launch-bound", launches, short, f"launch-bound: {fact}", gaps_ns=launch_gaps_ns))
     elif launches:
         operations = plural(round(idle.operations), "operation")
         parts.append(IdleCause("host-work", launches, f"waits for the host, {operations}",
-                               f"between its {operations} it waits for the host"))  # fmt: skip
+                               f"between its {operations} it waits for the host", gaps_ns=launch_gaps_ns,
+                               named=((_GAP_WORDS["launch"], launch_gaps_ns),)))  # fmt: skip
     return parts
 
 

@@ -44,6 +44,8 @@ RULES: Final[Mapping[str, Rule]] = {
     for name, rule in module.RULES.items()
 }
 _KERNELS: Final = "kernels"
+# gaps are those of all iterations: how many there are, and how long one takes
+_PROVED_BY: Final[Mapping[str, tuple[str, ...]]] = {"gaps": ("gaps", "gpu_use", "iterations")}
 _FAULTS: Final = frozenset({"stray-context"})  # what no program wants, however little it takes
 _OF_A_MOMENT: Final = frozenset({"slow-first-iteration", "slow-iteration"})  # which explain no other iteration
 # causes that name no fault, each with those that do not explain it: how time is lost rather than by what (of a gap in
@@ -158,12 +160,17 @@ def _finding_of_hits(alike: Sequence[Hit], *, several: bool) -> Finding:
     begins = not several and first.table != _KERNELS  # which begins with a kernel's name
     fact = first.fact[:1].upper() + first.fact[1:] if begins else first.fact
     also = f" Likewise {first_of(other_cases, _ALIKE)}." if other_cases else ""
+    has_gain = round(first.gain_pct) > 0 and not first.healthy and first.cause != "gaps-unmeasured"  # which cures none
+    gain = f" Gain: at most {first.gain_pct:.0f} % of the time." if has_gain else ""
     return Finding(
         first.cause,
-        f"{head}{fact}. {first.advice}{also}",
-        brief=f"{head}{fact}: {first.do}.{also}" if several else None,
+        f"{head}{fact}. {first.advice}{gain}{also}",
+        brief=f"{head}{fact}: {first.do}.{gain}{also}" if several else None,
         cause=first.cause,
+        remedy=first.advice,
         gain_pct=first.gain_pct,
         healthy=first.healthy,
-        evidence=(Evidence(first.table, tuple(hit.case for hit in alike)),),
+        evidence=tuple(
+            Evidence(table, tuple(hit.case for hit in alike)) for table in _PROVED_BY.get(first.table, (first.table,))
+        ),
     )
