@@ -387,11 +387,12 @@ class Slurm(Adapter):
             "partition": needs.queue,
             "account": needs.account,
             "qos": needs.qos,
-            "constraint": needs.constraint,
-            "reservation": needs.reservation,
         }
+        # Slurm takes the last of two: a site has no key for these, so it writes them as `extra`, and a recipe's own win
+        recipe_values = {"constraint": needs.constraint, "reservation": needs.reservation}
         lines = [directive(option, value) for option, value in option_values.items() if value is not None]
-        return [*lines, *(["#SBATCH --exclusive"] if needs.exclusive else []), *extra]
+        last_lines = [directive(option, value) for option, value in recipe_values.items() if value is not None]
+        return [*lines, *(["#SBATCH --exclusive"] if needs.exclusive else []), *extra, *last_lines]
 
     def requested_keys(self, option: str, value: str) -> list[tuple[str, str]]:
         """What an option asks for; a kind of GPU becomes the site's gres."""

@@ -1,5 +1,6 @@
 """The documentation site (mkdocs.yml, tools/docs_site.py) has every page, and turns links of GitHub into its own."""
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -65,3 +66,12 @@ def test_the_search_ranks_pages_for_users_before_those_for_developers():
     assert (
         boosts["faq.md"] > boosts["compare.md"] > boosts["internals.md"] == boosts["repository/recipes/sites/index.md"]
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [("`.nsys-rep`", "nsys"), ("{kind: ssh}", "kind"), ("--constraint=a100", "constraint"), ("[--mpi=pmix]", "mpi")],
+)
+def test_the_search_finds_words_between_punctuation(text, word):
+    separator = re.search(r"separator: '(.*)' }", (ROOT / "mkdocs.yml").read_text())[1].replace("''", "'")
+    assert word in re.split(separator, text)

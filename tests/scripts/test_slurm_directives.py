@@ -49,11 +49,11 @@ def test_everything_that_can_be_asked():
         "--partition=gpu",
         "--account=p1",
         "--qos=high",
-        "--constraint=a100&nvlink",
-        "--reservation=r1",
         "--exclusive",
         "--mail-type=END",
         "--hint=nomultithread",
+        "--constraint=a100&nvlink",  # Slurm takes the last: behind the `extra` of a site, which has no key for it
+        "--reservation=r1",
     ]
 
 
