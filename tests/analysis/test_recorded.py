@@ -57,7 +57,7 @@ def row(lines, *cells):
     [("launch", "39.70", "9 %", "launch-bound, 2,000 operations of", "CUDA graphs"),
      ("loader", "13 %", "waits 17.7 ms for the host", "look at the host there"),
      ("sync", "15 %", "reads 50 values back an iteration", "keep values on the GPU"),
-     ("pageable", "100 %", "77 % pageable copies, 7.02 GB/s", "pinned memory"),
+     ("pageable", "100 %", "77 % pageable copies to the GPU, 7.02 GB/s", "pinned memory"),
      ("pinned", "31 % copies, no kernel beside", "prefetch on a stream"),
      ("healthy", "100 % FP32 GEMM, no tensor cores", "TF32 or bf16, if accurate enough"),
      ("onebad", "100 %", "iteration 11 of 25 (counted from 0) takes 136 ms", "look at the host there"),

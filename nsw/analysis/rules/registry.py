@@ -76,7 +76,7 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, rereadable: bool = False)
     rules = [*_all_rules()] if cases else []
     for case in cases:
         hits = [hit for name, rule in rules for hit in _apply_rule(name, rule, case, context)]
-        remaining = timeline.unmeasured_kernel_hit(case, hits)
+        remaining = timeline.unmeasured_kernel_hit(case, hits) if len(cases) == 1 else None
         if all(hit.healthy for hit in hits):
             remaining = timeline.healthy_gpu_hit(case)
         if remaining is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES", "healthy_gpu_hit", "unmeasured_kernel_hit"]
 
-_LARGE_PCT: Final = 30.0  # of the time: a kernel that is worth counters
+_LARGE_PCT: Final = 30.0  # of the time, and more than the GPU is idle: a kernel that is worth counters
 
 
 def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
@@ -61,7 +61,7 @@ def unmeasured_kernel_hit(case: CaseSummary, hits: Sequence[Hit]) -> Hit | None:
     share, total = 0.0, sum(work.total_ns or 0.0 for work in case.gpu_work)
     if total:
         share = busy * (largest.total_ns or 0.0) / total
-    if share < _LARGE_PCT or any(largest.short_name in hit.fact for hit in hits):
+    if share < max(_LARGE_PCT, 100 - busy) or any(largest.short_name in hit.fact for hit in hits):
         return None
     return Hit("gpu-busy", case.id, 0.0, f"{share:.0f} % {largest.short_name}", "measure its counters",
                f"the kernel {largest.short_name} takes {share:.0f} % of the time; no counters tell what binds it",
