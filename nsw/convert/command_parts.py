@@ -465,7 +465,7 @@ def _count_variable(words: Sequence[Text]) -> str:
 
 
 def _option_word(word: Text) -> str:
-    """An option with what is not known of its value swaps."""
+    """An option with what is not known of its value replaced."""
     return "".join(piece.text if piece.kind == "text" else FILLED for piece in word.pieces)
 
 
@@ -548,7 +548,7 @@ def _text_with_placeholders(word: Text, swaps: list[Piece]) -> str:
 
 
 def _restore_placeholders(word: Text, swaps: Sequence[Piece]) -> Text:
-    """The word with its placeholders swaps by the pieces."""
+    """The word with its placeholders replaced by the pieces."""
     pieces: list[Piece] = []
     for piece in word.pieces:
         for number, text in enumerate(re.split("\ue010(\\d+)\ue011", piece.text)):
