@@ -186,8 +186,8 @@ class _Parser:
         if name == "env" and len(words) > 1 and not _starts_with_dash(words[1]):
             return self._take_assignments(words[1:])
         if name in _PREFIXES or name == "env":
-            valued, more = _PREFIXES.get(name, ("-u -S", 0))
-            end = _options_end(words, valued) + more
+            valued, operands = _PREFIXES.get(name, ("-u -S", 0))
+            end = _options_end(words, valued) + operands
             if name == "env":
                 end += sum(1 for _ in _assignments(words[end:]))
             self._before += words[:end]
@@ -274,7 +274,9 @@ class _Parser:
         programs = {tuple(word.source_text for word in parts.program) for parts in each}
         chosen = next((parts for parts in each if parts.words is not None), each[0])
         count = sum(map(len, ranks))
-        profiled = sorted(rank for parts, own in zip(each, ranks, strict=True) if parts.words for rank in own)
+        profiled = sorted(
+            rank for parts, rank_group in zip(each, ranks, strict=True) if parts.words for rank in rank_group
+        )
         if len(programs) > 1:
             names = [parts.program[0].source_text for parts in each if parts is not chosen and parts.program]
             reason = "another program beside the profiled one: nsw starts one program"
@@ -330,8 +332,8 @@ class _Parser:
             first = word.pieces[0]
             name, equals, rest = first.text.partition("=")
             value: Text | None = Text((Piece("text", rest), *word.pieces[1:])) if equals else None
-            known = f"{_OWN_MOUNT} {_OWN_ENV} {_OWN_FOLDER} {runtime.valued}".split()
-            if value is None and name in known and at < len(words):
+            valued_options = f"{_OWN_MOUNT} {_OWN_ENV} {_OWN_FOLDER} {runtime.valued}".split()
+            if value is None and name in valued_options and at < len(words):
                 value, at = words[at], at + 1
             self._take_container_option(container, runtime, name, value, joined=bool(equals))
         return at
@@ -339,13 +341,13 @@ class _Parser:
     def _take_container_option(
         self, container: ContainerWords, runtime: _Runtime, name: str, value: Text | None, *, joined: bool
     ) -> None:
-        shown = name if value is None else f"{name}{'=' if joined else ' '}{value.source_text}"
+        option_text = name if value is None else f"{name}{'=' if joined else ' '}{value.source_text}"
         mount = _parse_mounts(value) if value is not None and name in _OWN_MOUNT.split() else None
-        if shown in runtime.gpus:
+        if option_text in runtime.gpus:
             container.gpus = True
         elif name in runtime.dropped or (value is not None and name in _OWN_FOLDER.split()):
             reason = "nsw starts the container in the run's folder" if value is not None else ""
-            self._parts.notes += [(shown, reason)] if reason else []
+            self._parts.notes += [(option_text, reason)] if reason else []
         elif value is not None and name in {"--image", "-i"} and runtime.kind == "shifter":
             container.image = value
         elif mount is not None and value is not None and value.computed is None:
@@ -358,9 +360,9 @@ class _Parser:
         elif value is not None and name in _OWN_ENV.split() and (value.literal or "").isidentifier():
             pass  # the job's own, which is known inside
         elif value is not None and value.literal is None:
-            self._parts.notes.append((shown, "only the job knows its value"))
+            self._parts.notes.append((option_text, "only the job knows its value"))
         else:
-            text = [Text((Piece("text", shown),))] if joined or value is None else [_as_text(name), value]
+            text = [Text((Piece("text", option_text),))] if joined or value is None else [_as_text(name), value]
             container.options += text
 
     # --- scripts that the command runs --------------------------------------------------------------------------------
@@ -372,12 +374,12 @@ class _Parser:
             at = next((n for n in range(1, len(words)) if not _starts_with_dash(words[n])), len(words))
         if at == len(words) or self._depth >= _DEEPEST or self._parts.words is not None:
             return None
-        kept: list[Piece] = []
+        swaps: list[Piece] = []
         text: str | None
         if name == "eval":
-            text, arguments, label = " ".join(_text_with_placeholders(word, kept) for word in words[1:]), [], name
+            text, arguments, label = " ".join(_text_with_placeholders(word, swaps) for word in words[1:]), [], name
         elif _is_shell_line(words):
-            text = _text_with_placeholders(words[at], kept)
+            text = _text_with_placeholders(words[at], swaps)
             arguments, label = words[at + 2 :], f"{name} -c"
         else:
             file = words[at].literal or ""
@@ -390,10 +392,10 @@ class _Parser:
         except UsageError:
             return None
         for statement in statements:
-            statement.words = [_restore_placeholders(word, kept) for word in statement.words]
-        return self._take_statements(statements, label, kept)
+            statement.words = [_restore_placeholders(word, swaps) for word in statement.words]
+        return self._take_statements(statements, label, swaps)
 
-    def _take_statements(self, statements: Sequence[Statement], label: str, kept: list[Piece]) -> list[Text] | None:
+    def _take_statements(self, statements: Sequence[Statement], label: str, swaps: list[Piece]) -> list[Text] | None:
         """Put what a script does before its profiled command into the program's line; None: it profiles nothing."""
         before: list[str] = []
         notes: list[tuple[str, str]] = []
@@ -414,11 +416,11 @@ class _Parser:
             parts.notes = [*self._parts.notes, *notes, *parts.notes]
             parts.assigns = [*self._parts.assigns, *parts.assigns, *((n, v[0]) for n, v in statement.assigns if v)]
             inputs = [target for sign, target in statement.redirects if sign.lstrip("0") == "<"]
-            words = [Text((Piece("shell", "< "), *_restore_placeholders(word, kept).pieces)) for word in inputs]
+            words = [Text((Piece("shell", "< "), *_restore_placeholders(word, swaps).pieces)) for word in inputs]
             program, self._parts = [*parts.program, *words], parts
             if before:
                 line = Text((Piece("shell", f"{'; '.join(before)};"),))
-                program, self._before = [_restore_placeholders(line, kept), *self._before, *program], []
+                program, self._before = [_restore_placeholders(line, swaps), *self._before, *program], []
             return program
         return None
 
@@ -535,24 +537,24 @@ def _assignments(words: Sequence[Text]) -> Any:
         yield match[1], Text((Piece("text", word.pieces[0].text[match.end() :]), *word.pieces[1:]))
 
 
-def _text_with_placeholders(word: Text, kept: list[Piece]) -> str:
+def _text_with_placeholders(word: Text, swaps: list[Piece]) -> str:
     """The line of shell in a word, with placeholders for pieces that would be parsed again as something else."""
     text = ""
     for piece in word.pieces:
         is_plain = piece.kind in {"text", "shell", "variable"}
-        text += piece.text if is_plain else f"\ue010{len(kept)}\ue011"
-        kept += [] if is_plain else [piece]
+        text += piece.text if is_plain else f"\ue010{len(swaps)}\ue011"
+        swaps += [] if is_plain else [piece]
     return text
 
 
-def _restore_placeholders(word: Text, kept: Sequence[Piece]) -> Text:
+def _restore_placeholders(word: Text, swaps: Sequence[Piece]) -> Text:
     """The word with its placeholders replaced by the pieces."""
     pieces: list[Piece] = []
     for piece in word.pieces:
         for number, text in enumerate(re.split("\ue010(\\d+)\ue011", piece.text)):
             if number % 2:
-                pieces.append(kept[int(text)])
-            elif text or not kept:
+                pieces.append(swaps[int(text)])
+            elif text or not swaps:
                 pieces.append(piece._replace(text=text))
     return Text(tuple(pieces))
 

@@ -100,10 +100,10 @@ def _runs_by_program(parts: ScriptParts) -> list[list[Run]]:
         key = (*run.key, run.is_outside)
         if key not in groups:  # the program alone, of one whose profiler starts the launcher
             key = (*run.key, True)
-        line = run.statement.line
+        number = run.statement.line
         if key in groups:
             groups[key].append(run)
-        elif not any(known.first <= line <= known.last and not known.is_understood for known in parts.lines):
+        elif not any(line.first <= number <= line.last and not line.is_understood for line in parts.lines):
             parts.report(run.statement, "another program: nsw does not run it", understood=False)
     if not groups:
         hidden = [line for line in parts.lines if line.what.startswith(_HIDDEN_PROFILER)]
@@ -141,8 +141,8 @@ class _ScriptReader:
         last = max(profiled or started, default=0)
         component = next((run.parts.component for run in runs if run is not None and run.parts.words), "")
         commands = "\n".join(statement.text for statement in statements)
-        wanted = int(component) if component.isdecimal() else 0
-        parts.directives = read_directives(self._script.comments, commands, wanted)
+        number = int(component) if component.isdecimal() else 0
+        parts.directives = read_directives(self._script.comments, commands, number)
         parts.lines += parts.directives.became
         single_blocks = [statements[number].blocks[0] for number in profiled if len(statements[number].blocks) == 1]
         rank_blocks = {block.line for block in single_blocks if profiled_ranks(block)}
@@ -390,6 +390,6 @@ def _writes_file(statement: Statement) -> bool:
 def _makes_folder(statement: Statement) -> bool:
     """Whether it makes folders whose places do not depend on where it runs."""
     words = [word for word in statement.words[1:] if not word.source_text.startswith("-")]
-    known = [word for word in words if word.pieces and word.computed is None]
-    whole = [word for word in known if word.source_text.startswith("/") or word.pieces[0].kind == "variable"]
-    return statement.program == "mkdir" and bool(words) and len(whole) == len(words)
+    fixed = [word for word in words if word.pieces and word.computed is None]
+    rooted = [word for word in fixed if word.source_text.startswith("/") or word.pieces[0].kind == "variable"]
+    return statement.program == "mkdir" and bool(words) and len(rooted) == len(words)

@@ -201,8 +201,8 @@ class _RecipeWriter:
             "\nmatrix:\n" if matrix else "",
         ]
         for name, values in matrix.items():
-            shown = [text if _NUMBER.fullmatch(text) else _text_as_yaml(text) for text in values]
-            out.append(f"  {name}: [{', '.join(shown)}]\n")
+            texts = [text if _NUMBER.fullmatch(text) else _text_as_yaml(text) for text in values]
+            out.append(f"  {name}: [{', '.join(texts)}]\n")
         out += ["\npasses:\n", *self._passes_lines(), "\n", self._resources_text(start)]
         unknown = sorted((line for line in parts.lines if not line.is_understood), key=lambda line: line.first)
         out += [f"\n# Not understood of {parts.path.name}, and not done by this recipe:\n"] if unknown else []
@@ -276,18 +276,18 @@ class _RecipeWriter:
             options: Its options.
             count_reason: What to say of a number of processes; empty: nothing.
         """
-        known: list[str] = []
+        literal: list[str] = []
         for word in options:
             if FILLED not in word:
-                known.append(word)
+                literal.append(word)
                 continue
-            is_value = word == FILLED and known and known[-1].startswith("-")
-            name = known.pop() if is_value else word.replace(FILLED, "...")
+            is_value = word == FILLED and literal and literal[-1].startswith("-")
+            name = literal.pop() if is_value else word.replace(FILLED, "...")
             is_count = name.removesuffix("...").removesuffix("=") in COUNTS
             if reason := count_reason if is_count else "only the job knows its value":
                 text = f"{kind} {'-n' if is_count else name}"
                 self._parts.report(self._first.statement, reason, understood=False, text=text)
-        return known
+        return literal
 
     def _launcher_keys(self, start: _Start) -> dict[str, Any]:
         """A recipe's app.launcher; where the profiler is, if that is not where nsw puts it by default."""
@@ -350,8 +350,8 @@ class _RecipeWriter:
         if profilers_in(run.parts.program):
             report(run.statement, "it starts a profiler of its own: write the program", understood=False)
             words = [f'"${{NSW_FILL_IN:?{location}: write the program that the profiler starts}}"']
-        known = [(name, value) for name, value in run.assigns if value is not None and value.computed is None]
-        assigns = [f"{name}={shell_word(value, '')}" for name, value in known if template_text(value) is None]
+        variables = [(name, value) for name, value in run.assigns if value is not None and value.computed is None]
+        assigns = [f"{name}={shell_word(value, '')}" for name, value in variables if template_text(value) is None]
         words = ["env", *assigns, *words] if assigns else words  # app.env has no variables of the job
         inputs = [target for sign, target in run.statement.redirects if sign.lstrip("0") == "<"]
         words += [f"< {shell_word(self._replace_outer_folder(target), 'the input')}" for target in inputs]
@@ -392,8 +392,8 @@ class _RecipeWriter:
         keys["image"] = f"{self._parts.folder}/{image}" if is_relative_image(container.runtime, image) else image
         mounts, options = ([text_of(word) for word in words] for words in (container.mounts, container.options))
         env = {name: text_of(value) for name, value in container.env}
-        others = {"gpus": container.gpus, "mounts": mounts, "env": env, "options": options}
-        keys |= {key: value for key, value in others.items() if value}
+        optional = {"gpus": container.gpus, "mounts": mounts, "env": env, "options": options}
+        keys |= {key: value for key, value in optional.items() if value}
         if run.parts.words is not None and not run.parts.is_inside_container:
             keys["profiler"] = "outside"
         return keys

@@ -227,11 +227,11 @@ def _takes_value(table: str, name: str) -> bool:
 def _take_nsys_option(pass_words: PassWords, option: _Option) -> None:
     if option.name in {"-t", "--trace"}:
         domains = option.text.split(",")
-        known = [domain for domain in domains if domain in get_args(TraceDomain)]
-        if known:
-            pass_words.fields["trace"] = known
-        if other := ",".join(domain for domain in domains if domain not in known):
-            pass_words.unknown.append((f"{option.name} {other}", "nsw does not know what this traces"))
+        traced = [domain for domain in domains if domain in get_args(TraceDomain)]
+        if traced:
+            pass_words.fields["trace"] = traced
+        if untraced := ",".join(domain for domain in domains if domain not in traced):
+            pass_words.unknown.append((f"{option.name} {untraced}", "nsw does not know what this traces"))
     else:
         pass_words.keep(option)
 

@@ -188,10 +188,13 @@ class _Values:
             return [*before, *value]
         return [*before[:-1], Text((*before[-1].pieces, *value[0].pieces))]
 
-    def either(self, name: str, value: list[Text] | None) -> list[Text] | None:
+    def value_behind_test(self, name: str, value: list[Text] | None) -> list[Text] | None:
         """The value behind `test || NAME=VALUE`: the one of before, or the new one that starts a profiler."""
         before = self._variable_value(name)
-        return next((known for known in (before, value) if known is not None and _starts_profiler(known)), before)
+        return next(
+            (candidate for candidate in (before, value) if candidate is not None and _starts_profiler(candidate)),
+            before,
+        )
 
     def is_of_job(self, value: list[Text] | None) -> bool:
         """Whether the job's shell computes a value as the script would: from its environment, not from its files."""
@@ -494,7 +497,7 @@ class _Evaluation:
             elif not (raw.assigns and raw.words):  # else it is set for that command alone
                 is_of_job = not raw.words and not is_conditional and values.is_of_job(value)
                 statement.is_of_job = statement.is_of_job or is_of_job
-                value = values.either(name, value) if is_conditional else value
+                value = values.value_behind_test(name, value) if is_conditional else value
                 values.set(name, value, exported=is_export or is_of_job)
         if statement.program in {"cd", "pushd", "popd"}:
             self._change_folder(raw, statement)

@@ -110,8 +110,8 @@ def words_of(words: Sequence[str]) -> Sequence[str]:
 def _launcher_text(start: Launched) -> str:
     """The launcher as a key, or as a comment where the command line does not give the number of processes."""
     options = ", ".join(_as_flow_item(as_text(word)) for word in start.options)
-    more = f", options: [{options}]" if options else ""
-    launcher_keys = f"kind: {start.kind}, processes: {start.processes or 2}{more}"
+    options_key = f", options: [{options}]" if options else ""
+    launcher_keys = f"kind: {start.kind}, processes: {start.processes or 2}{options_key}"
     if start.processes is None:
         return (
             f"  # {start.kind} starts as many processes as it thinks right. With their number here, and without"
