@@ -119,11 +119,15 @@ def classify_function(name: str, location: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A class of work: its share of the CPU's working time (0 to 100; of all time for a wait), its largest function."""
+    """A class of work: its share of the CPU's working time (0 to 100; of all time for a wait), its largest function.
+
+    `functions` is how many it has.
+    """
 
     name: str
     share_pct: float
     top: str
+    functions: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +288,8 @@ def _work_shares(parts: Sequence[tuple[str, str, float]], total_weight: float | 
     }
     total = total_weight or sum(part[2] for part in parts)
     works = (
-        Work(k, 100 * sum(m.values()) / total, max(m, key=lambda name: m[name])) for k, m in members_by_class.items()
+        Work(k, 100 * sum(m.values()) / total, max(m, key=lambda name: m[name]), len(m))
+        for k, m in members_by_class.items()
     )
     return tuple(sorted(works, key=lambda work: -work.share_pct))
 
