@@ -84,14 +84,6 @@ def test_shares_of_a_gpu_whose_states_exceed_all_time_are_left_out(reads):
     assert "add up to 200 % (active 170 %, stalled 20 %, idle 10 %)" in problem.message
 
 
-def test_shares_of_cpu_events_are_left_out_where_these_are_counted_twice(reads):
-    lines = OF_GPU.format("170.00").replace("10.50", "10.00")
-    report = reads(with_gpu(f"{lines}  Physical Core Utilization:                106.67%\n"))
-    assert not {"memory_stalls_pct", "vectorization_pct", "ipc"} & set(facts(report))
-    assert "shares of CPU events are left out" in report.problems[0].message
-    assert "memory_stalls_pct" in facts(reads(with_gpu(lines)))
-
-
 def test_states_that_add_up_to_all_time_keep_the_shares(reads):
     report = reads(with_gpu(OF_GPU.format("70.00")))  # 100.5 %: rounded
     assert report.problems == []

@@ -40,11 +40,6 @@ _TEXT: Final = "aps --report=RESULT prints them as text"
 # states of the GPU's engines (Xe vector engines, execution units before), which share all time among them
 _STATE: Final = re.compile(r"(?:gpu_)?(?:xve|eu)_state_(active|stalled|idle)_pct")
 _GPU_SHARES: Final = frozenset({"gpu_busy_pct", "gpu_occupancy_pct"})
-# by hardware events of CPUs, which are counted more than once where these have more than all time
-_BY_EVENTS: Final = frozenset({
-    "ipc", "cpi", "memory_bound_pct", "memory_stalls_pct", "cache_bound_pct", "dram_bound_pct", "vectorization_pct",
-    "sp_flops_pct", "dp_flops_pct", "non_fp_pct",
-})  # fmt: skip
 _CORE_SHARES: Final = {"physical_core_use_pct": "Physical Core Utilization", "cpu_use_pct": "CPU Utilization"}
 _MOST_PCT: Final = 101.0  # of shares that are rounded
 
@@ -97,15 +92,13 @@ def _drop_contradicted_gpu_shares(facts: Sequence[Row], report: Report) -> list[
         for fact in facts
         if (title := _CORE_SHARES.get(fact["key"])) and fact["value"] > _MOST_PCT
     ]
-    left_out = "GPU utilization, occupancy and shares of CPU events" if excess else "GPU utilization and occupancy"
     report.warn(
         f"the states of the GPU's engines add up to {total:.0f} %"
         f" ({', '.join(f'{state} {share:.0f} %' for state, share in shares.items())}){''.join(excess)}: hardware events"
-        f" are counted more than once. {left_out} are left out",
+        " are counted more than once. GPU utilization and occupancy are left out",
         fix="trust times (GPU Accumulated Time, MPI Time) only, or measure again with another version of APS",
     )
-    doubtful = _GPU_SHARES | _BY_EVENTS if excess else _GPU_SHARES
-    return [fact for fact in facts if fact["key"] not in doubtful]
+    return [fact for fact in facts if fact["key"] not in _GPU_SHARES]
 
 
 def _read_text_facts(path: Path, report: Report) -> list[Row]:
