@@ -119,11 +119,15 @@ def classify_function(name: str, location: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A class of work: its share of the CPU's working time (0 to 100; of all time for a wait), its largest function."""
+    """A class of work: its share of the CPU's working time (0 to 100; of all time for a wait), its largest function.
+
+    `functions` is how many it has.
+    """
 
     name: str
     share_pct: float
     top: str
+    functions: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +201,10 @@ _KEYS: Final = _SUMMED | {
     "mpi_imbalance_pct", "openmp_imbalance_s", "openmp_imbalance_pct", "serial_s", "io_wait_s", "peak_memory_bytes",
     "ranks", "gpu_busy_pct", "gpu_accumulated_s", "gpu_occupancy_pct",
 }  # fmt: skip
+# by hardware events, which are counted more than once where the cores work more than all time
+_CORE_USE, _MOST_PCT = "physical_core_use_pct", 101.0
+_BY_EVENTS: Final = frozenset({"ipc", "cpi", "memory_bound_pct", "memory_stalls_pct", "dram_bound_pct",
+                               "cache_bound_pct", "vectorization_pct", _CORE_USE})  # fmt: skip
 # calls that complete what others began: MPI_Waitall, MPI_Testsome ...
 _COMPLETION: Final = re.compile(r"mpi_(?:wait|test)(?:all|any|some)?_(s|pct)")
 _OF_PASSES: Final = frozenset({"host", "report"})
@@ -284,7 +292,8 @@ def _work_shares(parts: Sequence[tuple[str, str, float]], total_weight: float | 
     }
     total = total_weight or sum(part[2] for part in parts)
     works = (
-        Work(k, 100 * sum(m.values()) / total, max(m, key=lambda name: m[name])) for k, m in members_by_class.items()
+        Work(k, 100 * sum(m.values()) / total, max(m, key=lambda name: m[name]), len(m))
+        for k, m in members_by_class.items()
     )
     return tuple(sorted(works, key=lambda work: -work.share_pct))
 
@@ -311,13 +320,15 @@ def _run_facts(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> dict
     for run in runs:
         for row in by_run.get(run.id, ()):
             key, value = str(row.get("key")), row.get("value")
-            is_needed = key in _KEYS or _COMPLETION.fullmatch(key)
+            is_needed = key in _KEYS or key == _CORE_USE or _COMPLETION.fullmatch(key)
             if is_needed and value is not None and passes.setdefault(key, run.pass_name) == run.pass_name:
                 values_by_key.setdefault(key, {}).setdefault(run.id, []).append(value)
     facts = {
         key: median(_combine_ranks(key, run_values) for run_values in values_by_run.values())
         for key, values_by_run in values_by_key.items()
     }
+    unusable = _BY_EVENTS if facts.get(_CORE_USE, 0.0) > _MOST_PCT else {_CORE_USE}
+    facts = {key: value for key, value in facts.items() if key not in unusable}
     parts = [(f"mpi_completion_{call[1]}", facts.pop(call[0])) for call in map(_COMPLETION.fullmatch, [*facts]) if call]
     return facts | sum_by(parts)
 

@@ -176,7 +176,7 @@ def _share_base(case: CaseSummary, spent: Spent) -> tuple[float, float | None, s
     idle, busy = case.idle_gpu, least_gpu_busy_pct(case)
     if idle is None or idle.is_iteration or not busy:
         return spent.gpu_ns, None, "of GPU time"
-    return idle.med_ns * idle.busy_pct / busy, 100 - busy, "of the time with GPU work"
+    return idle.med_ns * idle.busy_pct / busy, 100 - busy, "of the time without long gaps"
 
 
 def _idle_by_gpu_text(spent: Spent) -> str:
@@ -522,7 +522,8 @@ def _functions_headline(case: CaseSummary) -> str:
     share_base = "self time" if case.functions[0].total_ns is not None else "the samples"
     phrases = [f"{first.short_name} takes {first.share_pct:.0f} % of {share_base}"] if first else []
     if wait and wait.share_pct >= _TELLING_PCT:
-        phrases.append(f"{wait.share_pct:.0f} %{'' if first else f' of {share_base}'} is {wait.name} ({wait.top})")
+        functions = wait.top if wait.functions == 1 else f"{wait.functions} functions, {wait.top} most"
+        phrases.append(f"{wait.share_pct:.0f} %{'' if first else f' of {share_base}'} is {wait.name} ({functions})")
     return ", ".join(phrases)
 
 

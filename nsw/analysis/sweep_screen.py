@@ -117,6 +117,8 @@ def side_by_side_screen(summary: Summary) -> Screen:
         problem = f"{first.id}: {first_problem_text(hits[first.id]).partition(',')[0]}"
         most = f", most of all {problem}" if wasted > 1 else f": {problem}"
         saved = f"save {WASTE_PCT:.0f} % of their time or more"
+        if wasted == 1:
+            saved = f"save {_hits_weight(hits[first.id]):.0f} % of its time"
         headline += f"{wasted} of {count} could {saved}{most}" if wasted else f"none could {saved}; most in {problem}"
     elif figure or any(_largest_time_share_cell(case, by_run) for case in cases):
         headline += count

@@ -118,6 +118,13 @@ def test_each_fact_is_of_the_first_pass_that_has_it_and_none_is_of_a_timeline():
     assert summarize_host(runs, {"facts": facts}).facts == {"elapsed_s": 4.0, "ipc": 1.5}
 
 
+@pytest.mark.parametrize(("core_use", "known"), [(106.7, {"mpi_pct"}), (98.0, {"mpi_pct", "ipc", "memory_stalls_pct"})])
+def test_facts_by_events_that_are_counted_twice_are_left_out(core_use, known):
+    rows = [fact("physical_core_use_pct", core_use), fact("ipc", 1.7), fact("memory_stalls_pct", 63.0),
+            fact("mpi_pct", 18.0)]  # fmt: skip
+    assert summarize_host([Run("a", "aps")], {"facts": {"a": rows}}).facts.keys() == known
+
+
 def test_operators_stand_in_for_functions():
     rows = [{"name": "aten::conv2d", "self_cpu_ns": 3e6}, {"name": "cudaStreamSynchronize", "self_cpu_ns": 1e6}]
     host = summarize_host([Run("r", "torch")], {"operators": {"r": rows}})

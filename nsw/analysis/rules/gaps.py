@@ -246,7 +246,7 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
             hits.append(Hit(
                 cause.cause, case.id, gain, cause.what, cause.do or known.do,
                 f"{base}: {cause.fact.replace(_IDLE_TIME, 'that')}{others}"
-                f"{_other_idle_time_text(idle, division, explained)}",
+                f"{'' if _has_few_iterations(case) else _other_idle_time_text(idle, division, explained)}",
                 cause.advice or known.remedy(detect_framework(case)), f"{100 - busy_pct:.0f} % idle", "gaps",
                 continued=cause.fact_of_rest,
             ))  # fmt: skip
