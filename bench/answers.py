@@ -1,8 +1,8 @@
 """What an answer takes, wall time and peak memory: `python bench/answers.py [--cases 1000] [--kernels 500]`.
 
 The campaign is made: one run that was really done, as many times as there are cases, with tables as of timelines with
-iterations. Aims for 1,000 cases of 500 kernels: 500 MB, 3 s for the first screen, 10 s for the others. bench/whole_commands.py has one
-of 24 runs.
+iterations. Aims for 1,000 cases of 500 kernels: 500 MB, 3 s for the first screen, 10 s for the others.
+bench/whole_commands.py has one of 24 runs.
 """
 
 from __future__ import annotations
