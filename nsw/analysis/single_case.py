@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,7 @@ from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
 from nsw.analysis.rules.counters import kernel_advice_text, names_limit, rule_sentence
 from nsw.analysis.rules.gaps import WORDS, divide_idle_time, idle_time_by_cause
-from nsw.analysis.rules.latency import launch_shape_text
+from nsw.analysis.rules.latency import few_warps_text, launch_shape_text
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.spent import NOT_SHOWN, Part, Spent
 from nsw.metrics import find_metric
@@ -43,9 +44,10 @@ _NEARLY_ALL: Final = 0.8  # of a class: then its largest kernel says more
 _TOGETHER: Final = 1.5  # times the time: from where on a sum is no share of it
 _RANGES: Final = 2  # of columns, in a headline
 _FIGURES_SHOWN: Final = 4  # of a kernel, likewise
-_LOW_PCT: Final = 25.0
 _CONFLICTS: Final = 0.25  # of the wavefronts of shared memory, from which they matter; else one a global load
 _MANY: Final = 9  # kernels, of which a range says nothing
+_PICKED_PCT: Final = 20.0  # of the kernels' time, below which one of many says little of them
+_BROADCAST: Final = 1.1  # sectors a load: all threads of a warp read one address
 _ALL_PCT: Final = 99.5
 _HALF_PCT: Final = 50.0
 _FEW_CALLS: Final = 20  # of which shares say nothing
@@ -264,14 +266,20 @@ _UNITS: Final = _MEMORY_UNITS | {
 }  # fmt: skip
 
 
+_TENSOR_CORES: Final = re.compile(r"tensorop|mma_|_s\d{4,5}gemm")
+
+
 def _measured_metric_texts(kernel: KernelRow) -> list[str]:
     """What was measured of a kernel of which it is not known what binds it."""
     reached, limit, metrics = kernel.achieved_occupancy_pct, kernel.theoretical_occupancy_pct, kernel.metrics
     units = [] if kernel.sm_pct is not None else [key for key in _UNITS if metrics.get(key)]
     busiest = max(units, key=lambda key: metrics[key], default="")
-    memory = max((key for key in units if key in _MEMORY_UNITS), key=lambda key: metrics[key], default=busiest)
-    of_memory = busiest == memory  # else loads cost little
-    unready = metrics.get("No Eligible")
+    memory = max((key for key in units if key in _MEMORY_UNITS), key=lambda key: metrics[key], default="")
+    # else loads cost little
+    of_memory = busiest == memory and metrics.get("gld_transactions_per_request", math.inf) > _BROADCAST
+    # one instruction of tensor cores is many cycles of work
+    is_tensor = _TENSOR_CORES.search(kernel.name) is not None
+    unready = None if is_tensor else metrics.get("No Eligible")
     flop_pct = metrics.get("flop_sp_efficiency", 0.0)
     limiter = f" ({kernel.occupancy_limiter})" if kernel.occupancy_limiter else ""
     shares = (
@@ -280,7 +288,7 @@ def _measured_metric_texts(kernel: KernelRow) -> list[str]:
         ("FP32 at {} of its peak", flop_pct if flop_pct >= 1 else None),
         ("no warp ready in {} of cycles", unready),
         ("{} of the loaded bytes used", _used_bytes_pct(metrics.get("gld_efficiency")) if of_memory else None),
-        ("issue slots {} used", metrics.get("issue_slot_utilization") if unready is None else None),
+        ("issue slots {} used", metrics.get("issue_slot_utilization") if unready is None and not is_tensor else None),
         (f"occupancy {{}}{'' if limit is None else f' of at most {limit:.0f} %{limiter}'}", reached),
     )  # fmt: skip
     measured_shares = [text.format(f"{share:.0f} %") for text, share in shares if share]
@@ -404,15 +412,17 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
     elif first.share_pct is None:
         worst = _least_used_text(kernels)
         ranges = [worst] if worst else _column_range_texts(table)[:_RANGES]
-        return f"{summary}, without times" + "".join(f", {text}" for text in ranges)
+        how = "" if ranges else " (`nvprof` without --metrics, or `ncu --set basic`, measures them)"
+        return f"{summary}, without times{how}" + "".join(f", {text}" for text in ranges)
+    elif first.share_pct < _PICKED_PCT and not kernel_advice_text(first, first.share_pct):
+        return _alike_kernels_text(kernels)
     else:
         summary = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
+    if limit == LATENCY:
+        few = "" if kernel_advice_text(first, first.share_pct or 100.0) else few_warps_text(first)
+        return f"{summary}, bound by {limit}{few and f': {few}'}"
     if limit is not None:
-        return (
-            summary
-            + f", bound by {limit}"
-            + ("" if limit == LATENCY else f", {busiest_part_pct(first):.0f} % of its peak")
-        )
+        return f"{summary}, bound by {limit}, {busiest_part_pct(first):.0f} % of its peak"
     if first.launch_ns is None and not _measured_metric_texts(first):
         if len(kernels) == 1 and len(first.shapes) == 1:  # which ncu prints
             moved = first.metrics.get("DRAM Bandwidth")
@@ -427,6 +437,16 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
         else []
     )
     return ", ".join((summary, *_measured_metric_texts(first), *by_rule))
+
+
+def _alike_kernels_text(kernels: Sequence[KernelRow]) -> str:
+    """Kernels of which none takes much: how long they are, and what binds most of them."""
+    times = [kernel.launch_ns for kernel in kernels if kernel.launch_ns]
+    limits = Counter(filter(None, map(binding_part, kernels)))
+    span = f" of {duration(min(times))} to {duration(max(times))}" if times else ""
+    limit, count = limits.most_common(1)[0] if limits else ("", 0)
+    bound = f", {count} of them bound by {limit}" if limit else ""
+    return f"{plural(len(kernels), 'kernel')}{span}{bound}"
 
 
 def _least_used_text(kernels: Sequence[KernelRow]) -> str:
@@ -448,14 +468,11 @@ _WASTED_PCT: Final = 62.5  # used of the bytes of sectors, below which a stride 
 
 
 def _column_range_texts(table: Table) -> list[str]:
-    """Of each column of shares the least and the greatest with their kernels, or how many are low."""
+    """Of each column of shares the least and the greatest with their kernels."""
     ranges = []
     for n, column in enumerate(table.columns):
         cells = [cell for row in table.rows if isinstance(cell := row[n], float)]
-        few = sum(cell < _LOW_PCT for cell in cells)
-        if column.unit == "whole %" and len(cells) >= _MANY and few:  # of many the ends say nothing
-            ranges.append(f"{column.title} below {_LOW_PCT:.0f} % in {few} of {len(cells)}")
-        elif column.unit == "whole %" and cells:
+        if column.unit == "whole %" and 0 < len(cells) < _MANY:  # of many the ends say nothing
             by_share = sorted((cell, str(row[0])) for row in table.rows if isinstance(cell := row[n], float))
             (low, low_name), (high, high_name) = by_share[0], by_share[-1]
             span = f"{low:.0f} % ({low_name}) to {high:.0f} % ({high_name})"
@@ -483,7 +500,7 @@ def _functions_section(case: CaseSummary) -> Section | None:
     summary = f"{case.api[0].short_name} takes {case.api[0].share_pct:.0f} % of CUDA API time"
     if is_few := calls < _FEW_CALLS:
         total_ns = sum(share.total_ns or 0.0 for share in case.api)
-        summary = f"{plural(round(calls), 'CUDA API call')}, {duration(total_ns)}"
+        summary = f"{NO_GPU_WORK}, {plural(round(calls), 'CUDA API call')}, {duration(total_ns)}"
     rows = [(s.short_name, s.total_ns, None if is_few else s.share_pct, s.calls or None) for s in case.api]
     return summary, _limit_rows(_table_of_filled_columns(case, _SHARES, rows, evidence="api", wide="name"), _PARTS)
 

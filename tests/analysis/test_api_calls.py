@@ -86,6 +86,13 @@ def test_pinned_memory_that_takes_longer_than_the_gpus_work_is_named():
     assert hit.fact.endswith("(cudaMallocHost, cudaFreeHost) takes 940.0 ms, 94 times the GPU's work of 10.00 ms")
 
 
+@pytest.mark.parametrize(("pinning", "copies"), [(940, False), (140, True)], ids=["hardly any", "much"])
+def test_copies_that_take_hardly_any_time_beside_pinning_are_not_named(pinning, copies):
+    gpu = [gpu_row("add", MS), gpu_row("[CUDA memcpy HtoD]", 9 * MS, kind="memcpy", calls=9)]
+    causes = hits(gpu, [call("cudaMallocHost", 1, 0.5 * pinning * MS), call("cudaFreeHost", 1, 0.5 * pinning * MS)])
+    assert causes.keys() == {"slow-pinning", *(["copies-dominate"] if copies else [])}
+
+
 @pytest.mark.parametrize(
     "api",
     [[call("cudaMallocHost", 1, 800 * MS, 800 * MS)], [call("cudaMalloc", 9, 800 * MS, 300 * MS)]],

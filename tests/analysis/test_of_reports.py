@@ -160,9 +160,7 @@ def test_of_kernels_without_times_the_one_that_works_most_is_named_with_what_bin
         BARE, short_name="large", launches=2.0, metrics={metric: 150.0} | used, levels=("alu_fu_utilization",)
     )
     headline, _ = counted(small, large)
-    assert headline == (
-        f"a.txt: large {does}, ALU at level 5 of 10, FP32 at 12 % of its peak, 12 % of the loaded bytes used"
-    )
+    assert headline == (f"a.txt: large {does}, ALU at level 5 of 10, FP32 at 12 % of its peak")
     headline, _ = counted(replace(small, metrics={"gld_efficiency": 90.0}), large)  # its work was not counted
     assert "without times" in headline
 
@@ -225,13 +223,13 @@ def test_large_inputs_of_kernels_that_do_nothing_are_doubted(kernel_us, launches
     assert shown(ReadReport("a.txt", {"gpu_summary": [copy, kernel, *more]}))[0] == f"a.txt: {says}"
 
 
-def test_of_many_kernels_it_is_told_how_many_are_low_and_not_their_range():
+def test_of_many_kernels_without_times_it_is_said_how_to_get_them_and_not_their_range():
     kernels = [
         replace(KERNEL, short_name=f"k{n}", time_ns=None, metrics={"sm_efficiency": 10.0 * n}, sm_pct=None)
         for n in range(1, 11)
     ]
     headline, _ = shown(ReadReport("a.txt", {}, tuple(kernels)))
-    assert "SMs at work below 25 % in 2 of 10" in headline
+    assert headline.startswith("a.txt: 10 kernels, without times (`nvprof` without --metrics")
     headline, _ = shown(ReadReport("a.txt", {}, tuple(kernels[:8])))
     assert "SMs at work 10 % (k1) to 80 % (k8)" in headline
 
@@ -294,19 +292,45 @@ def test_a_kernel_without_time_is_said_with_its_launch():
     )
 
 
+def test_of_many_kernels_of_which_none_takes_much_none_is_named():
+    rows = [replace(KERNEL, short_name=f"k{n}", share_pct=8.0, metrics={"duration": 1e4 * n}) for n in range(9, 21)]
+    assert counted(*rows)[0] == "a.txt: 12 kernels of 90.00 us to 200.0 us, 12 of them bound by L1 or L2"
+    assert counted(replace(rows[0], share_pct=50.0), *rows)[0].startswith("a.txt: k9 takes 50 % of the kernels' time")
+
+
+def test_warps_that_wait_for_tensor_cores_are_no_fault():
+    metrics = {"No Eligible": 90.0, "issue_slot_utilization": 10.0}
+    row = replace(BARE, name="mine", short_name="mine", metrics=metrics, achieved_occupancy_pct=None)
+    assert "no warp ready in 90 % of cycles" in counted(row)[0]
+    assert "%" not in counted(replace(row, name="cutlass_80_tensorop_s16816gemm"))[0]
+
+
+def test_of_latency_the_headline_has_what_leaves_few_warps():
+    few = {"waves_per_sm": 0.7, "active_warps_per_scheduler": 1.33}
+    gemv = replace(KERNEL, name="cublasGemv", short_name="gemv", memory_pct=50.0, metrics=few, theoretical_occupancy_pct=16.7,
+                   occupancy_limiter="registers")  # fmt: skip
+    assert counted(gemv)[0].endswith(
+        "bound by latency: 0.7 waves of blocks, 1.3 warps a scheduler, occupancy at most 17 % (registers)"
+    )
+
+
 def waits_note(*kernels):
     blocks = first_screen_blocks(summarize_reports("a.txt", [ReadReport("a.txt", {}, kernels)]))
     return next((block.text for block in blocks if block.name == "passes"), "")
 
 
 def test_latency_without_stalls_names_the_sections_that_tell_what_warps_wait_for():
-    gemv = replace(
-        KERNEL, short_name="gemv", name="void gemv<cublasGemvParams>()", memory_pct=54.0, occupancy_limiter=None
-    )
+    gemv = replace(KERNEL, short_name="gemv", name="void gemv<Params>()", memory_pct=54.0, occupancy_limiter=None)
     assert waits_note(gemv) == (
         "Not measured: what the warps of gemv wait for."
         " `ncu --section WarpStateStats --section SchedulerStats` shows it."
     )
+    counted = replace(gemv, metrics={"active_warps_per_scheduler": 8.0})
+    assert (
+        waits_note(counted) == "Not measured: what the warps of gemv wait for. `ncu --section WarpStateStats` shows it."
+    )
+    assert waits_note(replace(gemv, metrics={"active_warps_per_scheduler": 1.3})) == ""
+    assert waits_note(replace(gemv, name="void gemv<cublasGemvParams>()")) == ""
     stalls = (Stall("memory dependency", 80.0),)
     assert waits_note(replace(gemv, stalls=stalls)) == ""
 

@@ -375,6 +375,26 @@ def test_parameters_that_fsdp_may_offload_are_to_be_kept_on_the_gpus():
     assert "CPUOffload" in found.advice
 
 
+def test_nothing_is_advised_to_run_beside_kernels_that_take_hardly_any_time():
+    for copy, words in (
+        (Copy("[CUDA memcpy HtoD]", 400, 90 * MS, 2500 * MB, 27.7e9), "(streams)"),
+        (Copy("[CUDA memcpy DtoH]", 6, 90 * MS, 170 * MB, 1.745e9, 80 * MS), "in pieces"),
+    ):
+        assert words in hit("copies-dominate", case(copies=(copy,))).advice
+        assert words not in hit("copies-dominate", case(copies=(copy,), kernel_ns=2 * MS)).advice
+    sharded = case(copies=(Copy("[CUDA memcpy HtoD]", 400, 90 * MS, 2500 * MB, 27.7e9),), uses_fsdp=True)
+    assert "forward_prefetch" in hit("copies-dominate", sharded).advice
+    assert "BF16" in hit("copies-dominate", replace(sharded, kernel_ns=2 * MS)).advice
+
+
+def test_copies_that_take_as_long_may_be_of_the_same_arrays():
+    alike = Copy("[CUDA memcpy HtoD]", 45, 54 * MS, None, None, 1.25 * MS)
+    advice = hit("copies-dominate", case(copies=(alike,))).advice
+    assert advice.startswith("The 45 copies to the GPU take 1.200 ms each: if they are of the same arrays")
+    assert "--print-gpu-trace" in advice
+    assert "each" not in hit("copies-dominate", case(copies=(replace(alike, longest_ns=2 * MS),))).advice
+
+
 X8 = Link("PCIe 3 x8", 7.877e9)
 
 
@@ -383,7 +403,7 @@ def over_link(speed, link=X8, longest=None):
 
 
 def test_copies_much_slower_than_those_the_other_way_need_pinned_memory():
-    slow = Copy("[CUDA memcpy DtoH]", 6, 60 * MS, 102 * MB, 1.7e9, 35 * MS)
+    slow = Copy("[CUDA memcpy DtoH]", 6, 60 * MS, 102 * MB, 1.7e9, 15 * MS)
     fast = Copy("[CUDA memcpy HtoD]", 9, 10 * MS, 60 * MB, 6e9)
     assert (
         "Copies to the GPU reach 6.000 GB/s over the same link"
@@ -395,6 +415,8 @@ def test_copies_much_slower_than_those_the_other_way_need_pinned_memory():
         replace(fast, name="[CUDA memcpy DtoD]"),
     ):
         assert "same link" not in hit("copies-dominate", case(copies=(slow, other))).advice
+    once = case(copies=(replace(slow, longest_ns=35 * MS), fast), kernel_ns=MS)  # pinning costs as much as it wins
+    assert hit("copies-dominate", once).advice.endswith("Copy into memory that was used before.")
 
 
 def test_copies_of_pinned_memory_are_not_advised_to_be_pinned():

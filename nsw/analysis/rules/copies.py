@@ -41,7 +41,7 @@ _PAGEABLE_PCIE_3: Final = 8e9  # of GPUs before those of capability 8
 _PINNED, _PINNED_PCIE_4, _PINNED_PCIE_3 = 50e9, 25e9, 12e9  # byte/s: what pinned memory gives
 _LINK_REACHED: Final = 0.78  # of what a link's lanes carry: the same of any link
 _LINK_FULL: Final = 0.7  # likewise, from which a copy has the link's speed
-_OF_ALL_GPU_TIME: Final = "of all GPU time, one-off copies included,"
+_OF_ALL_GPU_TIME: Final = "of all GPU time"
 _FAST: Final = 20e9  # byte/s, which only pinned memory gives
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its rate says little
 _MUCH_FASTER: Final = 2.0
@@ -56,6 +56,7 @@ _FAULTS: Final = 0.25  # of the kernels' time
 _EMPTY_NS: Final = 5e3  # of a kernel: hardly more than a launch that does nothing
 _FEW_LAUNCHES: Final = 20  # more may be of a model that prints nothing
 _ONE_OFF: Final = 4  # copies, which are of inputs or results, each once
+_ALIKE: Final = 1.1  # times the mean copy: the longest of copies of one size
 _DIVISIBLE_NS: Final = 1e6  # of a copy, whose pieces are worth a start each
 _LARGE_INPUT: Final = 64 << 20  # bytes, which no kernel reads in so little time
 
@@ -95,7 +96,8 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     also = f", and {reverse_pct:.0f} % the other way" if reverse_pct >= WORTH_PCT else ""
     span = "of an iteration" if idle.is_iteration else "of the time in which the GPU has work"
     return make_hit(
-        case, "pageable-copies", gain, f"{share:.0f} % pageable copies, {_gigabytes_per_s_text(one_way_speed)}",
+        case, "pageable-copies", gain,
+        f"{share:.0f} % pageable copies {direction}, {_gigabytes_per_s_text(one_way_speed)}",
         f"{share:.0f} % {span} is copying pageable memory {direction} at {rate(one_way_speed)}{also}, where pinned"
         f" memory reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies", f"{span} is",
     )  # fmt: skip
@@ -136,9 +138,20 @@ def _has_link_speed(case: CaseSummary, copy: Copy) -> bool:
     return _LINK_FULL * case.link.bytes_per_s <= copy.bytes_per_s <= case.link.bytes_per_s
 
 
+def _kernels_could_hide(case: CaseSummary, copies: Sequence[Copy]) -> bool:
+    """Whether kernels take enough beside copies that running both at a time wins something."""
+    kernel_ns = case.kernel_ns or 0.0
+    return kernel_ns >= COPIED_PCT / 100 * (kernel_ns + sum(copy.total_ns for copy in copies))
+
+
+def _is_mostly_single(copy: Copy) -> bool:
+    """Whether a single copy of several takes most of their time."""
+    return copy.longest_ns is not None and copy.calls >= 2 and copy.longest_ns >= MOSTLY * copy.total_ns
+
+
 def _single_copy_text(copy: Copy) -> str:
     """How much of the time of copies a single one takes, where it is most of it."""
-    if copy.longest_ns is None or copy.calls < 2 or copy.longest_ns < MOSTLY * copy.total_ns:
+    if copy.longest_ns is None or not _is_mostly_single(copy):
         return ""
     return f"; one copy is {100 * copy.longest_ns / copy.total_ns:.0f} % of that"
 
@@ -151,13 +164,19 @@ def _full_link_hit(case: CaseSummary) -> Hit | None:
     share = _copy_time_pct(case, [copy])
     if share < COPIED_PCT or (copy.total_bytes or 0.0) < _LARGE * copy.calls:
         return None
-    speed = rate(copy.bytes_per_s or 0.0)
+    speed, beside = rate(copy.bytes_per_s or 0.0), ""
+    if _kernels_could_hide(case, [copy]):
+        beside = (
+            ", or copy in pieces beside the kernels that use them (streams, pinned memory)"
+            if _is_mostly_single(copy)
+            else ", or let copies run beside kernels, which needs pinned memory"
+        )
     return Hit(
         "copies-dominate", case.id, share, f"{share:.0f} % copies at the link's speed", "move fewer bytes",
         f"{share:.0f} % {_OF_ALL_GPU_TIME} is copying {_direction_text(copy)} at {speed}, the speed of the GPU's link"
         f" ({case.link.name}){_single_copy_text(copy)}",
-        "The link is full: pinned memory gains little speed. Move fewer bytes (smaller types), or let copies run beside"
-        " kernels, which needs pinned memory.", f"{share:.0f} %", "copies", OF_GPU_TIME,
+        f"The link is full: pinned memory gains little speed. Move fewer bytes (smaller types){beside}.",
+        f"{share:.0f} %", "copies", OF_GPU_TIME,
     )  # fmt: skip
 
 
@@ -316,55 +335,83 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
     if (unread := _unread_result_hit(case, share)) is not None:
         return unread
     speed = f" at {rate(largest_copy.bytes_per_s)}" if largest_copy.bytes_per_s else ""
-    do, advice = "keep data on the GPU", "Copy less, or keep on the GPU what several kernels use."
-    once = _single_copy_text(largest_copy)
-    if detect_framework(case) == "openacc":
-        advice = (
-            "Keep the arrays on the GPU: a data region around the loop, and update directives for what the host reads."
+    do, advice = _remedy_of_many_copies(case, largest_copy, moved)
+    return Hit(
+        "copies-dominate", case.id, share, f"{share:.0f} % copies", do,
+        f"{share:.0f} % {_OF_ALL_GPU_TIME} is copies between host and GPU, {part:.0f} % of them"
+        f" {_direction_text(largest_copy)}{speed}{_single_copy_text(largest_copy)}", advice, f"{share:.0f} %",
+        "copies", OF_GPU_TIME,
+    )  # fmt: skip
+
+
+def _remedy_of_many_copies(case: CaseSummary, largest_copy: Copy, moved: Sequence[Copy]) -> tuple[str, str]:
+    """What to try with copies that outweigh kernels: in a few words, and in whole sentences.
+
+    Args:
+        case: The case.
+        largest_copy: The kind of copy that takes most.
+        moved: All copies between host and GPU.
+    """
+    speed, calls = largest_copy.bytes_per_s or 0.0, largest_copy.calls
+    is_single = _is_mostly_single(largest_copy) or calls <= _ONE_OFF
+    could_hide, is_pinned = _kernels_could_hide(case, moved), _has_pinned_memory(case)
+    if case.uses_fsdp and gpu_copy_direction(largest_copy.name) == "to":
+        cure = (
+            ", or let the next layer's copy run beside kernels (forward_prefetch=True)"
+            if could_hide
+            else ", copy half as many bytes (BF16 parameters), or use each copy for more work (a larger batch)"
         )
-    if (faster := _faster_opposite_copy(largest_copy, moved)) is not None:
-        do = "copy into pinned memory"
-        advice = (
+        return "keep parameters on the GPU", (
+            "If FSDP offloads parameters to the CPU, each layer's are copied at each use. Keep them on the GPUs"
+            f" (sharded, without CPUOffload){cure}."
+        )
+    if is_pinned or speed >= _FAST:
+        beside = ", or let kernels and copies of both directions run at the same time (streams)" if could_hide else ""
+        return "move fewer bytes", (
+            f"{'The memory is pinned' if is_pinned else 'That is a speed of pinned memory'}. Move fewer bytes (smaller"
+            f" types), or keep on the GPU what several kernels use{beside}."
+        )
+    if 0 < speed < _SLOWEST and (largest_copy.total_bytes or 0.0) >= _LARGE * calls:
+        return "check the link", (
+            "Even pageable memory gives 3 to 6 GB/s: look at the link (`nvidia-smi -q`: PCIe generation and width), and"
+            " at what else uses it."
+        )
+    if (faster := _faster_opposite_copy(largest_copy, moved)) is not None and not is_single:
+        return "copy into pinned memory", (
             f"Copies {_direction_text(faster)} reach {rate(faster.bytes_per_s or 0.0)} over the same link: copy into"
             " pinned memory (cudaMallocHost), which is allocated once."
         )
-    elif (once or largest_copy.calls <= _ONE_OFF) and (largest_copy.longest_ns or 0.0) >= _DIVISIBLE_NS:
-        do = "copy beside kernels"
-        advice = "Copy in pieces beside the kernels that use them (streams, pinned memory), or move fewer bytes."
-    elif _is_pageable_copy_rate(case, largest_copy.bytes_per_s or 0.0):
+    if is_single and could_hide and (largest_copy.longest_ns or 0.0) >= _DIVISIBLE_NS:
+        return (
+            "copy beside kernels",
+            "Copy in pieces beside the kernels that use them (streams, pinned memory), or move fewer bytes.",
+        )
+    if detect_framework(case) == "openacc":
+        return "keep data on the GPU", (
+            "Keep the arrays on the GPU: a data region around the loop, and update directives for what the host reads."
+        )
+    if is_single and faster is not None and gpu_copy_direction(largest_copy.name) == "from":
+        return "reuse the host's memory", (
+            f"Copies to the GPU reach {rate(faster.bytes_per_s or 0.0)} over the same link: the host's memory is"
+            " probably new, and its pages are made during the copy. Copy into memory that was used before."
+        )
+    do, advice = "keep data on the GPU", "Keep on the GPU what several kernels use."
+    if is_single:
+        do, advice = "move fewer bytes", "Move fewer bytes (smaller types)."
+    elif calls >= _OFTEN and (longest := largest_copy.longest_ns) and longest * calls <= _ALIKE * largest_copy.total_ns:
+        advice = (
+            f"The {calls:,.0f} copies {_direction_text(largest_copy)} take {duration(largest_copy.total_ns / calls)}"
+            " each: if they are of the same arrays, keep these on the GPU."
+        )
+    if not speed:
+        sizes = "The sizes of the copies tell whether the memory is pinned: `nvprof --print-gpu-trace`."
+        return do, sizes if is_single else f"{advice} {sizes}"
+    if _is_pageable_copy_rate(case, speed) and not is_single:
         advice += (
             " The speed is one of pageable memory: pinned memory (cudaHostAlloc) is faster where the same memory is"
             " copied often."
         )
-    if (
-        faster is None
-        and largest_copy.bytes_per_s
-        and largest_copy.bytes_per_s < _SLOWEST
-        and (largest_copy.total_bytes or 0.0) >= _LARGE * largest_copy.calls
-    ):
-        do = "check the link"
-        advice = (
-            "Even pageable memory gives 3 to 6 GB/s: look at the link (`nvidia-smi -q`: PCIe generation and width), and"
-            " at what else uses it."
-        )
-    is_pinned = _has_pinned_memory(case)
-    if (largest_copy.bytes_per_s or 0.0) >= _FAST or is_pinned:
-        do = "move fewer bytes"
-        advice = (
-            f"{'The memory is pinned' if is_pinned else 'That is a speed of pinned memory'}. Move fewer bytes, or let"
-            " kernels and copies of both directions run at the same time (streams)."
-        )
-    if case.uses_fsdp and gpu_copy_direction(largest_copy.name) == "to":
-        do = "keep parameters on the GPU"
-        advice = (
-            "If FSDP offloads parameters to the CPU, each layer's are copied at each use. Keep them on the GPUs"
-            " (sharded, without CPUOffload), or let the next layer's copy run beside kernels (forward_prefetch=True)."
-        )
-    return Hit(
-        "copies-dominate", case.id, share, f"{share:.0f} % copies", do,
-        f"{share:.0f} % {_OF_ALL_GPU_TIME} is copies between host and GPU, {part:.0f} % of them"
-        f" {_direction_text(largest_copy)}{speed}{once}", advice, f"{share:.0f} %", "copies", OF_GPU_TIME,
-    )  # fmt: skip
+    return do, advice
 
 
 def _faster_opposite_copy(largest_copy: Copy, moved: Sequence[Copy]) -> Copy | None:

@@ -47,6 +47,7 @@ from nsw.analysis.rules.instructions import (
 from nsw.analysis.rules.latency import (
     barrier_or_fetch_stall_remark,
     block_reduction_remark,
+    few_warps_text,
     flushed_cache_remark,
     is_shared_memory_busy_with_barriers,
     latency_remark,
@@ -379,12 +380,14 @@ class Lacking(NamedTuple):
 def missing_counters_of_largest_kernel(case: CaseSummary) -> Lacking | None:
     """What was not measured of the kernel that takes most, so that nothing can be said of it; None: something is."""
     kernel = next(iter(case.kernels), None)
-    if kernel is None or _kernel_remarks(kernel):
+    if kernel is None or _kernel_remarks(kernel) or _is_library_kernel(kernel):
         return None
     if binding_part(kernel) == LATENCY and not kernel.stalls:
-        return Lacking(f"what the warps of {kernel.short_name} wait for", (), ("WarpStateStats", "SchedulerStats"))
-    if _is_library_kernel(kernel):
-        return None
+        if (kernel.launch_ns or SHORT_NS) < SHORT_NS or few_warps_text(kernel):
+            return None
+        counted = "active_warps_per_scheduler" in kernel.metrics
+        sections = ("WarpStateStats",) if counted else ("WarpStateStats", "SchedulerStats")
+        return Lacking(f"what the warps of {kernel.short_name} wait for", (), sections)
     if (part := binding_part(kernel)) is None:
         is_partly_known = kernel.memory_pct is not None or kernel.sm_pct is not None
         names = (*_OF_PARTS, *(_OF_SHARED if "shared_bank_conflicts" in kernel.metrics else ()))

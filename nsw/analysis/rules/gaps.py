@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.idle_gpu import BUSY_PCT, Copies, Gaps, IdleGpu
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.hits import Hit, detect_framework
+from nsw.analysis.rules.hits import Hit, detect_framework, iteration_count
 from nsw.analysis.rules.host import host_work_while_idle
 from nsw.analysis.spent import remove_profiler_idle_time
 from nsw.quantities import format_ns, summed
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
 
@@ -37,6 +37,7 @@ __all__ = [
     "remove_profiler_slowdown",
 ]
 
+_BESIDE_PCT: Final = 5.0  # of an iteration: idle time of other causes that is worth a word
 _WORTH_PCT: Final = 8.0  # of an iteration
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
 _PART: Final = 0.25  # of a time: what takes as much explains it
@@ -62,7 +63,6 @@ _GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
 _BY_OTHERS: Final = frozenset({"data-loader", "file-io", "logging", "python-threads"})  # told without CUDA calls
 _SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail::select|nonzero", re.IGNORECASE)
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
-_REST: Final = 0.1  # of the idle time: a cause that leaves less open explains it
 _LITTLE: Final = 0.01  # of the idle time
 _IDLE_TIME: Final = "{idle time}"  # in a cause's fact: its sentence names the idle time before, or another one does
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
@@ -237,19 +237,27 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
             return []
         return [_unmeasured_gaps_hit(case, idle, base, rereadable=rereadable)]
     hits = []
+    worth = [cause for cause in found if _is_worth_a_sentence(idle, cause)]
+    explained = {WORDS[cause.cause] for cause in worth}
     for cause in found:
         gain = 100 * cause.saved_ns / idle.med_ns
-        sure = idle.is_iteration and cause.cause != "launch-bound"
-        if cause.cause not in _OF_OTHER_RULES and gain >= (_WORTH_PCT if sure else _LAUNCHES_PCT):
+        if cause in worth:
             known = causes()[cause.cause]
             hits.append(Hit(
                 cause.cause, case.id, gain, cause.what, cause.do or known.do,
                 f"{base}: {cause.fact.replace(_IDLE_TIME, 'that')}{others}"
-                f"{_other_idle_time_text(idle, cause, division)}",
+                f"{_other_idle_time_text(idle, division, explained)}",
                 cause.advice or known.remedy(detect_framework(case)), f"{100 - busy_pct:.0f} % idle", "gaps",
                 continued=cause.fact_of_rest,
             ))  # fmt: skip
     return hits
+
+
+def _is_worth_a_sentence(idle: IdleGpu, cause: IdleCause) -> bool:
+    """Whether a cure of idle time saves so much that it gets a sentence of its own."""
+    sure = idle.is_iteration and cause.cause != "launch-bound"
+    least_pct = _WORTH_PCT if sure else _LAUNCHES_PCT
+    return cause.cause not in _OF_OTHER_RULES and 100 * cause.saved_ns / idle.med_ns >= least_pct
 
 
 def _unmeasured_gaps_hit(case: CaseSummary, idle: IdleGpu, base: str, *, rereadable: bool) -> Hit:
@@ -290,15 +298,15 @@ def divide_idle_time(idle: IdleGpu, causes_of_idle: Sequence[IdleCause]) -> dict
     return division
 
 
-def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, division: Mapping[str, float]) -> str:
-    """What the rest of the idle time goes to, where that is much: the other causes, and what none explains."""
-    parts = dict(division)
-    parts[WORDS[cause.cause]] -= cause.explained_ns
-    parts = _largest_parts(idle, parts)
-    if sum(parts.values()) < _REST * idle.idle_ns:
+def _other_idle_time_text(idle: IdleGpu, division: Mapping[str, float], explained: Collection[str]) -> str:
+    """What else the GPU waits for, where that is much of an iteration and no sentence of its own explains it."""
+    parts = {
+        words: ns for words, ns in division.items() if words not in explained and ns >= _BESIDE_PCT / 100 * idle.med_ns
+    }
+    if not parts:
         return ""
-    rest_size, listing = _sum_and_parts_text(parts)
-    return f"; the other {rest_size} of idle time: {listing}"
+    size, listing = _sum_and_parts_text(_largest_parts(idle, parts))
+    return f"; {size} more of idle time: {listing}"
 
 
 def idle_time_parts_text(case: CaseSummary, idle: IdleGpu) -> str:
@@ -377,10 +385,16 @@ def _received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     sender, advice = "another process", ""
     if detect_framework(case) == "pytorch":
         sender = "a DataLoader's worker"
-        if any(copy.direction == "to the GPU" and copy.memory == "pageable" for copy in idle.copies):
+        reads = sum(gap.read_ns for gap in idle.gaps if gap.cause == "input")
+        if reads < _PART * took:  # it waits before there is something to read
+            advice = (
+                "The workers are late: more of them (num_workers), persistent_workers=True where each epoch starts them"
+                " again, and less work in the dataset's __getitem__."
+            )
+        elif any(copy.direction == "to the GPU" and copy.memory == "pageable" for copy in idle.copies):
             advice = (
                 "DataLoader(pin_memory=True) receives and pins the next batch in a thread of its own, and"
-                " .to(device, non_blocking=True) copies it; where workers are late, more of them (num_workers)."
+                " .to(device, non_blocking=True) copies it."
             )
     fact = f"{format_ns(took)} of {_IDLE_TIME} are {gaps}, in which the host receives its input from {sender}"
     return IdleCause(
@@ -617,7 +631,7 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         # without waits the host is ahead, unless it takes longer than the GPU
         ahead = max(gpu_ns, host_ns)
         freed = min(max(idle.med_ns - ahead, by_waits), launches + by_waits)
-        if values > waits and (selected := _selection_kernel_share(case)):
+        if values > waits and (selected := _selection_kernel_share(case, idle)):
             freed = max(freed, by_waits + selected * launches)
         launches, by_waits = launches + by_waits - freed, freed
     parts = []
@@ -689,11 +703,16 @@ def _read_back_size_text(idle: IdleGpu) -> str:
     return f"{'at most ' if min(sizes) < max(sizes) else ''}{_size_text(max(sizes))}"
 
 
-def _selection_kernel_share(case: CaseSummary) -> float:
-    """How much of the kernels select or gather rows by data, 0 to 1; 0 where none selects."""
+def _selection_kernel_share(case: CaseSummary, idle: IdleGpu) -> float:
+    """How much of the kernels select or gather rows by data, 0 to 1; 0 where most values read are no selection's size.
+
+    A selection has a kernel or two by whose name it is known, and the host reads its size.
+    """
     kernels = [share for share in case.gpu_work if share.kind == "kernel"]
     total = sum(share.calls or 0.0 for share in kernels)
-    if not total or not any(_SELECTS.search(share.name) for share in kernels):
+    selections = sum(share.calls or 0.0 for share in kernels if _SELECTS.search(share.name))
+    selections /= max(iteration_count(case), 1) if idle.is_iteration else 1
+    if not selections or selections < _MOSTLY * idle.use.get("values", 0.0):
         return 0.0
     return sum(share.calls or 0.0 for share in kernels if _SELECTING.search(share.name)) / total
 
@@ -704,7 +723,7 @@ def _gpu_wait_gap_cause(
     waits, values = idle.use.get("waits", 0.0), idle.use.get("values", 0.0)
     if is_value:
         count, often = "a value" if values < 1.5 else f"{values:,.0f} values", _often_text(idle, values)
-        if _selection_kernel_share(case):
+        if _selection_kernel_share(case, idle):
             return IdleCause("changing-shapes", saved, f"waits for {count} {often}",
                              f"the host waits for the size of a selection ({count} read from the GPU {often}),"
                              " since shapes depend on data")  # fmt: skip

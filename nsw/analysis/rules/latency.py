@@ -39,6 +39,7 @@ from nsw.metrics.catalogue import find_gpu
 __all__ = [
     "barrier_or_fetch_stall_remark",
     "block_reduction_remark",
+    "few_warps_text",
     "flushed_cache_remark",
     "is_shared_memory_busy_with_barriers",
     "latency_remark",
@@ -51,6 +52,7 @@ _NUMBER: Final = re.compile(r"\d+")
 _LOW_PCT: Final = 75.0  # theoretical occupancy
 _EVENLY: Final = 0.85  # of the time that the mean SM has work, from which blocks are alike
 _WIDEST_ACCESS: Final = 4.5  # passes through shared memory of an instruction without conflicts: 4, of 16 bytes a thread
+_FEW_WARPS: Final = 2.0  # of a scheduler, which cannot hide their waits
 _MANY_WAVES: Final = 8  # of blocks, from which how fast blocks begin decides
 
 
@@ -154,6 +156,17 @@ def _few_blocks_remark(kernel: KernelRow, blocks: float, sms: float) -> Remark |
     return Remark(
         100 * (1 - max(blocks / sms, shared / 100)), "too-few-blocks", of_all, f"has {of_all}",
     )  # fmt: skip
+
+
+def few_warps_text(kernel: KernelRow) -> str:
+    """That schedulers have too few warps to fill their waits, and why; empty: enough, or not measured."""
+    metrics, limit = kernel.metrics, kernel.theoretical_occupancy_pct
+    waves, warps = metrics.get("waves_per_sm", 1.0), metrics.get("active_warps_per_scheduler", _FEW_WARPS)
+    texts = [f"{waves:.1f} waves of blocks"] if waves < 1 else []
+    texts += [f"{warps:.1f} warps a scheduler"] if warps < _FEW_WARPS else []
+    if texts and limit is not None and limit < FAR_PCT:
+        texts.append(f"occupancy at most {limit:.0f} % ({kernel.occupancy_limiter or 'limited'})")
+    return ", ".join(texts)
 
 
 def latency_remark(kernel: KernelRow) -> Remark | None:

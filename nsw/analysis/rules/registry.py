@@ -23,7 +23,7 @@ from nsw.analysis.rules import (
     stragglers,
     timeline,
 )
-from nsw.analysis.rules.hits import Context, Hit
+from nsw.analysis.rules.hits import OF_GPU_TIME, Context, Hit
 from nsw.errors import NswError
 from nsw.resources import registered
 from nsw.wording import first_of
@@ -56,6 +56,8 @@ _GENERAL: Final[Mapping[str, frozenset[str]]] = {
 }
 _EXPLAINS: Final = 0.25  # of a gain: a fault that wins as much comes first
 _ALIKE: Final = 4  # other cases of a rule that are named
+_OF_CALLS: Final = "api"  # the table of hits whose gain is of the host's calls and the GPU's work together
+_SMALL: Final = 0.03  # of the largest gain, below which another finding distracts from it
 _SAME_PCT: Final = 5.0  # of the time: gains that differ by no more are as large
 
 
@@ -74,10 +76,20 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, rereadable: bool = False)
     rules = [*_all_rules()] if cases else []
     for case in cases:
         hits = [hit for name, rule in rules for hit in _apply_rule(name, rule, case, context)]
-        if all(hit.healthy for hit in hits) and (busy := timeline.healthy_gpu_hit(case)) is not None:
-            hits.append(busy)
-        found[case.id] = order_hits(hits)
+        remaining = timeline.unmeasured_kernel_hit(case, hits)
+        if all(hit.healthy for hit in hits):
+            remaining = timeline.healthy_gpu_hit(case)
+        if remaining is not None:
+            hits.append(remaining)
+        found[case.id] = order_hits(_drop_small_hits(hits))
     return found
+
+
+def _drop_small_hits(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits without those that win next to nothing beside what the host's calls take."""
+    of_calls = max((hit.gain_pct for hit in hits if hit.table == _OF_CALLS), default=0.0)
+    gpu_share = 1 - of_calls / 100
+    return [hit for hit in hits if hit.share_of != OF_GPU_TIME or hit.gain_pct * gpu_share >= _SMALL * of_calls]
 
 
 def _all_rules() -> Iterator[tuple[str, Rule]]:
