@@ -341,8 +341,8 @@ def _rows_but_kernels(
     if not isinstance(rows_of_runs, RowsByRun) or run not in rows_of_runs:
         return rows_of_runs.get(run, ())
     kinds = [("", ""), *columns.rows("kind", "phase", "device", *PROCESS)]
-    places = [at for at, (before, kind) in enumerate(pairwise(kinds)) if kind != before or kind[0] != "kernel"]
-    return rows_of_runs.rows_at(run, places)
+    positions = [at for at, (before, kind) in enumerate(pairwise(kinds)) if kind != before or kind[0] != "kernel"]
+    return rows_of_runs.rows_at(run, positions)
 
 
 def largest_shares(rows: Columns, cover: float, runs: int = 1) -> tuple[Share, ...]:

@@ -153,17 +153,17 @@ def divide_time(
 def _parts_to_show(parts: tuple[Part, ...], took: Mapping[str, Mapping[str, Sequence[float]]]) -> tuple[Part, ...]:
     """A part an operation where few of them take nearly all, or where names tell no class of much; else the classes."""
     # NCCL is one part, since it is known what of it is alone
-    shown = [(part.ns, part.operations, NCCL) for part in parts if part.name == NCCL]
+    work = [(part.ns, part.operations, NCCL) for part in parts if part.name == NCCL]
     for name, operations in took.items():
         if name != NCCL:
-            shown += [(ns, calls, operation or name) for operation, (ns, calls) in operations.items()]
-    shown.sort(key=lambda operation: -operation[0])
+            work += [(ns, calls, operation or name) for operation, (ns, calls) in operations.items()]
+    work.sort(key=lambda operation: -operation[0])
     total_ns = sum(part.ns for part in parts)
     unknown = sum(part.ns for part in parts if part.name == OTHER_KERNELS)
-    few = len(shown) <= _FEW or sum(ns for ns, *_ in shown[: _FEW - 1]) >= _NEARLY_ALL * total_ns
+    few = len(work) <= _FEW or sum(ns for ns, *_ in work[: _FEW - 1]) >= _NEARLY_ALL * total_ns
     if not few and unknown <= _MUCH * total_ns:
         return parts
-    return tuple(Part(name, ns, calls, "", ns) for ns, calls, name in shown)
+    return tuple(Part(name, ns, calls, "", ns) for ns, calls, name in work)
 
 
 def _mean_to_median_work(gpu: Columns, iterations: Sequence[Row]) -> float:

@@ -155,13 +155,13 @@ def steady_state_columns(name: str, summary_rows: Sequence[Columns], parts: Sequ
     """
     split, unsplit = [], []
     for rows, run_parts in zip(summary_rows, parts, strict=True):
-        mine = run_parts.at([at for at, summary in enumerate(run_parts["summary"]) if summary == name])
-        places = {report: at for at, report in enumerate(dict.fromkeys(mine["report"]))}
-        steady = [at for at, phase in enumerate(mine["phase"]) if phase in _STEADY]
-        if len(places) > 1:
-            steady.sort(key=lambda at: places[mine["report"][at]])
-        split.append(mine.at(steady))
-        unsplit.append(rows.at([at for at, report in enumerate(rows["report"]) if report not in places]))
+        summary_parts = run_parts.at([at for at, summary in enumerate(run_parts["summary"]) if summary == name])
+        report_order = {report: at for at, report in enumerate(dict.fromkeys(summary_parts["report"]))}
+        steady = [at for at, phase in enumerate(summary_parts["phase"]) if phase in _STEADY]
+        if len(report_order) > 1:
+            steady.sort(key=lambda at: report_order[summary_parts["report"][at]])
+        split.append(summary_parts.at(steady))
+        unsplit.append(rows.at([at for at, report in enumerate(rows["report"]) if report not in report_order]))
     return Columns.joined([*split, *unsplit])
 
 

@@ -17,7 +17,7 @@ class Columns:
     def __init__(self, length: int, column: Callable[[str], list[Any]]) -> None:
         """Take how many rows there are, and what makes a column by its name."""
         self._length, self._column = length, column
-        self._made: dict[str, list[Any]] = {}
+        self._columns: dict[str, list[Any]] = {}
 
     @classmethod
     def from_rows(cls, rows: Sequence[Mapping[str, Any]]) -> Columns:
@@ -38,19 +38,19 @@ class Columns:
 
     def __getitem__(self, name: str) -> list[Any]:
         """A column."""
-        if name not in self._made:
-            self._made[name] = self._column(name)
-        return self._made[name]
+        if name not in self._columns:
+            self._columns[name] = self._column(name)
+        return self._columns[name]
 
     def rows(self, *names: str) -> Iterator[tuple[Any, ...]]:
         """The values of some columns, row by row."""
         return zip(*map(self.__getitem__, names), strict=True)
 
-    def at(self, places: Sequence[int]) -> Columns:
-        """The rows at some places."""
-        if len(places) == self._length and [*places] == [*range(self._length)]:
+    def at(self, positions: Sequence[int]) -> Columns:
+        """The rows at these positions."""
+        if len(positions) == self._length and [*positions] == [*range(self._length)]:
             return self
-        first, end = (places[0], places[-1] + 1) if places else (0, 0)
-        if [*places] == [*range(first, end)]:
-            return Columns(len(places), lambda name: self[name][first:end])
-        return Columns(len(places), lambda name: [*map(self[name].__getitem__, places)])
+        first, end = (positions[0], positions[-1] + 1) if positions else (0, 0)
+        if [*positions] == [*range(first, end)]:
+            return Columns(len(positions), lambda name: self[name][first:end])
+        return Columns(len(positions), lambda name: [*map(self[name].__getitem__, positions)])

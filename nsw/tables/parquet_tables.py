@@ -101,11 +101,11 @@ class RowsByRun(Mapping[Any, list[Row]]):
 
         return Columns(len(rows), column)
 
-    def rows_at(self, run: Any, places: Sequence[int]) -> list[Row]:
-        """The rows of a run at some places among them."""
+    def rows_at(self, run: Any, positions: Sequence[int]) -> list[Row]:
+        """The rows of a run at these positions among them."""
         import pyarrow as pa
 
-        indices = pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(array("q", places))])
+        indices = pa.Array.from_buffers(pa.int64(), len(positions), [None, pa.py_buffer(array("q", positions))])
         return self._made_rows(self._rows_of_run(run).take(indices))
 
     def _rows_of_run(self, run: Any) -> pa.Table:
