@@ -246,7 +246,7 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
             hits.append(Hit(
                 cause.cause, case.id, gain, cause.what, cause.do or known.do,
                 f"{base}: {cause.fact.replace(_IDLE_TIME, 'that')}{others}"
-                f"{'' if _has_few_iterations(case) else _other_idle_time_text(idle, division, explained)}",
+                f"{'' if _has_few_iterations(case) else _other_idle_time_text(idle, cause, division, explained)}",
                 cause.advice or known.remedy(detect_framework(case)), f"{100 - busy_pct:.0f} % idle", "gaps",
                 continued=cause.fact_of_rest,
             ))  # fmt: skip
@@ -298,11 +298,18 @@ def divide_idle_time(idle: IdleGpu, causes_of_idle: Sequence[IdleCause]) -> dict
     return division
 
 
-def _other_idle_time_text(idle: IdleGpu, division: Mapping[str, float], explained: Collection[str]) -> str:
-    """What else the GPU waits for, where that is much of an iteration and no sentence of its own explains it."""
-    parts = {
-        words: ns for words, ns in division.items() if words not in explained and ns >= _BESIDE_PCT / 100 * idle.med_ns
-    }
+def _other_idle_time_text(
+    idle: IdleGpu, cause: IdleCause, division: Mapping[str, float], explained: Collection[str]
+) -> str:
+    """What else the GPU waits for, where that is much of an iteration and no sentence of its own explains it.
+
+    A host that no longer waits is ahead of the GPU: what a cure wins of the launches is not named again.
+    """
+    parts = {words: ns for words, ns in division.items() if words not in explained}
+    launches = WORDS["launch-bound"]
+    if launches in parts:
+        parts[launches] -= max(cause.saved_ns - cause.explained_ns, 0.0)
+    parts = {words: ns for words, ns in parts.items() if ns >= _BESIDE_PCT / 100 * idle.med_ns}
     if not parts:
         return ""
     size, listing = _sum_and_parts_text(_largest_parts(idle, parts))
