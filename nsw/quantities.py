@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,9 @@ PERCENT: Final = (("%", 1.0),)
 _SMALLEST: Final = 0.1  # of a unit: a column whose smallest is below gets a smaller unit,
 _LARGEST: Final = 1e6  # unless its largest would have so many of it
 
-_TENTH, _TENFOLD = -90.0, 900.0  # per cent: beyond them a factor is easier to read
+_HALVED, _DOUBLED = -50.0, 100.0  # per cent: at and beyond them a change is a factor, on every screen
+_NO_CHANGE: Final = 0.05  # per cent: less is no change
+NO_CHANGE: Final = "the same"
 JOULE: Final = "J"
 ENERGY: Final = "energy"  # the figures that nsw makes of the power
 ENERGY_PER: Final = f"{ENERGY}_per_"
@@ -93,16 +96,42 @@ def _number(value: float, unit: str) -> str:
 
 
 def factor_digits(times: float) -> str:
-    """How many times, in digits that show a difference: 1.02, 5.6, 1,028."""
-    return f"{times:,.0f}" if times >= 10 else f"{times:.2g}" if times >= 2 else f"{times:.2f}"
+    """How many times, in digits that show a difference: 1.02, 5.56, 1,028."""
+    return f"{times:,.0f}" if times >= 10 else f"{times:.3g}" if times >= 2 else f"{times:.2f}"
 
 
-def times_faster(ratio: float) -> str:
-    """A ratio for people, of which more is better: 1.48x faster, 5.6x slower, 1.00x."""
-    text = factor_digits(ratio if ratio >= 1 else 1 / ratio) if ratio > 0 else "0"
-    if text in {"1.00", "0"}:
-        return f"{text}x"
-    return f"{text}x {'faster' if ratio > 1 else 'slower'}"
+def percent_digits(percent: float) -> str:
+    """Per cent in sentences: two digits, from 10 on whole numbers."""
+    return f"{percent:.2g}" if percent < 10 else f"{percent:.0f}"
+
+
+def change_of_speed(ratio: float, *, is_time: bool = False) -> str:
+    """What got faster or slower, in percent of the figure that is printed; twice and more as a factor, `5.6x slower`.
+
+    Args:
+        ratio: Of speeds: of rates the second by the first, of times the first by the second.
+        is_time: Whether the figure is a time: `46 % longer`, `32 % less time`; else `9.6 % slower`.
+    """
+    if ratio <= 0:
+        return "0x"
+    change_pct = 100 * ((1 / ratio if is_time else ratio) - 1)
+    if not _HALVED < change_pct < _DOUBLED:
+        return f"{factor_digits(max(ratio, 1 / ratio))}x {'faster' if ratio > 1 else 'slower'}"
+    if abs(change_pct) < _NO_CHANGE:
+        return NO_CHANGE
+    words = ("longer", "less time") if is_time else ("faster", "slower")
+    return f"{percent_digits(abs(change_pct))} % {words[change_pct < 0]}"
+
+
+def merged_range(low: str, high: str) -> str:
+    """From one change to another, without what both end with: `36 to 60 % faster`, `48 % to 2.7x faster`."""
+    if low == high:
+        return low
+    ends = [re.match(r"([\d,.]+)(x| %)? ?(.*)", text) for text in (low, high)]
+    if None in ends or ends[0][3] != ends[1][3]:  # type: ignore[index]  # None is not among them
+        return f"{low} to {high}"
+    (first, first_unit, _), (_, second_unit, _) = (end.groups() for end in ends if end)
+    return f"{first}{'' if first_unit == second_unit else first_unit} to {high}"
 
 
 def duration(ns: float | None) -> str:
@@ -192,41 +221,33 @@ def percent(value: float | None) -> str:
 
 
 def change(value: float, digits: int = 1) -> str:
-    """A change in percent, `+12.3 %`; ten times as much and more, a tenth and less as a factor, `x 210`."""
-    if _TENTH < value < _TENFOLD:
+    """A change in percent, `+12.3 %`; twice as much and more, a half and less as a factor, `210x`, `1 / 15`."""
+    if _HALVED < value < _DOUBLED:
         return f"{value:+,.{digits}f} %"
-    factor = 1 + value / 100
-    return f"x {factor:,.0f}" if factor >= 1 else f"x {factor:.2g}"
+    if -100 < value < 0:
+        return f"1 / {factor_digits(100 / (100 + value))}"
+    return f"{factor_digits(1 + value / 100) if value > -100 else 0}x"
 
 
 def faster(value: float) -> str:
-    """A change of speed in percent with its direction: `9.0 % slower`; from ten times and to a tenth as a factor."""
-    if not _TENTH < value < _TENFOLD:
-        return _factor(value)
-    direction = "faster" if value >= 0 else "slower"
-    return f"{abs(value):.1f} % {direction}"
+    """A change of a rate in percent, with its direction."""
+    return change_of_speed(1 + value / 100)
 
 
 def longer(value: float) -> str:
-    """A change of a time in percent with its direction: `46.3 % longer`, `31.6 % less time`; beyond, a factor."""
-    if not _TENTH < value < _TENFOLD:
-        return _factor(value)
-    return f"{abs(value):.1f} % {'longer' if value >= 0 else 'less time'}"
+    """A change of a time in percent, with its direction."""
+    return change_of_speed(1 / (1 + value / 100) if value > -100 else math.inf, is_time=True)
 
 
 def magnitude(value: float, digits: int = 1) -> str:
-    """The size of a change in percent, before "faster" or "more": `12.3 %`; from ten times on a factor, `77 times`."""
-    return f"{abs(value):.{digits}f} %" if value < _TENFOLD else f"{1 + value / 100:,.0f} times"
-
-
-def _factor(value: float) -> str:
-    """A change in percent as `x 210`, or `1 / 15`."""
-    return f"1 / {100 / (100 + value):,.0f}" if -100 < value < 0 else change(value)
+    """The size of a change in percent, before "faster" or "more": `12.3 %`; from twice on a factor, `77 times`."""
+    return f"{abs(value):.{digits}f} %" if value < _DOUBLED else f"{factor_digits(1 + value / 100)} times"
 
 
 def changed_by(value: float) -> str:
     """The same in a sentence, after "by": `+12 %`, `a factor of 210`."""
-    return change(value, 0).replace("x ", "a factor of ")
+    text = change(value, 0)
+    return f"a factor of {text.removesuffix('x')}" if text.endswith("x") else text
 
 
 def _in_units(value: float, units: Units) -> str:

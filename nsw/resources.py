@@ -39,12 +39,19 @@ def reducer() -> Path:
 
 
 def csv_rows(path: str) -> list[dict[str, str]]:
-    """The rows of a CSV file beside nsw's code, by its path from there: each a map from column to text."""
+    """The rows of a CSV file beside nsw's code, by its path from there: each a map from column to text.
+
+    A large file is packed: its name ends with .xz.
+    """
     import csv
     import io
 
-    text = files("nsw").joinpath(path).read_text(encoding="utf-8")
-    return list(csv.DictReader(io.StringIO(text, newline="")))
+    data = files("nsw").joinpath(path).read_bytes()
+    if path.endswith(".xz"):
+        import lzma
+
+        data = lzma.decompress(data)
+    return list(csv.DictReader(io.StringIO(data.decode("utf-8"), newline="")))
 
 
 def recording(collection: str) -> Traversable:

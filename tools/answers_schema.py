@@ -219,6 +219,7 @@ class Block(TypedDict):
     text: NotRequired[str]
     brief: NotRequired[str]
     cause: NotRequired[str | None]
+    remedy: NotRequired[str | None]
     healthy: NotRequired[bool]
     gain_pct: NotRequired[float | None]
     tone: NotRequired[str]
@@ -245,10 +246,12 @@ class Block(TypedDict):
 
 class FindingOf(TypedDict):
     text: str
-    cases: list[str]
     cause: str | None
+    remedy: str | None
     healthy: bool
     gain_pct: float | None
+    cases: list[str]
+    evidence: list[Evidence]
 
 
 class Summary(Answer):
@@ -382,6 +385,8 @@ class Report(TypedDict):
 
 class Reports(Answer):
     reports: list[Report]
+    headline: NotRequired[str | None]  # as findings: of whole reports
+    findings: NotRequired[list[FindingOf]]
 
 
 class Format(TypedDict):

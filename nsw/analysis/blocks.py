@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 Unit = Literal[
     "text", "name", "sentence", "count", "number", "plain", "times", "ns", "byte", "byte/s", "FLOP/s", "GB/s", "%",
-    "change %", "faster %", "faster x", "longer %", "range", "achieved and limit %", "names and ns", "whole %",
+    "change %", "faster %", "faster x", "longer %", "longer x", "range", "achieved and limit %", "names and ns",
+    "whole %",
 ]  # fmt: skip
 # of those that hold numbers: which a table aligns to the right
 NUMBERS: Final[frozenset[Unit]] = frozenset({
     "count", "number", "plain", "times", "ns", "byte", "byte/s", "FLOP/s", "GB/s", "%", "change %", "faster %",
-    "faster x", "longer %", "range", "achieved and limit %", "whole %",
+    "faster x", "longer %", "longer x", "range", "achieved and limit %", "whole %",
 })  # fmt: skip
 
 Pair = tuple[float | None, float | None]
@@ -111,6 +112,7 @@ class Finding(Block):
         brief: The same in one sentence, where there is one.
         cause: The id of its cause (docs/causes.md), where a rule says it.
         healthy: It says what binds where nothing is wasted.
+        remedy: What to try, the part of `text` that says so.
         gain_pct: The most that a cure wins, in per cent of the case's time; None: not estimated.
     """
 
@@ -118,6 +120,7 @@ class Finding(Block):
     text: str
     brief: str | None = None
     cause: str | None = None
+    remedy: str | None = None
     healthy: bool = False
     gain_pct: float | None = None
 

@@ -12,21 +12,23 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from functools import cache
-from operator import itemgetter
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.figures import Figure, Perturbation, figures_by_pass, profiler_perturbations
-from nsw.analysis.groups import group_by
+from nsw.analysis.groups import group_by, sum_times_and_calls
 from nsw.analysis.host import HostSide, own_time_weights, summarize_host
 from nsw.analysis.idle_gpu import IdleGpu, find_most_idle_gpu, may_share_gpus
-from nsw.analysis.kernels import KernelRow, kernel_table, kernel_times_by_name
+from nsw.analysis.kernels import KernelRow, kernel_table
 from nsw.analysis.placement import StrayContext, find_stray_contexts
 from nsw.analysis.spent import Spent, divide_time
 from nsw.analysis.steady import (
+    PROCESS,
     Collectives,
     Iterations,
     Phase,
     Waiting,
+    steady_state_columns,
     steady_state_rows,
     summarize_collectives,
     summarize_iterations,
@@ -35,6 +37,7 @@ from nsw.analysis.steady import (
     unsplit_timeline_reason,
 )
 from nsw.analysis.stragglers import OF_STRAGGLERS, Straggler, find_stragglers
+from nsw.tables.columns import Columns
 from nsw.tables.parquet_tables import RowsByRun, StoredRows, TableData
 
 if TYPE_CHECKING:
@@ -45,7 +48,7 @@ _FEWEST, _FEW_ALIKE, _ALIKE = 6, 3, 1.25  # iterations; those of which none take
 _LOADER: Final = re.compile(r"DataLoader.*__next__")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that takes three times as long to make, and there may be millions
 class Share:
     """One kernel, copy, API call or function with its part of the whole; `share_pct` and `cumulative_pct` 0 to 100.
 
@@ -181,28 +184,29 @@ def _summarize_case(
         for table in ("gpu_summary", "api_summary", "functions")
     )
 
-    def steady(table: str, case_runs: Sequence[Any]) -> list[Mapping[str, Any]]:
-        parts = [row for row in rows("phase_summary", case_runs) if row["summary"] == table]
-        split = {run: {row.get("report") for row in rows} for run, rows in group_by(parts, itemgetter("run")).items()}
-        rows_of_runs = by_run.get(table, {})
-        unsplit_rows = (
-            row
-            for run in case_runs
-            for row in (
-                # the rows of a large table take long to make: those of other reports
-                rows_of_runs.rows_of_other_reports(run.id, split.get(run.id, ()))
-                if isinstance(rows_of_runs, RowsByRun) and run.id in rows_of_runs
-                else rows_of_runs.get(run.id, ())
-            )
-        )
-        return steady_state_rows(table, unsplit_rows, parts)
+    @cache
+    def columns(table: str, run: str) -> Columns:
+        return _columns_of_run(by_run.get(table, {}), run)
+
+    def steady(table: str, case_runs: Sequence[Any]) -> Columns:
+        run_ids = [run.id for run in case_runs]
+        parts = [columns("phase_summary", run) for run in run_ids]
+        return steady_state_columns(table, [columns(table, run) for run in run_ids], parts)
 
     gpu = steady("gpu_summary", with_gpu)
+    few_parts = [
+        row
+        for run in with_gpu
+        for row in _rows_but_kernels(by_run.get("phase_summary", {}), run.id, columns("phase_summary", run.id))
+    ]
     work = largest_shares(gpu, 1.0, several := max(1, len(with_gpu)))
-    gpu_ns = _sum_total_ns(gpu)
-    has_kernels = any(row["kind"] == "kernel" for row in gpu)
-    talk = [r for r in steady("communication", with_gpu) if "nccl" in {r.get("library"), r.get("kind")}]
-    communication = _sum_total_ns(talk)
+    gpu_ns = sum(filter(None, gpu["total_ns"]))
+    talk = [
+        row
+        for row in steady_state_rows("communication", rows("communication", with_gpu), few_parts)
+        if "nccl" in {row.get("library"), row.get("kind")}
+    ]
+    communication = sum(row.get("total_ns") or 0 for row in talk)
     # a median of few iterations says little, unless they are alike: where time goes is said of the whole run then
     alike = all(
         row["steady"] >= _FEWEST or (row["steady"] >= _FEW_ALIKE and row["max_ns"] <= _ALIKE * row["med_ns"])
@@ -216,15 +220,17 @@ def _summarize_case(
     free = {figure.name for figure in figures if not figure.profiled}
     idle_gpu = find_most_idle_gpu(
         rows("iterations", with_gpu),
-        {name: rows(name, with_gpu) for name in ("phase_summary", "gaps", "host_copies", "gpu_use")},
+        {"phase_summary": few_parts} | {name: rows(name, with_gpu) for name in ("gaps", "host_copies", "gpu_use")},
     )
     figures = tuple(each for each in figures if each.pass_name not in windowed or each.name not in free)
     return CaseSummary(
         id=id_,
         params=runs[0].params,
-        reports=len({row.get("report") for row in gpu}),
+        reports=len({*gpu["report"]}),
         gpu_ns=gpu_ns / several if gpu else None,
-        kernel_ns=_sum_total_ns(r for r in gpu if r["kind"] in {"kernel", "graph"}) / several if gpu else None,
+        kernel_ns=sum(ns or 0 for ns, kind in gpu.rows("total_ns", "kind") if kind in {"kernel", "graph"}) / several
+        if gpu
+        else None,
         communication_pct=100 * communication / gpu_ns if gpu and gpu_ns else None,
         hotspots=tuple(
             share
@@ -232,12 +238,14 @@ def _summarize_case(
             if before < 100 * cover
         ),
         gpu_work=work,
-        start_kernels=() if has_kernels else _kernel_names(rows("phase_summary", with_gpu)),
+        start_kernels=()
+        if "kernel" in gpu["kind"]
+        else _kernel_names(columns("phase_summary", run.id) for run in with_gpu),
         api=largest_shares(steady("api_summary", with_api), cover, max(1, len(with_api))),
         longest_calls_ns={row["name"]: row["max_ns"] for row in rows("api_summary", with_api) if row.get("max_ns")},
-        threads={row["name"]: row["threads"] for row in gpu if row.get("threads")},
-        blocks={row["name"]: row["blocks"] for row in gpu if row.get("blocks")},
-        successors={row["name"]: row["successor"] for row in gpu if row.get("successor")},
+        threads={name: threads for name, threads in gpu.rows("name", "threads") if threads},
+        blocks={name: blocks for name, blocks in gpu.rows("name", "blocks") if blocks},
+        successors={name: successor for name, successor in gpu.rows("name", "successor") if successor},
         copies=_copies_by_kind(gpu, several),
         functions=_function_shares(rows("functions", with_functions), cover, max(1, len(with_functions))),
         import_ns=1e9 * sum(import_times) / len(with_functions) if import_times else None,
@@ -250,20 +258,22 @@ def _summarize_case(
         gpus=tuple(sorted({str(r["text"]) for r in rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
         measured=len(with_gpu or with_api or with_functions),
         kernels=_kernels_with_counters(runs, counters, gpu, several),
-        phases=summarize_phases(rows("phases", with_gpu), rows("phase_summary", with_gpu)),
+        phases=summarize_phases(rows("phases", with_gpu), few_parts),
         iterations=summarize_iterations(rows("iterations", with_gpu)),
         waiting=summarize_nccl_waiting(talk, gpu_ns, rows("gpu_use", with_gpu), rows("gaps", with_gpu)),
         collectives=summarize_collectives(rows("gpu_use", with_gpu[:1])),
-        stragglers=find_stragglers({name: rows(name, with_gpu) for name in OF_STRAGGLERS}),
+        stragglers=find_stragglers({name: rows(name, with_gpu) for name in OF_STRAGGLERS})
+        if rows("collectives", with_gpu)
+        else (),
         idle_gpu=idle_gpu,
         traced_by=with_gpu[0].pass_name if with_gpu else None,
         one_phase=unsplit_timeline_reason(rows("phases", with_gpu)),
         spent=divide_time(
-            gpu if alike else rows("gpu_summary", with_gpu),
+            gpu if alike else Columns.joined([columns("gpu_summary", run.id) for run in with_gpu]),
             rows("iterations", with_gpu) if alike else (),
             several,
             classes,
-            shared=may_share_gpus(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
+            shared=may_share_gpus(rows("iterations", with_gpu), few_parts),
             is_mean=idle_gpu is not None and idle_gpu.is_mean,
         ),
         loading_ns=loading.get("med_ns") or loading.get("avg_ns"),
@@ -277,13 +287,17 @@ def _summarize_case(
 
 
 def _kernels_with_counters(
-    runs: Sequence[Any], counters: Mapping[str, TableData], gpu: Iterable[Mapping[str, Any]], traced: int
+    runs: Sequence[Any], counters: Mapping[str, TableData], gpu: Columns, traced: int
 ) -> tuple[KernelRow, ...]:
     """The kernels that counters were measured of, with the times of the case's timeline where it has one."""
     if "metrics" not in counters:
         return ()
     case_counters = {name: rows_of_runs(data, {run.id for run in runs}) for name, data in counters.items()}
-    times = kernel_times_by_name(gpu)
+    times = sum_times_and_calls(
+        (name, ns, calls)
+        for kind, name, ns, calls in gpu.rows("kind", "name", "total_ns", "calls")
+        if kind == "kernel" and ns is not None
+    )
     return kernel_table(
         case_counters, {name: (total / traced, calls / traced) for name, (total, calls) in times.items()}
     )
@@ -311,22 +325,40 @@ def runs_of_first_measured_pass(runs: Sequence[Any], rows_by_run: Mapping[Any, o
     return [run for run in with_rows if run.pass_name == with_rows[0].pass_name]
 
 
-def largest_shares(rows: Iterable[Mapping[str, Any]], cover: float, runs: int = 1) -> tuple[Share, ...]:
+def _columns_of_run(rows_of_runs: Mapping[Any, Sequence[Mapping[str, Any]]], run: str) -> Columns:
+    if isinstance(rows_of_runs, RowsByRun) and run in rows_of_runs:
+        return rows_of_runs.columns(run)
+    return Columns.from_rows(rows_of_runs.get(run, ()))
+
+
+def _rows_but_kernels(
+    rows_of_runs: Mapping[Any, Sequence[Mapping[str, Any]]], run: str, columns: Columns
+) -> Sequence[Mapping[str, Any]]:
+    """The rows of phase_summary that tell of a process, its calls and its copies.
+
+    Of kernels, which may be many, there are those that follow what is of another phase, process or GPU.
+    """
+    if not isinstance(rows_of_runs, RowsByRun) or run not in rows_of_runs:
+        return rows_of_runs.get(run, ())
+    kinds = [("", ""), *columns.rows("kind", "phase", "device", *PROCESS)]
+    positions = [at for at, (before, kind) in enumerate(pairwise(kinds)) if kind != before or kind[0] != "kernel"]
+    return rows_of_runs.rows_at(run, positions)
+
+
+def largest_shares(rows: Columns, cover: float, runs: int = 1) -> tuple[Share, ...]:
     """Return the rows that together take `cover` of all rows' total_ns, largest first, with equal names merged.
 
     Args:
-        rows: Rows with `name` and `total_ns`, and where known `kind`, `short_name` and `calls`.
+        rows: Columns `name` and `total_ns`, and where known `kind`, `short_name` and `calls`.
         cover: The share of the total time to cover, 0 to 1.
         runs: The number of runs that the rows are from; times and calls are divided by it.
     """
     merged: dict[tuple[str, str], list[Any]] = {}
-    for row in rows:
-        entry = merged.setdefault(
-            (row.get("kind") or "", row["name"]), [row.get("short_name") or row["name"], 0.0, None]
-        )
-        entry[1] += row.get("total_ns") or 0
-        if row.get("calls") is not None:
-            entry[2] = (entry[2] or 0) + row["calls"]
+    for kind, name, short_name, ns, calls in rows.rows("kind", "name", "short_name", "total_ns", "calls"):
+        entry = merged.setdefault((kind or "", name), [short_name or name, 0.0, None])
+        entry[1] += ns or 0
+        if calls is not None:
+            entry[2] = (entry[2] or 0) + calls
     total_ns = sum(entry[1] for entry in merged.values())
     result: list[Share] = []
     running = 0.0
@@ -353,16 +385,16 @@ def _count_per_run(count: float, runs: int) -> float:
     return count // runs if count % runs == 0 else count / runs
 
 
-def _copies_by_kind(rows: Iterable[Mapping[str, Any]], runs: int) -> tuple[Copy, ...]:
+def _copies_by_kind(gpu: Columns, runs: int) -> tuple[Copy, ...]:
     merged: dict[str, list[Any]] = {}
-    for row in rows:
-        if row["kind"] in {"memcpy", "memset", "um"}:
-            entry = merged.setdefault(row["name"], [0, 0.0, 0.0, True, None])
-            entry[0] += row.get("calls") or 0
-            entry[1] += row.get("total_ns") or 0
-            entry[2] += row.get("total_bytes") or 0
-            entry[3] = entry[3] and row.get("total_bytes") is not None
-            entry[4] = max((ns for ns in (entry[4], row.get("max_ns")) if ns is not None), default=None)
+    copies = gpu.at([at for at, kind in enumerate(gpu["kind"]) if kind in {"memcpy", "memset", "um"}])
+    for name, calls, total_ns, size, max_ns in copies.rows("name", "calls", "total_ns", "total_bytes", "max_ns"):
+        entry = merged.setdefault(name, [0, 0.0, 0.0, True, None])
+        entry[0] += calls or 0
+        entry[1] += total_ns or 0
+        entry[2] += size or 0
+        entry[3] = entry[3] and size is not None
+        entry[4] = max((ns for ns in (entry[4], max_ns) if ns is not None), default=None)
     return tuple(
         Copy(name, _count_per_run(calls, runs), ns / runs, size / runs if known else None,
              size / ns * 1e9 if known and ns else None, longest)
@@ -405,14 +437,14 @@ def _sm_count_of_facts(facts: Iterable[Mapping[str, Any]]) -> float | None:
 def _function_shares(rows: Sequence[Mapping[str, Any]], cover: float, runs: int) -> tuple[Share, ...]:
     """The functions by their own time; by their share of the samples, without times, where a profile has none."""
     weights, timed = own_time_weights(rows)
-    weighed = (
+    weighed = [
         {"name": _function_label_with_location(row), "short_name": row["name"], "kind": "function",
          "total_ns": weight * 1e9,
          "calls": row.get("calls")}
         for row, weight in zip(rows, weights, strict=True)
-    )  # fmt: skip
-    listed = _listed_part_of_samples(rows, weights)
-    shares = [replace(share, share_pct=listed * share.share_pct) for share in largest_shares(weighed, cover, runs)]
+    ]  # fmt: skip
+    listed, largest = _listed_part_of_samples(rows, weights), largest_shares(Columns.from_rows(weighed), cover, runs)
+    shares = [replace(share, share_pct=listed * share.share_pct) for share in largest]
     return tuple(share if timed else replace(share, total_ns=None) for share in shares)
 
 
@@ -431,12 +463,9 @@ def _function_label_with_location(row: Mapping[str, Any]) -> str:
     return f"{row['name']} ({location})" if location else str(row["name"])
 
 
-def _kernel_names(parts: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(row["name"] for row in parts if row.get("kind") == "kernel"))
-
-
-def _sum_total_ns(rows: Iterable[Mapping[str, Any]]) -> float:
-    return sum(row.get("total_ns") or 0 for row in rows)
+def _kernel_names(parts: Iterable[Columns]) -> tuple[str, ...]:
+    names = (name for columns in parts for name, kind in columns.rows("name", "kind") if kind == "kernel")
+    return tuple(dict.fromkeys(names))
 
 
 def rows_by_run(rows: Sequence[Mapping[str, Any]]) -> Mapping[Any, Sequence[Mapping[str, Any]]]:

@@ -37,7 +37,7 @@ from nsw.analysis.sides import (
     match_cases,
     split_kernel_metric,
 )
-from nsw.quantities import BYTES, TIMES, common, format_ns, rates
+from nsw.quantities import BYTES, TIMES, common, factor_digits, format_ns, percent_digits, rates
 from nsw.wording import and_more, plural
 
 if TYPE_CHECKING:
@@ -61,16 +61,15 @@ _CASES_NAMED: Final = 3
 _UNEXPLAINED: Final = 0.5  # of a gain, which the time of an iteration does not show
 _SHORT: Final = 18  # characters of a name that a table's heading has room for
 _MOST: Final = 0.5  # of what all functions change, from which a function is what did it
-_LARGE: Final = 1.0  # logarithm from which a gain is said as a factor: 2.7 times
-_MANY_TIMES: Final = 10  # from which a change has no percentage, and its factor no digits
+_LARGE: Final = math.log(2)  # logarithm from which a change is a factor, as on every screen
 _METRIC_ORDER: Final = (
     "Order: the kernel with most GPU time first, of each its time, then what changed most: of % by points, of all else"
     " by the part of the larger value."
 )
 _BETWEEN: Final = "between: where the change lies, by the scatter of the runs"
 _SINGLE_RUNS: Final = (
-    "between: a side has 1 run, so that nothing measured the scatter; {} % between runs is assumed. More runs measure"
-    " it."
+    "between: where the change lies if runs scatter by {} %, which is assumed: 1 run a side does not tell. Repeats"
+    " measure it."
 )
 _FEW_RUNS: Final = f"{_BETWEEN}; below 7 a side at least 10 % is assumed"
 _DECIDED: Final = ("faster", "slower", "higher", "lower")
@@ -119,9 +118,12 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     blocks.append(Note(HEADLINE, _comparison_headline(comparison), tone="heading"))
     notes = dict.fromkeys((comparison.first.note or "", comparison.second.note or ""))
     shared_note = next(iter(notes)) if len(notes) == 1 else ""
+    is_one_campaign = comparison.first.source == comparison.second.source
+    names = (comparison.first.name if is_one_campaign else _full_side_name(comparison.first),
+             _full_side_name(comparison.second))  # fmt: skip
     sides = ", ".join(
-        f"{letter}: {_full_side_name(side)}{f' ({side.note})' if side.note and not shared_note else ''}"
-        for letter, side in (("A", comparison.first), ("B", comparison.second))
+        f"{letter}: {name}{f' ({side.note})' if side.note and not shared_note else ''}"
+        for letter, name, side in zip("AB", names, (comparison.first, comparison.second), strict=True)
     )
     if any(max(row.runs) > 1 for row in comparison.rows):
         sides += "; means of the runs, whose ratio is the change (`nsw summarize` prints medians)"
@@ -197,17 +199,17 @@ def verdict_text(row: Compared) -> str:
     assumed = f" if runs scatter by {_assumed_scatter_text(estimate)} %" if _is_by_assumed_scatter(row) else ""
     log, ends = estimate.log_ratio, (estimate.low, estimate.high)
     if row.verdict == "same":
-        return f"the same within {_percent_digits_text(log_ratio_to_percent(estimate.within))} %"
+        return f"the same within {percent_digits(log_ratio_to_percent(estimate.within))} %"
     if row.verdict not in _DECIDED:
         return f"cannot tell ({_interval_text(*ends)})"
     if abs(log) >= _LARGE:
         word = row.verdict if is_time_unit(row.unit) else _direction_word(row)
-        low_to_high = " to ".join(map(_log_ratio_factor_text, sorted(ends, key=abs)))
-        return f"{_log_ratio_factor_text(log)} times {word} ({low_to_high}{assumed})"
+        low_to_high = " to ".join(f"{_log_ratio_factor_text(end)}x" for end in sorted(ends, key=abs))
+        return f"{_log_ratio_factor_text(log)}x {word} ({low_to_high}{assumed})"
     low, high = sorted(abs(log_ratio_to_percent(end)) for end in ends)
     verb = "takes " if is_time_unit(row.unit) else ""
-    change = f"{_percent_digits_text(abs(log_ratio_to_percent(log)))} % {_direction_word(row)}"
-    return f"{verb}{change} ({_percent_digits_text(low)} to {_percent_digits_text(high)} %{assumed})"
+    change = f"{percent_digits(abs(log_ratio_to_percent(log)))} % {_direction_word(row)}"
+    return f"{verb}{change} ({percent_digits(low)} to {percent_digits(high)} %{assumed})"
 
 
 def _is_by_assumed_scatter(row: Compared) -> bool:
@@ -217,7 +219,7 @@ def _is_by_assumed_scatter(row: Compared) -> bool:
 
 
 def _assumed_scatter_text(estimate: Estimate) -> str:
-    return _percent_digits_text(100 * estimate.floor.run) if estimate.floor else "0"
+    return percent_digits(100 * estimate.floor.run) if estimate.floor else "0"
 
 
 def _direction_word(row: Compared) -> str:
@@ -228,38 +230,36 @@ def _direction_word(row: Compared) -> str:
     return row.verdict if row.higher_is_better is not False else "more" if is_more else "less"
 
 
-def _percent_digits_text(percent: float) -> str:
-    return f"{percent:.2g}" if percent < 10 else f"{percent:.0f}"
-
-
 def _log_ratio_factor_text(log: float) -> str:
     """The factor of a logarithm of either sign."""
-    times = math.exp(abs(log))
-    return f"{times:,.0f}" if times >= _MANY_TIMES else f"{times:.2f}"
+    return factor_digits(math.exp(abs(log)))
 
 
 def _signed_percent_text(log: float) -> str:
     percent = log_ratio_to_percent(log)
-    if abs(log) >= math.log(_MANY_TIMES):
-        return f"{'x' if log > 0 else '1 /'} {_log_ratio_factor_text(log)}"
+    if abs(log) >= _LARGE:
+        return _factor_text(log)
     return f"{'+' if percent > 0 else ''}{percent:.2g}" if abs(percent) < 10 else f"{percent:+.0f}"
 
 
 def _interval_text(low: float, high: float) -> str:
     """Both ends of an interval of logarithms: `-12 to +30 %`, `-78 % to x 22`."""
     texts = [_signed_percent_text(end) for end in (low, high)]
-    units = [" %" if abs(end) < math.log(_MANY_TIMES) else "" for end in (low, high)]
+    units = [" %" if abs(end) < _LARGE else "" for end in (low, high)]
     return f"{texts[0]}{units[0] if units[0] != units[1] else ''} to {texts[1]}{units[1]}"
 
 
 def _interval_cell(low: float, high: float) -> str:
     """The same in a column of per cent: both ends as factors where one is, and both are on one side of no change."""
-    many = math.log(_MANY_TIMES)
-    if max(abs(low), abs(high)) < many:
+    if max(abs(low), abs(high)) < _LARGE:
         return f"{_signed_percent_text(low)} to {_signed_percent_text(high)}"
     if low * high <= 0:
         return _interval_text(low, high)
-    return " to ".join(f"{'x' if end > 0 else '1 /'} {_log_ratio_factor_text(end)}" for end in (low, high))
+    return " to ".join(map(_factor_text, (low, high)))
+
+
+def _factor_text(log: float) -> str:
+    return f"{_log_ratio_factor_text(log)}x" if log > 0 else f"1 / {_log_ratio_factor_text(log)}"
 
 
 def _run_counts_text(estimate: Estimate) -> str:
@@ -321,9 +321,9 @@ def _change_range_text(rows: Sequence[Compared], verdict: str) -> str:
     logs = [row.estimate.log_ratio for row in decided if row.estimate is not None]
     largest = max(map(abs, logs))
     if largest >= _LARGE:
-        return f" (up to {_log_ratio_factor_text(largest)} times)"
+        return f" (up to {_log_ratio_factor_text(largest)}x)"
     sizes = sorted(abs(log_ratio_to_percent(log)) for log in logs)
-    ends = dict.fromkeys((_percent_digits_text(sizes[0]), _percent_digits_text(sizes[-1])))
+    ends = dict.fromkeys((percent_digits(sizes[0]), percent_digits(sizes[-1])))
     words = {_direction_word(row) for row in decided}
     direction = f" {words.pop()}" if len(words) == 1 and words != {verdict} else ""
     return f" ({' to '.join(ends)} %{direction})"
@@ -398,8 +398,7 @@ def _changes_table(comparison: Comparison) -> Table:
         (Column("interval", "between"),
          lambda r: "-" if (e := r.estimate) is None else "exact" if e.low == e.high else _interval_cell(e.low, e.high)),
         (Column("runs", "runs"), _row_run_counts_text),
-        (Column("verdict", "verdict"),
-         lambda r: r.missing or (f"{r.verdict} (assumed)" if _is_by_assumed_scatter(r) else r.verdict)),
+        (Column("verdict", "verdict"), lambda r: r.missing or r.verdict),
     ]  # fmt: skip
     columns, cells = columns_and_rows(parts, kept_rows)
     titles = ["Those that weigh most"] if len(kept_rows) < len(rows) and not by_metric else []
@@ -640,7 +639,7 @@ def _undecided_row_notes(comparison: Comparison) -> list[Block]:
     alike, unlike = ([case for case, is_alike in others.items() if is_alike is expected] for expected in (True, False))
     likewise = f" Likewise {and_more(alike, _CASES_NAMED)}." if alike else ""
     likewise += f" Nor is {and_more(unlike, _CASES_NAMED)} decided." if unlike else ""
-    detectable = _percent_digits_text(log_ratio_to_percent(estimate.detectable))
+    detectable = percent_digits(log_ratio_to_percent(estimate.detectable))
     text = (
         f"{_case_prefix(comparison, row)}{_run_counts_text(estimate)} would have shown a difference of"
         f" {detectable} % or more;"

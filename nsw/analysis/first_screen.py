@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Block, Note, Table
-from nsw.analysis.comparison import least_disturbed_figure
+from nsw.analysis.comparison import is_time_unit, least_disturbed_figure
 from nsw.analysis.conditions import condition_notes
 from nsw.analysis.idle_gpu import BUSY_PCT
 from nsw.analysis.rules.api_calls import startup_text
@@ -31,7 +31,7 @@ from nsw.analysis.screen_table import (
 from nsw.analysis.single_case import NO_GPU_WORK, main_time_section
 from nsw.analysis.sweep_screen import side_by_side_screen
 from nsw.analysis.variants_screen import variants_screen
-from nsw.quantities import duration, number, times_faster
+from nsw.quantities import NO_CHANGE, change_of_speed, duration, number
 from nsw.recipe.matrix import SIDE
 from nsw.wording import first_of, plural
 
@@ -262,6 +262,8 @@ def _change_from_baseline_lines(summary: Summary, case: CaseSummary) -> list[str
     if summary.compared == SIDE:  # a pair's change is what `nsw compare` finds, not a ratio of medians
         return []
     if variant is not None and base_variant is not None and variant.ratio and case.id not in void:
-        change = times_faster(variant.ratio)
-        return [f"{change} than {base_variant.case_id}" if " " in change else f"as fast as {base_variant.case_id}"]
+        change = change_of_speed(variant.ratio, is_time=is_time_unit(variant.unit))
+        return [
+            f"as fast as {base_variant.case_id}" if change == NO_CHANGE else f"{change} than {base_variant.case_id}"
+        ]
     return []

@@ -14,7 +14,7 @@ from nsw.analysis.host import OTHER_WORK, WAITS, classify_function
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
 from nsw.analysis.rules.counters import kernel_advice_text, names_limit, rule_sentence
-from nsw.analysis.rules.gaps import WORDS, IdleCause, idle_time_by_cause
+from nsw.analysis.rules.gaps import WORDS, divide_idle_time, idle_time_by_cause
 from nsw.analysis.rules.latency import few_warps_text, launch_shape_text
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.spent import NOT_SHOWN, Part, Spent
@@ -55,7 +55,7 @@ _TELLING_PCT: Final = 5.0  # of a table of operators, ranges or system calls
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its speed says little
 _SUM_SLACK: Final = 0.01  # of the time: what two sums of parts may differ
 _PART_OF: Final = 0.2  # of the largest operator's time, what the one that calls it takes itself at least
-_EXPLAINS: Final = 0.9  # of the idle time
+_EXPLAINS, _TELLING = 0.9, 0.1  # of the idle time: nearly all; worth a word
 _SMALL: Final = 0.005  # of its time: what is less has no row
 
 
@@ -109,13 +109,9 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
     if overlap_pct <= -100 * _SMALL:
         rows.append(_share_of_total_row("less what runs at the same time", overlap_pct, total_ns))
     if idle_pct is not None:
-        causes = (
-            idle_time_by_cause(case, case.idle_gpu) if case.idle_gpu is not None and idle_pct >= _TELLING_PCT else []
-        )
-        several = len(spent.idle_gpus) > 1
-        cause = (
-            f" ({_largest_cause_text(causes[0], case.idle_gpu, several=several)})" if causes and case.idle_gpu else ""
-        )
+        cause = ""
+        if case.idle_gpu is not None and idle_pct >= _TELLING_PCT:
+            cause = _idle_time_text(case, case.idle_gpu, several=len(spent.idle_gpus) > 1)
         rows.append(_share_of_total_row(f"GPU idle{cause}", idle_pct, total_ns, None, _idle_by_gpu_text(spent)))
     columns = (
         Column("part", "GPU work", "name"),
@@ -138,12 +134,20 @@ def _count_cell(operations: float) -> float | None:
     return (round(operations) if operations >= _FEW_CALLS else operations) or None
 
 
-def _largest_cause_text(cause: IdleCause, idle: IdleGpu, *, several: bool) -> str:
-    """What explains most of the idle time, with its share where that is not nearly all; of several GPUs for which."""
-    if several:
-        return f"{idle.gpu.removeprefix('the GPU of ')}: {WORDS[cause.cause]}"
-    share = cause.explained_ns / idle.idle_ns
-    return WORDS[cause.cause] if share >= _EXPLAINS else f"{100 * share:.0f} % of it {WORDS[cause.cause]}"
+def _idle_time_text(case: CaseSummary, idle: IdleGpu, *, several: bool) -> str:
+    """What the idle time goes to, where gaps tell: the largest part, and the next where the first is not nearly all."""
+    causes = idle_time_by_cause(case, idle)
+    division = divide_idle_time(idle, causes)
+    if not idle.has_calls:  # table gaps tells no causes then
+        division = {words: ns for words, ns in division.items() if words in {WORDS[cause.cause] for cause in causes}}
+    parts = sorted(division.items(), key=lambda part: -part[1])
+    shares = [(words, ns / idle.idle_ns) for words, ns in parts if idle.idle_ns and ns >= _TELLING * idle.idle_ns]
+    if not shares:
+        return ""
+    gpu = f"{idle.gpu.removeprefix('the GPU of ')}: " if several else ""
+    if shares[0][1] >= _EXPLAINS:
+        return f" ({gpu}{shares[0][0]})"
+    return f" ({gpu}{', '.join(f'{100 * share:.0f} % {words}' for words, share in shares[: 1 if several else 2])})"
 
 
 def _exposed_time_rows(spent: Spent, total_ns: float) -> tuple[list[tuple[Cell, ...]], list[Part]]:

@@ -20,6 +20,8 @@ from nsw.analysis.steady import gpu_labels, rows_of_working_gpus
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from nsw.tables.columns import Columns
+
     Row = Mapping[str, Any]
 
 __all__ = ["NOT_SHOWN", "Part", "Spent", "divide_time", "remove_profiler_idle_time"]
@@ -96,7 +98,7 @@ class Spent:
 
 
 def divide_time(
-    gpu: Sequence[Row], iterations: Sequence[Row], runs: int, classes: Mapping[str, str] | None = None, *,
+    gpu: Columns, iterations: Sequence[Row], runs: int, classes: Mapping[str, str] | None = None, *,
     shared: bool = False, is_mean: bool = False,
 ) -> Spent | None:  # fmt: skip
     """Where the time of a case goes; None without GPU work.
@@ -116,15 +118,15 @@ def divide_time(
     spans = times if is_mean else times * _mean_to_median_work(gpu, iterations)
     took: dict[str, dict[str, list[float]]] = {}  # by class and name
     fp32 = short = kernels = 0.0
-    for row in gpu:
-        ns, calls = row.get("total_ns") or 0.0, row.get("calls") or 0
-        name = classify_gpu_operation(row["name"], row["kind"], classes)
-        entry = took.setdefault(name, {}).setdefault(row.get("short_name") or row["name"], [0.0, 0.0])
+    for operation, kind, short_name, total_ns, count in gpu.rows("name", "kind", "short_name", "total_ns", "calls"):
+        ns, calls = total_ns or 0.0, count or 0
+        name = classify_gpu_operation(operation, kind, classes)
+        entry = took.setdefault(name, {}).setdefault(short_name or operation, [0.0, 0.0])
         entry[0] += ns / spans
         entry[1] += calls / times
-        if name in _ARITHMETIC and is_fp32_matrix_kernel(row["name"]):
+        if name in _ARITHMETIC and is_fp32_matrix_kernel(operation):
             fp32 += ns / spans
-        if row["kind"] == "kernel" and name != NCCL:
+        if kind == "kernel" and name != NCCL:
             kernels += calls
             short += calls if ns < _SHORT_NS * calls else 0
     if not took:
@@ -151,52 +153,45 @@ def divide_time(
 def _parts_to_show(parts: tuple[Part, ...], took: Mapping[str, Mapping[str, Sequence[float]]]) -> tuple[Part, ...]:
     """A part an operation where few of them take nearly all, or where names tell no class of much; else the classes."""
     # NCCL is one part, since it is known what of it is alone
-    operation_parts = [Part(NCCL, part.ns, part.operations, "", part.ns) for part in parts if part.name == NCCL]
+    work = [(part.ns, part.operations, NCCL) for part in parts if part.name == NCCL]
     for name, operations in took.items():
         if name != NCCL:
-            operation_parts += [
-                Part(operation or name, ns, calls, "", ns) for operation, (ns, calls) in operations.items()
-            ]
-    operation_parts.sort(key=lambda part: -part.ns)
+            work += [(ns, calls, operation or name) for operation, (ns, calls) in operations.items()]
+    work.sort(key=lambda operation: -operation[0])
     total_ns = sum(part.ns for part in parts)
     unknown = sum(part.ns for part in parts if part.name == OTHER_KERNELS)
-    few = len(operation_parts) <= _FEW or sum(part.ns for part in operation_parts[: _FEW - 1]) >= _NEARLY_ALL * total_ns
-    return tuple(operation_parts) if few or unknown > _MUCH * total_ns else parts
+    few = len(work) <= _FEW or sum(ns for ns, *_ in work[: _FEW - 1]) >= _NEARLY_ALL * total_ns
+    if not few and unknown <= _MUCH * total_ns:
+        return parts
+    return tuple(Part(name, ns, calls, "", ns) for ns, calls, name in work)
 
 
-def _mean_to_median_work(gpu: Sequence[Row], iterations: Sequence[Row]) -> float:
+def _mean_to_median_work(gpu: Columns, iterations: Sequence[Row]) -> float:
     """How many times the GPU's work of the mean iteration is that of the median one, which a long one does not move."""
     median = sum((row.get("med_gpu_ns") or 0.0) * row["steady"] for row in iterations)
-    total_ns = sum(row.get("total_ns") or 0.0 for row in gpu)
+    total_ns = sum(filter(None, gpu["total_ns"]))
     return total_ns / median if median and total_ns else 1.0
 
 
-def _unlisted_gpu_ns(gpu: Sequence[Row]) -> float:
+def _unlisted_gpu_ns(gpu: Columns) -> float:
     """GPU time of rows that a report leaves out, by the shares that it prints; 0 where it shows all, or prints none."""
-    gpu = [row for row in gpu if row["kind"] != "um"]  # which nvprof prints without shares
-    if any(row.get("time_pct") is None for row in gpu):
+    rows = [row for row in gpu.rows("kind", "time_pct", "total_ns") if row[0] != "um"]  # nvprof prints no shares of it
+    if any(share is None for _, share, _ in rows):
         return 0.0
-    separate_tables = sum(row["time_pct"] for row in gpu) > _TOGETHER_PCT  # kernels and copies are tables of their own
-    kernels, other_rows = (
-        [row for row in gpu if (row["kind"] == "kernel") is is_kernel] for is_kernel in (True, False)
-    )
+    separate_tables = sum(share for _, share, _ in rows) > _TOGETHER_PCT  # kernels and copies are tables of their own
+    kernels, other_rows = ([row for row in rows if (row[0] == "kernel") is is_kernel] for is_kernel in (True, False))
     unseen = 0.0
-    for table in (kernels, other_rows) if separate_tables else (gpu,):
-        shown_pct = sum(row["time_pct"] for row in table)
+    for table in (kernels, other_rows) if separate_tables else (rows,):
+        shown_pct = sum(share for _, share, _ in table)
         if 0 < shown_pct < _ALL_PCT:
-            unseen += sum(row.get("total_ns") or 0.0 for row in table) * (100 - shown_pct) / shown_pct
+            unseen += sum(ns or 0.0 for *_, ns in table) * (100 - shown_pct) / shown_pct
     return unseen
 
 
 def _make_part(name: str, operations: Mapping[str, Sequence[float]]) -> Part:
+    times, calls = zip(*operations.values(), strict=True)
     top = max(operations, key=lambda operation: operations[operation][0])
-    return Part(
-        name,
-        sum(ns for ns, _ in operations.values()),
-        sum(calls for _, calls in operations.values()),
-        top,
-        operations[top][0],
-    )
+    return Part(name, sum(times), sum(calls), top, operations[top][0])
 
 
 def _span_shares(iterations: Sequence[Row], *, is_mean: bool) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Cell, Column, ColumnPart, Evidence, Table
+from nsw.analysis.cases import rows_by_run
 from nsw.analysis.comparison import figure_heading, least_disturbed_figure
 from nsw.analysis.kernel_classes import COPIES
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, time_without_profiler
@@ -30,7 +32,7 @@ from nsw.quantities import duration, magnitude, number
 from nsw.wording import first_of, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.rules.hits import Hit
@@ -51,6 +53,7 @@ def side_by_side_screen(summary: Summary) -> Screen:
     names = [name for name in cases[0].params if len({repr(c.params.get(name)) for c in cases}) > 1] if cases else []
     figure = figure_to_show(summary)
     hits = summary.hits
+    by_run = cache(lambda: {name: rows_by_run(rows) for name, rows in summary.tables.items()})
     repeated = any(f.runs > 1 for case in cases for f in case.figures)
     if figure and not any(hits.values()) and (grid := _figure_grid_table(summary, names, figure)) is not None:
         return Screen(
@@ -73,7 +76,7 @@ def side_by_side_screen(summary: Summary) -> Screen:
         (Column("gpu_ns", "GPU time", "ns"), lambda c: c.gpu_ns)
         if not figure and not all(map(_iteration_ns, cases))
         else None,
-        (Column("top", "largest part", "name"), lambda c: _largest_time_share_cell(c, summary)) if not figure else None,
+        (Column("top", "largest part", "name"), lambda c: _largest_time_share_cell(c, by_run)) if not figure else None,
         (Column("figure", figure_heading(*figure, is_median=repeated), "number"), lambda c: figure_median(c, figure[0]))
         if figure
         else None,
@@ -117,17 +120,17 @@ def side_by_side_screen(summary: Summary) -> Screen:
         if wasted == 1:
             saved = f"save {_hits_weight(hits[first.id]):.0f} % of its time"
         headline += f"{wasted} of {count} could {saved}{most}" if wasted else f"none could {saved}; most in {problem}"
-    elif figure or any(_largest_time_share_cell(case, summary) for case in cases):
+    elif figure or any(_largest_time_share_cell(case, by_run) for case in cases):
         headline += count
-        largest = {_largest_time_share_cell(case, summary) for case in cases}
+        largest = {_largest_time_share_cell(case, by_run) for case in cases} if not figure else set()
         longest = max(cases, key=lambda case: case.gpu_ns or 0.0)
-        if len(largest) == 1 and not figure:
+        if len(largest) == 1:
             headline += f", each {largest.pop()}"
         elif not summary.site and longest.gpu_ns:
             shortest = min(cases, key=lambda case: case.gpu_ns or math.inf)
             headline += (
                 f": {duration(shortest.gpu_ns)} ({shortest.id}) to {duration(longest.gpu_ns)} ({longest.id}:"
-                f" {_largest_time_share_cell(longest, summary)})"
+                f" {_largest_time_share_cell(longest, by_run)})"
             )
     else:
         return Screen(headline + f"nothing was measured of {count}", None)
@@ -179,7 +182,7 @@ def _best_case(summary: Summary, figure: tuple[str, str]) -> CaseSummary | None:
     return pick(with_value, key=lambda item: item[0])[1] if len(with_value) > 1 else None
 
 
-def _largest_time_share_cell(case: CaseSummary, summary: Summary) -> Cell:
+def _largest_time_share_cell(case: CaseSummary, by_run: Callable[[], Mapping[str, Mapping[str, Any]]]) -> Cell:
     """What takes most of a case's time, and how much of it: copies count together."""
     copies = case.spent.share_pct(COPIES) if case.spent else 0.0
     largest = next((part for part in case.spent.shown if part.name != NOT_SHOWN), None) if case.spent else None
@@ -189,7 +192,7 @@ def _largest_time_share_cell(case: CaseSummary, summary: Summary) -> Cell:
         return f"{copies:.0f} % {COPIES}"
     if shares := case.hotspots or case.functions or case.api:
         return f"{shares[0].share_pct:.0f} % {shares[0].short_name}"
-    case_tables = {name: [row for row in some if row.get("run") == case.id] for name, some in summary.tables.items()}
+    case_tables = {name: rows.get(case.id, ()) for name, rows in by_run().items()}
     section = main_time_section(case, case_tables)
     return section[0] if section else ""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from nsw.analysis.blocks import Column, ColumnPart
-from nsw.analysis.comparison import Variant, figure_heading
+from nsw.analysis.blocks import Column, ColumnPart, Unit
+from nsw.analysis.comparison import Variant, figure_heading, is_time_unit
 from nsw.analysis.groups import group_by
 from nsw.analysis.rules.pairs import SET_ASIDE, cases_with_void_ratio, contradicted_figures
 from nsw.analysis.screen_table import (
@@ -21,7 +21,7 @@ from nsw.analysis.screen_table import (
     parameter_value_text,
     screen_table,
 )
-from nsw.quantities import factor_digits, number, times_faster
+from nsw.quantities import NO_CHANGE, change_of_speed, merged_range, number
 from nsw.recipe.matrix import AFTER, BEFORE, SIDE
 from nsw.wording import first_of
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
 
 __all__ = ["variants_screen"]
-
-_AS_FAST: Final = "1.00"  # times slower
 
 
 def variants_screen(summary: Summary) -> Screen:
@@ -63,13 +61,15 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
     base_text = _variant_label(summary, first.variant)
     gpu_ns, operations = _gpu_ns_per_iteration(by_id), _operations_per_iteration(by_id)
     is_timed = any(v.case_id in gpu_ns for pair in pairs for v in pair)
+    is_time = is_time_unit(unit)
+    ratio_unit: Unit = "longer x" if is_time else "faster x"
     title = figure_heading(summary.figure, unit, is_median=any(v.runs > 1 for pair in pairs for v in pair))
     parts: list[ColumnPart | None] = [
         *((Column(f"param.{name}", name), lambda p, name=name: parameter_value_cell(p[0].series[name]))
          for name in first.series),
         (Column("figure", f"{title}, {parameter_value_text(first.variant)} -> {parameter_value_text(second.variant)}"),
          lambda p: f"{number(p[0].figure)} -> {number(p[1].figure)}"),
-        (Column("ratio", f"beside {base_text}", "faster x"),
+        (Column("ratio", f"beside {base_text}", ratio_unit),
          lambda p: SET_ASIDE if _has_contradicted_figure(p, void) else p[1].ratio),
         (Column("effect", "effect"),
          lambda p: SET_ASIDE if _has_contradicted_figure(p, void) else _variant_effect_text(p))
@@ -77,11 +77,11 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
          for p in pairs) and len(pairs) > 1
         else None,
         (Column("ratio_range", "its range"),
-         lambda p: "" if _has_contradicted_figure(p, void) else _ratio_range_text(*p))
+         lambda p: "" if _has_contradicted_figure(p, void) else _ratio_range_text(*p, is_time=is_time))
         if any(v.runs > 1 for p in pairs for v in p) else None,
         (Column("gpu_ns", "GPU ms/iteration"),
          lambda p: milliseconds_change_text(*(gpu_ns.get(v.case_id) for v in p))) if is_timed else None,
-        (Column("gpu_ratio", "by GPU time", "faster x"),
+        (Column("gpu_ratio", "by GPU time", "longer x"),
          lambda p: a / b if (a := gpu_ns.get(p[0].case_id)) and (b := gpu_ns.get(p[1].case_id)) else None),
         (Column("operations", "operations"),
          lambda p: " -> ".join(f"{count:,.0f}" for count in counts)
@@ -102,12 +102,16 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
     if len(with_ratio) == 1 and not alike:
         (((base, _), ratio),) = with_ratio
         at = f" at {_series_text(base)}" if len(pairs) > 1 else ""
-        is_equal = times_faster(ratio) == times_faster(1.0)
-        change = f"as fast as {base_text}" if is_equal else f"{times_faster(ratio)} than {base_text}"
-        return Screen(f"{variant_text} is {change}{at} ({summary.figure})", table)
+        change = change_of_speed(ratio, is_time=is_time)
+        text = f"is {change} than {base_text}"
+        if change == NO_CHANGE:
+            text = f"is as fast as {base_text}"
+        elif is_time and "%" in change:
+            text = f"takes {change} than {base_text}"
+        return Screen(f"{variant_text} {text}{at} ({summary.figure})", table)
     effects = [f"{verb} {len(group)}" for verb, group in (("helps", better), ("slows", worse)) if group]
-    ends = dict.fromkeys(times_faster(end([r for _, r in with_ratio])) for end in (min, max))
-    ranged = f"{' to '.join(ends)} by {summary.figure}"
+    ends = (change_of_speed(end([r for _, r in with_ratio]), is_time=is_time) for end in (min, max))
+    ranged = f"{merged_range(*ends)} by {summary.figure}"
     if not effects:
         return Screen(f"{variant_text} changes nothing beyond the scatter of the runs ({ranged})", table)
     within = f", {len(alike)} within the scatter of its runs" if alike else ""
@@ -131,14 +135,14 @@ def _variant_effect_text(pair: tuple[Variant, Variant]) -> str:
     return "scatter" if _do_ranges_overlap(*pair) else "helps" if ratio > 1 else "slows" if ratio < 1 else ""
 
 
-def _ratio_range_text(first: Variant, second: Variant) -> str:
+def _ratio_range_text(first: Variant, second: Variant, *, is_time: bool) -> str:
     """Between the worst run of the second beside the best of the first, and the other way round."""
     if not second.ratio or not all((first.least, first.most, second.least, second.most, first.figure)):
         return ""
     ends = (second.least / first.most, second.most / first.least)  # type: ignore[operator]  # all known
     is_inverse = (second.ratio > 1) != (second.figure > first.figure)  # type: ignore[operator]  # less is better
     low, high = sorted(1 / end for end in ends) if is_inverse else ends
-    return f"{times_faster(low)} to {times_faster(high)}"
+    return merged_range(*(change_of_speed(end, is_time=is_time) for end in (low, high)))
 
 
 def _do_ranges_overlap(first: Variant, second: Variant) -> bool:
@@ -153,7 +157,7 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
     variants = summary.variants
     unit = next((v.unit for v in variants if v.unit), None) or summary.figure or "figure"
     gpu_ns = _gpu_ns_per_iteration(by_id)
-    repeated = any(v.runs > 1 for v in variants)
+    repeated, is_time = any(v.runs > 1 for v in variants), is_time_unit(unit)
     void, no_ratio = contradicted_figures(variants, by_id), cases_with_void_ratio(variants, by_id)
     parts: list[ColumnPart | None] = [
         *((Column(f"param.{name}", name), lambda v, name=name: parameter_value_cell(v.series[name]))
@@ -161,7 +165,8 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
         (Column("variant", summary.compared or "variant"), lambda v: parameter_value_cell(v.variant)),
         (Column("figure", figure_heading(summary.figure, unit, is_median=repeated), "number"), lambda v: v.figure),
         (Column("figure_range", "its range", "range"), lambda v: (v.least, v.most)) if repeated else None,
-        (Column("ratio", f"beside {_variant_label(summary, summary.compared_to)}", "faster x"),
+        (Column("ratio", f"beside {_variant_label(summary, summary.compared_to)}",
+                "longer x" if is_time else "faster x"),
          lambda v: SET_ASIDE if v.case_id in no_ratio else v.ratio),
         (Column("gpu_ns", "GPU time an iteration", "ns"), lambda v: gpu_ns.get(v.case_id)),
         *kernel_columns(lambda v: by_id[v.case_id]),
@@ -200,40 +205,42 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
         return Screen(f"{_variant_label(summary, best.variant)} is the fastest{_at_each_text(summary, measured)}",
                       table)  # fmt: skip
     others = {_variant_label(summary, v.variant): v for v in alike if v is not best}
-    factors = {name: factor_digits((best.ratio or 0.0) / (v.ratio or 1.0)) for name, v in others.items()}
+    changes = {
+        name: change_of_speed((v.ratio or 0.0) / (best.ratio or 1.0), is_time=is_time) for name, v in others.items()
+    }
     scattered = [name for name, v in others.items() if _do_ranges_overlap(best, v)]
-    near = [name for name in others if name in scattered or factors[name] == _AS_FAST]
-    slower = [f"{name} {factor}x" for name, factor in factors.items() if name not in near]
+    near = [name for name in others if name in scattered or changes[name] == NO_CHANGE]
+    slower = [f"{name} {change}" for name, change in changes.items() if name not in near]
     at = f" at {_series_text(rows[0])}" if rows[0].series else ""
     none_text = "no difference" + (" beyond the scatter of the runs" if scattered else "")
     if not slower:
         return Screen(f"{summary.compared} makes {none_text}{at}", table)
     alike_text = f"; {none_text}: {first_of(near, CASES_NAMED)}" if near else ""
     best_name, slower_text = _variant_label(summary, best.variant), first_of(slower, CASES_NAMED)
-    return Screen(f"{best_name} is the fastest{at}; slower: {slower_text}{alike_text}", table)
+    return Screen(f"{best_name} is the fastest{at}: {slower_text}{alike_text}", table)
 
 
 def _at_each_text(summary: Summary, series: Sequence[Sequence[Variant]]) -> str:
     """Where one variant is the fastest of each series: where repeats overlap, and how much slower the others are."""
-    factors: dict[str, list[float]] = {}
+    is_time = is_time_unit(next((v.unit for members in series for v in members if v.unit), None))
+    ratios: dict[str, list[float]] = {}
     alike = []
     for members in series:
         best = max(members, key=lambda v: v.ratio or 0.0)
         slower = [variant for variant in members if variant is not best]
         for variant in slower:
-            factor = (best.ratio or 0.0) / (variant.ratio or 1.0)
-            factors.setdefault(_variant_label(summary, variant.variant), []).append(factor)
+            ratio = (variant.ratio or 0.0) / (best.ratio or 1.0)
+            ratios.setdefault(_variant_label(summary, variant.variant), []).append(ratio)
         if any(_do_ranges_overlap(best, variant) for variant in slower):
             alike.append(_series_text(best))
     names = " and ".join(series[0][0].series)
     within = f" (within the scatter of the runs at {first_of(alike, CASES_NAMED)})" if alike else ""
     ranges = []
-    for word, values in factors.items():
-        low, high = (factor_digits(end(values)) for end in (min, max))
-        if high != _AS_FAST:
-            ends = f"up to {high}" if low == _AS_FAST else high if low == high else f"{low} to {high}"
-            ranges.append(f"{word} {ends}x")
-    slower_text = f"; slower: {first_of(ranges, CASES_NAMED)}" if ranges else ""
+    for word, values in ratios.items():
+        least, most = (change_of_speed(end(values), is_time=is_time) for end in (max, min))
+        if most != NO_CHANGE:
+            ranges.append(f"{word} {f'up to {most}' if least == NO_CHANGE else merged_range(least, most)}")
+    slower_text = f": {first_of(ranges, CASES_NAMED)}" if ranges else ""
     return f" at each {names}{within}{slower_text}"
 
 

@@ -1,8 +1,8 @@
 """`nsw compare`: two sides, each a campaign, cases of one, or reports, as what an analysis compares.
 
 A side is named by the campaign's folder, id or its beginning, by a baseline (`nsw baseline`), by `CAMPAIGN:RUNS` with
-runs as `--case` names them, by runs of the newest campaign alone, or by a report or a folder of reports. A campaign
-with both sides in it, of `nsw run --against`, is named alone.
+runs as `--case` names them, by runs of the newest campaign alone, or by a report or a folder of reports. Two cases of
+a campaign may be named behind it. A campaign with both sides in it, of `nsw run --against`, is named alone.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ from nsw.recipe.matrix import AFTER, BEFORE, ITSELF, SIDE
 from nsw.recipe.units import parse_price
 from nsw.resources import user_folder
 from nsw.tables import full_rows
+from nsw.tables.exported import exported_tables_hint
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -269,12 +270,13 @@ def sides_of(words: Sequence[str], root: Path | None, by: By) -> tuple[Side, Sid
     """Load both sides that a person named: two sides, or one campaign that holds both.
 
     Args:
-        words: Two names of sides, or that of the campaign; none: the newest campaign.
+        words: Two names of sides, a campaign and two of its cases, or a campaign that holds both sides; none: the
+            newest campaign.
         root: The folder of campaigns; None: NSW_ROOT or ./campaigns.
         by: What is compared, which decides the tables to load.
 
     Raises:
-        UsageError: There are more than two words, or the campaign holds one side.
+        UsageError: There are more than three words, or the campaign holds one side.
         UnlikeError: All runs of one side are invalid.
         CampaignError: There is no such campaign, run or report.
     """
@@ -286,13 +288,16 @@ def sides_of(words: Sequence[str], root: Path | None, by: By) -> tuple[Side, Sid
         if both is None:
             raise UsageError(
                 f"{folder.id} holds one side",
-                hint="`nsw compare A B` names two campaigns, `nsw compare A:CASE A:CASE` two cases of one;"
+                hint="`nsw compare A B` names two campaigns, `nsw compare CAMPAIGN CASE CASE` two cases of one;"
                 " `nsw run --against` runs both sides in pairs",
             )
         return both
+    if len(words) == 3:  # a campaign and two of its cases
+        words = [f"{words[0]}:{case}" for case in words[1:]]
     if len(words) != 2:
         raise UsageError(
-            "nsw compare needs two sides", hint="`nsw compare A B`, or the campaign of `nsw run --against`"
+            f"nsw compare takes two sides, and {len(words)} were named",
+            hint="`nsw compare A B`, `nsw compare CAMPAIGN CASE CASE`, or the campaign of `nsw run --against`",
         )
     first, second = (side_of(word, root, by) for word in words)
     return first, second
@@ -499,7 +504,8 @@ def _side_from_reports(word: str, path: Path, by: By) -> Side:
             read.append(ReadReport(report.path, _counted_kernel_times(report.tables) | own_tables))
             counters.append((report.path, {name: report.tables[name] for name in OF_KERNELS if name in report.tables}))
     if not read:
-        raise CampaignError(f"{path} holds no report that can be read", hint=wrong[0] if wrong else None)
+        hint = exported_tables_hint(path) or (wrong[0] if wrong else None)
+        raise CampaignError(f"{path} holds no report that can be read", hint=hint)
     runs, tables = runs_and_tables_of_reports(read, case=word)
     chips = {row["text"] for row in tables["facts"] if row["key"] == "gpu_name" and row.get("text")}
     conditions = {CHIP: " | ".join(sorted(chips))} if chips else {}

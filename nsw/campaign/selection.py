@@ -60,6 +60,12 @@ class Selection:
     def __bool__(self) -> bool:
         return bool(self.only or self.without)
 
+    @property
+    def options(self) -> str:
+        """The options that say it again, for a command that is printed; empty: all runs."""
+        words = [("--case", word) for word in self.only] + [("--exclude", word) for word in self.without]
+        return "".join(f" {option} {shlex.quote(word)}" for option, word in words)
+
 
 # what a command line says of a campaign: the first word, that of -c, the folder of campaigns, the runs
 RunsOption: TypeAlias = tuple[str | None, str | None, Path | None, Selection]

@@ -59,8 +59,8 @@ Sides = Annotated[
     list[str] | None,
     argument(
         metavar="A B",
-        help="What is compared with, and what is compared: campaigns, baselines, CAMPAIGN:CASE, reports. Or one"
-        " campaign of `nsw run --against`, which holds both; the newest if none is named.",
+        help="What is compared with, and what is compared: campaigns, baselines, CAMPAIGN:CASE, reports. Or CAMPAIGN"
+        " CASE CASE. Or one campaign of `nsw run --against`, which holds both; the newest if none is named.",
     ),
 ]
 

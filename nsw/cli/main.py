@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -26,6 +27,7 @@ _WORDS = {
 
 def main() -> None:
     """`nsw ...`: ends the process with the exit code of docs/internals.md."""
+    gc.set_threshold(100_000, 50, 100)  # what a command makes stays: to look for garbage took a fifth of a large answer
     os.umask(os.umask(0o022) | 0o022)  # whatever the user's is, nobody else writes what nsw makes
     drop_relative_pythonpath()
     allow_fork()

@@ -31,6 +31,7 @@ from nsw.present.untrusted_text import as_json, say
 from nsw.quantities import size
 from nsw.safe_files import make_file
 from nsw.tables import TABLES, full_rows
+from nsw.tables.exported import exported_tables_hint
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -184,9 +185,9 @@ class _Request:
             code = _put_computed_table(computed, chosen, target, top)
         else:
             chosen = _Reports(_filter_rows(table_check.check_reports(recognised), self.tests, top))
-            answers = not (self.full or self.tables or self.tests or top)
+            is_whole = not (self.tables or self.tests or top)
             max_rows = _MOST_ROWS if top is None else top
-            _put_tables(chosen, self.tables, target, max_rows=max_rows, answers=answers, full=self.full)
+            _put_tables(chosen, self.tables, target, max_rows=max_rows, is_whole=is_whole, full=self.full)
             code = Exit.GOOD
         return max(code, chosen.code, _report_search(search), table_check.tell())
 
@@ -219,12 +220,13 @@ class _Reports:
 
 
 def _put_tables(
-    reports: _Reports, tables: list[str], target: Target, *, max_rows: int, answers: bool, full: bool
+    reports: _Reports, tables: list[str], target: Target, *, max_rows: int, is_whole: bool, full: bool
 ) -> None:
+    answers = is_whole and not full
     if not target.is_of_rows:
         with target.stdout_to_output():
             if target.format == "json":
-                _print_json(reports, kernels=not tables)
+                _print_json(reports, kernels=not tables, is_whole=is_whole)
             elif target.format == "html":
                 _print_page(reports, answers=answers)
             elif answers:
@@ -280,7 +282,8 @@ def _report_search(search: ReportSearch) -> int:
     if other_files:
         tell(f"{other_files} other file{'s' * (other_files != 1)} in {folder_names}: no known report format")
     if search.reports == 0:
-        tell(f"no report in {folder_names}")
+        hints = dict.fromkeys(filter(None, map(exported_tables_hint, search.folders)))
+        tell("\n".join([f"no report in {folder_names}", *(f"  hint: {hint}" for hint in hints)]))
     return Exit.GOOD if search.reports else Exit.SOME_FAILED
 
 
@@ -323,11 +326,16 @@ def _with_progress(reports: Iterator[Report], total: int) -> Iterator[Report]:
     yield from track(reports, "reading", total=total, console=out, transient=True)
 
 
-def _print_json(reports: Iterable[Report], *, kernels: bool) -> None:
-    """One object, written report by report and row by row: a large trace is never held as text."""
+def _print_json(reports: Iterable[Report], *, kernels: bool, is_whole: bool) -> None:
+    """One object, written report by report and row by row: a large trace is never held as text.
+
+    Of whole reports their answer follows, since rows that were chosen have none.
+    """
     from nsw.analysis.kernels import kernel_table_of_report
+    from nsw.present.summary_view import findings_data, headline_of
 
     write = sys.stdout.write
+    looked_at: list[ReadReport] = []
     write(f'{{"nsw_json": {emit.JSON_VERSION}, "reports": [')
     for number, report in enumerate(reports):
         head: dict[str, Any] = {
@@ -347,7 +355,14 @@ def _print_json(reports: Iterable[Report], *, kernels: bool) -> None:
                     emit.write_utf8(chunk)
             write("]")
         write("}}")
-    write("]}\n")
+        if is_whole and _shows_something(report):
+            looked_at.append(_as_read_report(report))
+    write("]")
+    if is_whole:
+        summary = _summarize(looked_at) if looked_at else None
+        found = {"headline": summary and headline_of(summary), "findings": findings_data(summary) if summary else []}
+        write(", " + emit.strict_json(found)[1:-1])
+    write("}\n")
 
 
 def _put_one_table(reports: _Reports, tables: list[str], target: Target) -> None:
@@ -395,7 +410,7 @@ def _show_answer(reports: _Reports) -> None:
     looked_at = []
     reports.counts_notes = True
     for report in reports:
-        if report.failed is not None or _has_figures(report):
+        if _shows_something(report):
             looked_at.append(_as_read_report(report))
         elif report.tables:
             say(f"{Path(report.path).name}: nothing was measured")
@@ -408,8 +423,8 @@ def _show_answer(reports: _Reports) -> None:
             tables = {name for name, data in report.tables.items() if data}
             tables |= set(emit.COMPUTED if report.kernels else ())
             names = [_MADE_OF.get(evidence.table, evidence.table) for evidence in block.evidence]
-            table = next((name for name in names if name in tables), None)
-            return table and f"nsw read {shlex.quote(report.name)} --table {table}"
+            chosen = "".join(f" --table {name}" for name in dict.fromkeys(names) if name in tables)
+            return f"nsw read {shlex.quote(report.name)}{chosen}" if chosen else None
 
         def whole_table_command(table: Table) -> str:
             command = evidence_command(table) if len(looked_at) == 1 else None
@@ -423,6 +438,11 @@ def _show_answer(reports: _Reports) -> None:
         show_summary(out, _summarize(looked_at), full=False, next_command=next_command, proof=evidence_command,
                      rows_command=whole_table_command)  # fmt: skip
     show_merged(out, reports.problems)
+
+
+def _shows_something(report: Report) -> bool:
+    """Whether there is an answer: figures, or that its program failed."""
+    return report.failed is not None or _has_figures(report)
 
 
 def _has_figures(report: Report) -> bool:
@@ -563,15 +583,16 @@ def _put_computed_table(name: str, reports: _Reports, target: Target, top: int |
 
     rows_of = flat_kernels if name == "kernels" else flat_points
     computed_rows: list[dict[str, Any]] = []
-    seen: list[KernelRow] = []
+    seen: dict[str | None, Sequence[KernelRow]] = {}
     for report in reports:
-        kernels = kernel_table_of_report(report.tables)[:top]
-        seen += kernels
+        kernels = seen[report.path] = kernel_table_of_report(report.tables)[:top]
         computed_rows += [{"report": report.path} | row for row in rows_of(kernels)]
     reports.tell()
     columns = emit.columns_of(computed_rows)
     if not computed_rows:
-        lacks = "the counters of a roofline (metrics: [roofline])" if seen else "hardware counters of kernels"
+        lacks = (
+            "the counters of a roofline (metrics: [roofline])" if any(seen.values()) else "hardware counters of kernels"
+        )
         tell(f"{name}: no rows: none of the files holds {lacks}")
     (target.of_table(name) if target.is_of_rows else target).put_data(
         computed_rows,
@@ -583,12 +604,14 @@ def _put_computed_table(name: str, reports: _Reports, target: Target, top: int |
 
 
 def _show_computed_table(
-    name: str, computed_rows: list[dict[str, Any]], columns: Sequence[str], kernels: Sequence[KernelRow]
-) -> None:
-    from nsw.present.summary_view import show_all_kernels
+    name: str, computed_rows: list[dict[str, Any]], columns: Sequence[str],
+    kernels: Mapping[str | None, Sequence[KernelRow]],
+) -> None:  # fmt: skip
+    from nsw.present.summary_view import show_all_kernels, show_counters_behind_findings
 
     if name == "kernels" and computed_rows:
-        show_all_kernels(console(), kernels)
+        show_all_kernels(console(), [kernel for rows in kernels.values() for kernel in rows])
+        show_counters_behind_findings(console(), kernels if len(kernels) > 1 else {None: next(iter(kernels.values()))})
     elif computed_rows:
         show_rows(console(), name, computed_rows, columns, table_name=name, parameters=())
 

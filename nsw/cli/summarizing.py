@@ -43,6 +43,7 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from nsw.analysis.kernels import KernelRow
     from nsw.analysis.summary import Summary
     from nsw.campaign.anonymous import Names
     from nsw.engine.folder import CampaignFolder
@@ -221,9 +222,12 @@ def _put_answer(
         if table is not None:
             group_column = "run" if tables.is_plain(table) else "case" if table in OF_A_CASE else None
             rows = tables.rows(table)
+            kernels: dict[str | None, Sequence[KernelRow]] = {}
+            if table == "kernels":
+                kernels |= {case.id: case.kernels for case in campaign_results.summary.cases}
             _put_table(
                 target, table, first(rows, top, group_column), note, parameters=tables.parameters(table, rows),
-                among=tables.uncut(table, rows), cut=tables.cut_note(table),
+                among=tables.uncut(table, rows), cut=tables.cut_note(table), kernels=kernels,
             )  # fmt: skip
             return Exit.GOOD if tables.is_plain(table) else code
         if target.is_of_rows:
@@ -241,7 +245,8 @@ def _put_answer(
             return code
         drawable_cases = campaign_results.drawable_cases if not full and target.format == "table" else []
     with target.stdout_to_output():
-        _show_answer(folder, summary, target.format, full=full, with_sides=with_sides, drawable_cases=drawable_cases)
+        _show_answer(folder, summary, target.format, full=full, with_sides=with_sides, drawable_cases=drawable_cases,
+                     selected=selection.options)  # fmt: skip
     return code
 
 
@@ -358,9 +363,10 @@ def _put_all_tables(target: Target, tables: _Tables, note: str | None) -> None:
 def _put_table(
     target: Target, name: str, rows: Rows, note: str | None, parameters: Collection[str] | None = None,
     among: Sequence[dict[str, Any]] = (), cut: str | None = None,
+    kernels: Mapping[str | None, Sequence[KernelRow]] | None = None,
 ) -> None:  # fmt: skip
     from nsw.present.rows_view import show_rows
-    from nsw.present.summary_view import rows_markdown
+    from nsw.present.summary_view import rows_markdown, show_counters_behind_findings
     from nsw.present.terminal import console
 
     if target.format not in {"json", "parquet"}:
@@ -387,6 +393,7 @@ def _put_table(
                       among=among)  # fmt: skip
             if cut:
                 out.print(cut, style="dim")
+            show_counters_behind_findings(out, kernels or {})
         else:
             out.print(no_rows_message)
 
@@ -514,7 +521,7 @@ def _unread_timeline_error(campaign_results: Results, option_text: str) -> Usage
 
 def _show_answer(
     folder: CampaignFolder, summary: Summary, format: str, *, full: bool, with_sides: bool,
-    drawable_cases: Sequence[str] = (),
+    drawable_cases: Sequence[str] = (), selected: str = "",
 ) -> None:  # fmt: skip
     from nsw.cli.running import show_sides
     from nsw.present import summary_view
@@ -533,10 +540,16 @@ def _show_answer(
             summary_view.show_summary(out, summary, full=True)
         return
     name = campaign_argument(folder)
-    next_command = f"`nsw summarize {name} --full` has all tables and findings"
+    next_command = f"`nsw summarize {name}{selected} --full` has all tables and findings"
     if not with_sides or not show_sides(folder, next_command):
         summary_view.show_summary(
-            out, summary, full=False, next_command=next_command, campaign=name, drawable_cases=drawable_cases
+            out,
+            summary,
+            full=False,
+            next_command=next_command,
+            campaign=name,
+            drawable_cases=drawable_cases,
+            selected=selected,
         )
 
 

@@ -6,9 +6,9 @@ program becomes part of the program's line.
 
 from __future__ import annotations
 
-import itertools
 import re
 from dataclasses import dataclass, field, replace
+from itertools import groupby, pairwise, takewhile
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,9 +42,14 @@ _SHELL: Final = re.compile(r"(ba|da|k|z)?sh")
 _FIRST_RANK: Final = re.compile(
     r"(?:PROCID|LOCALID|RANK|PMI\w*|APP_PE)\W+(?:-eq|==|=)\W*0(?!\d)|(?:-eq|==|=)\W*0\W+\S*(?:PROCID|LOCALID|RANK)"
 )
-_SETTING: Final = frozenset(
-    {"export", "unset", "cd", "module", "ml", "source", ".", "ulimit", "conda", "spack", "declare", "umask", "shift"}
-)
+SETTING: Final = frozenset({
+    "module", "ml", "source", ".", "cd", "conda", "mamba", "spack", "export", "declare", "unset", "ulimit", "umask",
+    "alias", "eval", "shopt",
+})  # fmt: skip
+PRINTING: Final = frozenset({
+    "echo", "printf", "date", "hostname", "pwd", "printenv", "nvidia-smi", "which", "type", "whoami", "uname",
+    "lscpu", "free", "df", "ls", "cat", "wait", "sleep", "true", ":", "set", "exit", "sync",
+})  # fmt: skip
 _DEEPEST: Final = 4  # scripts that start scripts
 
 _OWN_MOUNT: Final = "-B -b --bind -v -V --volume --mount --container-mounts"
@@ -134,13 +139,6 @@ class CommandParts:
     prefixed: int = 0
     notes: list[tuple[str, str]] = field(default_factory=list)
 
-    @property
-    def container_words(self) -> list[Text]:
-        """The words that the container is described by."""
-        if (box := self.container) is None:
-            return []
-        return [*([box.image] if box.image else []), *box.mounts, *(value for _, value in box.env), *box.options]
-
 
 def command_parts(words: Sequence[Text], read: Callable[[str], str | None]) -> CommandParts:
     """Take a command line apart.
@@ -188,8 +186,8 @@ class _Parser:
         if name == "env" and len(words) > 1 and not _starts_with_dash(words[1]):
             return self._take_assignments(words[1:])
         if name in _PREFIXES or name == "env":
-            valued, more = _PREFIXES.get(name, ("-u -S", 0))
-            end = _options_end(words, valued) + more
+            valued, operands = _PREFIXES.get(name, ("-u -S", 0))
+            end = _options_end(words, valued) + operands
             if name == "env":
                 end += sum(1 for _ in _assignments(words[end:]))
             self._before += words[:end]
@@ -216,9 +214,8 @@ class _Parser:
             if profiler is not None and profiler.program:
                 self._before += words[:at]
                 return words[at:]
-            if _SHELL.fullmatch(_base_name(words[at])) and any(
-                STARTED_IN_TEXT.search(w.source_text) for w in words[at:]
-            ):
+            is_started = any(STARTED_IN_TEXT.search(word.source_text) for word in words[at:])
+            if is_started and _SHELL.fullmatch(_base_name(words[at])):
                 self._before += words[:at]
                 return self._take_shell_command(words[at:])
         return None
@@ -231,33 +228,25 @@ class _Parser:
             end = _options_end(words, _CUSTOM_LAUNCHERS[name])
             self._parts.prefix = words[:end]
             return words[end:]
-        segments = _mpmd_segments(words)
+        segments = [list(part) for is_colon, part in groupby(words, lambda word: word.literal == ":") if not is_colon]
         if len(segments) > 1 and name.startswith(("mpi", "srun", "aprun", "jsrun", "orterun", "prterun")):
             return self._take_mpmd_segments(segments)
         start, program = find_launcher(words)
         if start is None:
             return None
-        self._parts.start, options = start, list(start.options)
+        options = [option for option in start.options if option != "--multi-prog"]
         self._parts.count = _count_variable(words[: len(words) - len(program)]) if start.kind != "jsrun" else ""
-        if "--multi-prog" in options:
-            options.remove("--multi-prog")
-            self._parts.start = start._replace(options=tuple(options))
-            return self._take_programs_of_ranks(program[0])
-        if (component := _take_component(options)) is not None:
-            self._parts.component, self._parts.start = component, start._replace(options=tuple(options))
-            start = self._parts.start
+        self._parts.component = _take_component(options)
         if any(option.startswith("--container-") for option in options):
             self._parts.container, options = _split_pyxis_options(options, self._parts.notes)
-            self._parts.start = start._replace(options=tuple(options))
-        return program
+        self._parts.start = start._replace(options=tuple(options))
+        return self._take_programs_of_ranks(program[0]) if "--multi-prog" in start.options else program
 
     def _take_mpmd_segments(self, segments: list[list[Text]]) -> list[Text] | None:
         """Parse `mpirun -np 1 profiler a : -np 3 a`: one program, some of whose ranks are profiled."""
         first = segments[0][0]
-        each = [
-            _Parser(self._read, self._depth + 1).parse(list(s if n == 0 else [first, *s]))
-            for n, s in enumerate(segments)
-        ]
+        commands = [segments[0], *([first, *segment] for segment in segments[1:])]
+        each = [_Parser(self._read, self._depth + 1).parse(command) for command in commands]
         counts = [(parts.start and parts.start.processes) or 1 for parts in each]
         if not all(parts.start for parts in each):
             return None
@@ -270,9 +259,7 @@ class _Parser:
         lines = [line.split(None, 1) for line in (text or "").splitlines() if re.match(r"\s*[\d*]", line)]
         each: list[CommandParts] = []
         ranks: list[Sequence[int]] = []
-        rest = set(range((launcher and launcher.processes) or 0)).difference(
-            *(_numbers_of_ranks(line[0]) for line in lines)
-        )
+        rest = set(range((launcher and launcher.processes) or 0)).difference(*(_numbers_of_ranks(n) for n, *_ in lines))
         for numbers, command in (line for line in lines if len(line) == 2):
             for statement in parse_script(command, file.source_text).statements:
                 each.append(_Parser(self._read, self._depth + 1).parse(list(statement.words)))
@@ -287,13 +274,13 @@ class _Parser:
         programs = {tuple(word.source_text for word in parts.program) for parts in each}
         chosen = next((parts for parts in each if parts.words is not None), each[0])
         count = sum(map(len, ranks))
-        profiled = sorted(rank for parts, own in zip(each, ranks, strict=True) if parts.words for rank in own)
+        profiled = sorted(
+            rank for parts, rank_group in zip(each, ranks, strict=True) if parts.words for rank in rank_group
+        )
         if len(programs) > 1:
-            others = [
-                word.source_text for parts in each if parts is not chosen for word in [*parts.program[:1], Text(())]
-            ]
+            names = [parts.program[0].source_text for parts in each if parts is not chosen and parts.program]
             reason = "another program beside the profiled one: nsw starts one program"
-            self._parts.notes.append((f"{label} {' '.join(others).strip()}", reason))
+            self._parts.notes.append((f"{label} {' '.join(names)}", reason))
         elif chosen.start is not None:
             chosen.start = chosen.start._replace(processes=count or chosen.start.processes)
             if profiled and any(parts.words is None for parts in each):
@@ -345,8 +332,8 @@ class _Parser:
             first = word.pieces[0]
             name, equals, rest = first.text.partition("=")
             value: Text | None = Text((Piece("text", rest), *word.pieces[1:])) if equals else None
-            known = f"{_OWN_MOUNT} {_OWN_ENV} {_OWN_FOLDER} {runtime.valued}".split()
-            if value is None and name in known and at < len(words):
+            valued_options = f"{_OWN_MOUNT} {_OWN_ENV} {_OWN_FOLDER} {runtime.valued}".split()
+            if value is None and name in valued_options and at < len(words):
                 value, at = words[at], at + 1
             self._take_container_option(container, runtime, name, value, joined=bool(equals))
         return at
@@ -354,13 +341,13 @@ class _Parser:
     def _take_container_option(
         self, container: ContainerWords, runtime: _Runtime, name: str, value: Text | None, *, joined: bool
     ) -> None:
-        shown = name if value is None else f"{name}{'=' if joined else ' '}{value.source_text}"
+        option_text = name if value is None else f"{name}{'=' if joined else ' '}{value.source_text}"
         mount = _parse_mounts(value) if value is not None and name in _OWN_MOUNT.split() else None
-        if shown in runtime.gpus:
+        if option_text in runtime.gpus:
             container.gpus = True
         elif name in runtime.dropped or (value is not None and name in _OWN_FOLDER.split()):
             reason = "nsw starts the container in the run's folder" if value is not None else ""
-            self._parts.notes += [(shown, reason)] if reason else []
+            self._parts.notes += [(option_text, reason)] if reason else []
         elif value is not None and name in {"--image", "-i"} and runtime.kind == "shifter":
             container.image = value
         elif mount is not None and value is not None and value.computed is None:
@@ -373,9 +360,9 @@ class _Parser:
         elif value is not None and name in _OWN_ENV.split() and (value.literal or "").isidentifier():
             pass  # the job's own, which is known inside
         elif value is not None and value.literal is None:
-            self._parts.notes.append((shown, "only the job knows its value"))
+            self._parts.notes.append((option_text, "only the job knows its value"))
         else:
-            text = [Text((Piece("text", shown),))] if joined or value is None else [_as_text(name), value]
+            text = [Text((Piece("text", option_text),))] if joined or value is None else [_as_text(name), value]
             container.options += text
 
     # --- scripts that the command runs --------------------------------------------------------------------------------
@@ -387,12 +374,12 @@ class _Parser:
             at = next((n for n in range(1, len(words)) if not _starts_with_dash(words[n])), len(words))
         if at == len(words) or self._depth >= _DEEPEST or self._parts.words is not None:
             return None
-        kept: list[Piece] = []
+        swaps: list[Piece] = []
         text: str | None
         if name == "eval":
-            text, arguments, label = " ".join(_text_with_placeholders(word, kept) for word in words[1:]), [], name
+            text, arguments, label = " ".join(_text_with_placeholders(word, swaps) for word in words[1:]), [], name
         elif _is_shell_line(words):
-            text = _text_with_placeholders(words[at], kept)
+            text = _text_with_placeholders(words[at], swaps)
             arguments, label = words[at + 2 :], f"{name} -c"
         else:
             file = words[at].literal or ""
@@ -405,55 +392,46 @@ class _Parser:
         except UsageError:
             return None
         for statement in statements:
-            statement.words = [_restore_placeholders(word, kept) for word in statement.words]
-        return self._take_statements(statements, label, kept)
+            statement.words = [_restore_placeholders(word, swaps) for word in statement.words]
+        return self._take_statements(statements, label, swaps)
 
-    def _take_statements(self, statements: Sequence[Statement], label: str, kept: list[Piece]) -> list[Text] | None:
+    def _take_statements(self, statements: Sequence[Statement], label: str, swaps: list[Piece]) -> list[Text] | None:
         """Put what a script does before its profiled command into the program's line; None: it profiles nothing."""
         before: list[str] = []
         notes: list[tuple[str, str]] = []
         for number, statement in enumerate(statements):
             inner = _Parser(self._read, self._depth + 1)
             inner._parts.start, inner._parts.container = self._parts.start, self._parts.container
-            parts = (
-                inner.parse(list(statement.words)) if statement.words and not reads_reports(statement.words) else None
-            )
-            if parts is None or parts.words is None or statement.is_condition:
+            is_command = bool(statement.words) and not reads_reports(statement.words)
+            parts = inner.parse(list(statement.words)) if is_command else CommandParts()
+            if parts.words is None:
                 self._take_setup_statement(statement, label, before, notes)
                 continue
             if ranks := next((ranks for block in statement.blocks if (ranks := profiled_ranks(block))), ""):
                 parts.ranks = ranks
             elif statement.blocks:
                 notes.append((statement.blocks[0].head, f"a condition of {label}: nsw profiles in any case"))
-            behind = [other for other in statements[number + 1 :] if _does_work(other)]
-            notes += [
-                (other.text, f"{label} runs it behind the profiled program: not carried over") for other in behind
-            ]
+            reason = f"{label} runs it behind the profiled program: not carried over"
+            notes += [(later.text, reason) for later in statements[number + 1 :] if _does_work(later)]
             parts.notes = [*self._parts.notes, *notes, *parts.notes]
             parts.assigns = [*self._parts.assigns, *parts.assigns, *((n, v[0]) for n, v in statement.assigns if v)]
             inputs = [target for sign, target in statement.redirects if sign.lstrip("0") == "<"]
-            parts.program += [
-                Text((Piece("shell", "< "), *_restore_placeholders(word, kept).pieces)) for word in inputs
-            ]
-            self._parts, program = parts, parts.program
+            words = [Text((Piece("shell", "< "), *_restore_placeholders(word, swaps).pieces)) for word in inputs]
+            program, self._parts = [*parts.program, *words], parts
             if before:
-                line = "; ".join(before)
-                self._before, program = (
-                    [],
-                    [_restore_placeholders(Text((Piece("shell", f"{line};"),)), kept), *self._before, *program],
-                )
-            self._before, parts.program = [*self._before], []
+                line = Text((Piece("shell", f"{'; '.join(before)};"),))
+                program, self._before = [_restore_placeholders(line, swaps), *self._before, *program], []
             return program
         return None
 
     def _take_setup_statement(
         self, statement: Statement, label: str, before: list[str], notes: list[tuple[str, str]]
     ) -> None:
-        is_setting = statement.program in _SETTING or not statement.words
+        is_setting = statement.program in SETTING or not statement.words
         if statement.blocks or statement.is_condition:
             if is_setting and not statement.is_condition:
                 notes.append((statement.text, f"a condition of {label}: not carried over"))
-        elif is_setting and statement.program != "shift" and (statement.words or not _has_known_values(statement)):
+        elif is_setting and (statement.words or not statement.is_known):
             before.append(statement.text)
         elif not is_setting and _does_work(statement):
             notes.append((statement.text, f"{label} runs it before the profiled program: not carried over"))
@@ -462,11 +440,9 @@ class _Parser:
 def find_launcher(words: Sequence[Text]) -> tuple[Launched | None, list[Text]]:
     """The launcher that a command starts with, and the words behind it."""
     literal = [_option_word(word) if _starts_with_dash(word) else word.literal or FILLED for word in words]
-    if literal:
-        name = _base_name(words[0])
-        literal[0] = (
-            _OTHER_LAUNCHERS.get(name, name) if "/" in words[0].source_text or name in _OTHER_LAUNCHERS else literal[0]
-        )
+    name = _base_name(words[0]) if words else ""
+    if name in _OTHER_LAUNCHERS or (words and "/" in words[0].source_text):
+        literal[0] = _OTHER_LAUNCHERS.get(name, name)
     start = launched(literal)
     if start is None:
         return None, list(words)
@@ -480,12 +456,11 @@ def find_launcher(words: Sequence[Text]) -> tuple[Launched | None, list[Text]]:
 
 def _count_variable(words: Sequence[Text]) -> str:
     """The variable of a loop that is the number of processes among a launcher's words; empty: there is none."""
-    for option, word in itertools.pairwise(words):
-        if option.literal in COUNTS and [piece.kind for piece in word.pieces] == ["parameter"]:
-            return word.pieces[0].text
-        name, *rest = word.pieces or (Piece("text", ""),)
-        if name.text in {"-n", *(f"{count}=" for count in COUNTS)} and [p.kind for p in rest] == ["parameter"]:
-            return rest[0].text
+    for option, word in pairwise(words):
+        *name, value = word.pieces or (Piece("text", ""),)
+        is_joined = [piece.text for piece in name] in (["-n"], *([f"{count}="] for count in COUNTS))
+        if value.kind == "parameter" and (is_joined or (not name and option.literal in COUNTS)):
+            return value.text
     return ""
 
 
@@ -513,20 +488,20 @@ def profilers_in(program: Sequence[Text]) -> list[str]:
     return names
 
 
-def _take_component(options: list[str]) -> str | None:
-    """Take `--het-group=1` from the options of srun; None: it is not among them."""
+def _take_component(options: list[str]) -> str:
+    """Take `--het-group=1` from the options of srun; empty: it is not among them."""
     for at, option in enumerate(options):
         name, equals, value = option.partition("=")
         if name in {"--het-group", "--pack-group"}:
             value = value if equals else "".join(options[at + 1 : at + 2])
             options[at : at + (1 if equals else 2)] = []
             return value
-    return None
+    return ""
 
 
 def _is_shell_line(words: Sequence[Text]) -> bool:
     """Whether a shell is given a line, and no file."""
-    flags = itertools.takewhile(_starts_with_dash, words[1:])
+    flags = takewhile(_starts_with_dash, words[1:])
     is_line = any(re.fullmatch(r"-\w*c", flag.literal or "") for flag in flags)
     return _SHELL.fullmatch(_base_name(words[0])) is not None and is_line
 
@@ -556,64 +531,43 @@ def _options_end(words: Sequence[Text], valued: str) -> int:
 def _assignments(words: Sequence[Text]) -> Any:
     """The `NAME=value` words at the beginning, each as the name and the value."""
     for word in words:
-        match = (
-            re.match(r"([A-Za-z_]\w*)=", word.pieces[0].text) if word.pieces and word.pieces[0].kind == "text" else None
-        )
-        if match is None:
+        is_text = bool(word.pieces) and word.pieces[0].kind == "text"
+        if not is_text or (match := re.match(r"([A-Za-z_]\w*)=", word.pieces[0].text)) is None:
             return
         yield match[1], Text((Piece("text", word.pieces[0].text[match.end() :]), *word.pieces[1:]))
 
 
-def _text_with_placeholders(word: Text, kept: list[Piece]) -> str:
-    """The line of shell in a word, with placeholders for the pieces that are no text."""
-    return "".join(_piece_or_placeholder(piece, kept) for piece in word.pieces)
+def _text_with_placeholders(word: Text, swaps: list[Piece]) -> str:
+    """The line of shell in a word, with placeholders for pieces that would be parsed again as something else."""
+    text = ""
+    for piece in word.pieces:
+        is_plain = piece.kind in {"text", "shell", "variable"}
+        text += piece.text if is_plain else f"\ue010{len(swaps)}\ue011"
+        swaps += [] if is_plain else [piece]
+    return text
 
 
-def _piece_or_placeholder(piece: Piece, kept: list[Piece]) -> str:
-    """The text of a piece of a line of shell, or a placeholder where it would be parsed again as something else."""
-    if piece.kind in {"text", "shell", "variable"}:
-        return piece.text
-    kept.append(piece)
-    return f"\ue010{len(kept) - 1}\ue011"
-
-
-def _restore_placeholders(word: Text, kept: Sequence[Piece]) -> Text:
+def _restore_placeholders(word: Text, swaps: Sequence[Piece]) -> Text:
     """The word with its placeholders replaced by the pieces."""
     pieces: list[Piece] = []
     for piece in word.pieces:
         for number, text in enumerate(re.split("\ue010(\\d+)\ue011", piece.text)):
             if number % 2:
-                pieces.append(kept[int(text)])
-            elif text or not kept:
+                pieces.append(swaps[int(text)])
+            elif text or not swaps:
                 pieces.append(piece._replace(text=text))
     return Text(tuple(pieces))
 
 
 def _does_work(statement: Statement) -> bool:
-    prints = {"", "echo", "exit", "wait", "date", "sleep", "set", "shift", "hostname", "pwd", "nvidia-smi", "true"}
-    return not statement.blocks and statement.program not in prints and not reads_reports(statement.words)
+    is_silent = statement.program in PRINTING or statement.program in {"", "shift"}
+    return not statement.blocks and not is_silent and not reads_reports(statement.words)
 
 
 def _numbers_of_ranks(text: str) -> list[int]:
     """The ranks of `0,2-3`; none of `*`, which are all others."""
     bounds = [part.split("-") for part in text.split(",") if part[:1].isdecimal()]
     return [rank for bound in bounds for rank in range(int(bound[0]), int(bound[-1]) + 1)]
-
-
-def _mpmd_segments(words: Sequence[Text]) -> list[list[Text]]:
-    """The parts of `mpirun -np 1 a : -np 3 b`."""
-    segments: list[list[Text]] = [[]]
-    for word in words:
-        if word.literal == ":":
-            segments.append([])
-        else:
-            segments[-1].append(word)
-    return segments
-
-
-def _has_known_values(statement: Statement) -> bool:
-    """Whether what a statement sets is in the words that use it."""
-    return all(value is not None and not any(word.computed for word in value) for _, value in statement.assigns)
 
 
 def _comma_separated(value: Text) -> list[Text]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from nsw.convert.shell_reader import LOOKED_UP, Piece, Text
 from nsw.errors import RefusedError
+from nsw.metrics.requests import find_metric_faults
 from nsw.profilers.vtune import ANALYSES, OLD_ANALYSES
 from nsw.recipe.passes import TraceDomain
 from nsw.recipe.units import Fault, format_size, parse_size
@@ -23,13 +24,15 @@ from nsw.schedulers.create import adapters
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from nsw.schedulers.adapter import Adapter
 
 _OWN_REPORT: Final = "nsw names the report itself"
 _NOT_KNOWN: Final = "only the job knows its value"
+KEEPS_OUTPUT: Final = "nsw keeps what a run prints: `nsw logs`"
 _TABLES: Final = tomllib.loads(files("nsw.convert").joinpath("profiler_options.toml").read_text(encoding="utf-8"))
+_TOOLS: Final = {program: tool for tool, programs in _TABLES["profilers"].items() for program in programs.split()}
 
 
 @dataclass(slots=True)
@@ -56,6 +59,17 @@ class PassWords:
     unknown: list[tuple[str, str]] = field(default_factory=list)
     program: list[Text] = field(default_factory=list)
 
+    @property
+    def is_path_known(self) -> bool:
+        """Whether its path is known before the job runs."""
+        return re.fullmatch(r"[\w./+-]+", self.path) is not None
+
+    @property
+    def is_of_site(self) -> bool:
+        """Whether the site says what is started: a profiler by its path, or under a name that nsw does not start."""
+        is_own = self.path == _TABLES["profilers"][self.tool].split()[0]
+        return self.kind != "baseline" and not is_own and self.is_path_known
+
     def keep(self, option: _Option) -> None:
         """Pass an option on, if it is the same whenever it is run."""
         words = option.words
@@ -75,15 +89,13 @@ class _Option(NamedTuple):
     @property
     def text(self) -> str:
         """The value where it is known; empty where there is none."""
-        return (self.value.literal or "") if self.value is not None else ""
+        return (self.value.as_pattern or "") if self.value is not None else ""
 
     @property
     def words(self) -> list[str | None]:
-        if self.value is None:
-            return [self.name]
-        if self.joined:
-            return [None if self.value.literal is None else f"{self.name}={self.value.literal}"]
-        return [self.name, self.value.literal]
+        if self.value is None or not self.joined:
+            return [self.name, *([] if self.value is None else [self.value.as_pattern])]
+        return [None if self.value.as_pattern is None else f"{self.name}={self.value.as_pattern}"]
 
     @property
     def text_shown(self) -> str:
@@ -96,14 +108,8 @@ def called_tool(words: Sequence[Text]) -> str | None:
     """The profiler that a command line starts with, by whatever path; None for other programs."""
     if not words or not words[0].pieces:
         return None
-    text = words[0].source_text
-    if match := LOOKED_UP.fullmatch(text):
-        text = match[1] or match[2]
-    tool: str | None = _TABLES["profilers"].get(PurePosixPath(text.rstrip("}").rpartition(":-")[2]).name)
-    return tool
-
-
-_SESSIONS: Final = frozenset({"start", "stop", "cancel", "shutdown"})
+    text = LOOKED_UP.sub(r"\1\2", words[0].source_text)
+    return _TOOLS.get(PurePosixPath(text.rstrip("}").rpartition(":-")[2]).name)
 
 
 def reads_reports(words: Sequence[Text]) -> bool:
@@ -111,26 +117,21 @@ def reads_reports(words: Sequence[Text]) -> bool:
     tool = called_tool(words)
     if tool is None:
         return False
-    if tool == "nsys":  # its command is the first word
-        return len(words) < 2 or re.fullmatch(_TABLES["reading"][tool], words[1].literal or "") is not None
-    return any(re.fullmatch(_TABLES["reading"][tool], word.literal or "") for word in _leading_options(words, tool))
-
-
-def _leading_options(words: Sequence[Text], table: str) -> Iterator[Text]:
-    """The options before the program, and the word behind them."""
-    at = 1
-    while at < len(words):
-        word, at = words[at], at + 1
-        yield word
-        text = word.literal or ""
-        if not text.startswith("-"):
-            return
-        at += "=" not in text and _takes_value(table, text)
+    if tool in _TABLES["commands"]:
+        return len(words) < 2 or (words[1].literal or "-") not in _TABLES["commands"][tool].split()
+    at, text = 1, "-"
+    while at < len(words) and text.startswith("-"):
+        text = words[at].literal or ""
+        if re.fullmatch(_TABLES["reading"][tool], text):
+            return True
+        at += 1 + ("=" not in text and _takes_value(tool, text))
+    return False
 
 
 def switches_recording(words: Sequence[Text]) -> bool:
     """Whether a command switches the recording of `nsys launch` on or off."""
-    return called_tool(words) == "nsys" and len(words) > 1 and words[1].literal in _SESSIONS
+    sessions = {"start", "stop", "cancel", "shutdown"}
+    return called_tool(words) == "nsys" and len(words) > 1 and words[1].literal in sessions
 
 
 def parse_pass(words: Sequence[Text]) -> PassWords | None:
@@ -138,24 +139,22 @@ def parse_pass(words: Sequence[Text]) -> PassWords | None:
     tool = called_tool(words)
     if tool is None or reads_reports(words):
         return None
-    pass_words, rest = PassWords(tool, words[0].literal or words[0].source_text), list(words[1:])
+    pass_words, rest = PassWords(tool, LOOKED_UP.sub(r"\1\2", words[0].source_text)), list(words[1:])
     if tool == "nsys":
         command = rest[0].literal if rest else None
         if command not in {"profile", "nvprof", "launch"}:
             return None
-        table, take = ("nvprof", _take_nsys_nvprof_option) if command == "nvprof" else ("nsys", _take_nsys_option)
-        _take_options(pass_words, rest[1:], table, take)
+        _take_options(pass_words, rest[1:], "nvprof" if command == "nvprof" else tool, _take_nsys_option)
         if command == "launch":
-            pass_words.unknown.append(
-                ("nsys launch", "nsw records the whole run, not from `nsys start` to `nsys stop`")
-            )
+            reason = "nsw records the whole run, not from `nsys start` to `nsys stop`"
+            pass_words.unknown.append(("nsys launch", reason))
         if command != "nvprof":  # nsys's own default
             pass_words.fields.setdefault("trace", ["cuda", "opengl", "nvtx", "osrt"])
     elif tool == "ncu":
         pass_words.kind = "counters"
         pass_words.fields = {"kernels": {"exclude": []}, "launches": {"skip": 0}, "metrics": []}
         _take_options(pass_words, rest, tool, _take_ncu_option)
-        pass_words.fields["metrics"] = pass_words.fields["metrics"] or ["set:basic"]
+        _pass_on_unknown_metrics(pass_words)
     elif tool == "nvprof":
         _take_options(pass_words, rest, tool, _take_nvprof_option)
         if pass_words.kind == "counters":
@@ -164,15 +163,14 @@ def parse_pass(words: Sequence[Text]) -> PassWords | None:
             pass_words.fields.pop("report", None)
     elif tool in _TABLES["no_pass"]:
         pass_words.kind = "baseline"
-        end = next((at for at, word in enumerate(rest) if word.literal == "--"), None)
-        if end is None:
-            _take_options(pass_words, rest, tool, lambda *_: None)
-        else:
-            pass_words.program = rest[end + 1 :]
-        pass_words.unknown.append((words[0].source_text, f"nsw starts no {tool}: a pass of its own program alone"))
+        end = next((at for at, word in enumerate(rest) if word.literal == "--"), 0)  # options may have several values
+        _take_options(pass_words, rest[end:], tool, lambda *_: None)
+        pass_words.unknown.append((words[0].source_text, "nsw does not start it: a pass of its own program alone"))
     else:
         pass_words.kind = "host"
-        _take_options(pass_words, rest, tool, _take_vtune_option if tool == "vtune" else PassWords.keep)
+        if tool in _TABLES["commands"] and rest.pop(0).literal == "stat":
+            pass_words.fields["analysis"] = "stat"
+        _take_options(pass_words, rest, tool, _take_vtune_option if tool == "vtune" else _take_host_option)
     return pass_words
 
 
@@ -201,9 +199,12 @@ def _take_options(
             has_value = words and _takes_value(table, name) and not re.match("--?[A-Za-z]", words[0].literal or "")
             value = words.pop(0) if has_value else None
         option = _Option(name, value, bool(equals))
-        reasons = {} if take is _take_nsys_nvprof_option else _TABLES["handled"].get(pass_words.tool, {})
+        reasons = _TABLES["handled"].get(pass_words.tool, {})
         reason = next((reason for names, reason in reasons.items() if name in names.split()), None)
-        if reason is not None:
+        if table != pass_words.tool:
+            reason = "nsys nvprof translates it: nsys's report has all events"
+            pass_words.unknown.append((option.text_shown, reason))
+        elif reason is not None:
             pass_words.left_out.append((option.text_shown, reason))
         else:
             take(pass_words, option)
@@ -218,8 +219,6 @@ _PROGRAM: Final = re.compile(r"[.~$\w-]*/|(python|julia|Rscript|perl|bash|sh|mpi
 
 
 def _takes_value(table: str, name: str) -> bool:
-    if table in _TABLES["no_pass"]:
-        return name in _TABLES["no_pass"][table].split()
     if table in _TABLES["valued"]:
         return not {name, name.replace("--", "-", 1)}.isdisjoint(_TABLES["valued"][table].split())
     return name not in _TABLES["flags"][table].split()
@@ -228,18 +227,13 @@ def _takes_value(table: str, name: str) -> bool:
 def _take_nsys_option(pass_words: PassWords, option: _Option) -> None:
     if option.name in {"-t", "--trace"}:
         domains = option.text.split(",")
-        known = [domain for domain in domains if domain in get_args(TraceDomain)]
-        if known:
-            pass_words.fields["trace"] = known
-        if other := ",".join(domain for domain in domains if domain not in known):
-            pass_words.unknown.append((f"{option.name} {other}", "nsw does not know what this traces"))
+        traced = [domain for domain in domains if domain in get_args(TraceDomain)]
+        if traced:
+            pass_words.fields["trace"] = traced
+        if untraced := ",".join(domain for domain in domains if domain not in traced):
+            pass_words.unknown.append((f"{option.name} {untraced}", "nsw does not know what this traces"))
     else:
         pass_words.keep(option)
-
-
-def _take_nsys_nvprof_option(pass_words: PassWords, option: _Option) -> None:
-    reason = "nsys nvprof translates it: nsys's report has all events"
-    pass_words.unknown.append((option.text_shown, reason))
 
 
 _NCU_FIELDS: Final = {
@@ -253,13 +247,29 @@ _NCU_FIELDS: Final = {
 def _take_ncu_option(pass_words: PassWords, option: _Option) -> None:
     if option.name in {"--set", "--section"} and option.text:
         pass_words.fields["metrics"].append(f"{option.name[2:]}:{option.text}")
-    elif option.name == "--metrics" and option.text:
+    elif "--metrics".startswith(option.name) and option.text and len(option.name) > len("--me"):  # ncu guesses too
         pass_words.fields["metrics"] += option.text.split(",")
     elif option.name in _NCU_FIELDS and option.text in _NCU_FIELDS[option.name][1]:
         key, values = _NCU_FIELDS[option.name]
         pass_words.fields[key] = values[option.text]
     else:
         pass_words.keep(option)
+
+
+def _pass_on_unknown_metrics(pass_words: PassWords) -> None:
+    """Pass what a recipe cannot name on to ncu as it is; a recipe without a metric takes ncu's basic set."""
+    names: list[str] = pass_words.fields["metrics"]
+    unknown = [fault.name for fault in find_metric_faults(names, None, "ncu")]
+    for fault in find_metric_faults(names, None, "ncu"):
+        kind, _, value = fault.name.partition(":")
+        if kind in {"set", "section"}:
+            pass_words.options += [f"--{kind}", value]
+        else:
+            pass_words.unknown.append((fault.name, fault.message))
+    pass_words.fields["metrics"] = [name for name in names if name not in unknown] or ["set:basic"]
+    if unknown and pass_words.fields["metrics"] == ["set:basic"] and "set:basic" not in names:
+        reason = "no recipe can name it: nsw measures ncu's basic set too"
+        pass_words.unknown.append((", ".join(unknown), reason))
 
 
 def _take_nvprof_option(pass_words: PassWords, option: _Option) -> None:
@@ -275,6 +285,15 @@ def _take_nvprof_option(pass_words: PassWords, option: _Option) -> None:
         pass_words.fields.setdefault("metrics", []).extend(f"{event}{name}" for name in names)
     elif option.name == "--kernels" and option.text and ":" not in option.text:
         pass_words.fields["kernels"] = {"regex": option.text, "exclude": []}
+    else:
+        pass_words.keep(option)
+
+
+def _take_host_option(pass_words: PassWords, option: _Option) -> None:
+    knob = next((knob for knob, names in _TABLES["knobs"].items() if option.name in names.split()), None)
+    is_setting = pass_words.tool in _TABLES["commands"] and pass_words.fields.get("analysis") != "stat"
+    if knob is not None and option.text and is_setting:
+        pass_words.fields.setdefault("knobs", {})[knob] = option.text
     else:
         pass_words.keep(option)
 
@@ -411,9 +430,7 @@ class Directives:
             self.became.append(Line(line, line, text, reason, is_understood=False))
             return
         requested = adapter.requested_keys(option, value)
-        keys = [
-            self._set_key(key_name, text_value, adapter) for key_name, text_value in requested if key_name != "extra"
-        ]
+        keys = [self._set_key(key, text_value, adapter) for key, text_value in requested if key != "extra"]
         if ("extra", "") in requested:
             keys.append(self._add_extra(line, adapter, text).what)
         if requested and None not in keys:
@@ -462,6 +479,7 @@ class Directives:
         return Line(line, line, text, "resources.extra")
 
 
+_FOREIGN: Final = re.compile(r"#(?:[A-Z]{3,5} --?[A-Za-z]| ?@ ?\w+ *=)")
 _NEXT_COMPONENT: Final = re.compile(r"#SBATCH\s+(het|pack)job\b")
 
 
@@ -475,40 +493,27 @@ def read_directives(comments: Sequence[tuple[int, str]], commands: str, componen
     """
     adapters_by_name = adapters()
     directives = [
-        (line, text, name) for line, text in comments if (name := _scheduler_of_directive(text, adapters_by_name))
-    ]
-    requested = Directives(directives[0][2] if directives else _scheduler_by_variables(commands, adapters_by_name))
+        (line, text, name) for line, text in comments for name, adapter in adapters_by_name.items()
+        if re.match(r"\s+-", adapter.after_marker(text) or "")
+    ]  # fmt: skip
+    foreign = [line for line in comments if not directives and _FOREIGN.match(line[1])]
+    prefixes = {adapter.variables: name for name, adapter in adapters_by_name.items() if adapter.variables}
+    variable = re.search(rf"\$\{{?({'|'.join(prefixes)})", commands)
+    scheduler = prefixes[variable[1]] if variable else LOCAL
+    requested = Directives(directives[0][2] if directives else scheduler)
     components = [line for line, text in comments if _NEXT_COMPONENT.match(text)]
     requested.component = min(component, len(components))
+    reason = "of a batch system that nsw does not know"
+    requested.became += [Line(line, line, text, reason, is_understood=False) for line, text in foreign]
     for line, text, name in directives:
+        reason = f"the job is {adapters_by_name[requested.scheduler].name}'s" if name != requested.scheduler else ""
         if sum(line > first for first in components) != requested.component:
             reason = "another component of a heterogeneous job: nsw's jobs have one"
-            requested.became.append(Line(line, line, text, reason, is_understood=False))
-            continue
-        if name != requested.scheduler:
-            requested.became.append(
-                Line(
-                    line, line, text, f"the job is {adapters_by_name[requested.scheduler].name}'s", is_understood=False
-                )
-            )
-            continue
-        for option, value in adapters_by_name[name].options_in(text):
+        for option, value in adapters_by_name[name].options_in(text) if not reason else ():
             requested.take(line, adapters_by_name[name], option, value)
+        requested.became += [Line(line, line, text, reason, is_understood=False)] if reason else []
     requested.finish()
     return requested
-
-
-def _scheduler_of_directive(line: str, adapters_by_name: dict[str, Adapter]) -> str:
-    """The batch system whose adapter parses the line; empty where there is none."""
-    return next(
-        (name for name, adapter in adapters_by_name.items() if re.match(r"\s+-", adapter.after_marker(line) or "")), ""
-    )
-
-
-def _scheduler_by_variables(commands: str, adapters_by_name: dict[str, Adapter]) -> str:
-    prefixes = {adapter.variables: name for name, adapter in adapters_by_name.items() if adapter.variables}
-    match = re.search(rf"\$\{{?({'|'.join(prefixes)})", commands)
-    return prefixes[match[1]] if match else LOCAL
 
 
 def _parse_time_limit(text: str, units: tuple[int, int]) -> int | None:

@@ -18,15 +18,9 @@ _BRACED: Final = re.compile(r"([A-Za-z_]\w*|[0-9@*#?$!-])(\[[@*]\])?")
 _OPERATORS: Final = (";;&", ";;", ";&", "&&", "||", "|&", "&>>", "&>", ";", "&", "|", "(", ")", "\n")
 _REDIRECTION: Final = re.compile(r"\d*(?:<<<|<<-|<<|>>|>\||>&|<&|<>|>|<)|&>>|&>")
 _OPENING: Final = {
-    "if": "fi",
-    "for": "done",
-    "while": "done",
-    "until": "done",
-    "select": "done",
-    "case": "esac",
-    "{": "}",
-}
-_CLOSING: Final = frozenset({"fi", "done", "esac", "}"})
+    **dict.fromkeys(("for", "while", "until", "select"), "done"), "if": "fi", "case": "esac", "{": "}",
+}  # fmt: skip
+_CLOSING: Final = frozenset(_OPENING.values())
 _WITHIN: Final = frozenset({"then", "do", "else", "elif", "!", "time"})  # keywords that a command follows
 _JOINING: Final = frozenset({"&&", "||", "|", "|&"})
 _END_OF_HEAD: Final = re.compile(r";|(?<!\S)#")
@@ -39,7 +33,13 @@ _OWN_FOLDER: Final = re.compile(  # the usual commands for the folder that a scr
     rf"\$\((?:dirname (?:-- )?{_SCRIPT}"
     rf'|cd (?:-- )?"?\$\(dirname (?:-- )?{_SCRIPT}\)"?(?: [&\d]?>[^;]*)? && pwd(?: -P)?)\)'
 )
-LOOKED_UP: Final = re.compile(r"\$\((?:which|command -v|type -p) +([\w.+-]+)\)|`(?:which|command -v) +([\w.+-]+)`")
+_IF_ABSENT: Final = r"(?: *2> */dev/null)?(?: *\|\| *(?:true|:|echo|echo \"\"))? *"
+SUBMIT_FOLDER: Final = re.compile(
+    r"\$\{?(?:SLURM_SUBMIT_DIR|PBS_O_WORKDIR|COBALT_CWD|LS_SUBCWD|SGE_O_WORKDIR|FLUX_JOB_CWD|PWD)(?::?-.*)?\}?"
+)
+LOOKED_UP: Final = re.compile(
+    rf"\$\((?:which|command -v|type -p) +([\w.+-]+){_IF_ABSENT}\)|`(?:which|command -v) +([\w.+-]+){_IF_ABSENT}`"
+)
 _PRINTED_FOLDER: Final = re.compile(r"\$\( *pwd(?: -[PL])? *\)|` *pwd(?: -[PL])? *`")
 _SPECIAL: Final = frozenset(" \t\n;&|()<>")
 
@@ -49,7 +49,7 @@ class Piece(NamedTuple):
 
     Attributes:
         kind: text; shell (kept as the shell has it, such as *); variable (of the environment); list (of all arguments
-            or elements); computed; parameter (of a loop over words).
+            or elements); computed; parameter (of a loop over words, or an argument of the script).
         text: What is written; of a variable the expression, of a parameter its name.
         name: The name of a variable; the reason of what is computed.
         quoted: Whether it stands in quotes: then it is not split at blanks.
@@ -78,9 +78,20 @@ class Text:
         return "".join(p.text for p in self.pieces) if all(p.kind == "text" for p in self.pieces) else None
 
     @property
+    def as_pattern(self) -> str | None:
+        """What it is where its * and ? are no file's: so they are meant in a profiler's options; None: not known."""
+        pieces = [piece._replace(kind="text") if piece.text in {"*", "?"} else piece for piece in self.pieces]
+        return Text(tuple(pieces)).literal
+
+    @property
     def source_text(self) -> str:
         """As a person reads it."""
         return "".join(piece.text_shown for piece in self.pieces)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the shell of the job has it as it is: it is neither computed nor a parameter."""
+        return all(piece.kind in {"text", "shell", "variable"} for piece in self.pieces)
 
     @property
     def computed(self) -> Piece | None:
@@ -367,7 +378,9 @@ class Reader:
         while self._at < len(text) and text[self._at] not in _SPECIAL:
             char = text[self._at]
             if char == "'":
-                end = self._find_closing_quote("'")
+                end = text.find("'", self._at + 1)
+                if end < 0:
+                    raise UsageError(f"{self._name}:{self._line_number}: a quote begins and does not end")
                 pieces.append(Piece("text", text[self._at + 1 : end], quoted=True))
                 self._at = end + 1
             elif char == '"':
@@ -425,12 +438,6 @@ class Reader:
             return None
         self._at = match.end()
         return _variable_piece(match[0], text[at : self._at], quoted)
-
-    def _find_closing_quote(self, quote: str) -> int:
-        end = self._text.find(quote, self._at + 1)
-        if end < 0:
-            raise UsageError(f"{self._name}:{self._line_number}: a quote begins and does not end")
-        return end
 
     def _find_nested_end(self, opening: str, closing: str) -> int:
         """Where a nested expression ends."""
@@ -519,6 +526,7 @@ def _braced_piece(text: str, quoted: bool) -> Piece:
     if re.fullmatch(r"@:\d+", inner):
         return Piece("list", text, inner, quoted)
     name = _NAME.match(inner)
-    if name and (name[0].isidentifier() or name[0].isdecimal()) and inner[name.end() :].startswith((":-", "-")):
+    has_default = name is not None and inner[name.end() :].startswith((":-", "-", ":?", "?"))
+    if name and has_default and (name[0].isidentifier() or name[0].isdecimal()):
         return Piece("variable", text, name[0], quoted)  # a default, which the job knows whether it needs
     return Piece("computed", text, "an expression of the shell", quoted)

@@ -34,9 +34,7 @@ _SHELLS: Final = re.compile(r"(ba|da|z|k)?sh\d*|")
 _STARTS_PROFILER: Final = re.compile(
     r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|amplxe-cl|rocprof(?:v[23]|-compute)?)(?:[\s)`]|$)"
 )
-_ARRAY_INDICES: Final = frozenset(
-    {"SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID"}
-)
+_ARRAY_INDICES: Final = ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID")
 _COMPUTED: Final = "a variable that the script computes"
 
 
@@ -52,8 +50,9 @@ class Statement:
         assigns: Variables that it sets, with the words of the value; None: not known.
         redirects: Operator and target.
         blocks: What it is in, the outermost first.
-        loops: Of the loops over words that are known: the variable, and the words.
+        loops: Of the loops over words that are known: the variable, and the words; so the arguments of the script.
         is_condition: Whether it decides of an `if` or `while`.
+        is_of_job: Whether it sets variables that the job's shell computes from what each job has.
         document: The text of its here-document.
     """
 
@@ -67,7 +66,18 @@ class Statement:
     blocks: tuple[Block, ...] = ()
     loops: Mapping[str, Sequence[str]] = field(default_factory=dict)
     is_condition: bool = False
+    is_of_job: bool = False
     document: str = ""
+
+    @property
+    def without_values(self) -> str:
+        """The assignments as `export NAME=...`: values may be secrets."""
+        return f"{self.program} {' '.join(f'{name}=...' for name, _ in self.assigns)}".strip()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the values that it sets are known before the job runs."""
+        return all(value is not None and not any(word.computed for word in value) for _, value in self.assigns)
 
     @property
     def program(self) -> str:
@@ -96,7 +106,8 @@ class Script:
 
 def shell_names(text: str) -> set[str]:
     """The variables that a piece of shell names."""
-    return set(re.findall(r"\$(?:\{[#!]?)?([A-Za-z_]\w*)", text))
+    sums = re.findall(r"\$\(\((.*?)\)\)", text)
+    return set(re.findall(r"\$(?:\{[#!]?)?([A-Za-z_]\w*)", text)) | set(re.findall(r"[A-Za-z_]\w*", " ".join(sums)))
 
 
 def parse_script(text: str, name: str = "script", arguments: Sequence[Text] | None = None) -> Script:
@@ -151,7 +162,9 @@ class _Values:
         self._exported: set[str] = set()
         self._in_blocks: dict[str, tuple[tuple[Block, ...], list[Text] | None]] = {}  # set in a block, for its rest
         self.blocks: tuple[Block, ...] = ()  # of the statement that is read
-        self.arguments: Sequence[Text] | None = None  # None: not known
+        self.arguments: Sequence[Text] | None = None  # None: the caller's
+        self.shifted: int | None = 0  # how many of the caller's arguments are shifted away; None: not known
+        self.used_arguments: dict[str, Sequence[str]] = {}  # of the caller: parameters, each with a value to replace
 
     def set(self, name: str, value: list[Text] | None, *, exported: bool = False) -> None:
         """Give a variable its value.
@@ -175,6 +188,36 @@ class _Values:
             return [*before, *value]
         return [*before[:-1], Text((*before[-1].pieces, *value[0].pieces))]
 
+    def value_behind_test(self, name: str, value: list[Text] | None) -> list[Text] | None:
+        """The value behind `test || NAME=VALUE`: the one of before, or the new one that starts a profiler."""
+        before = self._variable_value(name)
+        return next(
+            (candidate for candidate in (before, value) if candidate is not None and _starts_profiler(candidate)),
+            before,
+        )
+
+    def is_of_job(self, value: list[Text] | None) -> bool:
+        """Whether the job's shell computes a value as the script would: from its environment, not from its files."""
+        pieces = value[0].pieces if value and len(value) == 1 else ()
+        computed = [piece for piece in pieces if piece.kind == "computed"]
+        others_known = all(piece.kind in {"text", "variable", "shell"} for piece in pieces if piece.kind != "computed")
+        return bool(computed) and others_known and all(map(self._is_piece_of_job, computed))
+
+    def _is_piece_of_job(self, piece: Piece) -> bool:
+        text = piece.text.strip("`").removeprefix("$(").removesuffix(")")
+        if piece.text.startswith("$(("):
+            names = shell_names(piece.text) - self._exported
+            return all(self._variables.get(name, ()) is not None for name in names)
+        if not piece.text.startswith(("$(", "`")):
+            return False
+        try:
+            commands = list(Reader(text, self._script).statements())
+        except UsageError:
+            return False
+        inputs = [target[0] for raw in commands for sign, target in raw.redirects if sign == "<" and target]
+        are_whole = all(path.kind == "variable" or path.text.startswith("/") for path in inputs)
+        return are_whole and all(_depends_on_job_alone(raw) for raw in commands)
+
     def set_in_block(self, name: str, value: list[Text] | None) -> None:
         """Give a variable a value for the rest of the block that is read; one that starts a profiler stays.
 
@@ -192,7 +235,7 @@ class _Values:
         return self._variables.get(name)
 
     def _expand_argument(self, piece: Piece) -> Sequence[Piece]:
-        """The pieces of $1; where only the caller knows it, its default in ${1:-default}."""
+        """The pieces of $1; where only the caller knows it, its default in ${1:-default}, or else a parameter."""
         number = int(piece.name)
         if self.arguments is not None and number <= len(self.arguments) and number:
             return self.arguments[number - 1].pieces
@@ -201,7 +244,13 @@ class _Values:
             return [Piece("text", default[1].strip("\"'"))]
         if self.arguments is not None and number and not default:
             return []
-        return [piece._replace(kind="computed", name="an argument of the script")]
+        # a loop may shift them, and a function that is called in `$(...)` has its own
+        is_other = any(block.head.startswith(("while ", "until ", "function ")) for block in self.blocks)
+        if default or not number or self.shifted is None or is_other:
+            return [piece._replace(kind="computed", name="an argument of the script")]
+        parameter = Piece("parameter", f"arg{number + self.shifted}")
+        self.used_arguments[parameter.text] = [f"${number + self.shifted}"]
+        return [parameter]
 
     def words(self, pieces: Sequence[Piece], loops: Collection[str]) -> list[Text]:
         """The words that one of the script becomes: an array may hold several, unquoted values are split at blanks.
@@ -240,13 +289,9 @@ class _Values:
         lists = {}
         for block in blocks:
             if block.loop is not None and id(block) not in self._loop_words:
-                words = [
-                    text
-                    for pieces in block.loop[1]
-                    for word in self.words(pieces, ())
-                    for text in _expand_sequence(word)
-                ]
-                self._loop_words[id(block)] = [] if None in words else [word for word in words if word is not None]
+                words = [word for pieces in block.loop[1] for word in self.words(pieces, ())]
+                texts = [text for word in words for text in _expand_sequence(word)]
+                self._loop_words[id(block)] = [] if None in texts else [text for text in texts if text is not None]
             if block.loop is not None and (known_words := self._loop_words[id(block)]):
                 lists[block.loop[0]] = known_words
             elif block.loop is not None:
@@ -275,11 +320,9 @@ class _Values:
         words = self.words(word_pieces(f'"{match[2]}"', self._script), loops)
         texts = [part.text for word in words for part in word.pieces if part.kind in {"text", "variable"}]
         is_known = len(words) == 1 and len(texts) == len(words[0].pieces) and not re.search(r"[\\\"`]", "".join(texts))
-        return (
-            piece._replace(text=f"{match[1]}{''.join(texts)}}}")
-            if is_known
-            else piece._replace(kind="computed", name=_COMPUTED)
-        )
+        if not is_known:
+            return piece._replace(kind="computed", name=_COMPUTED)
+        return piece._replace(text=f"{match[1]}{''.join(texts)}}}")
 
     def _expand_piece(self, piece: Piece, loops: Collection[str]) -> Sequence[Piece]:
         if piece.kind == "computed" and piece.text.startswith("$(("):
@@ -310,12 +353,12 @@ class _Values:
 
 _NAME_OR_NUMBER: Final = re.compile(r"\$?\{?([A-Za-z_]\w*|\d+)\}?")
 _OPERATIONS: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow,
 }  # fmt: skip
 
 
 def _calculate(text: str) -> int | None:
-    """The value of a sum, difference or product of whole numbers, or of a division without rest; None for others."""
+    """The value of a sum, difference, product or power of whole numbers, or of a division without rest, or None."""
 
     def value_of(node: ast.expr) -> int:
         if isinstance(node, ast.Constant) and isinstance(node.value, int):
@@ -324,6 +367,8 @@ def _calculate(text: str) -> int | None:
             left, right, kind = value_of(node.left), value_of(node.right), type(node.op)
             if kind is ast.Div and right and left % right == 0:
                 return left // right
+            if kind is ast.Pow and (right < 0 or abs(left).bit_length() * right >= 63):  # bash's numbers have 64 bits
+                raise ValueError(text)
             if kind in _OPERATIONS and max(abs(left), abs(right)) < 1 << 31:
                 return _OPERATIONS[kind](left, right)
         raise ValueError(text)
@@ -332,6 +377,23 @@ def _calculate(text: str) -> int | None:
         return value_of(ast.parse(text.replace("#", "?").strip(), mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+_OF_JOB: Final = frozenset({
+    "scontrol", "hostname", "date", "nproc", "nvidia-smi", "whoami", "id", "uname", "seq", "getent", "shuf",
+    "echo", "printf", "expr", "bc", "awk", "sed", "cut", "tr", "grep", "wc", "head", "tail", "sort", "uniq", "cat",
+})  # fmt: skip
+
+
+def _depends_on_job_alone(raw: RawStatement) -> bool:
+    """Whether a command prints the same in the job of a recipe: it reads no file of the folder that it is in."""
+    words = raw.words[1:]
+    plain = [word[0].text for word in words if word and word[0].kind == "text" and not word[0].quoted]
+    is_file = source_text(raw.words[0]) in {"cat", "wc", "head", "tail", "sort", "uniq"} if raw.words else True
+    files = [text for text in plain if "." in text or "/" in text or (is_file and not text.isdecimal())]
+    has_pattern = any(piece.kind not in {"text", "variable"} for word in words for piece in word)
+    is_known = bool(raw.words) and source_text(raw.words[0]) in _OF_JOB and not has_pattern
+    return is_known and all(text.startswith(("/", "-", "+")) for text in files)
 
 
 def _starts_profiler(value: Sequence[Text]) -> bool:
@@ -345,6 +407,8 @@ _SEQUENCE: Final = re.compile(r"(?:\$\(|`)seq +(-?\d+)(?: +(-?\d+))?(?: +(-?\d+)
 def _expand_sequence(word: Text) -> list[str | None]:
     """The words of `$(seq 1 4)` and of `{1..4}`; of other words the word itself, None where it is not known."""
     match = _SEQUENCE.fullmatch(word.source_text)
+    if [piece.kind for piece in word.pieces] == ["parameter"]:
+        return [f"${word.pieces[0].text.removeprefix('arg')}"]  # what the caller gives
     if match is None:
         return [word.literal]
     if match[4]:
@@ -380,6 +444,7 @@ class _Evaluation:
         self._values = _Values(script)
         self._values.arguments = arguments
         self._count = 0
+        self._is_tested = False  # whether the command before `&&` is a test
         first_words = {source_text(statement.words[0]) for statement in raw if statement.words}
         self._bodies: dict[
             str, list[tuple[int, RawStatement]]
@@ -413,36 +478,47 @@ class _Evaluation:
     def _evaluate_command(self, raw: RawStatement, blocks: tuple[Block, ...]) -> Statement:
         values = self._values
         loops = values.loops(blocks)
-        statement = Statement(raw.line, raw.last, raw.text, raw.before, blocks=blocks, loops=loops)
+        statement = Statement(raw.line, raw.last, raw.text, raw.before, blocks=blocks)
         statement.words = [word for pieces in raw.words for word in values.words(pieces, loops)]
         statement.redirects = [(sign, _unsplit_text(values, target, loops)) for sign, target in raw.redirects]
         statement.is_condition, statement.document = raw.is_condition, raw.document
         is_export = bool(raw.words) and source_text(raw.words[0]) == "export"
+        if raw.before not in {"&&", "||"}:
+            self._is_tested = statement.program in {"[", "[[", "test"}
+        is_conditional = raw.before == "||" or (raw.before == "&&" and self._is_tested)
         for name, append, assigned in _assignments(raw):
-            value = (
-                None
-                if assigned is None
-                else [word for pieces in assigned for word in self._assigned_texts(raw, pieces)]
-            )
+            texts = (text for pieces in assigned or () for text in self._assigned_texts(raw, pieces))
+            value = None if assigned is None else list(texts)
             if append:
                 value = values.appended(name, value, is_array=f"{name}+=(" in raw.text)
             statement.assigns.append((name, value))
             if any(not block.head.startswith("{") for block in blocks):
                 values.set_in_block(name, value)
             elif not (raw.assigns and raw.words):  # else it is set for that command alone
-                values.set(name, None if raw.before == "||" else value, exported=is_export)
+                is_of_job = not raw.words and not is_conditional and values.is_of_job(value)
+                statement.is_of_job = statement.is_of_job or is_of_job
+                value = values.value_behind_test(name, value) if is_conditional else value
+                values.set(name, value, exported=is_export or is_of_job)
         if statement.program in {"cd", "pushd", "popd"}:
             self._change_folder(raw, statement)
-        if statement.program == "shift" and values.arguments is not None:
+        if statement.program == "shift":
             count = statement.words[1].literal if len(statement.words) > 1 else "1"
-            values.arguments = values.arguments[int(count) if count and count.isdecimal() else 1 :]
+            shifted = int(count) if count and count.isdecimal() else 1
+            if values.arguments is not None:
+                values.arguments = values.arguments[shifted:]
+            else:
+                values.shifted = None if blocks or values.shifted is None else values.shifted + shifted
+        elif statement.program == "set" and [word.literal for word in statement.words[1:2]] == ["--"]:
+            are_known = all(word.literal is not None for word in statement.words)
+            values.arguments, values.shifted = statement.words[2:] if are_known else None, None
+        statement.loops = loops | values.used_arguments
         return statement
 
     def _change_folder(self, raw: RawStatement, statement: Statement) -> None:
         """Follow $PWD through a `cd`."""
         target = statement.words[1] if statement.program == "cd" and len(statement.words) > 1 else None
         value: list[Text] | None = None
-        if target is not None and target.computed is None and raw.before != "||" and target.source_text != "-":
+        if target is not None and target.is_known and raw.before != "||" and target.source_text != "-":
             before = self._values.words((Piece("variable", "$PWD", "PWD", quoted=True),), ())
             is_whole = target.source_text.startswith(("/", "$", "~"))
             parts = () if is_whole else (*before[0].pieces, Piece("text", "/"))
@@ -475,9 +551,8 @@ def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, .
             match = ASSIGNMENT.match(word[0].text) if word and word[0].kind == "text" and not word[0].quoted else None
             if match:
                 rest = (word[0]._replace(text=word[0].text[match.end() :]), *word[1:])
-                assignments.append(
-                    (match[1], bool(match[2]), [tuple(piece for piece in rest if piece.text or piece.quoted)])
-                )
+                value = tuple(piece for piece in rest if piece.text or piece.quoted)
+                assignments.append((match[1], bool(match[2]), [value]))
         return assignments
     if first in {"let", "read"}:
         names = [re.match(r"[A-Za-z_]\w*", source_text(word)) for word in raw.words[1:]]

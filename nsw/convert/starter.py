@@ -54,6 +54,7 @@ def recipe_for(words: Sequence[str], files: Sequence[str], *, gpus: bool, file: 
     program = start.program if start else words
     words = program if counted else words
     option, value = _guess_parameter(program)
+    double = f"{float(value) * 2:g}" if "." in value else int(value) * 2
     passes = _passes_text(profiler, gpus=gpus, python=_is_python(words))
     command = as_text(words[0] if len(words) == 1 else shlex.join(words))
     listed = yaml.safe_dump(list(files), default_flow_style=True, width=1 << 20).strip() if files else ""
@@ -77,7 +78,7 @@ app:
 
 # Each combination of values is a case. To use {option}, write {{{{ {option} }}}} in the command.
 #- matrix:
-#-   {option}: [{value}, {_double_number(value)}]
+#-   {option}: [{value}, {double}]
 
 # What must hold of each run beside exit status 0; one of which it does not is invalid, and in no statistics.
 #- check:
@@ -109,9 +110,8 @@ def words_of(words: Sequence[str]) -> Sequence[str]:
 def _launcher_text(start: Launched) -> str:
     """The launcher as a key, or as a comment where the command line does not give the number of processes."""
     options = ", ".join(_as_flow_item(as_text(word)) for word in start.options)
-    launcher_keys = f"kind: {start.kind}, processes: {start.processes or 2}" + (
-        f", options: [{options}]" if options else ""
-    )
+    options_key = f", options: [{options}]" if options else ""
+    launcher_keys = f"kind: {start.kind}, processes: {start.processes or 2}{options_key}"
     if start.processes is None:
         return (
             f"  # {start.kind} starts as many processes as it thinks right. With their number here, and without"
@@ -178,10 +178,6 @@ def _guess_parameter(words: Sequence[str]) -> tuple[str, str]:
         (option_pair for option_pair in number_options if re.search("batch|size", option_pair[0])),
         number_options[0] if number_options else ("size", "1"),
     )
-
-
-def _double_number(value: str) -> str:
-    return f"{float(value) * 2:g}" if "." in value else str(int(value) * 2)
 
 
 def _is_python(words: Sequence[str]) -> bool:

@@ -25,6 +25,7 @@ from nsw.apart import Limits
 from nsw.engine.trust import forget, is_trusted, known_paths, trust
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean, disk_full
 from nsw.safe_files import make_folders, open_below, open_folder_below, open_plain, read_text, user_name, write_text
+from nsw.tables.exported import exported_tables_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -358,7 +359,8 @@ def find(parent: Path, name: str | None) -> CampaignFolder:
     if Path(name).is_dir():
         raise CampaignError(
             f"the folder {name} is no campaign: it has no {LEDGER}",
-            hint=f"`nsw read {shlex.quote(name)}` reads reports that are in it; a packed campaign is unpacked first",
+            hint=exported_tables_hint(Path(name))
+            or f"`nsw read {shlex.quote(name)}` reads reports that are in it; a packed campaign is unpacked first",
         )
     raise CampaignError(
         f"no campaign '{name}' under {parent}",

@@ -50,6 +50,7 @@ def _chip_from_row(row: Mapping[str, str]) -> Chip:
     return Chip(row["chip"], capability, row["names"] or None, products)
 
 
+@cache
 def find_chip(name_capability_or_product: str | None) -> Chip | None:
     """The chip of a name (`gh100`, `GH100`), a capability (`9.0`) or a product (`NVIDIA H100 80GB HBM3`).
 

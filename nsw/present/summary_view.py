@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
 
-from nsw.analysis.answer.kernels import kernel_table_blocks
+from nsw.analysis.answer.kernels import counters_behind_findings, kernel_table_blocks
 from nsw.analysis.answer.registry import answer_blocks
 from nsw.analysis.blocks import (
     NUMBERS,
@@ -37,6 +37,7 @@ from nsw.present.untrusted_text import clean
 from nsw.quantities import (
     MOMENTS,
     change,
+    change_of_speed,
     duration,
     faster,
     in_one_unit,
@@ -47,7 +48,6 @@ from nsw.quantities import (
     rate,
     size,
     spread,
-    times_faster,
 )
 from nsw.wording import plural
 
@@ -135,8 +135,9 @@ _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "whole %": lambda value: f"{value:.0f} %",
     "change %": change,
     "faster %": faster,
-    "faster x": times_faster,
+    "faster x": change_of_speed,
     "longer %": longer,
+    "longer x": partial(change_of_speed, is_time=True),
     "range": lambda pair: spread(*pair),
     "achieved and limit %": _format_occupancy,
     "names and ns": lambda pairs: ", ".join(f"{name} {duration(ns)}" for name, ns in pairs),
@@ -329,10 +330,7 @@ def block_data(block: Block) -> dict[str, Any]:
         "evidence": list(block.evidence),
     }
     if isinstance(block, Finding):
-        return common_data | {
-            "text": clean(block.text), "brief": clean(block.brief or block.text), "cause": block.cause,
-            "healthy": block.healthy, "gain_pct": block.gain_pct,
-        }  # fmt: skip
+        return common_data | _finding_fields(block) | {"brief": clean(block.brief or block.text)}
     if isinstance(block, Note):
         return common_data | {"text": clean(block.text), "tone": block.tone}
     assert isinstance(block, Table)
@@ -342,6 +340,26 @@ def block_data(block: Block) -> dict[str, Any]:
     if isinstance(block, Curve):
         parts["ideals"] = list(block.ideals)
     return common_data | {"title": block.title, "columns": list(block.columns), "rows": list(block.rows)} | parts
+
+
+def headline_of(summary: Summary) -> str:
+    """The headline of an answer."""
+    return clean(find_headline(first_screen_blocks(summary)))
+
+
+def findings_data(summary: Summary) -> list[dict[str, Any]]:
+    """The findings of an answer as JSON data, those of a campaign and of reports alike."""
+    return [
+        _finding_fields(finding) | {"cases": list(finding.cases), "evidence": list(finding.evidence)}
+        for finding in summary.findings
+    ]
+
+
+def _finding_fields(finding: Finding) -> dict[str, Any]:
+    return {
+        "text": clean(finding.text), "cause": finding.cause, "remedy": finding.remedy and clean(finding.remedy),
+        "healthy": finding.healthy, "gain_pct": finding.gain_pct,
+    }  # fmt: skip
 
 
 _LINES: Final = 24  # of the first screen, on a low terminal and where there is none
@@ -354,7 +372,7 @@ _PROVING: Final = 4  # cases of a command
 def show_summary(
     out: Console, summary: Summary, *, full: bool, next_command: str | None = None, campaign: str | None = None,
     proof: Callable[[Finding], str | None] | None = None, drawable_cases: Collection[str] = (),
-    rows_command: Callable[[Table], str | None] | None = None,
+    rows_command: Callable[[Table], str | None] | None = None, selected: str = "",
 ) -> None:  # fmt: skip
     """Print the first screen, or the full answer, which begins with it.
 
@@ -367,9 +385,10 @@ def show_summary(
         proof: The command that proves a finding of what is no campaign's.
         drawable_cases: The cases of which an iteration can be drawn.
         rows_command: The command that prints every row of a table of what is no campaign's.
+        selected: The options that select what of the campaign this is.
     """
     if campaign is not None:
-        rows_command = partial(_whole_table_command, campaign)
+        rows_command = partial(_whole_table_command, f"{campaign}{selected}")
     blocks = list(answer_blocks(summary, full=full))
     if full:
         show_blocks(out, blocks, "full")
@@ -417,8 +436,8 @@ def show_results(out: Console, summary: Summary) -> None:
 
 
 def _gain_command(campaign: str, first: str, second: str) -> str:
-    sides = " ".join(shlex.quote(f"{campaign}:{case}") for case in (first, second))
-    return f"`nsw compare {sides}` shows how much the second gains, and how certain that is"
+    cases = shlex.join([first, second])
+    return f"`nsw compare {campaign} {cases}` shows how much the second gains, and how certain that is"
 
 
 def _drill_down_command(campaign: str, cases: Sequence[CaseSummary], drawable_cases: Collection[str]) -> str | None:
@@ -446,12 +465,11 @@ def _evidence_command(campaign: str, finding: Finding, *, rereadable: bool) -> s
     return f"nsw summarize {campaign}{chosen}" if cases else None
 
 
-def _whole_table_command(campaign: str, block: Table) -> str:
+def _whole_table_command(chosen: str, block: Table) -> str:
     """The command that prints every row of a table that is cut: of one case its own table."""
     cases = {case for proof in block.evidence for case in proof.cases}
-    if block.omitted and len(cases) == 1:
-        return f"nsw summarize {campaign} --case {shlex.quote(cases.pop())} --table {block.evidence[0].table}"
-    return f"nsw summarize {campaign} --full"
+    whole = f"--table {block.evidence[0].table}" if block.omitted and len(cases) == 1 else "--full"
+    return f"nsw summarize {chosen} {whole}"
 
 
 def show_first_screen(
@@ -566,6 +584,13 @@ def show_all_kernels(out: Console, kernels: Sequence[KernelRow]) -> None:
     show_blocks(out, kernel_table_blocks(kernels, limit=None), "always")
 
 
+def show_counters_behind_findings(out: Console, kernels: Mapping[str | None, Sequence[KernelRow]]) -> None:
+    """Print the counters that findings about kernels follow from; by case, or by report, None where it is the only."""
+    show_blocks(
+        out, (block for case, rows in kernels.items() for block in counters_behind_findings(case, rows)), "always"
+    )
+
+
 def summary_markdown(summary: Summary) -> str:
     """The summary in full as Markdown."""
     return as_markdown(f"{summary.campaign} on site {summary.site}", answer_blocks(summary))
@@ -579,15 +604,12 @@ def summary_data(summary: Summary) -> dict[str, Any]:
         "campaign": summary.campaign,
         "site": summary.site,
         "note": summary.note,
-        "headline": clean(find_headline(first_screen_blocks(summary))),
+        "headline": headline_of(summary),
         "cover": summary.cover,
         "scaling": summary.curve,
         "compare": [replace(v, ratio=None) if v.case_id in void else v for v in summary.variants],
         "model": list(summary.model),
-        "findings": [
-            {"text": f.text, "cases": list(f.cases), "cause": f.cause, "healthy": f.healthy, "gain_pct": f.gain_pct}
-            for f in summary.findings
-        ],
+        "findings": findings_data(summary),
         "cases": [replace(case, spent=time_without_profiler(case)) for case in summary.cases],
         "outliers": list(summary.outliers),
         "missing": [clean(m) for m in summary.missing],

@@ -16,8 +16,9 @@ ONE_PROCESS = False
 EXECUTABLE: str | None = "vtune"
 
 _REPORT: Final = "host"
+_GPU_ANALYSES: Final = ("gpu-hotspots", "gpu-offload")  # whose tables of computing tasks are no functions of the host
 ANALYSES: Final = ("hotspots", "uarch-exploration", "memory-access", "memory-consumption", "hpc-performance",
-                    "threading", "performance-snapshot")  # fmt: skip
+                    "threading", "performance-snapshot", *_GPU_ANALYSES)  # fmt: skip
 OLD_ANALYSES: Final = ("general-exploration", "advanced-hotspots")  # which amplxe-cl alone may know
 _OLD: Final = "amplxe-cl"
 _FINALIZATION: Final = "-finalization-mode"
@@ -39,7 +40,8 @@ def profile(request: Request) -> Profiled:
         "-result-dir",
     )
     command = words_with_report_path(request, before, f"{_REPORT}.vtune", ("--", *request.program))
-    reports = (f"{_REPORT}*.hotspots.csv", f"{_REPORT}*.summary.csv")
+    functions = () if request.analysis in _GPU_ANALYSES else (f"{_REPORT}*.hotspots.csv",)
+    reports = (*functions, f"{_REPORT}*.summary.csv")
     pack = () if request.export_here else (("bash", MACHINERY, "vtune_pack", _REPORT),)
     if request.reduce_there:
         reduction = ("bash", MACHINERY, "vtune_reduce", request.path, _REPORT)

@@ -43,6 +43,7 @@ from nsw.readers.untrusted_files import (
     unpack_beginning,
 )
 from nsw.safe_files import open_to_read
+from nsw.tables.exported import exported_tables_hint
 from nsw.wording import and_more
 
 if TYPE_CHECKING:
@@ -131,7 +132,8 @@ def _read_with_detected_reader(path: Path, options: Options, *, is_unpacked_copy
             report.error(f"contains only messages of {report.tool}, no results")
             return report
         report.lack = LackReason.UNKNOWN
-        report.error("no known report format", fix="`nsw read --formats` lists what can be read")
+        hint = exported_tables_hint(path) or "`nsw read --formats` lists what can be read"
+        report.error("no known report format", fix=hint)
         for sentence in load_package_formats()[1]:
             report.warn(sentence, fix="update or uninstall that package")
         return report

@@ -614,8 +614,8 @@ def cleaned(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def text_of(schema: dict[str, Any]) -> str:
-    """A schema as it is shipped."""
-    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+    """A schema as it is shipped: a line each, without indentation, which would be a seventh of its packed size."""
+    return json.dumps(schema, indent=0, ensure_ascii=False) + "\n"
 
 
 def _strip_schema_titles(value: Any, *, keys_are_names: bool = False) -> Any:

@@ -6,12 +6,14 @@ A file that somebody else made may unpack to any size, so that it is read in a p
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, islice, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 
+from nsw.tables.columns import Columns
 from nsw.tables.schema import TABLES
 from nsw.wording import storable
 
@@ -25,7 +27,8 @@ Row: TypeAlias = dict[str, Any]
 TableData: TypeAlias = "list[Row] | pa.Table"
 
 _BATCH: Final = 16384  # rows
-_MANY: Final = 100_000  # rows
+_MANY: Final = 10_000  # rows of a table
+_MANY_OF_A_RUN: Final = 10  # on average: to look for the rows of a run takes as long as to make so many
 
 
 class StoredTableError(ValueError):
@@ -64,34 +67,53 @@ class RowsByRun(Mapping[Any, list[Row]]):
             table: All that its file holds.
             name: Of the table.
         """
-        import numpy as np
         import pyarrow as pa
+        import pyarrow.compute as pc
 
-        words, codes = distinct_values_and_codes(table, "run")
-        if (np.diff(codes) < 0).any():
-            order = np.argsort(codes, kind="stable")
-            table, codes = table.take(order), codes[order]
-        ends = np.searchsorted(codes, range(len(words) + 1)).tolist()
-        self._table, self._name = table.unify_dictionaries().combine_chunks(), name
-        columns = zip(self._table.schema.names, self._table.columns, strict=True)
+        table = table.unify_dictionaries().combine_chunks()
+        codes = table["run"].combine_chunks().indices
+        # by Arrow alone: to hand it a number, or numpy its arrays, loads pandas, which takes 0.3 s
+        spans = pc.run_end_encode(codes)
+        if len(spans.values) > len(pc.unique(codes)):  # a run comes again after others
+            order = pc.array_sort_indices(codes)
+            table, spans = table.take(order), pc.run_end_encode(codes.take(order))
+        self._table, self._name = table, name
+        columns = zip(table.schema.names, table.columns, strict=True)
         coded_ones = {name: column for name, column in columns if pa.types.is_dictionary(column.type)}
         # made once: those of all runs are the same objects
         self._texts = {name: column.chunk(0).dictionary.to_pylist() for name, column in coded_ones.items()}
-        self._ranges = {run: span for run, span in zip(words, pairwise(ends), strict=True) if span[0] < span[1]}
+        runs = [None if code is None else self._texts["run"][code] for code in spans.values.to_pylist()]
+        self._ranges = dict(zip(runs, pairwise([0, *spans.run_ends.to_pylist()]), strict=True))
 
     def __getitem__(self, run: Any) -> list[Row]:
         """The rows of a run, in the order of the file."""
-        return [row for batch in self._record_batches(run) for row in _rows_of_batch(batch, self._name, self._texts)]
+        return self._made_rows(self._rows_of_run(run))
 
-    def rows_of_other_reports(self, run: Any, reports: Collection[Any]) -> list[Row]:
-        """The rows of a run that are of other reports than these; where there are none, none are made."""
-        run_reports = {report for batch in self._record_batches(run) for report in batch["report"].unique().to_pylist()}
-        return [] if run_reports <= {*reports} else [row for row in self[run] if row["report"] not in reports]
+    def columns(self, run: Any) -> Columns:
+        """The same as columns, of which those that are not looked at are not made."""
+        rows = self._rows_of_run(run)
+        names = rows.schema.names
 
-    def _record_batches(self, run: Any) -> list[pa.RecordBatch]:
+        def column(name: str) -> list[Any]:
+            if name not in names:
+                return [None] * len(rows)
+            return [*chain.from_iterable(column_values(part, self._texts.get(name)) for part in rows[name].chunks)]
+
+        return Columns(len(rows), column)
+
+    def rows_at(self, run: Any, positions: Sequence[int]) -> list[Row]:
+        """The rows of a run at these positions among them."""
+        import pyarrow as pa
+
+        indices = pa.Array.from_buffers(pa.int64(), len(positions), [None, pa.py_buffer(array("q", positions))])
+        return self._made_rows(self._rows_of_run(run).take(indices))
+
+    def _rows_of_run(self, run: Any) -> pa.Table:
         start, end = self._ranges[run]
-        batches: list[pa.RecordBatch] = self._table.slice(start, end - start).to_batches()
-        return batches
+        return self._table.slice(start, end - start)
+
+    def _made_rows(self, table: pa.Table) -> list[Row]:
+        return [row for batch in table.to_batches() for row in _rows_of_batch(batch, self._name, self._texts)]
 
     def __contains__(self, run: object) -> bool:
         """Whether a run has rows, without making them."""
@@ -156,10 +178,12 @@ def read_rows_lazily(file: BinaryIO, table_name: str) -> Sequence[Row]:
 
     texts = _text_columns_of_valid_schema(pq.read_schema(file), table_name)
     with pq.ParquetFile(file, read_dictionary=texts) as stored:
-        if stored.metadata.num_rows < _MANY:
-            return read_stored_rows(file, table_name)
-        columns = dict.fromkeys(["run", *_columns_with_values(stored.metadata)])
-        return StoredRows(stored.read(list(columns), use_threads=False), table_name)
+        if stored.metadata.num_rows >= _MANY:
+            columns = dict.fromkeys(["run", *_columns_with_values(stored.metadata)])
+            rows = StoredRows(stored.read(list(columns), use_threads=False), table_name)
+            if len(rows) >= _MANY_OF_A_RUN * len(rows.by_run):
+                return rows
+        return read_stored_rows(file, table_name)
 
 
 def _columns_with_values(file: Any) -> Iterator[str]:
@@ -217,6 +241,8 @@ def column_values(column: pa.Array, dictionary_texts: list[Any] | None = None) -
         plain: list[Any] = column.to_pylist()
         return plain
     dictionary_texts = column.dictionary.to_pylist() if dictionary_texts is None else dictionary_texts
+    if not column.null_count:
+        return [*map(dictionary_texts.__getitem__, column.indices.to_pylist())]
     return [None if at is None else dictionary_texts[at] for at in column.indices.to_pylist()]
 
 

@@ -6,10 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.analysis.cases import Link, largest_shares, summarize_cases
+from nsw.analysis import cases
+from nsw.analysis.cases import Link, summarize_cases
 from nsw.analysis.comparison import least_disturbed_figure
+from nsw.tables.columns import Columns
 
 from .made import figure_row, gpu_row, make_run
+
+
+def largest_shares(rows, cover):
+    return cases.largest_shares(Columns.from_rows(rows), cover)
 
 
 def rows(*totals, kind="kernel"):

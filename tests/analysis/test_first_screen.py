@@ -61,12 +61,12 @@ def test_a_table_explains_the_words_that_it_uses_and_no_others():
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ({(1, 0): (100, 110), (1, 1): (150, 160)}, "a=1 is 1.48x faster than a=0 (speed) (2 runs each)"),
-        ({(1, 0): (100, 130), (1, 1): (120, 150)}, "a=1 changes nothing beyond the scatter of the runs (1.17x faster by speed)"),
+        ({(1, 0): (100, 110), (1, 1): (150, 160)}, "a=1 is 48 % faster than a=0 (speed) (2 runs each)"),
+        ({(1, 0): (100, 130), (1, 1): (120, 150)}, "a=1 changes nothing beyond the scatter of the runs (17 % faster by speed)"),
         ({(1, 0): (100, 110), (1, 1): (150, 160), (2, 0): (100, 130), (2, 1): (110, 140)},
-         "a=1 helps 1 of 2, 1 within the scatter of its runs (1.09x faster to 1.48x faster by speed)"),
+         "a=1 helps 1 of 2, 1 within the scatter of its runs (8.7 to 48 % faster by speed)"),
         ({(1, 0): (100, 130), (1, 1): (120, 150), (2, 0): (100, 130), (2, 1): (90, 120)},
-         "a=1 changes nothing beyond the scatter of the runs (1.10x slower to 1.17x faster by speed)"),
+         "a=1 changes nothing beyond the scatter of the runs (8.7 % slower to 17 % faster by speed)"),
     ],
 )  # fmt: skip
 def test_pairs_of_variants_whose_repeats_overlap_neither_help_nor_slow(values, says):
@@ -225,13 +225,13 @@ def test_where_repeats_decide_which_case_is_best_the_comparison_with_the_next_is
     figures = [figure_row(value, run=run.id) for run, value in zip(runs, (10, 11, 30, 31, 20, 21), strict=True)]
     printed = printed_screen(runs, figures)
     assert "best 30.50 images/s at b=2, whose runs beat those of all other cases (2 runs each)" in printed
-    assert printed.endswith("`nsw compare sums:b3 sums:b2` shows how much the second gains, and how certain that is\n")
+    assert printed.endswith("`nsw compare sums b3 b2` shows how much the second gains, and how certain that is\n")
     assert "nsw compare" not in printed_screen(runs[::2], figures[::2])
 
 
 def test_of_two_cases_the_comparison_is_named():
     runs, figures = measured(b1=10.0, b2=50.0)
-    assert "`nsw compare sums:b1 sums:b2` shows how much the second gains" in printed_screen(runs, figures)
+    assert "`nsw compare sums b1 b2` shows how much the second gains" in printed_screen(runs, figures)
 
 
 def test_below_idle_time_whose_gaps_old_tables_lack_stands_the_command_that_reads_them_again():
@@ -349,8 +349,8 @@ def test_scatter_of_a_case_is_said_before_anything_else():
     [
         ({0: (90, 110), 1: (91, 112), 2: (80, 111)}, "a makes no difference beyond the scatter of the runs (2 runs"),
         ({0: (90, 110), 1: (91, 112), 2: (40, 60)},
-         "a=1 is the fastest; slower: a=2 2x; no difference beyond the scatter of the runs: a=0 (2 runs each)"),
-        ({0: (100, 100), 1: (100, 100), 2: (98, 98)}, "a=0 is the fastest; slower: a=2 1.02x; no difference"),
+         "a=1 is the fastest: a=2 2.03x slower; no difference beyond the scatter of the runs: a=0 (2 runs each)"),
+        ({0: (100, 100), 1: (100, 100), 2: (98, 98)}, "a=0 is the fastest: a=2 2 % slower; no difference"),
     ],
 )  # fmt: skip
 def test_no_variant_is_slower_by_nothing(values, says):
@@ -363,20 +363,20 @@ def test_no_variant_is_slower_by_nothing(values, says):
 def test_the_fastest_variant_is_that_of_the_best_series():
     runs, figures = measured(s1_a0=1.0, s1_a1=4.0, s1_a2=2.0, s2_a0=20.0, s2_a1=10.0, s2_a2=5.0)
     shown = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)
-    assert shown["headline"] == "a=0 is the fastest at s=2; slower: a=1 2x, a=2 4x (1 run each)"
+    assert shown["headline"] == "a=0 is the fastest at s=2: a=1 2x slower, a=2 4x slower (1 run each)"
 
 
 def test_of_times_the_series_that_takes_most_is_first():
     runs, figures = measured(unit="ms", s1_a0=1.0, s1_a1=4.0, s1_a2=2.0, s2_a0=20.0, s2_a1=10.0, s2_a2=5.0)
     shown = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)
-    assert shown["headline"] == "a=2 is the fastest at s=2; slower: a=0 4x, a=1 2x (1 run each)"
+    assert shown["headline"] == "a=2 is the fastest at s=2: a=0 4x slower, a=1 2x slower (1 run each)"
     assert [row[0] for row in shown["answer"].rows] == [2, 2, 2, 1, 1, 1]
 
 
 def test_a_variant_that_is_the_fastest_of_each_series_is_named_once():
     runs, figures = measured(s1_a0=4.0, s1_a1=1.0, s1_a2=2.0, s2_a0=20.0, s2_a1=10.0, s2_a2=5.0)
     shown = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)
-    assert shown["headline"] == "a=0 is the fastest at each s; slower: a=1 2 to 4x, a=2 2 to 4x (1 run each)"
+    assert shown["headline"] == "a=0 is the fastest at each s: a=1 2 to 4x slower, a=2 2 to 4x slower (1 run each)"
     assert [row[0] for row in shown["answer"].rows] == [1, 1, 1, 2, 2, 2]
 
 
@@ -392,14 +392,14 @@ def test_the_row_that_a_variant_does_not_help_is_marked():
     figures = [figure_row(values[b, a][n], run=f"{b}-{a}-{n}") for b, a in values for n in range(2)]
     table = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)["answer"]
     assert [row[3:] for row in table.rows] == [
-        ("helps", "1.36x faster to 1.60x faster"), ("scatter", "1.18x slower to 1.40x faster")
+        ("helps", "36 to 60 % faster"), ("scatter", "15 % slower to 40 % faster")
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("unit", "after", "says"),
-    [("s", 2.56, "a=1 is 1.46x slower than a=0 (speed)"), ("s", 0.875, "a=1 is 2x faster than a=0 (speed)"),
-     ("/s", 0.875, "a=1 is 2x slower than a=0 (speed)"), ("/s", 2.56, "a=1 is 1.46x faster than a=0 (speed)"),
+    [("s", 2.56, "a=1 takes 46 % longer than a=0 (speed)"), ("s", 0.875, "a=1 is 2x faster than a=0 (speed)"),
+     ("/s", 0.875, "a=1 is 2x slower than a=0 (speed)"), ("/s", 2.56, "a=1 is 46 % faster than a=0 (speed)"),
      ("/s", 175.0, "a=1 is 100x faster than a=0 (speed)"), ("/s", 1.7501, "a=1 is as fast as a=0 (speed)"),
      ("s", 175.0, "a=1 is 100x slower than a=0 (speed)")],
 )  # fmt: skip

@@ -6,6 +6,7 @@ import pytest
 
 from nsw.analysis.answer.registry import answer_blocks
 from nsw.analysis.blocks import Table
+from nsw.analysis.rules.gaps import WORDS, divide_idle_time, idle_time_by_cause
 from nsw.analysis.rules.profiler_cost import time_without_profiler
 from nsw.analysis.spent import remove_profiler_idle_time
 from nsw.present.summary_view import texts
@@ -26,6 +27,29 @@ def of_wholes(blocks):
             yield from [[cell for (cell,) in cells]] if len(at) == 1 else cells
 
 
+IN_TABLE = {"launches": "launch", "waits for the GPU": "synchronise", "values read back": "value", "copies": "copy",
+            "between operations queued before": "queued"}  # fmt: skip
+
+
+def check_idle_time(case):
+    """Hold the division of idle time to table gaps: a word is the sum of its rows, of which long ones are the host's."""
+    idle = case.idle_gpu
+    if idle is None or not idle.gaps or not idle.has_calls:
+        return
+    division = divide_idle_time(idle, found := idle_time_by_cause(case, idle))
+    shares = {words: 100 * ns / idle.idle_ns for words, ns in division.items()}
+    assert sum(shares.values()) == pytest.approx(100)
+    assert min(shares.values()) >= -1e-6
+    rows = {(row.cause, row.length): row.total_ns for row in idle.gaps}
+    renamed = {words for cause in found for words, _ in cause.named}
+    for words, kind in IN_TABLE.items():
+        if words not in renamed:
+            short = rows.get((kind, "short"), 0.0) + rows.get((kind, "middle"), 0.0)
+            assert shares[words] == pytest.approx(100 * short / sum(rows.values()))
+    for cause in found:
+        assert cause.explained_ns <= division[WORDS[cause.cause]] * (1 + 1e-9)
+
+
 def check(summary):
     """Hold an answer to what its words mean."""
     blocks = answer_blocks(summary)
@@ -37,6 +61,7 @@ def check(summary):
         assert sum(int(text.removesuffix(" %")) for _, text in shares) == 100, shares
     idle = {case.id: spent.idle_pct for case in summary.cases if (spent := time_without_profiler(case)) is not None}
     for case in summary.cases:
+        check_idle_time(case)
         spent = case.spent
         if spent is None or spent.computing_pct is None:
             continue

@@ -84,12 +84,12 @@ def test_cases_belong_together_by_the_parameters_that_are_not_compared():
     [
         ("images/s", 110.0, "10 % faster"),
         ("images/s", 90.0, "10 % slower"),
-        ("images/s", 400.0, "4.00 times faster"),
+        ("images/s", 400.0, "4x faster"),
         ("ms/step", 90.0, "takes 10 % less time"),
         ("ms/step", 146.0, "takes 46 % longer"),
-        ("ms/step", 400.0, "4.00 times slower"),
-        ("s", 25.0, "4.00 times faster"),
-        ("s", 3000.0, "30 times slower"),
+        ("ms/step", 400.0, "4x slower"),
+        ("s", 25.0, "4x faster"),
+        ("s", 3000.0, "30x slower"),
     ],
 )
 def test_faster_is_more_of_a_rate_and_less_of_a_time(unit, after, verdict):
@@ -310,8 +310,8 @@ def test_the_columns_are_the_means_whose_ratio_is_the_change():
 
 @pytest.mark.parametrize(
     ("change", "unit", "text"),
-    [(-9.0, "faster %", "9.0 % slower"), (9.0, "faster %", "9.0 % faster"), (2000.0, "faster %", "x 21"),
-     (46.3, "longer %", "46.3 % longer"), (-31.6, "longer %", "31.6 % less time"), (2000.0, "longer %", "x 21")],
+    [(-9.0, "faster %", "9 % slower"), (9.0, "faster %", "9 % faster"), (2000.0, "faster %", "21x faster"),
+     (46.3, "longer %", "46 % longer"), (-31.6, "longer %", "32 % less time"), (2000.0, "longer %", "21x slower")],
 )  # fmt: skip
 def test_a_change_of_speed_or_time_is_printed_with_its_direction(change, unit, text):
     assert as_text(change, unit) == text
@@ -325,7 +325,7 @@ def test_a_time_that_grew_from_1_75_to_2_56_takes_46_percent_longer_wherever_it_
     blocks = comparison_blocks(made)
     assert "takes 46 % longer" in find_headline(blocks)
     table = next(block for block in blocks if block.name == "comparison")
-    assert "46.3 % longer" in [
+    assert "46 % longer" in [
         as_text(*cell) for cell in zip(table.rows[0], [c.unit for c in table.columns], strict=True)
     ]
     (judged,) = judge_rules(made, {"speed": parse_tolerance("+2%")})

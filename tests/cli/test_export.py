@@ -3,6 +3,7 @@
 import csv
 import json
 import stat
+import zipfile
 
 import pyarrow.parquet as pq
 import pytest
@@ -114,3 +115,19 @@ def test_tables_are_those_of_summarize(demo, home):
     assert demo("export", "--parquet", "c").code == 0
     lines = list(csv.DictReader((home / "a" / "gpu_summary.csv").read_text().splitlines()))
     assert pq.read_table(home / "c" / "gpu_summary.parquet").num_rows == len(lines) > 0
+
+
+def test_tables_apart_from_their_campaign_say_what_can_be_done_with_them(nsw, recipe, home):
+    one = recipe("{command: 'echo f=1', figures: {f: {regex: 'f=(.*)', unit: ''}}}", "matrix: {n: [1, 2]}\n")
+    assert nsw("run", one, "-s", "here").code == 0
+    (campaign,) = (home / "campaigns").iterdir()
+    assert nsw("export", str(campaign), "--share", "share.zip").code == 0
+    with zipfile.ZipFile("share.zip") as share:
+        share.extractall("share")
+    assert nsw("export", str(campaign), "--csv", "csv").code == 0
+    for folder, words in (("share", "open share/answer.html in a browser"), ("csv", "pandas.read_csv('csv/")):
+        for command in ("summarize", "read", "report", "compare"):
+            assert words in nsw(command, folder, *([folder] if command == "compare" else [])).err, (command, folder)
+    assert "pandas.read_csv('csv/figures.csv')" in nsw("read", "csv/figures.csv").out
+    assert f"`nsw summarize {campaign}`" in nsw("read", str(campaign)).err
+    assert nsw("summarize", str(campaign)).code == 0

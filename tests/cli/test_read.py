@@ -154,6 +154,11 @@ def test_below_a_sentence_of_a_report_is_the_command_that_proves_it(nsw, name):
     for command in commands:
         assert command[:2] == ["nsw", "read"]
         assert nsw(*command[1:]).code == 0
+    data = json.loads(nsw("read", report, "--json").out)
+    assert [f"* {finding['text']}" for finding in data["findings"]] == [line for line in shown if line.startswith("* ")]
+    assert data["headline"] == shown[0]
+    assert all(finding["remedy"] in finding["text"] and finding["evidence"] for finding in data["findings"])
+    assert "findings" not in json.loads(nsw("read", report, "--json", "--top", "1").out)
 
 
 NVPROF = """==1== Profiling result:

@@ -20,8 +20,8 @@ def words(text):
     """A text in one line, without what differs from run to run: numbers, and the width of columns."""
     text = " ".join(re.sub(r"─+", "─", re.sub(r"\d[\d,.]*", "0", text)).split())
     # a large change is a factor, and so is each end of its range
-    text = re.sub(r"(?:x |\+)0 to (?:x |\+)0", "+0 to +0", text).replace("x 0 ", "0 % faster ")
-    return re.sub(r"0 times faster \(0 to 0\)", "0 % faster (0 to 0 %)", text)
+    text = re.sub(r"0x to 0x|\+0 to \+0", "+0 to +0", text).replace("0x faster", "0 % faster")
+    return text.replace("(+0 to +0", "(0 to 0 %")
 
 
 def compared_lines(page, home, **variables):

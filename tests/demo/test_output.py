@@ -79,6 +79,15 @@ def test_the_full_answer_goes_through_the_pager_of_a_terminal(demo, tmp_path):
     assert len(seen.read_text().splitlines()) > 500
 
 
+def test_the_commands_of_a_selection_keep_it(demo):
+    printed = demo.nsw("summarize", "--case", "gpus-1_batch-8").stdout
+    assert f"summarize {demo.folder.name} --case gpus-1_batch-8 --full` has all tables" in printed
+    printed = demo.nsw("summarize", "--case", "batch=8", "--exclude", "gpus=2").stdout
+    assert f"summarize {demo.folder.name} --case batch=8 --exclude gpus=2 --full`" in printed
+    (command,) = re.findall(r"nsw (compare \S+ gpus-1_batch-8 gpus-4_batch-8)`", printed)
+    assert "2.67x faster" in demo.nsw(*command.split()).stdout
+
+
 def test_the_first_screen_has_the_headline_first_and_few_lines(demo, monkeypatch):
     lines = screen(nsw.open(demo.folder).answers._summary(), monkeypatch)
     text = " ".join(" ".join(lines).split())

@@ -86,7 +86,7 @@ def test_values_that_look_secret_are_not_shown(init, home):
 
 
 def test_a_screen_is_enough(init):
-    lines = "".join(f"export V{n}={n}\nrm -f f{n}\ncd /d{n}\nW{n}=$(date)\n" for n in range(40))
+    lines = "".join(f"export V{n}={n}\nrm -f f{n}\ncd /d{n}\nW{n}=$(./f)\n" for n in range(40))
     said = init(f"{HEAD}{lines}nsys profile ./a\n")
     assert said.code == 0, said.err
     assert len(said.out.splitlines()) <= 24
@@ -109,7 +109,7 @@ def test_launchers_are_where_the_script_has_them(init, home, command, launcher):
 
 
 def test_what_the_shell_computes_must_be_filled_in(init, home, nsw):
-    said = init(f"{HEAD}N=$(nproc)\nnsys profile ./a --threads $N\n")
+    said = init(f"{HEAD}N=$(./count)\nnsys profile ./a --threads $N\n")
     assert "fill it in in app.command" in said.out
     command = loaded(home).app.command
     assert command == './a --threads "${NSW_FILL_IN:?line 4 of job.sh: write here what stands there}"'

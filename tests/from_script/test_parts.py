@@ -95,12 +95,64 @@ def test_parts_of_a_launcher_with_one_program_are_one(converted, count):
 
 
 @pytest.mark.parametrize(
-    "line", ["rocprof --stats -o x.csv ./a 1", "rocprof-compute profile -n x --roof-only -- ./a 1"]
+    "line",
+    [
+        "rocprof --stats -o x.csv ./a 1",
+        "rocprofv3 --pmc SQ_WAVES GRBM_COUNT --kernel-trace -- ./a 1",
+        "rocprofv3 --sys-trace --output-format csv -d $D/x ./a 1",
+        "rocprof-sys-sample -PTDH -- ./a 1",
+        "rocprof-compute profile -n x --roof-only -- ./a 1",
+    ],
 )
 def test_a_profiler_without_a_pass_leaves_the_program_alone(converted, line):
     recipe, unknown = converted(f"srun {line}\n")
     assert (recipe.app.command, recipe.passes[0].kind) == ("./a 1", "baseline")
     assert any("rocprof" in line for line in unknown)
+
+
+@pytest.mark.parametrize(
+    ("line", "host"),
+    [
+        ("perf record -F 199 -g --call-graph dwarf -o x -- ./a 1\nperf report -i x", {"tool": "perf", "knobs": {
+         "freq": "199", "call-graph": "dwarf"}}),
+        ("perf stat -e cycles -r 3 -o x ./a 1", {"tool": "perf", "analysis": "stat", "options": ["-e", "cycles", "-r", "3"]}),
+        ("py-spy record -o p.svg --rate 50 -- ./a 1", {"tool": "py-spy", "knobs": {"rate": "50"}}),
+        ("tau_exec -T mpi -ebs ./a 1", {"tool": "tau", "options": ["-T", "mpi", "-ebs"]}),
+    ],
+)  # fmt: skip
+def test_profilers_of_the_host_are_passes(converted, line, host):
+    recipe, unknown = converted(f"srun {line}\n")
+    assert recipe.app.command == "./a 1"
+    assert recipe.passes[0].model_dump(exclude_unset=True, include={"tool", "analysis", "knobs", "options"}) == host
+    assert not unknown
+
+
+@pytest.mark.parametrize(
+    ("options", "metrics", "passed_on", "named"),
+    [
+        ("--section Occupancy --section mine", ["section:Occupancy"], ["--section", "mine"], []),
+        ("--section regex:.*", ["set:basic"], ["--section", "regex:.*"], ["section:regex:.*"]),
+        ("--metric sm__cycles_elapsed.avg,nosuch__x.sum", ["sm__cycles_elapsed.avg"], [], ["nosuch__x.sum"]),
+    ],
+)
+def test_what_ncu_is_asked_for_and_a_recipe_cannot_name_is_passed_on_or_named(
+    converted, options, metrics, passed_on, named
+):
+    recipe, unknown = converted(f"ncu {options} ./a\n")
+    assert (recipe.passes[0].metrics, recipe.passes[0].options) == (metrics, passed_on)
+    assert [line.partition(": ")[0] for line in unknown] == named
+
+
+def test_an_older_name_of_a_profiler_is_the_site_s(tmp_path):
+    made = convert(
+        f"{HEAD}amplxe-cl -collect hotspots -r x ./a\n", tmp_path / "job.sh", site=None, sites="s", recipe="r"
+    )
+    assert "profilers: {vtune: amplxe-cl}" in made.site
+
+
+def test_directives_of_an_unknown_batch_system_are_named(converted):
+    _, unknown = converted("nsys profile ./a\n", head='#!/bin/sh\n#PJM --rsc-list "node=1"\n#@ class = x\n# NOTE -x\n')
+    assert [line.partition(": of a batch")[0] for line in unknown] == ['#PJM --rsc-list "node=1"', "#@ class = x"]
 
 
 @pytest.mark.parametrize(
@@ -128,11 +180,17 @@ def test_a_variable_without_quotes_stays_without(converted):
 
 @pytest.mark.parametrize(
     "lines",
-    ["N=$(which nsys)\n$N profile ./a", 'N=""\nif [ -d x ]; then N=$(command -v nsys); fi\nsrun "$N" profile ./a'],
+    [
+        "N=$(which nsys)\n$N profile ./a",
+        'N=""\nif [ -d x ]; then N=$(command -v nsys); fi\nsrun "$N" profile ./a',
+        'N="$(command -v nsys 2>/dev/null || true)"\n"$N" profile ./a',
+        'N=/x/nsys\n[ -x "$N" ] || N=/y/nsys\n[ -x "$N" ] || N=nsys\n$N profile ./a',
+    ],
 )
 def test_a_profiler_that_is_looked_up_is_found_in_its_variable(converted, lines):
-    recipe, _ = converted(f"{lines}\n")
+    recipe, unknown = converted(f"{lines}\n")
     assert (recipe.app.command, recipe.passes[0].kind) == ("./a", "timeline")
+    assert not any("name its path" in line for line in unknown)
 
 
 def test_what_a_line_does_before_its_profiled_command_is_named_and_its_input_kept(converted):
@@ -165,7 +223,7 @@ def test_programs_of_ranks_in_a_file_are_one_launcher_or_named(converted, tmp_pa
 
 def test_variables_of_a_container_are_separate_and_may_be_parameters(converted):
     recipe, unknown = converted(
-        "D=$(date)\nfor b in x y; do\n  apptainer exec --env A=1,B=$b -B $D /i.sif nsys profile ./a\ndone\n"
+        "D=$(./f)\nfor b in x y; do\n  apptainer exec --env A=1,B=$b -B $D /i.sif nsys profile ./a\ndone\n"
         "apptainer exec /i.sif nsys stats x\n"
     )
     assert recipe.app.container.env == {"A": "1", "B": "{{ b }}"}
@@ -310,6 +368,8 @@ def test_the_folder_of_the_submission_is_the_script_s(converted, tmp_path):
         ("cd /w\nD=$(pwd)\ncd b\nnsys profile ./a $D/x $PWD", "cd /w/b && ./a /w/x /w/b"),
         ("W=$(pwd)\ncd ../..\ncd $W\nnsys profile ./a", "./a"),
         ("cd $SLURM_SUBMIT_DIR/b\nnsys profile ./a", "cd {0}/b && ./a"),
+        ('cd ${PBS_O_WORKDIR:-"."}\nnsys profile ./a', "./a"),
+        ("nsys profile ./a ${SLURM_SUBMIT_DIR:-$PWD}", "./a {0}"),
         ("(cd /w && true)\nnsys profile ./a $PWD", "./a {0}"),
         ("cd b\nnsys profile ./a", "cd {0}/b && ./a"),
         ("nsys profile python ../a.py $N < ../in", "python {0}/../a.py $N < {0}/../in"),
@@ -350,6 +410,17 @@ def test_an_image_beside_the_script_is_named_by_its_whole_path(converted, tmp_pa
     assert recipe.app.container.image == f"{tmp_path}/i.sif"
 
 
+def test_settings_have_the_values_of_the_script_s_variables_and_its_folder(converted, tmp_path):
+    lines = (
+        'D="$(cd "$(dirname "$0")" && pwd)"\nexport A=$PWD/x:$A B="$D y"\ncd sub\nexport P=$PWD/q:$P\nN=$(./f)\n'
+        "export C=$D/$N\nnsys profile ./a\n"
+    )
+    assert converted(lines)[0].app.setup == [
+        f"D={tmp_path}", f"export A={tmp_path}/x:\"$A\" B={tmp_path}' y'", f'export P={tmp_path}/sub/q:"$P"', "N=$(./f)",
+        "export C=$D/$N",
+    ]  # fmt: skip
+
+
 def test_a_file_is_sourced_in_the_folder_that_the_script_changed_to(converted):
     recipe, unknown = converted("cd $W/x\nsource .venv/bin/activate now\nnsys profile ./a\n")
     assert recipe.app.setup == ['source "$W"/x/.venv/bin/activate now']
@@ -359,7 +430,7 @@ def test_a_file_is_sourced_in_the_folder_that_the_script_changed_to(converted):
 @pytest.mark.parametrize(
     ("line", "command"),
     [
-        ("N=4\nnsys profile ./a $((N * (2 + 1) - ${N} / 2))", "./a 10"),
+        ("N=4\nnsys profile ./a $((N * (2 + 1) - ${N} / 2)) $((2 ** N))", "./a 10 16"),
         ("P=$(which python3)\nnsys profile $P t.py", "$(which python3) t.py"),
         ("nsys profile ./a `command -v g++`", "./a `command -v g++`"),
         ("J=${SLURM_JOB_ID:-x}\nN=4\nnsys profile ./${D:-b_${J}_$N}/a", './"${D:-b_${SLURM_JOB_ID:-x}_4}"/a'),
@@ -371,7 +442,93 @@ def test_what_is_the_same_whenever_it_is_computed_is_kept(converted, line, comma
     assert not unknown
 
 
-@pytest.mark.parametrize("value", ["2#11", "M * 2", "N ** 2", "7 / 2", "$(nproc) * 2", "N++", "010 + 1"])
+def test_the_arguments_of_the_caller_are_parameters(converted):
+    lines = (
+        'N=${1:?size}\nexport M=m$2\nshift 2\nD=/d/$1\nexport O=$D:$PATH\nnsys profile -o $N ./a $N ${2} "${3:-z}"\n'
+    )
+    recipe, unknown = converted(lines)
+    assert recipe.app.command == 'export O=/d/{{ arg3 }}:"$PATH"; ./a {{ arg1 }} {{ arg4 }} z'
+    assert (recipe.app.env, recipe.app.setup) == ({"M": "m{{ arg2 }}"}, [])
+    assert recipe.matrix.parameters == {f"arg{n}": [f"${n}"] for n in (1, 2, 3, 4)}
+    assert [line.partition(":")[0] for line in unknown] == ["$1", "$2", "$3", "$4"]
+
+
+def test_variables_that_the_job_computes_are_set_where_it_starts(converted):
+    lines = (
+        'M=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)\nexport MASTER_ADDR=$M\n'
+        'N=`wc -l < $PBS_NODEFILE`\nR=4\nW=$((N * R))\nunused=$(date)\nnsys profile ./a "$M:29500" $W\n'
+    )
+    recipe, unknown = converted(lines)
+    assert recipe.app.command == './a "$M":29500 $W'
+    assert recipe.app.setup == [
+        'export M=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)', 'export MASTER_ADDR="$M"',
+        "export N=`wc -l < $PBS_NODEFILE`", "R=4", "export W=$((N * R))",
+    ]  # fmt: skip
+    assert not unknown
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["$(cat nodes.txt)", "$(cat hosts)", "$(wc -l < hosts)", "$(ls)", "$(./f)", "$(echo *)", "$(date", "x$1$(date)"],
+)
+def test_variables_that_depend_on_a_file_or_a_caller_must_be_filled_in(converted, value):
+    if value == "$(date":
+        with pytest.raises(UsageError):
+            converted(f"N={value}\nnsys profile ./a $N\n")
+    else:
+        assert "NSW_FILL_IN" in converted(f"N={value}\nnsys profile ./a $N\n")[0].app.command
+
+
+@pytest.mark.parametrize("test", ['[ -n "$1" ] && N=$1', '[ -z "$1" ] || N=$1'])
+def test_a_value_behind_a_test_is_that_of_before(converted, test):
+    recipe, unknown = converted(f"N=4\n{test}\nnsys profile ./a $N\n")
+    assert recipe.app.command == "./a 4"
+    assert "N=$1: a condition: not carried over" in unknown
+
+
+def test_a_profiled_command_may_decide_of_a_condition(converted):
+    recipe, unknown = converted("if ! srun nsys profile ./a; then echo bad; fi\nif srun ./b; then echo x; fi\n")
+    assert recipe.app.command == "./a"
+    assert unknown[0].endswith("nsw counts each run in it once")
+    recipe, _ = converted('if [ "$M" == ncu ]; then nsys profile ./a; elif test $M = nsys; then nsys profile ./a; fi\n')
+    assert [one.kind for one in recipe.passes] == ["timeline", "timeline"]
+
+
+def test_a_loop_over_an_argument_is_a_parameter_and_a_variable_of_the_job_stands_before_the_program(converted):
+    recipe, unknown = converted('L=$1\nfor n in $L; do D="$X/$n" A=$n srun nsys profile ./a; done\n')
+    assert (recipe.app.command, recipe.app.env) == ('env D="$X"/{{ n }} ./a', {"A": "{{ n }}"})
+    assert recipe.matrix.parameters == {"n": ["$1"]}
+    assert unknown == ["$1: its caller gives it: write its value in matrix.n, or `--set n=VALUE`"]
+
+
+def test_an_argument_in_what_only_the_shell_knows_is_filled_in_in_the_setup(converted):
+    recipe, unknown = converted("export D=$(basename $1):$PATH\nnsys profile ./a\n")
+    assert recipe.app.setup == ["export D=$(basename ${NSW_FILL_IN:?line 4}):$PATH"]
+    assert unknown == ["$1: the caller gives it: fill it in in app.setup"]
+
+
+def test_settings_with_a_loop_s_variable_are_before_the_program(converted):
+    lines = "for n in 1 2; do\n  export T=$n P=/x/$n:$PATH\n  mkdir -p /o/$n\n  nsys profile ./a\ndone\n"
+    recipe, unknown = converted(lines)
+    assert recipe.app.command == 'export T={{ n }} P=/x/{{ n }}:"$PATH"; mkdir -p /o/{{ n }}; ./a'
+    assert (recipe.matrix.parameters, unknown) == ({"n": [1, 2]}, [])
+
+
+@pytest.mark.parametrize(
+    ("lines", "command"),
+    [
+        ("set -- x y\nnsys profile ./a $2", "./a y"),
+        ("f() { nsys profile ./a $1; }\nf $2", "./a {{ arg2 }}"),
+        ("f() { nsys profile ./a $1; }\nx=$(f 1)", './a "${NSW_FILL_IN:?line 4 of job.sh: write here what stands there}"'),
+        ('M="1 2"\nset -- $M $(ls)\nnsys profile ./a $1', './a "${NSW_FILL_IN:?line 6 of job.sh: write here what stands there}"'),
+        ('while [ -n "$1" ]; do nsys profile ./a $1; shift; done', './a "${NSW_FILL_IN:?line 4 of job.sh: write here what stands there}"'),
+    ],
+)  # fmt: skip
+def test_arguments_are_those_that_the_command_has(converted, lines, command):
+    assert converted(f"{lines}\n")[0].app.command == command
+
+
+@pytest.mark.parametrize("value", ["2#11", "M * 2", "N ** -1", "N ** 32", "7 / 2", "$(nproc) * 2", "N++", "010 + 1"])
 def test_other_arithmetic_is_named(converted, value):
     recipe, unknown = converted(f"N=4\nM=1+1\nnsys profile ./a $(({value}))\n")
     assert "NSW_FILL_IN" in recipe.app.command
@@ -407,10 +564,20 @@ def test_a_process_of_a_launcher_is_not_started_again_to_replay(converted):
     assert not unknown
 
 
+def test_gpu_analyses_of_vtune_are_passes(converted):
+    recipe, unknown = converted("vtune -collect gpu-hotspots -knob a=b -r r -- ./a 1\n")
+    assert (recipe.app.command, recipe.passes[0].analysis, recipe.passes[0].knobs) == (
+        "./a 1",
+        "gpu-hotspots",
+        {"a": "b"},
+    )
+    assert not unknown
+
+
 def test_an_analysis_that_no_pass_does_leaves_the_program_alone(converted):
-    recipe, unknown = converted("vtune -collect gpu-hotspots -knob a=b -- ./a 1\n")
+    recipe, unknown = converted("vtune -collect io -knob a=b -- ./a 1\n")
     assert (recipe.app.command, recipe.passes[0].kind) == ("./a 1", "baseline")
-    assert unknown[0].startswith("-collect gpu-hotspots: ")
+    assert unknown[0].startswith("-collect io: ")
 
 
 def test_the_environment_of_an_lsf_job_is_named(converted):

@@ -47,6 +47,12 @@ def test_what_only_amplxe_cl_knows_is_asked_of_it_alone():
     assert old.command[:3] == ("/opt/intel/amplxe-cl", "-collect", "general-exploration")
 
 
+def test_of_a_gpu_analysis_the_summary_alone_is_read():
+    asked = vtune.profile(Request("vtune", ("./a",), analysis="gpu-offload"))
+    assert asked.command[:3] == ("vtune", "-collect", "gpu-offload")
+    assert asked.reports == ("host*.summary.csv",)
+
+
 def test_a_job_makes_tables_of_each_rank(tmp_path, monkeypatch):
     tool = str(make_vtune(tmp_path / "bin"))
     monkeypatch.setenv("NSW_RANK", "1")

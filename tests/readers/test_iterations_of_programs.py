@@ -314,6 +314,28 @@ def parameters_one_by_one(host):
             host.run(*update, us=2)
 
 
+def layers_of_a_transformer(host):
+    """A forward pass of 8 layers with 40 kernels each, and a head, whose loss is read."""
+    for _ in range(12):
+        host.step()
+        for _ in range(8):
+            host.run(*[A, B, C, D] * 9, *[f"void part_{k}()" for k in range(4)])
+        host.run(*[HEAD] * 5)
+        host.copy(2, 4, us=1)
+        host.wait()
+
+
+def time_steps_with_energies(host):
+    """Time steps of 6 kernels; every 200 the energy is read."""
+    for n in range(1200):
+        host.step()
+        host.run(A, B, A, C, D, C)
+        if n % 200 == 199:
+            host.run(HEAD, EVAL, HEAD)
+            host.copy(2, 4, us=1)
+            host.wait()
+
+
 def paused_each_third(host):
     """Equal steps of which every third is followed by a pause of many steps."""
     for n in range(14):
@@ -331,7 +353,7 @@ PROGRAMS = [
     (behind_set_up, 20), (slow_at_times, 40), (one_program, None), (growing_loops, 780), (samples, 15),
     (layers_under_autocast, 12), (long_first_step, 12), (validated_each_fourth, 24), (two_networks_in_turn, 15),
     (optimizers_of_groups, 15), (sorted_each_fifth, 30), (short_solves_of_an_input, 12),
-    (parameters_one_by_one, 12), (paused_each_third, 14),
+    (parameters_one_by_one, 12), (paused_each_third, 14), (layers_of_a_transformer, 12), (time_steps_with_energies, 1200),
 ]  # fmt: skip
 
 

@@ -20,7 +20,13 @@ from nsw.analysis.blocks import (
     columns_and_rows,
     names_with_column,
 )
-from nsw.analysis.comparison import Scaling, ScalingPoint, figure_heading_with_unit, least_disturbed_figure
+from nsw.analysis.comparison import (
+    Scaling,
+    ScalingPoint,
+    figure_heading_with_unit,
+    is_time_unit,
+    least_disturbed_figure,
+)
 from nsw.analysis.groups import sum_by
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.pairs import SET_ASIDE, cases_with_void_ratio
@@ -147,7 +153,7 @@ def variant_bar_blocks(summary: Summary) -> list[Block]:
         (Column("figure", figure_heading_with_unit(summary.figure or "figure", unit), "number"), lambda v: v.figure),
         (Column("range", "range", "range"), lambda v: (v.least, v.most)) if repeated else None,
         (
-            Column("ratio", f"beside {summary.compared_to}", "faster x"),
+            Column("ratio", f"beside {summary.compared_to}", "longer x" if is_time_unit(unit) else "faster x"),
             lambda v: SET_ASIDE if v.case_id in void else v.ratio,
         ),
         (Column("gpu_ns", "GPU time", "ns"), lambda v: v.gpu_ns) if with_gpu else None,

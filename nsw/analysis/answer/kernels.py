@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Block, Ceiling, Cell, Column, Evidence, Note, Scatter, Shown, Table, Unit
 from nsw.analysis.roofline import Point, data_sheet_mismatch_sentences
+from nsw.analysis.rules.binding import busy_pct_by_part
+from nsw.analysis.rules.counters import largest_remarks, metrics_behind
 from nsw.metrics import find_metric
+from nsw.metrics.catalogue import find_gpu
 from nsw.quantities import percent
 from nsw.tables.names import number_repeated_names
 from nsw.wording import plural
@@ -147,6 +150,61 @@ def kernel_table_blocks(
         text = f"({plural(len(rest), 'kernel')} more{share}: --format json has all)"
         blocks.append(Note("kernels", text, tone="aside", case=case, shown=visibility))
     return blocks
+
+
+def counters_behind_findings(case: str | None, kernels: Sequence[KernelRow]) -> list[Block]:
+    """The figures that findings about kernels follow from, a row each; none where there is no such finding.
+
+    Args:
+        case: The case that they belong to; None: to a report.
+        kernels: Its kernels.
+    """
+    rows = [
+        (kernel.short_name, remark.cause, name, text)
+        for kernel, _, remark in largest_remarks(kernels)
+        for name, text in (
+            *_hardware_figures(kernel),
+            *((f"busy: {part}", percent(share)) for part, share in busy_pct_by_part(kernel).items()),
+            *((name, _exact_text(name, value)) for name, value in metrics_behind(kernel, remark).items()),
+        )
+    ]
+    if not rows:
+        return []
+    columns = (Column("kernel", "kernel", "name"), Column("cause", "cause"), Column("counter", "counter"),
+               Column("value", "value", "number"))  # fmt: skip
+    return [
+        Table(
+            "counters",
+            "what findings follow from" + (f": {case}" if case else ""),
+            columns,
+            tuple(rows),
+            repeats=2,
+            case=case,
+            evidence=(Evidence("kernels", () if case is None else (case,)),),
+        )
+    ]
+
+
+def _hardware_figures(kernel: KernelRow) -> list[tuple[str, str]]:
+    """What a block takes, and what the data sheet tells of the GPU."""
+    gpu = find_gpu(kernel.device_name)
+    figures = [("shared memory a block", kernel.shared_memory_bytes, "byte")]
+    figures += (
+        []
+        if gpu is None
+        else [("base clock, data sheet", gpu.base_clock_hz, "Hz"), ("L2, data sheet", gpu.l2_bytes, "byte")]
+    )
+    return [(name, f"{value:,.0f} {unit}") for name, value, unit in figures if value]
+
+
+def _exact_text(name: str, value: float) -> str:
+    """A value of a metric in its unit, a count with all digits."""
+    metric = find_metric(name)
+    unit = metric.unit if metric and metric.unit != "block" else ""
+    if unit == "%":
+        return percent(value)
+    digits = f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.4g}"
+    return f"{digits} {unit}".rstrip()
 
 
 def metric_column(name: str) -> Column:

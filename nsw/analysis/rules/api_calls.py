@@ -50,10 +50,12 @@ def _kernels(case: CaseSummary) -> list[Share]:
 
 def _wait_for_each_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
     """As many waits for the GPU as short kernels and copies together."""
+    if _has_time_axis(case):
+        return None
     kernels = _kernels(case)
     launches = sum(share.calls or 0.0 for share in kernels)
     waits = max((s for s in case.api if _WAITS.match(s.name)), key=lambda share: share.calls or 0.0, default=None)
-    if _has_time_axis(case) or waits is None or launches < _MANY:
+    if waits is None or launches < _MANY:
         return None
     copies = sum(copy.calls for copy in case.copies if gpu_copy_direction(copy.name))
     if (waits.calls or 0.0) < _EACH * (launches + copies):
@@ -75,9 +77,11 @@ def _wait_for_each_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
 
 def _allocation_in_each_step_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Allocations as often as the largest kernel, which take much beside the GPU's work."""
+    if _has_time_axis(case):
+        return None
     calls = [s for s in case.api if _ALLOCATES.match(s.name) and (s.calls or 0.0) >= _MANY and s.total_ns]
     largest = max(_kernels(case), key=lambda share: share.total_ns or 0.0, default=None)
-    if _has_time_axis(case) or not calls or largest is None or not case.gpu_ns:
+    if not calls or largest is None or not case.gpu_ns:
         return None
     took, often = sum(share.total_ns or 0.0 for share in calls), max(share.calls or 0.0 for share in calls)
     longest = max(case.longest_calls_ns.get(share.name, 0.0) for share in calls)  # which may start CUDA

@@ -96,7 +96,8 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     also = f", and {reverse_pct:.0f} % the other way" if reverse_pct >= WORTH_PCT else ""
     span = "of an iteration" if idle.is_iteration else "of the time in which the GPU has work"
     return make_hit(
-        case, "pageable-copies", gain, f"{share:.0f} % pageable copies, {_gigabytes_per_s_text(one_way_speed)}",
+        case, "pageable-copies", gain,
+        f"{share:.0f} % pageable copies {direction}, {_gigabytes_per_s_text(one_way_speed)}",
         f"{share:.0f} % {span} is copying pageable memory {direction} at {rate(one_way_speed)}{also}, where pinned"
         f" memory reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies", f"{span} is",
     )  # fmt: skip

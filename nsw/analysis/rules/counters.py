@@ -9,7 +9,8 @@ library's, which can only be called differently.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nsw.analysis.rules.binding import (
     COMPUTING,
@@ -79,6 +80,8 @@ __all__ = [
     "follow_up_metrics_by_kernel",
     "is_library_kernel_name",
     "kernel_advice_text",
+    "largest_remarks",
+    "metrics_behind",
     "missing_counters_of_largest_kernel",
     "names_limit",
     "reportable_remarks",
@@ -248,10 +251,10 @@ def _ncu_rule_remark(kernel: KernelRow) -> Remark | None:
         won = min(won, 100 - 100 * busiest_part_pct(kernel) / REACHED_PCT)
     if won < LEAST_PCT:
         return None
-    each = "" if kernel.launch_ns is None else f" of {duration(kernel.launch_ns)}"
+    each = "" if kernel.launch_ns is None else f"takes {duration(kernel.launch_ns)}; "
     return Remark(
         won, cause, f"ncu's rule {advice.rule}: at most {won:.0f} %",
-        f"could win at most {won:.0f} %{each} by ncu's rule {advice.rule}: {rule_sentence(advice)}",
+        f"{each}ncu's rule {advice.rule} says: {rule_sentence(advice)}",
     )  # fmt: skip
 
 
@@ -291,16 +294,49 @@ def follow_up_metrics_by_kernel(case: CaseSummary) -> dict[str, tuple[str, ...]]
 
 
 def _kernel_hits_by_cause(case: CaseSummary, _: Context) -> list[Hit]:
-    """Of each cause the kernel of which most could be won."""
     several = len(case.kernels) > 1
-    best: dict[str, tuple[float, float, Remark, KernelRow]] = {}
-    for kernel, share, remark in reportable_remarks(case.kernels):
-        weight = remark.won * share / 100
-        if (weight, share) > best.get(remark.cause, (-1.0, 0.0))[:2]:
-            best[remark.cause] = (weight, share, remark, kernel)
     return [
-        _remark_to_hit(case, kernel, remark, share if several else None) for _, share, remark, kernel in best.values()
+        _remark_to_hit(case, kernel, remark, share if several else None)
+        for kernel, share, remark in largest_remarks(case.kernels)
     ]
+
+
+def largest_remarks(kernels: Sequence[KernelRow]) -> list[tuple[KernelRow, float, Remark]]:
+    """Of each cause the kernel of which most could be won, with its share (%) of the kernels' time."""
+    best: dict[str, tuple[tuple[float, float], KernelRow, Remark]] = {}
+    for kernel, share, remark in reportable_remarks(kernels):
+        weight = remark.won * share / 100, share
+        if remark.cause not in best or weight > best[remark.cause][0]:
+            best[remark.cause] = weight, kernel, remark
+    return [(kernel, share, remark) for (_, share), kernel, remark in best.values()]
+
+
+class _Watched(dict[str, float]):
+    """Metrics that remember which of them were looked at."""
+
+    def __init__(self, metrics: Mapping[str, float]) -> None:
+        super().__init__(metrics)
+        self.seen: dict[str, float] = {}
+
+    def __getitem__(self, name: str) -> float:
+        self.seen[name] = super().__getitem__(name)
+        return self.seen[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+
+def metrics_behind(kernel: KernelRow, remark: Remark) -> dict[str, float]:
+    """The metrics that a remark on a kernel follows from: all that its rule looked at."""
+    for look in (*(look for tier in _TIERS for look in tier), _at_roof_remark):
+        metrics = _Watched(kernel.metrics)
+        again = look(replace(kernel, metrics=metrics))
+        if again is not None and again.fact == remark.fact:
+            return metrics.seen
+    return {}
 
 
 def _remedy_text(cause: str, *, is_librarys: bool) -> str:
@@ -318,14 +354,11 @@ def _remark_to_hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: 
         framework = framework if framework in _PYTHON_FRAMEWORKS else "library"
     else:  # Triton's kernels have no parameters in their names
         framework = "triton" if framework in _PYTHON_FRAMEWORKS and "(" not in kernel.name else "cuda"
-    is_short = remark.cause in _OF_CALLS and (kernel.launch_ns or SHORT_NS) < SHORT_NS
-    says_no_more = remark.won <= LEAST_PCT or is_short or remark.fact.startswith("could win")
-    saved = "" if says_no_more else f"; this cure alone saves an estimated {remark.won:.0f} % of its time"
     at_work = 1.0 if case.idle_gpu is None else case.idle_gpu.busy_pct / 100
     return Hit(
         remark.cause, case.id, at_work * remark.won * (100.0 if share is None else share) / 100, remark.what,
         _remedy_text(remark.cause, is_librarys=is_librarys),
-        f"{kernel.short_name}{share_text} {remark.fact}{access}{saved}", cause.remedy(framework), remark.what,
+        f"{kernel.short_name}{share_text} {remark.fact}{access}", cause.remedy(framework), remark.what,
         "kernels", costs_accuracy=remark.what.startswith("FP32 multiply-adds"),
     )  # fmt: skip
 

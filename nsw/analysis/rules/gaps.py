@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.idle_gpu import BUSY_PCT, Copies, Gaps, IdleGpu
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.hits import Hit, detect_framework
+from nsw.analysis.rules.hits import Hit, detect_framework, iteration_count
 from nsw.analysis.rules.host import host_work_while_idle
 from nsw.analysis.spent import remove_profiler_idle_time
 from nsw.quantities import format_ns, summed
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
 
@@ -28,6 +28,7 @@ __all__ = [
     "WORDS",
     "IdleCause",
     "SlowIterations",
+    "divide_idle_time",
     "find_slow_iterations",
     "idle_gpu_hits",
     "idle_time_by_cause",
@@ -36,6 +37,7 @@ __all__ = [
     "remove_profiler_slowdown",
 ]
 
+_BESIDE_PCT: Final = 5.0  # of an iteration: idle time of other causes that is worth a word
 _WORTH_PCT: Final = 8.0  # of an iteration
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
 _PART: Final = 0.25  # of a time: what takes as much explains it
@@ -61,9 +63,7 @@ _GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
 _BY_OTHERS: Final = frozenset({"data-loader", "file-io", "logging", "python-threads"})  # told without CUDA calls
 _SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail::select|nonzero", re.IGNORECASE)
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
-_REST: Final = 0.1  # of the idle time: a cause that leaves less open explains it
 _LITTLE: Final = 0.01  # of the idle time
-_OPEN: Final = "not explained"
 _IDLE_TIME: Final = "{idle time}"  # in a cause's fact: its sentence names the idle time before, or another one does
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
 _A_FEW, _VALUE, _SMALL = 64, 4096, 65536  # bytes
@@ -74,7 +74,7 @@ _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
 WORDS: Final = {
     "launch-bound": "launches", "sync-each-operation": "waits for the GPU", "scalar-reads": "values read back",
     "changing-shapes": "values read back", "allocation-in-loop": "allocation", "recompilation": "modules loaded",
-    "pageable-copies": "copies", "small-copies": "copies", "data-loader": "the loader", "file-io": "files",
+    "pageable-copies": "copies", "small-copies": "around small copies", "data-loader": "the loader", "file-io": "files",
     "logging": "a log", "python-threads": "locks", "host-work": "the host",
     "host-call": "a CUDA call", "late-rank-host": "the host", "page-faults": "page migrations",
     "periodic-slow-iteration": "slow iterations",
@@ -85,7 +85,7 @@ _OF_OTHER_RULES: Final = frozenset({"page-faults", "periodic-slow-iteration"})
 _VAGUE: Final = frozenset({"data-loader", "host-work"})
 # what the host does in a gap of table gaps -> the same
 _GAP_WORDS: Final = {
-    "queued": "between operations queued before", "launch": "launches", "synchronise": "waits for the GPU",
+    "launch": "launches", "queued": "between operations queued before", "synchronise": "waits for the GPU",
     "value": "values read back", "copy": "copies", "allocate": "allocation", "load": "modules loaded",
     "migration": "page migrations", "input": "the loader",
 }  # fmt: skip
@@ -96,8 +96,9 @@ _OF_ANY_LENGTH: Final = frozenset({"allocate", "load", "migration", "input"})  #
 class IdleCause:
     """Idle time of an iteration by its cause: what a cure saves at most, ns; the sentence, and the size in words.
 
-    `idle_ns` is the idle time that it explains; 0: all that it saves is idle time. `is_of_slow_iterations`: it is why
-    iterations are slow of which `find_slow_iterations` tells. In `fact`, `_IDLE_TIME` stands for the idle time.
+    `gaps_ns` is the idle time that it explains, by the gaps of its kind; None: all that it saves. `named`: what of that
+    has other words in table gaps, by these. `is_of_slow_iterations`: it is why iterations are slow of which
+    `find_slow_iterations` tells. In `fact`, `_IDLE_TIME` stands for the idle time.
     """
 
     cause: str
@@ -106,13 +107,14 @@ class IdleCause:
     fact: str
     advice: str = ""
     do: str = ""
-    idle_ns: float = 0.0
+    gaps_ns: float | None = None
+    named: tuple[tuple[str, float], ...] = ()
     is_of_slow_iterations: bool = False
 
     @property
     def explained_ns(self) -> float:
         """The idle time that it explains."""
-        return self.idle_ns or self.saved_ns
+        return self.saved_ns if self.gaps_ns is None else self.gaps_ns
 
     @property
     def fact_of_rest(self) -> str:
@@ -229,25 +231,33 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
     if idle.processes > 1:
         others = "; the others wait for it in NCCL kernels" if idle.collectives else ", or it waits for another process"
     found = idle_time_by_cause(case, idle)
-    division = _divide_idle_time(idle, found)
+    division = divide_idle_time(idle, found)
     if idle.is_iteration and not found and not (idle.gaps and idle.has_calls):
         if 100 - idle.busy_pct < _LAUNCHES_PCT:
             return []
         return [_unmeasured_gaps_hit(case, idle, base, rereadable=rereadable)]
     hits = []
+    worth = [cause for cause in found if _is_worth_a_sentence(idle, cause)]
+    explained = {WORDS[cause.cause] for cause in worth}
     for cause in found:
         gain = 100 * cause.saved_ns / idle.med_ns
-        sure = idle.is_iteration and cause.cause != "launch-bound"
-        if cause.cause not in _OF_OTHER_RULES and gain >= (_WORTH_PCT if sure else _LAUNCHES_PCT):
+        if cause in worth:
             known = causes()[cause.cause]
             hits.append(Hit(
                 cause.cause, case.id, gain, cause.what, cause.do or known.do,
                 f"{base}: {cause.fact.replace(_IDLE_TIME, 'that')}{others}"
-                f"{'' if _has_few_iterations(case) else _other_idle_time_text(idle, cause, division)}",
+                f"{'' if _has_few_iterations(case) else _other_idle_time_text(idle, division, explained)}",
                 cause.advice or known.remedy(detect_framework(case)), f"{100 - busy_pct:.0f} % idle", "gaps",
                 continued=cause.fact_of_rest,
             ))  # fmt: skip
     return hits
+
+
+def _is_worth_a_sentence(idle: IdleGpu, cause: IdleCause) -> bool:
+    """Whether a cure of idle time saves so much that it gets a sentence of its own."""
+    sure = idle.is_iteration and cause.cause != "launch-bound"
+    least_pct = _WORTH_PCT if sure else _LAUNCHES_PCT
+    return cause.cause not in _OF_OTHER_RULES and 100 * cause.saved_ns / idle.med_ns >= least_pct
 
 
 def _unmeasured_gaps_hit(case: CaseSummary, idle: IdleGpu, base: str, *, rereadable: bool) -> Hit:
@@ -277,37 +287,32 @@ def _unmeasured_gaps_hit(case: CaseSummary, idle: IdleGpu, base: str, *, rereada
                advice, size, "iterations")  # fmt: skip
 
 
-def _divide_idle_time(idle: IdleGpu, causes_of_idle: Sequence[IdleCause]) -> dict[str, float]:
-    """All idle time in ns by words: first the causes, then what the host does in the other gaps, then what is open."""
-    division: dict[str, float] = {}
-    open_ns = idle.idle_ns
-    parts = [(WORDS[cause.cause], cause.explained_ns) for cause in causes_of_idle]
-    words_of_causes = {words for words, _ in parts}
-    for words, explained_ns in (
-        *parts,
-        *((words, ns) for words, ns in _gap_times_by_words(idle) if words not in words_of_causes),
-    ):
-        ns = min(explained_ns, open_ns)
-        division[words] = division.get(words, 0.0) + ns
-        open_ns -= ns
-    return division | {_OPEN: open_ns}
+def divide_idle_time(idle: IdleGpu, causes_of_idle: Sequence[IdleCause]) -> dict[str, float]:
+    """All idle time in ns by words: each gap of table gaps once, under the name of its cause or what the host does."""
+    division = _gap_times_by_words(idle)
+    for cause in causes_of_idle:
+        words = WORDS[cause.cause]
+        for name, ns in cause.named:
+            division[name] -= ns
+            division[words] = division.get(words, 0.0) + ns
+    return division
 
 
-def _other_idle_time_text(idle: IdleGpu, cause: IdleCause, division: Mapping[str, float]) -> str:
-    """What the rest of the idle time goes to, where that is much: the other causes, and what none explains."""
-    parts = dict(division)
-    parts[WORDS[cause.cause]] -= cause.explained_ns
-    parts = _largest_parts(idle, parts)
-    if sum(parts.values()) < _REST * idle.idle_ns:
+def _other_idle_time_text(idle: IdleGpu, division: Mapping[str, float], explained: Collection[str]) -> str:
+    """What else the GPU waits for, where that is much of an iteration and no sentence of its own explains it."""
+    parts = {
+        words: ns for words, ns in division.items() if words not in explained and ns >= _BESIDE_PCT / 100 * idle.med_ns
+    }
+    if not parts:
         return ""
-    rest_size, listing = _sum_and_parts_text(parts)
-    return f"; the other {rest_size} of idle time: {listing}"
+    size, listing = _sum_and_parts_text(_largest_parts(idle, parts))
+    return f"; {size} more of idle time: {listing}"
 
 
 def idle_time_parts_text(case: CaseSummary, idle: IdleGpu) -> str:
     """What the idle time goes to, the longest first: `1.8 ms of idle time: launches`; nothing where no gap tells."""
-    parts = _largest_parts(idle, _divide_idle_time(idle, idle_time_by_cause(case, idle)))
-    if not idle.gaps or not parts:
+    parts = _largest_parts(idle, divide_idle_time(idle, idle_time_by_cause(case, idle)))
+    if not parts:
         return ""
     size, listing = _sum_and_parts_text(parts)
     return f"{size} of idle time: {listing}"
@@ -315,7 +320,7 @@ def idle_time_parts_text(case: CaseSummary, idle: IdleGpu) -> str:
 
 def _largest_parts(idle: IdleGpu, parts: Mapping[str, float]) -> dict[str, float]:
     """Those that are no small part of the idle time, the longest first, in whole ns."""
-    order = sorted(parts, key=lambda words: (words == _OPEN, -parts[words]))
+    order = sorted(parts, key=lambda words: -parts[words])
     return {words: float(round(parts[words])) for words in order if parts[words] >= _LITTLE * idle.idle_ns}
 
 
@@ -325,15 +330,15 @@ def _sum_and_parts_text(parts: Mapping[str, float]) -> tuple[str, str]:
     return total.removesuffix(" more"), ", ".join(texts) if len(parts) > 1 else next(iter(parts))
 
 
-def _gap_times_by_words(idle: IdleGpu) -> list[tuple[str, float]]:
-    """The idle time by what the host does in the gaps, as table gaps has it, the longest first; ns."""
+def _gap_times_by_words(idle: IdleGpu) -> dict[str, float]:
+    """The idle time by what the host does in the gaps, as table gaps has it; long gaps are the host's own; ns."""
+    times = {words: idle.in_gaps(kind, lengths=_lengths_of(kind)) for kind, words in _GAP_WORDS.items()}
     kinds = [kind for kind in _GAP_WORDS if kind not in _OF_ANY_LENGTH]
-    times = [
-        *((words, idle.in_gaps(kind, lengths=SHORT)) for kind, words in _GAP_WORDS.items() if kind in kinds),
-        *((_GAP_WORDS[kind], idle.in_gaps(kind)) for kind in sorted(_OF_ANY_LENGTH)),
-        (WORDS["host-work"], idle.in_gaps(*kinds, lengths=("long",))),
-    ]
-    return sorted(times, key=lambda part: -part[1])
+    return times | {WORDS["host-work"]: idle.in_gaps(*kinds, lengths=("long",))}
+
+
+def _lengths_of(kind: str) -> tuple[str, ...]:
+    return (*SHORT, "long") if kind in _OF_ANY_LENGTH else SHORT
 
 
 def _has_few_iterations(case: CaseSummary) -> bool:
@@ -380,10 +385,16 @@ def _received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     sender, advice = "another process", ""
     if detect_framework(case) == "pytorch":
         sender = "a DataLoader's worker"
-        if any(copy.direction == "to the GPU" and copy.memory == "pageable" for copy in idle.copies):
+        reads = sum(gap.read_ns for gap in idle.gaps if gap.cause == "input")
+        if reads < _PART * took:  # it waits before there is something to read
+            advice = (
+                "The workers are late: more of them (num_workers), persistent_workers=True where each epoch starts them"
+                " again, and less work in the dataset's __getitem__."
+            )
+        elif any(copy.direction == "to the GPU" and copy.memory == "pageable" for copy in idle.copies):
             advice = (
                 "DataLoader(pin_memory=True) receives and pins the next batch in a thread of its own, and"
-                " .to(device, non_blocking=True) copies it; where workers are late, more of them (num_workers)."
+                " .to(device, non_blocking=True) copies it."
             )
     fact = f"{format_ns(took)} of {_IDLE_TIME} are {gaps}, in which the host receives its input from {sender}"
     return IdleCause(
@@ -400,14 +411,16 @@ def _long_gap_cause(case: CaseSummary, idle: IdleGpu, others: frozenset[str]) ->
     took = idle.in_gaps(*{g.cause for g in gaps}, lengths=("long",))
     if not took:
         return None
+    times = [(g.cause, idle.in_gaps(g.cause, lengths=("long",))) for g in gaps]
+    named = tuple((_GAP_WORDS[kind] if kind in _OF_ANY_LENGTH else WORDS["host-work"], ns) for kind, ns in times)
     slow = find_slow_iterations(case) if idle.is_mean else None
     if slow is not None and slow.is_of_host and abs(slow.share_pct / 100 * idle.med_ns - took) <= _ALIKE * took:
-        cause = _cause_of_long_gaps(case, idle, gaps, took, slow)
+        cause = replace(_cause_of_long_gaps(case, idle, gaps, took, slow), named=named)
         vague = cause.cause in _VAGUE and case.host is None
         return replace(
             cause, cause="periodic-slow-iteration" if vague else cause.cause, is_of_slow_iterations=not vague
         )
-    return _cause_of_long_gaps(case, idle, gaps, took, None)
+    return replace(_cause_of_long_gaps(case, idle, gaps, took, None), named=named)
 
 
 def _cause_of_long_gaps(
@@ -546,8 +559,10 @@ def _call_gap_cause(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCaus
 
 def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
     """Gaps around copies that block the host: many small ones."""
-    took = idle.in_gaps("copy", *(["synchronise"] if _do_waits_follow_copies(idle) else []), lengths=SHORT)
-    took += idle.in_gaps("launch", "queued", lengths=SHORT) * _small_copy_share(idle)
+    share, follow = _small_copy_share(idle), float(_do_waits_follow_copies(idle))
+    parts = {"copy": 1.0, "synchronise": follow, "launch": share, "queued": share}
+    named = tuple((_GAP_WORDS[kind], part * idle.in_gaps(kind, lengths=SHORT)) for kind, part in parts.items() if part)
+    took = sum(ns for _, ns in named)
     count = sum(copy.calls for copy in _host_copies(idle))
     small = _small_copies(idle)
     if not took or sum(copy.calls for copy in small) < max(_MOSTLY * count, _FEW_COPIES):
@@ -559,7 +574,8 @@ def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
         saved,
         f"{count:,.0f} copies of {_size_text(size)}",
         f"{format_ns(took)} of {_IDLE_TIME} are gaps around {count:,.0f} small copies ({_size_text(size)} the median)",
-        idle_ns=took,
+        gaps_ns=took,
+        named=named,
     )
 
 
@@ -598,6 +614,7 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
     """Gaps of microseconds: waits for the GPU, as far as the host would be ahead without them, and launches."""
     launches, waits, values = (idle.in_gaps(kind, lengths=SHORT) for kind in ("launch", "synchronise", "value"))
     launches *= 1 - _small_copy_share(idle)
+    launch_gaps_ns = launches
     use, gpu_ns = idle.use, idle.med_ns * idle.busy_pct / 100
     scale = idle.med_ns / use["span_ns"] if use.get("span_ns") and idle.is_iteration else 1.0
     if _do_waits_follow_copies(idle):
@@ -614,12 +631,13 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         # without waits the host is ahead, unless it takes longer than the GPU
         ahead = max(gpu_ns, host_ns)
         freed = min(max(idle.med_ns - ahead, by_waits), launches + by_waits)
-        if values > waits and (selected := _selection_kernel_share(case)):
+        if values > waits and (selected := _selection_kernel_share(case, idle)):
             freed = max(freed, by_waits + selected * launches)
         launches, by_waits = launches + by_waits - freed, freed
     parts = []
     if by_waits:
-        parts.append(_gpu_wait_gap_cause(case, idle, by_waits, is_value=values >= waits, a_kernel=each))
+        by_wait = _gpu_wait_gap_cause(case, idle, by_waits, is_value=values >= waits, a_kernel=each)
+        parts.append(replace(by_wait, gaps_ns=max(values, waits)))
         if by_waits >= _PREVENTS * idle.med_ns:  # no graph can hold them
             return parts
     between_few = [g for g in idle.gaps if g.cause == "launch" and g.length == "middle"]
@@ -628,10 +646,12 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
     )
     if launches and (locked := _lock_share_of_launch_gaps(idle)):
         threads = f"{use['lock_threads']:.0f} wait for a lock in turn, as threads of Python do"
-        took = format_ns(launches * locked)
+        locked_ns = launch_gaps_ns * locked
+        took = format_ns(locked_ns)
         parts.append(IdleCause(
             "python-threads", launches * locked, f"waits {took} for threads",
             f"for {took} of {_IDLE_TIME}, between launches, the host waits for its other threads: {threads}",
+            gaps_ns=locked_ns, named=((_GAP_WORDS["launch"], locked_ns),),
         ))  # fmt: skip
     elif launches and not (hosts and between_few):
         each, work = idle.med_ns / max(idle.operations, 1.0), gpu_ns / max(idle.operations, 1.0)
@@ -655,11 +675,12 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         else:
             fact = f"{operations} {busy}; {of_launches}, {format_ns(spent)} of that in CUDA calls"
         short = f"launch-bound, {plural(round(idle.operations), 'operation')} of {format_ns(work)}"
-        parts.append(IdleCause("launch-bound", launches, short, f"launch-bound: {fact}"))
+        parts.append(IdleCause("launch-bound", launches, short, f"launch-bound: {fact}", gaps_ns=launch_gaps_ns))
     elif launches:
         operations = plural(round(idle.operations), "operation")
         parts.append(IdleCause("host-work", launches, f"waits for the host, {operations}",
-                               f"between its {operations} it waits for the host"))  # fmt: skip
+                               f"between its {operations} it waits for the host", gaps_ns=launch_gaps_ns,
+                               named=((_GAP_WORDS["launch"], launch_gaps_ns),)))  # fmt: skip
     return parts
 
 
@@ -682,11 +703,16 @@ def _read_back_size_text(idle: IdleGpu) -> str:
     return f"{'at most ' if min(sizes) < max(sizes) else ''}{_size_text(max(sizes))}"
 
 
-def _selection_kernel_share(case: CaseSummary) -> float:
-    """How much of the kernels select or gather rows by data, 0 to 1; 0 where none selects."""
+def _selection_kernel_share(case: CaseSummary, idle: IdleGpu) -> float:
+    """How much of the kernels select or gather rows by data, 0 to 1; 0 where most values read are no selection's size.
+
+    A selection has a kernel or two by whose name it is known, and the host reads its size.
+    """
     kernels = [share for share in case.gpu_work if share.kind == "kernel"]
     total = sum(share.calls or 0.0 for share in kernels)
-    if not total or not any(_SELECTS.search(share.name) for share in kernels):
+    selections = sum(share.calls or 0.0 for share in kernels if _SELECTS.search(share.name))
+    selections /= max(iteration_count(case), 1) if idle.is_iteration else 1
+    if not selections or selections < _MOSTLY * idle.use.get("values", 0.0):
         return 0.0
     return sum(share.calls or 0.0 for share in kernels if _SELECTING.search(share.name)) / total
 
@@ -697,7 +723,7 @@ def _gpu_wait_gap_cause(
     waits, values = idle.use.get("waits", 0.0), idle.use.get("values", 0.0)
     if is_value:
         count, often = "a value" if values < 1.5 else f"{values:,.0f} values", _often_text(idle, values)
-        if _selection_kernel_share(case):
+        if _selection_kernel_share(case, idle):
             return IdleCause("changing-shapes", saved, f"waits for {count} {often}",
                              f"the host waits for the size of a selection ({count} read from the GPU {often}),"
                              " since shapes depend on data")  # fmt: skip

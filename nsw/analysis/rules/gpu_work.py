@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -168,7 +169,7 @@ def _few_threads_hit(case: CaseSummary, _: Context) -> Hit | None:
     """A kernel that takes much of the GPU's time with fewer threads than one SM holds."""
     few = [
         work for work in case.gpu_work
-        if case.threads.get(work.name, _THREADS) < _THREADS and work.share_pct >= _MUCH_PCT
+        if work.share_pct >= _MUCH_PCT and case.threads.get(work.name, _THREADS) < _THREADS
         and (work.total_ns or 0.0) >= _LONG_NS * (work.calls or 1.0)
     ]  # fmt: skip
     if not few:
@@ -300,7 +301,7 @@ def _attention_hit(case: CaseSummary, _: Context) -> Hit | None:
     return _own_softmax_hit(case) or _kernel_pattern_hit(
         case, "unfused-attention", _SCORES, _SCORES_PCT,
         "is softmax and elementwise work on attention's scores, which are"
-        " stored between two products", needs=_SOFTMAX,
+        " stored between two products", needs=_SOFTMAX, one_each=True,
     )  # fmt: skip
 
 
@@ -309,6 +310,8 @@ def _own_softmax_hit(case: CaseSummary) -> Hit | None:
 
     A layer of a network has such an order too, but its product takes longer than what is done with its result.
     """
+    if not case.successors:
+        return None
     kernels = {share.name: share for share in case.gpu_work if share.kind == "kernel" and share.calls}
     busy, candidates = least_gpu_busy_pct(case), []
     for product in kernels.values():
@@ -358,7 +361,7 @@ def _dense_embedding_gradient_hit(case: CaseSummary, _: Context) -> Hit | None:
 def _kernel_pattern_hit(
     case: CaseSummary, cause: str, pattern: re.Pattern[str], least_pct: float, description: str, *, least: float = 0,
     needs: re.Pattern[str] | None = None, without: re.Pattern[str] | None = None, of_each: float = 1.0,
-    may_be_setup: bool = True, by_launches: bool = True,
+    may_be_setup: bool = True, by_launches: bool = True, one_each: bool = False,
 ) -> Hit | None:  # fmt: skip
     """Kernels of libraries that take much of the GPU's work, by their names.
 
@@ -374,6 +377,7 @@ def _kernel_pattern_hit(
         of_each: How many kernels there are for each that has such a name.
         may_be_setup: Whether a program's set-up has such kernels too: a run without iterations tells nothing then.
         by_launches: Whether the share of the launches counts too, where launches bind.
+        one_each: Whether of each kernel no more counts than one for each kernel of `needs`: others have the name too.
     """
     busy = least_gpu_busy_pct(case)
     busy = 100.0 if busy is None else busy
@@ -385,12 +389,15 @@ def _kernel_pattern_hit(
         return None
     names = [share.name for share in case.gpu_work if of_library(share.name)]
     total = sum(share.total_ns or 0.0 for share in case.gpu_work)
-    share = 100 * sum(kernel.total_ns or 0.0 for kernel in mine) / total if total else 0.0
-    count = sum(kernel.calls or 0.0 for kernel in mine) / (iteration_count(case) or 1)
+    most = sum(kernel.calls or 0.0 for kernel in mine if needs and needs.search(kernel.name)) if one_each else math.inf
+    counted = [(kernel, min(1.0, most / kernel.calls) if kernel.calls else 1.0) for kernel in mine]
+    share = 100 * sum(part * (kernel.total_ns or 0.0) for kernel, part in counted) / total if total else 0.0
+    mine_calls = sum(part * (kernel.calls or 0.0) for kernel, part in counted)
+    count = mine_calls / (iteration_count(case) or 1)
     if case.idle_gpu is not None:
         least = min(least, _EACH * case.idle_gpu.operations)  # a layer, or a part of a step
     calls = sum(share.calls or 0.0 for share in case.gpu_work if share.kind == "kernel")
-    launched = 100 * sum(kernel.calls or 0.0 for kernel in mine) / calls if calls else 0.0
+    launched = 100 * mine_calls / calls if calls else 0.0
     idle = case.idle_gpu.in_gaps("launch", lengths=SHORT) / case.idle_gpu.med_ns if case.idle_gpu else 0.0
     gain = (
         min(100.0, of_each * share) * busy / 100 * _GAINS[cause]
@@ -437,8 +444,10 @@ def _short_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
 
 
 def counters_command_text(case: CaseSummary) -> str:
-    """How to measure what binds the kernel that takes most."""
-    largest = next((share for share in case.gpu_work if share.kind == "kernel"), None)
+    """How to measure what binds the kernel that takes most; kernels in a graph are traced first."""
+    largest = next((share for share in case.gpu_work if share.kind in {"kernel", "graph"}), None)
+    if largest is not None and largest.kind == "graph":
+        return "`nsys profile --cuda-graph-trace=node` shows the kernels in the graph."
     name = largest.short_name.partition("<")[0].rpartition("::")[2] if largest else ""  # ncu knows no parameters
     each = largest.calls / (iteration_count(case) or 1) if largest and largest.calls and case.iterations else 1.0
     count = max(1, min(_LAUNCHES_SHOWN, round(each)))  # those of an iteration may differ

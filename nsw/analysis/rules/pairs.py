@@ -11,7 +11,7 @@ from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import reportable_remarks
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, profiler_slowdown, time_without_profiler
-from nsw.quantities import format_ns, summed, times_faster
+from nsw.quantities import change_of_speed, format_ns, summed
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
@@ -142,7 +142,11 @@ def _host_limit_findings(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]
     if hits:
         hits.sort(key=lambda hit: -hit[0])
         examples = first_of(
-            [f"{case.id} {gain:.2f}x arrives as {ratio:.2f}x" for _, case, gain, ratio in hits], _MAX_NAMES
+            [
+                f"{case.id} {change_of_speed(gain)}, the program {change_of_speed(ratio)}"
+                for _, case, gain, ratio in hits
+            ],
+            _MAX_NAMES,
         )
         idle = [100 - busy for _, case, *_ in hits if (busy := least_gpu_busy_pct(case)) is not None]
         limit = f", with the GPU idle up to {max(idle):.0f} % of an iteration" if idle else ""
@@ -166,7 +170,7 @@ def _launch_bound_findings(pairs: Sequence[tuple[CaseSummary, CaseSummary, float
     if hits:
         hits.sort(key=lambda hit: hit[0])
         examples = first_of(
-            [f"{c.id} ({b:,.0f} -> {a:,.0f} operations, {times_faster(r)})" for r, c, b, a in hits], _MAX_NAMES
+            [f"{c.id} ({b:,.0f} -> {a:,.0f} operations, {change_of_speed(r)})" for r, c, b, a in hits], _MAX_NAMES
         )
         yield Finding(
             "launch-bound",

@@ -44,6 +44,8 @@ RULES: Final[Mapping[str, Rule]] = {
     for name, rule in module.RULES.items()
 }
 _KERNELS: Final = "kernels"
+# gaps are those of all iterations: how many there are, and how long one takes
+_PROVED_BY: Final[Mapping[str, tuple[str, ...]]] = {"gaps": ("gaps", "gpu_use", "iterations")}
 _FAULTS: Final = frozenset({"stray-context"})  # what no program wants, however little it takes
 _OF_A_MOMENT: Final = frozenset({"slow-first-iteration", "slow-iteration"})  # which explain no other iteration
 # causes that name no fault, each with those that do not explain it: how time is lost rather than by what (of a gap in
@@ -71,10 +73,14 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, rereadable: bool = False)
     """
     context = Context.from_cases(cases, rereadable=rereadable)
     found: dict[str, list[Hit]] = {}
+    rules = [*_all_rules()] if cases else []
     for case in cases:
-        hits = [hit for name, rule in _all_rules() for hit in _apply_rule(name, rule, case, context)]
-        if all(hit.healthy for hit in hits) and (busy := timeline.healthy_gpu_hit(case)) is not None:
-            hits.append(busy)
+        hits = [hit for name, rule in rules for hit in _apply_rule(name, rule, case, context)]
+        remaining = timeline.unmeasured_kernel_hit(case, hits) if len(cases) == 1 else None
+        if all(hit.healthy for hit in hits):
+            remaining = timeline.healthy_gpu_hit(case)
+        if remaining is not None:
+            hits.append(remaining)
         found[case.id] = order_hits(_drop_small_hits(hits))
     return found
 
@@ -167,12 +173,17 @@ def _finding_of_hits(alike: Sequence[Hit], *, several: bool) -> Finding:
     begins = not several and first.table != _KERNELS  # which begins with a kernel's name
     fact = first.fact[:1].upper() + first.fact[1:] if begins else first.fact
     also = f" Likewise {first_of(other_cases, _ALIKE)}." if other_cases else ""
+    has_gain = round(first.gain_pct) > 0 and not first.healthy and first.cause != "gaps-unmeasured"  # which cures none
+    gain = f" Gain: at most {first.gain_pct:.0f} % of the time." if has_gain else ""
     return Finding(
         first.cause,
-        f"{head}{fact}. {first.advice}{also}",
-        brief=f"{head}{fact}: {first.do}.{also}" if several else None,
+        f"{head}{fact}. {first.advice}{gain}{also}",
+        brief=f"{head}{fact}: {first.do}.{gain}{also}" if several else None,
         cause=first.cause,
+        remedy=first.advice,
         gain_pct=first.gain_pct,
         healthy=first.healthy,
-        evidence=(Evidence(first.table, tuple(hit.case for hit in alike)),),
+        evidence=tuple(
+            Evidence(table, tuple(hit.case for hit in alike)) for table in _PROVED_BY.get(first.table, (first.table,))
+        ),
     )

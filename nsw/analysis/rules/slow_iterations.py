@@ -39,6 +39,7 @@ _TUNES: Final = 2.0  # times the GPU's work of an iteration
 _OF_START: Final = 0.5  # of the gain: what is right for a long run
 _COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; behind half of its work: others are its start
 
+_PYTHONS: Final = frozenset({"pytorch", "jax", "python"})
 _LOOK_AT_KERNELS: Final = (
     "Its GPU work takes longer: look at its kernels (`--table gpu_trace`), and whether its input is larger."
 )
@@ -90,7 +91,7 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
             f" the GPU busy for {format_ns(gpu)}: launch-bound"
         )
     elif slow.is_of_host:
-        differs = f"the GPU has no more work in it: {_host_work_in_gaps_text(case.idle_gpu)}"
+        differs = f"the GPU has no more work in it: {_host_work_in_gaps_text(case, case.idle_gpu)}"
     else:
         differs = f"{format_ns(gpu)} of that are more work of the GPU, the rest the host's"
     hit = make_hit(
@@ -111,13 +112,20 @@ def _is_launching(use: Mapping[str, float], usual_ns: float) -> bool:
     return usual > 0 and use["slower_ns"] <= _AS_FAST * added * usual_ns / usual
 
 
-def _host_work_in_gaps_text(idle: IdleGpu) -> str:
-    """What the host does in long gaps: their files, where those take much of them."""
+def _host_work_in_gaps_text(case: CaseSummary, idle: IdleGpu) -> str:
+    """What the host does in long gaps: their files, where those take much of them; else what it may be."""
     gaps = [gap for gap in idle.gaps if gap.length == "long"]
     writes, reads = (sum(ns) for ns in ((g.write_ns for g in gaps), (g.read_ns + g.open_ns for g in gaps)))
-    if writes + reads < _PART * sum(gap.total_ns for gap in gaps) or not gaps:
-        return "the host does something else (a simulation, a checkpoint, garbage collection, a log)"
-    return "the host writes files (a checkpoint, a log)" if writes >= reads else "the host reads files"
+    if gaps and writes + reads >= _PART * sum(gap.total_ns for gap in gaps):
+        return "the host writes files (a checkpoint, a log)" if writes >= reads else "the host reads files"
+    if sum(gap.from_gpu for gap in gaps) >= MOSTLY * sum(gap.gaps for gap in gaps) > 0:
+        return "the host works on results that were copied to it (output, a check, a log)"
+    guesses = ["a checkpoint", "a log", "other work on the CPU"]
+    if detect_framework(case) in _PYTHONS:
+        guesses.insert(0, "garbage collection")
+    if idle.in_gaps("input") or case.loading_ns:
+        guesses.insert(0, "an epoch's new DataLoader workers")
+    return f"the host does something else ({', '.join(guesses)})"
 
 
 def _slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:

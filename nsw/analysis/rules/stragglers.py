@@ -29,7 +29,7 @@ def _straggler_hit(case: CaseSummary, _: Context) -> Hit | None:
     known = causes()[first.cause or "late-rank-host"]
     fact = (
         f"{first.name} comes last to {first.last_pct:.0f} % of the collectives, {format_ns(first.late_ns)} behind the"
-        f" median rank, and costs all ranks {format_ns(first.cost_ns)}, {first.cost_pct:.0f} % of an iteration"
+        f" median rank, at a cost of {format_ns(first.cost_ns)} an iteration"
     )
     if first.why:
         fact += f"; {first.why}"

@@ -6,25 +6,22 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.gaps import (
-    idle_gpu_hits,
-    idle_time_parts_text,
-    remove_profiler_slowdown,
-)
-from nsw.analysis.rules.gpu_work import (
-    counters_command_text,
-)
+from nsw.analysis.rules.counters import is_library_kernel_name
+from nsw.analysis.rules.gaps import idle_gpu_hits, idle_time_parts_text, remove_profiler_slowdown
+from nsw.analysis.rules.gpu_work import counters_command_text
 from nsw.analysis.rules.hits import COPIED_PCT, Context, Hit
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, profiler_slowdown, time_without_profiler
 from nsw.quantities import format_ns
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
 
-__all__ = ["RULES", "healthy_gpu_hit"]
+__all__ = ["RULES", "healthy_gpu_hit", "unmeasured_kernel_hit"]
+
+_LARGE_PCT: Final = 30.0  # of the time, and more than the GPU is idle: a kernel that is worth counters
 
 
 def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
@@ -48,6 +45,27 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
     return Hit(cause, case.id, 0.0, f"GPU busy {busy:.0f} %", known.do,
                f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; nothing stands out",
                known.remedy() + counters, f"{busy:.0f} %", "iterations")  # fmt: skip
+
+
+def unmeasured_kernel_hit(case: CaseSummary, hits: Sequence[Hit]) -> Hit | None:
+    """The kernel of the program's own that takes much of the time, where no counters say why and no hit names it.
+
+    Args:
+        case: The case.
+        hits: What else is said of it.
+    """
+    largest = next((share for share in case.gpu_work if share.kind == "kernel"), None)
+    busy = least_gpu_busy_pct(case)
+    if largest is None or busy is None or case.kernels or is_library_kernel_name(largest.name):
+        return None
+    share, total = 0.0, sum(work.total_ns or 0.0 for work in case.gpu_work)
+    if total:
+        share = busy * (largest.total_ns or 0.0) / total
+    if share < max(_LARGE_PCT, 100 - busy) or any(largest.short_name in hit.fact for hit in hits):
+        return None
+    return Hit("gpu-busy", case.id, 0.0, f"{share:.0f} % {largest.short_name}", "measure its counters",
+               f"the kernel {largest.short_name} takes {share:.0f} % of the time; no counters tell what binds it",
+               counters_command_text(case), f"{share:.0f} %", "hotspots")  # fmt: skip
 
 
 def _partly_idle_gpu_hit(case: CaseSummary, measured: IdleGpu) -> Hit | None:

@@ -176,6 +176,8 @@ _ANCHORS: Final = 256  # kernels tried as the first of a repetition
 _TRIVIAL: Final = 3  # kernels
 _UNEQUAL: Final = 10.0  # times by which the quartiles of iterations' times differ at most
 _FEW_KERNELS: Final = 32  # of a repetition that may be a loop within an iteration
+_LAYER_KERNELS: Final = 128  # likewise where a wait, a copy or a pause ends the iteration: layers of a transformer
+_MOST_LAYERS: Final = 96  # repetitions in an iteration: more are time steps, with a result now and then
 _LONG_PAUSE, _LONG_PAUSE_NS = 5.0, 50_000.0  # times the usual one, and ns: a pause that may end an iteration
 _SAME_DISTANCE: Final = 0.8  # of the distances between what ends iterations
 _LONGEST_LAUNCH_NS: Final = 100_000.0  # a loop of one kernel that takes longer is a time step rather than a launch
@@ -286,16 +288,19 @@ def _of_kernels(
     names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
     repeated = repetitions(names, starts, durations) or _behind_trials(names, starts, durations)
     # a repetition so small may be a loop within an iteration: over layers, or parameters
-    if repeated is not None and len(repeated[0]) > 1 and float(np.median(np.diff(repeated[0]))) <= _FEW_KERNELS:
+    length = 0.0 if repeated is None or len(repeated[0]) < 2 else float(np.median(np.diff(repeated[0])))
+    if repeated is not None and 0 < length <= _LAYER_KERNELS:
         by_input = None if inputs is None else _separated(launched, [inputs])
         pauses = np.diff(launched)
         long = launched[1:][pauses > max(_LONG_PAUSE * float(np.median(pauses)), _LONG_PAUSE_NS)]
-        outer = _separated(launched, [long, *separators]) or repetitions(names, starts, durations, outermost=True)
+        outer = _separated(launched, [long, *separators])
+        if outer is None and length <= _FEW_KERNELS:
+            outer = repetitions(names, starts, durations, outermost=True)
         longer = [by_input] if by_input is not None and 2 * len(by_input[0]) <= len(repeated[0]) else []
         longer += [outer] if outer is not None and _holds(outer[0], repeated[0]) else []
         if longer:
             repeated = min(longer, key=lambda one: len(one[0]))
-        elif _is_only_inner(names, starts, repeated[0]):
+        elif length <= _FEW_KERNELS and _is_only_inner(names, starts, repeated[0]):
             repeated = None
     steps = _training_steps(names, optimizers)
     if steps is not None and (repeated is None or len(steps[0]) >= _SEVERAL_STEPS * len(repeated[0])):
@@ -412,7 +417,7 @@ def _holds(outer: IntArray, inner: IntArray) -> bool:
         return False
     length, step = (int(np.median(np.diff(heads))) for heads in (outer, inner))
     count = int(np.median(np.diff(np.searchsorted(inner, outer))))
-    return length >= 2 * step and (step <= _TRIVIAL or length != count * step)
+    return length >= 2 * step and (step <= _TRIVIAL or (length != count * step and count <= _MOST_LAYERS))
 
 
 def _is_only_inner(names: IntArray, starts: IntArray, heads: IntArray) -> bool:

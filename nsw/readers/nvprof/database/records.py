@@ -336,7 +336,7 @@ def names() -> Mapping[tuple[str, int], Counter]:
     """What each id of a metric or an event stands for."""
     return {
         (row["what"], int(row["id"])): Counter(row["name"], row["kind"], row["description"] or None)
-        for row in csv_rows("readers/data/cupti_counters.csv")
+        for row in csv_rows("readers/data/cupti_counters.csv.xz")
     }
 
 
