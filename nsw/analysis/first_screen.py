@@ -12,6 +12,7 @@ from nsw.analysis.blocks import Block, Note, Table
 from nsw.analysis.comparison import is_time_unit, least_disturbed_figure
 from nsw.analysis.conditions import condition_notes
 from nsw.analysis.idle_gpu import BUSY_PCT
+from nsw.analysis.rules.api_calls import startup_text
 from nsw.analysis.rules.counters import missing_counters_of_largest_kernel
 from nsw.analysis.rules.gaps import SHORT
 from nsw.analysis.rules.pairs import cases_with_void_ratio
@@ -158,6 +159,9 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
     slowest = sorted(slowed, key=lambda item: -item[0])
     names = first_of([f"{case} {times:.1f}x" for times, case in slowest], CASES_NAMED)
     notes: list[Block] = [Note("note", summary.note, tone="aside")] if summary.note else []
+    of_calls = any(item.table == "api" for finding in summary.findings for item in finding.evidence)
+    if len(summary.cases) == 1 and not summary.site and not of_calls and (text := startup_text(summary.cases[0])):
+        notes.append(Note("startup", text, tone="aside"))
     if slowest:
         notes.append(
             Note("slowed", f"The profiler slowed {names}: shares of idle time are corrected for it.", tone="aside")

@@ -20,7 +20,7 @@ from nsw.tables.names import is_launch_call
 from nsw.wording import and_more
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -81,7 +81,8 @@ def warn_of_metrics_without_values(report: Report) -> None:
         share = "none of its metrics has a value" if nothing else f"{wrong:,} of {len(metrics):,} metrics have no value"
         names = and_more([fault.name for fault in faults], _NAMED)
         (report.error if nothing else report.warn)(
-            f"{share} (nan, n/a): ncu has no metric {names}", fix=_correct_names_hint(faults[:_NAMED])
+            f"{share} (nan, n/a): ncu has no metric {names}",
+            fix=_correct_names_hint(faults[:_NAMED], _metric_names(metrics)),
         )
     count = absent.total()
     if report.tool == "ncu" and not all_absent and count >= max(_MANY_ABSENT, len(metrics) * _ABSENT_SHARE):
@@ -109,17 +110,17 @@ def _name_faults(names: Iterable[str]) -> list[MetricFault]:
     return find_metric_faults([name for name in names if _REQUESTED_NAME.match(name)], None, "ncu")
 
 
-def _correct_names_hint(faults: Sequence[MetricFault]) -> str:
-    """The metrics that were probably meant: nvprof's names are those of portable metrics."""
+def _correct_names_hint(faults: Sequence[MetricFault], names: Collection[str]) -> str | None:
+    """The metrics that were probably meant, beside `names`: nvprof's names are those of portable metrics."""
     from nsw.metrics import find_metric
 
     portable = {fault.name: metric.name for fault in faults if (metric := find_metric(fault.name.partition(".")[0]))}
     hints = [f"`nsw metrics show {' '.join(portable.values())}` lists ncu's names"] if portable else []
     for fault in faults:
-        if fault.name not in portable:
+        if fault.name not in portable and not any(name in (fault.hint or "") for name in names):
             name = f"{fault.name}: " if len(faults) > 1 else ""
             hints.append(name + (fault.hint or "`nsw metrics ls` lists the metrics"))
-    return "; ".join(hints)
+    return "; ".join(hints) or None
 
 
 _OF_TIMELINES: Final = frozenset({"nsys-sqlite", "nsys-parquet", "kineto"})  # which hold all that was recorded
@@ -138,6 +139,12 @@ def warn_of_launches_without_gpu_work(report: Report) -> None:
             " or this is WSL2",
             fix="profile under Linux itself, with one profiler at a time, and one as new as the CUDA driver",
         )
+
+
+def _metric_names(metrics: TableData) -> set[str]:
+    """The names of a table's metrics."""
+    column = [row["metric"] for row in metrics] if isinstance(metrics, list) else metrics["metric"].to_pylist()
+    return {name for name in column if name}
 
 
 def _metrics_without_value(metrics: TableData) -> list[str]:

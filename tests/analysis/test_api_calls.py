@@ -3,6 +3,7 @@
 import pytest
 
 from nsw.analysis.cases import summarize_cases
+from nsw.analysis.rules.api_calls import startup_text
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.registry import find_hits_by_case
 
@@ -100,6 +101,26 @@ def test_copies_that_take_hardly_any_time_beside_pinning_are_not_named(pinning, 
 )
 def test_the_start_of_cuda_is_no_allocation(api):
     assert "slow-pinning" not in hits([gpu_row("add", 10 * MS)], api)
+
+
+@pytest.mark.parametrize(
+    ("api", "text"),
+    [
+        (
+            call("cudaMalloc", 9, 220 * MS, 211 * MS),
+            "Starting CUDA takes 211.0 ms (cudaMalloc 211.0 ms), the GPU's work",
+        ),
+        (call("cudaMalloc", 900, 220 * MS, 9 * MS), ""),
+        (call("cudaFree", 9, 90 * MS, 90 * MS), ""),
+        (call("cudaDeviceSynchronize", 9, 220 * MS, 211 * MS), ""),
+    ],
+    ids=["start", "many short ones", "may wait for the GPU", "a wait"],
+)
+def test_starting_cuda_is_named_where_it_takes_longer_than_the_gpu_works(api, text):
+    tables = {"gpu_summary": [gpu_row("conv", 100 * MS)], "api_summary": [api]}
+    (case,) = summarize_cases([make_run()], tables, 0.9)
+    assert startup_text(case).startswith(text)
+    assert bool(startup_text(case)) == bool(text)
 
 
 UNSPLIT = {"run": "r", "report": "a", "pid": 1, "phase": "all", "found_by": "none", "reason": "nothing repeats"}

@@ -15,13 +15,21 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary, Share
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "startup_text"]
 
 _WAITS: Final = re.compile(r"cu(?:da)?(?:Device|Stream|Thread|Ctx)Synchronize")
 _ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free)|Host(?:Alloc|Register))(?!.*Async)")
 _PINS: Final = re.compile(
     r"cuda(?:MallocHost|HostAlloc|HostRegister|FreeHost|HostUnregister)|cuMem(?:AllocHost|FreeHost|Host)"
 )
+# calls of which the first of a program starts CUDA, or loads its code; the latter may wait for the GPU instead
+_STARTS: Final = re.compile(
+    r"cu(?:da)?(?:Init|DevicePrimaryCtxRetain|CtxCreate|SetDevice|(?:Get)?Device(?:Get|Count|Total)\w*|MemGetInfo|"
+    r"Malloc\w*|MemAlloc\w*|HostAlloc|StreamCreate\w*|EventCreate\w*|LibraryLoadData|ModuleLoad\w*)(?:_v\d+)?\Z"
+)
+_MAY_WAIT: Final = re.compile(r"cu(?:da)?(?:Free|MemcpyToSymbol)\Z")
+_LONG_NS: Final = 10e6  # of a call at the start that is worth a word
+_START_NS: Final = 50e6  # of all of them
 _MANY: Final = 100  # calls: fewer may be of set-up
 _EACH: Final = 0.9  # waits a kernel or copy, from which there is one behind each
 _WAIT_NS: Final = 10e3  # from the end of a kernel to the next, at least, where the host waits for it
@@ -105,6 +113,21 @@ def _slow_pinning_hit(case: CaseSummary, _: Context) -> Hit | None:
         f"allocating and freeing pinned memory ({names}) takes {duration(took)}, {took / case.gpu_ns:.0f} times the"
         f" GPU's work of {duration(case.gpu_ns)}", cause.remedy(), duration(took), "api",
     )  # fmt: skip
+
+
+def startup_text(case: CaseSummary) -> str:
+    """That starting CUDA takes longer than the GPU works, by the longest call of each kind; empty: it does not."""
+    gpu_ns = case.gpu_ns or 0.0
+    calls = {
+        name: longest
+        for name, longest in sorted(case.longest_calls_ns.items(), key=lambda call: -call[1])
+        if longest >= _LONG_NS and (_STARTS.match(name) or (_MAY_WAIT.match(name) and longest > gpu_ns))
+    }
+    took = sum(calls.values())
+    if case.iterations is not None or not gpu_ns or took < max(gpu_ns, _START_NS):
+        return ""
+    names = and_more([f"{name} {duration(longest)}" for name, longest in calls.items()], _CALLS_IN_SENTENCE)
+    return f"Starting CUDA takes {duration(took)} ({names}), the GPU's work {duration(gpu_ns)}."
 
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | Sequence[Hit] | None]]] = {
