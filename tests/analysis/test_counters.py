@@ -228,7 +228,7 @@ def test_a_twin_without_the_cause_is_not_blamed_for_it(cause, twin):
 
 
 def test_every_cause_of_kernels_that_counters_decide_has_a_case():
-    undecided = {"ncu-rule", "occupancy-enough"}
+    undecided = {"ncu-rule", "occupancy-enough", "misaligned-rows"}  # the last of libraries alone
     of_counters = {name for name, cause in causes().items() if cause.measured_by == "counters"}
     assert {cause for cause, *_ in ILL} == of_counters - undecided
 
@@ -270,6 +270,24 @@ def test_the_name_of_a_users_kernel_decides_nothing():
         for hit in hits(l1(**SHARED, shared_bank_conflicts=6.5e7, name=name)).values()
     }
     assert len(said) == 1
+
+
+STRADDLING = {"gld_efficiency": 57.0, "gst_efficiency": 57.0, "gld_transactions_per_request": 14.0,
+              "gst_transactions_per_request": 14.0, "gld_transactions": 14e6, "gst_transactions": 14e6}  # fmt: skip
+CUFFT = "void regular_fft<2048u, EPT<16u>, 4u, 2u, (padding_t)14, (twiddle_t)0>"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [CUFFT, "regular_fft", "void spRadix0256C::kernel3Mem<unsigned int, float>", "vector_fft_symm_c2r",
+     "void cusparse::csrmv_v3_kernel<int>", "void cub::DeviceMergeSortMergeKernel<int>"],
+)  # fmt: skip
+def test_a_librarys_rows_that_straddle_sectors_are_to_be_padded(name):
+    ill = kernel(memory=80.0, l2_throughput=80.0, name=name, **STRADDLING)
+    (hit,) = hits(ill).values()
+    assert hit.cause == "misaligned-rows"
+    assert not hits(kernel(memory=80.0, l2_throughput=80.0, name=name, **STRADDLING | {"gst_efficiency": 25.0}))
+    assert set(hits(replace(ill, name="my_fft(float2*)"))) == {"uncoalesced-access"}
 
 
 @pytest.mark.parametrize("name", ["void gemv<cublasGemvParams>()", "void phi::funcs::VectorizedBroadcastKernel<f>()"])

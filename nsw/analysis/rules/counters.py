@@ -58,6 +58,7 @@ from nsw.analysis.rules.memory_access import (
     dram_bytes_of_launch,
     global_accesses,
     local_memory_remark,
+    misaligned_rows_remark,
     narrow_access_remark,
     repeated_reads_remark,
     scattered_access_remark,
@@ -97,12 +98,15 @@ _LIBRARY: Final = re.compile(
     r"vectorized_layer_norm|CatArrayBatched|softmax_warp_|cunn_|fused_dropout_kernel_vec|max_pool_(?:for|back)ward_n|"
     r"bn_[bf]w_|op_generic_tensor|nchwToNhwc|nhwcToNchw|trt_|triton_(?:poi|red|per|tem|for)_|nccl(?:Dev)?Kernel|"
     r"\bphi::(?:funcs|fusion|kps)::|\bpaddle::|\btensorflow::|cub::|thrust::|Device(?:RadixSort|Scan|Reduce|Select)|"
-    r"^(?:(?:loop|input|gemm|transpose|concatenate|scatter)_\w*fusion\w*|fusion(?:_\d+)?|wrapped_\w+)$"
+    r"^(?:(?:loop|input|gemm|transpose|concatenate|scatter)_\w*fusion\w*|fusion(?:_\d+)?|wrapped_\w+)$|"
+    r"\b(?:regular|vector|prime|composite_\dway|(?:regular|multi)_bluestein)_fft(?:_\w+)?(?:<|$)|"
+    r"\b[sd]p(?:Radix|Vector|RealComplex)\w*::|(?:pre|post)process_kernel<.*loadstore_modifier|cusparse|cusolver|"
+    r"generate_seed_pseudo|gen_sequenced<|Device(?:MergeSort|Segmented|Histogram|Partition|RunLength|AdjacentDifference)"
 )
 _PYTHON_FRAMEWORKS: Final = frozenset({"pytorch", "jax"})
 # what calls can change of a library's kernel
 _OF_CALLS: Final = frozenset({"too-few-blocks", "small-launches"})
-_OF_LIBRARIES: Final = _OF_CALLS | {"tensor-cores-unused"}
+_OF_LIBRARIES: Final = _OF_CALLS | {"tensor-cores-unused", "misaligned-rows"}
 
 
 _OF_PIPES: Final = "compute-bound"
@@ -133,6 +137,8 @@ def _kernel_remarks(kernel: KernelRow) -> list[Remark]:
     More warps may help a kernel with waste too, as long as no part is at its roof: they win of what is left then. They
     are the first to have where addresses come from data, which the program cannot choose.
     """
+    if _is_library_kernel(kernel):
+        return _library_kernel_remarks(kernel)
     few = latency_remark(kernel)
     for tier in _TIERS:
         remarks = [remark for look in tier if (remark := look(kernel)) is not None and remark.won >= LEAST_PCT]
@@ -145,8 +151,22 @@ def _kernel_remarks(kernel: KernelRow) -> list[Remark]:
         if tier is _WASTE:  # work that is wasted, and work that lies on few SMs, are cured apart
             uneven = [remark for remark in remarks if remark.cause == "unequal-blocks" and remark.won >= _LARGE_PCT]
             best += [remark for remark in uneven if remark not in best]
-        return best if not _is_library_kernel(kernel) or best[0].cause in _OF_LIBRARIES else []
-    remark = _at_roof_remark(kernel) or (None if _is_library_kernel(kernel) else _ncu_rule_remark(kernel))
+        return best
+    remark = _at_roof_remark(kernel) or _ncu_rule_remark(kernel)
+    return [] if remark is None else [remark]
+
+
+def _library_kernel_remarks(kernel: KernelRow) -> list[Remark]:
+    """What calls can change of a library's kernel, the most first; that it is at its roof only where nothing is wasted.
+
+    Its own waste is the library's: it neither hides what calls can change nor is it said.
+    """
+    looks = (misaligned_rows_remark, *(look for tier in _TIERS for look in tier))
+    remarks = [remark for look in looks if (remark := look(kernel)) is not None and remark.won >= LEAST_PCT]
+    of_calls = [remark for remark in remarks if remark.cause in _OF_LIBRARIES]
+    if remarks:
+        return [max(of_calls)] if of_calls else []
+    remark = _at_roof_remark(kernel)
     return [] if remark is None else [remark]
 
 
@@ -330,7 +350,7 @@ class _Watched(dict[str, float]):
 
 def metrics_behind(kernel: KernelRow, remark: Remark) -> dict[str, float]:
     """The metrics that a remark on a kernel follows from: all that its rule looked at."""
-    for look in (*(look for tier in _TIERS for look in tier), _at_roof_remark):
+    for look in (*(look for tier in _TIERS for look in tier), misaligned_rows_remark, _at_roof_remark):
         metrics = _Watched(kernel.metrics)
         again = look(replace(kernel, metrics=metrics))
         if again is not None and again.fact == remark.fact:

@@ -45,6 +45,7 @@ __all__ = [
     "global_accesses",
     "global_memory_instructions",
     "local_memory_remark",
+    "misaligned_rows_remark",
     "narrow_access_remark",
     "repeated_reads_remark",
     "scattered_access_remark",
@@ -53,6 +54,7 @@ __all__ = [
 ]
 
 _USED_PCT: Final = 62.5  # of a sector: half of it is used by a stride of two
+_MISALIGNED: Final = (0.5, 0.7)  # used of sectors where runs of a sector's size straddle two: a half and more
 _SCATTERED: Final = 8.0  # sectors of a request, from which its threads use other sectors than their neighbours
 _AGAIN: Final = 2.0  # times what DRAM moves: bytes that are asked for again and again
 _NO_INDICES: Final = 4.2 / 32  # used of each sector: all loads are scattered, and none is of indices side by side
@@ -125,6 +127,16 @@ def scattered_access_remark(kernel: KernelRow) -> Remark | None:
         f"{worst.used * 32:.0f} of 32 bytes of a sector used",
         f"uses {worst.used * 32:.1f} of the 32 bytes of each sector that its {worst.word} move, {level}",
     )
+
+
+def misaligned_rows_remark(kernel: KernelRow) -> Remark | None:
+    """Runs of bytes that begin between sectors, loads and stores alike: two sectors move where one would do."""
+    (least, most), accesses = _MISALIGNED, global_accesses(kernel)
+    remark = scattered_access_remark(kernel)
+    if remark is None or len(accesses) < len(_ACCESSES) or not all(least <= access.used <= most for access in accesses):
+        return None
+    fact = f"{remark.fact}: loads and stores alike, as where rows begin between sectors"
+    return remark._replace(cause="misaligned-rows", fact=fact)
 
 
 def useful_shares_by_level(kernel: KernelRow, accesses: list[_Access]) -> dict[str, float]:
