@@ -91,6 +91,9 @@ REDUCTION = {"shared_wavefronts": 5.7e7, "l1_wavefronts": 6e7, "inst_executed_sh
              "inst_executed_shared_stores": 5e6, "shared_bank_conflicts": 3e5, "inst_executed_global_stores": 1e5,
              "threads": 3.2e7}  # fmt: skip
 
+FEEDING = SHARED | {"inst_executed_shared_stores": 1e6, "shared_bank_conflicts": 0.0, "stall_memory_dependency": 7.0,
+                    "stall_barrier": 16.0, "stall_mio_throttle": 28.0, "stall_short_scoreboard": 25.0}  # fmt: skip
+
 ILL = [  # cause, a kernel that has it, those near it that have it not
     ("uncoalesced-access", l1(**SCATTERED),
      [l1(), l1(**SCATTERED | {"gld_transactions_per_request": 1.0}), l1(**SCATTERED | {"gld_efficiency": 80.0})]),
@@ -189,6 +192,11 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("barriers", l1(busy=76.0, **REDUCTION, stall_barrier=14.0),
      [l1(busy=76.0, **REDUCTION | {"threads": 1e7}, stall_barrier=14.0),  # three values a thread
       l1(busy=76.0, **REDUCTION | {"shared_wavefronts": 1e7}, stall_barrier=14.0)]),
+    ("small-tiles", l1(**FEEDING, tensor_pct=20.0),
+     [l1(**FEEDING, tensor_pct=0.0), l1(**FEEDING, tensor_pct=60.0), l1(**FEEDING | {"stall_barrier": 60.0}, tensor_pct=20.0)]),
+    ("barriers", kernel(stall_barrier=60.0, stall_memory_dependency=10.0, stall_mio_throttle=50.0),
+     [kernel(stall_barrier=40.0, stall_memory_dependency=10.0, stall_mio_throttle=30.0, stall_short_scoreboard=30.0),
+      l1(**FEEDING, tensor_pct=20.0)]),
     ("instruction-cache", kernel(stall_inst_fetch=60.0, stall_memory_dependency=10.0), []),
     ("dependent-chain", kernel(), [kernel(memory=65.0, l2_throughput=65.0), kernel(stalls=())]),
     ("small-launches", kernel(duration=2 * US, l1_throughput=1.0, l2_throughput=1.0, issue_slot_utilization=1.0, sm=1.0, memory=1.0, dram=1.0),

@@ -50,6 +50,7 @@ from nsw.analysis.rules.latency import (
     flushed_cache_remark,
     is_shared_memory_busy_with_barriers,
     latency_remark,
+    shared_memory_reuse_remark,
     unbalanced_grid_remark,
 )
 from nsw.analysis.rules.memory_access import (
@@ -174,7 +175,7 @@ _WASTE: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (
     scattered_access_remark, narrow_access_remark, bank_conflict_remark, local_memory_remark,
     atomic_contention_remark, divergence_remark, fp64_remark, special_function_remark,
     unfused_multiply_add_remark, unbalanced_grid_remark,
-    barrier_or_fetch_stall_remark, block_reduction_remark,
+    barrier_or_fetch_stall_remark, block_reduction_remark, shared_memory_reuse_remark,
 )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from nsw.analysis.rules.binding import (
     ISSUE,
     L1,
     L2,
+    LEAST_TENSOR_PCT,
     LSU,
     MEMORY_PARTS,
     REACHED_PCT,
@@ -227,7 +228,12 @@ def matrix_product_remark(kernel: KernelRow) -> Remark | None:
     """Fused multiply-adds alone on data of shared memory, or on rows and columns of global memory."""
     metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
     part = busiest_part(parts)
-    if kernel.tensor_pct is None or kernel.tensor_pct > 1 or part in {DRAM, L2} or parts.get(part, 0.0) < FAR_PCT:
+    if (
+        kernel.tensor_pct is None
+        or kernel.tensor_pct > LEAST_TENSOR_PCT
+        or part in {DRAM, L2}
+        or parts.get(part, 0.0) < FAR_PCT
+    ):
         return None
     halves = metrics.get("flop_count_hp_fma") or 0.0
     add, mul, fma = (metrics.get(f"flop_count_sp_{name}") or 0.0 for name in ("add", "mul", "fma"))
