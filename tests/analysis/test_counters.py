@@ -202,7 +202,10 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("small-launches", kernel(duration=2 * US, l1_throughput=1.0, l2_throughput=1.0, issue_slot_utilization=1.0, sm=1.0, memory=1.0, dram=1.0),
      [kernel(duration=2 * US)]),
     ("low-clock", pipe("alu_pipe_utilization", sm_frequency=0.9e9), [pipe("alu_pipe_utilization", sm_frequency=1.6e9), dram(sm_frequency=0.9e9)]),
-    ("flushed-caches", dram(dram_bytes=20 * MB), [dram(dram_bytes=60 * MB)]),
+    ("flushed-caches", dram(dram_bytes=20 * MB, dram_read_bytes=18 * MB, gst_transactions=5e5),
+     [dram(dram_bytes=20 * MB), dram(dram_bytes=60 * MB, dram_read_bytes=50 * MB, gst_transactions=5e5),
+      dram(dram_bytes=48 * MB, dram_read_bytes=8 * MB, gst_transactions=2.3e6),  # what it wrote lies in L2 at the end
+      kernel(memory=85.0, l2_throughput=85.0, dram=45.0, dram_read_bytes=18 * MB, gst_transactions=5e5)]),
     ("dram-bound", dram(), [dram(busy=70.0)]),
     ("l2-bound", kernel(memory=85.0, l2_throughput=85.0), []),
     ("shared-memory-bound", l1(**SHARED, shared_bank_conflicts=1e5), [l1(**SHARED)]),

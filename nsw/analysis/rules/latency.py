@@ -9,7 +9,6 @@ from typing import Final
 from nsw.analysis.kernels import KernelRow, sm_active_share
 from nsw.analysis.rules.binding import (
     BOUND_PCT,
-    BUSY_PCT,
     CACHES,
     COMPUTING,
     CONFLICTS,
@@ -35,7 +34,7 @@ from nsw.analysis.rules.binding import (
     busy_pct_by_part,
     gain_pct,
 )
-from nsw.analysis.rules.memory_access import global_memory_instructions
+from nsw.analysis.rules.memory_access import global_memory_instructions, most_bytes_touched
 from nsw.metrics.catalogue import find_gpu
 
 __all__ = [
@@ -344,13 +343,12 @@ def _largest_stall_text(kernel: KernelRow) -> str:
 
 
 def flushed_cache_remark(kernel: KernelRow) -> Remark | None:
-    """What ncu measured with empty caches, of a kernel whose bytes fit L2 in the run."""
-    gpu, moved = find_gpu(kernel.device_name), kernel.metrics.get("dram_bytes")
-    if gpu is None or not gpu.l2_bytes or moved is None or (kernel.dram_pct or 0.0) < BUSY_PCT:
-        return None
-    if moved > gpu.l2_bytes:
+    """What ncu measured with empty caches, of a kernel that DRAM binds and whose data fit L2 in the run."""
+    gpu, touched = find_gpu(kernel.device_name), most_bytes_touched(kernel)
+    if gpu is None or not gpu.l2_bytes or touched is None or touched > gpu.l2_bytes or binding_part(kernel) != DRAM:
         return None
     return Remark(
-        LEAST_PCT, "flushed-caches", f"fits L2 ({moved / 1e6:.0f} of {gpu.l2_bytes / 1e6:.0f} MB)",
-        f"moves {moved / 1e6:.0f} MB, which fit into L2, and ncu empties caches: its share of DRAM is not the run's",
+        LEAST_PCT, "flushed-caches", f"fits L2 ({touched / 1e6:.0f} of {gpu.l2_bytes / 1e6:.0f} MB)",
+        f"touches at most {touched / 1e6:.0f} MB, which fit into L2, and ncu empties caches: its share of DRAM is not"
+        " the run's",
     )  # fmt: skip

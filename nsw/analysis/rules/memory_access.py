@@ -46,6 +46,7 @@ __all__ = [
     "global_memory_instructions",
     "local_memory_remark",
     "misaligned_rows_remark",
+    "most_bytes_touched",
     "narrow_access_remark",
     "repeated_reads_remark",
     "scattered_access_remark",
@@ -173,6 +174,26 @@ def dram_bytes_of_launch(kernel: KernelRow) -> float | None:
     """The bytes that a launch moves from and to DRAM; None: not measured."""
     rate, time = kernel.dram_bytes_per_s, kernel.metrics.get("duration")
     return kernel.metrics.get("dram_bytes", None if rate is None or time is None else rate * time / 1e9)
+
+
+def most_bytes_touched(kernel: KernelRow) -> float | None:
+    """The most bytes of memory that a launch can touch; None: not measured.
+
+    Each byte that it reads passes L1 once at least, and DRAM where caches are empty at its start; each that it writes
+    leaves L1. What DRAM moves is less than that: what is written may still lie in L2 at the end.
+    """
+    metrics = kernel.metrics
+    stored = metrics.get("gst_transactions")
+    loaded = [size for size in (metrics.get("dram_read_bytes"), _sector_bytes(metrics, "gld_transactions")) if size]
+    if stored is None or not loaded:
+        return None
+    written = sum(metrics.get(name, 0.0) for name in ("local_store_transactions", "l2_atomic_transactions"))
+    return min(loaded) + 32 * (stored + written)
+
+
+def _sector_bytes(metrics: Mapping[str, float], name: str) -> float | None:
+    sectors = metrics.get(name)
+    return None if sectors is None else 32 * sectors
 
 
 def _scattered_access_cause(kernel: KernelRow, bad: list[_Access], useful: Mapping[str, float]) -> str:
