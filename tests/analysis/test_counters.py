@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.cases import CaseSummary
+from nsw.analysis.first_screen import find_headline, first_screen_blocks
 from nsw.analysis.idle_gpu import IdleGpu
 from nsw.analysis.kernels import Advice, Stall, kernel_table_of_report
+from nsw.analysis.of_reports import summarize_reports
 from nsw.analysis.rules.binding import binding_part, is_compute_bound
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import kernel_advice_text, missing_counters_of_largest_kernel
@@ -409,8 +411,28 @@ def test_of_several_kernels_the_one_counts_of_which_most_could_be_won_and_a_heal
         ("dram-bound", True),
     ]
     assert findings[0].text.startswith("poor (30 % of the kernels' time) has bank conflicts")
-    assert findings[0].gain_pct == pytest.approx(30 * (1 - 20 / BUSY))
+    assert "; likewise poorer (10 %). Pad " in findings[0].text
+    assert findings[0].gain_pct == pytest.approx(40 * (1 - 20 / BUSY))
     assert findings[1].text.startswith("healthy (60 % of the kernels' time) is at its roof: DRAM 88 %, all bytes used.")
+
+
+def test_kernels_of_one_cause_are_named_together_where_each_is_worth_it_and_the_largest_of_them_first():
+    rows = [(50.0, 32.0, "wide"), (38.0, 80.0, "narrow"), (2.0, 80.0, "little")]
+    hit = hits(*(kernel(memory=busy, l2_throughput=busy, **BOTH, share_pct=share, short_name=name)
+                 for share, busy, name in rows))["uncoalesced-access"]  # fmt: skip
+    assert hit.fact.startswith("narrow (38 % ")
+    assert hit.fact.endswith("; likewise wide (50 %)")
+
+
+@pytest.mark.parametrize(("ill", "says"), [
+    (kernel(memory=45.0, l2_throughput=45.0, **BOTH), "4 of 32 bytes of a sector used"),
+    (few(occupancy_limiter="registers"), "bound by latency, occupancy 24 of 25 % (registers)"),
+    (l1(**SCATTERED), "bound by L1, 88 % of its peak, 4 of 32 bytes of a sector used"),
+])  # fmt: skip
+def test_a_headline_names_waste_rather_than_the_latency_that_it_makes(ill, says):
+    ill = replace(ill, short_name="k", launches=1.0, share_pct=None)
+    summary = replace(summarize_reports("r", []), cases=(case(ill),), hits=find_hits_by_case([case(ill)]))
+    assert find_headline(first_screen_blocks(summary)) == f"c: k takes 100.0 us, {says}"
 
 
 def test_the_remedy_is_a_sentence_of_a_single_case_and_a_few_words_beside_others():

@@ -69,6 +69,7 @@ from nsw.analysis.rules.memory_access import (
 from nsw.metrics import find_chip, ncu_metric_request
 from nsw.metrics.catalogue import find_gpu
 from nsw.quantities import duration
+from nsw.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -80,7 +81,9 @@ __all__ = [
     "RULES",
     "follow_up_metrics_by_kernel",
     "is_library_kernel_name",
+    "is_waste",
     "kernel_advice_text",
+    "kernel_fault",
     "largest_remarks",
     "metrics_behind",
     "missing_counters_of_largest_kernel",
@@ -112,9 +115,11 @@ _OF_LIBRARIES: Final = _OF_CALLS | {"tensor-cores-unused", "misaligned-rows"}
 
 _OF_PIPES: Final = "compute-bound"
 _HEALTHY: Final = {DRAM: "dram-bound", L2: "l2-bound", SHARED: "shared-memory-bound"}
+_NAMED: Final = 4  # kernels that a sentence names beside its first
 _LARGE_PCT: Final = 25.0  # of the kernels' time, from which a healthy kernel is named
 _CLOCK: Final = 0.9  # of the base clock, at which ncu itself locks the SMs
 _NCU_PCT: Final = 90.0  # no estimate of a rule is better
+_LATENCY_CAUSES: Final = frozenset({"dependent-chain", "small-launches", "flushed-caches", "low-clock", "ncu-rule"})
 # what rules of ncu say -> the cause
 _OF_NCU: Final = (
     ("bank conflict", "bank-conflicts"),
@@ -315,20 +320,30 @@ def follow_up_metrics_by_kernel(case: CaseSummary) -> dict[str, tuple[str, ...]]
 
 def _kernel_hits_by_cause(case: CaseSummary, _: Context) -> list[Hit]:
     several = len(case.kernels) > 1
-    return [
-        _remark_to_hit(case, kernel, remark, share if several else None)
-        for kernel, share, remark in largest_remarks(case.kernels)
-    ]
+    return [_remarks_to_hit(case, group, several=several) for group in _remarks_by_cause(case.kernels)]
 
 
 def largest_remarks(kernels: Sequence[KernelRow]) -> list[tuple[KernelRow, float, Remark]]:
     """Of each cause the kernel of which most could be won, with its share (%) of the kernels' time."""
-    best: dict[str, tuple[tuple[float, float], KernelRow, Remark]] = {}
+    return [group[0] for group in _remarks_by_cause(kernels)]
+
+
+def _remarks_by_cause(kernels: Sequence[KernelRow]) -> list[list[tuple[KernelRow, float, Remark]]]:
+    """The kernels of each cause: first that of which most could be won, then those of its remedy by their shares.
+
+    Of healthy kernels the first alone, whose figures its sentence has.
+    """
+    groups: dict[str, list[tuple[KernelRow, float, Remark]]] = {}
     for kernel, share, remark in reportable_remarks(kernels):
-        weight = remark.won * share / 100, share
-        if remark.cause not in best or weight > best[remark.cause][0]:
-            best[remark.cause] = weight, kernel, remark
-    return [(kernel, share, remark) for (_, share), kernel, remark in best.values()]
+        groups.setdefault(remark.cause, []).append((kernel, share, remark))
+    for cause, group in groups.items():
+        first = max(group, key=lambda entry: (entry[2].won * entry[1], entry[1]))
+        alike = [
+            entry for entry in sorted(group, key=lambda entry: -entry[1])
+            if entry is not first and _is_library_kernel(entry[0]) is _is_library_kernel(first[0])
+        ]  # fmt: skip
+        groups[cause] = [first, *(alike if causes()[cause].group != "healthy" else [])]
+    return list(groups.values())
 
 
 class _Watched(dict[str, float]):
@@ -363,11 +378,14 @@ def _remedy_text(cause: str, *, is_librarys: bool) -> str:
     return "larger or fused calls" if is_librarys and cause in _OF_CALLS else causes()[cause].do
 
 
-def _remark_to_hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | None) -> Hit:
-    cause = causes()[remark.cause]
+def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, Remark]], *, several: bool) -> Hit:
+    """What is wrong with the first kernel of a group, which names the others; its gain is that of all."""
+    (kernel, share, remark), cause = group[0], causes()[group[0][2].cause]
+    others = [f"{kernel.short_name} ({share:.0f} %)" for kernel, share, _ in group[1:]]
+    also = f"; likewise {first_of(others, _NAMED)}" if others else ""
     line = kernel.source.worst.get(cause.memory) if kernel.source else None
     access = "" if line is None else f"; worst access: {line}"
-    share_text = "" if share is None else f" ({share:.0f} % of the kernels' time)"
+    share_text = f" ({share:.0f} % of the kernels' time)" if several else ""
     is_librarys = _is_library_kernel(kernel)
     framework = detect_framework(case)
     if is_librarys:
@@ -376,9 +394,9 @@ def _remark_to_hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: 
         framework = "triton" if framework in _PYTHON_FRAMEWORKS and "(" not in kernel.name else "cuda"
     at_work = 1.0 if case.idle_gpu is None else case.idle_gpu.busy_pct / 100
     return Hit(
-        remark.cause, case.id, at_work * remark.won * (100.0 if share is None else share) / 100, remark.what,
+        remark.cause, case.id, at_work * sum(remark.won * share for _, share, remark in group) / 100, remark.what,
         _remedy_text(remark.cause, is_librarys=is_librarys),
-        f"{kernel.short_name}{share_text} {remark.fact}{access}", cause.remedy(framework), remark.what,
+        f"{kernel.short_name}{share_text} {remark.fact}{access}{also}", cause.remedy(framework), remark.what,
         "kernels", costs_accuracy=remark.what.startswith("FP32 multiply-adds"),
     )  # fmt: skip
 
@@ -448,6 +466,21 @@ _OPERATIONS: Final = frozenset({"inst_integer", "inst_bit_convert", "special_fu_
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], list[Hit]]]] = {"kernels": _kernel_hits_by_cause}
 
 
+def kernel_fault(kernel: KernelRow, share: float | None) -> Remark | None:
+    """The first of what is wrong with a kernel that is worth a remark; None: nothing, or too little was measured.
+
+    Args:
+        kernel: The kernel.
+        share: Its share of the time of all kernels (%), where it is known.
+    """
+    return next((remark for remark in _kernel_remarks(kernel) if _is_worth_reporting(remark, share or 0.0)), None)
+
+
+def is_waste(remark: Remark) -> bool:
+    """Whether a remark names work that is wasted, rather than too few warps or too little work."""
+    return remark.cause not in _LATENCY_CAUSES and not remark.cause.startswith("occupancy-")
+
+
 def kernel_advice_text(kernel: KernelRow, share: float | None) -> str:
     """What to try with a kernel, in a few words; empty where little could be won, or too little was measured.
 
@@ -455,5 +488,5 @@ def kernel_advice_text(kernel: KernelRow, share: float | None) -> str:
         kernel: The kernel.
         share: Its share of the time of all kernels (%), where it is known.
     """
-    worth = [remark for remark in _kernel_remarks(kernel) if _is_worth_reporting(remark, share or 0.0)]
-    return _remedy_text(worth[0].cause, is_librarys=_is_library_kernel(kernel)) if worth else ""
+    fault = kernel_fault(kernel, share)
+    return "" if fault is None else _remedy_text(fault.cause, is_librarys=_is_library_kernel(kernel))
