@@ -93,6 +93,8 @@ REDUCTION = {"shared_wavefronts": 5.7e7, "l1_wavefronts": 6e7, "inst_executed_sh
              "inst_executed_shared_stores": 5e6, "shared_bank_conflicts": 3e5, "inst_executed_global_stores": 1e5,
              "threads": 3.2e7}  # fmt: skip
 
+OF_LISTS = BOTH | {"gld_efficiency": 22.0, "gld_transactions_per_request": 17.0, "gld_transactions": 17e6,
+                   "gst_transactions": 32e4}  # fmt: skip
 FEEDING = SHARED | {"inst_executed_shared_stores": 1e6, "shared_bank_conflicts": 0.0, "stall_memory_dependency": 7.0,
                     "stall_barrier": 16.0, "stall_mio_throttle": 28.0, "stall_short_scoreboard": 25.0}  # fmt: skip
 
@@ -170,6 +172,10 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("random-gather", kernel(memory=85.0, l2_throughput=85.0, **SCATTERED, dram_bytes=16 * MB),  # of a table that L2 holds
      [kernel(memory=85.0, l2_throughput=85.0, **SCATTERED, dram_bytes=128 * MB),  # rows and columns
       kernel(memory=85.0, l2_throughput=85.0, **SCATTERED | {"tex_cache_hit_rate": 87.5}, dram_bytes=16 * MB)]),
+    ("random-gather", kernel(memory=80.0, l2_throughput=80.0, **OF_LISTS, warp_execution_efficiency=45.0),
+     [kernel(memory=80.0, l2_throughput=80.0, **OF_LISTS, warp_execution_efficiency=100.0),  # half as many as threads
+      kernel(memory=80.0, l2_throughput=80.0, **OF_LISTS, warp_execution_efficiency=45.0, threads_per_block=16.0),
+      kernel(memory=80.0, l2_throughput=80.0, **OF_LISTS | {"gst_transactions": 32e6}, warp_execution_efficiency=45.0)]),
     ("too-few-blocks", kernel(blocks=20.0, waves_per_sm=0.02), [dram(busy=92.0, blocks=20.0, waves_per_sm=0.02)]),
     ("unequal-blocks", kernel(sm_active_cycles=80e3), [dram(busy=92.0, sm_active_cycles=80e3)]),
     ("occupancy-registers", few(occupancy_limiter="registers"), [few(occupancy_limiter="registers", dram=92.0, memory=92.0),

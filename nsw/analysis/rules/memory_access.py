@@ -33,7 +33,7 @@ from nsw.analysis.rules.binding import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from nsw.analysis.kernels import KernelRow
 
@@ -57,6 +57,10 @@ __all__ = [
 _USED_PCT: Final = 62.5  # of a sector: half of it is used by a stride of two
 _MISALIGNED: Final = (0.5, 0.7)  # used of sectors where runs of a sector's size straddle two: a half and more
 _SCATTERED: Final = 8.0  # sectors of a request, from which its threads use other sectors than their neighbours
+_FEW_ACTIVE, _OWN_SECTOR = (
+    24.0,
+    0.9,
+)  # threads an instruction; sectors of a request for each, and of all that loads move
 _AGAIN: Final = 2.0  # times what DRAM moves: bytes that are asked for again and again
 _NO_INDICES: Final = 4.2 / 32  # used of each sector: all loads are scattered, and none is of indices side by side
 _WALK: Final = 8  # loads of a thread, by which it could use all of a sector itself
@@ -204,6 +208,8 @@ def _scattered_access_cause(kernel: KernelRow, bad: list[_Access], useful: Mappi
     again; where rows and columns cross, DRAM moves what is asked for, or L1 has the rest of a sector.
     """
     parts, access = busy_pct_by_part(kernel), bad[0]
+    if _reads_apart(kernel, bad):
+        return "random-gather"
     is_loads = len(bad) == 1 and access.word == "loads"
     is_rest_used = useful[DRAM] >= _USED_PCT / 100  # by others: rows and columns
     asked, moved = 32 * access.used * (access.sectors or 0.0), dram_bytes_of_launch(kernel)
@@ -218,6 +224,19 @@ def _scattered_access_cause(kernel: KernelRow, bad: list[_Access], useful: Mappi
     if l1_hits < LITTLE_PCT and kernel.metrics.get("l2_tex_hit_rate", 100.0) < 100 * HALF:
         walks = False  # the rest of a sector is in no cache when its turn comes, or has none
     return "uncoalesced-access" if is_rest_used or walks else "array-of-structures"
+
+
+def _reads_apart(kernel: KernelRow, bad: Sequence[_Access]) -> bool:
+    """Whether each of the few threads that are active reads a sector of its own.
+
+    Loops whose lengths differ from thread to thread, over lists of what to read: a stride has all threads active.
+    """
+    lanes, threads = (kernel.metrics.get(name) for name in ("warp_execution_efficiency", "threads_per_block"))
+    loads, moved = bad[0], sum(access.sectors or 0.0 for access in bad)
+    if lanes is None or loads.each is None or loads.word != "loads" or (threads or 0.0) < WARP:
+        return False
+    active = WARP * lanes / 100
+    return active < _FEW_ACTIVE and loads.each >= _OWN_SECTOR * active and (loads.sectors or 0.0) >= _OWN_SECTOR * moved
 
 
 def narrow_access_remark(kernel: KernelRow) -> Remark | None:
