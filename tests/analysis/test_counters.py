@@ -291,6 +291,28 @@ def test_the_name_of_a_users_kernel_decides_nothing():
     assert len(said) == 1
 
 
+GEMM = "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x64x8_stage3_ffma_execute_kernel__5x_cublas"
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "holds"),
+    [
+        (GEMM, {}, True),
+        ("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>(T1::Params)", {}, True),
+        ("my_sgemm(float*)", {}, False),
+        (GEMM, {"tensor_pct": 40.0}, False),
+        (GEMM, {"device_name": "Tesla V100-SXM2-16GB"}, False),
+        (GEMM, {"dram": 90.0, "memory": 90.0}, False),
+        (GEMM.replace("f32f32", "f64f64").replace("ffma", "dfma"), {}, False),
+    ],
+)
+def test_a_librarys_product_in_fp32_could_use_tensor_cores_where_they_multiply_tf32(name, row, holds):
+    uneven = {"waves_per_sm": 2.38, "sm_active_cycles": 137e3, "blocks": 2e3}  # a waste of the library's own
+    found = hits(kernel(**{"sm": 70.0, "issue_slot_utilization": 70.0, "name": name} | uneven | row))
+    assert ("tensor-cores-unused" in found) is holds
+    assert not holds or found["tensor-cores-unused"].costs_accuracy
+
+
 STRADDLING = {"gld_efficiency": 57.0, "gst_efficiency": 57.0, "gld_transactions_per_request": 14.0,
               "gst_transactions_per_request": 14.0, "gld_transactions": 14e6, "gst_transactions": 14e6}  # fmt: skip
 CUFFT = "void regular_fft<2048u, EPT<16u>, 4u, 2u, (padding_t)14, (twiddle_t)0>"

@@ -12,6 +12,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from nsw.analysis.kernel_classes import is_fp32_matrix_kernel
 from nsw.analysis.rules.binding import (
     COMPUTING,
     CONFLICTS,
@@ -21,6 +22,7 @@ from nsw.analysis.rules.binding import (
     L2,
     LATENCY,
     LEAST_PCT,
+    LEAST_TENSOR_PCT,
     MEMORY_PARTS,
     REACHED_PCT,
     ROOF_PCT,
@@ -35,12 +37,13 @@ from nsw.analysis.rules.binding import (
     busy_pct_by_part,
 )
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.hits import Context, Hit, detect_framework
+from nsw.analysis.rules.hits import AMPERE, Context, Hit, detect_framework
 from nsw.analysis.rules.instructions import (
     binding_pipe,
     divergence_remark,
     fp64_remark,
     matrix_product_remark,
+    multiply_add_product_remark,
     special_function_remark,
     unfused_multiply_add_remark,
 )
@@ -167,7 +170,7 @@ def _library_kernel_remarks(kernel: KernelRow) -> list[Remark]:
 
     Its own waste is the library's: it neither hides what calls can change nor is it said.
     """
-    looks = (misaligned_rows_remark, *(look for tier in _TIERS for look in tier))
+    looks = (*_LIBRARY_LOOKS, *(look for tier in _TIERS for look in tier))
     remarks = [remark for look in looks if (remark := look(kernel)) is not None and remark.won >= LEAST_PCT]
     of_calls = [remark for remark in remarks if remark.cause in _OF_LIBRARIES]
     if remarks:
@@ -191,6 +194,18 @@ def _is_library_kernel(kernel: KernelRow) -> bool:
 def is_library_kernel_name(name: str) -> bool:
     """Whether a kernel of this name is a library's, which can only be called differently."""
     return _LIBRARY.search(name) is not None
+
+
+def _library_product_remark(kernel: KernelRow) -> Remark | None:
+    """A library's product in FP32, by its name, on a GPU whose tensor cores multiply TF32."""
+    chip, tensor = find_chip(kernel.device_name), kernel.tensor_pct
+    if chip is None or not chip.capability or chip.capability < AMPERE or not is_fp32_matrix_kernel(kernel.name):
+        return None
+    return None if tensor is None or tensor > LEAST_TENSOR_PCT else multiply_add_product_remark(kernel, "FP32")
+
+
+# of a library's kernel alone, whose name is known and whose code is not the program's
+_LIBRARY_LOOKS: Final = (misaligned_rows_remark, _library_product_remark)
 
 
 def _low_clock_remark(kernel: KernelRow) -> Remark | None:
@@ -366,7 +381,7 @@ class _Watched(dict[str, float]):
 
 def metrics_behind(kernel: KernelRow, remark: Remark) -> dict[str, float]:
     """The metrics that a remark on a kernel follows from: all that its rule looked at."""
-    for look in (*(look for tier in _TIERS for look in tier), misaligned_rows_remark, _at_roof_remark):
+    for look in (*(look for tier in _TIERS for look in tier), *_LIBRARY_LOOKS, _at_roof_remark):
         metrics = _Watched(kernel.metrics)
         again = look(replace(kernel, metrics=metrics))
         if again is not None and again.fact == remark.fact:

@@ -47,6 +47,7 @@ __all__ = [
     "divergence_remark",
     "fp64_remark",
     "matrix_product_remark",
+    "multiply_add_product_remark",
     "special_function_remark",
     "unfused_multiply_add_remark",
 ]
@@ -258,6 +259,15 @@ def matrix_product_remark(kernel: KernelRow) -> Remark | None:
     # half of the loads read one value for the whole warp, the other half neighbouring ones
     broadcast = loads >= 0.1 * warps and each is not None and 1.2 <= each <= 2.9 and loads <= 2.2 * warps
     if not (from_shared or broadcast):
+        return None
+    return multiply_add_product_remark(kernel, word)
+
+
+def multiply_add_product_remark(kernel: KernelRow, word: str) -> Remark | None:
+    """A product by multiply-adds of this type, which an SM's own parts bind: tensor cores take their place."""
+    parts = busy_pct_by_part(kernel)
+    part = busiest_part(parts)
+    if part in {DRAM, L2} or parts.get(part, 0.0) < FAR_PCT:
         return None
     return Remark(
         gain_pct(kernel, {FMA: 0.1, ISSUE: 0.2, COMPUTING: 0.2, L1: 0.4, SHARED: 0.4, CACHES: 0.4, LSU: 0.2, ALU: 0.3}),
