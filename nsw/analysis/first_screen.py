@@ -238,7 +238,7 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= WASTE_PCT
     parts_said += [hits[0].headline] if telling else [section[0]] if section else []
     of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")
-    if of_first and hits[0].cause != "latency-bound":  # which is said already
+    if of_first and hits[0].what not in parts_said[-1]:
         parts_said.append(hits[0].what)
     if any(finding.name == FAILED for finding in summary.findings):
         if section is not None and section[0].endswith(NO_GPU_WORK):  # of a program that did not get there

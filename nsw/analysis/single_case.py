@@ -13,7 +13,7 @@ from nsw.analysis.groups import sum_by
 from nsw.analysis.host import OTHER_WORK, WAITS, classify_function
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
-from nsw.analysis.rules.counters import kernel_advice_text, names_limit, rule_sentence
+from nsw.analysis.rules.counters import is_waste, kernel_advice_text, kernel_fault, names_limit, rule_sentence
 from nsw.analysis.rules.gaps import WORDS, divide_idle_time, idle_time_by_cause
 from nsw.analysis.rules.latency import few_warps_text, launch_shape_text
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, time_without_profiler
@@ -419,6 +419,9 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
     else:
         summary = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
     if limit == LATENCY:
+        fault = kernel_fault(first, 100.0 if len(kernels) == 1 else first.share_pct)
+        if fault is not None and is_waste(fault):  # which is why its warps wait
+            return f"{summary}, {fault.what}"
         few = "" if kernel_advice_text(first, first.share_pct or 100.0) else few_warps_text(first)
         return f"{summary}, bound by {limit}{few and f': {few}'}"
     if limit is not None:

@@ -33,6 +33,7 @@ __all__ = [
     "L2",
     "LATENCY",
     "LEAST_PCT",
+    "LEAST_TENSOR_PCT",
     "LITTLE_PCT",
     "LSU",
     "MEMORY_PARTS",
@@ -66,6 +67,7 @@ ROOF_PCT: Final = 75.0  # from which a part is at its roof: DRAM reaches some 92
 _FEEDS_PCT: Final = 5.0  # that memory may be busier than the tensor cores which it feeds, and L2 than DRAM
 BUSY_PCT: Final = 30.0  # of a level of memory, below which its waste delays nothing
 LEAST_PCT: Final = 10.0  # of a kernel's time, likewise
+LEAST_TENSOR_PCT: Final = 1.0  # of the tensor cores, from which a kernel uses them
 CONFLICTS: Final = 0.25  # of the wavefronts of shared memory
 WARP: Final = 32
 SHORT_NS: Final = 10e3

@@ -12,6 +12,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from nsw.analysis.kernel_classes import is_fp32_matrix_kernel
 from nsw.analysis.rules.binding import (
     COMPUTING,
     CONFLICTS,
@@ -21,6 +22,7 @@ from nsw.analysis.rules.binding import (
     L2,
     LATENCY,
     LEAST_PCT,
+    LEAST_TENSOR_PCT,
     MEMORY_PARTS,
     REACHED_PCT,
     ROOF_PCT,
@@ -35,12 +37,13 @@ from nsw.analysis.rules.binding import (
     busy_pct_by_part,
 )
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.hits import Context, Hit, detect_framework
+from nsw.analysis.rules.hits import AMPERE, Context, Hit, detect_framework
 from nsw.analysis.rules.instructions import (
     binding_pipe,
     divergence_remark,
     fp64_remark,
     matrix_product_remark,
+    multiply_add_product_remark,
     special_function_remark,
     unfused_multiply_add_remark,
 )
@@ -51,6 +54,7 @@ from nsw.analysis.rules.latency import (
     flushed_cache_remark,
     is_shared_memory_busy_with_barriers,
     latency_remark,
+    shared_memory_reuse_remark,
     unbalanced_grid_remark,
 )
 from nsw.analysis.rules.memory_access import (
@@ -59,6 +63,7 @@ from nsw.analysis.rules.memory_access import (
     dram_bytes_of_launch,
     global_accesses,
     local_memory_remark,
+    misaligned_rows_remark,
     narrow_access_remark,
     repeated_reads_remark,
     scattered_access_remark,
@@ -68,6 +73,7 @@ from nsw.analysis.rules.memory_access import (
 from nsw.metrics import find_chip, ncu_metric_request
 from nsw.metrics.catalogue import find_gpu
 from nsw.quantities import duration
+from nsw.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -79,7 +85,9 @@ __all__ = [
     "RULES",
     "follow_up_metrics_by_kernel",
     "is_library_kernel_name",
+    "is_waste",
     "kernel_advice_text",
+    "kernel_fault",
     "largest_remarks",
     "metrics_behind",
     "missing_counters_of_largest_kernel",
@@ -98,19 +106,24 @@ _LIBRARY: Final = re.compile(
     r"vectorized_layer_norm|CatArrayBatched|softmax_warp_|cunn_|fused_dropout_kernel_vec|max_pool_(?:for|back)ward_n|"
     r"bn_[bf]w_|op_generic_tensor|nchwToNhwc|nhwcToNchw|trt_|triton_(?:poi|red|per|tem|for)_|nccl(?:Dev)?Kernel|"
     r"\bphi::(?:funcs|fusion|kps)::|\bpaddle::|\btensorflow::|cub::|thrust::|Device(?:RadixSort|Scan|Reduce|Select)|"
-    r"^(?:(?:loop|input|gemm|transpose|concatenate|scatter)_\w*fusion\w*|fusion(?:_\d+)?|wrapped_\w+)$"
+    r"^(?:(?:loop|input|gemm|transpose|concatenate|scatter)_\w*fusion\w*|fusion(?:_\d+)?|wrapped_\w+)$|"
+    r"\b(?:regular|vector|prime|composite_\dway|(?:regular|multi)_bluestein)_fft(?:_\w+)?(?:<|$)|"
+    r"\b[sd]p(?:Radix|Vector|RealComplex)\w*::|(?:pre|post)process_kernel<.*loadstore_modifier|cusparse|cusolver|"
+    r"generate_seed_pseudo|gen_sequenced<|Device(?:MergeSort|Segmented|Histogram|Partition|RunLength|AdjacentDifference)"
 )
 _PYTHON_FRAMEWORKS: Final = frozenset({"pytorch", "jax"})
 # what calls can change of a library's kernel
 _OF_CALLS: Final = frozenset({"too-few-blocks", "small-launches"})
-_OF_LIBRARIES: Final = _OF_CALLS | {"tensor-cores-unused"}
+_OF_LIBRARIES: Final = _OF_CALLS | {"tensor-cores-unused", "misaligned-rows"}
 
 
 _OF_PIPES: Final = "compute-bound"
 _HEALTHY: Final = {DRAM: "dram-bound", L2: "l2-bound", SHARED: "shared-memory-bound"}
+_NAMED: Final = 4  # kernels that a sentence names beside its first
 _LARGE_PCT: Final = 25.0  # of the kernels' time, from which a healthy kernel is named
 _CLOCK: Final = 0.9  # of the base clock, at which ncu itself locks the SMs
 _NCU_PCT: Final = 90.0  # no estimate of a rule is better
+_LATENCY_CAUSES: Final = frozenset({"dependent-chain", "small-launches", "flushed-caches", "low-clock", "ncu-rule"})
 # what rules of ncu say -> the cause
 _OF_NCU: Final = (
     ("bank conflict", "bank-conflicts"),
@@ -134,6 +147,8 @@ def _kernel_remarks(kernel: KernelRow) -> list[Remark]:
     More warps may help a kernel with waste too, as long as no part is at its roof: they win of what is left then. They
     are the first to have where addresses come from data, which the program cannot choose.
     """
+    if _is_library_kernel(kernel):
+        return _library_kernel_remarks(kernel)
     few = latency_remark(kernel)
     for tier in _TIERS:
         remarks = [remark for look in tier if (remark := look(kernel)) is not None and remark.won >= LEAST_PCT]
@@ -146,8 +161,22 @@ def _kernel_remarks(kernel: KernelRow) -> list[Remark]:
         if tier is _WASTE:  # work that is wasted, and work that lies on few SMs, are cured apart
             uneven = [remark for remark in remarks if remark.cause == "unequal-blocks" and remark.won >= _LARGE_PCT]
             best += [remark for remark in uneven if remark not in best]
-        return best if not _is_library_kernel(kernel) or best[0].cause in _OF_LIBRARIES else []
-    remark = _at_roof_remark(kernel) or (None if _is_library_kernel(kernel) else _ncu_rule_remark(kernel))
+        return best
+    remark = _at_roof_remark(kernel) or _ncu_rule_remark(kernel)
+    return [] if remark is None else [remark]
+
+
+def _library_kernel_remarks(kernel: KernelRow) -> list[Remark]:
+    """What calls can change of a library's kernel, the most first; that it is at its roof only where nothing is wasted.
+
+    Its own waste is the library's: it neither hides what calls can change nor is it said.
+    """
+    looks = (*_LIBRARY_LOOKS, *(look for tier in _TIERS for look in tier))
+    remarks = [remark for look in looks if (remark := look(kernel)) is not None and remark.won >= LEAST_PCT]
+    of_calls = [remark for remark in remarks if remark.cause in _OF_LIBRARIES]
+    if remarks:
+        return [max(of_calls)] if of_calls else []
+    remark = _at_roof_remark(kernel)
     return [] if remark is None else [remark]
 
 
@@ -155,7 +184,7 @@ _WASTE: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (
     scattered_access_remark, narrow_access_remark, bank_conflict_remark, local_memory_remark,
     atomic_contention_remark, divergence_remark, fp64_remark, special_function_remark,
     unfused_multiply_add_remark, unbalanced_grid_remark,
-    barrier_or_fetch_stall_remark, block_reduction_remark,
+    barrier_or_fetch_stall_remark, block_reduction_remark, shared_memory_reuse_remark,
 )  # fmt: skip
 
 
@@ -166,6 +195,18 @@ def _is_library_kernel(kernel: KernelRow) -> bool:
 def is_library_kernel_name(name: str) -> bool:
     """Whether a kernel of this name is a library's, which can only be called differently."""
     return _LIBRARY.search(name) is not None
+
+
+def _library_product_remark(kernel: KernelRow) -> Remark | None:
+    """A library's product in FP32, by its name, on a GPU whose tensor cores multiply TF32."""
+    chip, tensor = find_chip(kernel.device_name), kernel.tensor_pct
+    if chip is None or not chip.capability or chip.capability < AMPERE or not is_fp32_matrix_kernel(kernel.name):
+        return None
+    return None if tensor is None or tensor > LEAST_TENSOR_PCT else multiply_add_product_remark(kernel, "FP32")
+
+
+# of a library's kernel alone, whose name is known and whose code is not the program's
+_LIBRARY_LOOKS: Final = (misaligned_rows_remark, _library_product_remark)
 
 
 def _low_clock_remark(kernel: KernelRow) -> Remark | None:
@@ -295,20 +336,30 @@ def follow_up_metrics_by_kernel(case: CaseSummary) -> dict[str, tuple[str, ...]]
 
 def _kernel_hits_by_cause(case: CaseSummary, _: Context) -> list[Hit]:
     several = len(case.kernels) > 1
-    return [
-        _remark_to_hit(case, kernel, remark, share if several else None)
-        for kernel, share, remark in largest_remarks(case.kernels)
-    ]
+    return [_remarks_to_hit(case, group, several=several) for group in _remarks_by_cause(case.kernels)]
 
 
 def largest_remarks(kernels: Sequence[KernelRow]) -> list[tuple[KernelRow, float, Remark]]:
     """Of each cause the kernel of which most could be won, with its share (%) of the kernels' time."""
-    best: dict[str, tuple[tuple[float, float], KernelRow, Remark]] = {}
+    return [group[0] for group in _remarks_by_cause(kernels)]
+
+
+def _remarks_by_cause(kernels: Sequence[KernelRow]) -> list[list[tuple[KernelRow, float, Remark]]]:
+    """The kernels of each cause: first that of which most could be won, then those of its remedy by their shares.
+
+    Of healthy kernels the first alone, whose figures its sentence has.
+    """
+    groups: dict[str, list[tuple[KernelRow, float, Remark]]] = {}
     for kernel, share, remark in reportable_remarks(kernels):
-        weight = remark.won * share / 100, share
-        if remark.cause not in best or weight > best[remark.cause][0]:
-            best[remark.cause] = weight, kernel, remark
-    return [(kernel, share, remark) for (_, share), kernel, remark in best.values()]
+        groups.setdefault(remark.cause, []).append((kernel, share, remark))
+    for cause, group in groups.items():
+        first = max(group, key=lambda entry: (entry[2].won * entry[1], entry[1]))
+        alike = [
+            entry for entry in sorted(group, key=lambda entry: -entry[1])
+            if entry is not first and _is_library_kernel(entry[0]) is _is_library_kernel(first[0])
+        ]  # fmt: skip
+        groups[cause] = [first, *(alike if causes()[cause].group != "healthy" else [])]
+    return list(groups.values())
 
 
 class _Watched(dict[str, float]):
@@ -331,7 +382,7 @@ class _Watched(dict[str, float]):
 
 def metrics_behind(kernel: KernelRow, remark: Remark) -> dict[str, float]:
     """The metrics that a remark on a kernel follows from: all that its rule looked at."""
-    for look in (*(look for tier in _TIERS for look in tier), _at_roof_remark):
+    for look in (*(look for tier in _TIERS for look in tier), *_LIBRARY_LOOKS, _at_roof_remark):
         metrics = _Watched(kernel.metrics)
         again = look(replace(kernel, metrics=metrics))
         if again is not None and again.fact == remark.fact:
@@ -343,11 +394,14 @@ def _remedy_text(cause: str, *, is_librarys: bool) -> str:
     return "larger or fused calls" if is_librarys and cause in _OF_CALLS else causes()[cause].do
 
 
-def _remark_to_hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | None) -> Hit:
-    cause = causes()[remark.cause]
+def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, Remark]], *, several: bool) -> Hit:
+    """What is wrong with the first kernel of a group, which names the others; its gain is that of all."""
+    (kernel, share, remark), cause = group[0], causes()[group[0][2].cause]
+    others = [f"{kernel.short_name} ({share:.0f} %)" for kernel, share, _ in group[1:]]
+    also = f"; likewise {first_of(others, _NAMED)}" if others else ""
     line = kernel.source.worst.get(cause.memory) if kernel.source else None
     access = "" if line is None else f"; worst access: {line}"
-    share_text = "" if share is None else f" ({share:.0f} % of the kernels' time)"
+    share_text = f" ({share:.0f} % of the kernels' time)" if several else ""
     is_librarys = _is_library_kernel(kernel)
     framework = detect_framework(case)
     if is_librarys:
@@ -356,9 +410,9 @@ def _remark_to_hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: 
         framework = "triton" if framework in _PYTHON_FRAMEWORKS and "(" not in kernel.name else "cuda"
     at_work = 1.0 if case.idle_gpu is None else case.idle_gpu.busy_pct / 100
     return Hit(
-        remark.cause, case.id, at_work * remark.won * (100.0 if share is None else share) / 100, remark.what,
+        remark.cause, case.id, at_work * sum(remark.won * share for _, share, remark in group) / 100, remark.what,
         _remedy_text(remark.cause, is_librarys=is_librarys),
-        f"{kernel.short_name}{share_text} {remark.fact}{access}", cause.remedy(framework), remark.what,
+        f"{kernel.short_name}{share_text} {remark.fact}{access}{also}", cause.remedy(framework), remark.what,
         "kernels", costs_accuracy=remark.what.startswith("FP32 multiply-adds"),
     )  # fmt: skip
 
@@ -430,6 +484,21 @@ _OPERATIONS: Final = frozenset({"inst_integer", "inst_bit_convert", "special_fu_
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], list[Hit]]]] = {"kernels": _kernel_hits_by_cause}
 
 
+def kernel_fault(kernel: KernelRow, share: float | None) -> Remark | None:
+    """The first of what is wrong with a kernel that is worth a remark; None: nothing, or too little was measured.
+
+    Args:
+        kernel: The kernel.
+        share: Its share of the time of all kernels (%), where it is known.
+    """
+    return next((remark for remark in _kernel_remarks(kernel) if _is_worth_reporting(remark, share or 0.0)), None)
+
+
+def is_waste(remark: Remark) -> bool:
+    """Whether a remark names work that is wasted, rather than too few warps or too little work."""
+    return remark.cause not in _LATENCY_CAUSES and not remark.cause.startswith("occupancy-")
+
+
 def kernel_advice_text(kernel: KernelRow, share: float | None) -> str:
     """What to try with a kernel, in a few words; empty where little could be won, or too little was measured.
 
@@ -437,5 +506,5 @@ def kernel_advice_text(kernel: KernelRow, share: float | None) -> str:
         kernel: The kernel.
         share: Its share of the time of all kernels (%), where it is known.
     """
-    worth = [remark for remark in _kernel_remarks(kernel) if _is_worth_reporting(remark, share or 0.0)]
-    return _remedy_text(worth[0].cause, is_librarys=_is_library_kernel(kernel)) if worth else ""
+    fault = kernel_fault(kernel, share)
+    return "" if fault is None else _remedy_text(fault.cause, is_librarys=_is_library_kernel(kernel))

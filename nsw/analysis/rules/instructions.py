@@ -18,6 +18,7 @@ from nsw.analysis.rules.binding import (
     ISSUE,
     L1,
     L2,
+    LEAST_TENSOR_PCT,
     LSU,
     MEMORY_PARTS,
     REACHED_PCT,
@@ -46,6 +47,7 @@ __all__ = [
     "divergence_remark",
     "fp64_remark",
     "matrix_product_remark",
+    "multiply_add_product_remark",
     "special_function_remark",
     "unfused_multiply_add_remark",
 ]
@@ -227,7 +229,12 @@ def matrix_product_remark(kernel: KernelRow) -> Remark | None:
     """Fused multiply-adds alone on data of shared memory, or on rows and columns of global memory."""
     metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
     part = busiest_part(parts)
-    if kernel.tensor_pct is None or kernel.tensor_pct > 1 or part in {DRAM, L2} or parts.get(part, 0.0) < FAR_PCT:
+    if (
+        kernel.tensor_pct is None
+        or kernel.tensor_pct > LEAST_TENSOR_PCT
+        or part in {DRAM, L2}
+        or parts.get(part, 0.0) < FAR_PCT
+    ):
         return None
     halves = metrics.get("flop_count_hp_fma") or 0.0
     add, mul, fma = (metrics.get(f"flop_count_sp_{name}") or 0.0 for name in ("add", "mul", "fma"))
@@ -252,6 +259,15 @@ def matrix_product_remark(kernel: KernelRow) -> Remark | None:
     # half of the loads read one value for the whole warp, the other half neighbouring ones
     broadcast = loads >= 0.1 * warps and each is not None and 1.2 <= each <= 2.9 and loads <= 2.2 * warps
     if not (from_shared or broadcast):
+        return None
+    return multiply_add_product_remark(kernel, word)
+
+
+def multiply_add_product_remark(kernel: KernelRow, word: str) -> Remark | None:
+    """A product by multiply-adds of this type, which an SM's own parts bind: tensor cores take their place."""
+    parts = busy_pct_by_part(kernel)
+    part = busiest_part(parts)
+    if part in {DRAM, L2} or parts.get(part, 0.0) < FAR_PCT:
         return None
     return Remark(
         gain_pct(kernel, {FMA: 0.1, ISSUE: 0.2, COMPUTING: 0.2, L1: 0.4, SHARED: 0.4, CACHES: 0.4, LSU: 0.2, ALU: 0.3}),

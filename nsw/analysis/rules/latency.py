@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
-from math import prod
 from typing import Final
 
 from nsw.analysis.kernels import KernelRow, sm_active_share
 from nsw.analysis.rules.binding import (
     BOUND_PCT,
-    BUSY_PCT,
     CACHES,
     COMPUTING,
+    CONFLICTS,
     COUNTED,
     DRAM,
     FAR_PCT,
@@ -19,6 +19,7 @@ from nsw.analysis.rules.binding import (
     L1,
     L2,
     LEAST_PCT,
+    LEAST_TENSOR_PCT,
     LITTLE_PCT,
     REACHED_PCT,
     SHARED,
@@ -33,7 +34,7 @@ from nsw.analysis.rules.binding import (
     busy_pct_by_part,
     gain_pct,
 )
-from nsw.analysis.rules.memory_access import global_memory_instructions
+from nsw.analysis.rules.memory_access import global_memory_instructions, most_bytes_touched
 from nsw.metrics.catalogue import find_gpu
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "is_shared_memory_busy_with_barriers",
     "latency_remark",
     "launch_shape_text",
+    "shared_memory_reuse_remark",
     "unbalanced_grid_remark",
 ]
 
@@ -112,7 +114,7 @@ def _gpu_sm_count(kernel: KernelRow) -> float | None:
 
 def _launch_size(grid: str, block: str) -> tuple[float, float]:
     """The blocks of a launch, and the threads of each, by their shapes: (2, 1, 1), or 2,1,1."""
-    return prod(map(int, _NUMBER.findall(grid))), prod(map(int, _NUMBER.findall(block)))
+    return math.prod(map(int, _NUMBER.findall(grid))), math.prod(map(int, _NUMBER.findall(block)))
 
 
 def _launch_size_text(blocks: float, threads: float) -> str:
@@ -216,13 +218,14 @@ def barrier_or_fetch_stall_remark(kernel: KernelRow) -> Remark | None:
 
     The unit that carries out barriers has no counter of its own: it is what keeps SMs busy where no other part does.
     """
-    waits = {
-        reason: kernel.metrics.get(f"stall_{reason}", 0.0) for reason in ("barrier", "inst_fetch", "memory_dependency")
-    }
+    waits = {reason: kernel.metrics.get(f"stall_{reason}", 0.0) for reason in (*_WAITS, "memory_dependency")}
+    is_by_barriers = is_shared_memory_busy_with_barriers(kernel)
+    if not is_by_barriers:  # whose own queue it is else
+        waits["shared_memory"] = sum(kernel.metrics.get(f"stall_{reason}", 0.0) for reason in _OF_SHARED_MEMORY)
     most = max(waits, key=lambda reason: waits[reason])
     of_barriers, min_stall_pct = set[str](), STALLED_PCT
     if most == "barrier":
-        of_barriers = {COMPUTING, SHARED, L1, CACHES} if is_shared_memory_busy_with_barriers(kernel) else {COMPUTING}
+        of_barriers = {COMPUTING, SHARED, L1, CACHES} if is_by_barriers else {COMPUTING}
         min_stall_pct = STALLED_PCT / 2 if len(of_barriers) > 1 else min_stall_pct
     parts = busy_pct_by_part(kernel)
     busiest = max((share for part, share in parts.items() if part not in of_barriers), default=0.0)
@@ -256,8 +259,13 @@ def block_reduction_remark(kernel: KernelRow) -> Remark | None:
 
 
 def is_shared_memory_busy_with_barriers(kernel: KernelRow) -> bool:
-    """Whether shared memory carries more than its accesses can need: barriers pass through it too."""
+    """Whether shared memory carries more than its accesses can need: barriers pass through it too.
+
+    So do the operands of tensor cores, which are no loads: where those are at work nobody knows.
+    """
     metrics = kernel.metrics
+    if (kernel.tensor_pct or 0.0) >= LEAST_TENSOR_PCT:
+        return False
     passes, loads, stores = (
         metrics.get(name) for name in ("shared_wavefronts", "inst_executed_shared_loads", "inst_executed_shared_stores")
     )
@@ -266,6 +274,29 @@ def is_shared_memory_busy_with_barriers(kernel: KernelRow) -> bool:
     return passes - metrics.get("shared_bank_conflicts", 0.0) > _WIDEST_ACCESS * (loads + stores)
 
 
+def shared_memory_reuse_remark(kernel: KernelRow) -> Remark | None:
+    """Tensor cores that wait for shared memory: each operand that it hands on enters too few products.
+
+    Tiles of twice the side halve what passes through shared memory, and what L2 brings there.
+    """
+    parts, tensor = busy_pct_by_part(kernel), kernel.tensor_pct
+    metrics = kernel.metrics
+    if binding_part(kernel) != SHARED or tensor is None or not LEAST_TENSOR_PCT <= tensor < FAR_PCT:
+        return None
+    waits = sum(metrics.get(f"stall_{reason}", 0.0) for reason in _OF_SHARED_MEMORY)
+    if waits <= metrics.get("stall_barrier", 0.0):
+        return None
+    if metrics.get("shared_bank_conflicts", 0.0) >= CONFLICTS * metrics.get("shared_wavefronts", math.inf):
+        return None
+    return Remark(
+        gain_pct(kernel, dict.fromkeys((SHARED, L1, CACHES, L2), HALF)), "small-tiles",
+        f"tensor cores {tensor:.0f} % busy, behind shared memory",
+        f"uses what shared memory holds too few times: shared memory is {parts[SHARED]:.0f} % busy, the tensor cores"
+        f" {tensor:.0f} %, and {waits:.0f} % of the active warps wait for it",
+    )  # fmt: skip
+
+
+_OF_SHARED_MEMORY: Final = ("mio_throttle", "short_scoreboard")  # waits for its queue, and for its data
 _WAITS: Final = {
     "barrier": ("barriers", "wait at barriers"),
     "inst_fetch": ("instruction-cache", "wait for instructions"),
@@ -325,13 +356,12 @@ def _largest_stall_text(kernel: KernelRow) -> str:
 
 
 def flushed_cache_remark(kernel: KernelRow) -> Remark | None:
-    """What ncu measured with empty caches, of a kernel whose bytes fit L2 in the run."""
-    gpu, moved = find_gpu(kernel.device_name), kernel.metrics.get("dram_bytes")
-    if gpu is None or not gpu.l2_bytes or moved is None or (kernel.dram_pct or 0.0) < BUSY_PCT:
-        return None
-    if moved > gpu.l2_bytes:
+    """What ncu measured with empty caches, of a kernel that DRAM binds and whose data fit L2 in the run."""
+    gpu, touched = find_gpu(kernel.device_name), most_bytes_touched(kernel)
+    if gpu is None or not gpu.l2_bytes or touched is None or touched > gpu.l2_bytes or binding_part(kernel) != DRAM:
         return None
     return Remark(
-        LEAST_PCT, "flushed-caches", f"fits L2 ({moved / 1e6:.0f} of {gpu.l2_bytes / 1e6:.0f} MB)",
-        f"moves {moved / 1e6:.0f} MB, which fit into L2, and ncu empties caches: its share of DRAM is not the run's",
+        LEAST_PCT, "flushed-caches", f"fits L2 ({touched / 1e6:.0f} of {gpu.l2_bytes / 1e6:.0f} MB)",
+        f"touches at most {touched / 1e6:.0f} MB, which fit into L2, and ncu empties caches: its share of DRAM is not"
+        " the run's",
     )  # fmt: skip

@@ -33,7 +33,7 @@ from nsw.analysis.rules.binding import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from nsw.analysis.kernels import KernelRow
 
@@ -45,6 +45,8 @@ __all__ = [
     "global_accesses",
     "global_memory_instructions",
     "local_memory_remark",
+    "misaligned_rows_remark",
+    "most_bytes_touched",
     "narrow_access_remark",
     "repeated_reads_remark",
     "scattered_access_remark",
@@ -53,7 +55,12 @@ __all__ = [
 ]
 
 _USED_PCT: Final = 62.5  # of a sector: half of it is used by a stride of two
+_MISALIGNED: Final = (0.5, 0.7)  # used of sectors where runs of a sector's size straddle two: a half and more
 _SCATTERED: Final = 8.0  # sectors of a request, from which its threads use other sectors than their neighbours
+_FEW_ACTIVE, _OWN_SECTOR = (
+    24.0,
+    0.9,
+)  # threads an instruction; sectors of a request for each, and of all that loads move
 _AGAIN: Final = 2.0  # times what DRAM moves: bytes that are asked for again and again
 _NO_INDICES: Final = 4.2 / 32  # used of each sector: all loads are scattered, and none is of indices side by side
 _WALK: Final = 8  # loads of a thread, by which it could use all of a sector itself
@@ -127,6 +134,16 @@ def scattered_access_remark(kernel: KernelRow) -> Remark | None:
     )
 
 
+def misaligned_rows_remark(kernel: KernelRow) -> Remark | None:
+    """Runs of bytes that begin between sectors, loads and stores alike: two sectors move where one would do."""
+    (least, most), accesses = _MISALIGNED, global_accesses(kernel)
+    remark = scattered_access_remark(kernel)
+    if remark is None or len(accesses) < len(_ACCESSES) or not all(least <= access.used <= most for access in accesses):
+        return None
+    fact = f"{remark.fact}: loads and stores alike, as where rows begin between sectors"
+    return remark._replace(cause="misaligned-rows", fact=fact)
+
+
 def useful_shares_by_level(kernel: KernelRow, accesses: list[_Access]) -> dict[str, float]:
     """The share of what each level moves that threads asked for; 1 where it is not known.
 
@@ -163,6 +180,26 @@ def dram_bytes_of_launch(kernel: KernelRow) -> float | None:
     return kernel.metrics.get("dram_bytes", None if rate is None or time is None else rate * time / 1e9)
 
 
+def most_bytes_touched(kernel: KernelRow) -> float | None:
+    """The most bytes of memory that a launch can touch; None: not measured.
+
+    Each byte that it reads passes L1 once at least, and DRAM where caches are empty at its start; each that it writes
+    leaves L1. What DRAM moves is less than that: what is written may still lie in L2 at the end.
+    """
+    metrics = kernel.metrics
+    stored = metrics.get("gst_transactions")
+    loaded = [size for size in (metrics.get("dram_read_bytes"), _sector_bytes(metrics, "gld_transactions")) if size]
+    if stored is None or not loaded:
+        return None
+    written = sum(metrics.get(name, 0.0) for name in ("local_store_transactions", "l2_atomic_transactions"))
+    return min(loaded) + 32 * (stored + written)
+
+
+def _sector_bytes(metrics: Mapping[str, float], name: str) -> float | None:
+    sectors = metrics.get(name)
+    return None if sectors is None else 32 * sectors
+
+
 def _scattered_access_cause(kernel: KernelRow, bad: list[_Access], useful: Mapping[str, float]) -> str:
     """What scatters them, as far as counters tell: whether the rest of each sector is thrown away, and by whom.
 
@@ -171,6 +208,8 @@ def _scattered_access_cause(kernel: KernelRow, bad: list[_Access], useful: Mappi
     again; where rows and columns cross, DRAM moves what is asked for, or L1 has the rest of a sector.
     """
     parts, access = busy_pct_by_part(kernel), bad[0]
+    if _reads_apart(kernel, bad):
+        return "random-gather"
     is_loads = len(bad) == 1 and access.word == "loads"
     is_rest_used = useful[DRAM] >= _USED_PCT / 100  # by others: rows and columns
     asked, moved = 32 * access.used * (access.sectors or 0.0), dram_bytes_of_launch(kernel)
@@ -185,6 +224,19 @@ def _scattered_access_cause(kernel: KernelRow, bad: list[_Access], useful: Mappi
     if l1_hits < LITTLE_PCT and kernel.metrics.get("l2_tex_hit_rate", 100.0) < 100 * HALF:
         walks = False  # the rest of a sector is in no cache when its turn comes, or has none
     return "uncoalesced-access" if is_rest_used or walks else "array-of-structures"
+
+
+def _reads_apart(kernel: KernelRow, bad: Sequence[_Access]) -> bool:
+    """Whether each of the few threads that are active reads a sector of its own.
+
+    Loops whose lengths differ from thread to thread, over lists of what to read: a stride has all threads active.
+    """
+    lanes, threads = (kernel.metrics.get(name) for name in ("warp_execution_efficiency", "threads_per_block"))
+    loads, moved = bad[0], sum(access.sectors or 0.0 for access in bad)
+    if lanes is None or loads.each is None or loads.word != "loads" or (threads or 0.0) < WARP:
+        return False
+    active = WARP * lanes / 100
+    return active < _FEW_ACTIVE and loads.each >= _OWN_SECTOR * active and (loads.sectors or 0.0) >= _OWN_SECTOR * moved
 
 
 def narrow_access_remark(kernel: KernelRow) -> Remark | None:
