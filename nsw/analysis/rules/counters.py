@@ -167,10 +167,7 @@ def _kernel_remarks(kernel: KernelRow) -> list[Remark]:
 
 
 def _library_kernel_remarks(kernel: KernelRow) -> list[Remark]:
-    """What calls can change of a library's kernel, the most first; that it is at its roof only where nothing is wasted.
-
-    Its own waste is the library's: it neither hides what calls can change nor is it said.
-    """
+    """What calls can change of a library's kernel most; its own waste is not said, and hides that it is at its roof."""
     looks = (*_LIBRARY_LOOKS, *(look for tier in _TIERS for look in tier))
     remarks = [remark for look in looks if (remark := look(kernel)) is not None and remark.won >= LEAST_PCT]
     of_calls = [remark for remark in remarks if remark.cause in _OF_LIBRARIES]
@@ -205,7 +202,6 @@ def _library_product_remark(kernel: KernelRow) -> Remark | None:
     return None if tensor is None or tensor > LEAST_TENSOR_PCT else multiply_add_product_remark(kernel, "FP32")
 
 
-# of a library's kernel alone, whose name is known and whose code is not the program's
 _LIBRARY_LOOKS: Final = (misaligned_rows_remark, _library_product_remark)
 
 
@@ -485,26 +481,16 @@ RULES: Final[Mapping[str, Callable[[CaseSummary, Context], list[Hit]]]] = {"kern
 
 
 def kernel_fault(kernel: KernelRow, share: float | None) -> Remark | None:
-    """The first of what is wrong with a kernel that is worth a remark; None: nothing, or too little was measured.
-
-    Args:
-        kernel: The kernel.
-        share: Its share of the time of all kernels (%), where it is known.
-    """
+    """The first fault of a kernel with this share (%) of the kernels' time that is worth a remark."""
     return next((remark for remark in _kernel_remarks(kernel) if _is_worth_reporting(remark, share or 0.0)), None)
 
 
 def is_waste(remark: Remark) -> bool:
-    """Whether a remark names work that is wasted, rather than too few warps or too little work."""
+    """Whether a remark names waste, rather than too little work."""
     return remark.cause not in _LATENCY_CAUSES and not remark.cause.startswith("occupancy-")
 
 
 def kernel_advice_text(kernel: KernelRow, share: float | None) -> str:
-    """What to try with a kernel, in a few words; empty where little could be won, or too little was measured.
-
-    Args:
-        kernel: The kernel.
-        share: Its share of the time of all kernels (%), where it is known.
-    """
+    """What to try with a kernel, in a few words; empty where little could be won, or too little was measured."""
     fault = kernel_fault(kernel, share)
     return "" if fault is None else _remedy_text(fault.cause, is_librarys=_is_library_kernel(kernel))

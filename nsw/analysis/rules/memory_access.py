@@ -181,23 +181,19 @@ def dram_bytes_of_launch(kernel: KernelRow) -> float | None:
 
 
 def most_bytes_touched(kernel: KernelRow) -> float | None:
-    """The most bytes of memory that a launch can touch; None: not measured.
+    """The most bytes that a launch can touch; None: not measured.
 
-    Each byte that it reads passes L1 once at least, and DRAM where caches are empty at its start; each that it writes
-    leaves L1. What DRAM moves is less than that: what is written may still lie in L2 at the end.
+    What DRAM moves may be less: what is written may still lie in L2 at the end.
     """
     metrics = kernel.metrics
     stored = metrics.get("gst_transactions")
-    loaded = [size for size in (metrics.get("dram_read_bytes"), _sector_bytes(metrics, "gld_transactions")) if size]
+    loaded = [
+        metrics[name] * width for name, width in (("dram_read_bytes", 1), ("gld_transactions", 32)) if name in metrics
+    ]
     if stored is None or not loaded:
         return None
     written = sum(metrics.get(name, 0.0) for name in ("local_store_transactions", "l2_atomic_transactions"))
     return min(loaded) + 32 * (stored + written)
-
-
-def _sector_bytes(metrics: Mapping[str, float], name: str) -> float | None:
-    sectors = metrics.get(name)
-    return None if sectors is None else 32 * sectors
 
 
 def _scattered_access_cause(kernel: KernelRow, bad: list[_Access], useful: Mapping[str, float]) -> str:
@@ -227,10 +223,7 @@ def _scattered_access_cause(kernel: KernelRow, bad: list[_Access], useful: Mappi
 
 
 def _reads_apart(kernel: KernelRow, bad: Sequence[_Access]) -> bool:
-    """Whether each of the few threads that are active reads a sector of its own.
-
-    Loops whose lengths differ from thread to thread, over lists of what to read: a stride has all threads active.
-    """
+    """Whether each of the few active threads reads a sector of its own, as of lists; a stride has all active."""
     lanes, threads = (kernel.metrics.get(name) for name in ("warp_execution_efficiency", "threads_per_block"))
     loads, moved = bad[0], sum(access.sectors or 0.0 for access in bad)
     if lanes is None or loads.each is None or loads.word != "loads" or (threads or 0.0) < WARP:

@@ -200,7 +200,7 @@ def _names() -> frozenset[str]:
 
 @cache
 def _calls() -> Mapping[tuple[str, int], str]:
-    rows = csv_rows("readers/data/cuda_cbid.csv")
+    rows = csv_rows("readers/data/cuda_cbid.csv.xz")
     return {(row["api"], int(row["cbid"])): row["name"] for row in rows}
 
 
