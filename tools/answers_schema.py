@@ -43,7 +43,7 @@ class Answer(TypedDict):
 class Problem(TypedDict):
     run: str
     report: str | None
-    severity: Severity | Literal["note"]
+    severity: Severity | Literal["note", "aside"]
     message: str
     fix: str | None  # fmt: skip
 

@@ -279,9 +279,9 @@ class Reports(Result):
 
     @property
     def problems(self) -> pd.DataFrame:
-        """One row a problem: report, line (of a text file), severity (error or warning), message, fix."""
+        """One row a problem: report, line (of a text file), severity (error, warning, aside), message, fix."""
         rows = [
-            {"report": r.path, "line": p.line, "severity": p.severity, "message": p.message, "fix": p.fix}
+            {"report": r.path, "line": p.line, "severity": p.level, "message": p.message, "fix": p.fix}
             for r in self._reports for p in r.problems
         ]  # fmt: skip
         return frame_of(rows, ("report", "line", "severity", "message", "fix"))

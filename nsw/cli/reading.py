@@ -208,7 +208,7 @@ class _Reports:
                 if problem.is_note and self.counts_notes and report.tables:
                     self.notes[report.tool or ""] += 1
                     continue
-                self.problems.add(report.path, problem.severity, problem.message, problem.fix, line=problem.line)
+                self.problems.add(report.path, problem.level, problem.message, problem.fix, line=problem.line)
                 if problem.severity == "error":
                     self.code = Exit.SOME_FAILED
             yield report
@@ -489,6 +489,7 @@ def _print_page(reports: _Reports, *, answers: bool) -> None:
     rows_by_table: dict[str, list[dict[str, Any]]] = {}
     lengths: dict[str, int] = {}
     conditions: list[tuple[str, dict[str, str]]] = []
+    reports.counts_notes = answers
     for report in reports:
         for name, data in report.tables.items():
             table_rows = rows_by_table.setdefault(name, [])

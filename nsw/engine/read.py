@@ -274,7 +274,7 @@ class _Reader:
         for stream in ("stderr", "stdout", "after.log") if run.tool else ():
             for tool_message in known_problems_in_file(run.tool or "", home / stream):
                 read.report(
-                    tool_message.severity, tool_message.message, tool_message.fix, file=f"reports/{run.id}/{stream}"
+                    tool_message.level, tool_message.message, tool_message.fix, file=f"reports/{run.id}/{stream}"
                 )
                 read.lost += [tool_message.message] if tool_message.is_loss else []
         landed = rank_locations(home)
@@ -316,7 +316,7 @@ class _Reader:
         phases = table_rows("phases", report.tables.get("phases", []))
         if window is not None and is_recorded_to_its_end(window, recorded_s, phases):
             problems = [p for p in problems if not _CUT_OFF.search(p.message)]
-        read.problems += [(name, p.severity, p.message, p.fix) for p in problems]
+        read.problems += [(name, p.level, p.message, p.fix) for p in problems]
         read.lost += [p.message for p in problems if p.is_loss]
         read.unreadable += [p.message for p in problems if p.severity == "error" and not p.is_loss]
         if window is None or not report.tables:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _COUNTED: Final = re.compile(r" \(and \d+ like it\)")
 _FEW: Final = 3  # warnings that are printed beside an answer
 _SHORT: Final = 160  # characters of one of them
-STYLES: Final = {"error": "red", "warning": "yellow", "note": "dim"}  # the worst first
+STYLES: Final = {"error": "red", "warning": "yellow", "note": "dim", "aside": "dim"}  # the worst first
+LABELS: Final = {severity: severity for severity in STYLES} | {"aside": "note"}
 
 
 @dataclass(slots=True)
@@ -41,7 +42,7 @@ class Merged:
 
         Args:
             report: Its path.
-            severity: error, warning or note.
+            severity: error, warning, note or aside.
             message: What is wrong.
             fix: What to do.
             run: The run whose name may be in the texts: they are alike but for it.
@@ -72,7 +73,7 @@ class Merged:
             other_reports = f" and {len(problem.shown_reports) - 1} more" if len(problem.shown_reports) > 1 else ""
             hint = f"\n  hint: {clean(problem.fix)}" if problem.fix and not repeated else ""
             first_report = clean(next(iter(problem.shown_reports.values())))
-            yield severity, f"{severity}: {first_report}{other_reports}: {clean(problem.message)}{hint}"
+            yield severity, f"{LABELS[severity]}: {first_report}{other_reports}: {clean(problem.message)}{hint}"
 
 
 def _with_run_masked(text: str, run: str) -> str:
@@ -95,7 +96,7 @@ def _merge_problems(problems: Sequence[tuple[str, str | None, str, str, str | No
 def show_short(
     out: Console, problems: Sequence[tuple[str, str | None, str, str, str | None]], full_command: str
 ) -> None:
-    """Errors with their hints; of warnings a line each of the first few, and where all of them are; then notes.
+    """Errors with their hints; of warnings a line each of the first few, and where all are; then notes, and no asides.
 
     Args:
         out: Where to.
@@ -105,7 +106,7 @@ def show_short(
     lines = list(_merge_problems(problems).lines())
     warnings = [text for severity, text in lines if severity == "warning"]
     for severity, text in lines:
-        if severity not in {"warning", "note"}:
+        if severity == "error":
             out.print(text, style=STYLES.get(severity))
     for text in warnings[:_FEW]:
         out.print(shortened(text.partition("\n")[0]), style=STYLES["warning"])

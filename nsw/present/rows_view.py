@@ -12,6 +12,7 @@ from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.present.problems import LABELS, STYLES
 from nsw.present.terminal import TextTable, elided
 from nsw.present.untrusted_text import clean
 from nsw.quantities import MOMENTS, Quantity, duration, in_one_unit, moment, number, percent, rate, size
@@ -448,13 +449,10 @@ def show_report(
         style="bold",
     )
     for problem in report.problems:
-        if not reported.add(report.path, problem.severity, problem.message, problem.fix):
+        if not reported.add(report.path, problem.level, problem.message, problem.fix):
             continue
         position = f"line {problem.line}: " if problem.line else ""
-        out.print(
-            f"{problem.severity}: {position}{clean(problem.message)}",
-            style="red" if problem.severity == "error" else "yellow",
-        )
+        out.print(f"{LABELS[problem.level]}: {position}{clean(problem.message)}", style=STYLES[problem.level])
         if problem.fix:
             out.print(f"  hint: {clean(problem.fix)}")
     summed_up = kernels and _show_kernels(out, report)

@@ -126,7 +126,7 @@ def show_status(
         out.print(TextTable(None, columns, first_rows, wide="run", droppable=("attempt", "host", "took")))
     if len(rows) > len(first_rows):
         out.print(f"... and {len(rows) - len(first_rows)} lines more (--runs lists all)")
-    show_problems(out, problems)
+    show_problems(out, [problem for problem in problems if problem[2] != "aside"])  # `nsw problems` has those
     for line in head["next"]:
         out.print(line)
 

@@ -29,6 +29,7 @@ from nsw.readers.messages import (
     find_program_failure_line,
     nsys_profile_output,
     problems_if_only_messages,
+    warn_by_notes_that_explain,
     without_hint_of_early_end,
 )
 from nsw.readers.model import SURE_OF_ALL, LackReason, Options, Reader, Report, Sample
@@ -71,6 +72,7 @@ def read(path: Path, options: Options | None = None) -> Report:
     warn_of_metrics_without_values(report)
     if options is None or options.wants("gpu_summary"):
         warn_of_launches_without_gpu_work(report)
+    warn_by_notes_that_explain(report)
     if report.tables:
         report.failed = find_program_failure_line(path)
     if report.failed is not None:

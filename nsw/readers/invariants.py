@@ -70,7 +70,7 @@ _NAMED: Final = 3  # metrics in a message
 def warn_of_metrics_without_values(report: Report) -> None:
     """Say so where ncu has no metric of a name that was asked for, and where many or all metrics have no value."""
     metrics = report.tables.get("metrics")
-    if metrics is None or not len(metrics) or report.problems:  # they say why
+    if metrics is None or not len(metrics) or any(not p.is_note for p in report.problems):  # they say why
         return
     absent = Counter(_metrics_without_value(metrics))
     all_absent = absent.total() == len(metrics)

@@ -38,7 +38,8 @@ class Message:
     `is_outcome`: it says that nothing came of it, and not why. `is_hang`: a kernel that is run again does not end.
     `is_replay`: to run a kernel again failed, as that of a collective does, for which other ranks wait no more.
     `is_loss`: records of the capture are missing. `is_note`: it is of what an answer does not show.
-    `is_early_end`: a program that failed is cause enough for it.
+    `is_early_end`: a program that failed is cause enough for it. `explains`: beside a problem that this matches a note
+    is a warning.
     """
 
     tools: frozenset[str]
@@ -52,6 +53,7 @@ class Message:
     is_replay: bool = False
     is_note: bool = False
     is_early_end: bool = False
+    explains: str | None = None
 
 
 @cache
@@ -105,6 +107,15 @@ def without_hint_of_early_end(tool: str, problem: Problem) -> Problem:
         return problem
     message = problem.message.removesuffix(f" ({meaning.explanation})")
     return replace(problem, message=message, fix=None, is_note=not problem.is_loss)
+
+
+def warn_by_notes_that_explain(report: Report) -> None:
+    """Make warnings of the notes that may be the cause of another problem of the report."""
+    text = "\n".join(problem.message for problem in report.problems)
+    for at, problem in enumerate(report.problems):
+        meaning = find_known_message(report.tool or "", problem.message) if problem.is_note else None
+        if meaning is not None and meaning.explains is not None and re.search(meaning.explains, text):
+            report.problems[at] = replace(problem, is_note=False)
 
 
 def kernel_in_progress_line(text: str) -> str | None:

@@ -47,6 +47,11 @@ class Problem:
     is_loss: bool = False
     is_note: bool = False
 
+    @property
+    def level(self) -> Literal["error", "warning", "aside"]:
+        """The severity, and `aside` of a note: it stands in full lists alone."""
+        return "aside" if self.is_note and self.severity == "warning" else self.severity
+
 
 class LackReason(Enum):
     """Why a report has no tables, where somebody decides by it; its problems say the same in words."""

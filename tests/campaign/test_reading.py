@@ -95,6 +95,13 @@ def test_what_one_process_reads_is_right(alone):
     assert {(run, severity) for run, _, severity, _, _ in problems} == {(DAMAGED, "error"), (EMPTY, "error")}
 
 
+def test_notes_of_a_profiler_are_asides(tmp_path):
+    folder = campaign(tmp_path / "c")
+    (folder.reports / "r01" / "stdout").write_text("==1== Warning: No API activities were profiled.\n")
+    done(folder, by(1))
+    assert [(p.run, p.severity) for p in held(folder)[2] if "API" in p.message] == [("r01", "aside")]
+
+
 def test_rows_are_added_to_a_table_that_an_earlier_nsw_wrote_without_a_column(alone, tmp_path):
     folder = campaign(tmp_path / "earlier")
     done(folder, by(1))

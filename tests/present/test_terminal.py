@@ -11,7 +11,7 @@ from nsw.analysis.blocks import Column, Table
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.engine.ledger_rows import BuildRow, Cause, Reading, RunRow, State
 from nsw.present import rows_view, status_view, summary_view
-from nsw.present.problems import Merged, show_problems
+from nsw.present.problems import Merged, show_problems, show_short
 from nsw.present.rows_view import show_rows
 from nsw.present.terminal import TextTable, console, elided
 from nsw.present.untrusted_text import clean
@@ -253,6 +253,14 @@ def test_errors_come_before_warnings_and_notes_last_with_the_number_of_their_run
         "error: b/x: cut short", "  hint: copy it", "warning: a/x: old driver",
         "note: 2 runs without figure f, which is not required, such as n-1.b.r1",
     ]  # fmt: skip
+
+
+def test_asides_are_in_the_full_list_alone(out):
+    problems = [(run, f"{run}/x", "aside", "nsys: old", None) for run in "ab"]
+    show_short(out[0], problems, "nsw problems c")
+    assert out[1].getvalue() == ""
+    show_problems(out[0], problems)
+    assert out[1].getvalue() == "note: a/x and 1 more: nsys: old\n"
 
 
 def test_the_same_problem_of_several_runs_is_told_once(out):

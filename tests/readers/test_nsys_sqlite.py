@@ -545,6 +545,33 @@ def test_a_program_that_failed_before_gpu_work_has_no_share_of_system_calls(nsys
     assert "warning" not in out
 
 
+DRIVER = "Installed CUDA driver version (13.0) is not supported by this build of Nsight Systems."
+PAYLOAD = "NVTX payload extension is incompatible. Provided compatibility ID 260 != 259."
+
+
+def levels(database, **options):
+    for text in (DRIVER, PAYLOAD):
+        database.add("DIAGNOSTIC_EVENT", timestamp=0, source=1, severity=2, text=text)
+    problems = read(database.done(), Options(**options)).problems
+    return [next(p.level for p in problems if text in p.message) for text in (DRIVER, PAYLOAD)]
+
+
+def test_a_note_is_a_warning_where_it_explains_what_is_missing(nsys_database):
+    whole = nsys_database()
+    whole.kernel(0, 1000)
+    assert levels(whole) == ["aside", "aside"]
+    without_kernels = nsys_database()
+    without_kernels.call(0, 10)
+    assert levels(without_kernels) == ["warning", "aside"]
+    for steps, level in (("epoch", "aside"), ("step", "warning")):
+        ranges = nsys_database()
+        for start in range(0, 40_000, 2000):
+            ranges.range(start, start + 1900, "epoch")
+            ranges.call(start, 10, correlationId=start)
+            ranges.kernel(start + 20, 1000, correlationId=start)
+        assert levels(ranges, steps=steps) == ["aside", level]
+
+
 def test_that_a_process_did_no_gpu_work_is_no_warning_where_another_did(nsys_database):
     """nsys says it of a launcher and of a compiler that the program starts (torchrun, Triton) too."""
     database = nsys_database()

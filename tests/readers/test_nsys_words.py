@@ -42,6 +42,7 @@ WORDS = [
     ("CUDA graph-level trace requires", "WARNING: CUDA graph-level trace requires CUDA driver version 11.7 or higher.", "graphs"),
     ("may result in incorrect NVTX projection", ("Using CUDA stream capture prior to version 11.4 may result in incorrect NVTX"
      " projection."), "wrong NVTX ranges"),
+    ("NVTX payload extension", "NVTX payload extension is incompatible. Provided compatibility ID 260 != 259.", "NVTX"),
     ("GPU initialization took too long", "WARNING: GPU initialization took too long. Please run the NVIDIA persistence daemon.",
      "nvidia-smi -pm 1"),
     ("paranoid level", "WARNING: CPU IP/backtrace sampling is disabled because the paranoid level is too high.", "CPU samples"),
