@@ -1,4 +1,4 @@
-"""Writes nsw/present/answers.schema.json.xz, which `nsw schema answers` prints: the shapes of what `--json` prints.
+"""Writes nsw/present/answers.schema.json, which `nsw schema answers` prints: the shapes of what `--json` prints.
 
 python tools/answers_schema.py            (JSON Schema, draft 2020-12; needs pydantic 2.13 or newer)
 
@@ -9,7 +9,6 @@ a name ends in a unit; what is not known is null.
 # ruff: noqa: D101  # a shape is its keys; SHAPES says which command prints it
 # no `from __future__ import annotations`: pydantic resolves these types when the schema is made
 
-import lzma
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NotRequired
@@ -463,7 +462,7 @@ NAMES: Final = {
 }
 
 
-SHIPPED: Final = Path(__file__).parents[1] / "nsw" / "present" / "answers.schema.json.xz"
+SHIPPED: Final = Path(__file__).parents[1] / "nsw" / "present" / "answers.schema.json"
 _REF: Final = "#/$defs/"
 _JSON_TYPES: Final = {"int64": "integer", "float64": "number", "string": "string", "bool": "boolean"}
 
@@ -526,4 +525,4 @@ def _tables_schema() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    SHIPPED.write_bytes(lzma.compress(text_of(answers_schema()).encode(), preset=9 | lzma.PRESET_EXTREME))
+    SHIPPED.write_text(text_of(answers_schema()), encoding="utf-8")
