@@ -18,7 +18,7 @@ from nsw.readers.nvprof.text.counters import add_value, metric_value
 from nsw.readers.nvprof.text.summaries import Figures, add_openacc
 from nsw.readers.nvprof.vocabulary import SAMPLES, Columns, Sampled, split_device, whole_ns
 from nsw.readers.text.quantities import TIME_UNITS, parse_integer, rate, size, size_factor
-from nsw.resources import csv_rows
+from nsw.readers.text.titles import columns_by_title
 from nsw.tables.names import api_name_without_version, gpu_operation_kind
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ _CALL = re.compile(r"(cu(?:da)?[A-Z\d]\w*)(?:\s+\((.*)\))?\s*\Z", re.DOTALL)
 _METRIC = re.compile(r"[a-z][a-z0-9]*(?:_[A-Za-z0-9]+)*(?:\s*\(.*\))?\Z")
 
 # Title -> the column it feeds; text and CSV, all versions.
-COLUMN_OF_TITLE: Final = {row["title"]: row["column"] for row in csv_rows("readers/data/nvprof_trace_titles.csv")}
+COLUMN_OF_TITLE: Final = columns_by_title("nvprof-trace")
 _DIMENSIONS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 VARYING: Final = frozenset(("start", "duration", "correlation", "bytes", "bytes_per_s", "unified"))
 _OWN_COLUMNS = ("start_ns", "start_ns_pm", "duration_ns", "duration_ns_pm", "correlation")
