@@ -14,7 +14,7 @@ from nsw.readers.messages import problem_of_known_message
 from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.text.lines import Line, Span, as_shown, by_rank, ruled_cells, ruled_spans, spaced_cells, text_lines
 from nsw.readers.text.quantities import Quantity, digits, duration, parse_integer, percent, size
-from nsw.readers.text.titles import columns_by_title
+from nsw.readers.text.titles import meaning_by_title
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _MOST_TORN = 40  # rows whose lines are named
 _AGAIN = "copy or print the table again"
 _ABSENT = frozenset({"", "-", "--", "n/a", "none", "nan", "nan%", "inf", "nanus"})  # what stands for no figure
 
-_FIXED = columns_by_title("torch-table")
+_FIXED = meaning_by_title("torch-table")
 # the accelerator's columns carry its name: CUDA, XPU, HPU ...
 _DEVICE = (
     (re.compile(r"Self (\w+) %"), "self_device_pct"),

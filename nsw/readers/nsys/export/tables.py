@@ -282,7 +282,11 @@ def _warn(report: Report, results: Mapping[str, Any]) -> None:
 
 
 # `a|b`: one of the two; NAME*: of all tables whose names begin so
-_NEEDED: Final = {row["table"]: row["columns"].split() for row in csv_rows("readers/data/nsys_needed_columns.csv")}
+_NEEDED: Final = {
+    row["table"]: row["columns"].split()
+    for row in csv_rows("readers/data/needed_columns.csv")
+    if row["database"] == "nsys"
+}
 
 
 def unknown_shapes(source: Source) -> dict[str, Problem]:
