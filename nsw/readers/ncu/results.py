@@ -559,10 +559,7 @@ def absent_if_zero(value: PrintedValue) -> PrintedValue:
 def _describe_unmeasured(launch: Row, launch_id: int, other_count: int) -> str:
     kernel = launch.get("short_name") or launch.get("kernel")
     if "invocations" in launch:
-        return (
-            f"the launches of {kernel}"
-            + (f" and of {other_count} more kernels" if other_count else "")
-            + " were not measured"
-        )
+        others = f" and of {other_count} more kernels" if other_count else ""
+        return f"the launches of {kernel}{others} were not measured"
     subject = f"launch {launch_id} ({kernel})"
     return f"{subject} and {other_count} more were not measured" if other_count else f"{subject} was not measured"

@@ -225,11 +225,7 @@ def read(path: Path, options: Options) -> Report:
             )
         if scan.unclosed:
             stopped = one_or(len(scan.unclosed), "a table stops before its end", "tables stop before their ends")
-            report.warn(
-                f"{stopped}: rows may be missing",
-                line=next((n for n in scan.unclosed if n), None),
-                fix=_AGAIN,
-            )
+            report.warn(f"{stopped}: rows may be missing", line=next((n for n in scan.unclosed if n), None), fix=_AGAIN)
         for number in scan.headless[:_MOST_HEADLESS]:
             report.error("the header of a launch is missing: its figures are left out", line=number, fix=_AGAIN)
     results.fill_report(report, options)

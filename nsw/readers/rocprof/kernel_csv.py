@@ -112,10 +112,8 @@ def _first_integer_of_columns(columns: Mapping[str, str], *titles: str) -> int |
 
 def _dispatch_row(columns: Mapping[str, str]) -> Row | None:
     """A row of the trace, or None; the start is still of the machine's clock."""
-    start, end = (
-        _first_integer_of_columns(columns, "Start_Timestamp"),
-        _first_integer_of_columns(columns, "End_Timestamp"),
-    )
+    start = _first_integer_of_columns(columns, "Start_Timestamp")
+    end = _first_integer_of_columns(columns, "End_Timestamp")
     if start is None or end is None or end < start or not columns["Kernel_Name"]:
         return None
     row: Row = {
@@ -136,7 +134,7 @@ def _statistics_row(columns: Mapping[str, str]) -> Row | None:
     if calls is None or not columns["Name"]:
         return None
     row: Row = {"kind": "kernel", **_kernel_name_columns(columns["Name"]), "calls": calls}
-    for column, title in _FIGURES.items():
+    for title, column in _FIGURES.items():
         figure = number(columns.get(title, ""))
         if figure is None and title in columns and not (title == "StdDev" and calls == 1):
             return None

@@ -73,7 +73,7 @@ def fill(report: Report, source: Source, options: Options) -> None:
     make({"split": lambda _: _split(results, faults, options)})
     make(_second_makers(results, options))
     for fault in {str(fault): fault for fault in faults.values()}.values():
-        report.error(f"a table of the export cannot be read: {fault}", fix=fault.fix or _DAMAGED)
+        report.error(f"a table of the export cannot be read: {fault}", fix=_DAMAGED)
     report.tool_version = results.get("metadata", {}).get("EXPORT_PRODUCT_VERSION")
     report.problems += [*results.get("shapes", {}).values(), *results.get("diagnostics", [])]
     _warn(report, results)

@@ -263,9 +263,8 @@ def _figures(sums: Sum) -> dict[str, Any]:
 
 _KERNEL, _MEMCPY, _MEMSET = range(3)  # as one_process.KINDS
 _MEMSETS: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
-_HOST_MEMORY: Final = {
-    kind: MEMORIES.index(name) for kind, name in MEMORY_KINDS.items() if name in MEMORIES
-}  # of CUPTI's kinds those of the host
+# of CUPTI's kinds those of the host
+_HOST_MEMORY: Final = {kind: MEMORIES.index(name) for kind, name in MEMORY_KINDS.items() if name in MEMORIES}
 _CONTEXTS: Final = "CUPTI_ACTIVITY_KIND_CONTEXT"
 
 

@@ -11,12 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.nvprof.text.counters import DAMAGED, UNITS_NAME, UNITS_SIGN, add_metric, add_units, are_of_one_kind
-from nsw.readers.nvprof.text.other_tables import (
-    add_memory_row,
-    is_lone_total,
-    misplaced_count,
-    size_of,
-)
+from nsw.readers.nvprof.text.other_tables import add_memory_row, is_lone_total, misplaced_count, size_of
 from nsw.readers.nvprof.text.state import Stream, cells_of
 from nsw.readers.nvprof.text.summaries import SECTIONS, add_summary_row, calls_of, figures_of
 from nsw.readers.nvprof.text.traces import TraceColumns

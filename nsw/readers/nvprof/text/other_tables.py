@@ -62,11 +62,7 @@ class MemoryTable:
             return self._fault(number, text)
         count, avg, low, high, total, time, name = match.groups()
         add_memory_row(
-            self._stream,
-            parse_integer(count),
-            [size_of(s) for s in (avg, low, high, total)],
-            duration(time),
-            name,
+            self._stream, parse_integer(count), [size_of(s) for s in (avg, low, high, total)], duration(time), name
         )
         return True
 
