@@ -411,13 +411,8 @@ def operators(trace: Trace, device_kind: str | None) -> tuple[list[Row], float |
     total_device = sum(s[4] for s in sums.values()) or None
     rows: list[Row] = []
     for name, (calls, cpu, own_cpu, on_device, own_device) in sums.items():
-        row: Row = {
-            "name": names[name],
-            "calls": calls,
-            "cpu_ns": cpu,
-            "self_cpu_ns": own_cpu,
-            "cpu_avg_ns": cpu / calls,
-        }
+        row: Row = {"name": names[name], "calls": calls, "cpu_ns": cpu, "self_cpu_ns": own_cpu}
+        row["cpu_avg_ns"] = cpu / calls
         if total_self:
             row |= {"self_cpu_pct": 100.0 * own_cpu / total_self}
         if has_device:

@@ -194,10 +194,8 @@ class TraceColumns:
             moved: tuple[float | None, ...] = ()
             if alike.kind == "work":
                 is_unified = alike.is_copy and self._cell(cells, "unified")  # of other events it is an address, a count
-                moved = (
-                    *self._read(_byte_size, cells, "unified" if is_unified else "bytes"),
-                    *self._read(_byte_rate, cells, "bytes_per_s"),
-                )
+                size_column = "unified" if is_unified else "bytes"
+                moved = self._read(_byte_size, cells, size_column) + self._read(_byte_rate, cells, "bytes_per_s")
             own_cells = (*start, *self._read(_took, cells, "duration"), correlation, *moved)
             table.append((*self._stream.origin_values(), *alike.shared), own_cells)
         if self._metrics and alike.kind == "work":
