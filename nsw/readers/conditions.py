@@ -141,12 +141,8 @@ def energy_with_error_joules(
     halves = [
         _energy_joules(times_s[first::2], watts[first::2], start_s, end_s) for first in (0, 1) if len(times_s) > first
     ]
-    lag = (
-        _AVERAGED_S
-        / 2
-        * abs(_interpolated_power_at(times_s, watts, end_s) - _interpolated_power_at(times_s, watts, start_s))
-    )
-    return total, max(abs(half - total) for half in halves) + lag
+    change = _interpolated_power_at(times_s, watts, end_s) - _interpolated_power_at(times_s, watts, start_s)
+    return total, max(abs(half - total) for half in halves) + _AVERAGED_S / 2 * abs(change)
 
 
 def _energy_joules(times_s: Sequence[float], watts: Sequence[float], start_s: float, end_s: float) -> float:

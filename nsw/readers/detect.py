@@ -221,17 +221,6 @@ def _surest_of_formats(formats: Iterable[Format], sample: Sample, best: _Sure | 
     return best
 
 
-# One of these words is in each report of a format: what is looked for before its reader is asked.
-TEXTS: Final = {
-    "nvprof-text": ("rofiling result", "PROF is profiling", "== NVTX result", "== OpenACC (", "== OpenMP ("),
-    "nsys-stats": ("Total Time", "Total (", "Start (", "PID,TID", "PID\tTID", "Total Proj"),
-    "ncu-text": (", Context ", ", Invocations ", "Session Attribute"),
-    "ncu-csv": ("Process ID", "Session Attribute", '"Source"', "Metric Name", "Kernel Name", "PL_Type"),
-    "torch-table": ("Self CPU", "CPU total", "CPU time", "Self CUDA", "CUDA total", "CUDA time", "Self XPU"),
-    "vtune": ("CPU Time", "Elapsed Time:", "Hardware Event Count"),
-    "aps": ("Summary information", "Metric Table", "MPI Time per Rank"),
-    "onednn": ("onednn_verbose,", "dnnl_verbose,", "mkldnn_verbose,"),
-}
 _RESULTS: Final = 75  # how sure a reader is at least of what has tables
 _NO_RESULT: Final = "facts"
 _OF_WHOLE_RUNS: Final = frozenset({"vtune", "aps"})  # whose facts are results
@@ -248,11 +237,11 @@ def add_other_reports(report: Report, sample: Sample, chosen: Format, options: O
         chosen: The format in which `report` was read.
         options: What is asked of readers.
     """
-    if chosen.id not in TEXTS:
+    if not chosen.words:
         return
     sample.is_looked_through = False
     for format_ in FORMATS:
-        if format_.id == chosen.id or not any(word in sample.text for word in TEXTS.get(format_.id, ())):
+        if format_.id == chosen.id or not any(word in sample.text for word in format_.words):
             continue
         reader = cast("Reader", importlib.import_module(format_.module))
         if reader.sniff(sample) < _RESULTS:

@@ -169,18 +169,12 @@ def broken_invariant(table: str, row: Row) -> str | None:
         if below - _rounding_half_width(row, low) <= above + _rounding_half_width(row, high) + slack:
             continue
         if isinstance(low, str):
-            return (
-                f"{low} {below:g} is above {high} {above:g}"
-                if isinstance(high, str)
-                else _above_bound_reason(low, below)
-            )
+            if isinstance(high, str):
+                return f"{low} {below:g} is above {high} {above:g}"
+            return f"time_pct is {below:g}" if low == "time_pct" else f"{low} {below:g} is more than ten years"
         if high != "value" or row.get("unit") in TIME_UNITS:  # of metrics others than times may be negative
             return f"{high} is {above:g}"
     return None
-
-
-def _above_bound_reason(column: str, value: float) -> str:
-    return f"time_pct is {value:g}" if column == "time_pct" else f"{column} {value:g} is more than ten years"
 
 
 @cache

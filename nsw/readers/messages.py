@@ -186,13 +186,10 @@ def find_program_failure_line(path: Path) -> str | None:
     if path.is_dir():
         return None
     data = _read_file_ends(path)
-    text = (
-        _program_output_in_nsys_export(path)
-        if data.startswith(SQLITE_MAGIC)
-        else ""
-        if b"\0" in data
-        else data.decode(errors="replace")
-    )
+    if data.startswith(SQLITE_MAGIC):
+        text = _program_output_in_nsys_export(path)
+    else:
+        text = "" if b"\0" in data else data.decode(errors="replace")
     failed = _FAILED.search(text)
     if failed is None:
         return None
@@ -252,10 +249,8 @@ def nsys_profile_output(sample: Sample) -> list[Problem] | None:
     first = next((report for report in reports if not report.endswith(_QDSTRM)), reports[0] if reports else None)
     more = f" (and {len(reports) - 1} more)" if len(reports) > 1 else ""
     if first is None:
-        message, fix = (
-            "and names no report that it wrote",
-            "see the program's own output, and the messages of nsys above",
-        )
+        message = "and names no report that it wrote"
+        fix = "see the program's own output, and the messages of nsys above"
     elif first.endswith(_QDSTRM):
         message = f"which recorded {first}{more} and did not import it"
         fix = (

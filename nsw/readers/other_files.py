@@ -31,11 +31,8 @@ class OtherFile(NamedTuple):
 
 def describe_other_file(sample: Sample) -> tuple[str, str] | None:
     """What a file of another profiler is, and what to do; None where it is none that nsw knows."""
-    head = (
-        _sqlite_create_statements(sample)
-        if sample.head.startswith(SQLITE_MAGIC)
-        else sample.head.replace(b"\r\n", b"\n")
-    )
+    is_database = sample.head.startswith(SQLITE_MAGIC)
+    head = _sqlite_create_statements(sample) if is_database else sample.head.replace(b"\r\n", b"\n")
     kind = next((kind for kind in _known_other_files() if kind.pattern.search(head)), None)
     if kind is None:
         return None

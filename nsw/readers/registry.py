@@ -40,6 +40,7 @@ class Format:
         max_certainty: How sure its reader can be at most. One that cannot be surer than another is need not be loaded.
         begins: What its files begin with, after blanks; of other files the reader is not loaded. Empty: with anything.
         suffixes: Names that make a file one of it, whatever it begins with.
+        words: One of them is in each of its reports, by which one behind another tool's is looked for. Empty: none is.
     """
 
     id: str
@@ -55,6 +56,7 @@ class Format:
     max_certainty: int = 100
     begins: tuple[bytes, ...] = ()
     suffixes: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
     def matches_beginning_or_suffix(self, head: bytes, suffix: str) -> bool:
         """Whether a file that begins and is named so can be of this format."""
@@ -73,7 +75,7 @@ def _read_own_formats() -> tuple[Format, ...]:
         names = [content["groups"][name[1:]] if name.startswith("*") else [name] for name in row["tables"]]
         begins = (beginning.encode("latin-1") for beginning in row.get("begins", ()))
         lists = {"tables": chain.from_iterable(names), "begins": begins}
-        lists |= {key: row.get(key, ()) for key in ("proofs", "suffixes")}
+        lists |= {key: row.get(key, ()) for key in ("proofs", "suffixes", "words")}
         formats.append(Format(**row | {key: tuple(entries) for key, entries in lists.items()}))
     return tuple(formats)
 

@@ -32,10 +32,8 @@ _TEXTS: Final = names_by_content("text")
 # names that mean nothing without that of the metric above them
 _PARTS: Final = names_by_content("part")
 _CORES: Final = "-core)"  # `Performance-core (P-core)`: some of the cores, whose metrics are not the CPU's
-_TOTAL_KEYS: Final = {
-    "cpu_use": "logical_cpus",
-    "physical_core_use": "physical_cores",
-}  # what the cores at work are out of
+# what the cores at work are out of
+_TOTAL_KEYS: Final = {"cpu_use": "logical_cpus", "physical_core_use": "physical_cores"}
 _REMARK: Final = re.compile(r"\s*\([^()]*\)\Z")
 _OUT_OF: Final = re.compile(r"([\d.,]{1,20}) out of ([\d.,]+)")
 _FIRST: Final = re.compile(r"([\d.,]+)\s*([^\s\d(]+(?:/\w+)?)?")

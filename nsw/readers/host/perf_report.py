@@ -36,6 +36,9 @@ _ROW: Final = re.compile(r" {0,6}\d{1,3}\.\d\d%")
 _OF_GRAPH: Final = re.compile(r"\||--")
 _FOLDED: Final = re.compile(r"\d{1,3}\.\d\d% .{1,4000}")  # perf report -g folded: a stack below its row
 _SHARE: Final = re.compile(r"\d{1,3}(?:\.\d{1,4})?%")
+_COUNT_COLUMNS: Final = {
+    "cpu-clock": "self_s", "task-clock": "self_s", "cycles": "cycles", "instructions": "instructions",
+}  # fmt: skip
 _TEXTS: Final = {"cpudesc": "cpu_name", "hostname": "host", "cmdline": "command"}
 
 
@@ -54,11 +57,7 @@ class Event:
     @property
     def count_column(self) -> str | None:
         """The column that its counts are of: self_s, cycles, instructions; None: another one."""
-        clocks = {"cpu-clock": "self_s", "task-clock": "self_s"}
-        return clocks.get(
-            self.counted_quantity,
-            self.counted_quantity if self.counted_quantity in {"cycles", "instructions"} else None,
-        )
+        return _COUNT_COLUMNS.get(self.counted_quantity)
 
     @property
     def is_user_only(self) -> bool:
@@ -68,12 +67,8 @@ class Event:
 
     def amount_columns(self, column: str, count: Quantity) -> Row:
         """A column with a count of this event: a clock's is in ns."""
-        value, pm = (
-            count
-            if self.count_column != "self_s"
-            else (count.value / 1e9, None if count.pm is None else count.pm / 1e9)
-        )
-        return {column: value, f"{column}_pm": pm}
+        scale = 1e9 if self.count_column == "self_s" else 1
+        return {column: count.value / scale, f"{column}_pm": None if count.pm is None else count.pm / scale}
 
 
 @dataclass(slots=True)
@@ -271,10 +266,8 @@ def _fact_rows(header: dict[str, str], used_tables: Sequence[_EventTable]) -> li
     samples = [row["samples"] for table in used_tables for row in table.rows if row.get("samples") is not None]
     if samples and not any(table.bad for table in used_tables):
         facts.append(("samples", sum(samples), None, None))
-    column, counts = (
-        used_tables[0].event.count_column,
-        [table.count.value for table in used_tables if table.count is not None],
-    )
+    column = used_tables[0].event.count_column
+    counts = [table.count.value for table in used_tables if table.count is not None]
     if column is not None and len(counts) == len(used_tables):
         key, unit, scale = ("cpu_time_s", "s", 1e9) if column == "self_s" else (column, None, 1)
         facts.append((key, sum(counts) / scale, unit, None))

@@ -92,12 +92,10 @@ def read(path: Path, options: Options) -> Report:
 
 def _parse_timer(text: str) -> Timer | None:
     match = _ROW.fullmatch(text)
-    own_time, total, calls = (
-        (_parse_milliseconds(match[1]), _parse_milliseconds(match[2]), number(match[3]))
-        if match
-        else (None, None, None)
-    )
-    if match is None or own_time is None or total is None or calls is None:
+    if match is None:
+        return None
+    own_time, total, calls = _parse_milliseconds(match[1]), _parse_milliseconds(match[2]), number(match[3])
+    if own_time is None or total is None or calls is None:
         return None
     return Timer(match[4].strip(), calls.value, own_time.value, total.value)
 

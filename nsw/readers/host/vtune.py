@@ -23,6 +23,7 @@ from nsw.readers.text.lines import (
     text_lines,
 )
 from nsw.readers.text.quantities import QUANTITY, Quantity, number, percent, size
+from nsw.readers.text.titles import meaning_by_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -61,13 +62,7 @@ _TREE: Final = re.compile(r"(?:Function|Call) Stack\Z")
 _UTILIZATION: Final = re.compile(r"CPU Time:Effective Time(?: by Utilization)?:(Idle|Poor|Ok|Ideal|Over)")
 _EMPTY_CELLS: Final = frozenset({"", "[Unknown]", "N/A", "N/A*"})
 _MULTIPLES: Final = {"K": 1e3, "M": 1e6, "G": 1e9}
-_COLUMNS: Final = {
-    "CPU Time": "self_s", "CPU Time:Effective Time": "effective_s", "CPU Time:Spin Time": "spin_s",
-    "CPU Time:Overhead Time": "overhead_s", "Instructions Retired": "instructions", "Clockticks": "cycles",
-    f"{_EVENTS}INST_RETIRED.ANY": "instructions", f"{_EVENTS}CPU_CLK_UNHALTED.THREAD": "cycles",
-    "Allocation Size": "allocated_bytes", "Memory Consumption": "allocated_bytes", "Allocations": "allocations",
-    "% of CPU Time": "self_pct", "Module": "module", "Source File": "file",
-}  # fmt: skip
+_COLUMNS: Final = meaning_by_title("vtune")
 _TORN: Final = "a row of a table is cut short or damaged and is left out"
 _AGAIN: Final = "print the report again: vtune -report NAME -result-dir FOLDER -format csv -report-output FILE"
 

@@ -374,17 +374,8 @@ class SourcePageRows:
             if n not in _POSITION_COLUMNS and c.strip() not in _EMPTY_CELLS
         ]
         if cells:
-            self.instructions.append(
-                (
-                    self.block,
-                    rank,
-                    self.kernel,
-                    self.file,
-                    self.line,
-                    None if address in _EMPTY_CELLS else address,
-                    source or None,
-                )
-            )
+            at = None if address in _EMPTY_CELLS else address
+            self.instructions.append((self.block, rank, self.kernel, self.file, self.line, at, source or None))
         for name, cell in cells:
             self.at.append(len(self.instructions) - 1)
             self.metric_codes.append(self.metrics.setdefault(name, len(self.metrics)))
@@ -415,12 +406,8 @@ class SourcePageRows:
         names = list(self.metrics)
         return [
             dict(zip(_INSTRUCTION_COLUMNS, self.instructions[at], strict=True))
-            | {
-                "metric": names[code],
-                "value": none_if_nan(number),
-                "value_pm": none_if_nan(half),
-                "text": self.texts.get(i),
-            }
+            | {"metric": names[code], "text": self.texts.get(i)}
+            | {"value": none_if_nan(number), "value_pm": none_if_nan(half)}
             for i, (at, code, number, half) in enumerate(
                 zip(self.at, self.metric_codes, self.numbers, self.halves, strict=True)
             )
@@ -435,9 +422,6 @@ class SourcePageRows:
             for i, name in enumerate(_INSTRUCTION_COLUMNS)
         }
         columns["metric"] = pa.DictionaryArray.from_arrays(metric_codes, pa.array(list(self.metrics), type=pa.string()))
-        columns["value"], columns["value_pm"] = (
-            arrow_with_nan_as_null(self.numbers),
-            arrow_with_nan_as_null(self.halves),
-        )
+        columns |= {"value": arrow_with_nan_as_null(self.numbers), "value_pm": arrow_with_nan_as_null(self.halves)}
         columns["text"] = to_arrow_dictionary([self.texts.get(i) for i in range(len(self.at))])
         return pa.table(columns)

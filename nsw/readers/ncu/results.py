@@ -79,9 +79,8 @@ class NcuResults:
     numbers: array[float] = field(default_factory=lambda: array("d"))  # of each metric of a launch; NaN: none
     halves: array[float] = field(default_factory=lambda: array("d"))
     texts: dict[int, str] = field(default_factory=dict)  # of the few metrics that have one, by their place
-    spreads: dict[int, tuple[PrintedValue, PrintedValue, PrintedValue]] = field(
-        default_factory=dict
-    )  # likewise: min, max, avg
+    # likewise: min, max, avg
+    spreads: dict[int, tuple[PrintedValue, PrintedValue, PrintedValue]] = field(default_factory=dict)
     rule_of: array[int] = field(default_factory=lambda: array("i"))  # of each rule: its owner
     advice: dict[str, list[Any]] = field(default_factory=lambda: {c: [] for c in _ADVICE})  # behind `advice_tables`
     advice_tables: list[pa.Table] = field(default_factory=list)
@@ -255,9 +254,8 @@ class NcuResults:
             self.common[common] |= {"grid": None, "block_size": None}
         for owner in unmeasured:
             self.durations[owner] = self.duration_halves[owner] = _NAN
-        wrote = "only zeros for its size and figures" if self._clear_zero_metrics(frozenset(unmeasured)) else (
-            "size 0 and no values"
-        )  # fmt: skip
+        had_zeros = self._clear_zero_metrics(frozenset(unmeasured))
+        wrote = "only zeros for its size and figures" if had_zeros else "size 0 and no values"
         report.warn(f"{described}: ncu wrote {wrote}, which are absent here", fix=SEE_MESSAGES)
 
     def _clear_zero_metrics(self, unmeasured: frozenset[int]) -> bool:
@@ -559,10 +557,7 @@ def absent_if_zero(value: PrintedValue) -> PrintedValue:
 def _describe_unmeasured(launch: Row, launch_id: int, other_count: int) -> str:
     kernel = launch.get("short_name") or launch.get("kernel")
     if "invocations" in launch:
-        return (
-            f"the launches of {kernel}"
-            + (f" and of {other_count} more kernels" if other_count else "")
-            + " were not measured"
-        )
+        others = f" and of {other_count} more kernels" if other_count else ""
+        return f"the launches of {kernel}{others} were not measured"
     subject = f"launch {launch_id} ({kernel})"
     return f"{subject} and {other_count} more were not measured" if other_count else f"{subject} was not measured"

@@ -225,11 +225,7 @@ def read(path: Path, options: Options) -> Report:
             )
         if scan.unclosed:
             stopped = one_or(len(scan.unclosed), "a table stops before its end", "tables stop before their ends")
-            report.warn(
-                f"{stopped}: rows may be missing",
-                line=next((n for n in scan.unclosed if n), None),
-                fix=_AGAIN,
-            )
+            report.warn(f"{stopped}: rows may be missing", line=next((n for n in scan.unclosed if n), None), fix=_AGAIN)
         for number in scan.headless[:_MOST_HEADLESS]:
             report.error("the header of a launch is missing: its figures are left out", line=number, fix=_AGAIN)
     results.fill_report(report, options)
@@ -432,15 +428,12 @@ class _TextScan:
             return True
         if not cells[0]:
             return False
-        torn = any(cells[2:]) and not all(cells[2:])  # all empty: ncu has no value for it, as in its CSV
-        torn = (
-            torn
-            or (not any(cells[2:]) and _RUN_ON.search(cells[0]) is not None)
+        has_values = any(cells[2:])  # all empty: ncu has no value for it, as in its CSV
+        if (
+            (has_values and not all(cells[2:]))
+            or (not has_values and _RUN_ON.search(cells[0]) is not None)
             or _TITLE in cells[0]
             or cells[0].startswith(_SECTION_WORD)
-        )
-        if (
-            torn
             or any(_TWO_NUMBERS.search(cell.partition("(")[0]) for cell in cells[2:])
             or "  " in cells[0]
             or name_or_unit_is_number(cells[0], cells[1])
@@ -467,9 +460,8 @@ class _TextScan:
         if last[0] == _TITLE or cells[1]:
             return False
         name_goes_on = bool(cells[0]) and self.columns.cell_fills_column(line, 0) and not any(cells[1:])
-        is_list = last[-1].count("(") > last[-1].count(")") or last[-1].endswith(
-            ";"
-        )  # of instances, over several lines
+        # of instances, over several lines
+        is_list = last[-1].count("(") > last[-1].count(")") or last[-1].endswith(";")
         value_goes_on = (
             not cells[0] and bool(cells[-1]) and (is_list or self.columns.cell_fills_column(line, len(cells) - 1))
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.readers.model import PHASE_TABLES, Options, Report, Sample
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, MISSING, OP, EventStream, Trace
+from nsw.readers.text.titles import meaning_by_title
 from nsw.readers.untrusted_files import unpack_beginning
 from nsw.resources import csv_rows
 from nsw.tables import TRACES, Row, to_arrow
@@ -243,10 +244,7 @@ _DTYPE_BYTES = {
     "Float": 4, "Half": 2, "BFloat16": 2, "Double": 8, "Int": 4, "Long": 8, "Short": 2, "Byte": 1, "Char": 1, "Bool": 1,
     "Float8_e4m3fn": 1, "Float8_e5m2": 1,
 }  # fmt: skip
-_IDS = {
-    "device": "device", "context": "context", "stream": "stream", "correlation": "correlation",
-    "registers per thread": "registers", "graph id": "graph", "graph node id": "graph_node",
-}  # fmt: skip
+_IDS = meaning_by_title("kineto ids")
 _SIZES = {"bytes": "bytes", "shared memory": "smem_bytes"}  # static and dynamic in one figure
 
 
@@ -413,13 +411,8 @@ def operators(trace: Trace, device_kind: str | None) -> tuple[list[Row], float |
     total_device = sum(s[4] for s in sums.values()) or None
     rows: list[Row] = []
     for name, (calls, cpu, own_cpu, on_device, own_device) in sums.items():
-        row: Row = {
-            "name": names[name],
-            "calls": calls,
-            "cpu_ns": cpu,
-            "self_cpu_ns": own_cpu,
-            "cpu_avg_ns": cpu / calls,
-        }
+        row: Row = {"name": names[name], "calls": calls, "cpu_ns": cpu, "self_cpu_ns": own_cpu}
+        row["cpu_avg_ns"] = cpu / calls
         if total_self:
             row |= {"self_cpu_pct": 100.0 * own_cpu / total_self}
         if has_device:

@@ -14,6 +14,7 @@ from nsw.readers.messages import problem_of_known_message
 from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.text.lines import Line, Span, as_shown, by_rank, ruled_cells, ruled_spans, spaced_cells, text_lines
 from nsw.readers.text.quantities import Quantity, digits, duration, parse_integer, percent, size
+from nsw.readers.text.titles import meaning_by_title
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -45,13 +46,7 @@ _MOST_TORN = 40  # rows whose lines are named
 _AGAIN = "copy or print the table again"
 _ABSENT = frozenset({"", "-", "--", "n/a", "none", "nan", "nan%", "inf", "nanus"})  # what stands for no figure
 
-_FIXED = {
-    "Name": "name", "Self CPU %": "self_cpu_pct", "Self CPU total %": "self_cpu_pct", "Self CPU": "self_cpu_ns",
-    "Self CPU total": "self_cpu_ns", "CPU total %": "cpu_pct", "CPU total": "cpu_ns", "CPU time avg": "cpu_avg_ns",
-    "CPU Mem": "cpu_bytes", "Self CPU Mem": "self_cpu_bytes", "# of Calls": "calls", "Number of Calls": "calls",
-    "Input Shapes": "input_shapes", "Input size": "input_shapes", "Source Location": "source",
-    "CPU time": "cpu_avg_ns", "Calls": "calls",  # until PyTorch 1.1
-}  # fmt: skip
+_FIXED = meaning_by_title("torch-table")
 # the accelerator's columns carry its name: CUDA, XPU, HPU ...
 _DEVICE = (
     (re.compile(r"Self (\w+) %"), "self_device_pct"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import text_lines
 from nsw.readers.text.quantities import number
+from nsw.readers.text.titles import meaning_by_title
 from nsw.tables.names import demangle, is_mangled_name, short_name
 from nsw.wording import plural
 
@@ -29,11 +30,7 @@ _STATISTICS: Final = frozenset({"Name", "Calls", "TotalDurationNs", "AverageNs",
 _DISPATCH: Final = "KERNEL_DISPATCH"
 _NO_KERNEL: Final = re.compile(r"(?:__)?hip[A-Z]\w*|hsa_\w+|(?:nccl|rccl)[A-Z]\w*|[A-Z]+(?:_[A-Z]+)+")
 _WHOLE: Final = re.compile(r"[0-9]{1,18}")
-# of gpu_summary -> the column
-_FIGURES: Final = {
-    "total_ns": "TotalDurationNs", "time_pct": "Percentage", "avg_ns": "AverageNs", "min_ns": "MinNs",
-    "max_ns": "MaxNs", "stddev_ns": "StdDev",
-}  # fmt: skip
+_FIGURES: Final = meaning_by_title("rocprof statistics")
 # of gpu_trace -> the column, or what it was called before; a work-group is a block, and its lanes have vector registers
 _COLUMNS: Final = {
     "stream": ("Stream_Id",), "correlation": ("Correlation_Id",), "block_x": ("Workgroup_Size_X",),
@@ -115,10 +112,8 @@ def _first_integer_of_columns(columns: Mapping[str, str], *titles: str) -> int |
 
 def _dispatch_row(columns: Mapping[str, str]) -> Row | None:
     """A row of the trace, or None; the start is still of the machine's clock."""
-    start, end = (
-        _first_integer_of_columns(columns, "Start_Timestamp"),
-        _first_integer_of_columns(columns, "End_Timestamp"),
-    )
+    start = _first_integer_of_columns(columns, "Start_Timestamp")
+    end = _first_integer_of_columns(columns, "End_Timestamp")
     if start is None or end is None or end < start or not columns["Kernel_Name"]:
         return None
     row: Row = {
@@ -139,7 +134,7 @@ def _statistics_row(columns: Mapping[str, str]) -> Row | None:
     if calls is None or not columns["Name"]:
         return None
     row: Row = {"kind": "kernel", **_kernel_name_columns(columns["Name"]), "calls": calls}
-    for column, title in _FIGURES.items():
+    for title, column in _FIGURES.items():
         figure = number(columns.get(title, ""))
         if figure is None and title in columns and not (title == "StdDev" and calls == 1):
             return None

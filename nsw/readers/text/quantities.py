@@ -36,9 +36,8 @@ _GREATEST_EXPONENT = 60
 
 THREE: Final = (3,)
 _MARKED: Final = re.compile(r"[+-]?[0-9][0-9.,'\u2019\u00a0\u202f\u2009 _]*%?")
-_OTHER_MARK: Final = re.compile(
-    r"[+-]?(?:\d+\.\d+|\d[\d.]*,[\d.,]*\d|\d{1,3}(?:\.\d{3}){2,})"
-)  # versions have points only
+# versions have points only
+_OTHER_MARK: Final = re.compile(r"[+-]?(?:\d+\.\d+|\d[\d.]*,[\d.,]*\d|\d{1,3}(?:\.\d{3}){2,})")
 
 Mark = Literal[".", ","]
 
@@ -97,9 +96,9 @@ def number(text: str, mark: Mark = ".") -> Quantity | None:
     return Quantity(_times(*parsed), None if parsed.exponent >= 0 else _half(parsed.exponent))
 
 
-def parse_integer(text: str, mark: Mark = ".") -> int | None:
+def parse_integer(text: str) -> int | None:
     """A count: an integer without a fraction."""
-    parsed = digits(text.strip(), mark)
+    parsed = digits(text.strip())
     return parsed.mantissa * 10**parsed.exponent if parsed and parsed.exponent >= 0 else None
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from nsw.resources import csv_rows
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -18,24 +20,6 @@ CALL_KINDS: Final = (
 )  # fmt: skip
 LAUNCH, SYNCHRONISE, COPY, ALLOCATE, LOAD, OTHER, READ, WRITE, OPEN, LOCK, RECEIVE = range(len(CALL_KINDS))
 _ALL_KINDS: Final = tuple(range(len(CALL_KINDS)))
-_CUDA: Final = (
-    (LAUNCH, r"cu(?:da)?(?:Graph)?Launch(?!Host)"),
-    (SYNCHRONISE, r"cu\w*(?:Synchronize|EventQuery|StreamQuery)"),
-    (COPY, r"cu(?:da)?Memcpy"),
-    (
-        ALLOCATE,
-        r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free|Create|Map|Unmap|Release)|Host(?:Alloc|Register|Unregister))",
-    ),
-    (LOAD, r"cu(?:da)?(?:ModuleLoad|LibraryLoad|Link)|nvrtc"),
-    (OTHER, ""),
-)
-_SYSTEM: Final = (
-    (READ, r"p?read(?:v|64)*\b|fread|fgets|getc|readdir"),
-    (WRITE, r"p?write(?:v|64)*\b|f(?:write|puts|printf|flush|sync|datasync)\b|puts|printf|sync\b|rename|unlink"),
-    (OPEN, r"f?open(?:at|64)*\b|f?close\b"),
-    (LOCK, r"pthread_cond_timedwait"),  # as Python's threads wait for the interpreter
-    (RECEIVE, r"recvmsg\b"),  # as a loader's worker passes a batch in shared memory
-)
 
 
 def call_kinds(names: Sequence[str], *, of_system: bool = False) -> Any:
@@ -45,7 +29,9 @@ def call_kinds(names: Sequence[str], *, of_system: bool = False) -> Any:
         names: The calls, without or with their version (`cudaMalloc_v3020`).
         of_system: Whether they are calls of the operating system, else of CUDA.
     """
-    patterns = [(kind, re.compile(pattern)) for kind, pattern in (_SYSTEM if of_system else _CUDA)]
+    caller = "system" if of_system else "cuda"
+    rows = [row for row in csv_rows("readers/data/host_calls.csv") if row["caller"] == caller]
+    patterns = [(CALL_KINDS.index(row["kind"]), re.compile(row["pattern"])) for row in rows]
     return np.array([next((kind for kind, p in patterns if p.match(name)), -1) for name in names], np.int8)
 
 

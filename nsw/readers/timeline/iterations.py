@@ -189,10 +189,8 @@ _TRIES: Final = re.compile(
 _CANDIDATE: Final = 16  # kernels between two of an autotuner, at most
 _TRAINS: Final = 8  # kernels between an optimizer and the next that a step has at least
 _MOST_STEPS: Final = 0.6  # of a training's steps, that are about equal
-_UPDATE, _STEPS_REST = (
-    10,
-    0.25,
-)  # times the kernels of a parameter's update, and share of all, between two steps' updates
+# times the kernels of a parameter's update, and share of all, between two steps' updates
+_UPDATE, _STEPS_REST = 10, 0.25
 _ALIKE_STEPS: Final = 0.02  # of their kernels: one has some more where gradients are clipped, or a number is shown
 _SLOW_STEP, _EQUAL_STEP = 1.3, 1.1  # times the usual one, that a slow one takes at least, and most others at most
 _LONG_STEP_NS: Final = 1e6  # of a step whose wait for the GPU costs little

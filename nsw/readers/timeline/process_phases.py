@@ -122,11 +122,9 @@ class Recorded:
                 if word in name.lower():
                     memories[code] = memory
         copies = (self.gpu_kind == KINDS.index("memcpy")) if len(self.gpu_kind) else np.empty(0, bool)
-        return (
-            (np.where(copies, ways[self.gpu_name], -1), np.where(copies, memories[self.gpu_name], -1))
-            if len(self.names)
-            else (ways, memories)
-        )
+        if not len(self.names):
+            return ways, memories
+        return np.where(copies, ways[self.gpu_name], -1), np.where(copies, memories[self.gpu_name], -1)
 
     def calls(self) -> Calls | None:
         """What the host calls of CUDA; None: not recorded."""

@@ -500,10 +500,8 @@ def _project(start: IntArray, end: IntArray, cells: Cells) -> IntArray:
         return figures
     low, high = low[nonempty], high[nonempty]
     count, busy = (np.concatenate(([0], np.cumsum(values))) for values in (cells.count, cells.busy))
-    first, last = (
-        Extremes(cells.first, np.minimum).over_slices(low, high),
-        Extremes(cells.last, np.maximum).over_slices(low, high),
-    )
+    first = Extremes(cells.first, np.minimum).over_slices(low, high)
+    last = Extremes(cells.last, np.maximum).over_slices(low, high)
     figures[:, nonempty] = (np.ones_like(low), count[high] - count[low], busy[high] - busy[low], last - first)
     over = Extremes(cells.call_end, np.maximum).over_slices(low, high) > end[nonempty]
     for index in over.nonzero()[0].tolist():

@@ -403,11 +403,8 @@ def _kernels_of_table(
     rows = _rows(split, collected, index)
     keys = collected.keys[rows] if collected.table == KERNEL else -1 - collected.keys[rows].astype(np.int64)
     is_computing = ~np.isin(keys, list(nccl)) if nccl else np.ones(len(keys), bool)
-    chosen = (
-        slice(None)
-        if is_computing.all() or 2 * int(is_computing.sum()) <= len(is_computing)
-        else np.flatnonzero(is_computing)
-    )
+    takes_all = is_computing.all() or 2 * int(is_computing.sum()) <= len(is_computing)
+    chosen = slice(None) if takes_all else np.flatnonzero(is_computing)
     device = _small(collected.distinct["deviceId"])[collected.codes["deviceId"][rows]]
     return (
         keys[chosen], collected.columns["start"][rows][chosen], collected.durations[rows][chosen],

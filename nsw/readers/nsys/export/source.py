@@ -40,11 +40,10 @@ _MOST_STRINGS: Final = 10_000_000
 class TableFault(Exception):  # noqa: N818  it names a fault of the file
     """A table of the export cannot be read, or holds what its column cannot hold."""
 
-    def __init__(self, table: str, problem: str, *, fix: str | None = None) -> None:
+    def __init__(self, table: str, problem: str) -> None:
         super().__init__(f"{table}: {problem}")
         self.table = table
         self.problem = problem
-        self.fix = fix  # what to do; None where it is damaged
 
 
 @dataclass(slots=True)

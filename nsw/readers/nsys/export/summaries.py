@@ -32,6 +32,7 @@ from nsw.readers.nsys.export.source import (
     require_integers,
     total,
 )
+from nsw.readers.text.titles import meaning_by_title
 from nsw.readers.timeline.calls import LOCK, Calls, by_time, call_kinds
 from nsw.readers.timeline.iterations import is_autotuner, is_optimizer
 from nsw.readers.timeline.phases import nccl_operation
@@ -192,11 +193,7 @@ def _add_communication(
     for operation, durations in groups.merged(operations.get).items():
         work.communication.append(owner | {"library": "nccl", "name": operation} | statistics(durations.values))
     for part, names in groups.by_part(operations.get).items() if split.phased else ():
-        origin = owners[part // PARTS] | {
-            "phase": phase_name(part) or "all",
-            "summary": "communication",
-            "kind": "nccl",
-        }
+        origin = owners[part // PARTS] | {"phase": phase_name(part) or "all", "summary": "communication"}
         work.by_phase += [
             origin | {"kind": "nccl", "name": operation, "short_name": operation} | statistics(durations.values)
             for operation, durations in names.items()
@@ -491,12 +488,7 @@ _GPU_FIGURES = (
     ("memoryBandwidth", "gpu_memory_bandwidth_bytes_per_s", "byte/s"),
     ("l2CacheSize", "gpu_l2_bytes", "byte"),
 )
-_ENVIRONMENT = {
-    "NvDriverVersion": "driver_version",
-    "Hostname": "hostname",
-    "OsDescription": "os",
-    "CpuDescription": "cpu_name",
-}
+_ENVIRONMENT = meaning_by_title("nsys environment")
 
 
 @dataclass(frozen=True, slots=True)

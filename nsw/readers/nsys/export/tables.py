@@ -73,7 +73,7 @@ def fill(report: Report, source: Source, options: Options) -> None:
     make({"split": lambda _: _split(results, faults, options)})
     make(_second_makers(results, options))
     for fault in {str(fault): fault for fault in faults.values()}.values():
-        report.error(f"a table of the export cannot be read: {fault}", fix=fault.fix or _DAMAGED)
+        report.error(f"a table of the export cannot be read: {fault}", fix=_DAMAGED)
     report.tool_version = results.get("metadata", {}).get("EXPORT_PRODUCT_VERSION")
     report.problems += [*results.get("shapes", {}).values(), *results.get("diagnostics", [])]
     _warn(report, results)
@@ -282,7 +282,11 @@ def _warn(report: Report, results: Mapping[str, Any]) -> None:
 
 
 # `a|b`: one of the two; NAME*: of all tables whose names begin so
-_NEEDED: Final = {row["table"]: row["columns"].split() for row in csv_rows("readers/data/nsys_needed_columns.csv")}
+_NEEDED: Final = {
+    row["table"]: row["columns"].split()
+    for row in csv_rows("readers/data/needed_columns.csv")
+    if row["database"] == "nsys"
+}
 
 
 def unknown_shapes(source: Source) -> dict[str, Problem]:

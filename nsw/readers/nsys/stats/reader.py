@@ -347,12 +347,9 @@ class Collected:
             "kernels": [r for r in rows if r["kind"] == "kernel"],
             "copies": [r for r in rows if r["kind"] != "kernel"],
         }
-        repeated = {
-            group
-            for group, group_rows in groups.items()
-            if group_rows and self._was_read_before(group, group_rows, grid)
-        }
-        new = {group for group, group_rows in groups.items() if group_rows} - repeated
+        present = {group: group_rows for group, group_rows in groups.items() if group_rows}
+        repeated = {group for group, group_rows in present.items() if self._was_read_before(group, group_rows, grid)}
+        new = present.keys() - repeated
         if repeated:
             self._repeats.append((f"the {repeated.pop()} of {_name(grid)}" if new else _name(grid), grid.line))
         if not new:

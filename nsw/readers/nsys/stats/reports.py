@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
 
 from nsw.readers.text.quantities import TIME_UNITS, Digits, Votes, digits, has_other_mark, proven_mark, size_factor
+from nsw.readers.text.titles import meaning_by_title
 from nsw.resources import csv_rows
 
 if TYPE_CHECKING:
@@ -119,19 +120,9 @@ _TITLE = (
     ("kernels", re.compile(r"CUDA (?:GPU )?Kernel", re.IGNORECASE)),
 )
 # Columns that no other report has.
-_TELLING: tuple[tuple[Kind, frozenset[str]], ...] = (
-    ("gpu_trace", frozenset(("start", "duration", "grdx", "strm"))),
-    ("api_trace", frozenset(("start", "duration", "name", "result"))),
-    ("launch_trace", frozenset(("kernel start", "kernel dur"))),
-    ("launches", frozenset(("kavg", "aavg", "kernel name"))),
-    ("nvtx_gpu", frozenset(("total proj time", "range instances", "range"))),
-    ("nvtx_gpu_trace", frozenset(("name", "projected duration", "numgpuops"))),
-    ("nvtx_trace", frozenset(("start", "duration", "durchild", "name"))),
-    ("mpi_trace", frozenset(("start", "duration", "event", "peerrank"))),
-    ("mpi_sizes", frozenset(("total message volume", "instances", "source", "name"))),
-    ("um", frozenset(("total htod migration size",))),
-    ("cpu_faults", frozenset(("cpu page faults", "cpu instruction address"))),
-)
+_TELLING = [
+    (cast("Kind", kind), frozenset(titles.split("|"))) for titles, kind in meaning_by_title("nsys-stats kinds").items()
+]
 _NVTX_STYLES = (
     ("pushpop", re.compile(r"push[-/_ ]?pop|nvtxppsum", re.IGNORECASE)),
     ("startend", re.compile(r"start[-/_ ]?end|nvtxs[es]sum", re.IGNORECASE)),

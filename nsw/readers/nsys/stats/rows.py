@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nsw.readers.nsys import size_is_of_sent_bytes
 from nsw.readers.nsys.stats.reports import Kind, Marks, column, nvtx_style, openacc_kind, title_unit
 from nsw.readers.text.quantities import TIME_UNITS, Quantity, size_factor
+from nsw.readers.text.titles import meaning_by_title
 from nsw.readers.timeline.statistics import statistics, with_shares
 from nsw.tables import Row, to_arrow
 from nsw.tables.names import api_name_without_version, gpu_operation_kind, name_columns_by_printed_name
@@ -30,19 +31,8 @@ _COUNTS = ("num calls", "calls", "instances", "count", "operations", "range inst
 _STATISTICS = ("avg", "med", "min", "max", "stddev")
 _LONG = 1000  # rows
 _DEVICE = re.compile(r"(.*?) ?\((\d{1,9})\)")
-_IDS = {
-    "corrid": "correlation", "ctx": "context", "strm": "stream", "pid": "pid", "tid": "tid",
-    "result": "return_value",
-    "grdx": "grid_x", "grdy": "grid_y", "grdz": "grid_z", "blkx": "block_x", "blky": "block_y",
-    "blkz": "block_z",
-    "reg/trd": "registers", "devid": "device",
-}  # fmt: skip
-_BYTES = {
-    "stcsmem": "static_smem_bytes",
-    "dymsmem": "dynamic_smem_bytes",
-    "bytes": "bytes",
-    "throughput": "bytes_per_s",
-}
+_IDS = meaning_by_title("nsys-trace ids")
+_BYTES = meaning_by_title("nsys-trace sizes")
 _MEMORY = {"srcmemkd": "src_memory", "dstmemkd": "dst_memory"}
 _EXTENTS = {"gridxyz": "grid", "blockxyz": "block"}
 

@@ -263,9 +263,8 @@ def _figures(sums: Sum) -> dict[str, Any]:
 
 _KERNEL, _MEMCPY, _MEMSET = range(3)  # as one_process.KINDS
 _MEMSETS: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
-_HOST_MEMORY: Final = {
-    kind: MEMORIES.index(name) for kind, name in MEMORY_KINDS.items() if name in MEMORIES
-}  # of CUPTI's kinds those of the host
+# of CUPTI's kinds those of the host
+_HOST_MEMORY: Final = {kind: MEMORIES.index(name) for kind, name in MEMORY_KINDS.items() if name in MEMORIES}
 _CONTEXTS: Final = "CUPTI_ACTIVITY_KIND_CONTEXT"
 
 
@@ -358,12 +357,8 @@ def _calls(database: Database, names: dict[str, int]) -> Iterable[tuple[int, ...
             correlation = integer_sql("correlationId") if database.has(table, "correlationId") else "NULL"
             sql = f"SELECT cbid, start, end, {correlation} FROM {table} WHERE {TIMED} IS NOT NULL"  # noqa: S608
             for cbid, start, end, correlation_id in database.rows(sql):
-                yield (
-                    names.setdefault(api_name(api, cbid), len(names)),
-                    start,
-                    end,
-                    -1 if correlation_id is None else correlation_id,
-                )
+                name = names.setdefault(api_name(api, cbid), len(names))
+                yield name, start, end, -1 if correlation_id is None else correlation_id
 
 
 def _marks(database: Database) -> list[Marks]:

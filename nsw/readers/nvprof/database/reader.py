@@ -178,11 +178,8 @@ def _call_key(database: Database, table: str, api: Api) -> str:
     first: dict[str, int] = {}
     ids = [i for (i,) in database.rows(f"SELECT DISTINCT cbid FROM {table} ORDER BY 1") if isinstance(i, int)]  # noqa: S608
     canonical_ids = {i: canonical for i in ids if (canonical := first.setdefault(api_name(api, i), i)) != i}
-    return (
-        f"CASE cbid {' '.join(f'WHEN {i} THEN {canonical}' for i, canonical in canonical_ids.items())} ELSE cbid END"
-        if canonical_ids
-        else "cbid"
-    )
+    cases = " ".join(f"WHEN {i} THEN {canonical}" for i, canonical in canonical_ids.items())
+    return f"CASE cbid {cases} ELSE cbid END" if cases else "cbid"
 
 
 def _um_summary(database: Database) -> list[Row]:
@@ -219,11 +216,8 @@ def _gpu_trace(database: Database) -> TableData:
     sql = " UNION ALL ".join(p for p in parts if p)
     if not sql:
         return []
-    names = (
-        dict(database.rows("SELECT id, name FROM CUPTI_ACTIVITY_KIND_DEVICE"))
-        if database.has("CUPTI_ACTIVITY_KIND_DEVICE", "id", "name")
-        else {}
-    )
+    has_names = database.has("CUPTI_ACTIVITY_KIND_DEVICE", "id", "name")
+    names = dict(database.rows("SELECT id, name FROM CUPTI_ACTIVITY_KIND_DEVICE")) if has_names else {}
     first: int | None = None
     for device, name, start, end, *rest in database.rows(f"SELECT * FROM ({sql}) ORDER BY 3"):  # noqa: S608
         text = name if isinstance(name, str) else database.text(name)

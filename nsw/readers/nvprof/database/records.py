@@ -164,17 +164,13 @@ class Database:
         return f"({' UNION ALL '.join(parts)})" if parts else ""
 
 
-# What a table cannot be read without.
-_OPERATION: Final = ("start", "end")
-_NEEDED: Final = {
-    **dict.fromkeys(KERNELS, ("name", *_OPERATION)),
-    **dict.fromkeys(MEMCPYS, ("copyKind", "bytes", *_OPERATION)),
-    "CUPTI_ACTIVITY_KIND_MEMSET": ("bytes", *_OPERATION),
-    **dict.fromkeys(API, ("cbid", *_OPERATION)),
-    "CUPTI_ACTIVITY_KIND_MARKER": ("flags", "timestamp", "id", "name"),
-    "CUPTI_ACTIVITY_KIND_METRIC": ("id", "value", "correlationId"),
-    "CUPTI_ACTIVITY_KIND_EVENT": ("id", "value", "correlationId"),
-}
+def _needed_columns(database: str) -> dict[str, list[str]]:
+    """What the tables of a database cannot be read without."""
+    rows = csv_rows("readers/data/needed_columns.csv")
+    return {row["table"]: row["columns"].split() for row in rows if row["database"] == database}
+
+
+_NEEDED: Final = _needed_columns("nvprof")
 _COUNTERS: Final = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
 
 
@@ -341,15 +337,7 @@ def names() -> Mapping[tuple[str, int], Counter]:
 
 
 HITS: Final = "collHit"
-_NEEDED_COUNTERS: Final = {
-    HITS: ("call",),
-    "profCall": ("id", "instruction"),
-    "collInstruction": ("id", "function"),
-    "collFunction": ("id", "name", "library"),
-    "collLibrary": ("id", "name"),
-    "profStringTable": ("id", "value"),
-    "profGraph": ("samplingPeriod",),
-}
+_NEEDED_BY_SAMPLES: Final = _needed_columns("nvprof CPU samples")
 _SQL: Final = """
 SELECT fs.value, ls.value, COUNT(*)
 FROM collHit h JOIN profCall c ON c.id = h.call JOIN collInstruction i ON i.id = c.instruction
@@ -362,7 +350,7 @@ _MICROSECONDS: Final = 1e6
 
 def functions(database: Database) -> list[dict[str, Any]]:
     """One row a function that was running when a sample was taken, the longest first."""
-    if not all(database.has(table, *columns) for table, columns in _NEEDED_COUNTERS.items()):
+    if not all(database.has(table, *columns) for table, columns in _NEEDED_BY_SAMPLES.items()):
         return []
     (hits,) = next(database.rows("SELECT COUNT(*) FROM collHit"))
     if not hits:

@@ -121,17 +121,8 @@ def in_unit(value: Value, unit: str | None) -> tuple[float | None, float | None]
 
 _SHARED: Final = ("block", "rank", "pid", "device", "device_name", "metric", "description", "unit", "text")
 _OWN_COLUMNS: Final = (
-    "invocations",
-    "min",
-    "min_pm",
-    "max",
-    "max_pm",
-    "avg",
-    "avg_pm",
-    "value",
-    "value_pm",
-    "launch_id",
-)
+    "invocations", "min", "min_pm", "max", "max_pm", "avg", "avg_pm", "value", "value_pm", "launch_id",
+)  # fmt: skip
 _NO_LAUNCH: Final = (None, None, None)
 _CORRELATION: Final = re.compile(r"\s+\[\d+\]\Z")
 

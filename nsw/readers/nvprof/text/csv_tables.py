@@ -11,16 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.nvprof.text.counters import DAMAGED, UNITS_NAME, UNITS_SIGN, add_metric, add_units, are_of_one_kind
-from nsw.readers.nvprof.text.other_tables import (
-    add_memory_row,
-    is_lone_total,
-    misplaced_count,
-    size_of,
-)
+from nsw.readers.nvprof.text.other_tables import add_memory_row, is_lone_total, misplaced_count, size_of
 from nsw.readers.nvprof.text.state import Stream, cells_of
 from nsw.readers.nvprof.text.summaries import SECTIONS, add_summary_row, calls_of, figures_of
 from nsw.readers.nvprof.text.traces import TraceColumns
 from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, duration, parse_integer, percent, size_factor
+from nsw.readers.text.titles import meaning_by_title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,15 +28,7 @@ _MARKS = re.compile(r'"?(?:Type|Time\(%\)|Start|Device|Invocations|Context)"?\s*
 _DEVICE = re.compile(r"\(\d{1,4}\)\s*\Z")
 _NEAR = 1  # cells that a row may lack, or have too many, to be taken for a damaged one
 _CSV_TAIL: Final = re.compile(rf'"{UNITS_NAME}"(?:,"(?P<text>[^"]*)")?,,,(?P<values>.*)\Z')
-_KINDS = (
-    ("summary", {"Time(%)", "Time", "Calls", "Name"}),
-    ("summary", {"Time(%)", "Time", "Calls (host)", "Name"}),
-    ("trace", {"Start", "Duration", "Name"}),
-    ("metrics", {"Kernel", "Invocations", "Metric Name"}),
-    ("metrics", {"Kernel", "Invocations", "Event Name"}),
-    ("memory", {"Count", "Avg Size", "Total Size"}),
-    ("trace", {"Device", "Context", "Stream", "Kernel"}),
-)
+_KINDS = meaning_by_title("nvprof-csv kinds")
 
 
 def header_of(text: str) -> tuple[str, list[str], str] | None:
@@ -53,8 +41,8 @@ def header_of(text: str) -> tuple[str, list[str], str] | None:
             if "Total Time" not in titles:
                 while titles and not titles[-1]:
                     titles.pop()
-            for kind, needed in _KINDS:
-                if needed <= set(titles):
+            for needed, kind in _KINDS.items():
+                if set(needed.split("|")) <= set(titles):
                     return kind, titles, mark
     return None
 

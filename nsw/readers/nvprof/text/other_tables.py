@@ -14,6 +14,7 @@ from nsw.readers.nvprof.text.counters import event_table
 from nsw.readers.nvprof.text.summaries import TIME
 from nsw.readers.nvprof.vocabulary import QUANTITIES, exact_to_a_ns, split_device, system_rows
 from nsw.readers.text.quantities import Quantity, duration, number, parse_integer, size
+from nsw.readers.text.titles import meaning_by_title
 
 if TYPE_CHECKING:
     from nsw.readers.nvprof.text.state import RowTaker, Sink, Stream
@@ -61,11 +62,7 @@ class MemoryTable:
             return self._fault(number, text)
         count, avg, low, high, total, time, name = match.groups()
         add_memory_row(
-            self._stream,
-            parse_integer(count),
-            [size_of(s) for s in (avg, low, high, total)],
-            duration(time),
-            name,
+            self._stream, parse_integer(count), [size_of(s) for s in (avg, low, high, total)], duration(time), name
         )
         return True
 
@@ -193,16 +190,7 @@ class _SystemTable:
 TITLES: Final = (
     r"Dependency Analysis|NVLink topology|PCI[eE]? topology|PC Sampling(?: Summary)?|Available (?:Events|Metrics)"
 )
-_UNREAD: Final = {
-    "dependency analysis": "the critical path of the program (--dependency-analysis)",
-    "nvlink topology": "how the GPUs are connected (--print-nvlink-topology)",
-    "pcie topology": "how the GPUs are connected (--print-pci-topology)",
-    "pci topology": "how the GPUs are connected (--print-pci-topology)",
-    "pc sampling": "samples of the program counter (--source-level-analysis pc_sampling)",
-    "pc sampling summary": "samples of the program counter (--source-level-analysis pc_sampling)",
-    "available events": "a list of what could be counted (--query-events), no result",
-    "available metrics": "a list of what could be counted (--query-metrics), no result",
-}
+_UNREAD: Final = meaning_by_title("nvprof unread")
 LISTING: Final = re.compile(r"^[^\S\n]*+Available (?:Events|Metrics):[^\S\n]*+$", re.MULTILINE)
 _PATH: Final = re.compile(
     r'\s*"?(?:Critical path ?\(%\)|Start"?(?:,|\s+)"?Duration)"?(?:,|\s+)"?Critical path"?(?:,|\s+)"?Waiting time"?'

@@ -14,6 +14,7 @@ from nsw.readers.nvprof.text import counters, cpu_samples, other_tables, summari
 from nsw.readers.nvprof.text.csv_tables import csv_table, header_of
 from nsw.readers.nvprof.text.state import AGAIN, RowTaker, Sink, Stream, clean, read_lines
 from nsw.readers.nvprof.text.summaries import nvtx_name, take_old_range
+from nsw.readers.text.titles import meaning_by_title
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
@@ -47,14 +48,7 @@ _BARE_WARNING = re.compile(
 _NOTHING_PROFILED = re.compile(
     r"\s*No (?:kernels|(?:API|OpenACC|OpenMP) activities|events/metrics|events|metrics) were profiled\."
 )
-_SECTIONS = {
-    "metric result": "metric",
-    "event result": "metric",
-    "unified memory profiling result": "um",
-    "nvtx result": "nvtx",
-    "api calls": "api",
-    "gpu activities": "gpu",
-}
+_SECTIONS = meaning_by_title("nvprof sections")
 # How all lines begin that `_Reading` follows: most lines of a job's output do not.
 _TELLS = re.compile(
     r"""[\s\ufeff]*(?:==|No|Total|"?(?:Type|Time\ ?\(%\)|Start|Device|Invocations|Context)|Count|Thread|Domain|Range

@@ -18,6 +18,7 @@ from nsw.readers.nvprof.text.counters import add_value, metric_value
 from nsw.readers.nvprof.text.summaries import Figures, add_openacc
 from nsw.readers.nvprof.vocabulary import SAMPLES, Columns, Sampled, split_device, whole_ns
 from nsw.readers.text.quantities import TIME_UNITS, parse_integer, rate, size, size_factor
+from nsw.readers.text.titles import meaning_by_title
 from nsw.resources import csv_rows
 from nsw.tables.names import api_name_without_version, gpu_operation_kind
 
@@ -128,7 +129,7 @@ _CALL = re.compile(r"(cu(?:da)?[A-Z\d]\w*)(?:\s+\((.*)\))?\s*\Z", re.DOTALL)
 _METRIC = re.compile(r"[a-z][a-z0-9]*(?:_[A-Za-z0-9]+)*(?:\s*\(.*\))?\Z")
 
 # Title -> the column it feeds; text and CSV, all versions.
-COLUMN_OF_TITLE: Final = {row["title"]: row["column"] for row in csv_rows("readers/data/nvprof_trace_titles.csv")}
+COLUMN_OF_TITLE: Final = meaning_by_title("nvprof-trace")
 _DIMENSIONS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 VARYING: Final = frozenset(("start", "duration", "correlation", "bytes", "bytes_per_s", "unified"))
 _OWN_COLUMNS = ("start_ns", "start_ns_pm", "duration_ns", "duration_ns_pm", "correlation")
@@ -193,10 +194,8 @@ class TraceColumns:
             moved: tuple[float | None, ...] = ()
             if alike.kind == "work":
                 is_unified = alike.is_copy and self._cell(cells, "unified")  # of other events it is an address, a count
-                moved = (
-                    *self._read(_byte_size, cells, "unified" if is_unified else "bytes"),
-                    *self._read(_byte_rate, cells, "bytes_per_s"),
-                )
+                size_column = "unified" if is_unified else "bytes"
+                moved = self._read(_byte_size, cells, size_column) + self._read(_byte_rate, cells, "bytes_per_s")
             own_cells = (*start, *self._read(_took, cells, "duration"), correlation, *moved)
             table.append((*self._stream.origin_values(), *alike.shared), own_cells)
         if self._metrics and alike.kind == "work":
@@ -295,39 +294,12 @@ _GAP = re.compile(r"\s{2,}|\t")
 _NUMBER = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?\Z|PC 0x")
 _WORD = re.compile(r"\S+")
 _MEASURED = ("start", "duration", "static_smem", "dynamic_smem", "bytes", "bytes_per_s", "unified")
-# What a cell looks like in text, for rows whose columns run together.
-_SHAPES = {
-    "grid": r"\(\d+ \d+ \d+\)|-",
-    "block": r"\(\d+ \d+ \d+\)|-",
-    "Parent Block": r"\(\d+ \d+ \d+\)|-",
-    "device": r"\S.*?",
-    "context": r"\d+|-",
-    "stream": r"\d+|-",
-    "name": r"\S.*",
-}
-# What a cell of a row must be, unless it is "-" or empty: another means that a cell, or a title, is missing.
-_TIME = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[num]?s\Z")
-_EXTENT = re.compile(r"\(\d+ \d+ \d+\)\Z")
-_INTEGER = re.compile(r"\d+\Z")
-_SIZE = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[KMGT]?B\Z")
-_RATE = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[KMGT]?B/s\Z")
-_NAME = re.compile(r"(?!(?:-|[\d.]+[a-zA-Z/%]*)(?:\s\s|\Z)).+")
 _OF_CUDA_5 = re.compile(r"Throughput {4}Device {3}Context")  # where a GPU is its number
-_CELLS = {
-    "start": _TIME,
-    "duration": _TIME,
-    "grid": _EXTENT,
-    "block": _EXTENT,
-    "registers": _INTEGER,
-    "static_smem": _SIZE,
-    "dynamic_smem": _SIZE,
-    "bytes": _SIZE,
-    "bytes_per_s": _RATE,
-    "context": _INTEGER,
-    "stream": _INTEGER,
-    "device": _NAME,
-    "name": _NAME,
-}
+# By column, of a title without one by title: what a cell must be, unless it is "-" or empty (another means that a cell,
+# or a title, is missing), and what it looks like in rows whose columns run together.
+_CELL_ROWS = csv_rows("readers/data/nvprof_trace_cells.csv")
+_CELLS = {row["column"]: re.compile(row["cell"]) for row in _CELL_ROWS if row["cell"]}
+_SHAPES = {row["column"]: row["shape"] for row in _CELL_ROWS if row["shape"]}
 _LONGEST_SHAPE = 4096  # characters
 _LOOKS_LIKE_A_START = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[num]?s(?:\s|\Z)")
 _FIRSTS = frozenset("0123456789.,+-'\u00a0\u202f")  # how a number begins
@@ -366,7 +338,7 @@ class TraceTable:
         self._stream, self._header = stream, header
         self._has_units = False  # below the titles (--normalized-time-unit), and none in the rows
         self._titles = titles
-        checks = _CELLS | {"device": _INTEGER} if _OF_CUDA_5.search(header) else _CELLS
+        checks = _CELLS | {"device": _CELLS["context"]} if _OF_CUDA_5.search(header) else _CELLS
         self._checks = [checks.get(COLUMN_OF_TITLE.get(t) or "") for t in titles]
         self._timed = titles[:1] == ["Start"]
         self._shape: re.Pattern[str] | None = None
