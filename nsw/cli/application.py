@@ -112,9 +112,13 @@ def _is_valid(param: Any, context: Any, value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Options that several commands take together: the parameters of a function, which makes one object of them."""
+    """Options that several commands take together: the parameters of a function, which makes one object of them.
+
+    Parameters in `without` are no options of these commands, and keep their defaults.
+    """
 
     make: Callable[..., Any]
+    without: tuple[str, ...] = ()
 
 
 _REGISTERED: Final[dict[str, tuple[Callable[..., int], str]]] = {}  # function and example by the command's name
@@ -172,12 +176,8 @@ def program_of_help() -> typer.Typer:
 
     app = _empty_program()
     for name, described in shipped()[1].items():
-        app.command(name, help=described.help)(_empty_command)
+        app.command(name, help=described.help)(lambda: None)  # typer never calls it
     return app
-
-
-def _empty_command() -> None:
-    """A command that does nothing: typer never calls it."""
 
 
 def _empty_program() -> typer.Typer:
@@ -205,7 +205,7 @@ def _typer_callback(function: Callable[..., int]) -> Callable[..., int]:
         if group is None:
             parameters[name] = parameter
         else:
-            options = signature(group.make).parameters
+            options = {n: p for n, p in signature(group.make).parameters.items() if n not in group.without}
             groups[name] = group.make, list(options)
             parameters |= options
 

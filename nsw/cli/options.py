@@ -146,21 +146,8 @@ def _recipe_options(
     return RecipeOptions(recipe, site, sites, Overrides(*texts, fit=fit, against=against), names_site)
 
 
-def _paired_recipe_options(
-    context: typer.Context,
-    recipe: Recipe,
-    site: Site = None,
-    sites: Sites = None,
-    settings: Set = None,
-    cases: Cases = None,
-    exclude: Exclude = None,
-    fit: Fit = False,
-) -> RecipeOptions:
-    return _recipe_options(context, recipe, site, sites, settings, cases, exclude, None, fit=fit)
-
-
 PlannedRecipe = Annotated[RecipeOptions, Group(_recipe_options)]
-PairedRecipe = Annotated[RecipeOptions, Group(_paired_recipe_options)]
+PairedRecipe = Annotated[RecipeOptions, Group(_recipe_options, without=("passes", "against"))]
 
 
 def folder_to_extend(options: RecipeOptions, campaign: str, root: Path | None) -> "CampaignFolder":
@@ -245,7 +232,6 @@ CampaignAndRuns = Annotated["RunsOption", Group(_runs_of_campaign)]
 # --- what is read and printed ------------------------------------------------------------------------------
 
 Formats = StrEnum("Formats", ["TABLE", "JSON", "CSV", "PARQUET"])
-AnswerFormats = StrEnum("AnswerFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN", "HTML"])
 GateFormats = StrEnum("GateFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN", "HTML", "JUNIT"])
 PageFormats = StrEnum("PageFormats", ["TABLE", "JSON", "CSV", "PARQUET", "HTML"])
 PlotFormats = StrEnum("PlotFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN", "HTML", "SVG", "PNG"])
@@ -282,7 +268,6 @@ def _output_options(formats: Any) -> Group:
 
 TableTarget = Annotated[Target, _output_options(Formats)]
 PageTarget = Annotated[Target, _output_options(PageFormats)]
-AnswerTarget = Annotated[Target, _output_options(AnswerFormats)]
 GateTarget = Annotated[Target, _output_options(GateFormats)]
 PlotTarget = Annotated[Target, _output_options(PlotFormats)]
 ReadTarget = Annotated[Target, _output_options(ReadFormats)]

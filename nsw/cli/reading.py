@@ -608,10 +608,12 @@ def _show_computed_table(
     name: str, computed_rows: list[dict[str, Any]], columns: Sequence[str],
     kernels: Mapping[str | None, Sequence[KernelRow]],
 ) -> None:  # fmt: skip
-    from nsw.present.summary_view import show_all_kernels, show_counters_behind_findings
+    from nsw.analysis.answer.kernels import kernel_table_blocks
+    from nsw.present.summary_view import show_blocks, show_counters_behind_findings
 
     if name == "kernels" and computed_rows:
-        show_all_kernels(console(), [kernel for rows in kernels.values() for kernel in rows])
+        all_kernels = [kernel for rows in kernels.values() for kernel in rows]
+        show_blocks(console(), kernel_table_blocks(all_kernels, limit=None), "always")
         show_counters_behind_findings(console(), kernels if len(kernels) > 1 else {None: next(iter(kernels.values()))})
     elif computed_rows:
         show_rows(console(), name, computed_rows, columns, table_name=name, parameters=())

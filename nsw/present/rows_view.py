@@ -475,13 +475,14 @@ def _show_kernels(out: Console, report: Report) -> bool:
     """Print the kernel table; False where the report has no metrics of kernels."""
     if not row_count(report.tables.get("metrics", [])):
         return False
+    from nsw.analysis.answer.kernels import kernel_table_blocks
     from nsw.analysis.kernels import kernel_table_of_report
-    from nsw.present.summary_view import show_kernels
+    from nsw.present.summary_view import show_blocks
 
     kernel_rows = kernel_table_of_report(report.tables)
     if not any(kernel.metrics for kernel in kernel_rows):
         return False
-    show_kernels(out, kernel_rows)
+    show_blocks(out, kernel_table_blocks(kernel_rows), "always")
     for line in _launch_facts(report):
         out.print(line)
     table_counts = ", ".join(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
 
-from nsw.analysis.answer.kernels import counters_behind_findings, kernel_table_blocks
+from nsw.analysis.answer.kernels import counters_behind_findings
 from nsw.analysis.answer.registry import answer_blocks
 from nsw.analysis.blocks import (
     NUMBERS,
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from nsw.analysis.cases import CaseSummary
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.summary import Summary
 
@@ -387,46 +386,20 @@ def show_summary(
         rows_command: The command that prints every row of a table of what is no campaign's.
         selected: The options that select what of the campaign this is.
     """
-    if campaign is not None:
-        rows_command = partial(_whole_table_command, f"{campaign}{selected}")
     blocks = list(answer_blocks(summary, full=full))
     if full:
         show_blocks(out, blocks, "full")
-    elif campaign is None:
-        show_first_screen(out, blocks, next_command, proof=proof, rows_command=rows_command)
-    elif len(summary.cases) > 1:
-        slowest = slowest_case(summary)
-        proven = {case for block in blocks if isinstance(block, Finding) and block.shown == "always"
-                  for case in block.cases[:1]}  # fmt: skip
-        divides = (
-            f"`nsw summarize {campaign} --case {shlex.quote(slowest.id)}` shows where the time of the slowest case goes"
-            if slowest and slowest.id not in proven else None
-        )  # fmt: skip
-        rivals = best_two_cases(summary) or (summary.cases if len(summary.cases) == 2 and not summary.context else ())
-        if rivals:
-            gain = _gain_command(campaign, *(case.id for case in rivals))
-            divides = f"{divides}\n{gain}" if divides and len(summary.cases) > 2 else gain
-        show_first_screen(
-            out,
-            blocks,
-            next_command,
-            proof=partial(_evidence_command, campaign, rereadable=summary.rereadable),
-            last_line=divides,
-            rows_command=rows_command,
-        )
-    else:  # which proves its sentences itself, but for the timeline and the counters
-        last_line = _drill_down_command(campaign, summary.cases, drawable_cases)
-        for hit in summary.hits.get(summary.cases[0].id, ()) if summary.cases else ():
-            if hit.cured_case is not None:
-                last_line = _gain_command(campaign, hit.case, hit.cured_case)
-        show_first_screen(
-            out,
-            blocks,
-            next_command,
-            proof=partial(_reread_command, campaign, rereadable=summary.rereadable),
-            last_line=last_line,
-            rows_command=rows_command,
-        )
+        return
+    last_line = None
+    if campaign is not None:
+        rows_command = partial(_whole_table_command, f"{campaign}{selected}")
+        if len(summary.cases) > 1:
+            proof = partial(_evidence_command, campaign, rereadable=summary.rereadable)
+            last_line = _commands_for_cases(campaign, summary, blocks)
+        else:  # which proves its sentences itself, but for the timeline and the counters
+            proof = partial(_reread_command, campaign, rereadable=summary.rereadable)
+            last_line = _command_for_case(campaign, summary, drawable_cases)
+    show_first_screen(out, blocks, next_command, proof=proof, last_line=last_line, rows_command=rows_command)
 
 
 def show_results(out: Console, summary: Summary) -> None:
@@ -440,9 +413,29 @@ def _gain_command(campaign: str, first: str, second: str) -> str:
     return f"`nsw compare {campaign} {cases}` shows how much the second gains, and how certain that is"
 
 
-def _drill_down_command(campaign: str, cases: Sequence[CaseSummary], drawable_cases: Collection[str]) -> str | None:
-    """The command that shows more of the only case: an iteration, else its counters."""
-    for case in cases:
+def _commands_for_cases(campaign: str, summary: Summary, blocks: Iterable[Block]) -> str | None:
+    """The commands that show where the time of the slowest case goes, unless a finding does, and what a rival gains."""
+    slowest, rivals = slowest_case(summary), best_two_cases(summary)
+    proven = {case for block in blocks if isinstance(block, Finding) and block.shown == "always"
+              for case in block.cases[:1]}  # fmt: skip
+    commands = []
+    if slowest and slowest.id not in proven:
+        command = f"nsw summarize {campaign} --case {shlex.quote(slowest.id)}"
+        commands.append(f"`{command}` shows where the time of the slowest case goes")
+    if len(summary.cases) == 2 and not summary.context:
+        rivals = rivals or summary.cases
+    if rivals:
+        gain = _gain_command(campaign, *(case.id for case in rivals))
+        commands = [*commands, gain] if len(summary.cases) > 2 else [gain]
+    return "\n".join(commands) or None
+
+
+def _command_for_case(campaign: str, summary: Summary, drawable_cases: Collection[str]) -> str | None:
+    """The command that shows more of the only case: what its cure gained, an iteration, else its counters."""
+    for case in summary.cases:
+        for hit in reversed(summary.hits.get(case.id, ())):
+            if hit.cured_case is not None:
+                return _gain_command(campaign, hit.case, hit.cured_case)
         name = shlex.quote(case.id)
         if case.id in drawable_cases:
             return f"`nsw report {campaign} --timeline {name}` draws an iteration"
@@ -572,16 +565,6 @@ def _render_block(out: Console, block: Block) -> str:
     with out.capture() as printed:
         show_block(out, block)
     return printed.get() if out.is_terminal else unpadded(printed.get())
-
-
-def show_kernels(out: Console, kernels: Sequence[KernelRow]) -> None:
-    """Print the most expensive kernels, and how much the others take."""
-    show_blocks(out, kernel_table_blocks(kernels), "always")
-
-
-def show_all_kernels(out: Console, kernels: Sequence[KernelRow]) -> None:
-    """Print every kernel, the most expensive first."""
-    show_blocks(out, kernel_table_blocks(kernels, limit=None), "always")
 
 
 def show_counters_behind_findings(out: Console, kernels: Mapping[str | None, Sequence[KernelRow]]) -> None:

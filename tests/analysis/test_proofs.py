@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from nsw.present.summary_view import show_all_kernels, show_counters_behind_findings
+from nsw.analysis.answer.kernels import kernel_table_blocks
+from nsw.present.summary_view import show_blocks, show_counters_behind_findings
 from nsw.present.terminal import console
 
 from .test_diagnosis import OPEN, score
@@ -21,7 +22,7 @@ def number(text):
 def printed(kernels):
     """The numbers of the table, as they are and in the larger units of sentences."""
     stream = io.StringIO()
-    show_all_kernels(console(stream), kernels)
+    show_blocks(console(stream), kernel_table_blocks(kernels, limit=None), "always")
     show_counters_behind_findings(console(stream), {None: kernels})
     return [number(text) / 1000**power for text in NUMBER.findall(stream.getvalue()) for power in range(4)]
 

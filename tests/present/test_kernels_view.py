@@ -4,9 +4,10 @@ import io
 
 import pytest
 
+from nsw.analysis.answer.kernels import kernel_table_blocks
 from nsw.analysis.kernels import kernel_table
 from nsw.present.emit import flat_kernels
-from nsw.present.summary_view import show_kernels
+from nsw.present.summary_view import show_blocks
 from nsw.present.terminal import console
 
 UNITS = {"duration": "ns", "gld_throughput": "byte/s", "ipc": "inst/cycle"}
@@ -30,7 +31,7 @@ def kernels(count, **changed):
 def printed(found, width, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
     stream = io.StringIO()
-    show_kernels(console(stream), found)
+    show_blocks(console(stream), kernel_table_blocks(found), "always")
     return stream.getvalue()
 
 
