@@ -66,6 +66,8 @@ _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNOR
 _LITTLE: Final = 0.01  # of the idle time
 _IDLE_TIME: Final = "{idle time}"  # in a cause's fact: its sentence names the idle time before, or another one does
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
+_SOME: Final = 0.1  # of gaps
+_AMID: Final = 2.5  # waits an iteration: one or two are at its end
 _A_FEW, _VALUE, _SMALL = 64, 4096, 65536  # bytes
 _FEW_COPIES: Final = 4  # an iteration
 _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
@@ -503,7 +505,10 @@ def _cause_of_long_gaps(
         if not idle.has_calls:
             does = "the GPU waits for a copy to it"
         return IdleCause("data-loader", took, waits + "input", head + does)
-    return IdleCause("host-work", took, waits + "the host", f"{head}the host makes no CUDA call")
+    does = "makes no CUDA call"
+    if calls >= _SOME * all_ns:
+        does = f"is outside of CUDA calls most of the time (in them {_percent_text(calls, all_ns)})"
+    return IdleCause("host-work", took, waits + "the host", f"{head}the host {does}")
 
 
 def _loading_time_texts(case: CaseSummary, idle: IdleGpu, took: float) -> tuple[str, str]:
@@ -645,7 +650,8 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
     if by_waits:
         by_wait = _gpu_wait_gap_cause(case, idle, by_waits, is_value=values >= waits, a_kernel=each)
         parts.append(replace(by_wait, gaps_ns=max(values, waits)))
-        if by_waits >= _PREVENTS * idle.med_ns:  # no graph can hold them
+        often = not idle.is_iteration or use.get("waits", 0.0) + use.get("values", 0.0) >= _AMID
+        if often and by_waits >= _PREVENTS * idle.med_ns:  # no graph can hold them
             return parts
     between_few = [g for g in idle.gaps if g.cause == "launch" and g.length == "middle"]
     hosts = idle.operations < _MANY and sum(g.total_ns for g in between_few) >= _HOSTS_NS * sum(

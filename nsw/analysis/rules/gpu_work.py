@@ -52,6 +52,7 @@ _CONVOLVES_PCT: Final = 10.0  # of GPU time: a network of convolutions, whose la
 _FILLED: Final = 0.03  # of the time: zeros for a gradient of most parameters, over which Adam passes 18 times unfused
 _OF_STEP: Final = 7 / 4  # kernels of Adam's update of a parameter, of which four have a name of their own
 _OPTIMIZER_PCT, _STEP_PCT, _SCORES_PCT, _CAST_PCT, _TABLE_PCT = 20.0, 10.0, 20.0, 30.0, 40.0
+_COUNTED_PCT: Final = 10.0  # of the GPU's work, from which a kernel's counters are worth a run
 _LAUNCHES_SHOWN: Final = 10  # of a kernel, that ncu is told to profile
 _IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
 _LEAST_BUSY_PCT: Final = 25.0  # below it GPU work is not worth a sentence beside what keeps the GPU idle
@@ -444,12 +445,19 @@ def _short_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
 
 
 def counters_command_text(case: CaseSummary) -> str:
-    """How to measure what binds the kernel that takes most; kernels in a graph are traced first."""
-    largest = next((share for share in case.gpu_work if share.kind in {"kernel", "graph"}), None)
-    if largest is not None and largest.kind == "graph":
+    """How to measure what binds the kernel of one's own that takes most; of a graph, how to see its kernels.
+
+    Empty where a library's kernels take nearly all: nobody can change them.
+    """
+    total = sum(share.total_ns or 0.0 for share in case.gpu_work)
+    if case.gpu_work and case.gpu_work[0].kind == "graph":
         return "`nsys profile --cuda-graph-trace=node` shows the kernels in the graph."
-    name = largest.short_name.partition("<")[0].rpartition("::")[2] if largest else ""  # ncu knows no parameters
-    each = largest.calls / (iteration_count(case) or 1) if largest and largest.calls and case.iterations else 1.0
+    kernels = (share for share in case.gpu_work if share.kind == "kernel" and not is_library_kernel_name(share.name))
+    largest = next(kernels, None)
+    if largest is None or 100 * (largest.total_ns or 0.0) < _COUNTED_PCT * total:
+        return ""
+    name = largest.short_name.partition("<")[0].rpartition("::")[2]  # ncu knows no parameters
+    each = largest.calls / (iteration_count(case) or 1) if largest.calls and case.iterations else 1.0
     count = max(1, min(_LAUNCHES_SHOWN, round(each)))  # those of an iteration may differ
     chosen = f"-k {name} -c {count}" if name.isidentifier() else "-c 1"
     return f"`ncu {chosen}` shows what binds {name if name.isidentifier() else 'kernels'} (in a recipe: `counters:`)."

@@ -58,6 +58,7 @@ _LANES_PCT: Final = 62.5  # threads active an instruction: 20 of 32
 _PREDICATED_PCT: Final = 45.0  # threads that are active and not predicated off: in healthy code many are off at times
 _EACH_SPECIAL: Final = 8  # instructions of an accurate exponential, root or division of floats, at the least
 _LONG_SUM: Final = 64  # products that a stored value is the sum of, from which it may be of matrices
+_OF_EACH_LOADED: Final = 8.0  # conversions of a value that is loaded, at most
 _HARDLY: Final = 0.02  # of the FP64 instructions
 
 
@@ -131,11 +132,11 @@ def fp64_remark(kernel: KernelRow) -> Remark | None:
 
 
 def _converts_half_of_loads(kernel: KernelRow, converted: float) -> bool:
-    """Whether at least half of the FP32 values that it loads are converted: so many FP64 programs convert none."""
+    """Whether about as many values are converted as it loads: of FP64 programs so few, or so many more, are none."""
     loaded = sum(
         8 * access.used * (access.sectors or 0.0) for access in global_accesses(kernel) if access.word == "loads"
     )
-    return 0 < HALF * loaded <= converted
+    return 0 < HALF * loaded <= converted <= _OF_EACH_LOADED * loaded
 
 
 def _integer_division_remark(kernel: KernelRow) -> Remark | None:

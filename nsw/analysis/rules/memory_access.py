@@ -213,7 +213,8 @@ def _scattered_access_cause(kernel: KernelRow, bad: list[_Access], useful: Mappi
     if is_rest_used and not (is_loads and moved and asked >= _AGAIN * moved and l1_hits < 100 * HALF):
         return "uncoalesced-access"
     has_indices = access.each is not None and access.each < WARP - 1 and access.used > _NO_INDICES
-    if is_loads and (has_indices or parts.get(DRAM, 0.0) < min(parts.get(L2, 0.0), ROOF_PCT)):
+    is_stride = access.each is not None and access.each >= WARP - 0.1 and access.used > _NO_INDICES
+    if is_loads and (has_indices or (not is_stride and parts.get(DRAM, 0.0) < min(parts.get(L2, 0.0), ROOF_PCT))):
         return "random-gather"
     threads, (loads, _) = kernel.metrics.get("threads"), global_memory_instructions(kernel)
     walks = threads is None or loads is None or loads * WARP >= _WALK * threads
@@ -229,6 +230,8 @@ def _reads_apart(kernel: KernelRow, bad: Sequence[_Access]) -> bool:
     if lanes is None or loads.each is None or loads.word != "loads" or (threads or 0.0) < WARP:
         return False
     active = WARP * lanes / 100
+    if loads.each >= WARP - 0.5:  # all threads load, and fewer go on
+        return False
     return active < _FEW_ACTIVE and loads.each >= _OWN_SECTOR * active and (loads.sectors or 0.0) >= _OWN_SECTOR * moved
 
 

@@ -11,16 +11,19 @@ from nsw.analysis.rules.gaps import idle_gpu_hits, idle_time_parts_text, remove_
 from nsw.analysis.rules.gpu_work import counters_command_text
 from nsw.analysis.rules.hits import COPIED_PCT, Context, Hit
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, profiler_slowdown, time_without_profiler
-from nsw.quantities import format_ns
+from nsw.quantities import format_ns, rate
 from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.idle_gpu import Copies
 
 __all__ = ["RULES", "healthy_gpu_hit", "unmeasured_kernel_hit"]
 
+_ALL: Final = 0.9  # of the time: copies that decide it
+_MOST_PCT: Final = 50.0  # of the GPU's work: a kernel that stands out
 _LARGE_PCT: Final = 30.0  # of the time, and more than the GPU is idle: a kernel that is worth counters
 
 
@@ -31,7 +34,10 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
         return None
     if busy < BUSY_PCT:
         return _partly_idle_gpu_hit(case, idle)
-    copied = sum(copy.total_ns - copy.alone_ns for copy in idle.copies if copy.direction != "on the GPU")
+    copies = [copy for copy in idle.copies if copy.direction != "on the GPU"]
+    if copies and (largest := max(copies, key=lambda copy: copy.total_ns)).total_ns >= _ALL * idle.med_ns:
+        return _copy_bound_hit(case, idle, largest)
+    copied = sum(copy.total_ns - copy.alone_ns for copy in copies)
     cause, also = "gpu-busy", ""
     if idle.collectives and (spent := time_without_profiler(case)) is not None and spent.hidden_pct:
         cause, also = "scales", f", collectives hidden behind other work ({spent.hidden_pct:.0f} %)"
@@ -41,10 +47,26 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
         cause, also = "graphs", ", launched by CUDA graphs"
     span = f"an iteration of {format_ns(idle.med_ns)}" if idle.is_iteration else "the time in which it has work"
     known = causes()[cause]
-    counters = "" if any(kernel.metrics for kernel in case.kernels) else f" {counters_command_text(case)}"
+    counters = "" if any(kernel.metrics for kernel in case.kernels) else counters_command_text(case)
+    total, first = sum(work.total_ns or 0.0 for work in case.gpu_work), next(iter(case.gpu_work), None)
+    share = 100 * (first.total_ns or 0.0) / total if first is not None and total else 0.0
+    stands_out = "nothing stands out"
+    if first is not None and first.kind == "kernel" and share >= _MOST_PCT:
+        stands_out = f"{first.short_name} is {share:.0f} % of its work"
     return Hit(cause, case.id, 0.0, f"GPU busy {busy:.0f} %", known.do,
-               f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; nothing stands out",
-               known.remedy() + counters, f"{busy:.0f} %", "iterations")  # fmt: skip
+               f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; {stands_out}",
+               " ".join(filter(None, (known.remedy(), counters))), f"{busy:.0f} %", "iterations")  # fmt: skip
+
+
+def _copy_bound_hit(case: CaseSummary, idle: IdleGpu, copy: Copies) -> Hit:
+    """That copies fill the time, and kernels run beside them."""
+    share = min(100.0, 100 * copy.total_ns / idle.med_ns)
+    speed = f" at {rate(1e9 * copy.total_bytes / copy.total_ns)}" if copy.total_bytes else ""
+    span = f"an iteration of {format_ns(idle.med_ns)}" if idle.is_iteration else "the time in which it has work"
+    return Hit("overlapped", case.id, 0.0, f"{share:.0f} % copies {copy.direction}", "copy fewer bytes",
+               f"copies {copy.direction} take {share:.0f} % of {span}{speed}, and kernels run beside them",
+               "Only fewer bytes help: a narrower type, packed data, or data that stay on the GPU.",
+               f"{share:.0f} %", "host_copies")  # fmt: skip
 
 
 def unmeasured_kernel_hit(case: CaseSummary, hits: Sequence[Hit]) -> Hit | None:
