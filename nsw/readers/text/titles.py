@@ -10,7 +10,7 @@ __all__ = ["meaning_by_title", "patterns_by_title"]
 
 
 def meaning_by_title(table: str) -> dict[str, str]:
-    """What each title stands for: a column of nsw's tables, the key of a fact, the kind of a section.
+    """What each title, or column, stands for: a column of nsw's tables, the key of a fact, a kind, a cell's pattern.
 
     Args:
         table: The table whose titles they are, or the tool's table of kinds, where `|` is between titles.
