@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from nsw.readers.text.known_words import meaning_by_pattern
 from nsw.readers.text.quantities import Quantity, duration, number, percent, rate, size
-from nsw.readers.text.titles import patterns_by_title
 from nsw.resources import csv_rows
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _LONGEST: Final = 120  # characters of a name
 _LOWEST_HZ: Final = 1e6  # of a CPU; a number below it is in GHz
 
 # what a bare number is, by the end of the metric's name; others are plain numbers
-_BARE: Final = patterns_by_title("intel numbers")
+_BARE: Final = meaning_by_pattern("intel numbers", flags=re.IGNORECASE)
 _RATES_OF_FLOP: Final = "gflops"  # no share of anything, though its name ends so
 _UNITS: Final = {"s": "s", "pct": "%", "hz": "Hz", "bytes": "byte", "bytes_per_s": "byte/s", "cores": None, "": None}
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
 
+from nsw.readers.text.known_words import meaning_by_pattern, meaning_by_word
 from nsw.readers.text.quantities import TIME_UNITS, Digits, Votes, digits, has_other_mark, proven_mark, size_factor
-from nsw.readers.text.titles import meaning_by_title, patterns_by_title
 from nsw.resources import csv_rows
 
 if TYPE_CHECKING:
@@ -103,12 +103,12 @@ _MOVES_DATA = (
 _SYSTEM_CALL = re.compile(r"[a-z_][a-z0-9_]*")
 
 # Lines of any program may be before a table: only those count that read like titles of nsys.
-_TITLE = patterns_by_title("nsys-stats words")
+_TITLE = meaning_by_pattern("nsys-stats words", flags=re.IGNORECASE)
 # Columns that no other report has.
 _TELLING = [
-    (cast("Kind", kind), frozenset(titles.split("|"))) for titles, kind in meaning_by_title("nsys-stats kinds").items()
+    (cast("Kind", kind), frozenset(titles.split("|"))) for titles, kind in meaning_by_word("nsys-stats kinds").items()
 ]
-_NVTX_STYLES = patterns_by_title("nsys-stats NVTX styles")
+_NVTX_STYLES = meaning_by_pattern("nsys-stats NVTX styles", flags=re.IGNORECASE)
 
 
 def kind_of(headers: list[str], titles: tuple[str, ...], names: Iterable[str], report: str | None = None) -> Kind:
