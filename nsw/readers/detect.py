@@ -389,10 +389,7 @@ class ReportSearch:
         """What to read: the named files; of a folder that is no report itself, every file below it, once."""
         names = {str(path) for path in paths}
         for path in paths:
-            if not path.is_dir():
-                yield path
-                continue
-            if is_report_folder(path):
+            if not path.is_dir() or is_report_folder(path):
                 yield path
                 continue
             self.folders.append(path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from nsw.readers.text.known_words import meaning_by_pattern
 from nsw.readers.text.quantities import Quantity, duration, number, percent, rate, size
 from nsw.resources import csv_rows
 
@@ -44,15 +45,7 @@ _LONGEST: Final = 120  # characters of a name
 _LOWEST_HZ: Final = 1e6  # of a CPU; a number below it is in GHz
 
 # what a bare number is, by the end of the metric's name; others are plain numbers
-_BARE: Final = (
-    ("s", re.compile(r"(?:time|\(sec\))\Z|\A(?:inactive )?wait time\b", re.IGNORECASE)),
-    ("hz", re.compile(r"frequency\Z", re.IGNORECASE)),
-    ("bytes", re.compile(r"size\Z|consumption\Z", re.IGNORECASE)),
-    ("cores", re.compile(r"\Aaverage .*(?:utilization|usage)\Z", re.IGNORECASE)),
-    ("pct", re.compile(r"bound\Z|stalls\Z|utilization\Z|usage\Z|latency\Z|bandwidth\Z|vectorization\Z|retiring\Z"
-                       r"|speculation\Z|flops\Z|-fp\Z|-bit\Z|packed\Z|scalar\Z|remote accesses\Z|\(%\)\Z"
-                       r"|\b(?:l\d|dram|cache)\Z", re.IGNORECASE)),
-)  # fmt: skip
+_BARE: Final = meaning_by_pattern("intel numbers", flags=re.IGNORECASE)
 _RATES_OF_FLOP: Final = "gflops"  # no share of anything, though its name ends so
 _UNITS: Final = {"s": "s", "pct": "%", "hz": "Hz", "bytes": "byte", "bytes_per_s": "byte/s", "cores": None, "": None}
 
@@ -188,7 +181,7 @@ def _figure_without_unit(name: str, value: Quantity | None) -> _Figure | None:
     """A number without a unit, which is that of the metric."""
     if value is None or name.lower().endswith(_RATES_OF_FLOP):
         return _figure_if_value("", value)
-    end = next((end for end, names in _BARE if names.search(name)), "")
+    end = next((end for names, end in _BARE if names.search(name)), "")
     if end == "hz" and value.value < _LOWEST_HZ:
         value = Quantity(value.value * 1e9, value.pm and value.pm * 1e9)
     return _Figure(end, value)

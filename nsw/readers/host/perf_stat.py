@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.host.perf_report import OF_USER, Event
 from nsw.readers.model import Options, Report, Sample
+from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.text.lines import text_lines
 from nsw.readers.text.quantities import Quantity, Votes, number, proven_mark
-from nsw.readers.text.titles import meaning_by_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["read", "sniff"]
 
 
-_KEYS: Final = meaning_by_title("perf-stat")
+_KEYS: Final = meaning_by_word("perf-stat")
 _METRICS: Final = {"CPUs utilized": "cpu_use_cores", "insn per cycle": "ipc", "insns per cycle": "ipc"}
 _TIMES: Final = {"msec": 1e-3, "ns": 1e-9}
 # of one kind of a hybrid CPU's cores: cpu_atom/cycles/, armv8_cortex_a53/instructions/

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.readers.host.intel_figures import IntelSummary, parse_seconds, snake_case_key
 from nsw.readers.model import Options, Report, Sample
+from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.text.lines import (
     as_shown,
     by_rank,
@@ -23,7 +24,6 @@ from nsw.readers.text.lines import (
     text_lines,
 )
 from nsw.readers.text.quantities import QUANTITY, Quantity, number, percent, size
-from nsw.readers.text.titles import meaning_by_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -62,7 +62,7 @@ _TREE: Final = re.compile(r"(?:Function|Call) Stack\Z")
 _UTILIZATION: Final = re.compile(r"CPU Time:Effective Time(?: by Utilization)?:(Idle|Poor|Ok|Ideal|Over)")
 _EMPTY_CELLS: Final = frozenset({"", "[Unknown]", "N/A", "N/A*"})
 _MULTIPLES: Final = {"K": 1e3, "M": 1e6, "G": 1e9}
-_COLUMNS: Final = meaning_by_title("vtune")
+_COLUMNS: Final = meaning_by_word("vtune")
 _TORN: Final = "a row of a table is cut short or damaged and is left out"
 _AGAIN: Final = "print the report again: vtune -report NAME -result-dir FOLDER -format csv -report-output FILE"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.readers.model import PHASE_TABLES, Options, Report, Sample
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, MISSING, OP, EventStream, Trace
-from nsw.readers.text.titles import meaning_by_title
+from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.untrusted_files import unpack_beginning
 from nsw.resources import csv_rows
 from nsw.tables import TRACES, Row, to_arrow
@@ -244,7 +244,7 @@ _DTYPE_BYTES = {
     "Float": 4, "Half": 2, "BFloat16": 2, "Double": 8, "Int": 4, "Long": 8, "Short": 2, "Byte": 1, "Char": 1, "Bool": 1,
     "Float8_e4m3fn": 1, "Float8_e5m2": 1,
 }  # fmt: skip
-_IDS = meaning_by_title("kineto ids")
+_IDS = meaning_by_word("kineto ids")
 _SIZES = {"bytes": "bytes", "shared memory": "smem_bytes"}  # static and dynamic in one figure
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from nsw.readers.messages import problem_of_known_message
 from nsw.readers.model import Options, Problem, Report, Sample
+from nsw.readers.text.known_words import meaning_by_pattern, meaning_by_word
 from nsw.readers.text.lines import Line, Span, as_shown, by_rank, ruled_cells, ruled_spans, spaced_cells, text_lines
 from nsw.readers.text.quantities import Quantity, digits, duration, parse_integer, percent, size
-from nsw.readers.text.titles import meaning_by_title
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -46,16 +46,9 @@ _MOST_TORN = 40  # rows whose lines are named
 _AGAIN = "copy or print the table again"
 _ABSENT = frozenset({"", "-", "--", "n/a", "none", "nan", "nan%", "inf", "nanus"})  # what stands for no figure
 
-_FIXED = meaning_by_title("torch-table")
+_FIXED = meaning_by_word("torch-table")
 # the accelerator's columns carry its name: CUDA, XPU, HPU ...
-_DEVICE = (
-    (re.compile(r"Self (\w+) %"), "self_device_pct"),
-    (re.compile(r"Self (\w+) Mem"), "self_device_bytes"),
-    (re.compile(r"(\w+) time(?: avg)?"), "device_avg_ns"),
-    (re.compile(r"(\w+) total"), "device_ns"),
-    (re.compile(r"(\w+) Mem"), "device_bytes"),
-    (re.compile(r"Self (\w+)(?: total)?"), "self_device_ns"),
-)
+_DEVICE = meaning_by_pattern("torch-table device")
 _UNREAD = frozenset({"CUDA total %", "XPU total %", "Node ID", "Overload Name", ""})
 _FLOPS = re.compile(r"(?:Total )?([KMGTP]?)FLOP[Ss]")
 _FLOPS_POWER = {"": 0, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15}

@@ -10,9 +10,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.model import Options, Report, Sample
+from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.text.lines import text_lines
 from nsw.readers.text.quantities import number
-from nsw.readers.text.titles import meaning_by_title
 from nsw.tables.names import demangle, is_mangled_name, short_name
 from nsw.wording import plural
 
@@ -30,7 +30,7 @@ _STATISTICS: Final = frozenset({"Name", "Calls", "TotalDurationNs", "AverageNs",
 _DISPATCH: Final = "KERNEL_DISPATCH"
 _NO_KERNEL: Final = re.compile(r"(?:__)?hip[A-Z]\w*|hsa_\w+|(?:nccl|rccl)[A-Z]\w*|[A-Z]+(?:_[A-Z]+)+")
 _WHOLE: Final = re.compile(r"[0-9]{1,18}")
-_FIGURES: Final = meaning_by_title("rocprof statistics")
+_FIGURES: Final = meaning_by_word("rocprof statistics")
 # of gpu_trace -> the column, or what it was called before; a work-group is a block, and its lanes have vector registers
 _COLUMNS: Final = {
     "stream": ("Stream_Id",), "correlation": ("Correlation_Id",), "block_x": ("Workgroup_Size_X",),

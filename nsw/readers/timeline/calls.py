@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.resources import csv_rows
+from nsw.readers.text.known_words import meaning_by_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,10 +28,10 @@ def call_kinds(names: Sequence[str], *, of_system: bool = False) -> Any:
         names: The calls, without or with their version (`cudaMalloc_v3020`).
         of_system: Whether they are calls of the operating system, else of CUDA.
     """
-    caller = "system" if of_system else "cuda"
-    rows = [row for row in csv_rows("readers/data/host_calls.csv") if row["caller"] == caller]
-    patterns = [(CALL_KINDS.index(row["kind"]), re.compile(row["pattern"])) for row in rows]
-    return np.array([next((kind for kind, p in patterns if p.match(name)), -1) for name in names], np.int8)
+    kinds = [
+        (p, CALL_KINDS.index(kind)) for p, kind in meaning_by_pattern("system calls" if of_system else "cuda calls")
+    ]
+    return np.array([next((kind for p, kind in kinds if p.match(name)), -1) for name in names], np.int8)
 
 
 @dataclass(frozen=True, slots=True)

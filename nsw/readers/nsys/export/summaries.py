@@ -32,7 +32,7 @@ from nsw.readers.nsys.export.source import (
     require_integers,
     total,
 )
-from nsw.readers.text.titles import meaning_by_title
+from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.timeline.calls import LOCK, Calls, by_time, call_kinds
 from nsw.readers.timeline.iterations import is_autotuner, is_optimizer
 from nsw.readers.timeline.phases import nccl_operation
@@ -488,7 +488,7 @@ _GPU_FIGURES = (
     ("memoryBandwidth", "gpu_memory_bandwidth_bytes_per_s", "byte/s"),
     ("l2CacheSize", "gpu_l2_bytes", "byte"),
 )
-_ENVIRONMENT = meaning_by_title("nsys environment")
+_ENVIRONMENT = meaning_by_word("nsys environment")
 
 
 @dataclass(frozen=True, slots=True)

@@ -351,10 +351,7 @@ def diagnostics(source: Source) -> list[Problem]:
     problems = [_problem(reporter, texts) for (reporter, _), texts in seen.items()]
     if len(problems) > _MAX_MESSAGES:
         left = len(problems) - _MAX_MESSAGES
-        problems = [
-            *problems[:_MAX_MESSAGES],
-            Problem("warning", f"{left} more kinds of nsys diagnostics are not shown"),
-        ]
+        problems[_MAX_MESSAGES:] = [Problem("warning", f"{left} more kinds of nsys diagnostics are not shown")]
     return problems
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
 
+from nsw.readers.text.known_words import meaning_by_pattern, meaning_by_word
 from nsw.readers.text.quantities import TIME_UNITS, Digits, Votes, digits, has_other_mark, proven_mark, size_factor
-from nsw.readers.text.titles import meaning_by_title
 from nsw.resources import csv_rows
 
 if TYPE_CHECKING:
@@ -103,30 +103,12 @@ _MOVES_DATA = (
 _SYSTEM_CALL = re.compile(r"[a-z_][a-z0-9_]*")
 
 # Lines of any program may be before a table: only those count that read like titles of nsys.
-_TITLE = (
-    ("mpi", re.compile(r"\bMPI\b.*\b(?:Statistics|Summary)", re.IGNORECASE)),
-    ("openacc", re.compile(r"OpenACC", re.IGNORECASE)),
-    ("openmp", re.compile(r"OpenMP\b.*\b(?:Statistics|Summary)", re.IGNORECASE)),
-    (
-        "other",
-        re.compile(
-            r"(?:OpenGL|Vulkan|NvVideo|\bDX1\d|\bD3D1\d|WDDM|PIX\b|UCX|cuBLAS|cuDNN|syscall)"
-            r".*\b(?:Statistics|Summary|Trace|API|Ranges?)\b",
-            re.IGNORECASE,
-        ),
-    ),
-    ("osrt", re.compile(r"Operating System Runtime|OS Runtime", re.IGNORECASE)),
-    ("api", re.compile(r"CUDA API", re.IGNORECASE)),
-    ("kernels", re.compile(r"CUDA (?:GPU )?Kernel", re.IGNORECASE)),
-)
+_TITLE = meaning_by_pattern("nsys-stats words", flags=re.IGNORECASE)
 # Columns that no other report has.
 _TELLING = [
-    (cast("Kind", kind), frozenset(titles.split("|"))) for titles, kind in meaning_by_title("nsys-stats kinds").items()
+    (cast("Kind", kind), frozenset(titles.split("|"))) for titles, kind in meaning_by_word("nsys-stats kinds").items()
 ]
-_NVTX_STYLES = (
-    ("pushpop", re.compile(r"push[-/_ ]?pop|nvtxppsum", re.IGNORECASE)),
-    ("startend", re.compile(r"start[-/_ ]?end|nvtxs[es]sum", re.IGNORECASE)),
-)
+_NVTX_STYLES = meaning_by_pattern("nsys-stats NVTX styles", flags=re.IGNORECASE)
 
 
 def kind_of(headers: list[str], titles: tuple[str, ...], names: Iterable[str], report: str | None = None) -> Kind:
@@ -194,7 +176,7 @@ def _calls(names: list[str], title: str | None) -> Kind:
 
 def _title(titles: tuple[str, ...]) -> str | None:
     for line in reversed(titles):
-        for kind, words in _TITLE:
+        for words, kind in _TITLE:
             if words.search(line):
                 return kind
     return None
@@ -209,7 +191,7 @@ def nvtx_style(cell: str, titles: tuple[str, ...], report: str | None = None) ->
         report: nsys's name of the report; None where that is not known.
     """
     for text in (cell, *([report] if report else reversed(titles))):
-        for style, words in _NVTX_STYLES:
+        for words, style in _NVTX_STYLES:
             if words.search(text):
                 return style
         if text.strip().lower() in ("mark", "marker"):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nsw.readers.nsys import size_is_of_sent_bytes
 from nsw.readers.nsys.stats.reports import Kind, Marks, column, nvtx_style, openacc_kind, title_unit
+from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.text.quantities import TIME_UNITS, Quantity, size_factor
-from nsw.readers.text.titles import meaning_by_title
 from nsw.readers.timeline.statistics import statistics, with_shares
 from nsw.tables import Row, to_arrow
 from nsw.tables.names import api_name_without_version, gpu_operation_kind, name_columns_by_printed_name
@@ -31,8 +31,8 @@ _COUNTS = ("num calls", "calls", "instances", "count", "operations", "range inst
 _STATISTICS = ("avg", "med", "min", "max", "stddev")
 _LONG = 1000  # rows
 _DEVICE = re.compile(r"(.*?) ?\((\d{1,9})\)")
-_IDS = meaning_by_title("nsys-trace ids")
-_BYTES = meaning_by_title("nsys-trace sizes")
+_IDS = meaning_by_word("nsys-trace ids")
+_BYTES = meaning_by_word("nsys-trace sizes")
 _MEMORY = {"srcmemkd": "src_memory", "dstmemkd": "dst_memory"}
 _EXTENTS = {"gridxyz": "grid", "blockxyz": "block"}
 

@@ -15,8 +15,8 @@ from nsw.readers.nvprof.text.other_tables import add_memory_row, is_lone_total, 
 from nsw.readers.nvprof.text.state import Stream, cells_of
 from nsw.readers.nvprof.text.summaries import SECTIONS, add_summary_row, calls_of, figures_of
 from nsw.readers.nvprof.text.traces import TraceColumns
+from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, duration, parse_integer, percent, size_factor
-from nsw.readers.text.titles import meaning_by_title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ _MARKS = re.compile(r'"?(?:Type|Time\(%\)|Start|Device|Invocations|Context)"?\s*
 _DEVICE = re.compile(r"\(\d{1,4}\)\s*\Z")
 _NEAR = 1  # cells that a row may lack, or have too many, to be taken for a damaged one
 _CSV_TAIL: Final = re.compile(rf'"{UNITS_NAME}"(?:,"(?P<text>[^"]*)")?,,,(?P<values>.*)\Z')
-_KINDS = meaning_by_title("nvprof-csv kinds")
+_KINDS = meaning_by_word("nvprof-csv kinds")
 
 
 def header_of(text: str) -> tuple[str, list[str], str] | None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from nsw.readers.nvprof.text.counters import event_table
 from nsw.readers.nvprof.text.summaries import TIME
 from nsw.readers.nvprof.vocabulary import QUANTITIES, exact_to_a_ns, split_device, system_rows
+from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.text.quantities import Quantity, duration, number, parse_integer, size
-from nsw.readers.text.titles import meaning_by_title
 
 if TYPE_CHECKING:
     from nsw.readers.nvprof.text.state import RowTaker, Sink, Stream
@@ -190,7 +190,7 @@ class _SystemTable:
 TITLES: Final = (
     r"Dependency Analysis|NVLink topology|PCI[eE]? topology|PC Sampling(?: Summary)?|Available (?:Events|Metrics)"
 )
-_UNREAD: Final = meaning_by_title("nvprof unread")
+_UNREAD: Final = meaning_by_word("nvprof unread")
 LISTING: Final = re.compile(r"^[^\S\n]*+Available (?:Events|Metrics):[^\S\n]*+$", re.MULTILINE)
 _PATH: Final = re.compile(
     r'\s*"?(?:Critical path ?\(%\)|Start"?(?:,|\s+)"?Duration)"?(?:,|\s+)"?Critical path"?(?:,|\s+)"?Waiting time"?'

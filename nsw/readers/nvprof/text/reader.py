@@ -14,7 +14,7 @@ from nsw.readers.nvprof.text import counters, cpu_samples, other_tables, summari
 from nsw.readers.nvprof.text.csv_tables import csv_table, header_of
 from nsw.readers.nvprof.text.state import AGAIN, RowTaker, Sink, Stream, clean, read_lines
 from nsw.readers.nvprof.text.summaries import nvtx_name, take_old_range
-from nsw.readers.text.titles import meaning_by_title
+from nsw.readers.text.known_words import meaning_by_word
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _BARE_WARNING = re.compile(
 _NOTHING_PROFILED = re.compile(
     r"\s*No (?:kernels|(?:API|OpenACC|OpenMP) activities|events/metrics|events|metrics) were profiled\."
 )
-_SECTIONS = meaning_by_title("nvprof sections")
+_SECTIONS = meaning_by_word("nvprof sections")
 # How all lines begin that `_Reading` follows: most lines of a job's output do not.
 _TELLS = re.compile(
     r"""[\s\ufeff]*(?:==|No|Total|"?(?:Type|Time\ ?\(%\)|Start|Device|Invocations|Context)|Count|Thread|Domain|Range

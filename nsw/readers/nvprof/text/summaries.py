@@ -14,8 +14,8 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.nvprof.vocabulary import Columns, exact_to_a_ns, is_call, openacc_kind
+from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.text.quantities import Quantity, duration, parse_integer, percent
-from nsw.readers.text.titles import meaning_by_title
 from nsw.tables.names import api_name_without_version, gpu_operation_kind
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ __all__ = [
 Figures: TypeAlias = "tuple[int | float | None, ...]"  # in the order of `_FIGURES`
 
 API: Final = re.compile(r"cu(?:da)?[A-Z\d]\w*\Z")
-SECTIONS: Final = meaning_by_title("nvprof labels")
+SECTIONS: Final = meaning_by_word("nvprof labels")
 _FIGURES: Final = (
     "calls", "time_pct", "time_pct_pm", "total_ns", "total_ns_pm", "avg_ns", "avg_ns_pm", "min_ns", "min_ns_pm",
     "max_ns", "max_ns_pm",

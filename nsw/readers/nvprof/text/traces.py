@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from nsw.readers.nvprof.text.counters import add_value, metric_value
 from nsw.readers.nvprof.text.summaries import Figures, add_openacc
 from nsw.readers.nvprof.vocabulary import SAMPLES, Columns, Sampled, split_device, whole_ns
+from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.text.quantities import TIME_UNITS, parse_integer, rate, size, size_factor
-from nsw.readers.text.titles import meaning_by_title
-from nsw.resources import csv_rows
 from nsw.tables.names import api_name_without_version, gpu_operation_kind
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ _CALL = re.compile(r"(cu(?:da)?[A-Z\d]\w*)(?:\s+\((.*)\))?\s*\Z", re.DOTALL)
 _METRIC = re.compile(r"[a-z][a-z0-9]*(?:_[A-Za-z0-9]+)*(?:\s*\(.*\))?\Z")
 
 # Title -> the column it feeds; text and CSV, all versions.
-COLUMN_OF_TITLE: Final = meaning_by_title("nvprof-trace")
+COLUMN_OF_TITLE: Final = meaning_by_word("nvprof-trace")
 _DIMENSIONS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 VARYING: Final = frozenset(("start", "duration", "correlation", "bytes", "bytes_per_s", "unified"))
 _OWN_COLUMNS = ("start_ns", "start_ns_pm", "duration_ns", "duration_ns_pm", "correlation")
@@ -295,11 +294,10 @@ _NUMBER = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?\Z|PC 0x")
 _WORD = re.compile(r"\S+")
 _MEASURED = ("start", "duration", "static_smem", "dynamic_smem", "bytes", "bytes_per_s", "unified")
 _OF_CUDA_5 = re.compile(r"Throughput {4}Device {3}Context")  # where a GPU is its number
-# By column, of a title without one by title: what a cell must be, unless it is "-" or empty (another means that a cell,
-# or a title, is missing), and what it looks like in rows whose columns run together.
-_CELL_ROWS = csv_rows("readers/data/nvprof_trace_cells.csv")
-_CELLS = {row["column"]: re.compile(row["cell"]) for row in _CELL_ROWS if row["cell"]}
-_SHAPES = {row["column"]: row["shape"] for row in _CELL_ROWS if row["shape"]}
+# By column: what a cell must be, unless it is "-" or empty: another means that a cell, or a title, is missing.
+_CELLS = {column: re.compile(pattern) for column, pattern in meaning_by_word("nvprof-trace cells").items()}
+# By column, or a title without one: what a cell looks like in rows whose columns run together.
+_SHAPES = meaning_by_word("nvprof-trace shapes")
 _LONGEST_SHAPE = 4096  # characters
 _LOOKS_LIKE_A_START = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[num]?s(?:\s|\Z)")
 _FIRSTS = frozenset("0123456789.,+-'\u00a0\u202f")  # how a number begins
