@@ -67,7 +67,6 @@ _LITTLE: Final = 0.01  # of the idle time
 _IDLE_TIME: Final = "{idle time}"  # in a cause's fact: its sentence names the idle time before, or another one does
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
 _SOME: Final = 0.1  # of gaps
-_AMID: Final = 2.5  # waits an iteration: one or two are at its end
 _A_FEW, _VALUE, _SMALL = 64, 4096, 65536  # bytes
 _FEW_COPIES: Final = 4  # an iteration
 _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
@@ -650,8 +649,7 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
     if by_waits:
         by_wait = _gpu_wait_gap_cause(case, idle, by_waits, is_value=values >= waits, a_kernel=each)
         parts.append(replace(by_wait, gaps_ns=max(values, waits)))
-        often = not idle.is_iteration or use.get("waits", 0.0) + use.get("values", 0.0) >= _AMID
-        if often and by_waits >= _PREVENTS * idle.med_ns:  # no graph can hold them
+        if by_waits >= _PREVENTS * idle.med_ns:  # no graph can hold them
             return parts
     between_few = [g for g in idle.gaps if g.cause == "launch" and g.length == "middle"]
     hosts = idle.operations < _MANY and sum(g.total_ns for g in between_few) >= _HOSTS_NS * sum(

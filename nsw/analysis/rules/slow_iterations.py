@@ -84,7 +84,7 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     takes, is_launched = f"{slow.subject} {slow.verb('take')}", False
     if gpu >= MOST_OF_SLOWER * more:
         differs = f"{format_ns(min(gpu, more))} of that are more work of the GPU: evaluation, or a larger input"
-    elif is_launched := slow.is_of_host and _is_launching(use, iterations.med_ns):
+    elif is_launched := slow.is_of_host and _is_launching(use, iterations):
         count = use["slower_operations"]
         differs = (
             f"the host launches {count:,.0f} more operations in it, one every {format_ns(more / count)}, and they keep"
@@ -105,11 +105,12 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     return replace(hit, do="look at its kernels", advice=_LOOK_AT_KERNELS) if gpu >= MOST_OF_SLOWER * more else hit
 
 
-def _is_launching(use: Mapping[str, float], usual_ns: float) -> bool:
+def _is_launching(use: Mapping[str, float], iterations: Iterations) -> bool:
     """Whether slow iterations take longer to launch more operations, about as fast as the usual ones launch theirs."""
-    added = use.get("slower_operations", 0.0)
-    usual = use["operations"] - added * use["slow"] / use["iterations"]
-    return usual > 0 and use["slower_ns"] <= _AS_FAST * added * usual_ns / usual
+    added, usual = use.get("slower_operations", 0.0), use["operations"]
+    if use["iterations"] > iterations.count - use["slow"]:  # the slow ones are counted in
+        usual -= added * use["slow"] / use["iterations"]
+    return usual > 0 and use["slower_ns"] <= _AS_FAST * added * iterations.med_ns / usual
 
 
 def _host_work_in_gaps_text(case: CaseSummary, idle: IdleGpu) -> str:
