@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.wording import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 MOST_SHOWN: Final = 100  # faults of one file, and warnings
@@ -104,6 +105,19 @@ class NswError(Exception):
     def render(self) -> str:
         """The message as printed on stderr, less the word `error`."""
         return self.message + (f"\n  hint: {self.hint}" if self.hint else "")
+
+
+@contextmanager
+def writing_to(file: object) -> Iterator[None]:
+    """An error of the system inside names the file that is written.
+
+    Raises:
+        NswError: The file cannot be written.
+    """
+    try:
+        yield
+    except OSError as fault:
+        raise NswError(f"{file} cannot be written: {fault.strerror or fault}") from None
 
 
 def resumable(fault: NswError, name: str) -> None:

@@ -404,9 +404,7 @@ class Answers:
     @property
     def headline(self) -> str:
         """The answer in one line."""
-        from nsw.analysis.answer.registry import answer_blocks
-
-        return find_headline(answer_blocks(self._summary(), full=False))
+        return find_headline(self.blocks)
 
     @property
     def findings(self) -> list[str]:

@@ -31,7 +31,7 @@ from nsw.engine.folder import STATE, CampaignFolder
 from nsw.engine.ledger_file import columns_of
 from nsw.engine.recipe_lock import read_locked
 from nsw.engine.tables import load_table, table_files
-from nsw.errors import NswError, UsageError
+from nsw.errors import UsageError, writing_to
 from nsw.recipe.document import as_yaml
 from nsw.recipe.matrix import ITSELF, case_id
 from nsw.recipe.secrets import looks_secret, secret_parts
@@ -39,7 +39,7 @@ from nsw.safe_files import replacing, write_text
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
     import pyarrow as pa
@@ -128,7 +128,7 @@ class Names:
         """A text with the other names in it, and paths as base names."""
         for old, new in self.renames.items():
             text = text.replace(old, new)
-        text = _GPU.sub(self._gpu_alias, text)
+        text = _GPU.sub(lambda match: self._gpus.setdefault(match[0], f"GPU-{len(self._gpus) + 1}"), text)
         text = _PATH.sub(lambda match: match[1] or "a folder", text)
         if not self.hosts:
             return text
@@ -161,9 +161,6 @@ class Names:
         if isinstance(value, list):
             return [self.data(part) for part in value]
         return self.text(value) if isinstance(value, str) else value
-
-    def _gpu_alias(self, match: re.Match[str]) -> str:
-        return self._gpus.setdefault(match[0], f"GPU-{len(self._gpus) + 1}")
 
 
 # --- what the names are ---------------------------------------------------------------------------------------
@@ -454,17 +451,13 @@ def _anonymous_program(lock: Mapping[str, Any], names: Names) -> dict[str, Any]:
 
 def _hide_names_in_report(report: dict[str, Any], names: Names) -> None:
     """Rename the kernels and ranges in a recipe's report section as the tables do."""
-
-    def hide_ranges(words: Sequence[str]) -> list[str]:
-        return [names.hide(word, "range") for word in words]
-
     if classes := report.get("classes"):
         report["classes"] = {name: rf"^{re.escape(name)} \d+$" for name in classes}
     if (steps := report.get("steps") or {}).get("nvtx"):
         steps["nvtx"] = names.hide(steps["nvtx"], "range")
     if model := report.get("model"):
         for part in (model, *(model.get("links") or {}).values()):
-            part["ranges"] = hide_ranges(part["ranges"])
+            part["ranges"] = [names.hide(name, "range") for name in part["ranges"]]
         if model.get("iteration"):
             model["iteration"] = names.hide(model["iteration"], "range")
 
@@ -575,8 +568,5 @@ def write_whole(file: Path, data: bytes) -> None:
     Raises:
         NswError: It cannot be written.
     """
-    try:
-        with replacing(file, _MODE) as stream:
-            stream.write(data)
-    except OSError as fault:
-        raise NswError(f"{file} cannot be written: {fault.strerror or fault}") from None
+    with writing_to(file), replacing(file, _MODE) as stream:
+        stream.write(data)

@@ -77,28 +77,6 @@ def _visible_devices(folder: CampaignFolder, run: str) -> frozenset[str] | None:
 
 _TRACING: Final = "timeline"  # the kind of the passes that record timelines
 _LINE: Final = 100  # characters of a line that a program printed
-
-
-def matched_lines(folder: CampaignFolder, run: RunRow) -> list[str]:
-    """A sentence for each figure of a run: the first number that its regex matches, and the line that this is from."""
-    output = folder.reports / run.id / "stdout"
-    if not output.is_file():
-        return []
-    from nsw.readers.program_figures import read_figure_rows
-
-    specs = locked_recipe(folder).app.figures
-    sentences_of_figures = []
-    for row in read_figure_rows(
-        output, {name: spec.model_copy(update={"pick": "first"}) for name, spec in specs.items()}
-    ):
-        if row["value"] is not None:
-            name, line, count = row["name"], row["line"].strip(), row["matches"]
-            line = line if len(line) <= _LINE else f"{line[:_LINE]}..."
-            more = f", the first of {count} matches (pick: {specs[name].pick})" if count > 1 else ""
-            sentences_of_figures.append(f"{run.id} printed '{line}': {name} = {number(row['value'])}{more}")
-    return sentences_of_figures
-
-
 _TIMES: Final = 4  # the new limit, in times of what the longest run took
 _MUCH: Final = 5  # times of the limit that would do: so much more is worth a word
 _UNKNOWN_S: Final = 450.0  # of a run whose times nobody wrote down: 30 minutes are offered
@@ -122,19 +100,6 @@ def repeat_command(folder: CampaignFolder, ledger: Ledger, option: str) -> str:
     took = max(run.ended - run.started if run.started and run.ended else _UNKNOWN_S for run in over)
     minutes = max(1, math.ceil(_TIMES * took / 60))
     return f"`nsw retry{option} --time {minutes}m` repeats what did not succeed, with a longer time limit"
-
-
-def shorter_limit(folder: CampaignFolder, runs: Sequence[RunRow]) -> str | None:
-    """A sentence with the limit to ask for, where every run took a small part of the recipe's; else None."""
-    limit = locked_recipe(folder).resources.time
-    took = max((run.seconds or 0.0 for run in runs), default=0.0)
-    minutes = max(1, math.ceil(_TIMES * took / 60))
-    if not took or not isinstance(limit, int) or limit < _MUCH * 60 * minutes:
-        return None
-    return (
-        f"runs took at most {seconds(took)} of their {format_duration(limit)}: with `time: {minutes}m` the recipe"
-        " costs less at most, and a queue starts it earlier"
-    )
 
 
 def summary_of(folder: CampaignFolder, ledger: Ledger, figure: str | None = None) -> Summary:
@@ -259,23 +224,17 @@ def _missing_data_lines(folder: CampaignFolder, ledger: Ledger, runs: list[Any])
                 f"not in these numbers: {plural(len(unfinished), 'run')} {state}, such as {unfinished[0].id}{reason}"
             )
     lacking = [r for r in runs if r.state is State.DONE and r.reading is Reading.INCOMPLETE]
-    if lacking:
-        lines.append(
-            f"{plural(len(lacking), 'run')} done without a required figure, such as {lacking[0].id}:"
-            f" `nsw problems{option}` says what to correct"
-        )
-    lacking = [r for r in runs if lacks_reports(r)]
-    if lacking:
-        lines.append(
-            f"{plural(len(lacking), 'run')} with missing or unreadable reports, such as {lacking[0].id}:"
-            f" `nsw problems{option}` lists what is missing or wrong"
-        )
+    no_reports = [r for r in runs if lacks_reports(r)]
     unread = [r for r in runs if r.state is State.DONE and r.reading in {Reading.NONE, Reading.COLLECTED}]
-    if unread:
-        lines.append(
-            f"not in these numbers: {plural(len(unread), 'run')} done and not read yet, such as {unread[0].id}:"
-            f" `nsw resume{option}` reads the reports that are here, and continues"
-        )
+    for subset, begin, lack, remedy in (
+        (lacking, "", "done without a required figure", f"`nsw problems{option}` says what to correct"),
+        (no_reports, "", "with missing or unreadable reports",
+         f"`nsw problems{option}` lists what is missing or wrong"),
+        (unread, "not in these numbers: ", "done and not read yet",
+         f"`nsw resume{option}` reads the reports that are here, and continues"),
+    ):  # fmt: skip
+        if subset:
+            lines.append(f"{begin}{plural(len(subset), 'run')} {lack}, such as {subset[0].id}: {remedy}")
     if folder.trusted and not folder.tables.is_dir() and any(r.reading is Reading.READ for r in runs):
         lines.append(f"{folder.tables} is gone: `nsw reread{option}` reads the reports again")
     return [*lines, *shared_gpus(folder, ledger, runs), *_unmeasured_lines(ledger, runs)]
@@ -348,12 +307,38 @@ class Results:
     @property
     def shorter_limit(self) -> str | None:
         """The time limit that the recipe could ask for, as a sentence; None: its own fits, or the runs are recorded."""
-        return None if self.is_recorded else shorter_limit(self.folder, self.runs)
+        limit = locked_recipe(self.folder).resources.time
+        took = max((run.seconds or 0.0 for run in self.runs), default=0.0)
+        minutes = max(1, math.ceil(_TIMES * took / 60))
+        if self.is_recorded or not took or not isinstance(limit, int) or limit < _MUCH * 60 * minutes:
+            return None
+        return (
+            f"runs took at most {seconds(took)} of their {format_duration(limit)}: with `time: {minutes}m` the recipe"
+            " costs less at most, and a queue starts it earlier"
+        )
 
     def matched_lines(self) -> list[str]:
-        """From which line of the first run that was read each figure is; [] of recorded runs."""
-        first = next((run for run in self.runs if run.state is State.DONE and run.reading is Reading.READ), None)
-        return [] if first is None or self.is_recorded else matched_lines(self.folder, first)
+        """From which line of the first run that was read each figure is; [] of recorded runs.
+
+        It is the first number that the figure's regex matches.
+        """
+        run = next((run for run in self.runs if run.state is State.DONE and run.reading is Reading.READ), None)
+        output = None if run is None or self.is_recorded else self.folder.reports / run.id / "stdout"
+        if run is None or output is None or not output.is_file():
+            return []
+        from nsw.readers.program_figures import read_figure_rows
+
+        specs = locked_recipe(self.folder).app.figures
+        sentences = []
+        for row in read_figure_rows(
+            output, {name: spec.model_copy(update={"pick": "first"}) for name, spec in specs.items()}
+        ):
+            if row["value"] is not None:
+                name, line, count = row["name"], row["line"].strip(), row["matches"]
+                line = line if len(line) <= _LINE else f"{line[:_LINE]}..."
+                more = f", the first of {count} matches (pick: {specs[name].pick})" if count > 1 else ""
+                sentences.append(f"{run.id} printed '{line}': {name} = {number(row['value'])}{more}")
+        return sentences
 
     @property
     def jobs(self) -> dict[str, str]:

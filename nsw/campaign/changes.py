@@ -428,11 +428,8 @@ def _add_part(
             copy_files(files, folder.path / app)
         # without new files only parameters that had no build yet need the program
         needed = apps or list(programs)
-        staged = (
-            [(local_folder, f"{scratch}/{app}") for local_folder, app in programs_in(folder.path, needed)]
-            if needed
-            else []
-        )
+        in_folder = programs_in(folder.path, needed) if needed else []
+        staged = [(local_folder, f"{scratch}/{app}") for local_folder, app in in_folder]
         scripts = write_scripts(folder, plan, lambda job: render(job, folder.id, scratch))
         sent = scripts if transport.remote else scripts[:1]  # its own scripts are read where they are
         staged += [(script, f"{scratch}/scripts/{script.name}") for script in sent]

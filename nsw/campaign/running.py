@@ -384,7 +384,9 @@ class Running:
     def _rounds_with_hints(self) -> Generator[None]:
         """The rounds; an error that ends them names the command that goes on."""
         try:
-            yield from self._carry_out()
+            # carry out what is planned, and again where pairs were added that are to decide
+            while (yield from self._carry_out_planned()):
+                pass
         except NswError as fault:
             resumable(fault, campaign_argument(self.folder))
             raise
@@ -394,12 +396,6 @@ class Running:
             full_disk = disk_full(os_fault.filename or self.folder.path, os_fault.strerror)
             resumable(full_disk, campaign_argument(self.folder))
             raise full_disk from None
-
-    def _carry_out(self) -> Generator[None]:
-        """Carry out what is planned, and again where pairs were added that are to decide."""
-        try:
-            while (yield from self._carry_out_planned()):
-                pass
         finally:
             if self._turn is not None:
                 self._turn.release()
@@ -522,19 +518,17 @@ def notify(folder: CampaignFolder, ledger: Ledger, *, good: bool) -> str | None:
     if not command:
         return None
     words = ["bash", "-c", command, "nsw"] if isinstance(command, str) else [str(word) for word in command]
-    fault = _run_notify_command(words, folder, _notify_environment(folder, ledger.counts(), good=good))
-    return f"notify: {fault}" if fault else None
-
-
-def _notify_environment(folder: CampaignFolder, counts: Mapping[str, int], *, good: bool) -> dict[str, str]:
-    return {
+    counts = ledger.counts()
+    environment = {
         "NSW_CAMPAIGN": folder.id,
         "NSW_CAMPAIGN_FOLDER": str(folder.path.absolute()),
         "NSW_VERDICT": "good" if good else "bad",
         "NSW_RUNS": str(sum(counts.values())),
         **{f"NSW_{state.upper()}": str(counts.get(state, 0)) for state in ENDED},
-        "NSW_MESSAGE": f"{folder.id}: {headline(dict(counts))}",
+        "NSW_MESSAGE": f"{folder.id}: {headline(counts)}",
     }
+    fault = _run_notify_command(words, folder, environment)
+    return f"notify: {fault}" if fault else None
 
 
 def _run_notify_command(words: Sequence[str], folder: CampaignFolder, environment: Mapping[str, str]) -> str | None:

@@ -8,7 +8,6 @@ kill at any moment goes on from what they hold.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -103,28 +102,29 @@ def add_undecided(folder: CampaignFolder, ledger: Ledger, notify: Callable[[Mess
         return False
     price = parse_price(until["at_most"])
     sites = [Path(file) for file in until["sites"]] or None
-    spent = _cost_of_jobs(ledger.runs(), make_plan(str(folder.recipe), ledger.meta(SITE), sites).plan, price.unit)
+    plan = make_plan(str(folder.recipe), ledger.meta(SITE), sites).plan
+    spent, run_costs = _cost_of_jobs(ledger.runs(), plan, price.unit)
     runs = [run for run in ledger.runs() if run.pass_kind == _BARE and run.repeat]
     done = max((run.repeat for run in runs), default=0)
     if "model" in until:
-        each = sum(spent.pairs[case] for case in {run.case_id for run in runs})
+        each = sum(run_costs[case] for case in {run.case_id for run in runs})
         reason = _why_no_run_is_added(ledger, runs, done) or _why_prediction_suffices(
             folder, until["model"], done, notify
         )
-        if not reason and spent.total + each > price.number:
+        if not reason and spent + each > price.number:
             reason = "price reached"
-        ledger.set_meta(UNTIL, until | {"spent": spent.total, "ended": reason})
+        ledger.set_meta(UNTIL, until | {"spent": spent, "ended": reason})
         if reason:
             notify(Message(f"no more repeats: {reason}"))
             return False
         _add_runs(folder, ledger, runs, done=done, more=1, sites=sites)
         return True
     undecided, reason = _undecided_cases(folder, ledger, runs, done)
-    pair = sum(spent.pairs[run.case_id] for match in undecided for run in (match.first[0], match.second[0]))
-    more = min((pairs_at_next_look(done) or done) - done, int((price.number - spent.total) / pair) if pair else 0)
+    pair = sum(run_costs[run.case_id] for match in undecided for run in (match.first[0], match.second[0]))
+    more = min((pairs_at_next_look(done) or done) - done, int((price.number - spent) / pair) if pair else 0)
     if undecided and (more < 1 or done + more < LOOKS[0]):  # fewer decide nothing
         reason = "price reached" if pairs_at_next_look(done) else f"nsw adds {LOOKS[-1]} at most"
-    ledger.set_meta(UNTIL, until | {"spent": spent.total, "ended": reason})
+    ledger.set_meta(UNTIL, until | {"spent": spent, "ended": reason})
     if reason:
         return False
     cases = {run.case_id for match in undecided for run in (match.first[0], match.second[0])}
@@ -202,16 +202,11 @@ def _undecided_cases(
     return undecided, "" if undecided else "decided" if rows else "no figure is of pairs"
 
 
-@dataclass(frozen=True, slots=True)
-class _Spent:
-    """What a campaign cost so far: in `total`, and what another run of each case would."""
+def _cost_of_jobs(runs: Sequence[RunRow], plan: Plan, unit: AmountUnit) -> tuple[float, Mapping[str, float]]:
+    """What a campaign cost so far, and what another run of each case would, in the unit of the price.
 
-    total: float
-    pairs: Mapping[str, float]
-
-
-def _cost_of_jobs(runs: Sequence[RunRow], plan: Plan, unit: AmountUnit) -> _Spent:
-    """The time of the jobs from their first run to their last, in the unit of the price."""
+    That is the time of the jobs from their first run to their last.
+    """
     resources = {run.id: run.resources for run in plan.runs}
     tasks: dict[tuple[str | None, int], list[RunRow]] = defaultdict(list)
     for run in runs:
@@ -228,4 +223,4 @@ def _cost_of_jobs(runs: Sequence[RunRow], plan: Plan, unit: AmountUnit) -> _Spen
             if run.pass_kind == _BARE and run.repeat:
                 of_cases[run.case_id] += cost * (run.seconds or 0.0) / busy if busy else 0.0
                 counts[run.case_id] += 1
-    return _Spent(total, defaultdict(float, {case: cost / counts[case] for case, cost in of_cases.items()}))
+    return total, defaultdict(float, {case: cost / counts[case] for case, cost in of_cases.items()})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.errors import NswError, UsageError
+from nsw.errors import NswError, UsageError, writing_to
 from nsw.present.terminal import console
 from nsw.present.untrusted_text import say
 from nsw.quantities import size
@@ -112,10 +112,8 @@ class Target:
                 f"--output {self.output}/ is a folder, but what is to be written is one file",
                 hint="name a file; `nsw summarize` and `nsw read` fill a folder with CSV or Parquet, a file a table",
             )
-        try:
+        with writing_to(self.output):
             file = os.fdopen(open_output(self.output), "w", encoding="utf-8", newline="")
-        except OSError as fault:
-            raise NswError(f"{self.output} cannot be written: {fault.strerror or fault}") from None
         with file, redirect_stdout(file):
             yield
 
@@ -144,11 +142,8 @@ class Target:
         if self.output is None:
             raise UsageError("a PNG is no text for a terminal", hint="name a file: -o plot.png")
         data = png_of(svg)
-        try:
-            with os.fdopen(open_output(self.output), "wb") as file:
-                file.write(data)
-        except OSError as fault:
-            raise NswError(f"{self.output} cannot be written: {fault.strerror or fault}") from None
+        with writing_to(self.output), os.fdopen(open_output(self.output), "wb") as file:
+            file.write(data)
         self._say_size()
 
     def put_rows(self, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], note: str | None = None) -> None:

@@ -30,7 +30,7 @@ from nsw.cli.options import CampaignAndRuns, Plot, PlotTarget, ReadingLimits, Ye
 from nsw.cli.output import Folder, Target, output_path, several, tell
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import table_files
-from nsw.errors import Exit, NswError, UsageError, did_you_mean
+from nsw.errors import Exit, UsageError, did_you_mean, writing_to
 from nsw.present import emit
 from nsw.present.emit import FLAT, OF_A_CASE, flat_rows
 from nsw.present.untrusted_text import say
@@ -756,11 +756,8 @@ def _export_trace(
     if trace.size > _LARGE and not yes:
         alone = f"{description} is large for a browser, and there is no terminal to confirm it on; nothing was written"
         confirm("This is large for a browser. Write it?", alone, "nothing was written")
-    try:
-        with os.fdopen(open_output(file), "wb") as stream:
-            stream.writelines(trace.packets)
-    except OSError as fault:
-        raise NswError(f"{file} cannot be written: {fault.strerror or fault}") from None
+    with writing_to(file), os.fdopen(open_output(file), "wb") as stream:
+        stream.writelines(trace.packets)
     say(f"{file}: open it with https://ui.perfetto.dev, which keeps it in the browser")
     return Exit.GOOD
 

@@ -211,13 +211,7 @@ class _Builder:
     """Makes runs case by case and gathers what is wrong or absent on the way."""
 
     def __init__(
-        self,
-        loaded: LoadedRecipe,
-        loaded_site: LoadedSite,
-        facts: SiteFacts,
-        *,
-        fit: bool = False,
-        part: Part | None = None,
+        self, loaded: LoadedRecipe, loaded_site: LoadedSite, facts: SiteFacts, *, fit: bool, part: Part | None
     ) -> None:
         self._fit = fit
         self._base = part.app if part else APP
@@ -232,14 +226,11 @@ class _Builder:
         self._loaded = loaded
         self._loaded_site = loaded_site
         self._facts = facts
-        site_values = {
-            "name": loaded_site.site.name,
-            "python": loaded_site.site.python,
-            "account": loaded_site.site.account,
-        }
+        site = loaded_site.site
+        site_values = {"name": site.name, "python": site.python, "account": site.account}
         self._site_values = {key: value for key, value in site_values.items() if value is not None}
         self._resolver = Resolver()
-        self._chip = loaded_site.site.gpus.chip or facts.chip
+        self._chip = site.gpus.chip or facts.chip
         self._passes = tuple(loaded.recipe.passes) if facts.replay else counters.passes_of(loaded.recipe)
 
     def added_passes(self, carried_out: set[str]) -> list[str]:
@@ -702,9 +693,7 @@ def _asked_for(loaded: LoadedRecipe, loaded_site: LoadedSite, key: str, gpus: in
     return next((name for name in asking if _find_key(loaded, loaded_site, name) is not None), key)
 
 
-def _find_key(
-    loaded: LoadedRecipe, loaded_site: LoadedSite, key: str
-) -> tuple[LoadedRecipe | LoadedSite, tuple[str, ...]] | None:
+def _find_key(loaded: LoadedRecipe, loaded_site: LoadedSite, key: str) -> _KeyLocation | None:
     for document, path in ((loaded, ("resources",)), (loaded_site, ("sites", loaded_site.site.name))):
         for name in (key, *_ALSO.get(key, ())):
             if document.document.node((*path, name)) is not None:

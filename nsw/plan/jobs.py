@@ -200,7 +200,8 @@ def build_job(
     suffix = f"-{case_id(used)}" if used else ""
     folder = f"{app}{suffix}"
     suffix = folder.removeprefix(APP)
-    gpus = _gpus(step, values, resolver)
+    with standing_at("app", "build", "gpus"):
+        gpus = whole_number(resolver.value(step.gpus, values))
     gres = site_gres(site, 1, gpus, values, resolver)
     resources = replace(needs, nodes=1, tasks=1, gpus=gpus, gres=gres, exclusive=False, time_s=int(step.time))
     run = Run(
@@ -217,12 +218,6 @@ def build_job(
         app=folder,
     )
     return folder, Job(f"{name}-build{suffix}", resources, ((run,),), build=step.where)
-
-
-def _gpus(step: Any, values: Mapping[str, Any], resolver: Resolver) -> int:
-
-    with standing_at("app", "build", "gpus"):
-        return whole_number(resolver.value(step.gpus, values))
 
 
 def command_of(job: Job) -> tuple[str, ...]:

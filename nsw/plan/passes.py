@@ -124,33 +124,30 @@ def profiled(
         export_here=recipe.collect == "tables",
         reduce_there=are_tasks(site) and not in_image,
     )
-    nesting = _Nesting(hides_secrets=tool in RECORD_ENVIRONMENT, each=each, in_image=in_image, tools=tools)
-    return tool, _put_around(started, profiler, request, ranks, nesting)
+    hides_secrets = tool in RECORD_ENVIRONMENT
+    return tool, _put_around(
+        started, profiler, request, ranks, hides_secrets=hides_secrets, each=each, in_image=in_image, tools=tools
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Nesting:
-    """Where a profiler is among launcher, container and program.
+def _put_around(
+    started: CaseProgram, profiler: Profiler, request: Request, ranks: str | Sequence[int], *,
+    hides_secrets: bool, each: bool, in_image: bool, tools: tuple[str, ...],
+) -> Profiled:  # fmt: skip
+    """What a profiler makes of a program, with launcher, ranks and container in their places.
 
-    Attributes:
+    Args:
+        started: The program.
+        profiler: The profiler.
+        request: What is asked of it.
+        ranks: The processes that are profiled.
         hides_secrets: Whether it starts without the run's secrets, since it would write them into its report.
         each: Whether each process gets one of its own.
         in_image: Whether it is the container's own.
         tools: Its folders that are bound into the container.
     """
-
-    hides_secrets: bool
-    each: bool
-    in_image: bool
-    tools: tuple[str, ...]
-
-
-def _put_around(
-    started: CaseProgram, profiler: Profiler, request: Request, ranks: str | Sequence[int], nesting: _Nesting
-) -> Profiled:
-    """What a profiler makes of a program, with launcher, ranks and container in their places."""
-    launch, program, each, tools = started.launch, started.words, nesting.each, nesting.tools
-    inner, outer = (started.secrets, 0) if nesting.hides_secrets else (0, started.secrets)
+    launch, program = started.launch, started.words
+    inner, outer = (started.secrets, 0) if hides_secrets else (0, started.secrets)
     nest = _Nest(launch, started.box, outer)
     outermost = not each and not launch.launcher.in_image
     if each:
@@ -168,7 +165,7 @@ def _put_around(
     if done.impossible is not None or outermost:
         return done
     command = nest.ranks(ranks, done.command, program, tools) if each else nest.on_nodes(done.command, tools)
-    after = tuple(nest.boxed(words) for words in done.after) if nesting.in_image else done.after
+    after = tuple(nest.boxed(words) for words in done.after) if in_image else done.after
     return replace(done, command=command, after=after)
 
 

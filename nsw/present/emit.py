@@ -18,7 +18,7 @@ from dataclasses import fields, is_dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO, TypeAlias
 
-from nsw.errors import NswError, UsageError
+from nsw.errors import UsageError, writing_to
 from nsw.present.untrusted_text import as_csv_cell
 from nsw.present.untrusted_text import as_json as json_text
 from nsw.safe_files import replacing
@@ -123,10 +123,8 @@ def as_parquet(
     frame = pa.table({c: pa.array(of_one_type([row.get(c) for row in rows])) for c in columns})
     if note:
         frame = frame.replace_schema_metadata({"nsw_note": note})
-    try:
+    with writing_to(output):
         pq.write_table(frame, output, compression="zstd")
-    except OSError as fault:
-        raise NswError(f"{output} cannot be written: {fault.strerror or fault}") from None
 
 
 def columns_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -328,12 +326,10 @@ class TableFiles(ExitStack, ABC):
         """
         if not row_count(data):
             return
-        try:
+        with writing_to(self._paths[name]):
             # a new file gets its name at the end, if that is a good one
             new = self.enter_context(replacing(self._paths[name])) if name not in self._writers else None
             self._append_rows(name, data, report, new)
-        except OSError as fault:
-            raise NswError(f"{self._paths[name]} cannot be written: {fault.strerror or fault}") from None
         self.written[name] = self.written.get(name, 0) + row_count(data)
 
     @abstractmethod

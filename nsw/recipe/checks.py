@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import islice, takewhile
 from keyword import iskeyword
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -424,30 +424,13 @@ _JINJA_WORDS = frozenset(
     {"range", "true", "false", "none", "loop", "if", "else", "for", "in", "is", "and", "or", "not", "set"}
 )
 
-_TEMPLATES: tuple[tuple[str, ...], ...] = (
-    ("app", "command"),
-    ("app", "command", "*"),
-    ("app", "env", "*"),
-    ("app", "env", "*", "secret"),
-    ("app", "env", "*", "plain"),
-    ("app", "launcher", "processes"),
-    ("app", "launcher", "prefix"),
-    ("app", "launcher", "options", "*"),
-    ("app", "build", "command"),
-    ("app", "build", "gpus"),
-    ("app", "container", "image"),
-    ("app", "container", "options", "*"),
-    ("app", "container", "mounts", "*"),
-    ("app", "container", "env", "*"),
-    ("resources", "*"),
-    ("resources", "extra", "*"),
-    ("check", "*", "file"),
-    ("check", "*", "command"),
-    ("passes", "*", "*", "time"),
-    ("passes", "*", "*", "options", "*"),
-    ("report", "model", "flop"),
-    ("report", "model", "links", "*", "bytes"),
-)
+_TEMPLATES: Final = tuple(tuple(path.split(".")) for path in (
+    "app.command", "app.command.*", "app.env.*", "app.env.*.secret", "app.env.*.plain", "app.launcher.processes",
+    "app.launcher.prefix", "app.launcher.options.*", "app.build.command", "app.build.gpus", "app.container.image",
+    "app.container.options.*", "app.container.mounts.*", "app.container.env.*", "resources.*", "resources.extra.*",
+    "check.*.file", "check.*.command", "passes.*.*.time", "passes.*.*.options.*", "report.model.flop",
+    "report.model.links.*.bytes",
+))  # fmt: skip
 
 
 def check(document: Document, folder: Path | None) -> list[Diagnostic]:

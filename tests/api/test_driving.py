@@ -151,7 +151,7 @@ def test_a_fault_comes_behind_what_happened_before_it(recipe, monkeypatch):
         raise nsw.errors.CampaignError("it fails")
         yield
 
-    monkeypatch.setattr("nsw.campaign.running.Running._carry_out", failing)
+    monkeypatch.setattr("nsw.campaign.running.Running._carry_out_planned", failing)
     running = nsw.run(recipe("{command: 'true'}"), "here")
     assert next(running) == Message("about to fail")
     with pytest.raises(nsw.errors.CampaignError, match="it fails"):
