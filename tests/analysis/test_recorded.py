@@ -98,7 +98,6 @@ def test_variants_are_compared_by_figure_and_counters_and_a_cold_start_is_called
     assert "* variant-naive_n-2048: its figure is 127 times lower than its kernels' times imply" in text
     assert "Ratios to it are set aside: `--table compare` has them." in text
     assert "of DRAM: of the memory's peak rate, by the largest kernel; set aside: the kernels' times contradict" in text
-    assert "fits L2 (20 of 50 MB)" in text
 
 
 def test_a_pair_with_a_cold_start_is_set_aside_and_no_gain():

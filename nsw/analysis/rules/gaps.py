@@ -67,6 +67,11 @@ _LITTLE: Final = 0.01  # of the idle time
 _IDLE_TIME: Final = "{idle time}"  # in a cause's fact: its sentence names the idle time before, or another one does
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
 _SOME: Final = 0.1  # of gaps
+_OF_LOOPS: Final = 1000  # operations of one compiled program, from which a loop in it launches them
+_UNROLL: Final = (
+    "Give a step of the loop more work: jax.lax.scan(..., unroll=8) or more, jax.vmap over independent problems"
+    " (chains, samples); where steps combine associatively, jax.lax.associative_scan."
+)
 _A_FEW, _VALUE, _SMALL = 64, 4096, 65536  # bytes
 _FEW_COPIES: Final = 4  # an iteration
 _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
@@ -686,13 +691,27 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         else:
             fact = f"{operations} {busy}; {of_launches}, {format_ns(spent)} of that in CUDA calls"
         short = f"launch-bound, {plural(round(idle.operations), 'operation')} of {format_ns(work)}"
-        parts.append(IdleCause("launch-bound", launches, short, f"launch-bound: {fact}", gaps_ns=launch_gaps_ns))
+        advice, do = "", ""
+        if _is_loop_of_compiled_step(case, idle):
+            advice, do = _UNROLL, "unroll the loop, or make it parallel"
+            fact = (
+                f"an iteration is one call of a compiled program (jax.jit), in which a loop runs step by step: {fact}"
+            )
+        parts.append(
+            IdleCause("launch-bound", launches, short, f"launch-bound: {fact}", advice, do, gaps_ns=launch_gaps_ns)
+        )
     elif launches:
         operations = plural(round(idle.operations), "operation")
         parts.append(IdleCause("host-work", launches, f"waits for the host, {operations}",
                                f"between its {operations} it waits for the host", gaps_ns=launch_gaps_ns,
                                named=((_GAP_WORDS["launch"], launch_gaps_ns),)))  # fmt: skip
     return parts
+
+
+def _is_loop_of_compiled_step(case: CaseSummary, idle: IdleGpu) -> bool:
+    """Whether an iteration is one call of a program that XLA compiled, which launches very many operations itself."""
+    name = (case.iterations.name if case.iterations else None) or ""
+    return idle.operations >= _OF_LOOPS and name.startswith("XlaModule")
 
 
 def _lock_share_of_launch_gaps(idle: IdleGpu) -> float:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.steady import Iterations
 
 __all__ = ["RULES"]
 
