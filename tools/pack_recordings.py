@@ -1,7 +1,7 @@
 """Packs the demo's recordings: `python tools/pack_recordings.py FOLDER`, with NAME.sqlite and NAME.out of each there.
 
-nsys' own list of the GPU metrics that it could have sampled (180 kB in each report) is left out, and so are the names of
-the machine's other processes.
+nsys' own list of the GPU metrics that it could have sampled (180 kB in each report) is left out, and so are the
+names of the machine's other processes.
 
 Reports in one archive share what they have in common (some 50 kB each), but a report is read by unpacking those before
 it: small reports share an archive, large ones do not.

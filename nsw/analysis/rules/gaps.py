@@ -694,9 +694,7 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         advice, do = "", ""
         if _is_loop_of_compiled_step(case, idle):
             advice, do = _UNROLL, "unroll the loop, or make it parallel"
-            fact = (
-                f"an iteration is one call of a compiled program (jax.jit), whose loop runs step by step: {fact}"
-            )
+            fact = f"an iteration is one call of a compiled program (jax.jit), whose loop runs step by step: {fact}"
         parts.append(
             IdleCause("launch-bound", launches, short, f"launch-bound: {fact}", advice, do, gaps_ns=launch_gaps_ns)
         )
