@@ -149,7 +149,8 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("fp64-by-accident", issuing(double_precision_fu_utilization=62.0, **FP32_BESIDE | {"inst_fp_64": 4e8}),
      [issuing(double_precision_fu_utilization=30.0, **FP32_BESIDE | {"inst_fp_64": 4e8})]),
     ("fp64-by-accident", pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=3e7),
-     [pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=1e6)]),
+     [pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=1e6),
+      pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=6e7, gld_transactions=1e5)]),  # of functions
     ("special-functions", issuing(special_fu_utilization=52.0),
      [issuing(special_fu_utilization=25.0), issuing(special_fu_utilization=52.0, inst_bit_convert=5e7)]),
     ("special-functions", pipe("special_fu_utilization"), [pipe("special_fu_utilization", busy=50.0), dram(special_fu_utilization=60.0)]),
@@ -175,6 +176,7 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("random-gather", kernel(memory=80.0, l2_throughput=80.0, **OF_LISTS, warp_execution_efficiency=45.0),
      [kernel(memory=80.0, l2_throughput=80.0, **OF_LISTS, warp_execution_efficiency=100.0),  # half as many as threads
       kernel(memory=80.0, l2_throughput=80.0, **OF_LISTS, warp_execution_efficiency=45.0, threads_per_block=16.0),
+      kernel(memory=80.0, l2_throughput=80.0, **OF_LISTS | {"gld_transactions_per_request": 32.0}, warp_execution_efficiency=45.0),
       kernel(memory=80.0, l2_throughput=80.0, **OF_LISTS | {"gst_transactions": 32e6}, warp_execution_efficiency=45.0)]),
     ("too-few-blocks", kernel(blocks=20.0, waves_per_sm=0.02), [dram(busy=92.0, blocks=20.0, waves_per_sm=0.02)]),
     ("unequal-blocks", kernel(sm_active_cycles=80e3), [dram(busy=92.0, sm_active_cycles=80e3)]),

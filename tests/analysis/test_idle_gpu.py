@@ -322,6 +322,23 @@ def test_copies_and_kernels_that_alternate_could_overlap_and_those_that_do_are_h
     assert text.startswith(
         "The GPU is busy 98 % of an iteration of 4 ms, copies beside kernels; k is 100 % of its work."
     )
+    (text,) = named(copies(each=4 * MS, alone=0.5))
+    assert text.startswith("Copies to the GPU take 100 % of an iteration of 4 ms at 4.000 GB/s, and kernels run beside")
+    assert "ncu" not in text
+
+
+def test_a_librarys_kernel_is_not_sent_to_ncu():
+    (text,) = explained(
+        busy=98.0, parts=(part("steady", "nvjet_sm90_hsh_64x512_64x2_1x2_h_bz_coopB_NNT", 18 * MS), LAUNCHES)
+    )
+    assert text.endswith("Only less or faster GPU work helps.")
+
+
+def test_a_loop_in_a_compiled_step_is_told_from_steps_that_are_not_compiled():
+    tables = {"gaps": [gap("launch", "short", 1200, 2.2 * US)], "gpu_use": [use()], "host_copies": []}
+    for name, is_loop in (("XlaModule:#hlo_module=jit_step#", True), ("step", False)):
+        (text,) = told([KERNELS, LAUNCHES], [idle(32.0, operations=1200.0) | {"name": name}], **tables)[1]
+        assert ("jax.lax.scan(..., unroll=8)" in text) is is_loop
 
 
 def test_iterations_of_copies_alone_are_not_healthy_though_no_kernel_could_hide_them():
@@ -410,6 +427,9 @@ def test_iterations_that_are_slow_in_turn_are_told_with_their_period_and_what_di
         "takes 2.4 ms longer than the usual 4 ms; the host launches 50 more operations in it, one every 48 us" in text
     )
     assert "and they keep the GPU busy for 100 us: launch-bound. Launch them together as CUDA graphs" in text
+    of_usual = {"gaps": [], "host_copies": [], "gpu_use": [use(slower_operations=900, slower_gpu_ns=0.1 * MS, **slow)]}
+    (text,) = told([KERNELS, LAUNCHES], [idle(98.0) | {"iterations": 23, "steady": 21}], **of_usual)[1]
+    assert "the host launches 900 more operations in it" in text  # gpu_use counts the usual iterations alone
     (text,) = explained(busy=98.0, slower_gpu_ns=0.1 * MS, slower_operations=20, **slow)
     assert "the host does something else" in text
     writes = gap("launch", "long", 1 / 8, 2.4 * MS, write_ns=0.2 * MS)

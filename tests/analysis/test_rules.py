@@ -74,6 +74,7 @@ def unsplit(**numbers):
 
 FOREACH = "void at::native::multi_tensor_apply_kernel<TensorListMetadata<4>>()"
 FUSED = "void at::native::multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata<4>>()"
+MULTIPLIES = "void at::native::vectorized_elementwise_kernel<4, at::native::AUnaryFunctor<MulFunctor<float>>>(int)"
 FILL = "void at::native::vectorized_elementwise_kernel<4, FillFunctor<float>>()"
 STRIDED = (
     "void at::native::elementwise_kernel<(int)128, (int)4, void at::native::gpu_kernel_impl_nocast"
@@ -225,7 +226,8 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
     ("unfused-optimizer", replace(launched((ADDCDIV, 20, 20.0)), one_phase="no iterations"),
      [replace(launched((FOREACH, 50)), one_phase="no iterations")], "20 % is an optimizer's step"),
     ("unfused-attention", launched(("softmax_warp_forward<float>()", 20)), [launched(("softmax_warp_forward<float>()", 19)),
-     launched(("my_softmax(float*)", 50))], "20 % is softmax and elementwise work"),
+     launched(("softmax_warp_forward<float>()", 5, 1.0), (MULTIPLIES, 50, 50.0)), launched(("my_softmax(float*)", 50))],
+     "20 % is softmax and elementwise work"),
     ("unfused-attention", scaled(9, 10), [scaled(9, 9), scaled(11, 10), scaled(9, 10, scaling=FILL), scaled(9, 10, own=FILL),
      replace(scaled(9, 10), successors={})], "20 % a scaling and rows(half*) behind a product"),
     ("too-few-blocks", blocks(100), [blocks(132), blocks(122), blocks(100, kernel_ns=3 * MS), blocks(100, us=19.0),
