@@ -86,8 +86,8 @@ def test_lines_blocks_and_conditions_are_known():
 @pytest.mark.parametrize(
     ("before", "word", "kind"),
     [
-        ("", "$HOME/x", "variable"), ("", "${SCRATCH:-/tmp}", "variable"), ("", "$1", "computed"), ("", "$(date)", "computed"),
-        ("", "`date`", "computed"), ("", "$((RANDOM + 2))", "computed"), ("", "${A%%.*}", "computed"), ("A=$(date)", "$A", "computed"),
+        ("", "$HOME/x", "variable"), ("", "${SCRATCH:-/tmp}", "variable"), ("", "$1", "parameter"), ("", "$(date)", "computed"),
+        ("", "`date`", "computed"), ("", "$((RANDOM + 2))", "computed"), ("", "${A%%.*}", "computed"), ("A=$(date)", "$A", "variable"),
         ("let A=1+2", "$A", "computed"), ("if x; then A=1; fi", "$A", "computed"), ("", '"$@"', "list"), ("", "*.c", "shell"),
         ("x || A=1", "$A", "computed"), ("export A=$(date)", "$A", "variable"),
     ],
