@@ -57,10 +57,8 @@ __all__ = [
 _USED_PCT: Final = 62.5  # of a sector: half of it is used by a stride of two
 _MISALIGNED: Final = (0.5, 0.7)  # used of sectors where runs of a sector's size straddle two: a half and more
 _SCATTERED: Final = 8.0  # sectors of a request, from which its threads use other sectors than their neighbours
-_FEW_ACTIVE, _OWN_SECTOR = (
-    24.0,
-    0.9,
-)  # threads an instruction; sectors of a request for each, and of all that loads move
+_FEW_ACTIVE: Final = 24.0  # threads an instruction
+_OWN_SECTOR: Final = 0.9  # sectors of a request for each of them, and of all that loads move
 _AGAIN: Final = 2.0  # times what DRAM moves: bytes that are asked for again and again
 _NO_INDICES: Final = 4.2 / 32  # used of each sector: all loads are scattered, and none is of indices side by side
 _WALK: Final = 8  # loads of a thread, by which it could use all of a sector itself
@@ -74,7 +72,7 @@ _FULL_REGISTERS: Final = 250  # of 255 a thread
 _REGISTER_STEP: Final = 8  # limits of registers are multiples of it
 _READ_AGAIN: Final = 1.25  # times the program's memory
 _DRIVER_BYTES: Final = 0.5e9  # of that memory: what the driver takes itself on H100 and H200
-_NEARLY_ALL, _LOADED_OFTEN = 0.9, 8.0  # loads a store to local memory
+_LOADED_OFTEN: Final = 8.0  # loads a store to local memory
 
 
 class _Access(NamedTuple):
