@@ -178,6 +178,11 @@ def plan_model(
         raise UsageError(f"--for-model {over}: no parameter of this name has only numbers above zero", hint=hint)
     first, second = (_prices(planned.plan, over, budget.unit, home) for planned in (once, twice))
     repeat = {value: second[value] - first[value] for value in first}
+    if any(first.values()) and not any(repeat.values()):
+        raise UsageError(
+            f"--for-model {over}: the passes have `repeats` of their own, which it is to choose",
+            hint="remove `repeats` from the passes of the recipe",
+        )
     if not any(repeat.values()):
         raise UsageError(f"--at-most {budget}: these runs cost no {budget.unit}s", hint="give a time, such as 40m")
     prices = {value: (first[value] - repeat[value], repeat[value]) for value in first}

@@ -177,6 +177,18 @@ def test_what_cannot_be_chosen_is_refused(nsw, tmp_path, monkeypatch, options, m
     assert message in refused.err
 
 
+def test_repeats_of_a_pass_are_named_where_the_law_is_to_choose_them(nsw, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("app.py").touch()
+    Path("r.yaml").write_text(
+        "nsw: 1\nname: growth\napp: {command: 'python3 app.py {{ n }}', files: [app.py]}\nmatrix: {n: [1, 2, 4, 8, 16]}\n"
+        "passes: [{baseline: {repeats: 2}}]\nresources: {gpus: 0, time: 1m}\n"
+    )
+    refused = nsw("plan", "r.yaml", "--site", "local", "--for-model", "n", "--to", "64", "--at-most", "2h")
+    assert refused.code == 2
+    assert "the passes have `repeats` of their own" in refused.err
+
+
 def test_data_has_the_law_its_errors_and_what_is_predicted(made):
     (row,) = json.loads(made("model", "--at", "64", "--json").out)["rows"]
     assert row["determined"] is True
