@@ -718,6 +718,12 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         if _is_loop_of_compiled_step(case, idle):
             advice, do = _UNROLL, "unroll the loop, or make it parallel"
             fact = f"an iteration is one call of a compiled program (jax.jit), whose loop runs step by step: {fact}"
+        elif (values := use.get("values", 0.0)) > _ONCE and _are_values_conditions(case, idle):
+            advice = (
+                f"First remove conditions on tensors (`if tensor:`, validate_args of torch.distributions): {values:.0f}"
+                f" values are read back an iteration, most of one byte, and no graph can hold them. Then"
+                f" {causes()['launch-bound'].remedy('pytorch')}"
+            )
         parts.append(
             IdleCause("launch-bound", launches, short, f"launch-bound: {fact}", advice, do, gaps_ns=launch_gaps_ns)
         )
@@ -727,6 +733,12 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
                                f"between its {operations} it waits for the host", gaps_ns=launch_gaps_ns,
                                named=((_GAP_WORDS["launch"], launch_gaps_ns),)))  # fmt: skip
     return parts
+
+
+def _are_values_conditions(case: CaseSummary, idle: IdleGpu) -> bool:
+    """Whether most values that PyTorch reads back are of one byte: truth values."""
+    sizes = [copy.med_bytes for copy in idle.copies if copy.direction == "from the GPU"]
+    return detect_framework(case) == "pytorch" and bool(sizes) and all(size is not None and size <= 1 for size in sizes)
 
 
 def _is_loop_of_compiled_step(case: CaseSummary, idle: IdleGpu) -> bool:
