@@ -50,7 +50,7 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
     counters = "" if any(kernel.metrics for kernel in case.kernels) else counters_command_text(case)
     total, first = sum(work.total_ns or 0.0 for work in case.gpu_work), next(iter(case.gpu_work), None)
     share = 100 * (first.total_ns or 0.0) / total if first is not None and total else 0.0
-    stands_out, advice = "nothing stands out", known.remedy()
+    stands_out, advice = "nothing stands out", "" if cause == "gpu-busy" else known.remedy()
     if first is not None and first.kind == "kernel" and share >= _MOST_PCT:
         stands_out = f"{first.short_name} is {share:.0f} % of its work"
     elif (fusible := _fusible_work_pct(case)) >= _LARGE_PCT:
