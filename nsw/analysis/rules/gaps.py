@@ -706,7 +706,7 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         operations = f"{plural(round(idle.operations), 'operation')}{' an iteration' if idle.is_iteration else ''}"
         is_one = round(idle.operations) == 1
         # a mean says nothing of operations of which one takes most
-        is_uneven = not is_one and bool(case.gpu_work) and case.gpu_work[0].share_pct >= 100 * _MOSTLY
+        is_uneven = not is_one and _is_work_in_few_operations(case)
         busy = f"keep{'s' * is_one} it busy for {format_ns(gpu_ns if is_uneven else work)}"
         busy += "" if is_one else " in all" if is_uneven else " each"
         spent = scale * (use.get("cuda_ns", 0.0) - use.get("wait_ns", 0.0)) / count if count else 0.0
@@ -746,6 +746,12 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
                                f"between its {operations} it waits for the host", gaps_ns=launch_gaps_ns,
                                named=((_GAP_WORDS["launch"], launch_gaps_ns),)))  # fmt: skip
     return parts
+
+
+def _is_work_in_few_operations(case: CaseSummary) -> bool:
+    """Whether most of the GPU's work is in few of its operations."""
+    first, calls = next(iter(case.gpu_work), None), sum(share.calls or 0.0 for share in case.gpu_work)
+    return first is not None and first.share_pct >= 100 * _MOSTLY and (first.calls or calls) < _SOME * calls
 
 
 def _are_values_conditions(case: CaseSummary, idle: IdleGpu) -> bool:
