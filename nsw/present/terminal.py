@@ -306,7 +306,7 @@ def program() -> str:
         return "nsw"
     program_path = shutil.which("nsw")
     if program_path is None:
-        return "nsw" if os.path.isabs(typed) else shlex.quote(typed)
+        return "nsw" if Path(typed).is_absolute() else shlex.quote(typed)
     if os.sep not in typed or _is_same_file(program_path, typed) or _is_wrapper(program_path, typed):
         return "nsw"
     return shlex.quote(typed)
