@@ -38,7 +38,7 @@ from nsw.analysis.sides import (
     match_cases,
     split_kernel_metric,
 )
-from nsw.quantities import BYTES, TIMES, common, factor_digits, format_ns, percent_digits, rates
+from nsw.quantities import BYTES, TIMES, common, factor_digits, format_ns, longer, percent_digits, rates
 from nsw.wording import and_more, plural
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ _ROWS: Final = 15
 _EXPLAINED: Final = 3
 _DISTURBANCES: Final = 2  # of the runs that are named
 _CASES_NAMED: Final = 3
+_UNLIKE: Final = 0.05  # of a time, by which the traced runs and the figure change unlike
 _UNEXPLAINED: Final = 0.5  # of a gain, which the time of an iteration does not show
 _SHORT: Final = 18  # characters of a name that a table's heading has room for
 _MOST: Final = 0.5  # of what all functions change, from which a function is what did it
@@ -583,10 +584,10 @@ def _missing_part_notes(comparison: Comparison) -> list[Block]:
     if any(row.missing == DIFFERENT_PROGRAMS for row in comparison.rows):
         return []
     lacking = [side.name for side in sides if not side.tables.get("iterations")]
-    reason = "the tables do not divide an iteration"
+    reason = "the tables were made before NCCL was told from other work, and `nsw reread` makes them anew"
     if lacking:
         reason = f"{'neither side has a' if lacking[1:] else f'{lacking[0]} has no'} timeline with iterations"
-    lost = "Idle time is no part of the difference" if explained else "The difference has no parts"
+    lost = "The difference is that of the GPU's work, without idle time" if explained else "The difference has no parts"
     return [Note("parts", f"{lost}: {reason}.", tone="aside")]
 
 
@@ -632,6 +633,9 @@ def _difference_sentence(row: Compared, explained: Difference, gpus: tuple[int, 
             return f"{explained.sentence}. The figure is of all GPUs, an iteration is that of one"
         explanation = "iterations do other work than before, or some are much longer than the median"
         return f"{explained.sentence}. The figure does not change by as much: {explanation}"
+    if row.what not in {ITERATION, GPU_TIME} and abs(gain - in_time) > _UNLIKE and in_time:
+        span = f"{format_ns(explained.before)} to {format_ns(explained.after)}"
+        return f"{explained.sentence}. That is of the traced runs: {span}, {longer(log_ratio_to_percent(-in_time))}"
     return explained.sentence
 
 
