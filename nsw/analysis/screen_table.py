@@ -95,7 +95,6 @@ _LEGEND: Final = {
     "efficiency_pct": "efficiency: what each GPU achieves, beside the fewest GPUs",
     "copies_pct": "alone: no other kernel at work",
     "exposed_pct": "alone: no other kernel at work",
-    "kernel_ns": "kernel: a launch under the counters' profiler, which the figure's runs are without",
     "dram_pct": "of DRAM: of the memory's peak rate, by the largest kernel",
     "of_roof_pct": "of peak: of the busiest part's peak rate",
     "gld_efficiency": "used: of the bytes that are moved",
@@ -106,6 +105,8 @@ _LEGEND: Final = {
 def legend_notes(table: Table) -> list[Block]:
     """A line that explains the words of a table, those that it has."""
     meanings = [_LEGEND[c.name].format(title=c.title) for c in table.columns if c.name in _LEGEND]
+    if {"figure", "kernel_ns"} <= {column.name for column in table.columns}:
+        meanings.append("kernel: a launch in the profiled runs")
     if any(SET_ASIDE in row for row in table.rows):
         meanings.append(f"{SET_ASIDE}: no ratio, since the kernels' times contradict the figure, or the baseline's")
     return [Note("legend", "; ".join(dict.fromkeys(meanings)), tone="aside")] if meanings else []

@@ -513,7 +513,7 @@ def _side_from_reports(word: str, path: Path, by: By) -> Side:
     if not read:
         hint = exported_tables_hint(path) or (wrong[0] if wrong else None)
         raise CampaignError(f"{path} holds no report that can be read", hint=hint)
-    runs, tables = runs_and_tables_of_reports(read, case=word)
+    runs, tables = runs_and_tables_of_reports(read, {report.name: word for report in read})
     chips = {row["text"] for row in tables["facts"] if row["key"] == "gpu_name" and row.get("text")}
     conditions = {CHIP: " | ".join(sorted(chips))} if chips else {}
     return Side(
