@@ -90,12 +90,11 @@ def summarize_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
         )
     results = [part for report in reports for part in _split_report_by_result(report, alone=len(reports) == 1)]
     cases = reports_by_case(results)
-    runs, tables = runs_and_tables_of_reports(
-        results, {report.name: case for case, members in cases.items() for report in members}
-    )
+    case_of = {report.name: case for case, members in cases.items() for report in members}
+    runs, tables = runs_and_tables_of_reports(results, case_of)
     failed = [
         Finding(FAILED, f"{r.name}: the program failed while it was profiled: {r.failed}.",
-                evidence=(Evidence("runs", (r.name,)),))
+                evidence=(Evidence("runs", (case_of.get(r.name, r.name),)),))
         for r in reports if r.failed
     ]  # fmt: skip
     kernels = {case: found for case, members in cases.items() if (found := _kernels_of_case(members))}

@@ -104,7 +104,7 @@ def test_variants_are_compared_by_figure_and_counters_and_a_cold_start_is_called
     assert first < doubt
     assert "* variant-naive_n-2048: its figure is 104 to 127 times lower than its kernels' times imply" in text
     assert "No ratio to it is printed." in text
-    assert "of DRAM: of the memory's peak rate, by the largest kernel; set aside: no ratio, since the kernels'" in text
+    assert "by the largest kernel; kernel: a launch in the profiled runs; set aside: no ratio, since the" in text
 
 
 def test_a_pair_with_a_cold_start_is_set_aside_and_no_gain():
