@@ -584,7 +584,7 @@ def _missing_part_notes(comparison: Comparison) -> list[Block]:
     if any(row.missing == DIFFERENT_PROGRAMS for row in comparison.rows):
         return []
     lacking = [side.name for side in sides if not side.tables.get("iterations")]
-    reason = "the tables were made before NCCL was told from other work, and `nsw reread` makes them anew"
+    reason = "the tables do not separate NCCL from other work; `nsw reread` makes them again"
     if lacking:
         reason = f"{'neither side has a' if lacking[1:] else f'{lacking[0]} has no'} timeline with iterations"
     lost = "The difference is that of the GPU's work, without idle time" if explained else "The difference has no parts"

@@ -710,6 +710,11 @@ def different_kernels_text(first: Side, second: Side, pairs: Sequence[Match]) ->
     """Which kernels the sides lack of each other, where most of the time of both is in those: no change of a program.
 
     Reports name no program. Where an iteration copies as much to the GPU on both sides, its work can be the same.
+
+    Args:
+        first: What is compared with.
+        second: What is compared.
+        pairs: The cases of both.
     """
     if None in (copied := [side.conditions.get(COPIED) for side in (first, second)]) or copied[0] == copied[1]:
         return None
