@@ -64,7 +64,8 @@ SECTIONS = (
     "What only one site needs, by site: laid over the rest of the recipe. Below `sites.NAME` stand the keys above,"
     " without `nsw`, `name`, `lock` and `sites`; none is required."
 )
-BELOW = """A sites file begins as a recipe does, with `nsw: 1`; `nsw init --site NAME` writes one. The keys are those of a site:
+BELOW = """A sites file begins as a recipe does, with `nsw: 1`; `nsw init --site NAME` writes one. The
+keys are those of a site:
 
 ```yaml
 nsw: 1
