@@ -1,16 +1,21 @@
 """First screens of recorded campaigns: the lines that matter, and that no name of a case decides what is said."""
 
 import io
+import math
 import random
 import re
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
 from nsw.analysis.answer.registry import answer_blocks
 from nsw.analysis.blocks import Finding, Table
+from nsw.analysis.compared_screen import comparison_blocks
 from nsw.analysis.first_screen import first_screen_blocks
+from nsw.analysis.sides import Side
 from nsw.analysis.summary import ReportRequest, summarize
+from nsw.campaign.compare import compare
 from nsw.present.emit import flat_rows
 from nsw.present.summary_view import show_summary, texts
 from nsw.present.terminal import console
@@ -213,3 +218,21 @@ def test_of_two_sides_summarize_prints_no_verdict_but_names_the_command_that_doe
     blocks = first_screen_blocks(summarize(replace(data, runs=runs), asked))
     assert blocks[0].text.startswith(f"the verdict on before and after: `nsw compare {data.campaign}`")
     assert "effect" not in {column.name for column in blocks[1].columns}
+
+
+def test_a_difference_between_two_cases_adds_up_and_says_where_it_is_not_the_figures(name):
+    data = campaign(name)
+    sides = [
+        Side(case, "c", [run for run in data.runs if run.case_id == case], data.tables, ASKED[name].figure)
+        for case in dict.fromkeys(run.case_id for run in data.runs)
+    ]
+    for first, second in permutations(sides, 2):
+        comparison = compare(first, second)
+        (row,) = comparison.rows
+        sentences = [b.text for b in comparison_blocks(comparison) if isinstance(b, Finding) and b.name == "difference"]
+        for explained, sentence in zip(comparison.explained.values(), sentences, strict=False):
+            assert sum(change.ns for change in explained.changes) == pytest.approx(explained.ns, abs=1.0)
+            gain = math.log(explained.before / explained.after)
+            assert abs(gain - (row.gain or 0.0)) <= 0.05 or re.search(
+                r"That is of the traced runs: |The figure does not change by as much", sentence
+            ), sentence
