@@ -92,7 +92,8 @@ def texts(block: Table) -> list[list[str]]:
 def _percent_texts(shares: Sequence[float]) -> list[str]:
     """Shares that add up to 100 %, in whole numbers; in tenths where the only one that could give way is in between."""
     whole = _round_to_sum(shares, 100)
-    if len(shares) == 3 and whole[1] != round(shares[1]):  # which a sentence names
+    is_exact = abs(sum(shares) - 100) < 0.05  # medians of shares may add up to less
+    if len(shares) == 3 and whole[1] != round(shares[1]) and is_exact:  # a sentence names it
         return [f"{tenths / 10:.1f} %" for tenths in _round_to_sum([10 * share for share in shares], 1000)]
     return [f"{share} %" for share in whole]
 
