@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 
     _Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
-__all__ = ["LOOKED_AT", "ReadReport", "reports_by_case", "runs_and_tables_of_reports", "summarize_reports"]
+__all__ = [
+    "LOOKED_AT",
+    "ReadReport",
+    "kernels_of_case",
+    "reports_by_case",
+    "runs_and_tables_of_reports",
+    "summarize_reports",
+]
 
 _ANSWER_TABLES: Final = (*TABLES, "osrt_summary")
 LOOKED_AT: Final = (
@@ -97,7 +104,7 @@ def summarize_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
                 evidence=(Evidence("runs", (case_of.get(r.name, r.name),)),))
         for r in reports if r.failed
     ]  # fmt: skip
-    kernels = {case: found for case, members in cases.items() if (found := _kernels_of_case(members))}
+    kernels = {case: found for case, members in cases.items() if (found := kernels_of_case(members))}
     name = name if len(cases) > 1 else next(iter(cases), name)
     return summarize(
         CampaignData(name, "", None, runs, tables, campaign_findings=failed, kernels=kernels), ReportRequest()
@@ -141,7 +148,7 @@ def _counted_kernel_names(report: ReadReport) -> frozenset[str]:
     return frozenset(without_spaces(kernel.name) for kernel in report.kernels)
 
 
-def _kernels_of_case(reports: Sequence[ReadReport]) -> tuple[KernelRow, ...]:
+def kernels_of_case(reports: Sequence[ReadReport]) -> tuple[KernelRow, ...]:
     """The kernels with counters of a case's reports, with the times of its timeline where that is another report."""
     if len(reports) == 1:
         return reports[0].kernels

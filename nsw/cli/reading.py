@@ -423,11 +423,14 @@ def _show_answer(reports: _Reports) -> None:
         def evidence_command(block: Block) -> str | None:
             case = next((case for evidence in block.evidence for case in evidence.cases), "")
             names = [_MADE_OF.get(evidence.table, evidence.table) for evidence in block.evidence]
-            for report in cases.get(case) or next(iter(cases.values())):
+            members = cases.get(case) or next(iter(cases.values()))
+            for report in members:
                 tables = {name for name, data in report.tables.items() if data}
                 tables |= set(emit.COMPUTED if report.kernels else ())
                 if chosen := "".join(f" --table {name}" for name in dict.fromkeys(names) if name in tables):
-                    return f"nsw read {shlex.quote(files.get(report.name, report.name))}{chosen}"
+                    sources = members if report.kernels else [report]  # of kernels a timeline has the times
+                    paths = [shlex.quote(files.get(source.name, source.name)) for source in sources]
+                    return f"nsw read {' '.join(dict.fromkeys(paths))}{chosen}"
             return None
 
         def whole_table_command(table: Table) -> str:
@@ -593,14 +596,15 @@ def _computed_table(tables: Sequence[str]) -> str | None:
 
 def _put_computed_table(name: str, reports: _Reports, target: Target, top: int | None) -> int:
     """Print or write a computed table, with at most `top` rows of each report; the code is 1 when there are none."""
-    from nsw.analysis.kernels import kernel_table_of_report
+    from nsw.analysis.of_reports import kernels_of_case, reports_by_case
 
     rows_of = flat_kernels if name == "kernels" else flat_points
     computed_rows: list[dict[str, Any]] = []
     seen: dict[str | None, Sequence[KernelRow]] = {}
-    for report in reports:
-        kernels = seen[report.path] = kernel_table_of_report(report.tables)[:top]
-        computed_rows += [{"report": report.path} | row for row in rows_of(kernels)]
+    for members in reports_by_case([_as_read_report(report) for report in reports]).values():
+        counted = members[-1].name  # behind its timeline, whose times the answer has too
+        kernels = seen[counted] = kernels_of_case(members)[:top]
+        computed_rows += [{"report": counted} | row for row in rows_of(kernels)]
     reports.tell()
     columns = emit.columns_of(computed_rows)
     if not computed_rows:
