@@ -53,7 +53,6 @@ _AS_TRACED: Final = (
     " Compare the time of a step without the profiler."
 )
 _MUCH_OF_IDLE: Final = 0.1  # of the idle time, in short gaps before launches
-_MOSTLY_IDLE_PCT: Final = 50.0  # of an iteration, from which no work of the GPU is its largest part
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
 
@@ -247,7 +246,8 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     if telling:
         parts_said.append(hits[0].headline)
     elif section is not None:
-        parts_said.append(f"the GPU is idle {idle_pct:.0f} % of that" if idle_pct >= _MOSTLY_IDLE_PCT else section[0])
+        is_idle_most = spent is not None and idle_pct > max(100 * p.ns / (spent.span_ns or p.ns) for p in spent.shown)
+        parts_said.append(f"the GPU is idle {idle_pct:.0f} % of that" if is_idle_most else section[0])
     of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")
     if of_first and hits[0].what not in parts_said[-1]:
         parts_said.append(hits[0].what)

@@ -49,6 +49,7 @@ __all__ = [
     "unbalanced_grid_remark",
 ]
 
+_NO_ROOF_PCT: Final = 70.0  # of a part's peak, below which one that all warps wait for is no roof
 _FULL_PCT: Final = 80.0  # occupancy, from which more warps fill no waits
 _WAITING_PCT: Final = 70.0  # of the active warps
 _HANDFUL: Final = 4  # blocks, which are too few for any GPU
@@ -207,7 +208,7 @@ def latency_remark(kernel: KernelRow) -> Remark | None:
             return _low_occupancy_remark(kernel, limit, busiest)
     if not kernel.stalls or not COUNTED & metrics.keys() or (sm_active_share(metrics) or 0.0) < _EVENLY:
         return None
-    if busiest < BOUND_PCT and (reached or 0.0) >= _FULL_PCT and _memory_wait_pct(kernel) >= _WAITING_PCT:
+    if busiest < _NO_ROOF_PCT and (reached or 0.0) >= _FULL_PCT and _memory_wait_pct(kernel) >= _WAITING_PCT:
         return _memory_latency_remark(kernel, busiest)
     return _dependency_chain_remark(kernel, busiest) if busiest < FAR_PCT else None
 
