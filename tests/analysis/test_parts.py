@@ -28,7 +28,7 @@ def of_wholes(blocks):
 
 
 IN_TABLE = {"launches": "launch", "waits for the GPU": "synchronise", "values read back": "value", "copies": "copy",
-            "between operations queued before": "queued"}  # fmt: skip
+            "starts of queued operations": "queued"}  # fmt: skip
 
 
 def check_idle_time(case):
