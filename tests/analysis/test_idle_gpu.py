@@ -71,7 +71,7 @@ def explained(*gaps, copies=(), busy=32.0, operations=125.0, parts=(KERNELS, LAU
 
 def faults(texts):
     """The sentences that name one."""
-    return [text for text in texts if "nothing stands out" not in text and "of its work. " not in text]
+    return [text for text in texts if " is busy " not in text]
 
 
 def test_many_short_kernels_are_limited_by_their_launches():
@@ -142,20 +142,20 @@ def test_a_stall_of_some_iterations_is_told_once():
 
 
 def test_idle_time_that_has_no_sentence_of_its_own_is_named_where_it_is_much():
-    """2.72 ms are idle: 1.72 ms in a long gap, 0.6 ms in calls that allocate, the rest in a copy."""
+    """2.72 ms are idle: 1.62 ms in a long gap, 0.6 ms in calls that allocate, the rest in a copy."""
     rows = (
-        gap("launch", "long", 1, 1.72 * MS),
+        gap("launch", "long", 1, 1.62 * MS),
         gap("allocate", "middle", 6, 0.1 * MS),
-        gap("copy", "middle", 1, 0.4 * MS),
+        gap("copy", "middle", 1, 0.5 * MS),
     )
     first, second = explained(*rows)
     assert first.startswith(
-        "The GPU is idle 68 % of an iteration of 4 ms: 1.72 ms of that are one gap, in which the host"
+        "The GPU is idle 68 % of an iteration of 4 ms: 1.62 ms of that are one gap, in which the host"
     )
-    assert "; 400.0 us more of idle time: copies. " in first
+    assert "; 500.0 us more of idle time: copies. " in first
     assert second.startswith("For 600 us of the same idle time the host allocates and frees memory. ")
     (alone,) = explained(gap("launch", "long", 1, 2 * MS), gap("queued", "short", 720, 1 * US))
-    assert "; 720.0 us more of idle time: between operations queued before. " in alone
+    assert "; 720.0 us more of idle time: starts of queued operations. " in alone
     (nearly_all,) = explained(gap("launch", "long", 1, 2.6 * MS), gap("queued", "short", 120, 1 * US))
     assert "more of idle time" not in nearly_all
 
@@ -231,7 +231,7 @@ def test_a_loader_is_not_named_for_gaps_of_a_framework():
 def test_memory_that_is_allocated_in_the_loop_is_named_with_its_call():
     parts = [KERNELS, LAUNCHES, call("cudaFree", 2, 0.5 * MS)]
     (text,) = explained(gap("allocate", "middle", 4, 0.5 * MS), parts=parts)
-    assert "for 2.72 ms of that the host allocates and frees memory, most in cudaFree (1 ms an iteration). " in text
+    assert "for 1 ms of that the host allocates and frees memory, most in cudaFree (1 ms an iteration). " in text
     assert "cudaMallocAsync" in text
 
 
@@ -243,19 +243,17 @@ def test_waits_after_each_operation_are_the_cause_and_a_wait_an_iteration_is_non
 
 
 def test_values_that_are_read_back_come_before_launches_which_no_graph_can_hold_then():
-    rows = [gap("value", "middle", 17, 60 * US), gap("launch", "middle", 60, 30 * US)]
+    rows = [gap("value", "middle", 17, 60 * US), gap("launch", "middle", 40, 30 * US)]
     (text,) = explained(*rows, values=17, waits=17)
-    assert (
-        "the host reads 17 values of a few bytes back an iteration (.item(), print), waits for each, and only" in text
-    )
+    assert "the host reads 17 values of a few bytes back an iteration, waits for each, and only" in text
 
 
-def test_launches_outweigh_a_value_that_is_read_once_an_iteration_and_that_a_graph_can_be_ended_by():
+def test_launches_that_take_much_longer_than_what_a_value_read_costs_are_the_cause():
     rows = [gap("value", "middle", 1, 0.1 * MS), gap("launch", "middle", 120, 21 * US)]
     (text,) = explained(*rows, values=1, waits=1, wait_ns=1 * MS)
     assert "launch-bound: 125 operations an iteration" in text
-    (text,) = explained(*rows, values=2, waits=2, wait_ns=1 * MS)
-    assert "the host reads 2 values of a few bytes back an iteration" in text
+    (text,) = explained(rows[0], gap("launch", "middle", 40, 21 * US), values=1, waits=1, wait_ns=2 * MS)
+    assert "the host reads a value of a few bytes back an iteration" in text
 
 
 def test_truth_values_that_are_read_back_are_conditions_to_remove_before_graphs():
@@ -283,7 +281,7 @@ def test_results_that_the_host_works_on_between_kernels_are_round_trips_and_no_s
 
 
 def test_values_of_several_sizes_are_not_all_of_the_largest():
-    rows = [gap("value", "middle", 17, 60 * US), gap("launch", "middle", 60, 30 * US)]
+    rows = [gap("value", "middle", 17, 60 * US), gap("launch", "middle", 40, 30 * US)]
     sizes = [
         copies("from the GPU", size=size) | {"memory": memory} for memory, size in (("pageable", 128), ("pinned", 1))
     ]
@@ -306,7 +304,7 @@ def test_whole_graphs_are_of_the_framework_that_compiled_kernels_before_them():
 
 def test_a_selection_by_data_is_told_from_values_that_are_read():
     select = part("steady", "void cub::DeviceSelectSweepKernel<int>()", 1 * MS, calls=18)
-    rows = [gap("value", "middle", 1, 600 * US), gap("launch", "middle", 60, 30 * US)]
+    rows = [gap("value", "middle", 1, 600 * US), gap("launch", "middle", 20, 30 * US)]
     (text,) = explained(*rows, values=1, waits=1, parts=[KERNELS, select, LAUNCHES])
     assert "the host waits for the size of a selection" in text
     few = part("steady", "void cub::DeviceSelectSweepKernel<int>()", 1 * MS, calls=36)
@@ -721,9 +719,16 @@ def test_idle_times_of_launches_are_said_to_be_those_of_the_traced_run_where_no_
 def test_a_gpu_that_is_idle_in_part_for_no_single_cause_is_told_with_what_its_idle_time_goes_to():
     (text,) = explained(gap("launch", "short", 100, 6 * US), gap("queued", "short", 20, 30 * US), busy=70.0)
     assert text.startswith(
-        "The GPU is busy 70 % of an iteration of 4 ms with 125 operations; 1.200 ms of idle time: launches 0.600 ms, between"
-        " operations queued before 0.600 ms; nothing stands out. Fewer, longer operations leave fewer gaps."
+        "The GPU is busy 70 % of an iteration of 4 ms with 125 operations; 1.200 ms of idle time: launches 0.600 ms, starts"
+        " of queued operations 0.600 ms. Fewer gaps: Launch them together as CUDA graphs"
     )
+    rows = [
+        part("steady", "void at::native::elementwise_kernel<Add>", 8 * MS),
+        part("steady", "gemm", 9 * MS),
+        LAUNCHES,
+    ]
+    (text,) = explained(gap("launch", "short", 100, 6 * US), gap("queued", "short", 20, 30 * US), busy=70.0, parts=rows)
+    assert "47 % of the GPU's work are elementwise, normalisation and reduction kernels. torch.compile fuses" in text
 
 
 def test_the_largest_kernel_of_ones_own_is_named_where_nothing_measured_tells_what_binds_it():
