@@ -25,8 +25,8 @@ FENCED = re.compile(r"(^ *```.*?^ *```[^\n]*$)", re.DOTALL | re.MULTILINE)
 OUTSIDE = "repository"  # where the site has files that are not in docs
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".c": "c", ".cu": "cpp", ".toml": "toml"}
 # what the search shows first: pages that answer a user's question, and last those for developers
-_BOOSTS = {"faq.md": 2, "howto/": 2, "gpu-measurements.md": 0.5, "internals.md": 0.5, "one-run.md": 0.5,
-           "crash-proof.md": 0.5, "extending/": 0.5, f"{OUTSIDE}/": 0.5}  # fmt: skip
+_BOOSTS = {"faq.md": 2, "errors.md": 1.5, "howto/": 2, "gpu-measurements.md": 0.5, "internals.md": 0.5,
+           "one-run.md": 0.5, "crash-proof.md": 0.5, "extending/": 0.5, f"{OUTSIDE}/": 0.5}  # fmt: skip
 _LARGEST = 100_000  # bytes of a file that a page shows
 
 
@@ -45,7 +45,16 @@ def main() -> None:
     done = subprocess.run(words, cwd=ROOT, check=False, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
     if done.returncode:
         sys.exit("error: the site is not built: correct the links above")
+    if words := foreign(ROOT / "build" / "site"):
+        sys.exit("error: pages load files from servers, which readers without internet lack:\n" + "\n".join(words))
     print(f"{ROOT / 'build' / 'site' / 'index.html'}")
+
+
+def foreign(site: Path) -> list[str]:
+    """The scripts, pictures and style sheets that pages of a site load from elsewhere."""
+    loads = re.compile(r"""<(?:script|img|iframe|link rel="stylesheet")[^>]* (?:src|href)=["']?(https?:[^"'\s>]+)""")
+    pages = ((path, path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html")))
+    return [f"{path.relative_to(site)}: {match[1]}" for path, text in pages for match in loads.finditer(text)]
 
 
 # --- links -------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """The documentation site (mkdocs.yml, tools/docs_site.py) has every page, and turns links of GitHub into its own."""
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -75,3 +77,33 @@ def test_the_search_ranks_pages_for_users_before_those_for_developers():
 def test_the_search_finds_words_between_punctuation(text, word):
     separator = re.search(r"separator: '(.*)' }", (ROOT / "mkdocs.yml").read_text())[1].replace("''", "'")
     assert word in re.split(separator, text)
+
+
+def test_the_site_loads_no_script_or_picture_from_a_server(tmp_path):
+    (tmp_path / "a.html").write_text('<a href="https://x.org"></a><script src="b.js"></script>')
+    assert docs_site.foreign(tmp_path) == []
+    (tmp_path / "c.html").write_text('<script src="https://unpkg.com/shim"></script>')
+    assert docs_site.foreign(tmp_path) == ["c.html: https://unpkg.com/shim"]
+
+
+NODE = shutil.which("node")
+
+
+@pytest.mark.skipif(NODE is None, reason="no node")
+@pytest.mark.parametrize(
+    ("query", "searched"),
+    [
+        ("--sample=none", "sample^1 none"),
+        ("==ERROR== The application returned an error code (11).", "ERROR^1 application^1 returned^1 error^1 code"),
+        ("how do I stop it", "stop"),
+        ("dram__bytes.sum x", "dram__bytes sum^1 x"),
+        ("how", "how"),
+    ],
+)
+def test_a_query_is_searched_by_its_words(query, searched):
+    program = f"""
+    globalThis.Worker = class {{ postMessage(message) {{ return message.data; }} }};
+    {(ROOT / "docs" / "site.js").read_text()}
+    console.log(new Worker().postMessage({{ type: 2, data: {query!r} }}));"""
+    done = subprocess.run([NODE, "-e", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == searched

@@ -1,0 +1,12 @@
+// What readers paste is searched by its words. By itself the search takes --site and (11) for operators, and each word for the
+// beginning of one: "a" would find all that begins with it. A word with ^1 is a whole one; the last may still be typed.
+const COMMON = new Set(
+  ("a an and any are as at be been by can could did do does for from had has have how i if in is it its me my no not of on or our " +
+   "should so than that the their then there these they this to was we were what when where which who why will with you your").split(" "));
+const words = (text) => text.replace(/[^\p{L}\p{N}_"]+/gu, " ").split(" ").filter((word) => /\D/.test(word) && !COMMON.has(word.toLowerCase()));
+const whole = (word, n, all) => (n < all.length - 1 && /^\p{L}+$/u.test(word) ? `${word}^1` : word);
+const post = Worker.prototype.postMessage;
+Worker.prototype.postMessage = function (message, ...rest) {
+  const data = message && typeof message.data === "string" ? words(message.data).map(whole).join(" ") : "";
+  return post.call(this, data ? { ...message, data } : message, ...rest);
+};
