@@ -11,6 +11,7 @@ import re
 import sys
 from collections import defaultdict
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,16 @@ TOOLS = {"ncu": "ncu", "nsys": "nsys", "nvprof": "nvprof", "pytorch": "PyTorch's
 SUBMISSIONS = {"sbatch refuses the job (Slurm)": slurm, "qsub refuses the job (PBS)": pbs,
                "bsub refuses the job (LSF)": lsf, "flux batch refuses the job": flux,
                "qsub refuses the job (Cobalt)": cobalt}  # fmt: skip
+# why a job of Slurm waits: those that users meet; of limits there are dozens more, which nsw explains in the same way
+WAITS = (
+    "Priority", "Resources", "Dependency", "DependencyNeverSatisfied", "BeginTime", "JobArrayTaskLimit",
+    "JobHeldUser", "JobHeldAdmin", "Licenses", "Reservation", "ReqNodeNotAvail", "PartitionDown",
+    "PartitionNodeLimit", "PartitionTimeLimit", "PartitionConfig", "AccountNotAllowed", "InvalidAccount",
+    "InvalidQOS", "QOSNotAllowed", "BadConstraints", "AssocGrpGRES", "AssocGrpCpuLimit", "AssocGrpNodeLimit",
+    "MaxGRESPerAccount", "AssocGrpCPUMinutesLimit", "AssocGrpGRESMinutes", "AssocMaxJobsLimit", "QOSGrpGRES",
+    "QOSGrpNodeLimit", "QOSMaxJobsPerUserLimit", "QOSMaxGRESPerUser", "QOSMaxCpuPerUserLimit",
+    "QOSMaxNodePerUserLimit", "QOSMaxWallDurationPerJobLimit",
+)  # fmt: skip
 _OF_SITES = frozenset({"account", "queue", "partition", "qos", "gres", "extra"})  # keys that sites have too
 _IN_TITLE = 6  # messages in a heading, where the search weighs them most
 _SHORTEST = 6  # letters of a message that a reader would search for
@@ -63,6 +74,7 @@ def page() -> str:
     """The whole page."""
     parts = [HEAD, "## The job or the program failed\n"]
     parts += [_entry([f.pattern.pattern], [f.cause, f.remedy]) for f in failures()]
+    parts.append(_waits())
     for title, adapter in SUBMISSIONS.items():
         entries = groupby(adapter._REFUSALS, key=_subject)  # noqa: SLF001  data, for this page alone
         parts += [f"## {title}\n", *(_refusals([*group]) for _, group in entries)]
@@ -73,6 +85,18 @@ def page() -> str:
     for title, messages in by_tools.items():
         parts += [f"## {title}\n", *(_entry([m.pattern.pattern], [m.explanation, m.fix]) for m in messages)]
     return "\n".join(filter(None, parts))
+
+
+def _waits() -> str:
+    """A table of the reasons for which jobs of Slurm wait."""
+    reasons = ((name, slurm.reason_of(name)) for name in WAITS)
+    rows = [
+        f"| {_listed(name for name, _ in group)} | {_sentence(reason.sentence)} | {_sentence(reason.todo or 'wait')} |"
+        for reason, group in groupby(reasons, key=itemgetter(1))
+        if reason
+    ]
+    head = "## Why a job of Slurm is pending\n\n`nsw status` and `squeue` show the reason.\n"
+    return "\n".join([head, "| reason | meaning | what to do |", "|---|---|---|", *rows, ""])
 
 
 def _subject(refusal: KnownRefusal) -> tuple[str | None, str | None]:
