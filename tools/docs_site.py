@@ -2,7 +2,7 @@
 
 MkDocs runs in an environment of its own, .venv-docs, with the locked versions of pyproject.toml's group `docs`. Pages
 are written for GitHub: this file is also a hook of mkdocs.yml, which turns links to files outside docs into links to
-pages that show them, lists folders of nav, and adds the gallery that tools/gallery.py made.
+pages that show them, lists folders of nav, and adds the commands' options and the gallery that tools/gallery.py made.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 GALLERY = ROOT / "build" / "gallery"
+COMMANDS = ROOT / "nsw" / "cli" / "words.json"  # commands and options, made by tools/completion_words.py
 NAMED_BY_FILE = re.compile(r"\[[\w/-]+\.md\](?=\(([^)#\s]+\.md)[#)])")  # GitHub's readers know files, the site's titles
 LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 FENCED = re.compile(r"(^ *```.*?^ *```[^\n]*$)", re.DOTALL | re.MULTILINE)
 OUTSIDE = "repository"  # where the site has files that are not in docs
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".c": "c", ".cu": "cpp", ".toml": "toml"}
 # what the search shows first: pages that answer a user's question, and last those for developers
-_BOOSTS = {"faq.md": 2, "errors.md": 1.5, "howto/": 2, "gpu-measurements.md": 0.5, "internals.md": 0.5,
+_BOOSTS = {"faq.md": 2, "howto/": 2, "gpu-measurements.md": 0.5, "internals.md": 0.5,
            "one-run.md": 0.5, "crash-proof.md": 0.5, "extending/": 0.5, f"{OUTSIDE}/": 0.5}  # fmt: skip
 _LARGEST = 100_000  # bytes of a file that a page shows
 
@@ -135,6 +136,31 @@ def shown(path: Path) -> str:
     return text if path.suffix == ".md" else f"{head}````{_LANGUAGES.get(path.suffix, 'text')}\n{text}\n````\n"
 
 
+def options_page(commands: list[dict[str, Any]]) -> str:
+    """The Markdown of a page with each command and its options, as `--help` prints them."""
+    lines = [
+        "# Commands with all their options",
+        "",
+        "As `nsw COMMAND --help` prints them; [what each does](commands.md).",
+    ]
+    for command in commands:
+        lines += ["", f"## {command['name']}", "", escaped(command["help"]), "", "| option | |", "|---|---|"]
+        for option in command["parameters"]:
+            flags = " ".join(f"`{flag}`" for flag in option["flags"] or [option["name"].upper()])
+            lines.append(f"| {flags} | {escaped(option['help'])}{choices(option['choices'])} |")
+    return "\n".join(lines)
+
+
+def escaped(text: str) -> str:
+    """A text in a cell of a table."""
+    return re.sub(r"[|*_<]", r"\\\g<0>", text)
+
+
+def choices(values: list[str]) -> str:
+    """The values of an option that takes one of a few."""
+    return f" ({', '.join(values)})" if values else ""
+
+
 # --- what MkDocs calls -------------------------------------------------------------------------------------
 
 
@@ -180,6 +206,10 @@ def on_files(files: Any, *, config: Any) -> Any:
         lines += [f"## [{entry['title']}]({link})", "", entry["text"], "",
                   f'<iframe src="{link}" title="{entry["title"]}" loading="lazy"></iframe>', ""]  # fmt: skip
     files.append(File.generated(config, "gallery.md", content="\n".join(lines)))
+    commands = [json.loads(line.rstrip(",")) for line in COMMANDS.read_text(encoding="utf-8").splitlines()[1:-1]]
+    for command in commands[1:]:
+        command["name"] = f"nsw {command['name']}"
+    files.append(File.generated(config, "options.md", content=options_page(commands)))
     return files
 
 

@@ -56,6 +56,8 @@ SAID = [
     ("not-compiled-for-this-gpu", "CUDA error: no kernel image is available for execution on the device\n"),
     ("library-missing", ("./solver: error while loading shared libraries: libcudart.so.12: cannot open shared object file:"
      " No such file or directory\n")),
+    ("nccl", "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error\n"),
+    ("port-in-use", "The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).\n"),
     ("package-missing", "Traceback (most recent call last):\nModuleNotFoundError: No module named 'torch'\n"),
 ]  # fmt: skip
 

@@ -26,7 +26,7 @@ def test_every_page_is_in_the_navigation_once():
     nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2])
     pages = list(listed(docs_site.expanded(nav)))
     there = {str(page.relative_to(ROOT / "docs")) for page in PAGES} - {"skill/SKILL.md"}
-    assert sorted(pages) == sorted({*there, "gallery.md"})
+    assert sorted(pages) == sorted({*there, "gallery.md", "options.md"})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -86,6 +86,14 @@ def test_the_site_loads_no_script_or_picture_from_a_server(tmp_path):
     assert docs_site.foreign(tmp_path) == ["c.html: https://unpkg.com/shim"]
 
 
+def test_the_page_of_options_has_what_help_prints():
+    options = [{"name": "pass_", "flags": ["--pass", "-p"], "help": "Only this | pass.", "choices": ["a", "b"]}]
+    page = docs_site.options_page([{"name": "nsw run", "help": "Run it.", "parameters": options}])
+    assert page.endswith(
+        "## nsw run\n\nRun it.\n\n| option | |\n|---|---|\n| `--pass` `-p` | Only this \\| pass. (a, b) |"
+    )
+
+
 NODE = shutil.which("node")
 
 
@@ -96,8 +104,9 @@ NODE = shutil.which("node")
         ("--sample=none", "sample^1 none"),
         ("==ERROR== The application returned an error code (11).", "ERROR^1 application^1 returned^1 error^1 code"),
         ("how do I stop it", "stop"),
-        ("dram__bytes.sum x", "dram__bytes sum^1 x"),
+        ("dram__bytes.sum max", "dram__bytes sum^1 max"),
         ("how", "how"),
+        ("scancel", "cancel^1 scancel"),
     ],
 )
 def test_a_query_is_searched_by_its_words(query, searched):
