@@ -2,7 +2,7 @@
 // beginning of one: "a" would find all that begins with it. A word with ^1 is a whole one; the last may still be typed.
 const COMMON = new Set(
   ("a an and any are as at be been by can could did do does for from had has have how i if in is it its me my no not of on or our " +
-   "should so than that the their then there these they this to was we were what when where which who why will with you your").split(" "));
+   "should so than that the their then there these they this to was we were what when where which who why will with you your get make need nsw use used using want").split(" "));
 const words = (text) => text.replace(/[^\p{L}\p{N}_"]+/gu, " ").split(" ").filter((word) => word.length > 1 && /\D/.test(word) && !COMMON.has(word.toLowerCase()));
 const ALIKE = {
   abort: "cancel", kill: "cancel", qdel: "cancel", scancel: "cancel", license: "licence", min: "least", minimum: "least",

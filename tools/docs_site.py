@@ -2,11 +2,13 @@
 
 MkDocs runs in an environment of its own, .venv-docs, with the locked versions of pyproject.toml's group `docs`. Pages
 are written for GitHub: this file is also a hook of mkdocs.yml, which turns links to files outside docs into links to
-pages that show them, lists folders of nav, and adds the commands' options and the gallery that tools/gallery.py made.
+pages that show them, lists folders of nav, and adds pages: the options of all commands, the columns of all tables, and
+the gallery that tools/gallery.py made.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -20,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 GALLERY = ROOT / "build" / "gallery"
 COMMANDS = ROOT / "nsw" / "cli" / "words.json"  # commands and options, made by tools/completion_words.py
+SCHEMA = ROOT / "nsw" / "tables" / "schema.csv"  # tables and their columns
 NAMED_BY_FILE = re.compile(r"\[[\w/-]+\.md\](?=\(([^)#\s]+\.md)[#)])")  # GitHub's readers know files, the site's titles
 LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 FENCED = re.compile(r"(^ *```.*?^ *```[^\n]*$)", re.DOTALL | re.MULTILINE)
@@ -151,6 +154,28 @@ def options_page(commands: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def columns_page(rows: list[dict[str, str]]) -> str:
+    """The Markdown of a page with the columns of each table, their types and units.
+
+    A row without a column begins a table; `*names` stands for the columns that several tables share, and `*origin`
+    for those with which each begins.
+    """
+    shared: dict[str, list[str]] = {}
+    lines = ["# Columns of all tables, their types and units", "", "As `nsw query --schema` prints them;"]
+    lines += ["[which table has what](tables.md). A cell without a value was not measured."]
+    head = ["", "| column | type | unit | meaning |", "|---|---|---|---|"]
+    for row in rows:
+        table, column = row["table"], row["column"]
+        cells = f"| `{column}` | {row['type']} | {row['unit']} | {escaped(row['meaning'])} |"
+        if table.startswith("*"):
+            shared.setdefault(table, []).append(cells)
+        elif not column:
+            lines += ["", f"## {table}", "", escaped(row["meaning"]), *head]
+        else:
+            lines += shared[column] if column.startswith("*") else [cells]
+    return "\n".join([*lines, "", "## First columns of all tables", *head, *shared["*origin"]])
+
+
 def escaped(text: str) -> str:
     """A text in a cell of a table."""
     return re.sub(r"[|*_<]", r"\\\g<0>", text)
@@ -210,6 +235,8 @@ def on_files(files: Any, *, config: Any) -> Any:
     for command in commands[1:]:
         command["name"] = f"nsw {command['name']}"
     files.append(File.generated(config, "options.md", content=options_page(commands)))
+    with SCHEMA.open(encoding="utf-8", newline="") as file:
+        files.append(File.generated(config, "columns.md", content=columns_page([*csv.DictReader(file)])))
     return files
 
 

@@ -26,7 +26,7 @@ def test_every_page_is_in_the_navigation_once():
     nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2])
     pages = list(listed(docs_site.expanded(nav)))
     there = {str(page.relative_to(ROOT / "docs")) for page in PAGES} - {"skill/SKILL.md"}
-    assert sorted(pages) == sorted({*there, "gallery.md", "options.md"})
+    assert sorted(pages) == sorted({*there, "gallery.md", "options.md", "columns.md"})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -92,6 +92,15 @@ def test_the_page_of_options_has_what_help_prints():
     assert page.endswith(
         "## nsw run\n\nRun it.\n\n| option | |\n|---|---|\n| `--pass` `-p` | Only this \\| pass. (a, b) |"
     )
+
+
+def test_the_page_of_columns_has_those_that_tables_share():
+    cells = {"type": "int64", "unit": "ns", "meaning": "m"}
+    rows = [{"table": table, "column": column, **cells} for table, column in
+            (("*origin", "run"), ("*times", "t_ns"), ("gpu", ""), ("gpu", "*times"), ("gpu", "kind"))]  # fmt: skip
+    gpu, first = docs_site.columns_page(rows).split("## gpu\n")[1].split("## First columns")
+    assert re.findall("`(.*?)`", gpu) == ["t_ns", "kind"]
+    assert re.findall("`(.*?)`", first) == ["run"]
 
 
 NODE = shutil.which("node")
