@@ -113,9 +113,10 @@ NODE = shutil.which("node")
         ("--sample=none", "sample^1 none"),
         ("==ERROR== The application returned an error code (11).", "ERROR^1 application^1 returned^1 error^1 code"),
         ("how do I stop it", "stop"),
-        ("dram__bytes.sum max", "dram__bytes sum^1 max"),
+        ("dram__bytes.sum peak", "dram__bytes sum^1 peak"),
         ("how", "how"),
         ("scancel", "cancel^1 scancel"),
+        ("waves per SM", "waves^1 per^1 SM^1"),
     ],
 )
 def test_a_query_is_searched_by_its_words(query, searched):
