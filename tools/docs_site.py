@@ -256,5 +256,15 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
     return in_site(markdown, DOCS / uri, uri)
 
 
+def on_page_context(context: Any, *, page: Any, config: Any, nav: Any) -> Any:
+    """List the tools alone beside the page of error messages; the search, which came before, has each message."""
+    del config, nav
+    if page.file.src_uri == "errors.md":
+        for title in page.toc:
+            for tool in title.children:
+                tool.children = []
+    return context
+
+
 if __name__ == "__main__":
     main()
