@@ -13,16 +13,16 @@ const ALIKE = {
   multiple: "several", oom: "memory", singularity: "apptainer", terminate: "cancel", timeout: "limit", walltime: "limit",
 };
 const SHORTEST = 4; // letters of a word that may still be typed
-const searched = (query) =>
-  query
-    .replace(/[^\p{L}\p{N}_"]+/gu, " ")
-    .split(" ")
-    .filter((word) => word.length > 1 && /\D/.test(word) && !COMMON.has(word.toLowerCase()))
+const searched = (query) => {
+  const words = query.replace(/[^\p{L}\p{N}_"]+/gu, " ").split(" ");
+  const telling = words.filter((word) => word.length > 1 && /\D/.test(word) && !COMMON.has(word.toLowerCase()));
+  return (telling.length ? telling : words)
     .flatMap((word) => [ALIKE[word.toLowerCase()] ?? [], word].flat())
     .map((word, n, all) => (/^\p{L}+$/u.test(word) && (n < all.length - 1 || word.length < SHORTEST) ? `${word}^1` : word))
     .join(" ");
+};
 const post = Worker.prototype.postMessage;
 Worker.prototype.postMessage = function (message, ...rest) {
-  const data = typeof message?.data === "string" ? searched(message.data) : "";
-  return post.call(this, data ? { ...message, data } : message, ...rest);
+  const isQuery = typeof message?.data === "string";
+  return post.call(this, isQuery ? { ...message, data: searched(message.data) } : message, ...rest);
 };
