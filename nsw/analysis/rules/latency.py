@@ -98,10 +98,14 @@ def unbalanced_grid_remark(kernel: KernelRow) -> Remark | None:
         )  # fmt: skip
     if busiest is None or mean is None or is_short or (waves is not None and waves < 1 and (blocks is None or not sms)):
         return None
+    lanes = WARP * metrics.get("warp_execution_efficiency", 100.0) / 100
+    loops = (
+        f"; of a warp {lanes:.0f} threads are active: single threads loop over long items" if lanes < WARP / 4 else ""
+    )
     return Remark(
         min(idle, room), "unequal-blocks", f"the mean SM works {100 - idle:.0f} % of the time",
         f"has blocks of unequal work: the busiest SM works {busiest:,.0f} cycles, the mean one"
-        f" {mean:,.0f}",
+        f" {mean:,.0f}{loops}",
     ) if idle >= 15 else None  # fmt: skip
 
 

@@ -294,7 +294,7 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
             ("cuda_ns", calls.of(*range(OTHER + 1))), ("wait_ns", calls.of(SYNCHRONISE)), ("copy_ns", calls.of(COPY)),
         ):  # fmt: skip
             row[column] = float(covered.within(start, end).sum())
-        row["lock_threads"] = calls.lock_threads
+        row["lock_threads"], row["spawns"] = calls.lock_threads, int((calls.kind == SPAWN).sum())
         row["waits"] = int((_inside(calls.start, stretches) & (calls.kind == SYNCHRONISE)).sum())
         row["values"] = len(values)
     if work.stream is not None and len(took):
