@@ -57,7 +57,7 @@ def use(**more):
                "computing_ns": 1.28 * MS, "launches": 125, "cuda_ns": 1 * MS, "wait_ns": 0, "copy_ns": 0, "waits": 0,
                "values": 0} | more  # fmt: skip
     kept = {"streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns",
-            "slower_input_ns", "slower_operations", "slower_pct"}  # fmt: skip
+            "slower_input_ns", "slower_results_ns", "slower_spawns", "spawns", "slower_operations", "slower_pct"}  # fmt: skip
     return {"run": "r", "report": "a", "pid": 1, "device": 0, "phase": "steady", "iterations": 18} | {
         name: value if name in kept or value is None else 18 * value for name, value in numbers.items()
     }
@@ -191,6 +191,55 @@ def test_a_host_that_loads_modules_in_each_iteration_compiles_again_and_one_that
     assert "in which the host computes: modules are loaded in each iteration, as a compiler compiles again. " in text
     (text,) = explained(LONG, parts=(KERNELS, LAUNCHES, few))
     assert "makes no CUDA call" in text
+
+
+def test_a_library_that_loads_modules_in_gaps_of_its_own_compiles_nothing_in_the_others():
+    plan = gap("load", "long", 1, 0.6 * MS)
+    long = gap("launch", "long", 1, 2 * MS, to_gpu=1)
+    first, second = explained(long, plan, parts=(KERNELS, LAUNCHES, call("cuModuleLoadData", 1, 50 * US)))
+    assert "in which the host makes no CUDA call, and then copies its input to the GPU" in first
+    assert "loads modules, as a library does for each plan or handle. Make plans and handles of libraries" in second
+
+
+def test_writes_that_are_in_the_gaps_between_launches_too_are_no_log():
+    log = gap("launch", "long", 3, 0.7 * MS, writing=3)
+    (text,) = explained(log)
+    assert "and writes: a log" in text
+    (text,) = explained(log, gap("launch", "middle", 4, 50 * US, writing=3))
+    assert "a log" not in text
+
+
+def test_input_of_a_program_that_started_processes_is_of_its_workers_and_comes_before_the_gpus_work():
+    torch = [part("steady", "void at::native::multi_tensor_apply_kernel<Adam>", 18 * MS), LAUNCHES]
+    late = gap("launch", "long", 1, 2.7 * MS, to_gpu=1, writing=1, read_ns=2 * MS)
+    workers, step = explained(late, parts=torch, spawns=2)
+    assert "waits for input, which it then copies to the GPU, from processes that it started (a DataLoader's" in workers
+    assert "Once input comes in time: fused=True" in step
+    own, step = explained(late, parts=torch, spawns=0)
+    assert "in which the host reads files" in own
+    assert "Once input comes in time" not in step
+
+
+def test_gaps_of_a_few_launches_are_cured_with_the_launches():
+    launches, short = gap("launch", "middle", 120, 18 * US), gap("launch", "long", 1, 0.55 * MS)
+    (text,) = explained(launches, short)
+    assert "launch-bound" in text
+    assert "us more of idle time: the host" in text
+
+
+def test_operations_of_which_one_takes_most_have_no_mean():
+    parts = [part("steady", "step", 16 * MS, calls=18), part("steady", "tiny", 2 * MS, calls=18 * 124), LAUNCHES]
+    (text,) = explained(gap("launch", "middle", 125, 21.8 * US), parts=parts)
+    assert "125 operations an iteration keep it busy for 1.28 ms in all;" in text
+
+
+def test_long_gaps_behind_values_that_are_hardly_longer_than_others_are_reads():
+    reads = gap("value", "middle", 2, 450 * US), gap("value", "long", 2, 600 * US)
+    (text,) = explained(*reads, values=4, waits=4)
+    assert "the host reads 4 values of a few bytes back an iteration" in text
+    assert "in which the host" not in text
+    texts = explained(gap("value", "middle", 2, 450 * US), gap("value", "long", 1, 2 * MS), values=3, waits=3)
+    assert "in which the host" in texts[0]
 
 
 def test_idle_time_is_named_once_and_then_divided():
@@ -475,6 +524,15 @@ def test_iterations_that_are_slow_in_turn_are_told_with_their_period_and_what_di
     )
     (text,) = explained(busy=98.0, slower_gpu_ns=0.0, slower_input_ns=1.2 * MS, **slow)
     assert "the host does something else" in text
+    (text,) = explained(busy=98.0, slower_gpu_ns=0.0, slower_results_ns=2.2 * MS, **slow)
+    assert "for 2.2 ms of that the GPU waits for the host, which works on results that were copied to it" in text
+    torch = (part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES)
+    (text,) = explained(busy=98.0, slower_gpu_ns=0.0, slower_spawns=2, parts=torch, **slow)
+    assert (
+        "starts processes in it, as an epoch does for its DataLoader's workers. DataLoader(persistent_workers" in text
+    )
+    (text,) = explained(busy=98.0, slower_gpu_ns=0.2 * MS, slower_operations=7, **slow)
+    assert "7 more operations keep the GPU busy for 200 us of that: the host does something else" in text
     of_usual = {"gaps": [], "host_copies": [], "gpu_use": [use(slower_operations=900, slower_gpu_ns=0.1 * MS, **slow)]}
     (text,) = told([KERNELS, LAUNCHES], [idle(98.0) | {"iterations": 23, "steady": 21}], **of_usual)[1]
     assert "the host launches 900 more operations in it" in text  # gpu_use counts the usual iterations alone
@@ -500,6 +558,14 @@ def test_slow_iterations_at_unequal_distances_are_the_machines_unless_all_is_the
     slow = {"slow": 3, "slower_ns": more, "slower_gpu_ns": gpu, "slower_pct": 30.0}
     (text,) = explained(busy=98.0, **slow)
     assert ("3 of 18 iterations take" in text) is says
+
+
+def test_what_is_won_of_launches_is_of_the_time_of_all_iterations():
+    slow = {"period": 6, "slow": 3, "slower_ns": 12 * MS, "slower_gpu_ns": 0, "slower_pct": 40.0}
+    usual, periodic = explained(gap("launch", "middle", 125, 21.8 * US), **slow)
+    assert "launch-bound" in usual
+    assert usual.endswith("Gain: at most 41 % of the time.")  # 68 % of 60 %
+    assert periodic.startswith("Every 6th iteration")
 
 
 def test_modules_in_half_of_the_slow_iterations_are_no_compiler():

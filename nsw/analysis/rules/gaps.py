@@ -390,7 +390,7 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     parts = [
         *migrations, received, long_gaps,
         _call_gap_cause(idle, "allocate", "allocation-in-loop", "allocates and frees memory"),
-        _call_gap_cause(idle, "load", "recompilation", "loads modules that were compiled"),
+        _loading_gap_cause(case, idle),
         _small_copy_gap_cause(idle) or _round_trip_cause(idle),
         *_wait_and_launch_gap_causes(case, idle),
     ]  # fmt: skip
@@ -607,6 +607,15 @@ def _call_gap_cause(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCaus
     most = f", most in {listed}" if listed else ""
     return IdleCause(cause, took, f"{text.replace('memory', '').strip()} {format_ns(took)}",
                      f"for {format_ns(took)} of {_IDLE_TIME} the host {text}{most}")  # fmt: skip
+
+
+def _loading_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
+    """Gaps in which modules are loaded, by a compiler; where nothing compiles, by a library that is set up anew."""
+    if detect_framework(case) != "any":
+        return _call_gap_cause(idle, "load", "recompilation", "loads modules that were compiled")
+    loading = _call_gap_cause(idle, "load", "recompilation", "loads modules, as a library does for each plan or handle")
+    advice = "Make plans and handles of libraries (cuFFT, cuBLAS, cuDNN) once, before the loop."
+    return loading and replace(loading, advice=advice, do="make plans once")
 
 
 def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
