@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 
 _FEWEST, _FEW_ALIKE, _ALIKE = 6, 3, 1.25  # iterations; those of which none takes so many times the median
+_COMPILED: Final = re.compile(r"XlaCompile:#module=([^#,]+)")  # one range a module, the ranges of its passes within
 _LOADER: Final = re.compile(r"DataLoader.*__next__")
 
 
@@ -128,6 +129,7 @@ class CaseSummary:
     link: Link | None = None
     sm_count: float | None = None  # of each of its GPUs
     uses_fsdp: bool = False
+    compiled: tuple[tuple[str, float, float], ...] = ()  # by XLA: module, how often, ns; those that took longest first
     longest_calls_ns: Mapping[str, float] = field(default_factory=dict)  # the longest call of each CUDA API call
     page_fault_ns: float = 0.0  # of the GPU, where a report sums them
     threads: Mapping[str, float] = field(default_factory=dict)  # of each kernel's largest launch, where a trace tells
@@ -254,6 +256,7 @@ def _summarize_case(
         link=_link_of_facts(rows("facts")),
         sm_count=_sm_count_of_facts(rows("facts")),
         page_fault_ns=sum(row["value"] for row in rows("facts", with_gpu) if row["key"] == PAGE_FAULTS) / several,
+        compiled=_compiled_modules(rows("nvtx_summary", with_gpu), several),
         uses_fsdp=any(str(row["name"]).startswith("FSDP::") for row in rows("nvtx_summary", with_gpu)),
         gpus=tuple(sorted({str(r["text"]) for r in rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
         measured=len(with_gpu or with_api or with_functions),
@@ -426,6 +429,17 @@ def _link_of_facts(facts: Iterable[Mapping[str, Any]]) -> Link | None:
     if not generation or not width:
         return None
     return Link(f"PCIe {generation} x{width:.0f}", recorded["gpu_linkRate"] * 1e6 / 8 * coding * width)
+
+
+def _compiled_modules(nvtx_summary: Iterable[Mapping[str, Any]], runs: int) -> tuple[tuple[str, float, float], ...]:
+    """What XLA compiled in the mean run, by its own ranges: module, how often, ns; those that took longest first."""
+    modules: dict[str, list[float]] = {}
+    for row in nvtx_summary:
+        if (match := _COMPILED.match(row["name"] or "")) and row.get("total_ns"):
+            module = modules.setdefault(match[1], [0.0, 0.0])
+            module[0] += (row.get("calls") or 0) / runs
+            module[1] += row["total_ns"] / runs
+    return tuple(sorted(((name, calls, ns) for name, (calls, ns) in modules.items()), key=lambda module: -module[2]))
 
 
 def _sm_count_of_facts(facts: Iterable[Mapping[str, Any]]) -> float | None:

@@ -61,6 +61,7 @@ _GENERAL: Final[Mapping[str, frozenset[str]]] = {
 }
 _EXPLAINS: Final = 0.25  # of a gain: a fault that wins as much comes first
 _ALIKE: Final = 4  # other cases of a rule that are named
+_OF_THIS_RUN: Final = "nvtx_summary"  # the table of hits whose gain is of this run: what is compiled
 _OF_CALLS: Final = "api"  # the table of hits whose gain is of the host's calls and the GPU's work together
 _LATE_INPUT_PCT: Final = 25.0  # of the time: waiting for input that decides how fast a program is
 _SMALL: Final = 0.03  # of the largest gain, below which another finding distracts from it
@@ -151,6 +152,7 @@ def order_hits(hits: Sequence[Hit]) -> list[Hit]:
         by_fault = max((fault.gain_pct for fault in faults if fault.cause not in others), default=0.0)
         is_behind = hit.cause in _GENERAL and by_fault >= _EXPLAINS * hit.gain_pct
         gain = min(hit.gain_pct, by_fault) if is_behind else hit.gain_pct
+        gain *= _EXPLAINS if hit.table == _OF_THIS_RUN else 1.0  # a longer run has less of it
         return not (hit.cause in _FAULTS and gain > 0), -gain, is_behind, hit.cause
 
     return sorted(hits, key=place)

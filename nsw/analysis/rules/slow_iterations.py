@@ -36,6 +36,8 @@ _SLOW_TIMES: Final = 3.0  # the median
 _PAUSE_NS: Final = 10e6  # that one iteration takes longer: shorter pauses are the system's, or the profiler's
 _SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
 _AS_FAST: Final = 2.0  # times the usual time of a launch
+_COMPILES_NS: Final = 2e9  # less is the start of any program
+_OF_COMPILED, _MODULES, _TWICE = 0.1, 3, 1.5  # modules that a sentence lists, and those that are compiled again
 _FIRST_PCT: Final = 30.0  # of all iterations' time
 _FIRST: Final = 3  # iterations that try or compile kernels: more that are slow alike have a slow GPU
 _TUNES: Final = 2.0  # times the GPU's work of an iteration
@@ -164,7 +166,7 @@ def _host_work_in_gaps_text(case: CaseSummary, idle: IdleGpu) -> str:
     return f"the host does something else ({', '.join(guesses)})"
 
 
-def _slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
+def _slow_iteration_hit(case: CaseSummary, context: Context) -> Hit | None:
     """An iteration that takes many times the median: it spoils means and totals, not the other iterations."""
     iterations = case.iterations
     if (
@@ -199,6 +201,8 @@ def _slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
             " has compiled again, or for the first time what this iteration alone uses",
             format_ns(iterations.most_ns), "iterations",
         )  # fmt: skip
+        if not is_loading and _compilation_hit(case, context) is not None:  # which has its time
+            return None
         return hit if is_loading else replace(hit, do="leave it out", advice=_ONCE)
     fact = (
         f"{which} takes {format_ns(iterations.most_ns)}, {iterations.most_ns / iterations.med_ns:.0f} times the median"
@@ -215,8 +219,34 @@ def _slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
                format_ns(iterations.most_ns), "iterations")  # fmt: skip
 
 
-def _slow_start_hit(case: CaseSummary, _: Context) -> Hit | None:
+def _compilation_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """A JAX program that XLA compiles for much of a run, and which modules it compiles several times."""
+    compiled_ns, run_ns = sum(ns for *_, ns in case.compiled), sum(phase.duration_ns for phase in case.phases)
+    share = min(100.0, 100 * compiled_ns / run_ns) if run_ns else 0.0
+    if share < _FIRST_PCT or compiled_ns < _COMPILES_NS:
+        return None
+    largest = [module for module in case.compiled if module[2] >= _OF_COMPILED * compiled_ns][:_MODULES]
+    listed = ", ".join(
+        f"{name}{f' {calls:.0f} times' if calls >= _TWICE else ''} {format_ns(ns)}" for name, calls, ns in largest
+    )
+    again = any(calls >= _TWICE for _, calls, _ in largest)
+    advice = (
+        "A folder of compiled programs (jax.config.update('jax_compilation_cache_dir', FOLDER)) saves it in later runs;"
+        " a longer run has less of it."
+    )
+    if again:
+        advice = f"Pad to few shapes what is compiled several times (a last, smaller batch). {advice}"
+    return Hit(
+        "slow-first-iteration", case.id, share, f"compiles {format_ns(compiled_ns)}", "keep compiled programs",
+        f"XLA compiles for {format_ns(compiled_ns)} of {format_ns(run_ns)} (from the first GPU operation to the last):"
+        f" {listed}", advice, f"{share:.0f} %", "nvtx_summary",
+    )  # fmt: skip
+
+
+def _slow_start_hit(case: CaseSummary, context: Context) -> Hit | None:
     """A start in which the GPU works much more than in the iterations: kernels are tried, or compiled."""
+    if (hit := _compilation_hit(case, context)) is not None:
+        return hit
     iterations, of = case.iterations, {phase.phase: phase for phase in case.phases}
     if (
         iterations is None or "steady" not in of or iterations.processes > 1 or not iterations.gpu_ns
