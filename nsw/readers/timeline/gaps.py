@@ -288,13 +288,14 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         steady = stretches if phases is None else (phases.edges[phases.warmup :][:1], phases.edges[-1:])
         row["compiles"], row["late_compiles"], row["compile_ns"] = _compiles(work, steady, calls)
         values = np.flatnonzero(_values(work, inside))
-        row["launches"] = int((_inside(calls.start, stretches) & (calls.kind == LAUNCH)).sum())
+        called = calls.kind[_inside(calls.start, stretches)]
+        row["launches"] = int((called == LAUNCH).sum())
         for column, covered in (
             ("cuda_ns", calls.of(*range(OTHER + 1))), ("wait_ns", calls.of(SYNCHRONISE)), ("copy_ns", calls.of(COPY)),
         ):  # fmt: skip
             row[column] = float(covered.within(start, end).sum())
         row["lock_threads"] = calls.lock_threads
-        row["waits"] = int((_inside(calls.start, stretches) & (calls.kind == SYNCHRONISE)).sum())
+        row["waits"] = int((called == SYNCHRONISE).sum())
         row["values"] = len(values)
     if work.stream is not None and len(took):
         stream = work.stream[kernels]
@@ -353,10 +354,11 @@ def _compiles(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
     Late is behind half of the work: at their first use libraries are loaded, which may take most of a short run.
     """
     until, begin = work.start[1:], np.maximum.accumulate(work.end)[:-1]
-    mine = (until - begin >= _COMPILES_NS) & _inside(begin, stretches)
-    mine[mine] = calls.of(LOAD).within(begin[mine], until[mine]) > 0
-    late = mine & (np.arange(len(mine)) >= len(mine) // 2)
-    return int(mine.sum()), int(late.sum()), float((until - begin)[mine].sum())
+    rows = np.flatnonzero(until - begin >= _COMPILES_NS)
+    rows = rows[_inside(begin[rows], stretches)]
+    rows = rows[calls.of(LOAD).within(begin[rows], until[rows]) > 0]
+    late = rows >= len(begin) // 2
+    return len(rows), int(late.sum()), float((until - begin)[rows].sum())
 
 
 def _pace(phases: Phased, calls: Calls | None) -> Row:
@@ -366,10 +368,12 @@ def _pace(phases: Phased, calls: Calls | None) -> Row:
         return {}
     waits = calls.of(SYNCHRONISE, COPY).within(starts[:-1], starts[1:])
     longest = phases.warmup + int(np.argmax(phases.durations[phases.warmup :]))
+    since, until = phases.edges[longest : longest + 1], phases.edges[longest + 1 : longest + 2]
+    near = np.flatnonzero(calls.end[: int(np.searchsorted(calls.start, until[0]))] > since[0])
+    kind, start, end = calls.kind[near], calls.start[near], calls.end[near]
     # a launch that takes so long loads its kernel first, or waits for room in the queue of a busy GPU
-    loads = (calls.kind == LOAD) | ((calls.kind == LAUNCH) & (calls.end - calls.start >= _LOADS_NS))
-    in_loads = Covered(calls.start[loads], calls.end[loads])
-    load_ns = in_loads.within(phases.edges[longest : longest + 1], phases.edges[longest + 1 : longest + 2])
+    loads = (kind == LOAD) | ((kind == LAUNCH) & (end - start >= _LOADS_NS))
+    load_ns = Covered(start[loads], end[loads]).within(since, until)
     return {"host_ns": float(np.median(np.diff(starts) - waits)), "slowest_load_ns": float(load_ns.sum())}
 
 

@@ -451,15 +451,18 @@ def _gpu_rows(timeline: Timeline) -> list[Row]:
     work, one = timeline.work, timeline.phased
     worked = frozenset(gpus_worked_on(work) if one is None else (gpu.device for gpu in one.gpus))
     rows = []
+    took, inside = work.end - work.start, None
+    if one is not None:
+        inside = (work.launched >= one.iterations.starts[0]) & (work.launched < one.iterations.end)
     for device in sorted({*np.unique(work.device).tolist(), *timeline.contexts}):
-        mine = _of_devices(work, [device])
+        mine = work.device == device
+        copies = int((work.category[mine] == MEMORY).sum())
         row = timeline.origin | _device(device) | {
-            "works": device in worked, "kernels": int((mine.category != MEMORY).sum()),
-            "copies": int((mine.category == MEMORY).sum()), "gpu_ns": int((mine.end - mine.start).sum()),
+            "works": device in worked, "kernels": int(mine.sum()) - copies, "copies": copies,
+            "gpu_ns": int(took[mine].sum()),
         }  # fmt: skip
-        if one is not None:
-            inside = (mine.launched >= one.iterations.starts[0]) & (mine.launched < one.iterations.end)
-            row["iteration_gpu_ns"] = float((mine.end - mine.start)[inside].sum()) / len(one.iterations)
+        if one is not None and inside is not None:
+            row["iteration_gpu_ns"] = float(took[mine & inside].sum()) / len(one.iterations)
         rows.append(row)
     return rows
 

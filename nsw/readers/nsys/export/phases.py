@@ -241,9 +241,8 @@ def _launch_times(split: Split, collected: Collected, calls: Collected | None) -
     launched, correlation = collected.columns["start"].astype(np.int64), collected.columns["correlationId"]
     if calls is None:
         return launched
-    several = len(split.processes) > 1
     for index in range(len(split.processes)):
-        rows = np.flatnonzero(_process_indices(split, calls, "globalTid") == index) if several else slice(None)
+        rows = _rows(split, calls, index, "globalTid")
         keys, starts = calls.columns["correlationId"][rows], calls.columns["start"][rows]
         if not len(keys):
             continue
@@ -302,10 +301,10 @@ def _small(values: list[int]) -> np.ndarray[Any, np.dtype[Any]]:
     return np.array(values).astype(np.int16 if fits else np.int64, copy=False)
 
 
-def _rows(split: Split, collected: Collected, index: int) -> Any:
+def _rows(split: Split, collected: Collected, index: int, column: str = "globalPid") -> Any:
     """What picks the rows of a process."""
     several = len(split.processes) > 1
-    return np.flatnonzero(_process_indices(split, collected, "globalPid") == index) if several else slice(None)
+    return np.flatnonzero(_process_indices(split, collected, column) == index) if several else slice(None)
 
 
 def _iteration_range_candidates(split: Split, ranges: Ranges | None, calls: Collected | None) -> dict[int, list[Marks]]:
@@ -488,9 +487,9 @@ def _process_span(
     times: list[int] = []
     if len(work.start):
         times += [int(work.start.min()), int(work.end.max())]
-    if calls is not None and (selected := _process_indices(split, calls, "globalTid") == index).any():
-        start = calls.columns["start"][selected]
-        times += [int(start.min()), int((start + calls.durations[selected]).max())]
+    rows = slice(0) if calls is None else _rows(split, calls, index, "globalTid")
+    if calls is not None and len(start := calls.columns["start"][rows]):
+        times += [int(start.min()), int((start + calls.durations[rows]).max())]
     if ranges is not None and (selected := (ranges.thread >> 24) & 0xFFFFFF == split.processes[index]).any():
         times += [int(ranges.start[selected].min()), int(ranges.end[selected].max())]
     return (min(times), max(times)) if times else None
