@@ -27,6 +27,7 @@ from nsw.readers.timeline.calls import (
     WRITE,
     Calls,
     Covered,
+    reach,
 )  # fmt: skip
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
@@ -105,6 +106,7 @@ def use_tables(timelines: Sequence[Timeline]) -> dict[str, list[Row]]:
                 ("collectives", _collective_rows(work, timeline.phased)),
             ):  # fmt: skip
                 tables[name] += [(shared if name == "collectives" else in_phase) | row for row in rows]
+            del recorded, work  # before those of the next GPU are copied
     return tables
 
 
@@ -148,11 +150,12 @@ def _gap_rows(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
         stretches: Starts and ends of what is looked at, ns.
         calls: What the host calls; None: not recorded.
     """
-    reach = np.maximum.accumulate(work.end)
-    gap = np.flatnonzero((work.start[1:] >= reach[:-1] + _GRAIN_NS) & _inside(reach[:-1], stretches))
-    places = np.arange(len(reach), dtype=np.int32)
-    before = np.maximum.accumulate(np.where(work.end == reach, places, 0))[gap]  # the operation that ended there
-    del reach, places
+    busy = reach(work.end)
+    gap = np.flatnonzero((work.start[1:] >= busy[:-1] + _GRAIN_NS) & _inside(busy[:-1], stretches))
+    before = gap  # the operation that ended there
+    if busy is not work.end:
+        before = np.maximum.accumulate(np.where(work.end == busy, np.arange(len(busy), dtype=np.int32), 0))[gap]
+    del busy
     lengths: dict[int, list[IntArray]] = {}
     sums: dict[int, dict[str, int]] = {}
     for at in range(0, len(gap), _GAPS):
@@ -269,15 +272,16 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
     start, end = stretches
     inside = _inside(work.start, stretches)
     kernels = (work.category != MEMORY) & inside
-    at_work, computing = Covered(work.start, work.end), Covered(work.start[kernels], work.end[kernels])
+    busy_ns = float(Covered(work.start, work.end).within(start, end).sum())
+    computing = Covered(work.start[kernels], work.end[kernels]).total[-1:]
     took = (work.end - work.start)[kernels]
     talk = work.category == COMMUNICATION
     row: Row = {
         "iterations": None if phases is None else len(start),
-        "span_ns": float((end - start).sum()), "busy_ns": float(at_work.within(start, end).sum()),
+        "span_ns": float((end - start).sum()), "busy_ns": busy_ns,
         "operations": int(inside.sum()), "kernels": int(kernels.sum()), "kernel_ns": float(took.sum()),
         "communication_ns": float(took[talk[kernels]].sum()),
-        "computing_ns": float(computing.total[-1]) if len(computing.total) else 0.0,
+        "computing_ns": float(computing.sum()),
     }  # fmt: skip
     if (talk & inside).any():
         lasted = (work.end - work.start)[talk & inside]
@@ -299,10 +303,12 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         row["values"] = len(values)
     if work.stream is not None and len(took):
         stream = work.stream[kernels]
-        in_streams = [int(took[stream == number].sum()) for number in np.unique(stream).tolist()]
+        in_streams = [int(took.sum(where=stream == number)) for number in np.unique(stream).tolist()]
         row["streams"] = sum(ns >= _WORKS * int(took.sum()) for ns in in_streams)
-        of, reach = work.stream[inside] == _DEFAULT_STREAM, np.maximum.accumulate(work.end[inside])
-        row["default_stream"] = int((of[1:] & ~of[:-1] & (work.start[inside][1:] >= reach[:-1])).sum())  # none beside
+        in_default = work.stream[inside] == _DEFAULT_STREAM
+        first = np.flatnonzero(in_default[1:] & ~in_default[:-1])
+        alone = work.start[inside][first + 1] >= reach(work.end[inside])[first] if len(first) else first
+        row["default_stream"] = int(np.count_nonzero(alone))  # none beside
     if work.blocks is not None and len(took):
         row["small_ns"] = float(took[(work.blocks[kernels] > 0) & (work.blocks[kernels] <= _FEW_BLOCKS)].sum())
         kernel_blocks = work.blocks[kernels & ~talk]
@@ -353,7 +359,7 @@ def _compiles(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
 
     Late is behind half of the work: at their first use libraries are loaded, which may take most of a short run.
     """
-    until, begin = work.start[1:], np.maximum.accumulate(work.end)[:-1]
+    until, begin = work.start[1:], reach(work.end)[:-1]
     rows = np.flatnonzero(until - begin >= _COMPILES_NS)
     rows = rows[_inside(begin[rows], stretches)]
     rows = rows[calls.of(LOAD).within(begin[rows], until[rows]) > 0]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.readers.timeline.calls import Covered, by_time
+from nsw.readers.timeline.calls import Covered, by_time, reach
 from nsw.readers.timeline.statistics import statistics, with_shares
 
 if TYPE_CHECKING:
@@ -165,6 +165,7 @@ def phased(work: Operations, iterations: Iterations, warmup: int | None = None) 
         mine = _of_devices(ordered, [device])
         busy.append(_busy(mine.start, mine.end, edges))
         gpus.append(_on_gpu(mine, device, marks, edges, busy[-1][1:-1]))
+        del mine  # before those of the next GPU are copied
     return Phased(
         iterations, count, host, edges, _sums(ordered.end - ordered.start, at), _mean(busy, edges), tuple(gpus)
     )
@@ -291,12 +292,17 @@ def longest_gaps(work: Operations, edges: IntArray) -> IntArray:
     if len(edges) < 2:
         return np.zeros(0, np.int64)
     work = in_order(work, work.start)
-    # an operation without duration at each edge divides the gap around it
-    at = np.searchsorted(work.start, edges, "right")
-    start, reach = np.insert(work.start, at, edges), np.maximum.accumulate(np.insert(work.end, at, edges))
-    at += np.arange(len(edges))
-    gaps = np.maximum(start[1 : at[-1] + 1] - reach[: at[-1]], 0)
-    return np.asarray(np.maximum.reduceat(gaps, at[:-1]))
+    at, busy = np.searchsorted(work.start, edges, "right"), reach(work.end)
+    before = np.append(busy, edges[0])[at - 1]  # when what began before each edge ends
+    longest: IntArray = np.maximum(edges[1:] - np.maximum(edges[:-1], before[1:]), 0)
+    heads = np.flatnonzero(np.diff(at))
+    if len(heads):
+        gaps = work.start[at[0] : at[-1]].copy()
+        gaps[1:] -= busy[at[0] : at[-1] - 1]
+        first = at[heads] - at[0]
+        gaps[first] = work.start[at[heads]] - np.maximum(edges[heads], before[heads])
+        longest[heads] = np.maximum(longest[heads], np.maximum.reduceat(gaps, first))
+    return longest
 
 
 def _busy(start: IntArray, end: IntArray, edges: IntArray) -> IntArray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
-from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, TableFault, narrow, process_of
+from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
 from nsw.readers.timeline.calls import SYNCHRONISE, Calls
 from nsw.readers.timeline.iterations import (
     Kernels,
@@ -279,7 +279,7 @@ def _operation_details(collected: Collected) -> tuple[IntArray, ...]:
     """Size, way, memory, stream, blocks and kernel of each row of a table; -1 where it has none."""
     columns = collected.columns
     absent: IntArray = np.full(len(collected.keys), -1, np.int8)
-    way = memory = blocks = absent
+    way = memory = absent
     kernel = collected.keys if collected.table == KERNEL else absent
     if collected.table == MEMCPY:
         way, memory = absent.copy(), absent.copy()
@@ -291,9 +291,8 @@ def _operation_details(collected: Collected) -> tuple[IntArray, ...]:
                 memory[copied & (columns[column] == 0)] = MEMORIES.index("pageable")
                 memory[copied & (columns[column] == 1)] = MEMORIES.index("pinned")
         memory[np.isin(collected.keys, list(_UNIFIED))] = MEMORIES.index("managed")
-    if collected.table == KERNEL and {"gridX", "gridY", "gridZ"} <= columns.keys():
-        blocks = narrow(columns["gridX"].astype(np.int64) * columns["gridY"] * columns["gridZ"])
-    return columns.get("bytes", absent), way, memory, columns.get("streamId", absent), blocks, kernel
+    stream, blocks = columns.get("streamId", absent), columns.get("blocks", absent)
+    return columns.get("bytes", absent), way, memory, stream, blocks, kernel
 
 
 def _small(values: list[int]) -> np.ndarray[Any, np.dtype[Any]]:

@@ -143,10 +143,11 @@ def _add_launch_details(tables: GpuTables, kernels: Collected) -> None:
     keys = np.array(sorted(kernels.companions))
     codes = Lookup(keys, np.arange(len(keys))).find(kernels.keys)
     names = [tables.names[key] for key in keys.tolist()]
-    grid = [kernels.columns[axis] for axis in ("gridX", "gridY", "gridZ") if axis in kernels.columns]
+    grid = [kernels.columns.pop(axis) for axis in ("gridX", "gridY", "gridZ") if axis in kernels.columns]
     if len(grid) == _AXES:
+        kernels.columns["blocks"] = narrow(grid[0].astype(np.int64) * grid[1] * grid[2])
         largest = np.zeros(len(keys), np.int64)
-        np.maximum.at(largest, codes, grid[0].astype(np.int64) * grid[1] * grid[2])
+        np.maximum.at(largest, codes, kernels.columns["blocks"])
         for name, blocks in zip(names, largest.tolist(), strict=True):
             tables.blocks[name] = max(blocks, tables.blocks.get(name, 0))
     if len(keys) > _MANY_NAMES:
