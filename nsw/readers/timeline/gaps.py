@@ -39,6 +39,7 @@ from nsw.readers.timeline.phases import (
     in_order,
     of_each_device,
 )
+from nsw.readers.timeline.statistics import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -303,7 +304,7 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         row["values"] = len(values)
     if work.stream is not None and len(took):
         stream = work.stream[kernels]
-        in_streams = [int(took.sum(where=stream == number)) for number in np.unique(stream).tolist()]
+        in_streams = [int(took.sum(where=stream == number)) for number in distinct(stream)]
         row["streams"] = sum(ns >= _WORKS * int(took.sum()) for ns in in_streams)
         in_default = work.stream[inside] == _DEFAULT_STREAM
         first = np.flatnonzero(in_default[1:] & ~in_default[:-1])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.readers.timeline.calls import Covered, by_time, reach
-from nsw.readers.timeline.statistics import statistics, with_shares
+from nsw.readers.timeline.statistics import distinct, statistics, with_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -206,7 +206,7 @@ def gpus_worked_on(work: Operations) -> list[int]:
     counts = np.ones(len(work.start), bool) if bool((work.category == MEMORY).all()) else work.category != MEMORY
     durations = (work.end - work.start)[counts]
     device = work.device[counts]
-    took = {one: int(durations[device == one].sum()) for one in np.unique(device).tolist()}
+    took = {one: int(durations[device == one].sum()) for one in distinct(device)}
     most = max(took.values())
     return sorted(one for one, ns in took.items() if ns >= WORKED_ON * most)
 
@@ -460,7 +460,7 @@ def _gpu_rows(timeline: Timeline) -> list[Row]:
     took, inside = work.end - work.start, None
     if one is not None:
         inside = (work.launched >= one.iterations.starts[0]) & (work.launched < one.iterations.end)
-    for device in sorted({*np.unique(work.device).tolist(), *timeline.contexts}):
+    for device in sorted({*distinct(work.device), *timeline.contexts}):
         mine = work.device == device
         copies = int((work.category[mine] == MEMORY).sum())
         row = timeline.origin | _device(device) | {

@@ -183,12 +183,14 @@ def _decode(pages: _Pages, leaves: IntArray, count: int, indices: Sequence[int])
         raise NotPlainError
     kinds, sizes, begins = {}, {}, {}
     end = at + count + 1
-    for index, column in enumerate(types):
+    for index, of_rows in enumerate(types):
+        column = of_rows[:1] if (of_rows == of_rows[:1]).all() else of_rows  # most columns have one type throughout
+        size = _SIZE[column]
         if index in indices:
             if not _IS_INTEGER[column].all():
                 raise NotPlainError
-            kinds[index], sizes[index], begins[index] = column, _SIZE[column], end.copy()
-        end += _SIZE[column]
+            kinds[index], sizes[index], begins[index] = column, size, end.copy()
+        end += size
     if (end > at + payload).any():
         raise NotPlainError
     eight = np.ndarray((len(block) - 7,), "V8", block, strides=(1,))  # the 8 bytes from each byte on
