@@ -52,7 +52,7 @@ _AS_TRACED: Final = (
     "Idle times are those of the traced run: tracing slows each launch, so that the program alone is idle less."
     " Compare the time of a step without the profiler."
 )
-_MUCH_OF_IDLE: Final = 0.1  # of the idle time, in short gaps before launches
+_MUCH_OF_IDLE: Final = 0.3  # of the idle time, in short gaps before launches
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
 
@@ -164,7 +164,11 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
         notes.append(Note("startup", text, tone="aside"))
     if slowest:
         notes.append(
-            Note("slowed", f"The profiler slowed {names}: shares of idle time are corrected for it.", tone="aside")
+            Note(
+                "slowed",
+                f"The profiler slowed {names}: iterations and their idle time are corrected for it.",
+                tone="aside",
+            )
         )
     if len(summary.cases) == 1 and _waits_for_traced_launches(summary.cases[0]):
         notes.append(Note("traced", _AS_TRACED, tone="aside"))
@@ -230,13 +234,20 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
             takes = f"its kernels repeat every {span} on average" if by_kernels else f"the mean iteration takes {span}"
             parts_said.append(f"{takes} (median {median})")
         else:
-            parts_said.append(f"its kernels repeat every {span}" if by_kernels else f"an iteration takes {span}")
+            is_of_figure = figure is None or _is_profiled(case, figure[0])
+            iteration = "an iteration" if is_of_figure else "the median iteration of the timeline"
+            parts_said.append(f"its kernels repeat every {span}" if by_kernels else f"{iteration} takes {span}")
     if spent is None and case.host is not None and (gpu_busy_pct := case.host.facts.get("gpu_busy_pct")):
         parts_said.append(f"the GPU is at work {gpu_busy_pct:.0f} % of the time")
     section = main_time_section(case, summary.tables)
     of_kernels = section is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= WASTE_PCT
-    parts_said += [hits[0].headline] if telling else [section[0]] if section else []
+    idle_pct = (spent.idle_pct if spent is not None and spent.is_iteration else None) or 0.0
+    if telling:
+        parts_said.append(hits[0].headline)
+    elif section is not None:
+        is_idle_most = spent is not None and idle_pct > max(100 * p.ns / (spent.span_ns or p.ns) for p in spent.shown)
+        parts_said.append(f"the GPU is idle {idle_pct:.0f} % of that" if is_idle_most else section[0])
     of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")
     if of_first and hits[0].what not in parts_said[-1]:
         parts_said.append(hits[0].what)
@@ -246,6 +257,12 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
         parts_said.insert(0, "the program failed")
     nothing_text = "nothing was read" if summary.site else "has only what `--full` prints"
     return Screen(f"{case.id}: {', '.join(parts_said) or nothing_text}", section[1] if section else None)
+
+
+def _is_profiled(case: CaseSummary, name: str) -> bool:
+    """Whether a figure is of the run that the case's iterations are of."""
+    figure = least_disturbed_figure(case, name)
+    return figure is None or figure.profiled
 
 
 def _change_from_baseline_lines(summary: Summary, case: CaseSummary) -> list[str]:

@@ -86,6 +86,7 @@ SPILLED_ONCE_MORE = {
 TILED = {"flop_count_sp_fma": 3.2e8, "flop_count_sp_add": 0.0, "flop_count_sp_mul": 0.0, "inst_executed_shared_loads": 2e6,
          "stall_barrier": 8.0, "gst_transactions": 4e5}  # fmt: skip
 FP32_BESIDE = {"inst_fp_64": 1e8, "inst_fp_32": 5e7, "inst_bit_convert": 5e7}
+DOUBLE_RESULTS = {"gst_efficiency": 25.0, "gst_transactions_per_request": 32.0}  # 8 bytes a thread
 DIVISION = {"inst_integer": 5e8, "inst_bit_convert": 2e7, "inst_fp_32": 1e6}
 PAIRS = {"flop_count_sp_add": 1e8, "flop_count_sp_mul": 1e8, "flop_count_sp_fma": 0.0}
 
@@ -150,7 +151,8 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
      [issuing(double_precision_fu_utilization=30.0, **FP32_BESIDE | {"inst_fp_64": 4e8})]),
     ("fp64-by-accident", pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=3e7),
      [pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=1e6),
-      pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=6e7, gld_transactions=1e5)]),  # of functions
+      pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=6e7, gld_transactions=1e5),  # of functions
+      pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=3e7, **DOUBLE_RESULTS)]),
     ("special-functions", issuing(special_fu_utilization=52.0),
      [issuing(special_fu_utilization=25.0), issuing(special_fu_utilization=52.0, inst_bit_convert=5e7)]),
     ("special-functions", pipe("special_fu_utilization"), [pipe("special_fu_utilization", busy=50.0), dram(special_fu_utilization=60.0)]),
@@ -208,7 +210,10 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
      [kernel(stall_barrier=40.0, stall_memory_dependency=10.0, stall_mio_throttle=30.0, stall_short_scoreboard=30.0),
       l1(**FEEDING, tensor_pct=20.0)]),
     ("instruction-cache", kernel(stall_inst_fetch=60.0, stall_memory_dependency=10.0), []),
-    ("dependent-chain", kernel(), [kernel(memory=65.0, l2_throughput=65.0), kernel(stalls=())]),
+    ("dependent-chain", kernel(achieved_occupancy_pct=60.0), [kernel(memory=65.0, l2_throughput=65.0), kernel(stalls=())]),
+    ("memory-latency", kernel(memory=55.0, l2_throughput=55.0, stall_memory_dependency=50.0, stall_barrier=25.0),
+     [kernel(memory=55.0, l2_throughput=55.0, stall_memory_dependency=50.0, stall_barrier=25.0, achieved_occupancy_pct=60.0),
+      kernel(memory=55.0, l2_throughput=55.0, stall_memory_dependency=40.0, stall_barrier=25.0)]),
     ("small-launches", kernel(duration=2 * US, l1_throughput=1.0, l2_throughput=1.0, issue_slot_utilization=1.0, sm=1.0, memory=1.0, dram=1.0),
      [kernel(duration=2 * US)]),
     ("low-clock", pipe("alu_pipe_utilization", sm_frequency=0.9e9), [pipe("alu_pipe_utilization", sm_frequency=1.6e9), dram(sm_frequency=0.9e9)]),
@@ -599,3 +604,45 @@ def test_of_one_kernel_on_two_sides_the_faults_that_came_and_went_and_what_binds
     assert bound in gone and "by FP64 pipe before" in gone  # noqa: PT018
     assert counter_changes_text([before], [before]) == ""
     assert counter_changes_text([replace(before, short_name="other")], [after]) == ""
+
+
+def test_a_kernel_whose_issue_slots_are_full_of_fp64_is_told_what_fp32_would_win():
+    mix = {"inst_fp_64": 3e8, "inst_fp_32": 1e6, "inst_integer": 2e8, "inst_bit_convert": 1e6} | DOUBLE_RESULTS
+    mixed = issuing(85.0, double_precision_fu_utilization=60.0, **mix)
+    assert "its FP64 pipe is 59 % busy: where FP32 is accurate enough" in hits(mixed)["compute-bound"].fact
+    assert "FP64" not in hits(issuing(85.0, double_precision_fu_utilization=30.0, **mix))["compute-bound"].fact
+
+
+def test_local_memory_and_atomics_that_move_more_come_before_loads_that_are_scattered():
+    loads = kernel(memory=85.0, l2_throughput=85.0, **SCATTERED)
+    assert "of the 32 bytes of each sector" in " ".join(hit.fact for hit in hits(loads).values())
+    local = replace(loads, metrics=loads.metrics | {"local_load_transactions": 9e7, "local_store_transactions": 9e7})
+    assert not any("of the 32 bytes" in hit.fact for hit in hits(local).values())
+    sums = {
+        "l2_atomic_transactions": 2e8,
+        "l2_read_transactions": 1e8,
+        "l2_write_transactions": 1e8,
+        "l2_throughput_max": 90.0,
+    }
+    atomics = replace(loads, metrics=loads.metrics | sums)
+    (hit,) = hits(atomics).values()
+    assert hit.cause == "contended-atomics"
+    assert "so many atomic operations that they are 100 % of what L2 carries, which is 85 % busy" in hit.fact
+
+
+def test_loads_and_stores_that_are_scattered_alike_are_both_named():
+    (hit,) = hits(kernel(memory=85.0, l2_throughput=85.0, **BOTH)).values()
+    assert "of each sector that its loads and stores move" in hit.fact
+
+
+def test_few_registers_are_spilled_in_large_blocks_alone():
+    """Of small blocks so few are the kernel's own number, and an array of each thread lies in local memory."""
+    few = {"inst_executed_local": 8e6, "inst_executed_local_loads": 4e6, "inst_executed_local_stores": 4e6}
+    for threads, cause in ((512.0, "register-spills"), (128.0, "local-array-indexing")):
+        spilling = kernel(memory=85.0, l2_throughput=85.0, registers=32.0, threads_per_block=threads, **few)
+        assert cause in hits(spilling)
+
+
+def test_threads_that_are_predicated_off_are_no_full_use():
+    off = pipe("single_precision_fu_utilization", warp_nonpred_execution_efficiency=88.0)
+    assert hits(off)["compute-bound"].what == "all threads active, 12 % of them predicated off"

@@ -37,8 +37,9 @@ __all__ = [
     "remove_profiler_slowdown",
 ]
 
-_BESIDE_PCT: Final = 5.0  # of an iteration: idle time of other causes that is worth a word
+_BESIDE_PCT: Final = 10.0  # of an iteration: idle time of other causes that is worth a word
 _WORTH_PCT: Final = 8.0  # of an iteration
+_NAMED_PCT: Final = 2.0  # of an iteration: idle time behind a cause that says nothing of more
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
 _PART: Final = 0.25  # of a time: what takes as much explains it
 _MOSTLY: Final = 0.5
@@ -65,6 +66,8 @@ _SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail:
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
 _LITTLE: Final = 0.01  # of the idle time
 _IDLE_TIME: Final = "{idle time}"  # in a cause's fact: its sentence names the idle time before, or another one does
+_ONCE: Final = 1.5  # an iteration, at whose end a value may be read back
+_OUTWEIGHS: Final = 1.5  # times what waits cost: launches that are the first thing to cure
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
 _SOME: Final = 0.1  # of gaps
 _OF_LOOPS: Final = 1000  # operations of one compiled program, from which a loop in it launches them
@@ -80,9 +83,10 @@ _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
 WORDS: Final = {
     "launch-bound": "launches", "sync-each-operation": "waits for the GPU", "scalar-reads": "values read back",
     "changing-shapes": "values read back", "allocation-in-loop": "allocation", "recompilation": "modules loaded",
-    "pageable-copies": "copies", "small-copies": "around small copies", "data-loader": "the loader", "file-io": "files",
+    "pageable-copies": "copies", "small-copies": "around small copies", "data-loader": "input", "file-io": "files",
     "logging": "a log", "python-threads": "locks", "host-work": "the host",
     "host-call": "a CUDA call", "late-rank-host": "the host", "page-faults": "page migrations",
+    "host-round-trips": "round trips to the host",
     "periodic-slow-iteration": "slow iterations",
 }  # fmt: skip
 # causes of idle time that other rules report
@@ -91,9 +95,9 @@ _OF_OTHER_RULES: Final = frozenset({"page-faults", "periodic-slow-iteration"})
 _VAGUE: Final = frozenset({"data-loader", "host-work"})
 # what the host does in a gap of table gaps -> the same
 _GAP_WORDS: Final = {
-    "launch": "launches", "queued": "between operations queued before", "synchronise": "waits for the GPU",
+    "launch": "launches", "queued": "starts of queued operations", "synchronise": "waits for the GPU",
     "value": "values read back", "copy": "copies", "allocate": "allocation", "load": "modules loaded",
-    "migration": "page migrations", "input": "the loader",
+    "migration": "page migrations", "input": "input",
 }  # fmt: skip
 _OF_ANY_LENGTH: Final = frozenset({"allocate", "load", "migration", "input"})  # long ones of others: the host's own
 
@@ -244,6 +248,9 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
         return [_unmeasured_gaps_hit(case, idle, base, rereadable=rereadable)]
     hits = []
     worth = [cause for cause in found if _is_worth_a_sentence(idle, cause)]
+    launches_ns = max((cause.saved_ns for cause in worth if cause.cause == "launch-bound"), default=0.0)
+    # what nobody knows of the host, in gaps that are some launches long, is cured with the launches
+    worth = [cause for cause in worth if cause.cause != "host-work" or 3 * cause.saved_ns > launches_ns or case.host]
     explained = {WORDS[cause.cause] for cause in worth}
     for cause in found:
         gain = 100 * cause.saved_ns / idle.med_ns
@@ -263,6 +270,8 @@ def _is_worth_a_sentence(idle: IdleGpu, cause: IdleCause) -> bool:
     """Whether a cure of idle time saves so much that it gets a sentence of its own."""
     sure = idle.is_iteration and cause.cause != "launch-bound"
     least_pct = _WORTH_PCT if sure else _LAUNCHES_PCT
+    if cause.explained_ns < _NAMED_PCT / 100 * idle.med_ns:
+        return False
     return cause.cause not in _OF_OTHER_RULES and 100 * cause.saved_ns / idle.med_ns >= least_pct
 
 
@@ -345,13 +354,13 @@ def _sum_and_parts_text(parts: Mapping[str, float]) -> tuple[str, str]:
 
 def _gap_times_by_words(idle: IdleGpu) -> dict[str, float]:
     """The idle time by what the host does in the gaps, as table gaps has it; long gaps are the host's own; ns."""
-    times = {words: idle.in_gaps(kind, lengths=_lengths_of(kind)) for kind, words in _GAP_WORDS.items()}
-    kinds = [kind for kind in _GAP_WORDS if kind not in _OF_ANY_LENGTH]
+    of_any_length = _OF_ANY_LENGTH | ({"value"} if _slow_reads(idle) else set())
+    times = {
+        words: idle.in_gaps(kind, lengths=(*SHORT, "long") if kind in of_any_length else SHORT)
+        for kind, words in _GAP_WORDS.items()
+    }
+    kinds = [kind for kind in _GAP_WORDS if kind not in of_any_length]
     return times | {WORDS["host-work"]: idle.in_gaps(*kinds, lengths=("long",))}
-
-
-def _lengths_of(kind: str) -> tuple[str, ...]:
-    return (*SHORT, "long") if kind in _OF_ANY_LENGTH else SHORT
 
 
 def _has_few_iterations(case: CaseSummary) -> bool:
@@ -381,7 +390,8 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     parts = [
         *migrations, received, long_gaps,
         _call_gap_cause(idle, "allocate", "allocation-in-loop", "allocates and frees memory"),
-        _call_gap_cause(idle, "load", "recompilation", "loads modules that were compiled"), _small_copy_gap_cause(idle),
+        _loading_gap_cause(case, idle),
+        _small_copy_gap_cause(idle) or _round_trip_cause(idle),
         *_wait_and_launch_gap_causes(case, idle),
     ]  # fmt: skip
     has_evidence = idle.has_calls or case.host is not None
@@ -394,7 +404,7 @@ def _received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     took = idle.in_gaps("input")
     if not took:
         return None
-    gaps = _gap_count_text(idle, sum(gap.gaps for gap in idle.gaps if gap.cause == "input"), took)
+    gaps = _gap_count_text(idle, [gap for gap in idle.gaps if gap.cause == "input"])
     sender, advice = "another process", ""
     if detect_framework(case) == "pytorch":
         sender = "a DataLoader's worker"
@@ -418,6 +428,7 @@ def _received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
 def _long_gap_cause(case: CaseSummary, idle: IdleGpu, others: frozenset[str]) -> IdleCause | None:
     """Gaps of milliseconds, in which the host does something of its own; `others`: causes of gaps told apart."""
     gaps = [g for g in idle.gaps if g.length == "long" and g.cause not in others and g.gaps]
+    gaps = [g for g in gaps if g not in _slow_reads(idle)]
     large_ns = _PART * sum(g.total_ns for g in gaps)
     longest = max((g.total_ns / g.gaps for g in gaps if g.total_ns >= large_ns), default=0.0)
     gaps = [g for g in gaps if g.total_ns >= _PART * longest * g.gaps]  # those of a few ms beside them are others
@@ -436,6 +447,15 @@ def _long_gap_cause(case: CaseSummary, idle: IdleGpu, others: frozenset[str]) ->
     return replace(_cause_of_long_gaps(case, idle, gaps, took, None), named=named)
 
 
+def _slow_reads(idle: IdleGpu) -> list[Gaps]:
+    """Long gaps behind values read back that are hardly longer than others behind such values, as many of which are."""
+    long_gaps, between = (
+        [gap for gap in idle.gaps if gap.cause == "value" and gap.length == length] for length in ("long", "middle")
+    )
+    is_same = sum(g.gaps for g in between) >= _MOSTLY * sum(g.gaps for g in long_gaps)
+    return [g for g in long_gaps if is_same and g.total_ns <= _SLOW_HOST_NS * g.gaps]
+
+
 def _cause_of_long_gaps(
     case: CaseSummary, idle: IdleGpu, gaps: Sequence[Gaps], took: float, slow: SlowIterations | None
 ) -> IdleCause:
@@ -446,7 +466,7 @@ def _cause_of_long_gaps(
         sum(getattr(g, f"{what}_ns") for g in gaps) for what in ("read", "write", "open", "lock")
     )
     head, waits = (
-        f"{format_ns(took)} of {_IDLE_TIME} are {_gap_count_text(idle, count, took)}",
+        f"{format_ns(took)} of {_IDLE_TIME} are {_gap_count_text(idle, gaps)}",
         f"waits {format_ns(took)} for ",
     )
     slow_text = ""
@@ -458,20 +478,31 @@ def _cause_of_long_gaps(
     if case.host is not None and (work := host_work_while_idle(case, took)) is not None:
         fact = f"{slow_text.removeprefix(': ')}; {work.fact}" if slow_text else work.fact
         return IdleCause(work.cause, took, work.what, fact, work.advice, work.do)
-    if idle.is_iteration and case.iterations is not None and idle.loads >= case.iterations.count:
+    loads_apart = sum(g.gaps for g in idle.gaps if g.cause == "load" and g.length == "long") >= _RARE  # of a library
+    if (
+        idle.is_iteration and not loads_apart
+        and case.iterations is not None and idle.loads >= case.iterations.count
+    ):  # fmt: skip
         text = f"{head}the host computes: modules are loaded in each iteration, as a compiler compiles again"
         return IdleCause("recompilation", took, f"compiles {format_ns(took)}", text)
     everywhere = count >= _EACH * idle.operations
     if idle.use.get("lock_threads", 0.0) >= _LOCKING and (locks >= _PART * all_ns or everywhere):
         text = f"the host waits for its other threads: {idle.use.get('lock_threads', 0.0):.0f} wait for a lock in turn"
         return IdleCause("python-threads", took, waits + "threads", f"{head}{text}, as threads of Python do")
+    framework = detect_framework(case)
+    behind_results, before_input, opening = (
+        sum(getattr(g, column) for g in gaps) >= _MOSTLY * count for column in ("from_gpu", "to_gpu", "opening")
+    )
+    if framework == "pytorch" and idle.use.get("spawns") and before_input and not opening and not behind_results:
+        return IdleCause(
+            "data-loader", took, waits + "the DataLoader",
+            f"{head}the host waits for input, which it then copies to the GPU, from processes that it started"
+            " (a DataLoader's workers)",
+        )  # fmt: skip
     if reads + writes + opens >= _PART * all_ns:
         does = "writes" if writes >= reads else "reads"
         return IdleCause("file-io", took, waits + "files",
                          f"{head}the host {does} files ({_percent_text(reads + writes + opens, all_ns)})")  # fmt: skip
-    behind_results, before_input, opening = (
-        sum(getattr(g, column) for g in gaps) >= _MOSTLY * count for column in ("from_gpu", "to_gpu", "opening")
-    )
     if opening and behind_results and not before_input:
         return IdleCause(
             "file-io", took, f"works {format_ns(took)} on results",
@@ -487,14 +518,15 @@ def _cause_of_long_gaps(
         call, call_ns = max(idle.calls.items(), key=lambda item: item[1], default=("a CUDA call", took))
         return IdleCause("host-call", took, f"waits {format_ns(took)} for a CUDA call",
                          f"{head}the host is in CUDA calls, most in {call} ({format_ns(call_ns)})")  # fmt: skip
-    if (writing := sum(g.writing for g in gaps)) >= _MOSTLY * count:
+    between = [g for g in idle.gaps if g.length == "middle"]
+    is_everywhere = sum(g.writing for g in between) >= _MOSTLY * sum(g.gaps for g in between) > 0  # threads' signals
+    if (writing := sum(g.writing for g in gaps)) >= _MOSTLY * count and not is_everywhere:
         text = "and writes: a log"
         if writing < _NEARLY * count:
             text = f"and writes in {100 * writing / count:.0f} % of the gaps: probably a log"
         return IdleCause("logging", took, waits + "the host, which writes",
                          f"{head}the host computes or formats, {text}")  # fmt: skip
     if before_input and behind_results:
-        framework = detect_framework(case)
         ahead = "in DataLoader's workers (num_workers)" if framework == "pytorch" else "in another thread"
         return IdleCause(
             "host-work", took, waits + "the host",
@@ -511,7 +543,7 @@ def _cause_of_long_gaps(
         return IdleCause("data-loader", took, waits + "input", head + does)
     does = "makes no CUDA call"
     if calls >= _SOME * all_ns:
-        does = f"is outside of CUDA calls most of the time (in them {_percent_text(calls, all_ns)})"
+        does = f"is outside of CUDA calls for {100 * (1 - calls / all_ns):.0f} % of the time"
     return IdleCause("host-work", took, waits + "the host", f"{head}the host {does}")
 
 
@@ -541,11 +573,13 @@ def _loading_time_texts(case: CaseSummary, idle: IdleGpu, took: float) -> tuple[
     )
 
 
-def _gap_count_text(idle: IdleGpu, count: float, took: float) -> str:
-    """How many gaps of an iteration take so long together (ns), with the mean one; few are counted over all."""
+def _gap_count_text(idle: IdleGpu, gaps: Sequence[Gaps]) -> str:
+    """How many gaps there are in an iteration, with the length of the mean one; few are counted over all."""
+    count = sum(gap.gaps for gap in gaps)
+    length_ns = sum(gap.total_ns for gap in gaps) / count
     if idle.is_iteration and count < _RARE and (iterations := idle.use.get("iterations")):
-        return f"{plural(round(count * iterations), 'gap')} of {format_ns(took / count)} in {iterations:.0f} iterations"
-    return "one gap" if count <= 1.5 else f"{count:.0f} gaps of {format_ns(took / count)}"
+        return f"{plural(round(count * iterations), 'gap')} of {format_ns(length_ns)} in {iterations:.0f} iterations"
+    return "one gap" if count <= 1.5 else f"{count:.0f} gaps of {format_ns(length_ns)}"
 
 
 def _often_text(idle: IdleGpu, count: float) -> str:
@@ -565,12 +599,23 @@ def _call_gap_cause(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCaus
     if not took:
         return None
     allocations = {name: ns for name, ns in idle.calls.items() if _ALLOCATES.match(name)} if kind == "allocate" else {}
+    if allocations:
+        took = min(took, sum(allocations.values()))  # a gap may hold copies too
     largest = sorted(allocations, key=lambda name: -allocations[name])
     much = [name for name in largest if allocations[name] >= _PART * sum(allocations.values())]
     listed = " and ".join(f"{name} ({format_ns(allocations[name])} an iteration)" for name in much[:2])
     most = f", most in {listed}" if listed else ""
     return IdleCause(cause, took, f"{text.replace('memory', '').strip()} {format_ns(took)}",
                      f"for {format_ns(took)} of {_IDLE_TIME} the host {text}{most}")  # fmt: skip
+
+
+def _loading_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
+    """Gaps in which modules are loaded, by a compiler; where nothing compiles, by a library that is set up anew."""
+    if detect_framework(case) != "any":
+        return _call_gap_cause(idle, "load", "recompilation", "loads modules that were compiled")
+    loading = _call_gap_cause(idle, "load", "recompilation", "loads modules, as a library does for each plan or handle")
+    advice = "Make plans and handles of libraries (cuFFT, cuBLAS, cuDNN) once, before the loop."
+    return loading and replace(loading, advice=advice, do="make plans once")
 
 
 def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
@@ -593,6 +638,23 @@ def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
         gaps_ns=took,
         named=named,
     )
+
+
+def _round_trip_cause(idle: IdleGpu) -> IdleCause | None:
+    """Gaps between kernels in which the host works on what it copied from the GPU, many times an iteration."""
+    gaps = [gap for gap in idle.gaps if gap.cause == "copy" and gap.length == "middle"]
+    count, total_ns = sum(gap.gaps for gap in gaps), sum(gap.total_ns for gap in gaps)
+    own_ns = total_ns - sum(gap.cuda_ns for gap in gaps)
+    behind_copies = sum(gap.from_gpu for gap in gaps)
+    if not idle.is_iteration or count < _FEW_COPIES or behind_copies < _NEARLY * count or own_ns < _PART * total_ns:
+        return None
+    took = idle.in_gaps("copy", lengths=("middle",))
+    return IdleCause(
+        "host-round-trips", took, f"{count:,.0f} round trips to the host",
+        f"{count:,.0f} times an iteration, for {format_ns(took)} of {_IDLE_TIME}, the next kernel waits while the host"
+        f" copies a result from the GPU and works {format_ns(own_ns / count)} on it",
+        named=((_GAP_WORDS["copy"], took),),
+    )  # fmt: skip
 
 
 def _host_copies(idle: IdleGpu) -> list[Copies]:
@@ -629,6 +691,8 @@ def _size_text(size: float) -> str:
 def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     """Gaps of microseconds: waits for the GPU, as far as the host would be ahead without them, and launches."""
     launches, waits, values = (idle.in_gaps(kind, lengths=SHORT) for kind in ("launch", "synchronise", "value"))
+    if _slow_reads(idle):
+        values = idle.in_gaps("value")
     launches *= 1 - _small_copy_share(idle)
     launch_gaps_ns = launches
     use, gpu_ns = idle.use, idle.med_ns * idle.busy_pct / 100
@@ -642,19 +706,22 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
     graphs = any(_GRAPH.match(name) for name in idle.calls)
     if waits and (each < _EACH or graphs):  # behind many kernels, or a graph, is no fault
         waits, launches = 0.0, launches if graphs else launches + waits * (each >= _EACH)
-    by_waits = waits + values
+    by_waits, outweighed = waits + values, False
     if launches and by_waits:
         # without waits the host is ahead, unless it takes longer than the GPU
         ahead = max(gpu_ns, host_ns)
         freed = min(max(idle.med_ns - ahead, by_waits), launches + by_waits)
-        if values > waits and (selected := _selection_kernel_share(case, idle)):
-            freed = max(freed, by_waits + selected * launches)
-        launches, by_waits = launches + by_waits - freed, freed
+        selected = _selection_kernel_share(case, idle) if values > waits else 0.0
+        freed = max(freed, by_waits + selected * launches)
+        # graphs can hold what lies between the values, and save all launches
+        outweighed = not selected and launches >= _OUTWEIGHS * freed
+        if not outweighed:
+            launches, by_waits = launches + by_waits - freed, freed
     parts = []
     if by_waits:
         by_wait = _gpu_wait_gap_cause(case, idle, by_waits, is_value=values >= waits, a_kernel=each)
         parts.append(replace(by_wait, gaps_ns=max(values, waits)))
-        if by_waits >= _PREVENTS * idle.med_ns:  # no graph can hold them
+        if by_waits >= _PREVENTS * idle.med_ns and not outweighed:  # no graph can hold them
             return parts
     between_few = [g for g in idle.gaps if g.cause == "launch" and g.length == "middle"]
     hosts = idle.operations < _MANY and sum(g.total_ns for g in between_few) >= _HOSTS_NS * sum(
@@ -673,7 +740,10 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         each, work = idle.med_ns / max(idle.operations, 1.0), gpu_ns / max(idle.operations, 1.0)
         operations = f"{plural(round(idle.operations), 'operation')}{' an iteration' if idle.is_iteration else ''}"
         is_one = round(idle.operations) == 1
-        busy = f"keep{'s' * is_one} it busy for {format_ns(work)}{'' if is_one else ' each'}"
+        # a mean says nothing of operations of which one takes most
+        is_uneven = not is_one and _is_work_in_few_operations(case)
+        busy = f"keep{'s' * is_one} it busy for {format_ns(gpu_ns if is_uneven else work)}"
+        busy += "" if is_one else " in all" if is_uneven else " each"
         spent = scale * (use.get("cuda_ns", 0.0) - use.get("wait_ns", 0.0)) / count if count else 0.0
         long_ns = idle.in_gaps(*_GAP_WORDS, lengths=("long",))  # which the host does something else in
         a_launch = max((host_ns - long_ns) / count, spent) if count else 0.0
@@ -690,11 +760,18 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
             )
         else:
             fact = f"{operations} {busy}; {of_launches}, {format_ns(spent)} of that in CUDA calls"
-        short = f"launch-bound, {plural(round(idle.operations), 'operation')} of {format_ns(work)}"
+        short = f"launch-bound, {plural(round(idle.operations), 'operation')}"
+        short += "" if is_uneven else f" of {format_ns(work)}"
         advice, do = "", ""
         if _is_loop_of_compiled_step(case, idle):
             advice, do = _UNROLL, "unroll the loop, or make it parallel"
             fact = f"an iteration is one call of a compiled program (jax.jit), whose loop runs step by step: {fact}"
+        elif (values := use.get("values", 0.0)) > _ONCE and _are_values_conditions(case, idle):
+            advice = (
+                f"First remove conditions on tensors (`if tensor:`, validate_args of torch.distributions): {values:.0f}"
+                f" values are read back an iteration, most of one byte, and no graph can hold them. Then"
+                f" {causes()['launch-bound'].remedy('pytorch')}"
+            )
         parts.append(
             IdleCause("launch-bound", launches, short, f"launch-bound: {fact}", advice, do, gaps_ns=launch_gaps_ns)
         )
@@ -704,6 +781,18 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
                                f"between its {operations} it waits for the host", gaps_ns=launch_gaps_ns,
                                named=((_GAP_WORDS["launch"], launch_gaps_ns),)))  # fmt: skip
     return parts
+
+
+def _is_work_in_few_operations(case: CaseSummary) -> bool:
+    """Whether most of the GPU's work is in few of its operations."""
+    first, calls = next(iter(case.gpu_work), None), sum(share.calls or 0.0 for share in case.gpu_work)
+    return first is not None and first.share_pct >= 100 * _MOSTLY and (first.calls or calls) < _SOME * calls
+
+
+def _are_values_conditions(case: CaseSummary, idle: IdleGpu) -> bool:
+    """Whether most values that PyTorch reads back are of one byte: truth values."""
+    sizes = [copy.med_bytes for copy in idle.copies if copy.direction == "from the GPU"]
+    return detect_framework(case) == "pytorch" and bool(sizes) and all(size is not None and size <= 1 for size in sizes)
 
 
 def _is_loop_of_compiled_step(case: CaseSummary, idle: IdleGpu) -> bool:
@@ -760,12 +849,12 @@ def _gpu_wait_gap_cause(
         then = "and only then launches on"
         if own >= _HOSTS_NS:  # more than a framework takes to launch the next operation
             then = f"and works {format_ns(own)} behind it before it launches on (a print, a log, other work)"
+        by = " (.item(), print)" if detect_framework(case) in {"pytorch", "jax", "python"} else ""
         return IdleCause(
             "scalar-reads",
             saved,
             f"reads {count} back {often}",
-            f"the host reads {count} of {_read_back_size_text(idle)} back {often} (.item(), print), waits"
-            f" for each, {then}",
+            f"the host reads {count} of {_read_back_size_text(idle)} back {often}{by}, waits for each, {then}",
         )
     which = "each operation" if a_kernel >= 0.8 else "many operations"
     count, often = plural(round(waits), "wait") if waits >= _RARE else f"{waits:.1f} waits", _often_text(idle, 1.0)

@@ -23,6 +23,7 @@ from nsw.readers.timeline.calls import (
     OTHER,
     READ,
     RECEIVE,
+    SPAWN,
     SYNCHRONISE,
     WRITE,
     Calls,
@@ -299,7 +300,7 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
             ("cuda_ns", calls.of(*range(OTHER + 1))), ("wait_ns", calls.of(SYNCHRONISE)), ("copy_ns", calls.of(COPY)),
         ):  # fmt: skip
             row[column] = float(covered.within(start, end).sum())
-        row["lock_threads"] = calls.lock_threads
+        row["lock_threads"], row["spawns"] = calls.lock_threads, int((calls.kind == SPAWN).sum())
         row["waits"] = int((called == SYNCHRONISE).sum())
         row["values"] = len(values)
     if work.stream is not None and len(took):
@@ -318,7 +319,7 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         edges = phases.edges[phases.warmup :]  # slow iterations too
         computes = (work.category == KERNEL) & _inside(work.start, (edges[:1], edges[-1:]))
         row["delayed_pct"] = _delayed_pct(work, np.flatnonzero(computes)[:_LOOKED_AT], edges)
-    return row | (_period(phases) | _pace(phases, calls) if phases is not None else {})
+    return row | (_period(phases, work, calls) | _pace(phases, calls) if phases is not None else {})
 
 
 def _delayed_pct(work: Operations, rows: IntArray, iterations: IntArray) -> float:
@@ -376,16 +377,25 @@ def _pace(phases: Phased, calls: Calls | None) -> Row:
     waits = calls.of(SYNCHRONISE, COPY).within(starts[:-1], starts[1:])
     longest = phases.warmup + int(np.argmax(phases.durations[phases.warmup :]))
     since, until = phases.edges[longest : longest + 1], phases.edges[longest + 1 : longest + 2]
-    near = np.flatnonzero(calls.end[: int(np.searchsorted(calls.start, until[0]))] > since[0])
+    near = np.flatnonzero(calls.end[: int(np.searchsorted(calls.start, until[0]))] >= since[0])
     kind, start, end = calls.kind[near], calls.start[near], calls.end[near]
     # a launch that takes so long loads its kernel first, or waits for room in the queue of a busy GPU
     loads = (kind == LOAD) | ((kind == LAUNCH) & (end - start >= _LOADS_NS))
-    load_ns = Covered(start[loads], end[loads]).within(since, until)
-    return {"host_ns": float(np.median(np.diff(starts) - waits)), "slowest_load_ns": float(load_ns.sum())}
+    return {
+        "host_ns": float(np.median(np.diff(starts) - waits)),
+        "slowest_load_ns": float(Covered(start[loads], end[loads]).within(since, until).sum()),
+        "slowest_spawns": int(((kind == SPAWN) & (start >= since)).sum()),
+    }
 
 
-def _period(phases: Phased) -> Row:
-    """Slow iterations that come at equal distances: how far, how much slower, what of it is the GPU's."""
+def _period(phases: Phased, work: Operations, calls: Calls | None) -> Row:
+    """Slow iterations that come at equal distances: how far, how much slower, what of it is the GPU's, or its input's.
+
+    Args:
+        phases: The iterations.
+        work: The operations of one GPU.
+        calls: What the host calls; None: not recorded.
+    """
     durations, gpu = phases.durations[phases.warmup :], phases.gpu[phases.warmup + 1 : -1]
     usual = float(np.median(durations))
     excess = durations - usual
@@ -402,13 +412,38 @@ def _period(phases: Phased) -> Row:
         return {}
     rest = ~slow
     operations = np.sum([one.operations[phases.warmup :] for one in phases.gpus], axis=0)
-    return {
+    host: Row = {}
+    if calls is not None:
+        edges = phases.edges[phases.warmup :]
+        for column, times in (
+            ("slower_input_ns", _receiving_times(work, calls, edges)),
+            ("slower_results_ns", _times_behind_results(work, edges)),
+        ):
+            host[column] = max(float(np.median(times[slow]) - np.median(times[rest])), 0.0)
+        host["slower_spawns"] = int((calls.of(SPAWN).within(edges[:-1], edges[1:]) > 0)[slow].sum())
+    return host | {
         "period": period, "slow": int(slow.sum()),
         "slower_ns": float(np.median(durations[slow]) - np.median(durations[rest])),
         "slower_gpu_ns": max(float(np.median(gpu[slow]) - np.median(gpu[rest])), 0.0),
         "slower_operations": max(int(np.median(operations[slow]) - np.median(operations[rest])), 0),
         "slower_pct": 100 * float((durations[slow] - np.median(durations[rest])).sum() / durations.sum()),
     }  # fmt: skip
+
+
+def _receiving_times(work: Operations, calls: Calls, edges: IntArray) -> IntArray:
+    """How long in each iteration the host reads or receives in gaps that end with a copy to the GPU, ns."""
+    begin, end = _gaps_before_input(work)
+    read_ns = np.append(0, np.cumsum(calls.of(READ, RECEIVE).within(begin, end)))
+    return np.asarray(np.diff(read_ns[np.searchsorted(end, edges, "right")]))
+
+
+def _times_behind_results(work: Operations, edges: IntArray) -> IntArray:
+    """How long the GPU has no work in each iteration behind copies of more than a few bytes to the host, ns."""
+    reach = np.maximum.accumulate(work.end)
+    gap = np.flatnonzero(work.start[1:] > reach[:-1])
+    gap = gap[_copies_back(work, gap) & ~_values(work, gap)]
+    idle_ns = np.append(0, np.cumsum(work.start[gap + 1] - reach[gap]))
+    return np.asarray(np.diff(idle_ns[np.searchsorted(work.start[gap + 1], edges, "right")]))
 
 
 def _constant_distance(slow: Any) -> int | None:
@@ -444,7 +479,7 @@ def _collective_rows(work: Operations, phases: Phased | None) -> list[Row]:
     computing = Covered(work.start[computes], work.end[computes])
     own = Covered(work.start[~communicates], work.end[~communicates])
     busy = Covered(work.start, work.end)
-    waits = _before_input(work)
+    waits = Covered(*_gaps_before_input(work))
     earlier = work.start[communicates & (work.launched < first)]
     before = int(earlier.max()) if len(earlier) else int(phases.edges[phases.warmup])
     since, until = np.append(min(before, int(start[0])), start[:-1]), start
@@ -459,11 +494,11 @@ def _collective_rows(work: Operations, phases: Phased | None) -> list[Row]:
     return [dict(zip(columns, row, strict=True)) for row in values]
 
 
-def _before_input(work: Operations) -> Covered:
-    """The time without work that ends with a copy to the GPU."""
+def _gaps_before_input(work: Operations) -> tuple[IntArray, IntArray]:
+    """Begin and end of the gaps without work that end with a copy to the GPU, in order."""
     if work.way is None:
-        return Covered(work.start[:0], work.end[:0])
+        return work.start[:0], work.end[:0]
     order = np.argsort(work.start, kind="stable")
     start, reach = work.start[order], np.maximum.accumulate(work.end[order])
     gap = np.flatnonzero((start[1:] > reach[:-1]) & (work.way[order][1:] == TO_GPU))
-    return Covered(reach[gap], start[gap + 1])
+    return reach[gap], start[gap + 1]
