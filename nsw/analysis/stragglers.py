@@ -173,14 +173,10 @@ def _stragglers_of_run(arrivals: _Arrivals, iteration_ns: float, evidence: _Evid
 
 def _is_cost_of_most_ranks(cost: Any) -> bool:
     """Whether what the ranks of a node cost, shape (ranks, iterations), is that of most of them."""
-    import numpy as np
-
     of_node = cost.sum(axis=0)
-    held_up = (of_node > 0) & (of_node >= np.median(of_node))
-    if not held_up.any():
-        return False
-    shared = cost[:, held_up] >= of_node[held_up] / (2 * len(cost))
-    return bool((shared.mean(axis=1) >= _AS_LATE).mean() >= _NODE)
+    # by cost: most iterations of a node where one rank is late now and then cost little, which all of its ranks share
+    shared = (of_node * (cost >= of_node / (2 * len(cost)))).sum(axis=1)
+    return bool(of_node.any() and (shared >= _AS_LATE * of_node.sum()).mean() >= _NODE)
 
 
 def _make_straggler(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
+import lzma
 import re
 import signal
 import zlib
@@ -16,6 +16,7 @@ from nsw.engine.failures import known_failure
 from nsw.engine.folder import CampaignFolder, run_folder, run_of
 from nsw.engine.ledger_rows import COLLECT, Cause, Kind, Reading, Reason, RunRow, State, TaskInFlight
 from nsw.errors import CampaignError, UnreachableError
+from nsw.readers.untrusted_files import unpack_chunks
 from nsw.safe_files import make_folders, open_to_read, read_plain, replacing, write_bytes
 from nsw.schedulers.model import Answer, Phase
 from nsw.transport.model import Entry, Transport, Unreadable
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from nsw.engine.driven import DrivenCampaign
 
 
-PACKED: Final = ".gz"  # of what a reduction makes
+_PACKED: Final = ("*.xz", "*.gz")  # what a reduction makes
 _WORTH_A_LINE: Final = 1 << 20  # bytes
 _CLAIM = "claim"
 AGAIN = "again"  # a line for each other job that found the run claimed
@@ -106,7 +107,7 @@ def collect_reduced(
         CampaignError: One cannot be written here.
     """
     sources = {run_folder(scratch, id_, attempt): id_ for id_, attempt in reductions.items()}
-    listed = transport.list_many(dict.fromkeys(sources, (f"*{PACKED}",)))
+    listed = transport.list_many(dict.fromkeys(sources, _PACKED))
     packed_files = {
         f"{source}/{entry.name}": (id_, folder.reports / run_of(id_) / entry.name)
         for source, id_ in sources.items() for entry in listed[source]
@@ -115,7 +116,7 @@ def collect_reduced(
     transport.get_many([(remote_path, local_path) for remote_path, (_, local_path) in packed_files.items()])
     wrong: dict[str, str] = {}
     for id_, packed in packed_files.values():
-        if (fault := unpack(packed, packed.with_name(packed.name.removesuffix(PACKED)))) is not None:
+        if (fault := unpack(packed, packed.with_suffix(""))) is not None:
             wrong[id_] = fault
     return wrong
 
@@ -194,11 +195,8 @@ def read_tail(path: Path, limit: int = 4096) -> bytes | None:
     return None
 
 
-_CHUNK: Final = 1 << 20  # bytes
-
-
 def unpack(packed: Path, target: Path) -> str | None:
-    """Unpack a gzip file, whole or not at all, and remove it.
+    """Unpack a file of a reduction, whole or not at all, and remove it.
 
     Returns:
         What is wrong with its content; None when it is good.
@@ -209,13 +207,11 @@ def unpack(packed: Path, target: Path) -> str | None:
     allowance = Allowance(packed.stat().st_size)
     wrong = None
     try:
-        with open_to_read(packed) as raw, gzip.open(raw) as source, replacing(target) as out:
-            while chunk := source.read(_CHUNK):
-                allowance.take(len(chunk))
-                out.write(chunk)
+        with open_to_read(packed) as raw, replacing(target) as out:
+            out.writelines(unpack_chunks(raw, allowance))
     except TooMuchError as fault:
         wrong = f"{packed.name} holds {fault}"
-    except (EOFError, gzip.BadGzipFile, zlib.error) as fault:
+    except (EOFError, zlib.error, lzma.LZMAError) as fault:
         wrong = f"{packed.name} is damaged: {fault}"
     except OSError as fault:
         raise CampaignError(f"{target} cannot be written: {fault.strerror or fault}") from None

@@ -50,7 +50,7 @@ _TRACE: Final = ".pt.trace.json"
 _OPERATORS: Final = ".operators.txt"  # with the memory and FLOP that a trace lacks
 _TIMELINE: Final = ".nsys-rep"
 _EXPORT: Final = ".sqlite"  # which needs no nsys to be read
-_PACKED: Final = ".gz"
+_PACKED: Final = (".gz", ".xz")
 _VISUAL: Final = ".nvvp"
 _PRINTED: Final = ".nvprof.csv"
 _SAMPLES: Final = ".perf.data"
@@ -58,7 +58,7 @@ _FUNCTIONS: Final = ".perf.txt"  # printed from the samples where the program's 
 
 
 # one of several ranges that nsys captured: timeline.NUMBER.ENDING, or timeline.rankN.NUMBER.ENDING
-_RANGE: Final = re.compile(r"(timeline(?:\.(?:rank|node)\d+)?)\.(\d{1,6})(\.nsys-rep|\.qdstrm|\.sqlite(?:\.gz)?)")
+_RANGE: Final = re.compile(r"(timeline(?:\.(?:rank|node)\d+)?)\.(\d{1,6})(\.nsys-rep|\.qdstrm|\.sqlite(?:\.[gx]z)?)")
 
 
 def files_to_read(file_names: Iterable[str]) -> dict[str, FileToRead]:
@@ -98,7 +98,8 @@ def recording_files_from(path: Path) -> list[Path]:
 
 
 def _file_to_read(file_name: str, folder_names: frozenset[str]) -> FileToRead | None:
-    if file_name.endswith(_PACKED) and file_name.removesuffix(_PACKED) in folder_names:  # unpacked, and kept
+    unpacked = file_name[:-3] if file_name.endswith(_PACKED) else file_name
+    if unpacked != file_name and unpacked in folder_names:  # and kept
         return None
     if file_name.endswith(_RESULT) or (
         file_name.startswith(_PAGE) and any(sibling.endswith(_SNAPSHOT) for sibling in folder_names)
@@ -115,9 +116,8 @@ def _file_to_read(file_name: str, folder_names: frozenset[str]) -> FileToRead | 
         return None
     if file_name.endswith(_TIMELINE):
         export = file_name.removesuffix(_TIMELINE) + _EXPORT
-        return None if {export, export + _PACKED} & folder_names else FileToRead(file_name)
-    plain = file_name.removesuffix(_PACKED)
-    if plain.endswith(_EXPORT) and (report := plain.removesuffix(_EXPORT) + _TIMELINE) in folder_names:
+        return None if {export, *(export + ending for ending in _PACKED)} & folder_names else FileToRead(file_name)
+    if unpacked.endswith(_EXPORT) and (report := unpacked.removesuffix(_EXPORT) + _TIMELINE) in folder_names:
         return FileToRead(report)
     if file_name.endswith(_VISUAL) and file_name.removesuffix(_VISUAL) + _PRINTED in folder_names:
         return None

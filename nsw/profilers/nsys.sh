@@ -36,7 +36,7 @@ nsw_nsys_program() {    # PROGRAM WORD...: notes its session and its exit status
   echo $? >"$NSW_PROGRAM/status"
 }
 nsw_nsys_reduce() {    # NSYS NAME RUN: a small database of each report of the run
-  local at state from='' python='' one found='' report name whole
+  local at state from='' python='' packing=gz one found='' report name whole
   for at in "../../$3"/attempt-*; do
     { read -r state <"$at/status"; } 2>/dev/null && [ "$state" = state=done ] && from=$at
   done
@@ -44,18 +44,19 @@ nsw_nsys_reduce() {    # NSYS NAME RUN: a small database of each report of the r
   for one in python3 /usr/bin/python3 /usr/libexec/platform-python python; do
     "$one" -c 'import gzip, sqlite3, sys; sys.exit(sys.version_info < (3, 6))' 2>/dev/null && { python=$one; break; }
   done
+  if "$python" -c 'import lzma' 2>/dev/null; then packing=xz; fi
   [ -n "$python" ] || echo "nsw: no python3 with sqlite3 was found here: the whole export is packed" >&2
   for report in "$from/$2"*.sqlite "$from/$2"*.nsys-rep; do
     [ -e "$report" ] || continue
     found=1 name=${report##*/} whole=$report
     name=${name%.*}
-    [ ! -e "$name.sqlite.gz" ] || continue
+    [ ! -e "$name.sqlite.$packing" ] || continue
     if [ "${report##*.}" = nsys-rep ]; then
       whole=full.$name.sqlite
       "$1" export --type=sqlite --force-overwrite=true --output="$whole" "$report" || exit
       [ -s "$whole" ] || { echo "nsw: $1 made no export of $report" >&2; exit 1; }
     fi
-    if [ -n "$python" ]; then "$python" ../../../tools/reduce_export.py "$whole" "$name.sqlite.gz" || exit
+    if [ -n "$python" ]; then "$python" ../../../tools/reduce_export.py "$whole" "$name.sqlite.$packing" || exit
     else gzip -c "$whole" >"$name.part" && mv "$name.part" "$name.sqlite.gz" || exit; fi
     [ "$whole" = "$report" ] || rm -f "$whole"
   done

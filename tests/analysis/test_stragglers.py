@@ -49,6 +49,12 @@ def test_ranks_that_are_late_now_and_then_or_in_turn_and_a_slow_node_are_named(w
     assert len(names) == count
 
 
+@pytest.mark.parametrize("cause", ["clock", "data"])
+def test_of_a_node_with_one_rank_that_is_late_now_and_then_the_rank_is_named(cause):
+    tables, names, _ = simulated(ranks=32, cause=cause, who="now and then", scatter=0.018, overlapped=False)
+    assert [entry.name for entry in find_stragglers(tables) if entry.late] == names
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_nobody_is_late_where_all_ranks_are_alike(seed):
     tables, _, _ = simulated(seed=seed, spikes=0.001)

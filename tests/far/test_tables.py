@@ -39,7 +39,7 @@ def assert_reduced_once(laptop: Laptop, folder: Path) -> None:
         assert {run.reading for run in ledger.runs()} == {"read"}
     found = load_rows(CampaignFolder(folder), "gpu_summary")
     assert len({row["run"] for row in found}) == 3
-    assert not (list((folder / "reports").rglob("*.nsys-rep")) + list((folder / "reports").rglob("*.gz")))
+    assert not (list((folder / "reports").rglob("*.nsys-rep")) + list((folder / "reports").rglob("*.[gx]z")))
 
 
 def test_tables_come_and_the_reports_stay(far_site, tmp_path):

@@ -68,7 +68,7 @@ def assert_reduced_once(laptop: Laptop, place: str, count: int = 3) -> None:
         assert {ledger.job_place(row.job) for row in reductions} == {place}
         assert {run.reading for run in ledger.runs()} == {"read"}
     assert laptop.it.system.tasks(folder.name) == count * (2 if place == "job" else 1)
-    assert not [*(folder / "reports").rglob("*.nsys-rep"), *(folder / "reports").rglob("*.gz")]
+    assert not [*(folder / "reports").rglob("*.nsys-rep"), *(folder / "reports").rglob("*.[gx]z")]
 
 
 def all_done(laptop: Laptop) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 import shutil
 import subprocess
 import sys
@@ -57,8 +58,8 @@ def left(scratch):
 def test_each_report_becomes_one_small_file_and_nothing_else_is_left(scratch):
     done = reduce(scratch)
     assert done.returncode == 0, done.stderr
-    assert left(scratch) == {"timeline.rank0.sqlite.gz"}
-    assert gzip.decompress((home(scratch) / "timeline.rank0.sqlite.gz").read_bytes()).startswith(b"SQLite format 3")
+    assert left(scratch) == {"timeline.rank0.sqlite.xz"}
+    assert lzma.decompress((home(scratch) / "timeline.rank0.sqlite.xz").read_bytes()).startswith(b"SQLite format 3")
     assert "of the export's" in done.stdout
 
 
@@ -81,11 +82,22 @@ def test_a_python_too_old_or_without_sqlite_is_none(scratch):
     assert "the whole export is packed" in done.stderr
 
 
+def test_a_python_without_lzma_packs_with_gzip(scratch):
+    (scratch / "bin").mkdir()
+    bare = scratch / "bin" / "python3"
+    bare.write_text(f'#!/bin/bash\n[ "$2" != "import lzma" ] || exit 1\nexec {sys.executable} "$@"\n')
+    bare.chmod(0o755)
+    done = reduce(scratch)
+    assert done.returncode == 0, done.stderr
+    assert left(scratch) == {"timeline.rank0.sqlite.gz"}
+    assert "of the export's" in done.stdout
+
+
 def test_what_jobs_exported_themselves_needs_no_nsys(scratch):
     there = scratch / "runs" / "a.timeline.r1" / "attempt-2"
     (there / "timeline.rank0.nsys-rep").rename(there / "timeline.sqlite")
     assert reduce(scratch).returncode == 0
-    assert left(scratch) == {"timeline.sqlite.gz"}
+    assert left(scratch) == {"timeline.sqlite.xz"}
     assert (there / "timeline.sqlite").exists()
     assert "export" not in (scratch / "nsight" / "calls").read_text()
 
@@ -111,4 +123,4 @@ def test_what_goes_wrong_is_a_failure_with_its_reason(scratch, what, said):
     done = reduce(scratch)
     assert done.returncode != 0
     assert said in done.stderr
-    assert not [name for name in left(scratch) if name.endswith((".gz", ".part"))]
+    assert not [name for name in left(scratch) if name.endswith((".gz", ".xz", ".part"))]

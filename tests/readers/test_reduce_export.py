@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gzip
+import lzma
 import shutil
 import sqlite3
 import subprocess
@@ -26,11 +27,11 @@ ASKED = [None, frozenset(TABLES)]  # None: what is read by default, the phases i
 
 def reduced(export: Path, folder: Path) -> Path:
     """Unpacked, under the export's own name."""
-    packed = folder / "packed.gz"
+    packed = folder / "packed.xz"
     reduce_export.reduce_export(str(export), str(packed))
     out = folder / "reduced" / export.name
     out.parent.mkdir(exist_ok=True)
-    out.write_bytes(gzip.decompress(packed.read_bytes()))
+    out.write_bytes(lzma.decompress(packed.read_bytes()))
     return out
 
 

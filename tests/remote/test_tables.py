@@ -80,7 +80,7 @@ def test_tables_are_made_on_the_login_node_and_equal_what_the_readers_make_of_th
         assert [row.state for row in ledger.reductions()] == [State.DONE] * 3
         assert {ledger.job_place(row.job) for row in ledger.reductions()} == {"login"}
     there = site.scratch / "root" / folder.name / "runs"
-    packed = there / "n-1.timeline.r1.reduce" / "attempt-1" / "timeline.sqlite.gz"
+    packed = there / "n-1.timeline.r1.reduce" / "attempt-1" / "timeline.sqlite.xz"
     assert packed.stat().st_size < (there / "n-1.timeline.r1/attempt-1/timeline.nsys-rep").stat().st_size / 5
     assert {p.name for p in packed.parent.iterdir()} >= {"claim", "status", "stdout"}
     assert not list(packed.parent.glob("full.*"))

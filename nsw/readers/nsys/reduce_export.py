@@ -1,6 +1,6 @@
 """Reduce an nsys SQLite export to what nsw's readers read: the same tables, fewer columns and rows, packed.
 
-nsw copies this one file to a site and runs it there: `python3 reduce_export.py EXPORT.sqlite OUT.sqlite.gz`. It needs
+nsw copies this one file to a site and runs it there: `python3 reduce_export.py EXPORT.sqlite OUT.sqlite.xz`. It needs
 the standard library of Python 3.6 or later and nothing of nsw. The readers make the same rows of its output as of the
 export, for every table, the traces and phases included; tests/readers/test_reduce_export.py holds them equal.
 
@@ -11,12 +11,11 @@ entries, names that no kept row uses, and the columns that no table of nsw has.
 # Python 3.6 must run it; what SQL is made of is quoted
 # ruff: noqa: PTH100, PTH105, PTH107, PTH110, PTH123, PTH202, S608, UP006, UP035
 
-import gzip
 import os
 import shutil
 import sqlite3
 import sys
-from typing import Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 from urllib.parse import quote
 
 _TIMED = ("start", "end")
@@ -75,7 +74,7 @@ def reduce_export(export: str, out: str) -> Tuple[int, int]:
 
     Args:
         export: The SQLite export, which is only read.
-        out: What is made: a gzip file that holds a smaller database of the same schema.
+        out: What is made: a smaller database of the same schema, packed with xz, or with gzip where its name ends so.
 
     Returns:
         The bytes of the export and of what was made.
@@ -87,7 +86,7 @@ def reduce_export(export: str, out: str) -> Tuple[int, int]:
     small, packed = out + ".unpacked", out + ".part"
     try:
         _copy(export, small)
-        with open(small, "rb") as plain, gzip.GzipFile(packed, "wb", 6, mtime=0) as file:
+        with open(small, "rb") as plain, _packing(packed, out) as file:
             shutil.copyfileobj(plain, file, 1 << 20)
         os.replace(packed, out)
     finally:
@@ -95,6 +94,17 @@ def reduce_export(export: str, out: str) -> Tuple[int, int]:
             if os.path.exists(left):
                 os.remove(left)
     return os.path.getsize(export), os.path.getsize(out)
+
+
+def _packing(packed: str, out: str) -> Any:
+    """The file that packs: xz at its quickest leaves a third less to transfer than gzip, and takes as long."""
+    if out.endswith(".gz"):  # a Python that was built without lzma
+        import gzip
+
+        return gzip.GzipFile(packed, "wb", 6, mtime=0)
+    import lzma
+
+    return lzma.LZMAFile(packed, "wb", preset=0)
 
 
 def _copy(export: str, small: str) -> None:
@@ -221,7 +231,7 @@ def _quoted(name: str) -> str:
 def main(words: Sequence[str]) -> int:
     """Reduce a file as the command line says; the exit status."""
     if len(words) != 2:
-        sys.stderr.write("usage: reduce_export.py EXPORT.sqlite OUT.sqlite.gz\n")
+        sys.stderr.write("usage: reduce_export.py EXPORT.sqlite OUT.sqlite.xz\n")
         return 2
     try:
         before, after = reduce_export(words[0], words[1])

@@ -70,13 +70,17 @@ def by_time(times: IntArray) -> Any:
     return slice(None) if bool((times[1:] >= times[:-1]).all()) else np.argsort(times, kind="stable")
 
 
+def reach(end: IntArray) -> IntArray:
+    """The latest of each end and those before it; the ends themselves where they are in order."""
+    return end if bool((end[1:] >= end[:-1]).all()) else np.maximum.accumulate(end)
+
+
 class Covered:
     """The time that intervals cover together."""
 
     def __init__(self, start: IntArray, end: IntArray) -> None:
         order = by_time(start)
-        self.start, end = start[order], end[order]
-        self.reach = end if bool((end[1:] >= end[:-1]).all()) else np.maximum.accumulate(end)
+        self.start, self.reach = start[order], reach(end[order])
         covered = self.reach - self.start
         np.subtract(self.reach[1:], np.maximum(self.start[1:], self.reach[:-1]), out=covered[1:])
         np.maximum(covered, 0, out=covered)

@@ -28,6 +28,7 @@ from nsw.readers.timeline.calls import (
     WRITE,
     Calls,
     Covered,
+    reach,
 )  # fmt: skip
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
@@ -39,6 +40,7 @@ from nsw.readers.timeline.phases import (
     in_order,
     of_each_device,
 )
+from nsw.readers.timeline.statistics import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +67,7 @@ SHORT_NS, LONG_NS = (
 _CLOCKS_NS: Final = 2_000  # by which the clocks of host and GPU differ, and the GPU tells the host that it is done
 _GRAIN_NS: Final = 100  # of a recording: no operation begins sooner behind another for which it waits
 _PAGES: Final = 256 << 10  # bytes that a page fault moves at most; a prefetch moves 2 MiB at once
-_GAPS: Final = 1 << 18  # looked at together, so that memory does not grow with them
+_GAPS: Final = 1 << 14  # looked at together, so that memory does not grow with them
 _PART: Final = 0.25  # of a gap: calls that take as much explain it
 _VALUE: Final = 4096  # bytes of a copy that takes no longer than one of a single value
 _USUAL: Final = 1.5  # times the median: longer iterations are looked at by themselves
@@ -106,6 +108,7 @@ def use_tables(timelines: Sequence[Timeline]) -> dict[str, list[Row]]:
                 ("collectives", _collective_rows(work, timeline.phased)),
             ):  # fmt: skip
                 tables[name] += [(shared if name == "collectives" else in_phase) | row for row in rows]
+            del recorded, work  # before those of the next GPU are copied
     return tables
 
 
@@ -149,11 +152,12 @@ def _gap_rows(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
         stretches: Starts and ends of what is looked at, ns.
         calls: What the host calls; None: not recorded.
     """
-    reach = np.maximum.accumulate(work.end)
-    gap = np.flatnonzero((work.start[1:] >= reach[:-1] + _GRAIN_NS) & _inside(reach[:-1], stretches))
-    places = np.arange(len(reach), dtype=np.int32)
-    before = np.maximum.accumulate(np.where(work.end == reach, places, 0))[gap]  # the operation that ended there
-    del reach, places
+    busy = reach(work.end)
+    gap = np.flatnonzero((work.start[1:] >= busy[:-1] + _GRAIN_NS) & _inside(busy[:-1], stretches))
+    before = gap  # the operation that ended there
+    if busy is not work.end:
+        before = np.maximum.accumulate(np.where(work.end == busy, np.arange(len(busy), dtype=np.int32), 0))[gap]
+    del busy
     lengths: dict[int, list[IntArray]] = {}
     sums: dict[int, dict[str, int]] = {}
     for at in range(0, len(gap), _GAPS):
@@ -270,15 +274,16 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
     start, end = stretches
     inside = _inside(work.start, stretches)
     kernels = (work.category != MEMORY) & inside
-    at_work, computing = Covered(work.start, work.end), Covered(work.start[kernels], work.end[kernels])
+    busy_ns = float(Covered(work.start, work.end).within(start, end).sum())
+    computing = Covered(work.start[kernels], work.end[kernels]).total[-1:]
     took = (work.end - work.start)[kernels]
     talk = work.category == COMMUNICATION
     row: Row = {
         "iterations": None if phases is None else len(start),
-        "span_ns": float((end - start).sum()), "busy_ns": float(at_work.within(start, end).sum()),
+        "span_ns": float((end - start).sum()), "busy_ns": busy_ns,
         "operations": int(inside.sum()), "kernels": int(kernels.sum()), "kernel_ns": float(took.sum()),
         "communication_ns": float(took[talk[kernels]].sum()),
-        "computing_ns": float(computing.total[-1]) if len(computing.total) else 0.0,
+        "computing_ns": float(computing.sum()),
     }  # fmt: skip
     if (talk & inside).any():
         lasted = (work.end - work.start)[talk & inside]
@@ -289,20 +294,23 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         steady = stretches if phases is None else (phases.edges[phases.warmup :][:1], phases.edges[-1:])
         row["compiles"], row["late_compiles"], row["compile_ns"] = _compiles(work, steady, calls)
         values = np.flatnonzero(_values(work, inside))
-        row["launches"] = int((_inside(calls.start, stretches) & (calls.kind == LAUNCH)).sum())
+        called = calls.kind[_inside(calls.start, stretches)]
+        row["launches"] = int((called == LAUNCH).sum())
         for column, covered in (
             ("cuda_ns", calls.of(*range(OTHER + 1))), ("wait_ns", calls.of(SYNCHRONISE)), ("copy_ns", calls.of(COPY)),
         ):  # fmt: skip
             row[column] = float(covered.within(start, end).sum())
         row["lock_threads"], row["spawns"] = calls.lock_threads, int((calls.kind == SPAWN).sum())
-        row["waits"] = int((_inside(calls.start, stretches) & (calls.kind == SYNCHRONISE)).sum())
+        row["waits"] = int((called == SYNCHRONISE).sum())
         row["values"] = len(values)
     if work.stream is not None and len(took):
         stream = work.stream[kernels]
-        in_streams = [int(took[stream == number].sum()) for number in np.unique(stream).tolist()]
+        in_streams = [int(took.sum(where=stream == number)) for number in distinct(stream)]
         row["streams"] = sum(ns >= _WORKS * int(took.sum()) for ns in in_streams)
-        of, reach = work.stream[inside] == _DEFAULT_STREAM, np.maximum.accumulate(work.end[inside])
-        row["default_stream"] = int((of[1:] & ~of[:-1] & (work.start[inside][1:] >= reach[:-1])).sum())  # none beside
+        in_default = work.stream[inside] == _DEFAULT_STREAM
+        first = np.flatnonzero(in_default[1:] & ~in_default[:-1])
+        alone = work.start[inside][first + 1] >= reach(work.end[inside])[first] if len(first) else first
+        row["default_stream"] = int(np.count_nonzero(alone))  # none beside
     if work.blocks is not None and len(took):
         row["small_ns"] = float(took[(work.blocks[kernels] > 0) & (work.blocks[kernels] <= _FEW_BLOCKS)].sum())
         kernel_blocks = work.blocks[kernels & ~talk]
@@ -353,11 +361,12 @@ def _compiles(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
 
     Late is behind half of the work: at their first use libraries are loaded, which may take most of a short run.
     """
-    until, begin = work.start[1:], np.maximum.accumulate(work.end)[:-1]
-    mine = (until - begin >= _COMPILES_NS) & _inside(begin, stretches)
-    mine[mine] = calls.of(LOAD).within(begin[mine], until[mine]) > 0
-    late = mine & (np.arange(len(mine)) >= len(mine) // 2)
-    return int(mine.sum()), int(late.sum()), float((until - begin)[mine].sum())
+    until, begin = work.start[1:], reach(work.end)[:-1]
+    rows = np.flatnonzero(until - begin >= _COMPILES_NS)
+    rows = rows[_inside(begin[rows], stretches)]
+    rows = rows[calls.of(LOAD).within(begin[rows], until[rows]) > 0]
+    late = rows >= len(begin) // 2
+    return len(rows), int(late.sum()), float((until - begin)[rows].sum())
 
 
 def _pace(phases: Phased, calls: Calls | None) -> Row:
@@ -367,14 +376,15 @@ def _pace(phases: Phased, calls: Calls | None) -> Row:
         return {}
     waits = calls.of(SYNCHRONISE, COPY).within(starts[:-1], starts[1:])
     longest = phases.warmup + int(np.argmax(phases.durations[phases.warmup :]))
+    since, until = phases.edges[longest : longest + 1], phases.edges[longest + 1 : longest + 2]
+    near = np.flatnonzero(calls.end[: int(np.searchsorted(calls.start, until[0]))] >= since[0])
+    kind, start, end = calls.kind[near], calls.start[near], calls.end[near]
     # a launch that takes so long loads its kernel first, or waits for room in the queue of a busy GPU
-    loads = (calls.kind == LOAD) | ((calls.kind == LAUNCH) & (calls.end - calls.start >= _LOADS_NS))
-    in_loads = Covered(calls.start[loads], calls.end[loads])
-    slowest = phases.edges[longest : longest + 1], phases.edges[longest + 1 : longest + 2]
+    loads = (kind == LOAD) | ((kind == LAUNCH) & (end - start >= _LOADS_NS))
     return {
         "host_ns": float(np.median(np.diff(starts) - waits)),
-        "slowest_load_ns": float(in_loads.within(*slowest).sum()),
-        "slowest_spawns": int((_inside(calls.start, slowest) & (calls.kind == SPAWN)).sum()),
+        "slowest_load_ns": float(Covered(start[loads], end[loads]).within(since, until).sum()),
+        "slowest_spawns": int(((kind == SPAWN) & (start >= since)).sum()),
     }
 
 

@@ -80,7 +80,8 @@ class LaunchedWork:
     def __init__(self, launched: IntArray, durations: IntArray) -> None:
         order = by_time(launched)
         self._launched = launched[order]
-        self._total = np.concatenate(([0], np.cumsum(durations[order].astype(np.int64))))
+        self._total = np.zeros(len(launched) + 1, np.int64)
+        np.cumsum(durations[order], out=self._total[1:])
 
     def share(self, marks: Marks) -> float:
         """How much of the work from the first mark on the marks launch, 0 to 1; 1 where there is no work."""

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.readers.timeline.calls import Covered, by_time
-from nsw.readers.timeline.statistics import statistics, with_shares
+from nsw.readers.timeline.calls import Covered, by_time, reach
+from nsw.readers.timeline.statistics import distinct, statistics, with_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -165,6 +165,7 @@ def phased(work: Operations, iterations: Iterations, warmup: int | None = None) 
         mine = _of_devices(ordered, [device])
         busy.append(_busy(mine.start, mine.end, edges))
         gpus.append(_on_gpu(mine, device, marks, edges, busy[-1][1:-1]))
+        del mine  # before those of the next GPU are copied
     return Phased(
         iterations, count, host, edges, _sums(ordered.end - ordered.start, at), _mean(busy, edges), tuple(gpus)
     )
@@ -205,7 +206,7 @@ def gpus_worked_on(work: Operations) -> list[int]:
     counts = np.ones(len(work.start), bool) if bool((work.category == MEMORY).all()) else work.category != MEMORY
     durations = (work.end - work.start)[counts]
     device = work.device[counts]
-    took = {one: int(durations[device == one].sum()) for one in np.unique(device).tolist()}
+    took = {one: int(durations[device == one].sum()) for one in distinct(device)}
     most = max(took.values())
     return sorted(one for one, ns in took.items() if ns >= WORKED_ON * most)
 
@@ -291,12 +292,17 @@ def longest_gaps(work: Operations, edges: IntArray) -> IntArray:
     if len(edges) < 2:
         return np.zeros(0, np.int64)
     work = in_order(work, work.start)
-    # an operation without duration at each edge divides the gap around it
-    at = np.searchsorted(work.start, edges, "right")
-    start, reach = np.insert(work.start, at, edges), np.maximum.accumulate(np.insert(work.end, at, edges))
-    at += np.arange(len(edges))
-    gaps = np.maximum(start[1 : at[-1] + 1] - reach[: at[-1]], 0)
-    return np.asarray(np.maximum.reduceat(gaps, at[:-1]))
+    at, busy = np.searchsorted(work.start, edges, "right"), reach(work.end)
+    before = np.append(busy, edges[0])[at - 1]  # when what began before each edge ends
+    longest: IntArray = np.maximum(edges[1:] - np.maximum(edges[:-1], before[1:]), 0)
+    heads = np.flatnonzero(np.diff(at))
+    if len(heads):
+        gaps = work.start[at[0] : at[-1]].copy()
+        gaps[1:] -= busy[at[0] : at[-1] - 1]
+        first = at[heads] - at[0]
+        gaps[first] = work.start[at[heads]] - np.maximum(edges[heads], before[heads])
+        longest[heads] = np.maximum(longest[heads], np.maximum.reduceat(gaps, first))
+    return longest
 
 
 def _busy(start: IntArray, end: IntArray, edges: IntArray) -> IntArray:
@@ -451,15 +457,18 @@ def _gpu_rows(timeline: Timeline) -> list[Row]:
     work, one = timeline.work, timeline.phased
     worked = frozenset(gpus_worked_on(work) if one is None else (gpu.device for gpu in one.gpus))
     rows = []
-    for device in sorted({*np.unique(work.device).tolist(), *timeline.contexts}):
-        mine = _of_devices(work, [device])
+    took, inside = work.end - work.start, None
+    if one is not None:
+        inside = (work.launched >= one.iterations.starts[0]) & (work.launched < one.iterations.end)
+    for device in sorted({*distinct(work.device), *timeline.contexts}):
+        mine = work.device == device
+        copies = int((work.category[mine] == MEMORY).sum())
         row = timeline.origin | _device(device) | {
-            "works": device in worked, "kernels": int((mine.category != MEMORY).sum()),
-            "copies": int((mine.category == MEMORY).sum()), "gpu_ns": int((mine.end - mine.start).sum()),
+            "works": device in worked, "kernels": int(mine.sum()) - copies, "copies": copies,
+            "gpu_ns": int(took[mine].sum()),
         }  # fmt: skip
-        if one is not None:
-            inside = (mine.launched >= one.iterations.starts[0]) & (mine.launched < one.iterations.end)
-            row["iteration_gpu_ns"] = float((mine.end - mine.start)[inside].sum()) / len(one.iterations)
+        if one is not None and inside is not None:
+            row["iteration_gpu_ns"] = float(took[mine & inside].sum()) / len(one.iterations)
         rows.append(row)
     return rows
 

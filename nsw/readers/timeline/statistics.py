@@ -98,6 +98,14 @@ def _by_packing(keys: IntArray, values: IntArray, first: int, low: int, bits: in
     return Grouped(tuple(group_keys), tuple(bounds), packed)
 
 
+def distinct(values: IntArray) -> list[int]:
+    """The different values, ascending; that all are alike, as is usual of processes and devices, is soon known."""
+    import numpy as np
+
+    few: list[int] = (values[:1] if bool((values == values[:1]).all()) else np.unique(values)).tolist()
+    return few
+
+
 def merge(grouped: Grouped, labels: Sequence[L]) -> dict[L, IntArray]:
     """Sorted values by label, where `labels[i]` is that of group i: several groups may share one."""
     import numpy as np

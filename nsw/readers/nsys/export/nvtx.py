@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsw.readers.nsys.export.source import NULL, NVTX, TEXT, Source, TableFault, has_columns, narrow, require_integers
-from nsw.readers.timeline.statistics import group, merge, statistics, with_shares
+from nsw.readers.timeline.statistics import distinct, group, merge, statistics, with_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -104,8 +104,8 @@ class Boundaries:
             One code per call, in the order of the calls.
         """
         codes = np.full(len(thread), _NOWHERE, np.int64)
-        for thread_index in np.unique(np.searchsorted(self.threads, thread)).tolist():
-            calls = (thread == self.threads[thread_index]).nonzero()[0]
+        for thread_id in distinct(thread):
+            calls, thread_index = (thread == thread_id).nonzero()[0], int(np.searchsorted(self.threads, thread_id))
             low, high = int(self.first[thread_index]), int(self.first[thread_index + 1])
             began = np.searchsorted(self.starts[low:high], start[calls], "right") - 1
             ends = np.searchsorted(self.ends[low:high], end[calls], "left")
@@ -169,12 +169,13 @@ class _CallIndex:
         self._lookups: dict[int, Lookup] = {}
 
     def add(self, process: IntArray, correlation: IntArray, codes: IntArray) -> None:
-        for process_id in np.unique(process).tolist():
+        for process_id in distinct(process):
             rows = process == process_id
-            different, inverse = np.unique(codes[rows], return_inverse=True)
-            self._parts.setdefault(process_id, []).append(
-                (narrow(correlation[rows]), different, inverse.astype(np.int32))
-            )
+            mine = codes[rows]
+            heads = np.flatnonzero(np.append(True, mine[1:] != mine[:-1]))  # mostly calls of one cell follow each other
+            different, inverse = np.unique(mine[heads], return_inverse=True)
+            cells: IntArray = np.repeat(inverse, np.diff(heads, append=len(mine)))
+            self._parts.setdefault(process_id, []).append((narrow(correlation[rows]), different, narrow(cells)))
 
     def finish(self) -> IntArray:
         """The different codes, ascending: the place of one is the number of its cell."""
@@ -190,7 +191,7 @@ class _CallIndex:
     def cells(self, process: IntArray, correlation: IntArray) -> IntArray:
         """The cell of each, -1 where no call has this process and correlation id."""
         out = np.full(len(process), -1, np.int64)
-        for process_id in np.unique(process).tolist():
+        for process_id in distinct(process):
             if process_id in self._lookups:
                 rows = process == process_id
                 out[rows] = self._lookups[process_id].find(correlation[rows])

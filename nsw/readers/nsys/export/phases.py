@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
-from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, TableFault, narrow, process_of
+from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
 from nsw.readers.timeline.calls import SYNCHRONISE, Calls
 from nsw.readers.timeline.iterations import (
     Kernels,
@@ -241,9 +241,8 @@ def _launch_times(split: Split, collected: Collected, calls: Collected | None) -
     launched, correlation = collected.columns["start"].astype(np.int64), collected.columns["correlationId"]
     if calls is None:
         return launched
-    several = len(split.processes) > 1
     for index in range(len(split.processes)):
-        rows = np.flatnonzero(_process_indices(split, calls, "globalTid") == index) if several else slice(None)
+        rows = _rows(split, calls, index, "globalTid")
         keys, starts = calls.columns["correlationId"][rows], calls.columns["start"][rows]
         if not len(keys):
             continue
@@ -280,7 +279,7 @@ def _operation_details(collected: Collected) -> tuple[IntArray, ...]:
     """Size, way, memory, stream, blocks and kernel of each row of a table; -1 where it has none."""
     columns = collected.columns
     absent: IntArray = np.full(len(collected.keys), -1, np.int8)
-    way = memory = blocks = absent
+    way = memory = absent
     kernel = collected.keys if collected.table == KERNEL else absent
     if collected.table == MEMCPY:
         way, memory = absent.copy(), absent.copy()
@@ -292,9 +291,8 @@ def _operation_details(collected: Collected) -> tuple[IntArray, ...]:
                 memory[copied & (columns[column] == 0)] = MEMORIES.index("pageable")
                 memory[copied & (columns[column] == 1)] = MEMORIES.index("pinned")
         memory[np.isin(collected.keys, list(_UNIFIED))] = MEMORIES.index("managed")
-    if collected.table == KERNEL and {"gridX", "gridY", "gridZ"} <= columns.keys():
-        blocks = narrow(columns["gridX"].astype(np.int64) * columns["gridY"] * columns["gridZ"])
-    return columns.get("bytes", absent), way, memory, columns.get("streamId", absent), blocks, kernel
+    stream, blocks = columns.get("streamId", absent), columns.get("blocks", absent)
+    return columns.get("bytes", absent), way, memory, stream, blocks, kernel
 
 
 def _small(values: list[int]) -> np.ndarray[Any, np.dtype[Any]]:
@@ -302,10 +300,10 @@ def _small(values: list[int]) -> np.ndarray[Any, np.dtype[Any]]:
     return np.array(values).astype(np.int16 if fits else np.int64, copy=False)
 
 
-def _rows(split: Split, collected: Collected, index: int) -> Any:
+def _rows(split: Split, collected: Collected, index: int, column: str = "globalPid") -> Any:
     """What picks the rows of a process."""
     several = len(split.processes) > 1
-    return np.flatnonzero(_process_indices(split, collected, "globalPid") == index) if several else slice(None)
+    return np.flatnonzero(_process_indices(split, collected, column) == index) if several else slice(None)
 
 
 def _iteration_range_candidates(split: Split, ranges: Ranges | None, calls: Collected | None) -> dict[int, list[Marks]]:
@@ -488,9 +486,9 @@ def _process_span(
     times: list[int] = []
     if len(work.start):
         times += [int(work.start.min()), int(work.end.max())]
-    if calls is not None and (selected := _process_indices(split, calls, "globalTid") == index).any():
-        start = calls.columns["start"][selected]
-        times += [int(start.min()), int((start + calls.durations[selected]).max())]
+    rows = slice(0) if calls is None else _rows(split, calls, index, "globalTid")
+    if calls is not None and len(start := calls.columns["start"][rows]):
+        times += [int(start.min()), int((start + calls.durations[rows]).max())]
     if ranges is not None and (selected := (ranges.thread >> 24) & 0xFFFFFF == split.processes[index]).any():
         times += [int(ranges.start[selected].min()), int(ranges.end[selected].max())]
     return (min(times), max(times)) if times else None

@@ -183,18 +183,23 @@ def _decode(pages: _Pages, leaves: IntArray, count: int, indices: Sequence[int])
         raise NotPlainError
     kinds, sizes, begins = {}, {}, {}
     end = at + count + 1
-    for index, column in enumerate(types):
+    for index, of_rows in enumerate(types):
+        column = of_rows[:1] if (of_rows == of_rows[:1]).all() else of_rows  # most columns have one type throughout
+        size = _SIZE[column]
         if index in indices:
             if not _IS_INTEGER[column].all():
                 raise NotPlainError
-            kinds[index], sizes[index], begins[index] = column, _SIZE[column], end.copy()
-        end += _SIZE[column]
+            kinds[index], sizes[index], begins[index] = column, size, end.copy()
+        end += size
     if (end > at + payload).any():
         raise NotPlainError
     eight = np.ndarray((len(block) - 7,), "V8", block, strides=(1,))  # the 8 bytes from each byte on
     values = {-1: np.full(len(at), NULL)}
     for index, begin in begins.items():
-        values[index] = _integers(eight[begin].view(">i8").astype(np.int64), kinds[index], sizes[index])
+        if sizes[index].any():
+            values[index] = _integers(eight[begin].view(">i8").astype(np.int64), kinds[index], sizes[index])
+        else:
+            values[index] = np.full(len(at), _without_bytes(kinds[index]))
     return [values[index] for index in indices]
 
 
@@ -205,4 +210,9 @@ def _integers(taken: IntArray, kinds: Bytes, sizes: Any) -> IntArray:
         taken >>= 64 - 8 * least
         return taken
     taken >>= np.minimum(64 - 8 * sizes.astype(np.int64), 63)
-    return taken if least else np.where(sizes > 0, taken, np.where(kinds > 0, kinds == _ONE, NULL))
+    return taken if least else np.where(sizes > 0, taken, _without_bytes(kinds))
+
+
+def _without_bytes(kinds: Bytes) -> IntArray:
+    """The integers that are told by their types alone: NULL, 0 and 1."""
+    return np.where(kinds > 0, kinds == _ONE, NULL)

@@ -140,17 +140,19 @@ def gpu_tables(source: Source) -> GpuTables:
 
 def _add_launch_details(tables: GpuTables, kernels: Collected) -> None:
     """Add how many blocks each kernel has, and which kernel follows it on the GPU."""
-    keys, codes = np.unique(kernels.keys, return_inverse=True)
+    keys = np.array(sorted(kernels.companions))
+    codes = Lookup(keys, np.arange(len(keys))).find(kernels.keys)
     names = [tables.names[key] for key in keys.tolist()]
-    grid = [kernels.columns[axis] for axis in ("gridX", "gridY", "gridZ") if axis in kernels.columns]
+    grid = [kernels.columns.pop(axis) for axis in ("gridX", "gridY", "gridZ") if axis in kernels.columns]
     if len(grid) == _AXES:
+        kernels.columns["blocks"] = narrow(grid[0].astype(np.int64) * grid[1] * grid[2])
         largest = np.zeros(len(keys), np.int64)
-        np.maximum.at(largest, codes, grid[0].astype(np.int64) * grid[1] * grid[2])
+        np.maximum.at(largest, codes, kernels.columns["blocks"])
         for name, blocks in zip(names, largest.tolist(), strict=True):
             tables.blocks[name] = max(blocks, tables.blocks.get(name, 0))
     if len(keys) > _MANY_NAMES:
         return
-    in_order = codes[np.argsort(kernels.columns["start"], kind="stable")].astype(np.int64)
+    in_order = codes[by_time(kernels.columns["start"])].astype(np.int64)
     pairs = np.bincount(in_order[:-1] * len(keys) + in_order[1:], minlength=len(keys) ** 2).reshape(len(keys), -1)
     often = pairs.max(axis=1) >= np.maximum(_USUALLY * pairs.sum(axis=1), 1)
     for code in np.flatnonzero(often).tolist():

@@ -78,6 +78,9 @@ def fill(report: Report, source: Source, options: Options) -> None:
     report.problems += [*results.get("shapes", {}).values(), *results.get("diagnostics", [])]
     _warn(report, results)
     _report_contradictions(report, source, results)
+    for collected in (results.get("calls"), *results.get("gpu", summaries.GpuTables()).collected.values()):
+        if collected is not None:
+            del collected.columns["correlationId"]  # 40 MB of ten million rows, which nothing below needs
     _assemble(report, results, options)
     if options.tables is None and not faults and not report.tables.keys() & _EVENTS:
         report.error("the report contains no kernels, API calls, NVTX ranges or other events that nsw reads")
