@@ -16,7 +16,7 @@ from nsw.convert.command_parts import PRINTING, SETTING, command_parts, profiled
 from nsw.convert.recipe_text import Run, ScriptParts, recipe_text, shell_word, site_text, template_text
 from nsw.convert.script_options import KEEPS_OUTPUT, PRINTS_ONLY, read_directives, reads_reports, switches_recording
 from nsw.convert.shell_reader import SUBMIT_FOLDER, Block, Piece, Text
-from nsw.convert.shell_script import Statement, parse_script, shell_names
+from nsw.convert.shell_script import TESTS, Statement, parse_script, shell_names
 from nsw.errors import UsageError
 from nsw.safe_files import read_bytes
 
@@ -33,7 +33,6 @@ _COMPILERS: Final = re.compile(
     r"nvcc|gcc|g\+\+|cc|CC|c\+\+|ftn|gfortran|clang(\+\+)?|icc|icpc|icx|icpx|ifort|ifx|nvc|nvc\+\+|nvfortran|pgcc|pgc\+\+|pgfortran"
     r"|hipcc|mpicc|mpicxx|mpic\+\+|mpiCC|mpif90|mpifort|make|cmake|ninja"
 )
-_TESTS: Final = frozenset({"[", "[[", "test"})
 _HIDDEN_PROFILER: Final = "nsw does not see what"
 _FOLDER: Final = re.compile(r"PWD|\bpwd\b|SUBMIT_DIR|O_WORKDIR|SUBCWD|_CWD|BASH_SOURCE|\$\{?0")
 _ARGUMENT: Final = re.compile(r"'[^']*'|(\$(?:[1-9@*]|\{[1-9@*][^}]*\}))")
@@ -124,8 +123,6 @@ class _ScriptReader:
         self._report = parts.report
         self._setup_names: set[str] = set()
         self._assigned: dict[str, Statement] = {}
-        self._folder: Text | None = None
-        self._left_folder: Text | None = None  # to which `cd -` goes
         self._in_condition = False
         writers = [statement for statement in parts.script.statements if statement.document]
         written = [(target.literal, s.document) for s in writers for sign, target in s.redirects if sign == ">"]
@@ -147,13 +144,15 @@ class _ScriptReader:
         single_blocks = [statements[number].blocks[0] for number in profiled if len(statements[number].blocks) == 1]
         rank_blocks = {block.line for block in single_blocks if profiled_ranks(block)}
         unknown_blocks: dict[Block, bool] = {}  # whether there are runs in them
-        for block in self._script.called:
-            self._report(block, "its lines are taken where it is called")
+        for block, reason in self._script.passed.items():
+            self._report(block, reason)
+        for skipped in self._script.skipped:
+            self._report(skipped, "never run: the script's own values decide so")
         for number, (statement, run) in enumerate(zip(statements, runs, strict=True)):
             # but a loop over words that the runs in it take as a parameter
             unknown = next((b for b in statement.blocks if b.loop is None or b.loop[0] not in statement.loops), None)
             if run is not None:
-                run.folder = self._folder
+                run.folder = self._folder(statement)
             if unknown is not None and unknown.line in rank_blocks:
                 self._take_rank_statement(unknown, statement, run)
                 continue
@@ -189,10 +188,12 @@ class _ScriptReader:
     def _take_plain_statement(self, statement: Statement, *, is_late: bool) -> None:
         """Convert a statement that is no run and in no block."""
         program = statement.program
-        functions = {block.head.removeprefix("function ") for block in self._script.called}
+        functions = {block.head.removeprefix("function ") for block in self._script.passed}
         if statement.before not in {"&&", "||"}:
-            self._in_condition = program in _TESTS
-        if self._in_condition or statement.before == "||":
+            self._in_condition = program in TESTS and not statement.is_decided
+        if statement.is_decided and (program in TESTS or program.startswith("((")):
+            self._report(statement, "the script's own values decide it")
+        elif self._in_condition or statement.before == "||":
             self._report(statement, "a condition: not carried over", understood=False)
         elif not statement.words:
             self._take_assignments(statement)
@@ -211,12 +212,12 @@ class _ScriptReader:
             self._assigned |= {name: statement for name, _ in statement.assigns}
         elif is_late and program in SETTING:
             self._report(statement, "left out: it comes after the last run")
-        elif program == "cd":
+        elif program in {"cd", "pushd", "popd"}:
             self._take_cd(statement)
         elif program in SETTING or _makes_folder(statement):
             self._take_setting(statement)
         elif _COMPILERS.fullmatch(PurePosixPath(program).name):
-            self._parts.build.append((self._folder, statement))
+            self._parts.build.append((self._folder(statement), statement))
             self._report(statement, "app.build")
         else:
             self._report(statement, "nsw does not run it", understood=False)
@@ -228,25 +229,22 @@ class _ScriptReader:
         else:
             self._report(statement, "the shell computes it", understood=False, text=statement.without_values)
 
+    def _folder(self, statement: Statement) -> Text | None:
+        """The folder in which a command is run; None: where the job starts."""
+        folder = statement.folder
+        is_start = folder is None or not folder.source_text or SUBMIT_FOLDER.fullmatch(folder.source_text)
+        return None if folder is None or is_start else self._parts.in_folder(folder)
+
     def _take_cd(self, statement: Statement) -> None:
         target = statement.words[1] if len(statement.words) > 1 else Text((Piece("variable", "$HOME", "HOME"),))
-        folder = self._folder
-        if target.literal == "-":
-            self._folder, self._left_folder = self._left_folder, folder
-            self._report(statement, "the folder of before")
-            return
-        self._left_folder = folder
-        if SUBMIT_FOLDER.fullmatch(target.source_text) or not target.source_text:
-            self._folder = None
-            self._report(statement, "nsw runs the program in a folder with app.files in it")
-        elif not target.is_known:
+        if not target.is_known:
             self._report(statement, "the shell computes the folder", understood=False)
+        elif target.literal == "-" or statement.program == "popd":
+            self._report(statement, "the folder of before")
+        elif self._folder(statement) is None:
+            self._report(statement, "nsw runs the program in a folder with app.files in it")
         else:
-            target = self._parts.replace_submit_folder(statement, target)
-            if not target.source_text.startswith(("/", "$", "~")):
-                outer = folder.pieces if folder is not None else (Piece("text", self._parts.folder),)
-                target = Text((*outer, Piece("text", "/"), *target.pieces))
-            self._folder = target
+            self._parts.replace_submit_folder(statement, target)
             self._report(statement, "app.command: the runs below change to it")
 
     def _take_setting(self, statement: Statement) -> None:
@@ -266,8 +264,8 @@ class _ScriptReader:
         elif file is None or file.startswith(("/", "~")):
             self._add_to_setup(statement)
             self._report(statement, "app.setup", text=statement.without_values if statement.assigns else None)
-        elif self._folder is not None or (parts.path.parent / file).is_file():
-            folder = self._folder.pieces if self._folder is not None else (Piece("text", parts.folder),)
+        elif (target := self._folder(statement)) is not None or (parts.path.parent / file).is_file():
+            folder = target.pieces if target is not None else (Piece("text", parts.folder),)
             path = shell_word(Text((*folder, Piece("text", f"/{file}"))), "")
             words_behind = [shell_word(word, f"line {statement.line}") for word in statement.words[2:]]
             parts.setup.append((statement, " ".join([program, path, *words_behind])))
@@ -339,7 +337,7 @@ class _ScriptReader:
 
     def _parse_run(self, statement: Statement) -> Run | None:
         """A command that is profiled, that a launcher starts, or that is a program by its path; None for others."""
-        if not statement.words or statement.program in _TESTS or reads_reports(statement.words):
+        if not statement.words or statement.program in TESTS or reads_reports(statement.words):
             return None
         replace_folder = self._parts.replace_submit_folder
         parts = command_parts([replace_folder(statement, word) for word in statement.words], self._read_script)

@@ -137,11 +137,15 @@ class ScriptParts:
 
     def replace_submit_folder(self, statement: Statement, word: Text) -> Text:
         """Replace the submission folder in a word by the script's folder: nsw submits from another folder."""
-        is_folder = [piece.kind == "variable" and SUBMIT_FOLDER.fullmatch(piece.text) for piece in word.pieces]
-        if not any(is_folder):
-            return word
-        self.report(statement, f"{self.folder}: nsw submits from another folder", text=word.source_text)
+        replaced = self.in_folder(word)
+        if replaced != word:
+            self.report(statement, f"{self.folder}: nsw submits from another folder", text=word.source_text)
+        return replaced
+
+    def in_folder(self, word: Text) -> Text:
+        """A word with the submission folder replaced by the script's."""
         folder = Piece("text", self.folder)
+        is_folder = [piece.kind == "variable" and SUBMIT_FOLDER.fullmatch(piece.text) for piece in word.pieces]
         return Text(tuple(folder if is_it else piece for is_it, piece in zip(is_folder, word.pieces, strict=True)))
 
 
@@ -416,7 +420,7 @@ class _RecipeWriter:
         """The compilers' lines, in the folder that the script changed to."""
         commands, folder = [], None
         for target, statement in self._parts.build:
-            if target is not None and target is not folder:
+            if target is not None and target != folder:
                 commands.append(f"cd {shell_word(target, 'the folder')}")
                 folder = target
             hint = f"line {statement.line}"
