@@ -15,7 +15,7 @@ from nsw.apart import limited
 from nsw.convert.command_parts import PRINTING, SETTING, command_parts, profiled_ranks, profilers_in
 from nsw.convert.recipe_text import Run, ScriptParts, recipe_text, shell_word, site_text, template_text
 from nsw.convert.script_options import KEEPS_OUTPUT, PRINTS_ONLY, read_directives, reads_reports, switches_recording
-from nsw.convert.shell_reader import SUBMIT_FOLDER, Block, Piece, Text
+from nsw.convert.shell_reader import DECLARING, SUBMIT_FOLDER, Block, Piece, Text
 from nsw.convert.shell_script import TESTS, Statement, parse_script, shell_names
 from nsw.errors import UsageError
 from nsw.safe_files import read_bytes
@@ -23,6 +23,7 @@ from nsw.safe_files import read_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nsw.convert.command_parts import CommandParts
     from nsw.convert.script_options import Line
 
 __all__ = ["Converted", "convert"]
@@ -56,8 +57,9 @@ class Converted:
 
 
 def convert(
-    text: str, script: Path, *, site: str | None, sites: str, recipe: str, gpus: Callable[[], int] = lambda: 0
-) -> Converted:
+    text: str, script: Path, *, site: str | None, sites: str, recipe: str, arguments: Sequence[str] | None = None,
+    gpus: Callable[[], int] = lambda: 0,
+) -> Converted:  # fmt: skip
     """Make a recipe and a site of a job script.
 
     Args:
@@ -66,6 +68,7 @@ def convert(
         site: The name of the site; None: that of its batch system.
         sites: The name of the sites file, for the comments.
         recipe: The name of the recipe's file, likewise.
+        arguments: What the script is started with; None: only its caller knows.
         gpus: Tells how many GPUs a run gets where the script is for no batch system.
 
     Raises:
@@ -73,7 +76,8 @@ def convert(
         LimitError: That takes too much time or memory.
     """
     with limited(f"reading {script}"):
-        parts = ScriptParts(parse_script(text, str(script)), script)
+        given = None if arguments is None else [Text((Piece("text", word),)) for word in arguments]
+        parts = ScriptParts(parse_script(text, str(script), given), script)
         _ScriptReader(parts).read()
     if parts.is_local:  # without limits: it starts programs that reserve more memory than the script may take
         parts.directives.resources["gpus"] = gpus()
@@ -132,38 +136,36 @@ class _ScriptReader:
     def read(self) -> None:
         """Fill the parts."""
         parts, statements = self._parts, self._script.statements
-        runs = [self._parse_run(statement) for statement in statements]
-        profiled = [number for number, run in enumerate(runs) if run is not None and run.parts.words is not None]
-        started = [number for number, run in enumerate(runs) if run is not None]
+        runs = [self._parse_runs(statement) for statement in statements]
+        started = [number for number, group in enumerate(runs) if group]
+        profiled = [number for number in started if runs[number][0].parts.words is not None]
         last = max(profiled or started, default=0)
-        component = next((run.parts.component for run in runs if run is not None and run.parts.words), "")
+        component = next((runs[number][0].parts.component for number in profiled), "")
         commands = "\n".join(statement.text for statement in statements)
         number = int(component) if component.isdecimal() else 0
         parts.directives = read_directives(self._script.comments, commands, number)
         parts.lines += parts.directives.became
         single_blocks = [statements[number].blocks[0] for number in profiled if len(statements[number].blocks) == 1]
         rank_blocks = {block.line for block in single_blocks if profiled_ranks(block)}
-        unknown_blocks: dict[Block, bool] = {}  # whether there are runs in them
+        unknown_blocks: dict[int, tuple[Block, bool]] = {}  # by their beginnings, and whether there are runs in them
         for block, reason in self._script.passed.items():
             self._report(block, reason)
         for skipped in self._script.skipped:
             self._report(skipped, "never run: the script's own values decide so")
-        for number, (statement, run) in enumerate(zip(statements, runs, strict=True)):
+        for number, (statement, group) in enumerate(zip(statements, runs, strict=True)):
             # but a loop over words that the runs in it take as a parameter
             unknown = next((b for b in statement.blocks if b.loop is None or b.loop[0] not in statement.loops), None)
-            if run is not None:
-                run.folder = self._folder(statement)
             if unknown is not None and unknown.line in rank_blocks:
-                self._take_rank_statement(unknown, statement, run)
+                self._take_rank_statement(unknown, statement, next(iter(group), None))
                 continue
-            if run is not None:
-                parts.runs.append(run)
+            parts.runs += group
             if unknown is not None:
-                unknown_blocks[unknown] = unknown_blocks.get(unknown, False) or run is not None
-            elif run is None:
+                _, has_runs = unknown_blocks.get(unknown.begin, (unknown, False))
+                unknown_blocks[unknown.begin] = unknown, has_runs or bool(group)
+            elif not group:
                 self._take_plain_statement(statement, is_late=number > last)
         self._add_job_variables()
-        for block, has_runs in unknown_blocks.items():
+        for block, has_runs in unknown_blocks.values():
             reason = "nsw counts each run in it once" if has_runs else "not carried over"
             self._report(block, reason, understood=False)
 
@@ -171,17 +173,19 @@ class _ScriptReader:
 
     def _take_rank_statement(self, block: Block, statement: Statement, run: Run | None) -> None:
         """Take a statement on some ranks: the profiled run is a pass with `ranks`, the others run the program alone."""
-        if run is not None and run.parts.words is not None and block.branch == 0:
+        if run is not None and run.parts.words is not None and profiled_ranks(block):
             run.parts.ranks = profiled_ranks(block)
             self._parts.runs.append(run)
             self._report(block, f"ranks: {run.parts.ranks}")
             if run.parts.start is None:
                 reason = "its caller starts it on each rank: write app.launcher"
                 self._report(statement, reason, understood=False, text=self._parts.path.name)
-        elif run is not None and run.parts.words is None and block.branch:
+        elif run is not None and run.parts.words is None and not profiled_ranks(block):
             self._report(statement, "the ranks that are not profiled")
         elif statement.program in PRINTING and not _writes_file(statement):
             self._report(statement, PRINTS_ONLY)
+        elif not statement.words and statement.is_known:
+            self._report(statement, "its value is in what uses it")
         elif not statement.is_condition:
             self._report(statement, "a condition: not carried over", understood=False)
 
@@ -195,7 +199,7 @@ class _ScriptReader:
             self._report(statement, "the script's own values decide it")
         elif self._in_condition or statement.before == "||":
             self._report(statement, "a condition: not carried over", understood=False)
-        elif not statement.words:
+        elif not statement.words or program in DECLARING - SETTING:
             self._take_assignments(statement)
         elif statement.before in {"|", "|&"} and program in _FILTERS:
             self._report(statement, KEEPS_OUTPUT)
@@ -335,12 +339,16 @@ class _ScriptReader:
 
     # --- runs ---------------------------------------------------------------------------------------------------------
 
-    def _parse_run(self, statement: Statement) -> Run | None:
-        """A command that is profiled, that a launcher starts, or that is a program by its path; None for others."""
+    def _parse_runs(self, statement: Statement) -> list[Run]:
+        """What a command starts: several runs where it starts a script with several profiled commands."""
         if not statement.words or statement.program in TESTS or reads_reports(statement.words):
-            return None
-        replace_folder = self._parts.replace_submit_folder
-        parts = command_parts([replace_folder(statement, word) for word in statement.words], self._read_script)
+            return []
+        words = [self._parts.replace_submit_folder(statement, word) for word in statement.words]
+        each = [self._parse_run(statement, parts) for parts in command_parts(words, self._read_script)]
+        return [run for run in each if run is not None]
+
+    def _parse_run(self, statement: Statement, parts: CommandParts) -> Run | None:
+        """A command that is profiled, that a launcher starts, or that is a program by its path; None for others."""
         is_started = parts.start is not None or parts.container is not None or bool(parts.prefix)
         if parts.words is None and reads_reports(parts.program):
             self._report_readers.add(id(statement))
@@ -348,7 +356,7 @@ class _ScriptReader:
         is_program = not statement.is_condition and _is_program(parts.program, is_launched=is_started)
         if not parts.program or not (parts.words or is_program):
             return None
-        parts.program = [replace_folder(statement, word) for word in parts.program]
+        parts.program = [self._parts.replace_submit_folder(statement, word) for word in parts.program]
         for text, reason in parts.notes:
             self._report(statement, reason, understood=False, text=text)
         path, is_inside = parts.words.path if parts.words else "", parts.is_inside_container
@@ -358,7 +366,7 @@ class _ScriptReader:
         if parts.words is None and (left := profilers_in(parts.program)):
             self._report(statement, f"{_HIDDEN_PROFILER} {left[0]} starts", understood=False)
             return None
-        return Run(statement, None, parts)
+        return Run(statement, self._folder(statement), parts)
 
     def _read_script(self, name: str) -> str | None:
         """The text of a script that the job starts: written by it, or beside it."""

@@ -332,7 +332,8 @@ class Reader:
         line = self._line_number
         end = self._text.find("\n", self._at)
         rest = self._text[self._at : len(self._text) if end < 0 else end]
-        block = Block(line, f"{word} {_END_OF_HEAD.split(rest)[0].strip()}".strip(), self._at)
+        head = rest[: rest.find("))") + 2] if rest.lstrip().startswith("((") else _END_OF_HEAD.split(rest)[0]
+        block = Block(line, f"{word} {head.strip()}".strip(), self._at)
         if word in {"for", "select"}:
             block = replace(block, loop=self._parse_loop_words())
         elif word == "case":

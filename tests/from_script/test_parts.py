@@ -556,12 +556,12 @@ def test_variables_of_a_compiler_are_kept_and_computed_ones_named(converted):
 
 
 def test_a_process_of_a_launcher_is_not_started_again_to_replay(converted):
-    recipe, unknown = converted("srun ncu --replay-mode application ./a\n")
+    recipe, unknown = converted("srun -n 2 ncu --replay-mode application ./a\n")
     assert recipe.passes[0].replay == "kernel"
     assert unknown[0].startswith("--replay-mode application: ")
-    recipe, unknown = converted("ncu --replay-mode application ./a\n")
-    assert recipe.passes[0].replay == "application"
-    assert not unknown
+    for line in ("ncu", "srun ncu"):
+        recipe, unknown = converted(f"{line} --replay-mode application ./a\n")
+        assert (recipe.passes[0].replay, unknown) == ("application", [])
 
 
 def test_gpu_analyses_of_vtune_are_passes(converted):
@@ -609,3 +609,67 @@ def test_processes_that_are_no_numbers_are_named(converted):
     recipe, unknown = converted("for n in 0 x; do srun -n $n nsys profile ./a $n; done\n")
     assert recipe.app.launcher.processes == 1
     assert unknown == ["srun -n: the number is computed: nsw takes 1"]
+
+
+_CASE = (
+    'case $M in\n nsys|s*) P="nsys profile";;\n none) ;;\n "ncu") P="ncu --set full";;\n *) P=;;\nesac\nsrun $P ./a\n'
+)
+_LAUNCH = 'f() {\n local m=$1; shift\n if [ $m = p ]; then nsys profile "$@"; else "$@"; fi\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("lines", "command", "passes"),
+    [
+        (f"M=ncu\n{_CASE}", "./a", ["counters"]), (_CASE, "./a", ["timeline", "counters"]),
+        (f"M=${{1:-none}}\n{_CASE}", "./a", ["timeline", "counters"]), (f"M=off\n{_CASE}", "./a", ["timeline", "counters"]),
+        ('P=1\nif [[ $P == 1 && -z "" ]]; then nsys profile ./a; else ./b; fi\n', "./a", ["timeline"]),
+        ("P=0\nif (( P > 1 )) || ! [ $P -eq 0 ]; then ./b; else nsys profile ./a; fi\n", "./a", ["timeline"]),
+        ("P=1\n[ $P = 1 ] && Q='nsys profile'\n[ $P = 1 ] || Q=ncu\n$Q ./a\n", "./a", ["timeline"]),
+        ("P=0\nwhile [ $# -gt 0 ]; do P=1; shift; done\nif [ $P = 1 ]; then nsys profile ./a; else ./a; fi\n", "./a",
+         ["timeline", "baseline"]),
+        (f"{_LAUNCH}f p ./a 1\nf q ./a 1\n", "./a 1", ["timeline", "baseline"]),
+        ("for p in 'nsys profile' ncu; do srun $p ./a; done\n", "./a", ["timeline", "counters"]),
+        ("for t in a b; do case $t in a) nsys profile ./a;; *) ncu ./a;; esac; done\n", "./a", ["timeline", "counters"]),
+        ('for x in 1 2; do A="$A -$x"; B+=" $x"; done\nnsys profile ./a $B\n', "./a 1 2", ["timeline"]),
+        ("i=3\nuntil [ $i -le 1 ]; do i=$((i-1)); [ $i = 2 ] && continue; nsys profile ./a $i; done\n", "./a 1", ["timeline"]),
+        ("nsys profile ./a\nexit\nnsys profile ./b\n", "./a", ["timeline"]),
+        ("srun ./wrap.sh ./a\n", "./a", ["timeline", "counters"]),
+    ],
+)  # fmt: skip
+def test_the_script_s_own_values_decide_and_those_of_its_caller_leave_all_branches(converted, lines, command, passes):
+    recipe, _ = converted(lines, wrap=f'{_CASE.replace("srun ", "exec ").replace("./a", "").strip()} "$@"\n')
+    assert (recipe.app.command, [one.kind for one in recipe.passes]) == (command, passes)
+
+
+def test_a_profiler_that_a_variable_has_on_one_rank_is_a_pass_of_that_rank(converted):
+    for choice in (
+        'if [ $RANK -eq 0 ]; then P="nsys profile"; else P=; fi',
+        'case $RANK in 0) P="nsys profile";; esac',
+    ):
+        recipe, unknown = converted("mpirun -np 2 ./wrap.sh ./a\n", wrap=f'{choice}\n$P "$@"\n')
+        assert (recipe.app.command, recipe.passes[0].ranks, unknown) == ("./a", "first", [])
+
+
+def test_the_number_of_processes_may_be_an_argument(converted):
+    recipe, unknown = converted("srun -n $1 nsys profile ./a\n")
+    assert (recipe.app.launcher.processes, recipe.matrix.parameters) == ("{{ arg1 }}", {"arg1": ["$1"]})
+    assert unknown == ["$1: its caller gives it: write its value in matrix.arg1, or `--set arg1=VALUE`"]
+
+
+def test_folders_are_followed_through_groups_branches_and_temporary_ones(converted, tmp_path):
+    recipe, _ = converted("T=$(mktemp -d)\ncd $T\nnsys profile ./a\n")
+    assert (recipe.app.command, recipe.app.setup) == ("cd $T && ./a", ["export T=$(mktemp -d)"])
+    for lines in (
+        "(cd b; nsys profile ./a)\n",
+        "if [ -d b ]; then cd b; nsys profile ./a; fi",
+        "pushd c; popd; pushd b; nsys profile ./a",
+    ):
+        assert converted(f"{lines}\n")[0].app.command == f"cd {tmp_path}/b && ./a"
+    assert converted("(cd b)\nnsys profile ./a\n")[0].app.command == "./a"
+
+
+def test_processes_share_gpus_where_the_script_lets_them(converted):
+    assert converted("srun -n 4 nsys profile ./a\n")[0].app.launcher.share_gpus
+    assert not converted("srun -n 4 nsys profile ./a\n", head="#!/bin/bash\n#SBATCH --gpus=4\n")[
+        0
+    ].app.launcher.share_gpus
