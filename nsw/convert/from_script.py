@@ -7,6 +7,7 @@ it is named with its line, and the runs inside are taken once.
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +17,7 @@ from nsw.convert.command_parts import PRINTING, SETTING, command_parts, profiled
 from nsw.convert.recipe_text import Run, ScriptParts, recipe_text, shell_word, site_text, template_text
 from nsw.convert.script_options import KEEPS_OUTPUT, PRINTS_ONLY, read_directives, reads_reports, switches_recording
 from nsw.convert.shell_reader import DECLARING, SUBMIT_FOLDER, Block, Piece, Text
-from nsw.convert.shell_script import TESTS, Statement, parse_script, shell_names
+from nsw.convert.shell_script import STARTS_PROFILER, TESTS, Script, Statement, parse_script, shell_names
 from nsw.errors import UsageError
 from nsw.safe_files import read_bytes
 
@@ -34,6 +35,7 @@ _COMPILERS: Final = re.compile(
     r"nvcc|gcc|g\+\+|cc|CC|c\+\+|ftn|gfortran|clang(\+\+)?|icc|icpc|icx|icpx|ifort|ifx|nvc|nvc\+\+|nvfortran|pgcc|pgc\+\+|pgfortran"
     r"|hipcc|mpicc|mpicxx|mpic\+\+|mpiCC|mpif90|mpifort|make|cmake|ninja"
 )
+_SUBMITTERS: Final = {"sbatch": "#SBATCH", "qsub": "#PBS", "bsub": "#BSUB", "cqsub": "#COBALT"}
 _HIDDEN_PROFILER: Final = "nsw does not see what"
 _FOLDER: Final = re.compile(r"PWD|\bpwd\b|SUBMIT_DIR|O_WORKDIR|SUBCWD|_CWD|BASH_SOURCE|\$\{?0")
 _ARGUMENT: Final = re.compile(r"'[^']*'|(\$(?:[1-9@*]|\{[1-9@*][^}]*\}))")
@@ -77,8 +79,7 @@ def convert(
     """
     with limited(f"reading {script}"):
         given = None if arguments is None else [Text((Piece("text", word),)) for word in arguments]
-        parts = ScriptParts(parse_script(text, str(script), given), script)
-        _ScriptReader(parts).read()
+        parts = _read(parse_script(text, str(script), given), script)
     if parts.is_local:  # without limits: it starts programs that reserve more memory than the script may take
         parts.directives.resources["gpus"] = gpus()
     with limited(f"reading {script}"):
@@ -92,6 +93,43 @@ def convert(
             recipes.append((end, recipe_text(parts, group, number, f"nsw plan {file}{site_options}")))
         lines = sorted(dict.fromkeys(parts.lines), key=lambda line: (line.first, line.is_understood))
         return Converted(recipes, name, site_text(parts, name) if has_site else None, lines)
+
+
+def _read(script: Script, path: Path) -> ScriptParts:
+    """What a script does; one that profiles nothing itself and submits a script that it writes: what that does."""
+    parts = ScriptParts(script, path)
+    _ScriptReader(parts).read()
+    if any(run.parts.words is not None for run in parts.runs):
+        return parts
+    written = _written_files(script)
+    for statement in script.statements:
+        directive = _SUBMITTERS.get(statement.program)
+        names = [word.literal or "" for word in statement.words[1:]] + [
+            file.literal or "" for _, file in statement.redirects
+        ]
+        file = next((name for name in names if name in written), None)
+        text, line = written[file] if file is not None else (statement.document, statement.document_line)
+        if directive is None or STARTS_PROFILER.search(text) is None:
+            continue
+        options = [name for name in names if name != file and name]
+        head = f"{directive} {shlex.join(options)}\n" if options and options[0].startswith("-") else ""
+        inner = ScriptParts(parse_script("\n" * (line - 1 - bool(head)) + head + text, str(path)), path)
+        _ScriptReader(inner).read()
+        reason = "nsw takes what it submits: what this script does around it is not carried over"
+        inner.report(statement, reason, understood=False)
+        return inner
+    return parts
+
+
+def _written_files(script: Script) -> dict[str, tuple[str, int]]:
+    """The text of each file that a script writes by here-documents or `echo`, with the line where it begins."""
+    files: dict[str, tuple[str, int]] = {}
+    for statement in (statement for statement in script.statements if statement.document):
+        for sign, target in statement.redirects:
+            if target.literal and sign in {">", ">>"}:
+                text, line = files.get(target.literal, ("", statement.document_line)) if sign == ">>" else ("", 0)
+                files[target.literal] = f"{text}{statement.document}\n", line or statement.document_line
+    return files
 
 
 def _runs_by_program(parts: ScriptParts) -> list[list[Run]]:
@@ -128,9 +166,8 @@ class _ScriptReader:
         self._setup_names: set[str] = set()
         self._assigned: dict[str, Statement] = {}
         self._in_condition = False
-        writers = [statement for statement in parts.script.statements if statement.document]
-        written = [(target.literal, s.document) for s in writers for sign, target in s.redirects if sign == ">"]
-        self._written_files = {PurePosixPath(name or "").name: document for name, document in written}
+        written = _written_files(parts.script)
+        self._written_files = {PurePosixPath(name).name: text for name, (text, _) in written.items()}
         self._report_readers: set[int] = set()  # statements that print what a profiler has measured, in a container
 
     def read(self) -> None:

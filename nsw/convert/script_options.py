@@ -196,7 +196,12 @@ def _take_options(
         if equals:
             value: Text | None = Text((Piece("text", rest), *word.pieces[1:]))
         else:
-            has_value = words and _takes_value(table, name) and not re.match("--?[A-Za-z]", words[0].literal or "")
+            follows = words[0].literal if words else ""  # a switch is no program
+            has_value = (
+                words
+                and (_takes_value(table, name) or follows in {"on", "off"})
+                and not re.match("--?[A-Za-z]", follows or "")
+            )
             value = words.pop(0) if has_value else None
         option = _Option(name, value, bool(equals))
         reasons = _TABLES["handled"].get(pass_words.tool, {})

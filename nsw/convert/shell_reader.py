@@ -137,6 +137,8 @@ class RawStatement:
     blocks: tuple[Block, ...] = ()
     is_negated: bool = False
     document: str = ""
+    document_line: int = 0
+    has_plain_document: bool = False  # without variables
 
     @property
     def is_condition(self) -> bool:
@@ -369,16 +371,16 @@ class Reader:
     def _skip_documents(self) -> None:
         """Pass over the here-documents that begin on the next line."""
         while self._documents:
-            delimiter, is_literal, raw = self._documents.pop(0)
-            begin = self._at
+            delimiter, is_plain, raw = self._documents.pop(0)
+            begin, raw.document_line = self._at, self._line_number
             while self._at < len(self._text):
                 end = self._text.find("\n", self._at)
                 end = len(self._text) if end < 0 else end
                 line, self._at = self._text[self._at : end], end + 1
                 if line.strip() == delimiter:
                     break
-            document = self._text[begin : self._at].rstrip("\n").rpartition("\n")[0]
-            raw.document = document if is_literal else re.sub(r"\\([$`\\])", r"\1", document)
+            raw.document = self._text[begin : self._at].rstrip("\n").rpartition("\n")[0]
+            raw.has_plain_document = is_plain
 
     def _finish_command(self, raw: RawStatement, operator: str) -> Iterator[RawStatement]:
         """The command that ends here; handles subshells and here-documents."""

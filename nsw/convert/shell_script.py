@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 _SHELLS: Final = re.compile(r"(ba|da|z|k)?sh\d*|")
-_STARTS_PROFILER: Final = re.compile(
+STARTS_PROFILER: Final = re.compile(
     r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|amplxe-cl|rocprof(?:v[23]|-compute)?)(?:[\s)`]|$)"
 )
 _PROFILER_PATH: Final = re.compile(r"(?<!\S)\S*/(?=(?:nsys|ncu|nvprof|vtune)\s)")
@@ -63,7 +63,7 @@ class Statement:
         is_of_job: Whether it sets variables that the job's shell computes from what each job has.
         is_decided: Whether it is a test whose result the values of the script give.
         folder: Where it is run, or where it goes to; None: where the script is started.
-        document: The text of its here-document.
+        document: The text of its here-document, or what it prints into a file; `document_line`: where that begins.
     """
 
     line: int
@@ -80,6 +80,7 @@ class Statement:
     is_decided: bool = False
     folder: Text | None = None
     document: str = ""
+    document_line: int = 0
 
     @property
     def without_values(self) -> str:
@@ -255,6 +256,17 @@ class _Values:
         """Whether a caller or a condition decides what a piece of shell is."""
         is_caller_s = self.state.arguments is None and _ARGUMENT.search(text) is not None
         return is_caller_s or bool(shell_names(text) & self.state.unsure)
+
+    def in_document(self, document: str) -> str:
+        """The text of a here-document, in which variables that are known have their values."""
+
+        def value_of(match: re.Match[str]) -> str:
+            value = self.state.variables.get(match[1] or match[2])
+            known = value[0].literal if value and len(value) == 1 else None
+            return match[0] if known is None else known
+
+        text = re.sub(r"(?<!\\)\$(?:(\w+)|\{(\w+)\})", value_of, document)
+        return re.sub(r"\\([$`\\])", r"\1", text)
 
     def is_of_job(self, value: list[Text] | None) -> bool:
         """Whether the job's shell computes a value as the script would: from its environment, not from its files."""
@@ -467,7 +479,7 @@ def _depends_on_job_alone(raw: RawStatement) -> bool:
 
 
 def _starts_profiler(value: Sequence[Text]) -> bool:
-    return _STARTS_PROFILER.search(" ".join(word.source_text for word in value)) is not None
+    return STARTS_PROFILER.search(" ".join(word.source_text for word in value)) is not None
 
 
 _COUNTER: Final = re.compile(
@@ -815,7 +827,10 @@ class _Evaluation:
         statement = Statement(raw.line, raw.last, raw.text, raw.before, blocks=blocks)
         statement.words = [word for pieces in raw.words for word in values.words(pieces)]
         statement.redirects = [(sign, _unsplit_text(values, target)) for sign, target in raw.redirects]
-        statement.is_condition, statement.document = raw.is_condition, raw.document
+        statement.is_condition, statement.document_line = raw.is_condition, raw.document_line or raw.line
+        statement.document = raw.document if raw.has_plain_document else values.in_document(raw.document)
+        if statement.program in {"echo", "printf"} and len(statement.words) > 1:
+            statement.document = statement.words[-1].source_text
         names = shell_names(raw.text)
         branches = {state.chosen[name]: None for name in sorted(names & state.chosen.keys())}
         if branches and _measures(statement):
