@@ -30,6 +30,7 @@ _PREFIXES: Final = {  # what stays before the program: options with a value, and
     "timeout": ("-s -k --signal --kill-after", 1), "stdbuf": ("-i -o -e", 0), "catchsegv": ("", 0),
     "xvfb-run": ("-s -n", 0), "hwloc-bind": ("", 1), "likwid-pin": ("-c", 0),
 }  # fmt: skip
+_SSH: Final = "-b -c -D -E -e -F -i -J -l -m -O -o -p -Q -R -S -W -w"
 _SUDO: Final = "-u -g --user --group"
 _OTHER_LAUNCHERS: Final = {  # the same options under another name
     "mpiexec.hydra": "mpiexec", "mpirun.mpich": "mpirun", "mpirun.openmpi": "mpirun", "orterun": "mpirun",
@@ -188,6 +189,10 @@ class _Parser:
         if name == "sudo":
             self._parts.notes.append(("sudo", "nsw starts the program as you"))
             return self._take_assignments(words[_options_end(words, _SUDO) :])
+        if name == "ssh" and (at := _options_end(words, _SSH)) + 1 < len(words):
+            self._parts.notes.append((f"ssh {words[at].source_text}", "nsw starts the program where the job starts"))
+            pieces = [piece for word in words[at + 1 :] for piece in (Piece("text", " "), *word.pieces)]
+            return [_as_text("bash"), _as_text("-c"), Text(tuple(pieces[1:]))]
         if name == "env" and len(words) > 1 and not _starts_with_dash(words[1]):
             return self._take_assignments(words[1:])
         if name in _PREFIXES or name == "env":
@@ -323,8 +328,6 @@ class _Parser:
         if not runtime.kind:
             self._parts.notes.append((name, "nsw starts no container by it: write app.container"))
             return rest
-        if container.image is None:
-            self._parts.notes.append((name, "the image is not on this line: write app.container.image"))
         if name == "podman-hpc":
             self._parts.notes.append((name, "nsw starts podman"))
         self._parts.container = container

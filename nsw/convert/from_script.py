@@ -37,6 +37,7 @@ _COMPILERS: Final = re.compile(
 )
 _SUBMITTERS: Final = {"sbatch": "#SBATCH", "qsub": "#PBS", "bsub": "#BSUB", "cqsub": "#COBALT"}
 _HIDDEN_PROFILER: Final = "nsw does not see what"
+_IMAGE: Final = re.compile(r"#SBATCH(?:\s.*)?\s--image[= ](\S+)")  # Shifter's
 _FOLDER: Final = re.compile(r"PWD|\bpwd\b|SUBMIT_DIR|O_WORKDIR|SUBCWD|_CWD|BASH_SOURCE|\$\{?0")
 _ARGUMENT: Final = re.compile(r"'[^']*'|(\$(?:[1-9@*]|\{[1-9@*][^}]*\}))")
 
@@ -147,8 +148,10 @@ def _runs_by_program(parts: ScriptParts) -> list[list[Run]]:
         elif not any(line.first <= number <= line.last and not line.is_understood for line in parts.lines):
             parts.report(run.statement, "another program: nsw does not run it", understood=False)
     if not groups:
-        hidden = [line for line in parts.lines if line.what.startswith(_HIDDEN_PROFILER)]
-        reason = f": line {hidden[0].numbers}: {hidden[0].what}" if hidden else ""
+        hidden = [f"line {line.numbers}: {line.what}" for line in parts.lines if line.what.startswith(_HIDDEN_PROFILER)]
+        named = [s for s in parts.script.statements if s.words and STARTS_PROFILER.search(s.text)]
+        hidden += [f"line {s.line}: {_HIDDEN_PROFILER} {s.words[0].source_text} starts" for s in named]
+        reason = f": {hidden[0]}" if hidden else ""
         raise UsageError(
             f"{parts.path} starts no profiler and no program that nsw recognises{reason}",
             hint="`nsw init -- COMMAND` makes a recipe for a command line",
@@ -168,6 +171,10 @@ class _ScriptReader:
         self._in_condition = False
         written = _written_files(parts.script)
         self._written_files = {PurePosixPath(name).name: text for name, (text, _) in written.items()}
+        self._profiler_names: set[str] = set()  # variables whose values start a profiler
+        for name, text in [(name, s.text) for s in parts.script.statements for name, _ in s.assigns]:
+            if STARTS_PROFILER.search(text) or shell_names(text) & self._profiler_names:
+                self._profiler_names.add(name)
         self._report_readers: set[int] = set()  # statements that print what a profiler has measured, in a container
 
     def read(self) -> None:
@@ -394,16 +401,28 @@ class _ScriptReader:
         if not parts.program or not (parts.words or is_program):
             return None
         parts.program = [self._parts.replace_submit_folder(statement, word) for word in parts.program]
+        if parts.container is not None and parts.container.image is None:
+            images = [match[1] for _, line in self._script.comments if (match := _IMAGE.match(line))]
+            parts.container.image = Text((Piece("text", images[0]),)) if images else None
+            reason = "the image is not on this line: write app.container.image"
+            parts.notes += [] if images else [(parts.container.runtime, reason)]
         for text, reason in parts.notes:
             self._report(statement, reason, understood=False, text=text)
         path, is_inside = parts.words.path if parts.words else "", parts.is_inside_container
         if parts.words and "/" in path and (is_inside or not parts.words.is_path_known):
             reason = "nsw starts the image's own" if is_inside else "nsw starts the site's: name its path there"
             self._report(statement, reason, understood=is_inside, text=path)
-        if parts.words is None and (left := profilers_in(parts.program)):
+        left = profilers_in(parts.program) or self._hidden_in(parts.program)
+        if parts.words is None and left:
             self._report(statement, f"{_HIDDEN_PROFILER} {left[0]} starts", understood=False)
             return None
         return Run(statement, self._folder(statement), parts)
+
+    def _hidden_in(self, program: Sequence[Text]) -> list[str]:
+        """The variables among a program's words that hold a line of shell which starts a profiler."""
+        is_line = bool(program) and (program[0].literal or "") in {"bash", "sh", "eval"}
+        pieces = [piece for word in (program if is_line else program[:1]) for piece in word.pieces]
+        return [piece.text for piece in pieces if shell_names(piece.text) & self._profiler_names]
 
     def _read_script(self, name: str) -> str | None:
         """The text of a script that the job starts: written by it, or beside it."""

@@ -254,6 +254,8 @@ class _RecipeWriter:
         nodes = number.get("nodes") or directives.nodes or 1
         each_node = nodes if start.kind == "srun" else 1  # srun's default
         counted = max((int(count) for count in run.counts if count.isdecimal()), default=0)
+        if start.kind == "torchrun" and start.processes and any(o.startswith("--nnodes") for o in start.options):
+            start = start._replace(processes=start.processes * nodes)
         processes = start.processes or counted or number.get("per_node", 0) * nodes or directives.tasks or each_node
         if processes < nodes and "nodes" not in number:
             reason = f"{processes} process on {nodes} nodes: nsw asks for as many nodes as processes"

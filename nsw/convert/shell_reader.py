@@ -28,6 +28,7 @@ _PROCESSES: Final = ("<(", ">(")
 STARTED_IN_TEXT: Final = re.compile(
     r"(?<![\w./-])(?:\S*/)?(?:nsys|ncu|nvprof|vtune|rocprof(?:v\d)?) +(?:profile|launch|-)"
 )
+_SUBMITTED: Final = re.compile(r"\$\(\s*(?:sbatch|qsub|bsub)\s")
 _SCRIPT: Final = r'"?\$(?:0|\{?BASH_SOURCE(?:\[0\])?(?::-\$0)?\}?)"?'
 _OWN_FOLDER: Final = re.compile(  # the usual commands for the folder that a script is in
     rf"\$\((?:dirname (?:-- )?{_SCRIPT}"
@@ -397,10 +398,10 @@ class Reader:
             self.block_ends[self._blocks.pop()[1].line] = self._line_number
 
     def _profiled_substitutions(self, raw: RawStatement) -> Iterator[RawStatement]:
-        """The commands in `$(...)` of a command, where they start a profiler."""
+        """The commands in `$(...)` of a command, where they start a profiler or submit a job."""
         words = [*raw.words, *(word for _, _, value in raw.assigns for word in value or ())]
         for piece in (piece for word in words for piece in word):
-            if piece.kind == "computed" and STARTED_IN_TEXT.search(piece.text):
+            if piece.kind == "computed" and (STARTED_IN_TEXT.search(piece.text) or _SUBMITTED.match(piece.text)):
                 text = piece.text.removeprefix("$").strip("`")
                 for inner in Reader(text, self._name).statements():
                     inner.line, inner.last = raw.line + inner.line - 1, raw.line + inner.last - 1

@@ -41,6 +41,8 @@ STARTS_PROFILER: Final = re.compile(
 _PROFILER_PATH: Final = re.compile(r"(?<!\S)\S*/(?=(?:nsys|ncu|nvprof|vtune)\s)")
 _ARRAY_INDICES: Final = ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID")
 _COMPUTED: Final = "a variable that the script computes"
+_ARRAY: Final = re.compile(r"\w+\+?=\(")
+_PRINTED_DOCUMENT: Final = re.compile(r"\$\(\s*cat\s*<<-?\s*(['\"]?)(\w+)\1\n(.*\n|)\2\s*\)", re.DOTALL)
 _ARGUMENT: Final = re.compile(r"\$(?:[1-9@*#]|\{#?[1-9@*#])")
 _START_FOLDER: Final = Text((Piece("variable", "$PWD", "PWD"),))
 TESTS: Final = frozenset({"[", "[[", "test"})
@@ -395,6 +397,9 @@ class _Values:
     def _expand_piece(self, piece: Piece) -> Sequence[Piece]:
         if piece.kind == "computed" and piece.text.startswith(("$((", "((")):
             return [self._expand_arithmetic(piece)]
+        if piece.kind == "computed" and (printed := _PRINTED_DOCUMENT.fullmatch(piece.text)):
+            text = printed[3] if printed[1] else self.in_document(printed[3])
+            return [piece._replace(kind="text", text=text.rstrip("\n"))]
         if piece.text in {"$#", "${#}"} and self.state.arguments is not None:
             return [Piece("text", str(len(self.state.arguments)), quoted=piece.quoted)]
         if piece.kind != "variable":
@@ -830,7 +835,7 @@ class _Evaluation:
         statement.is_condition, statement.document_line = raw.is_condition, raw.document_line or raw.line
         statement.document = raw.document if raw.has_plain_document else values.in_document(raw.document)
         if statement.program in {"echo", "printf"} and len(statement.words) > 1:
-            statement.document = statement.words[-1].source_text
+            statement.document = " ".join(word.source_text for word in statement.words[1:])
         names = shell_names(raw.text)
         branches = {state.chosen[name]: None for name in sorted(names & state.chosen.keys())}
         if branches and _measures(statement):
@@ -885,7 +890,7 @@ class _Evaluation:
 
     def _assigned_texts(self, raw: RawStatement, pieces: Sequence[Piece]) -> list[Text]:
         """A value, which is not split at blanks; an array's element may be several words."""
-        is_list = any(piece.kind == "list" for piece in pieces) and len(raw.assigns) == 1
+        is_list = any(piece.kind == "list" for piece in pieces) and _ARRAY.match(raw.text) is not None
         return self._values.words(pieces) if is_list else [_unsplit_text(self._values, pieces)]
 
 
@@ -920,7 +925,8 @@ def _unsplit_text(values: _Values, pieces: Sequence[Piece]) -> Text:
     """A value, which is not split at blanks."""
     quoted_pieces = [piece._replace(quoted=True) if piece.kind == "variable" else piece for piece in pieces]
     words = values.words(quoted_pieces)
-    return words[0] if words else Text((Piece("text", ""),))
+    pieces = [piece for word in words for piece in (Piece("text", " "), *word.pieces)][1:]
+    return Text(tuple(pieces)) if len(words) != 1 else words[0]
 
 
 def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, ...]] | None]]:
