@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,12 +18,15 @@ from nsw.convert.command_parts import PRINTING, SETTING, command_parts, profiled
 from nsw.convert.recipe_text import Run, ScriptParts, recipe_text, shell_word, site_text, template_text
 from nsw.convert.script_options import KEEPS_OUTPUT, PRINTS_ONLY, read_directives, reads_reports, switches_recording
 from nsw.convert.shell_reader import DECLARING, SUBMIT_FOLDER, Block, Piece, Text
-from nsw.convert.shell_script import STARTS_PROFILER, TESTS, Script, Statement, parse_script, shell_names
+from nsw.convert.shell_script import TESTS, Script, Statement, parse_script
+from nsw.convert.shell_values import STARTS_PROFILER, shell_names, starts_profiler
 from nsw.errors import UsageError
 from nsw.safe_files import read_bytes
+from nsw.schedulers.create import adapters
+from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from nsw.convert.command_parts import CommandParts
     from nsw.convert.script_options import Line
@@ -35,7 +39,6 @@ _COMPILERS: Final = re.compile(
     r"nvcc|gcc|g\+\+|cc|CC|c\+\+|ftn|gfortran|clang(\+\+)?|icc|icpc|icx|icpx|ifort|ifx|nvc|nvc\+\+|nvfortran|pgcc|pgc\+\+|pgfortran"
     r"|hipcc|mpicc|mpicxx|mpic\+\+|mpiCC|mpif90|mpifort|make|cmake|ninja"
 )
-_SUBMITTERS: Final = {"sbatch": "#SBATCH", "qsub": "#PBS", "bsub": "#BSUB", "cqsub": "#COBALT"}
 _HIDDEN_PROFILER: Final = "nsw does not see what"
 _IMAGE: Final = re.compile(r"#SBATCH(?:\s.*)?\s--image[= ](\S+)")  # Shifter's
 _FOLDER: Final = re.compile(r"PWD|\bpwd\b|SUBMIT_DIR|O_WORKDIR|SUBCWD|_CWD|BASH_SOURCE|\$\{?0")
@@ -102,24 +105,33 @@ def _read(script: Script, path: Path) -> ScriptParts:
     _ScriptReader(parts).read()
     if any(run.parts.words is not None for run in parts.runs):
         return parts
-    written = _written_files(script)
-    for statement in script.statements:
-        directive = _SUBMITTERS.get(statement.program)
-        names = [word.literal or "" for word in statement.words[1:]] + [
-            file.literal or "" for _, file in statement.redirects
-        ]
-        file = next((name for name in names if name in written), None)
-        text, line = written[file] if file is not None else (statement.document, statement.document_line)
-        if directive is None or STARTS_PROFILER.search(text) is None:
-            continue
-        options = [name for name in names if name != file and name]
-        head = f"{directive} {shlex.join(options)}\n" if options and options[0].startswith("-") else ""
-        inner = ScriptParts(parse_script("\n" * (line - 1 - bool(head)) + head + text, str(path)), path)
+    for statement, text, line in _submitted(script):
+        inner = ScriptParts(parse_script("\n" * (line - 1) + text, str(path)), path)
         _ScriptReader(inner).read()
         reason = "nsw takes what it submits: what this script does around it is not carried over"
         inner.report(statement, reason, understood=False)
         return inner
     return parts
+
+
+def _submitted(script: Script) -> Iterator[tuple[Statement, str, int]]:
+    """The commands that submit a text of the script in which a profiler is started, with the text and its line."""
+    written = _written_files(script)
+    for before, statement in zip([*script.statements[:1], *script.statements], script.statements, strict=False):
+        markers = [one.marker for name, one in adapters().items() if name != LOCAL and one.submit == statement.program]
+        words = [*statement.words[1:], *(file for sign, file in statement.redirects if sign == "<")]
+        names = [word.literal or "" for word in words]
+        source = before if statement.before == "|" else statement
+        files = [written[name] for name in names if name in written]
+        text, line = files[0] if files else (source.document, source.document_line)
+        if markers and STARTS_PROFILER.search(text):
+            options = shlex.join(takewhile(lambda name: name and name not in written, names))
+            marker = next((marker for marker in markers if f"\n{marker} " in f"\n{text}"), "")
+            if marker:  # what the command line asks for is as if the first directive did
+                text = f"\n{text}".replace(f"\n{marker} ", f"\n{marker} {options} ", 1)[1:]
+            elif options:
+                text, line = f"{markers[0]} {options}\n{text}", max(line - 1, 1)
+            yield statement, text, line
 
 
 def _written_files(script: Script) -> dict[str, tuple[str, int]]:
@@ -149,7 +161,7 @@ def _runs_by_program(parts: ScriptParts) -> list[list[Run]]:
             parts.report(run.statement, "another program: nsw does not run it", understood=False)
     if not groups:
         hidden = [f"line {line.numbers}: {line.what}" for line in parts.lines if line.what.startswith(_HIDDEN_PROFILER)]
-        named = [s for s in parts.script.statements if s.words and STARTS_PROFILER.search(s.text)]
+        named = [s for s in parts.script.statements if starts_profiler(s.words)]
         hidden += [f"line {s.line}: {_HIDDEN_PROFILER} {s.words[0].source_text} starts" for s in named]
         reason = f": {hidden[0]}" if hidden else ""
         raise UsageError(

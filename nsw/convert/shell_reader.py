@@ -28,7 +28,7 @@ _PROCESSES: Final = ("<(", ">(")
 STARTED_IN_TEXT: Final = re.compile(
     r"(?<![\w./-])(?:\S*/)?(?:nsys|ncu|nvprof|vtune|rocprof(?:v\d)?) +(?:profile|launch|-)"
 )
-_SUBMITTED: Final = re.compile(r"\$\(\s*(?:sbatch|qsub|bsub)\s")
+_SUBMITTED: Final = re.compile(r"\$\(\s*\w*(?:sub|batch)\s")  # a batch system's command
 _SCRIPT: Final = r'"?\$(?:0|\{?BASH_SOURCE(?:\[0\])?(?::-\$0)?\}?)"?'
 _OWN_FOLDER: Final = re.compile(  # the usual commands for the folder that a script is in
     rf"\$\((?:dirname (?:-- )?{_SCRIPT}"

@@ -673,3 +673,56 @@ def test_processes_share_gpus_where_the_script_lets_them(converted):
     assert not converted("srun -n 4 nsys profile ./a\n", head="#!/bin/bash\n#SBATCH --gpus=4\n")[
         0
     ].app.launcher.share_gpus
+
+
+_JOB = "#SBATCH -t 10\nexport V=\\$HOME\nsrun -n $N nsys profile ./a\n"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"sbatch -A me <<EOF\n{_JOB}EOF\n", f"cat > j.sh <<EOF\n{_JOB}EOF\nID=$(sbatch -A me j.sh 1)\n",
+        f'echo "{_JOB}" | sbatch -A me\n', f"echo '#!/bin/sh' > j\necho \"{_JOB}\" >> j\nsbatch -A me j\n",
+    ],
+)  # fmt: skip
+def test_a_job_that_a_script_writes_and_submits_is_the_recipe(tmp_path, lines):
+    made = convert(f"N=2\n{lines}", tmp_path / "job.sh", site=None, sites="s", recipe="r")
+    recipe = made.recipes[0][1]
+    assert "account: me" in made.site
+    assert "command: ./a #" in recipe
+    assert "processes: 2" in recipe
+    assert "time: 9m" in recipe
+    assert "sbatch" in recipe.partition("# Not understood")[2]
+
+
+@pytest.mark.parametrize(
+    "line", ['foo "nsys profile ./a"', "N=nsys\nfoo $N ./a", 'C="$(cat nsys)"\nbash -c "$C"']
+)
+def test_a_profiler_that_is_not_found_is_named_with_its_line(converted, line):
+    with pytest.raises(UsageError, match=r"line \d: nsw does not see what .* starts"):
+        converted(f"{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("lines", "command"),
+    [
+        ('A="$@"\nset -- 1 "2 3"\nB="$*"\nnsys profile ./a $B', "./a 1 2 3"),
+        ('C=$(cat <<EOF\nexport X=\\$Y\nnsys profile ./a\nEOF\n)\nsrun bash -c "$C"', "export X=$Y; ./a"),
+        ("ssh -p 22 n1 'cd /x && nsys profile ./a 1'", "cd /x; ./a 1"),
+        ("W=1\ncat > w.sh <<EOF\nexport V=$W\nnsys profile \\$@\nEOF\nsrun bash w.sh ./a", "export V=1; ./a"),
+        ("rocprof --trace-start off --stats ./a 1", "./a 1"),
+    ],
+)  # fmt: skip
+def test_texts_that_a_script_makes_are_read_with_its_values(converted, lines, command):
+    assert converted(f"{lines}\n")[0].app.command == command
+
+
+def test_torchrun_starts_its_processes_on_each_of_its_nodes(converted):
+    line = "nsys profile torchrun --nnodes={} --nproc_per_node=4 a.py\n"
+    assert converted(line.format(2))[0].app.launcher.processes == 8
+    assert converted(line.format("$SLURM_NNODES"), head="#!/bin/bash\n#SBATCH -N 3\n")[0].app.launcher.processes == 12
+
+
+def test_the_image_of_shifter_may_be_a_directive_s(converted):
+    recipe, unknown = converted("srun shifter nsys profile ./a\n", head="#!/bin/bash\n#SBATCH -t 9 --image=x/y:1\n")
+    assert (recipe.app.container.image, unknown) == ("x/y:1", [])
