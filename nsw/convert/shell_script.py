@@ -324,7 +324,7 @@ class _Evaluation:
     ) -> Iterator[Statement]:
         """The body of a loop over known words: for each word where the word decides, else once, with a parameter."""
         block, values = members[0].blocks[depth], self._values
-        name = block.loop[0] if block.loop else block.head[3:].strip(" (").partition("=")[0].strip()
+        name = _loop_variable(block)
         tests = [source_text(piece) for raw in members if raw.is_condition for piece in raw.words]
         subjects = [source_text(inner.subject) for raw in members for inner in raw.blocks[depth + 1 :]]
         decides = name in shell_names(" ".join([*tests, *subjects])) and len(words) <= _MOST_RUNS
@@ -374,8 +374,8 @@ class _Evaluation:
             yield from statements
             return
         values.state = base
-        if block.loop is not None:
-            values.set(block.loop[0], None)
+        if name := _loop_variable(block):
+            values.set(name, None)
         yield from self._walk_unknown(members, depth + 1, (*blocks, block))
 
     def _merge(
@@ -570,6 +570,12 @@ class _Evaluation:
         """A value, which is not split at blanks; an array's element may be several words."""
         is_list = any(piece.kind == "list" for piece in pieces) and _ARRAY.match(raw.text) is not None
         return self._values.words(pieces) if is_list else [unsplit_text(self._values, pieces)]
+
+
+def _loop_variable(block: Block) -> str:
+    """The variable of a `for`; empty for other loops."""
+    counted = re.match(r"for\s*\(\(\s*(\w+)", block.head)
+    return block.loop[0] if block.loop else counted[1] if counted else ""
 
 
 def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, ...]] | None]]:

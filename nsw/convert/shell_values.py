@@ -196,11 +196,24 @@ class ShellValues:
     def loop_words(self, block: Block) -> list[str]:
         """The words that a loop goes over; empty where they are not known."""
         if counter := _COUNTER.match(block.head):
-            first, end, step = int(counter[2]), int(counter[4]) + (counter[3] == "<="), int(counter[5] or 1)
-            return [str(number) for number in range(first, min(end, first + 1000 * step), step)] if step else []
+            return self._counted(counter)
         words = [word for pieces in (block.loop[1] if block.loop else ()) for word in self.words(pieces)]
         texts = [text for word in words for text in self._expand_sequence(word)]
         return [] if None in texts else [text for text in texts if text is not None]
+
+    def _counted(self, counter: re.Match[str]) -> list[str]:
+        """The values of the variable of `for ((i = 0; i < N; i++))`."""
+        texts = [counter[2], counter[4], counter[6] or "1"]
+        numbers = [Text((self._expand_arithmetic(Piece("computed", f"(({text}))")),)).literal or "" for text in texts]
+        if not all(re.fullmatch(r"-?\d+", number) for number in numbers):
+            return []
+        number, bound, step = map(int, numbers)
+        calculate, compare = _STEPS[(counter[5] or counter[7] or counter[8])[0]], _SIGNS[counter[3]]
+        values: list[str] = []
+        while compare(number, bound) and len(values) < 1000:
+            values.append(str(number))
+            number = calculate(number, step)
+        return values
 
     def _expand_sequence(self, word: Text) -> list[str | None]:
         """The words of `$(seq 1 4)` and of `{1..4}`; of other words the word itself, None where it is not known."""
@@ -339,8 +352,10 @@ def starts_profiler(value: Sequence[Text]) -> bool:
 
 
 _COUNTER: Final = re.compile(
-    r"for\s*\(\(\s*(\w+)\s*=\s*(\d+)\s*;\s*\1\s*(<=?)\s*(\d+)\s*;\s*(?:\1\+\+|\+\+\1|\1\s*\+=\s*(\d+))\s*\)\)"
+    r"for\s*\(\(\s*(\w+)\s*=([^;]*);\s*\1\s*([<>]=?)([^;]*);\s*(?:\1\s*([-+*])=(.*)|\1(\+\+|--)|(\+\+|--)\1)\s*\)\)"
 )
+_STEPS: Final = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+_SIGNS: Final = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _SEQUENCE: Final = re.compile(r"(?:\$\(|`)seq +(-?\d+)(?: +(-?\d+))?(?: +(-?\d+))? *[)`]|\{(-?\d+)\.\.(-?\d+)\}")
 
 
