@@ -53,6 +53,7 @@ _AS_TRACED: Final = (
     " Compare the time of a step without the profiler."
 )
 _MUCH_OF_IDLE: Final = 0.1  # of the idle time, in short gaps before launches
+_MOSTLY_IDLE_PCT: Final = 50.0  # of an iteration, from which no work of the GPU is its largest part
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
 
@@ -236,7 +237,11 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     section = main_time_section(case, summary.tables)
     of_kernels = section is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= WASTE_PCT
-    parts_said += [hits[0].headline] if telling else [section[0]] if section else []
+    idle_pct = (spent.idle_pct if spent is not None and spent.is_iteration else None) or 0.0
+    if telling:
+        parts_said.append(hits[0].headline)
+    elif section is not None:
+        parts_said.append(f"the GPU is idle {idle_pct:.0f} % of that" if idle_pct >= _MOSTLY_IDLE_PCT else section[0])
     of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")
     if of_first and hits[0].what not in parts_said[-1]:
         parts_said.append(hits[0].what)

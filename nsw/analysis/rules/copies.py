@@ -77,7 +77,7 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     if not pageable_copies:
         return None
     took, speed = _time_and_rate(pageable_copies)
-    staged = idle.in_gaps("copy") if idle.is_iteration else 0.0  # the host copies into its own pinned buffer
+    staged = idle.in_gaps("copy") * _share_in_cuda_calls(idle) if idle.is_iteration else 0.0  # into a pinned buffer
     alone = sum(copy.alone_ns for copy in pageable_copies)
     gain = 100 * (alone * max(0.0, 1 - speed / link) + staged) / idle.med_ns
     if gain < WORTH_PCT:
@@ -101,6 +101,13 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         f"{share:.0f} % {span} is copying pageable memory {direction} at {rate(one_way_speed)}{also}, where pinned"
         f" memory reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies", f"{span} is",
     )  # fmt: skip
+
+
+def _share_in_cuda_calls(idle: IdleGpu) -> float:
+    """What of the gaps around copies the host is in CUDA calls, 0 to 1: the rest is work of its own."""
+    gaps = [gap for gap in idle.gaps if gap.cause == "copy"]
+    total_ns = sum(gap.total_ns for gap in gaps)
+    return min(sum(gap.cuda_ns for gap in gaps) / total_ns, 1.0) if total_ns and idle.has_calls else 1.0
 
 
 def _time_and_rate(copies: Sequence[Copies]) -> tuple[float, float]:

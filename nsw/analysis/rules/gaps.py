@@ -65,6 +65,8 @@ _SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail:
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
 _LITTLE: Final = 0.01  # of the idle time
 _IDLE_TIME: Final = "{idle time}"  # in a cause's fact: its sentence names the idle time before, or another one does
+_ONCE: Final = 1.5  # an iteration: values read back more often are in its middle
+_OUTWEIGHS: Final = 1.5  # times what waits cost: launches that are the first thing to cure
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
 _SOME: Final = 0.1  # of gaps
 _OF_LOOPS: Final = 1000  # operations of one compiled program, from which a loop in it launches them
@@ -83,6 +85,7 @@ WORDS: Final = {
     "pageable-copies": "copies", "small-copies": "around small copies", "data-loader": "the loader", "file-io": "files",
     "logging": "a log", "python-threads": "locks", "host-work": "the host",
     "host-call": "a CUDA call", "late-rank-host": "the host", "page-faults": "page migrations",
+    "host-round-trips": "round trips to the host",
     "periodic-slow-iteration": "slow iterations",
 }  # fmt: skip
 # causes of idle time that other rules report
@@ -381,7 +384,8 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     parts = [
         *migrations, received, long_gaps,
         _call_gap_cause(idle, "allocate", "allocation-in-loop", "allocates and frees memory"),
-        _call_gap_cause(idle, "load", "recompilation", "loads modules that were compiled"), _small_copy_gap_cause(idle),
+        _call_gap_cause(idle, "load", "recompilation", "loads modules that were compiled"),
+        _small_copy_gap_cause(idle) or _round_trip_cause(idle),
         *_wait_and_launch_gap_causes(case, idle),
     ]  # fmt: skip
     has_evidence = idle.has_calls or case.host is not None
@@ -511,7 +515,7 @@ def _cause_of_long_gaps(
         return IdleCause("data-loader", took, waits + "input", head + does)
     does = "makes no CUDA call"
     if calls >= _SOME * all_ns:
-        does = f"is outside of CUDA calls most of the time (in them {_percent_text(calls, all_ns)})"
+        does = f"is outside of CUDA calls for {100 * (1 - calls / all_ns):.0f} % of the time"
     return IdleCause("host-work", took, waits + "the host", f"{head}the host {does}")
 
 
@@ -595,6 +599,23 @@ def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
     )
 
 
+def _round_trip_cause(idle: IdleGpu) -> IdleCause | None:
+    """Gaps between kernels in which the host works on what it copied from the GPU, many times an iteration."""
+    gaps = [gap for gap in idle.gaps if gap.cause == "copy" and gap.length == "middle"]
+    count, total_ns = sum(gap.gaps for gap in gaps), sum(gap.total_ns for gap in gaps)
+    own_ns = total_ns - sum(gap.cuda_ns for gap in gaps)
+    behind_copies = sum(gap.from_gpu for gap in gaps)
+    if not idle.is_iteration or count < _FEW_COPIES or behind_copies < _NEARLY * count or own_ns < _PART * total_ns:
+        return None
+    took = idle.in_gaps("copy", lengths=("middle",))
+    return IdleCause(
+        "host-round-trips", took, f"{count:,.0f} round trips to the host",
+        f"{count:,.0f} times an iteration, for {format_ns(took)} of {_IDLE_TIME}, the next kernel waits while the host"
+        f" copies a result from the GPU and works {format_ns(own_ns / count)} on it",
+        named=((_GAP_WORDS["copy"], took),),
+    )  # fmt: skip
+
+
 def _host_copies(idle: IdleGpu) -> list[Copies]:
     """The copies between host and GPU."""
     return [copy for copy in idle.copies if copy.direction != "on the GPU"]
@@ -647,9 +668,11 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         # without waits the host is ahead, unless it takes longer than the GPU
         ahead = max(gpu_ns, host_ns)
         freed = min(max(idle.med_ns - ahead, by_waits), launches + by_waits)
-        if values > waits and (selected := _selection_kernel_share(case, idle)):
-            freed = max(freed, by_waits + selected * launches)
-        launches, by_waits = launches + by_waits - freed, freed
+        selected = _selection_kernel_share(case, idle) if values > waits else 0.0
+        freed = max(freed, by_waits + selected * launches)
+        # a graph can hold what lies between values that are read once an iteration, and saves all launches
+        if selected or use.get("values", 0.0) > _ONCE or launches < _OUTWEIGHS * freed:
+            launches, by_waits = launches + by_waits - freed, freed
     parts = []
     if by_waits:
         by_wait = _gpu_wait_gap_cause(case, idle, by_waits, is_value=values >= waits, a_kernel=each)
@@ -695,6 +718,12 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         if _is_loop_of_compiled_step(case, idle):
             advice, do = _UNROLL, "unroll the loop, or make it parallel"
             fact = f"an iteration is one call of a compiled program (jax.jit), whose loop runs step by step: {fact}"
+        elif (values := use.get("values", 0.0)) > _ONCE and _are_values_conditions(case, idle):
+            advice = (
+                f"First remove conditions on tensors (`if tensor:`, validate_args of torch.distributions): {values:.0f}"
+                f" values are read back an iteration, most of one byte, and no graph can hold them. Then"
+                f" {causes()['launch-bound'].remedy('pytorch')}"
+            )
         parts.append(
             IdleCause("launch-bound", launches, short, f"launch-bound: {fact}", advice, do, gaps_ns=launch_gaps_ns)
         )
@@ -704,6 +733,12 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
                                f"between its {operations} it waits for the host", gaps_ns=launch_gaps_ns,
                                named=((_GAP_WORDS["launch"], launch_gaps_ns),)))  # fmt: skip
     return parts
+
+
+def _are_values_conditions(case: CaseSummary, idle: IdleGpu) -> bool:
+    """Whether most values that PyTorch reads back are of one byte: truth values."""
+    sizes = [copy.med_bytes for copy in idle.copies if copy.direction == "from the GPU"]
+    return detect_framework(case) == "pytorch" and bool(sizes) and all(size is not None and size <= 1 for size in sizes)
 
 
 def _is_loop_of_compiled_step(case: CaseSummary, idle: IdleGpu) -> bool:

@@ -177,7 +177,7 @@ def _finding_of_hits(alike: Sequence[Hit], *, several: bool) -> Finding:
     gain = f" Gain: at most {first.gain_pct:.0f} % of the time." if has_gain else ""
     return Finding(
         first.cause,
-        f"{head}{fact}. {first.advice}{gain}{also}",
+        f"{head}{fact}.{' ' * bool(first.advice)}{first.advice}{gain}{also}",
         brief=f"{head}{fact}: {first.do}.{gain}{also}" if several else None,
         cause=first.cause,
         remedy=first.advice,

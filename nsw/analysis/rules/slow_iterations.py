@@ -82,14 +82,21 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     slow = find_slow_iterations(case)
     if slow is None or is_cause_of_slow_iterations_known(case, profiler_slowdown(case)):
         return None
-    takes, is_launched = f"{slow.subject} {slow.verb('take')}", False
+    takes, remedy = f"{slow.subject} {slow.verb('take')}", None
     if gpu >= MOST_OF_SLOWER * more:
+        remedy = "look at its kernels", _LOOK_AT_KERNELS
         differs = f"{format_ns(min(gpu, more))} of that are more work of the GPU: evaluation, or a larger input"
-    elif is_launched := slow.is_of_host and _is_launching(use, iterations):
+    elif slow.is_of_host and _is_launching(use, iterations):
+        remedy = _remedy_of(case, "launch-bound")
         count = use["slower_operations"]
         differs = (
             f"the host launches {count:,.0f} more operations in it, one every {format_ns(more / count)}, and they keep"
             f" the GPU busy for {format_ns(gpu)}: launch-bound"
+        )
+    elif slow.is_of_host and (input_ns := use.get("slower_input_ns", 0.0)) >= MOST_OF_SLOWER * more:
+        remedy = _remedy_of(case, "data-loader")
+        differs = (
+            f"for {format_ns(min(input_ns, more))} of that the GPU waits for input, which the host reads or receives"
         )
     elif slow.is_of_host:
         differs = f"the GPU has no more work in it: {_host_work_in_gaps_text(case, case.idle_gpu)}"
@@ -100,10 +107,13 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
         f"{takes} {format_ns(more)} longer than the usual {format_ns(iterations.med_ns)}; {differs}",
         f"{format_ns(more)} longer", "iterations",
     )  # fmt: skip
-    if is_launched:
-        known = causes()["launch-bound"]
-        return replace(hit, do=known.do, advice=known.remedy(detect_framework(case)))
-    return replace(hit, do="look at its kernels", advice=_LOOK_AT_KERNELS) if gpu >= MOST_OF_SLOWER * more else hit
+    return hit if remedy is None else replace(hit, do=remedy[0], advice=remedy[1])
+
+
+def _remedy_of(case: CaseSummary, cause: str) -> tuple[str, str]:
+    """What cures another cause, in a few words and in whole sentences."""
+    known = causes()[cause]
+    return known.do, known.remedy(detect_framework(case))
 
 
 def _is_launching(use: Mapping[str, float], iterations: Iterations) -> bool:
