@@ -50,6 +50,7 @@ _MOST_STATEMENTS: Final = 20_000
 _MOST_CHOICES: Final = 16
 _MOST_RUNS: Final = 8  # values of a loop that are taken one by one
 _MOST_ROUNDS: Final = 200
+_MOST_LOOPED: Final = 2_000  # statements of a loop
 _JUMPS: Final = frozenset({"exit", "exec", "return", "break", "continue"})
 
 
@@ -354,7 +355,9 @@ class _Evaluation:
         base = values.state.copied()
         tests = [raw for raw in members if raw.blocks[depth].is_condition]
         body, statements, is_known = members[len(tests) :], list[Statement](), False
+        runs = 0
         for _ in range(_MOST_ROUNDS if tests and self._count < _MOST_STATEMENTS else 0):
+            before, done = values.state.copied(), len(statements)
             statements += self._walk(tests, depth + 1, blocks)
             if self._truth is None:
                 break
@@ -367,7 +370,9 @@ class _Evaluation:
                 if jump.args[0] not in {"break", "continue"}:
                     raise
                 is_known = jump.args[0] == "break"
-            if is_known or sum(map(_measures, statements)) > _MOST_RUNS:
+            runs += sum(map(_measures, statements[done:]))
+            changes = before.variables != values.state.variables or before.arguments != values.state.arguments
+            if is_known or not changes or runs > _MOST_RUNS or len(statements) > _MOST_LOOPED:
                 break
         if is_known:
             self.passed[block] = "its lines are taken for each round"

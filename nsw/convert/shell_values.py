@@ -96,7 +96,13 @@ class ShellValues:
         state.unsure = state.unsure | {name} if unsure else state.unsure - {name}
 
     def appended(self, name: str, value: list[Text] | None, *, is_array: bool) -> list[Text] | None:
-        """The value behind `NAME+=VALUE`; None: not known."""
+        """The value behind `NAME+=VALUE`; None: not known.
+
+        Args:
+            name: The variable.
+            value: What is appended.
+            is_array: Whether it is appended as elements.
+        """
         before = self.state.variables.get(name, [])
         if before is None or value is None:
             return None
