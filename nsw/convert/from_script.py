@@ -17,7 +17,7 @@ from nsw.apart import limited
 from nsw.convert.command_parts import PRINTING, SETTING, command_parts, profiled_ranks, profilers_in
 from nsw.convert.recipe_text import Run, ScriptParts, recipe_text, shell_word, site_text, template_text
 from nsw.convert.script_options import KEEPS_OUTPUT, PRINTS_ONLY, read_directives, reads_reports, switches_recording
-from nsw.convert.shell_reader import DECLARING, SUBMIT_FOLDER, Block, Piece, Text
+from nsw.convert.shell_reader import DECLARING, STARTED_IN_TEXT, SUBMIT_FOLDER, Block, Piece, Text
 from nsw.convert.shell_script import TESTS, Script, Statement, parse_script
 from nsw.convert.shell_values import STARTS_PROFILER, shell_names, starts_profiler
 from nsw.errors import UsageError
@@ -319,6 +319,8 @@ class _ScriptReader:
         ):  # fmt: skip
             parts.modules += [word for word in words[2:] if word is not None]
             self._report(statement, "site: modules")
+        elif any(STARTED_IN_TEXT.search(value[0].source_text) for _, value in statement.assigns if value):
+            self._report(statement, "left out: nsw starts the profiler", text=statement.without_values)
         elif program == "export" and self._add_to_env(statement):
             self._report(statement, "app.env", text=statement.without_values)
         elif file is None or file.startswith(("/", "~")):
