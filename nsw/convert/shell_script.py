@@ -326,7 +326,8 @@ class _Evaluation:
         """The body of a loop over known words: for each word where the word decides, else once, with a parameter."""
         block, values = members[0].blocks[depth], self._values
         name = _loop_variable(block)
-        tests = [source_text(piece) for raw in members if raw.is_condition for piece in raw.words]
+        deciding = [r for r in members if r.is_condition or (r.words and source_text(r.words[0]) in TESTS)]
+        tests = [source_text(word) for raw in deciding for word in raw.words]
         subjects = [source_text(inner.subject) for raw in members for inner in raw.blocks[depth + 1 :]]
         decides = name in shell_names(" ".join([*tests, *subjects])) and len(words) <= _MOST_RUNS
         is_list = any(append for raw in members for _, append, _ in _assignments(raw))
@@ -592,6 +593,8 @@ def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, .
             match = ASSIGNMENT.match(word[0].text) if word and word[0].kind == "text" and not word[0].quoted else None
             if match:
                 rest = (word[0]._replace(text=word[0].text[match.end() :]), *word[1:])
+                if rest[0].text.startswith("~"):
+                    rest = (Piece("shell", "~"), rest[0]._replace(text=rest[0].text[1:]), *word[1:])
                 value = tuple(piece for piece in rest if piece.text or piece.quoted)
                 assignments.append((match[1], bool(match[2]), [value]))
         return assignments

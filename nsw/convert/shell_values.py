@@ -7,6 +7,7 @@ import operator
 import re
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.convert.shell_reader import Block, Piece, RawStatement, Reader, Text, drop_quoting, source_text, word_pieces
@@ -263,12 +264,33 @@ class ShellValues:
             return piece._replace(kind="computed", name=_COMPUTED)
         return piece._replace(text=f"{match[1]}{''.join(texts)}}}")
 
+    def _expand_expression(self, text: str) -> str | None:
+        """The value of `${NAME%.*}` and its like, and of `$(basename WORD)`; None: not known."""
+        if match := _EXPRESSION.fullmatch(text):
+            variable = Piece("variable", f"${match[1]}", match[1], quoted=True)
+            value = Text(tuple(self._expand_piece(variable))).literal
+            words = [self.words(word_pieces(f"x{part}", self._script)) for part in match[3].split("/", 1)]
+            parts = [word[0].as_pattern if len(word) == 1 else None for word in words]
+            if value is None or None in parts or len(value) > _LONGEST_CUT:
+                return None
+            return _cut(value, match[2], [part[1:] for part in parts if part is not None])
+        if _PATH_PART.match(text):
+            raw = list(Reader(text.removeprefix("$(").strip("`").removesuffix(")"), self._script).statements())
+            words_of_command = [word.literal for pieces in raw[0].words for word in self.words(pieces)]
+            program, *rest = [word for word in words_of_command if word is not None]
+            if len(raw) == 1 and len(rest) == len(words_of_command) - 1 and rest:
+                path = PurePosixPath(rest[0])
+                return str(path.parent) if program == "dirname" else path.name.removesuffix("".join(rest[1:2]))
+        return None
+
     def _expand_piece(self, piece: Piece) -> Sequence[Piece]:
         if piece.kind == "computed" and piece.text.startswith(("$((", "((")):
             return [self._expand_arithmetic(piece)]
         if piece.kind == "computed" and (printed := _PRINTED_DOCUMENT.fullmatch(piece.text)):
             text = printed[3] if printed[1] else self.in_document(printed[3])
             return [piece._replace(kind="text", text=text.rstrip("\n"))]
+        if piece.kind == "computed" and (text := self._expand_expression(piece.text)) is not None:
+            return [piece._replace(kind="text", text=text)]
         if piece.text in {"$#", "${#}"} and self.state.arguments is not None:
             return [Piece("text", str(len(self.state.arguments)), quoted=piece.quoted)]
         if piece.kind != "variable":
@@ -293,6 +315,28 @@ class ShellValues:
             else part._replace(quoted=piece.quoted if part.kind == "variable" else part.quoted)
             for part in (value[0].pieces if value else ())
         ]
+
+
+_EXPRESSION: Final = re.compile(r"\$\{(\w+)(##?|%%?|//?)((?:[^{}\\]|\$\{?\w+\}?)*)\}")
+_PATH_PART: Final = re.compile(r"(?:\$\(|`)\s*(?:basename|dirname)\s[^|;&]*[)`]$")
+_LONGEST_CUT: Final = 200  # characters of a value of which a part is cut
+
+
+def _cut(value: str, sign: str, parts: Sequence[str]) -> str:
+    """The value of `${NAME#PATTERN}` and its like."""
+    pattern, size = "/".join(parts) if sign[0] in "#%" else parts[0], len(value)
+    ends = range(size + 1) if sign in {"#", "%"} else range(size, -1, -1)
+    if sign[0] == "#":
+        return next((value[at:] for at in ends if fnmatchcase(value[:at], pattern)), value)
+    if sign[0] == "%":
+        return next((value[: size - at] for at in ends if fnmatchcase(value[size - at :], pattern)), value)
+    cut, at = "", 0
+    while at < size:
+        end = next((end for end in range(size, at, -1) if fnmatchcase(value[at:end], pattern)), at)
+        if end > at and sign == "/":
+            return cut + "".join(parts[1:]) + value[end:]
+        cut, at = (cut + "".join(parts[1:]), end) if end > at else (cut + value[at], at + 1)
+    return cut
 
 
 _NAME_OR_NUMBER: Final = re.compile(r"\$?\{?([A-Za-z_]\w*|\d+)\}?")

@@ -724,3 +724,13 @@ def test_torchrun_starts_its_processes_on_each_of_its_nodes(converted):
 def test_the_image_of_shifter_may_be_a_directive_s(converted):
     recipe, unknown = converted("srun shifter nsys profile ./a\n", head="#!/bin/bash\n#SBATCH -t 9 --image=x/y:1\n")
     assert (recipe.app.container.image, unknown) == ("x/y:1", [])
+
+
+@pytest.mark.parametrize("metrics", ["achieved_occupancy,no_such_metric", "achieved_occupancy, no_such_metric"])
+def test_metrics_of_nvprof_that_no_recipe_can_name_are_named(converted, metrics):
+    recipe, _ = converted(f"nvprof --metrics {metrics} ./a\n")
+    assert recipe.passes[0].metrics == ["achieved_occupancy"]
+
+
+def test_the_home_folder_in_an_exported_value_is_the_job_s(converted):
+    assert converted("export T=~/tmp\nnsys profile ./a\n")[0].app.setup == ["export T=~/tmp"]
