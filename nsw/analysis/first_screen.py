@@ -53,7 +53,6 @@ _AS_TRACED: Final = (
     " Compare the time of a step without the profiler."
 )
 _MUCH_OF_IDLE: Final = 0.1  # of the idle time, in short gaps before launches
-_MOSTLY_IDLE_PCT: Final = 50.0  # of an iteration, from which no work of the GPU is its largest part
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
 
@@ -165,7 +164,11 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
         notes.append(Note("startup", text, tone="aside"))
     if slowest:
         notes.append(
-            Note("slowed", f"The profiler slowed {names}: shares of idle time are corrected for it.", tone="aside")
+            Note(
+                "slowed",
+                f"The profiler slowed {names}: iterations and their idle time are corrected for it.",
+                tone="aside",
+            )
         )
     if len(summary.cases) == 1 and _waits_for_traced_launches(summary.cases[0]):
         notes.append(Note("traced", _AS_TRACED, tone="aside"))
@@ -231,7 +234,9 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
             takes = f"its kernels repeat every {span} on average" if by_kernels else f"the mean iteration takes {span}"
             parts_said.append(f"{takes} (median {median})")
         else:
-            parts_said.append(f"its kernels repeat every {span}" if by_kernels else f"an iteration takes {span}")
+            is_of_figure = figure is None or _is_profiled(case, figure[0])
+            iteration = "an iteration" if is_of_figure else "the median iteration of the timeline"
+            parts_said.append(f"its kernels repeat every {span}" if by_kernels else f"{iteration} takes {span}")
     if spent is None and case.host is not None and (gpu_busy_pct := case.host.facts.get("gpu_busy_pct")):
         parts_said.append(f"the GPU is at work {gpu_busy_pct:.0f} % of the time")
     section = main_time_section(case, summary.tables)
@@ -241,7 +246,8 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     if telling:
         parts_said.append(hits[0].headline)
     elif section is not None:
-        parts_said.append(f"the GPU is idle {idle_pct:.0f} % of that" if idle_pct >= _MOSTLY_IDLE_PCT else section[0])
+        is_idle_most = spent is not None and idle_pct > max(100 * p.ns / (spent.span_ns or p.ns) for p in spent.shown)
+        parts_said.append(f"the GPU is idle {idle_pct:.0f} % of that" if is_idle_most else section[0])
     of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")
     if of_first and hits[0].what not in parts_said[-1]:
         parts_said.append(hits[0].what)
@@ -251,6 +257,12 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
         parts_said.insert(0, "the program failed")
     nothing_text = "nothing was read" if summary.site else "has only what `--full` prints"
     return Screen(f"{case.id}: {', '.join(parts_said) or nothing_text}", section[1] if section else None)
+
+
+def _is_profiled(case: CaseSummary, name: str) -> bool:
+    """Whether a figure is of the run that the case's iterations are of."""
+    figure = least_disturbed_figure(case, name)
+    return figure is None or figure.profiled
 
 
 def _change_from_baseline_lines(summary: Summary, case: CaseSummary) -> list[str]:

@@ -71,7 +71,7 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     ):
         return _slow_copy_hit(case, context)
     link = _pinned_copy_bytes_per_s(case)
-    pageable_copies = [copy for copy in idle.copies if copy.memory == "pageable" and (copy.med_bytes or 0.0) >= _LARGE]
+    pageable_copies = [copy for copy in idle.copies if copy.memory == "pageable" and _are_large(copy)]
     if not idle.is_iteration:  # what is copied once, at set-up, is not worth it
         pageable_copies = [copy for copy in pageable_copies if copy.calls >= _OFTEN and copy.late_pct >= _LATE_PCT]
     if not pageable_copies:
@@ -101,6 +101,11 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         f"{share:.0f} % {span} is copying pageable memory {direction} at {rate(one_way_speed)}{also}, where pinned"
         f" memory reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies", f"{span} is",
     )  # fmt: skip
+
+
+def _are_large(copy: Copies) -> bool:
+    """Whether copies are so large on average, small ones among them, that their rate tells of their memory."""
+    return (copy.total_bytes or 0.0) >= _LARGE * copy.calls
 
 
 def _share_in_cuda_calls(idle: IdleGpu) -> float:
@@ -192,7 +197,7 @@ def _unoverlapped_copy_hit(case: CaseSummary, _: Context) -> Hit | None:
     idle = case.idle_gpu
     if idle is None or not idle.is_iteration or "computing_ns" not in idle.use:
         return _unoverlapped_copy_hit_by_totals(case)
-    copies = [copy for copy in idle.copies if copy.direction != "on the GPU" and (copy.med_bytes or 0.0) >= _LARGE]
+    copies = [copy for copy in idle.copies if copy.direction != "on the GPU" and _are_large(copy)]
     took, alone = (sum(getattr(copy, column) for copy in copies) for column in ("total_ns", "alone_ns"))
     computing = idle.use.get("computing_ns", 0.0)
     if not took or alone < _APART * took or any(copy.memory in {"managed", "pageable"} for copy in copies):
@@ -310,7 +315,7 @@ def _is_pageable_copy_rate(case: CaseSummary, bytes_per_s: float) -> bool:
 
 def _copy_only_iteration_hit(case: CaseSummary, idle: IdleGpu) -> Hit | None:
     """Iterations that are copies between host and GPU, with hardly a kernel that could run beside them."""
-    copies = [copy for copy in idle.copies if copy.direction != "on the GPU" and (copy.med_bytes or 0.0) >= _LARGE]
+    copies = [copy for copy in idle.copies if copy.direction != "on the GPU" and _are_large(copy)]
     alone = sum(copy.alone_ns for copy in copies)
     share = 100 * alone / idle.med_ns
     if share < MOSTLY_PCT or 100 * idle.use.get("computing_ns", 0.0) / idle.med_ns >= WORTH_PCT:

@@ -108,10 +108,16 @@ def _partly_idle_gpu_hit(case: CaseSummary, measured: IdleGpu) -> Hit | None:
     parts = idle_time_parts_text(case, idle)
     if not idle.is_iteration or not parts:
         return None
-    return Hit("gpu-busy", case.id, 0.0, f"GPU busy {idle.busy_pct:.0f} %", "fewer, longer operations",
-               f"{idle.gpu} is busy {idle.busy_pct:.0f} % of an iteration of {format_ns(idle.med_ns)} with"
-               f" {plural(round(idle.operations), 'operation')}; {parts}; nothing stands out",
-               "Fewer, longer operations leave fewer gaps.", f"{idle.busy_pct:.0f} %", "gaps")  # fmt: skip
+    fact = (
+        f"{idle.gpu} is busy {idle.busy_pct:.0f} % of an iteration of {format_ns(idle.med_ns)} with"
+        f" {plural(round(idle.operations), 'operation')}; {parts}"
+    )
+    advice, fusible = f"Fewer gaps: {causes()['launch-bound'].remedy(detect_framework(case))}", _fusible_work_pct(case)
+    if fusible >= _LARGE_PCT:
+        fact += f"; {fusible:.0f} % of the GPU's work are elementwise, normalisation and reduction kernels"
+        advice = "torch.compile fuses many of them, which leaves fewer gaps too."
+    return Hit("gpu-busy", case.id, 0.0, f"GPU busy {idle.busy_pct:.0f} %", "fewer, longer operations", fact, advice,
+               f"{idle.busy_pct:.0f} %", "gaps")  # fmt: skip
 
 
 def _idle_gpu_hits(case: CaseSummary, context: Context) -> list[Hit]:

@@ -23,6 +23,7 @@ from nsw.readers.timeline.calls import (
     OTHER,
     READ,
     RECEIVE,
+    SPAWN,
     SYNCHRONISE,
     WRITE,
     Calls,
@@ -293,7 +294,7 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
             ("cuda_ns", calls.of(*range(OTHER + 1))), ("wait_ns", calls.of(SYNCHRONISE)), ("copy_ns", calls.of(COPY)),
         ):  # fmt: skip
             row[column] = float(covered.within(start, end).sum())
-        row["lock_threads"] = calls.lock_threads
+        row["lock_threads"], row["spawns"] = calls.lock_threads, int((calls.kind == SPAWN).sum())
         row["waits"] = int((_inside(calls.start, stretches) & (calls.kind == SYNCHRONISE)).sum())
         row["values"] = len(values)
     if work.stream is not None and len(took):
@@ -369,8 +370,12 @@ def _pace(phases: Phased, calls: Calls | None) -> Row:
     # a launch that takes so long loads its kernel first, or waits for room in the queue of a busy GPU
     loads = (calls.kind == LOAD) | ((calls.kind == LAUNCH) & (calls.end - calls.start >= _LOADS_NS))
     in_loads = Covered(calls.start[loads], calls.end[loads])
-    load_ns = in_loads.within(phases.edges[longest : longest + 1], phases.edges[longest + 1 : longest + 2])
-    return {"host_ns": float(np.median(np.diff(starts) - waits)), "slowest_load_ns": float(load_ns.sum())}
+    slowest = phases.edges[longest : longest + 1], phases.edges[longest + 1 : longest + 2]
+    return {
+        "host_ns": float(np.median(np.diff(starts) - waits)),
+        "slowest_load_ns": float(in_loads.within(*slowest).sum()),
+        "slowest_spawns": int((_inside(calls.start, slowest) & (calls.kind == SPAWN)).sum()),
+    }
 
 
 def _period(phases: Phased, work: Operations, calls: Calls | None) -> Row:
@@ -397,11 +402,16 @@ def _period(phases: Phased, work: Operations, calls: Calls | None) -> Row:
         return {}
     rest = ~slow
     operations = np.sum([one.operations[phases.warmup :] for one in phases.gpus], axis=0)
-    input_ns: dict[str, float] = {}
+    host: Row = {}
     if calls is not None:
-        receiving = _receiving_times(work, calls, phases.edges[phases.warmup :])
-        input_ns["slower_input_ns"] = max(float(np.median(receiving[slow]) - np.median(receiving[rest])), 0.0)
-    return input_ns | {
+        edges = phases.edges[phases.warmup :]
+        for column, times in (
+            ("slower_input_ns", _receiving_times(work, calls, edges)),
+            ("slower_results_ns", _times_behind_results(work, edges)),
+        ):
+            host[column] = max(float(np.median(times[slow]) - np.median(times[rest])), 0.0)
+        host["slower_spawns"] = int((calls.of(SPAWN).within(edges[:-1], edges[1:]) > 0)[slow].sum())
+    return host | {
         "period": period, "slow": int(slow.sum()),
         "slower_ns": float(np.median(durations[slow]) - np.median(durations[rest])),
         "slower_gpu_ns": max(float(np.median(gpu[slow]) - np.median(gpu[rest])), 0.0),
@@ -415,6 +425,15 @@ def _receiving_times(work: Operations, calls: Calls, edges: IntArray) -> IntArra
     begin, end = _gaps_before_input(work)
     read_ns = np.append(0, np.cumsum(calls.of(READ, RECEIVE).within(begin, end)))
     return np.asarray(np.diff(read_ns[np.searchsorted(end, edges, "right")]))
+
+
+def _times_behind_results(work: Operations, edges: IntArray) -> IntArray:
+    """How long the GPU has no work in each iteration behind copies of more than a few bytes to the host, ns."""
+    reach = np.maximum.accumulate(work.end)
+    gap = np.flatnonzero(work.start[1:] > reach[:-1])
+    gap = gap[_copies_back(work, gap) & ~_values(work, gap)]
+    idle_ns = np.append(0, np.cumsum(work.start[gap + 1] - reach[gap]))
+    return np.asarray(np.diff(idle_ns[np.searchsorted(work.start[gap + 1], edges, "right")]))
 
 
 def _constant_distance(slow: Any) -> int | None:
