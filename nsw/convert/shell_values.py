@@ -211,15 +211,12 @@ class ShellValues:
     def _counted(self, counter: re.Match[str]) -> list[str]:
         """The values of the variable of `for ((i = 0; i < N; i++))`."""
         texts = [counter[2], counter[4], counter[6] or "1"]
-        numbers = [Text((self._expand_arithmetic(Piece("computed", f"(({text}))")),)).literal or "" for text in texts]
-        if not all(re.fullmatch(r"-?\d+", number) for number in numbers):
-            return []
-        number, bound, step = map(int, numbers)
-        calculate, compare = _STEPS[(counter[5] or counter[7] or counter[8])[0]], _SIGNS[counter[3]]
-        values: list[str] = []
-        while compare(number, bound) and len(values) < 1000:
-            values.append(str(number))
-            number = calculate(number, step)
+        expanded = [Text((self._expand_arithmetic(Piece("computed", f"(({text}))")),)).literal for text in texts]
+        number, bound, step = expanded
+        sign, values = (counter[5] or counter[7] or counter[8])[0], list[str]()
+        while number and bound and step and _calculate(f"{number} {counter[3]} {bound}") and len(values) < 1000:
+            values.append(number)
+            number = str(_calculate(f"{number} {sign} {step}"))
         return values
 
     def _expand_sequence(self, word: Text) -> list[str | None]:
@@ -347,10 +344,7 @@ _COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }  # fmt: skip
-_NUMBER_TESTS: Final = {
-    "-eq": operator.eq, "-ne": operator.ne, "-lt": operator.lt, "-le": operator.le, "-gt": operator.gt,
-    "-ge": operator.ge,
-}  # fmt: skip
+_NUMBER_TESTS: Final = {"-eq": "==", "-ne": "!=", "-lt": "<", "-le": "<=", "-gt": ">", "-ge": ">="}
 
 
 def _calculate(text: str) -> int | None:
@@ -404,8 +398,6 @@ def starts_profiler(value: Sequence[Text]) -> bool:
 _COUNTER: Final = re.compile(
     r"for\s*\(\(\s*(\w+)\s*=([^;]*);\s*\1\s*([<>]=?)([^;]*);\s*(?:\1\s*([-+*])=(.*)|\1(\+\+|--)|(\+\+|--)\1)\s*\)\)"
 )
-_STEPS: Final = {"+": operator.add, "-": operator.sub, "*": operator.mul}
-_SIGNS: Final = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _SEQUENCE: Final = re.compile(r"(?:\$\(|`)seq +(-?\d+)(?: +(-?\d+))?(?: +(-?\d+))? *[)`]|\{(-?\d+)\.\.(-?\d+)\}")
 
 
@@ -449,7 +441,7 @@ def test_result(words: Sequence[str]) -> bool | None:
     if len(words) == 3 and sign in {"=", "==", "!="}:
         return fnmatchcase(left_word, right_word) is (sign != "!=")
     if len(words) == 3 and sign in _NUMBER_TESTS and left_word.isdecimal() and right_word.isdecimal():
-        return bool(_NUMBER_TESTS[sign](int(left_word), int(right_word)))
+        return bool(_calculate(f"{int(left_word)} {_NUMBER_TESTS[sign]} {int(right_word)}"))
     return None
 
 
