@@ -258,10 +258,8 @@ class _Evaluation:
             yield from self._walk(members, depth + 1, blocks)
         elif kind in {"if", "case"}:
             yield from self._walk_branches(members, depth, blocks)
-        elif words := self._values.loop_words(block):
-            yield from self._walk_words(members, depth, blocks, words)
         else:
-            yield from self._walk_rounds(members, depth, blocks)
+            yield from self._walk_loop(members, depth, blocks)
 
     def _walk_unknown(self, raws: Sequence[RawStatement], depth: int, blocks: tuple[Block, ...]) -> Iterator[Statement]:
         """The statements of a block that may be run, or several times, or in a shell of its own."""
@@ -320,53 +318,24 @@ class _Evaluation:
             return None
         return any(fnmatchcase(text, pattern_of(pattern)) for pattern in patterns)
 
-    def _walk_words(
-        self, members: Sequence[RawStatement], depth: int, blocks: tuple[Block, ...], words: Sequence[str]
-    ) -> Iterator[Statement]:
-        """The body of a loop over known words: for each word where the word decides, else once, with a parameter."""
-        block, values = members[0].blocks[depth], self._values
-        name = _loop_variable(block)
-        deciding = [r for r in members if r.is_condition or (r.words and source_text(r.words[0]) in TESTS)]
-        tests = [source_text(word) for raw in deciding for word in raw.words]
-        subjects = [source_text(inner.subject) for raw in members for inner in raw.blocks[depth + 1 :]]
-        decides = name in shell_names(" ".join([*tests, *subjects])) and len(words) <= _MOST_RUNS
-        is_list = any(append for raw in members for _, append, _ in _assignments(raw))
-        if (decides or is_list or any(map(NAMES_PROFILER.fullmatch, words))) and len(words) <= _MOST_ROUNDS:
-            self.passed[block] = "its lines are taken for each value"
-            for word in words:
-                values.set(name, [Text((Piece("text", word),))])
-                try:
-                    yield from self._walk(members, depth + 1, blocks)
-                except _Jump as jump:
-                    if jump.args[0] not in {"break", "continue"}:
-                        raise
-                    if jump.args[0] == "break":
-                        break
-            return
-        block = block if block.loop else replace(block, loop=(name, ()))
-        outer, values.loops = values.loops, {**values.loops, name: words}
-        yield from self._walk_unknown(members, depth + 1, (*blocks, block))
-        values.loops = outer
-
-    def _walk_rounds(
-        self, members: Sequence[RawStatement], depth: int, blocks: tuple[Block, ...]
-    ) -> Iterator[Statement]:
-        """The body of a `while`: as often as the script's own values say; once where they do not."""
+    def _walk_loop(self, members: Sequence[RawStatement], depth: int, blocks: tuple[Block, ...]) -> Iterator[Statement]:
+        """The body of a loop: as often as the script's own values say; once, with a parameter, where they do not."""
         values, block = self._values, members[0].blocks[depth]
-        base = values.state.copied()
+        base, name, words = values.state.copied(), _loop_variable(block), values.loop_words(block)
         tests = [raw for raw in members if raw.blocks[depth].is_condition]
-        body, statements, is_known = members[len(tests) :], list[Statement](), False
-        runs = 0
-        for _ in range(_MOST_ROUNDS if tests and self._count < _MOST_STATEMENTS else 0):
+        rounds = [""] * _MOST_ROUNDS if tests else words if _decides(members, depth, name, words) else []
+        statements, is_known, runs = list[Statement](), False, 0
+        for word in rounds:
             before, done = values.state.copied(), len(statements)
-            statements += self._walk(tests, depth + 1, blocks)
-            if self._truth is None:
-                break
-            if self._truth is block.head.startswith("until "):
-                is_known = True
-                break
+            if tests:
+                statements += self._walk(tests, depth + 1, blocks)
+                is_known = self._truth is block.head.startswith("until ")
+                if is_known or self._truth is None:
+                    break
+            else:
+                values.set(name, [Text((Piece("text", word),))])
             try:
-                statements += self._walk(body, depth + 1, blocks)
+                statements += self._walk(members[len(tests) :], depth + 1, blocks)
             except _Jump as jump:
                 if jump.args[0] not in {"break", "continue"}:
                     raise
@@ -375,14 +344,20 @@ class _Evaluation:
             changes = before.variables != values.state.variables or before.arguments != values.state.arguments
             if is_known or not changes or runs > _MOST_RUNS or len(statements) > _MOST_LOOPED:
                 break
+        else:
+            is_known = bool(rounds) and not tests
         if is_known:
             self.passed[block] = "its lines are taken for each round"
             yield from statements
             return
-        values.state = base
-        if name := _loop_variable(block):
+        values.state, outer = base, values.loops
+        if words:
+            block = block if block.loop else replace(block, loop=(name, ()))
+            values.loops = {**outer, name: words}
+        elif name:
             values.set(name, None)
         yield from self._walk_unknown(members, depth + 1, (*blocks, block))
+        values.loops = outer
 
     def _merge(
         self,
@@ -582,6 +557,15 @@ def _loop_variable(block: Block) -> str:
     """The variable of a `for`; empty for other loops."""
     counted = re.match(r"for\s*\(\(\s*(\w+)", block.head)
     return block.loop[0] if block.loop else counted[1] if counted else ""
+
+
+def _decides(members: Sequence[RawStatement], depth: int, name: str, words: Sequence[str]) -> bool:
+    """Whether the words of a loop decide what its commands do: of conditions, of a list, or they are profilers."""
+    deciding = [r for r in members if r.is_condition or (r.words and source_text(r.words[0]) in TESTS)]
+    texts = [source_text(word) for raw in deciding for word in raw.words]
+    texts += [source_text(inner.subject) for raw in members for inner in raw.blocks[depth + 1 :]]
+    is_list = any(append for raw in members for _, append, _ in _assignments(raw))
+    return is_list or name in shell_names(" ".join(texts)) or any(map(NAMES_PROFILER.fullmatch, words))
 
 
 def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, ...]] | None]]:

@@ -16,19 +16,6 @@ from nsw.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = [
-    "NAMES_PROFILER",
-    "STARTS_PROFILER",
-    "START_FOLDER",
-    "ShellState",
-    "ShellValues",
-    "pattern_of",
-    "shell_names",
-    "starts_profiler",
-    "test_result",
-    "unsplit_text",
-]
-
 STARTS_PROFILER: Final = re.compile(
     r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|amplxe-cl|rocprof(?:v[23]|-compute)?)(?:[\s)`]|$)"
 )
