@@ -7,7 +7,6 @@ import operator
 import re
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.convert.shell_reader import Block, Piece, RawStatement, Reader, Text, drop_quoting, source_text, word_pieces
@@ -249,7 +248,7 @@ class ShellValues:
         return piece._replace(text=f"{match[1]}{''.join(texts)}}}")
 
     def _expand_expression(self, text: str) -> str | None:
-        """The value of `${NAME%.*}` and its like, and of `$(basename WORD)`; None: not known."""
+        """The value of `${NAME%.*}` and its like; None: not known."""
         if match := _EXPRESSION.fullmatch(text):
             variable = Piece("variable", f"${match[1]}", match[1], quoted=True)
             value = Text(tuple(self._expand_piece(variable))).literal
@@ -258,13 +257,6 @@ class ShellValues:
             if value is None or None in parts or len(value) > _LONGEST_CUT:
                 return None
             return _cut(value, match[2], [part[1:] for part in parts if part is not None])
-        if _PATH_PART.match(text):
-            raw = list(Reader(text.removeprefix("$(").strip("`").removesuffix(")"), self._script).statements())
-            words_of_command = [word.literal for pieces in raw[0].words for word in self.words(pieces)]
-            program, *rest = [word for word in words_of_command if word is not None]
-            if len(raw) == 1 and len(rest) == len(words_of_command) - 1 and rest:
-                path = PurePosixPath(rest[0])
-                return str(path.parent) if program == "dirname" else path.name.removesuffix("".join(rest[1:2]))
         return None
 
     def _expand_piece(self, piece: Piece) -> Sequence[Piece]:
@@ -302,7 +294,6 @@ class ShellValues:
 
 
 _EXPRESSION: Final = re.compile(r"\$\{(\w+)(##?|%%?|//?)((?:[^{}\\]|\$\{?\w+\}?)*)\}")
-_PATH_PART: Final = re.compile(r"(?:\$\(|`)\s*(?:basename|dirname)\s[^|;&]*[)`]$")
 _LONGEST_CUT: Final = 200  # characters of a value of which a part is cut
 
 

@@ -39,7 +39,7 @@ show last"""
 
 FLOW = r"""
 A=a/b.c/d.e.f B=xxyxx X=b N=3
-show ${A##*/} ${A#*/} ${A%.*} ${A%%.*} ${A/b/Q} ${A//b/Q} ${B//x} ${B/x/$X} ${A%/*} ${A#z} "${A%.f}"/x $(basename $A .f) $(dirname "$A")
+show ${A##*/} ${A#*/} ${A%.*} ${A%%.*} ${A/b/Q} ${A//b/Q} ${B//x} ${B/x/$X} ${A%/*} ${A#z} "${A%.f}"/x
 case $X in a) show a;; [bc]|d) show b;; e) show e;; *) show other;; esac
 case "$A" in *.e) show e;; "a/b.c/d.e.*") show quoted;; a*) ;; *) show other;; esac
 if [ $N -gt 5 ]; then show big; elif [[ $X == b* && ! $N = 4 ]]; then show middle; else show small; fi
