@@ -248,7 +248,6 @@ class _ScriptReader:
     def _take_plain_statement(self, statement: Statement, *, is_late: bool) -> None:
         """Convert a statement that is no run and in no block."""
         program = statement.program
-        functions = {block.head.removeprefix("function ") for block in self._script.passed}
         if statement.before not in {"&&", "||"}:
             self._in_condition = program in TESTS and not statement.is_decided
         if statement.is_decided and (program in TESTS or program.startswith("((")):
@@ -259,7 +258,7 @@ class _ScriptReader:
             self._take_assignments(statement)
         elif statement.before in {"|", "|&"} and program in _FILTERS:
             self._report(statement, KEEPS_OUTPUT)
-        elif program == "shift" or program in functions:
+        elif program == "shift":
             self._report(statement, "the function's lines")
         elif switches_recording(statement.words):
             self._report(statement, "nsw records the whole run", understood=False)

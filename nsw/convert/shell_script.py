@@ -26,8 +26,8 @@ from nsw.convert.shell_reader import (
     source_text,
 )
 from nsw.convert.shell_values import (
-    NAMES_PROFILER,
     START_FOLDER,
+    STARTS_PROFILER,
     ShellState,
     ShellValues,
     pattern_of,
@@ -565,7 +565,7 @@ def _decides(members: Sequence[RawStatement], depth: int, name: str, words: Sequ
     texts = [source_text(word) for raw in deciding for word in raw.words]
     texts += [source_text(inner.subject) for raw in members for inner in raw.blocks[depth + 1 :]]
     is_list = any(append for raw in members for _, append, _ in _assignments(raw))
-    return is_list or name in shell_names(" ".join(texts)) or any(map(NAMES_PROFILER.fullmatch, words))
+    return is_list or name in shell_names(" ".join(texts)) or any(map(STARTS_PROFILER.search, words))
 
 
 def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, ...]] | None]]:

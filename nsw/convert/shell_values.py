@@ -23,7 +23,6 @@ _COMPUTED: Final = "a variable that the script computes"
 _PRINTED_DOCUMENT: Final = re.compile(r"\$\(\s*cat\s*<<-?\s*(['\"]?)(\w+)\1\n(.*\n|)\2\s*\)", re.DOTALL)
 _ARGUMENT: Final = re.compile(r"\$(?:[1-9@*#]|\{#?[1-9@*#])")
 START_FOLDER: Final = Text((Piece("variable", "$PWD", "PWD"),))
-NAMES_PROFILER: Final = re.compile(r"(?:\S*/)?(?:nsys|ncu|nvprof|vtune|rocprof\w*)(?:\s.*)?", re.DOTALL)
 _LONGEST_VALUE: Final = 1 << 16  # characters of a variable; one that is longer is taken as computed
 _LARGEST_OUTPUT: Final = 16 << 20  # characters of all words of a script, its variables replaced by their values
 
