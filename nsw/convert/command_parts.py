@@ -434,7 +434,6 @@ class _Parser:
         return None
 
     def _parse_inner(self, statement: Statement) -> CommandParts:
-        """The parts of a command of a script that is run."""
         if not statement.words or reads_reports(statement.words):
             return CommandParts()
         inner = _Parser(self._read, self._depth + 1, self._number)
@@ -483,7 +482,6 @@ def _count_variable(words: Sequence[Text]) -> str:
 
 
 def _option_word(word: Text) -> str:
-    """An option with what is not known of its value replaced."""
     return "".join(piece.text if piece.kind == "text" else FILLED for piece in word.pieces)
 
 
@@ -520,7 +518,6 @@ def _take_component(options: list[str]) -> str:
 
 
 def _is_shell_line(words: Sequence[Text]) -> bool:
-    """Whether a shell is given a line, and no file."""
     flags = takewhile(_starts_with_dash, words[1:])
     is_line = any(re.fullmatch(r"-\w*c", flag.literal or "") for flag in flags)
     return _SHELL.fullmatch(_base_name(words[0])) is not None and is_line
@@ -539,7 +536,6 @@ def _starts_with_dash(word: Text) -> bool:
 
 
 def _options_end(words: Sequence[Text], valued: str) -> int:
-    """The index behind the options of the first word."""
     at = 1
     while at < len(words) and _starts_with_dash(words[at]):
         if words[at].literal == "--":
@@ -568,7 +564,6 @@ def _text_with_placeholders(word: Text, swaps: list[Piece]) -> str:
 
 
 def _restore_placeholders(word: Text, swaps: Sequence[Piece]) -> Text:
-    """The word with its placeholders replaced by the pieces."""
     pieces: list[Piece] = []
     for piece in word.pieces:
         for number, text in enumerate(re.split("\ue010(\\d+)\ue011", piece.text)):
@@ -591,7 +586,6 @@ def _numbers_of_ranks(text: str) -> list[int]:
 
 
 def _comma_separated(value: Text) -> list[Text]:
-    """The parts of a word between its commas."""
     parts: list[list[Piece]] = [[]]
     for piece in value.pieces:
         texts = piece.text.split(",") if piece.kind == "text" else [piece.text]
@@ -611,7 +605,6 @@ def _parse_mounts(value: Text) -> list[Text]:
 
 
 def _split_pyxis_options(options: list[str], notes: list[tuple[str, str]]) -> tuple[ContainerWords, list[str]]:
-    """The container that options of srun ask for, and the other options."""
     container, rest = ContainerWords("pyxis"), list[str]()
     while options:
         name, equals, value = options.pop(0).partition("=")

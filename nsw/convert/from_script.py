@@ -246,7 +246,6 @@ class _ScriptReader:
             self._report(statement, "a condition: not carried over", understood=False)
 
     def _take_plain_statement(self, statement: Statement, *, is_late: bool) -> None:
-        """Convert a statement that is no run and in no block."""
         program = statement.program
         if statement.before not in {"&&", "||"}:
             self._in_condition = program in TESTS and not statement.is_decided
@@ -457,7 +456,6 @@ def _is_program(words: Sequence[Text], *, is_launched: bool) -> bool:
 
 
 def _writes_file(statement: Statement) -> bool:
-    """Whether a statement writes a file, which the program may read."""
     outputs = [target.source_text for sign, target in statement.redirects if ">" in sign]
     return not {"/dev/null", "1", "2"}.issuperset(outputs)
 

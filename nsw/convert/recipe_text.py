@@ -298,7 +298,6 @@ class _RecipeWriter:
         return literal
 
     def _launcher_keys(self, start: _Start) -> dict[str, Any]:
-        """A recipe's app.launcher; where the profiler is, if that is not where nsw puts it by default."""
         processes = f"{{{{ {start.count} }}}}" if start.count else start.processes
         keys: dict[str, Any] = {"kind": start.kind, "processes": processes}
         keys |= {"prefix": start.prefix} if start.prefix else {}
@@ -318,7 +317,6 @@ class _RecipeWriter:
     # --- the program --------------------------------------------------------------------------------------------------
 
     def _app_lines(self, start: _Start) -> Iterator[str]:
-        """The lines below `app:`."""
         parts, first = self._parts, self._first
         before = [text for source, text in parts.before if self._is_set_before(source)]
         setup = [text for source, text in parts.setup if self._is_set_before(source)]
@@ -384,7 +382,6 @@ class _RecipeWriter:
         return Text((Piece("text", f"{folder}/"), *word.pieces))
 
     def _run_env(self, run: Run) -> dict[str, str]:
-        """Variables that are set for a run alone."""
         variables = {}
         for name, value in run.assigns:
             if value is None or value.computed is not None:
@@ -394,7 +391,6 @@ class _RecipeWriter:
         return variables
 
     def _container_keys(self, container: ContainerWords) -> dict[str, Any]:
-        """The keys of app.container."""
         run = self._first
 
         def text_of(word: Text) -> str:
@@ -414,7 +410,6 @@ class _RecipeWriter:
         return keys
 
     def _files(self) -> list[str]:
-        """The files beside the script that the program needs or is built from."""
         build = self._parts.build
         words = [word.literal for run in self._group for word in run.parts.program]
         words += [word.literal for _, built in build for word in built.words]
@@ -513,7 +508,6 @@ class _RecipeWriter:
             yield "    # nsw adds --target-processes all; processes: application is the older ncu's default\n"
 
     def _resources(self, start: _Start) -> dict[str, Any]:
-        """The keys of `resources`, of the directives and of the launcher's options."""
         directives, settings = self._parts.directives, start.settings
         keys: dict[str, Any] = dict(directives.resources)
         for setting, key in (("nodes", "nodes"), ("all_gpus", "gpus"), ("cpus", "cpus_per_task")):

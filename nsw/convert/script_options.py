@@ -178,7 +178,6 @@ def parse_pass(words: Sequence[Text]) -> PassWords | None:
 def _take_options(
     pass_words: PassWords, words: list[Text], table: str, take: Callable[[PassWords, _Option], None]
 ) -> None:
-    """Take the options up to the program's first word."""
     computed: list[Text] = []  # since the last option: options too, or the program
     while words:
         first = words[0].pieces[0] if words[0].pieces else Piece("text", "")

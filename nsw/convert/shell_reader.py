@@ -231,7 +231,6 @@ class Reader:
         return match[0] if match else None
 
     def _take_word(self, raw: RawStatement) -> None:
-        """Parse the next word, assignment or redirection of a command."""
         if raw.is_empty:
             raw.line, raw.begin = self._line_number, self._at
         if (operator := self._redirection_at()) is not None:
@@ -291,7 +290,6 @@ class Reader:
         self._blocks[-1] = end, replace(block, branch=block.branch + 1, patterns=tuple(patterns))
 
     def _parse_value(self) -> list[tuple[Piece, ...]] | None:
-        """Parse an assigned value: a word, or the words of an array."""
         if not self._text.startswith("(", self._at):
             return [self._parse_word()] if self._at < len(self._text) and self._text[self._at] not in _SPECIAL else [()]
         self._at += 1
@@ -370,7 +368,6 @@ class Reader:
             self._at = match.start() if keep else match.end()
 
     def _skip_documents(self) -> None:
-        """Pass over the here-documents that begin on the next line."""
         while self._documents:
             delimiter, is_plain, raw = self._documents.pop(0)
             begin, raw.document_line = self._at, self._line_number
@@ -481,7 +478,6 @@ class Reader:
         return _variable_piece(match[0], text[at : self._at], quoted)
 
     def _find_nested_end(self, opening: str, closing: str) -> int:
-        """Where a nested expression ends."""
         at, depth, begin = self._at + len(opening), 1, self._at
         pair = {")": "(", "))": "(", "}": "{"}[closing]
         depth += opening.count("(") - 1 if closing != "}" else 0

@@ -402,7 +402,6 @@ class _Evaluation:
     # --- commands -----------------------------------------------------------------------------------------------------
 
     def _is_passed_over(self, before: str) -> bool:
-        """Whether the commands before `&&` or `||` decide that the next one is not run."""
         if before not in {"&&", "||"}:
             self._truth, self._is_tested = None, False
         return self._truth is (before == "||") and before in {"&&", "||"}
@@ -438,7 +437,6 @@ class _Evaluation:
     def _call(
         self, raw: RawStatement, statement: Statement, called: tuple[Sequence[RawStatement], int, tuple[Block, ...]]
     ) -> Iterator[Statement]:
-        """The statements of a function."""
         members, depth, _ = called
         self.passed[members[0].blocks[depth]] = "its lines are taken where it is called"
         state = self._values.state
@@ -460,7 +458,6 @@ class _Evaluation:
         self._truth = None
 
     def _follow(self, raw: RawStatement, statement: Statement, before: str) -> None:
-        """Follow the result of a command to the `&&` behind it."""
         truth = self._truth_of(raw, statement)
         statement.is_decided = truth is not None
         truth = truth is False if raw.is_negated and truth is not None else truth
@@ -470,7 +467,6 @@ class _Evaluation:
             self._truth = truth
 
     def _truth_of(self, raw: RawStatement, statement: Statement) -> bool | None:
-        """The result of a test; None: not known."""
         if not self.decides or self._values.is_unsure(raw.text) or statement.program in self._functions:
             return None
         if statement.program in {"true", ":", "false"}:
@@ -531,7 +527,6 @@ class _Evaluation:
         return statement
 
     def _change_folder(self, statement: Statement) -> None:
-        """Follow $PWD."""
         state, program = self._values.state, statement.program
         target = statement.words[1] if len(statement.words) > 1 else Text((Piece("variable", "$HOME", "HOME"),))
         before, stack = state.variables["PWD"], state.variables.get("DIRSTACK") or []
@@ -554,7 +549,6 @@ class _Evaluation:
 
 
 def _loop_variable(block: Block) -> str:
-    """The variable of a `for`; empty for other loops."""
     counted = re.match(r"for\s*\(\(\s*(\w+)", block.head)
     return block.loop[0] if block.loop else counted[1] if counted else ""
 
