@@ -340,7 +340,10 @@ class Reader:
         elif word == "case":
             while self._skip_blanks():
                 pass
-            block = replace(block, subject=self._parse_word(), branch=-1)
+            subject, branches = self._parse_word(), self._text[self._at :].partition("esac")[0]
+            if ";&" in branches:  # one goes on with the next: nothing is decided
+                subject = (Piece("computed", source_text(subject), "a case"),)
+            block = replace(block, subject=subject, branch=-1)
             self._skip_to("in")
         raw.words.clear()
         self._blocks.append((_OPENING[word], replace(block, is_condition=word in {"if", "while", "until"})))

@@ -633,6 +633,7 @@ _LAUNCH = 'f() {\n local m=$1; shift\n if [ $m = p ]; then nsys profile "$@"; el
         ('for x in 1 2; do A="$A -$x"; B+=" $x"; done\nnsys profile ./a $B\n', "./a 1 2", ["timeline"]),
         ("i=3\nuntil [ $i -le 1 ]; do i=$((i-1)); [ $i = 2 ] && continue; nsys profile ./a $i; done\n", "./a 1", ["timeline"]),
         ("nsys profile ./a\nexit\nnsys profile ./b\n", "./a", ["timeline"]),
+        ("case a in a) nsys profile ./a;& b) ncu ./a;; esac\n", "./a", ["timeline", "counters"]),
         ("srun ./wrap.sh ./a\n", "./a", ["timeline", "counters"]),
     ],
 )  # fmt: skip
