@@ -19,7 +19,8 @@ def text() -> str:
     """The commands as they are shipped, a line a command."""
     root: Any = typer.main.get_command(program(list(COMMANDS)))
     data = [_command("nsw", root), *(_command(name, command) for name, command in root.commands.items())]
-    return "[\n" + ",\n".join(json.dumps(command, ensure_ascii=False) for command in data) + "\n]\n"
+    lines = (json.dumps(command, ensure_ascii=False, separators=(",", ":")) for command in data)
+    return "[\n" + ",\n".join(lines) + "\n]\n"
 
 
 def _command(name: str, command: Any) -> dict[str, Any]:

@@ -145,7 +145,9 @@ class FromScript:
     warnings: Sequence[str]
 
 
-def write_from_script(script: Path, path: Path, site: str | None, *, force: bool) -> FromScript:
+def write_from_script(
+    script: Path, path: Path, site: str | None, *, force: bool, arguments: Sequence[str] | None = None
+) -> FromScript:
     """Write the recipes and the site of a job script; the site is in sites.yaml beside the recipe.
 
     Args:
@@ -153,6 +155,7 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
         path: The file of the first recipe.
         site: The name of the site; None: that of its batch system.
         force: Whether files may be written over.
+        arguments: What the script is started with; None: not known.
 
     Raises:
         UsageError: A file is there already, or the script cannot be read or taken apart, or starts no program.
@@ -179,6 +182,7 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
         site=site,
         sites=str(sites),
         recipe=str(path),
+        arguments=arguments,
         gpus=lambda: int(find_facts(load_site(LOCAL)).gpus_per_node != 0),
     )
     files = [path.with_stem(path.stem + end) for end, _ in converted.recipes]

@@ -55,7 +55,11 @@ Document = StrEnum("Document", ["RECIPE", "SITES", "ANSWERS"])
 @command("nsw init -- python train.py --batch 8")
 def init(
     command: Annotated[
-        list[str] | None, argument(metavar="-- COMMAND", help="The command line to make a recipe for, after --.")
+        list[str] | None,
+        argument(
+            metavar="-- COMMAND",
+            help="The command line to make a recipe for, after --; with --from-script the script's arguments.",
+        ),
     ] = None,
     new_site: Annotated[
         str | None,
@@ -88,7 +92,7 @@ def init(
     force: Annotated[bool, option("--force", help="Overwrite an existing file.")] = False,
 ) -> int:
     """Write a first recipe, for a command line, from a shipped one or from a job script, or a first site."""
-    if sum(map(bool, (command, new_site and not (script or command), shipped, script))) != 1:
+    if sum(map(bool, (command and not script, new_site and not (script or command), shipped, script))) != 1:
         raise UsageError(
             "nsw init needs one of: a command line, --from, --from-script, --site",
             hint="`nsw init -- python train.py --batch 8`, `nsw init --from alexnet_scaling`,"
@@ -97,7 +101,7 @@ def init(
     if host is not None and (new_site is None or script is not None or command):
         raise UsageError("--host belongs to --site")
     if script is not None:
-        return _init_from_script(script, new_site, output, force)
+        return _init_from_script(script, new_site, output, force, command)
     if new_site is not None and not command:
         return _init_site(new_site, host, output, force)
     if shipped is not None:
@@ -160,7 +164,9 @@ def _init_from_shipped(name: str, output: Path | None, force: bool) -> int:
     return Exit.GOOD
 
 
-def _init_from_script(script: Path, site: str | None, output: Path | None, force: bool) -> int:
+def _init_from_script(
+    script: Path, site: str | None, output: Path | None, force: bool, arguments: Sequence[str] | None
+) -> int:
     """Write the recipe and the site that do what a job script does, and say what each of its lines became.
 
     Raises:
@@ -168,7 +174,7 @@ def _init_from_script(script: Path, site: str | None, output: Path | None, force
     """
     from nsw.campaign.starter_files import write_from_script
 
-    converted = write_from_script(script, output or _RECIPE, site, force=force)
+    converted = write_from_script(script, output or _RECIPE, site, force=force, arguments=arguments)
     site_options = f" --site {converted.site} --sites {shlex.quote(str(converted.sites))}" if converted.sites else ""
     console().print(
         f"{', '.join(map(str, converted.recipes))}"

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.convert.script_options import PassWords, called_tool, parse_pass, reads_reports
-from nsw.convert.shell_reader import STARTED_IN_TEXT, Block, Piece, Text
+from nsw.convert.shell_reader import STARTED_IN_TEXT, Block, Piece, Text, source_text
 from nsw.convert.shell_script import Statement, parse_script
 from nsw.errors import UsageError
 from nsw.recipe.program import FILLED, Launched, launched
@@ -30,6 +30,7 @@ _PREFIXES: Final = {  # what stays before the program: options with a value, and
     "timeout": ("-s -k --signal --kill-after", 1), "stdbuf": ("-i -o -e", 0), "catchsegv": ("", 0),
     "xvfb-run": ("-s -n", 0), "hwloc-bind": ("", 1), "likwid-pin": ("-c", 0),
 }  # fmt: skip
+_SSH: Final = "-b -c -D -E -e -F -i -J -l -m -O -o -p -Q -R -S -W -w"
 _SUDO: Final = "-u -g --user --group"
 _OTHER_LAUNCHERS: Final = {  # the same options under another name
     "mpiexec.hydra": "mpiexec", "mpirun.mpich": "mpirun", "mpirun.openmpi": "mpirun", "orterun": "mpirun",
@@ -39,6 +40,7 @@ _CUSTOM_LAUNCHERS: Final = {"ibrun": "-n -o", "lrun": "-n -T -N", "prun": "-n -N
 COUNTS: Final = frozenset({"-n", "-np", "--ntasks", "--np", "--n", "--pes", "--nrs"})  # options: how many processes
 _INTERPRETERS: Final = re.compile(r"python[\d.]*|julia|Rscript|perl|java|matlab")
 _SHELL: Final = re.compile(r"(ba|da|k|z)?sh")
+_RANK: Final = re.compile(r"PROCID|LOCALID|RANK|PMI\w*|APP_PE")
 _FIRST_RANK: Final = re.compile(
     r"(?:PROCID|LOCALID|RANK|PMI\w*|APP_PE)\W+(?:-eq|==|=)\W*0(?!\d)|(?:-eq|==|=)\W*0\W+\S*(?:PROCID|LOCALID|RANK)"
 )
@@ -122,6 +124,7 @@ class CommandParts:
         ranks: The ranks that are profiled, as a pass has them; empty: not said.
         component: The components of a heterogeneous job that it is started in, as srun has them; empty: not said.
         prefixed: How many of the program's words stay before it, such as numactl's.
+        count_of_profiled: How many commands of the script that it runs are profiled.
         notes: What is not carried over, each with the reason.
     """
 
@@ -137,23 +140,26 @@ class CommandParts:
     ranks: Any = ""
     component: str = ""
     prefixed: int = 0
+    count_of_profiled: int = 1
     notes: list[tuple[str, str]] = field(default_factory=list)
 
 
-def command_parts(words: Sequence[Text], read: Callable[[str], str | None]) -> CommandParts:
-    """Take a command line apart.
+def command_parts(words: Sequence[Text], read: Callable[[str], str | None]) -> list[CommandParts]:
+    """Take a command line apart: several where it runs a script with several profiled commands.
 
     Args:
         words: Its words.
         read: Gives the text of a script by its name; None where it is not there.
     """
-    return _Parser(read).parse(list(words))
+    first = _Parser(read).parse(list(words))
+    return [first, *(_Parser(read, number=n).parse(list(words)) for n in range(1, first.count_of_profiled))]
 
 
 class _Parser:
-    def __init__(self, read: Callable[[str], str | None], depth: int = 0) -> None:
+    def __init__(self, read: Callable[[str], str | None], depth: int = 0, number: int = 0) -> None:
         self._read = read
         self._depth = depth
+        self._number = number  # of the profiled command of a script that is run
         self._parts = CommandParts()
         self._before: list[Text] = []  # words that stay before the program
 
@@ -183,6 +189,10 @@ class _Parser:
         if name == "sudo":
             self._parts.notes.append(("sudo", "nsw starts the program as you"))
             return self._take_assignments(words[_options_end(words, _SUDO) :])
+        if name == "ssh" and (at := _options_end(words, _SSH)) + 1 < len(words):
+            self._parts.notes.append((f"ssh {words[at].source_text}", "nsw starts the program where the job starts"))
+            pieces = [piece for word in words[at + 1 :] for piece in (Piece("text", " "), *word.pieces)]
+            return [_as_text("bash"), _as_text("-c"), Text(tuple(pieces[1:]))]
         if name == "env" and len(words) > 1 and not _starts_with_dash(words[1]):
             return self._take_assignments(words[1:])
         if name in _PREFIXES or name == "env":
@@ -318,8 +328,6 @@ class _Parser:
         if not runtime.kind:
             self._parts.notes.append((name, "nsw starts no container by it: write app.container"))
             return rest
-        if container.image is None:
-            self._parts.notes.append((name, "the image is not on this line: write app.container.image"))
         if name == "podman-hpc":
             self._parts.notes.append((name, "nsw starts podman"))
         self._parts.container = container
@@ -399,14 +407,15 @@ class _Parser:
         """Put what a script does before its profiled command into the program's line; None: it profiles nothing."""
         before: list[str] = []
         notes: list[tuple[str, str]] = []
-        for number, statement in enumerate(statements):
-            inner = _Parser(self._read, self._depth + 1)
-            inner._parts.start, inner._parts.container = self._parts.start, self._parts.container
-            is_command = bool(statement.words) and not reads_reports(statement.words)
-            parts = inner.parse(list(statement.words)) if is_command else CommandParts()
-            if parts.words is None:
-                self._take_setup_statement(statement, label, before, notes)
+        each = [self._parse_inner(statement) for statement in statements]
+        profiled = [number for number, parts in enumerate(each) if parts.words is not None]
+        chosen = profiled[min(self._number, len(profiled) - 1)] if profiled else -1
+        for number, (statement, parts) in enumerate(zip(statements, each, strict=True)):
+            if number != chosen:
+                if parts.words is None:
+                    self._take_setup_statement(statement, label, before, notes)
                 continue
+            parts.count_of_profiled = max(len(profiled), parts.count_of_profiled)
             if ranks := next((ranks for block in statement.blocks if (ranks := profiled_ranks(block))), ""):
                 parts.ranks = ranks
             elif statement.blocks:
@@ -424,14 +433,22 @@ class _Parser:
             return program
         return None
 
+    def _parse_inner(self, statement: Statement) -> CommandParts:
+        if not statement.words or reads_reports(statement.words):
+            return CommandParts()
+        inner = _Parser(self._read, self._depth + 1, self._number)
+        inner._parts.start, inner._parts.container = self._parts.start, self._parts.container
+        return inner.parse(list(statement.words))
+
     def _take_setup_statement(
         self, statement: Statement, label: str, before: list[str], notes: list[tuple[str, str]]
     ) -> None:
         is_setting = statement.program in SETTING or not statement.words
+        is_value = not statement.words and statement.is_known
         if statement.blocks or statement.is_condition:
-            if is_setting and not statement.is_condition:
+            if is_setting and not statement.is_condition and not is_value:
                 notes.append((statement.text, f"a condition of {label}: not carried over"))
-        elif is_setting and (statement.words or not statement.is_known):
+        elif is_setting and not is_value:
             before.append(statement.text)
         elif not is_setting and _does_work(statement):
             notes.append((statement.text, f"{label} runs it before the profiled program: not carried over"))
@@ -465,13 +482,14 @@ def _count_variable(words: Sequence[Text]) -> str:
 
 
 def _option_word(word: Text) -> str:
-    """An option with what is not known of its value replaced."""
     return "".join(piece.text if piece.kind == "text" else FILLED for piece in word.pieces)
 
 
 def profiled_ranks(block: Block) -> str:
     """The ranks that a conditional chooses, as a pass has them; empty for other blocks."""
-    if not block.head.startswith("if ") or not _FIRST_RANK.search(block.head):
+    is_first = block.head.startswith("if ") and block.branch == 0 and _FIRST_RANK.search(block.head)
+    is_case = [source_text(pattern) for pattern in block.patterns] == ["0"] and _RANK.search(source_text(block.subject))
+    if not is_first and not is_case:
         return ""
     return "node" if "LOCAL" in block.head else "first"
 
@@ -500,7 +518,6 @@ def _take_component(options: list[str]) -> str:
 
 
 def _is_shell_line(words: Sequence[Text]) -> bool:
-    """Whether a shell is given a line, and no file."""
     flags = takewhile(_starts_with_dash, words[1:])
     is_line = any(re.fullmatch(r"-\w*c", flag.literal or "") for flag in flags)
     return _SHELL.fullmatch(_base_name(words[0])) is not None and is_line
@@ -519,7 +536,6 @@ def _starts_with_dash(word: Text) -> bool:
 
 
 def _options_end(words: Sequence[Text], valued: str) -> int:
-    """The index behind the options of the first word."""
     at = 1
     while at < len(words) and _starts_with_dash(words[at]):
         if words[at].literal == "--":
@@ -548,7 +564,6 @@ def _text_with_placeholders(word: Text, swaps: list[Piece]) -> str:
 
 
 def _restore_placeholders(word: Text, swaps: Sequence[Piece]) -> Text:
-    """The word with its placeholders replaced by the pieces."""
     pieces: list[Piece] = []
     for piece in word.pieces:
         for number, text in enumerate(re.split("\ue010(\\d+)\ue011", piece.text)):
@@ -571,7 +586,6 @@ def _numbers_of_ranks(text: str) -> list[int]:
 
 
 def _comma_separated(value: Text) -> list[Text]:
-    """The parts of a word between its commas."""
     parts: list[list[Piece]] = [[]]
     for piece in value.pieces:
         texts = piece.text.split(",") if piece.kind == "text" else [piece.text]
@@ -591,7 +605,6 @@ def _parse_mounts(value: Text) -> list[Text]:
 
 
 def _split_pyxis_options(options: list[str], notes: list[tuple[str, str]]) -> tuple[ContainerWords, list[str]]:
-    """The container that options of srun ask for, and the other options."""
     container, rest = ContainerWords("pyxis"), list[str]()
     while options:
         name, equals, value = options.pop(0).partition("=")

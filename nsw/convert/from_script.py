@@ -7,7 +7,9 @@ it is named with its line, and the runs inside are taken once.
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,14 +17,18 @@ from nsw.apart import limited
 from nsw.convert.command_parts import PRINTING, SETTING, command_parts, profiled_ranks, profilers_in
 from nsw.convert.recipe_text import Run, ScriptParts, recipe_text, shell_word, site_text, template_text
 from nsw.convert.script_options import KEEPS_OUTPUT, PRINTS_ONLY, read_directives, reads_reports, switches_recording
-from nsw.convert.shell_reader import SUBMIT_FOLDER, Block, Piece, Text
-from nsw.convert.shell_script import Statement, parse_script, shell_names
+from nsw.convert.shell_reader import DECLARING, STARTED_IN_TEXT, SUBMIT_FOLDER, Block, Piece, Text
+from nsw.convert.shell_script import TESTS, Script, Statement, parse_script
+from nsw.convert.shell_values import STARTS_PROFILER, shell_names, starts_profiler
 from nsw.errors import UsageError
 from nsw.safe_files import read_bytes
+from nsw.schedulers.create import adapters
+from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from nsw.convert.command_parts import CommandParts
     from nsw.convert.script_options import Line
 
 __all__ = ["Converted", "convert"]
@@ -33,8 +39,8 @@ _COMPILERS: Final = re.compile(
     r"nvcc|gcc|g\+\+|cc|CC|c\+\+|ftn|gfortran|clang(\+\+)?|icc|icpc|icx|icpx|ifort|ifx|nvc|nvc\+\+|nvfortran|pgcc|pgc\+\+|pgfortran"
     r"|hipcc|mpicc|mpicxx|mpic\+\+|mpiCC|mpif90|mpifort|make|cmake|ninja"
 )
-_TESTS: Final = frozenset({"[", "[[", "test"})
 _HIDDEN_PROFILER: Final = "nsw does not see what"
+_IMAGE: Final = re.compile(r"#SBATCH(?:\s.*)?\s--image[= ](\S+)")  # Shifter's
 _FOLDER: Final = re.compile(r"PWD|\bpwd\b|SUBMIT_DIR|O_WORKDIR|SUBCWD|_CWD|BASH_SOURCE|\$\{?0")
 _ARGUMENT: Final = re.compile(r"'[^']*'|(\$(?:[1-9@*]|\{[1-9@*][^}]*\}))")
 
@@ -57,8 +63,9 @@ class Converted:
 
 
 def convert(
-    text: str, script: Path, *, site: str | None, sites: str, recipe: str, gpus: Callable[[], int] = lambda: 0
-) -> Converted:
+    text: str, script: Path, *, site: str | None, sites: str, recipe: str, arguments: Sequence[str] | None = None,
+    gpus: Callable[[], int] = lambda: 0,
+) -> Converted:  # fmt: skip
     """Make a recipe and a site of a job script.
 
     Args:
@@ -67,6 +74,7 @@ def convert(
         site: The name of the site; None: that of its batch system.
         sites: The name of the sites file, for the comments.
         recipe: The name of the recipe's file, likewise.
+        arguments: What the script is started with; None: only its caller knows.
         gpus: Tells how many GPUs a run gets where the script is for no batch system.
 
     Raises:
@@ -74,8 +82,8 @@ def convert(
         LimitError: That takes too much time or memory.
     """
     with limited(f"reading {script}"):
-        parts = ScriptParts(parse_script(text, str(script)), script)
-        _ScriptReader(parts).read()
+        given = None if arguments is None else [Text((Piece("text", word),)) for word in arguments]
+        parts = _read(parse_script(text, str(script), given), script)
     if parts.is_local:  # without limits: it starts programs that reserve more memory than the script may take
         parts.directives.resources["gpus"] = gpus()
     with limited(f"reading {script}"):
@@ -89,6 +97,52 @@ def convert(
             recipes.append((end, recipe_text(parts, group, number, f"nsw plan {file}{site_options}")))
         lines = sorted(dict.fromkeys(parts.lines), key=lambda line: (line.first, line.is_understood))
         return Converted(recipes, name, site_text(parts, name) if has_site else None, lines)
+
+
+def _read(script: Script, path: Path) -> ScriptParts:
+    """What a script does; one that profiles nothing itself and submits a script that it writes: what that does."""
+    parts = ScriptParts(script, path)
+    _ScriptReader(parts).read()
+    if any(run.parts.words is not None for run in parts.runs):
+        return parts
+    for statement, text, line in _submitted(script):
+        inner = ScriptParts(parse_script("\n" * (line - 1) + text, str(path)), path)
+        _ScriptReader(inner).read()
+        reason = "nsw takes what it submits: what this script does around it is not carried over"
+        inner.report(statement, reason, understood=False)
+        return inner
+    return parts
+
+
+def _submitted(script: Script) -> Iterator[tuple[Statement, str, int]]:
+    """The commands that submit a text of the script in which a profiler is started, with the text and its line."""
+    written = _written_files(script)
+    for before, statement in zip([*script.statements[:1], *script.statements], script.statements, strict=False):
+        markers = [one.marker for name, one in adapters().items() if name != LOCAL and one.submit == statement.program]
+        words = [*statement.words[1:], *(file for sign, file in statement.redirects if sign == "<")]
+        names = [word.literal or "" for word in words]
+        source = before if statement.before == "|" else statement
+        files = [written[name] for name in names if name in written]
+        text, line = files[0] if files else (source.document, source.document_line)
+        if markers and STARTS_PROFILER.search(text):
+            options = shlex.join(takewhile(lambda name: name and name not in written, names))
+            marker = next((marker for marker in markers if f"\n{marker} " in f"\n{text}"), "")
+            if marker:  # what the command line asks for is as if the first directive did
+                text = f"\n{text}".replace(f"\n{marker} ", f"\n{marker} {options} ", 1)[1:]
+            elif options:
+                text, line = f"{markers[0]} {options}\n{text}", max(line - 1, 1)
+            yield statement, text, line
+
+
+def _written_files(script: Script) -> dict[str, tuple[str, int]]:
+    """The text of each file that a script writes by here-documents or `echo`, with the line where it begins."""
+    files: dict[str, tuple[str, int]] = {}
+    for statement in (statement for statement in script.statements if statement.document):
+        for sign, target in statement.redirects:
+            if target.literal and sign in {">", ">>"}:
+                text, line = files.get(target.literal, ("", statement.document_line)) if sign == ">>" else ("", 0)
+                files[target.literal] = f"{text}{statement.document}\n", line or statement.document_line
+    return files
 
 
 def _runs_by_program(parts: ScriptParts) -> list[list[Run]]:
@@ -106,8 +160,10 @@ def _runs_by_program(parts: ScriptParts) -> list[list[Run]]:
         elif not any(line.first <= number <= line.last and not line.is_understood for line in parts.lines):
             parts.report(run.statement, "another program: nsw does not run it", understood=False)
     if not groups:
-        hidden = [line for line in parts.lines if line.what.startswith(_HIDDEN_PROFILER)]
-        reason = f": line {hidden[0].numbers}: {hidden[0].what}" if hidden else ""
+        hidden = [f"line {line.numbers}: {line.what}" for line in parts.lines if line.what.startswith(_HIDDEN_PROFILER)]
+        named = [s for s in parts.script.statements if starts_profiler(s.words)]
+        hidden += [f"line {s.line}: {_HIDDEN_PROFILER} {s.words[0].source_text} starts" for s in named]
+        reason = f": {hidden[0]}" if hidden else ""
         raise UsageError(
             f"{parts.path} starts no profiler and no program that nsw recognises{reason}",
             hint="`nsw init -- COMMAND` makes a recipe for a command line",
@@ -124,47 +180,48 @@ class _ScriptReader:
         self._report = parts.report
         self._setup_names: set[str] = set()
         self._assigned: dict[str, Statement] = {}
-        self._folder: Text | None = None
-        self._left_folder: Text | None = None  # to which `cd -` goes
         self._in_condition = False
-        writers = [statement for statement in parts.script.statements if statement.document]
-        written = [(target.literal, s.document) for s in writers for sign, target in s.redirects if sign == ">"]
-        self._written_files = {PurePosixPath(name or "").name: document for name, document in written}
+        written = _written_files(parts.script)
+        self._written_files = {PurePosixPath(name).name: text for name, (text, _) in written.items()}
+        self._profiler_names: set[str] = set()  # variables whose values start a profiler
+        for name, text in [(name, s.text) for s in parts.script.statements for name, _ in s.assigns]:
+            if STARTS_PROFILER.search(text) or shell_names(text) & self._profiler_names:
+                self._profiler_names.add(name)
         self._report_readers: set[int] = set()  # statements that print what a profiler has measured, in a container
 
     def read(self) -> None:
         """Fill the parts."""
         parts, statements = self._parts, self._script.statements
-        runs = [self._parse_run(statement) for statement in statements]
-        profiled = [number for number, run in enumerate(runs) if run is not None and run.parts.words is not None]
-        started = [number for number, run in enumerate(runs) if run is not None]
+        runs = [self._parse_runs(statement) for statement in statements]
+        started = [number for number, group in enumerate(runs) if group]
+        profiled = [number for number in started if runs[number][0].parts.words is not None]
         last = max(profiled or started, default=0)
-        component = next((run.parts.component for run in runs if run is not None and run.parts.words), "")
+        component = next((runs[number][0].parts.component for number in profiled), "")
         commands = "\n".join(statement.text for statement in statements)
         number = int(component) if component.isdecimal() else 0
         parts.directives = read_directives(self._script.comments, commands, number)
         parts.lines += parts.directives.became
         single_blocks = [statements[number].blocks[0] for number in profiled if len(statements[number].blocks) == 1]
         rank_blocks = {block.line for block in single_blocks if profiled_ranks(block)}
-        unknown_blocks: dict[Block, bool] = {}  # whether there are runs in them
-        for block in self._script.called:
-            self._report(block, "its lines are taken where it is called")
-        for number, (statement, run) in enumerate(zip(statements, runs, strict=True)):
+        unknown_blocks: dict[int, tuple[Block, bool]] = {}  # by their beginnings, and whether there are runs in them
+        for block, reason in self._script.passed.items():
+            self._report(block, reason)
+        for skipped in self._script.skipped:
+            self._report(skipped, "never run: the script's own values decide so")
+        for number, (statement, group) in enumerate(zip(statements, runs, strict=True)):
             # but a loop over words that the runs in it take as a parameter
             unknown = next((b for b in statement.blocks if b.loop is None or b.loop[0] not in statement.loops), None)
-            if run is not None:
-                run.folder = self._folder
             if unknown is not None and unknown.line in rank_blocks:
-                self._take_rank_statement(unknown, statement, run)
+                self._take_rank_statement(unknown, statement, next(iter(group), None))
                 continue
-            if run is not None:
-                parts.runs.append(run)
+            parts.runs += group
             if unknown is not None:
-                unknown_blocks[unknown] = unknown_blocks.get(unknown, False) or run is not None
-            elif run is None:
+                _, has_runs = unknown_blocks.get(unknown.begin, (unknown, False))
+                unknown_blocks[unknown.begin] = unknown, has_runs or bool(group)
+            elif not group:
                 self._take_plain_statement(statement, is_late=number > last)
         self._add_job_variables()
-        for block, has_runs in unknown_blocks.items():
+        for block, has_runs in unknown_blocks.values():
             reason = "nsw counts each run in it once" if has_runs else "not carried over"
             self._report(block, reason, understood=False)
 
@@ -172,33 +229,35 @@ class _ScriptReader:
 
     def _take_rank_statement(self, block: Block, statement: Statement, run: Run | None) -> None:
         """Take a statement on some ranks: the profiled run is a pass with `ranks`, the others run the program alone."""
-        if run is not None and run.parts.words is not None and block.branch == 0:
+        if run is not None and run.parts.words is not None and profiled_ranks(block):
             run.parts.ranks = profiled_ranks(block)
             self._parts.runs.append(run)
             self._report(block, f"ranks: {run.parts.ranks}")
             if run.parts.start is None:
                 reason = "its caller starts it on each rank: write app.launcher"
                 self._report(statement, reason, understood=False, text=self._parts.path.name)
-        elif run is not None and run.parts.words is None and block.branch:
+        elif run is not None and run.parts.words is None and not profiled_ranks(block):
             self._report(statement, "the ranks that are not profiled")
         elif statement.program in PRINTING and not _writes_file(statement):
             self._report(statement, PRINTS_ONLY)
+        elif not statement.words and statement.is_known:
+            self._report(statement, "its value is in what uses it")
         elif not statement.is_condition:
             self._report(statement, "a condition: not carried over", understood=False)
 
     def _take_plain_statement(self, statement: Statement, *, is_late: bool) -> None:
-        """Convert a statement that is no run and in no block."""
         program = statement.program
-        functions = {block.head.removeprefix("function ") for block in self._script.called}
         if statement.before not in {"&&", "||"}:
-            self._in_condition = program in _TESTS
-        if self._in_condition or statement.before == "||":
+            self._in_condition = program in TESTS and not statement.is_decided
+        if statement.is_decided and (program in TESTS or program.startswith("((")):
+            self._report(statement, "the script's own values decide it")
+        elif self._in_condition or statement.before == "||":
             self._report(statement, "a condition: not carried over", understood=False)
-        elif not statement.words:
+        elif not statement.words or program in DECLARING - SETTING:
             self._take_assignments(statement)
         elif statement.before in {"|", "|&"} and program in _FILTERS:
             self._report(statement, KEEPS_OUTPUT)
-        elif program == "shift" or program in functions:
+        elif program == "shift":
             self._report(statement, "the function's lines")
         elif switches_recording(statement.words):
             self._report(statement, "nsw records the whole run", understood=False)
@@ -211,12 +270,12 @@ class _ScriptReader:
             self._assigned |= {name: statement for name, _ in statement.assigns}
         elif is_late and program in SETTING:
             self._report(statement, "left out: it comes after the last run")
-        elif program == "cd":
+        elif program in {"cd", "pushd", "popd"}:
             self._take_cd(statement)
         elif program in SETTING or _makes_folder(statement):
             self._take_setting(statement)
         elif _COMPILERS.fullmatch(PurePosixPath(program).name):
-            self._parts.build.append((self._folder, statement))
+            self._parts.build.append((self._folder(statement), statement))
             self._report(statement, "app.build")
         else:
             self._report(statement, "nsw does not run it", understood=False)
@@ -228,25 +287,22 @@ class _ScriptReader:
         else:
             self._report(statement, "the shell computes it", understood=False, text=statement.without_values)
 
+    def _folder(self, statement: Statement) -> Text | None:
+        """The folder in which a command is run; None: where the job starts."""
+        folder = statement.folder
+        is_start = folder is None or not folder.source_text or SUBMIT_FOLDER.fullmatch(folder.source_text)
+        return None if folder is None or is_start else self._parts.in_folder(folder)
+
     def _take_cd(self, statement: Statement) -> None:
         target = statement.words[1] if len(statement.words) > 1 else Text((Piece("variable", "$HOME", "HOME"),))
-        folder = self._folder
-        if target.literal == "-":
-            self._folder, self._left_folder = self._left_folder, folder
-            self._report(statement, "the folder of before")
-            return
-        self._left_folder = folder
-        if SUBMIT_FOLDER.fullmatch(target.source_text) or not target.source_text:
-            self._folder = None
-            self._report(statement, "nsw runs the program in a folder with app.files in it")
-        elif not target.is_known:
+        if not target.is_known:
             self._report(statement, "the shell computes the folder", understood=False)
+        elif target.literal == "-" or statement.program == "popd":
+            self._report(statement, "the folder of before")
+        elif self._folder(statement) is None:
+            self._report(statement, "nsw runs the program in a folder with app.files in it")
         else:
-            target = self._parts.replace_submit_folder(statement, target)
-            if not target.source_text.startswith(("/", "$", "~")):
-                outer = folder.pieces if folder is not None else (Piece("text", self._parts.folder),)
-                target = Text((*outer, Piece("text", "/"), *target.pieces))
-            self._folder = target
+            self._parts.replace_submit_folder(statement, target)
             self._report(statement, "app.command: the runs below change to it")
 
     def _take_setting(self, statement: Statement) -> None:
@@ -261,13 +317,15 @@ class _ScriptReader:
         ):  # fmt: skip
             parts.modules += [word for word in words[2:] if word is not None]
             self._report(statement, "site: modules")
+        elif any(STARTED_IN_TEXT.search(value[0].source_text) for _, value in statement.assigns if value):
+            self._report(statement, "left out: nsw starts the profiler", text=statement.without_values)
         elif program == "export" and self._add_to_env(statement):
             self._report(statement, "app.env", text=statement.without_values)
         elif file is None or file.startswith(("/", "~")):
             self._add_to_setup(statement)
             self._report(statement, "app.setup", text=statement.without_values if statement.assigns else None)
-        elif self._folder is not None or (parts.path.parent / file).is_file():
-            folder = self._folder.pieces if self._folder is not None else (Piece("text", parts.folder),)
+        elif (target := self._folder(statement)) is not None or (parts.path.parent / file).is_file():
+            folder = target.pieces if target is not None else (Piece("text", parts.folder),)
             path = shell_word(Text((*folder, Piece("text", f"/{file}"))), "")
             words_behind = [shell_word(word, f"line {statement.line}") for word in statement.words[2:]]
             parts.setup.append((statement, " ".join([program, path, *words_behind])))
@@ -337,12 +395,16 @@ class _ScriptReader:
 
     # --- runs ---------------------------------------------------------------------------------------------------------
 
-    def _parse_run(self, statement: Statement) -> Run | None:
+    def _parse_runs(self, statement: Statement) -> list[Run]:
+        """What a command starts: several runs where it starts a script with several profiled commands."""
+        if not statement.words or statement.program in TESTS or reads_reports(statement.words):
+            return []
+        words = [self._parts.replace_submit_folder(statement, word) for word in statement.words]
+        each = [self._parse_run(statement, parts) for parts in command_parts(words, self._read_script)]
+        return [run for run in each if run is not None]
+
+    def _parse_run(self, statement: Statement, parts: CommandParts) -> Run | None:
         """A command that is profiled, that a launcher starts, or that is a program by its path; None for others."""
-        if not statement.words or statement.program in _TESTS or reads_reports(statement.words):
-            return None
-        replace_folder = self._parts.replace_submit_folder
-        parts = command_parts([replace_folder(statement, word) for word in statement.words], self._read_script)
         is_started = parts.start is not None or parts.container is not None or bool(parts.prefix)
         if parts.words is None and reads_reports(parts.program):
             self._report_readers.add(id(statement))
@@ -350,17 +412,29 @@ class _ScriptReader:
         is_program = not statement.is_condition and _is_program(parts.program, is_launched=is_started)
         if not parts.program or not (parts.words or is_program):
             return None
-        parts.program = [replace_folder(statement, word) for word in parts.program]
+        parts.program = [self._parts.replace_submit_folder(statement, word) for word in parts.program]
+        if parts.container is not None and parts.container.image is None:
+            images = [match[1] for _, line in self._script.comments if (match := _IMAGE.match(line))]
+            parts.container.image = Text((Piece("text", images[0]),)) if images else None
+            reason = "the image is not on this line: write app.container.image"
+            parts.notes += [] if images else [(parts.container.runtime, reason)]
         for text, reason in parts.notes:
             self._report(statement, reason, understood=False, text=text)
         path, is_inside = parts.words.path if parts.words else "", parts.is_inside_container
         if parts.words and "/" in path and (is_inside or not parts.words.is_path_known):
             reason = "nsw starts the image's own" if is_inside else "nsw starts the site's: name its path there"
             self._report(statement, reason, understood=is_inside, text=path)
-        if parts.words is None and (left := profilers_in(parts.program)):
+        left = profilers_in(parts.program) or self._hidden_in(parts.program)
+        if parts.words is None and left:
             self._report(statement, f"{_HIDDEN_PROFILER} {left[0]} starts", understood=False)
             return None
-        return Run(statement, None, parts)
+        return Run(statement, self._folder(statement), parts)
+
+    def _hidden_in(self, program: Sequence[Text]) -> list[str]:
+        """The variables among a program's words that hold a line of shell which starts a profiler."""
+        is_line = bool(program) and (program[0].literal or "") in {"bash", "sh", "eval"}
+        pieces = [piece for word in (program if is_line else program[:1]) for piece in word.pieces]
+        return [piece.text for piece in pieces if shell_names(piece.text) & self._profiler_names]
 
     def _read_script(self, name: str) -> str | None:
         """The text of a script that the job starts: written by it, or beside it."""
@@ -382,7 +456,6 @@ def _is_program(words: Sequence[Text], *, is_launched: bool) -> bool:
 
 
 def _writes_file(statement: Statement) -> bool:
-    """Whether a statement writes a file, which the program may read."""
     outputs = [target.source_text for sign, target in statement.redirects if ">" in sign]
     return not {"/dev/null", "1", "2"}.issuperset(outputs)
 

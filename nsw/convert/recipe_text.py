@@ -17,6 +17,7 @@ from nsw.convert.shell_reader import SUBMIT_FOLDER, Block, Piece, Text
 from nsw.convert.starter import as_text, program_name, words_of
 from nsw.launchers.model import parse_layout_options
 from nsw.metrics.catalogue import find_chip
+from nsw.plan.counters import WHOLE_PROGRAM
 from nsw.recipe.program import FILLED, Launched, files_of, is_relative_image
 from nsw.recipe.secrets import holds_secret, looks_secret
 from nsw.recipe.units import format_duration
@@ -58,9 +59,10 @@ class Run:
 
     @property
     def counts(self) -> Sequence[str]:
-        """The numbers of processes that a loop goes over."""
+        """The numbers of processes that a loop goes over; `$1` where the caller gives it."""
         counts = self.statement.loops.get(self.parts.count, [])
-        return counts if all(count.isdecimal() and int(count) for count in counts) else []
+        is_number = all(count.startswith("$") or (count.isdecimal() and int(count)) for count in counts)
+        return counts if is_number else []
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -137,11 +139,15 @@ class ScriptParts:
 
     def replace_submit_folder(self, statement: Statement, word: Text) -> Text:
         """Replace the submission folder in a word by the script's folder: nsw submits from another folder."""
-        is_folder = [piece.kind == "variable" and SUBMIT_FOLDER.fullmatch(piece.text) for piece in word.pieces]
-        if not any(is_folder):
-            return word
-        self.report(statement, f"{self.folder}: nsw submits from another folder", text=word.source_text)
+        replaced = self.in_folder(word)
+        if replaced != word:
+            self.report(statement, f"{self.folder}: nsw submits from another folder", text=word.source_text)
+        return replaced
+
+    def in_folder(self, word: Text) -> Text:
+        """A word with the submission folder replaced by the script's."""
         folder = Piece("text", self.folder)
+        is_folder = [piece.kind == "variable" and SUBMIT_FOLDER.fullmatch(piece.text) for piece in word.pieces]
         return Text(tuple(folder if is_it else piece for is_it, piece in zip(is_folder, word.pieces, strict=True)))
 
 
@@ -203,7 +209,7 @@ class _RecipeWriter:
         for name, values in matrix.items():
             texts = [text if _NUMBER.fullmatch(text) else _text_as_yaml(text) for text in values]
             out.append(f"  {name}: [{', '.join(texts)}]\n")
-        out += ["\npasses:\n", *self._passes_lines(), "\n", self._resources_text(start)]
+        out += ["\npasses:\n", *self._passes_lines(start.processes), "\n", self._resources_text(start)]
         unknown = sorted((line for line in parts.lines if not line.is_understood), key=lambda line: line.first)
         out += [f"\n# Not understood of {parts.path.name}, and not done by this recipe:\n"] if unknown else []
         for line in dict.fromkeys(unknown):
@@ -247,13 +253,15 @@ class _RecipeWriter:
                 options[at : at + width] = options[at : at + width] if is_mpi else []
         nodes = number.get("nodes") or directives.nodes or 1
         each_node = nodes if start.kind == "srun" else 1  # srun's default
-        counted = max(map(int, run.counts), default=0)
+        counted = max((int(count) for count in run.counts if count.isdecimal()), default=0)
+        if start.kind == "torchrun" and start.processes and any(o.startswith("--nnodes") for o in start.options):
+            start = start._replace(processes=start.processes * nodes)
         processes = start.processes or counted or number.get("per_node", 0) * nodes or directives.tasks or each_node
         if processes < nodes and "nodes" not in number:
             reason = f"{processes} process on {nodes} nodes: nsw asks for as many nodes as processes"
             report(run.statement, reason, understood=False, text=f"{start.kind} {' '.join(start.options)}".strip())
             number["nodes"] = processes
-        count_reason = "" if start.processes or counted else f"the number is computed: nsw takes {processes}"
+        count_reason = "" if start.processes or run.counts else f"the number is computed: nsw takes {processes}"
         known_options = self._known_options(start.kind, options, count_reason)
         return _Start(start.kind, processes, known_options, number, count=run.parts.count if run.counts else "")
 
@@ -290,7 +298,6 @@ class _RecipeWriter:
         return literal
 
     def _launcher_keys(self, start: _Start) -> dict[str, Any]:
-        """A recipe's app.launcher; where the profiler is, if that is not where nsw puts it by default."""
         processes = f"{{{{ {start.count} }}}}" if start.count else start.processes
         keys: dict[str, Any] = {"kind": start.kind, "processes": processes}
         keys |= {"prefix": start.prefix} if start.prefix else {}
@@ -298,12 +305,18 @@ class _RecipeWriter:
         outside = {run.is_outside for run in self._group if run.parts.words is not None}
         if outside and outside != {start.kind == "torchrun"}:
             keys["profiler"] = "outside" if True in outside else "inside"
+        resources = self._resources(start)
+        nodes = resources.get("nodes", 1)
+        counts = [
+            -(-int(count) // nodes) for count in self._first.counts or [str(start.processes)] if count.isdecimal()
+        ]
+        if resources["gpus"] and (not counts or any(resources["gpus"] // nodes % count for count in counts)):
+            keys["share_gpus"] = True  # the script lets them
         return keys
 
     # --- the program --------------------------------------------------------------------------------------------------
 
     def _app_lines(self, start: _Start) -> Iterator[str]:
-        """The lines below `app:`."""
         parts, first = self._parts, self._first
         before = [text for source, text in parts.before if self._is_set_before(source)]
         setup = [text for source, text in parts.setup if self._is_set_before(source)]
@@ -369,7 +382,6 @@ class _RecipeWriter:
         return Text((Piece("text", f"{folder}/"), *word.pieces))
 
     def _run_env(self, run: Run) -> dict[str, str]:
-        """Variables that are set for a run alone."""
         variables = {}
         for name, value in run.assigns:
             if value is None or value.computed is not None:
@@ -379,7 +391,6 @@ class _RecipeWriter:
         return variables
 
     def _container_keys(self, container: ContainerWords) -> dict[str, Any]:
-        """The keys of app.container."""
         run = self._first
 
         def text_of(word: Text) -> str:
@@ -399,7 +410,6 @@ class _RecipeWriter:
         return keys
 
     def _files(self) -> list[str]:
-        """The files beside the script that the program needs or is built from."""
         build = self._parts.build
         words = [word.literal for run in self._group for word in run.parts.program]
         words += [word.literal for _, built in build for word in built.words]
@@ -416,7 +426,7 @@ class _RecipeWriter:
         """The compilers' lines, in the folder that the script changed to."""
         commands, folder = [], None
         for target, statement in self._parts.build:
-            if target is not None and target is not folder:
+            if target is not None and target != folder:
                 commands.append(f"cd {shell_word(target, 'the folder')}")
                 folder = target
             hint = f"line {statement.line}"
@@ -450,7 +460,7 @@ class _RecipeWriter:
             self._parts.report(self._first.statement, reason, understood=False, text=f"${name}")
         return parameters
 
-    def _passes_lines(self) -> Iterator[str]:
+    def _passes_lines(self, processes: int) -> Iterator[str]:
         """The lines below `passes:`; the program without a profiler is one pass."""
         report = self._parts.report
         kinds = [run.parts.words.kind for run in self._group if run.parts.words]
@@ -462,7 +472,8 @@ class _RecipeWriter:
                 names.append(words.tool)
                 number = names.count(words.tool)
                 name = words.tool if number == 1 else f"{words.tool}-{number}"
-                yield from self._pass_lines(run, words, {"name": name} if kinds.count(words.kind) > 1 else {})
+                keys = {"name": name} if kinds.count(words.kind) > 1 else {}
+                yield from self._pass_lines(run, words, keys, processes=processes)
                 continue
             report(run.statement, "passes: baseline")
             for text, reason in words.unknown if words else ():
@@ -471,7 +482,7 @@ class _RecipeWriter:
                 yield f"  - baseline: {{}} # line {run.statement.line}: the program alone\n"
             is_alone_written = True
 
-    def _pass_lines(self, run: Run, words: PassWords, keys: dict[str, Any]) -> Iterator[str]:
+    def _pass_lines(self, run: Run, words: PassWords, keys: dict[str, Any], *, processes: int) -> Iterator[str]:
         """The lines of a pass with a profiler, and what nsw adds to its command line."""
         report, statement = self._parts.report, run.statement
         is_launched = run.parts.start is not None and not run.is_outside
@@ -480,9 +491,9 @@ class _RecipeWriter:
         if run.parts.ranks:
             keys["ranks"] = run.parts.ranks
         replay = words.fields.get("replay", "")
-        if replay.endswith("application") and is_launched:
+        if replay in WHOLE_PROGRAM and is_launched and processes > 1:
             del words.fields["replay"]
-            reason = "nsw replays kernels: a launcher cannot start one process again"
+            reason = "nsw replays kernels: a launcher cannot start one process of several again"
             report(statement, reason, understood=False, text=f"--replay-mode {replay}")
         keys |= {"tool": words.tool, **words.fields} | ({"options": words.options} if words.options else {})
         yield f"  - {words.kind}: {_as_flow_yaml(keys)} # line {statement.line}\n"
@@ -496,7 +507,7 @@ class _RecipeWriter:
         if words.tool == "ncu" and "processes" not in words.fields:
             yield "    # nsw adds --target-processes all; processes: application is the older ncu's default\n"
 
-    def _resources_text(self, start: _Start) -> str:
+    def _resources(self, start: _Start) -> dict[str, Any]:
         directives, settings = self._parts.directives, start.settings
         keys: dict[str, Any] = dict(directives.resources)
         for setting, key in (("nodes", "nodes"), ("all_gpus", "gpus"), ("cpus", "cpus_per_task")):
@@ -507,7 +518,10 @@ class _RecipeWriter:
             keys["gpus"] = from_nodes or settings.get("rank_gpus", 0) * start.processes
         if "per_node" in settings and settings["per_node"] * keys.get("nodes", 1) != start.processes:
             keys["tasks_per_node"] = settings["per_node"]
-        notes = []
+        return keys
+
+    def _resources_text(self, start: _Start) -> str:
+        directives, keys, notes = self._parts.directives, self._resources(start), list[str]()
         if seconds := keys.pop("time", None):
             run_seconds = seconds - _MARGIN if seconds > 2 * _MARGIN else seconds
             keys["time"] = format_duration(run_seconds)

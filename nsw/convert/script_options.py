@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from nsw.convert.shell_reader import LOOKED_UP, Piece, Text
 from nsw.errors import RefusedError
-from nsw.metrics.requests import find_metric_faults
+from nsw.metrics.requests import Tool, find_metric_faults
 from nsw.profilers.vtune import ANALYSES, OLD_ANALYSES
 from nsw.recipe.passes import TraceDomain
 from nsw.recipe.units import Fault, format_size, parse_size
@@ -154,13 +154,14 @@ def parse_pass(words: Sequence[Text]) -> PassWords | None:
         pass_words.kind = "counters"
         pass_words.fields = {"kernels": {"exclude": []}, "launches": {"skip": 0}, "metrics": []}
         _take_options(pass_words, rest, tool, _take_ncu_option)
-        _pass_on_unknown_metrics(pass_words)
+        _pass_on_unknown_metrics(pass_words, "ncu", "set:basic")
     elif tool == "nvprof":
         _take_options(pass_words, rest, tool, _take_nvprof_option)
         if pass_words.kind == "counters":
             pass_words.fields = {"launches": {"skip": 0}, **pass_words.fields}
             pass_words.fields.setdefault("kernels", {"exclude": []})
             pass_words.fields.pop("report", None)
+            _pass_on_unknown_metrics(pass_words, "nvprof", "set:analysis")
     elif tool in _TABLES["no_pass"]:
         pass_words.kind = "baseline"
         end = next((at for at, word in enumerate(rest) if word.literal == "--"), 0)  # options may have several values
@@ -177,7 +178,6 @@ def parse_pass(words: Sequence[Text]) -> PassWords | None:
 def _take_options(
     pass_words: PassWords, words: list[Text], table: str, take: Callable[[PassWords, _Option], None]
 ) -> None:
-    """Take the options up to the program's first word."""
     computed: list[Text] = []  # since the last option: options too, or the program
     while words:
         first = words[0].pieces[0] if words[0].pieces else Piece("text", "")
@@ -196,7 +196,12 @@ def _take_options(
         if equals:
             value: Text | None = Text((Piece("text", rest), *word.pieces[1:]))
         else:
-            has_value = words and _takes_value(table, name) and not re.match("--?[A-Za-z]", words[0].literal or "")
+            follows = words[0].literal if words else ""  # a switch is no program
+            has_value = (
+                words
+                and (_takes_value(table, name) or follows in {"on", "off"})
+                and not re.match("--?[A-Za-z]", follows or "")
+            )
             value = words.pop(0) if has_value else None
         option = _Option(name, value, bool(equals))
         reasons = _TABLES["handled"].get(pass_words.tool, {})
@@ -256,19 +261,19 @@ def _take_ncu_option(pass_words: PassWords, option: _Option) -> None:
         pass_words.keep(option)
 
 
-def _pass_on_unknown_metrics(pass_words: PassWords) -> None:
-    """Pass what a recipe cannot name on to ncu as it is; a recipe without a metric takes ncu's basic set."""
-    names: list[str] = pass_words.fields["metrics"]
-    unknown = [fault.name for fault in find_metric_faults(names, None, "ncu")]
-    for fault in find_metric_faults(names, None, "ncu"):
+def _pass_on_unknown_metrics(pass_words: PassWords, tool: Tool, default: str) -> None:
+    """Pass what a recipe cannot name on to ncu as it is, or name it; a recipe without a metric takes the default."""
+    names: list[str] = [name for name in pass_words.fields["metrics"] if name]
+    unknown = [fault.name for fault in find_metric_faults(names, None, tool)]
+    for fault in find_metric_faults(names, None, tool):
         kind, _, value = fault.name.partition(":")
-        if kind in {"set", "section"}:
+        if kind in {"set", "section"} and tool == "ncu":
             pass_words.options += [f"--{kind}", value]
         else:
             pass_words.unknown.append((fault.name, fault.message))
-    pass_words.fields["metrics"] = [name for name in names if name not in unknown] or ["set:basic"]
-    if unknown and pass_words.fields["metrics"] == ["set:basic"] and "set:basic" not in names:
-        reason = "no recipe can name it: nsw measures ncu's basic set too"
+    pass_words.fields["metrics"] = [name for name in names if name not in unknown] or [default]
+    if unknown and pass_words.fields["metrics"] == [default] and default not in names:
+        reason = f"no recipe can name it: nsw measures {tool}'s {default} too"
         pass_words.unknown.append((", ".join(unknown), reason))
 
 

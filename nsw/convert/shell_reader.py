@@ -28,6 +28,7 @@ _PROCESSES: Final = ("<(", ">(")
 STARTED_IN_TEXT: Final = re.compile(
     r"(?<![\w./-])(?:\S*/)?(?:nsys|ncu|nvprof|vtune|rocprof(?:v\d)?) +(?:profile|launch|-)"
 )
+_SUBMITTED: Final = re.compile(r"\$\(\s*\w*(?:sub|batch)\s")  # a batch system's command
 _SCRIPT: Final = r'"?\$(?:0|\{?BASH_SOURCE(?:\[0\])?(?::-\$0)?\}?)"?'
 _OWN_FOLDER: Final = re.compile(  # the usual commands for the folder that a script is in
     rf"\$\((?:dirname (?:-- )?{_SCRIPT}"
@@ -104,14 +105,21 @@ class Block:
     """A loop, a conditional, a function, a subshell: what begins at `line` with `head`.
 
     Attributes:
+        begin: Where it begins in the script; the same for all its branches.
         loop: Of a `for` over words: its variable and the words.
         branch: Of a conditional: how many `else`, `elif` or patterns came before.
+        is_condition: Whether this is the part that decides of an `if` or `while`.
+        subject, patterns: Of a `case`: the word, and what chooses this branch.
     """
 
     line: int
     head: str
+    begin: int = 0
     loop: tuple[str, tuple[tuple[Piece, ...], ...]] | None = None
     branch: int = 0
+    is_condition: bool = False
+    subject: tuple[Piece, ...] = ()
+    patterns: tuple[tuple[Piece, ...], ...] = ()
 
 
 @dataclass(slots=True)
@@ -128,8 +136,15 @@ class RawStatement:
     assigns: list[tuple[str, bool, list[tuple[Piece, ...]] | None]] = field(default_factory=list)  # name, +=, value
     redirects: list[tuple[str, tuple[Piece, ...]]] = field(default_factory=list)
     blocks: tuple[Block, ...] = ()
-    is_condition: bool = False
+    is_negated: bool = False
     document: str = ""
+    document_line: int = 0
+    has_plain_document: bool = False  # without variables
+
+    @property
+    def is_condition(self) -> bool:
+        """Whether it decides of an `if` or `while`."""
+        return bool(self.blocks) and self.blocks[-1].is_condition
 
     @property
     def is_empty(self) -> bool:
@@ -172,6 +187,9 @@ class Reader:
                 raw = self._new_command("")
             else:
                 yield from self._finish_command(raw, operator)
+                if operator.startswith(";") and operator != ";":
+                    yield from [raw] if raw.is_empty else []  # a branch of a `case` may be empty
+                    self._take_patterns()
                 is_blank_line = operator == "\n" and raw.is_empty  # which may follow an operator
                 raw = self._new_command(operator if operator in _JOINING else raw.before if is_blank_line else "")
         yield from self._finish_command(raw, "\n")
@@ -213,7 +231,6 @@ class Reader:
         return match[0] if match else None
 
     def _take_word(self, raw: RawStatement) -> None:
-        """Parse the next word, assignment or redirection of a command."""
         if raw.is_empty:
             raw.line, raw.begin = self._line_number, self._at
         if (operator := self._redirection_at()) is not None:
@@ -236,16 +253,43 @@ class Reader:
             if raw.words and source_text(raw.words[0]) in DECLARING and self._text.startswith("(", self._at):
                 self._parse_value()  # the elements of an array
                 word = (*word, Piece("computed", "(...)", "an array"))
-            if source_text(word) == "[[" and not raw.words:
-                end = self._text.find("]]", self._at)
-                self._at = len(self._text) if end < 0 else end + 2
-                word = (Piece("computed", "[[", "test"),)
             raw.words.append(word)
+            if source_text(word) == "[[" and len(raw.words) == 1:
+                self._take_test(raw)
             self._take_keyword(raw)
         raw.last, raw.end = self._line_number, self._at
 
+    def _take_test(self, raw: RawStatement) -> None:
+        """Parse the words of `[[ ... ]]`, in which operators are words."""
+        sign = re.compile(r"&&|\|\||[()<>](?=\s)|=~\s+(?:[^\s\[]|\[[^\]]*\])+")
+        while self._at < len(self._text) and source_text(raw.words[-1]) != "]]":
+            if match := sign.match(self._text, self._at):
+                self._at = match.end()
+                raw.words.append((Piece("text", match[0]),))
+            elif self._text[self._at] in _SPECIAL - {" ", "\t"}:
+                self._at += 1
+            elif not self._skip_blanks():
+                raw.words.append(self._parse_word())
+
+    def _take_patterns(self) -> None:
+        """Parse what chooses the next branch of a `case`."""
+        if not self._blocks or self._blocks[-1][0] != "esac":
+            return
+        patterns: list[tuple[Piece, ...]] = []
+        while self._at < len(self._text) and not self._text.startswith(")", self._at):
+            if self._text[self._at] in "\n|(":
+                self._at += 1
+            elif not self._skip_blanks():
+                begin = self._at
+                patterns.append(self._parse_word())
+                if source_text(patterns[-1]) == "esac" and len(patterns) == 1:
+                    self._at = begin
+                    return
+        self._at += 1
+        end, block = self._blocks[-1]
+        self._blocks[-1] = end, replace(block, branch=block.branch + 1, patterns=tuple(patterns))
+
     def _parse_value(self) -> list[tuple[Piece, ...]] | None:
-        """Parse an assigned value: a word, or the words of an array."""
         if not self._text.startswith("(", self._at):
             return [self._parse_word()] if self._at < len(self._text) and self._text[self._at] not in _SPECIAL else [()]
         self._at += 1
@@ -267,8 +311,7 @@ class Reader:
             self._open_block("}", raw.line, f"function {source_text(raw.words[1])}")
             raw.words.clear()
             return
-        is_pattern = self._text.startswith(")", self._at) and self._blocks and self._blocks[-1][0] == "esac"
-        if raw.assigns or len(raw.words) > 1 or is_pattern:
+        if raw.assigns or len(raw.words) > 1:
             return
         if word in _CLOSING and self._blocks:
             end, block = self._blocks.pop()
@@ -278,9 +321,11 @@ class Reader:
             raw.words.clear()
         elif word in _WITHIN:
             raw.words.clear()
-            raw.is_condition = word == "elif" or (raw.is_condition and word == "!")
-            if word in {"else", "elif"}:
-                self._next_branch()
+            raw.is_negated = word == "!"
+            if word not in {"!", "time"} and self._blocks:
+                end, block = self._blocks[-1]
+                branch = block.branch + (word in {"else", "elif"})
+                self._blocks[-1] = end, replace(block, branch=branch, is_condition=word == "elif")
         elif word in _OPENING:
             self._begin_block(raw, word)
 
@@ -288,15 +333,22 @@ class Reader:
         line = self._line_number
         end = self._text.find("\n", self._at)
         rest = self._text[self._at : len(self._text) if end < 0 else end]
-        head = f"{word} {_END_OF_HEAD.split(rest)[0].strip()}".strip()
-        loop = None
+        head = rest[: rest.find("))") + 2] if rest.lstrip().startswith("((") else _END_OF_HEAD.split(rest)[0]
+        block = Block(line, f"{word} {head.strip()}".strip(), self._at)
         if word in {"for", "select"}:
-            loop = self._parse_loop_words()
+            block = replace(block, loop=self._parse_loop_words())
         elif word == "case":
+            while self._skip_blanks():
+                pass
+            subject, branches = self._parse_word(), self._text[self._at :].partition("esac")[0]
+            if ";&" in branches:  # one goes on with the next: nothing is decided
+                subject = (Piece("computed", source_text(subject), "a case"),)
+            block = replace(block, subject=subject, branch=-1)
             self._skip_to("in")
         raw.words.clear()
-        self._open_block(_OPENING[word], line, head, loop)
-        raw.is_condition = word in {"if", "while", "until"}
+        self._blocks.append((_OPENING[word], replace(block, is_condition=word in {"if", "while", "until"})))
+        if word == "case":
+            self._take_patterns()
 
     def _parse_loop_words(self) -> tuple[str, tuple[tuple[Piece, ...], ...]] | None:
         match = re.compile(r"\s*([A-Za-z_]\w*)\s+in\b").match(self._text, self._at)
@@ -310,15 +362,8 @@ class Reader:
                 words.append(self._parse_word())
         return match[1], tuple(words)
 
-    def _open_block(
-        self, end: str, line: int, head: str, loop: tuple[str, tuple[tuple[Piece, ...], ...]] | None = None
-    ) -> None:
-        self._blocks.append((end, Block(line, head, loop)))
-
-    def _next_branch(self) -> None:
-        if self._blocks:
-            end, block = self._blocks[-1]
-            self._blocks[-1] = end, replace(block, branch=block.branch + 1)
+    def _open_block(self, end: str, line: int, head: str) -> None:
+        self._blocks.append((end, Block(line, head, self._at)))
 
     def _skip_to(self, word: str, *, keep: bool = False) -> None:
         match = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(self._text, self._at)
@@ -326,26 +371,22 @@ class Reader:
             self._at = match.start() if keep else match.end()
 
     def _skip_documents(self) -> None:
-        """Pass over the here-documents that begin on the next line."""
         while self._documents:
-            delimiter, is_literal, raw = self._documents.pop(0)
-            begin = self._at
+            delimiter, is_plain, raw = self._documents.pop(0)
+            begin, raw.document_line = self._at, self._line_number
             while self._at < len(self._text):
                 end = self._text.find("\n", self._at)
                 end = len(self._text) if end < 0 else end
                 line, self._at = self._text[self._at : end], end + 1
                 if line.strip() == delimiter:
                     break
-            document = self._text[begin : self._at].rstrip("\n").rpartition("\n")[0]
-            raw.document = document if is_literal else re.sub(r"\\([$`\\])", r"\1", document)
+            raw.document = self._text[begin : self._at].rstrip("\n").rpartition("\n")[0]
+            raw.has_plain_document = is_plain
 
     def _finish_command(self, raw: RawStatement, operator: str) -> Iterator[RawStatement]:
-        """The command that ends here; handles subshells, here-documents and patterns of a `case`."""
+        """The command that ends here; handles subshells and here-documents."""
         if operator == "\n":
             self._skip_documents()
-        if operator == ")" and self._blocks and self._blocks[-1][0] == "esac":
-            self._next_branch()
-            return  # a pattern
         raw.blocks = tuple(block for _, block in self._blocks)
         if not raw.is_empty:
             raw.text = self._text[raw.begin : raw.end]
@@ -357,10 +398,10 @@ class Reader:
             self.block_ends[self._blocks.pop()[1].line] = self._line_number
 
     def _profiled_substitutions(self, raw: RawStatement) -> Iterator[RawStatement]:
-        """The commands in `$(...)` of a command, where they start a profiler."""
+        """The commands in `$(...)` of a command, where they start a profiler or submit a job."""
         words = [*raw.words, *(word for _, _, value in raw.assigns for word in value or ())]
         for piece in (piece for word in words for piece in word):
-            if piece.kind == "computed" and STARTED_IN_TEXT.search(piece.text):
+            if piece.kind == "computed" and (STARTED_IN_TEXT.search(piece.text) or _SUBMITTED.match(piece.text)):
                 text = piece.text.removeprefix("$").strip("`")
                 for inner in Reader(text, self._name).statements():
                     inner.line, inner.last = raw.line + inner.line - 1, raw.line + inner.last - 1
@@ -440,7 +481,6 @@ class Reader:
         return _variable_piece(match[0], text[at : self._at], quoted)
 
     def _find_nested_end(self, opening: str, closing: str) -> int:
-        """Where a nested expression ends."""
         at, depth, begin = self._at + len(opening), 1, self._at
         pair = {")": "(", "))": "(", "}": "{"}[closing]
         depth += opening.count("(") - 1 if closing != "}" else 0

@@ -6,12 +6,14 @@ set in a loop or a conditional are not known, nor is arithmetic with them: such 
 
 from __future__ import annotations
 
-import ast
-import operator
 import re
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from nsw.convert.script_options import reads_reports
 from nsw.convert.shell_reader import (
     ASSIGNMENT,
     DECLARING,
@@ -20,22 +22,36 @@ from nsw.convert.shell_reader import (
     RawStatement,
     Reader,
     Text,
-    drop_quoting,
     merge_pieces,
     source_text,
-    word_pieces,
+)
+from nsw.convert.shell_values import (
+    START_FOLDER,
+    STARTS_PROFILER,
+    ShellState,
+    ShellValues,
+    pattern_of,
+    shell_names,
+    starts_profiler,
+    test_result,
+    unsplit_text,
 )
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _SHELLS: Final = re.compile(r"(ba|da|z|k)?sh\d*|")
-_STARTS_PROFILER: Final = re.compile(
-    r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|amplxe-cl|rocprof(?:v[23]|-compute)?)(?:[\s)`]|$)"
-)
-_ARRAY_INDICES: Final = ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID")
-_COMPUTED: Final = "a variable that the script computes"
+_PROFILER_PATH: Final = re.compile(r"(?<!\S)\S*/(?=(?:nsys|ncu|nvprof|vtune)\s)")
+_ARRAY: Final = re.compile(r"\w+\+?=\(")
+TESTS: Final = frozenset({"[", "[[", "test"})
+_DEEPEST_CALL: Final = 8
+_MOST_STATEMENTS: Final = 20_000
+_MOST_CHOICES: Final = 16
+_MOST_RUNS: Final = 8  # values of a loop that are taken one by one
+_MOST_ROUNDS: Final = 200
+_MOST_LOOPED: Final = 2_000  # statements of a loop
+_JUMPS: Final = frozenset({"exit", "exec", "return", "break", "continue"})
 
 
 @dataclass(slots=True)
@@ -53,7 +69,9 @@ class Statement:
         loops: Of the loops over words that are known: the variable, and the words; so the arguments of the script.
         is_condition: Whether it decides of an `if` or `while`.
         is_of_job: Whether it sets variables that the job's shell computes from what each job has.
-        document: The text of its here-document.
+        is_decided: Whether it is a test whose result the values of the script give.
+        folder: Where it is run, or where it goes to; None: where the script is started.
+        document: The text of its here-document, or what it prints into a file; `document_line`: where that begins.
     """
 
     line: int
@@ -67,7 +85,10 @@ class Statement:
     loops: Mapping[str, Sequence[str]] = field(default_factory=dict)
     is_condition: bool = False
     is_of_job: bool = False
+    is_decided: bool = False
+    folder: Text | None = None
     document: str = ""
+    document_line: int = 0
 
     @property
     def without_values(self) -> str:
@@ -94,20 +115,16 @@ class Script:
         comments: Lines that begin with # and stand before the first command, with their numbers.
         statements: Its commands in order.
         block_ends: The last line of each block, by the first.
-        called: The functions that it calls: their statements are where the calls are.
+        passed: Blocks whose statements are as if they were in none, with the reason.
+        skipped: Commands that are never run: the script's own values decide so.
     """
 
     shebang: str
     comments: list[tuple[int, str]]
     statements: list[Statement]
     block_ends: Mapping[int, int]
-    called: Sequence[Block] = ()
-
-
-def shell_names(text: str) -> set[str]:
-    """The variables that a piece of shell names."""
-    sums = re.findall(r"\$\(\((.*?)\)\)", text)
-    return set(re.findall(r"\$(?:\{[#!]?)?([A-Za-z_]\w*)", text)) | set(re.findall(r"[A-Za-z_]\w*", " ".join(sums)))
+    passed: Mapping[Block, str] = field(default_factory=dict)
+    skipped: Sequence[Statement] = ()
 
 
 def parse_script(text: str, name: str = "script", arguments: Sequence[Text] | None = None) -> Script:
@@ -132,7 +149,30 @@ def parse_script(text: str, name: str = "script", arguments: Sequence[Text] | No
     shebang = lines[0] if lines[0].startswith("#!") else ""
     evaluation = _Evaluation(raw, name, arguments)
     statements = list(evaluation.statements())
-    return Script(shebang, comments, statements, reader.block_ends, tuple(evaluation.called))
+    if not any(map(_measures, statements)):  # a person who wants a profile chooses it
+        undecided = _Evaluation(raw, name, arguments, decides=False)
+        undecided_statements = list(undecided.statements())
+        if any(map(_measures, undecided_statements)):
+            evaluation, statements = undecided, undecided_statements
+    known = {_profiled_words(statement) for statement in statements}
+    for choices in evaluation.alternatives[:_MOST_CHOICES]:
+        for statement in _Evaluation(raw, name, arguments, choices=choices, decides=evaluation.decides).statements():
+            if _measures(statement) and _profiled_words(statement) not in known:
+                known.add(_profiled_words(statement))
+                at = max((n for n, before in enumerate(statements) if before.line <= statement.line), default=-1)
+                statements.insert(at + 1, statement)
+    left = [statement for statement in raw if id(statement) not in evaluation.seen and not statement.is_empty]
+    skipped = [Statement(r.line, r.last, r.text, assigns=[(name, None) for name, *_ in r.assigns]) for r in left]
+    return Script(shebang, comments, statements, reader.block_ends, evaluation.passed, skipped)
+
+
+def _measures(statement: Statement) -> bool:
+    return starts_profiler(statement.words) and not reads_reports(statement.words)
+
+
+def _profiled_words(statement: Statement) -> tuple[int, str]:
+    """What two profiled commands have alike: the profiler's path does not count."""
+    return statement.line, _PROFILER_PATH.sub("", " ".join(word.source_text for word in statement.words))
 
 
 def _shebang_program(text: str) -> str:
@@ -143,403 +183,383 @@ def _shebang_program(text: str) -> str:
     return words[0].rpartition("/")[2] if words else ""
 
 
-# --- values: what the variables hold where a statement stands ---------------------------------------------------------
+# --- the commands in the order in which they are run -----------------------------------------------------------------
 
 
-_LONGEST_VALUE: Final = 1 << 16  # characters of a variable; one that is longer is taken as computed
-_LARGEST_OUTPUT: Final = 16 << 20  # characters of all words of a script, its variables replaced by their values
-
-
-class _Values:
-    """The variables of a script, as far as it was read."""
-
-    def __init__(self, script: str) -> None:
-        self._script = script
-        self._room = _LARGEST_OUTPUT
-        self._loop_words: dict[int, list[str]] = {}  # of loops over words that are known, by the id of their block
-        start = Text((Piece("variable", "$PWD", "PWD"),))
-        self._variables: dict[str, list[Text] | None] = {"PWD": [start]}  # None: computed
-        self._exported: set[str] = set()
-        self._in_blocks: dict[str, tuple[tuple[Block, ...], list[Text] | None]] = {}  # set in a block, for its rest
-        self.blocks: tuple[Block, ...] = ()  # of the statement that is read
-        self.arguments: Sequence[Text] | None = None  # None: the caller's
-        self.shifted: int | None = 0  # how many of the caller's arguments are shifted away; None: not known
-        self.used_arguments: dict[str, Sequence[str]] = {}  # of the caller: parameters, each with a value to replace
-
-    def set(self, name: str, value: list[Text] | None, *, exported: bool = False) -> None:
-        """Give a variable its value.
-
-        Args:
-            name: The variable.
-            value: Its words; None: they are not known.
-            exported: Whether the job's processes have it.
-        """
-        # a short script that doubles a value forty times would fill the memory
-        is_long = value is not None and sum(len(p.text) for word in value for p in word.pieces) > _LONGEST_VALUE
-        self._variables[name] = None if is_long else value
-        self._exported |= {name} if exported else set()
-
-    def appended(self, name: str, value: list[Text] | None, *, is_array: bool) -> list[Text] | None:
-        """The value behind `NAME+=VALUE`; None: not known."""
-        before = self._variable_value(name) if name in self._variables else []
-        if before is None or value is None:
-            return None
-        if is_array or not before or not value:
-            return [*before, *value]
-        return [*before[:-1], Text((*before[-1].pieces, *value[0].pieces))]
-
-    def value_behind_test(self, name: str, value: list[Text] | None) -> list[Text] | None:
-        """The value behind `test || NAME=VALUE`: the one of before, or the new one that starts a profiler."""
-        before = self._variable_value(name)
-        return next(
-            (candidate for candidate in (before, value) if candidate is not None and _starts_profiler(candidate)),
-            before,
-        )
-
-    def is_of_job(self, value: list[Text] | None) -> bool:
-        """Whether the job's shell computes a value as the script would: from its environment, not from its files."""
-        pieces = value[0].pieces if value and len(value) == 1 else ()
-        computed = [piece for piece in pieces if piece.kind == "computed"]
-        others_known = all(piece.kind in {"text", "variable", "shell"} for piece in pieces if piece.kind != "computed")
-        return bool(computed) and others_known and all(map(self._is_piece_of_job, computed))
-
-    def _is_piece_of_job(self, piece: Piece) -> bool:
-        text = piece.text.strip("`").removeprefix("$(").removesuffix(")")
-        if piece.text.startswith("$(("):
-            names = shell_names(piece.text) - self._exported
-            return all(self._variables.get(name, ()) is not None for name in names)
-        if not piece.text.startswith(("$(", "`")):
-            return False
-        try:
-            commands = list(Reader(text, self._script).statements())
-        except UsageError:
-            return False
-        inputs = [target[0] for raw in commands for sign, target in raw.redirects if sign == "<" and target]
-        are_whole = all(path.kind == "variable" or path.text.startswith("/") for path in inputs)
-        return are_whole and all(_depends_on_job_alone(raw) for raw in commands)
-
-    def set_in_block(self, name: str, value: list[Text] | None) -> None:
-        """Give a variable a value for the rest of the block that is read; one that starts a profiler stays.
-
-        Behind the block the value of before holds, and none is not the environment's.
-        """
-        self._in_blocks[name] = self.blocks, value
-        if value and _starts_profiler(value):
-            self._variables[name] = value
-        self._variables.setdefault(name, None)
-
-    def _variable_value(self, name: str) -> list[Text] | None:
-        blocks, value = self._in_blocks.get(name, ((), None))
-        if name in self._in_blocks and self.blocks[: len(blocks)] == blocks:
-            return value
-        return self._variables.get(name)
-
-    def _expand_argument(self, piece: Piece) -> Sequence[Piece]:
-        """The pieces of $1; where only the caller knows it, its default in ${1:-default}, or else a parameter."""
-        number = int(piece.name)
-        if self.arguments is not None and number <= len(self.arguments) and number:
-            return self.arguments[number - 1].pieces
-        default = re.fullmatch(r"\$\{\d+:?-(.*)\}", piece.text)
-        if default and not set(default[1]) & set("$`\\"):
-            return [Piece("text", default[1].strip("\"'"))]
-        if self.arguments is not None and number and not default:
-            return []
-        # a loop may shift them, and a function that is called in `$(...)` has its own
-        is_other = any(block.head.startswith(("while ", "until ", "function ")) for block in self.blocks)
-        if default or not number or self.shifted is None or is_other:
-            return [piece._replace(kind="computed", name="an argument of the script")]
-        parameter = Piece("parameter", f"arg{number + self.shifted}")
-        self.used_arguments[parameter.text] = [f"${number + self.shifted}"]
-        return [parameter]
-
-    def words(self, pieces: Sequence[Piece], loops: Collection[str]) -> list[Text]:
-        """The words that one of the script becomes: an array may hold several, unquoted values are split at blanks.
-
-        Raises:
-            UsageError: The script's words are too long in all.
-        """
-        fields: list[list[Piece]] = [[]]
-        for piece in pieces:
-            elements: Sequence[Text] | None = None
-            if piece.kind == "list":
-                elements = self._variable_value(piece.name)
-                if piece.name[0] in "@*":
-                    first = int(piece.name[2:] or 1) - 1
-                    elements = self.arguments and self.arguments[first:]
-            parts = [self._expand_piece(piece, loops)] if elements is None else [element.pieces for element in elements]
-            for at, piece_group in enumerate(parts):
-                fields += [[]] if at else []
-                _append_pieces(fields, piece_group, is_split=not piece.quoted and piece.kind in {"variable", "list"})
-        is_list = any(piece.kind == "list" for piece in pieces)
-        if is_list:  # one without elements is no word, though it stands in quotes
-            fields = [piece_group for piece_group in fields if any(piece.text for piece in piece_group)]
-        texts = [Text(drop_quoting(piece_group)) for piece_group in fields if piece_group]
-        self._room -= sum(len(piece.text) for text in texts for piece in text.pieces)
-        if self._room < 0:  # a few KB of a script may name a long variable thousands of times
-            raise UsageError(
-                f"{self._script}: with its variables replaced by their values it has more than {_LARGEST_OUTPUT:,}"
-                " characters",
-                hint="`nsw init -- COMMAND` makes a recipe for one of its commands",
-            )
-        is_empty = not is_list and any(piece.quoted for piece in pieces)
-        return texts or ([Text((Piece("text", ""),))] if is_empty else [])
-
-    def loops(self, blocks: Iterable[Block]) -> dict[str, list[str]]:
-        """The variables of loops over words that are known, with these words as they were where the loop begins."""
-        lists = {}
-        for block in blocks:
-            if block.loop is not None and id(block) not in self._loop_words:
-                words = [word for pieces in block.loop[1] for word in self.words(pieces, ())]
-                texts = [text for word in words for text in _expand_sequence(word)]
-                self._loop_words[id(block)] = [] if None in texts else [text for text in texts if text is not None]
-            if block.loop is not None and (known_words := self._loop_words[id(block)]):
-                lists[block.loop[0]] = known_words
-            elif block.loop is not None:
-                self._variables.setdefault(block.loop[0], None)
-            elif counter := _COUNTER.match(block.head):
-                self._variables.setdefault(counter[1], None)
-        return lists
-
-    def _expand_arithmetic(self, piece: Piece, loops: Collection[str]) -> Piece:
-        """The value of `$((N * 4))`, where all of its variables are numbers that are known."""
-
-        def number_of(match: re.Match[str]) -> str:
-            if match[1].isdecimal():
-                return match[1]
-            number = Text(tuple(self._expand_piece(Piece("variable", match[0], match[1]), loops))).literal or ""
-            return number if number.isdecimal() else "?"
-
-        value = _calculate(_NAME_OR_NUMBER.sub(number_of, piece.text[3:-2]))
-        return piece if value is None else Piece("text", str(value), quoted=piece.quoted)
-
-    def _expand_default(self, piece: Piece, loops: Collection[str]) -> Piece:
-        """`${NAME:-default}` with the script's own variables of the default replaced."""
-        match = re.fullmatch(r"(\$\{\w+:?-)(.*)\}", piece.text, re.DOTALL)
-        if match is None or not shell_names(match[2]) & self._variables.keys():
-            return piece
-        words = self.words(word_pieces(f'"{match[2]}"', self._script), loops)
-        texts = [part.text for word in words for part in word.pieces if part.kind in {"text", "variable"}]
-        is_known = len(words) == 1 and len(texts) == len(words[0].pieces) and not re.search(r"[\\\"`]", "".join(texts))
-        if not is_known:
-            return piece._replace(kind="computed", name=_COMPUTED)
-        return piece._replace(text=f"{match[1]}{''.join(texts)}}}")
-
-    def _expand_piece(self, piece: Piece, loops: Collection[str]) -> Sequence[Piece]:
-        if piece.kind == "computed" and piece.text.startswith("$(("):
-            return [self._expand_arithmetic(piece, loops)]
-        if piece.kind != "variable":
-            return [piece]
-        if piece.name.isdecimal():
-            return self._expand_argument(piece)
-        if piece.name in _ARRAY_INDICES:
-            return [piece._replace(kind="computed", name="the index of an array job")]
-        if piece.name in loops:
-            return [Piece("parameter", piece.name)]
-        if piece.name not in self._variables:
-            return [self._expand_default(piece, loops)]
-        value = self._variable_value(piece.name)
-        is_known = value is not None and (all(word.literal is not None for word in value) or _starts_profiler(value))
-        if piece.name in self._exported and not is_known:
-            return [piece]  # the job has it
-        if value is None:
-            return [piece._replace(kind="computed", name=_COMPUTED)]
-        return [
-            part._replace(text=piece.text, name=_COMPUTED)
-            if part.kind == "computed" and part.name != _COMPUTED
-            else part._replace(quoted=piece.quoted if part.kind == "variable" else part.quoted)
-            for part in (value[0].pieces if value else ())
-        ]
-
-
-_NAME_OR_NUMBER: Final = re.compile(r"\$?\{?([A-Za-z_]\w*|\d+)\}?")
-_OPERATIONS: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow,
-}  # fmt: skip
-
-
-def _calculate(text: str) -> int | None:
-    """The value of a sum, difference, product or power of whole numbers, or of a division without rest, or None."""
-
-    def value_of(node: ast.expr) -> int:
-        if isinstance(node, ast.Constant) and isinstance(node.value, int):
-            return node.value
-        if isinstance(node, ast.BinOp):
-            left, right, kind = value_of(node.left), value_of(node.right), type(node.op)
-            if kind is ast.Div and right and left % right == 0:
-                return left // right
-            if kind is ast.Pow and (right < 0 or abs(left).bit_length() * right >= 63):  # bash's numbers have 64 bits
-                raise ValueError(text)
-            if kind in _OPERATIONS and max(abs(left), abs(right)) < 1 << 31:
-                return _OPERATIONS[kind](left, right)
-        raise ValueError(text)
-
-    try:
-        return value_of(ast.parse(text.replace("#", "?").strip(), mode="eval").body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-_OF_JOB: Final = frozenset({
-    "scontrol", "hostname", "date", "nproc", "nvidia-smi", "whoami", "id", "uname", "seq", "getent", "shuf",
-    "echo", "printf", "expr", "bc", "awk", "sed", "cut", "tr", "grep", "wc", "head", "tail", "sort", "uniq", "cat",
-})  # fmt: skip
-
-
-def _depends_on_job_alone(raw: RawStatement) -> bool:
-    """Whether a command prints the same in the job of a recipe: it reads no file of the folder that it is in."""
-    words = raw.words[1:]
-    plain = [word[0].text for word in words if word and word[0].kind == "text" and not word[0].quoted]
-    is_file = source_text(raw.words[0]) in {"cat", "wc", "head", "tail", "sort", "uniq"} if raw.words else True
-    files = [text for text in plain if "." in text or "/" in text or (is_file and not text.isdecimal())]
-    has_pattern = any(piece.kind not in {"text", "variable"} for word in words for piece in word)
-    is_known = bool(raw.words) and source_text(raw.words[0]) in _OF_JOB and not has_pattern
-    return is_known and all(text.startswith(("/", "-", "+")) for text in files)
-
-
-def _starts_profiler(value: Sequence[Text]) -> bool:
-    return _STARTS_PROFILER.search(" ".join(word.source_text for word in value)) is not None
-
-
-_COUNTER: Final = re.compile(r"for\s*\(\(\s*(\w+)")
-_SEQUENCE: Final = re.compile(r"(?:\$\(|`)seq +(-?\d+)(?: +(-?\d+))?(?: +(-?\d+))? *[)`]|\{(-?\d+)\.\.(-?\d+)\}")
-
-
-def _expand_sequence(word: Text) -> list[str | None]:
-    """The words of `$(seq 1 4)` and of `{1..4}`; of other words the word itself, None where it is not known."""
-    match = _SEQUENCE.fullmatch(word.source_text)
-    if [piece.kind for piece in word.pieces] == ["parameter"]:
-        return [f"${word.pieces[0].text.removeprefix('arg')}"]  # what the caller gives
-    if match is None:
-        return [word.literal]
-    if match[4]:
-        first, step, last = int(match[4]), 1, int(match[5])
-    else:
-        numbers = [int(number) for number in match.groups()[:3] if number]
-        first, step, last = {1: (1, 1, numbers[0]), 2: (numbers[0], 1, numbers[-1])}.get(len(numbers), tuple(numbers))
-    step = step if match[4] is None or first <= last else -1
-    numbers_in_order = range(first, last + (1 if step > 0 else -1), step or 1)
-    return [str(number) for number in numbers_in_order[:1000]]
-
-
-def _append_pieces(fields: list[list[Piece]], pieces: Iterable[Piece], *, is_split: bool) -> None:
-    """Append a value to the last word; where it is split at its blanks, the text behind a blank begins a new word."""
-    for piece in pieces:
-        if piece.kind != "text" or not is_split:
-            fields[-1].append(piece)
-            continue
-        for number, text in enumerate(re.split(r"\s+", piece.text)):
-            fields += [[]] if number else []
-            fields[-1] += [piece._replace(text=text)] if text else []
-
-
-_DEEPEST_CALL: Final = 8
-_MOST_STATEMENTS: Final = 20_000
+class _Jump(Exception):  # noqa: N818 - no error: it leaves a function, a loop or the script
+    pass
 
 
 class _Evaluation:
-    """The statements of a script with their values; those of a function where it is called."""
+    """The statements of a script with their values, in the order in which they are run.
 
-    def __init__(self, raw: Sequence[RawStatement], script: str, arguments: Sequence[Text] | None) -> None:
+    What the values of the script decide is followed: branches, functions, loops. Else all branches are read, each with
+    the values of before; behind them the values of before hold, or those of one branch that chooses a profiler: then
+    `alternatives` has the other branches that choose one.
+    """
+
+    def __init__(
+        self, raw: Sequence[RawStatement], script: str, arguments: Sequence[Text] | None, *,
+        choices: Mapping[int, int] | None = None, decides: bool = True,
+    ) -> None:  # fmt: skip
         self._raw = raw
-        self._values = _Values(script)
-        self._values.arguments = arguments
+        self._values = ShellValues(script, arguments)
+        self._choices = choices  # by the beginning of a block: the branch whose values hold behind it
+        self.decides = decides  # whether the script's own values decide of conditions
         self._count = 0
-        self._is_tested = False  # whether the command before `&&` is a test
-        first_words = {source_text(statement.words[0]) for statement in raw if statement.words}
-        self._bodies: dict[
-            str, list[tuple[int, RawStatement]]
-        ] = {}  # how deep the function's block is, and the statement
-        for statement in raw:
-            for depth, block in enumerate(statement.blocks):
-                name = block.head.removeprefix("function ")
-                if name != block.head and name in first_words:
-                    self._bodies.setdefault(name, []).append((depth, statement))
-        self.called = list(dict.fromkeys(body[0][1].blocks[body[0][0]] for body in self._bodies.values()))
+        self._depth = 0
+        self._unknown = 0  # how many blocks are open of which is not known whether they are run
+        self._truth: bool | None = None  # of the commands before `&&`
+        self._is_tested = False  # whether one of them is a test
+        self._first: RawStatement | None = None  # of a block, whose `&&` is the block's
+        self._functions: dict[str, tuple[Sequence[RawStatement], int, tuple[Block, ...]]] = {}
+        self.alternatives: list[Mapping[int, int]] = []
+        self.passed: dict[Block, str] = {}
+        self.seen: set[int] = set()
 
     def statements(self) -> Iterator[Statement]:
-        """The statements in the order in which they are run."""
-        for raw in self._raw:
-            if not any(block in self.called for block in raw.blocks):
-                yield from self._evaluate(raw, raw.blocks, 0)
+        """The statements; those of functions that are not called come last."""
+        with suppress(_Jump):
+            yield from self._walk(self._raw, 0, ())
+        for members, depth, blocks in list(self._functions.values()):
+            block = members[0].blocks[depth]
+            if block not in self.passed:
+                yield from self._walk_unknown(members, depth + 1, (*blocks, block))
 
-    def _evaluate(self, raw: RawStatement, blocks: tuple[Block, ...], depth: int) -> Iterator[Statement]:
-        self._values.blocks = blocks
-        statement = self._evaluate_command(raw, blocks)
-        self._count += 1
-        body = self._bodies.get(statement.program)
-        if body is None or depth > _DEEPEST_CALL or self._count > _MOST_STATEMENTS:
-            yield statement
+    # --- blocks -------------------------------------------------------------------------------------------------------
+
+    def _walk(self, raws: Sequence[RawStatement], depth: int, blocks: tuple[Block, ...]) -> Iterator[Statement]:
+        """The statements of a block: `depth` blocks of each are around it."""
+        for begin, group in groupby(raws, lambda raw: raw.blocks[depth].begin if len(raw.blocks) > depth else -1):
+            members = list(group)
+            if begin >= 0:
+                yield from self._walk_block(members, depth, blocks)
+                continue
+            for raw in members:
+                yield from self._run(raw, blocks)
+
+    def _walk_block(
+        self, members: Sequence[RawStatement], depth: int, blocks: tuple[Block, ...]
+    ) -> Iterator[Statement]:
+        block = members[0].blocks[depth]
+        kind = block.head.partition(" ")[0]
+        if kind == "function":
+            self._functions[block.head.removeprefix("function ")] = members, depth, blocks
+            self.seen |= set(map(id, members))
             return
-        arguments, self._values.arguments = self._values.arguments, statement.words[1:]
-        for block_depth, inner in body:
-            yield from self._evaluate(inner, (*blocks, *inner.blocks[block_depth + 1 :]), depth + 1)
-        self._values.arguments = arguments
+        if members[0] is not self._first:
+            if self._is_passed_over(members[0].before):
+                return
+            self._first = members[0]
+        if self._is_conditional(members[0].before) or kind.startswith("("):
+            yield from self._walk_unknown(members, depth + 1, (*blocks, block))
+        elif kind == "{":
+            self.passed[block] = "its lines are taken"
+            yield from self._walk(members, depth + 1, blocks)
+        elif kind in {"if", "case"}:
+            yield from self._walk_branches(members, depth, blocks)
+        else:
+            yield from self._walk_loop(members, depth, blocks)
+
+    def _walk_unknown(self, raws: Sequence[RawStatement], depth: int, blocks: tuple[Block, ...]) -> Iterator[Statement]:
+        """The statements of a block that may be run, or several times, or in a shell of its own."""
+        base = self._values.state.copied()
+        yield from self._walk_branch(raws, depth, blocks)
+        self._merge(base, [(0, None, self._values.state)], raws[0].begin)
+
+    def _walk_branch(self, raws: Sequence[RawStatement], depth: int, blocks: tuple[Block, ...]) -> Iterator[Statement]:
+        self._unknown += 1
+        yield from self._walk(raws, depth, blocks)
+        self._unknown -= 1
+
+    def _walk_branches(
+        self, members: Sequence[RawStatement], depth: int, blocks: tuple[Block, ...]
+    ) -> Iterator[Statement]:
+        """The branches of an `if` or a `case` that are run, or that may be."""
+        values, ends = self._values, list[tuple[int, Block | None, ShellState]]()
+        base, subject = values.state.copied(), members[0].blocks[depth].subject
+        is_open = True
+        for branch, group in groupby(members, lambda raw: raw.blocks[depth].branch):
+            raws = list(group)
+            tests = [raw for raw in raws if raw.blocks[depth].is_condition]
+            body = raws[len(tests) :]
+            truth: bool | None = True
+            values.state = base.copied() if ends else values.state
+            if tests:
+                decided = list(self._walk(tests, depth + 1, (*blocks, tests[0].blocks[depth])))
+                truth = self._truth
+                for statement in decided if truth is not None and not ends else ():
+                    statement.blocks = statement.blocks[: len(blocks)]
+                yield from decided
+            elif subject:
+                truth = self._is_chosen(subject, raws[0].blocks[depth].patterns)
+            if truth is False or not body:
+                continue
+            part = body[0].blocks[depth]
+            if truth and not ends:
+                self.passed[part] = "the script's own values choose it"
+                yield from self._walk(body, depth + 1, blocks)
+                return
+            yield from self._walk_branch(body, depth + 1, (*blocks, part))
+            ends.append((branch, part, values.state))
+            if truth:
+                is_open = False
+                break
+        if ends:
+            self._merge(base, ends, members[0].blocks[depth].begin, is_open=is_open)
+
+    def _is_chosen(self, subject: Sequence[Piece], patterns: Sequence[Sequence[Piece]]) -> bool | None:
+        """Whether the word of a `case` matches a pattern; None: not known."""
+        if [source_text(pattern) for pattern in patterns] == ["*"]:
+            return True
+        text = unsplit_text(self._values, subject).literal
+        is_known = all(piece.kind in {"text", "shell"} for pattern in patterns for piece in pattern)
+        if text is None or not is_known or not self.decides or self._values.is_unsure(source_text(subject)):
+            return None
+        return any(fnmatchcase(text, pattern_of(pattern)) for pattern in patterns)
+
+    def _walk_loop(self, members: Sequence[RawStatement], depth: int, blocks: tuple[Block, ...]) -> Iterator[Statement]:
+        """The body of a loop: as often as the script's own values say; once, with a parameter, where they do not."""
+        values, block = self._values, members[0].blocks[depth]
+        base, name, words = values.state.copied(), _loop_variable(block), values.loop_words(block)
+        tests = [raw for raw in members if raw.blocks[depth].is_condition]
+        rounds = [""] * _MOST_ROUNDS if tests else words if _decides(members, depth, name, words) else []
+        statements, is_known, runs = list[Statement](), False, 0
+        for word in rounds:
+            before, done = values.state.copied(), len(statements)
+            if tests:
+                statements += self._walk(tests, depth + 1, blocks)
+                is_known = self._truth is block.head.startswith("until ")
+                if is_known or self._truth is None:
+                    break
+            else:
+                values.set(name, [Text((Piece("text", word),))])
+            try:
+                statements += self._walk(members[len(tests) :], depth + 1, blocks)
+            except _Jump as jump:
+                if jump.args[0] not in {"break", "continue"}:
+                    raise
+                is_known = jump.args[0] == "break"
+            runs += sum(map(_measures, statements[done:]))
+            changes = before.variables != values.state.variables or before.arguments != values.state.arguments
+            if is_known or not changes or runs > _MOST_RUNS or len(statements) > _MOST_LOOPED:
+                break
+        else:
+            is_known = bool(rounds) and not tests
+        if is_known:
+            self.passed[block] = "its lines are taken for each round"
+            yield from statements
+            return
+        values.state, outer = base, values.loops
+        if words:
+            block = block if block.loop else replace(block, loop=(name, ()))
+            values.loops = {**outer, name: words}
+        elif name:
+            values.set(name, None)
+        yield from self._walk_unknown(members, depth + 1, (*blocks, block))
+        values.loops = outer
+
+    def _merge(
+        self,
+        base: ShellState,
+        ends: Sequence[tuple[int, Block | None, ShellState]],
+        begin: int,
+        *,
+        is_open: bool = True,
+    ) -> None:
+        """Go on behind branches of which one may be run.
+
+        Args:
+            base: The values before them.
+            ends: The values at the end of each, with its number.
+            begin: Where the conditional begins.
+            is_open: Whether it may be that none is run.
+        """
+        before = base.variables
+        changed = [{name for name, v in end.variables.items() if v is not before.get(name)} for _, _, end in ends]
+        names = set[str]().union(*changed)
+        options = [
+            (branch, part, end, own) for (branch, part, end), own in zip(ends, changed, strict=True)
+            if any(starts_profiler(end.variables[name] or ()) for name in own)
+        ]  # fmt: skip
+        if is_open and options and any(starts_profiler(before.get(name) or ()) for name in names):
+            options.insert(0, (-1, None, base, set()))
+        if self._choices is None:
+            self.alternatives += [{begin: branch} for branch, *_ in options[1:]]
+        if options:
+            choice = (self._choices or {}).get(begin)
+            _, part, end, own = next((option for option in options if option[0] == choice), options[0])
+            chosen = dict.fromkeys(own, part) if part is not None else {}
+            self._values.state = replace(end.copied(), chosen={**end.chosen, **chosen})
+            return
+        self._values.state = base
+        for name in names:
+            before.setdefault(name, None)
+        base.unsure |= names
+        if any(end.shifted != base.shifted or end.arguments is not base.arguments for _, _, end in ends):
+            base.arguments = base.shifted = None
+
+    # --- commands -----------------------------------------------------------------------------------------------------
+
+    def _is_passed_over(self, before: str) -> bool:
+        if before not in {"&&", "||"}:
+            self._truth, self._is_tested = None, False
+        return self._truth is (before == "||") and before in {"&&", "||"}
+
+    def _is_conditional(self, before: str) -> bool:
+        """Whether a command may be run: that the one before failed, or the result of a test, is not known."""
+        return self._truth is None and (before == "||" or (before == "&&" and self._is_tested))
+
+    def _run(self, raw: RawStatement, blocks: tuple[Block, ...]) -> Iterator[Statement]:
+        values, before = self._values, raw.before
+        if raw.is_empty or (raw is not self._first and self._is_passed_over(before)):
+            return
+        if raw is self._first:
+            self._first, before = None, ""
+        self._count += 1
+        self.seen.add(id(raw))
+        base = values.state.copied() if (is_conditional := self._is_conditional(before)) else values.state
+        values.blocks = blocks
+        statement = self._evaluate_command(raw, blocks)
+        if before in {"&&", "||"} and self._truth is not None:
+            statement.before = ""
+        self._follow(raw, statement, before)
+        called, is_exec = self._functions.get(statement.program), statement.program == "exec"
+        if called is not None and self._depth <= _DEEPEST_CALL and self._count <= _MOST_STATEMENTS:
+            yield from self._call(raw, statement, called)
+        else:
+            yield statement
+        if is_conditional:
+            self._merge(base, [(0, None, values.state)], raw.begin)
+        elif not self._unknown and self.decides and statement.program in _JUMPS and len(statement.words) > is_exec:
+            raise _Jump("exit" if is_exec else statement.program)
+
+    def _call(
+        self, raw: RawStatement, statement: Statement, called: tuple[Sequence[RawStatement], int, tuple[Block, ...]]
+    ) -> Iterator[Statement]:
+        members, depth, _ = called
+        self.passed[members[0].blocks[depth]] = "its lines are taken where it is called"
+        state = self._values.state
+        outer = state.arguments, state.shifted, "@" in state.unsure
+        if self._values.is_unsure(raw.text):
+            state.unsure |= {"@"}
+        state.arguments = statement.words[1:]
+        self._depth += 1
+        try:
+            yield from self._walk(members, depth + 1, statement.blocks)
+        except _Jump as jump:
+            if jump.args[0] != "return":
+                raise
+        finally:
+            self._depth -= 1
+            state = self._values.state
+            state.arguments, state.shifted, is_unsure = outer
+            state.unsure = state.unsure | {"@"} if is_unsure else state.unsure - {"@"}
+        self._truth = None
+
+    def _follow(self, raw: RawStatement, statement: Statement, before: str) -> None:
+        truth = self._truth_of(raw, statement)
+        statement.is_decided = truth is not None
+        truth = truth is False if raw.is_negated and truth is not None else truth
+        if before not in {"&&", "||"}:
+            self._truth, self._is_tested = truth, statement.program in TESTS
+        elif self._truth is not None or truth is (before == "||"):
+            self._truth = truth
+
+    def _truth_of(self, raw: RawStatement, statement: Statement) -> bool | None:
+        if not self.decides or self._values.is_unsure(raw.text) or statement.program in self._functions:
+            return None
+        if statement.program in {"true", ":", "false"}:
+            return statement.program != "false"
+        first = raw.words[0][0] if raw.words and raw.words[0] else None
+        if first is not None and first.text.startswith("((") and len(raw.words) == 1:
+            number = statement.words[0].literal
+            return bool(int(number)) if number and number.isdecimal() else None
+        if statement.program not in TESTS:
+            return None
+        words = [word.as_pattern for word in statement.words[1:]]
+        words = words[:-1] if statement.program != "test" else words
+        known = [word for word in words if word is not None]
+        return test_result(known) if len(known) == len(words) else None
 
     def _evaluate_command(self, raw: RawStatement, blocks: tuple[Block, ...]) -> Statement:
-        values = self._values
-        loops = values.loops(blocks)
+        values, state = self._values, self._values.state
         statement = Statement(raw.line, raw.last, raw.text, raw.before, blocks=blocks)
-        statement.words = [word for pieces in raw.words for word in values.words(pieces, loops)]
-        statement.redirects = [(sign, _unsplit_text(values, target, loops)) for sign, target in raw.redirects]
-        statement.is_condition, statement.document = raw.is_condition, raw.document
+        statement.words = [word for pieces in raw.words for word in values.words(pieces)]
+        statement.redirects = [(sign, unsplit_text(values, target)) for sign, target in raw.redirects]
+        statement.is_condition, statement.document_line = raw.is_condition, raw.document_line or raw.line
+        statement.document = raw.document if raw.has_plain_document else values.in_document(raw.document)
+        if statement.program in {"echo", "printf"} and len(statement.words) > 1:
+            statement.document = " ".join(word.source_text for word in statement.words[1:])
+        names = shell_names(raw.text)
+        branches = {state.chosen[name]: None for name in sorted(names & state.chosen.keys())}
+        if branches and _measures(statement):
+            statement.blocks = (*blocks, *(block for block in branches if block not in blocks))
         is_export = bool(raw.words) and source_text(raw.words[0]) == "export"
-        if raw.before not in {"&&", "||"}:
-            self._is_tested = statement.program in {"[", "[[", "test"}
-        is_conditional = raw.before == "||" or (raw.before == "&&" and self._is_tested)
+        is_alone = bool(raw.assigns and raw.words)  # it is set for that command alone
         for name, append, assigned in _assignments(raw):
             texts = (text for pieces in assigned or () for text in self._assigned_texts(raw, pieces))
             value = None if assigned is None else list(texts)
             if append:
                 value = values.appended(name, value, is_array=f"{name}+=(" in raw.text)
             statement.assigns.append((name, value))
-            if any(not block.head.startswith("{") for block in blocks):
-                values.set_in_block(name, value)
-            elif not (raw.assigns and raw.words):  # else it is set for that command alone
-                is_of_job = not raw.words and not is_conditional and values.is_of_job(value)
-                statement.is_of_job = statement.is_of_job or is_of_job
-                value = values.value_behind_test(name, value) if is_conditional else value
-                values.set(name, value, exported=is_export or is_of_job)
+            if is_alone:
+                continue
+            is_of_job = not raw.words and not self._unknown and values.is_of_job(value)
+            statement.is_of_job = statement.is_of_job or is_of_job
+            values.set(name, value, exported=is_export or is_of_job, unsure=values.is_unsure(raw.text))
+            if branches:
+                state.chosen = {**state.chosen, name: next(iter(branches))}
         if statement.program in {"cd", "pushd", "popd"}:
-            self._change_folder(raw, statement)
+            self._change_folder(statement)
         if statement.program == "shift":
             count = statement.words[1].literal if len(statement.words) > 1 else "1"
             shifted = int(count) if count and count.isdecimal() else 1
-            if values.arguments is not None:
-                values.arguments = values.arguments[shifted:]
+            if state.arguments is not None:
+                state.arguments = state.arguments[shifted:]
             else:
-                values.shifted = None if blocks or values.shifted is None else values.shifted + shifted
+                state.shifted = None if blocks or state.shifted is None else state.shifted + shifted
         elif statement.program == "set" and [word.literal for word in statement.words[1:2]] == ["--"]:
             are_known = all(word.literal is not None for word in statement.words)
-            values.arguments, values.shifted = statement.words[2:] if are_known else None, None
-        statement.loops = loops | values.used_arguments
+            state.arguments, state.shifted = statement.words[2:] if are_known else None, None
+        statement.folder = state.folder
+        statement.loops = values.loops | values.used_arguments
         return statement
 
-    def _change_folder(self, raw: RawStatement, statement: Statement) -> None:
-        """Follow $PWD through a `cd`."""
-        target = statement.words[1] if statement.program == "cd" and len(statement.words) > 1 else None
+    def _change_folder(self, statement: Statement) -> None:
+        state, program = self._values.state, statement.program
+        target = statement.words[1] if len(statement.words) > 1 else Text((Piece("variable", "$HOME", "HOME"),))
+        before, stack = state.variables["PWD"], state.variables.get("DIRSTACK") or []
         value: list[Text] | None = None
-        if target is not None and target.is_known and raw.before != "||" and target.source_text != "-":
-            before = self._values.words((Piece("variable", "$PWD", "PWD", quoted=True),), ())
+        if program == "popd" or target.literal == "-":
+            value = stack[-1:] if program == "popd" else state.variables.get("OLDPWD")
+            stack = stack[:-1] if program == "popd" else stack
+        elif target.is_known and (target.source_text.startswith(("/", "$", "~")) or before is not None):
             is_whole = target.source_text.startswith(("/", "$", "~"))
-            parts = () if is_whole else (*before[0].pieces, Piece("text", "/"))
+            parts = () if is_whole else (*(before or [START_FOLDER])[0].pieces, Piece("text", "/"))
             value = [Text(merge_pieces((*parts, *target.pieces)))]
-        if statement.blocks:
-            self._values.set_in_block("PWD", value)
-        else:
-            self._values.set("PWD", value)
+            stack = [*stack, *(before or ())] if program == "pushd" else stack
+        state.variables |= {"PWD": value or None, "OLDPWD": before, "DIRSTACK": stack}
+        state.folder = value[0] if value else state.folder
 
     def _assigned_texts(self, raw: RawStatement, pieces: Sequence[Piece]) -> list[Text]:
         """A value, which is not split at blanks; an array's element may be several words."""
-        loops = self._values.loops(self._values.blocks)
-        is_list = any(piece.kind == "list" for piece in pieces) and len(raw.assigns) == 1
-        return self._values.words(pieces, loops) if is_list else [_unsplit_text(self._values, pieces, loops)]
+        is_list = any(piece.kind == "list" for piece in pieces) and _ARRAY.match(raw.text) is not None
+        return self._values.words(pieces) if is_list else [unsplit_text(self._values, pieces)]
 
 
-def _unsplit_text(values: _Values, pieces: Sequence[Piece], loops: Collection[str]) -> Text:
-    """A value, which is not split at blanks."""
-    quoted_pieces = [piece._replace(quoted=True) if piece.kind == "variable" else piece for piece in pieces]
-    words = values.words(quoted_pieces, loops)
-    return words[0] if words else Text((Piece("text", ""),))
+def _loop_variable(block: Block) -> str:
+    counted = re.match(r"for\s*\(\(\s*(\w+)", block.head)
+    return block.loop[0] if block.loop else counted[1] if counted else ""
+
+
+def _decides(members: Sequence[RawStatement], depth: int, name: str, words: Sequence[str]) -> bool:
+    """Whether the words of a loop decide what its commands do: of conditions, of a list, or they are profilers."""
+    deciding = [r for r in members if r.is_condition or (r.words and source_text(r.words[0]) in TESTS)]
+    texts = [source_text(word) for raw in deciding for word in raw.words]
+    texts += [source_text(inner.subject) for raw in members for inner in raw.blocks[depth + 1 :]]
+    is_list = any(append for raw in members for _, append, _ in _assignments(raw))
+    return is_list or name in shell_names(" ".join(texts)) or any(map(STARTS_PROFILER.search, words))
 
 
 def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, ...]] | None]]:
@@ -551,6 +571,8 @@ def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, .
             match = ASSIGNMENT.match(word[0].text) if word and word[0].kind == "text" and not word[0].quoted else None
             if match:
                 rest = (word[0]._replace(text=word[0].text[match.end() :]), *word[1:])
+                if rest[0].text.startswith("~"):
+                    rest = (Piece("shell", "~"), rest[0]._replace(text=rest[0].text[1:]), *word[1:])
                 value = tuple(piece for piece in rest if piece.text or piece.quoted)
                 assignments.append((match[1], bool(match[2]), [value]))
         return assignments

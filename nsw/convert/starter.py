@@ -201,7 +201,6 @@ def program_name(words: Sequence[str]) -> str:
 
 
 def _as_flow_item(text: str) -> str:
-    """A text as an item of a list in brackets."""
     return text if re.fullmatch(r"[A-Za-z-][\w./=-]*", text) and text != "-" else json.dumps(text)
 
 

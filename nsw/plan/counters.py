@@ -104,7 +104,7 @@ def replay_fault(counters_pass: CountersPass, launch: Launch, *, each: bool) -> 
         launch: How the program is started.
         each: Whether each process gets a profiler of its own.
     """
-    if counters_pass.replay not in WHOLE_PROGRAM or not each:
+    if counters_pass.replay not in WHOLE_PROGRAM or not each or launch.layout.total == 1:
         return None
     return (
         f"replay: {counters_pass.replay} starts the program again for each pass, which {launch.kind} cannot do"

@@ -96,9 +96,12 @@ def test_a_screen_is_enough(init):
 @pytest.mark.parametrize(
     ("command", "launcher"),
     [
-        ("mpirun -np 4 nsys profile ./a", {"kind": "mpirun", "processes": 4}),
-        ("nsys profile mpirun -np 4 ./a", {"kind": "mpirun", "processes": 4, "profiler": "outside"}),
-        ("nsys profile torchrun --nproc_per_node=4 ./a.py", {"kind": "torchrun", "processes": 4}),
+        ("mpirun -np 4 nsys profile ./a", {"kind": "mpirun", "processes": 4, "share_gpus": True}),
+        (
+            "nsys profile mpirun -np 4 ./a",
+            {"kind": "mpirun", "processes": 4, "profiler": "outside", "share_gpus": True},
+        ),
+        ("nsys profile torchrun --nproc_per_node=4 ./a.py", {"kind": "torchrun", "processes": 4, "share_gpus": True}),
         ("srun -n 4 -N 2 --mpi=pmix nsys profile ./a", {"kind": "srun", "processes": 4, "options": ["--mpi=pmix"]}),
         ("mpirun -np $N nsys profile ./a", {"kind": "mpirun", "processes": 1}),
     ],
@@ -106,6 +109,15 @@ def test_a_screen_is_enough(init):
 def test_launchers_are_where_the_script_has_them(init, home, command, launcher):
     assert init(f"{HEAD}N=$(nproc)\n{command}\n").code == 0
     assert loaded(home).app.launcher.model_dump(exclude_unset=True) == launcher
+
+
+def test_the_arguments_of_the_script_are_given_behind_the_dashes(init, home):
+    text = f'{HEAD}case $1 in nsys) P="nsys profile";; ncu) P=ncu;; esac\nsrun -n $2 $P ./a "$3"\n'
+    assert init(text, "--", "ncu", "1", "two words").code == 0
+    recipe = loaded(home)
+    assert (recipe.app.command, recipe.app.launcher.processes) == ("./a 'two words'", 1)
+    assert [one.kind for one in recipe.passes] == ["counters"]
+    assert "Not understood" not in (home / "recipe.yaml").read_text()
 
 
 def test_what_the_shell_computes_must_be_filled_in(init, home, nsw):
@@ -140,7 +152,7 @@ def test_scripts_that_cannot_be_taken_are_refused(init, home, text, says):
 
 
 def test_init_takes_one_source(nsw, home):
-    for words in (("--from", "x"), ("--host", "h"), ("--", "true")):
+    for words in (("--from", "x"), ("--host", "h")):
         assert nsw("init", "--from-script", "job.sh", *words).code == 2
     said = nsw("init", "--from-script", "none.sh")
     assert said.code == 2

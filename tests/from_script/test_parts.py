@@ -170,7 +170,7 @@ def test_the_command_never_starts_a_profiler(converted, line):
 def test_an_exported_command_that_starts_a_profiler_is_parsed(converted, lines):
     recipe, _ = converted(f"{lines}\n")
     assert recipe.passes[0].kind == "counters"
-    assert "C" not in recipe.app.command
+    assert "C" not in recipe.app.command + "".join(recipe.app.env) + "".join(recipe.app.setup)
 
 
 def test_a_variable_without_quotes_stays_without(converted):
@@ -556,12 +556,12 @@ def test_variables_of_a_compiler_are_kept_and_computed_ones_named(converted):
 
 
 def test_a_process_of_a_launcher_is_not_started_again_to_replay(converted):
-    recipe, unknown = converted("srun ncu --replay-mode application ./a\n")
+    recipe, unknown = converted("srun -n 2 ncu --replay-mode application ./a\n")
     assert recipe.passes[0].replay == "kernel"
     assert unknown[0].startswith("--replay-mode application: ")
-    recipe, unknown = converted("ncu --replay-mode application ./a\n")
-    assert recipe.passes[0].replay == "application"
-    assert not unknown
+    for line in ("ncu", "srun ncu"):
+        recipe, unknown = converted(f"{line} --replay-mode application ./a\n")
+        assert (recipe.passes[0].replay, unknown) == ("application", [])
 
 
 def test_gpu_analyses_of_vtune_are_passes(converted):
@@ -609,3 +609,129 @@ def test_processes_that_are_no_numbers_are_named(converted):
     recipe, unknown = converted("for n in 0 x; do srun -n $n nsys profile ./a $n; done\n")
     assert recipe.app.launcher.processes == 1
     assert unknown == ["srun -n: the number is computed: nsw takes 1"]
+
+
+_CASE = (
+    'case $M in\n nsys|s*) P="nsys profile";;\n none) ;;\n "ncu") P="ncu --set full";;\n *) P=;;\nesac\nsrun $P ./a\n'
+)
+_LAUNCH = 'f() {\n local m=$1; shift\n if [ $m = p ]; then nsys profile "$@"; else "$@"; fi\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("lines", "command", "passes"),
+    [
+        (f"M=ncu\n{_CASE}", "./a", ["counters"]), (_CASE, "./a", ["timeline", "counters"]),
+        (f"M=${{1:-none}}\n{_CASE}", "./a", ["timeline", "counters"]), (f"M=off\n{_CASE}", "./a", ["timeline", "counters"]),
+        ('P=1\nif [[ $P == 1 && -z "" ]]; then nsys profile ./a; else ./b; fi\n', "./a", ["timeline"]),
+        ("P=0\nif (( P > 1 )) || ! [ $P -eq 0 ]; then ./b; else nsys profile ./a; fi\n", "./a", ["timeline"]),
+        ("P=1\n[ $P = 1 ] && Q='nsys profile'\n[ $P = 1 ] || Q=ncu\n$Q ./a\n", "./a", ["timeline"]),
+        ("P=0\nwhile [ $# -gt 0 ]; do P=1; shift; done\nif [ $P = 1 ]; then nsys profile ./a; else ./a; fi\n", "./a",
+         ["timeline", "baseline"]),
+        (f"{_LAUNCH}f p ./a 1\nf q ./a 1\n", "./a 1", ["timeline", "baseline"]),
+        ("for p in 'nsys profile' ncu; do srun $p ./a; done\n", "./a", ["timeline", "counters"]),
+        ("for t in a b; do case $t in a) nsys profile ./a;; *) ncu ./a;; esac; done\n", "./a", ["timeline", "counters"]),
+        ('for x in 1 2; do A="$A -$x"; B+=" $x"; done\nnsys profile ./a $B\n', "./a 1 2", ["timeline"]),
+        ("i=3\nuntil [ $i -le 1 ]; do i=$((i-1)); [ $i = 2 ] && continue; nsys profile ./a $i; done\n", "./a 1", ["timeline"]),
+        ("nsys profile ./a\nexit\nnsys profile ./b\n", "./a", ["timeline"]),
+        ("case a in a) nsys profile ./a;& b) ncu ./a;; esac\n", "./a", ["timeline", "counters"]),
+        ("srun ./wrap.sh ./a\n", "./a", ["timeline", "counters"]),
+    ],
+)  # fmt: skip
+def test_the_script_s_own_values_decide_and_those_of_its_caller_leave_all_branches(converted, lines, command, passes):
+    recipe, _ = converted(lines, wrap=f'{_CASE.replace("srun ", "exec ").replace("./a", "").strip()} "$@"\n')
+    assert (recipe.app.command, [one.kind for one in recipe.passes]) == (command, passes)
+
+
+def test_a_profiler_that_a_variable_has_on_one_rank_is_a_pass_of_that_rank(converted):
+    for choice in (
+        'if [ $RANK -eq 0 ]; then P="nsys profile"; else P=; fi',
+        'case $RANK in 0) P="nsys profile";; esac',
+    ):
+        recipe, unknown = converted("mpirun -np 2 ./wrap.sh ./a\n", wrap=f'{choice}\n$P "$@"\n')
+        assert (recipe.app.command, recipe.passes[0].ranks, unknown) == ("./a", "first", [])
+
+
+def test_the_number_of_processes_may_be_an_argument(converted):
+    recipe, unknown = converted("srun -n $1 nsys profile ./a\n")
+    assert (recipe.app.launcher.processes, recipe.matrix.parameters) == ("{{ arg1 }}", {"arg1": ["$1"]})
+    assert unknown == ["$1: its caller gives it: write its value in matrix.arg1, or `--set arg1=VALUE`"]
+
+
+def test_folders_are_followed_through_groups_branches_and_temporary_ones(converted, tmp_path):
+    recipe, _ = converted("T=$(mktemp -d)\ncd $T\nnsys profile ./a\n")
+    assert (recipe.app.command, recipe.app.setup) == ("cd $T && ./a", ["export T=$(mktemp -d)"])
+    for lines in (
+        "(cd b; nsys profile ./a)\n",
+        "if [ -d b ]; then cd b; nsys profile ./a; fi",
+        "pushd c; popd; pushd b; nsys profile ./a",
+    ):
+        assert converted(f"{lines}\n")[0].app.command == f"cd {tmp_path}/b && ./a"
+    assert converted("(cd b)\nnsys profile ./a\n")[0].app.command == "./a"
+
+
+def test_processes_share_gpus_where_the_script_lets_them(converted):
+    assert converted("srun -n 4 nsys profile ./a\n")[0].app.launcher.share_gpus
+    assert not converted("srun -n 4 nsys profile ./a\n", head="#!/bin/bash\n#SBATCH --gpus=4\n")[
+        0
+    ].app.launcher.share_gpus
+
+
+_JOB = "#SBATCH -t 10\nexport V=\\$HOME\nsrun -n $N nsys profile ./a\n"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"sbatch -A me <<EOF\n{_JOB}EOF\n", f"cat > j.sh <<EOF\n{_JOB}EOF\nID=$(sbatch -A me j.sh 1)\n",
+        f'echo "{_JOB}" | sbatch -A me\n', f"echo '#!/bin/sh' > j\necho \"{_JOB}\" >> j\nsbatch -A me j\n",
+    ],
+)  # fmt: skip
+def test_a_job_that_a_script_writes_and_submits_is_the_recipe(tmp_path, lines):
+    made = convert(f"N=2\n{lines}", tmp_path / "job.sh", site=None, sites="s", recipe="r")
+    recipe = made.recipes[0][1]
+    assert "account: me" in made.site
+    assert "command: ./a #" in recipe
+    assert "processes: 2" in recipe
+    assert "time: 9m" in recipe
+    assert "sbatch" in recipe.partition("# Not understood")[2]
+
+
+@pytest.mark.parametrize("line", ['foo "nsys profile ./a"', "N=nsys\nfoo $N ./a", 'C="$(cat nsys)"\nbash -c "$C"'])
+def test_a_profiler_that_is_not_found_is_named_with_its_line(converted, line):
+    with pytest.raises(UsageError, match=r"line \d: nsw does not see what .* starts"):
+        converted(f"{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("lines", "command"),
+    [
+        ('A="$@"\nset -- 1 "2 3"\nB="$*"\nnsys profile ./a $B', "./a 1 2 3"),
+        ('C=$(cat <<EOF\nexport X=\\$Y\nnsys profile ./a\nEOF\n)\nsrun bash -c "$C"', "export X=$Y; ./a"),
+        ("ssh -p 22 n1 'cd /x && nsys profile ./a 1'", "cd /x; ./a 1"),
+        ("W=1\ncat > w.sh <<EOF\nexport V=$W\nnsys profile \\$@\nEOF\nsrun bash w.sh ./a", "export V=1; ./a"),
+        ("rocprof --trace-start off --stats ./a 1", "./a 1"),
+    ],
+)  # fmt: skip
+def test_texts_that_a_script_makes_are_read_with_its_values(converted, lines, command):
+    assert converted(f"{lines}\n")[0].app.command == command
+
+
+def test_torchrun_starts_its_processes_on_each_of_its_nodes(converted):
+    line = "nsys profile torchrun --nnodes={} --nproc_per_node=4 a.py\n"
+    assert converted(line.format(2))[0].app.launcher.processes == 8
+    assert converted(line.format("$SLURM_NNODES"), head="#!/bin/bash\n#SBATCH -N 3\n")[0].app.launcher.processes == 12
+
+
+def test_the_image_of_shifter_may_be_a_directive_s(converted):
+    recipe, unknown = converted("srun shifter nsys profile ./a\n", head="#!/bin/bash\n#SBATCH -t 9 --image=x/y:1\n")
+    assert (recipe.app.container.image, unknown) == ("x/y:1", [])
+
+
+@pytest.mark.parametrize("metrics", ["achieved_occupancy,no_such_metric", "achieved_occupancy, no_such_metric"])
+def test_metrics_of_nvprof_that_no_recipe_can_name_are_named(converted, metrics):
+    recipe, _ = converted(f"nvprof --metrics {metrics} ./a\n")
+    assert recipe.passes[0].metrics == ["achieved_occupancy"]
+
+
+def test_the_home_folder_in_an_exported_value_is_the_job_s(converted):
+    assert converted("export T=~/tmp\nnsys profile ./a\n")[0].app.setup == ["export T=~/tmp"]

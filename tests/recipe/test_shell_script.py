@@ -37,6 +37,33 @@ f() { show called; }
 (show sub)
 show last"""
 
+FLOW = r"""
+A=a/b.c/d.e.f B=xxyxx X=b N=3
+show ${A##*/} ${A#*/} ${A%.*} ${A%%.*} ${A/b/Q} ${A//b/Q} ${B//x} ${B/x/$X} ${A%/*} ${A#z} "${A%.f}"/x
+case $X in a) show a;; [bc]|d) show b;; e) show e;; *) show other;; esac
+case "$A" in *.e) show e;; "a/b.c/d.e.*") show quoted;; a*) ;; *) show other;; esac
+if [ $N -gt 5 ]; then show big; elif [[ $X == b* && ! $N = 4 ]]; then show middle; else show small; fi
+if ((N > 2)) || false; then show more; fi
+if [ -z "" -a "$X" != c ]; then if true; then Y=in; fi; fi; show $Y
+[ $N = 3 ] && show and; [ $N = 4 ] && show not; [ $N = 4 ] || show or; [ $N = 4 ] && { show no; show no; }
+for ((i = 8; i >= N; i -= 2)); do [ $i = 6 ] && continue; show $i; done
+while [ $N -gt 0 ]; do N=$((N - 1)); if [ $N = 1 ]; then break; fi; show n$N; done
+until [ $N -ge 3 ]; do N=$((N + 1)); L+=" $N"; done; show $L
+f() { while [[ $# -gt 0 ]]; do case $1 in -a) Z=$2; shift 2;; --) shift; break;; *) shift;; esac; done; show $Z $# "$@"; return; show never; }
+f -a 1 -b -- "x y" z
+g() { if [ "$1" = deep ]; then f -a "$2"; else g deep "$1"; fi; }
+g q
+for v in one "two words"; do case $v in one) W=1;; *) W="$v";; esac; show "$W"; done
+(X=sub; show $X); show $X
+P="$A $X"; set -- 1 "2 3"; Q="$@"; show "$P" "$Q" $#
+D=$(cat <<EOF
+text of $X and \$X
+EOF
+); show "$D"
+exit
+show never
+"""
+
 
 @pytest.fixture
 def bash(tmp_path):
@@ -67,6 +94,15 @@ def shown(text):
 def test_words_are_those_that_bash_gives(bash):
     mine = [words for words in shown(WORDS) if words not in (["never"], ["called"])]
     assert mine == bash(WORDS)
+
+
+def test_commands_are_run_as_bash_runs_them(bash):
+    mine = shown(FLOW)
+    assert ["sub"] in mine
+    mine.remove(["sub"])  # bash's subshell writes it as well, in its turn
+    theirs = bash(FLOW)
+    theirs.remove(["sub"])
+    assert mine == theirs
 
 
 def test_lines_blocks_and_conditions_are_known():
