@@ -37,7 +37,7 @@ from nsw.analysis.sides import (
     match_cases,
     split_kernel_metric,
 )
-from nsw.quantities import BYTES, TIMES, common, factor_digits, format_ns, percent_digits, rates
+from nsw.quantities import BYTES, TIMES, common_unit, factor_digits, format_ns, percent_digits, rate_units
 from nsw.wording import and_more, plural
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def verdict_text(row: Compared) -> str:
     assumed = f" if runs scatter by {_assumed_scatter_text(estimate)} %" if _is_by_assumed_scatter(row) else ""
     log, ends = estimate.log_ratio, (estimate.low, estimate.high)
     if row.verdict == "same":
-        return f"the same within {percent_digits(log_ratio_to_percent(estimate.within))} %"
+        return f"the same within {percent_digits(log_ratio_to_percent(estimate.largest_log_ratio))} %"
     if row.verdict not in _DECIDED:
         return f"cannot tell ({_interval_text(*ends)})"
     if abs(log) >= _LARGE:
@@ -440,19 +440,19 @@ def _common_unit(rows: Sequence[Compared]) -> tuple[str, float]:
     """The unit of both sides, empty where they have none in common, and its size in what the rows are in."""
     units = {row.unit for row in rows}
     if units == {"ns"}:
-        return common([value for row in rows for value in (row.first, row.second) if value], TIMES)
+        return common_unit([value for row in rows for value in (row.first, row.second) if value], TIMES)
     return (next(iter(units)) if len(units) == 1 else None) or "", 1.0
 
 
 _UNITS: Final = {
-    "ns": TIMES, "byte": BYTES, "byte/s": rates("B"), "FLOP/s": rates("FLOP"), "cycle/s": rates("cycle"),
+    "ns": TIMES, "byte": BYTES, "byte/s": rate_units("B"), "FLOP/s": rate_units("FLOP"), "cycle/s": rate_units("cycle"),
 }  # fmt: skip
 
 
 def _row_unit(row: Compared) -> tuple[str, float]:
     """The unit of a row beside rows of other units, and its size in what the row is in."""
     values = [value for value in (row.first, row.second) if value]
-    return common(values, _UNITS[row.unit]) if row.unit in _UNITS else (row.unit or "", 1.0)
+    return common_unit(values, _UNITS[row.unit]) if row.unit in _UNITS else (row.unit or "", 1.0)
 
 
 def _change_size(row: Compared) -> float:

@@ -338,7 +338,7 @@ def measured_values(side: Side, runs: Sequence[Any]) -> Measured:
     return _figures_by_run(side, runs) or _main_measure_by_run(side, runs)
 
 
-def _by_what(runs: Sequence[Any], values_of: Callable[[str], Mapping[str, Quantity]]) -> Measured:
+def _quantities_by_name(runs: Sequence[Any], values_of: Callable[[str], Mapping[str, Quantity]]) -> Measured:
     """What `values_of` gives of each run (its id)."""
     measured: Measured = {}
     for run in runs:
@@ -351,19 +351,19 @@ def _gpu_time_by_name(side: Side, runs: Sequence[Any], name_of: Callable[[Row], 
     """GPU time of an iteration, of the whole run where there are none, by what `name_of` calls a row of gpu_summary."""
     gpu, parts, iterations = (side.rows(table) for table in ("gpu_summary", "phase_summary", "iterations"))
 
-    def values(run: str) -> dict[str, Quantity]:
+    def quantities_of_run(run: str) -> dict[str, Quantity]:
         times = sum(row["steady"] for row in iterations(run)) or 1
         steady = steady_state_rows("gpu_summary", gpu(run), parts(run))
         sums = sum_by((name_of(row), (row.get("total_ns") or 0.0) / times) for row in steady)
         return {name: Quantity(ns, "ns", higher_is_better=False) for name, ns in sums.items()}
 
-    return _by_what(runs, values)
+    return _quantities_by_name(runs, quantities_of_run)
 
 
 def _gpu_time_by_range(side: Side, runs: Sequence[Any]) -> Measured:
     """GPU time of a call of an NVTX range."""
     rows = side.rows("nvtx_gpu_summary")
-    return _by_what(
+    return _quantities_by_name(
         runs,
         lambda run: {
             str(row["name"]): Quantity(row["gpu_ns"] / row["calls"], "ns", higher_is_better=False)
@@ -390,7 +390,7 @@ def _mean_metrics_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
     """The mean of each portable metric over the launches of a kernel."""
     rows = side.rows("metrics")
 
-    def values(run: str) -> dict[str, Quantity]:
+    def quantities_of_run(run: str) -> dict[str, Quantity]:
         portable = (row for row in rows(run) if row.get("portable") and row.get("portable_value") is not None)
         return {
             what: Quantity(
@@ -399,7 +399,7 @@ def _mean_metrics_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
             for what, launches in group_by(portable, _metric_of_kernel).items()
         }
 
-    return _by_what(runs, values)
+    return _quantities_by_name(runs, quantities_of_run)
 
 
 def _own_time_by_function(side: Side, runs: Sequence[Any]) -> Measured:
@@ -407,7 +407,7 @@ def _own_time_by_function(side: Side, runs: Sequence[Any]) -> Measured:
     rows = side.rows("functions")
     profiled = [run for run in runs if rows(run.id)]
 
-    def values(run: str) -> dict[str, Quantity]:
+    def quantities_of_run(run: str) -> dict[str, Quantity]:
         column, unit = next(
             ((name, unit) for name, unit in _OWN if any(row.get(name) is not None for row in rows(run))),
             ("samples", None),
@@ -416,7 +416,7 @@ def _own_time_by_function(side: Side, runs: Sequence[Any]) -> Measured:
         sums = sum_by((_function_with_file(row), (row.get(column) or 0.0) * scale) for row in rows(run))
         return {name: Quantity(value, unit, False if unit == "ns" else None) for name, value in sums.items()}
 
-    return _by_what([run for run in profiled if run.pass_name == profiled[0].pass_name], values)
+    return _quantities_by_name([run for run in profiled if run.pass_name == profiled[0].pass_name], quantities_of_run)
 
 
 def _function_with_file(row: Row) -> str:

@@ -241,7 +241,7 @@ def _runs_to_reduce_again(ledger: Ledger, runs: Sequence[RunRow], states: Sequen
 
 def _warn_of_changes(ledger: Ledger, notify: Callable[[Message], object]) -> None:
     """Report that the program or the recipe has changed: the campaign goes on with what it began with."""
-    from nsw.campaign.versions import warning
+    from nsw.campaign.versions import changed_program_warning
 
-    if message := warning(ledger):
+    if message := changed_program_warning(ledger):
         notify(Message(message, "warning"))

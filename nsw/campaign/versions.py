@@ -17,8 +17,8 @@ from nsw.campaign.selection import campaign_argument, recipe_argument
 from nsw.engine.folder import PROGRAM, CampaignFolder
 from nsw.engine.ledger_rows import APP_FOLDER, ORIGINS, RECIPE, VERSIONS, RunRow, State
 from nsw.errors import UsageError
-from nsw.quantities import moment
-from nsw.safe_files import differing, files_in, hash_of, hashes
+from nsw.quantities import format_moment
+from nsw.safe_files import changed_names, files_in, hash_of, hashes
 from nsw.wording import and_more, plural
 
 if TYPE_CHECKING:
@@ -27,7 +27,16 @@ if TYPE_CHECKING:
     from nsw.analysis.blocks import Finding
     from nsw.engine.ledger import Ledger
 
-__all__ = ["Version", "findings", "origins", "problems", "record", "sources_of_app_files", "versions_of", "warning"]
+__all__ = [
+    "Version",
+    "changed_program_warning",
+    "hashes_of_origins",
+    "record_version",
+    "sources_of_app_files",
+    "version_findings",
+    "version_problems",
+    "versions_of",
+]
 
 _CHANGED: Final = 3  # files in a message
 _FILES_IN_NAME: Final = 2  # files in the name of a version, cases beside it
@@ -58,7 +67,7 @@ class Version:
         return tuple(dict.fromkeys(run.case_id for run in self.runs))
 
 
-def record(ledger: Ledger, home: Path, app: str, jobs: Sequence[str], *, copied: bool) -> None:
+def record_version(ledger: Ledger, home: Path, app: str, jobs: Sequence[str], *, copied: bool) -> None:
     """Record which version of the program new jobs run; call it before APP_FOLDER changes.
 
     Args:
@@ -125,7 +134,7 @@ def _is_of_side_before(run: RunRow) -> bool:
 def _named_versions(done: Sequence[Version]) -> list[tuple[str, Version]]:
     names = sorted({name for version in done for name in version.files})
     changed = [name for name in names if len({version.files.get(name) for version in done}) > 1]
-    return [(f"{_version_name(version, changed)} (since {moment(version.since)})", version) for version in done]
+    return [(f"{_version_name(version, changed)} (since {format_moment(version.since)})", version) for version in done]
 
 
 def _version_name(version: Version, changed: Sequence[str]) -> str:
@@ -137,7 +146,7 @@ def _version_name(version: Version, changed: Sequence[str]) -> str:
     return and_more([f"{name} {version.files.get(name, 'absent')[:_DIGITS]}" for name in changed], _FILES_IN_NAME)
 
 
-def problems(folder: CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
+def version_problems(folder: CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
     """A warning for each run of an older version: (run, report, severity, message, what to do)."""
     return [
         (run.id, None, "warning", f"done with an older version of the program, {name}; the newest is {done[-1][0]}",
@@ -146,7 +155,7 @@ def problems(folder: CampaignFolder, ledger: Ledger) -> list[tuple[str, str | No
     ]  # fmt: skip
 
 
-def findings(folder: CampaignFolder, ledger: Ledger) -> list[Finding]:
+def version_findings(folder: CampaignFolder, ledger: Ledger) -> list[Finding]:
     """What a reader must know of numbers of several versions: one sentence, and one a case that mixes them."""
     return [
         finding
@@ -191,7 +200,7 @@ def _rerun_hint(folder: CampaignFolder) -> str:
     )
 
 
-def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> list[tuple[str, list[tuple[str, str]]]]:
+def hashes_of_origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> list[tuple[str, list[tuple[str, str]]]]:
     """What is written down when a program is copied: its recipe's file and its own, with their hashes."""
     sources = [*([recipe] if recipe else []), *(Path(source) for source, _ in files)]
     return [(str(source.absolute()), list(_hashes_of_source(source).items())) for source in sources]
@@ -215,7 +224,7 @@ def sources_of_app_files(ledger: Ledger) -> list[tuple[str, str]]:
     return [(str(source), source.name) for source in sources]
 
 
-def warning(ledger: Ledger) -> str | None:
+def changed_program_warning(ledger: Ledger) -> str | None:
     """What a person must know before the campaign goes on; None where nothing changed where it came from."""
     names = _changed_files(ledger)
     if not names:
@@ -242,7 +251,7 @@ def _changed_files(ledger: Ledger) -> list[str]:
         except OSError:
             continue
         if now:
-            changed += (_path_from_here(Path(source) / name) for name in differing(dict(before), now))
+            changed += (_path_from_here(Path(source) / name) for name in changed_names(dict(before), now))
     return changed
 
 

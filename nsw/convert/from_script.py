@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.apart import limited
+from nsw.apart import limited_block
 from nsw.convert.command_parts import PRINTING, SETTING, command_parts, profiled_ranks, profilers_in
 from nsw.convert.recipe_text import Run, ScriptParts, recipe_text, shell_word, site_text, template_text
 from nsw.convert.script_options import KEEPS_OUTPUT, PRINTS_ONLY, read_directives, reads_reports, switches_recording
@@ -73,12 +73,12 @@ def convert(
         UsageError: The script cannot be taken apart, or starts no program.
         LimitError: That takes too much time or memory.
     """
-    with limited(f"reading {script}"):
+    with limited_block(f"reading {script}"):
         parts = ScriptParts(parse_script(text, str(script)), script)
         _ScriptReader(parts).read()
     if parts.is_local:  # without limits: it starts programs that reserve more memory than the script may take
         parts.directives.resources["gpus"] = gpus()
-    with limited(f"reading {script}"):
+    with limited_block(f"reading {script}"):
         has_site = not parts.is_local or site is not None or bool(parts.profiler_paths)
         name = site or ("here" if parts.is_local else parts.directives.scheduler)
         site_options = f" --site {name} --sites {sites}" if has_site else ""

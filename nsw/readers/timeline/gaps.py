@@ -35,8 +35,8 @@ from nsw.readers.timeline.phases import (
     MEMORIES,
     MEMORY,
     TO_GPU,
-    in_order,
     of_each_device,
+    order_operations,
 )
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def use_tables(timelines: Sequence[Timeline]) -> dict[str, list[Row]]:
     tables: dict[str, list[Row]] = {name: [] for name in USE_TABLES}
     for timeline in timelines:
         for device, recorded in of_each_device(timeline.work, timeline.phased):
-            work = in_order(recorded, recorded.start)
+            work = order_operations(recorded, recorded.start)
             stretches = usual_stretches(work, timeline.phased, timeline.calls)
             shared = timeline.origin | ({"device": device} if device >= 0 else {})
             in_phase = shared | {"phase": "all" if timeline.phased is None else "steady"}
@@ -124,7 +124,7 @@ def usual_stretches(work: Operations, phases: Phased | None, calls: Calls | None
         usual = durations <= _USUAL * np.median(durations)
         if calls is not None and durations[usual].sum() < _LITTLE * durations.sum():
             pauses = durations[~usual]
-            loads = calls.of(LOAD).within(edges[:-1][~usual], edges[1:][~usual]) > 0
+            loads = calls.time_in_kinds(LOAD).covered_within(edges[:-1][~usual], edges[1:][~usual]) > 0
             if len(pauses) >= _PAUSES and pauses[loads].sum() < pauses[~loads].sum():
                 usual[:] = True
         return edges[:-1][usual], edges[1:][usual]
@@ -133,7 +133,7 @@ def usual_stretches(work: Operations, phases: Phased | None, calls: Calls | None
     return first.min(keepdims=True), work.end.max(keepdims=True)
 
 
-def _inside(times: IntArray, stretches: tuple[IntArray, IntArray]) -> Any:
+def _is_in_stretches(times: IntArray, stretches: tuple[IntArray, IntArray]) -> Any:
     """Which of some times in order lie in one of the stretches, which follow one another."""
     bounds = np.stack([np.searchsorted(times, edge) for edge in stretches], axis=1).ravel()
     is_inside = np.arange(len(bounds) + 1) % 2 == 1
@@ -149,7 +149,7 @@ def _gap_rows(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
         calls: What the host calls; None: not recorded.
     """
     reach = np.maximum.accumulate(work.end)
-    gap = np.flatnonzero((work.start[1:] >= reach[:-1] + _GRAIN_NS) & _inside(reach[:-1], stretches))
+    gap = np.flatnonzero((work.start[1:] >= reach[:-1] + _GRAIN_NS) & _is_in_stretches(reach[:-1], stretches))
     places = np.arange(len(reach), dtype=np.int32)
     before = np.maximum.accumulate(np.where(work.end == reach, places, 0))[gap]  # the operation that ended there
     del reach, places
@@ -157,7 +157,7 @@ def _gap_rows(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
     sums: dict[int, dict[str, int]] = {}
     for at in range(0, len(gap), _GAPS):
         part = slice(at, at + _GAPS)
-        codes, columns = _causes(work, before[part], gap[part] + 1, calls)
+        codes, columns = _gap_causes(work, before[part], gap[part] + 1, calls)
         for code in np.flatnonzero(np.bincount(codes)).tolist():
             mine = codes == code
             lengths.setdefault(code, []).append(columns["total_ns"][mine])
@@ -172,7 +172,7 @@ def _gap_rows(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
     ]  # fmt: skip
 
 
-def _causes(
+def _gap_causes(
     work: Operations, before: IntArray, behind: IntArray, calls: Calls | None
 ) -> tuple[IntArray, dict[str, Any]]:
     """Cause * len(LENGTHS) + length of each gap, and the columns of a row that are sums over gaps.
@@ -187,15 +187,15 @@ def _causes(
     length = until - begin
     cause = np.full(len(length), BY_LAUNCH)
     to_gpu = (work.way[behind] == TO_GPU) if work.way is not None else np.zeros(len(length), bool)
-    results = _copies_back(work, before) & ~_values(work, before)
+    results = _is_copy_back(work, before) & ~_is_small_copy_back(work, before)
     columns: dict[str, Any] = {"total_ns": length, "to_gpu": to_gpu, "from_gpu": results}
     if calls is not None:
-        took = [calls.of(kind).within(begin, until) for kind in range(len(CALL_KINDS))]
+        took = [calls.time_in_kinds(kind).covered_within(begin, until) for kind in range(len(CALL_KINDS))]
         host_late = calls.ends_of(launched) > begin  # else it was launched before the GPU came to it
-        waits = calls.of(SYNCHRONISE)
-        ended = waits.within(begin - _CLOCKS_NS, np.maximum(launched, begin + 1)) > 0
-        blocked = calls.of(COPY, ALLOCATE).within(begin - _CLOCKS_NS, begin + 1) > _CLOCKS_NS // 2
-        value, to_host = _values(work, before), _values(work, behind)
+        waits = calls.time_in_kinds(SYNCHRONISE)
+        ended = waits.covered_within(begin - _CLOCKS_NS, np.maximum(launched, begin + 1)) > 0
+        blocked = calls.time_in_kinds(COPY, ALLOCATE).covered_within(begin - _CLOCKS_NS, begin + 1) > _CLOCKS_NS // 2
+        value, to_host = _is_small_copy_back(work, before), _is_small_copy_back(work, behind)
         copying = took[COPY] >= _PART * length
         cause[~host_late] = QUEUED
         cause[host_late & ended] = BY_WAIT
@@ -205,7 +205,7 @@ def _causes(
         cause[took[ALLOCATE] >= _PART * length] = BY_ALLOCATION
         cause[took[LOAD] >= _PART * length] = BY_LOAD
         columns |= {
-            "launch_ns": took[LAUNCH], "cuda_ns": calls.of(*range(OTHER + 1)).within(begin, until),
+            "launch_ns": took[LAUNCH], "cuda_ns": calls.time_in_kinds(*range(OTHER + 1)).covered_within(begin, until),
             "read_ns": took[READ], "write_ns": took[WRITE], "open_ns": took[OPEN], "lock_ns": took[LOCK],
             "writing": took[WRITE] > 0, "opening": took[OPEN] > 0,
         }  # fmt: skip
@@ -214,15 +214,15 @@ def _causes(
     return cause * len(LENGTHS) + lengths, columns
 
 
-def _values(work: Operations, chosen: Any) -> Any:
+def _is_small_copy_back(work: Operations, chosen: Any) -> Any:
     """Which of the chosen operations are copies of a few bytes to the host."""
     if work.size is None:
         return np.zeros(len(work.start[chosen]), bool)
     size = work.size[chosen]
-    return _copies_back(work, chosen) & (size >= 0) & (size <= _VALUE)
+    return _is_copy_back(work, chosen) & (size >= 0) & (size <= _VALUE)
 
 
-def _copies_back(work: Operations, chosen: Any) -> Any:
+def _is_copy_back(work: Operations, chosen: Any) -> Any:
     """Which of the chosen operations are copies to the host."""
     if work.way is None:
         return np.zeros(len(work.start[chosen]), bool)
@@ -240,13 +240,13 @@ def _copy_rows(work: Operations, stretches: tuple[IntArray, IntArray]) -> list[R
     """The copies of a GPU, one row a direction and kind of the host's memory."""
     if work.way is None or work.memory is None:
         return []
-    copies = np.flatnonzero((work.way >= 0) & _inside(work.start, stretches))
+    copies = np.flatnonzero((work.way >= 0) & _is_in_stretches(work.start, stretches))
     if not len(copies):
         return []
     kernels = work.category != MEMORY
     covered = Covered(work.start[kernels], work.end[kernels])
     start, end, code = work.start[copies], work.end[copies], work.way[copies] * 8 + work.memory[copies] + 1
-    alone = end - start - covered.within(start, end)
+    alone = end - start - covered.covered_within(start, end)
     middle = (int(stretches[0][0]) + int(stretches[1][-1])) // 2
     rows = []
     for which in np.unique(code).tolist():
@@ -267,14 +267,14 @@ def _copy_rows(work: Operations, stretches: tuple[IntArray, IntArray]) -> list[R
 def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Calls | None, phases: Phased | None) -> Row:
     """How a GPU is used."""
     start, end = stretches
-    inside = _inside(work.start, stretches)
+    inside = _is_in_stretches(work.start, stretches)
     kernels = (work.category != MEMORY) & inside
     at_work, computing = Covered(work.start, work.end), Covered(work.start[kernels], work.end[kernels])
     took = (work.end - work.start)[kernels]
     talk = work.category == COMMUNICATION
     row: Row = {
         "iterations": None if phases is None else len(start),
-        "span_ns": float((end - start).sum()), "busy_ns": float(at_work.within(start, end).sum()),
+        "span_ns": float((end - start).sum()), "busy_ns": float(at_work.covered_within(start, end).sum()),
         "operations": int(inside.sum()), "kernels": int(kernels.sum()), "kernel_ns": float(took.sum()),
         "communication_ns": float(took[talk[kernels]].sum()),
         "computing_ns": float(computing.total[-1]) if len(computing.total) else 0.0,
@@ -286,15 +286,15 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
             row["channels"] = int(np.median(work.blocks[talk & inside][lasted >= np.median(lasted)]))
     if calls is not None:
         steady = stretches if phases is None else (phases.edges[phases.warmup :][:1], phases.edges[-1:])
-        row["compiles"], row["late_compiles"], row["compile_ns"] = _compiles(work, steady, calls)
-        values = np.flatnonzero(_values(work, inside))
-        row["launches"] = int((_inside(calls.start, stretches) & (calls.kind == LAUNCH)).sum())
-        for column, covered in (
-            ("cuda_ns", calls.of(*range(OTHER + 1))), ("wait_ns", calls.of(SYNCHRONISE)), ("copy_ns", calls.of(COPY)),
+        row["compiles"], row["late_compiles"], row["compile_ns"] = _compile_gaps(work, steady, calls)
+        values = np.flatnonzero(_is_small_copy_back(work, inside))
+        row["launches"] = int((_is_in_stretches(calls.start, stretches) & (calls.kind == LAUNCH)).sum())
+        for column, kinds in (
+            ("cuda_ns", range(OTHER + 1)), ("wait_ns", [SYNCHRONISE]), ("copy_ns", [COPY]),
         ):  # fmt: skip
-            row[column] = float(covered.within(start, end).sum())
+            row[column] = float(calls.time_in_kinds(*kinds).covered_within(start, end).sum())
         row["lock_threads"] = calls.lock_threads
-        row["waits"] = int((_inside(calls.start, stretches) & (calls.kind == SYNCHRONISE)).sum())
+        row["waits"] = int((_is_in_stretches(calls.start, stretches) & (calls.kind == SYNCHRONISE)).sum())
         row["values"] = len(values)
     if work.stream is not None and len(took):
         stream = work.stream[kernels]
@@ -308,12 +308,12 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         row["blocks"] = int(kernel_blocks.astype(np.int64).sum()) if bool((kernel_blocks >= 0).all()) else None
     if work.kernel is not None and phases is not None and talk.any():
         edges = phases.edges[phases.warmup :]  # slow iterations too
-        computes = (work.category == KERNEL) & _inside(work.start, (edges[:1], edges[-1:]))
-        row["delayed_pct"] = _delayed_pct(work, np.flatnonzero(computes)[:_LOOKED_AT], edges)
-    return row | (_period(phases) | _pace(phases, calls) if phases is not None else {})
+        computes = (work.category == KERNEL) & _is_in_stretches(work.start, (edges[:1], edges[-1:]))
+        row["delayed_pct"] = _delayed_kernels_pct(work, np.flatnonzero(computes)[:_LOOKED_AT], edges)
+    return row | (_slow_period(phases) | _host_pace(phases, calls) if phases is not None else {})
 
 
-def _delayed_pct(work: Operations, rows: IntArray, iterations: IntArray) -> float:
+def _delayed_kernels_pct(work: Operations, rows: IntArray, iterations: IntArray) -> float:
     """How much of the time of kernels is what some launches take longer than the same launches of other iterations.
 
     Launches are the same if their names, their numbers of blocks and their places among such in an iteration are.
@@ -328,11 +328,11 @@ def _delayed_pct(work: Operations, rows: IntArray, iterations: IntArray) -> floa
     took, keys = (work.end - work.start)[rows], (work.kernel[rows], work.blocks[rows])
     iteration_numbers = np.searchsorted(iterations, work.start[rows], side="right")
     order = np.lexsort((iteration_numbers, *keys))
-    new = _changes(iteration_numbers[order], *(key[order] for key in keys))
+    new = _starts_new_group(iteration_numbers[order], *(key[order] for key in keys))
     ordinal = np.empty(len(rows), np.int64)
     ordinal[order] = np.arange(len(rows)) - np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
     order = np.lexsort((took, ordinal, *keys))
-    first = np.flatnonzero(_changes(ordinal[order], *(key[order] for key in keys)))
+    first = np.flatnonzero(_starts_new_group(ordinal[order], *(key[order] for key in keys)))
     counts = np.diff(np.append(first, len(rows)))
     took = took[order].astype(np.int64)
     usual = took[first + counts // 4]
@@ -342,38 +342,38 @@ def _delayed_pct(work: Operations, rows: IntArray, iterations: IntArray) -> floa
     return float(100 * (took - usual)[delayed].sum() / max(took.sum(), 1))
 
 
-def _changes(*columns: IntArray) -> Any:
+def _starts_new_group(*columns: IntArray) -> Any:
     """Where a row differs from the one before it in any of the columns; the first does."""
     return np.append(True, np.any([column[1:] != column[:-1] for column in columns], axis=0))
 
 
-def _compiles(work: Operations, stretches: tuple[IntArray, IntArray], calls: Calls) -> tuple[int, int, float]:
+def _compile_gaps(work: Operations, stretches: tuple[IntArray, IntArray], calls: Calls) -> tuple[int, int, float]:
     """Gaps so long that a module which is loaded in them was compiled: how many, how many late, how long (ns).
 
     Late is behind half of the work: at their first use libraries are loaded, which may take most of a short run.
     """
     until, begin = work.start[1:], np.maximum.accumulate(work.end)[:-1]
-    mine = (until - begin >= _COMPILES_NS) & _inside(begin, stretches)
-    mine[mine] = calls.of(LOAD).within(begin[mine], until[mine]) > 0
+    mine = (until - begin >= _COMPILES_NS) & _is_in_stretches(begin, stretches)
+    mine[mine] = calls.time_in_kinds(LOAD).covered_within(begin[mine], until[mine]) > 0
     late = mine & (np.arange(len(mine)) >= len(mine) // 2)
     return int(mine.sum()), int(late.sum()), float((until - begin)[mine].sum())
 
 
-def _pace(phases: Phased, calls: Calls | None) -> Row:
+def _host_pace(phases: Phased, calls: Calls | None) -> Row:
     """How long the host takes for the median iteration without waits, and to load modules in the longest."""
     starts = phases.iterations.starts[phases.warmup :]
     if len(starts) < 2 or calls is None:
         return {}
-    waits = calls.of(SYNCHRONISE, COPY).within(starts[:-1], starts[1:])
+    waits = calls.time_in_kinds(SYNCHRONISE, COPY).covered_within(starts[:-1], starts[1:])
     longest = phases.warmup + int(np.argmax(phases.durations[phases.warmup :]))
     # a launch that takes so long loads its kernel first, or waits for room in the queue of a busy GPU
     loads = (calls.kind == LOAD) | ((calls.kind == LAUNCH) & (calls.end - calls.start >= _LOADS_NS))
     in_loads = Covered(calls.start[loads], calls.end[loads])
-    load_ns = in_loads.within(phases.edges[longest : longest + 1], phases.edges[longest + 1 : longest + 2])
+    load_ns = in_loads.covered_within(phases.edges[longest : longest + 1], phases.edges[longest + 1 : longest + 2])
     return {"host_ns": float(np.median(np.diff(starts) - waits)), "slowest_load_ns": float(load_ns.sum())}
 
 
-def _period(phases: Phased) -> Row:
+def _slow_period(phases: Phased) -> Row:
     """Slow iterations that come at equal distances: how far, how much slower, what of it is the GPU's."""
     durations, gpu = phases.durations[phases.warmup :], phases.gpu[phases.warmup + 1 : -1]
     usual = float(np.median(durations))
@@ -437,12 +437,12 @@ def _collective_rows(work: Operations, phases: Phased | None) -> list[Row]:
     earlier = work.start[communicates & (work.launched < first)]
     before = int(earlier.max()) if len(earlier) else int(phases.edges[phases.warmup])
     since, until = np.append(min(before, int(start[0])), start[:-1]), start
-    computing_ns, own_ns = computing.within(since, until), own.within(since, until)
+    computing_ns, own_ns = computing.covered_within(since, until), own.covered_within(since, until)
     columns = {
         "iteration": iteration, "number": number, "start_ns": start, "duration_ns": duration,
-        "alone_ns": duration - own.within(start, start + duration), "computing_ns": computing_ns,
-        "copies_ns": own_ns - computing_ns, "idle_ns": until - since - busy.within(since, until),
-        "input_ns": waits.within(since, until),
+        "alone_ns": duration - own.covered_within(start, start + duration), "computing_ns": computing_ns,
+        "copies_ns": own_ns - computing_ns, "idle_ns": until - since - busy.covered_within(since, until),
+        "input_ns": waits.covered_within(since, until),
     }  # fmt: skip
     values = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in values]
