@@ -236,7 +236,12 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     section = main_time_section(case, summary.tables)
     of_kernels = section is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= WASTE_PCT
-    parts_said += [hits[0].headline] if telling else [section[0]] if section else []
+    idle_pct = (spent.idle_pct if spent is not None and spent.is_iteration else None) or 0.0
+    if telling:
+        parts_said.append(hits[0].headline)
+    elif section is not None:
+        is_idle_most = spent is not None and idle_pct > max(100 * p.ns / (spent.span_ns or p.ns) for p in spent.shown)
+        parts_said.append(f"the GPU is idle {idle_pct:.0f} % of that" if is_idle_most else section[0])
     of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")
     if of_first and hits[0].what not in parts_said[-1]:
         parts_said.append(hits[0].what)

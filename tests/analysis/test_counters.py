@@ -86,6 +86,7 @@ SPILLED_ONCE_MORE = {
 TILED = {"flop_count_sp_fma": 3.2e8, "flop_count_sp_add": 0.0, "flop_count_sp_mul": 0.0, "inst_executed_shared_loads": 2e6,
          "stall_barrier": 8.0, "gst_transactions": 4e5}  # fmt: skip
 FP32_BESIDE = {"inst_fp_64": 1e8, "inst_fp_32": 5e7, "inst_bit_convert": 5e7}
+DOUBLE_RESULTS = {"gst_efficiency": 25.0, "gst_transactions_per_request": 32.0}  # 8 bytes a thread
 DIVISION = {"inst_integer": 5e8, "inst_bit_convert": 2e7, "inst_fp_32": 1e6}
 PAIRS = {"flop_count_sp_add": 1e8, "flop_count_sp_mul": 1e8, "flop_count_sp_fma": 0.0}
 
@@ -150,7 +151,8 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
      [issuing(double_precision_fu_utilization=30.0, **FP32_BESIDE | {"inst_fp_64": 4e8})]),
     ("fp64-by-accident", pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=3e7),
      [pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=1e6),
-      pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=6e7, gld_transactions=1e5)]),  # of functions
+      pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=6e7, gld_transactions=1e5),  # of functions
+      pipe("double_precision_fu_utilization", inst_fp_64=1e9, inst_bit_convert=3e7, **DOUBLE_RESULTS)]),
     ("special-functions", issuing(special_fu_utilization=52.0),
      [issuing(special_fu_utilization=25.0), issuing(special_fu_utilization=52.0, inst_bit_convert=5e7)]),
     ("special-functions", pipe("special_fu_utilization"), [pipe("special_fu_utilization", busy=50.0), dram(special_fu_utilization=60.0)]),
@@ -208,7 +210,10 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
      [kernel(stall_barrier=40.0, stall_memory_dependency=10.0, stall_mio_throttle=30.0, stall_short_scoreboard=30.0),
       l1(**FEEDING, tensor_pct=20.0)]),
     ("instruction-cache", kernel(stall_inst_fetch=60.0, stall_memory_dependency=10.0), []),
-    ("dependent-chain", kernel(), [kernel(memory=65.0, l2_throughput=65.0), kernel(stalls=())]),
+    ("dependent-chain", kernel(achieved_occupancy_pct=60.0), [kernel(memory=65.0, l2_throughput=65.0), kernel(stalls=())]),
+    ("memory-latency", kernel(memory=55.0, l2_throughput=55.0, stall_memory_dependency=50.0, stall_barrier=25.0),
+     [kernel(memory=55.0, l2_throughput=55.0, stall_memory_dependency=50.0, stall_barrier=25.0, achieved_occupancy_pct=60.0),
+      kernel(memory=55.0, l2_throughput=55.0, stall_memory_dependency=40.0, stall_barrier=25.0)]),
     ("small-launches", kernel(duration=2 * US, l1_throughput=1.0, l2_throughput=1.0, issue_slot_utilization=1.0, sm=1.0, memory=1.0, dram=1.0),
      [kernel(duration=2 * US)]),
     ("low-clock", pipe("alu_pipe_utilization", sm_frequency=0.9e9), [pipe("alu_pipe_utilization", sm_frequency=1.6e9), dram(sm_frequency=0.9e9)]),
@@ -599,3 +604,10 @@ def test_of_one_kernel_on_two_sides_the_faults_that_came_and_went_and_what_binds
     assert bound in gone and "by FP64 pipe before" in gone  # noqa: PT018
     assert counter_changes_text([before], [before]) == ""
     assert counter_changes_text([replace(before, short_name="other")], [after]) == ""
+
+
+def test_a_kernel_whose_issue_slots_are_full_of_fp64_is_told_what_fp32_would_win():
+    mix = {"inst_fp_64": 3e8, "inst_fp_32": 1e6, "inst_integer": 2e8, "inst_bit_convert": 1e6} | DOUBLE_RESULTS
+    mixed = issuing(85.0, double_precision_fu_utilization=60.0, **mix)
+    assert "its FP64 pipe is 59 % busy: where FP32 is accurate enough" in hits(mixed)["compute-bound"].fact
+    assert "FP64" not in hits(issuing(85.0, double_precision_fu_utilization=30.0, **mix))["compute-bound"].fact

@@ -57,7 +57,7 @@ def use(**more):
                "computing_ns": 1.28 * MS, "launches": 125, "cuda_ns": 1 * MS, "wait_ns": 0, "copy_ns": 0, "waits": 0,
                "values": 0} | more  # fmt: skip
     kept = {"streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns",
-            "slower_operations", "slower_pct"}  # fmt: skip
+            "slower_input_ns", "slower_operations", "slower_pct"}  # fmt: skip
     return {"run": "r", "report": "a", "pid": 1, "device": 0, "phase": "steady", "iterations": 18} | {
         name: value if name in kept or value is None else 18 * value for name, value in numbers.items()
     }
@@ -250,6 +250,38 @@ def test_values_that_are_read_back_come_before_launches_which_no_graph_can_hold_
     )
 
 
+def test_launches_outweigh_a_value_that_is_read_once_an_iteration_and_that_a_graph_can_be_ended_by():
+    rows = [gap("value", "middle", 1, 0.1 * MS), gap("launch", "middle", 120, 21 * US)]
+    (text,) = explained(*rows, values=1, waits=1, wait_ns=1 * MS)
+    assert "launch-bound: 125 operations an iteration" in text
+    (text,) = explained(*rows, values=2, waits=2, wait_ns=1 * MS)
+    assert "the host reads 2 values of a few bytes back an iteration" in text
+
+
+def test_truth_values_that_are_read_back_are_conditions_to_remove_before_graphs():
+    rows = [gap("value", "middle", 4, 10 * US), gap("launch", "middle", 120, 21 * US)]
+    parts = [part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES]
+    truth, number = ([copies("from the GPU", size=size)] for size in (1, 8))
+    (text,) = explained(*rows, values=4, waits=4, copies=truth, parts=parts)
+    assert "First remove conditions on tensors (`if tensor:`, validate_args of torch.distributions): 4 values" in text
+    assert "conditions on tensors" not in " ".join(explained(*rows, values=4, waits=4, copies=number, parts=parts))
+
+
+def test_results_that_the_host_works_on_between_kernels_are_round_trips_and_no_slow_copies():
+    def texts(own, behind=12):
+        row = gap("copy", "middle", 12, 200 * US, cuda_ns=12 * (200 * US - own), from_gpu=behind)
+        return " ".join(
+            explained(row, copies=[copies("from the GPU", "pageable", calls=12, each=20 * US, size=262144)])
+        )
+
+    assert "12 times an iteration, for 2.72 ms of that, the next kernel waits while the host copies a result" in texts(
+        60 * US
+    )
+    assert "works 60 us on it" in texts(60 * US)
+    assert "the next kernel waits" not in texts(20 * US)  # the copy takes the time
+    assert "the next kernel waits" not in texts(60 * US, behind=4)
+
+
 def test_values_of_several_sizes_are_not_all_of_the_largest():
     rows = [gap("value", "middle", 17, 60 * US), gap("launch", "middle", 60, 30 * US)]
     sizes = [
@@ -331,7 +363,19 @@ def test_a_librarys_kernel_is_not_sent_to_ncu():
     (text,) = explained(
         busy=98.0, parts=(part("steady", "nvjet_sm90_hsh_64x512_64x2_1x2_h_bz_coopB_NNT", 18 * MS), LAUNCHES)
     )
-    assert text.endswith("Only less or faster GPU work helps.")
+    assert text.endswith("is 100 % of its work.")
+
+
+def test_of_a_busy_gpu_what_pytorch_could_fuse_is_named_where_it_is_much():
+    def text(name):
+        products = [part("steady", f"sm90_xmma_gemm_{way}", 5 * MS) for way in ("nn", "tn")]
+        rows = [*products, part("steady", name, 8 * MS), LAUNCHES]
+        return " ".join(explained(busy=98.0, parts=rows))
+
+    fused = "44 % of its work are elementwise, normalisation and reduction kernels. Each of them passes over memory by"
+    assert fused in text("void at::native::elementwise_kernel<Add>")
+    assert "elementwise" not in text("triton_poi_fused_add_0")
+    assert "elementwise" not in text("mine")
 
 
 def test_a_loop_in_a_compiled_step_is_told_from_steps_that_are_not_compiled():
@@ -427,6 +471,12 @@ def test_iterations_that_are_slow_in_turn_are_told_with_their_period_and_what_di
         "takes 2.4 ms longer than the usual 4 ms; the host launches 50 more operations in it, one every 48 us" in text
     )
     assert "and they keep the GPU busy for 100 us: launch-bound. Launch them together as CUDA graphs" in text
+    (text,) = explained(busy=98.0, slower_gpu_ns=0.0, slower_input_ns=2.2 * MS, **slow)
+    assert (
+        "for 2.2 ms of that the GPU waits for input, which the host reads or receives. Load and decode beside" in text
+    )
+    (text,) = explained(busy=98.0, slower_gpu_ns=0.0, slower_input_ns=1.2 * MS, **slow)
+    assert "the host does something else" in text
     of_usual = {"gaps": [], "host_copies": [], "gpu_use": [use(slower_operations=900, slower_gpu_ns=0.1 * MS, **slow)]}
     (text,) = told([KERNELS, LAUNCHES], [idle(98.0) | {"iterations": 23, "steady": 21}], **of_usual)[1]
     assert "the host launches 900 more operations in it" in text  # gpu_use counts the usual iterations alone

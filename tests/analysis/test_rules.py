@@ -303,6 +303,22 @@ def test_a_start_that_tries_kernels_takes_long_though_no_iteration_does():
     assert hit("slow-first-iteration", case(phases=data_made, iterations=STEPS)) is None
 
 
+def test_many_tables_are_merged_before_their_gradients_are_sparse_and_their_step_is_named_once():
+    def tables(count):
+        return launched((FOREACH, 60), (FILL, 4), ("embedding_backward_feature_kernel<float>()", 10, count))
+
+    one, many = (find_hits_by_case([tables(count)])["c"] for count in (1, 26))
+    assert [hit.cause for hit in one] == [hit.cause for hit in many] == ["dense-embedding-gradient"]
+    assert "SparseAdam" in one[0].advice
+    assert many[0].advice.startswith("Hold the 26 tables in one")
+
+
+def test_an_optimizer_that_launches_all_parameters_together_is_not_told_to():
+    assert "foreach" not in hit("unfused-optimizer", launched((FOREACH, 30))).advice
+    single = launched(("void at::native::vectorized_elementwise_kernel<4, addcdiv_cuda_kernel>()", 20, 20.0))
+    assert "foreach" in hit("unfused-optimizer", single).advice
+
+
 def test_launches_that_an_optimizer_makes_are_the_optimizers_fault_with_those_that_have_no_name_of_their_own():
     steps = launched(
         ("void at::native::vectorized_elementwise_kernel<4, addcdiv_cuda_kernel>()", 7, 20.0), (FILL, 50, 30.0)

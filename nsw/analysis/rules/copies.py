@@ -71,13 +71,13 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     ):
         return _slow_copy_hit(case, context)
     link = _pinned_copy_bytes_per_s(case)
-    pageable_copies = [copy for copy in idle.copies if copy.memory == "pageable" and (copy.med_bytes or 0.0) >= _LARGE]
+    pageable_copies = [copy for copy in idle.copies if copy.memory == "pageable" and _are_large(copy)]
     if not idle.is_iteration:  # what is copied once, at set-up, is not worth it
         pageable_copies = [copy for copy in pageable_copies if copy.calls >= _OFTEN and copy.late_pct >= _LATE_PCT]
     if not pageable_copies:
         return None
     took, speed = _time_and_rate(pageable_copies)
-    staged = idle.in_gaps("copy") if idle.is_iteration else 0.0  # the host copies into its own pinned buffer
+    staged = idle.in_gaps("copy") * _share_in_cuda_calls(idle) if idle.is_iteration else 0.0  # into a pinned buffer
     alone = sum(copy.alone_ns for copy in pageable_copies)
     gain = 100 * (alone * max(0.0, 1 - speed / link) + staged) / idle.med_ns
     if gain < WORTH_PCT:
@@ -101,6 +101,18 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         f"{share:.0f} % {span} is copying pageable memory {direction} at {rate(one_way_speed)}{also}, where pinned"
         f" memory reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies", f"{span} is",
     )  # fmt: skip
+
+
+def _are_large(copy: Copies) -> bool:
+    """Whether copies are so large on average, small ones among them, that their rate tells of their memory."""
+    return (copy.total_bytes or 0.0) >= _LARGE * copy.calls
+
+
+def _share_in_cuda_calls(idle: IdleGpu) -> float:
+    """What of the gaps around copies the host is in CUDA calls, 0 to 1: the rest is work of its own."""
+    gaps = [gap for gap in idle.gaps if gap.cause == "copy"]
+    total_ns = sum(gap.total_ns for gap in gaps)
+    return min(sum(gap.cuda_ns for gap in gaps) / total_ns, 1.0) if total_ns and idle.has_calls else 1.0
 
 
 def _time_and_rate(copies: Sequence[Copies]) -> tuple[float, float]:
@@ -185,7 +197,7 @@ def _unoverlapped_copy_hit(case: CaseSummary, _: Context) -> Hit | None:
     idle = case.idle_gpu
     if idle is None or not idle.is_iteration or "computing_ns" not in idle.use:
         return _unoverlapped_copy_hit_by_totals(case)
-    copies = [copy for copy in idle.copies if copy.direction != "on the GPU" and (copy.med_bytes or 0.0) >= _LARGE]
+    copies = [copy for copy in idle.copies if copy.direction != "on the GPU" and _are_large(copy)]
     took, alone = (sum(getattr(copy, column) for copy in copies) for column in ("total_ns", "alone_ns"))
     computing = idle.use.get("computing_ns", 0.0)
     if not took or alone < _APART * took or any(copy.memory in {"managed", "pageable"} for copy in copies):
@@ -303,7 +315,7 @@ def _is_pageable_copy_rate(case: CaseSummary, bytes_per_s: float) -> bool:
 
 def _copy_only_iteration_hit(case: CaseSummary, idle: IdleGpu) -> Hit | None:
     """Iterations that are copies between host and GPU, with hardly a kernel that could run beside them."""
-    copies = [copy for copy in idle.copies if copy.direction != "on the GPU" and (copy.med_bytes or 0.0) >= _LARGE]
+    copies = [copy for copy in idle.copies if copy.direction != "on the GPU" and _are_large(copy)]
     alone = sum(copy.alone_ns for copy in copies)
     share = 100 * alone / idle.med_ns
     if share < MOSTLY_PCT or 100 * idle.use.get("computing_ns", 0.0) / idle.med_ns >= WORTH_PCT:

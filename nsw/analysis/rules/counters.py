@@ -19,6 +19,7 @@ from nsw.analysis.rules.binding import (
     COUNTED,
     DRAM,
     FAR_PCT,
+    FP64,
     L2,
     LATENCY,
     LEAST_PCT,
@@ -244,6 +245,8 @@ def _at_roof_remark(kernel: KernelRow) -> Remark | None:
     occupancy, moved = kernel.theoretical_occupancy_pct, kernel.metrics.get("dram_bytes")
     if occupancy is not None and occupancy <= FAR_PCT:
         state += f"; its occupancy of {occupancy:.0f} % is enough"
+    if part != FP64 and part not in MEMORY_PARTS and parts.get(FP64, 0.0) >= FAR_PCT:
+        state += f"; its FP64 pipe is {parts[FP64]:.0f} % busy: where FP32 is accurate enough, it takes less"
     if part == DRAM and moved:  # counters do not tell how large its data are
         state += f". A launch moves {moved / 1e9:.3g} GB"
     return Remark(0.0, cause, f"nothing wasted: {used}", f"is at its roof: {state}")

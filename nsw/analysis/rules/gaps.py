@@ -37,7 +37,7 @@ __all__ = [
     "remove_profiler_slowdown",
 ]
 
-_BESIDE_PCT: Final = 5.0  # of an iteration: idle time of other causes that is worth a word
+_BESIDE_PCT: Final = 10.0  # of an iteration: idle time of other causes that is worth a word
 _WORTH_PCT: Final = 8.0  # of an iteration
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
 _PART: Final = 0.25  # of a time: what takes as much explains it
@@ -65,6 +65,8 @@ _SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail:
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
 _LITTLE: Final = 0.01  # of the idle time
 _IDLE_TIME: Final = "{idle time}"  # in a cause's fact: its sentence names the idle time before, or another one does
+_ONCE: Final = 1.5  # an iteration: values read back more often are in its middle
+_OUTWEIGHS: Final = 1.5  # times what waits cost: launches that are the first thing to cure
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
 _SOME: Final = 0.1  # of gaps
 _OF_LOOPS: Final = 1000  # operations of one compiled program, from which a loop in it launches them
@@ -80,9 +82,10 @@ _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
 WORDS: Final = {
     "launch-bound": "launches", "sync-each-operation": "waits for the GPU", "scalar-reads": "values read back",
     "changing-shapes": "values read back", "allocation-in-loop": "allocation", "recompilation": "modules loaded",
-    "pageable-copies": "copies", "small-copies": "around small copies", "data-loader": "the loader", "file-io": "files",
+    "pageable-copies": "copies", "small-copies": "around small copies", "data-loader": "input", "file-io": "files",
     "logging": "a log", "python-threads": "locks", "host-work": "the host",
     "host-call": "a CUDA call", "late-rank-host": "the host", "page-faults": "page migrations",
+    "host-round-trips": "round trips to the host",
     "periodic-slow-iteration": "slow iterations",
 }  # fmt: skip
 # causes of idle time that other rules report
@@ -91,9 +94,9 @@ _OF_OTHER_RULES: Final = frozenset({"page-faults", "periodic-slow-iteration"})
 _VAGUE: Final = frozenset({"data-loader", "host-work"})
 # what the host does in a gap of table gaps -> the same
 _GAP_WORDS: Final = {
-    "launch": "launches", "queued": "between operations queued before", "synchronise": "waits for the GPU",
+    "launch": "launches", "queued": "starts of queued operations", "synchronise": "waits for the GPU",
     "value": "values read back", "copy": "copies", "allocate": "allocation", "load": "modules loaded",
-    "migration": "page migrations", "input": "the loader",
+    "migration": "page migrations", "input": "input",
 }  # fmt: skip
 _OF_ANY_LENGTH: Final = frozenset({"allocate", "load", "migration", "input"})  # long ones of others: the host's own
 
@@ -244,6 +247,9 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
         return [_unmeasured_gaps_hit(case, idle, base, rereadable=rereadable)]
     hits = []
     worth = [cause for cause in found if _is_worth_a_sentence(idle, cause)]
+    launches_ns = max((cause.saved_ns for cause in worth if cause.cause == "launch-bound"), default=0.0)
+    # what nobody knows of the host, in gaps that are some launches long, is cured with the launches
+    worth = [cause for cause in worth if cause.cause != "host-work" or 3 * cause.saved_ns > launches_ns or case.host]
     explained = {WORDS[cause.cause] for cause in worth}
     for cause in found:
         gain = 100 * cause.saved_ns / idle.med_ns
@@ -381,7 +387,8 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     parts = [
         *migrations, received, long_gaps,
         _call_gap_cause(idle, "allocate", "allocation-in-loop", "allocates and frees memory"),
-        _call_gap_cause(idle, "load", "recompilation", "loads modules that were compiled"), _small_copy_gap_cause(idle),
+        _call_gap_cause(idle, "load", "recompilation", "loads modules that were compiled"),
+        _small_copy_gap_cause(idle) or _round_trip_cause(idle),
         *_wait_and_launch_gap_causes(case, idle),
     ]  # fmt: skip
     has_evidence = idle.has_calls or case.host is not None
@@ -458,7 +465,11 @@ def _cause_of_long_gaps(
     if case.host is not None and (work := host_work_while_idle(case, took)) is not None:
         fact = f"{slow_text.removeprefix(': ')}; {work.fact}" if slow_text else work.fact
         return IdleCause(work.cause, took, work.what, fact, work.advice, work.do)
-    if idle.is_iteration and case.iterations is not None and idle.loads >= case.iterations.count:
+    loads_apart = sum(g.gaps for g in idle.gaps if g.cause == "load" and g.length == "long") >= _RARE  # of a library
+    if (
+        idle.is_iteration and not loads_apart
+        and case.iterations is not None and idle.loads >= case.iterations.count
+    ):  # fmt: skip
         text = f"{head}the host computes: modules are loaded in each iteration, as a compiler compiles again"
         return IdleCause("recompilation", took, f"compiles {format_ns(took)}", text)
     everywhere = count >= _EACH * idle.operations
@@ -487,7 +498,9 @@ def _cause_of_long_gaps(
         call, call_ns = max(idle.calls.items(), key=lambda item: item[1], default=("a CUDA call", took))
         return IdleCause("host-call", took, f"waits {format_ns(took)} for a CUDA call",
                          f"{head}the host is in CUDA calls, most in {call} ({format_ns(call_ns)})")  # fmt: skip
-    if (writing := sum(g.writing for g in gaps)) >= _MOSTLY * count:
+    between = [g for g in idle.gaps if g.length == "middle"]
+    is_everywhere = sum(g.writing for g in between) >= _MOSTLY * sum(g.gaps for g in between) > 0  # threads' signals
+    if (writing := sum(g.writing for g in gaps)) >= _MOSTLY * count and not is_everywhere:
         text = "and writes: a log"
         if writing < _NEARLY * count:
             text = f"and writes in {100 * writing / count:.0f} % of the gaps: probably a log"
@@ -511,7 +524,7 @@ def _cause_of_long_gaps(
         return IdleCause("data-loader", took, waits + "input", head + does)
     does = "makes no CUDA call"
     if calls >= _SOME * all_ns:
-        does = f"is outside of CUDA calls most of the time (in them {_percent_text(calls, all_ns)})"
+        does = f"is outside of CUDA calls for {100 * (1 - calls / all_ns):.0f} % of the time"
     return IdleCause("host-work", took, waits + "the host", f"{head}the host {does}")
 
 
@@ -595,6 +608,23 @@ def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
     )
 
 
+def _round_trip_cause(idle: IdleGpu) -> IdleCause | None:
+    """Gaps between kernels in which the host works on what it copied from the GPU, many times an iteration."""
+    gaps = [gap for gap in idle.gaps if gap.cause == "copy" and gap.length == "middle"]
+    count, total_ns = sum(gap.gaps for gap in gaps), sum(gap.total_ns for gap in gaps)
+    own_ns = total_ns - sum(gap.cuda_ns for gap in gaps)
+    behind_copies = sum(gap.from_gpu for gap in gaps)
+    if not idle.is_iteration or count < _FEW_COPIES or behind_copies < _NEARLY * count or own_ns < _PART * total_ns:
+        return None
+    took = idle.in_gaps("copy", lengths=("middle",))
+    return IdleCause(
+        "host-round-trips", took, f"{count:,.0f} round trips to the host",
+        f"{count:,.0f} times an iteration, for {format_ns(took)} of {_IDLE_TIME}, the next kernel waits while the host"
+        f" copies a result from the GPU and works {format_ns(own_ns / count)} on it",
+        named=((_GAP_WORDS["copy"], took),),
+    )  # fmt: skip
+
+
 def _host_copies(idle: IdleGpu) -> list[Copies]:
     """The copies between host and GPU."""
     return [copy for copy in idle.copies if copy.direction != "on the GPU"]
@@ -647,9 +677,11 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         # without waits the host is ahead, unless it takes longer than the GPU
         ahead = max(gpu_ns, host_ns)
         freed = min(max(idle.med_ns - ahead, by_waits), launches + by_waits)
-        if values > waits and (selected := _selection_kernel_share(case, idle)):
-            freed = max(freed, by_waits + selected * launches)
-        launches, by_waits = launches + by_waits - freed, freed
+        selected = _selection_kernel_share(case, idle) if values > waits else 0.0
+        freed = max(freed, by_waits + selected * launches)
+        # a graph can hold what lies between values that are read once an iteration, and saves all launches
+        if selected or use.get("values", 0.0) > _ONCE or launches < _OUTWEIGHS * freed:
+            launches, by_waits = launches + by_waits - freed, freed
     parts = []
     if by_waits:
         by_wait = _gpu_wait_gap_cause(case, idle, by_waits, is_value=values >= waits, a_kernel=each)
@@ -673,7 +705,10 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         each, work = idle.med_ns / max(idle.operations, 1.0), gpu_ns / max(idle.operations, 1.0)
         operations = f"{plural(round(idle.operations), 'operation')}{' an iteration' if idle.is_iteration else ''}"
         is_one = round(idle.operations) == 1
-        busy = f"keep{'s' * is_one} it busy for {format_ns(work)}{'' if is_one else ' each'}"
+        # a mean says nothing of operations of which one takes most
+        is_uneven = not is_one and bool(case.gpu_work) and case.gpu_work[0].share_pct >= 100 * _MOSTLY
+        busy = f"keep{'s' * is_one} it busy for {format_ns(gpu_ns if is_uneven else work)}"
+        busy += "" if is_one else " in all" if is_uneven else " each"
         spent = scale * (use.get("cuda_ns", 0.0) - use.get("wait_ns", 0.0)) / count if count else 0.0
         long_ns = idle.in_gaps(*_GAP_WORDS, lengths=("long",))  # which the host does something else in
         a_launch = max((host_ns - long_ns) / count, spent) if count else 0.0
@@ -690,11 +725,18 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
             )
         else:
             fact = f"{operations} {busy}; {of_launches}, {format_ns(spent)} of that in CUDA calls"
-        short = f"launch-bound, {plural(round(idle.operations), 'operation')} of {format_ns(work)}"
+        short = f"launch-bound, {plural(round(idle.operations), 'operation')}"
+        short += "" if is_uneven else f" of {format_ns(work)}"
         advice, do = "", ""
         if _is_loop_of_compiled_step(case, idle):
             advice, do = _UNROLL, "unroll the loop, or make it parallel"
             fact = f"an iteration is one call of a compiled program (jax.jit), whose loop runs step by step: {fact}"
+        elif (values := use.get("values", 0.0)) > _ONCE and _are_values_conditions(case, idle):
+            advice = (
+                f"First remove conditions on tensors (`if tensor:`, validate_args of torch.distributions): {values:.0f}"
+                f" values are read back an iteration, most of one byte, and no graph can hold them. Then"
+                f" {causes()['launch-bound'].remedy('pytorch')}"
+            )
         parts.append(
             IdleCause("launch-bound", launches, short, f"launch-bound: {fact}", advice, do, gaps_ns=launch_gaps_ns)
         )
@@ -704,6 +746,12 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
                                f"between its {operations} it waits for the host", gaps_ns=launch_gaps_ns,
                                named=((_GAP_WORDS["launch"], launch_gaps_ns),)))  # fmt: skip
     return parts
+
+
+def _are_values_conditions(case: CaseSummary, idle: IdleGpu) -> bool:
+    """Whether most values that PyTorch reads back are of one byte: truth values."""
+    sizes = [copy.med_bytes for copy in idle.copies if copy.direction == "from the GPU"]
+    return detect_framework(case) == "pytorch" and bool(sizes) and all(size is not None and size <= 1 for size in sizes)
 
 
 def _is_loop_of_compiled_step(case: CaseSummary, idle: IdleGpu) -> bool:

@@ -94,6 +94,8 @@ _CAST: Final = re.compile(
 )
 _HALF: Final = re.compile(r"half|bfloat|f16|bf16|_hss|_tss|hgemm", re.IGNORECASE)
 _EMBEDDING: Final = re.compile(r"embedding|compute_grad_weight|sum_and_scatter", re.IGNORECASE)
+_TABLE_GRADIENT: Final = re.compile(r"embedding_backward|compute_grad_weight|embedding_dense_backward", re.IGNORECASE)
+_TABLES: Final = 4  # whose sparse steps cost more launches than they save work
 _FILL: Final = re.compile(r"FillFunctor")
 _TABLE_WORK: Final = re.compile(
     r"embedding|FillFunctor|multi_tensor_apply|addcmul|addcdiv|lerp|sqrt_kernel|CUDAFunctor_add"
@@ -265,9 +267,11 @@ def _layout_conversion_hit(case: CaseSummary, _: Context) -> Hit | None:
     return replace(hit, do="avoid the copies", advice=advice)
 
 
-def _optimizer_hit(case: CaseSummary, _: Context) -> Hit | None:
+def _optimizer_hit(case: CaseSummary, context: Context) -> Hit | None:
     """An optimizer of a kernel a parameter and operation, or one of several passes over all parameters."""
-    return _kernel_pattern_hit(
+    if _dense_embedding_gradient_hit(case, context) is not None:  # which has the step in its time
+        return None
+    hit = _kernel_pattern_hit(
         case,
         "unfused-optimizer",
         _UNFUSED_STEP,
@@ -276,9 +280,13 @@ def _optimizer_hit(case: CaseSummary, _: Context) -> Hit | None:
         least=_MANY,
         of_each=_OF_STEP,
         may_be_setup=False,
-    ) or _kernel_pattern_hit(
+    )
+    if hit is not None:
+        return hit
+    hit = _kernel_pattern_hit(
         case, "unfused-optimizer", _FOREACH, _OPTIMIZER_PCT, "is the optimizer's step", without=_FUSED
     )
+    return hit and replace(hit, advice="fused=True of torch.optim, which passes over the parameters once.")
 
 
 def _sparse_conversion_hit(case: CaseSummary, _: Context) -> Hit | None:
@@ -353,10 +361,20 @@ def _dense_embedding_gradient_hit(case: CaseSummary, _: Context) -> Hit | None:
     )
     if filled < _FILLED * worked:
         return None
-    return _kernel_pattern_hit(
+    hit = _kernel_pattern_hit(
         case, "dense-embedding-gradient", _TABLE_WORK, _TABLE_PCT,
-        "is the dense gradient of an embedding's table and its step, of which few rows are used", needs=_EMBEDDING,
+        "is the dense gradient of an embedding's table and its step, probably of few rows that are used",
+        needs=_EMBEDDING,
     )  # fmt: skip
+    gradients = (share.calls or 0.0 for share in case.gpu_work if _TABLE_GRADIENT.search(share.name))
+    tables = round(max(gradients, default=0.0) / (iteration_count(case) or 1))
+    if hit is None or tables < _TABLES:
+        return hit
+    advice = (
+        f"Hold the {tables} tables in one, with an offset added to the ids of each: one lookup, one gradient, and then"
+        " Embedding(sparse=True) with SparseAdam or SGD, which would take many launches for each table apart."
+    )
+    return replace(hit, do="one table, sparse gradients", advice=advice)
 
 
 def _kernel_pattern_hit(

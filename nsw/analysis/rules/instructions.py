@@ -103,9 +103,15 @@ def fp64_remark(kernel: KernelRow) -> Remark | None:
         return None
     single = (metrics.get("inst_fp_32") if metrics.get("inst_fp_64") else metrics.get("flop_count_sp")) or 0.0
     converted = metrics.get("inst_bit_convert", 0.0)
-    if single < 0.25 * double and converted < 0.1 * double and not _converts_half_of_loads(kernel, converted):
+    accesses = global_accesses(kernel)
+    are_results_double = any(a.each and 7 < a.each * a.used < 8.5 for a in accesses if a.word == "stores")
+    if (
+        single < 0.25 * double
+        and converted < 0.1 * double
+        and (are_results_double or not _converts_half_of_loads(kernel, converted))
+    ):
         return None
-    widths = [access.each * access.used for access in global_accesses(kernel) if access.each]  # bytes a thread
+    widths = [access.each * access.used for access in accesses if access.each]  # bytes a thread
     if single < _HARDLY * double and widths and all(7 < width < 8.5 for width in widths):
         return None  # its data are FP64: integers are converted
     share = parts.get(FP64, 0.0)

@@ -49,6 +49,8 @@ __all__ = [
     "unbalanced_grid_remark",
 ]
 
+_FULL_PCT: Final = 80.0  # occupancy, from which more warps fill no waits
+_WAITING_PCT: Final = 70.0  # of the active warps
 _HANDFUL: Final = 4  # blocks, which are too few for any GPU
 _NUMBER: Final = re.compile(r"\d+")
 _LOW_PCT: Final = 75.0  # theoretical occupancy
@@ -203,8 +205,28 @@ def latency_remark(kernel: KernelRow) -> Remark | None:
         waits = [stall for stall in kernel.stalls[:1] if stall.reason == "memory dependency"]
         if busiest < bound and (busiest < BOUND_PCT or waits):
             return _low_occupancy_remark(kernel, limit, busiest)
-    decided = kernel.stalls and COUNTED & metrics.keys() and (sm_active_share(metrics) or 0.0) >= _EVENLY
-    return _dependency_chain_remark(kernel, busiest) if busiest < FAR_PCT and decided else None
+    if not kernel.stalls or not COUNTED & metrics.keys() or (sm_active_share(metrics) or 0.0) < _EVENLY:
+        return None
+    if busiest < BOUND_PCT and (reached or 0.0) >= _FULL_PCT and _memory_wait_pct(kernel) >= _WAITING_PCT:
+        return _memory_latency_remark(kernel, busiest)
+    return _dependency_chain_remark(kernel, busiest) if busiest < FAR_PCT else None
+
+
+def _memory_wait_pct(kernel: KernelRow) -> float:
+    """How much of the active warps wait for memory, or at barriers behind such waits, %."""
+    return sum(kernel.metrics.get(f"stall_{reason}", 0.0) for reason in ("memory_dependency", "barrier"))
+
+
+def _memory_latency_remark(kernel: KernelRow, busiest: float) -> Remark:
+    """Warps enough, all of which wait for memory: only more loads in flight a thread help."""
+    barriers = kernel.metrics.get("stall_barrier", 0.0)
+    waits = f"{kernel.metrics.get('stall_memory_dependency', 0.0):.0f} % of the active warps wait for memory"
+    waits += f" and {barriers:.0f} % at barriers" if barriers >= LITTLE_PCT else ""
+    return Remark(
+        100 * (1 - busiest / REACHED_PCT), "memory-latency", f"memory's latency, busiest part {busiest:.0f} %",
+        f"keeps no part of the GPU busy (at most {busiest:.0f} %) with {kernel.achieved_occupancy_pct:.0f} % of the"
+        f" warps that an SM holds: {waits}",
+    )  # fmt: skip
 
 
 def _latency_stall_pct(kernel: KernelRow) -> float:

@@ -48,10 +48,15 @@ _KERNELS: Final = "kernels"
 _PROVED_BY: Final[Mapping[str, tuple[str, ...]]] = {"gaps": ("gaps", "gpu_use", "iterations")}
 _FAULTS: Final = frozenset({"stray-context"})  # what no program wants, however little it takes
 _OF_A_MOMENT: Final = frozenset({"slow-first-iteration", "slow-iteration"})  # which explain no other iteration
-# causes that name no fault, each with those that do not explain it: how time is lost rather than by what (of a gap in
-# which the host does what nobody knows that is not known either); what changes the results
+_OF_SLOW_ITERATIONS: Final = _OF_A_MOMENT | {"periodic-slow-iteration", "recompilation"}
+# faults of the host in gaps of their own, or now and then
+_OF_THE_HOST: Final = frozenset(
+    {"data-loader", "file-io", "host-call", "host-work", "logging", "periodic-slow-iteration"}
+)
+# causes that name no fault, each with those that do not explain it: how time is lost rather than by what; what changes
+# the results
 _GENERAL: Final[Mapping[str, frozenset[str]]] = {
-    "launch-bound": _OF_A_MOMENT | {"host-work"},
+    "launch-bound": _OF_A_MOMENT | _OF_THE_HOST,
     "tensor-cores-unused": frozenset(),
 }
 _EXPLAINS: Final = 0.25  # of a gain: a fault that wins as much comes first
@@ -77,12 +82,22 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, rereadable: bool = False)
     for case in cases:
         hits = [hit for name, rule in rules for hit in _apply_rule(name, rule, case, context)]
         remaining = timeline.unmeasured_kernel_hit(case, hits) if len(cases) == 1 else None
-        if all(hit.healthy for hit in hits):
+        if all(hit.healthy or (hit.cause in _OF_SLOW_ITERATIONS and not hit.gain_pct) for hit in hits):
             remaining = timeline.healthy_gpu_hit(case)
         if remaining is not None:
             hits.append(remaining)
-        found[case.id] = order_hits(_drop_small_hits(hits))
+        found[case.id] = order_hits(_drop_small_hits(_gains_of_all_time(case, hits)))
     return found
+
+
+def _gains_of_all_time(case: CaseSummary, hits: Sequence[Hit]) -> list[Hit]:
+    """The hits with the gain of launches, which are those of usual iterations, as a share of the time of all."""
+    idle = case.idle_gpu
+    slower_pct = idle.use.get("slower_pct", 0.0) if idle is not None and not idle.is_mean else 0.0
+    if not slower_pct or not any(hit.cause == "periodic-slow-iteration" for hit in hits):
+        return [*hits]
+    usual = 1 - slower_pct / 100
+    return [replace(hit, gain_pct=usual * hit.gain_pct) if hit.cause == "launch-bound" else hit for hit in hits]
 
 
 def _drop_small_hits(hits: Sequence[Hit]) -> list[Hit]:
@@ -177,7 +192,7 @@ def _finding_of_hits(alike: Sequence[Hit], *, several: bool) -> Finding:
     gain = f" Gain: at most {first.gain_pct:.0f} % of the time." if has_gain else ""
     return Finding(
         first.cause,
-        f"{head}{fact}. {first.advice}{gain}{also}",
+        f"{head}{fact}.{' ' * bool(first.advice)}{first.advice}{gain}{also}",
         brief=f"{head}{fact}: {first.do}.{gain}{also}" if several else None,
         cause=first.cause,
         remedy=first.advice,

@@ -41,6 +41,17 @@ _OF_START: Final = 0.5  # of the gain: what is right for a long run
 _COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; behind half of its work: others are its start
 
 _PYTHONS: Final = frozenset({"pytorch", "jax", "python"})
+_WORK_BESIDE: Final = "Do that work on the GPU, in a thread beside the GPU's next iterations, or less often."
+# what processes that are started in slow iterations are, and what to do
+_STARTS: Final = {
+    "pytorch": (
+        ", as an epoch does for its DataLoader's workers",
+        ("keep the workers", "DataLoader(persistent_workers=True) keeps its workers from epoch to epoch."),
+    ),
+    "jax": (", as XLA does to compile", ("stable shapes", causes()["recompilation"].remedy("jax"))),
+    "any": ("", None),
+}
+_ONCE: Final = "Where it is the first time it is paid once: leave this iteration out of measurements."
 _LOOK_AT_KERNELS: Final = (
     "Its GPU work takes longer: look at its kernels (`--table gpu_trace`), and whether its input is larger."
 )
@@ -82,14 +93,30 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     slow = find_slow_iterations(case)
     if slow is None or is_cause_of_slow_iterations_known(case, profiler_slowdown(case)):
         return None
-    takes, is_launched = f"{slow.subject} {slow.verb('take')}", False
+    takes, remedy = f"{slow.subject} {slow.verb('take')}", None
     if gpu >= MOST_OF_SLOWER * more:
+        remedy = "look at its kernels", _LOOK_AT_KERNELS
         differs = f"{format_ns(min(gpu, more))} of that are more work of the GPU: evaluation, or a larger input"
-    elif is_launched := slow.is_of_host and _is_launching(use, iterations):
+    elif slow.is_of_host and _is_launching(use, iterations):
+        remedy = _remedy_of(case, "launch-bound")
         count = use["slower_operations"]
         differs = (
             f"the host launches {count:,.0f} more operations in it, one every {format_ns(more / count)}, and they keep"
             f" the GPU busy for {format_ns(gpu)}: launch-bound"
+        )
+    elif slow.is_of_host and (input_ns := use.get("slower_input_ns", 0.0)) >= MOST_OF_SLOWER * more:
+        remedy = _remedy_of(case, "data-loader")
+        differs = (
+            f"for {format_ns(min(input_ns, more))} of that the GPU waits for input, which the host reads or receives"
+        )
+    elif slow.is_of_host and use.get("slower_spawns", 0.0) >= MOSTLY * use["slow"]:
+        what, remedy = _STARTS.get(detect_framework(case), _STARTS["any"])
+        differs = f"the GPU has no more work in it: the host starts processes{what}"
+    elif slow.is_of_host and (results_ns := use.get("slower_results_ns", 0.0)) >= MOST_OF_SLOWER * more:
+        remedy = "work on results beside", _WORK_BESIDE
+        differs = (
+            f"for {format_ns(min(results_ns, more))} of that the GPU waits for the host, which works on results that"
+            " were copied to it (output, a check, a log)"
         )
     elif slow.is_of_host:
         differs = f"the GPU has no more work in it: {_host_work_in_gaps_text(case, case.idle_gpu)}"
@@ -100,10 +127,13 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
         f"{takes} {format_ns(more)} longer than the usual {format_ns(iterations.med_ns)}; {differs}",
         f"{format_ns(more)} longer", "iterations",
     )  # fmt: skip
-    if is_launched:
-        known = causes()["launch-bound"]
-        return replace(hit, do=known.do, advice=known.remedy(detect_framework(case)))
-    return replace(hit, do="look at its kernels", advice=_LOOK_AT_KERNELS) if gpu >= MOST_OF_SLOWER * more else hit
+    return hit if remedy is None else replace(hit, do=remedy[0], advice=remedy[1])
+
+
+def _remedy_of(case: CaseSummary, cause: str) -> tuple[str, str]:
+    """What cures another cause, in a few words and in whole sentences."""
+    known = causes()[cause]
+    return known.do, known.remedy(detect_framework(case))
 
 
 def _is_launching(use: Mapping[str, float], iterations: Iterations) -> bool:
@@ -120,8 +150,6 @@ def _host_work_in_gaps_text(case: CaseSummary, idle: IdleGpu) -> str:
     writes, reads = (sum(ns) for ns in ((g.write_ns for g in gaps), (g.read_ns + g.open_ns for g in gaps)))
     if gaps and writes + reads >= _PART * sum(gap.total_ns for gap in gaps):
         return "the host writes files (a checkpoint, a log)" if writes >= reads else "the host reads files"
-    if sum(gap.from_gpu for gap in gaps) >= MOSTLY * sum(gap.gaps for gap in gaps) > 0:
-        return "the host works on results that were copied to it (output, a check, a log)"
     guesses = ["a checkpoint", "a log", "other work on the CPU"]
     if detect_framework(case) in _PYTHONS:
         guesses.insert(0, "garbage collection")
@@ -155,14 +183,17 @@ def _slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     ):  # kernels at their first use, which is once
         return None
     which = f"iteration {iterations.slowest} of {iterations.count + iterations.warmup} (counted from 0)"
-    if use.get("compile_ns", 0.0) >= MOST_OF_SLOWER * (iterations.most_ns - iterations.med_ns):
-        return make_hit(
-            case, "recompilation", gain, f"{which} compiles",
+    is_loading = use.get("compile_ns", 0.0) >= MOST_OF_SLOWER * (iterations.most_ns - iterations.med_ns)
+    if is_loading or (use.get("slowest_spawns") and detect_framework(case) == "jax"):
+        does = "then modules are loaded" if is_loading else "the host starts processes"
+        hit = make_hit(
+            case, "recompilation", gain if is_loading else 0.0, f"{which} compiles",
             f"{which} takes {format_ns(iterations.most_ns)}, {iterations.most_ns / iterations.med_ns:.0f} times the"
-            f" median of {format_ns(iterations.med_ns)}: the GPU waits in it, and then modules are loaded: a compiler"
+            f" median of {format_ns(iterations.med_ns)}: the GPU waits in it, and {does}: a compiler"
             " has compiled again, or for the first time what this iteration alone uses",
             format_ns(iterations.most_ns), "iterations",
         )  # fmt: skip
+        return hit if is_loading else replace(hit, do="leave it out", advice=_ONCE)
     fact = (
         f"{which} takes {format_ns(iterations.most_ns)}, {iterations.most_ns / iterations.med_ns:.0f} times the median"
         f" of {format_ns(iterations.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}"

@@ -9,7 +9,7 @@ from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import is_library_kernel_name
 from nsw.analysis.rules.gaps import idle_gpu_hits, idle_time_parts_text, remove_profiler_slowdown
 from nsw.analysis.rules.gpu_work import counters_command_text
-from nsw.analysis.rules.hits import COPIED_PCT, Context, Hit
+from nsw.analysis.rules.hits import COPIED_PCT, Context, Hit, detect_framework
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, profiler_slowdown, time_without_profiler
 from nsw.quantities import format_ns, rate
 from nsw.wording import plural
@@ -24,7 +24,7 @@ __all__ = ["RULES", "healthy_gpu_hit", "unmeasured_kernel_hit"]
 
 _ALL: Final = 0.9  # of the time: copies that decide it
 _MOST_PCT: Final = 50.0  # of the GPU's work: a kernel that stands out
-_LARGE_PCT: Final = 30.0  # of the time, and more than the GPU is idle: a kernel that is worth counters
+_LARGE_PCT: Final = 30.0  # of the time, and more than the GPU is idle: a kernel that is worth counters, or work to fuse
 
 
 def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
@@ -50,12 +50,24 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
     counters = "" if any(kernel.metrics for kernel in case.kernels) else counters_command_text(case)
     total, first = sum(work.total_ns or 0.0 for work in case.gpu_work), next(iter(case.gpu_work), None)
     share = 100 * (first.total_ns or 0.0) / total if first is not None and total else 0.0
-    stands_out = "nothing stands out"
+    stands_out, advice = "nothing stands out", "" if cause == "gpu-busy" else known.remedy()
     if first is not None and first.kind == "kernel" and share >= _MOST_PCT:
         stands_out = f"{first.short_name} is {share:.0f} % of its work"
+    elif (fusible := _fusible_work_pct(case)) >= _LARGE_PCT:
+        stands_out = f"{fusible:.0f} % of its work are elementwise, normalisation and reduction kernels"
+        advice = "Each of them passes over memory by itself; torch.compile fuses many of them."
     return Hit(cause, case.id, 0.0, f"GPU busy {busy:.0f} %", known.do,
                f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; {stands_out}",
-               " ".join(filter(None, (known.remedy(), counters))), f"{busy:.0f} %", "iterations")  # fmt: skip
+               " ".join(filter(None, (advice, counters))), f"{busy:.0f} %", "iterations")  # fmt: skip
+
+
+def _fusible_work_pct(case: CaseSummary) -> float:
+    """How much of the GPU's work are kernels of PyTorch that a compiler fuses; 0 where one has."""
+    if case.spent is None or detect_framework(case) != "pytorch":
+        return 0.0
+    if any(work.name.startswith("triton_") for work in case.gpu_work):
+        return 0.0
+    return sum(case.spent.share_pct(part) for part in ("elementwise", "normalisation", "reduction"))
 
 
 def _copy_bound_hit(case: CaseSummary, idle: IdleGpu, copy: Copies) -> Hit:
@@ -96,10 +108,16 @@ def _partly_idle_gpu_hit(case: CaseSummary, measured: IdleGpu) -> Hit | None:
     parts = idle_time_parts_text(case, idle)
     if not idle.is_iteration or not parts:
         return None
-    return Hit("gpu-busy", case.id, 0.0, f"GPU busy {idle.busy_pct:.0f} %", "fewer, longer operations",
-               f"{idle.gpu} is busy {idle.busy_pct:.0f} % of an iteration of {format_ns(idle.med_ns)} with"
-               f" {plural(round(idle.operations), 'operation')}; {parts}; nothing stands out",
-               "Fewer, longer operations leave fewer gaps.", f"{idle.busy_pct:.0f} %", "gaps")  # fmt: skip
+    fact = (
+        f"{idle.gpu} is busy {idle.busy_pct:.0f} % of an iteration of {format_ns(idle.med_ns)} with"
+        f" {plural(round(idle.operations), 'operation')}; {parts}"
+    )
+    advice, fusible = f"Fewer gaps: {causes()['launch-bound'].remedy(detect_framework(case))}", _fusible_work_pct(case)
+    if fusible >= _LARGE_PCT:
+        fact += f"; {fusible:.0f} % of the GPU's work are elementwise, normalisation and reduction kernels"
+        advice = "torch.compile fuses many of them, which leaves fewer gaps too."
+    return Hit("gpu-busy", case.id, 0.0, f"GPU busy {idle.busy_pct:.0f} %", "fewer, longer operations", fact, advice,
+               f"{idle.busy_pct:.0f} %", "gaps")  # fmt: skip
 
 
 def _idle_gpu_hits(case: CaseSummary, context: Context) -> list[Hit]:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 CALL_KINDS: Final = (
     "launch", "synchronise", "copy", "allocate", "load", "other", "read", "write", "open", "lock", "receive",
+    "spawn",
 )  # fmt: skip
-LAUNCH, SYNCHRONISE, COPY, ALLOCATE, LOAD, OTHER, READ, WRITE, OPEN, LOCK, RECEIVE = range(len(CALL_KINDS))
+LAUNCH, SYNCHRONISE, COPY, ALLOCATE, LOAD, OTHER, READ, WRITE, OPEN, LOCK, RECEIVE, SPAWN = range(len(CALL_KINDS))
 _ALL_KINDS: Final = tuple(range(len(CALL_KINDS)))
 
 

@@ -23,6 +23,7 @@ from nsw.readers.timeline.calls import (
     OTHER,
     READ,
     RECEIVE,
+    SPAWN,
     SYNCHRONISE,
     WRITE,
     Calls,
@@ -310,7 +311,7 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         edges = phases.edges[phases.warmup :]  # slow iterations too
         computes = (work.category == KERNEL) & _is_in_stretches(work.start, (edges[:1], edges[-1:]))
         row["delayed_pct"] = _delayed_kernels_pct(work, np.flatnonzero(computes)[:_LOOKED_AT], edges)
-    return row | (_slow_period(phases) | _host_pace(phases, calls) if phases is not None else {})
+    return row | (_slow_period(phases, work, calls) | _host_pace(phases, calls) if phases is not None else {})
 
 
 def _delayed_kernels_pct(work: Operations, rows: IntArray, iterations: IntArray) -> float:
@@ -369,12 +370,22 @@ def _host_pace(phases: Phased, calls: Calls | None) -> Row:
     # a launch that takes so long loads its kernel first, or waits for room in the queue of a busy GPU
     loads = (calls.kind == LOAD) | ((calls.kind == LAUNCH) & (calls.end - calls.start >= _LOADS_NS))
     in_loads = Covered(calls.start[loads], calls.end[loads])
-    load_ns = in_loads.covered_within(phases.edges[longest : longest + 1], phases.edges[longest + 1 : longest + 2])
-    return {"host_ns": float(np.median(np.diff(starts) - waits)), "slowest_load_ns": float(load_ns.sum())}
+    slowest = phases.edges[longest : longest + 1], phases.edges[longest + 1 : longest + 2]
+    return {
+        "host_ns": float(np.median(np.diff(starts) - waits)),
+        "slowest_load_ns": float(in_loads.covered_within(*slowest).sum()),
+        "slowest_spawns": int((_is_in_stretches(calls.start, slowest) & (calls.kind == SPAWN)).sum()),
+    }
 
 
-def _slow_period(phases: Phased) -> Row:
-    """Slow iterations that come at equal distances: how far, how much slower, what of it is the GPU's."""
+def _slow_period(phases: Phased, work: Operations, calls: Calls | None) -> Row:
+    """Slow iterations that come at equal distances: how far, how much slower, what of it is the GPU's, or its input's.
+
+    Args:
+        phases: The iterations.
+        work: The operations of one GPU.
+        calls: What the host calls; None: not recorded.
+    """
     durations, gpu = phases.durations[phases.warmup :], phases.gpu[phases.warmup + 1 : -1]
     usual = float(np.median(durations))
     excess = durations - usual
@@ -391,13 +402,38 @@ def _slow_period(phases: Phased) -> Row:
         return {}
     rest = ~slow
     operations = np.sum([one.operations[phases.warmup :] for one in phases.gpus], axis=0)
-    return {
+    host: Row = {}
+    if calls is not None:
+        edges = phases.edges[phases.warmup :]
+        for column, times in (
+            ("slower_input_ns", _receiving_times(work, calls, edges)),
+            ("slower_results_ns", _times_behind_results(work, edges)),
+        ):
+            host[column] = max(float(np.median(times[slow]) - np.median(times[rest])), 0.0)
+        host["slower_spawns"] = int((calls.time_in_kinds(SPAWN).covered_within(edges[:-1], edges[1:]) > 0)[slow].sum())
+    return host | {
         "period": period, "slow": int(slow.sum()),
         "slower_ns": float(np.median(durations[slow]) - np.median(durations[rest])),
         "slower_gpu_ns": max(float(np.median(gpu[slow]) - np.median(gpu[rest])), 0.0),
         "slower_operations": max(int(np.median(operations[slow]) - np.median(operations[rest])), 0),
         "slower_pct": 100 * float((durations[slow] - np.median(durations[rest])).sum() / durations.sum()),
     }  # fmt: skip
+
+
+def _receiving_times(work: Operations, calls: Calls, edges: IntArray) -> IntArray:
+    """How long in each iteration the host reads or receives in gaps that end with a copy to the GPU, ns."""
+    begin, end = _gaps_before_input(work)
+    read_ns = np.append(0, np.cumsum(calls.time_in_kinds(READ, RECEIVE).covered_within(begin, end)))
+    return np.asarray(np.diff(read_ns[np.searchsorted(end, edges, "right")]))
+
+
+def _times_behind_results(work: Operations, edges: IntArray) -> IntArray:
+    """How long the GPU has no work in each iteration behind copies of more than a few bytes to the host, ns."""
+    reach = np.maximum.accumulate(work.end)
+    gap = np.flatnonzero(work.start[1:] > reach[:-1])
+    gap = gap[_is_copy_back(work, gap) & ~_is_small_copy_back(work, gap)]
+    idle_ns = np.append(0, np.cumsum(work.start[gap + 1] - reach[gap]))
+    return np.asarray(np.diff(idle_ns[np.searchsorted(work.start[gap + 1], edges, "right")]))
 
 
 def _constant_distance(slow: Any) -> int | None:
@@ -433,7 +469,7 @@ def _collective_rows(work: Operations, phases: Phased | None) -> list[Row]:
     computing = Covered(work.start[computes], work.end[computes])
     own = Covered(work.start[~communicates], work.end[~communicates])
     busy = Covered(work.start, work.end)
-    waits = _before_input(work)
+    waits = Covered(*_gaps_before_input(work))
     earlier = work.start[communicates & (work.launched < first)]
     before = int(earlier.max()) if len(earlier) else int(phases.edges[phases.warmup])
     since, until = np.append(min(before, int(start[0])), start[:-1]), start
@@ -448,11 +484,11 @@ def _collective_rows(work: Operations, phases: Phased | None) -> list[Row]:
     return [dict(zip(columns, row, strict=True)) for row in values]
 
 
-def _before_input(work: Operations) -> Covered:
-    """The time without work that ends with a copy to the GPU."""
+def _gaps_before_input(work: Operations) -> tuple[IntArray, IntArray]:
+    """Begin and end of the gaps without work that end with a copy to the GPU, in order."""
     if work.way is None:
-        return Covered(work.start[:0], work.end[:0])
+        return work.start[:0], work.end[:0]
     order = np.argsort(work.start, kind="stable")
     start, reach = work.start[order], np.maximum.accumulate(work.end[order])
     gap = np.flatnonzero((start[1:] > reach[:-1]) & (work.way[order][1:] == TO_GPU))
-    return Covered(reach[gap], start[gap + 1])
+    return reach[gap], start[gap + 1]
