@@ -44,22 +44,17 @@ def singular_or_count(count: int, singular: str, several: str) -> str:
     return singular if count == 1 else f"{count} {several}"
 
 
-def and_more(names: Sequence[str], limit: int) -> str:
-    """`a, b and 3 more`: at most so many names."""
-    omitted = len(names) - limit
-    return ", ".join(names[:limit]) + (f" and {omitted} more" if omitted > 0 else "")
-
-
-def first_names(names: Sequence[str], limit: int, several: str = "") -> str:
+def first_names(names: Sequence[str], limit: int = 1, noun: str = "", between: str = ", ") -> str:
     """Return the first names and how many more there are: `a, b and 3 more`.
 
     Args:
         names: All names.
         limit: How many to list.
-        several: The noun after the number, such as `kernels`; empty: none.
+        noun: The noun after the number, such as `kernels`; empty: none.
+        between: What is between two names.
     """
     left = len(names) - limit
-    return ", ".join(names[:limit]) + (f" and {left} more{several and ' ' + several}" if left > 0 else "")
+    return between.join(names[:limit]) + (f" and {left:,} more{noun and ' ' + noun}" if left > 0 else "")
 
 
 def headline(counts: Mapping[str, int], incomplete: int = 0, unreadable: int = 0) -> str:

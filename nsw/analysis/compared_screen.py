@@ -38,7 +38,7 @@ from nsw.analysis.sides import (
     split_kernel_metric,
 )
 from nsw.quantities import BYTES, TIMES, common_unit, factor_digits, format_ns, percent_digits, rate_units
-from nsw.wording import and_more, plural
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -637,8 +637,8 @@ def _undecided_row_notes(comparison: Comparison) -> list[Block]:
     decides = _runs_to_decide_text(estimate)
     others = {each.case: _runs_to_decide_text(each.estimate) == decides for each in rows if each.case != row.case}  # type: ignore[arg-type]
     alike, unlike = ([case for case, is_alike in others.items() if is_alike is expected] for expected in (True, False))
-    likewise = f" Likewise {and_more(alike, _CASES_NAMED)}." if alike else ""
-    likewise += f" Nor is {and_more(unlike, _CASES_NAMED)} decided." if unlike else ""
+    likewise = f" Likewise {first_names(alike, _CASES_NAMED)}." if alike else ""
+    likewise += f" Nor is {first_names(unlike, _CASES_NAMED)} decided." if unlike else ""
     detectable = percent_digits(log_ratio_to_percent(estimate.detectable))
     text = (
         f"{_case_prefix(comparison, row)}{_run_counts_text(estimate)} would have shown a difference of"
@@ -682,7 +682,7 @@ def _note_blocks(comparison: Comparison) -> list[Block]:
     notes += [Note("invalid", f"not compared: {text}", tone="warning") for text in invalid_run_lines(comparison)]
     for side, cases in zip((comparison.first, comparison.second), comparison.lone, strict=True):
         if cases:
-            notes.append(Note("missing", f"only in {side.name}: {and_more(cases, _CASES_NAMED)}", tone="warning"))
+            notes.append(Note("missing", f"only in {side.name}: {first_names(cases, _CASES_NAMED)}", tone="warning"))
     return notes
 
 

@@ -34,7 +34,7 @@ from nsw.analysis.kernel_classes import classify_gpu_operation
 from nsw.analysis.steady import steady_state_rows
 from nsw.quantities import is_energy
 from nsw.tables.names import short_name
-from nsw.wording import and_more
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -720,5 +720,5 @@ def program_difference_text(first: Side, second: Side) -> str | None:
     if None not in files and files[0] != files[1]:
         hashes = [dict(line.rsplit("=", 1) for line in (text or "").split("\n")) for text in files]
         changed = [name for name in sorted({*hashes[0], *hashes[1]}) if hashes[0].get(name) != hashes[1].get(name)]
-        parts.append(f"{and_more(changed, _FILES_NAMED)} changed")
+        parts.append(f"{first_names(changed, _FILES_NAMED)} changed")
     return ", ".join(parts) or None

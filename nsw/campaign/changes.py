@@ -40,7 +40,7 @@ from nsw.errors import CampaignError, UsageError
 from nsw.plan.model import APP, Part, Plan, Run
 from nsw.recipe.units import format_duration
 from nsw.safe_files import changed_names, hashes, read_text
-from nsw.wording import and_more
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -96,7 +96,7 @@ def _compare_plans(
         if run.id in files_of:
             changed = changed_names(files_of[run.id], files_now)
             reason = (
-                f"{and_more(changed, _FILES_IN_REASON)} changed"
+                f"{first_names(changed, _FILES_IN_REASON)} changed"
                 if changed
                 else _change_of_run(old.get(run.id), run, before, now)
             )

@@ -31,7 +31,7 @@ from nsw.schedulers.adapter import Adapter, foreign_lines, place_of_line, refuse
 from nsw.schedulers.create import adapter_of, batch_commands_here
 from nsw.site.names import LOCAL, untrusted_reason
 from nsw.transport.local import LocalTransport
-from nsw.wording import and_more, plural
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -260,7 +260,7 @@ def recipe_path(name: str, notify: Callable[[Message], object]) -> Path:
     raise UsageError(
         f"there is no recipe {name}",
         hint=did_you_mean(name, [*near, *shipped])
-        or (f"files there: {and_more(sorted(near), _NAMES_IN_MESSAGE)}; " if near else "")
+        or (f"files there: {first_names(sorted(near), _NAMES_IN_MESSAGE)}; " if near else "")
         + f"shipped recipes: {', '.join(sorted(shipped))}",
     )
 
@@ -467,7 +467,7 @@ def _test_jobs(planned: Planned, asking: _Asking) -> Iterator[Prospect]:
             unreachable = _no_answer_reason(adapter, result)
             yield Prospect(names, untold=unreachable)
         elif down := asking.down_nodes(text, result):
-            yield Prospect(names, waits=f"would wait until nodes are up again: {and_more(down, _SHOWN)}")
+            yield Prospect(names, waits=f"would wait until nodes are up again: {first_names(down, _SHOWN)}")
         else:
             message = f"{adapter.submit} would refuse {jobs[0].name}: {refused_by.message}"
             refusal = RefusedError(message, key=refused_by.key, hint=refused_by.hint)
@@ -577,7 +577,7 @@ def _before_from_commit(ref: str, commit: str, loaded: LoadedRecipe) -> Before:
     ref_note = "" if commit.startswith(ref) else f" ({ref})"
     sentences = [f"before: the program's files of commit {commit[:12]}{ref_note}; after: as they are now"]
     if revision.shared:
-        sentences.append(f"not in git, and the same on both sides: {and_more(revision.shared, _NAMES_IN_MESSAGE)}")
+        sentences.append(f"not in git, and the same on both sides: {first_names(revision.shared, _NAMES_IN_MESSAGE)}")
     return Before(
         ref, files=tuple(map(str, revision.files)), git=revision.git, notes=tuple(sentences), temporary_files=temporary
     )

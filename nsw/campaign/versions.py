@@ -19,7 +19,7 @@ from nsw.engine.ledger_rows import APP_FOLDER, ORIGINS, RECIPE, VERSIONS, RunRow
 from nsw.errors import UsageError
 from nsw.quantities import format_moment
 from nsw.safe_files import changed_names, files_in, hash_of, hashes
-from nsw.wording import and_more, plural
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -143,7 +143,7 @@ def _version_name(version: Version, changed: Sequence[str]) -> str:
         return "an unknown version"
     if not changed:
         return f"build {version.build + 1}"
-    return and_more([f"{name} {version.files.get(name, 'absent')[:_DIGITS]}" for name in changed], _FILES_IN_NAME)
+    return first_names([f"{name} {version.files.get(name, 'absent')[:_DIGITS]}" for name in changed], _FILES_IN_NAME)
 
 
 def version_problems(folder: CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
@@ -166,7 +166,7 @@ def version_findings(folder: CampaignFolder, ledger: Ledger) -> list[Finding]:
 
 
 def _mixed_version_findings(folder: CampaignFolder, done: Sequence[tuple[str, Version]]) -> list[Finding]:
-    listing = "; ".join(f"{name} in {_list_cases(version.cases)}" for name, version in done)
+    listing = "; ".join(f"{name} in {first_names(version.cases, _FILES_IN_NAME)}" for name, version in done)
     cases = tuple(dict.fromkeys(case for _, version in done for case in version.cases))
     sentence = f"The numbers are of {len(done)} versions of the program: {listing}. Compare cases of one version only;"
     sentences = [_versions_finding(f"{sentence} {_rerun_hint(folder)}.", cases)]
@@ -186,11 +186,6 @@ def _versions_finding(text: str, cases: tuple[str, ...]) -> Finding:
     from nsw.analysis.blocks import Evidence, Finding  # here: `nsw status` has nothing to analyse
 
     return Finding("program_versions", text=text, evidence=(Evidence("runs", cases),))
-
-
-def _list_cases(cases: Sequence[str]) -> str:
-    omitted = len(cases) - _FILES_IN_NAME
-    return ", ".join(cases[:_FILES_IN_NAME]) + (f" and {plural(omitted, 'more case')}" if omitted > 0 else "")
 
 
 def _rerun_hint(folder: CampaignFolder) -> str:
@@ -232,7 +227,7 @@ def changed_program_warning(ledger: Ledger) -> str | None:
     start_time = time.strftime("%Y-%m-%d %H:%M", time.localtime(ledger.created()))
     copies = f"its copy of {start_time} is" if len(names) == 1 else f"their copies of {start_time} are"
     have = "has" if len(names) == 1 else "have"
-    sentence = f"{and_more(names, _CHANGED)} {have} changed since this campaign began: {copies} used here"
+    sentence = f"{first_names(names, _CHANGED)} {have} changed since this campaign began: {copies} used here"
     recipe = _path_from_here(Path(ledger.meta(RECIPE) or ""))
     if program := [name for name in names if name != recipe]:
         new = "the new one" if len(program) == 1 else "the new ones"

@@ -32,7 +32,7 @@ from nsw.readers.model import Options, Report
 from nsw.readers.program_figures import read_figure_rows
 from nsw.recipe.units import show_value
 from nsw.tables import full_rows as table_rows
-from nsw.wording import plural
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -97,10 +97,9 @@ def missing_ranks(reports: Iterable[str], expected: Collection[int] | None) -> t
 
 def missing_ranks_sentence(missing: list[int], total: int) -> str:
     """What is missing, such as `no report of ranks 1, 3: 2 of 4 processes left one`."""
-    omitted = f" and {len(missing) - _RANKS_IN_MESSAGE} more" if len(missing) > _RANKS_IN_MESSAGE else ""
-    numbers = ", ".join(map(str, missing[:_RANKS_IN_MESSAGE]))
+    numbers = first_names([str(rank) for rank in missing], _RANKS_IN_MESSAGE)
     several = "ranks" if len(missing) > 1 else "rank"
-    return f"no report of {several} {numbers}{omitted}: {total - len(missing)} of {total:,} processes left one"
+    return f"no report of {several} {numbers}: {total - len(missing)} of {total:,} processes left one"
 
 
 def missing_rank_severity(tool: str | None) -> str:

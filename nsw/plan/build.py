@@ -48,6 +48,7 @@ from nsw.recipe.program import is_relative_image, source_path
 from nsw.recipe.units import Fault, as_text, format_clock, parse_duration
 from nsw.site.model import FILL, Site
 from nsw.site.names import LOCAL
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -578,9 +579,7 @@ class _Builder:
     def case_faults(self) -> list[Diagnostic]:
         """What is wrong with cases; the same words of several cases once."""
         return [
-            self._loaded.document.diagnostic(
-                path, f"case {cases[0]}{f' and {len(cases) - 1} more' if len(cases) > 1 else ''}: {message}", hint=hint
-            )
+            self._loaded.document.diagnostic(path, f"case {first_names(cases)}: {message}", hint=hint)
             for (path, message, hint), cases in self._of_cases.items()
         ]
 

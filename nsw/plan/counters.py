@@ -12,7 +12,7 @@ from nsw.plan.jobs import Resolver
 from nsw.profilers.ncu import version_text_in_path
 from nsw.recipe.passes import AT_MOST, AUTO, SAMPLE, CountersPass, SecondStage, TimelinePass
 from nsw.recipe.units import Fault, parse_duration
-from nsw.wording import plural
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -218,8 +218,7 @@ def counters_notes(counters_pass: CountersPass, tool: str | None, chip: str | No
     for name, reason in request.absent.items():
         reasons.setdefault(reason, []).append(name)
     sentences = [
-        f"{counters_pass.name}: left out ({reason}): {', '.join(names[:_METRICS_IN_NOTE])}"
-        + (f" and {len(names) - _METRICS_IN_NOTE} more" if len(names) > _METRICS_IN_NOTE else "")
+        f"{counters_pass.name}: left out ({reason}): {first_names(names, _METRICS_IN_NOTE)}"
         for reason, names in reasons.items()
     ]
     if chip is not None and find_chip(chip) is None:

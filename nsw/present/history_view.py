@@ -17,7 +17,7 @@ from nsw.present.page import page
 from nsw.present.terminal import TextTable, console
 from nsw.present.untrusted_text import clean_line
 from nsw.quantities import duration, format_change, format_magnitude, format_moment, format_ns, number
-from nsw.wording import and_more, plural
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +104,7 @@ def step_sentence(series: Series, step: Step, cause: Cause, suffix: str = "") ->
     changed = [*([f"program {cause.programs}"] if cause.programs else []), *conditions]
     sentences = [
         f"{series.case}{suffix}: {phrase}",
-        f"Changed with it: {and_more(changed, _CONDITIONS)}" if changed else "No condition that nsw records changed",
+        f"Changed with it: {first_names(changed, _CONDITIONS)}" if changed else "No condition that nsw records changed",
         *([cause.work] if cause.work else []),
     ]
     if cause.group:

@@ -133,8 +133,7 @@ def _layout_lines(plan: Plan) -> list[str]:
             cases[text].append(run.case_id)
     if len(cases) == 1 and len(next(iter(cases.values()))) == len({run.case_id for run in plan.runs}):
         return list(cases)
-    more_cases = {text: f" and {len(ids) - 1:,} more" if ids[1:] else "" for text, ids in cases.items()}
-    lines = [f"{ids[0]}{more_cases[text]}: {text}" for text, ids in cases.items()]
+    lines = [f"{first_names(ids)}: {text}" for text, ids in cases.items()]
     left = len(lines) - _MOST_LAYOUTS
     return [
         *lines[:_MOST_LAYOUTS],

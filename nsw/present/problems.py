@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.present.untrusted_text import clean_line
-from nsw.wording import plural
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,10 +70,9 @@ class Merged:
                 count, example = len(problem.shown_reports), clean_line(next(iter(problem.shown_reports)))
                 yield severity, f"{severity}: {plural(count, 'run')} {clean_line(problem.message)}, such as {example}"
                 continue
-            other_reports = f" and {len(problem.shown_reports) - 1} more" if len(problem.shown_reports) > 1 else ""
             hint = f"\n  hint: {clean_line(problem.fix)}" if problem.fix and not repeated else ""
-            first_report = clean_line(next(iter(problem.shown_reports.values())))
-            yield severity, f"{LABELS[severity]}: {first_report}{other_reports}: {clean_line(problem.message)}{hint}"
+            reports = clean_line(first_names([*problem.shown_reports.values()]))
+            yield severity, f"{LABELS[severity]}: {reports}: {clean_line(problem.message)}{hint}"
 
 
 def _with_run_masked(text: str, run: str) -> str:

@@ -17,6 +17,7 @@ from nsw.present.terminal import TextTable, shorten_middle
 from nsw.present.untrusted_text import clean_line
 from nsw.quantities import MOMENTS, Quantity, duration, format_moment, in_one_unit, number, percent, rate, size
 from nsw.tables import TABLES, TRACES, full_rows, row_count
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -506,8 +507,7 @@ def _launch_facts(report: Report) -> Iterator[str]:
         return
     ranges = Counter(launch["nvtx"] for launch in launches if launch["nvtx"])
     if ranges:
-        range_counts = ", ".join(
-            f"{clean_line(name)} ({times:,} launch{'' if times == 1 else 'es'})"
-            for name, times in ranges.most_common(_RANGES)
-        )
-        yield f"NVTX ranges: {range_counts}" + (f" and {len(ranges) - _RANGES} more" if len(ranges) > _RANGES else "")
+        range_counts = [
+            f"{clean_line(name)} ({times:,} launch{'' if times == 1 else 'es'})" for name, times in ranges.most_common()
+        ]
+        yield f"NVTX ranges: {first_names(range_counts, _RANGES)}"

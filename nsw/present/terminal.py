@@ -21,6 +21,7 @@ from nsw.analysis.groups import group_by
 from nsw.present.untrusted_text import clean_line, escape_controls
 from nsw.quantities import in_one_unit
 from nsw.safe_files import read_text
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -86,8 +87,7 @@ class TextTable:
             count_text = "1 column is" if len(hidden_heads) == 1 else f"{len(hidden_heads)} columns are"
             remedies = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
             remedies += [f"with {self._elsewhere}"] if self._elsewhere else []
-            omitted = len(hidden_heads) - _NAMED_COLUMNS
-            names = " | ".join(hidden_heads[:_NAMED_COLUMNS]) + (f" and {omitted} more" if omitted > 0 else "")
+            names = first_names(hidden_heads, _NAMED_COLUMNS, between=" | ")
             hint = f"({count_text} hidden, shown {' or '.join(remedies)}: {names})"
             yield Text(wrap_text(console, hint), style="dim")
 

@@ -55,7 +55,7 @@ from nsw.readers.untrusted_files import (
 )
 from nsw.safe_files import open_to_read
 from nsw.tables.exported import exported_tables_hint
-from nsw.wording import and_more
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -550,7 +550,8 @@ def explain_unopened_file(path: Path, reason: str) -> NotReport:
     if not path.is_symlink() or path.exists():
         names = sorted(other.name for other in path.parent.glob("*"))
         others = [name for name in names if name.endswith(path.suffix)]
-        fix = did_you_mean(path.name, names) or (f"files there: {and_more(others, _NAMES_IN_FIX)}" if others else None)
+        listing = f"files there: {first_names(others, _NAMES_IN_FIX)}" if others else None
+        fix = did_you_mean(path.name, names) or listing
         return NotReport(f"cannot be opened: {reason}", None if path.name in names else fix)
     target = os.readlink(path)  # noqa: PTH115  its text, which need not be a path here
     if ".git/annex/objects/" in target:

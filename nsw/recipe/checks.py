@@ -25,6 +25,7 @@ from nsw.recipe.expressions import Expression, find_name, is_template
 from nsw.recipe.matrix import AFTER, BEFORE, SIDE, Case, Matrix, MatrixFault, expand_matrix, range_rest_keys
 from nsw.recipe.program import source_path
 from nsw.recipe.units import Fault, as_text, escape_nonprinting, plain_number, show_value
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -140,11 +141,10 @@ def _known_keys(kind: Any) -> list[str] | None:
 
 
 def _misindented_fault(document: Document, mark: Mark, key: str, names: list[str]) -> Diagnostic:
-    listed = " and ".join(show_value(name) for name in names[:_MOST_NAMES])
-    omitted = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    listed = first_names([show_value(name) for name in names], _MOST_NAMES, between=" and ")
     verb, pronoun = ("stands", "it") if len(names) == 1 else ("stand", "them")
     hint = f"indent {pronoun} further than '{key}'"
-    return document.at(mark, f"{listed}{omitted} {verb} beside '{key}', not below it", hint=hint)
+    return document.at(mark, f"{listed} {verb} beside '{key}', not below it", hint=hint)
 
 
 M = TypeVar("M", bound=BaseModel)

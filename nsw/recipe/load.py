@@ -25,7 +25,7 @@ from nsw.recipe.passes import PassEntry
 from nsw.recipe.program import taken_from_nsw, unshipped_file_warnings
 from nsw.recipe.units import show_value
 from nsw.safe_files import open_regular
-from nsw.wording import and_more
+from nsw.wording import first_names
 
 DocumentKind = Literal["recipe", "sites file"]
 
@@ -562,8 +562,8 @@ def unmatched_parameters(text: str, cases: Iterable[Mapping[str, Any]]) -> str |
             near = did_you_mean(wanted[0], values) if values else did_you_mean(name, known)
             hint = f"no case has {name}={','.join(wanted)};{' ' + near if near else ''}"
             break
-    listed = [f"{name} ({and_more(list(values), _LISTED)})" for name, values in known.items()]
-    return f"{hint} parameters: {and_more(listed, _LISTED)}"
+    listed = [f"{name} ({first_names(list(values), _LISTED)})" for name, values in known.items()]
+    return f"{hint} parameters: {first_names(listed, _LISTED)}"
 
 
 REPEATS: Final = 3  # the least of which a verdict can follow

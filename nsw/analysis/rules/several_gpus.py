@@ -10,7 +10,7 @@ from nsw.analysis.rules.hits import Context, Hit, detect_framework, make_hit
 from nsw.analysis.rules.profiler_cost import time_without_profiler
 from nsw.analysis.stragglers import DELAYED, DELAYED_PCT
 from nsw.quantities import format_ns
-from nsw.wording import and_more, first_names, plural, singular_or_count
+from nsw.wording import first_names, plural, singular_or_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -171,7 +171,7 @@ def _stray_context_hit(case: CaseSummary, _: Context) -> Hit | None:
     if not by_gpu:
         return None
     gpu, held = max(by_gpu.items(), key=lambda item: len(item[1]))
-    whose, holds = and_more([context.process for context in held], _NAMED), "holds" if len(held) == 1 else "hold"
+    whose, holds = first_names([context.process for context in held], _NAMED), "holds" if len(held) == 1 else "hold"
     kernels, copies = sum(context.kernels for context in held), sum(context.copies for context in held)
     work = [plural(kernels, "kernel")] * bool(kernels) + [
         singular_or_count(copies, "1 copy or set", "copies or sets")
