@@ -64,10 +64,20 @@ SECTIONS = (
     "What only one site needs, by site: laid over the rest of the recipe. Below `sites.NAME` stand the keys above,"
     " without `nsw`, `name`, `lock` and `sites`; none is required."
 )
-BELOW = (
-    "Below `sites: NAME:` of a sites file. Of one name the first counts: `--sites`, `$NSW_SITES`, sites.yaml"
-    " in the user's configuration folder (~/.config/nsw), the built-in `local` and `demo`."
-)
+BELOW = """A sites file begins as a recipe does, with `nsw: 1`; `nsw init --site NAME` writes one. The
+keys are those of a site:
+
+```yaml
+nsw: 1
+sites:
+  mycluster:
+    scheduler: slurm
+    transport: {kind: ssh, host: mycluster}
+    scratch: /scratch/$USER/nsw
+```
+
+Of one name the first counts: `--sites`, `$NSW_SITES`, sites.yaml in the user's configuration folder (~/.config/nsw),
+the built-in `local` and `demo`."""
 
 
 def page() -> str:

@@ -173,7 +173,7 @@ def summary_of(case: dict[str, Any], *, alone: bool = False, seed: int | None = 
     }  # fmt: skip
     if len(looked_at) == 1:
         return summarize_reports("case", list(looked_at.values()))
-    runs, tables = runs_and_tables_of_reports([looked_at["timeline"]], "case")
+    runs, tables = runs_and_tables_of_reports([looked_at["timeline"]], {"case": "case"})
     if (held := held_mib().get(case["run"].split(" ", 1)[1])) is not None:
         row = dict.fromkeys(TABLES["conditions"].column_names)
         tables["conditions"] = [

@@ -164,7 +164,11 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
         notes.append(Note("startup", text, tone="aside"))
     if slowest:
         notes.append(
-            Note("slowed", f"The profiler slowed {names}: shares of idle time are corrected for it.", tone="aside")
+            Note(
+                "slowed",
+                f"The profiler slowed {names}: iterations and their idle time are corrected for it.",
+                tone="aside",
+            )
         )
     if len(summary.cases) == 1 and _waits_for_traced_launches(summary.cases[0]):
         notes.append(Note("traced", _AS_TRACED, tone="aside"))
@@ -230,7 +234,9 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
             takes = f"its kernels repeat every {span} on average" if by_kernels else f"the mean iteration takes {span}"
             parts_said.append(f"{takes} (median {median})")
         else:
-            parts_said.append(f"its kernels repeat every {span}" if by_kernels else f"an iteration takes {span}")
+            is_of_figure = figure is None or _is_profiled(case, figure[0])
+            iteration = "an iteration" if is_of_figure else "the median iteration of the timeline"
+            parts_said.append(f"its kernels repeat every {span}" if by_kernels else f"{iteration} takes {span}")
     if spent is None and case.host is not None and (gpu_busy_pct := case.host.facts.get("gpu_busy_pct")):
         parts_said.append(f"the GPU is at work {gpu_busy_pct:.0f} % of the time")
     section = main_time_section(case, summary.tables)
@@ -251,6 +257,12 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
         parts_said.insert(0, "the program failed")
     nothing_text = "nothing was read" if summary.site else "has only what `--full` prints"
     return Screen(f"{case.id}: {', '.join(parts_said) or nothing_text}", section[1] if section else None)
+
+
+def _is_profiled(case: CaseSummary, name: str) -> bool:
+    """Whether a figure is of the run that the case's iterations are of."""
+    figure = least_disturbed_figure(case, name)
+    return figure is None or figure.profiled
 
 
 def _change_from_baseline_lines(summary: Summary, case: CaseSummary) -> list[str]:

@@ -269,7 +269,7 @@ def _copies_of_gpu(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Copies,
 _NOT_DIVIDED: Final = frozenset(
     {"iterations", "streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns",
      "slower_input_ns", "slower_results_ns", "slower_spawns", "slower_operations", "slower_pct", "slowest_load_ns",
-     "slowest_spawns", "compiles", "late_compiles", "compile_ns", "collective_ns", "channels"}
+     "slowest_spawns", "spawns", "compiles", "late_compiles", "compile_ns", "collective_ns", "channels"}
 )  # fmt: skip
 
 

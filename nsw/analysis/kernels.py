@@ -355,6 +355,25 @@ def kernel_table(
     return tuple(sorted(kernel_rows, key=lambda row: (-(row.time_ns or 0.0), -row.launches)))
 
 
+def add_timeline_times(
+    kernels: Iterable[KernelRow], timeline: Mapping[str, tuple[float, float]]
+) -> tuple[KernelRow, ...]:
+    """Kernels with the times and launches of another report, a timeline, most expensive first.
+
+    Args:
+        kernels: Those that counters were measured of.
+        timeline: Of each kernel name its total time (ns) and launches; each of `kernels` is among them.
+    """
+    times = sum_times_and_calls((without_spaces(name), *both) for name, both in timeline.items())
+    total_ns = sum(total for total, _ in times.values()) or 1.0
+    timed = [(kernel, *times[without_spaces(kernel.name)]) for kernel in kernels]
+    rows = [
+        replace(kernel, launches=calls, time_ns=ns, time_from="timeline", share_pct=100 * ns / total_ns)
+        for kernel, ns, calls in timed
+    ]
+    return tuple(sorted(rows, key=lambda row: -(row.time_ns or 0.0)))
+
+
 def _is_ncu_range(row: KernelRow) -> bool:
     return row.name == _RANGE and not row.shapes
 

@@ -11,8 +11,10 @@ from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.cases import PAGE_FAULTS
 from nsw.analysis.first_screen import FAILED
 from nsw.analysis.groups import sum_by
+from nsw.analysis.kernels import add_timeline_times, kernel_times_by_name
 from nsw.analysis.summary import TABLES, CampaignData, ReportRequest, Summary, summarize
 from nsw.tables import TableData, full_rows
+from nsw.tables.names import without_spaces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +23,14 @@ if TYPE_CHECKING:
 
     _Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
-__all__ = ["LOOKED_AT", "ReadReport", "runs_and_tables_of_reports", "summarize_reports"]
+__all__ = [
+    "LOOKED_AT",
+    "ReadReport",
+    "kernels_of_case",
+    "reports_by_case",
+    "runs_and_tables_of_reports",
+    "summarize_reports",
+]
 
 _ANSWER_TABLES: Final = (*TABLES, "osrt_summary")
 LOOKED_AT: Final = (
@@ -87,23 +96,72 @@ def summarize_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
             ],
         )
     results = [part for report in reports for part in _split_report_by_result(report, alone=len(reports) == 1)]
-    runs, tables = runs_and_tables_of_reports(results)
+    cases = reports_by_case(results)
+    case_of = {report.name: case for case, members in cases.items() for report in members}
+    runs, tables = runs_and_tables_of_reports(results, case_of)
     failed = [
         Finding(FAILED, f"{r.name}: the program failed while it was profiled: {r.failed}.",
-                evidence=(Evidence("runs", (r.name,)),))
+                evidence=(Evidence("runs", (case_of.get(r.name, r.name),)),))
         for r in reports if r.failed
     ]  # fmt: skip
-    kernels = {report.name: report.kernels for report in results if report.kernels}
+    kernels = {case: found for case, members in cases.items() if (found := kernels_of_case(members))}
+    name = name if len(cases) > 1 else next(iter(cases), name)
     return summarize(
         CampaignData(name, "", None, runs, tables, campaign_findings=failed, kernels=kernels), ReportRequest()
     )
 
 
+def reports_by_case(reports: Sequence[ReadReport]) -> dict[str, list[ReadReport]]:
+    """The reports of each case, which is one of its own, but a timeline and the counters of its kernels are of one.
+
+    They are taken for one program where no other timeline has these kernels, and no other counters are of them.
+    """
+    names = {report.name: _timeline_kernel_names(report) for report in reports}
+    timelines = [report for report in reports if names[report.name]]
+    pairs = [
+        (report, matches[0])
+        for report in reports
+        if report.kernels and not names[report.name]
+        and len(matches := [t for t in timelines if _counted_kernel_names(report) <= names[t.name]]) == 1
+    ]  # fmt: skip
+    timeline_of = {
+        counters.name: timeline.name for counters, timeline in pairs if sum(t is timeline for _, t in pairs) == 1
+    }
+    counters_of = {timeline: counters for counters, timeline in timeline_of.items()}
+    by_name = {report.name: report for report in reports}
+    return {
+        f"{report.name} with {other}" if (other := counters_of.get(report.name)) else report.name:
+        [report, *([by_name[other]] if other else [])]
+        for report in reports if report.name not in timeline_of
+    }  # fmt: skip
+
+
+def _timeline_kernel_names(report: ReadReport) -> frozenset[str]:
+    """The kernels of a report that is a timeline; none of one that has counters alone, or beside its times."""
+    if report.kernels:
+        return frozenset()
+    rows = full_rows("gpu_summary", report.tables.get("gpu_summary", []))
+    return frozenset(without_spaces(row["name"]) for row in rows if row["kind"] == "kernel")
+
+
+def _counted_kernel_names(report: ReadReport) -> frozenset[str]:
+    return frozenset(without_spaces(kernel.name) for kernel in report.kernels)
+
+
+def kernels_of_case(reports: Sequence[ReadReport]) -> tuple[KernelRow, ...]:
+    """The kernels with counters of a case's reports, with the times of its timeline where that is another report."""
+    if len(reports) == 1:
+        return reports[0].kernels
+    timeline, counters = reports
+    rows = full_rows("gpu_summary", timeline.tables.get("gpu_summary", []))
+    return add_timeline_times(counters.kernels, kernel_times_by_name(rows))
+
+
 def runs_and_tables_of_reports(
-    reports: Sequence[ReadReport], case: str | None = None
+    reports: Sequence[ReadReport], cases: Mapping[str, str]
 ) -> tuple[list[_Run], dict[str, list[Mapping[str, Any]]]]:
-    """Reports as the runs of a campaign, each of a case of its own, or all of `case`; the rows of their tables."""
-    runs = [_Run(report.name, case or report.name) for report in reports]
+    """Reports as the runs of a campaign, each of its case by `cases`; the rows of their tables."""
+    runs = [_Run(report.name, cases[report.name]) for report in reports]
     tables: dict[str, list[Mapping[str, Any]]] = {table: [] for table in _RUN_TABLES}
     for report in reports:
         for table, data in _add_missing_summaries(report.tables).items():

@@ -105,8 +105,10 @@ _LEGEND: Final = {
 def legend_notes(table: Table) -> list[Block]:
     """A line that explains the words of a table, those that it has."""
     meanings = [_LEGEND[c.name].format(title=c.title) for c in table.columns if c.name in _LEGEND]
+    if {"figure", "kernel_ns"} <= {column.name for column in table.columns}:
+        meanings.append("kernel: a launch in the profiled runs")
     if any(SET_ASIDE in row for row in table.rows):
-        meanings.append(f"{SET_ASIDE}: the kernels' times contradict the figure, or the baseline's")
+        meanings.append(f"{SET_ASIDE}: no ratio, since the kernels' times contradict the figure, or the baseline's")
     return [Note("legend", "; ".join(dict.fromkeys(meanings)), tone="aside")] if meanings else []
 
 

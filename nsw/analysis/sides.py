@@ -48,6 +48,8 @@ __all__ = [
     "BY",
     "CHIP",
     "COMMIT",
+    "COPIED",
+    "DIFFERENT_PROGRAMS",
     "FILES",
     "GPU_TIME",
     "ITERATION",
@@ -61,6 +63,7 @@ __all__ = [
     "comparable_subjects",
     "compare_sides",
     "comparison_refusal_reason",
+    "different_kernels_text",
     "environment_difference_lines",
     "match_cases",
     "measured_values",
@@ -84,6 +87,8 @@ _NO_RATIO: Final = "no ratio (0 or less)"
 # units of metrics that follow from the program and its launch: they scatter only where the program does
 _COUNTS: Final = frozenset({"inst", "inst/warp", "FLOP", "request", "block", "thread", "register/thread", "byte/block"})
 _EXACT: Final = Floor(0.0, 0.0)
+COPIED: Final = "copied to a GPU in an iteration"  # a condition of reports, whose program no recipe names
+DIFFERENT_PROGRAMS: Final = "different programs"  # why the times of two reports have no verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -699,6 +704,34 @@ def comparison_refusal_reason(first: Side, second: Side) -> str | None:
     if all(chips) and chips[0] != chips[1]:
         return f"the chips are unlike: {first.name} ran on {chips[0]}, {second.name} on {chips[1]}"
     return None
+
+
+def different_kernels_text(first: Side, second: Side, pairs: Sequence[Match]) -> str | None:
+    """Which kernels the sides lack of each other, where most of the time of both is in those: no change of a program.
+
+    Reports name no program. Where an iteration copies as much to the GPU on both sides, its work can be the same.
+
+    Args:
+        first: What is compared with.
+        second: What is compared.
+        pairs: The cases of both.
+    """
+    if None in (copied := [side.conditions.get(COPIED) for side in (first, second)]) or copied[0] == copied[1]:
+        return None
+    times = [
+        sum_by(
+            (name, quantity.value)
+            for runs in chosen
+            for name, values in _MEASURED["kernel"](side, runs).items()
+            for quantity in values.values()
+        )
+        for side, chosen in ((first, [pair.first for pair in pairs]), (second, [pair.second for pair in pairs]))
+    ]
+    lone = [times[0].keys() - times[1].keys(), times[1].keys() - times[0].keys()]
+    if any(sum(t[name] for name in names) <= sum(t.values()) / 2 for t, names in zip(times, lone, strict=True)):
+        return None
+    shared = len(times[0].keys() & times[1].keys())
+    return f"kernels: {len(lone[0])} in {first.name} alone, {len(lone[1])} in {second.name} alone, {shared} in both"
 
 
 def environment_difference_lines(first: Side, second: Side) -> list[str]:

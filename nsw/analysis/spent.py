@@ -145,7 +145,7 @@ def divide_time(
     }
     if not iterations:
         return Spent(is_iteration=False, span_ns=None, **common_fields)  # type: ignore[arg-type]  # of the dictionary's values
-    divided: dict[str, Any] = {} if shared else _span_shares(iterations, is_mean=is_mean)
+    divided: dict[str, Any] = {} if shared else _span_shares(iterations, is_mean=is_mean, has_nccl=NCCL in took)
     span_ns = _mean(row["avg_ns" if is_mean else "med_ns"] for row in iterations)
     return Spent(is_iteration=True, span_ns=span_ns, is_mean=is_mean, **common_fields, **divided)  # type: ignore[arg-type]
 
@@ -194,7 +194,7 @@ def _make_part(name: str, operations: Mapping[str, Sequence[float]]) -> Part:
     return Part(name, sum(times), sum(calls), top, operations[top][0])
 
 
-def _span_shares(iterations: Sequence[Row], *, is_mean: bool) -> dict[str, Any]:
+def _span_shares(iterations: Sequence[Row], *, is_mean: bool, has_nccl: bool) -> dict[str, Any]:
     """How the span is divided, where every process tells it."""
     measured_rows = [row for row in iterations if row.get("med_gpu_busy_pct") is not None]
     if len(measured_rows) != len(iterations):
@@ -204,15 +204,15 @@ def _span_shares(iterations: Sequence[Row], *, is_mean: bool) -> dict[str, Any]:
     copies = [
         share * (row.get("med_memory_alone_pct") or 0.0) / 100 for share, row in zip(busy, measured_rows, strict=True)
     ]
-    talk: list[Any] = [row.get("med_communication_alone_pct") for row in measured_rows]
+    talk = [row.get("med_communication_alone_pct") if has_nccl else 0.0 for row in measured_rows]
     of_gpus = group_by(zip(gpu_labels(measured_rows), idle, strict=True), itemgetter(0))
     parts: dict[str, Any] = {
         "idle_pct": _mean(idle), "most_idle_pct": max(idle), "copies_pct": _mean(copies),
         "idle_gpus": tuple((name, _mean(share for _, share in shares)) for name, shares in of_gpus.items()),
     }  # fmt: skip
-    if any(share is None for share in talk):  # the table was made before this was read
+    if None in talk:  # the table was made before this was read
         return parts
-    exposed = [share * alone / 100 for share, alone in zip(busy, talk, strict=True)]
+    exposed = [share * (alone or 0.0) / 100 for share, alone in zip(busy, talk, strict=True)]
     talking = [row.get("med_communication_pct") or 0.0 for row in measured_rows]
     in_all = [
         share * (row.get("med_gpu_ns") or 0.0) / row["avg_ns" if is_mean else "med_ns"]

@@ -108,18 +108,11 @@ def side_by_side_screen(summary: Summary) -> Screen:
                    droppable=(*(f"figure.{name}" for name, _ in reversed(more_figures)), "figure_range", "kernel_ns",
                               "top"),
                    omitted=len(cases) - len(shown_cases)) if cases else None  # fmt: skip
-    wasted = sum(_hits_weight(case_hits) >= WASTE_PCT for case_hits in hits.values())
     headline = f"{_campaign_name(summary)}: "
     count = plural(len(cases), "case" if summary.site else "result")
     count += " with GPU work" if not summary.site and all(case.gpu_ns for case in cases) else ""
     if any(hits.values()):
-        first = cases[order[0]]
-        problem = f"{first.id}: {first_problem_text(hits[first.id]).partition(',')[0]}"
-        most = f", most of all {problem}" if wasted > 1 else f": {problem}"
-        saved = f"save {WASTE_PCT:.0f} % of their time or more"
-        if wasted == 1:
-            saved = f"save {_hits_weight(hits[first.id]):.0f} % of its time"
-        headline += f"{wasted} of {count} could {saved}{most}" if wasted else f"none could {saved}; most in {problem}"
+        headline += _waste_text([cases[at] for at in order], hits, count)
     elif figure or any(_largest_time_share_cell(case, by_run) for case in cases):
         headline += count
         largest = {_largest_time_share_cell(case, by_run) for case in cases} if not figure else set()
@@ -135,6 +128,31 @@ def side_by_side_screen(summary: Summary) -> Screen:
     else:
         return Screen(headline + f"nothing was measured of {count}", None)
     return Screen(headline + (_best_figure_text(summary, names, figure) if figure else ""), table)
+
+
+def _waste_text(order: Sequence[CaseSummary], hits: Mapping[str, Sequence[Hit]], count: str) -> str:
+    """How many cases waste much of their time, and which wastes most; those that are idle without a known cause apart.
+
+    Args:
+        order: The cases, that which could win most first.
+        hits: Of each case.
+        count: How many cases there are, in words.
+    """
+    curable = {id_: [hit for hit in case_hits if hit.is_curable] for id_, case_hits in hits.items()}
+    wasted = sum(_hits_weight(case_hits) >= WASTE_PCT for case_hits in curable.values())
+    unexplained = sum(_hits_weight(hits[id_]) >= WASTE_PCT > _hits_weight(curable[id_]) for id_ in hits)
+    first = next((case for case in order if wasted and curable.get(case.id)), order[0])
+    problem = f"{first.id}: {first_problem_text(hits[first.id]).partition(',')[0]}"
+    most = f", most of all {problem}" if max(wasted, unexplained) > 1 else f": {problem}"
+    if unexplained and not wasted:
+        return (
+            f"{unexplained} of {count} are idle {WASTE_PCT:.0f} % of their time or more, and why is not measured{most}"
+        )
+    saved = f"save {WASTE_PCT:.0f} % of their time or more"
+    if wasted == 1:
+        saved = f"save {_hits_weight(curable[first.id]):.0f} % of its time"
+    more = f"; {unexplained} more are idle as long, and why is not measured" if unexplained else ""
+    return (f"{wasted} of {count} could {saved}{most}" if wasted else f"none could {saved}; most in {problem}") + more
 
 
 def _campaign_name(summary: Summary) -> str:

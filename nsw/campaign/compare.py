@@ -37,6 +37,8 @@ from nsw.analysis.rules.pairs import counter_changes_text
 from nsw.analysis.sides import (
     CHIP,
     COMMIT,
+    COPIED,
+    DIFFERENT_PROGRAMS,
     FILES,
     Adding,
     By,
@@ -46,6 +48,7 @@ from nsw.analysis.sides import (
     comparable_subjects,
     compare_sides,
     comparison_refusal_reason,
+    different_kernels_text,
     environment_difference_lines,
     match_cases,
     paired_figure_values,
@@ -134,13 +137,17 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
             hint="name one case of each: `nsw compare A:CASE B:CASE`",
         )
     rows = tuple(compare_sides(first, second, by, equivalence))
+    differs = environment_difference_lines(first, second)
+    if (kernels := different_kernels_text(first, second, pairs)) is not None:
+        differs.insert(0, f"{kernels} ({DIFFERENT_PROGRAMS}, whose times have no verdict)")
+        rows = tuple(replace(row, estimate=None, missing=row.missing or DIFFERENT_PROGRAMS) for row in rows)
     lone = unmatched_cases(first, second, pairs)
     is_of_figures = by in {"case", "figure"}
     by_function = "function" in comparable_subjects(first, second) if is_of_figures else False
     profiled = (run for run in second.runs if second.rows("functions")(run.id))
     return Comparison(
         first, second, by, rows, (tuple(lone[0]), tuple(lone[1])),
-        differs=tuple(environment_difference_lines(first, second)), programs=program_difference_text(first, second),
+        differs=tuple(differs), programs=program_difference_text(first, second),
         explained=_explain_changes(first, second, pairs, rows) if is_of_figures else {},
         at_equal_clocks=tuple(_scale_to_equal_clocks(first, second, pairs, rows)) if is_of_figures else (),
         gpus={match.name: gpus for match in pairs if (gpus := _gpus_of_both(match, first, second)) is not None},
@@ -508,7 +515,7 @@ def _side_from_reports(word: str, path: Path, by: By) -> Side:
     if not read:
         hint = exported_tables_hint(path) or (wrong[0] if wrong else None)
         raise CampaignError(f"{path} holds no report that can be read", hint=hint)
-    runs, tables = runs_and_tables_of_reports(read, case=word)
+    runs, tables = runs_and_tables_of_reports(read, {report.name: word for report in read})
     chips = {row["text"] for row in tables["facts"] if row["key"] == "gpu_name" and row.get("text")}
     conditions = {CHIP: " | ".join(sorted(chips))} if chips else {}
     return Side(
@@ -560,7 +567,7 @@ def _work_per_iteration(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> di
         if (row["phase"], row["direction"]) == ("steady", "to the GPU")
     )
     if iterations:
-        work["copied to a GPU in an iteration"] = size(float(f"{copied / iterations:.2g}"))
+        work[COPIED] = size(float(f"{copied / iterations:.2g}"))
     return work
 
 

@@ -415,16 +415,23 @@ def _show_answer(reports: _Reports) -> None:
         elif report.tables:
             print_untrusted(f"{Path(report.path).name}: nothing was measured")
     if looked_at:
-        files = dict(zip(_distinct_names(looked_at), looked_at, strict=True))
+        from nsw.analysis.of_reports import reports_by_case
+
+        files = {named.name: report.name for named, report in zip(_named(looked_at), looked_at, strict=True)}
+        cases = reports_by_case(_named(looked_at))
 
         def evidence_command(block: Block) -> str | None:
-            cases = [case for evidence in block.evidence for case in evidence.cases]
-            report = files.get(cases[0] if cases else "", looked_at[0])
-            tables = {name for name, data in report.tables.items() if data}
-            tables |= set(emit.COMPUTED if report.kernels else ())
+            case = next((case for evidence in block.evidence for case in evidence.cases), "")
             names = [_MADE_OF.get(evidence.table, evidence.table) for evidence in block.evidence]
-            chosen = "".join(f" --table {name}" for name in dict.fromkeys(names) if name in tables)
-            return f"nsw read {shlex.quote(report.name)}{chosen}" if chosen else None
+            members = cases.get(case) or next(iter(cases.values()))
+            for report in members:
+                tables = {name for name, data in report.tables.items() if data}
+                tables |= set(emit.COMPUTED if report.kernels else ())
+                if chosen := "".join(f" --table {name}" for name in dict.fromkeys(names) if name in tables):
+                    sources = members if report.kernels else [report]  # of kernels a timeline has the times
+                    paths = [shlex.quote(files.get(source.name, source.name)) for source in sources]
+                    return f"nsw read {' '.join(dict.fromkeys(paths))}{chosen}"
+            return None
 
         def whole_table_command(table: Table) -> str:
             command = evidence_command(table) if len(looked_at) == 1 else None
@@ -461,10 +468,15 @@ def _as_read_report(report: Report) -> ReadReport:
     return ReadReport(report.path, tables, kernel_table_of_report(report.tables), report.failed)
 
 
+def _named(reports: Sequence[ReadReport]) -> list[ReadReport]:
+    """The reports by their files' names."""
+    return [replace(report, name=name) for report, name in zip(reports, _distinct_names(reports), strict=True)]
+
+
 def _summarize(reports: Sequence[ReadReport]) -> Summary:
     from nsw.analysis.of_reports import summarize_reports
 
-    named_reports = [replace(report, name=name) for report, name in zip(reports, _distinct_names(reports), strict=True)]
+    named_reports = _named(reports)
     return summarize_reports(
         named_reports[0].name if len(named_reports) == 1 else plural(len(named_reports), "report"), named_reports
     )
@@ -483,6 +495,7 @@ def _report_conditions(report: Report) -> dict[str, str]:
 def _print_page(reports: _Reports, *, answers: bool) -> None:
     """The answer as a page, with the tables of the reports; only these where rows of them were asked for."""
     from nsw.analysis.answer.registry import answer_blocks
+    from nsw.analysis.of_reports import reports_by_case
     from nsw.present.page import EvidenceRows, page
 
     looked_at: list[ReadReport] = []
@@ -502,6 +515,9 @@ def _print_page(reports: _Reports, *, answers: bool) -> None:
         if report.tables and answers:
             looked_at.append(_as_read_report(report))
     summary = _summarize(looked_at) if looked_at else None
+    case_of = {r.name: case for case, members in reports_by_case(_named(looked_at)).items() for r in members}
+    for row in (row for table_rows in rows_by_table.values() for row in table_rows):
+        row["case"] = case_of.get(row["case"], row["case"])
     blocks: list[Block] = list(answer_blocks(summary)) if summary else []
     blocks += [Note("problem", text, tone="warning") for _, text in reports.problems.lines()]
     behind = [
@@ -580,14 +596,15 @@ def _computed_table(tables: Sequence[str]) -> str | None:
 
 def _put_computed_table(name: str, reports: _Reports, target: Target, top: int | None) -> int:
     """Print or write a computed table, with at most `top` rows of each report; the code is 1 when there are none."""
-    from nsw.analysis.kernels import kernel_table_of_report
+    from nsw.analysis.of_reports import kernels_of_case, reports_by_case
 
     rows_of = flat_kernels if name == "kernels" else flat_points
     computed_rows: list[dict[str, Any]] = []
     seen: dict[str | None, Sequence[KernelRow]] = {}
-    for report in reports:
-        kernels = seen[report.path] = kernel_table_of_report(report.tables)[:top]
-        computed_rows += [{"report": report.path} | row for row in rows_of(kernels)]
+    for members in reports_by_case([_as_read_report(report) for report in reports]).values():
+        counted = members[-1].name  # behind its timeline, whose times the answer has too
+        kernels = seen[counted] = kernels_of_case(members)[:top]
+        computed_rows += [{"report": counted} | row for row in rows_of(kernels)]
     reports.print_problems()
     columns = emit.columns_of(computed_rows)
     if not computed_rows:

@@ -84,18 +84,27 @@ def column_texts(block: Table) -> list[list[str]]:
     for group in groups:
         shares = [value for row, n in group if isinstance(value := block.rows[row][n], int | float)]
         if len(shares) == len(group):
-            for (row, n), share in zip(group, _round_to_100_percent(shares), strict=True):
-                columns[n][row] = f"{share} %"
+            for (row, n), share in zip(group, _percent_texts(shares), strict=True):
+                columns[n][row] = share
     return columns
 
 
-def _round_to_100_percent(shares: Sequence[float]) -> list[int]:
-    """Whole numbers whose sum is 100: those give way that are nearest to the next number.
+def _percent_texts(shares: Sequence[float]) -> list[str]:
+    """Shares that add up to 100 %, in whole numbers; in tenths where the only one that could give way is in between."""
+    whole = _round_to_sum(shares, 100)
+    is_exact = abs(sum(shares) - 100) < 0.05  # medians of shares may add up to less
+    if len(shares) == 3 and whole[1] != round(shares[1]) and is_exact:  # a sentence names it
+        return [f"{tenths / 10:.1f} %" for tenths in _round_to_sum([10 * share for share in shares], 1000)]
+    return [f"{share} %" for share in whole]
+
+
+def _round_to_sum(shares: Sequence[float], total: int) -> list[int]:
+    """Whole numbers with this sum: those give way that are nearest to the next number.
 
     The first and the last, which sentences name, stay what they are there, but where there are no others.
     """
     whole = [round(share) for share in shares]
-    missing = 100 - sum(whole)
+    missing = total - sum(whole)
     sign = 1 if missing > 0 else -1
     inner = range(1, len(shares) - 1) if len(shares) > 2 else range(len(shares))
     for n in sorted(inner, key=lambda n: sign * (whole[n] - shares[n]))[: abs(missing)]:

@@ -287,7 +287,10 @@ _HINT: Final = "`nsw "
 
 @cache
 def program() -> str:
-    """`nsw` where the shell finds this program under that name, or a script that names it, else what starts it."""
+    """What starts this program: `nsw` where the shell finds no other program under that name, else as it was typed.
+
+    Who types a whole path, or has a variable for it, knows it: in every hint it would hide what differs.
+    """
     import shlex
 
     typed = sys.argv[0]
@@ -302,9 +305,9 @@ def program() -> str:
     if name != "nsw":  # another program that uses nsw
         return "nsw"
     program_path = shutil.which("nsw")
-    if program_path is not None and (
-        os.sep not in typed or _is_same_file(program_path, typed) or _is_wrapper(program_path, typed)
-    ):
+    if program_path is None:
+        return "nsw" if Path(typed).is_absolute() else shlex.quote(typed)
+    if os.sep not in typed or _is_same_file(program_path, typed) or _is_wrapper(program_path, typed):
         return "nsw"
     return shlex.quote(typed)
 

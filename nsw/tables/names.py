@@ -74,6 +74,7 @@ _ENCLOSING = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:<[^<>]*>)?\([^()]*\)(?: const)
 _CUTLASS_ARGUMENT = re.compile(r"(?:Kernel2?|device_kernel)<(?:struct )?(cutlass_\w+)(?![\w:])")
 _CORRELATION = re.compile(r"(?<!\s)\s*+\[\d+\]\s*\Z")  # each row of blanks is tried once
 _FIRST_ARGUMENT = re.compile(r"IN(?:S[0-9A-Z]*_)?")  # a class in a namespace
+_CUT_UNNAMED = re.compile(r"(?<![<\w])unnamed>::")  # as ncu prints <unnamed>:: of some names
 _API_VERSION = re.compile(r"_v\d{1,5}\Z")  # cudaLaunchKernel_v7000, cuMemAlloc_v2
 _LENGTH = re.compile(r"L?(\d{1,4})")
 _SOURCE_NAME = re.compile(r"_?_Z(?:L|N[KVr]*)?((?:L?\d+[A-Za-z_])|(?:S[tabsiod_]))")
@@ -128,7 +129,7 @@ def without_spaces(name: str) -> str:
 
 def demangle_fully(name: str) -> str:
     """A name demangled as far as it can be, without what `nvprof` puts after it."""
-    name = name.strip()[:_LONGEST]
+    name = _CUT_UNNAMED.sub("", name.strip()[:_LONGEST])
     if is_mangled_name(name):
         demangled = demangle(name)
         return _plain_names_of_mangled(name) if demangled == name else demangled

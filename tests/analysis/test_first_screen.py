@@ -130,7 +130,7 @@ def test_of_many_cases_those_are_shown_of_which_most_could_be_won():
     assert shown["answer"].title == "The cases that weigh most"
     assert shown["answer"].omitted == 5
     assert shown["headline"].startswith(
-        "sums: 20 of 20 cases could save 20 % of their time or more, most of all b1: idle 90 %"
+        "sums: 20 of 20 cases are idle 20 % of their time or more, and why is not measured, most of all b1: idle 90 %"
     )
 
 
@@ -149,7 +149,7 @@ def profiled(free, held):
      ((100.0,), (10.0,), "10.0x"), ((100.0,), (95.0,), None), ((100.0,), (120.0,), None)],
 )  # fmt: skip
 def test_a_profiler_that_slowed_the_program_is_told(free, held, times):
-    said = f"The profiler slowed c {times}: shares of idle time are corrected for it." if times else None
+    said = f"The profiler slowed c {times}: iterations and their idle time are corrected for it." if times else None
     assert profiled(free, held) == said
 
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from nsw.analysis.answer.kernels import kernel_table_blocks
+from nsw.analysis.answer.kernels import counters_behind_findings, kernel_table_blocks
 from nsw.present.summary_view import show_blocks, show_counters_behind_findings
 from nsw.present.terminal import console
 
@@ -46,3 +46,20 @@ def test_figures_of_a_sentence_are_in_the_table_that_proves_it(case):
             share for pair in re.findall(r"(\d+) % busy|\b(?:DRAM|L2|L1) (\d+) %", fact) for share in pair if share
         ]
         assert [text for text in figures if not is_printed(text, table)] == [], hit.fact
+
+
+@pytest.mark.parametrize("case", COUNTED)
+def test_a_gain_is_what_its_table_says_can_be_won_of_the_kernel_times_its_share(case):
+    summary = score.summary_of(OPEN[case])
+    for each in summary.cases:
+        at_work = each.idle_gpu.busy_pct if each.idle_gpu else 100.0
+        values = {(cause, name): text for block in counters_behind_findings(None, each.kernels)
+                  for _, cause, name, text in block.rows}  # fmt: skip
+        for hit in summary.hits[each.id]:
+            if hit.table == "kernels" and "; likewise " not in hit.fact:
+                won, share = (
+                    number(values[hit.cause, name].removesuffix(" %"))
+                    for name in ("can be won of the kernel's time", "its share of the kernels' time")
+                )
+                assert hit.gain_pct == pytest.approx(at_work * won * share / 1e4, abs=0.2), hit.fact
+        assert not any(name.startswith("inst_") and text == "0 inst" for (_, name), text in values.items())

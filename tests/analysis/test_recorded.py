@@ -1,16 +1,21 @@
 """First screens of recorded campaigns: the lines that matter, and that no name of a case decides what is said."""
 
 import io
+import math
 import random
 import re
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
 from nsw.analysis.answer.registry import answer_blocks
 from nsw.analysis.blocks import Finding, Table
+from nsw.analysis.compared_screen import comparison_blocks
 from nsw.analysis.first_screen import first_screen_blocks
+from nsw.analysis.sides import Side
 from nsw.analysis.summary import ReportRequest, summarize
+from nsw.campaign.compare import compare
 from nsw.present.emit import flat_rows
 from nsw.present.summary_view import column_texts, show_summary
 from nsw.present.terminal import console
@@ -72,6 +77,10 @@ def test_tables_without_gaps_say_what_measures_them_and_what_shows_without(rerea
     data = replace(campaign("ills"), rereadable=rereadable)
     del data.tables["gaps"]
     lines = screen(summarize(data, ASKED["ills"]), monkeypatch, columns=160)
+    assert " ".join(lines).startswith(
+        "ills: 4 of 8 cases could save 20 % of their time or more, most of all ill-launch: probably launch-bound; 3 more"
+        " are idle as long, and why is not measured (H100"
+    )
     assert row(lines, "loader", "idle 87 %, gaps not measured", do)
     assert row(lines, "launch", "probably launch-bound, 2,000 operations of 1.07 us", "CUDA graphs, larger batch")
 
@@ -81,7 +90,10 @@ def test_the_profilers_part_is_said_once_and_taken_off(monkeypatch):
     assert text.startswith(
         "ills: 7 of 8 cases could save 20 % of their time or more, most of all ill-launch: launch-bound (H100"
     )
-    assert "The profiler slowed ill-launch 1.4x, ill-sync 1.2x: shares of idle time are corrected for it." in text
+    assert (
+        "The profiler slowed ill-launch 1.4x, ill-sync 1.2x: iterations and their idle time are corrected for it."
+        in text
+    )
 
 
 def test_variants_are_compared_by_figure_and_counters_and_a_cold_start_is_called_one(monkeypatch):
@@ -95,9 +107,9 @@ def test_variants_are_compared_by_figure_and_counters_and_a_cold_start_is_called
     assert row(lines, "fat", "33 % slower", "39 %", "occupancy 47 of 62 % (shared memory)")
     first, doubt = (text.index(f"* variant-{name}: ") for name in ("column_n-16384", "naive_n-2048"))
     assert first < doubt
-    assert "* variant-naive_n-2048: its figure is 127 times lower than its kernels' times imply" in text
-    assert "Ratios to it are set aside: `--table compare` has them." in text
-    assert "of DRAM: of the memory's peak rate, by the largest kernel; set aside: the kernels' times contradict" in text
+    assert "* variant-naive_n-2048: its figure is 104 to 127 times lower than its kernels' times imply" in text
+    assert "No ratio to it is printed." in text
+    assert "by the largest kernel; kernel: a launch in the profiled runs; set aside: no ratio, since the" in text
 
 
 def test_a_pair_with_a_cold_start_is_set_aside_and_no_gain():
@@ -206,3 +218,21 @@ def test_of_two_sides_summarize_prints_no_verdict_but_names_the_command_that_doe
     blocks = first_screen_blocks(summarize(replace(data, runs=runs), asked))
     assert blocks[0].text.startswith(f"the verdict on before and after: `nsw compare {data.campaign}`")
     assert "effect" not in {column.name for column in blocks[1].columns}
+
+
+def test_a_difference_between_two_cases_adds_up_and_says_where_it_is_not_the_figures(name):
+    data = campaign(name)
+    sides = [
+        Side(case, "c", [run for run in data.runs if run.case_id == case], data.tables, ASKED[name].figure)
+        for case in dict.fromkeys(run.case_id for run in data.runs)
+    ]
+    for first, second in permutations(sides, 2):
+        comparison = compare(first, second)
+        (row,) = comparison.rows
+        sentences = [b.text for b in comparison_blocks(comparison) if isinstance(b, Finding) and b.name == "difference"]
+        for explained, sentence in zip(comparison.explained.values(), sentences, strict=False):
+            assert sum(change.ns for change in explained.changes) == pytest.approx(explained.ns, abs=1.0)
+            gain = math.log(explained.before / explained.after)
+            assert abs(gain - (row.gain or 0.0)) <= 0.05 or re.search(
+                r"That is of the traced runs: |The figure does not change by as much", sentence
+            ), sentence

@@ -15,6 +15,7 @@ from nsw.analysis.difference import Operation, add_shapes_and_ranges, explain_di
 from nsw.analysis.first_screen import find_headline
 from nsw.analysis.gate import Outcome, gate_outcome, judge_rules
 from nsw.analysis.sides import (
+    COPIED,
     Adding,
     Side,
     compare_sides,
@@ -24,6 +25,7 @@ from nsw.analysis.sides import (
     program_difference_text,
     unmatched_cases,
 )
+from nsw.campaign.compare import compare
 from nsw.present.summary_view import as_text
 from nsw.recipe.units import parse_tolerance
 
@@ -169,6 +171,27 @@ def test_rates_over_unlike_numbers_of_gpus_have_a_factor_and_an_efficiency(gpus,
     assert text in shown
     assert ("efficiency" in shown) is bool(text)
     assert ("The figure is of all GPUs, an iteration is that of one" in shown) is (gpus[0] != gpus[1] and unit != "ms")
+
+
+def test_reports_of_different_programs_have_times_and_no_verdict_and_a_changed_program_has_one():
+    def report(name: str, copied: str, **kernels: float) -> Side:
+        rows = [{"run": name, "name": k, "kind": "kernel", "total_ns": ns, "calls": 1} for k, ns in kernels.items()]
+        return Side(name, name, [Run(name, name)], {"gpu_summary": rows}, conditions={COPIED: copied})
+
+    before, another = report("a", "1 MiB", conv=3e6, mul=1e6), report("b", "1 KiB", linear=1e6, mul=2e3)
+    blocks = comparison_blocks(compare(before, another))
+    assert blocks[0].text == (
+        "Not alike: kernels: 1 in a alone, 1 in b alone, 1 in both (different programs, whose times have no verdict)"
+    )
+    assert find_headline(blocks) == "different programs: GPU time 4 ms in a, 1 ms in b"
+    for by in ("case", "kernel"):
+        rows = compare(before, another, by).rows
+        assert {row.missing for row in rows} <= {"different programs", "only in a", "only in b"}
+        assert all(row.first or row.second for row in rows)
+    fused = report("b", "1 MiB", linear=1e6, mul=2e3)  # as much is copied: the same work by other kernels
+    part = report("b", "1 KiB", conv=1e6, mul=2e3)
+    for after in (fused, part):
+        assert [row.verdict for row in compare(before, after).rows] == ["faster"]
 
 
 def test_a_note_of_both_sides_is_printed_once():

@@ -6,8 +6,8 @@ import pytest
 
 from nsw.analysis.first_screen import find_headline, first_screen_blocks
 from nsw.analysis.kernels import kernel_table_of_report
-from nsw.analysis.of_reports import LOOKED_AT, ReadReport, runs_and_tables_of_reports, summarize_reports
-from nsw.analysis.summary import OF_KERNELS, CampaignData, ReportRequest, summarize
+from nsw.analysis.of_reports import LOOKED_AT, ReadReport, summarize_reports
+from nsw.analysis.summary import OF_KERNELS, summarize
 from nsw.campaign.anonymous import Names, anonymous_table
 from nsw.readers.detect import read
 from nsw.tables import to_arrow
@@ -25,17 +25,13 @@ def shared(tables, names, *, hide=False):
 
 
 def summary_of(reports):
-    read_reports = {
-        kind: ReadReport(
-            "case", {name: tables[name] for name in LOOKED_AT if name in tables}, kernel_table_of_report(tables)
-        )
+    read_reports = [
+        ReadReport(kind, {name: tables[name] for name in LOOKED_AT if name in tables}, kernel_table_of_report(tables))
         for kind, tables in reports.items()
-    }
-    if len(read_reports) == 1:
-        return summarize_reports("case", list(read_reports.values()))
-    runs, tables = runs_and_tables_of_reports([read_reports["timeline"]], "case")
-    kernels = {"case": read_reports["counters"].kernels}
-    return summarize(CampaignData("case", "", None, runs, tables, kernels=kernels), ReportRequest())
+    ]
+    summary = summarize_reports("reports", read_reports)
+    assert len(summary.cases) == 1, "a timeline and the counters of its kernels are of one program"
+    return summary
 
 
 def said(summary):

@@ -58,7 +58,10 @@ def test_two_reports_of_counters_are_compared_by_their_kernels(nsw, home):
     said = nsw("compare", "before.csv", "after.csv")
     assert "GPU time: 8x faster (5.68x to 11x if runs scatter by 10 %), 1 run a side" in said.out
     assert "charge takes 700.0 us less" in said.out
-    assert "Idle time is no part of the difference: neither side has a timeline with iterations." in said.out
+    assert (
+        "The difference is that of the GPU's work, without idle time: neither side has a timeline with iterations."
+        in said.out
+    )
     assert (
         "between: where the change lies if runs scatter by 10 %, which is assumed: 1 run a side does not tell."
         in said.out

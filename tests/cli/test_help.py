@@ -12,6 +12,7 @@ import pytest
 
 from nsw.cli.application import COMMANDS
 from nsw.cli.topics import TOPICS, text_of
+from nsw.site.load import read_sites
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,6 +36,13 @@ def test_a_section_is_printed_alone_and_of_its_table_the_keys_that_are_meant():
     assert "### Figures" in text_of("figures")
     assert "### Passes" not in text_of("figures")  # a heading whose keys are all left out
     assert "| `passes[].counters` |" in text_of("passes")
+
+
+def test_help_site_begins_with_a_sites_file_that_loads(tmp_path):
+    (file,) = re.findall(r"```yaml\n(.*?)```", text_of("site"), re.DOTALL)
+    (tmp_path / "sites.yaml").write_text(file)
+    (loaded,) = read_sites(tmp_path / "sites.yaml", requested=True)
+    assert (loaded.site.name, loaded.site.scheduler) == ("mycluster", "slurm")
 
 
 def test_words_of_programs_keep_their_backticks_and_links_their_words(nsw):

@@ -1,10 +1,12 @@
 """What remains on the screen: the verdict last, warnings short, and commands that work as they are printed."""
 
 import io
+import os
 import re
 import shlex
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,7 @@ def test_hints_name_the_program_as_it_was_typed(as_if_typed, tmp_path):
     mine.parent.mkdir()
     mine.touch()
     assert as_if_typed(str(mine), on_path=str(mine)) == "see `nsw logs RUN`"
+    assert as_if_typed(str(mine)) == "see `nsw logs RUN`"
     assert as_if_typed(".venv/bin/nsw") == "see `.venv/bin/nsw logs RUN`"
     assert as_if_typed(str(mine), on_path="/usr/bin/true") == f"see `{shlex.quote(str(mine))} logs RUN`"
     script = tmp_path / "nsw"
@@ -49,23 +52,19 @@ def test_hints_name_the_program_as_it_was_typed(as_if_typed, tmp_path):
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="nsw is not installed beside this Python")
 def test_the_closing_hint_works_as_it_is_printed(tmp_path):
-    done = subprocess.run(
-        [PROGRAM, "run", "alexnet_scaling", "--site", "demo", "--root", tmp_path / "a root"],
-        capture_output=True, text=True, check=False, cwd=tmp_path,
-    )  # fmt: skip
+    environment = os.environ | {"PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"}
+    run = partial(subprocess.run, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
+    done = run([PROGRAM, "run", "alexnet_scaling", "--site", "demo", "--root", tmp_path / "a root"])
     assert done.returncode == 0, done.stderr
     (hint,) = re.findall(r"`([^`]* summarize [^`]*)` has all tables and findings", done.stdout)
     (page,) = re.findall(r"`([^`]* report [^`]*)` writes this as a page", done.stderr)
     whole = page.replace(" report ", " problems ")  # of recordings a run names none: nothing can be done about them
     for command in (hint, page, whole):
-        again = subprocess.run(shlex.split(command), capture_output=True, text=True, check=False, cwd=tmp_path)
+        again = run(shlex.split(command))
         assert again.returncode == 0, again.stderr
     assert done.stdout.startswith("90 % efficiency at gpus=4, batch=128; 67 % at batch=8")
     assert "GPU-hours" not in done.stderr
-    assert (
-        "profile with an nsys as new as the CUDA driver"
-        in subprocess.run(shlex.split(whole), capture_output=True, text=True, check=False, cwd=tmp_path).stdout
-    )
+    assert "profile with an nsys as new as the CUDA driver" in run(shlex.split(whole)).stdout
 
 
 def test_a_long_warning_ends_with_a_word():

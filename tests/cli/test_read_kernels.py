@@ -4,9 +4,14 @@ import csv
 import gzip
 import io
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
+
+from tests.analysis.test_diagnosis import recordings
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "h200"
 MIXED = FIXTURES / "ncu-mixed.csv"
@@ -48,3 +53,18 @@ def test_a_file_without_counters_and_a_second_table_are_refused(nsw, home):
     both = nsw("read", str(MIXED), "--table", "kernels", "--table", "metrics")
     assert both.code == 2
     assert "ask for it alone: --table kernels" in both.err
+
+
+@pytest.mark.parametrize("recording", ["h01", "h06"])
+def test_a_timeline_and_counters_of_one_program_have_one_answer_whose_command_shows_its_shares(
+    nsw, recording, tmp_path
+):
+    paths = [str(path) for path in recordings.unpack(recording, tmp_path).values()]
+    answer = nsw("read", *paths).out
+    assert answer.startswith(f"{recording}.sqlite with {recording}.raw.csv: ")
+    (command,) = set(re.findall(r"`nsw (read .* --table kernels)`", answer))
+    rows = json.loads(nsw(*shlex.split(command), "--json").out)["rows"]
+    for kernel, share in re.findall(r"\* (\S+) \((\d+) % of the kernels' time\)", answer):
+        (row,) = (row for row in rows if row["short_name"] == kernel)
+        assert f"{row['share_pct']:.0f}" == share
+        assert row["time_from"] == "timeline"

@@ -57,7 +57,7 @@ _ITERATIONS: Final = (
     Column("case", "case", "name"), Column("count", "count", "count"), Column("med_ns", "median", "ns"),
     Column("least_ns", "shortest", "ns"), Column("most_ns", "longest", "ns"), Column("gpu_busy_pct", "GPU busy", "%"),
     Column("setup_ns", "set-up", "ns"), Column("warmup_ns", "warm-up", "ns"),
-    Column("warmup", "in iterations", "count"),
+    Column("warmup", "warm-up iterations", "count"),
 )  # fmt: skip
 
 
@@ -232,11 +232,15 @@ def _phase_blocks(case: CaseSummary) -> list[Block]:
 
 
 def _largest_shares_of_phase(phase: Phase) -> tuple[tuple[str, float], ...]:
-    """What a phase took most of its time for; around the steady state first what is no CUDA call, if that is most."""
+    """What a phase took most of its time for; around the steady state first what is no CUDA call, if that is most.
+
+    The end begins with the end of the GPU's last work: a call that is longer than it waited for that work.
+    """
     if phase.phase == "steady" or phase.api_ns is None or not phase.what:
         return phase.what
+    what = tuple(part for part in phase.what if phase.phase != "end" or part[1] <= phase.duration_ns)
     outside = phase.duration_ns - phase.api_ns
-    return (("outside CUDA calls", outside), *phase.what) if outside > phase.duration_ns / 2 else phase.what
+    return (("outside CUDA calls", outside), *what) if outside > phase.duration_ns / 2 else what
 
 
 def _share_table_blocks(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Block, Ceiling, Cell, Column, Evidence, Note, Scatter, Shown, Table, Unit
 from nsw.analysis.roofline import Point, data_sheet_mismatch_sentences
-from nsw.analysis.rules.binding import busy_pct_by_part
+from nsw.analysis.rules.binding import PER_ACTIVE_CYCLE, busy_pct_by_part
 from nsw.analysis.rules.counters import largest_remarks, metrics_behind
 from nsw.metrics import find_metric
 from nsw.metrics.catalogue import find_gpu
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.kernels import KernelRow
+    from nsw.analysis.rules.binding import Remark
     from nsw.analysis.summary import Summary
 
 
@@ -28,6 +29,7 @@ _MAX_KERNELS_PER_CASE: Final = 5  # of a case, in a plot of all cases
 _MAX_OTHER_METRICS: Final = 8  # metrics beside the usual ones: what was asked for is shown, a set of hundreds is not
 _ADVICE: Final = 32  # characters
 _GB: Final = 1e9
+_COUNTED: Final = frozenset({"inst", "request", "sector", "transaction"})  # units of what did not happen where it is 0
 
 # of hundreds of metrics those that the first screen speaks of and no usual column tells
 _SPOKEN_OF: Final = ("gld_efficiency", "gst_efficiency", "warp_execution_efficiency")
@@ -161,11 +163,13 @@ def counters_behind_findings(case: str | None, kernels: Sequence[KernelRow]) -> 
     """
     rows = [
         (kernel.short_name, remark.cause, name, text)
-        for kernel, _, remark in largest_remarks(kernels)
+        for kernel, share, remark in largest_remarks(kernels)
         for name, text in (
             *_hardware_figures(kernel),
-            *((f"busy: {part}", percent(share)) for part, share in busy_pct_by_part(kernel).items()),
-            *((name, _exact_text(name, value)) for name, value in metrics_behind(kernel, remark).items()),
+            *((f"{part}, busy of the launch", percent(busy)) for part, busy in busy_pct_by_part(kernel).items()),
+            *_counters_looked_at(kernel, remark),
+            ("can be won of the kernel's time", percent(remark.won)),
+            ("its share of the kernels' time", percent(share)),
         )
     ]
     if not rows:
@@ -183,6 +187,20 @@ def counters_behind_findings(case: str | None, kernels: Sequence[KernelRow]) -> 
             evidence=(Evidence("kernels", () if case is None else (case,)),),
         )
     ]
+
+
+def _counters_looked_at(kernel: KernelRow, remark: Remark) -> list[tuple[str, str]]:
+    """The metrics that a remark follows from, but what was counted and did not happen.
+
+    L1 and pipes are measured while SMs are active, which in some launches they are a part of the time.
+    """
+    rows = []
+    for name, value in metrics_behind(kernel, remark).items():
+        metric = find_metric(name)
+        if value or metric is None or metric.unit not in _COUNTED:
+            basis = ", while SMs are active" if name in PER_ACTIVE_CYCLE else ""
+            rows.append((name + basis, _exact_text(name, value)))
+    return rows
 
 
 def _hardware_figures(kernel: KernelRow) -> list[tuple[str, str]]:

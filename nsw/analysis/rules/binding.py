@@ -37,6 +37,7 @@ __all__ = [
     "LITTLE_PCT",
     "LSU",
     "MEMORY_PARTS",
+    "PER_ACTIVE_CYCLE",
     "REACHED_PCT",
     "ROOF_PCT",
     "SHARED",
@@ -86,6 +87,12 @@ class Remark(NamedTuple):
     cause: str
     what: str
     fact: str
+
+
+PER_ACTIVE_CYCLE: Final = frozenset({
+    "l1_throughput", "double_precision_fu_utilization", "special_fu_utilization", "single_precision_fu_utilization",
+    "fmaheavy_utilization", "alu_pipe_utilization", "ldst_fu_utilization", "issue_slot_utilization",
+})  # fmt: skip  # per cent of the cycles in which an SM is active
 
 
 def busy_pct_by_part(kernel: KernelRow) -> dict[str, float]:

@@ -203,6 +203,7 @@ def _library_product_remark(kernel: KernelRow) -> Remark | None:
     return None if tensor is None or tensor > LEAST_TENSOR_PCT else multiply_add_product_remark(kernel, "FP32")
 
 
+_PREDICATED_PCT: Final = 7.0  # of the active threads, from which they are worth a word
 _LIBRARY_LOOKS: Final = (misaligned_rows_remark, _library_product_remark)
 
 
@@ -249,7 +250,8 @@ def _at_roof_remark(kernel: KernelRow) -> Remark | None:
         state += f"; its FP64 pipe is {parts[FP64]:.0f} % busy: where FP32 is accurate enough, it takes less"
     if part == DRAM and moved:  # counters do not tell how large its data are
         state += f". A launch moves {moved / 1e9:.3g} GB"
-    return Remark(0.0, cause, f"nothing wasted: {used}", f"is at its roof: {state}")
+    what = used if "predicated" in used else f"nothing wasted: {used}"
+    return Remark(0.0, cause, what, f"is at its roof: {state}")
 
 
 def _useful_work_text(kernel: KernelRow, part: str) -> str | None:
@@ -273,7 +275,10 @@ def _useful_work_text(kernel: KernelRow, part: str) -> str | None:
     lanes = metrics.get("warp_execution_efficiency")
     if not metrics.keys() >= _OPERATIONS:  # which instructions they are is not known
         return None
-    return "all threads active" if lanes is not None and lanes >= SURELY_PCT else None
+    if lanes is None or lanes < SURELY_PCT:
+        return None
+    off = 100 - metrics.get("warp_nonpred_execution_efficiency", lanes) / lanes * 100
+    return "all threads active" + (f", {off:.0f} % of them predicated off" if off >= _PREDICATED_PCT else "")
 
 
 def _ncu_rule_remark(kernel: KernelRow) -> Remark | None:

@@ -39,6 +39,7 @@ __all__ = [
 
 _BESIDE_PCT: Final = 10.0  # of an iteration: idle time of other causes that is worth a word
 _WORTH_PCT: Final = 8.0  # of an iteration
+_NAMED_PCT: Final = 2.0  # of an iteration: idle time behind a cause that says nothing of more
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
 _PART: Final = 0.25  # of a time: what takes as much explains it
 _MOSTLY: Final = 0.5
@@ -65,7 +66,7 @@ _SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail:
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
 _LITTLE: Final = 0.01  # of the idle time
 _IDLE_TIME: Final = "{idle time}"  # in a cause's fact: its sentence names the idle time before, or another one does
-_ONCE: Final = 1.5  # an iteration: values read back more often are in its middle
+_ONCE: Final = 1.5  # an iteration, at whose end a value may be read back
 _OUTWEIGHS: Final = 1.5  # times what waits cost: launches that are the first thing to cure
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
 _SOME: Final = 0.1  # of gaps
@@ -269,6 +270,8 @@ def _is_worth_a_sentence(idle: IdleGpu, cause: IdleCause) -> bool:
     """Whether a cure of idle time saves so much that it gets a sentence of its own."""
     sure = idle.is_iteration and cause.cause != "launch-bound"
     least_pct = _WORTH_PCT if sure else _LAUNCHES_PCT
+    if cause.explained_ns < _NAMED_PCT / 100 * idle.med_ns:
+        return False
     return cause.cause not in _OF_OTHER_RULES and 100 * cause.saved_ns / idle.med_ns >= least_pct
 
 
@@ -401,7 +404,7 @@ def _received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     took = idle.in_gaps("input")
     if not took:
         return None
-    gaps = _gap_count_text(idle, sum(gap.gaps for gap in idle.gaps if gap.cause == "input"), took)
+    gaps = _gap_count_text(idle, [gap for gap in idle.gaps if gap.cause == "input"])
     sender, advice = "another process", ""
     if detect_framework(case) == "pytorch":
         sender = "a DataLoader's worker"
@@ -453,7 +456,7 @@ def _cause_of_long_gaps(
         sum(getattr(g, f"{what}_ns") for g in gaps) for what in ("read", "write", "open", "lock")
     )
     head, waits = (
-        f"{format_ns(took)} of {_IDLE_TIME} are {_gap_count_text(idle, count, took)}",
+        f"{format_ns(took)} of {_IDLE_TIME} are {_gap_count_text(idle, gaps)}",
         f"waits {format_ns(took)} for ",
     )
     slow_text = ""
@@ -476,13 +479,20 @@ def _cause_of_long_gaps(
     if idle.use.get("lock_threads", 0.0) >= _LOCKING and (locks >= _PART * all_ns or everywhere):
         text = f"the host waits for its other threads: {idle.use.get('lock_threads', 0.0):.0f} wait for a lock in turn"
         return IdleCause("python-threads", took, waits + "threads", f"{head}{text}, as threads of Python do")
+    framework = detect_framework(case)
+    behind_results, before_input, opening = (
+        sum(getattr(g, column) for g in gaps) >= _MOSTLY * count for column in ("from_gpu", "to_gpu", "opening")
+    )
+    if framework == "pytorch" and idle.use.get("spawns") and before_input and not opening and not behind_results:
+        return IdleCause(
+            "data-loader", took, waits + "the DataLoader",
+            f"{head}the host waits for input, which it then copies to the GPU, from processes that it started"
+            " (a DataLoader's workers)",
+        )  # fmt: skip
     if reads + writes + opens >= _PART * all_ns:
         does = "writes" if writes >= reads else "reads"
         return IdleCause("file-io", took, waits + "files",
                          f"{head}the host {does} files ({_percent_text(reads + writes + opens, all_ns)})")  # fmt: skip
-    behind_results, before_input, opening = (
-        sum(getattr(g, column) for g in gaps) >= _MOSTLY * count for column in ("from_gpu", "to_gpu", "opening")
-    )
     if opening and behind_results and not before_input:
         return IdleCause(
             "file-io", took, f"works {format_ns(took)} on results",
@@ -507,7 +517,6 @@ def _cause_of_long_gaps(
         return IdleCause("logging", took, waits + "the host, which writes",
                          f"{head}the host computes or formats, {text}")  # fmt: skip
     if before_input and behind_results:
-        framework = detect_framework(case)
         ahead = "in DataLoader's workers (num_workers)" if framework == "pytorch" else "in another thread"
         return IdleCause(
             "host-work", took, waits + "the host",
@@ -554,11 +563,13 @@ def _loading_time_texts(case: CaseSummary, idle: IdleGpu, took: float) -> tuple[
     )
 
 
-def _gap_count_text(idle: IdleGpu, count: float, took: float) -> str:
-    """How many gaps of an iteration take so long together (ns), with the mean one; few are counted over all."""
+def _gap_count_text(idle: IdleGpu, gaps: Sequence[Gaps]) -> str:
+    """How many gaps there are in an iteration, with the length of the mean one; few are counted over all."""
+    count = sum(gap.gaps for gap in gaps)
+    length_ns = sum(gap.total_ns for gap in gaps) / count
     if idle.is_iteration and count < _RARE and (iterations := idle.use.get("iterations")):
-        return f"{plural(round(count * iterations), 'gap')} of {format_ns(took / count)} in {iterations:.0f} iterations"
-    return "one gap" if count <= 1.5 else f"{count:.0f} gaps of {format_ns(took / count)}"
+        return f"{plural(round(count * iterations), 'gap')} of {format_ns(length_ns)} in {iterations:.0f} iterations"
+    return "one gap" if count <= 1.5 else f"{count:.0f} gaps of {format_ns(length_ns)}"
 
 
 def _often_text(idle: IdleGpu, count: float) -> str:
@@ -578,6 +589,8 @@ def _call_gap_cause(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCaus
     if not took:
         return None
     allocations = {name: ns for name, ns in idle.calls.items() if _ALLOCATES.match(name)} if kind == "allocate" else {}
+    if allocations:
+        took = min(took, sum(allocations.values()))  # a gap may hold copies too
     largest = sorted(allocations, key=lambda name: -allocations[name])
     much = [name for name in largest if allocations[name] >= _PART * sum(allocations.values())]
     listed = " and ".join(f"{name} ({format_ns(allocations[name])} an iteration)" for name in much[:2])
@@ -672,21 +685,22 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
     graphs = any(_GRAPH.match(name) for name in idle.calls)
     if waits and (each < _EACH or graphs):  # behind many kernels, or a graph, is no fault
         waits, launches = 0.0, launches if graphs else launches + waits * (each >= _EACH)
-    by_waits = waits + values
+    by_waits, outweighed = waits + values, False
     if launches and by_waits:
         # without waits the host is ahead, unless it takes longer than the GPU
         ahead = max(gpu_ns, host_ns)
         freed = min(max(idle.med_ns - ahead, by_waits), launches + by_waits)
         selected = _selection_kernel_share(case, idle) if values > waits else 0.0
         freed = max(freed, by_waits + selected * launches)
-        # a graph can hold what lies between values that are read once an iteration, and saves all launches
-        if selected or use.get("values", 0.0) > _ONCE or launches < _OUTWEIGHS * freed:
+        # graphs can hold what lies between the values, and save all launches
+        outweighed = not selected and launches >= _OUTWEIGHS * freed
+        if not outweighed:
             launches, by_waits = launches + by_waits - freed, freed
     parts = []
     if by_waits:
         by_wait = _gpu_wait_gap_cause(case, idle, by_waits, is_value=values >= waits, a_kernel=each)
         parts.append(replace(by_wait, gaps_ns=max(values, waits)))
-        if by_waits >= _PREVENTS * idle.med_ns:  # no graph can hold them
+        if by_waits >= _PREVENTS * idle.med_ns and not outweighed:  # no graph can hold them
             return parts
     between_few = [g for g in idle.gaps if g.cause == "launch" and g.length == "middle"]
     hosts = idle.operations < _MANY and sum(g.total_ns for g in between_few) >= _HOSTS_NS * sum(
@@ -706,7 +720,7 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
         operations = f"{plural(round(idle.operations), 'operation')}{' an iteration' if idle.is_iteration else ''}"
         is_one = round(idle.operations) == 1
         # a mean says nothing of operations of which one takes most
-        is_uneven = not is_one and bool(case.gpu_work) and case.gpu_work[0].share_pct >= 100 * _MOSTLY
+        is_uneven = not is_one and _is_work_in_few_operations(case)
         busy = f"keep{'s' * is_one} it busy for {format_ns(gpu_ns if is_uneven else work)}"
         busy += "" if is_one else " in all" if is_uneven else " each"
         spent = scale * (use.get("cuda_ns", 0.0) - use.get("wait_ns", 0.0)) / count if count else 0.0
@@ -746,6 +760,12 @@ def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCa
                                f"between its {operations} it waits for the host", gaps_ns=launch_gaps_ns,
                                named=((_GAP_WORDS["launch"], launch_gaps_ns),)))  # fmt: skip
     return parts
+
+
+def _is_work_in_few_operations(case: CaseSummary) -> bool:
+    """Whether most of the GPU's work is in few of its operations."""
+    first, calls = next(iter(case.gpu_work), None), sum(share.calls or 0.0 for share in case.gpu_work)
+    return first is not None and first.share_pct >= 100 * _MOSTLY and (first.calls or calls) < _SOME * calls
 
 
 def _are_values_conditions(case: CaseSummary, idle: IdleGpu) -> bool:
@@ -808,12 +828,12 @@ def _gpu_wait_gap_cause(
         then = "and only then launches on"
         if own >= _HOSTS_NS:  # more than a framework takes to launch the next operation
             then = f"and works {format_ns(own)} behind it before it launches on (a print, a log, other work)"
+        by = " (.item(), print)" if detect_framework(case) in {"pytorch", "jax", "python"} else ""
         return IdleCause(
             "scalar-reads",
             saved,
             f"reads {count} back {often}",
-            f"the host reads {count} of {_read_back_size_text(idle)} back {often} (.item(), print), waits"
-            f" for each, {then}",
+            f"the host reads {count} of {_read_back_size_text(idle)} back {often}{by}, waits for each, {then}",
         )
     which = "each operation" if a_kernel >= 0.8 else "many operations"
     count, often = plural(round(waits), "wait") if waits >= _RARE else f"{waits:.1f} waits", _often_text(idle, 1.0)

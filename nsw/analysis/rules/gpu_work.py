@@ -27,7 +27,7 @@ from nsw.analysis.rules.hits import (
     make_hit,
 )
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct
-from nsw.wording import plural
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,6 +42,7 @@ _HARDLY: Final = 0.05  # of the kernels' time that is beside other kernels
 _OFTEN_BETWEEN: Final = 0.1  # times a kernel that work of the default stream comes behind another stream's
 _LONGER_NS: Final = 8e3  # of a kernel, which its launch does not decide
 _BINDS: Final = 0.7  # of the time: what kernels take that bind it
+_FEW_BLOCKS: Final = 32  # of a kernel that fills a part of any GPU
 _EMPTY: Final = 0.75  # of the GPU, that a kernel of 32 blocks leaves empty at least
 _SEVERAL: Final = 4  # kernels of an iteration, of which some may be independent
 _FP32_PCT: Final = 20.0  # of GPU time
@@ -148,6 +149,8 @@ def _serial_small_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
         return None
     if use["kernel_ns"] / kernels < _LONGER_NS or use["computing_ns"] < _BINDS * idle.med_ns:  # launches decide
         return None
+    if _are_small_kernels_apart(case):  # which depend on what is between them
+        return None
     saved = 100 * small * _EMPTY / idle.med_ns
     if saved < WORTH_PCT:
         return None
@@ -158,6 +161,14 @@ def _serial_small_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
         f" {_small_grid_text(case, use)}, each of which fills a part of the GPU, one after the other in"
         f" {together}; where they are independent they fit beside each other", f"{saved:.0f} %", "gpu_use",
     )  # fmt: skip
+
+
+def _are_small_kernels_apart(case: CaseSummary) -> bool:
+    """Whether most of the time of kernels of few blocks is in such that one of more blocks follows."""
+    small = [work for work in case.gpu_work if 0 < case.blocks.get(work.name, 0) <= _FEW_BLOCKS]
+    followed = {work.name: case.blocks.get(case.successors.get(work.name, ""), 0) > _FEW_BLOCKS for work in small}
+    total_ns = sum(work.total_ns or 0.0 for work in small)
+    return sum(work.total_ns or 0.0 for work in small if followed[work.name]) > MOSTLY * total_ns
 
 
 def _small_grid_text(case: CaseSummary, use: Mapping[str, float]) -> str:
@@ -200,20 +211,23 @@ def _few_blocks_hit(case: CaseSummary, context: Context) -> Hit | None:
         return None
     few = [
         work for work in case.gpu_work
-        if 0 < case.blocks.get(work.name, 0) < case.sm_count and work.share_pct * busy / 100 >= _MUCH_PCT
+        if 0 < case.blocks.get(work.name, 0) < case.sm_count and work.share_pct * busy / 100 >= WORTH_PCT
         and (work.total_ns or 0.0) >= _LONG_NS * (work.calls or 1.0) and not is_library_kernel_name(work.name)
     ]  # fmt: skip
-    if not few or _few_threads_hit(case, context) or _serial_small_kernel_hit(case, context):
+    share = sum(work.share_pct for work in few)
+    if share * busy / 100 < _MUCH_PCT or _few_threads_hit(case, context) or _serial_small_kernel_hit(case, context):
         return None
-    kernel, cause = few[0], causes()["too-few-blocks"]
-    blocks = case.blocks[kernel.name]
-    gain = kernel.share_pct * busy / 100 * (1 - blocks / case.sm_count)
+    cause, blocks = causes()["too-few-blocks"], max(case.blocks[work.name] for work in few)
+    gain = sum(work.share_pct * busy / 100 * (1 - case.blocks[work.name] / case.sm_count) for work in few)
     if gain < WORTH_PCT:
         return None
+    names, count = [work.short_name for work in few], plural(round(blocks), "block")
+    listed = " and ".join(names) if len(names) == 2 else first_names(names, 2)
+    have, at_most = ("have", "at most ") if len(few) > 1 else ("has", "")
     return Hit(
-        cause.id, case.id, gain, f"{kernel.short_name} has {plural(round(blocks), 'block')}", cause.do,
-        f"{kernel.share_pct:.0f} % of GPU time is {kernel.short_name}, which has {plural(round(blocks), 'block')} for"
-        f" {case.sm_count:.0f} SMs and runs with no other kernel beside it",
+        cause.id, case.id, gain, f"{listed} {have} {at_most}{count}", cause.do,
+        f"{share:.0f} % of GPU time is {listed}, which {have} {at_most}{count} for {case.sm_count:.0f} SMs and"
+        f" run{'' if len(few) > 1 else 's'} with no other kernel beside {'them' if len(few) > 1 else 'it'}",
         cause.remedy(), f"{blocks:.0f}", "hotspots",
     )  # fmt: skip
 

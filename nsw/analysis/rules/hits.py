@@ -21,6 +21,7 @@ __all__ = [
     "MOSTLY_PCT",
     "OF_GPU_TIME",
     "OF_ITERATION",
+    "UNMEASURED_GAPS",
     "WORTH_PCT",
     "Context",
     "Hit",
@@ -35,6 +36,7 @@ WORTH_PCT: Final = 8.0  # of an iteration
 COPIED_PCT: Final = 20.0  # of an iteration, or of GPU time without iterations
 MOSTLY_PCT: Final = 50.0  # of GPU time without iterations
 OF_GPU_TIME, OF_ITERATION = "of GPU time is", "of an iteration is"  # between a share and its class
+UNMEASURED_GAPS: Final = "gaps-unmeasured"  # the cause of idle time that tables do not explain
 MOSTLY: Final = 0.5
 AMPERE: Final = (8, 0)  # compute capability from which tensor cores multiply TF32, over PCIe 4
 _PYTHON: Final = re.compile(r"\bat::|at_cuda_detail|triton_|multi_tensor_apply|elementwise_kernel")
@@ -91,6 +93,11 @@ class Hit:
         """Whether it says what binds where nothing is wasted."""
         known = causes().get(self.cause)
         return known is not None and known.group == "healthy"
+
+    @property
+    def is_curable(self) -> bool:
+        """Whether its remedy wins anything: what binds a sound program has none, nor has idle time of unknown cause."""
+        return not self.healthy and self.cause != UNMEASURED_GAPS
 
 
 @dataclass(frozen=True, slots=True)

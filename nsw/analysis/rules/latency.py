@@ -49,6 +49,7 @@ __all__ = [
     "unbalanced_grid_remark",
 ]
 
+_NO_ROOF_PCT: Final = 70.0  # of a part's peak, below which one that all warps wait for is no roof
 _FULL_PCT: Final = 80.0  # occupancy, from which more warps fill no waits
 _WAITING_PCT: Final = 70.0  # of the active warps
 _HANDFUL: Final = 4  # blocks, which are too few for any GPU
@@ -97,10 +98,14 @@ def unbalanced_grid_remark(kernel: KernelRow) -> Remark | None:
         )  # fmt: skip
     if busiest is None or mean is None or is_short or (waves is not None and waves < 1 and (blocks is None or not sms)):
         return None
+    lanes = WARP * metrics.get("warp_execution_efficiency", 100.0) / 100
+    loops = (
+        f"; of a warp {lanes:.0f} threads are active: single threads loop over long items" if lanes < WARP / 4 else ""
+    )
     return Remark(
         min(idle, room), "unequal-blocks", f"the mean SM works {100 - idle:.0f} % of the time",
         f"has blocks of unequal work: the busiest SM works {busiest:,.0f} cycles, the mean one"
-        f" {mean:,.0f}",
+        f" {mean:,.0f}{loops}",
     ) if idle >= 15 else None  # fmt: skip
 
 
@@ -207,7 +212,7 @@ def latency_remark(kernel: KernelRow) -> Remark | None:
             return _low_occupancy_remark(kernel, limit, busiest)
     if not kernel.stalls or not COUNTED & metrics.keys() or (sm_active_share(metrics) or 0.0) < _EVENLY:
         return None
-    if busiest < BOUND_PCT and (reached or 0.0) >= _FULL_PCT and _memory_wait_pct(kernel) >= _WAITING_PCT:
+    if busiest < _NO_ROOF_PCT and (reached or 0.0) >= _FULL_PCT and _memory_wait_pct(kernel) >= _WAITING_PCT:
         return _memory_latency_remark(kernel, busiest)
     return _dependency_chain_remark(kernel, busiest) if busiest < FAR_PCT else None
 

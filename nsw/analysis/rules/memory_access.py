@@ -64,6 +64,7 @@ _NO_INDICES: Final = 4.2 / 32  # used of each sector: all loads are scattered, a
 _WALK: Final = 8  # loads of a thread, by which it could use all of a sector itself
 _LOCAL: Final = 0.2  # of the memory instructions
 _WIDEST_SPILL: Final = 16.5  # sectors an instruction: 16 of 16 bytes a thread
+_CAPPED_THREADS: Final = 256  # a block, for less of which nobody keeps registers so few
 _EACH_LOCAL: Final = 3  # instructions an access: itself, its address, and the loop around it
 _REPLAYED: Final = 1.5  # times the passes of 32 threads in one bank, which are 32: more are of atomic operations alone
 _NARROW: Final = 2.2  # bytes a thread
@@ -117,19 +118,37 @@ def scattered_access_remark(kernel: KernelRow) -> Remark | None:
     bad = [access for access in accesses if access.is_scattered]
     parts = busy_pct_by_part(kernel)
     part = busiest_part(parts)
-    if not bad or part not in MEMORY_PARTS - {SHARED} or parts[part] < BUSY_PCT:
+    if not bad or part not in MEMORY_PARTS - {SHARED} or parts[part] < BUSY_PCT or _moves_mostly_other_bytes(kernel):
         return None
     useful = useful_shares_by_level(kernel, accesses)
     won = gain_pct(kernel, useful)
     worst = min(bad, key=lambda access: access.used)
     cause = _scattered_access_cause(kernel, bad, useful)
-    level = f"while {busy_part_text(part, parts[part])}"
+    level, word = f"while {busy_part_text(part, parts[part])}", worst.word
+    if len(bad) > 1 and max(access.used for access in bad) <= 2 * worst.used:
+        word = "loads and stores"
     return Remark(
         won,
         cause,
         f"{worst.used * 32:.0f} of 32 bytes of a sector used",
-        f"uses {worst.used * 32:.1f} of the 32 bytes of each sector that its {worst.word} move, {level}",
+        f"uses {worst.used * 32:.1f} of the 32 bytes of each sector that its {word} move, {level}",
     )
+
+
+def _moves_mostly_other_bytes(kernel: KernelRow) -> bool:
+    """Whether local memory moves more sectors than global memory, or atomic operations most of what L2 carries."""
+    metrics = kernel.metrics
+    moved, local = (
+        sum(metrics.get(f"{kind}_transactions", 0.0) for kind in kinds)
+        for kinds in (("gld", "gst"), ("local_load", "local_store"))
+    )
+    return local > moved or _atomic_share_of_l2(kernel) > HALF
+
+
+def _atomic_share_of_l2(kernel: KernelRow) -> float:
+    """What of the sectors that L2 reads, or writes if these are more, are those of atomic operations, 0 to 1."""
+    sectors = [kernel.metrics.get(f"l2_{way}_transactions", 0.0) for way in ("read", "write")]
+    return min(kernel.metrics.get("l2_atomic_transactions", 0.0) / 2 / max(sectors), 1.0) if any(sectors) else 0.0
 
 
 def misaligned_rows_remark(kernel: KernelRow) -> Remark | None:
@@ -358,7 +377,8 @@ def local_memory_remark(kernel: KernelRow) -> Remark | None:
         spills = False  # threads are at different places of their arrays
     else:  # who spills a value loads it again, but for the last time, and then not many times
         is_reloaded = loads is None or stores is None or HALF * stores <= loads <= _LOADED_OFTEN * stores
-        spills = registers >= _FULL_REGISTERS or (registers % _REGISTER_STEP == 0 and is_reloaded)
+        is_capped = registers % _REGISTER_STEP == 0 and metrics.get("threads_per_block", math.inf) >= _CAPPED_THREADS
+        spills = registers >= _FULL_REGISTERS or (is_capped and is_reloaded)
     head = f"{100 * share:.0f} % of its memory instructions go to local memory"
     if spills:
         return Remark(
@@ -388,6 +408,12 @@ def atomic_contention_remark(kernel: KernelRow) -> Remark | None:
     busiest, others = metrics.get("l2_throughput_max"), max(parts.values(), default=0.0)
     sectors = metrics.get("l2_sectors")
     if busiest is not None:
+        if parts.get(L2, 0.0) >= ROOF_PCT and (share := _atomic_share_of_l2(kernel)) > HALF:
+            return Remark(
+                gain_pct(kernel, {L2: HALF}), "contended-atomics", f"atomics: {100 * share:.0f} % of L2's work",
+                f"has so many atomic operations that they are {100 * share:.0f} % of what L2 carries, which is"
+                f" {parts[L2]:.0f} % busy",
+            )  # fmt: skip
         few = sectors is not None and atomic_sectors < 0.1 * sectors
         if few or busiest < max(BUSY_PCT, 2.5 * parts.get(L2, 0.0)) or busiest < others:
             return None

@@ -188,7 +188,7 @@ def _finding_of_hits(alike: Sequence[Hit], *, several: bool) -> Finding:
     begins = not several and first.table != _KERNELS  # which begins with a kernel's name
     fact = first.fact[:1].upper() + first.fact[1:] if begins else first.fact
     also = f" Likewise {first_names(other_cases, _ALIKE)}." if other_cases else ""
-    has_gain = round(first.gain_pct) > 0 and not first.healthy and first.cause != "gaps-unmeasured"  # which cures none
+    has_gain = round(first.gain_pct) > 0 and first.is_curable
     gain = f" Gain: at most {first.gain_pct:.0f} % of the time." if has_gain else ""
     return Finding(
         first.cause,

@@ -111,7 +111,7 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
         )
     elif slow.is_of_host and use.get("slower_spawns", 0.0) >= MOSTLY * use["slow"]:
         what, remedy = _STARTS.get(detect_framework(case), _STARTS["any"])
-        differs = f"the GPU has no more work in it: the host starts processes{what}"
+        differs = f"the host starts processes in it{what}"
     elif slow.is_of_host and (results_ns := use.get("slower_results_ns", 0.0)) >= MOST_OF_SLOWER * more:
         remedy = "work on results beside", _WORK_BESIDE
         differs = (
@@ -153,8 +153,6 @@ def _host_work_in_gaps_text(case: CaseSummary, idle: IdleGpu) -> str:
     guesses = ["a checkpoint", "a log", "other work on the CPU"]
     if detect_framework(case) in _PYTHONS:
         guesses.insert(0, "garbage collection")
-    if idle.in_gaps("input") or case.loading_ns:
-        guesses.insert(0, "an epoch's new DataLoader workers")
     return f"the host does something else ({', '.join(guesses)})"
 
 

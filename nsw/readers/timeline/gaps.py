@@ -294,7 +294,7 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
             ("cuda_ns", range(OTHER + 1)), ("wait_ns", [SYNCHRONISE]), ("copy_ns", [COPY]),
         ):  # fmt: skip
             row[column] = float(calls.time_in_kinds(*kinds).covered_within(start, end).sum())
-        row["lock_threads"] = calls.lock_threads
+        row["lock_threads"], row["spawns"] = calls.lock_threads, int((calls.kind == SPAWN).sum())
         row["waits"] = int((_is_in_stretches(calls.start, stretches) & (calls.kind == SYNCHRONISE)).sum())
         row["values"] = len(values)
     if work.stream is not None and len(took):
