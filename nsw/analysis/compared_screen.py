@@ -644,7 +644,8 @@ def _difference_sentence(row: Compared, explained: Difference, gpus: tuple[int, 
         return f"{explained.sentence}. The figure does not change by as much: {explanation}"
     if row.what not in {ITERATION, GPU_TIME} and abs(gain - in_time) > _UNLIKE and in_time:
         span = f"{format_ns(explained.before)} to {format_ns(explained.after)}"
-        return f"{explained.sentence}. That is of the traced runs: {span}, {format_time_change(log_ratio_to_percent(-in_time))}"
+        change = format_time_change(log_ratio_to_percent(-in_time))
+        return f"{explained.sentence}. That is of the traced runs: {span}, {change}"
     return explained.sentence
 
 
