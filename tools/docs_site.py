@@ -2,11 +2,13 @@
 
 MkDocs runs in an environment of its own, .venv-docs, with the locked versions of pyproject.toml's group `docs`. Pages
 are written for GitHub: this file is also a hook of mkdocs.yml, which turns links to files outside docs into links to
-pages that show them, lists folders of nav, and adds the gallery that tools/gallery.py made.
+pages that show them, lists folders of nav, and adds pages: the options of all commands, the columns of all tables, and
+the gallery that tools/gallery.py made.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -19,14 +21,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 GALLERY = ROOT / "build" / "gallery"
+COMMANDS = ROOT / "nsw" / "cli" / "words.json"  # commands and options, made by tools/completion_words.py
+SCHEMA = ROOT / "nsw" / "tables" / "schema.csv"  # tables and their columns
 NAMED_BY_FILE = re.compile(r"\[[\w/-]+\.md\](?=\(([^)#\s]+\.md)[#)])")  # GitHub's readers know files, the site's titles
 LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 FENCED = re.compile(r"(^ *```.*?^ *```[^\n]*$)", re.DOTALL | re.MULTILINE)
 OUTSIDE = "repository"  # where the site has files that are not in docs
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".c": "c", ".cu": "cpp", ".toml": "toml"}
 # what the search shows first: pages that answer a user's question, and last those for developers
-_BOOSTS = {"faq.md": 2, "howto/": 2, "gpu-measurements.md": 0.5, "internals.md": 0.5, "one-run.md": 0.5,
-           "crash-proof.md": 0.5, "extending/": 0.5, f"{OUTSIDE}/": 0.5}  # fmt: skip
+_BOOSTS = {"faq.md": 2, "howto/": 2, "gpu-measurements.md": 0.5, "internals.md": 0.5,
+           "one-run.md": 0.5, "crash-proof.md": 0.5, "extending/": 0.5, f"{OUTSIDE}/": 0.5}  # fmt: skip
 _LARGEST = 100_000  # bytes of a file that a page shows
 
 
@@ -45,7 +49,16 @@ def main() -> None:
     done = subprocess.run(words, cwd=ROOT, check=False, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
     if done.returncode:
         sys.exit("error: the site is not built: correct the links above")
+    if words := foreign(ROOT / "build" / "site"):
+        sys.exit("error: pages load files from servers, which readers without internet lack:\n" + "\n".join(words))
     print(f"{ROOT / 'build' / 'site' / 'index.html'}")
+
+
+def foreign(site: Path) -> list[str]:
+    """The scripts, pictures and style sheets that pages of a site load from elsewhere."""
+    loads = re.compile(r"""<(?:script|img|iframe|link rel="stylesheet")[^>]* (?:src|href)=["']?(https?:[^"'\s>]+)""")
+    pages = ((path, path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html")))
+    return [f"{path.relative_to(site)}: {match[1]}" for path, text in pages for match in loads.finditer(text)]
 
 
 # --- links -------------------------------------------------------------------------------------------------
@@ -126,6 +139,53 @@ def shown(path: Path) -> str:
     return text if path.suffix == ".md" else f"{head}````{_LANGUAGES.get(path.suffix, 'text')}\n{text}\n````\n"
 
 
+def options_page(commands: list[dict[str, Any]]) -> str:
+    """The Markdown of a page with each command and its options, as `--help` prints them."""
+    lines = [
+        "# Commands with all their options",
+        "",
+        "As `nsw COMMAND --help` prints them; [what each does](commands.md).",
+    ]
+    for command in commands:
+        lines += ["", f"## {command['name']}", "", escaped(command["help"]), "", "| option | |", "|---|---|"]
+        for option in command["parameters"]:
+            flags = " ".join(f"`{flag}`" for flag in option["flags"] or [option["name"].upper()])
+            lines.append(f"| {flags} | {escaped(option['help'])}{choices(option['choices'])} |")
+    return "\n".join(lines)
+
+
+def columns_page(rows: list[dict[str, str]]) -> str:
+    """The Markdown of a page with the columns of each table, their types and units.
+
+    A row without a column begins a table; `*names` stands for the columns that several tables share, and `*origin`
+    for those with which each begins.
+    """
+    shared: dict[str, list[str]] = {}
+    lines = ["# Columns of all tables, their types and units", "", "As `nsw query --schema` prints them;"]
+    lines += ["[which table has what](tables.md). A cell without a value was not measured."]
+    head = ["", "| column | type | unit | meaning |", "|---|---|---|---|"]
+    for row in rows:
+        table, column = row["table"], row["column"]
+        cells = f"| `{column}` | {row['type']} | {row['unit']} | {escaped(row['meaning'])} |"
+        if table.startswith("*"):
+            shared.setdefault(table, []).append(cells)
+        elif not column:
+            lines += ["", f"## {table}", "", escaped(row["meaning"]), *head]
+        else:
+            lines += shared[column] if column.startswith("*") else [cells]
+    return "\n".join([*lines, "", "## First columns of all tables", *head, *shared["*origin"]])
+
+
+def escaped(text: str) -> str:
+    """A text in a cell of a table."""
+    return re.sub(r"[|*_<]", r"\\\g<0>", text)
+
+
+def choices(values: list[str]) -> str:
+    """The values of an option that takes one of a few."""
+    return f" ({', '.join(values)})" if values else ""
+
+
 # --- what MkDocs calls -------------------------------------------------------------------------------------
 
 
@@ -171,6 +231,12 @@ def on_files(files: Any, *, config: Any) -> Any:
         lines += [f"## [{entry['title']}]({link})", "", entry["text"], "",
                   f'<iframe src="{link}" title="{entry["title"]}" loading="lazy"></iframe>', ""]  # fmt: skip
     files.append(File.generated(config, "gallery.md", content="\n".join(lines)))
+    commands = [json.loads(line.rstrip(",")) for line in COMMANDS.read_text(encoding="utf-8").splitlines()[1:-1]]
+    for command in commands[1:]:
+        command["name"] = f"nsw {command['name']}"
+    files.append(File.generated(config, "options.md", content=options_page(commands)))
+    with SCHEMA.open(encoding="utf-8", newline="") as file:
+        files.append(File.generated(config, "columns.md", content=columns_page([*csv.DictReader(file)])))
     return files
 
 
@@ -188,6 +254,16 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
         path = path / "index" if path.is_dir() else path
         return in_site(markdown, path, uri)
     return in_site(markdown, DOCS / uri, uri)
+
+
+def on_page_context(context: Any, *, page: Any, config: Any, nav: Any) -> Any:
+    """List the tools alone beside the page of error messages; the search, which came before, has each message."""
+    del config, nav
+    if page.file.src_uri == "errors.md":
+        for title in page.toc:
+            for tool in title.children:
+                tool.children = []
+    return context
 
 
 if __name__ == "__main__":

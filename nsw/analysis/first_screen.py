@@ -52,7 +52,7 @@ _AS_TRACED: Final = (
     "Idle times are those of the traced run: tracing slows each launch, so that the program alone is idle less."
     " Compare the time of a step without the profiler."
 )
-_MUCH_OF_IDLE: Final = 0.1  # of the idle time, in short gaps before launches
+_MUCH_OF_IDLE: Final = 0.3  # of the idle time, in short gaps before launches
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
 

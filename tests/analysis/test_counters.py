@@ -611,3 +611,38 @@ def test_a_kernel_whose_issue_slots_are_full_of_fp64_is_told_what_fp32_would_win
     mixed = issuing(85.0, double_precision_fu_utilization=60.0, **mix)
     assert "its FP64 pipe is 59 % busy: where FP32 is accurate enough" in hits(mixed)["compute-bound"].fact
     assert "FP64" not in hits(issuing(85.0, double_precision_fu_utilization=30.0, **mix))["compute-bound"].fact
+
+
+def test_local_memory_and_atomics_that_move_more_come_before_loads_that_are_scattered():
+    loads = kernel(memory=85.0, l2_throughput=85.0, **SCATTERED)
+    assert "of the 32 bytes of each sector" in " ".join(hit.fact for hit in hits(loads).values())
+    local = replace(loads, metrics=loads.metrics | {"local_load_transactions": 9e7, "local_store_transactions": 9e7})
+    assert not any("of the 32 bytes" in hit.fact for hit in hits(local).values())
+    sums = {
+        "l2_atomic_transactions": 2e8,
+        "l2_read_transactions": 1e8,
+        "l2_write_transactions": 1e8,
+        "l2_throughput_max": 90.0,
+    }
+    atomics = replace(loads, metrics=loads.metrics | sums)
+    (hit,) = hits(atomics).values()
+    assert hit.cause == "contended-atomics"
+    assert "so many atomic operations that they are 100 % of what L2 carries, which is 85 % busy" in hit.fact
+
+
+def test_loads_and_stores_that_are_scattered_alike_are_both_named():
+    (hit,) = hits(kernel(memory=85.0, l2_throughput=85.0, **BOTH)).values()
+    assert "of each sector that its loads and stores move" in hit.fact
+
+
+def test_few_registers_are_spilled_in_large_blocks_alone():
+    """Of small blocks so few are the kernel's own number, and an array of each thread lies in local memory."""
+    few = {"inst_executed_local": 8e6, "inst_executed_local_loads": 4e6, "inst_executed_local_stores": 4e6}
+    for threads, cause in ((512.0, "register-spills"), (128.0, "local-array-indexing")):
+        spilling = kernel(memory=85.0, l2_throughput=85.0, registers=32.0, threads_per_block=threads, **few)
+        assert cause in hits(spilling)
+
+
+def test_threads_that_are_predicated_off_are_no_full_use():
+    off = pipe("single_precision_fu_utilization", warp_nonpred_execution_efficiency=88.0)
+    assert hits(off)["compute-bound"].what == "all threads active, 12 % of them predicated off"

@@ -27,6 +27,7 @@ def of_wholes(blocks):
             yield from [[cell for (cell,) in cells]] if len(at) == 1 else cells
 
 
+LONG_NS = 1e6
 IN_TABLE = {"launches": "launch", "waits for the GPU": "synchronise", "values read back": "value", "copies": "copy",
             "starts of queued operations": "queued"}  # fmt: skip
 
@@ -42,8 +43,11 @@ def check_idle_time(case):
     assert min(shares.values()) >= -1e-6
     rows = {(row.cause, row.length): row.total_ns for row in idle.gaps}
     renamed = {words for cause in found for words, _ in cause.named}
+    long_reads = rows.get(("value", "long"), 0.0) / max(sum(g.gaps for g in idle.gaps if g.cause == "value"), 1.0)
     for words, kind in IN_TABLE.items():
-        if words not in renamed:
+        if words not in renamed and not (
+            kind == "value" and 0 < long_reads < LONG_NS
+        ):  # hardly longer ones are no others
             short = rows.get((kind, "short"), 0.0) + rows.get((kind, "middle"), 0.0)
             assert shares[words] == pytest.approx(100 * short / sum(rows.values()))
     for cause in found:

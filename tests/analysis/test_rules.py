@@ -337,6 +337,8 @@ def test_launches_that_an_optimizer_makes_are_the_optimizers_fault_with_those_th
      ({"launch-bound": 80.0, "unfused-optimizer": 19.0}, ["launch-bound", "unfused-optimizer"]),
      ({"launch-bound": 97.0, "slow-first-iteration": 48.0}, ["launch-bound", "slow-first-iteration"]),
      ({"launch-bound": 40.0, "host-work": 14.0}, ["launch-bound", "host-work"]),
+     ({"launch-bound": 40.0, "data-loader": 14.0}, ["launch-bound", "data-loader"]),
+     ({"launch-bound": 40.0, "allocation-in-loop": 14.0}, ["allocation-in-loop", "launch-bound"]),
      ({"launch-bound": 14.0, "host-work": 40.0}, ["host-work", "launch-bound"]),
      ({"tensor-cores-unused": 40.0, "no-copy-overlap": 30.0}, ["no-copy-overlap", "tensor-cores-unused"]),
      ({"data-loader": 30.0, "pageable-copies": 50.0}, ["pageable-copies", "data-loader"]),

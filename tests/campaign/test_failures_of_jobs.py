@@ -49,6 +49,16 @@ SAID = [
     ("preempted", "slurmstepd: error: *** JOB 4242 ON n1 CANCELLED AT 2026-11-28T10:00:00 DUE TO PREEMPTION ***\n"),
     ("node-failed", ("slurmstepd: error: *** JOB 4242 ON n1 CANCELLED AT 2026-11-28T10:00:00 DUE TO NODE FAILURE, SEE"
      " SLURMCTLD LOG FOR DETAILS ***\n")),
+    ("step-larger-than-job", "srun: error: Unable to create step for job 65: More processors requested than permitted\n"),
+    ("srun-without-pmi", ('The application appears to have been direct launched using "srun",\n'
+     "but OMPI was not built with SLURM's PMI support and therefore cannot\nexecute.\n")),
+    ("driver-too-old", "Error: CUDA driver version is insufficient for CUDA runtime version\n"),
+    ("not-compiled-for-this-gpu", "CUDA error: no kernel image is available for execution on the device\n"),
+    ("library-missing", ("./solver: error while loading shared libraries: libcudart.so.12: cannot open shared object file:"
+     " No such file or directory\n")),
+    ("nccl", "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error\n"),
+    ("port-in-use", "The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).\n"),
+    ("package-missing", "Traceback (most recent call last):\nModuleNotFoundError: No module named 'torch'\n"),
 ]  # fmt: skip
 
 

@@ -1,6 +1,8 @@
 """The documentation site (mkdocs.yml, tools/docs_site.py) has every page, and turns links of GitHub into its own."""
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,7 +26,7 @@ def test_every_page_is_in_the_navigation_once():
     nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2])
     pages = list(listed(docs_site.expanded(nav)))
     there = {str(page.relative_to(ROOT / "docs")) for page in PAGES} - {"skill/SKILL.md"}
-    assert sorted(pages) == sorted({*there, "gallery.md"})
+    assert sorted(pages) == sorted({*there, "gallery.md", "options.md", "columns.md"})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -75,3 +77,53 @@ def test_the_search_ranks_pages_for_users_before_those_for_developers():
 def test_the_search_finds_words_between_punctuation(text, word):
     separator = re.search(r"separator: '(.*)' }", (ROOT / "mkdocs.yml").read_text())[1].replace("''", "'")
     assert word in re.split(separator, text)
+
+
+def test_the_site_loads_no_script_or_picture_from_a_server(tmp_path):
+    (tmp_path / "a.html").write_text('<a href="https://x.org"></a><script src="b.js"></script>')
+    assert docs_site.foreign(tmp_path) == []
+    (tmp_path / "c.html").write_text('<script src="https://unpkg.com/shim"></script>')
+    assert docs_site.foreign(tmp_path) == ["c.html: https://unpkg.com/shim"]
+
+
+def test_the_page_of_options_has_what_help_prints():
+    options = [{"name": "pass_", "flags": ["--pass", "-p"], "help": "Only this | pass.", "choices": ["a", "b"]}]
+    page = docs_site.options_page([{"name": "nsw run", "help": "Run it.", "parameters": options}])
+    assert page.endswith(
+        "## nsw run\n\nRun it.\n\n| option | |\n|---|---|\n| `--pass` `-p` | Only this \\| pass. (a, b) |"
+    )
+
+
+def test_the_page_of_columns_has_those_that_tables_share():
+    cells = {"type": "int64", "unit": "ns", "meaning": "m"}
+    rows = [{"table": table, "column": column, **cells} for table, column in
+            (("*origin", "run"), ("*times", "t_ns"), ("gpu", ""), ("gpu", "*times"), ("gpu", "kind"))]  # fmt: skip
+    gpu, first = docs_site.columns_page(rows).split("## gpu\n")[1].split("## First columns")
+    assert re.findall("`(.*?)`", gpu) == ["t_ns", "kind"]
+    assert re.findall("`(.*?)`", first) == ["run"]
+
+
+NODE = shutil.which("node")
+
+
+@pytest.mark.skipif(NODE is None, reason="no node")
+@pytest.mark.parametrize(
+    ("query", "searched"),
+    [
+        ("--sample=none", "sample^1 none"),
+        ("==ERROR== The application returned an error code (11).", "ERROR^1 application^1 returned^1 error^1 code"),
+        ("how do I stop it", "stop"),
+        ("dram__bytes.sum peak", "dram__bytes sum^1 peak"),
+        ("how", "how^1"),
+        ("--s", "s^1"),
+        ("scancel", "cancel^1 scancel"),
+        ("waves per SM", "waves^1 per^1 SM^1"),
+    ],
+)
+def test_a_query_is_searched_by_its_words(query, searched):
+    program = f"""
+    globalThis.Worker = class {{ postMessage(message) {{ return message.data; }} }};
+    {(ROOT / "docs" / "site.js").read_text()}
+    console.log(new Worker().postMessage({{ type: 2, data: {query!r} }}));"""
+    done = subprocess.run([NODE, "-e", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == searched

@@ -354,13 +354,13 @@ def _sum_and_parts_text(parts: Mapping[str, float]) -> tuple[str, str]:
 
 def _gap_times_by_words(idle: IdleGpu) -> dict[str, float]:
     """The idle time by what the host does in the gaps, as table gaps has it; long gaps are the host's own; ns."""
-    times = {words: idle.in_gaps(kind, lengths=_lengths_of(kind)) for kind, words in _GAP_WORDS.items()}
-    kinds = [kind for kind in _GAP_WORDS if kind not in _OF_ANY_LENGTH]
+    of_any_length = _OF_ANY_LENGTH | ({"value"} if _slow_reads(idle) else set())
+    times = {
+        words: idle.in_gaps(kind, lengths=(*SHORT, "long") if kind in of_any_length else SHORT)
+        for kind, words in _GAP_WORDS.items()
+    }
+    kinds = [kind for kind in _GAP_WORDS if kind not in of_any_length]
     return times | {WORDS["host-work"]: idle.in_gaps(*kinds, lengths=("long",))}
-
-
-def _lengths_of(kind: str) -> tuple[str, ...]:
-    return (*SHORT, "long") if kind in _OF_ANY_LENGTH else SHORT
 
 
 def _has_few_iterations(case: CaseSummary) -> bool:
@@ -390,7 +390,7 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     parts = [
         *migrations, received, long_gaps,
         _call_gap_cause(idle, "allocate", "allocation-in-loop", "allocates and frees memory"),
-        _call_gap_cause(idle, "load", "recompilation", "loads modules that were compiled"),
+        _loading_gap_cause(case, idle),
         _small_copy_gap_cause(idle) or _round_trip_cause(idle),
         *_wait_and_launch_gap_causes(case, idle),
     ]  # fmt: skip
@@ -428,6 +428,7 @@ def _received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
 def _long_gap_cause(case: CaseSummary, idle: IdleGpu, others: frozenset[str]) -> IdleCause | None:
     """Gaps of milliseconds, in which the host does something of its own; `others`: causes of gaps told apart."""
     gaps = [g for g in idle.gaps if g.length == "long" and g.cause not in others and g.gaps]
+    gaps = [g for g in gaps if g not in _slow_reads(idle)]
     large_ns = _PART * sum(g.total_ns for g in gaps)
     longest = max((g.total_ns / g.gaps for g in gaps if g.total_ns >= large_ns), default=0.0)
     gaps = [g for g in gaps if g.total_ns >= _PART * longest * g.gaps]  # those of a few ms beside them are others
@@ -444,6 +445,15 @@ def _long_gap_cause(case: CaseSummary, idle: IdleGpu, others: frozenset[str]) ->
             cause, cause="periodic-slow-iteration" if vague else cause.cause, is_of_slow_iterations=not vague
         )
     return replace(_cause_of_long_gaps(case, idle, gaps, took, None), named=named)
+
+
+def _slow_reads(idle: IdleGpu) -> list[Gaps]:
+    """Long gaps behind values read back that are hardly longer than others behind such values, as many of which are."""
+    long_gaps, between = (
+        [gap for gap in idle.gaps if gap.cause == "value" and gap.length == length] for length in ("long", "middle")
+    )
+    is_same = sum(g.gaps for g in between) >= _MOSTLY * sum(g.gaps for g in long_gaps)
+    return [g for g in long_gaps if is_same and g.total_ns <= _SLOW_HOST_NS * g.gaps]
 
 
 def _cause_of_long_gaps(
@@ -599,6 +609,15 @@ def _call_gap_cause(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCaus
                      f"for {format_ns(took)} of {_IDLE_TIME} the host {text}{most}")  # fmt: skip
 
 
+def _loading_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
+    """Gaps in which modules are loaded, by a compiler; where nothing compiles, by a library that is set up anew."""
+    if detect_framework(case) != "any":
+        return _call_gap_cause(idle, "load", "recompilation", "loads modules that were compiled")
+    loading = _call_gap_cause(idle, "load", "recompilation", "loads modules, as a library does for each plan or handle")
+    advice = "Make plans and handles of libraries (cuFFT, cuBLAS, cuDNN) once, before the loop."
+    return loading and replace(loading, advice=advice, do="make plans once")
+
+
 def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
     """Gaps around copies that block the host: many small ones."""
     share, follow = _small_copy_share(idle), float(_do_waits_follow_copies(idle))
@@ -672,6 +691,8 @@ def _size_text(size: float) -> str:
 def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     """Gaps of microseconds: waits for the GPU, as far as the host would be ahead without them, and launches."""
     launches, waits, values = (idle.in_gaps(kind, lengths=SHORT) for kind in ("launch", "synchronise", "value"))
+    if _slow_reads(idle):
+        values = idle.in_gaps("value")
     launches *= 1 - _small_copy_share(idle)
     launch_gaps_ns = launches
     use, gpu_ns = idle.use, idle.med_ns * idle.busy_pct / 100

@@ -62,6 +62,7 @@ _GENERAL: Final[Mapping[str, frozenset[str]]] = {
 _EXPLAINS: Final = 0.25  # of a gain: a fault that wins as much comes first
 _ALIKE: Final = 4  # other cases of a rule that are named
 _OF_CALLS: Final = "api"  # the table of hits whose gain is of the host's calls and the GPU's work together
+_LATE_INPUT_PCT: Final = 25.0  # of the time: waiting for input that decides how fast a program is
 _SMALL: Final = 0.03  # of the largest gain, below which another finding distracts from it
 _SAME_PCT: Final = 5.0  # of the time: gains that differ by no more are as large
 
@@ -86,7 +87,7 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, rereadable: bool = False)
             remaining = timeline.healthy_gpu_hit(case)
         if remaining is not None:
             hits.append(remaining)
-        found[case.id] = order_hits(_drop_small_hits(_gains_of_all_time(case, hits)))
+        found[case.id] = order_hits(_drop_small_hits(_behind_input(case, _gains_of_all_time(case, hits))))
     return found
 
 
@@ -98,6 +99,17 @@ def _gains_of_all_time(case: CaseSummary, hits: Sequence[Hit]) -> list[Hit]:
         return [*hits]
     usual = 1 - slower_pct / 100
     return [replace(hit, gain_pct=usual * hit.gain_pct) if hit.cause == "launch-bound" else hit for hit in hits]
+
+
+def _behind_input(case: CaseSummary, hits: Sequence[Hit]) -> list[Hit]:
+    """The hits, those of the GPU's work told to wait for the input, where other processes make it and are late."""
+    spawns = case.idle_gpu.use.get("spawns", 0.0) if case.idle_gpu is not None else 0.0
+    if not spawns or not any(hit.cause == "data-loader" and hit.gain_pct >= _LATE_INPUT_PCT for hit in hits):
+        return [*hits]
+    return [
+        replace(hit, advice=f"Once input comes in time: {hit.advice}")
+        if hit.share_of.startswith("of GPU time") or hit.cause == "launch-bound" else hit for hit in hits
+    ]  # fmt: skip
 
 
 def _drop_small_hits(hits: Sequence[Hit]) -> list[Hit]:
@@ -189,7 +201,8 @@ def _finding_of_hits(alike: Sequence[Hit], *, several: bool) -> Finding:
     fact = first.fact[:1].upper() + first.fact[1:] if begins else first.fact
     also = f" Likewise {first_names(other_cases, _ALIKE)}." if other_cases else ""
     has_gain = round(first.gain_pct) > 0 and first.is_curable
-    gain = f" Gain: at most {first.gain_pct:.0f} % of the time." if has_gain else ""
+    base = "this run" if first.cause == "slow-first-iteration" else "the time"
+    gain = f" Gain: at most {first.gain_pct:.0f} % of {base}." if has_gain else ""
     return Finding(
         first.cause,
         f"{head}{fact}.{' ' * bool(first.advice)}{first.advice}{gain}{also}",

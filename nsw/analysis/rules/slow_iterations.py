@@ -16,6 +16,7 @@ from nsw.analysis.rules.gaps import (
 from nsw.analysis.rules.hits import MOSTLY, WORTH_PCT, Context, Hit, detect_framework, make_hit
 from nsw.analysis.rules.profiler_cost import profiler_slowdown
 from nsw.quantities import format_ns
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES"]
 
+_SEVERAL: Final = 5  # operations, which are no copy or two
 _PART: Final = 0.25  # of slow iterations
 _HOST_SHOWN: Final = (
     "A pass `host: {tool: torch}` (PyTorch) or `host: {tool: cprofile}` (Python) shows what the host does."
@@ -93,6 +95,9 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     slow = find_slow_iterations(case)
     if slow is None or is_cause_of_slow_iterations_known(case, profiler_slowdown(case)):
         return None
+    input_ns = use.get("slower_input_ns", 0.0) if slow.is_of_host else 0.0
+    if case.idle_gpu.is_mean and input_ns >= MOST_OF_SLOWER * more and case.idle_gpu.in_gaps("input"):
+        return None  # the mean iteration's wait for its input has them in it
     takes, remedy = f"{slow.subject} {slow.verb('take')}", None
     if gpu >= MOST_OF_SLOWER * more:
         remedy = "look at its kernels", _LOOK_AT_KERNELS
@@ -104,7 +109,7 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
             f"the host launches {count:,.0f} more operations in it, one every {format_ns(more / count)}, and they keep"
             f" the GPU busy for {format_ns(gpu)}: launch-bound"
         )
-    elif slow.is_of_host and (input_ns := use.get("slower_input_ns", 0.0)) >= MOST_OF_SLOWER * more:
+    elif input_ns >= MOST_OF_SLOWER * more:
         remedy = _remedy_of(case, "data-loader")
         differs = (
             f"for {format_ns(min(input_ns, more))} of that the GPU waits for input, which the host reads or receives"
@@ -119,7 +124,10 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
             " were copied to it (output, a check, a log)"
         )
     elif slow.is_of_host:
-        differs = f"the GPU has no more work in it: {_host_work_in_gaps_text(case, case.idle_gpu)}"
+        more_work = "the GPU has no more work in it"
+        if (operations := use.get("slower_operations", 0.0)) >= _SEVERAL:
+            more_work = f"{plural(round(operations), 'more operation')} keep the GPU busy for {format_ns(gpu)} of that"
+        differs = f"{more_work}: {_host_work_in_gaps_text(case, case.idle_gpu)}"
     else:
         differs = f"{format_ns(gpu)} of that are more work of the GPU, the rest the host's"
     hit = make_hit(
