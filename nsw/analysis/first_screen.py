@@ -246,7 +246,8 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     if telling:
         parts_said.append(hits[0].headline)
     elif section is not None:
-        is_idle_most = spent is not None and idle_pct > max(100 * p.ns / (spent.span_ns or p.ns) for p in spent.shown)
+        shares_pct = [100 * p.ns / spent.span_ns for p in spent.shown] if spent is not None and spent.span_ns else []
+        is_idle_most = bool(shares_pct) and idle_pct > max(shares_pct)
         parts_said.append(f"the GPU is idle {idle_pct:.0f} % of that" if is_idle_most else section[0])
     of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")
     if of_first and hits[0].what not in parts_said[-1]:
