@@ -319,6 +319,24 @@ def test_an_optimizer_that_launches_all_parameters_together_is_not_told_to():
     assert "foreach" in hit("unfused-optimizer", single).advice
 
 
+def test_kernels_of_few_blocks_that_others_follow_need_more_blocks_and_no_streams():
+    use = {"computing_ns": 9 * MS, "kernel_ns": 9 * MS, "kernels": 20.0, "small_ns": 8 * MS, "streams": 1.0}
+    names = ("scan(float*)", "scan_back(float*)")
+    work = tuple(Share(name, name[:-8], "kernel", 80 * MS, 20, 45.0, 0.0) for name in names)
+    large = Share("mix(float*)", "mix", "kernel", 20 * MS, 20, 10.0, 0.0)
+    apart = replace(
+        idle(busy_pct=98.0, gaps=(), use=use), gpu_work=(*work, large), sm_count=132.0, iterations=STEPS,
+        blocks=dict.fromkeys(names, 32) | {"mix(float*)": 4000}, successors=dict.fromkeys(names, "mix(float*)"),
+    )  # fmt: skip
+    (few,) = find_hits_by_case([apart])["c"]
+    assert few.cause == "too-few-blocks"
+    assert few.fact.startswith(
+        "90 % of GPU time is scan and scan_back, which have at most 32 blocks for 132 SMs and run"
+    )
+    beside = replace(apart, successors=dict(zip(names, reversed(names), strict=True)))
+    assert find_hits_by_case([beside])["c"][0].cause == "kernels-not-concurrent"
+
+
 def test_launches_that_an_optimizer_makes_are_the_optimizers_fault_with_those_that_have_no_name_of_their_own():
     steps = launched(
         ("void at::native::vectorized_elementwise_kernel<4, addcdiv_cuda_kernel>()", 7, 20.0), (FILL, 50, 30.0)

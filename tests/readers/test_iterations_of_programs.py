@@ -602,6 +602,32 @@ def test_a_slow_iteration_that_launches_more_says_how_many_operations_more(host)
     assert (use["period"], use["slower_operations"]) == (5, 400)
 
 
+@pytest.mark.parametrize(
+    ("call", "copied", "expected"),
+    [("read", 1, "slower_input_ns"), ("nanosleep", 2, "slower_results_ns"), ("fork", None, "slower_spawns")],
+)
+def test_slow_iterations_tell_what_the_host_does_in_them(host, call, copied, expected):
+    """Each fifth iteration it reads before it copies input, works behind results, or starts a process."""
+    for n in range(60):
+        if n % 5 == 4:
+            host.database.add("OSRT_API", start=host.now, end=host.now + 3900 * US, globalTid=GLOBAL_TID, eventClass=0,
+                              nameId=host.database.string(call), returnValue=0)  # fmt: skip
+            host.sleep(4000)
+        if copied == 1:
+            host.copy(1, 1 << 20, srcKind=1, dstKind=2)
+        host.run(*[A, B, C, D] * 9, OPT)
+        if copied == 2:
+            host.copy(2, 1 << 20, srcKind=2, dstKind=1)
+        host.wait()
+    (use,) = tables_of(host)["gpu_use"]
+    assert use["slow"] in {11, 12}
+    assert use["spawns"] == (12 if call == "fork" else 0)
+    told = {column for column in ("slower_input_ns", "slower_results_ns", "slower_spawns") if use[column]}
+    assert told == {expected}
+    if expected != "slower_spawns":
+        assert 3800 * US < use[expected] < 4200 * US
+
+
 @pytest.mark.parametrize(("pause_us", "slow"), [(60_000, 2), (1000, None)])
 def test_two_iterations_are_slow_where_they_take_many_times_as_long(host, pause_us, slow):
     for n in range(13):
