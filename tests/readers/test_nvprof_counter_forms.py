@@ -1,6 +1,5 @@
 """Tables of metrics and events in forms of their own: those of CUDA 5.0, and values of single units of a GPU."""
 
-import contextlib
 import sqlite3
 
 import pytest
@@ -8,11 +7,6 @@ import pytest
 from nsw.readers import read
 from nsw.tables import full_rows
 
-SUMMARY = """\
-======== Profiling result:
-Time(%)      Time     Calls       Avg       Min       Max  Name
-100.00%  2.0000us         1  2.0000us  2.0000us  2.0000us  axpy(float*)
-"""
 EVENTS = """\
 ======== Profiling result:
 \t\tInvocations         Avg         Min         Max  Event Name
@@ -86,8 +80,9 @@ def said(report):
     return " | ".join(p.message for p in report.problems)
 
 
-def test_events_of_cuda_5_as_csv_have_their_gpu_by_its_number(load):
-    report = load(EVENTS_CSV)
+@pytest.mark.parametrize("text", [EVENTS, EVENTS_CSV])
+def test_events_of_cuda_5_have_their_gpu_by_its_number(load, text):
+    report = load(text)
     assert not report.problems
     found = [[r[c] for c in ("device", "metric", "invocations", "min", "max", "avg")] for r in metrics(report)]
     assert found == [
@@ -99,11 +94,9 @@ def test_events_of_cuda_5_as_csv_have_their_gpu_by_its_number(load):
     assert {r["device_name"] for r in metrics(report)} == {None}
 
 
-@pytest.mark.parametrize("text", [EVENTS, TRACE, TRACE_CSV])
-def test_events_of_cuda_5_0_are_named(load, text):
-    report = load(SUMMARY + text)
-    assert set(report.tables) == {"gpu_summary"}
-    assert [p.message for p in report.problems] == ["not read: events as nvprof of CUDA 5.0 prints them"]
+def test_a_trace_of_cuda_5_events_has_a_row_a_launch(load):
+    found = [(r["device"], r["kernel"], r["metric"], r["value"]) for r in metrics(load(TRACE_CSV))]
+    assert found == [(0, "axpy(float, float*, float*)", "branch", 1000), (1, "gemm(float*, int)", "branch", 2000)]
 
 
 GPU_TRACE = """\
@@ -129,31 +122,78 @@ def test_a_trace_of_cuda_5_has_its_gpu_by_its_number(load):
     assert "damaged" in said(shifted)
 
 
-@pytest.mark.parametrize("text", [UNITS, UNITS_CSV])
-def test_single_units_of_a_gpu_are_named_and_are_no_rows(load, text):
+def test_names_of_ten_characters_are_no_names(load):
+    report = load(TRACE)
+    assert not report.tables.get("metrics")
+    assert "ten characters" in said(report)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        EVENTS.replace("        7000  branch", "  branch"),
+        EVENTS.replace("\tKernel: axpy(float, float*, float*)\n", ""),
+        TRACE_CSV.replace(',"1000"', ""),
+        TRACE_CSV.replace('"1000"', '"1000 1001"'),
+    ],
+)
+def test_damaged_events_are_told(load, text):
     report = load(text)
-    assert [(r["metric"], r["avg"], r["device"]) for r in metrics(report)] == [("branch", 4000, 1)]
-    assert "--aggregate-mode off" in said(report)
+    assert "damaged" in said(report)
+    assert 1000 not in {r["min"] for r in metrics(report)} | {r["value"] for r in metrics(report)}
+
+
+@pytest.mark.parametrize("text", [UNITS, UNITS_CSV])
+def test_single_units_of_a_gpu_are_rows_with_their_mean(load, text):
+    report = load(text)
+    assert not report.problems
+    found = {r["metric"]: (r["avg"], r["unit"], r["min"], r["description"]) for r in metrics(report)}
+    assert found == {
+        "branch": (4000, None, 1000, None),
+        "branch (0)": (400, None, None, None),
+        "branch (1)": (401, None, None, None),
+        "branch (2)": (402, None, None, None),
+        "branch_efficiency (0)": (12.5, "%", None, "Branch Efficiency"),
+        "branch_efficiency (1)": (13.5, "%", None, "Branch Efficiency"),
+        "l2_utilization (0)": (2, None, None, "L2 Cache Utilization"),
+        "l2_utilization (1)": (3, None, None, "L2 Cache Utilization"),
+    }
+    assert {(r["device"], r["kernel"], r["invocations"]) for r in metrics(report)} == {(1, "axpy(float, float*)", 4)}
 
 
 def test_a_trace_of_single_units_has_them_in_columns(load):
     assert [(r["metric"], r["value"]) for r in metrics(load(UNITS_TRACE))] == [("branch (0)", 100), ("branch (1)", 101)]
 
 
-def test_single_units_of_a_database_are_named(tmp_path):
+@pytest.mark.parametrize(
+    "text",
+    [
+        UNITS.replace("        402 ]", " ]"),
+        UNITS.replace("400        401", "4o0        401"),
+        UNITS_CSV.replace("400,401,402", "400,401"),
+        UNITS_CSV.replace('"axpy(float, float*)",4,"branch (3', '4,"branch (3'),
+    ],
+)
+def test_a_unit_that_is_missing_is_told(load, text):
+    report = load(text)
+    assert "damaged" in said(report)
+    assert not {"branch (0)", "branch (1)"} & {r["metric"] for r in metrics(report)}
+
+
+def test_single_units_of_a_database_are_rows_too(tmp_path):
     path = tmp_path / "run.nvvp"
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        db.executescript(
-            """
-            CREATE TABLE StringTable(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, value TEXT NOT NULL UNIQUE);
-            INSERT INTO StringTable VALUES (1, 'axpy');
-            CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(name INT, start INT, end INT, deviceId INT, correlationId INT);
-            INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 10, 20, 0, 1), (1, 30, 40, 0, 2);
-            CREATE TABLE CUPTI_ACTIVITY_KIND_EVENT_INSTANCE(
-                id INT, domain INT, instance INT, value INT, correlationId INT);
-            INSERT INTO CUPTI_ACTIVITY_KIND_EVENT_INSTANCE VALUES (6, 0, 0, 100, 1), (6, 0, 1, 101, 1);
-            """
-        )
-    report = read(path)
-    assert not metrics(report)
-    assert "2 event values of single units" in said(report)
+    db = sqlite3.connect(path)
+    db.executescript(
+        """
+        CREATE TABLE StringTable(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, value TEXT NOT NULL UNIQUE);
+        INSERT INTO StringTable VALUES (1, 'axpy');
+        CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(name INT, start INT, end INT, deviceId INT, correlationId INT);
+        INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 10, 20, 0, 1), (1, 30, 40, 0, 2);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_EVENT_INSTANCE(id INT, domain INT, instance INT, value INT, correlationId INT);
+        INSERT INTO CUPTI_ACTIVITY_KIND_EVENT_INSTANCE
+        VALUES (6, 0, 0, 100, 1), (6, 0, 1, 101, 1), (6, 0, 0, 300, 2), (6, 0, 1, 301, 2);
+        """
+    )
+    db.close()
+    found = [(r["metric"], r["invocations"], r["min"], r["max"], r["avg"]) for r in metrics(read(path))]
+    assert found == [("branch (0)", 2, 100, 300, 200), ("branch (1)", 2, 101, 301, 201)]

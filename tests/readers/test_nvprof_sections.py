@@ -1,7 +1,14 @@
 """Sections of nvprof's reports besides summaries and traces: what is read of them, and that they disturb nothing."""
 
+import re
+import shutil
+import sqlite3
+import struct
+import subprocess
+
 import pytest
 
+from nsw.readers import read
 from nsw.tables import full_rows
 
 SUMMARY = """\
@@ -104,6 +111,10 @@ def said(report):
     return [p.message for p in report.problems]
 
 
+def facts(report):
+    return {(r["device"], r["key"]): (r["value"], r["unit"]) for r in table(report, "facts")}
+
+
 @pytest.mark.parametrize(
     ("section", "what"),
     [
@@ -114,8 +125,6 @@ def said(report):
         (NVLINK, "--print-nvlink-topology"),
         (PCIE, "--print-pci-topology"),
         (SAMPLING, "program counter"),
-        (SYSTEM, "--system-profiling"),
-        (SYSTEM_CSV, "--system-profiling"),
     ],
 )
 def test_a_section_without_a_table_is_named_once_and_disturbs_nothing(load, section, what):
@@ -143,11 +152,52 @@ def test_a_list_of_metrics_is_no_result(load):
     assert {p.severity for p in report.problems} == {"warning", "error"}
 
 
-def test_clocks_and_openacc_events_in_a_trace_are_no_kernels_and_are_named(load):
+def test_clocks_and_temperatures_are_facts_of_their_gpu(load):
+    report = load(SUMMARY + SYSTEM)
+    found = facts(report)
+    assert not report.problems
+    assert found[0, "system_sm_clock_avg"] == (1313.33, "MHz")
+    assert found[0, "system_temperature_max"] == (42, "C")
+    assert found[1, "system_power_min"] == (43210, "mW")
+    assert found[1, "system_power_samples"] == (2, None)
+    assert len(found) == 12
+    assert len(table(report, "gpu_summary")) == 1
+    in_csv = facts(load(SUMMARY + SYSTEM_CSV))
+    assert in_csv[1, "system_power_avg"] == (43211, "mW")
+    assert in_csv[0, "system_sm_clock_avg"][0] == pytest.approx(1313.333333)
+
+
+@pytest.mark.parametrize("text", [SYSTEM, SYSTEM_CSV])
+def test_a_damaged_row_of_clocks_is_told(load, text):
+    report = load(SUMMARY + re.sub(r"(SM Clock.*?)(,?)1312.00\d*", r"\1", text))
+    assert (0, "system_sm_clock_avg") not in facts(report)
+    assert "damaged" in said(report)[0]
+
+
+def test_samples_of_clocks_in_a_trace_are_no_kernels(load):
     report = load(TRACE)
     assert [r["name"] for r in table(report, "gpu_trace")] == ["[CUDA memset]"]
-    assert ["--system-profiling" in said(report)[0], "OpenACC events of a trace" in said(report)[1]] == [True, True]
-    assert "openacc_summary" not in report.tables
+    found = facts(report)
+    assert found[None, "system_sm_clock_avg"] == (1313, "MHz")
+    assert found[None, "system_memory_clock_samples"] == (2, None)
+    assert found[None, "system_power_limit_max"] == (300000, "mW")
+    assert any("the GPU is not named" in m for m in said(report))
+
+
+def test_a_trace_of_openacc_is_summed(load):
+    report = load(TRACE)
+    construct, wait = table(report, "openacc_summary")
+    assert (construct["name"], construct["kind"]) == ("acc_compute_construct[parallel]@f.c:22", "compute")
+    assert (construct["total_ns"], construct["total_ns_pm"], construct["calls"]) == (20_000, None, 1)
+    assert (wait["calls"], wait["total_ns"], wait["min_ns"], wait["max_ns"]) == (2, 6001, 3000, 3001)
+    assert wait["avg_ns"] == 3000.5
+    assert construct["time_pct"] + wait["time_pct"] == pytest.approx(100)
+    assert any("summed in full" in m for m in said(report))
+
+
+def test_rounded_times_of_openacc_keep_their_rounding(load):
+    (row,) = table(load(TRACE.replace("20.000us", "1.2345ms").replace("acc_wait", "no_wait")), "openacc_summary")
+    assert (row["total_ns"], row["total_ns_pm"]) == (1_234_500, 50)
 
 
 def test_constructs_do_not_hide_what_an_event_is(load):
@@ -279,3 +329,67 @@ def test_openacc_of_the_process_is_counted_once_though_it_stands_below_each_gpu(
     report = load("======== Profiling result:\n" + "".join(gpus))
     assert [r["device"] for r in table(report, "gpu_summary")] == [0, 1]
     assert [r["total_ns"] for r in table(report, "openacc_summary")] == [3000, 2000]
+
+
+@pytest.fixture
+def sampled(tmp_path):
+    """A database with samples of clocks and power."""
+    path = tmp_path / "run.nvvp"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE StringTable(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, value TEXT NOT NULL UNIQUE)")
+    db.execute("CREATE TABLE Version(version INTEGER)")
+    db.execute("INSERT INTO Version VALUES (11)")
+    db.execute("INSERT INTO StringTable VALUES (1, 'Tesla V100')")
+    device = (
+        "flags, globalMemoryBandwidth, globalMemorySize, constantMemorySize, l2CacheSize, numThreadsPerWarp,"
+        " coreClockRate, numMemcpyEngines, numMultiprocessors, maxIPC, maxWarpsPerMultiprocessor,"
+        " maxBlocksPerMultiprocessor, maxSharedMemoryPerMultiprocessor, maxRegistersPerMultiprocessor,"
+        " maxRegistersPerBlock, maxSharedMemoryPerBlock, maxThreadsPerBlock, maxBlockDimX, maxBlockDimY, maxBlockDimZ,"
+        " maxGridDimX, maxGridDimY, maxGridDimZ, computeCapabilityMajor, computeCapabilityMinor, id, eccEnabled, uuid, name"
+    )
+    typed = ", ".join(f"{c} {'BLOB' if c == 'uuid' else 'INT'}" for c in device.split(", "))
+    db.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_DEVICE(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, {typed})")
+    values = {"uuid": b"\1" * 16, "name": 1, "computeCapabilityMajor": 7}
+    db.execute(
+        f"INSERT INTO CUPTI_ACTIVITY_KIND_DEVICE({device}) VALUES ({','.join('?' * len(device.split(', ')))})",
+        [values.get(c, 0) for c in device.split(", ")],
+    )
+    db.execute(
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_ENVIRONMENT(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, deviceId INT,"
+        " timestamp INT, environmentKind INT, data BLOB)"
+    )
+    for i in range(3):
+        for kind, data in ((1, (1312 + i, 877)), (2, (40 + i, 0)), (3, (43_210 + i, 300_000)), (4, (30, 0))):
+            db.execute(
+                "INSERT INTO CUPTI_ACTIVITY_KIND_ENVIRONMENT(deviceId, timestamp, environmentKind, data)"
+                " VALUES (0, ?, ?, ?)",
+                (1000 * i, kind, struct.pack("<5I", *data, 0, 0, 0)),
+            )
+    db.commit()
+    yield db, path
+    db.close()
+
+
+def test_clocks_of_a_database_are_the_same_facts(sampled):
+    db, path = sampled
+    found = facts(read(path))
+    assert found[0, "system_sm_clock_avg"] == (1313, "MHz")
+    assert found[0, "system_power_limit_min"] == (300_000, "mW")
+    assert found[0, "system_fan_samples"] == (3, None)
+    db.execute("UPDATE CUPTI_ACTIVITY_KIND_ENVIRONMENT SET data = x'00' WHERE environmentKind = 2")
+    db.commit()
+    report = read(path)
+    assert any("3 samples" in m for m in said(report))
+    assert (0, "system_temperature_avg") not in facts(report)
+
+
+@pytest.mark.skipif(shutil.which("nvprof") is None, reason="no nvprof on PATH")
+@pytest.mark.parametrize("more", [[], ["--csv"]])
+def test_clocks_are_those_that_nvprof_prints(sampled, load, more):
+    _, path = sampled
+    done = subprocess.run(["nvprof", "-i", str(path), *more], capture_output=True, text=True, check=True)
+    assert "System profiling result" in done.stderr
+    own = facts(read(path))
+    printed = facts(load(done.stderr))
+    assert printed.items() <= own.items()
+    assert len(printed) == 20

@@ -342,13 +342,14 @@ def test_what_counters_cannot_be_read_is_told(counted):
     counted.add("METRIC", id=9_999_999, value=b"\0" * 8, correlationId=1)
     counted.add("METRIC", id=1005, value=b"\0" * 3, correlationId=1)
     counted.add("EVENT", id=15, value=7, correlationId=77)
+    counted.add("METRIC_INSTANCE", id=1009, value=b"\0" * 8, correlationId=1)
     counted.add("PC_SAMPLING", samples=5)
     path = counted.close()
     said = [p.message for p in read(path).problems]
     assert any("1 event values belong to no kernel" in m for m in said)
     assert any("1005, 9999999" in m for m in said)
     assert "not read: 1 samples of the program counter" in said
-    assert len(table(path, "metrics")) == 2 * (1 + len(METRICS))
+    assert len(table(path, "metrics")) == 2 * (1 + len(METRICS)) + 1
 
 
 @pytest.fixture

@@ -791,7 +791,11 @@ def test_events_of_openacc_are_no_kernels_of_a_trace(load):
     )
     report = load(text)
     assert "gpu_trace" not in report.tables
-    assert "OpenACC events of a trace" in report.problems[0].message
+    assert [r["name"] for r in table(report, "openacc_summary")] == [
+        "acc_device_init@main.cpp:69",
+        "acc_runtime_shutdown",
+        "acc_alloc[data]@main.cpp:69 (x)",
+    ]
 
 
 def test_a_kernel_may_stand_before_the_titles_of_its_metrics(load):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from nsw.readers.text.quantities import duration
+from nsw.readers.text.quantities import Quantity, duration, parse_integer
 from nsw.resources import csv_rows
 from nsw.tables.names import demangle_all, name_columns_by_printed_name
 from nsw.tables.schema import TABLES
@@ -20,16 +20,37 @@ if TYPE_CHECKING:
     from nsw.tables import TableData
 
 __all__ = [
+    "QUANTITIES",
+    "SAMPLES",
     "Api",
     "Columns",
+    "Sampled",
     "Sum",
     "api_name",
     "exact_to_a_ns",
     "is_call",
     "openacc_kind",
     "split_device",
+    "system_rows",
     "whole_ns",
 ]
+
+
+# As the summary names it -> key and unit.
+QUANTITIES: Final = {
+    "SM Clock (MHz)": ("sm_clock", "MHz"),
+    "Memory Clock (MHz)": ("memory_clock", "MHz"),
+    "Temperature (C)": ("temperature", "C"),
+    "Power (mW)": ("power", "mW"),
+    "Fan (%)": ("fan", "%"),
+}
+# As a trace names it -> the quantities of its value, which a stroke parts.
+SAMPLES: Final = {
+    "[SM/Memory Clock (MHz)]": (("sm_clock", "MHz"), ("memory_clock", "MHz")),
+    "[Temperature (C)]": (("temperature", "C"),),
+    "[Power/Limit (mW)]": (("power", "mW"), ("power_limit", "mW")),
+    "[Fan Speed (%)]": (("fan", "%"),),
+}
 
 
 @dataclass(slots=True)
@@ -46,6 +67,70 @@ class Sum:
         self.count += 1
         self.total += value
         self.minimum, self.maximum = min(self.minimum, value), max(self.maximum, value)
+
+
+@dataclass(slots=True)
+class Sampled:
+    """Samples of the quantities of several GPUs, summed."""
+
+    _sums: dict[tuple[tuple[tuple[str, Any], ...], str, str], Sum] = field(default_factory=dict)
+
+    def add(self, origin: dict[str, Any], name: str, value: str) -> bool:
+        """Add the samples of one row of a trace; returns whether the cell fits its name.
+
+        Args:
+            origin: The columns that identify the process and GPU.
+            name: The name of the row, a key of `SAMPLES`.
+            value: Its cell: integers between strokes, one per quantity.
+        """
+        quantities = SAMPLES[name]
+        read = [parse_integer(part) for part in value.split("/")]
+        if len(read) != len(quantities) or None in read:
+            return False
+        for quantity, sample in zip(quantities, read, strict=True):
+            self.add_sample(origin, quantity, float(sample or 0))
+        return True
+
+    def add_sample(self, origin: dict[str, Any], quantity: tuple[str, str], value: float) -> None:
+        """Add one sample of one quantity.
+
+        Args:
+            origin: The columns that identify the process and GPU.
+            quantity: Its key and unit.
+            value: The sample, in that unit.
+        """
+        self._sums.setdefault((tuple(origin.items()), *quantity), Sum()).add(value)
+
+    def fact_rows(self) -> list[dict[str, Any]]:
+        """How many, their mean, least and greatest of each quantity."""
+        fact_rows = []
+        for (origin, key, unit), quantity_sum in self._sums.items():
+            values = [
+                Quantity(v, None)
+                for v in (quantity_sum.total / quantity_sum.count, quantity_sum.minimum, quantity_sum.maximum)
+            ]
+            fact_rows += system_rows(dict(origin), (key, unit), quantity_sum.count, values)
+        return fact_rows
+
+
+def system_rows(
+    origin: dict[str, Any], quantity: tuple[str, str], count: int, values: list[Quantity]
+) -> list[dict[str, Any]]:
+    """Rows of the facts table for one quantity: the number of samples, then their mean, least and greatest value.
+
+    Args:
+        origin: The columns that identify the process and GPU.
+        quantity: Its key and unit.
+        count: The number of samples.
+        values: Mean, least and greatest, in that unit.
+    """
+    key, unit = quantity
+    rows = [{**origin, "key": f"system_{key}_samples", "value": float(count)}]
+    for statistic, value in zip(("avg", "min", "max"), values, strict=True):
+        rows.append(
+            {**origin, "key": f"system_{key}_{statistic}", "value": value.value, "value_pm": value.pm, "unit": unit}
+        )
+    return rows
 
 
 _ORDINAL = re.compile(r"\((\d{1,4})\)\Z")

@@ -39,7 +39,7 @@ from nsw.readers.nvprof.database.records import (
     say_what_lacks_columns,
     trace_sql,
 )
-from nsw.readers.nvprof.vocabulary import Api, Columns, api_name
+from nsw.readers.nvprof.vocabulary import SAMPLES, Api, Columns, Sampled, api_name
 from nsw.readers.timeline.statistics import with_shares
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only
 from nsw.tables import TRACES
@@ -284,6 +284,7 @@ def report_facts(database: Database) -> list[dict[str, Any]]:
         *_gpu_facts(database),
         *_link_facts(database),
         *_overhead_facts(database),
+        *system_facts(database),
     ]
 
 
@@ -338,6 +339,28 @@ def _overhead_facts(database: Database) -> list[dict[str, Any]]:
         for kind, took in database.rows(sql)
         if took is not None
     ]
+
+
+# environmentKind of a database's records -> the quantities that its bytes begin with, each of four.
+_RECORDS: Final = dict(enumerate(SAMPLES.values(), 1))
+_ENVIRONMENT: Final = "CUPTI_ACTIVITY_KIND_ENVIRONMENT"
+
+
+def system_facts(database: Database) -> list[dict[str, Any]]:
+    """The facts of a database's records; those of no known kind, or that are damaged, are told."""
+    if not database.has(_ENVIRONMENT, "deviceId", "environmentKind", "data"):
+        return []
+    sampled, lost = Sampled(), 0
+    for device, kind, data in database.rows(f"SELECT deviceId, environmentKind, data FROM {_ENVIRONMENT}"):  # noqa: S608
+        quantities = _RECORDS.get(kind, ())
+        if not quantities or not isinstance(data, bytes) or len(data) < 8 or not isinstance(device, int):
+            lost += 1
+            continue
+        for quantity, value in zip(quantities, struct.unpack_from("<2I", data), strict=False):
+            sampled.add_sample({"device": device}, quantity, float(value))
+    if lost:
+        database.report.warn(f"not read: {lost} samples of clocks, temperatures and power that are damaged")
+    return sampled.fact_rows()
 
 
 _MAKERS: Final[Mapping[str, Callable[[Database], TableData]]] = {

@@ -216,7 +216,8 @@ def _count_rows(database: Database, table: str) -> int:
 
 _FORMATS: Final = {"double": "<d", "percent": "<d", "uint64": "<Q", "throughput": "<Q", "int64": "<q", "level": "<I"}
 _UNITS: Final = {"percent": "%", "throughput": "B/s"}
-_Key: TypeAlias = "tuple[Any, Any, Any]"  # the GPU, the kernel, the id
+# The GPU, the kernel, the id; the unit of the GPU where each has a value of its own (--aggregate-mode off).
+_Key: TypeAlias = "tuple[Any, Any, Any, int | None]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +237,8 @@ def counter_rows(database: Database) -> list[dict[str, Any]]:
         table = f"CUPTI_ACTIVITY_KIND_{counter_kind.upper()}"
         if database.has(table, "id", "value", "correlationId"):
             counter_rows += _read_counters(database, table, kernels, decode, counter_kind)
+        if database.has(f"{table}_INSTANCE", "id", "value", "correlationId", "instance"):
+            counter_rows += _read_counters(database, f"{table}_INSTANCE", kernels, decode, counter_kind)
     clear = demangle_all(row["kernel"] for row in counter_rows)
     for row in counter_rows:
         row["kernel"] = clear[row["kernel"]]
@@ -248,7 +251,7 @@ def _read_counters(
     sums: dict[_Key, Sum] = {}
     unknown: set[Any] = set()
     lost = 0
-    for device, kernel, id_, raw in _counter_values(database, table, kernels):
+    for device, kernel, id_, unit, raw in _counter_values(database, table, kernels):
         if kernel is None:
             lost += 1
             continue
@@ -256,7 +259,7 @@ def _read_counters(
         if value is None:
             unknown.add(id_)
         else:
-            sums.setdefault((device, kernel, id_), Sum()).add(value)
+            sums.setdefault((device, kernel, id_, unit), Sum()).add(value)
     if lost:
         database.report.warn(f"{lost} {counter_kind} values belong to no kernel in the file: not read")
     if unknown:
@@ -275,10 +278,11 @@ def _counter_order(item: tuple[_Key, Sum]) -> tuple[int, ...]:
 
 
 def _counter_values(database: Database, table: str, kernels: str) -> Iterator[tuple[Any, ...]]:
+    unit = integer_sql("v.instance") if table.endswith("_INSTANCE") else "NULL"
     if not kernels:
-        return database.rows(f"SELECT NULL, NULL, v.id, v.value FROM {table} v")  # noqa: S608  names of this module
+        return database.rows(f"SELECT NULL, NULL, v.id, {unit}, v.value FROM {table} v")  # noqa: S608  names of this module
     return database.rows(
-        f"SELECT k.deviceId, k.name, v.id, v.value FROM {table} v LEFT JOIN"  # noqa: S608  names of this module
+        f"SELECT k.deviceId, k.name, v.id, {unit}, v.value FROM {table} v LEFT JOIN"  # noqa: S608  names of this module
         f" (SELECT correlationId, MIN({integer_sql('deviceId')}) AS deviceId, MIN(name) AS name FROM {kernels}"
         " GROUP BY 1) k"
         " ON k.correlationId = v.correlationId"
@@ -286,7 +290,7 @@ def _counter_values(database: Database, table: str, kernels: str) -> Iterator[tu
 
 
 def _counter_row(
-    database: Database, counter_kind: str, device: Any, kernel: Any, id_: Any, values: Sum
+    database: Database, counter_kind: str, device: Any, kernel: Any, id_: Any, unit: int | None, values: Sum
 ) -> dict[str, Any]:
     counter = counters_by_id().get((counter_kind, id_)) or Counter(f"{counter_kind} {id_}", "uint64", None)
     return {
@@ -294,7 +298,7 @@ def _counter_row(
         "device": device,
         "device_name": _device_names(database).get(device),
         "kernel": database.text(kernel),
-        "metric": counter.name,
+        "metric": counter.name if unit is None else f"{counter.name} ({unit})",
         "description": counter.description,
         "unit": _UNITS.get(counter.kind),
         "invocations": values.count,

@@ -1,6 +1,14 @@
 """nvprof's metrics and events: values, the rows that text and CSV share, and the tables as text.
 
-Rows of the single units of a GPU (--aggregate-mode off) are not read:
+nvprof of CUDA 5.0 named a GPU by its number, and the event behind the values; its traces have a row an event:
+
+        Invocations         Avg         Min         Max  Event Name
+    Device 0
+        Kernel: axpy(float, float*)
+                  4        4000        1000        7000  branch
+
+Of single units of a GPU (--aggregate-mode off) a row has all means, and neither least nor greatest. Each becomes a row,
+named like the columns of a trace of them, `branch (0)`:
 
     4   branch (3 instances)           -           -  [        400        401        402 ]           -
     "Tesla V100 (0)","axpy(float*)",4,"branch (3 instances)",,,"400,401,402",
@@ -13,24 +21,25 @@ from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from nsw.readers.nvprof.text.state import RowTaker, Stream, cells_of
 from nsw.readers.nvprof.vocabulary import Columns, split_device
-from nsw.readers.text.quantities import number, size_factor, split_unit
+from nsw.readers.text.quantities import number, parse_integer, size_factor, split_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nsw.readers.nvprof.text.state import Stream
+    from collections.abc import Mapping, Sequence
 
 __all__ = [
     "DAMAGED",
     "HEADER",
     "KERNEL",
+    "UNITS_NAME",
     "UNITS_SIGN",
-    "UNITS_UNREAD",
     "MetricTable",
     "add_metric",
+    "add_units",
     "add_value",
     "are_of_one_kind",
+    "event_table",
     "metric_value",
 ]
 
@@ -213,8 +222,7 @@ class MetricTable:
     def take(self, number: int, text: str) -> bool:
         """Read a device, a kernel or a row."""
         if UNITS_SIGN in text or ("[ " in text and _LISTED.match(text)):
-            self._stream.sink.note(UNITS_UNREAD)
-            return True
+            return self._take_units(number, text)
         cells = self._split_cells(text)
         if cells is None:
             return self._take_heading(number, text)
@@ -233,6 +241,14 @@ class MetricTable:
             return True
         self._seen.add(name)
         add_metric(self._stream, self._kernel, name, description, int(calls), values)
+        return True
+
+    def _take_units(self, number: int, text: str) -> bool:
+        """A row of all units of a GPU."""
+        if (match := _units_row(text)) is None:
+            self._stream.sink.fault(DAMAGED, number)
+        elif add_units(self._stream, number, self._kernel, parse_integer(match["calls"]), match):
+            self.rows += 1
         return True
 
     def _split_cells(self, text: str) -> tuple[str, str, str | None, list[str]] | None:
@@ -286,6 +302,136 @@ class MetricTable:
         return True
 
 
+_HEADER: Final = re.compile(r"\s*Invocations\s+Avg\s+Min\s+Max\s+Event Name\s*\Z")
+_TRACE: Final = re.compile(r"\s*Device\s+Context\s+Stream\s+Event Name\s+Kernel\s+Values\s*\Z")
+_CSV_TRACE: Final = re.compile(r'\s*"Device","Context","Stream","Event Name","Kernel","Values"\s*\Z')
+_EVENT_DEVICE: Final = re.compile(r"\s*Device (\d{1,4})\s*\Z")
+_KERNEL: Final = re.compile(r"\s*Kernel: (\S.*)")
+_EVENT_VALUE: Final = r"\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|<OVERFLOW>|<OF>"
+_EVENT_ROW: Final = re.compile(rf"\s*(\d+)\s+({_EVENT_VALUE})\s+({_EVENT_VALUE})\s+({_EVENT_VALUE})\s+([a-z_]\w*)\s*\Z")
+_TRACE_ROW: Final = re.compile(r"\s*\d+\s+\d+\s+\d+\s+\S+\s+\S")
+# Two numbers, or a value and a name at the line's end. The blanks behind the value are not given back: they would be
+# shared out between the two repeats in every way there is.
+_EVENT_ROWISH: Final = re.compile(
+    rf"\s*-?(?:\d+\s+){{2,}}|\s*(?:{_EVENT_VALUE})\s++(?:.*\W(?=\w))?+[^\Wa-z_]*+[a-z_]\w*+\s*\Z"
+)
+_CSV_CELLS: Final = 6
+_EVENT_DAMAGED: Final = "a row of events is cut short or damaged"
+
+
+def event_table(stream: Stream, text: str) -> RowTaker | None:
+    """The table of events that a line of titles begins; None for other lines.
+
+    Args:
+        stream: Takes the rows, and names process and device.
+        text: The line.
+    """
+    if _HEADER.match(text):
+        return _EventTable(stream)
+    if _CSV_TRACE.match(text):
+        return _EventTrace(stream)
+    if _TRACE.match(text):
+        stream.sink.note(
+            "not read: a trace of events as text, which cuts names to ten characters (--csv keeps them whole)"
+        )
+        return _CutTrace()
+    return None
+
+
+class _EventTable:
+    """One table of events being read: devices, in them kernels, in them rows."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._kernel: str | None = None
+
+    def take(self, number: int, text: str) -> bool:
+        """Read a device, a kernel or a row."""
+        if (match := _EVENT_ROW.match(text)) is not None and self._kernel is not None:
+            calls, mean, minimum, maximum, name = match.groups()
+            add_metric(self._stream, self._kernel, name, None, parse_integer(calls), [minimum, maximum, mean])
+            return True
+        if (device := _EVENT_DEVICE.match(text)) is not None:
+            self._stream.device, self._stream.device_name = int(device[1]), None
+            self._kernel = None
+            return True
+        if (kernel := _KERNEL.match(text)) is not None:
+            self._kernel = kernel[1].rstrip()
+            return True
+        if text[:1] == "=" or not _EVENT_ROWISH.match(text):
+            return False
+        self._stream.sink.fault(_EVENT_DAMAGED, number)
+        return True
+
+
+class _EventTrace:
+    """Launches and their events, as CSV."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def take(self, number: int, text: str) -> bool:
+        """Read a row."""
+        if text[:1] == "=" or text.count(",") < _CSV_CELLS - 2:
+            return False
+        cells = cells_of(text.strip(), ",")
+        device = parse_integer(cells[0]) if cells else None
+        value = metric_value(cells[-1]) if len(cells) == _CSV_CELLS else None
+        if device is None or value is None or value.number is None or not cells[3] or not cells[4]:
+            self._stream.sink.fault(_EVENT_DAMAGED, number)
+            return True
+        add_value(self._stream, None, cells[4], cells[3], str(device), value)
+        return True
+
+
+class _CutTrace:
+    """The same as text, passed over."""
+
+    def take(self, _: int, text: str) -> bool:
+        """Whether the line is one of its rows."""
+        return _TRACE_ROW.match(text) is not None
+
+
 UNITS_SIGN: Final = " instances)"
-UNITS_UNREAD: Final = "not read: the values of single units of a GPU (--aggregate-mode off)"
-_LISTED: Final = re.compile(r"\s*\d.*\s\[ +\S")  # a row of them that lost a word
+UNITS_NAME: Final = r"(?P<name>[a-z_]\w*) \((?P<units>\d{1,6}) instances\)"
+_INSTANCE_VALUE: Final = re.compile(
+    r"[A-Z][a-z]+ \(\d+\)|[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|nan|inf)(?:%|[KMGT]?B(?:/s)?)?|<OVERFLOW>|<INVALID>"
+)
+_ROW_HEAD: Final = re.compile(rf"\s*(?P<calls>\d+)\s+{UNITS_NAME}\s+")
+_ROW_TAIL: Final = re.compile(r"\[(?P<values>[^\[\]]*)\](?:\s+-)?\s*\Z")
+_LISTED: Final = re.compile(r"\s*\d.*\s\[ +\S")  # one that lost a word
+_BETWEEN: Final = re.compile(r'[\s,"]*')
+
+
+def _units_row(text: str) -> Mapping[str, str] | None:
+    """The parts of `1 name (4 instances)  What it is  -  -  [ 1 2 3 4 ]`."""
+    head, tail = _ROW_HEAD.match(text), _ROW_TAIL.match(text, max(text.rfind("["), 0))
+    if head is None or tail is None or not text[: tail.start()][-1:].isspace():
+        return None
+    parts = text[head.end() : tail.start()].rsplit(None, 2)  # a description, and no least and no most
+    if parts[-2:] != ["-", "-"]:
+        return None
+    return {**head.groupdict(), **tail.groupdict(), "text": "".join(parts[:-2])}
+
+
+def add_units(stream: Stream, number: int, kernel: str | None, calls: int | None, fields: Mapping[str, str]) -> bool:
+    """Add a row per hardware unit from a line that lists the values of all units; returns whether it could be read.
+
+    A line that cannot be read is reported.
+
+    Args:
+        stream: Takes the rows, and names process and device.
+        number: The number of the line, from 1.
+        kernel: The name of the kernel; None where the line is of no kernel.
+        calls: The number of launches; None if it cannot be read.
+        fields: The parts of the line: name, text (the description), units (their number) and values.
+    """
+    values = _INSTANCE_VALUE.findall(fields["values"])
+    between = _INSTANCE_VALUE.sub("", fields["values"])
+    if kernel is None or calls is None or len(values) != int(fields["units"]) or not _BETWEEN.fullmatch(between):
+        stream.sink.fault(DAMAGED, number)
+        return False
+    for unit, value in enumerate(values):
+        name = f"{fields['name']} ({unit})"
+        add_metric(stream, kernel, name, fields["text"] or None, calls, ["-", "-", value])
+    return True

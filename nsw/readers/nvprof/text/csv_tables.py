@@ -10,7 +10,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.nvprof.text.counters import UNITS_SIGN, UNITS_UNREAD, add_metric, are_of_one_kind
+from nsw.readers.nvprof.text.counters import DAMAGED, UNITS_NAME, UNITS_SIGN, add_metric, add_units, are_of_one_kind
 from nsw.readers.nvprof.text.other_tables import add_memory_row, is_lone_total, misplaced_count, size_of
 from nsw.readers.nvprof.text.state import Stream, cells_of
 from nsw.readers.nvprof.text.summaries import SECTIONS, add_summary_row, calls_of, figures_of
@@ -27,6 +27,7 @@ __all__ = ["csv_table", "header_of"]
 _MARKS = re.compile(r'"?(?:Type|Time\(%\)|Start|Device|Invocations|Context)"?\s*[,;\t]')
 _DEVICE = re.compile(r"\(\d{1,4}\)\s*\Z")
 _NEAR = 1  # cells that a row may lack, or have too many, to be taken for a damaged one
+_CSV_TAIL: Final = re.compile(rf'"{UNITS_NAME}"(?:,"(?P<text>[^"]*)")?,,,(?P<values>.*)\Z')
 _KINDS = meaning_by_word("nvprof-csv kinds")
 
 
@@ -66,8 +67,7 @@ class CsvTable:
     def take(self, number: int, text: str) -> bool:
         """Read a row or the line of units."""
         if self._kind == "metrics" and UNITS_SIGN in text:
-            self._stream.sink.note(UNITS_UNREAD)
-            return True
+            return self._take_units_of_gpu(number, text)
         if self._mark not in text or text.startswith("="):
             return False
         cells = cells_of(text.strip(" ") if self._mark != "\t" else text, self._mark)
@@ -83,6 +83,20 @@ class CsvTable:
         if not self._add_row(fitted, number):
             return self._report_cut_row(number, cells)
         self.rows += 1
+        return True
+
+    def _take_units_of_gpu(self, number: int, text: str) -> bool:
+        """A row of the values of all units of a GPU."""
+        match = _CSV_TAIL.search(text)
+        cells = cells_of(text[: match.start()].strip(), self._mark) if match is not None else []
+        at = [self._titles.index(t) if t in self._titles else len(cells) for t in ("Device", "Kernel", "Invocations")]
+        if match is None or max(at) >= len(cells):
+            self._stream.sink.fault(DAMAGED, number)
+            return True
+        device, kernel, calls = (cells[position].strip() for position in at)
+        self._stream.set_device(device)
+        if add_units(self._stream, number, kernel or None, parse_integer(calls), match.groupdict()):
+            self.rows += 1
         return True
 
     def _row_adder(self) -> Callable[[Sequence[str], int], bool]:

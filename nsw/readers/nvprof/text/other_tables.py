@@ -1,4 +1,4 @@
-"""nvprof's tables of Unified Memory, and the sections that have no table in nsw.
+"""nvprof's tables of Unified Memory and of sampled clocks, and the sections that have no table in nsw.
 
 What has no table in nsw is named once, and its rows are known by their shape: a trace of the critical path has titles
 like those of a trace of the GPU.
@@ -10,10 +10,11 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from nsw.readers.nvprof.text.counters import event_table
 from nsw.readers.nvprof.text.summaries import TIME
-from nsw.readers.nvprof.vocabulary import exact_to_a_ns
+from nsw.readers.nvprof.vocabulary import QUANTITIES, exact_to_a_ns, split_device, system_rows
 from nsw.readers.text.known_words import meaning_by_word
-from nsw.readers.text.quantities import Quantity, duration, parse_integer, size
+from nsw.readers.text.quantities import Quantity, duration, number, parse_integer, size
 
 if TYPE_CHECKING:
     from nsw.readers.nvprof.text.state import RowTaker, Sink, Stream
@@ -131,10 +132,63 @@ def add_fact(stream: Stream, text: str) -> bool:
     return True
 
 
+_HEADER: Final = re.compile(r"\s*Count\s+Avg\s+Min\s+Max\s*\Z")
+_CSV_HEADER: Final = re.compile(r'\s*"","Device","Count","Avg","Min","Max"\s*\Z')
+_NUMBER: Final = r"\d+(?:\.\d+)?"
+_NAME: Final = "|".join(map(re.escape, QUANTITIES))
+_SYSTEM_ROW: Final = re.compile(rf"\s*(?P<name>{_NAME})\s+(\d+)\s+({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s*\Z")
+_CSV_ROW: Final = re.compile(rf'"(?P<name>{_NAME})","([^"]*)",(\d+),({_NUMBER}),({_NUMBER}),({_NUMBER})\s*\Z')
+_ROWISH: Final = re.compile(rf'\s*"?(?:{_NAME})')
+_DEVICE: Final = re.compile(r'\s*Device "([^"]{1,200})"\s*\Z')
+
+
+def system_table(stream: Stream, text: str) -> RowTaker | None:
+    """The table of clocks, temperatures and power that a line of titles begins; None for other lines.
+
+    Args:
+        stream: Takes the rows, and names process and device.
+        text: The line.
+    """
+    if _CSV_HEADER.match(text):
+        return _SystemTable(stream, _CSV_ROW)
+    return _SystemTable(stream, _SYSTEM_ROW) if _HEADER.match(text) else None
+
+
+class _SystemTable:
+    """One summary of samples being read."""
+
+    def __init__(self, stream: Stream, row: re.Pattern[str]) -> None:
+        self._stream = stream
+        self._row = row
+
+    def take(self, line: int, text: str) -> bool:
+        """Read a row, or a line that names the GPU of the next."""
+        match = self._row.match(text)
+        if match is None:
+            return self._take_other(line, text)
+        _, *cells = match.groups()
+        device = self._stream.device if self._row is _SYSTEM_ROW else split_device(cells.pop(0))[1]
+        count, *values = (number(cell) for cell in cells)
+        if count is not None:
+            origin = {**self._stream.origin(), "device": device}
+            present_values = [v for v in values if v is not None]
+            for fact in system_rows(origin, QUANTITIES[match["name"]], int(count.value), present_values):
+                self._stream.sink.add("facts", fact)
+        return True
+
+    def _take_other(self, line: int, text: str) -> bool:
+        if (device := _DEVICE.match(text)) is not None:
+            self._stream.set_device(device[1])
+            return True
+        if _ROWISH.match(text):
+            self._stream.sink.fault("a row of clocks and temperatures is cut short or damaged", line)
+            return True
+        return False
+
+
 # Titles of sections, as a part of a pattern, and what the section is.
 TITLES: Final = (
-    r"System profiling result|Dependency Analysis|NVLink topology|PCI[eE]? topology|PC Sampling(?: Summary)?"
-    r"|Available (?:Events|Metrics)"
+    r"Dependency Analysis|NVLink topology|PCI[eE]? topology|PC Sampling(?: Summary)?|Available (?:Events|Metrics)"
 )
 _UNREAD: Final = meaning_by_word("nvprof unread")
 LISTING: Final = re.compile(r"^[^\S\n]*+Available (?:Events|Metrics):[^\S\n]*+$", re.MULTILINE)
@@ -148,10 +202,6 @@ _PATH_ROW: Final = re.compile(
 )
 _SAMPLED: Final = re.compile(
     r'\s*(?:"","Device",)?"?Sample Count"?(?:,|\s+)"?Avg\*?"?(?:,|\s+)"?Min\*?"?(?:,|\s+)"?Max\*?"?\s*\Z'
-)
-_EVENTS_OF_CUDA_5_0: Final = re.compile(
-    r"\s*(?:Invocations\s+Avg\s+Min\s+Max\s+Event Name"
-    r'|"?Device\W+Context\W+Stream\W+Event Name\W+Kernel\W+Values"?)\s*\Z'
 )
 _PATH_UNITS: Final = re.compile(r"(?:%|[num]?s)(?:,[num]?s){2,3},\s*\Z")
 
@@ -181,10 +231,7 @@ def section_table(stream: Stream, text: str) -> RowTaker | None:
             " counted between"
         )
         return PassedOver()
-    if _EVENTS_OF_CUDA_5_0.match(text):
-        stream.sink.note("not read: events as nvprof of CUDA 5.0 prints them")
-        return PassedOver()
-    return None
+    return system_table(stream, text) or event_table(stream, text)
 
 
 class PassedOver:

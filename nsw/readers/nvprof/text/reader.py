@@ -34,7 +34,7 @@ _RESULT = re.compile(r"\s*Profiling result:\s*\Z")
 _RESULT_AND_MORE = re.compile(r"==\d{1,10}== Profiling result:[ ]+\S.{40}")  # all in one line
 _TITLE = re.compile(
     r"\s*(?P<what>Metric result|Event result|Unified Memory profiling result|NVTX result|API calls|GPU activities"
-    r"|OpenACC \((?:excl|incl)\)|OpenMP \((?:excl|incl)\)|CPU profiling result(?: \([^)]*\))?"
+    r"|OpenACC \((?:excl|incl)\)|OpenMP \((?:excl|incl)\)|CPU profiling result(?: \([^)]*\))?|System profiling result"
     rf"|{other_tables.TITLES}|Data collected at .*|Warp State):?\s*\Z",
     re.IGNORECASE,
 )

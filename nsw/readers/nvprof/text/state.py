@@ -18,7 +18,7 @@ from nsw.readers.nvprof.vocabulary import Columns, split_device
 from nsw.readers.text.lines import CONTROL, delimited_cells, line_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from nsw.readers.model import Report
@@ -80,6 +80,8 @@ class Sink:
         self.rows: dict[str, list[dict[str, Any]]] = {}
         self.tables: dict[str, Columns] = {}
         self.blocks = 0
+        self.summed: set[tuple[str, tuple[int | None, ...]]] = set()  # sections of blocks of which there are summaries
+        self.at_end: list[Callable[[], None]] = []  # what makes rows of all that was read
         self._faults: Counter[str] = Counter()
         self._reported: set[tuple[str, str]] = set()
 
@@ -161,6 +163,8 @@ class Sink:
 
     def finish(self) -> None:
         """Demangle, shorten and hand the tables over."""
+        for make in self.at_end:
+            make()
         for message, times in self._faults.items():
             if times > _MOST_SHOWN:
                 self.report.warn(f"{times} times in all: {message}")

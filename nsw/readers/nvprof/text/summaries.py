@@ -31,6 +31,7 @@ __all__ = [
     "TIME",
     "Figures",
     "SummaryTable",
+    "add_openacc",
     "add_summary_row",
     "calls_of",
     "figures_of",
@@ -140,6 +141,18 @@ def add_summary_row(stream: Stream, number: int, figures: Figures, name: str) ->
     return going_on
 
 
+def add_openacc(sink: Sink, origin: tuple[int | None, ...], name: str, figures: Figures) -> None:
+    """Add a row to the table of OpenACC events, from a trace that was summed instead of from a printed summary.
+
+    Args:
+        sink: Takes the row.
+        origin: Block, rank and process id of the row.
+        name: The name of the event.
+        figures: The figures, as `figures_of` returns them.
+    """
+    _section_columns(sink, "openacc").append((*origin, openacc_kind(name), name), figures)
+
+
 def _section_table(stream: Stream) -> Columns | None:
     """The table of the section, None where there is none."""
     section = stream.section
@@ -149,6 +162,7 @@ def _section_table(stream: Stream) -> Columns | None:
         stream.filled.add(section)
     if section not in _TABLES or (section in _OF_THE_PROCESS and _is_repeated(stream, section)):
         return None
+    stream.sink.summed.add((section, stream.origin_values()))
     return _section_columns(stream.sink, section)
 
 

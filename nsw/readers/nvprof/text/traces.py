@@ -1,18 +1,22 @@
 """nvprof's traces (--print-gpu-trace, --print-api-trace): the columns of text and CSV, read the same way.
 
 The title line says which columns there are: 15 in CUDA 6, more since; with --metrics each metric is a column of its
-own, with --print-api-trace the calls of the CUDA API are between the operations of the GPU.
+own, with --print-api-trace the calls of the CUDA API are between the operations of the GPU. A trace of OpenACC
+(--print-openacc-trace) does not name the threads of its events: they are summed in full, as under nvprof's title
+`OpenACC (incl)`.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from nsw.readers.nvprof.text.counters import add_value, metric_value
-from nsw.readers.nvprof.vocabulary import Columns, split_device, whole_ns
+from nsw.readers.nvprof.text.summaries import Figures, add_openacc
+from nsw.readers.nvprof.vocabulary import SAMPLES, Columns, Sampled, split_device, whole_ns
 from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.text.quantities import TIME_UNITS, parse_integer, rate, size, size_factor
 from nsw.tables.names import api_name_without_version, gpu_operation_kind
@@ -20,23 +24,104 @@ from nsw.tables.names import api_name_without_version, gpu_operation_kind
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nsw.readers.nvprof.text.state import Stream
+    from nsw.readers.nvprof.text.state import Sink, Stream
 
 __all__ = ["COUNTER_HEADER", "HEADER", "TraceColumns", "TraceTable"]
 
 
+Time: TypeAlias = "tuple[int | None, float | None]"  # ns, and half of its last digit; None: exact
 _OPENACC: Final = re.compile(r"acc_[a-z_]+(?:\[[\w ]+\])?(?:@|\Z)")
 _MARKS: Final = ("[Range start]", "[Range end]", "[Marker]")
-_SAMPLES: Final = {"[SM/Memory Clock (MHz)]", "[Temperature (C)]", "[Power/Limit (mW)]", "[Fan Speed (%)]"}
 
 
-def unread_rows(name: str) -> str:
-    """What rows of this name are that are read from no trace; empty for operations of the GPU and calls."""
-    if name in _SAMPLES:
-        return "samples of clocks, temperatures and power (--system-profiling)"
-    if name.startswith("acc_") and _OPENACC.match(name):
-        return "OpenACC events of a trace (--print-openacc-summary sums them)"
-    return ""
+def is_aside(name: str) -> bool:
+    """Whether the name of a row of a trace is of one of these."""
+    if name[:1] == "[":
+        return name in SAMPLES or name.startswith(_MARKS)
+    return name.startswith("acc_") and _OPENACC.match(name) is not None
+
+
+@dataclass(slots=True)
+class _Sum:
+    calls: int
+    total: float
+    half: float
+    minimum: Time
+    maximum: Time
+
+    def figures(self, overall: float) -> Figures:
+        """Calls, share of the whole, total, mean, least and greatest with their twins."""
+        share = 100.0 * self.total / overall if overall else None
+        total = (float(self.total), self.half or None)
+        mean = (self.total / self.calls, self.half / self.calls or None)
+        return (self.calls, share, None, *total, *mean, *self.minimum, *self.maximum)
+
+
+class Asides:
+    """What of one report's traces is of these kinds, summed."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._openacc: dict[tuple[tuple[str, Any], ...], dict[str, _Sum]] = {}
+        self._sampled = Sampled()
+
+    def add(self, origin: dict[str, Any], name: str, took: Time, device: int | None, sample: str) -> bool:
+        """Sum one row of a trace; returns whether its cells fit its name.
+
+        Args:
+            origin: Block, rank and process id of the row.
+            name: The name of the row, for which `is_aside` holds.
+            took: The duration (ns) and its uncertainty.
+            device: The device of a sample; None where it is not known.
+            sample: The cell of a sample: values between strokes.
+        """
+        if name.startswith(_MARKS):
+            return True  # a range begins or ends: there is no table of single ranges
+        if name in SAMPLES:
+            if device is None:
+                self._sink.note("samples of clocks and temperatures in a trace: the GPU is not named")
+            return self._sampled.add({**origin, "device": device}, name, sample)
+        if took[0] is None:
+            return False
+        sums = self._openacc.setdefault(tuple(origin.items()), {})
+        entry = sums.get(name)
+        if entry is None:
+            sums[name] = _Sum(1, took[0], took[1] or 0.0, took, took)
+            return True
+        entry.calls += 1
+        entry.total += took[0]
+        entry.half += took[1] or 0.0
+        entry.minimum, entry.maximum = (
+            min(entry.minimum, took, key=_nanoseconds),
+            max(entry.maximum, took, key=_nanoseconds),
+        )
+        return True
+
+    def __call__(self) -> None:
+        """Hand them over: the report is read."""
+        for fact in self._sampled.fact_rows():
+            self._sink.add("facts", fact)
+        for origin, sums in self._openacc.items():
+            origin_values = tuple(value for _, value in origin)
+            if ("openacc", origin_values) in self._sink.summed:
+                continue  # the same report has nvprof's own summary
+            self._sink.note("OpenACC events of a trace are summed in full: each with those that ran within it")
+            overall = sum(s.total for s in sums.values())
+            for name, event_sum in sorted(sums.items(), key=lambda item: (-item[1].total, item[0])):
+                add_openacc(self._sink, origin_values, name, event_sum.figures(overall))
+
+
+def asides_of(sink: Sink) -> Asides:
+    """Those of a report, which has one of them."""
+    asides = next((m for m in sink.at_end if isinstance(m, Asides)), None)
+    if asides is None:
+        asides = Asides(sink)
+        sink.at_end.append(asides)
+    return asides
+
+
+def _nanoseconds(time: Time) -> int:
+    return time[0] or 0
 
 
 _REMEMBERED: Final = 8192  # different rows, less their times, whose reading is kept
@@ -99,11 +184,11 @@ class TraceColumns:
         name, start = self._cell_of(cells, "name"), self._read_cell(whole_ns, cells, "start")
         if not name or (start[0] is None and "start" in self._at):
             return False
-        if name.startswith(_MARKS):
-            return True  # a range begins or ends: there is no table of single ranges
-        if unread := unread_rows(name):
-            self._stream.sink.note(f"not read: {unread}")
-            return True
+        if is_aside(name):
+            took, device = self._read_cell(_took, cells, "duration"), split_device(self._cell_of(cells, "device"))[1]
+            return asides_of(self._stream.sink).add(
+                self._stream.origin(), name, took, device, self._cell_of(cells, "system")
+            )
         alike, id_in_name = self._shared_cells(cells, name)
         printed = parse_integer(self._cell_of(cells, "correlation"))
         correlation = id_in_name if printed is None or (id_in_name is not None and alike.kind == "work") else printed
