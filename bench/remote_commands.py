@@ -76,7 +76,7 @@ def counted():
 def measure(cluster: Cluster, count: int) -> None:
     (cluster.work / "recipe.yaml").write_text(RECIPE.replace("COUNT", str(count)))
     planned = make_plan(str(cluster.work / "recipe.yaml"), "cluster", [cluster.work / "sites.yaml"])
-    folder = start.start(cluster.work, start.check(planned), start.lock_of(planned)[0])
+    folder = start.make_campaign(cluster.work, start.check_readiness(planned), start.lock_of(planned)[0])
     with counted() as calls, lock_campaign(folder, lambda _event: None) as it:
         private.prepare(folder, it.transport, it.scratch, it.share)
         it.builds.prepare()

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from nsw.campaign.planning import make_plan
-from nsw.campaign.start import Ingredients, begin
+from nsw.campaign.start import Ingredients, make_campaign_folders
 
 EMPTY = "import typer\napp = typer.Typer()\n@app.command()\ndef main(): pass\napp()\n"
 RECIPE = """nsw: 1
@@ -38,7 +38,7 @@ def make_campaign(home: Path, recipe: str = RECIPE) -> int:
     (home / "big.yaml").write_text(recipe)
     planned = make_plan(str(home / "big.yaml"), "local")
     site = planned.site.site.model_dump(mode="json", by_alias=True)
-    begin(home / "campaigns", planned.plan, Ingredients({"nsw": 1}, site, None, lambda *_: ""))
+    make_campaign_folders(home / "campaigns", planned.plan, Ingredients({"nsw": 1}, site, None, lambda *_: ""))
     return len(planned.plan.runs)
 
 

@@ -29,9 +29,9 @@ from nsw.readers.timeline.phases import (
     Operations,
     Timeline,
     phase_tables,
-    phased,
+    split_phases,
 )
-from nsw.readers.timeline.statistics import statistics
+from nsw.readers.timeline.statistics import duration_statistics
 
 SIZES = (8, 16, 32, 64, 128, 256, 512)
 ON_A_NODE = 8
@@ -163,13 +163,15 @@ def _add_tables(tables: Any, origin: dict[str, Any], events: Any, starts: Any, c
         np.where(category == MEMORY, TO_GPU, -1), nothing, nothing, nothing,
     )  # fmt: skip
     iterations = Iterations("nvtx", "step", marks[:-1], int(marks[-1]))
-    phases = phased(work, iterations, 2)
+    phases = split_phases(work, iterations, 2)
     summary = []
     for name in np.unique(rows[:, 4]).tolist():
         mine = (rows[:, 4] == name) & (times[:, 2] >= marks[2])
         if name >= 0 and mine.any():
             kernel = {"kind": "kernel", "name": f"k{name:.0f}", "short_name": f"k{name:.0f}", "device": 0}
-            part = {"phase": "steady", "summary": "gpu_summary"} | statistics((times[:, 1] - times[:, 0])[mine])
+            part = {"phase": "steady", "summary": "gpu_summary"} | duration_statistics(
+                (times[:, 1] - times[:, 0])[mine]
+            )
             summary.append(origin | kernel | part)
     timeline = Timeline(origin, work, (int(times.min()), int(times.max())), phases)
     for name, made in (phase_tables([timeline], summary, every=False) | use_tables([timeline])).items():

@@ -34,14 +34,14 @@ __all__ = [
     "NoPoolError",
     "allow_fork",
     "can_fork",
-    "inside",
+    "child_processes_without_limits",
+    "is_isolated",
     "is_possible",
-    "limited",
+    "isolated_pool",
+    "limited_block",
     "out_of_memory",
-    "outside",
-    "pool",
     "run_isolated",
-    "starting",
+    "starting_processes",
     "with_limits",
 ]
 
@@ -113,7 +113,7 @@ def can_fork() -> bool:
         return False
 
 
-def inside() -> bool:
+def is_isolated() -> bool:
     """Whether this is a process apart."""
     return _this_process.is_isolated
 
@@ -143,18 +143,18 @@ def run_isolated(function: Callable[..., _T], *args: Any, subject: str, size: in
     if not is_possible():
         return function(*args)
     chosen = (limits or Limits()).for_bytes(size)
-    context = _context()
+    context = _multiprocessing_context()
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_answer, args=(sender, function, args, subject, chosen))
-    _flush()  # a copy would print it again
+    process = context.Process(target=_send_result, args=(sender, function, args, subject, chosen))
+    _flush_streams()  # a copy would print it again
     try:  # from the start on: Python waits at its end for a process that Ctrl-C left behind
-        with starting():
+        with starting_processes():
             process.start()
         sender.close()
         answer = receiver.recv_bytes()
     except EOFError:
         process.join()
-        raise _ended(process.exitcode or 0, subject, chosen) from None
+        raise _error_of_ended_process(process.exitcode or 0, subject, chosen) from None
     except BaseException:
         if process.pid is not None:
             process.terminate()
@@ -170,36 +170,36 @@ def run_isolated(function: Callable[..., _T], *args: Any, subject: str, size: in
     return cast("_T", result)
 
 
-def _context() -> ForkContext | SpawnContext:
+def _multiprocessing_context() -> ForkContext | SpawnContext:
     from multiprocessing import get_context
 
     return get_context("fork") if can_fork() else get_context("spawn")
 
 
-def _answer(
+def _send_result(
     sender: Connection, function: Callable[..., object], args: tuple[Any, ...], subject: str, limits: _Chosen
 ) -> NoReturn:
     """Call the function and send what it returns; in the process apart."""
     try:
-        _enter()
+        _become_isolated()
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files go
         with with_limits(subject, limits):
             answer = pickle.dumps((True, function(*args)), pickle.HIGHEST_PROTOCOL)
-        _flush()
+        _flush_streams()
     except BaseException as fault:  # noqa: BLE001  whoever asked gets it
-        answer = pickle.dumps((False, _with_place(fault)))
+        answer = pickle.dumps((False, _with_traceback_note(fault)))
     with suppress(OSError):  # nobody waits for it any more
         sender.send_bytes(answer)
     os._exit(0)  # taking Arrow apart may end the process with SIGABRT
 
 
-def _flush() -> None:
+def _flush_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # where it was closed
             stream.flush()
 
 
-def _with_place(fault: BaseException) -> BaseException:
+def _with_traceback_note(fault: BaseException) -> BaseException:
     """The exception; with a note where it was raised if it is nobody's mistake: tracebacks do not travel."""
     import traceback
 
@@ -217,7 +217,7 @@ class _WithoutPandas:
             raise ImportError(name)
 
 
-def _enter() -> None:
+def _become_isolated() -> None:
     """Make this process one apart, whose calls have limits; it ends with the one that started it."""
     import ctypes
 
@@ -239,7 +239,7 @@ def with_limits(subject: str, limits: _Chosen) -> Iterator[None]:
     Raises:
         LimitError: It took more.
     """
-    with limited(subject, seconds=limits.seconds, memory=limits.memory, hint=limits.hint):
+    with limited_block(subject, seconds=limits.seconds, memory=limits.memory, hint=limits.hint):
         left, _ = signal.setitimer(signal.ITIMER_PROF, 1.1 * limits.seconds + 1)
         try:
             yield
@@ -257,7 +257,7 @@ def out_of_memory(fault: Exception) -> bool:
     return isinstance(fault, MemoryError) or any(word in str(fault) for word in words)
 
 
-def _ended(status: int, subject: str, limits: _Chosen) -> LimitError:
+def _error_of_ended_process(status: int, subject: str, limits: _Chosen) -> LimitError:
     """The error of a process that ended without an answer."""
     if status == -signal.SIGPROF:
         return LimitError(f"{subject} takes more than {limits.seconds:g} s of processor time", hint=limits.hint)
@@ -273,7 +273,7 @@ def _ended(status: int, subject: str, limits: _Chosen) -> LimitError:
 
 
 @contextmanager
-def outside() -> Iterator[None]:
+def child_processes_without_limits() -> Iterator[None]:
     """Programs that are started meanwhile do not get the limits of this process apart."""
     if not _this_process.is_isolated:  # it has no limits, and another thread may be setting some (nsw/apart.py)
         yield
@@ -293,7 +293,7 @@ class NoPoolError(Exception):
 
 
 @contextmanager
-def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+def isolated_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Processes apart, for many calls; they end with the block, in the middle of a call if need be.
 
     The calls themselves are to be `within` their limits.
@@ -305,7 +305,7 @@ def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
     with _ONE_AT_A_TIME, SafeProcesses():  # multiprocessing has a process of its own too
         try:
-            executor = ProcessPoolExecutor(workers, mp_context=_context(), initializer=_enter)
+            executor = ProcessPoolExecutor(workers, mp_context=_multiprocessing_context(), initializer=_become_isolated)
         except OSError:
             raise NoPoolError from None
     try:
@@ -319,7 +319,7 @@ def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 @contextmanager
-def starting() -> Iterator[None]:
+def starting_processes() -> Iterator[None]:
     """Processes started here get no Ctrl-C, which a terminal sends to all: it is this process that ends them.
 
     Nor do they look for modules in the current folder, or import the program that reads: a script that calls nsw
@@ -349,12 +349,14 @@ class _OverTimeError(BaseException):
     """No Exception, so that nothing between takes it for a fault of its own."""
 
 
-def _end(_signal: int, _frame: object) -> NoReturn:
+def _raise_over_time(_signal: int, _frame: object) -> NoReturn:
     raise _OverTimeError
 
 
 @contextmanager
-def limited(subject: str, *, seconds: float = _CPU_SECONDS, memory: int = _BYTES, hint: str = _HINT) -> Iterator[None]:
+def limited_block(
+    subject: str, *, seconds: float = _CPU_SECONDS, memory: int = _BYTES, hint: str = _HINT
+) -> Iterator[None]:
     """Limit the processor time and memory that the block may take.
 
     Both limits apply to the whole process, and end with the block. Signals reach the main thread alone: other threads
@@ -372,10 +374,10 @@ def limited(subject: str, *, seconds: float = _CPU_SECONDS, memory: int = _BYTES
     with _LIMITS_LOCK:
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         timed = threading.current_thread() is threading.main_thread()
-        handler = signal.signal(signal.SIGVTALRM, _end) if timed else None
+        handler = signal.signal(signal.SIGVTALRM, _raise_over_time) if timed else None
         left = 0.0
         try:
-            if (used := _in_use()) is not None:
+            if (used := _address_space_bytes()) is not None:
                 most = used + memory
                 resource.setrlimit(
                     resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard)
@@ -394,7 +396,7 @@ def limited(subject: str, *, seconds: float = _CPU_SECONDS, memory: int = _BYTES
             resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-def _in_use() -> int | None:
+def _address_space_bytes() -> int | None:
     """Bytes of this process's address space; None where the kernel has no such file."""
     try:
         return int(read_text(Path("/proc/self/statm")).split()[0]) * resource.getpagesize()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
-from nsw.wording import storable
+from nsw.wording import escape_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -267,7 +267,7 @@ class CommandError(NswError):
 
 def _excerpt(text: str) -> str:
     """What a command printed, of a long text the beginning and the end."""
-    text = storable(text)
+    text = escape_surrogates(text)
     omitted = len(text) - 2 * _EXCERPT
     if omitted > 0:
         text = f"{text[:_EXCERPT]}\n[{omitted:,} characters are left out]\n{text[-_EXCERPT:]}"

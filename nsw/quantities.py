@@ -49,7 +49,7 @@ class Quantity(str):
         return quantity
 
 
-def rates(unit_name: str) -> Units:
+def rate_units(unit_name: str) -> Units:
     """Units of things a second: powers of 1000, as in data sheets."""
     return tuple(
         (f"{unit}{unit_name}/s", step) for unit, step in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0))
@@ -68,13 +68,13 @@ def in_one_unit(head: str, cells: Sequence[object], related_values: Sequence[flo
     other_cells = {cell for cell in cells if not isinstance(cell, Quantity)}
     if not quantities or not other_cells <= {None, "", "-"} or len({quantity.units for quantity in quantities}) > 1:
         return head, list(cells)
-    unit, scale = common([*(quantity.value for quantity in quantities), *related_values], quantities[0].units)
+    unit, scale = common_unit([*(quantity.value for quantity in quantities), *related_values], quantities[0].units)
     end = ">" if head.endswith(">") else ""
     numbers = [_number(cell.value / scale, unit) if isinstance(cell, Quantity) else cell for cell in cells]
     return f"{head.removesuffix('>')} ({unit}){end}", numbers
 
 
-def common(values: Sequence[float], units: Units) -> tuple[str, float]:
+def common_unit(values: Sequence[float], units: Units) -> tuple[str, float]:
     """The unit for all of these: that of the largest, or a smaller one where the smallest would be lost in it."""
     sizes = [abs(value) for value in values if value]
     if not sizes:
@@ -141,7 +141,7 @@ def duration(ns: float | None) -> str:
     return Quantity.from_value(_in_units(ns, TIMES), ns, TIMES)
 
 
-def summed(parts: Sequence[float]) -> tuple[str, list[str]]:
+def format_sum_and_parts(parts: Sequence[float]) -> tuple[str, list[str]]:
     """The sum of times and each of them, `1.500 ms less`, in one unit and so rounded that they add up.
 
     Args:
@@ -183,7 +183,7 @@ def rate(per_second: float | None, unit_name: str = "B") -> str:
     """Bytes (or other things) a second for people, powers of 1000 as in data sheets: 1.234 GB/s."""
     if per_second is None:
         return "-"
-    units = rates(unit_name)
+    units = rate_units(unit_name)
     return Quantity.from_value(_in_units(per_second, units), per_second, units)
 
 
@@ -210,7 +210,7 @@ def number(value: float | None) -> str:
     return f"{value:,.{1 if abs(value) >= 100 else 2}f}"
 
 
-def spread(lowest: float | None, highest: float | None) -> str:
+def format_range(lowest: float | None, highest: float | None) -> str:
     """The range of several measurements: 18,948 .. 28,247."""
     return "-" if lowest is None or highest is None else f"{number(lowest)} .. {number(highest)}"
 
@@ -220,7 +220,7 @@ def percent(value: float | None) -> str:
     return "-" if value is None else Quantity.from_value(f"{value:,.1f} %", value, PERCENT)
 
 
-def change(value: float, digits: int = 1) -> str:
+def format_change(value: float, digits: int = 1) -> str:
     """A change in percent, `+12.3 %`; twice as much and more, a half and less as a factor, `210x`, `1 / 15`."""
     if _HALVED < value < _DOUBLED:
         return f"{value:+,.{digits}f} %"
@@ -229,39 +229,39 @@ def change(value: float, digits: int = 1) -> str:
     return f"{factor_digits(1 + value / 100) if value > -100 else 0}x"
 
 
-def faster(value: float) -> str:
+def format_rate_change(value: float) -> str:
     """A change of a rate in percent, with its direction."""
     return change_of_speed(1 + value / 100)
 
 
-def longer(value: float) -> str:
+def format_time_change(value: float) -> str:
     """A change of a time in percent, with its direction."""
     return change_of_speed(1 / (1 + value / 100) if value > -100 else math.inf, is_time=True)
 
 
-def magnitude(value: float, digits: int = 1) -> str:
+def format_magnitude(value: float, digits: int = 1) -> str:
     """The size of a change in percent, before "faster" or "more": `12.3 %`; from twice on a factor, `77 times`."""
     return f"{abs(value):.{digits}f} %" if value < _DOUBLED else f"{factor_digits(1 + value / 100)} times"
 
 
-def changed_by(value: float) -> str:
+def change_in_sentence(value: float) -> str:
     """The same in a sentence, after "by": `+12 %`, `a factor of 210`."""
-    text = change(value, 0)
+    text = format_change(value, 0)
     return f"a factor of {text.removesuffix('x')}" if text.endswith("x") else text
 
 
 def _in_units(value: float, units: Units) -> str:
     for unit, scale in units[:-1]:
         if abs(value) >= scale:
-            return f"{_four(value / scale)} {unit}"
+            return f"{_four_digits(value / scale)} {unit}"
     return f"{value:,.0f} {units[-1][0]}"
 
 
-def _four(value: float) -> str:
+def _four_digits(value: float) -> str:
     digits = 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1
     return f"{value:,.{digits}f}"
 
 
-def moment(seconds: float) -> str:
+def format_moment(seconds: float) -> str:
     """Unix seconds as the local clock shows them, to the second."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

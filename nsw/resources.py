@@ -33,7 +33,7 @@ def docs_folder() -> Path:
     return _folder("docs")
 
 
-def reducer() -> Path:
+def reducer_script() -> Path:
     """The file that makes a small database of an nsys export, with nothing but Python's standard library."""
     return Path(str(files("nsw.readers.nsys").joinpath("reduce_export.py")))
 
@@ -54,7 +54,7 @@ def csv_rows(path: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(data.decode("utf-8"), newline="")))
 
 
-def recording(collection: str) -> Traversable:
+def recordings_folder(collection: str) -> Traversable:
     """The folder of one collection of recordings, such as `alexnet-4xH200`.
 
     Raises:
@@ -72,7 +72,7 @@ def _folder(name: str) -> Path:
     package = files("nsw")
     inside = package.joinpath("_data", name)
     if inside.is_dir():
-        return _on_disk(inside)
+        return _extract_if_zipped(inside)
     checkout_folder = package.joinpath("..", name)
     if isinstance(checkout_folder, Path) and checkout_folder.is_dir():
         return checkout_folder.resolve()
@@ -81,7 +81,7 @@ def _folder(name: str) -> Path:
     )
 
 
-def _on_disk(folder: Traversable) -> Path:
+def _extract_if_zipped(folder: Traversable) -> Path:
     """The folder itself, or a copy for the life of this process when nsw is imported from a zip file."""
     if isinstance(folder, Path):
         return folder
@@ -125,7 +125,7 @@ def user_folder(kind: Literal["config", "cache", "state"]) -> Path:
     return folder
 
 
-def registered(group: str) -> dict[str, str]:
+def entry_points_of(group: str) -> dict[str, str]:
     """Name -> `module:name` of each entry point of a group, such as `nsw.schedulers`."""
     return {point.name: point.value for point in _all_entry_points().select(group=group)}
 

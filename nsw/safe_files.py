@@ -111,7 +111,7 @@ def read_plain(path: Path | str, *, owner: int | None = None, last: int | None =
     Raises:
         NotPlainError, OSError: As `open_plain`.
     """
-    return _read(open_plain(path, owner=owner), last)
+    return _read_descriptor(open_plain(path, owner=owner), last)
 
 
 def open_folder_below(folder: int, names: Sequence[str]) -> int:
@@ -161,10 +161,10 @@ def read_below(folder: int, name: str, *, owner: int | None = None, last: int | 
     Raises:
         OSError: As `open_below`.
     """
-    return _read(open_below(folder, name, owner=owner), last)
+    return _read_descriptor(open_below(folder, name, owner=owner), last)
 
 
-def _read(descriptor: int, last: int | None) -> bytes:
+def _read_descriptor(descriptor: int, last: int | None) -> bytes:
     with open(descriptor, "rb") as file:
         if last is not None:
             file.seek(max(0, os.fstat(file.fileno()).st_size - last))
@@ -257,7 +257,7 @@ def make_file(path: Path, mode: int = 0o600) -> BinaryIO:
 
 
 @contextmanager
-def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
+def replacing_file(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
     """A new file that takes the place of what has that name when the block ends well: whole, or not at all.
 
     In the place of a link it is the link that goes, not its file.
@@ -291,7 +291,7 @@ def write_bytes(path: Path, data: bytes, mode: int = 0o644) -> None:
     Raises:
         OSError: It cannot be made.
     """
-    with replacing(path, mode) as file:
+    with replacing_file(path, mode) as file:
         file.write(data)
 
 
@@ -318,7 +318,7 @@ def copy_file(source: Path | str, target: Path | str) -> None:
         NotPlainError: The source is not a regular file: a FIFO would never answer, a device never end.
         OSError: It cannot be read, or the copy not be made.
     """
-    with open_to_read(source) as old, replacing(Path(target), 0o600) as new:
+    with open_to_read(source) as old, replacing_file(Path(target), 0o600) as new:
         shutil.copyfileobj(old, new, 1 << 20)
         new.flush()
         of = os.fstat(old.fileno())
@@ -360,7 +360,7 @@ def user_name(uid: int) -> str:
         return f"user {uid}"
 
 
-def who_else_writes(path: Path) -> str | None:
+def foreign_write_reason(path: Path) -> str | None:
     """Why a file or folder may hold what another user wrote, as a sentence about it; None: only its user or root may.
 
     Raises:
@@ -416,6 +416,6 @@ def hashes(files: Iterable[tuple[str | Path, str]]) -> dict[str, str]:
     return {name: hash_of(file) for source, beside_name in files for file, name in files_in(Path(source), beside_name)}
 
 
-def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+def changed_names(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """The names of files that are not as they were, that came or went."""
     return [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]

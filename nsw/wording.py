@@ -20,7 +20,7 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def storable(text: str) -> str:
+def escape_surrogates(text: str) -> str:
     r"""The text as UTF-8 can hold it: `\xff` for a byte of a name that is no UTF-8, `\ud800` for other surrogates.
 
     SQLite, Parquet and most programs refuse such a text.
@@ -33,7 +33,7 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\x{code & 0xFF:02x}" if _FIRST_BYTE <= code <= _LAST_BYTE else f"\\u{code:04x}"
 
 
-def one_or(count: int, singular: str, several: str) -> str:
+def singular_or_count(count: int, singular: str, several: str) -> str:
     """Return `a figure is` for one, `7 figures are` for more.
 
     Args:
@@ -44,22 +44,17 @@ def one_or(count: int, singular: str, several: str) -> str:
     return singular if count == 1 else f"{count} {several}"
 
 
-def and_more(names: Sequence[str], limit: int) -> str:
-    """`a, b and 3 more`: at most so many names."""
-    omitted = len(names) - limit
-    return ", ".join(names[:limit]) + (f" and {omitted} more" if omitted > 0 else "")
-
-
-def first_of(names: Sequence[str], limit: int, several: str = "") -> str:
+def first_names(names: Sequence[str], limit: int = 1, noun: str = "", between: str = ", ") -> str:
     """Return the first names and how many more there are: `a, b and 3 more`.
 
     Args:
         names: All names.
         limit: How many to list.
-        several: The noun after the number, such as `kernels`; empty: none.
+        noun: The noun after the number, such as `kernels`; empty: none.
+        between: What is between two names.
     """
     left = len(names) - limit
-    return ", ".join(names[:limit]) + (f" and {left} more{several and ' ' + several}" if left > 0 else "")
+    return between.join(names[:limit]) + (f" and {left:,} more{noun and ' ' + noun}" if left > 0 else "")
 
 
 def headline(counts: Mapping[str, int], incomplete: int = 0, unreadable: int = 0) -> str:
@@ -91,7 +86,7 @@ def absent_lines(absent: Iterable[tuple[str, str, int]]) -> list[str]:
         together.setdefault((kind, why), []).append((name, runs))
     lines = []
     for (kind, why), some in together.items():
-        names = first_of([name for name, _ in some], _NAMES_IN_LINE)
+        names = first_names([name for name, _ in some], _NAMES_IN_LINE)
         what = f"{kind if len(some) == 1 else _SEVERAL.get(kind, kind)} {names}"
         lines.append(f"missing: {what} ({plural(sum(runs for _, runs in some), 'run')}): {why}")
     return lines

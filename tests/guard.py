@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from nsw.apart import limited
+from nsw.apart import limited_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,5 +16,5 @@ RUNAWAY_S = 60  # of processor time; no measure of speed: what ends takes a seco
 @contextmanager
 def ends() -> Iterator[None]:
     """What happens inside fails with a LimitError where it would not end."""
-    with limited("a test", seconds=RUNAWAY_S):
+    with limited_block("a test", seconds=RUNAWAY_S):
         yield

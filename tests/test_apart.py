@@ -47,9 +47,9 @@ def break_down():
 
 
 def core_and_memory():
-    from nsw.apart import outside
+    from nsw.apart import child_processes_without_limits
 
-    with outside():
+    with child_processes_without_limits():
         shown = subprocess.run(["bash", "-c", "ulimit -Sc; ulimit -Sv"], capture_output=True, text=True, check=True)
     return [resource.getrlimit(resource.RLIMIT_CORE)[0], *shown.stdout.split()]
 
@@ -115,7 +115,7 @@ from nsw import apart
 apart.allow_fork()
 unprinted = sys.stdout.write("before ")
 def work():
-    print("inside", apart.inside(), flush=True)
+    print("inside", apart.is_isolated(), flush=True)
     {does}
 print(apart.run_isolated(work, subject="it", size=0), "after")
 """

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from nsw.apart import limited, outside
+from nsw.apart import child_processes_without_limits, limited_block
 
 
 def test_one_thread_at_a_time_computes_within_limits():
@@ -14,7 +14,7 @@ def test_one_thread_at_a_time_computes_within_limits():
     inside, together = [], set()
 
     def compute(number):
-        with limited("a plan"):
+        with limited_block("a plan"):
             inside.append(number)
             time.sleep(0.001)  # lets the others run
             together.add(len(inside))
@@ -29,5 +29,5 @@ def test_one_thread_at_a_time_computes_within_limits():
 def test_a_program_started_by_a_process_without_limits_leaves_those_of_other_threads_alone(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(resource, "setrlimit", lambda *_: pytest.fail("a limit was set"))
-        with outside():
+        with child_processes_without_limits():
             pass

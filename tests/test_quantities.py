@@ -2,7 +2,17 @@
 
 import pytest
 
-from nsw.quantities import change, duration, faster, in_one_unit, longer, magnitude, percent, rate, size
+from nsw.quantities import (
+    duration,
+    format_change,
+    format_magnitude,
+    format_rate_change,
+    format_time_change,
+    in_one_unit,
+    percent,
+    rate,
+    size,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,12 +43,20 @@ def test_a_column_of_quantities_has_one_unit(head, cells, found):
      (1e8, "1,000,001x"), (-99.982, "1 / 5,556"), (-100.0, "0x")],
 )  # fmt: skip
 def test_a_change_of_twice_and_more_is_a_factor(percent_more, text):
-    assert change(percent_more) == text
+    assert format_change(percent_more) == text
 
 
 def test_a_large_change_of_a_time_or_a_speed_is_a_factor_that_is_no_fraction():
-    assert (longer(-93.4), longer(20867.8), longer(-50.0)) == ("15x faster", "210x slower", "2x faster")
-    assert (faster(-99.0), faster(-100.0), faster(-9.6)) == ("100x slower", "0x", "9.6 % slower")
+    assert (format_time_change(-93.4), format_time_change(20867.8), format_time_change(-50.0)) == (
+        "15x faster",
+        "210x slower",
+        "2x faster",
+    )
+    assert (format_rate_change(-99.0), format_rate_change(-100.0), format_rate_change(-9.6)) == (
+        "100x slower",
+        "0x",
+        "9.6 % slower",
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,4 +64,4 @@ def test_a_large_change_of_a_time_or_a_speed_is_a_factor_that_is_no_fraction():
     [(12.34, "12.3 %"), (-80.0, "80.0 %"), (99.0, "99.0 %"), (900.0, "10 times"), (7630.0, "77 times")],
 )
 def test_in_a_sentence_a_change_of_twice_and_more_is_a_factor(percent_more, text):
-    assert magnitude(percent_more) == text
+    assert format_magnitude(percent_more) == text

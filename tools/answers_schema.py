@@ -26,7 +26,7 @@ from nsw.analysis.roofline import Point
 from nsw.analysis.source_lines import SourceLines
 from nsw.plan.model import Absent, Resources
 from nsw.present.emit import JSON_VERSION
-from nsw.recipe.model import cleaned, headed, text_of
+from nsw.recipe.model import clean_schema, text_of, with_schema_head
 from nsw.tables import TABLES
 
 Rows = list[dict[str, Any]]
@@ -475,7 +475,7 @@ def answers_schema() -> dict[str, Any]:
         adapter.rebuild(force=True, _types_namespace=NAMES)
         adapters.append((name, "serialization", adapter))
     references, rest = TypeAdapter.json_schemas(adapters, ref_template=f"{_REF}{{model}}")
-    definitions: dict[str, Any] = cleaned(rest)["$defs"]
+    definitions: dict[str, Any] = clean_schema(rest)["$defs"]
     for definition in definitions.values():
         if any("default" in key for key in definition.get("properties", {}).values()):  # a dataclass: all is printed
             definition["required"] = list(definition["properties"])
@@ -491,7 +491,7 @@ def answers_schema() -> dict[str, Any]:
         "required": ["nsw_json"],
         "properties": {"nsw_json": {"const": JSON_VERSION}},
     }
-    return headed(
+    return with_schema_head(
         schema,
         title=f"answers of nsw, version {JSON_VERSION}",
         description="Each command prints one object that fits `$defs/COMMAND`. Keys may be added; none goes or changes"

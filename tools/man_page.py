@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from nsw.cli.completion import shipped  # noqa: E402
+from nsw.cli.completion import load_commands  # noqa: E402
 from nsw.cli.topics import TOPICS, text_of  # noqa: E402
 
 PAGE = ROOT / "docs" / "nsw.1"
@@ -18,7 +18,7 @@ PAGE = ROOT / "docs" / "nsw.1"
 
 def text() -> str:
     """The manual page in the language of man."""
-    root, commands = shipped()
+    root, commands = load_commands()
     lines = ['.TH NSW 1 "" "nsw" "User Commands"', ".SH NAME", f"nsw \\- {roff(root.help)}", ".SH SYNOPSIS"]
     lines += [".B nsw", "COMMAND ...", ".SH COMMANDS"]
     for name, command in commands.items():

@@ -173,13 +173,13 @@ def _summarize_case(
     windowed: Collection[str],
 ) -> CaseSummary:
     @cache
-    def of_run(table: str, run: str) -> Sequence[Mapping[str, Any]]:
+    def table_rows_of_run(table: str, run: str) -> Sequence[Mapping[str, Any]]:
         return by_run.get(table, {}).get(run, ())
 
-    def rows(table: str, case_runs: Sequence[Any] = runs) -> Sequence[Mapping[str, Any]]:
+    def table_rows(table: str, case_runs: Sequence[Any] = runs) -> Sequence[Mapping[str, Any]]:
         if len(case_runs) == 1:
-            return of_run(table, case_runs[0].id)
-        return [row for run in case_runs for row in of_run(table, run.id)]
+            return table_rows_of_run(table, case_runs[0].id)
+        return [row for run in case_runs for row in table_rows_of_run(table, run.id)]
 
     with_gpu, with_api, with_functions = (
         runs_of_first_measured_pass(runs, by_run.get(table, {}))
@@ -187,42 +187,47 @@ def _summarize_case(
     )
 
     @cache
-    def columns(table: str, run: str) -> Columns:
+    def table_columns(table: str, run: str) -> Columns:
         return _columns_of_run(by_run.get(table, {}), run)
 
-    def steady(table: str, case_runs: Sequence[Any]) -> Columns:
+    def steady_columns(table: str, case_runs: Sequence[Any]) -> Columns:
         run_ids = [run.id for run in case_runs]
-        parts = [columns("phase_summary", run) for run in run_ids]
-        return steady_state_columns(table, [columns(table, run) for run in run_ids], parts)
+        parts = [table_columns("phase_summary", run) for run in run_ids]
+        return steady_state_columns(table, [table_columns(table, run) for run in run_ids], parts)
 
-    gpu = steady("gpu_summary", with_gpu)
+    gpu = steady_columns("gpu_summary", with_gpu)
     few_parts = [
         row
         for run in with_gpu
-        for row in _rows_but_kernels(by_run.get("phase_summary", {}), run.id, columns("phase_summary", run.id))
+        for row in _rows_but_kernels(by_run.get("phase_summary", {}), run.id, table_columns("phase_summary", run.id))
     ]
     work = largest_shares(gpu, 1.0, several := max(1, len(with_gpu)))
     gpu_ns = sum(filter(None, gpu["total_ns"]))
     talk = [
         row
-        for row in steady_state_rows("communication", rows("communication", with_gpu), few_parts)
+        for row in steady_state_rows("communication", table_rows("communication", with_gpu), few_parts)
         if "nccl" in {row.get("library"), row.get("kind")}
     ]
     communication = sum(row.get("total_ns") or 0 for row in talk)
     # a median of few iterations says little, unless they are alike: where time goes is said of the whole run then
     alike = all(
         row["steady"] >= _FEWEST or (row["steady"] >= _FEW_ALIKE and row["max_ns"] <= _ALIKE * row["med_ns"])
-        for row in rows("iterations", with_gpu)
+        for row in table_rows("iterations", with_gpu)
     )
-    import_times = [row["import_s"] for row in rows("functions", with_functions) if row.get("import_s") is not None]
+    import_times = [
+        row["import_s"] for row in table_rows("functions", with_functions) if row.get("import_s") is not None
+    ]
     # the calls in which PyTorch's DataLoader is waited for longest
-    waits = [row for row in rows("nvtx_summary", with_gpu) if _LOADER.search(row["name"] or "") and row.get("avg_ns")]
+    waits = [
+        row for row in table_rows("nvtx_summary", with_gpu) if _LOADER.search(row["name"] or "") and row.get("avg_ns")
+    ]
     loading: Mapping[str, Any] = max(waits, key=lambda row: float(row["med_ns"] or row["avg_ns"]), default={})
     figures = figures_by_pass(runs, by_run.get("figures", {}))
     free = {figure.name for figure in figures if not figure.profiled}
     idle_gpu = find_most_idle_gpu(
-        rows("iterations", with_gpu),
-        {"phase_summary": few_parts} | {name: rows(name, with_gpu) for name in ("gaps", "host_copies", "gpu_use")},
+        table_rows("iterations", with_gpu),
+        {"phase_summary": few_parts}
+        | {name: table_rows(name, with_gpu) for name in ("gaps", "host_copies", "gpu_use")},
     )
     figures = tuple(each for each in figures if each.pass_name not in windowed or each.name not in free)
     return CaseSummary(
@@ -242,41 +247,43 @@ def _summarize_case(
         gpu_work=work,
         start_kernels=()
         if "kernel" in gpu["kind"]
-        else _kernel_names(columns("phase_summary", run.id) for run in with_gpu),
-        api=largest_shares(steady("api_summary", with_api), cover, max(1, len(with_api))),
-        longest_calls_ns={row["name"]: row["max_ns"] for row in rows("api_summary", with_api) if row.get("max_ns")},
+        else _kernel_names(table_columns("phase_summary", run.id) for run in with_gpu),
+        api=largest_shares(steady_columns("api_summary", with_api), cover, max(1, len(with_api))),
+        longest_calls_ns={
+            row["name"]: row["max_ns"] for row in table_rows("api_summary", with_api) if row.get("max_ns")
+        },
         threads={name: threads for name, threads in gpu.rows("name", "threads") if threads},
         blocks={name: blocks for name, blocks in gpu.rows("name", "blocks") if blocks},
         successors={name: successor for name, successor in gpu.rows("name", "successor") if successor},
         copies=_copies_by_kind(gpu, several),
-        functions=_function_shares(rows("functions", with_functions), cover, max(1, len(with_functions))),
+        functions=_function_shares(table_rows("functions", with_functions), cover, max(1, len(with_functions))),
         import_ns=1e9 * sum(import_times) / len(with_functions) if import_times else None,
         figures=figures,
         perturbation=tuple(profiler_perturbations(figures, [run for run in runs if run.pass_name not in windowed])),
-        link=_link_of_facts(rows("facts")),
-        sm_count=_sm_count_of_facts(rows("facts")),
-        page_fault_ns=sum(row["value"] for row in rows("facts", with_gpu) if row["key"] == PAGE_FAULTS) / several,
-        compiled=_compiled_modules(rows("nvtx_summary", with_gpu), several),
-        uses_fsdp=any(str(row["name"]).startswith("FSDP::") for row in rows("nvtx_summary", with_gpu)),
-        gpus=tuple(sorted({str(r["text"]) for r in rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
+        link=_link_of_facts(table_rows("facts")),
+        sm_count=_sm_count_of_facts(table_rows("facts")),
+        page_fault_ns=sum(row["value"] for row in table_rows("facts", with_gpu) if row["key"] == PAGE_FAULTS) / several,
+        compiled=_compiled_modules(table_rows("nvtx_summary", with_gpu), several),
+        uses_fsdp=any(str(row["name"]).startswith("FSDP::") for row in table_rows("nvtx_summary", with_gpu)),
+        gpus=tuple(sorted({str(r["text"]) for r in table_rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
         measured=len(with_gpu or with_api or with_functions),
         kernels=_kernels_with_counters(runs, counters, gpu, several),
-        phases=summarize_phases(rows("phases", with_gpu), few_parts),
-        iterations=summarize_iterations(rows("iterations", with_gpu)),
-        waiting=summarize_nccl_waiting(talk, gpu_ns, rows("gpu_use", with_gpu), rows("gaps", with_gpu)),
-        collectives=summarize_collectives(rows("gpu_use", with_gpu[:1])),
-        stragglers=find_stragglers({name: rows(name, with_gpu) for name in OF_STRAGGLERS})
-        if rows("collectives", with_gpu)
+        phases=summarize_phases(table_rows("phases", with_gpu), few_parts),
+        iterations=summarize_iterations(table_rows("iterations", with_gpu)),
+        waiting=summarize_nccl_waiting(talk, gpu_ns, table_rows("gpu_use", with_gpu), table_rows("gaps", with_gpu)),
+        collectives=summarize_collectives(table_rows("gpu_use", with_gpu[:1])),
+        stragglers=find_stragglers({name: table_rows(name, with_gpu) for name in OF_STRAGGLERS})
+        if table_rows("collectives", with_gpu)
         else (),
         idle_gpu=idle_gpu,
         traced_by=with_gpu[0].pass_name if with_gpu else None,
-        one_phase=unsplit_timeline_reason(rows("phases", with_gpu)),
+        one_phase=unsplit_timeline_reason(table_rows("phases", with_gpu)),
         spent=divide_time(
-            gpu if alike else Columns.joined([columns("gpu_summary", run.id) for run in with_gpu]),
-            rows("iterations", with_gpu) if alike else (),
+            gpu if alike else Columns.joined([table_columns("gpu_summary", run.id) for run in with_gpu]),
+            table_rows("iterations", with_gpu) if alike else (),
             several,
             classes,
-            shared=may_share_gpus(rows("iterations", with_gpu), few_parts),
+            shared=may_share_gpus(table_rows("iterations", with_gpu), few_parts),
             is_mean=idle_gpu is not None and idle_gpu.is_mean,
         ),
         loading_ns=loading.get("med_ns") or loading.get("avg_ns"),
@@ -285,7 +292,7 @@ def _summarize_case(
         else (loading["min_ns"], loading["max_ns"]),
         loading_waits_ns=_loading_waits(loading),
         host=summarize_host(runs, by_run),
-        stray_contexts=find_stray_contexts(rows("process_gpus", with_gpu)),
+        stray_contexts=find_stray_contexts(table_rows("process_gpus", with_gpu)),
     )
 
 

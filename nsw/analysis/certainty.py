@@ -119,7 +119,7 @@ class Estimate:
     floor: Floor | None
 
     @property
-    def within(self) -> float:
+    def largest_log_ratio(self) -> float:
         """The end of the interval that is farther from 0, as the absolute logarithm of a ratio."""
         return max(abs(self.low), abs(self.high))
 
@@ -166,7 +166,7 @@ def estimate_from_pairs(
     least = math.ceil(1 - math.log2(alpha))  # pairs that need no floor: of their signs 2 are extreme
     alone = n >= least
 
-    def half(count: int) -> float:
+    def half_width_with(count: int) -> float:
         if count >= least:
             return t_two_sided_quantile(alpha, count - 1) * scatter / math.sqrt(count)
         own_half = t_two_sided_quantile(_T_ALPHA, count - 1) * scatter if count > 1 else 0.0
@@ -176,7 +176,7 @@ def estimate_from_pairs(
     if alone and exact and n <= _MOST_FLIPS:
         low, high, chance = *_sign_flip_interval(logs, alpha), sign_flip_p_value(np.asarray(logs))
     else:
-        low, high = mean - half(n), mean + half(n)
+        low, high = mean - half_width_with(n), mean + half_width_with(n)
         own_chance = _t_test_p_value(mean, scatter / math.sqrt(n), n - 1) if n > 1 else 0.0
         chance = (
             own_chance
@@ -184,7 +184,15 @@ def estimate_from_pairs(
             else max(own_chance * ALPHA / _T_ALPHA, _t_test_p_value(mean, floor.pair / math.sqrt(n), floor.freedom))
         )
     estimate = _make_estimate(
-        mean, (low, high), chance, equivalence, half, error, n, is_paired=True, floor=None if alone else floor
+        mean,
+        (low, high),
+        chance,
+        equivalence,
+        half_width_with,
+        error,
+        n,
+        is_paired=True,
+        floor=None if alone else floor,
     )
     return estimate if alone or alpha == ALPHA else estimate.undecided()
 
@@ -208,29 +216,29 @@ def estimate_from_runs(
     squares = [statistics.variance(side) if len(side) > 1 else 0.0 for side in (first, second)]
     n = min(counts)
 
-    def welch(a: int, b: int) -> tuple[float, float]:
+    def welch_error_and_freedom(a: int, b: int) -> tuple[float, float]:
         """The standard error with as many runs, and its degrees of freedom."""
         parts = squares[0] / a, squares[1] / b
         spread = sum(p * p / (count - 1) for p, count in zip(parts, (a, b), strict=True) if count > 1)
         return math.sqrt(sum(parts)), sum(parts) ** 2 / spread if spread else max(1, min(a, b) - 1)
 
-    def half(count: int) -> float:
+    def half_width_with(count: int) -> float:
         a, b = (max(count, run_count) for run_count in counts)
-        error, freedom = welch(a, b)
+        error, freedom = welch_error_and_freedom(a, b)
         if count >= _ALONE:
             return t_two_sided_quantile(ALPHA, freedom) * error
         run_count = t_two_sided_quantile(_T_ALPHA, freedom) * error if count > 1 else 0.0
         return max(run_count, t_two_sided_quantile(ALPHA, floor.freedom) * floor.run * math.sqrt(1 / a + 1 / b))
 
     alone = n >= _ALONE
-    error, freedom = welch(*counts)
+    error, freedom = welch_error_and_freedom(*counts)
     of_floor = floor.run * math.sqrt(1 / counts[0] + 1 / counts[1])
     own_chance = _t_test_p_value(mean, error, freedom) if n > 1 else 0.0
     chance = own_chance if alone else max(own_chance * ALPHA / _T_ALPHA, _t_test_p_value(mean, of_floor, floor.freedom))
-    interval = (mean - half(n), mean + half(n))
+    interval = (mean - half_width_with(n), mean + half_width_with(n))
     error = error if alone else max(error, of_floor)
     return _make_estimate(
-        mean, interval, chance, equivalence, half, error, n, is_paired=False, floor=None if alone else floor
+        mean, interval, chance, equivalence, half_width_with, error, n, is_paired=False, floor=None if alone else floor
     )
 
 
@@ -298,7 +306,7 @@ def _sign_flip_interval(logs: Sequence[float], alpha: float) -> tuple[float, flo
     values = np.asarray(logs)
     mean, reach = float(values.mean()), float(np.ptp(values)) or 0.0
 
-    def end(sign: int) -> float:
+    def interval_end(sign: int) -> float:
         inside, outside = 0.0, reach + 1e-12
         for _ in range(_FLIP_STEPS):
             middle = (inside + outside) / 2
@@ -306,7 +314,7 @@ def _sign_flip_interval(logs: Sequence[float], alpha: float) -> tuple[float, flo
             inside, outside = (middle, outside) if is_inside else (inside, middle)
         return mean + sign * outside
 
-    return end(-1), end(+1)
+    return interval_end(-1), interval_end(+1)
 
 
 # --- Student's t ----------------------------------------------------------------------------------------------------

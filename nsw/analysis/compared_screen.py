@@ -38,8 +38,17 @@ from nsw.analysis.sides import (
     match_cases,
     split_kernel_metric,
 )
-from nsw.quantities import BYTES, TIMES, common, factor_digits, format_ns, longer, percent_digits, rates
-from nsw.wording import and_more, plural
+from nsw.quantities import (
+    BYTES,
+    TIMES,
+    common_unit,
+    factor_digits,
+    format_ns,
+    format_time_change,
+    percent_digits,
+    rate_units,
+)
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -201,7 +210,7 @@ def verdict_text(row: Compared) -> str:
     assumed = f" if runs scatter by {_assumed_scatter_text(estimate)} %" if _is_by_assumed_scatter(row) else ""
     log, ends = estimate.log_ratio, (estimate.low, estimate.high)
     if row.verdict == "same":
-        return f"the same within {percent_digits(log_ratio_to_percent(estimate.within))} %"
+        return f"the same within {percent_digits(log_ratio_to_percent(estimate.largest_log_ratio))} %"
     if row.verdict not in _DECIDED:
         return f"cannot tell ({_interval_text(*ends)})"
     if abs(log) >= _LARGE:
@@ -457,19 +466,19 @@ def _common_unit(rows: Sequence[Compared]) -> tuple[str, float]:
     """The unit of both sides, empty where they have none in common, and its size in what the rows are in."""
     units = {row.unit for row in rows}
     if units == {"ns"}:
-        return common([value for row in rows for value in (row.first, row.second) if value], TIMES)
+        return common_unit([value for row in rows for value in (row.first, row.second) if value], TIMES)
     return (next(iter(units)) if len(units) == 1 else None) or "", 1.0
 
 
 _UNITS: Final = {
-    "ns": TIMES, "byte": BYTES, "byte/s": rates("B"), "FLOP/s": rates("FLOP"), "cycle/s": rates("cycle"),
+    "ns": TIMES, "byte": BYTES, "byte/s": rate_units("B"), "FLOP/s": rate_units("FLOP"), "cycle/s": rate_units("cycle"),
 }  # fmt: skip
 
 
 def _row_unit(row: Compared) -> tuple[str, float]:
     """The unit of a row beside rows of other units, and its size in what the row is in."""
     values = [value for value in (row.first, row.second) if value]
-    return common(values, _UNITS[row.unit]) if row.unit in _UNITS else (row.unit or "", 1.0)
+    return common_unit(values, _UNITS[row.unit]) if row.unit in _UNITS else (row.unit or "", 1.0)
 
 
 def _change_size(row: Compared) -> float:
@@ -635,7 +644,8 @@ def _difference_sentence(row: Compared, explained: Difference, gpus: tuple[int, 
         return f"{explained.sentence}. The figure does not change by as much: {explanation}"
     if row.what not in {ITERATION, GPU_TIME} and abs(gain - in_time) > _UNLIKE and in_time:
         span = f"{format_ns(explained.before)} to {format_ns(explained.after)}"
-        return f"{explained.sentence}. That is of the traced runs: {span}, {longer(log_ratio_to_percent(-in_time))}"
+        change = format_time_change(log_ratio_to_percent(-in_time))
+        return f"{explained.sentence}. That is of the traced runs: {span}, {change}"
     return explained.sentence
 
 
@@ -659,8 +669,8 @@ def _undecided_row_notes(comparison: Comparison) -> list[Block]:
     decides = _runs_to_decide_text(estimate)
     others = {each.case: _runs_to_decide_text(each.estimate) == decides for each in rows if each.case != row.case}  # type: ignore[arg-type]
     alike, unlike = ([case for case, is_alike in others.items() if is_alike is expected] for expected in (True, False))
-    likewise = f" Likewise {and_more(alike, _CASES_NAMED)}." if alike else ""
-    likewise += f" Nor is {and_more(unlike, _CASES_NAMED)} decided." if unlike else ""
+    likewise = f" Likewise {first_names(alike, _CASES_NAMED)}." if alike else ""
+    likewise += f" Nor is {first_names(unlike, _CASES_NAMED)} decided." if unlike else ""
     detectable = percent_digits(log_ratio_to_percent(estimate.detectable))
     text = (
         f"{_case_prefix(comparison, row)}{_run_counts_text(estimate)} would have shown a difference of"
@@ -704,7 +714,7 @@ def _note_blocks(comparison: Comparison) -> list[Block]:
     notes += [Note("invalid", f"not compared: {text}", tone="warning") for text in invalid_run_lines(comparison)]
     for side, cases in zip((comparison.first, comparison.second), comparison.lone, strict=True):
         if cases:
-            notes.append(Note("missing", f"only in {side.name}: {and_more(cases, _CASES_NAMED)}", tone="warning"))
+            notes.append(Note("missing", f"only in {side.name}: {first_names(cases, _CASES_NAMED)}", tone="warning"))
     return notes
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Block, Column, Evidence, Note, Table
 from nsw.analysis.groups import group_by
 from nsw.analysis.steady import column_median
-from nsw.wording import first_of
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -191,7 +191,7 @@ def _count_text(value: float | None) -> str:
 
 
 def _run_names_text(rows: Sequence[Row]) -> str:
-    return first_of(list(dict.fromkeys(row["run"] for row in rows)), _RUNS_NAMED)
+    return first_names(list(dict.fromkeys(row["run"] for row in rows)), _RUNS_NAMED)
 
 
 # --- the table ------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from nsw.analysis.groups import group_by, sum_times_and_calls
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS, classify_gpu_operation
 from nsw.analysis.steady import steady_state_rows
-from nsw.quantities import summed
+from nsw.quantities import format_sum_and_parts
 from nsw.tables.names import short_name
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Difference:
         parts = [change for change in self.changes if abs(change.ns) >= min_ns and change.what != _OVERLAPPED]
         parts = parts[:_MAX_PARTS]
         rest = self.ns - sum(change.ns for change in parts)
-        longer, (*sizes, rest_size) = summed([*(change.ns for change in parts), rest])
+        longer, (*sizes, rest_size) = format_sum_and_parts([*(change.ns for change in parts), rest])
         span = "An iteration takes" if self.of_iteration else "The GPU's work takes"
         phrases = [_change_sentence(change, size) for change, size in zip(parts, sizes, strict=True) if size]
         phrases += [f"the rest takes {rest_size}"] if phrases and rest_size else []

@@ -104,7 +104,7 @@ def model_case(
     blank = Effective(case_id, params, requested_model.flop)
     times = _Times(tables, requested_model.iteration)
     try:
-        compute = sum(times.seconds(name, "gpu") for name in requested_model.ranges)
+        compute = sum(times.range_seconds(name, "gpu") for name in requested_model.ranges)
         links = tuple(_measure_link(link, times) for link in requested_model.links)
     except _LackError as lack:
         return replace(blank, missing=str(lack))
@@ -176,8 +176,12 @@ class _LackError(Exception):
 
 
 def _measure_link(requested_link: AskedLink, times: _Times) -> Link:
-    seconds = sum(times.seconds(name, requested_link.clock) for name in requested_link.ranges)
-    size = requested_link.bytes if isinstance(requested_link.bytes, int | float) else times.moved(requested_link.bytes)
+    seconds = sum(times.range_seconds(name, requested_link.clock) for name in requested_link.ranges)
+    size = (
+        requested_link.bytes
+        if isinstance(requested_link.bytes, int | float)
+        else times.bytes_moved(requested_link.bytes)
+    )
     return Link(requested_link.name, size, seconds, size / seconds)
 
 
@@ -188,24 +192,24 @@ class _Times:
         self._tables = tables
         self._iteration = iteration
 
-    def seconds(self, name: str, clock: Clock) -> float:
+    def range_seconds(self, name: str, clock: Clock) -> float:
         """Seconds that the ranges of a name take in an iteration."""
-        median_and_calls = self._median(name, clock)
+        median_and_calls = self._median_ns_and_calls(name, clock)
         if median_and_calls is None:
             gpu_work_text = "with work of the GPU " if clock == "gpu" else ""
             raise _LackError(f"no NVTX range {gpu_work_text}is called {name!r}")
         median, calls = median_and_calls
         if median <= 0:
             raise _LackError(f"the NVTX range {name!r} takes no time")
-        return median * _NS * calls / (self._iterations() or calls)
+        return median * _NS * calls / (self._iteration_count() or calls)
 
-    def moved(self, measured: Measured) -> float:
+    def bytes_moved(self, measured: Measured) -> float:
         """Bytes of copies between host and GPU, or of collectives, in an iteration."""
         rows = self._tables.get("gpu_summary" if measured == "copies" else "communication", ())
         if measured == "copies":
             rows = [r for r in rows if r.get("kind") == "memcpy" and ("HtoD" in r["name"] or "DtoH" in r["name"])]
         sizes = [row.get("total_bytes") for row in rows]
-        iterations = self._iterations()
+        iterations = self._iteration_count()
         if not iterations:
             raise _LackError(f"the bytes of {measured} are those of the whole run: name the range that is an iteration")
         if not sizes or any(size is None for size in sizes):
@@ -214,19 +218,19 @@ class _Times:
 
     def iteration_s(self) -> float | None:
         """Seconds of an iteration, by the CPU's clock."""
-        median_and_calls = self._median(self._iteration, "cpu") if self._iteration else None
+        median_and_calls = self._median_ns_and_calls(self._iteration, "cpu") if self._iteration else None
         return median_and_calls[0] * _NS if median_and_calls else None
 
-    def _iterations(self) -> int:
-        return sum(row.get("calls") or 0 for row in self._rows(self._iteration, "cpu")) if self._iteration else 0
+    def _iteration_count(self) -> int:
+        return sum(row.get("calls") or 0 for row in self._range_rows(self._iteration, "cpu")) if self._iteration else 0
 
-    def _rows(self, name: str | None, clock: Clock) -> list[Mapping[str, Any]]:
+    def _range_rows(self, name: str | None, clock: Clock) -> list[Mapping[str, Any]]:
         table = self._tables.get("nvtx_gpu_summary" if clock == "gpu" else "nvtx_summary", ())
         return [row for row in table if row.get("name") == name and row.get("calls")]
 
-    def _median(self, name: str | None, clock: Clock) -> tuple[float, int] | None:
+    def _median_ns_and_calls(self, name: str | None, clock: Clock) -> tuple[float, int] | None:
         """The median time (ns) of a range, of several reports their mean by calls; and its calls."""
-        rows = self._rows(name, clock)
+        rows = self._range_rows(name, clock)
         total, median = ("projected_ns", "projected_med_ns") if clock == "gpu" else ("total_ns", "med_ns")
         calls = sum(row["calls"] for row in rows)
         each = [row[median] if row.get(median) is not None else (row.get(total) or 0.0) / row["calls"] for row in rows]

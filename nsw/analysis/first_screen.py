@@ -33,7 +33,7 @@ from nsw.analysis.sweep_screen import side_by_side_screen
 from nsw.analysis.variants_screen import variants_screen
 from nsw.quantities import NO_CHANGE, change_of_speed, duration, number
 from nsw.recipe.matrix import SIDE
-from nsw.wording import first_of, plural
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,7 +83,7 @@ def _unshown_figure_blocks(summary: Summary, table: Table | None) -> list[Block]
     columns = {column.name for column in table.columns} if table else set()
     figures = dict.fromkeys(figure.name for case in summary.cases for figure in case.figures)
     names = [name for name in figures if first and name != first[0] and f"figure.{name}" not in columns]
-    text = f"Also measured: {first_of(names, CASES_NAMED)} (`--figure {names[0]}` shows it)." if names else ""
+    text = f"Also measured: {first_names(names, CASES_NAMED)} (`--figure {names[0]}` shows it)." if names else ""
     return [Note("figures", text, tone="aside")] if names and summary.site else []
 
 
@@ -149,7 +149,7 @@ def _conditions_text(summary: Summary) -> str:
     profiled = all(figure.profiled for case in summary.cases for figure in case.figures)
     with_figures = any(case.figures for case in summary.cases)
     passes = ["profiled"] if with_figures and profiled else []
-    base = [f"for comparison {first_of([case.id for case in summary.context], 2)}"] if summary.context else []
+    base = [f"for comparison {first_names([case.id for case in summary.context], 2)}"] if summary.context else []
     return ", ".join([*hardware, *passes, *often, *base])
 
 
@@ -157,7 +157,7 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
     """What a profiler changed, and what is missing, a line each."""
     slowed = [(times, case.id) for case in summary.cases if (times := profiler_slowdown(case)) >= _SLOWED]
     slowest = sorted(slowed, key=lambda item: -item[0])
-    names = first_of([f"{case} {times:.1f}x" for times, case in slowest], CASES_NAMED)
+    names = first_names([f"{case} {times:.1f}x" for times, case in slowest], CASES_NAMED)
     notes: list[Block] = [Note("note", summary.note, tone="aside")] if summary.note else []
     of_calls = any(item.table == "api" for finding in summary.findings for item in finding.evidence)
     if len(summary.cases) == 1 and not summary.site and not of_calls and (text := startup_text(summary.cases[0])):
@@ -246,7 +246,8 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     if telling:
         parts_said.append(hits[0].headline)
     elif section is not None:
-        is_idle_most = spent is not None and idle_pct > max(100 * p.ns / (spent.span_ns or p.ns) for p in spent.shown)
+        shares_pct = [100 * p.ns / spent.span_ns for p in spent.shown] if spent is not None and spent.span_ns else []
+        is_idle_most = bool(shares_pct) and idle_pct > max(shares_pct)
         parts_said.append(f"the GPU is idle {idle_pct:.0f} % of that" if is_idle_most else section[0])
     of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")
     if of_first and hits[0].what not in parts_said[-1]:

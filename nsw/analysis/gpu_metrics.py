@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Block, Column, Evidence, Note, Table
 from nsw.analysis.groups import group_by
 from nsw.analysis.kernel_classes import classify_gpu_operation
-from nsw.wording import first_of
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,7 +98,7 @@ def _tensor_core_notes(case: str, parts: Mapping[str, tuple[Any, ...]]) -> list[
     return [
         Note(
             "gpu metrics",
-            f"{text}: {first_of(in_kernels, _NAMED)}" if in_kernels else text,
+            f"{text}: {first_names(in_kernels, _NAMED)}" if in_kernels else text,
             evidence=(Evidence("gpu_metrics", (case,)),),
         )
     ]

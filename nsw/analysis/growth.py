@@ -109,7 +109,7 @@ class Series:
         return sorted(parts, key=lambda row: -row.share_pct.value)  # type: ignore[operator,union-attr]
 
     @property
-    def reach(self) -> float:
+    def extrapolation_factor(self) -> float:
         """How many times the largest measured value the point is, of the parameter that is farthest out."""
         most = map(max, zip(*self.measured, strict=True))
         return max(float(at / value) for at, value in zip(self.point, most, strict=True))
@@ -214,7 +214,7 @@ def _predict_value(law: Law | str, point: Point, *, is_rate: bool) -> Estimate:
         return Estimate(None, missing=law)
     if is_rate and law.why_not(*point) is None:
         return Estimate.from_samples(math.prod(point) / law.predictions(*point))
-    return law.at(*point)
+    return law.predict(*point)
 
 
 def _sort_by_point(measured: Measured) -> dict[Any, list[float]]:

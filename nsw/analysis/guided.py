@@ -22,7 +22,7 @@ from nsw.errors import nearest
 from nsw.profilers.kernel_filters import ncu_launch_filter_options, regex_of_names, regex_of_numbers
 from nsw.recipe.passes import AT_MOST, COVER, SAMPLE
 from nsw.tables.names import without_spaces
-from nsw.wording import first_of
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -173,7 +173,7 @@ class Chosen:
     picked: tuple[Picked, ...] = ()
 
     @property
-    def note(self) -> str:
+    def sentence(self) -> str:
         """For people."""
         along = f", {self.along} of them because ncu takes one list of ordinals" if self.along else ""
         return (
@@ -545,4 +545,4 @@ def _measured_fields(launch: Mapping[str, Any], state: str) -> dict[str, Any]:
 
 def _launch_counts_text(rows: Sequence[Mapping[str, Any]]) -> str:
     counts = Counter(str(row["short_name"]) for row in rows)
-    return first_of([f"{count} of {name}" for name, count in counts.items()], _LISTED, "kernels")
+    return first_names([f"{count} of {name}" for name, count in counts.items()], _LISTED, "kernels")

@@ -170,12 +170,12 @@ def _gpu_boxes(
     within = _rows_in_iteration(rows, starts, span)
     several = {process for process, some in _gpus_by_process(row for _, _, row in within).items() if len(some) > 1}
 
-    def lane(row: Row) -> str:
+    def lane_name(row: Row) -> str:
         stream = f"stream {row['stream']}" if row.get("stream") is not None else "GPU"
         return f"GPU {row['device']}, {stream}" if process_key_in_run(row) in several else stream
 
     return [
-        _Box(names[process_key_in_run(row)], lane(row), start, end, row.get("short_name") or row["name"],
+        _Box(names[process_key_in_run(row)], lane_name(row), start, end, row.get("short_name") or row["name"],
              classify_gpu_operation(row["name"], row["kind"], classes))
         for start, end, row in within
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from nsw.resources import registered
+from nsw.resources import entry_points_of
 from nsw.tables.names import demangle_fully, is_mangled_name, short_name
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _library_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
 @cache
 def _plugin_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
     classes = []
-    for entry_point in registered(GROUP).values():
+    for entry_point in entry_points_of(GROUP).values():
         module, _, attribute = entry_point.partition(":")
         classes += getattr(import_module(module), attribute)
     return tuple((class_name, re.compile(pattern, re.IGNORECASE)) for class_name, pattern in classes)

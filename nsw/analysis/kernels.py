@@ -75,7 +75,7 @@ def metric_values_by_launch(metrics: TableData, launches: TableData | None = Non
 
     kernels, kernel_of_row = distinct_values_and_codes(metrics, "kernel")
     owner, first = _launch_of_each_row(metrics)
-    chip, device_name = _chip_of_launches(metrics, launches)
+    chip, device_name = _chip_and_device_name(metrics, launches)
     invocations = column_as_floats(metrics, "invocations")[first]
     words, codes = distinct_values_and_codes(metrics, "portable")  # which the readers gave
     values = column_as_floats(metrics, "portable_value")
@@ -180,7 +180,7 @@ def _values_by_metric_name(
     return columns
 
 
-def _chip_of_launches(metrics: TableData, launches: TableData | None) -> tuple[Chip | None, str | None]:
+def _chip_and_device_name(metrics: TableData, launches: TableData | None) -> tuple[Chip | None, str | None]:
     """The chip, by the device's name or its compute capability; None where they differ or are not told."""
     names = [name for name in distinct_values_and_codes(metrics, "device_name")[0] if name]
     if launches is not None and len(launches):

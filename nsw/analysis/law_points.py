@@ -55,14 +55,14 @@ class Points:
     errors: tuple[float, float, float] | None
 
     @property
-    def reach(self) -> float:
+    def extrapolation_factor(self) -> float:
         """How many times the largest value the target is."""
         return self.target / self.values[-1]
 
     @property
     def is_beyond_trials(self) -> bool:
         """Whether predictions were never tried so far from what was measured."""
-        return self.reach > TRIED_TIMES
+        return self.extrapolation_factor > TRIED_TIMES
 
 
 def choose_points(
@@ -105,15 +105,15 @@ def choose_points(
 
 def _share_of_growth(values: Numbers, term: Term) -> Numbers:
     """A law half of which is constant where its term is largest: 1 + term / largest."""
-    grown = term.at(values)
+    grown = term.evaluate(values)
     return np.asarray(1 + grown / grown.max(), dtype=np.float64)
 
 
 def _prediction_errors(sets: Numbers, values: Numbers, term: Term, target: float) -> Numbers:
     """Relative standard error at the target for noise of 1, of each set of values, shape (sets,)."""
     measured = _share_of_growth(values, term)
-    column = term.at(values)
-    at = float(term.at(np.array([target]))[0])
+    column = term.evaluate(values)
+    at = float(term.evaluate(np.array([target]))[0])
     weights = 1 / measured**2
     zeroth, first, second = sets @ weights, sets @ (weights * column), sets @ (weights * column**2)
     predicted = 1 + at / column.max()
@@ -131,7 +131,7 @@ def _try_laws(values: tuple[float, ...], repeats: int, target: float) -> tuple[f
         for _ in range(_LAWS):
             noisy = true[:, None] * (1 + _NOISE * random.standard_normal((len(values), repeats)))
             law = fit_law(dict(zip(values, noisy, strict=True)))
-            estimate = law.at(target) if isinstance(law, Law) else None
+            estimate = law.predict(target) if isinstance(law, Law) else None
             if estimate and estimate.value and estimate.low is not None and estimate.high is not None:
                 halves.append((estimate.high - estimate.low) / 2 / abs(estimate.value))
     if len(halves) < len(_TERMS) * _LAWS / 2:

@@ -48,7 +48,7 @@ class Term:
     power: float
     logs: int = 0
 
-    def at(self, x: Numbers) -> Numbers:
+    def evaluate(self, x: Numbers) -> Numbers:
         """Return the term's value for each x, which is positive, shape (n,)."""
         return np.asarray(x**self.power * np.log2(x) ** self.logs, dtype=np.float64)
 
@@ -87,12 +87,12 @@ class _Candidate:
         columns[:, 0] = float(self.has_constant)
         for at, summand in enumerate(self.summands, 1):
             columns[:, at] = np.prod(
-                [term.at(points[:, axis]) for axis, term in enumerate(summand) if term is not None], axis=0
+                [term.evaluate(points[:, axis]) for axis, term in enumerate(summand) if term is not None], axis=0
             )
         return columns
 
     @property
-    def grows(self) -> tuple[bool, bool]:
+    def grows_by_summand(self) -> tuple[bool, bool]:
         """Whether each summand has no bound."""
         growing = [
             any(term is not None and (term.power > 0 or (term.power == 0 and term.logs > 0)) for term in summand)
@@ -100,7 +100,7 @@ class _Candidate:
         ]
         return growing[0], growing[1]
 
-    def power(self, axis: int) -> float:
+    def growth_power(self, axis: int) -> float:
         """The power that tells how it grows with one parameter; a logarithm counts as a quarter."""
         return max((term.power + term.logs / 4 for summand in self.summands if (term := summand[axis])), default=0.0)
 
@@ -198,7 +198,7 @@ class Law:
         mean = sum(weight * (candidate.columns(at)[0] * factors).sum() for candidate, factors, weight in self._weighed)
         return np.array([mean, *((candidate.columns(at)[0] * factors).sum() for candidate, factors in self._samples)])
 
-    def at(self, *point: float) -> Estimate:
+    def predict(self, *point: float) -> Estimate:
         """Return the value at a point with its interval, in the unit of what was measured; or why there is none.
 
         Args:
@@ -228,7 +228,7 @@ def fit_law(measured: Mapping[Any, Sequence[float]], names: Sequence[str] = ("x"
         return "a law needs values and parameters above zero"
     candidates = _candidate_laws(points)
     fits = _Fits(candidates, points, scale)
-    scores, factors = fits.scores(means[:, None])
+    scores, factors = fits.cross_validation_errors(means[:, None])
     best = _choose_candidates(candidates, scores)[0]
     if not np.isfinite(scores[best, 0]):
         return "no law is positive where it was measured"
@@ -255,7 +255,7 @@ def fit_law(measured: Mapping[Any, Sequence[float]], names: Sequence[str] = ("x"
         few = few if 0 in few else np.append(few, 0)
         drawn = (means + _WIDER * noise * scale * random.standard_normal((_SAMPLES, len(means)))).T
         few_candidates = [candidates[at] for at in few]
-        some_scores, some_factors = _Fits(few_candidates, points, scale).scores(drawn)
+        some_scores, some_factors = _Fits(few_candidates, points, scale).cross_validation_errors(drawn)
         chosen = _choose_candidates(few_candidates, some_scores)
         samples += [(few_candidates[at], some_factors[at, :, n]) for n, at in enumerate(chosen)]
     undetermined = {}
@@ -287,9 +287,9 @@ class _Fits:
         self._sizes = np.where(sizes > 0, sizes, 1.0)
         self._inverses = np.linalg.pinv(self.designs / self._sizes)
         self._leverage = np.einsum("cnp,cpn->cn", self.designs / self._sizes, self._inverses)
-        self._grows = np.array([candidate.grows for candidate in candidates])
+        self._grows = np.array([candidate.grows_by_summand for candidate in candidates])
 
-    def scores(self, values: Numbers) -> tuple[Numbers, Numbers]:
+    def cross_validation_errors(self, values: Numbers) -> tuple[Numbers, Numbers]:
         """Return the error of the cross-validation (candidates, sets) and the factors (candidates, 3, sets).
 
         Args:
@@ -369,5 +369,5 @@ def _ambiguity_reason(
         candidate for candidate, score in zip(candidates, scores, strict=True)
         if score <= max(_FITS * float(np.mean(noise)), float(scores.min()))
     ]  # fmt: skip
-    powers = [candidate.power(axis) for candidate in fitting]
+    powers = [candidate.growth_power(axis) for candidate in fitting]
     return f"{len(fitting)} laws agree with them" if max(powers) - min(powers) > _SAME_CLASS else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.groups import group_by
 from nsw.analysis.steady import process_key, process_label
-from nsw.wording import first_of
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,7 +34,7 @@ def node_sentences_by_case(ranks: Iterable[Row], cases: Mapping[str, str]) -> li
         first = Counter(row["host"] for row in rows if row["run"] == rows[0]["run"])  # ranks by node
         names = sorted({row["host"] for row in rows})
         counts = f" ({' + '.join(str(count) for count in first.values())})" if len(first) > 1 else ""
-        lines.append((case, f"{sum(first.values())} ranks{counts} on {first_of(names, _MAX_NODES)}"))
+        lines.append((case, f"{sum(first.values())} ranks{counts} on {first_names(names, _MAX_NODES)}"))
     return lines
 
 

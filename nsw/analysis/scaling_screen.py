@@ -38,7 +38,7 @@ def scaling_screen(summary: Summary, curve: Scaling) -> Screen:
     title = figure_heading(curve.figure, curve.unit, is_median=any(point.runs > 1 for point in curve.points))
     spent = {point.case_id: time_without_profiler(by_id[point.case_id]) for point in curve.points}
 
-    def share(end: Ends, name: str) -> Cell:
+    def share_cell(end: Ends, name: str) -> Cell:
         return getattr(spent[end[1].case_id], name, None)
 
     parts: list[ColumnPart | None] = [
@@ -54,16 +54,16 @@ def scaling_screen(summary: Summary, curve: Scaling) -> Screen:
         if any(point.runs > 1 for point in curve.points) else None,
         (Column("step", "iteration, ms"),
          lambda e: milliseconds_change_text(*(getattr(spent[point.case_id], "span_ns", None) for point in e)))
-        if any(share(end, "span_ns") for end in ends) else None,
+        if any(share_cell(end, "span_ns") for end in ends) else None,
         *(
-            (Column(name, title, "whole %"), lambda e, name=name: share(e, name))
+            (Column(name, title, "whole %"), lambda e, name=name: share_cell(e, name))
             for name, title in (
                 ("computing_pct", "computing"), ("copies_pct", "copies alone"), ("exposed_pct", "NCCL alone"),
                 ("idle_pct", "idle"), ("hidden_pct", "NCCL hidden"),
             )
-            if any(share(end, name) for end in ends)
+            if any(share_cell(end, name) for end in ends)
         ),
-        (Column("most_idle_pct", "most idle", "whole %"), lambda e: share(e, "most_idle_pct"))
+        (Column("most_idle_pct", "most idle", "whole %"), lambda e: share_cell(e, "most_idle_pct"))
         if any(has_uneven_gpus(by_id[last.case_id]) for _, last in ends) else None,
     ]  # fmt: skip
     table = screen_table(

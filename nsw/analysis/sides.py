@@ -34,7 +34,7 @@ from nsw.analysis.kernel_classes import classify_gpu_operation
 from nsw.analysis.steady import steady_state_rows
 from nsw.quantities import is_energy
 from nsw.tables.names import short_name
-from nsw.wording import and_more
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -343,7 +343,7 @@ def measured_values(side: Side, runs: Sequence[Any]) -> Measured:
     return _figures_by_run(side, runs) or _main_measure_by_run(side, runs)
 
 
-def _by_what(runs: Sequence[Any], values_of: Callable[[str], Mapping[str, Quantity]]) -> Measured:
+def _quantities_by_name(runs: Sequence[Any], values_of: Callable[[str], Mapping[str, Quantity]]) -> Measured:
     """What `values_of` gives of each run (its id)."""
     measured: Measured = {}
     for run in runs:
@@ -356,19 +356,19 @@ def _gpu_time_by_name(side: Side, runs: Sequence[Any], name_of: Callable[[Row], 
     """GPU time of an iteration, of the whole run where there are none, by what `name_of` calls a row of gpu_summary."""
     gpu, parts, iterations = (side.rows(table) for table in ("gpu_summary", "phase_summary", "iterations"))
 
-    def values(run: str) -> dict[str, Quantity]:
+    def quantities_of_run(run: str) -> dict[str, Quantity]:
         times = sum(row["steady"] for row in iterations(run)) or 1
         steady = steady_state_rows("gpu_summary", gpu(run), parts(run))
         sums = sum_by((name_of(row), (row.get("total_ns") or 0.0) / times) for row in steady)
         return {name: Quantity(ns, "ns", higher_is_better=False) for name, ns in sums.items()}
 
-    return _by_what(runs, values)
+    return _quantities_by_name(runs, quantities_of_run)
 
 
 def _gpu_time_by_range(side: Side, runs: Sequence[Any]) -> Measured:
     """GPU time of a call of an NVTX range."""
     rows = side.rows("nvtx_gpu_summary")
-    return _by_what(
+    return _quantities_by_name(
         runs,
         lambda run: {
             str(row["name"]): Quantity(row["gpu_ns"] / row["calls"], "ns", higher_is_better=False)
@@ -395,7 +395,7 @@ def _mean_metrics_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
     """The mean of each portable metric over the launches of a kernel."""
     rows = side.rows("metrics")
 
-    def values(run: str) -> dict[str, Quantity]:
+    def quantities_of_run(run: str) -> dict[str, Quantity]:
         portable = (row for row in rows(run) if row.get("portable") and row.get("portable_value") is not None)
         return {
             what: Quantity(
@@ -404,7 +404,7 @@ def _mean_metrics_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
             for what, launches in group_by(portable, _metric_of_kernel).items()
         }
 
-    return _by_what(runs, values)
+    return _quantities_by_name(runs, quantities_of_run)
 
 
 def _own_time_by_function(side: Side, runs: Sequence[Any]) -> Measured:
@@ -412,7 +412,7 @@ def _own_time_by_function(side: Side, runs: Sequence[Any]) -> Measured:
     rows = side.rows("functions")
     profiled = [run for run in runs if rows(run.id)]
 
-    def values(run: str) -> dict[str, Quantity]:
+    def quantities_of_run(run: str) -> dict[str, Quantity]:
         column, unit = next(
             ((name, unit) for name, unit in _OWN if any(row.get(name) is not None for row in rows(run))),
             ("samples", None),
@@ -421,7 +421,7 @@ def _own_time_by_function(side: Side, runs: Sequence[Any]) -> Measured:
         sums = sum_by((_function_with_file(row), (row.get(column) or 0.0) * scale) for row in rows(run))
         return {name: Quantity(value, unit, False if unit == "ns" else None) for name, value in sums.items()}
 
-    return _by_what([run for run in profiled if run.pass_name == profiled[0].pass_name], values)
+    return _quantities_by_name([run for run in profiled if run.pass_name == profiled[0].pass_name], quantities_of_run)
 
 
 def _function_with_file(row: Row) -> str:
@@ -753,5 +753,5 @@ def program_difference_text(first: Side, second: Side) -> str | None:
     if None not in files and files[0] != files[1]:
         hashes = [dict(line.rsplit("=", 1) for line in (text or "").split("\n")) for text in files]
         changed = [name for name in sorted({*hashes[0], *hashes[1]}) if hashes[0].get(name) != hashes[1].get(name)]
-        parts.append(f"{and_more(changed, _FILES_NAMED)} changed")
+        parts.append(f"{first_names(changed, _FILES_NAMED)} changed")
     return ", ".join(parts) or None

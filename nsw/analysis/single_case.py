@@ -13,7 +13,7 @@ from nsw.analysis.groups import sum_by
 from nsw.analysis.host import OTHER_WORK, WAITS, classify_function
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
-from nsw.analysis.rules.counters import is_waste, kernel_advice_text, kernel_fault, names_limit, rule_sentence
+from nsw.analysis.rules.counters import is_rule_on_limit, is_waste, kernel_advice_text, kernel_fault, rule_sentence
 from nsw.analysis.rules.gaps import WORDS, divide_idle_time, idle_time_by_cause
 from nsw.analysis.rules.latency import few_warps_text, launch_shape_text
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, time_without_profiler
@@ -22,7 +22,7 @@ from nsw.metrics import find_metric
 from nsw.metrics.printed_metrics import utilization_level
 from nsw.quantities import duration, rate, size
 from nsw.tables.names import number_repeated_names
-from nsw.wording import one_or, plural
+from nsw.wording import plural, singular_or_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,14 +105,14 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
     else:
         overlap_pct = 0.0
     if remaining_pct >= 100 * _SMALL:
-        rows.append(_share_of_total_row("the rest", remaining_pct, total_ns, calls))
+        rows.append(_row_of_share("the rest", remaining_pct, total_ns, calls))
     if overlap_pct <= -100 * _SMALL:
-        rows.append(_share_of_total_row("less what runs at the same time", overlap_pct, total_ns))
+        rows.append(_row_of_share("less what runs at the same time", overlap_pct, total_ns))
     if idle_pct is not None:
         cause = ""
         if case.idle_gpu is not None and idle_pct >= _TELLING_PCT:
             cause = _idle_time_text(case, case.idle_gpu, several=len(spent.idle_gpus) > 1)
-        rows.append(_share_of_total_row(f"GPU idle{cause}", idle_pct, total_ns, None, _idle_by_gpu_text(spent)))
+        rows.append(_row_of_share(f"GPU idle{cause}", idle_pct, total_ns, None, _idle_by_gpu_text(spent)))
     columns = (
         Column("part", "GPU work", "name"),
         Column("ns", "time", "ns"),
@@ -164,7 +164,7 @@ def _exposed_time_rows(spent: Spent, total_ns: float) -> tuple[list[tuple[Cell, 
         took = f" ({duration(hidden_pct * total_ns / 100)})" if NCCL in names else ""
         hidden = [f"{hidden_pct:.0f} %{took} more is hidden"] if round(hidden_pct) or not top else []
         calls = sum(part.operations for part in mine) or None
-        rows.append(_share_of_total_row(f"{names[0]} alone", alone_pct, total_ns, calls, "; ".join(top + hidden)))
+        rows.append(_row_of_share(f"{names[0]} alone", alone_pct, total_ns, calls, "; ".join(top + hidden)))
     return rows, work
 
 
@@ -187,7 +187,7 @@ def _idle_by_gpu_text(spent: Spent) -> str:
     return ", ".join(f"{share:.0f} % {name}" for name, share in gpus) if len(gpus) > 1 else ""
 
 
-def _share_of_total_row(
+def _row_of_share(
     name: str, share_pct: float, total_ns: float, operations: float | None = None, top: str = ""
 ) -> tuple[Cell, ...]:
     """A row that is not one part of GPU work: its share, and so its time."""
@@ -415,7 +415,7 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
         how = "" if ranges else " (`nvprof` without --metrics, or `ncu --set basic`, measures them)"
         return f"{summary}, without times{how}" + "".join(f", {text}" for text in ranges)
     elif first.share_pct < _PICKED_PCT and not kernel_advice_text(first, first.share_pct):
-        return _alike_kernels_text(kernels)
+        return _many_small_kernels_text(kernels)
     else:
         summary = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
     if limit == LATENCY:
@@ -436,13 +436,13 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
         return f"{summary} has only {plural(len(first.metrics), 'metric')}, and no time"
     by_rule = (
         [f"ncu: {rule_sentence(first.advice)}"]
-        if first.advice is not None and first.achieved_occupancy_pct is None and names_limit(first.advice)
+        if first.advice is not None and first.achieved_occupancy_pct is None and is_rule_on_limit(first.advice)
         else []
     )
     return ", ".join((summary, *_measured_metric_texts(first), *by_rule))
 
 
-def _alike_kernels_text(kernels: Sequence[KernelRow]) -> str:
+def _many_small_kernels_text(kernels: Sequence[KernelRow]) -> str:
     """Kernels of which none takes much: how long they are, and what binds most of them."""
     times = [kernel.launch_ns for kernel in kernels if kernel.launch_ns]
     limits = Counter(filter(None, map(binding_part, kernels)))
@@ -564,7 +564,7 @@ _WAITS: Final = re.compile(
 )
 
 
-def _telling_rows_with_times(table: str, column: str, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _informative_rows(table: str, column: str, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The rows with times that say most: no calls that wait, and no operators beside what the GPU did for them."""
     timed_rows = [row for row in rows if row.get(column) and row.get("name")]
     if table == "osrt_summary":
@@ -638,7 +638,7 @@ def _table_rows_section(case: CaseSummary, tables: Mapping[str, Sequence[Mapping
     """The rows that weigh most of the first table in which one is worth a word, else of the first that has any."""
     first = None
     for table, column, share_base in _WEIGHED_TABLES:
-        timed = _join_rows_by_name(_telling_rows_with_times(table, column, tables.get(table, ())), column)
+        timed = _join_rows_by_name(_informative_rows(table, column, tables.get(table, ())), column)
         if not timed:
             continue
         timed.sort(key=lambda row: -row[column])
@@ -653,7 +653,7 @@ def _table_rows_section(case: CaseSummary, tables: Mapping[str, Sequence[Mapping
         outer = _outer_operator_text(tables[table], timed, shares) if column == "self_cpu_ns" else ""
         if only is not None and column == "self_device_ns":
             words = ("1 launch", "launches") if "(" in only[0] else ("1 call", "calls")
-            often = one_or(round(float(only[3] or 0)), *words)
+            often = singular_or_count(round(float(only[3] or 0)), *words)
             outer = f"{only[0].partition('(')[0]} takes {duration(only[1])} in {often}"
         section = (outer or f"{timed[0]['name']} takes {shares[0]:.0f} % of {share_base}",
                    _table_of_filled_columns(case, columns, rows, evidence=table, wide="name"))  # fmt: skip

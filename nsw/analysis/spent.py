@@ -236,19 +236,19 @@ def remove_profiler_idle_time(spent: Spent, slowed: float) -> Spent:
         return spent
     slowed = min(slowed, 100 / (100 - spent.idle_pct))
 
-    def more(share: float | None) -> float | None:
+    def scale_share(share: float | None) -> float | None:
         return None if share is None else share * slowed
 
-    def idle(share: float) -> float:
+    def scale_idle_share(share: float) -> float:
         return max(0.0, 100 - (100 - share) * slowed)
 
     return replace(
         spent,
         span_ns=None if spent.span_ns is None else spent.span_ns / slowed,
-        computing_pct=more(spent.computing_pct), copies_pct=more(spent.copies_pct),
-        exposed_pct=more(spent.exposed_pct), hidden_pct=more(spent.hidden_pct),
-        idle_pct=idle(spent.idle_pct), most_idle_pct=idle(spent.most_idle_pct),
-        idle_gpus=tuple((name, idle(share)) for name, share in spent.idle_gpus),
+        computing_pct=scale_share(spent.computing_pct), copies_pct=scale_share(spent.copies_pct),
+        exposed_pct=scale_share(spent.exposed_pct), hidden_pct=scale_share(spent.hidden_pct),
+        idle_pct=scale_idle_share(spent.idle_pct), most_idle_pct=scale_idle_share(spent.most_idle_pct),
+        idle_gpus=tuple((name, scale_idle_share(share)) for name, share in spent.idle_gpus),
     )  # fmt: skip
 
 

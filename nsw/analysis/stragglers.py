@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.groups import group_by, sum_by, sum_times_and_calls
 from nsw.analysis.steady import process_key, process_label
-from nsw.quantities import format_ns, longer
+from nsw.quantities import format_ns, format_time_change
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _make_straggler(
     if late:
         rank_rows = [arrivals.ranks[at] for at in members]
         others = [r for at, r in enumerate(arrivals.ranks) if at not in members]
-        cause, why = evidence.reason(rank_rows, others, _extra_part_times_ns(arrivals.parts, members, cost))
+        cause, why = evidence.lateness_reason(rank_rows, others, _extra_part_times_ns(arrivals.parts, members, cost))
     return Straggler(
         name, row.get("host"), row.get("device") if single else None, 100 * float(last.mean()), late_ns,
         float(cost.mean()), cost_pct, late, cause, why,
@@ -260,7 +260,9 @@ class _Evidence:
         self._conditions = {(row["run"], row["gpu"]): row for row in tables["conditions"] if row.get("sm_mhz")}
         self._gpus = {(row["run"], row["rank"]): (row["gpus"] or "").split(",") for row in tables["ranks"]}
 
-    def reason(self, late: Sequence[Row], others: Sequence[Row], parts: tuple[float, ...]) -> tuple[str | None, str]:
+    def lateness_reason(
+        self, late: Sequence[Row], others: Sequence[Row], parts: tuple[float, ...]
+    ) -> tuple[str | None, str]:
         """The cause of a late rank's lateness and its words, by what it does longer than the others (ns)."""
         computing, copies, idle, for_input = parts
         most = max(computing, copies, idle)
@@ -321,11 +323,14 @@ class _Evidence:
             more[kernel] / took for kernel, (took, _) in theirs.items() if took >= _LARGE * before and kernel in mine
         ]
         if len(ratios) > 1 and statistics.median(ratios) >= _ALIKE * factor:
-            return self._clock_reason(late, others, f"all of its kernels take {longer(1 + factor)}")
+            return self._clock_reason(late, others, f"all of its kernels take {format_time_change(1 + factor)}")
         if more[name] >= _MAIN * total:
-            return "uneven-work", f"{takes}, {name} {longer(mine[name][0] / max(theirs[name][0], 1.0))}" if (
-                name in theirs
-            ) else f"{takes}: only it runs {name}"
+            return (
+                "uneven-work",
+                f"{takes}, {name} {format_time_change(mine[name][0] / max(theirs[name][0], 1.0))}"
+                if (name in theirs)
+                else f"{takes}: only it runs {name}",
+            )
         return "uneven-work", takes
 
     def _kernel_times(self, ranks: Sequence[Row]) -> dict[str, tuple[float, int]]:
@@ -347,7 +352,7 @@ class _Evidence:
 
     def _clock_reason(self, late: Sequence[Row], others: Sequence[Row], takes: str) -> tuple[str, str]:
         """Why all kernels of a rank take longer, by what was sampled of its GPU."""
-        mine, theirs = self._samples(late), self._samples(others)
+        mine, theirs = self._condition_rows(late), self._condition_rows(others)
         if mine and theirs:
             clock, usual = (statistics.median(row["sm_mhz"] for row in rows) for rows in (mine, theirs))
             if clock < _SLOW_CLOCK * usual:
@@ -372,7 +377,7 @@ class _Evidence:
         ]
         return statistics.median(values) if values else 0.0
 
-    def _samples(self, ranks: Sequence[Row]) -> list[Row]:
+    def _condition_rows(self, ranks: Sequence[Row]) -> list[Row]:
         """The rows of conditions of the GPUs of these ranks, as far as it is known which they are."""
         rows = []
         for rank in ranks:

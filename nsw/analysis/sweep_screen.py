@@ -28,8 +28,8 @@ from nsw.analysis.screen_table import (
 )
 from nsw.analysis.single_case import TABLE, main_time_section
 from nsw.analysis.spent import NOT_SHOWN
-from nsw.quantities import duration, magnitude, number
-from nsw.wording import first_of, plural
+from nsw.quantities import duration, format_magnitude, number
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -180,7 +180,9 @@ def _figure_grid_table(summary: Summary, names: Sequence[str], figure: tuple[str
     ]
     notes = ["* best"] if best else []
     if repeats:
-        notes.append(f"repeats differ by up to {magnitude(max(100 * (f.most / f.least - 1) for f in repeats), 0)}")
+        notes.append(
+            f"repeats differ by up to {format_magnitude(max(100 * (f.most / f.least - 1) for f in repeats), 0)}"
+        )
     return Table(
         TABLE, f"{figure_heading(*figure, is_median=bool(repeats))}: {'; '.join(notes)}",
         (Column(f"param.{names[down]}", names[down]),
@@ -242,7 +244,7 @@ def _tied_cases_text(cases: Iterable[CaseSummary], best: CaseSummary, name: str)
     alike = [case.id for case, figure in figures if figure and figure.most >= top.least and figure.least <= top.most]
     if not alike:
         return ", whose runs beat those of all other cases"
-    return f", and {first_of(alike, 2)} may be as good: repeats overlap"
+    return f", and {first_names(alike, 2)} may be as good: repeats overlap"
 
 
 def best_two_cases(summary: Summary) -> tuple[CaseSummary, CaseSummary] | None:

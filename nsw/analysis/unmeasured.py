@@ -12,7 +12,7 @@ from nsw.analysis.groups import group_by
 from nsw.metrics import Chip, find_chip, find_metric, ncu_metric_request, ncu_names, nvprof_metric_request
 from nsw.metrics.catalogue import metric_names_in_expression
 from nsw.metrics.requests import ALL_METRICS, replay_refusal, requested_portable_names
-from nsw.wording import first_of
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -80,7 +80,9 @@ def unmeasured_metric_sentences(missing_metrics: Sequence[Unmeasured]) -> list[t
         names = [metric.name for metric in metrics]
         kernel_count = f"all {kernels} kernels" if len(without) == kernels else f"{len(without)} of {kernels} kernels"
         example = "" if len(without) == kernels else f", such as {without[0]}"
-        messages.append((f"metric missing: {first_of(names, _MAX_NAMES)}, of {kernel_count}{example}: {reason}", _HINT))
+        messages.append(
+            (f"metric missing: {first_names(names, _MAX_NAMES)}, of {kernel_count}{example}: {reason}", _HINT)
+        )
     return messages
 
 
@@ -143,7 +145,7 @@ def _absence_reason(
             if not ncu_names.is_made_by_ncu(p) and ncu_names.split_base_and_suffix(p)[0] not in chip_metrics
         ]
         if absent:
-            return f"{chip.name} has no metric {first_of(absent, _MAX_NAMES)}"
+            return f"{chip.name} has no metric {first_names(absent, _MAX_NAMES)}"
     if any(empty_kernels & without for empty_kernels in empty.values()):
         return f"{tool} printed no value"
     return replay_refusal(replay, parts) or f"{tool} left it out and gave no reason"

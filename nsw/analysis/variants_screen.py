@@ -23,7 +23,7 @@ from nsw.analysis.screen_table import (
 )
 from nsw.quantities import NO_CHANGE, change_of_speed, merged_range, number
 from nsw.recipe.matrix import AFTER, BEFORE, SIDE
-from nsw.wording import first_of
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -215,8 +215,8 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
     none_text = "no difference" + (" beyond the scatter of the runs" if scattered else "")
     if not slower:
         return Screen(f"{summary.compared} makes {none_text}{at}", table)
-    alike_text = f"; {none_text}: {first_of(near, CASES_NAMED)}" if near else ""
-    best_name, slower_text = _variant_label(summary, best.variant), first_of(slower, CASES_NAMED)
+    alike_text = f"; {none_text}: {first_names(near, CASES_NAMED)}" if near else ""
+    best_name, slower_text = _variant_label(summary, best.variant), first_names(slower, CASES_NAMED)
     return Screen(f"{best_name} is the fastest{at}: {slower_text}{alike_text}", table)
 
 
@@ -234,13 +234,13 @@ def _at_each_text(summary: Summary, series: Sequence[Sequence[Variant]]) -> str:
         if any(_do_ranges_overlap(best, variant) for variant in slower):
             alike.append(_series_text(best))
     names = " and ".join(series[0][0].series)
-    within = f" (within the scatter of the runs at {first_of(alike, CASES_NAMED)})" if alike else ""
+    within = f" (within the scatter of the runs at {first_names(alike, CASES_NAMED)})" if alike else ""
     ranges = []
     for word, values in ratios.items():
         least, most = (change_of_speed(end(values), is_time=is_time) for end in (max, min))
         if most != NO_CHANGE:
             ranges.append(f"{word} {f'up to {most}' if least == NO_CHANGE else merged_range(least, most)}")
-    slower_text = f": {first_of(ranges, CASES_NAMED)}" if ranges else ""
+    slower_text = f": {first_names(ranges, CASES_NAMED)}" if ranges else ""
     return f" at each {names}{within}{slower_text}"
 
 

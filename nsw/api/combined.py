@@ -14,7 +14,7 @@ from nsw.errors import NswError
 from nsw.present.emit import columns_of, of_one_type
 from nsw.present.status_view import RUN_COLUMNS, flat_run
 from nsw.tables import TABLES, to_arrow
-from nsw.wording import storable
+from nsw.wording import escape_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -181,7 +181,7 @@ def _as_arrow_array(values: list[Any]) -> pa.Array:
 
 
 def _as_texts(values: list[Any]) -> list[str | None]:
-    return [None if value is None else storable(str(value)) for value in values]
+    return [None if value is None else escape_surrogates(str(value)) for value in values]
 
 
 # --- an SQLite database, which most programs and languages can read -------------------------------------------

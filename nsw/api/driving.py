@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from nsw.api.results import Campaign, Files, Names, files, find, frame_of, names
+from nsw.api.results import Campaign, Files, Names, find, frame_of, name_tuple, path_list
 from nsw.campaign import retry as retrying
 from nsw.campaign import start
 from nsw.campaign.attach import adopt as take
-from nsw.campaign.attach import refuse
+from nsw.campaign.attach import refuse_without_consent
 from nsw.campaign.changes import Change, apply_extension, extension
 from nsw.campaign.planning import Planned as Made
 from nsw.campaign.planning import make_plan, with_note
@@ -125,21 +125,23 @@ def run(
     messages: list[Message] = []
     chosen = _as_overrides(set, case, exclude, passes, fit=fit, against=against)
     is_comparison = against is not None and into is None
-    adding = until_decided(until, at_most, files(sites), is_comparison=is_comparison)
+    adding = until_decided(until, at_most, path_list(sites), is_comparison=is_comparison)
     if into is not None:
         if site is not None or note is not None:
             raise UsageError("site and note cannot be combined with into: a campaign keeps its own")
-        return _extend_campaign(_find_folder(into, root), str(recipe), files(sites), chosen, yes=yes, now=now)
+        return _extend_campaign(_find_folder(into, root), str(recipe), path_list(sites), chosen, yes=yes, now=now)
     home = folders.root(Path(root) if root is not None else None)
-    planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, messages.append)
+    planned = make_plan(str(recipe), site_or_default(site), path_list(sites), chosen, messages.append)
     planned = with_note(planned, note)
     lock, differences = start.lock_of(planned)
     messages += [Message(w.render(), "warning") for w in planned.recipe.warnings]
     messages += [Message(text, "warning") for text in differences]
-    ready = start.check(planned)
+    ready = start.check_readiness(planned)
     messages += [Message(text, "warning") for text in ready.warnings]
     _refuse_high_cost(planned, home, yes=yes)
-    folder = start.start(home, ready, lock, lambda text: messages.append(Message(text, "warning")), until=adding)
+    folder = start.make_campaign(
+        home, ready, lock, lambda text: messages.append(Message(text, "warning")), until=adding
+    )
     return _emit_messages(Running(folder, now=now), messages)
 
 
@@ -156,9 +158,9 @@ def _extend_campaign(
 
 
 def _refuse_high_cost(planned: Made, home: Path, *, yes: bool | str) -> None:
-    from nsw.campaign.start import above_price, cost_question, expected_cost
+    from nsw.campaign.start import cost_question, expected_cost, reason_above_price
 
-    if isinstance(yes, str) and (cost := above_price(planned, yes)):
+    if isinstance(yes, str) and (cost := reason_above_price(planned, yes)):
         raise UsageError(f"{cost}; nothing was submitted", hint="fewer cases or passes, or a shorter time limit")
     if not yes and (cost := cost_question(planned, expected_cost(home, planned.plan))):
         raise UsageError(f"{cost}; nothing was submitted", hint="yes=True starts it")
@@ -210,7 +212,7 @@ def attach(
 
     parent = Path(root) if root is not None else None
     site_name = site or site_of_local_campaign(campaign, parent)
-    with campaigns_on_site(site_or_default(site_name), files(sites)) as on_site:
+    with campaigns_on_site(site_or_default(site_name), path_list(sites)) as on_site:
         attached = on_site.attach(campaign, parent, _consent_callback(yes=yes), lambda _text: None)
     return resume(attached.folder.path)
 
@@ -233,7 +235,7 @@ def adopt(campaign: str | Path, root: str | Path | None = None, *, yes: bool = F
 
 
 def _consent_callback(*, yes: bool) -> Callable[[str, list[str]], object]:
-    return (lambda _question, _lines: None) if yes else refuse
+    return (lambda _question, _lines: None) if yes else refuse_without_consent
 
 
 def retry(
@@ -270,14 +272,14 @@ def retry(
     messages: list[Message] = []
     folder = _find_folder(campaign, root)
     limit = None if time is None else option_value("time", parse_duration, time)
-    change = Change(limit, update_app, files(sites))
+    change = Change(limit, update_app, path_list(sites))
     again = retrying.retry(
         folder,
-        names(runs),
+        name_tuple(runs),
         messages.append,
         failed=failed,
         choose_again=choose_again,
-        selection=Selection(without=names(exclude)),
+        selection=Selection(without=name_tuple(exclude)),
         change=change,
     )
     if again is None:
@@ -329,7 +331,7 @@ def _as_overrides(
     """
     texts = tuple(f"{name}={_as_yaml(name, value)}" for name, value in (settings or {}).items())
     against = None if against is None else str(against)
-    return Overrides(texts, names(passes or ()), _case_conditions(case), _case_conditions(exclude), fit, against)
+    return Overrides(texts, name_tuple(passes or ()), _case_conditions(case), _case_conditions(exclude), fit, against)
 
 
 def _as_yaml(name: str, value: Any) -> str:
@@ -444,7 +446,7 @@ def dry_run(
     """
     messages: list[Message] = []
     chosen = _as_overrides(set, case, exclude, passes, fit=fit, against=against)
-    planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, messages.append)
+    planned = make_plan(str(recipe), site_or_default(site), path_list(sites), chosen, messages.append)
     diagnostics = (*planned.recipe.warnings, *planned.unset_secrets())
     return Planned(
         planned, [*(message.text for message in messages), *(diagnostic.render() for diagnostic in diagnostics)]

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsw.api.results import frame_of, names
+from nsw.api.results import frame_of, name_tuple
 from nsw.campaign.history import History, Request
 from nsw.campaign.history import history as read_history
 from nsw.present.emit import columns_of
@@ -73,4 +73,4 @@ def history(
         UsageError: No campaign has the figure or the case.
     """
     folder = Path(root) if root is not None else None
-    return FigureHistory(read_history(Request(figure, recipe, since, names(cases), site, folder)))
+    return FigureHistory(read_history(Request(figure, recipe, since, name_tuple(cases), site, folder)))

@@ -39,12 +39,12 @@ _OWN_TABLES = ("runs", "problems")  # of a campaign, which neither reports nor t
 _PREFIX = "param_"  # of a parameter whose name is that of a column
 
 
-def names(one_or_several: Names) -> tuple[str, ...]:
+def name_tuple(one_or_several: Names) -> tuple[str, ...]:
     """Names, one or several."""
     return (one_or_several,) if isinstance(one_or_several, str) else tuple(one_or_several)
 
 
-def files(one_or_several: Files | None) -> list[Path] | None:
+def path_list(one_or_several: Files | None) -> list[Path] | None:
     """Paths, one or several."""
     if one_or_several is None:
         return None
@@ -323,7 +323,7 @@ def read(
     limits = Limits(max_memory, max_time)
     options = Options(frozenset(names) if names else None, max_unpacked=max_unpacked, steps=steps, limits=limits)
     search = ReportSearch()
-    report_files = list(search.find_files_to_read(files(paths) or []))
+    report_files = list(search.find_files_to_read(path_list(paths) or []))
     return Reports(list(search.drop_unrecognised_reports(read_many(report_files, options))), options)
 
 
@@ -521,7 +521,10 @@ class Campaign(Result):
         """
         case_of = dict(zip(self.runs["id"], self.runs["case"], strict=True))
         table_names, case_names = (*FLAT, *_OWN_TABLES, *TABLES), dict.fromkeys(case_of.values())
-        for kind, word, known in (("table", name, table_names), *(("case", case, case_names) for case in names(cases))):
+        for kind, word, known in (
+            ("table", name, table_names),
+            *(("case", case, case_names) for case in name_tuple(cases)),
+        ):
             if word not in known:
                 raise UsageError(_unknown_name_message(kind, word, known))
         source: Any = self.answers if name in FLAT else self if name in _OWN_TABLES else self.tables
@@ -529,7 +532,7 @@ class Campaign(Result):
         case = frame["run"].map(case_of) if "run" in frame else frame.get("case")
         if "case" not in frame and case is not None:
             frame.insert(0, "case", case)
-        return frame[case.isin(names(cases))] if cases and case is not None else frame
+        return frame[case.isin(name_tuple(cases))] if cases and case is not None else frame
 
     def cancel(self) -> None:
         """End what is queued or running, here or through the nsw that drives the campaign; what is done stays."""
@@ -567,13 +570,13 @@ class Campaign(Result):
             CampaignError: The campaign is not over, its reports are not read yet, or another nsw owns it.
             UnreachableError: The site gave no answer; doing it again removes the rest.
         """
-        from nsw.campaign.clean import on_site
+        from nsw.campaign.clean import open_cleaning
 
-        with on_site(self._campaign_folder) as cleaning:
+        with open_cleaning(self._campaign_folder) as cleaning:
             if not cleaning.leftovers.files(include_uncollected=everything):
                 return 0
             cleaning.remove(include_uncollected=everything)
-            return cleaning.leftovers.freed(include_uncollected=everything)
+            return cleaning.leftovers.freed_bytes(include_uncollected=everything)
 
     def fetch(self, runs: Names = (), files: Names = ()) -> list[Path]:
         """Bring files of runs that were left on the site; where they are here, also those that already were.
@@ -589,7 +592,7 @@ class Campaign(Result):
         from nsw.campaign.fetch import files_on_site
         from nsw.campaign.selection import Selection
 
-        with files_on_site(self._campaign_folder, names(runs), names(files), Selection()) as site_files:
+        with files_on_site(self._campaign_folder, name_tuple(runs), name_tuple(files), Selection()) as site_files:
             site_files.bring()
             return [file.local_path for file in site_files.files]
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.kernel_classes import OTHER_KERNELS, classify_gpu_operation
 from nsw.engine.collect import parse_status
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.folder import STATE, CampaignFolder
 from nsw.engine.ledger_file import columns_of
 from nsw.engine.recipe_lock import read_locked
@@ -35,7 +35,7 @@ from nsw.errors import UsageError, writing_to
 from nsw.recipe.document import as_yaml
 from nsw.recipe.matrix import ITSELF, case_id
 from nsw.recipe.secrets import looks_secret, secret_parts
-from nsw.safe_files import replacing, write_text
+from nsw.safe_files import replacing_file, write_text
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def names_of(folder: CampaignFolder, renames: Mapping[str, str]) -> Names:
         renames: What a person wants replaced, with what; a name with itself stays.
     """
     names = Names(renames={**renames})
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         site, runs = ledger.site(), ledger.runs()
     for run in runs:
         names.add("host", run.host)
@@ -200,7 +200,7 @@ def names_of(folder: CampaignFolder, renames: Mapping[str, str]) -> Names:
 
 def secrets_of(folder: CampaignFolder) -> dict[str, str]:
     """The secrets that nsw knows of a campaign and of its own environment, each with the name of its variable."""
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         data = [ledger.site(), read_locked(folder)[1]]
     environment = os.environ.items()
     secrets = {value: name for name, value in environment if looks_secret(name)}
@@ -356,7 +356,7 @@ def anonymous_copy(folder: CampaignFolder, parent: Path, names: Names, *, hide: 
         shared = None if stored is None else anonymous_table(path.stem, stored, names, hide=hide, classes=classes)
         if shared is not None:
             pq.write_table(shared, copy.tables / path.name)
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         state, runs = json.loads(ledger.dump()), ledger.runs()
     write_text(copy.path / STATE, json.dumps(_anonymous_state(state, names)))
     write_text(copy.recipe, as_yaml(_anonymous_recipe(recipe, names, hide=hide)))
@@ -568,5 +568,5 @@ def write_whole(file: Path, data: bytes) -> None:
     Raises:
         NswError: It cannot be written.
     """
-    with writing_to(file), replacing(file, _MODE) as stream:
+    with writing_to(file), replacing_file(file, _MODE) as stream:
         stream.write(data)

@@ -11,15 +11,15 @@ from nsw.analysis.placement import Span, find_runs_sharing_gpus, gpu_sharing_sen
 from nsw.analysis.summary import OF_KERNELS, TABLES, CampaignData, ReportRequest, Summary, summarize
 from nsw.campaign.selection import Selection, campaign_option, job_ids, selected
 from nsw.campaign.start import unsent_file_hint
-from nsw.campaign.versions import findings
+from nsw.campaign.versions import version_findings
 from nsw.engine.collect import parse_status
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.ledger_rows import BAD, NOTE, SITE, STOPPED, Cause, Problem, Reading, RunRow, State, lacks_reports
 from nsw.engine.recipe_lock import locked_recipe
-from nsw.engine.tables import lazily, load_rows, load_table
+from nsw.engine.tables import load_rows, load_rows_lazily, load_table
 from nsw.errors import UsageError, did_you_mean
 from nsw.quantities import number, seconds
-from nsw.recipe.matrix import expansion
+from nsw.recipe.matrix import expand_matrix
 from nsw.recipe.passes import TimelinePass
 from nsw.recipe.units import Fault, format_duration
 from nsw.site.names import LOCAL
@@ -114,7 +114,7 @@ def summary_of(folder: CampaignFolder, ledger: Ledger, figure: str | None = None
         UsageError: There is no such figure.
     """
     runs = _in_recipe_order(folder, ledger.runs())
-    tables = {name: lazily(folder, name) for name in TABLES}
+    tables = {name: load_rows_lazily(folder, name) for name in TABLES}
     counters = {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
     data = CampaignData(
         folder.id,
@@ -124,7 +124,7 @@ def summary_of(folder: CampaignFolder, ledger: Ledger, figure: str | None = None
         tables,
         missing=_missing_data_lines(folder, ledger, runs),
         counters=counters,
-        campaign_findings=findings(folder, ledger),
+        campaign_findings=version_findings(folder, ledger),
         rereadable=_is_rereadable(folder, ledger, runs),
     )
     measured = {row["name"] for row in tables["figures"]} if figure is not None else set()
@@ -149,7 +149,7 @@ def _in_recipe_order(folder: CampaignFolder, runs: list[RunRow]) -> list[RunRow]
     recipe = locked_recipe(folder)
     if recipe.interleave is None:
         return runs
-    order = {case.id: at for at, case in enumerate(expansion(recipe.matrix).cases)}
+    order = {case.id: at for at, case in enumerate(expand_matrix(recipe.matrix).cases)}
     return sorted(runs, key=lambda run: order.get(run.case_id, len(order)))
 
 
@@ -184,10 +184,10 @@ def _models_by_case(model: PerformanceModel, cases: Mapping[str, Mapping[str, An
     """The recipe's model with its formulas computed for each case; or why one cannot be."""
     from nsw.analysis.effective import AskedLink, AskedModel
     from nsw.recipe.expressions import Expression
-    from nsw.recipe.fields import amount
+    from nsw.recipe.fields import parse_positive
 
     def evaluate_amount(amount_or_formula: float | str, values: Mapping[str, Any]) -> float:
-        return amount(
+        return parse_positive(
             Expression.parse(amount_or_formula).value(values)
             if isinstance(amount_or_formula, str)
             else amount_or_formula
@@ -433,5 +433,5 @@ def results(
         selection: Of which runs; all of them by default.
         figure: The figure that cases are compared by; None: the recipe's.
     """
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         yield Results(folder, ledger, selection, figure)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.engine import folder as folders
 from nsw.engine.collect import collect, collect_reduced
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.folder import LEDGER, STATE, CampaignFolder, locked
-from nsw.engine.handover import RECIPE, describe_owner, kept_there, require_success
+from nsw.engine.handover import RECIPE, describe_owner, fetch_stored_state, require_success
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import (
     COLLECT,
@@ -58,7 +58,7 @@ __all__ = [
     "adopt",
     "attachable",
     "campaigns_on_site",
-    "refuse",
+    "refuse_without_consent",
     "site_of_local_campaign",
 ]
 
@@ -152,7 +152,7 @@ def site_of_local_campaign(campaign: str, root: Path | None) -> str | None:
         folder = folders.find(folders.root(root), campaign)
     except CampaignError:
         return None
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         return str(ledger.site()["name"])
 
 
@@ -191,7 +191,7 @@ class CampaignsOnSite:
         local = folders.CampaignFolder(folders.root(root) / chosen.id)
         local_token = None
         if local.ledger.exists():
-            with look(local) as ledger:
+            with ledger_to_read(local) as ledger:
                 local_token = ledger.meta(OWNED_BY)
         is_known = local.path.is_dir() and local.trusted
         if is_known and local_token is not None and local_token == chosen.token:
@@ -212,7 +212,7 @@ class CampaignsOnSite:
 
     def _fetch_recipe(self, campaign: str, folder: str) -> Path:
         """The recipe that is kept on the site, brought into a folder here."""
-        kept_there(self._transport, f"{self.base}/{campaign}", Path(folder))
+        fetch_stored_state(self._transport, f"{self.base}/{campaign}", Path(folder))
         return Path(folder, RECIPE)
 
     def _planned_actions(self, campaign: str, recipe: Path) -> list[str]:
@@ -251,7 +251,7 @@ class CampaignsOnSite:
         token = take_ownership(transport, remote_path, local.id, f"0 {secrets.token_hex(8)}", "*", describe_owner())
         with tempfile.TemporaryDirectory(prefix=".nsw-", dir=local.path) as temporary:
             new = Path(temporary, LEDGER)
-            write_bytes(new, kept_there(transport, remote_path, Path(temporary)))
+            write_bytes(new, fetch_stored_state(transport, remote_path, Path(temporary)))
             acts = self._planned_actions(local.id, Path(temporary, RECIPE))
             if acts != shown_actions:  # the site gave something else before
                 self._ask_consent(local.id, acts, consent)
@@ -360,7 +360,7 @@ def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], w
             hint=f"`chmod -R o-w {folder.path}` closes it; look at what is in it before you adopt it",
         )
     _refuse_strange_files(folder)
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         require_own_root(folder.path, _trusted_owners(ledger.meta(SITE)), warn)
         lines = acts_of(ledger.site(), ledger.meta(SCRATCH), locked_recipe(folder))
         lines += _actions_of_ledger(ledger)
@@ -458,7 +458,7 @@ def _as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def refuse(question: str, lines: list[str]) -> None:
+def refuse_without_consent(question: str, lines: list[str]) -> None:
     """The consent of a program that did not say yes.
 
     Raises:

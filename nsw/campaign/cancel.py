@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.selection import Selection, selected
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.folder import CampaignFolder, is_driven
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import AT_A_TIME, ENDED, IN_FLIGHT, State
@@ -52,7 +52,7 @@ class Standing:
 
 def standing_of(folder: CampaignFolder) -> Standing:
     """How a campaign stands, as its ledger knows it."""
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         counts = ledger.counts()
         going = any(state not in ENDED for state in counts) or ledger.has_reductions_to_do()
         is_over = not going and not ledger.reductions(tuple(IN_FLIGHT))
@@ -69,7 +69,7 @@ def cancellable_runs(folder: CampaignFolder, selection: Selection) -> list[str]:
     Raises:
         UsageError: No run is meant, or one shares its task with others that are not.
     """
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         every = ledger.runs()
         selected_runs = selected(ledger, every, selection)
         chosen = [run for run in selected_runs if run.state not in ENDED]

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.planning import Planned, make_plan
 from nsw.campaign.selection import campaign_option
-from nsw.campaign.versions import origins, record, sources_of_app_files, versions_of
-from nsw.engine.driven import locked_ledger, look
+from nsw.campaign.versions import hashes_of_origins, record_version, sources_of_app_files, versions_of
+from nsw.engine.driven import ledger_to_read, locked_ledger
 from nsw.engine.events import Message
 from nsw.engine.folder import Log
-from nsw.engine.handover import forget_done, reducer_to, site_in_hand, write_secrets
+from nsw.engine.handover import forget_done, reducer_and_target, site_in_hand, write_secrets
 from nsw.engine.ledger_rows import (
     APP_FOLDER,
     FIGURES_FROM,
@@ -39,8 +39,8 @@ from nsw.engine.tables import EARLIER_FIGURES, load_rows, replace_rows
 from nsw.errors import CampaignError, UsageError
 from nsw.plan.model import APP, Part, Plan, Run
 from nsw.recipe.units import format_duration
-from nsw.safe_files import differing, hashes, read_text
-from nsw.wording import and_more
+from nsw.safe_files import changed_names, hashes, read_text
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -94,9 +94,9 @@ def _compare_plans(
     again = {}
     for run in now.runs:
         if run.id in files_of:
-            changed = differing(files_of[run.id], files_now)
+            changed = changed_names(files_of[run.id], files_now)
             reason = (
-                f"{and_more(changed, _FILES_IN_REASON)} changed"
+                f"{first_names(changed, _FILES_IN_REASON)} changed"
                 if changed
                 else _change_of_run(old.get(run.id), run, before, now)
             )
@@ -107,7 +107,7 @@ def _compare_plans(
     builds, builds_before = _build_commands(now), _build_commands(before)
     rebuilt = any(builds[app] != command for app, command in builds_before.items() if app in builds)
     unchanged, absent = len(planned_ids) - len(added) - len(again), len(files_of.keys() - planned_ids)
-    return Changes(added, again, unchanged, absent, program=rebuilt or bool(differing(files, files_now)))
+    return Changes(added, again, unchanged, absent, program=rebuilt or bool(changed_names(files, files_now)))
 
 
 def _change_of_run(old: Run | None, new: Run, before: Plan, now: Plan) -> str | None:
@@ -208,7 +208,7 @@ def extension(
         CampaignError: The campaign was made elsewhere.
     """
     folder.require_trust()
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         site, rows = ledger.meta(SITE), ledger.runs()
         now = make_plan(recipe, site, sites, options, notify)
         before = make_plan(str(folder.recipe), site, sites)
@@ -237,26 +237,26 @@ def apply_extension(extension: Extension) -> None:
         CampaignLockedError: Another process drives it.
         InputError: The scheduler would refuse a job.
     """
-    from nsw.campaign.start import check, lock_of, resolved
-    from nsw.recipe.load import joined
+    from nsw.campaign.start import check_readiness, lock_of, recipe_with_defaults
+    from nsw.recipe.load import extend_recipe
 
     assert extension.planned is not None
     assert extension.part is not None
     folder, planned, part = extension.folder, extension.planned, extension.part
     with locked_ledger(folder) as ledger:
-        ready = check(planned)
+        ready = check_readiness(planned)
         lock, _ = lock_of(planned)
-        data = resolved(planned, lock, app=part.app)
+        data = recipe_with_defaults(planned, lock, app=part.app)
         case_ids = {run.case_id for run in ledger.runs()}
         kept_cases = [case.params for case in planned.recipe.left_out if case.id in case_ids]
         data["matrix"]["exclude"] = [case for case in data["matrix"]["exclude"] if case not in kept_cases]
         if extension.changes.absent:
             added = {run.case_id: run.params for run in planned.plan.runs if run.case_id not in case_ids}
-            data = joined(read_locked(folder)[1], data, added.values()) or data
+            data = extend_recipe(read_locked(folder)[1], data, added.values()) or data
         facts: list[tuple[Key[Any], Any]] = []
         if planned.recipe.path.resolve() != folder.recipe.resolve():  # whose files are the campaign's own copies
             facts = [(RECIPE, str(planned.recipe.path.absolute())), (FIGURES_FROM, None),
-                     (ORIGINS, origins(planned.plan.files, planned.recipe.path))]  # fmt: skip
+                     (ORIGINS, hashes_of_origins(planned.plan.files, planned.recipe.path))]  # fmt: skip
         again = tuple(extension.changes.again)
         _apply_delta(
             folder,
@@ -316,13 +316,13 @@ def replan(
         InputError: The site cannot do it, or its scheduler would refuse a job.
         CampaignError: The campaign's recipe lacks one of the runs.
     """
-    from nsw.campaign.start import check
+    from nsw.campaign.start import check_readiness
 
     head, data = read_locked(folder)
     recipe = ledger.meta(RECIPE)
     files = sources_of_app_files(ledger) if change.update_app else None
     now, before = hashes(files or ()), dict((data.get("lock") or {}).get("files") or {})
-    changed = differing(before, now)
+    changed = changed_names(before, now)
     if change.update_app and not changed:
         notify(Message("the program has not changed since it was copied, and is not copied again"))
         files = None
@@ -334,7 +334,7 @@ def replan(
     changes_made: list[str] = []
     facts: list[tuple[Key[Any], Any]] = []
     if files is not None:
-        facts = [(ORIGINS, origins(files, Path(recipe) if recipe and Path(recipe).exists() else None))]
+        facts = [(ORIGINS, hashes_of_origins(files, Path(recipe) if recipe and Path(recipe).exists() else None))]
         data["app"] |= {
             key: [f"{app}/{name}" for _, name in program_files]
             for key, (app, program_files) in zip(("files", "before"), programs.items(), strict=False)
@@ -347,7 +347,15 @@ def replan(
         _set_time(data, limit := format_duration(change.time_s))
         changes_made.append(f"time limit {limit}")
     _apply_delta(
-        folder, ledger, part, check(planned), head=head, recipe=data, repeated=runs, programs=programs, facts=facts
+        folder,
+        ledger,
+        part,
+        check_readiness(planned),
+        head=head,
+        recipe=data,
+        repeated=runs,
+        programs=programs,
+        facts=facts,
     )
     for line in changes_made:
         notify(Message(line))
@@ -375,7 +383,7 @@ def add_pairs(
         UsageError: The program's files are gone.
         InputError: The site cannot do it, or its scheduler would refuse a job.
     """
-    from nsw.campaign.start import check
+    from nsw.campaign.start import check_readiness
 
     head, data = read_locked(folder)
     data["passes"] = [
@@ -385,7 +393,7 @@ def add_pairs(
     write_locked(folder, head, data)  # first: an nsw that is killed here plans the same runs again
     part = _next_part(ledger, runs, new_app=False)
     planned = make_plan(str(folder.recipe), ledger.meta(SITE), sites, part=part)
-    _apply_delta(folder, ledger, part, check(planned), head=head, recipe=data)
+    _apply_delta(folder, ledger, part, check_readiness(planned), head=head, recipe=data)
 
 
 def _set_time(data: dict[str, Any], time: str) -> None:
@@ -434,13 +442,13 @@ def _add_part(
         sent = scripts if transport.remote else scripts[:1]  # its own scripts are read where they are
         staged += [(script, f"{scratch}/scripts/{script.name}") for script in sent]
         if plan.reductions:
-            staged.append(reducer_to(scratch))
+            staged.append(reducer_and_target(scratch))
         if ledger.meta(PREPARED):
             transport.stage(staged)
             transport.make_folders([f"{scratch}/{app}" for app in apps])
     with ledger.transaction():
         ledger.add_part(plan)
-        record(ledger, folder.path, part.app, [job.name for job in plan.jobs], copied=bool(programs))
+        record_version(ledger, folder.path, part.app, [job.name for job in plan.jobs], copied=bool(programs))
         ledger.set_meta(PARTS, part.number - 1)
         ledger.set_meta(APP_FOLDER, part.app)
 

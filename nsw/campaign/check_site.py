@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign import start
 from nsw.campaign.cancel import cancel
 from nsw.campaign.clean import find_leftovers, remove
-from nsw.campaign.planning import Planned, ask, make_plan, runner_of
+from nsw.campaign.planning import Planned, ask_start_times, make_plan, runner_of
 from nsw.campaign.running import Running
 from nsw.engine import folder as folders
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.events import Event, Message
 from nsw.engine.ledger_rows import IN_FLIGHT, SCRATCH, State
 from nsw.engine.trust import forget
@@ -34,14 +34,14 @@ from nsw.site_check.check import (
     REACHING,
     Check,
     Verdict,
+    check_from_outcome,
     check_site,
     chip_check,
     clock_skew,
-    keep,
-    listed_metrics,
     node_checks,
-    outcome,
     probe_words,
+    query_site_metrics,
+    save_checks,
 )
 from nsw.transport.model import Transport, connect
 
@@ -76,8 +76,8 @@ def check(
     for site_check in _run_checks(name, sites, site, listen, checks, node=node):
         checks.append(site_check)
         yield site_check
-    keep(site, checks)
-    if (listed := listed_metrics(loaded_site, checks)) is not None:
+    save_checks(site, checks)
+    if (listed := query_site_metrics(loaded_site, checks)) is not None:
         yield listed
 
 
@@ -95,14 +95,14 @@ def _run_checks(
     with closing(connect(site)) as transport:
         yield from check_site(site, transport, adapter)
 
-    def plan(home: Path) -> Planned:
+    def plan_probe(home: Path) -> Planned:
         return make_plan(_write_probe_recipe(home, site), name, sites)
 
     if adapter is not None and _is_good(earlier):
-        yield _check_queue(site, plan)
+        yield _check_queue(site, plan_probe)
     if node and _is_good(earlier):
         listen(Message("a short job looks from a compute node; Ctrl-C cancels it"))
-        yield from _check_node(site, plan, listen, clock_skew(earlier))
+        yield from _check_node(site, plan_probe, listen, clock_skew(earlier))
     if not any(site_check.verdict is Verdict.BAD and site_check.what in REACHING for site_check in earlier):
         yield chip_check(site, earlier)
 
@@ -138,19 +138,19 @@ def _check_queue(site: Mapping[str, Any], plan: Callable[[Path], Planned]) -> Ch
     with tempfile.TemporaryDirectory(prefix="nsw-queue-check-") as folder:
         try:
             planned = plan(Path(folder))
-            prospects = ask(planned)
+            prospects = ask_start_times(planned)
         except NswError as fault:
             return _bad_check("queue", fault)
     if not prospects:
-        return outcome("queue", "no dry run")
+        return check_from_outcome("queue", "no dry run")
     names = [f"{key} {site[key]}" for key in ("partition", "queue", "account", "qos") if site.get(key)]
     queue, prospect = ", ".join(names) or "the default queue", prospects[0]
     if prospect.refused is not None:
-        refused = outcome("queue", "refused", message=prospect.refused.message.splitlines()[0], queue=queue)
+        refused = check_from_outcome("queue", "refused", message=prospect.refused.message.splitlines()[0], queue=queue)
         return replace(refused, fix=prospect.refused.hint or refused.fix)
     if prospect.untold is not None:
-        return outcome("queue", "no answer", message=prospect.untold.splitlines()[0])
-    return outcome("queue", "good" if prospect.waits is None else "waits", queue=queue, waits=prospect.waits)
+        return check_from_outcome("queue", "no answer", message=prospect.untold.splitlines()[0])
+    return check_from_outcome("queue", "good" if prospect.waits is None else "waits", queue=queue, waits=prospect.waits)
 
 
 # --- a compute node -----------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def _check_node(
         try:
             home = stack.enter_context(_temporary_campaign_root(site))
             planned = plan(home)
-            campaign = start.start(home, start.check(planned), start.lock_of(planned)[0])
+            campaign = start.make_campaign(home, start.check_readiness(planned), start.lock_of(planned)[0])
         except NswError as fault:
             yield _bad_check("node", fault)
             return
@@ -212,7 +212,7 @@ def _run_probe(
         except NswError as fault:
             yield _bad_check("node", fault, "")
             return
-        with look(campaign) as ledger:
+        with ledger_to_read(campaign) as ledger:
             (run,) = ledger.runs()
         output = campaign.reports / run.id / "stdout"
         if run.state is not State.DONE or not output.is_file():
@@ -227,7 +227,7 @@ def _run_probe(
 
 def _remove_probe(campaign: CampaignFolder) -> None:
     """Remove what the job left on the site."""
-    with look(campaign) as ledger:
+    with ledger_to_read(campaign) as ledger:
         site, scratch = ledger.site(), ledger.meta(SCRATCH)
         over = not ledger.runs(states=IN_FLIGHT)
         natives = ledger.native_ids()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from nsw.engine.ledger import Ledger
     from nsw.transport.model import Transport
 
-__all__ = ["Cleaning", "FileThere", "Leftovers", "find_leftovers", "on_site", "remove", "require_campaign_folder"]
+__all__ = ["Cleaning", "FileThere", "Leftovers", "find_leftovers", "open_cleaning", "remove", "require_campaign_folder"]
 
 _ALL_RUNS: Final = Selection()
 _SECONDS: Final = 600.0
@@ -92,7 +92,7 @@ class Leftovers:
         """What is removed: the spare ones, or all."""
         return (*self.spare, *self.uncollected) if include_uncollected else self.spare
 
-    def freed(self, *, include_uncollected: bool) -> int:
+    def freed_bytes(self, *, include_uncollected: bool) -> int:
         """Bytes that the removal frees; a file with another name elsewhere frees none."""
         return sum(file.size for file in self.files(include_uncollected=include_uncollected) if file.links == 1)
 
@@ -137,7 +137,7 @@ class Cleaning:
 
 
 @contextmanager
-def on_site(folder: CampaignFolder, selection: Selection = _ALL_RUNS) -> Iterator[Cleaning]:
+def open_cleaning(folder: CampaignFolder, selection: Selection = _ALL_RUNS) -> Iterator[Cleaning]:
     """Look at what a campaign left on its site, or some of its runs.
 
     Raises:

@@ -62,10 +62,10 @@ from nsw.campaign.answers import Results, results
 from nsw.campaign.baselines import read_baselines
 from nsw.campaign.selection import Selection
 from nsw.engine import folder as folders
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.ledger_rows import UNTIL, VERSIONS, State
 from nsw.engine.recipe_lock import locked_recipe
-from nsw.engine.tables import EARLIER_FIGURES, lazily, load_table
+from nsw.engine.tables import EARLIER_FIGURES, load_rows_lazily, load_table
 from nsw.errors import CampaignError, UsageError
 from nsw.quantities import seconds, size
 from nsw.recipe.matrix import AFTER, BEFORE, ITSELF, SIDE
@@ -90,15 +90,15 @@ __all__ = [
     "compare",
     "compare_own_sides",
     "difference_of",
-    "floors",
-    "measure",
     "measure_noise",
+    "measure_scatter",
     "measured_conditions",
-    "of_program",
+    "noise_floors",
+    "program_conditions",
+    "save_noise",
     "side_of",
     "side_of_campaign",
     "sides_of",
-    "store",
 ]
 
 _TABLES: Final = (
@@ -325,14 +325,16 @@ def measure_noise(folder: CampaignFolder) -> tuple[list[Noise], Path]:
     both = both_sides(folder, "figure")
     pairs = paired_figure_values(*both) if both is not None else {}
     noises = [
-        measured_noise for figure, cases in pairs.items() if (measured_noise := measure(figure, cases)) is not None
+        measured_noise
+        for figure, cases in pairs.items()
+        if (measured_noise := measure_scatter(figure, cases)) is not None
     ]
     if both is None or not noises:
         raise CampaignError(
             f"{folder.id} has no two pairs of a figure", hint="`nsw status` says what became of its runs"
         )
     chip, name = both[1].conditions.get(CHIP), locked_recipe(folder).name
-    return noises, store(both[1].conditions["site"], chip, name, noises)
+    return noises, save_noise(both[1].conditions["site"], chip, name, noises)
 
 
 def both_sides(folder: CampaignFolder, by: By) -> tuple[Side, Side] | None:
@@ -350,7 +352,7 @@ def both_sides(folder: CampaignFolder, by: By) -> tuple[Side, Side] | None:
     if lock is not None and lock.before is not None and lock.before.ref == ITSELF and not lock.before.files:
         sides = [replace(side, same_program=True) for side in sides]
     if lock is not None and lock.before is not None and lock.before.files:
-        program = of_program(lock.before.git, lock.before.files)
+        program = program_conditions(lock.before.git, lock.before.files)
         shared_conditions = {
             name: value for name, value in campaign_side.conditions.items() if name not in {COMMIT, FILES}
         }
@@ -360,15 +362,15 @@ def both_sides(folder: CampaignFolder, by: By) -> tuple[Side, Side] | None:
 
 def _sides_of_versions(folder: CampaignFolder, now: Side) -> tuple[Side, Side] | None:
     """The figures before the program's last change and those now, as two sides; None where none were kept."""
-    rows = lazily(folder, EARLIER_FIGURES)
+    rows = load_rows_lazily(folder, EARLIER_FIGURES)
     runs = [run for run in now.runs if run.id in {row["run"] for row in rows}]
     if not runs:
         return None
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         files = [version[0] for version in ledger.meta(VERSIONS)][-2:]
     earlier_conditions, theirs = (
         {name: value for name, value in now.conditions.items() if name not in {COMMIT, FILES}}
-        | of_program(None, file_hashes)
+        | program_conditions(None, file_hashes)
         for file_hashes in (files if len(files) > 1 else ({}, {}))
     )
     both = replace(now, runs=runs, in_blocks=False)
@@ -423,7 +425,7 @@ def _campaigns_with_case(parent: Path, case: str) -> list[CampaignFolder]:
     """The campaigns that have a case of this name, oldest first; of others that cannot be read none."""
     owners = []
     for folder in folders.existing(parent):
-        with suppress(CampaignError, OSError), look(folder) as ledger:
+        with suppress(CampaignError, OSError), ledger_to_read(folder) as ledger:
             owners += [folder] if any(run.case_id == case for run in ledger.runs()) else []
     return owners
 
@@ -448,7 +450,7 @@ def side_of_campaign(
         invalid = [run for run in campaign_results.runs if run.state is State.INVALID]
         recipe = locked_recipe(folder)
         conditions, note = measured_conditions(folder, campaign_results, recipe), campaign_results.note
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         until = ledger.meta(UNTIL)
     tables = (*_TABLES, "metrics") if by == "metric" else _TABLES
     report = recipe.report
@@ -458,12 +460,12 @@ def side_of_campaign(
         name=folder.id,
         source=str(folder.path),
         runs=runs,
-        tables={name: lazily(folder, name) for name in tables},
+        tables={name: load_rows_lazily(folder, name) for name in tables},
         figure=(options.figure if options else None) or next(iter(figures), None),
         higher_is_better={name: figure.higher_is_better for name, figure in figures.items()},
         in_blocks=recipe.interleave is not None,
         conditions=conditions,
-        floors=floors(campaign_results.site, conditions.get(CHIP), recipe.name),
+        floors=noise_floors(campaign_results.site, conditions.get(CHIP), recipe.name),
         classes=report.classes,
         gate=report.gate,
         note=note,
@@ -592,14 +594,14 @@ def measured_conditions(folder: CampaignFolder, results: Results, recipe: Recipe
     conditions["layout"] = ", ".join([*amounts, recipe.app.launcher.kind])
     if lock is not None:
         conditions |= {"nsw": lock.version, **({} if results.is_recorded else lock.tools | lock.machine)}
-        conditions |= of_program(lock.git, lock.files)
-    chips = {row["text"] for row in lazily(folder, "facts") if row["key"] == "gpu_name" and row.get("text")}
+        conditions |= program_conditions(lock.git, lock.files)
+    chips = {row["text"] for row in load_rows_lazily(folder, "facts") if row["key"] == "gpu_name" and row.get("text")}
     if chips:
         conditions[CHIP] = " | ".join(sorted(chips))
     return {name: value for name, value in conditions.items() if value}
 
 
-def of_program(git: LockedGit | None, files: Mapping[str, str]) -> dict[str, str]:
+def program_conditions(git: LockedGit | None, files: Mapping[str, str]) -> dict[str, str]:
     """The program's commit and its files."""
     conditions = {} if git is None else {COMMIT: git.commit[:12] + (" with changes" if git.dirty else "")}
     if files:
@@ -620,7 +622,7 @@ class Noise:
     freedom: int
 
 
-def measure(figure: str, cases: Sequence[Sequence[tuple[float, float]]]) -> Noise | None:
+def measure_scatter(figure: str, cases: Sequence[Sequence[tuple[float, float]]]) -> Noise | None:
     """The scatter of a figure's pairs around the mean of their case; None where no case has two.
 
     Args:
@@ -642,7 +644,7 @@ def _pooled_deviation(groups: Sequence[Sequence[float]]) -> float:
     return math.sqrt(squares / sum(len(group) - 1 for group in groups))
 
 
-def store(site: str, chip: str | None, recipe: str, noises: Sequence[Noise]) -> Path:
+def save_noise(site: str, chip: str | None, recipe: str, noises: Sequence[Noise]) -> Path:
     """Save measured noise in the user's state folder, in place of that of the same site, chip and recipe.
 
     Args:
@@ -665,7 +667,7 @@ def store(site: str, chip: str | None, recipe: str, noises: Sequence[Noise]) -> 
     return file
 
 
-def floors(site: str, chip: str | None, recipe: str) -> Mapping[str, Floor]:
+def noise_floors(site: str, chip: str | None, recipe: str) -> Mapping[str, Floor]:
     """Return the noise floor of each figure that was measured on a site, chip and recipe.
 
     Args:

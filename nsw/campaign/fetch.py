@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.selection import Selection, job_ids, require_matches, selected
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.events import Downloading
 from nsw.engine.folder import CampaignFolder, run_folder
 from nsw.engine.ledger_rows import SCRATCH
@@ -108,7 +108,7 @@ def files_on_site(
     from nsw.transport.remote import most_bytes
 
     folder.require_trust()
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         site, scratch = ledger.site(), ledger.meta(SCRATCH)
         rows = selected(ledger, ledger.runs(), selection)
         jobs = job_ids(ledger, rows)

@@ -33,24 +33,24 @@ from nsw.analysis.sides import (
 )
 from nsw.analysis.steps import MIN_NIGHTS, Step, find_steps, one_night_noise
 from nsw.campaign.baselines import read_baselines
-from nsw.campaign.compare import difference_of, floors, side_of_campaign
+from nsw.campaign.compare import difference_of, noise_floors, side_of_campaign
 from nsw.engine import folder as folders
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.ledger_rows import NAME
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.trust import known_paths
 from nsw.errors import CampaignError, NswError, UsageError, did_you_mean
-from nsw.recipe.load import all_of_parameters, fits_parameters
+from nsw.recipe.load import fits_parameters, join_parameter_words
 from nsw.recipe.matrix import BEFORE, SIDE
 from nsw.resources import user_folder
-from nsw.safe_files import make_folders, read_bytes, replacing
+from nsw.safe_files import make_folders, read_bytes, replacing_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from nsw.engine.folder import CampaignFolder
 
-__all__ = ["Cause", "Changed", "History", "Measured", "Night", "Request", "Series", "history", "unaccepted"]
+__all__ = ["Cause", "Changed", "History", "Measured", "Night", "Request", "Series", "history", "unaccepted_steps"]
 
 _FORM: Final = "1"  # of what is stored; another form is made again
 _COLUMNS: Final = ("key", "stamp", "data")
@@ -201,7 +201,7 @@ class History:
         self.problems = problems
         self._sides: dict[str, Side | None] = {}
 
-    def cause(self, series: Series, step: Step) -> Cause:
+    def explain_step(self, series: Series, step: Step) -> Cause:
         """What changed with a step: conditions of the nights before and after it, and the work of the two beside it."""
         campaigns = [night.campaign for night in series.nights]
         at = series.steps.index(step)
@@ -306,7 +306,7 @@ def _build_history(request: Request, store: _Store) -> History:
         listing = f"measured: {', '.join(figures)}" if figures else "no run is done that measured one"
         raise UsageError(f"no campaign of {recipe} has a figure{f' {figure}' if figure else ''}",
                          hint=did_you_mean(figure or "", figures) or listing)  # fmt: skip
-    series = _series_of(recipe, figure, campaigns, all_of_parameters(request.cases), store)
+    series = _series_of(recipe, figure, campaigns, join_parameter_words(request.cases), store)
     if not series:
         raise UsageError(f"--case leaves no case of {recipe} that has {figure}")
     return History(recipe, figure, campaigns, series, problems)
@@ -327,7 +327,7 @@ def _series_of(
     logs = [np.log([night.median for night in of_case]) for of_case in nights.values()]
     floor_logs = []
     for (_, site), of_case in nights.items():
-        floor = floors(site, of_case[-1].campaign.conditions.get("chip"), recipe).get(figure)
+        floor = noise_floors(site, of_case[-1].campaign.conditions.get("chip"), recipe).get(figure)
         floor_logs.append(floor.run if floor is not None else 0.0)
     key = f"windows of {recipe}: {figure}"
     memo = store.get(key, _FORM) or {}
@@ -347,7 +347,7 @@ def _case_name(run: Any) -> str:
     return ", ".join(f"{key}={value}" for key, value in run.params.items() if key != SIDE) or run.case_id
 
 
-def unaccepted(history: History) -> list[tuple[Series, Step]]:
+def unaccepted_steps(history: History) -> list[tuple[Series, Step]]:
     """The steps for the worse in the last campaigns that nobody accepted.
 
     A campaign since the step that is a baseline accepts it; so does a note on its first one that the one before lacks.
@@ -429,7 +429,7 @@ class _Store:
             table = pa.table(dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True)))
             with suppress(OSError):
                 make_folders(self._file.parent, 0o700)
-                with replacing(self._file, 0o600) as file:
+                with replacing_file(self._file, 0o600) as file:
                     pq.write_table(table, file, compression="zstd")
 
 
@@ -456,7 +456,7 @@ def _side_after(folder: CampaignFolder) -> Side:
 def _measured_fields(folder: CampaignFolder) -> list[Any]:
     """The fields of `Measured` but the first."""
     side = _side_after(folder)
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         recipe, site, created = ledger.meta(NAME), side.conditions["site"], ledger.created()
     params, values, main = {}, {}, side.figure
     for runs in side.cases.values():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 from nsw.campaign.selection import Selection, default_run, find_run, job_ids, matching_rows, selected
 from nsw.engine import folder as folders
 from nsw.engine.collect import collected_attempt_folder, read_status
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.folder import CampaignFolder, run_folder
 from nsw.engine.ledger_rows import ENDED, SCRATCH, BuildRow, RunRow
 from nsw.errors import NswError, UnreachableError
@@ -59,7 +59,7 @@ def find_row(folder: CampaignFolder, run: str | None, selection: Selection, *, f
     Raises:
         UsageError: There is none, or there are several.
     """
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         rows: list[Row] = selected(ledger, [*ledger.builds(), *ledger.runs()], selection)
         if run is None:
             return default_run(rows, follow=follow)
@@ -79,7 +79,7 @@ class Output:
     """
 
     def __init__(self, folder: CampaignFolder, row: Row) -> None:
-        with look(folder) as ledger:
+        with ledger_to_read(folder) as ledger:
             self._site, self._scratch = ledger.site(), ledger.meta(SCRATCH)
             self._log = _log_name(ledger, self._site, row)
         self._folder, self._row = folder, row
@@ -169,7 +169,7 @@ def follow(folder: CampaignFolder, row: Row) -> Generator[Row | Grown | LeftAlon
     Raises:
         UnreachableError: The site did not answer for long.
     """
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         site, scratch = ledger.site(), ledger.meta(SCRATCH)
     with closing(connect(site)) as transport:
         following = _Following(folder, transport, scratch)
@@ -197,7 +197,7 @@ class _Following:
         positions = {f"{home}/{name}": -_FIRST for name in ("stdout", "stderr") if attempt}
         while True:
             yield row
-            with look(self.folder) as ledger:
+            with ledger_to_read(self.folder) as ledger:
                 others: list[Row] = [*ledger.builds(), *ledger.reductions()]
                 same: Sequence[Row] = ledger.runs_named([row.id]) or [one for one in others if one.id == row.id]
             now = same[0]

@@ -176,7 +176,7 @@ def plan_model(
     if over not in numbers:
         hint = did_you_mean(over, numbers) or f"parameters with numbers: {', '.join(sorted(numbers)) or 'none'}"
         raise UsageError(f"--for-model {over}: no parameter of this name has only numbers above zero", hint=hint)
-    first, second = (_prices(planned.plan, over, budget.unit, home) for planned in (once, twice))
+    first, second = (_prices_by_value(planned.plan, over, budget.unit, home) for planned in (once, twice))
     repeat = {value: second[value] - first[value] for value in first}
     if any(first.values()) and not any(repeat.values()):
         raise UsageError(
@@ -192,7 +192,7 @@ def plan_model(
     return ModelPlan(over, points, repeat, budget, at_most)
 
 
-def _prices(plan: Plan, over: str, unit: AmountUnit, home: Path) -> dict[float, float]:
+def _prices_by_value(plan: Plan, over: str, unit: AmountUnit, home: Path) -> dict[float, float]:
     """What the runs of each value of the parameter will probably cost."""
     run_seconds = expected_run_seconds(home, plan)
     prices: dict[float, float] = defaultdict(float)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.apart import limited
+from nsw.apart import limited_block
 from nsw.engine.events import Message
 from nsw.engine.folder import LEDGER, CampaignFolder, root
 from nsw.engine.recipe_lock import check_out, locked_recipe, resolve_commit
@@ -23,15 +23,15 @@ from nsw.recipe.document import parse
 from nsw.recipe.expressions import is_template
 from nsw.recipe.launcher_names import launcher_commands, load_launcher
 from nsw.recipe.load import REPEATS, Before, LoadedRecipe, Overrides, load_recipe
-from nsw.recipe.passes import on_a_site
-from nsw.recipe.program import first_program, source
+from nsw.recipe.passes import site_profilers
+from nsw.recipe.program import first_program, source_path
 from nsw.resources import recipes_folder
 from nsw.safe_files import write_text
 from nsw.schedulers.adapter import Adapter, foreign_lines, place_of_line, refused_keys, refused_line
 from nsw.schedulers.create import adapter_of, batch_commands_here
 from nsw.site.names import LOCAL, untrusted_reason
 from nsw.transport.local import LocalTransport
-from nsw.wording import and_more, plural
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -120,7 +120,7 @@ class Planned:
 
         site = self.site.site
         used = {run.tool for run in self.plan.runs}
-        tool_paths = self.facts.tools or {tool: tool for tool in on_a_site()} | {
+        tool_paths = self.facts.tools or {tool: tool for tool in site_profilers()} | {
             str(t): path for t, path in site.profilers.items()
         }
         tools = {tool: path for tool, path in tool_paths.items() if tool in used}
@@ -181,7 +181,7 @@ def make_plan(
     if site is None:
         _warn_of_batch_system(loaded_site, notify)
     site_facts = find_facts(loaded_site)
-    with limited(f"the plan of {file}"):
+    with limited_block(f"the plan of {file}"):
         plan = build_plan(loaded, loaded_site, site_facts, fit=options is not None and options.fit, part=part)
     adapter = adapter_of(loaded_site.site.scheduler)
     if adapter is not None:
@@ -203,7 +203,7 @@ def with_note(planned: Planned, note: str | None) -> Planned:
 
 
 def _load_with_before(file: Path, site: str, options: Overrides | None) -> LoadedRecipe:
-    with limited(f"reading {file}"):
+    with limited_block(f"reading {file}"):
         loaded = load_recipe(file, site, options)
     if options is None or options.against is None or options.before is not None:
         return loaded
@@ -260,7 +260,7 @@ def recipe_path(name: str, notify: Callable[[Message], object]) -> Path:
     raise UsageError(
         f"there is no recipe {name}",
         hint=did_you_mean(name, [*near, *shipped])
-        or (f"files there: {and_more(sorted(near), _NAMES_IN_MESSAGE)}; " if near else "")
+        or (f"files there: {first_names(sorted(near), _NAMES_IN_MESSAGE)}; " if near else "")
         + f"shipped recipes: {', '.join(sorted(shipped))}",
     )
 
@@ -341,7 +341,7 @@ class Prospect:
     waits: str | None = None
 
 
-def ask(planned: Planned, calls: Counter[str] | None = None) -> list[Prospect]:
+def ask_start_times(planned: Planned, calls: Counter[str] | None = None) -> list[Prospect]:
     """Ask the scheduler when the jobs of a plan would start; a prospect for each distinct set of resources.
 
     If the scheduler cannot be asked, only refusals of nsw's own are returned.
@@ -374,7 +374,7 @@ class _Asking:
     folder: Path
     calls: Counter[str] = field(default_factory=Counter)
 
-    def test(self, script: str) -> CommandResult | None:
+    def run_test(self, script: str) -> CommandResult | None:
         """What it said; None where that cannot be asked."""
         file = self.folder / "job.sh"
         write_text(file, script)
@@ -400,7 +400,7 @@ class _Asking:
         return self.adapter.down_nodes(script, self.runner.run(command, timeout=_LIMIT_S))
 
 
-def reach(loaded_site: LoadedSite) -> None:
+def require_scheduler_answer(loaded_site: LoadedSite) -> None:
     """Ask the scheduler for a sign of life before there is a campaign that would wait for it.
 
     Raises:
@@ -454,7 +454,7 @@ def _test_jobs(planned: Planned, asking: _Asking) -> Iterator[Prospect]:
             continue
         try:
             text = script(jobs[0], "CAMPAIGN", str(asking.folder))
-            result = asking.test(text)
+            result = asking.run_test(text)
         except RefusedError as fault:
             yield Prospect(names, refused=_refusal_at_line(planned, jobs[0], fault, adapter))
             continue
@@ -467,7 +467,7 @@ def _test_jobs(planned: Planned, asking: _Asking) -> Iterator[Prospect]:
             unreachable = _no_answer_reason(adapter, result)
             yield Prospect(names, untold=unreachable)
         elif down := asking.down_nodes(text, result):
-            yield Prospect(names, waits=f"would wait until nodes are up again: {and_more(down, _SHOWN)}")
+            yield Prospect(names, waits=f"would wait until nodes are up again: {first_names(down, _SHOWN)}")
         else:
             message = f"{adapter.submit} would refuse {jobs[0].name}: {refused_by.message}"
             refusal = RefusedError(message, key=refused_by.key, hint=refused_by.hint)
@@ -507,7 +507,7 @@ def _no_answer_reason(adapter: Adapter, result: CommandResult) -> str:
 
 def _refusal_at_line(planned: Planned, job: Job, fault: RefusedError, by: Adapter | None = None) -> Diagnostic:
     """The refusal at the line of the refused request; `by` is the adapter that refused to write the directives."""
-    from nsw.plan.build import refused_at
+    from nsw.plan.build import refusal_diagnostic
 
     loaded, loaded_site = planned.recipe, planned.site
     line = refused_line(by, job, _ANY_FOLDER, fault) if by is not None else None
@@ -516,7 +516,7 @@ def _refusal_at_line(planned: Planned, job: Job, fault: RefusedError, by: Adapte
     build_key = ("app", "build", fault.key or "")
     if job.build and fault.key and loaded.document.node(build_key) is not None:
         return loaded.document.diagnostic(build_key, fault.message, hint=fault.hint)
-    return refused_at(loaded, loaded_site, fault.key, fault.message, fault.hint, gpus=job.resources.gpus)
+    return refusal_diagnostic(loaded, loaded_site, fault.key, fault.message, fault.hint, gpus=job.resources.gpus)
 
 
 _SETTINGS: Final = re.compile(r",(?=\w+=)")
@@ -563,7 +563,7 @@ def _campaign_by_ref(ref: str) -> CampaignFolder | None:
 
 
 def _app_files(loaded: LoadedRecipe) -> list[Path]:
-    return [source(loaded.folder, name) for name in loaded.recipe.app.files]
+    return [source_path(loaded.folder, name) for name in loaded.recipe.app.files]
 
 
 def _resolve_commit(ref: str, loaded: LoadedRecipe) -> str | None:
@@ -577,7 +577,7 @@ def _before_from_commit(ref: str, commit: str, loaded: LoadedRecipe) -> Before:
     ref_note = "" if commit.startswith(ref) else f" ({ref})"
     sentences = [f"before: the program's files of commit {commit[:12]}{ref_note}; after: as they are now"]
     if revision.shared:
-        sentences.append(f"not in git, and the same on both sides: {and_more(revision.shared, _NAMES_IN_MESSAGE)}")
+        sentences.append(f"not in git, and the same on both sides: {first_names(revision.shared, _NAMES_IN_MESSAGE)}")
     return Before(
         ref, files=tuple(map(str, revision.files)), git=revision.git, notes=tuple(sentences), temporary_files=temporary
     )

@@ -16,6 +16,7 @@ from nsw.engine.recipe_lock import locked_recipe, read_locked, write_locked
 from nsw.engine.tables import load_rows, load_table, replace_rows, row_count, table_files
 from nsw.errors import CampaignError
 from nsw.safe_files import hash_of
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -138,8 +139,7 @@ def _describe_changes(before: dict[str, Any], after: dict[str, Any]) -> list[str
         if old != (new := after["reading"].get(run, old)):
             moved.setdefault((old, new), []).append(run)
     for (old, new), runs in moved.items():
-        others_text = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
-        lines.append(f"{runs[0]}{others_text}: {old} -> {new}")
+        lines.append(f"{first_names(runs)}: {old} -> {new}")
     return lines
 
 
@@ -232,8 +232,7 @@ def reread(
         earlier = {path.stem: load_table(folder, path.stem) for path in table_files(folder) if row_count(path)}
         runs, gone = _mark_for_rereading(folder, ledger, chosen)
         if gone:
-            others_text = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-            notify(Message(f"not read again: {gone[0]}{others_text}: nothing is left in {folder.reports / gone[0]}"))
+            notify(Message(f"not read again: {first_names(gone)}: nothing is left in {folder.reports / gone[0]}"))
         if not runs:
             option = campaign_option(folder)
             raise CampaignError(
@@ -280,12 +279,11 @@ def _keep_earlier_rows(
         for run, faults in problems.items():
             ledger.update_tasks([run], reading=Reading.READ)
             ledger.set_problems(run, [(p.report, "warning", p.message, p.fix) for p in faults])
-    first, faults = next(iter(problems.items()))
+    faults = next(iter(problems.values()))
     reason, remedy = next(((p.message, p.fix) for p in faults if p.severity == "error"), ("unreadable", None))
     if not any(reports_of(folder, run) for run in ledger.runs() if run.id in problems):
         reason, remedy = absent_reports(folder)
-    more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
-    text = f"{first}{more} cannot be read again: {reason}; what was read before stays"
+    text = f"{first_names(list(problems))} cannot be read again: {reason}; what was read before stays"
     notify(Message(f"{text}\n  hint: {remedy}" if remedy else text))
     return list(problems)
 

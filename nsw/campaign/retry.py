@@ -23,7 +23,7 @@ from nsw.engine.stages import (
     waive_canary,
 )
 from nsw.errors import NswError, UsageError
-from nsw.wording import and_more, headline, plural
+from nsw.wording import first_names, headline, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -149,7 +149,7 @@ def _repeatable_of_word(
         if both := [run for run in several if run.id in ids]:
             return both
         if len(several) > 1:
-            names = and_more([run.id for run in several], _NAMES_IN_MESSAGE)
+            names = first_names([run.id for run in several], _NAMES_IN_MESSAGE)
             raise UsageError(
                 f"{word}: none of these runs failed, so none is run again: {names}",
                 hint="`nsw run RECIPE --into CAMPAIGN` does those again whose program or parameters changed",
@@ -179,7 +179,7 @@ def _add_task_mates(
     again, tasks = {run.id for run in chosen}, {_task_key(run): run.id for run in reversed(chosen)}
     unfinished = {_task_key(run): run.id for run in runs if _task_key(run) in tasks and run.state in IN_FLIGHT}
     if blocked := [run for run in chosen if _task_key(run) in unfinished]:
-        names = and_more([run.id for run in blocked], _NAMES_IN_MESSAGE)
+        names = first_names([run.id for run in blocked], _NAMES_IN_MESSAGE)
         reason = f"{names}: shares a task with {unfinished[_task_key(blocked[0])]}, which is not over"
         if by_name:
             raise UsageError(f"{reason}, and cannot be run again before that", hint="`nsw resume` waits for it")
@@ -188,7 +188,7 @@ def _add_task_mates(
     free_tasks = tasks.keys() - unfinished.keys()
     mates = [run for run in runs if run.id not in again and _task_key(run) in free_tasks]
     if task_mates := [run for run in mates if run.state in {State.PLANNED, *_AGAIN}]:
-        names = and_more([run.id for run in task_mates], _NAMES_IN_MESSAGE)
+        names = first_names([run.id for run in task_mates], _NAMES_IN_MESSAGE)
         with_one = tasks[_task_key(task_mates[0])]
         notify(Message(f"done too: {names}, in one task with {with_one}"))
         again |= {run.id for run in task_mates if run.state in _AGAIN}
@@ -241,7 +241,7 @@ def _runs_to_reduce_again(ledger: Ledger, runs: Sequence[RunRow], states: Sequen
 
 def _warn_of_changes(ledger: Ledger, notify: Callable[[Message], object]) -> None:
     """Report that the program or the recipe has changed: the campaign goes on with what it began with."""
-    from nsw.campaign.versions import warning
+    from nsw.campaign.versions import changed_program_warning
 
-    if message := warning(ledger):
+    if message := changed_program_warning(ledger):
         notify(Message(message, "warning"))

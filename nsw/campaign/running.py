@@ -30,7 +30,7 @@ from nsw.engine.events import (
 )
 from nsw.engine.folder import CampaignFolder, Log, driven_since, run_folder, run_of
 from nsw.engine.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State
-from nsw.engine.recipe_lock import finish, locked_recipe
+from nsw.engine.recipe_lock import complete_lock, locked_recipe
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain, readable_by_group, write_text
 from nsw.schedulers.local import Owner, Turn, is_inside_a_run
@@ -108,7 +108,7 @@ class OutputWatch:
         self._next = now() + self._pause  # what is over sooner costs no look
         self._next_state = now() + _STATE_S
 
-    def look(self) -> Progress | None:
+    def read_progress(self) -> Progress | None:
         """What is new; None where it is too early for another look, or nothing runs."""
         if self._now() < self._next:
             return None
@@ -429,7 +429,7 @@ class Running:
                         yield
                 if self.only is None and add_undecided(folder, campaign.ledger, self.emit):
                     return True
-                for message in finish(folder, campaign.ledger, campaign.transport, campaign.scratch):
+                for message in complete_lock(folder, campaign.ledger, campaign.transport, campaign.scratch):
                     self.emit(Message(message, "warning"))
                 private.forget_secrets(folder, campaign.ledger, campaign.transport, campaign.scratch)
                 good = is_good(campaign.ledger, self.only)
@@ -465,7 +465,7 @@ class Running:
         looking = OutputWatch(campaign)
         with closing(campaign.driver.rounds()) as rounds:
             for _ in rounds:
-                if (progress := looking.look()) is not None:
+                if (progress := looking.read_progress()) is not None:
                     self.emit(progress)
                 yield
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from nsw.engine import folder as folders
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.ledger_rows import BAD, BuildRow, RunRow, State
 from nsw.errors import CampaignError, NswError, UsageError, did_you_mean
 
@@ -163,9 +163,9 @@ def matching_rows(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list
 
 
 def _merge_parameter_words(words: Sequence[str]) -> Sequence[str]:
-    from nsw.recipe.load import all_of_parameters  # here: most looks at a campaign need nothing of recipes
+    from nsw.recipe.load import join_parameter_words  # here: most looks at a campaign need nothing of recipes
 
-    return all_of_parameters(words) if len(words) > 1 else words
+    return join_parameter_words(words) if len(words) > 1 else words
 
 
 def _matches_parameters(row: RunRow, word: str) -> bool:
@@ -255,7 +255,7 @@ def campaign_and_runs(option_values: RunsOption) -> tuple[CampaignFolder, Select
         folder = folders.find(parent, option)
     except CampaignError:
         raise error from None
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         runs = ledger.runs()
         if matching_rows(word, runs, job_ids(ledger, runs)):
             return folder, replace(selection, only=(*selection.only, word))
@@ -283,7 +283,7 @@ def campaign_of_words(words: Sequence[str], option: str | None, root: Path | Non
     folder = folders.find(parent, option)
     if not words:
         return folder, []
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         rows: list[RunRow | BuildRow] = [*ledger.builds(), *ledger.runs()]
         jobs = job_ids(ledger, rows)
         rows += ledger.reductions()
@@ -373,7 +373,7 @@ def complete_names(
     folder = folders.find(parent, campaign)
     if not folder.trusted:
         return []
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         if kind == "case":
             return ledger.names(prefix, limit, column="case_id")
         if kind == "retry":

@@ -15,16 +15,16 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.planning import Planned, ask, connect_to_site, reach
+from nsw.campaign.planning import Planned, ask_start_times, connect_to_site, require_scheduler_answer
 from nsw.campaign.selection import campaign_argument
-from nsw.campaign.versions import origins
+from nsw.campaign.versions import hashes_of_origins
 from nsw.engine import folder as folders
 from nsw.engine import ledger_rows
-from nsw.engine.driven import look, write_state
+from nsw.engine.driven import ledger_to_read, write_state
 from nsw.engine.handover import make_folder, write_secrets
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import NAME, RECIPE, RECORDED, SITE, BuildRow, RunRow, State
-from nsw.engine.recipe_lock import differences, locked_recipe, make_before_lock, make_lock
+from nsw.engine.recipe_lock import lock_differences, locked_recipe, make_before_lock, make_lock
 from nsw.engine.tables import load_rows
 from nsw.engine.trust import require_own_folder, require_own_place
 from nsw.errors import CampaignError, InputError, NswError, UsageError
@@ -73,7 +73,7 @@ def expected_cost(root: Path, plan: Plan) -> ExpectedCost | None:
     gpu_hours = node_hours = 0.0
     for job in (*plan.builds, *plan.jobs, *plan.reductions):
         if job.place == "job":
-            seconds = sum(min(plan.asked_s(job), _task_seconds(job, task, durations)) for task in job.tasks)
+            seconds = sum(min(plan.requested_time_s(job), _task_seconds(job, task, durations)) for task in job.tasks)
             gpu_hours += plan.price(job.resources, seconds, "gpu-hour")
             node_hours += plan.price(job.resources, seconds, "node-hour")
     return ExpectedCost(gpu_hours, node_hours)
@@ -108,7 +108,7 @@ def earlier_campaigns(root: Path, plan: Plan) -> Iterator[tuple[CampaignFolder, 
         try:
             if not folder.trusted:
                 continue
-            with look(folder) as ledger:
+            with ledger_to_read(folder) as ledger:
                 if (ledger.meta(NAME), ledger.meta(SITE)) != (plan.name, plan.site):
                     continue
                 rows: list[RunRow | BuildRow] = [*ledger.runs(), *ledger.builds(), *ledger.reductions()]
@@ -152,7 +152,7 @@ class Ingredients:
     until: Mapping[str, Any] = field(default_factory=dict)
 
 
-def begin(
+def make_campaign_folders(
     root: Path,
     plan: Plan,
     made_of: Ingredients,
@@ -213,7 +213,7 @@ def _fill_folder(
                 ledger.set_meta(ledger_rows.STOP_AFTER, int(stop_after))
             ledger.set_meta(ledger_rows.COLLECT, ingredients.recipe.get("collect") or "reports")
             ledger.set_meta(ledger_rows.RECIPE, str(ingredients.origin.absolute()) if ingredients.origin else None)
-            ledger.set_meta(ledger_rows.ORIGINS, origins(plan.files, ingredients.origin))
+            ledger.set_meta(ledger_rows.ORIGINS, hashes_of_origins(plan.files, ingredients.origin))
             ledger.set_meta(ledger_rows.PLACES, {key: str(mark) for key, mark in plan.marks.items()})
             if plan.note:
                 ledger.set_meta(ledger_rows.NOTE, plan.note)
@@ -333,10 +333,10 @@ def lock_of(planned: Planned) -> tuple[Lock, list[str]]:
     lock = lock.model_copy(update={"before": other})
     sources = (source for source, _ in (*planned.plan.files, *planned.plan.before))
     _require_utf8([str(loaded.path.absolute()), *sources, *lock.hashes], "rename it")
-    return lock, differences(before, lock, local) if before else []
+    return lock, lock_differences(before, lock, local) if before else []
 
 
-def check(planned: Planned) -> Ready:
+def check_readiness(planned: Planned) -> Ready:
     """Make sure that nothing is missing and that the site would take the jobs.
 
     A typo then costs neither a campaign nor a wait in the queue.
@@ -347,16 +347,16 @@ def check(planned: Planned) -> Ready:
     """
     if absent := planned.unset_secrets():
         raise InputError(absent)
-    reach(planned.site)
+    require_scheduler_answer(planned.site)
     calls: Counter[str] = Counter()
-    prospects = ask(planned, calls)
+    prospects = ask_start_times(planned, calls)
     refused = [p.refused for p in prospects if p.refused]
     if refused:
         raise InputError(refused)
     return Ready(planned, calls, tuple(f"{p.jobs[0]}: {p.waits}" for p in prospects if p.waits))
 
 
-def above_price(planned: Planned, price: str) -> str | None:
+def reason_above_price(planned: Planned, price: str) -> str | None:
     """Why a plan may cost more than a price; None where it cannot.
 
     Args:
@@ -394,7 +394,7 @@ def cost_question(planned: Planned, expected: ExpectedCost | None) -> str | None
     return f"this {costs} {cost:.2f} {limit.unit}s, more than the site's confirm_above ({limit.number:g})"
 
 
-def start(
+def make_campaign(
     home: Path,
     ready: Ready,
     lock: Lock,
@@ -421,7 +421,7 @@ def start(
     site = planned.site.site
     trusted = site.trusted_owners if site.transport.kind == LOCAL else ()
     ingredients = Ingredients(
-        resolved(planned, lock),
+        recipe_with_defaults(planned, lock),
         planned.site.site.model_dump(mode="json", by_alias=True),
         _expand_scratch(planned.site, warn),
         planned.renderer(),
@@ -433,7 +433,7 @@ def start(
     def check_folder(made: CampaignFolder, path: Path, later: Path) -> None:
         require_own_folder(made.directory, path, trusted, warn, later=later)
 
-    folder = begin(home, planned.plan, ingredients, check_folder, lambda: connect_to_site(planned.site))
+    folder = make_campaign_folders(home, planned.plan, ingredients, check_folder, lambda: connect_to_site(planned.site))
     with Ledger(folder.ledger) as ledger:
         ledger.set_calls(ready.calls)
         if lock.choices is not None:
@@ -463,7 +463,7 @@ def _require_utf8(paths: Iterable[str], hint: str) -> None:
             raise UsageError(f"the name {path!a} is not UTF-8, and nsw cannot write it down", hint=hint) from None
 
 
-def resolved(planned: Planned, lock: Lock, app: str = APP) -> dict[str, Any]:
+def recipe_with_defaults(planned: Planned, lock: Lock, app: str = APP) -> dict[str, Any]:
     """Return the recipe as data, with every default written out: another version of nsw may have other defaults.
 
     Args:

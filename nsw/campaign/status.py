@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign import versions
 from nsw.campaign.selection import RunsOption, campaign_and_runs, campaign_argument, campaign_option, job_ids, selected
-from nsw.campaign.watch import Onlooker, ledger_now
+from nsw.campaign.watch import Onlooker, current_ledger
 from nsw.engine import folder as folders
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.ledger_rows import (
     AT_A_TIME,
     ENDED,
@@ -77,9 +77,9 @@ class Status:
 def status(option_values: RunsOption, *, every: bool) -> Status:
     """The state of a campaign, or of some of its runs; unless `every`, only of runs to be known about."""
     folder, selection = campaign_and_runs(option_values)
-    with ledger_now(folder) as (ledger, onlooker):
+    with current_ledger(folder) as (ledger, onlooker):
         counts = ledger.counts()
-        problems: _Problems = [*ledger.problems(), *versions.problems(folder, ledger)]
+        problems: _Problems = [*ledger.problems(), *versions.version_problems(folder, ledger)]
         # who names runs wants to see them, whatever their state
         runs = ledger.runs() if every or selection else _notable_runs(ledger)
         progress = _progress_data(folder, ledger, counts, runs)
@@ -167,8 +167,8 @@ def problems_of(option_values: RunsOption) -> tuple[CampaignFolder, _Problems, s
     Beside problems of reports these are outliers, and runs of an older version of the program.
     """
     folder, selection = campaign_and_runs(option_values)
-    with look(folder) as ledger:
-        problems = [*ledger.problems(), *_outlier_problems(folder, ledger), *versions.problems(folder, ledger)]
+    with ledger_to_read(folder) as ledger:
+        problems = [*ledger.problems(), *_outlier_problems(folder, ledger), *versions.version_problems(folder, ledger)]
         if selection:
             ids = {run.id for run in selected(ledger, ledger.runs(), selection)}
             problems = [problem for problem in problems if problem[0] in ids]
@@ -211,7 +211,7 @@ def list_campaigns(
 def _campaign_row(folder: CampaignFolder, figure: str | None) -> dict[str, Any]:
     names = {"campaign": folder.id, "folder": str(folder.path.absolute())}
     try:
-        with look(folder) as ledger:
+        with ledger_to_read(folder) as ledger:
             counts = ledger.counts()
             created = time.strftime(_MOMENT, time.gmtime(ledger.created()))
             return names | {"site": ledger.meta(SITE), "created": created,
@@ -227,12 +227,12 @@ def _medians_by_case(folder: CampaignFolder, ledger: Ledger, name: str) -> dict[
     """The median of a figure in each case that has it, undisturbed by a profiler where it was so measured."""
     from nsw.analysis.cases import rows_by_run
     from nsw.analysis.figures import figures_by_pass
-    from nsw.engine.tables import lazily
+    from nsw.engine.tables import load_rows_lazily
 
     cases: dict[str, list[RunRow]] = {}
     for run in ledger.runs():
         cases.setdefault(run.case_id, []).append(run)
-    rows = rows_by_run(lazily(folder, "figures"))
+    rows = rows_by_run(load_rows_lazily(folder, "figures"))
     medians: dict[str, float] = {}
     for case, runs in cases.items():
         case_figures = [figure for figure in figures_by_pass(runs, rows) if figure.name == name]

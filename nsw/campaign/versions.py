@@ -17,9 +17,9 @@ from nsw.campaign.selection import campaign_argument, recipe_argument
 from nsw.engine.folder import PROGRAM, CampaignFolder
 from nsw.engine.ledger_rows import APP_FOLDER, ORIGINS, RECIPE, VERSIONS, RunRow, State
 from nsw.errors import UsageError
-from nsw.quantities import moment
-from nsw.safe_files import differing, files_in, hash_of, hashes
-from nsw.wording import and_more, plural
+from nsw.quantities import format_moment
+from nsw.safe_files import changed_names, files_in, hash_of, hashes
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,16 @@ if TYPE_CHECKING:
     from nsw.analysis.blocks import Finding
     from nsw.engine.ledger import Ledger
 
-__all__ = ["Version", "findings", "origins", "problems", "record", "sources_of_app_files", "versions_of", "warning"]
+__all__ = [
+    "Version",
+    "changed_program_warning",
+    "hashes_of_origins",
+    "record_version",
+    "sources_of_app_files",
+    "version_findings",
+    "version_problems",
+    "versions_of",
+]
 
 _CHANGED: Final = 3  # files in a message
 _FILES_IN_NAME: Final = 2  # files in the name of a version, cases beside it
@@ -58,7 +67,7 @@ class Version:
         return tuple(dict.fromkeys(run.case_id for run in self.runs))
 
 
-def record(ledger: Ledger, home: Path, app: str, jobs: Sequence[str], *, copied: bool) -> None:
+def record_version(ledger: Ledger, home: Path, app: str, jobs: Sequence[str], *, copied: bool) -> None:
     """Record which version of the program new jobs run; call it before APP_FOLDER changes.
 
     Args:
@@ -125,7 +134,7 @@ def _is_of_side_before(run: RunRow) -> bool:
 def _named_versions(done: Sequence[Version]) -> list[tuple[str, Version]]:
     names = sorted({name for version in done for name in version.files})
     changed = [name for name in names if len({version.files.get(name) for version in done}) > 1]
-    return [(f"{_version_name(version, changed)} (since {moment(version.since)})", version) for version in done]
+    return [(f"{_version_name(version, changed)} (since {format_moment(version.since)})", version) for version in done]
 
 
 def _version_name(version: Version, changed: Sequence[str]) -> str:
@@ -134,10 +143,10 @@ def _version_name(version: Version, changed: Sequence[str]) -> str:
         return "an unknown version"
     if not changed:
         return f"build {version.build + 1}"
-    return and_more([f"{name} {version.files.get(name, 'absent')[:_DIGITS]}" for name in changed], _FILES_IN_NAME)
+    return first_names([f"{name} {version.files.get(name, 'absent')[:_DIGITS]}" for name in changed], _FILES_IN_NAME)
 
 
-def problems(folder: CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
+def version_problems(folder: CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
     """A warning for each run of an older version: (run, report, severity, message, what to do)."""
     return [
         (run.id, None, "warning", f"done with an older version of the program, {name}; the newest is {done[-1][0]}",
@@ -146,7 +155,7 @@ def problems(folder: CampaignFolder, ledger: Ledger) -> list[tuple[str, str | No
     ]  # fmt: skip
 
 
-def findings(folder: CampaignFolder, ledger: Ledger) -> list[Finding]:
+def version_findings(folder: CampaignFolder, ledger: Ledger) -> list[Finding]:
     """What a reader must know of numbers of several versions: one sentence, and one a case that mixes them."""
     return [
         finding
@@ -157,7 +166,7 @@ def findings(folder: CampaignFolder, ledger: Ledger) -> list[Finding]:
 
 
 def _mixed_version_findings(folder: CampaignFolder, done: Sequence[tuple[str, Version]]) -> list[Finding]:
-    listing = "; ".join(f"{name} in {_list_cases(version.cases)}" for name, version in done)
+    listing = "; ".join(f"{name} in {first_names(version.cases, _FILES_IN_NAME)}" for name, version in done)
     cases = tuple(dict.fromkeys(case for _, version in done for case in version.cases))
     sentence = f"The numbers are of {len(done)} versions of the program: {listing}. Compare cases of one version only;"
     sentences = [_versions_finding(f"{sentence} {_rerun_hint(folder)}.", cases)]
@@ -179,11 +188,6 @@ def _versions_finding(text: str, cases: tuple[str, ...]) -> Finding:
     return Finding("program_versions", text=text, evidence=(Evidence("runs", cases),))
 
 
-def _list_cases(cases: Sequence[str]) -> str:
-    omitted = len(cases) - _FILES_IN_NAME
-    return ", ".join(cases[:_FILES_IN_NAME]) + (f" and {plural(omitted, 'more case')}" if omitted > 0 else "")
-
-
 def _rerun_hint(folder: CampaignFolder) -> str:
     """The command that repeats the runs of older versions."""
     return (
@@ -191,7 +195,7 @@ def _rerun_hint(folder: CampaignFolder) -> str:
     )
 
 
-def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> list[tuple[str, list[tuple[str, str]]]]:
+def hashes_of_origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> list[tuple[str, list[tuple[str, str]]]]:
     """What is written down when a program is copied: its recipe's file and its own, with their hashes."""
     sources = [*([recipe] if recipe else []), *(Path(source) for source, _ in files)]
     return [(str(source.absolute()), list(_hashes_of_source(source).items())) for source in sources]
@@ -215,7 +219,7 @@ def sources_of_app_files(ledger: Ledger) -> list[tuple[str, str]]:
     return [(str(source), source.name) for source in sources]
 
 
-def warning(ledger: Ledger) -> str | None:
+def changed_program_warning(ledger: Ledger) -> str | None:
     """What a person must know before the campaign goes on; None where nothing changed where it came from."""
     names = _changed_files(ledger)
     if not names:
@@ -223,7 +227,7 @@ def warning(ledger: Ledger) -> str | None:
     start_time = time.strftime("%Y-%m-%d %H:%M", time.localtime(ledger.created()))
     copies = f"its copy of {start_time} is" if len(names) == 1 else f"their copies of {start_time} are"
     have = "has" if len(names) == 1 else "have"
-    sentence = f"{and_more(names, _CHANGED)} {have} changed since this campaign began: {copies} used here"
+    sentence = f"{first_names(names, _CHANGED)} {have} changed since this campaign began: {copies} used here"
     recipe = _path_from_here(Path(ledger.meta(RECIPE) or ""))
     if program := [name for name in names if name != recipe]:
         new = "the new one" if len(program) == 1 else "the new ones"
@@ -242,7 +246,7 @@ def _changed_files(ledger: Ledger) -> list[str]:
         except OSError:
             continue
         if now:
-            changed += (_path_from_here(Path(source) / name) for name in differing(dict(before), now))
+            changed += (_path_from_here(Path(source) / name) for name in changed_names(dict(before), now))
     return changed
 
 

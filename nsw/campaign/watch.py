@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from nsw.campaign.selection import campaign_argument
 from nsw.engine import folder as folders
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.events import Event, Message, Progress, RunChanged, Started
 from nsw.engine.folder import LEDGER, run_folder
 from nsw.engine.ledger import Ledger
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from nsw.schedulers.batch import BatchScheduler
     from nsw.schedulers.model import Answer
 
-__all__ = ["Onlooker", "Watching", "ledger_now"]
+__all__ = ["Onlooker", "Watching", "current_ledger"]
 
 _LEDGER_S: Final = 2.0  # between two looks at a ledger that another nsw writes
 _SITE_S: Final = 10.0  # between two looks at the site
@@ -57,7 +57,7 @@ class Onlooker:
     _scheduler: BatchScheduler | None
     changed_any: bool = False
 
-    def look(self) -> None:
+    def poll_site(self) -> None:
         """Ask the site.
 
         Raises:
@@ -92,9 +92,9 @@ class Onlooker:
             return {}
         submissions = self.ledger.submissions("submitted", Path)  # a look needs no script
         submitted = [submission for submission in submissions if submission.name in names]
-        return self._scheduler.look(submitted) if submitted else {}
+        return self._scheduler.poll_without_throttling(submitted) if submitted else {}
 
-    def flying(self) -> int:
+    def in_flight_count(self) -> int:
         """How many runs the scheduler has."""
         counts = self.ledger.counts()
         return sum(counts.get(state, 0) for state in IN_FLIGHT)
@@ -103,18 +103,20 @@ class Onlooker:
 @contextmanager
 def _connect_onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> Iterator[Onlooker]:
     """Connect to a campaign's site, with a copy of the ledger: of the nsw elsewhere that drives it, or the one here."""
-    from nsw.engine.handover import kept_there
+    from nsw.engine.handover import fetch_stored_state
     from nsw.schedulers.batch import BatchScheduler
     from nsw.schedulers.create import create
 
     with closing(connect(site)) as transport, tempfile.TemporaryDirectory(prefix="nsw-watch-") as temporary:
         copy = Path(temporary, LEDGER)
-        with look(folder) as ledger:
+        with ledger_to_read(folder) as ledger:
             write_bytes(copy, ledger.snapshot())
             scratch, own_token = ledger.meta(SCRATCH), ledger.meta(OWNED_BY)
         elsewhere = _owner_elsewhere(transport, scratch, own_token) if own_token is not None else None
         if elsewhere is not None:
-            write_bytes(copy, kept_there(transport, scratch, Path(temporary)))  # its ledger is the one that knows
+            write_bytes(
+                copy, fetch_stored_state(transport, scratch, Path(temporary))
+            )  # its ledger is the one that knows
         scheduler = create(site, transport, scratch, folder.id)
         with Ledger(copy) as ledger:
             batch = scheduler if isinstance(scheduler, BatchScheduler) else None
@@ -133,13 +135,13 @@ def _owner_elsewhere(transport: Transport, scratch: str, own_token: str) -> str 
 
 
 @contextmanager
-def ledger_now(folder: folders.CampaignFolder) -> Iterator[tuple[Ledger, Onlooker | None]]:
+def current_ledger(folder: folders.CampaignFolder) -> Iterator[tuple[Ledger, Onlooker | None]]:
     """The campaign's ledger, for reading.
 
     On this machine, where looking needs no connection and no question to a scheduler, that of an onlooker where nobody
     drives the campaign: it knows of runs that ended since.
     """
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         site, counts = ledger.site(), ledger.counts()
         is_local = site["scheduler"] == LOCAL and site["transport"]["kind"] == LOCAL
         left = is_local and any(counts.get(state) for state in IN_FLIGHT) and not folders.is_driven(folder)
@@ -147,7 +149,7 @@ def ledger_now(folder: folders.CampaignFolder) -> Iterator[tuple[Ledger, Onlooke
             yield ledger, None
             return
     with _connect_onlooker(folder, site) as onlooker:
-        onlooker.look()
+        onlooker.poll_site()
         yield onlooker.ledger, onlooker
 
 
@@ -200,7 +202,7 @@ class Watching:
         self.folder.require_trust()  # it names a site that is asked
         over = False
         while not over:
-            with look(self.folder) as ledger:
+            with ledger_to_read(self.folder) as ledger:
                 if folders.is_driven(self.folder):
                     over = yield from self._watch_ledger(ledger, None)
                     continue
@@ -220,7 +222,7 @@ class Watching:
                 before = {row.id: row.state for row in rows}
                 try:
                     if onlooker is not None:
-                        onlooker.look()
+                        onlooker.poll_site()
                 except NswError as fault:  # a later one may pass
                     if first:
                         raise
@@ -228,7 +230,9 @@ class Watching:
                 first, rows = False, ledger.runs()
                 yield from self._change_events([row for row in rows if before.get(row.id) is not row.state])
                 yield Progress({}, {}, self._seconds_left(ledger, onlooker))
-                if self._once or not (onlooker.flying() if onlooker else any(row.state not in ENDED for row in rows)):
+                if self._once or not (
+                    onlooker.in_flight_count() if onlooker else any(row.state not in ENDED for row in rows)
+                ):
                     self.advice = self._next_step_advice(onlooker) if onlooker else None
                     return True
                 time.sleep(onlooker.pause_s if onlooker else _LEDGER_S)
@@ -248,7 +252,7 @@ class Watching:
         if onlooker.elsewhere:
             back = f"`nsw attach {self.folder.id}` takes it back"
             return f"an nsw on another machine drives it: {onlooker.elsewhere}; {back}"
-        if onlooker.changed_any or onlooker.flying() or onlooker.ledger.counts().get(State.PLANNED):
+        if onlooker.changed_any or onlooker.in_flight_count() or onlooker.ledger.counts().get(State.PLANNED):
             return (
                 f"nobody drives it: `nsw resume {campaign_argument(self.folder)}` continues, and reads"
                 " the runs that are done"

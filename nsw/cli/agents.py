@@ -22,7 +22,7 @@ from nsw.api.results import open_campaign
 from nsw.campaign.status import list_campaigns
 from nsw.cli.application import command
 from nsw.cli.options import Root, option
-from nsw.cli.output import tell
+from nsw.cli.output import print_on_stderr
 from nsw.errors import Exit, InputError, NswError, UsageError
 from nsw.present.emit import strict_json
 from nsw.recipe.units import Amount, option_value, parse_amount
@@ -285,7 +285,7 @@ def _run_to_end(running: nsw.Running) -> None:
     try:
         running.wait()
     except NswError as fault:
-        tell(fault.render())
+        print_on_stderr(fault.render())
 
 
 def _plan_answer(planned: nsw.Planned, facts: dict[str, Any], rows: list[dict[str, Any]], offset: int) -> str:

@@ -146,9 +146,9 @@ def program(names: Sequence[str]) -> typer.Typer:
 
 def daily_help() -> str:
     """The help of nsw: what most people need, on a screen, and the names of the other commands."""
-    from nsw.cli.completion import shipped
+    from nsw.cli.completion import load_commands
 
-    commands = shipped()[1]
+    commands = load_commands()[1]
     lines = ["Usage: nsw COMMAND ...; `nsw COMMAND --help` explains one", "", _ABOUT]
     for group, names in _DAILY.items():
         lines += ["", group]
@@ -172,10 +172,10 @@ def daily_help() -> str:
 
 def program_of_help() -> typer.Typer:
     """The program whose commands have a name and a help, and no options: those of no command are asked for."""
-    from nsw.cli.completion import shipped
+    from nsw.cli.completion import load_commands
 
     app = _empty_program()
-    for name, described in shipped()[1].items():
+    for name, described in load_commands()[1].items():
         app.command(name, help=described.help)(lambda: None)  # typer never calls it
     return app
 
@@ -247,7 +247,7 @@ _SYNONYMS: Final = {
 }  # fmt: skip
 
 
-def unknown(word: str, topics: Sequence[str] = ()) -> UsageError:
+def unknown_command_error(word: str, topics: Sequence[str] = ()) -> UsageError:
     """The error for an unknown command, or for what is no topic either, with the nearest of all."""
     names = [*COMMANDS, *topics]
     suggestion = f"did you mean 'nsw {_SYNONYMS[word]}'?" if word in _SYNONYMS else did_you_mean(word, names)

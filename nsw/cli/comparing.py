@@ -30,14 +30,14 @@ from nsw.cli.options import (
     argument,
     option,
 )
-from nsw.cli.output import Target, tell
+from nsw.cli.output import Target, print_on_stderr
 from nsw.engine import folder as folders
 from nsw.errors import Exit, UsageError
 from nsw.present import compare_view, emit
 from nsw.present.plots import plot_of
 from nsw.present.rows_view import show_rows
 from nsw.present.terminal import console
-from nsw.present.untrusted_text import say
+from nsw.present.untrusted_text import print_untrusted
 from nsw.recipe.units import Tolerance, option_value, parse_percent, parse_tolerance
 from nsw.wording import plural
 
@@ -127,7 +127,7 @@ def gate(
         check_rules(tolerances, compared_sides)
         comparison = compared(*compared_sides, "figure")
     except UnlikeError as fault:
-        tell(f"Gate undecided: {fault}")
+        print_on_stderr(f"Gate undecided: {fault}")
         return Exit.UNDECIDED
     judged = judge_rules(comparison, tolerances)
     outcome = gate_outcome(judged)
@@ -148,7 +148,7 @@ def gate(
 
 def _gate_history(words: Sequence[str], rules: Sequence[str], root: Path | None, target: Target) -> int:
     """The outcome of `nsw gate --history`."""
-    from nsw.campaign.history import Request, history, unaccepted
+    from nsw.campaign.history import Request, history, unaccepted_steps
     from nsw.present.history_view import history_data, show_gate_of_history
 
     if len(words) > 1 or rules:
@@ -156,7 +156,7 @@ def _gate_history(words: Sequence[str], rules: Sequence[str], root: Path | None,
     if target.format not in {"table", "json"}:
         raise UsageError(f"nsw gate --history prints no {target.format}", hint="--format json")
     result = history(Request(recipe=words[0] if words else None, root=root))
-    steps = unaccepted(result)
+    steps = unaccepted_steps(result)
     decided = all(series.is_long_enough for series in result.series)
     outcome = Outcome.FAILED if steps else Outcome.PASSED if decided else Outcome.UNDECIDED
     with target.stdout_to_output():
@@ -177,20 +177,20 @@ def noise(
 ) -> int:
     """Run a recipe beside itself: how much its figures scatter where nothing changed, for compare and gate."""
     from nsw.campaign.running import Running
-    from nsw.cli.running import begin, carry_out
+    from nsw.cli.running import begin_campaign, carry_out
     from nsw.recipe.load import Before
     from nsw.recipe.matrix import ITSELF
 
     same_program = Before(ITSELF, notes=("both sides are the same program",), only_bare=True)
     settings = (*options.overrides.settings, f"repeats={pairs}")
     in_pairs = replace(options, overrides=replace(options.overrides, settings=settings, before=same_program))
-    folder = begin(in_pairs, root, note="noise floor: both sides are the same program", yes=yes)
+    folder = begin_campaign(in_pairs, root, note="noise floor: both sides are the same program", yes=yes)
     code = carry_out(Running(folder), now=now)
     if code == Exit.INTERRUPTED:
         return code
     measured, file = measure_noise(folder)
     for noise in measured:
-        tell(
+        print_on_stderr(
             f"{noise.figure}: pairs scatter by {log_ratio_to_percent(noise.pair):.2g} %,"
             f" runs by {log_ratio_to_percent(noise.run):.2g} %"
             f" (standard deviations, {plural(noise.freedom + 1, 'pair')}): kept in {file}"
@@ -219,7 +219,7 @@ def baseline(
         columns = ("baseline", "campaign")
 
         def show() -> None:
-            show_rows(console(), "baselines", rows, columns, table_name="baselines") if rows else tell(
+            show_rows(console(), "baselines", rows, columns, table_name="baselines") if rows else print_on_stderr(
                 "no baseline: `nsw baseline set NAME`"
             )
 
@@ -232,5 +232,5 @@ def baseline(
         return Exit.GOOD
     folder = folders.find(parent, campaign)
     baselines.set_baseline(parent, name, folder.id)
-    say(f"{name} is {folder.id}")
+    print_untrusted(f"{name} is {folder.id}")
     return Exit.GOOD

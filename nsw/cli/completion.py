@@ -66,7 +66,7 @@ class Command:
         return [p for p in self.parameters if not p.flags]
 
 
-def shipped() -> tuple[Command, dict[str, Command]]:
+def load_commands() -> tuple[Command, dict[str, Command]]:
     """The whole of nsw, and its commands by name."""
     data = json.loads(SHIPPED.read_text(encoding="utf-8"))
     root, *command_list = (Command(d["name"], d["help"], [Parameter(**p) for p in d["parameters"]]) for d in data)
@@ -103,7 +103,7 @@ def completions(words: list[str], typed: str) -> list[Item]:
         words: The words before it, without the program's name.
         typed: What of its word is typed.
     """
-    root, commands = shipped()
+    root, commands = load_commands()
     at = next((n for n, word in enumerate(words) if not word.startswith("-")), None)
     command_items = [Item(name, one_command.help) for name, one_command in commands.items()]
     if at is None:
@@ -168,7 +168,7 @@ def _complete_value(
 ) -> list[Item]:
     if parameter.choices:
         return _filter_by_prefix(map(Item, parameter.choices), typed)
-    matches = dict.fromkeys(values(command.name, parameter.name, values_given, typed))
+    matches = dict.fromkeys(value_completions(command.name, parameter.name, values_given, typed))
     # no name may steer a terminal, or be taken for an option
     return [Item(value) for value in matches if value.isprintable() and not value.startswith("-")]
 
@@ -279,7 +279,7 @@ _SITES: Final = re.compile(rb"^sites:", re.MULTILINE)
 _APP: Final = re.compile(rb"^app:", re.MULTILINE)
 
 
-def values(command: str, parameter: str, values_given: ParameterValues, typed: str) -> list[str]:
+def value_completions(command: str, parameter: str, values_given: ParameterValues, typed: str) -> list[str]:
     """The values that begin as what is typed; none where files are the answer, or nobody can know.
 
     Args:
@@ -359,9 +359,9 @@ def _load_yaml(file: Path) -> Any:
 
 def _sites(values_given: ParameterValues, _: str) -> Iterator[str]:
     from nsw.errors import NswError
-    from nsw.site.names import BUILTIN, sources
+    from nsw.site.names import BUILTIN, searched_files
 
-    sources_known = sources([Path(name).expanduser() for name in values_given.get("sites", ())])
+    sources_known = searched_files([Path(name).expanduser() for name in values_given.get("sites", ())])
     for source in sorted(
         (source_file for source_file in sources_known if not source_file.unsafe),
         key=lambda source_file: source_file.path == BUILTIN,
@@ -411,7 +411,7 @@ def _root(values_given: ParameterValues) -> Path:
 def _campaign_names(kind: Literal["run", "retry", "case"]) -> Callable[[ParameterValues, str], list[str]]:
     """A function that completes runs or cases of the campaign on the command line."""
 
-    def find(values_given: ParameterValues, typed: str) -> list[str]:
+    def names_of_kind(values_given: ParameterValues, typed: str) -> list[str]:
         from nsw.campaign.selection import complete_names
 
         campaign_words = values_given.get("campaign") or values_given.get("named")
@@ -419,7 +419,7 @@ def _campaign_names(kind: Literal["run", "retry", "case"]) -> Callable[[Paramete
             _root(values_given), campaign_words[-1] if campaign_words else None, kind, typed, limit=_MOST_RUNS
         )
 
-    return find
+    return names_of_kind
 
 
 def _tables(_: ParameterValues, __: str) -> list[str]:

@@ -22,12 +22,12 @@ from nsw.cli.options import (
     option,
     time_option,
 )
-from nsw.cli.output import tell
+from nsw.cli.output import print_on_stderr
 from nsw.engine.ledger_rows import ENDED, BuildRow, RunRow, State, missing_results
 from nsw.errors import Exit
 from nsw.present.terminal import TextTable, console
-from nsw.present.untrusted_text import clean, say
-from nsw.quantities import number, size, spread
+from nsw.present.untrusted_text import clean_line, print_untrusted
+from nsw.quantities import format_range, number, size
 from nsw.wording import headline
 
 if TYPE_CHECKING:
@@ -119,9 +119,9 @@ def watch(
             return Exit.INTERRUPTED
         finally:
             view.stop()
-        say(f"{folder.id}: {headline(watching.counts())}")
+        print_untrusted(f"{folder.id}: {headline(watching.counts())}")
         if watching.advice:
-            tell(watching.advice)
+            print_on_stderr(watching.advice)
     return Exit.GOOD
 
 
@@ -170,7 +170,7 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | No
         columns.append(figure)
         for cell in cells:
             lowest, highest = cell["least"], cell["most"]
-            cell[figure] = number(lowest) if lowest == highest else spread(lowest, highest)
+            cell[figure] = number(lowest) if lowest == highest else format_range(lowest, highest)
     if any(row.get("note") for row in rows):
         columns.append("note")
         for cell in cells:
@@ -187,9 +187,9 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | No
 
 def _status_text(row: Mapping[str, Any]) -> str:
     """The states of its runs, and whether an nsw drives it."""
-    from nsw.present.status_view import driven_words
+    from nsw.present.status_view import driver_state_text
 
-    driven = f", {driven_words(row['counts'])}" if row["driven"] else ""
+    driven = f", {driver_state_text(row['counts'])}" if row["driven"] else ""
     return headline(row["counts"], row["incomplete"], row["unreadable"]) + driven
 
 
@@ -271,7 +271,7 @@ def _show_last_lines(out: Any, content: bytes | None, name: str, lines: int) -> 
     out.print(f"--- {name}" + (f" ({' of '.join(omissions)})" if omissions else ""), style="dim")
     chosen = output.rsplit(b"\n", lines)[-lines:]
     for first in range(0, len(chosen), _AT_ONCE):
-        say("\n".join(clean(_shorten_line(line)) for line in chosen[first : first + _AT_ONCE]))
+        print_untrusted("\n".join(clean_line(_shorten_line(line)) for line in chosen[first : first + _AT_ONCE]))
 
 
 def _shorten_line(line: bytes) -> str:
@@ -348,4 +348,4 @@ class _Lines:
             self._print_line(f"--- {stream}", style="dim")
             self._last = stream
         for line in lines:
-            self._print_line(clean(line), soft_wrap=True)
+            self._print_line(clean_line(line), soft_wrap=True)

@@ -108,7 +108,7 @@ def _run_with_typer(arguments: list[str]) -> int:
     """Run a command line with typer's parser."""
     import typer
 
-    from nsw.cli.application import COMMANDS, daily_help, program, program_of_help, unknown
+    from nsw.cli.application import COMMANDS, daily_help, program, program_of_help, unknown_command_error
     from nsw.cli.topics import TOPICS, show_topic
 
     arguments = arguments or ["--help"]
@@ -123,7 +123,7 @@ def _run_with_typer(arguments: list[str]) -> int:
             show_topic(console(), topic)
             return Exit.GOOD
         if topic not in COMMANDS and not topic.startswith("-"):
-            raise unknown(topic, list(TOPICS))
+            raise unknown_command_error(topic, list(TOPICS))
         arguments = [word for word in arguments[1:] if word != "--all"] + ["--help"]
     word = arguments[0]
     try:
@@ -132,7 +132,7 @@ def _run_with_typer(arguments: list[str]) -> int:
         elif word in COMMANDS:
             app = program([word])
         else:
-            raise unknown(word)
+            raise unknown_command_error(word)
         return app(args=arguments, prog_name="nsw", standalone_mode=False) or Exit.GOOD
     except typer.TyperException as fault:
         show(_as_usage_error(fault))
@@ -177,13 +177,13 @@ def _discard_stdout(code: int) -> int:
 
 def show(fault: NswError) -> None:
     """Print an error on stderr: each fault behind `error: `."""
-    from nsw.present.terminal import console, wrapped
+    from nsw.present.terminal import console, wrap_text
 
     out = console(sys.stderr)
     texts = [d.render() for d in fault.diagnostics] if isinstance(fault, InputError) else [fault.render()]
     for text in texts:
         out.print("error: ", style="bold red", end="", soft_wrap=True)
-        out.print(wrapped(out, text, used_columns=len("error: ")), soft_wrap=True)
+        out.print(wrap_text(out, text, used_columns=len("error: ")), soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from nsw.cli.application import command
 from nsw.cli.options import Sites, TableTarget, argument, option
-from nsw.cli.output import Target, tell
+from nsw.cli.output import Target, print_on_stderr
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.metrics import (
     find_chip,
@@ -107,7 +107,9 @@ def _site_metric_names(loaded_site: LoadedSite | None, chip: Chip | None, tool: 
     if loaded_site is None or chip is None or (tool or default_counters_tool(chip)) != "ncu":
         return None
     listed_metrics = site_metrics(loaded_site, chip)
-    tell(listed_metrics.note if listed_metrics.names is not None else f"{listed_metrics.note}: by the shipped lists")
+    print_on_stderr(
+        listed_metrics.note if listed_metrics.names is not None else f"{listed_metrics.note}: by the shipped lists"
+    )
     return listed_metrics.names
 
 
@@ -351,7 +353,7 @@ def _show_metric(metric: Mapping[str, Any]) -> None:
              + (f" ({metric['nvprof_conversion']})" if metric["nvprof_conversion"] else "")),
             ("ncu", " |\n".join(metric["ncu"]) or "does not measure it"),
             ("why", metric["why"]),
-            *((chip, _difference_text(entry)) for chip, entry in metric["by_chip"].items()),
+            *((chip, _chip_difference_text(entry)) for chip, entry in metric["by_chip"].items()),
             ("groups", ", ".join(metric["groups"])),
         ]  # fmt: skip
     for head, text in lines:
@@ -368,7 +370,7 @@ def _wrap_text(text: str, first: str = "", indent: str = "") -> str:
                 break_on_hyphens=False)  # fmt: skip
 
 
-def _difference_text(entry: Mapping[str, Any]) -> str:
+def _chip_difference_text(entry: Mapping[str, Any]) -> str:
     """What a chip that differs has instead."""
     return " | ".join(entry["ncu"]) + f" ({entry['why']})" if entry["ncu"] else f"not there: {entry['why']}"
 

@@ -153,10 +153,10 @@ def _prediction_sentences(series_list: Sequence[Series]) -> list[str]:
     if reasons:
         names = " and of ".join(first.over)
         sentences.append(f"measure {ENOUGH} values of {names} or more, with `repeats: 3` in each pass")
-    elif first.reach > TRIED_TIMES:
+    elif first.extrapolation_factor > TRIED_TIMES:
         sentences.append(
-            f"{_point_text(first.over, first.point)} is {first.reach:.3g} times the largest measured value;"
-            f" laws were tried up to {TRIED_TIMES} times"
+            f"{_point_text(first.over, first.point)} is {first.extrapolation_factor:.3g} times the largest measured"
+            f" value; laws were tried up to {TRIED_TIMES} times"
         )
     return sentences
 

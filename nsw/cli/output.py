@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import NswError, UsageError, writing_to
 from nsw.present.terminal import console
-from nsw.present.untrusted_text import say
+from nsw.present.untrusted_text import print_untrusted
 from nsw.quantities import size
 from nsw.safe_files import open_output
 from nsw.wording import plural
@@ -100,7 +100,7 @@ class Target:
     def _say_size(self) -> None:
         """Print how large the file is that was written."""
         if self.output is not None and self.output.is_file():
-            say(f"{self.output}: {size(self.output.stat().st_size)}")
+            print_untrusted(f"{self.output}: {size(self.output.stat().st_size)}")
 
     @contextmanager
     def _stdout_to_file(self) -> Iterator[None]:
@@ -173,7 +173,7 @@ class Target:
         else:
             emit.as_parquet(list(count_rows()), columns, self.output, note)
         if self.output is not None:
-            say(f"{self.output}: {plural(count, 'row')}")
+            print_untrusted(f"{self.output}: {plural(count, 'row')}")
 
     def put_data(
         self,
@@ -236,7 +236,7 @@ def _is_folder(output: Path) -> bool:
     return isinstance(output, Folder) or output.is_dir()
 
 
-def several(format: str, names: Iterable[str]) -> UsageError:
+def several_tables_error(format: str, names: Iterable[str]) -> UsageError:
     """The error where one file is to hold several tables."""
     listed = ", ".join(names)
     listing = f"here are {listed}" if listed else "there is none"
@@ -246,7 +246,7 @@ def several(format: str, names: Iterable[str]) -> UsageError:
     )
 
 
-def tell(text: str) -> None:
+def print_on_stderr(text: str) -> None:
     """Print a sentence on stderr: a terminal breaks it between words, with commands as the user types them."""
     console(sys.stderr).print(text)
 
@@ -254,7 +254,7 @@ def tell(text: str) -> None:
 def show_message(message: Message) -> None:
     """Print a message of the campaign on stderr, where nothing live is drawn."""
     if message.level == "info":
-        tell(message.text)
+        print_on_stderr(message.text)
     else:
         warn(message.text, message.level)
 

@@ -23,10 +23,10 @@ from nsw.cli.options import (
     folder_to_extend,
     option,
 )
-from nsw.cli.output import Target, show_message, tell, warn
+from nsw.cli.output import Target, print_on_stderr, show_message, warn
 from nsw.errors import Exit, InputError, UnreachableError, UsageError
 from nsw.present.terminal import TextTable, console
-from nsw.present.untrusted_text import clean, harmless, say
+from nsw.present.untrusted_text import clean_line, escape_controls, print_untrusted
 from nsw.safe_files import write_text
 from nsw.wording import plural
 
@@ -199,9 +199,9 @@ def _show_lines(lines: Sequence[Line], max_rows: int, omitted_note: str) -> None
         line_numbers = first.numbers if first.numbers == last.numbers else f"{first.first}..{last.last}"
         line_text = f"{first.text} and {len(row) - 1} more" if len(row) > 1 else first.text
         short = line_text if len(line_text) <= _TEXT else f"{line_text[: _TEXT - 3]}..."
-        say(f"  {line_numbers:<9} {short:<{_TEXT}}  {first.what}")
+        print_untrusted(f"  {line_numbers:<9} {short:<{_TEXT}}  {first.what}")
     if len(rows) > max_rows:
-        say(f"  and {sum(map(len, rows[max_rows:]))} more{omitted_note}")
+        print_untrusted(f"  and {sum(map(len, rows[max_rows:]))} more{omitted_note}")
 
 
 def _init_site(name: str, host: str | None, output: Path | None, force: bool) -> int:
@@ -265,7 +265,7 @@ def show_plan(options: RecipeOptions, target: Target, root: Path | None) -> int:
     Raises:
         InputError: The scheduler would refuse a job.
     """
-    from nsw.campaign.planning import ask, make_plan
+    from nsw.campaign.planning import ask_start_times, make_plan
     from nsw.campaign.start import expected_cost, with_window_notes
     from nsw.engine import folder as folders
     from nsw.present import plan_view
@@ -275,7 +275,7 @@ def show_plan(options: RecipeOptions, target: Target, root: Path | None) -> int:
     expected = expected_cost(folders.root(root), made_plan)
     prospects, silent = list["Prospect"](), ""
     try:
-        prospects = ask(planned)
+        prospects = ask_start_times(planned)
     except UnreachableError as fault:
         silent = f"the scheduler of {made_plan.site} gave no answer whether it would accept this job: {fault.render()}"
     warnings = [w.render() for w in (*planned.recipe.warnings, *planned.unset_secrets())]
@@ -394,13 +394,13 @@ def render(
         into.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             write_text(into / name, text)
-        tell(f"{plural(len(jobs), 'script')} in {into}, with the file that they share")
+        print_on_stderr(f"{plural(len(jobs), 'script')} in {into}, with the file that they share")
     else:
         for number, (name, text) in enumerate(texts.items()):
-            say(f"{chr(10) if number else ''}# ==== {name} ====")
-            sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)  # in a file or a pipe as it is
+            print_untrusted(f"{chr(10) if number else ''}# ==== {name} ====")
+            sys.stdout.write(escape_controls(text) if sys.stdout.isatty() else text)  # in a file or a pipe as it is
     sys.stdout.flush()
-    tell(f"`nsw run` replaces CAMPAIGN by the campaign's name; its folder on the site is {scratch}")
+    print_on_stderr(f"`nsw run` replaces CAMPAIGN by the campaign's name; its folder on the site is {scratch}")
     return Exit.GOOD
 
 
@@ -462,11 +462,11 @@ _MARKS = {"good": ("ok", "green"), "warning": ("warning", "yellow"), "bad": ("ba
 def _list_sites(sites: Sequence[Path] | None, target: Target) -> int:
     """The sites and where they come from."""
     from nsw.site import load
-    from nsw.site.names import not_searched
+    from nsw.site.names import unsearched_file_hint
 
     warnings: list[str] = []
     sites_known = load.list_sites(sites, warnings.append)
-    if unread := not_searched(sites):
+    if unread := unsearched_file_hint(sites):
         warnings.append(unread)
     for text in warnings:
         warn(text)
@@ -495,7 +495,7 @@ def show_check(site_check: Check) -> None:
     out = console()
     mark, style = _MARKS[site_check.verdict]
     room = max(_MIN_COLUMNS, out.width - _INDENT - 1)
-    first, *more_lines = wrap(clean(site_check.found), room) or [""]
+    first, *more_lines = wrap(clean_line(site_check.found), room) or [""]
     out.print(f"{mark:8} {site_check.what:15} {first}", style=style)
     for line in more_lines:
         out.print(f"{'':{_INDENT}} {line}", style=style)

@@ -10,10 +10,10 @@ from nsw.api.combined import CombinedTables, meaning_of, schema_rows
 from nsw.api.query import query as answer
 from nsw.cli.application import command
 from nsw.cli.options import ReadingLimits, Root, TableTarget, argument, option
-from nsw.cli.output import tell
+from nsw.cli.output import print_on_stderr
 from nsw.engine import folder as folders
 from nsw.errors import Exit, UsageError
-from nsw.present.terminal import TextTable, console, paged
+from nsw.present.terminal import TextTable, console, page_output
 from nsw.quantities import number
 from nsw.recipe.units import show_value
 
@@ -63,14 +63,14 @@ def query(
         show=lambda: _show_schema(rows) if schema else _show_rows(columns, rows),
     )
     if target.format == "table" and re.search(r"\bfigures\b", sql or ""):
-        tell("figures: a row a run; `nsw summarize --table figures` has a row a case")
+        print_on_stderr("figures: a row a run; `nsw summarize --table figures` has a row a case")
     return Exit.GOOD
 
 
 def _show_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
     """The rows in their order, with all columns that fit."""
     if not rows:
-        tell("no rows")
+        print_on_stderr("no rows")
         return
     by_column = {column: [row[column] for row in rows] for column in columns}
     numbers = {c for c, values in by_column.items() if all(isinstance(v, int | float | None) for v in values)}
@@ -83,7 +83,7 @@ def _show_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Non
 
 def _show_schema(rows: Sequence[Mapping[str, Any]]) -> None:
     out = console()
-    with paged(out):
+    with page_output(out):
         for name, columns in groupby(rows, key=lambda row: row["table"]):
             cells = ([row[c] for c in _COLUMNS] for row in columns)
             out.print(TextTable(f"{name}: {meaning_of(name)}", _COLUMNS, cells, wide="meaning"))

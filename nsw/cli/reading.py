@@ -20,14 +20,14 @@ from nsw.analysis.iteration_lanes import TIMELINE, iteration_lanes
 from nsw.apart import can_fork, run_isolated
 from nsw.cli.application import command
 from nsw.cli.options import Plot, ReadingLimits, ReadTarget, argument, option, size_option
-from nsw.cli.output import Target, several, tell
+from nsw.cli.output import Target, print_on_stderr, several_tables_error
 from nsw.errors import Exit, LimitError, NswError, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.emit import flat_kernels, flat_points
 from nsw.present.problems import Merged, show_merged
 from nsw.present.rows_view import show_report, show_rows
 from nsw.present.terminal import TextTable, console
-from nsw.present.untrusted_text import as_json, say
+from nsw.present.untrusted_text import as_json, print_untrusted
 from nsw.quantities import size
 from nsw.safe_files import make_file
 from nsw.tables import TABLES, full_rows
@@ -189,7 +189,7 @@ class _Request:
             max_rows = _MOST_ROWS if top is None else top
             _put_tables(chosen, self.tables, target, max_rows=max_rows, is_whole=is_whole, full=self.full)
             code = Exit.GOOD
-        return max(code, chosen.code, _report_search(search), table_check.tell())
+        return max(code, chosen.code, _report_search(search), table_check.report_missing_tables())
 
 
 @dataclass(slots=True)
@@ -213,10 +213,10 @@ class _Reports:
                     self.code = Exit.SOME_FAILED
             yield report
 
-    def tell(self) -> None:
+    def print_problems(self) -> None:
         """Say on stderr what is wrong: problems have no place in a file of rows."""
         for _, text in self.problems.lines():
-            tell(text)
+            print_on_stderr(text)
 
 
 def _put_tables(
@@ -256,7 +256,7 @@ def _put_plot(reports: _Reports, name: str | None, target: Target) -> int:
     else:
         looked_at = [_as_read_report(report) for report in reports if report.tables]
         blocks = list(answer_blocks(_summarize(looked_at))) if looked_at else []
-    reports.tell()
+    reports.print_problems()
     target.put_plot(plot_of(blocks, name))
     return Exit.GOOD
 
@@ -280,10 +280,10 @@ def _report_search(search: ReportSearch) -> int:
     other_files = len(search.searched) - search.reports
     folder_names = ", ".join(str(f) for f in search.folders)
     if other_files:
-        tell(f"{other_files} other file{'s' * (other_files != 1)} in {folder_names}: no known report format")
+        print_on_stderr(f"{other_files} other file{'s' * (other_files != 1)} in {folder_names}: no known report format")
     if search.reports == 0:
         hints = dict.fromkeys(filter(None, map(exported_tables_hint, search.folders)))
-        tell("\n".join([f"no report in {folder_names}", *(f"  hint: {hint}" for hint in hints)]))
+        print_on_stderr("\n".join([f"no report in {folder_names}", *(f"  hint: {hint}" for hint in hints)]))
     return Exit.GOOD if search.reports else Exit.SOME_FAILED
 
 
@@ -307,11 +307,11 @@ class _TableCheck:
                 report.problems = [replace(p, severity="warning") for p in report.problems]
             yield report
 
-    def tell(self) -> int:
+    def report_missing_tables(self) -> int:
         """Say on stderr that no report has the tables; 1 then."""
         if self.with_rows or not self.lacking:
             return Exit.GOOD
-        tell(f"none of the files has data for {', '.join(self.tables)}")
+        print_on_stderr(f"none of the files has data for {', '.join(self.tables)}")
         return Exit.SOME_FAILED
 
 
@@ -355,7 +355,7 @@ def _print_json(reports: Iterable[Report], *, kernels: bool, is_whole: bool) -> 
                     emit.write_utf8(chunk)
             write("]")
         write("}}")
-        if is_whole and _shows_something(report):
+        if is_whole and _has_answer(report):
             looked_at.append(_as_read_report(report))
     write("]")
     if is_whole:
@@ -370,19 +370,19 @@ def _put_one_table(reports: _Reports, tables: list[str], target: Target) -> None
     present = {name for r in report_list for name, data in r.tables.items() if len(data)}
     chosen_names = tables or sorted(present - {"facts"} or present)  # facts are beside a table, as its description
     if len(chosen_names) != 1:
-        raise several(target.format, chosen_names)
+        raise several_tables_error(target.format, chosen_names)
     (name,) = chosen_names
     if target.format == "parquet" and target.output is not None:
         with emit.ParquetFiles({name: target.output}) as files:
             for report in report_list:
                 _add_tables(files, report, {name})
-        say(f"{target.output}: {plural(files.written.get(name, 0), 'row')}")
+        print_untrusted(f"{target.output}: {plural(files.written.get(name, 0), 'row')}")
     else:
         report_rows = (
             row | {"report": r.path} for r in report_list if name in r.tables for row in full_rows(name, r.tables[name])
         )
         target.put_rows(report_rows, TABLES[name].column_names)
-    reports.tell()
+    reports.print_problems()
 
 
 def _write_folder(reports: _Reports, target: Target) -> None:
@@ -392,9 +392,9 @@ def _write_folder(reports: _Reports, target: Target) -> None:
     with kind({name: folder / f"{name}.{target.format}" for name in TABLES}) as files:
         for report in reports:
             _add_tables(files, report, set(TABLES))
-    reports.tell()
+    reports.print_problems()
     for name, count in files.written.items():
-        say(f"{folder / name}.{target.format}: {plural(count, 'row')}")
+        print_untrusted(f"{folder / name}.{target.format}: {plural(count, 'row')}")
 
 
 def _add_tables(files: Any, report: Report, names: set[str]) -> None:
@@ -410,10 +410,10 @@ def _show_answer(reports: _Reports) -> None:
     looked_at = []
     reports.counts_notes = True
     for report in reports:
-        if _shows_something(report):
+        if _has_answer(report):
             looked_at.append(_as_read_report(report))
         elif report.tables:
-            say(f"{Path(report.path).name}: nothing was measured")
+            print_untrusted(f"{Path(report.path).name}: nothing was measured")
     if looked_at:
         from nsw.analysis.of_reports import reports_by_case
 
@@ -447,7 +447,7 @@ def _show_answer(reports: _Reports) -> None:
     show_merged(out, reports.problems)
 
 
-def _shows_something(report: Report) -> bool:
+def _has_answer(report: Report) -> bool:
     """Whether there is an answer: figures, or that its program failed."""
     return report.failed is not None or _has_figures(report)
 
@@ -605,13 +605,13 @@ def _put_computed_table(name: str, reports: _Reports, target: Target, top: int |
         counted = members[-1].name  # behind its timeline, whose times the answer has too
         kernels = seen[counted] = kernels_of_case(members)[:top]
         computed_rows += [{"report": counted} | row for row in rows_of(kernels)]
-    reports.tell()
+    reports.print_problems()
     columns = emit.columns_of(computed_rows)
     if not computed_rows:
         lacks = (
             "the counters of a roofline (metrics: [roofline])" if any(seen.values()) else "hardware counters of kernels"
         )
-        tell(f"{name}: no rows: none of the files holds {lacks}")
+        print_on_stderr(f"{name}: no rows: none of the files holds {lacks}")
     (target.of_table(name) if target.is_of_rows else target).put_data(
         computed_rows,
         columns,

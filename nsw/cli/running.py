@@ -42,7 +42,7 @@ from nsw.cli.options import (
     size_option,
     time_option,
 )
-from nsw.cli.output import Target, show_message, tell
+from nsw.cli.output import Target, print_on_stderr, show_message
 from nsw.engine import folder as folders
 from nsw.engine.events import Event, Message
 from nsw.engine.ledger_rows import BAD, State
@@ -50,7 +50,7 @@ from nsw.errors import Exit, UsageError
 from nsw.present.plan_view import show_changes, show_plan
 from nsw.present.status_view import DownloadBar, ReadingBar, Watch, calls_line
 from nsw.present.terminal import TextTable, console
-from nsw.present.untrusted_text import say
+from nsw.present.untrusted_text import print_untrusted
 from nsw.quantities import size
 from nsw.wording import headline, plural
 
@@ -120,7 +120,7 @@ def run(
     if campaign is None:
         if dry_run:
             return planning.show_plan(options, Target("table"), root)
-        return carry_out(Running(begin(options, root, note=note, yes=yes, until=adding)), now=now)
+        return carry_out(Running(begin_campaign(options, root, note=note, yes=yes, until=adding)), now=now)
     if note is not None:
         raise UsageError("--note cannot be combined with --into: a campaign keeps its own")
     folder = folder_to_extend(options, campaign, root)
@@ -143,7 +143,7 @@ def _options_for_model(options: RecipeOptions, model_plan: ModelPlan) -> RecipeO
     return replace(options, overrides=overrides)
 
 
-def begin(
+def begin_campaign(
     options: RecipeOptions,
     root: Path | None,
     *,
@@ -183,20 +183,20 @@ def begin(
     if plan.replay:  # what is said of recordings, the answer says
         plan = replace(plan, note=None, absent=())
     show_plan(console(sys.stderr), plan, warning_lines, expected=expected)
-    ready = start.check(planned)
+    ready = start.check_readiness(planned)
     for text in ready.warnings:
         _show_warning(text)
     if not yes:
         _confirm_cost(start.cost_question(planned, expected))
-    folder = start.start(home, ready, lock, _show_warning, until=until)
+    folder = start.make_campaign(home, ready, lock, _show_warning, until=until)
     if until:
         goal = (
             "repeats are added until the law predicts well"
             if "model" in until
             else ("pairs are added to these until each case is decided")
         )
-        tell(f"{goal}, for {until['at_most']} at most")
-    tell(f"campaign {folder.path}")
+        print_on_stderr(f"{goal}, for {until['at_most']} at most")
+    print_on_stderr(f"campaign {folder.path}")
     return folder
 
 
@@ -208,7 +208,7 @@ def _extend_and_run(folder: CampaignFolder, options: RecipeOptions, *, yes: bool
     err = console(sys.stderr)
     show_changes(err, folder.id, changes.changes)
     if changes.planned is None:
-        tell("nothing to do: the campaign already has every run of the recipe in its current form")
+        print_on_stderr("nothing to do: the campaign already has every run of the recipe in its current form")
         return Exit.GOOD
     expected = start.expected_cost(folder.path.parent, changes.planned.plan)
     warnings = [w.render() for w in changes.planned.recipe.warnings]
@@ -286,7 +286,9 @@ def adopt(
     folder = campaign_folder(campaign, None, root)
     new = adopt_folder(folder, _consent_callback(yes=yes), _show_warning)
     already = "" if new else " already"
-    tell(f"campaign {folder.id}: nsw acts for it{already}; `nsw summarize {shlex.quote(campaign)}` prints its answer")
+    print_on_stderr(
+        f"campaign {folder.id}: nsw acts for it{already}; `nsw summarize {shlex.quote(campaign)}` prints its answer"
+    )
     return Exit.GOOD
 
 
@@ -295,7 +297,7 @@ def _consent_callback(*, yes: bool) -> Callable[[str, list[str]], object]:
 
     def consent(question: str, lines: list[str]) -> None:
         for line in lines:
-            say(line, sys.stderr)
+            print_untrusted(line, sys.stderr)
         if not yes:
             confirm(question, f"{question} There is no terminal to answer on; nothing was done", "nothing was done")
 
@@ -327,12 +329,12 @@ def attach(
                 console().print(TextTable(None, ("campaign", "owner"), campaigns, wide="owner"))
             else:
                 location = f"{site_campaigns.loaded_site.site.name}:{site_campaigns.base}"
-                tell(f"there is no campaign to attach to in {location}")
+                print_on_stderr(f"there is no campaign to attach to in {location}")
             return Exit.GOOD
         attached = site_campaigns.attach(campaign, root, _consent_callback(yes=yes), _show_warning)
     if attached.taken_over:
         by = f" from {attached.owner}" if attached.owner else ""
-        tell(f"campaign {attached.folder.path}: taken over{by}")
+        print_on_stderr(f"campaign {attached.folder.path}: taken over{by}")
     return resume(attached.folder)
 
 
@@ -377,7 +379,9 @@ def retry(
         folder, words, show_message, failed=failed, choose_again=choose_again, selection=selection, change=change
     )
     if running is None:
-        tell("nothing to retry: no run failed, is invalid, was lost or cancelled, or lacks a required figure")
+        print_on_stderr(
+            "nothing to retry: no run failed, is invalid, was lost or cancelled, or lacks a required figure"
+        )
         return Exit.GOOD
     return carry_out(running, now=now)
 
@@ -387,11 +391,11 @@ def cancel(context: typer.Context, folder: ChosenCampaign, selection: ChosenRuns
     """Cancel a campaign's queued and running runs; finished ones are kept."""
     chosen = cancelling.cancellable_runs(folder, selection) if selection else None
     if chosen == []:
-        tell("nothing to cancel: these runs have ended")
+        print_on_stderr("nothing to cancel: these runs have ended")
         return Exit.GOOD
     before = cancelling.standing_of(folder)
     if before.is_over:
-        tell(f"{folder.id} has ended, and nothing is left to cancel ({headline(before.counts)})")
+        print_on_stderr(f"{folder.id} has ended, and nothing is left to cancel ({headline(before.counts)})")
         return Exit.GOOD
     is_named = selection or context.params["campaign"] or context.params["named"]
     if not is_named and not yes and sys.stdin.isatty():
@@ -400,11 +404,13 @@ def cancel(context: typer.Context, folder: ChosenCampaign, selection: ChosenRuns
         )
         confirm(question, "", "nothing was cancelled")
     asked = "asked the nsw that drives the campaign to cancel"
-    cancelling.cancel(folder, _show_if_message, lambda: tell(asked), chosen)
+    cancelling.cancel(folder, _show_if_message, lambda: print_on_stderr(asked), chosen)
     after = cancelling.standing_of(folder)
-    say(headline(after.counts))
+    print_untrusted(headline(after.counts))
     if count := after.not_reduced:
-        say(f"reports of {plural(count, 'run')} were not reduced and stay on the site: `nsw retry` reduces them")
+        print_untrusted(
+            f"reports of {plural(count, 'run')} were not reduced and stay on the site: `nsw retry` reduces them"
+        )
     return Exit.GOOD
 
 
@@ -435,18 +441,18 @@ def throttle(
         later = later or (
             "; what `nsw retry` releases is held until `nsw throttle N`" if standing.retryable_runs else ""
         )
-        tell(f"{folder.id} is over, and nothing is left to throttle ({headline(standing.counts)}){later}")
+        print_on_stderr(f"{folder.id} is over, and nothing is left to throttle ({headline(standing.counts)}){later}")
         return Exit.GOOD
     not_over = f"{plural(standing.left, 'run')} not over"
     if running:
-        say(f"{folder.id}: {plural(running, 'task')} at a time; {not_over}")
+        print_untrusted(f"{folder.id}: {plural(running, 'task')} at a time; {not_over}")
     else:
-        say(f"{folder.id}: held; no new run starts until `nsw throttle N`; {not_over}")
+        print_untrusted(f"{folder.id}: held; no new run starts until `nsw throttle N`; {not_over}")
         waiting = standing.counts.get(State.SUBMITTED, 0) + standing.counts.get(State.QUEUED, 0)
         if unheld and waiting:
-            say(f"nsw cannot hold jobs of {unheld}: the {waiting} that it has may begin")
+            print_untrusted(f"nsw cannot hold jobs of {unheld}: the {waiting} that it has may begin")
     if not folders.is_driven(folder):
-        tell(f"`nsw resume {campaign_argument(folder)}` continues it")
+        print_on_stderr(f"`nsw resume {campaign_argument(folder)}` continues it")
     return Exit.GOOD
 
 
@@ -470,7 +476,7 @@ def carry_out(running: Running, *, now: bool) -> int:
     if left:
         since = f", since {stopped}" if stopped else ""
         waits = f"{plural(left, 'run')} still {'waits' if left == 1 else 'wait'}{since}"
-        tell(f"{waits}: `nsw resume {campaign_argument(folder)}` continues with the rest")
+        print_on_stderr(f"{waits}: `nsw resume {campaign_argument(folder)}` continues with the rest")
     return code
 
 
@@ -499,10 +505,12 @@ def _report_interruption(folder: CampaignFolder) -> None:
         text = f"{in_flight}: {resume}, `nsw cancel {campaign_argument(folder)}` ends them."
     else:
         text = "ended; no run is in flight" + ("" if left else f": {resume}")
-    tell("")
-    tell(text)
+    print_on_stderr("")
+    print_on_stderr(text)
     if left:  # what no scheduler has yet: nothing of it begins while nsw is away
-        tell(f"{plural(left, 'run')} {'waits' if left == 1 else 'wait'} for `nsw resume {campaign_argument(folder)}`")
+        print_on_stderr(
+            f"{plural(left, 'run')} {'waits' if left == 1 else 'wait'} for `nsw resume {campaign_argument(folder)}`"
+        )
 
 
 def show_sides(folder: CampaignFolder, next_command: str) -> bool:
@@ -584,11 +592,11 @@ def reread(
 
     done = rereading.reread(folder, recipe, show_message, ReadingBar(), selection)
     if done.taken:
-        say(f"from {done.source}:")
+        print_untrusted(f"from {done.source}:")
     for line in done.taken:
-        say(f"  {line}")
+        print_untrusted(f"  {line}")
     for line in done.changes or ["nothing changed: the tables are as they were"]:
-        say(line)
+        print_untrusted(line)
     if done.unread and not done.changes:  # whose answer is that of before
         return Exit.SOME_FAILED
     with results(folder) as campaign_results:
@@ -619,18 +627,18 @@ def fetch(
     folder, words = campaign_of_words(runs or [], campaign, root)
     with files_on_site(folder, words, files or (), selection) as site_files:
         for file in site_files.files[:_FETCHED]:
-            tell(f"{size(file.size):>12}  {file.name}")
+            print_on_stderr(f"{size(file.size):>12}  {file.name}")
         if len(site_files.files) > _FETCHED:
-            tell(f"{'':12}  and {len(site_files.files) - _FETCHED} more")
+            print_on_stderr(f"{'':12}  and {len(site_files.files) - _FETCHED} more")
         if not site_files.files:
-            tell(
+            print_on_stderr(
                 f"no file of these runs on the site matches {', '.join(files or GUI_FILES)}: `--file '*'` lists"
                 " every file; `nsw clean` removes them"
             )
             return Exit.GOOD
         missing, over = site_files.missing, site_files.is_over_limit
         if not missing:
-            tell(f"{plural(len(site_files.files), 'file')}, all of them here")
+            print_on_stderr(f"{plural(len(site_files.files), 'file')}, all of them here")
             return Exit.GOOD
         summary_text = f"{plural(len(missing), 'file')}, {size(site_files.size)}"
         summary_text += f", more than the site's limits.download ({size(site_files.limit)})" if over else ""
@@ -640,7 +648,7 @@ def fetch(
             confirm(f"Bring {summary_text}?", alone, "nothing was downloaded", default=not over)
         with DownloadBar() as bar:
             site_files.bring(bar.show)
-    say(str(folder.path / "fetched"))
+    print_untrusted(str(folder.path / "fetched"))
     return Exit.GOOD
 
 
@@ -656,16 +664,16 @@ def clean(
     selection: ChosenRuns,
 ) -> int:
     """Remove what a finished campaign left on its site; reports and tables here stay."""
-    from nsw.campaign.clean import on_site
+    from nsw.campaign.clean import open_cleaning
 
-    with on_site(folder, selection) as cleaning:
+    with open_cleaning(folder, selection) as cleaning:
         if cleaning.leftovers.is_gone:
             state_text = "holds nothing of these runs" if selection else "is gone already"
-            tell(f"{cleaning.location} {state_text}")
+            print_on_stderr(f"{cleaning.location} {state_text}")
             return Exit.GOOD
         _show_leftovers(cleaning, include_uncollected=everything)
         if not cleaning.leftovers.files(include_uncollected=everything):
-            tell("nothing to remove")
+            print_on_stderr("nothing to remove")
             return Exit.GOOD
         if dry_run:
             return Exit.GOOD
@@ -673,23 +681,23 @@ def clean(
             alone = "there is no terminal to confirm this on; nothing was removed"
             confirm("Remove them?", alone, "nothing was removed")
         cleaning.remove(include_uncollected=everything)
-    tell(f"removed; reports and tables are kept in {folder.path}")
+    print_on_stderr(f"removed; reports and tables are kept in {folder.path}")
     return Exit.GOOD
 
 
 def _show_leftovers(cleaning: Cleaning, *, include_uncollected: bool) -> None:
     left = cleaning.leftovers
     files = plural(len(left.files(include_uncollected=include_uncollected)), "file")
-    freed = size(left.freed(include_uncollected=include_uncollected))
-    tell(f"{cleaning.location}: {files} would be removed, which frees {freed}")
+    freed = size(left.freed_bytes(include_uncollected=include_uncollected))
+    print_on_stderr(f"{cleaning.location}: {files} would be removed, which frees {freed}")
     if not left.uncollected:
         return
     total = size(sum(file.size for file in left.uncollected))
     verb = "go too" if include_uncollected else "stay"
-    tell(f"{plural(len(left.uncollected), 'file')} ({total}) never downloaded {verb}:")
+    print_on_stderr(f"{plural(len(left.uncollected), 'file')} ({total}) never downloaded {verb}:")
     for file in sorted(left.uncollected, key=lambda file: -file.size)[:_MAX_KEPT]:
-        tell(f"  {size(file.size):>10}  {file.name}")
+        print_on_stderr(f"  {size(file.size):>10}  {file.name}")
     if len(left.uncollected) > _MAX_KEPT:
-        tell(f"  and {len(left.uncollected) - _MAX_KEPT} more")
+        print_on_stderr(f"  and {len(left.uncollected) - _MAX_KEPT} more")
     if not include_uncollected:
-        tell("`nsw fetch --file '*'` downloads files of runs; --everything removes these too")
+        print_on_stderr("`nsw fetch --file '*'` downloads files of runs; --everything removes these too")

@@ -27,13 +27,13 @@ from nsw.campaign.selection import (
 )
 from nsw.cli.application import command
 from nsw.cli.options import CampaignAndRuns, Plot, PlotTarget, ReadingLimits, Yes, option
-from nsw.cli.output import Folder, Target, output_path, several, tell
+from nsw.cli.output import Folder, Target, output_path, print_on_stderr, several_tables_error
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import table_files
 from nsw.errors import Exit, UsageError, did_you_mean, writing_to
 from nsw.present import emit
 from nsw.present.emit import FLAT, OF_A_CASE, flat_rows
-from nsw.present.untrusted_text import say
+from nsw.present.untrusted_text import print_untrusted
 from nsw.quantities import size
 from nsw.recipe.matrix import SIDE
 from nsw.safe_files import open_output
@@ -220,16 +220,16 @@ def _put_answer(
         note, code = campaign_results.note, Exit.GOOD if campaign_results.is_good() else Exit.SOME_FAILED
         tables = _Tables(campaign_results)
         if table is not None:
-            group_column = "run" if tables.is_plain(table) else "case" if table in OF_A_CASE else None
+            group_column = "run" if tables.is_report_table(table) else "case" if table in OF_A_CASE else None
             rows = tables.rows(table)
             kernels: dict[str | None, Sequence[KernelRow]] = {}
             if table == "kernels":
                 kernels |= {case.id: case.kernels for case in campaign_results.summary.cases}
             _put_table(
-                target, table, first(rows, top, group_column), note, parameters=tables.parameters(table, rows),
-                among=tables.uncut(table, rows), cut=tables.cut_note(table), kernels=kernels,
+                target, table, first_rows(rows, top, group_column), note, parameters=tables.parameters(table, rows),
+                among=tables.rows_to_number_among(table, rows), cut=tables.cut_note(table), kernels=kernels,
             )  # fmt: skip
-            return Exit.GOOD if tables.is_plain(table) else code
+            return Exit.GOOD if tables.is_report_table(table) else code
         if target.is_of_rows:
             _put_all_tables(target, tables, note)
             return code
@@ -250,7 +250,7 @@ def _put_answer(
     return code
 
 
-def first(rows: Rows, top: int | None, group_column: str | None) -> Rows:
+def first_rows(rows: Rows, top: int | None, group_column: str | None) -> Rows:
     """The first rows for each value of a column.
 
     Args:
@@ -282,7 +282,7 @@ class _Tables:
         self._campaign_results = campaign_results
 
     @staticmethod
-    def is_plain(name: str) -> bool:
+    def is_report_table(name: str) -> bool:
         """Whether it is a table of the reports, and not one that the summary makes of them."""
         return name not in FLAT and name != RUNS
 
@@ -294,11 +294,11 @@ class _Tables:
             return [run_data(run, jobs) for run in self._campaign_results.runs]
         return (
             self._campaign_results.rows(name)
-            if self.is_plain(name)
+            if self.is_report_table(name)
             else flat_rows(self._campaign_results.summary, name)
         )
 
-    def uncut(self, name: str, rows: Rows) -> Rows:
+    def rows_to_number_among(self, name: str, rows: Rows) -> Rows:
         """All rows that those of a table are the largest of, by which kernels of one short name are numbered."""
         if name != "hotspots":
             return rows
@@ -314,7 +314,7 @@ class _Tables:
 
     def parameters(self, name: str, rows: Rows) -> frozenset[str] | None:
         """The columns of the recipe's parameters in rows of the summary; None: they are of a table of the reports."""
-        if self.is_plain(name):
+        if self.is_report_table(name):
             return None
         if name == RUNS:
             return frozenset(f"params.{key}" for key in self._campaign_results.parameters)
@@ -322,16 +322,16 @@ class _Tables:
         names = self._campaign_results.parameters
         return frozenset(f"param_{key}" if f"param_{key}" in columns else key for key in names)
 
-    def behind(self, name: str) -> EvidenceRows:
+    def evidence_rows(self, name: str) -> EvidenceRows:
         """The rows of a table for a page, each with its case."""
         from nsw.present.page import EvidenceRows
 
         rows = self.rows(name) if name in table_names() else []
-        if self.is_plain(name):
+        if self.is_report_table(name):
             cases = {run.id: run.case_id for run in self._campaign_results.runs}
             rows = [{"case": cases.get(row["run"])} | row for row in rows]
         if name == RUNS:
-            rows = emit.flat(rows)
+            rows = emit.flatten_cells(rows)
         return EvidenceRows(
             name, rows, f"nsw summarize {campaign_argument(self._campaign_results.folder)} --table {name}"
         )
@@ -340,8 +340,8 @@ class _Tables:
         """Those that have rows, with them."""
         stored_tables = {path.stem for path in table_files(self._campaign_results.folder)}
         for name in table_names():
-            rows = self.rows(name) if name in stored_tables or not self.is_plain(name) else []
-            if rows or (name in stored_tables and self.is_plain(name)):
+            rows = self.rows(name) if name in stored_tables or not self.is_report_table(name) else []
+            if rows or (name in stored_tables and self.is_report_table(name)):
                 yield name, rows
 
 
@@ -351,12 +351,12 @@ def _put_all_tables(target: Target, tables: _Tables, note: str | None) -> None:
         # runs always have rows, and conditions nearly always: both are asked for by name
         table_list = [name for name, _ in tables.tables_with_rows() if name not in (RUNS, "conditions")]
         if len(table_list) != 1:
-            raise several(target.format, table_list)
+            raise several_tables_error(target.format, table_list)
         _put_table(target, table_list[0], tables.rows(table_list[0]), note)
         return
     target.folder()
     for name, nested in tables.tables_with_rows():
-        rows = nested if target.format == "parquet" else emit.flat(nested)
+        rows = nested if target.format == "parquet" else emit.flatten_cells(nested)
         target.of_table(name).put_rows(rows, emit.columns_of(rows), note)
 
 
@@ -370,7 +370,7 @@ def _put_table(
     from nsw.present.terminal import console
 
     if target.format not in {"json", "parquet"}:
-        rows = emit.flat(rows)
+        rows = emit.flatten_cells(rows)
     columns = emit.columns_of(rows)
     origin = _MADE_FROM.get(name)
     why = f"it is made of {origin}" if origin else "nothing that was read of this campaign gave any"
@@ -399,9 +399,9 @@ def _put_table(
 
     if target.is_of_rows:
         if cut and rows:
-            tell(cut)
+            print_on_stderr(cut)
         if not rows:
-            tell(no_rows_message)
+            print_on_stderr(no_rows_message)
         target = target.of_table(name)
     target.put_data(rows, columns, data=lambda: {"table": name, "note": note, "rows": rows}, show=show, note=note)
 
@@ -434,7 +434,9 @@ def _answer_page(campaign_results: Results, tables: _Tables, timeline: str | Non
     return page(
         f"{folder.id} on site {campaign_results.site}",
         blocks,
-        behind=[tables.behind(name) for name in dict.fromkeys(proof.table for b in blocks for proof in b.evidence)],
+        behind=[
+            tables.evidence_rows(name) for name in dict.fromkeys(proof.table for b in blocks for proof in b.evidence)
+        ],
         conditions=[(folder.id, {"recipe": recipe.name, **measured_conditions(folder, campaign_results, recipe)})],
         commands=[
             f"nsw run {recipe_argument(folder)} --site {campaign_results.site}",
@@ -525,7 +527,7 @@ def _show_answer(
 ) -> None:  # fmt: skip
     from nsw.cli.running import show_sides
     from nsw.present import summary_view
-    from nsw.present.terminal import console, paged
+    from nsw.present.terminal import console, page_output
 
     if format == "json":
         emit.as_json(summary_view.summary_data(summary))
@@ -535,7 +537,7 @@ def _show_answer(
         return
     out = console()
     if full:
-        with paged(out):
+        with page_output(out):
             out.print(f"{folder.id} on site {summary.site}", style="bold")
             summary_view.show_summary(out, summary, full=True)
         return
@@ -622,7 +624,7 @@ def _export_sqlite(which: RunsOption, file: Path, limits: Limits) -> int:
     folder, selection = campaign_and_runs(which)
     folder.limits = limits
     written = write_sqlite(CombinedTables([folder], selection), file)
-    say(f"{file}: {plural(len(written), 'table')}, {plural(sum(written.values()), 'row')}")
+    print_untrusted(f"{file}: {plural(len(written), 'table')}, {plural(sum(written.values()), 'row')}")
     return Exit.GOOD
 
 
@@ -668,14 +670,14 @@ def _share_campaign(
     leaks = leaks_in(items, names, secrets_of(folder) | {temporary: "TMPDIR"}, frozenset(page("", []).splitlines()))
     if dry_run:
         for line in _list_shared_items(folder, items, names):
-            say(line)
+            print_untrusted(line)
     refuse_leaks(leaks)
     if dry_run:
-        say("no known secret, user or host name is in it; nothing was written")
+        print_untrusted("no known secret, user or host name is in it; nothing was written")
         return Exit.GOOD
     data = items[_PAGE] if page_alone else zip_of(items)
     write_whole(file, data)
-    say(f"{file}: {size(len(data))}; look at it before you pass it on")
+    print_untrusted(f"{file}: {size(len(data))}; look at it before you pass it on")
     return Exit.GOOD
 
 
@@ -691,7 +693,7 @@ def _shared_items(campaign_results: Results, tables: _Tables, *, page_alone: boo
         items |= {"answer.json": answer.getvalue(), "answer.md": summary_view.summary_markdown(summary)}
         index = []
         for name, nested in tables.tables_with_rows():
-            rows = emit.flat(nested)
+            rows = emit.flatten_cells(nested)
             stream = io.StringIO()
             emit.write_csv(stream, rows, emit.columns_of(rows), head=True)
             items[f"tables/{name}.csv"] = stream.getvalue()
@@ -752,13 +754,13 @@ def _export_trace(
     with results(folder, selection) as campaign_results:
         trace = _perfetto_trace(campaign_results, ranks, steps)
     description = f"{file}: {plural(trace.events, 'event')}, {size(trace.size)}"
-    tell(description)
+    print_on_stderr(description)
     if trace.size > _LARGE and not yes:
         alone = f"{description} is large for a browser, and there is no terminal to confirm it on; nothing was written"
         confirm("This is large for a browser. Write it?", alone, "nothing was written")
     with writing_to(file), os.fdopen(open_output(file), "wb") as stream:
         stream.writelines(trace.packets)
-    say(f"{file}: open it with https://ui.perfetto.dev, which keeps it in the browser")
+    print_untrusted(f"{file}: open it with https://ui.perfetto.dev, which keeps it in the browser")
     return Exit.GOOD
 
 

@@ -56,10 +56,10 @@ def show_topic(out: Console, topic: str) -> None:
     """Print a topic, through the user's pager on a terminal."""
     from rich.markdown import Markdown
 
-    from nsw.present.terminal import paged
+    from nsw.present.terminal import page_output
 
     text = _INLINE.sub(_inline_for_terminal, text_of(topic))
-    with paged(out):
+    with page_output(out):
         out.print(Markdown(text, hyperlinks=False), width=min(out.width, _WIDEST))
 
 

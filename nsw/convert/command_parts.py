@@ -16,7 +16,7 @@ from nsw.convert.script_options import PassWords, called_tool, parse_pass, reads
 from nsw.convert.shell_reader import STARTED_IN_TEXT, Block, Piece, Text, source_text
 from nsw.convert.shell_script import Statement, parse_script
 from nsw.errors import UsageError
-from nsw.recipe.program import FILLED, Launched, launched
+from nsw.recipe.program import FILLED, Launched, split_at_launcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -460,7 +460,7 @@ def find_launcher(words: Sequence[Text]) -> tuple[Launched | None, list[Text]]:
     name = _base_name(words[0]) if words else ""
     if name in _OTHER_LAUNCHERS or (words and "/" in words[0].source_text):
         literal[0] = _OTHER_LAUNCHERS.get(name, name)
-    start = launched(literal)
+    start = split_at_launcher(literal)
     if start is None:
         return None, list(words)
     if start.options and called_tool([_as_text(start.options[-1])]):  # an unknown option without a value

@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.apart import limited
+from nsw.apart import limited_block
 from nsw.convert.command_parts import PRINTING, SETTING, command_parts, profiled_ranks, profilers_in
 from nsw.convert.recipe_text import Run, ScriptParts, recipe_text, shell_word, site_text, template_text
 from nsw.convert.script_options import KEEPS_OUTPUT, PRINTS_ONLY, read_directives, reads_reports, switches_recording
@@ -81,12 +81,12 @@ def convert(
         UsageError: The script cannot be taken apart, or starts no program.
         LimitError: That takes too much time or memory.
     """
-    with limited(f"reading {script}"):
+    with limited_block(f"reading {script}"):
         given = None if arguments is None else [Text((Piece("text", word),)) for word in arguments]
         parts = _read(parse_script(text, str(script), given), script)
     if parts.is_local:  # without limits: it starts programs that reserve more memory than the script may take
         parts.directives.resources["gpus"] = gpus()
-    with limited(f"reading {script}"):
+    with limited_block(f"reading {script}"):
         has_site = not parts.is_local or site is not None or bool(parts.profiler_paths)
         name = site or ("here" if parts.is_local else parts.directives.scheduler)
         site_options = f" --site {name} --sites {sites}" if has_site else ""

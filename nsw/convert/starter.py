@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from nsw.recipe.program import Launched, launched
+from nsw.recipe.program import Launched, split_at_launcher
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ def recipe_for(words: Sequence[str], files: Sequence[str], *, gpus: bool, file: 
         file: The name that the recipe will have.
     """
     words, profiler = split_profiler([_path_in_job(word, files) for word in words_of(words)])
-    start = launched(words)
+    start = split_at_launcher(words)
     counted = start is not None and start.processes is not None
     program = start.program if start else words
     words = program if counted else words

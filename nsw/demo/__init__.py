@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import NswError
-from nsw.safe_files import replacing
+from nsw.safe_files import replacing_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -73,9 +73,9 @@ def recordings(collection: str = COLLECTION) -> tuple[Recording, ...]:
     """
     import json
 
-    from nsw.resources import recording
+    from nsw.resources import recordings_folder
 
-    index = json.loads(recording(collection).joinpath("index.json").read_text(encoding="utf-8"))
+    index = json.loads(recordings_folder(collection).joinpath("index.json").read_text(encoding="utf-8"))
     return tuple(_recording(entry, collection) for entry in index["recordings"])
 
 
@@ -126,12 +126,12 @@ def _extract_file(recording: Recording, file: RecordedFile, target: Path) -> Pat
 
     path = target / file.name
     digest = hashlib.sha256()
-    with replacing(path) as out:
+    with replacing_file(path) as out:
         for chunk in _chunks(recording, file):
             digest.update(chunk)
             out.write(chunk)
         if digest.hexdigest() != file.sha256:
-            raise _damaged(file, f"its SHA-256 is {digest.hexdigest()}, recorded was {file.sha256}")
+            raise _damage_error(file, f"its SHA-256 is {digest.hexdigest()}, recorded was {file.sha256}")
     return path
 
 
@@ -140,7 +140,7 @@ def _chunks(recording: Recording, file: RecordedFile) -> Iterator[bytes]:
     import lzma
     from contextlib import nullcontext
 
-    from nsw.resources import recording as folder_of
+    from nsw.resources import recordings_folder as folder_of
 
     stored = folder_of(recording.collection).joinpath(file.stored)
     with stored.open("rb") as raw, lzma.open(raw) if file.stored.endswith(".xz") else nullcontext(raw) as stream:
@@ -151,8 +151,8 @@ def _chunks(recording: Recording, file: RecordedFile) -> Iterator[bytes]:
                 left -= len(chunk)
                 yield chunk
         except (lzma.LZMAError, EOFError) as error:
-            raise _damaged(file, str(error)) from error
+            raise _damage_error(file, str(error)) from error
 
 
-def _damaged(file: RecordedFile, reason: str) -> NswError:
+def _damage_error(file: RecordedFile, reason: str) -> NswError:
     return NswError(f"the recording {file.stored} is damaged: {reason}", hint="install nsw again")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nsw.engine.collect import Status, read_status
 from nsw.engine.folder import PROGRAM
-from nsw.engine.handover import reducer_to
+from nsw.engine.handover import reducer_and_target
 from nsw.engine.ledger_rows import IN_FLIGHT, PREPARED, BuildRow, Cause, State
 from nsw.errors import CampaignError, CommandError, UnreachableError
 from nsw.safe_files import write_text
@@ -87,7 +87,7 @@ class Builds:
         else:  # its own scripts are read where they are
             staged += [(file, f"{scratch}/scripts/{file.name}") for file in folder.scripts.glob("nsw-*.sh")]
         if self._campaign.ledger.has_reductions():
-            staged.append(reducer_to(scratch))
+            staged.append(reducer_and_target(scratch))
         return staged
 
     def _missing_on_site(self, staged: Iterable[tuple[Path, str]], known: Iterable[BuildRow]) -> list[tuple[Path, str]]:

@@ -17,7 +17,7 @@ from nsw.engine.folder import CampaignFolder, run_folder, run_of
 from nsw.engine.ledger_rows import COLLECT, Cause, Kind, Reading, Reason, RunRow, State, TaskInFlight
 from nsw.errors import CampaignError, UnreachableError
 from nsw.readers.untrusted_files import unpack_chunks
-from nsw.safe_files import make_folders, open_to_read, read_plain, replacing, write_bytes
+from nsw.safe_files import make_folders, open_to_read, read_plain, replacing_file, write_bytes
 from nsw.schedulers.model import Answer, Phase
 from nsw.transport.model import Entry, Transport, Unreadable
 from nsw.wording import plural
@@ -207,7 +207,7 @@ def unpack(packed: Path, target: Path) -> str | None:
     allowance = Allowance(packed.stat().st_size)
     wrong = None
     try:
-        with open_to_read(packed) as raw, replacing(target) as out:
+        with open_to_read(packed) as raw, replacing_file(target) as out:
             out.writelines(unpack_chunks(raw, allowance))
     except TooMuchError as fault:
         wrong = f"{packed.name} holds {fault}"

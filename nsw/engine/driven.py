@@ -106,7 +106,7 @@ _LARGEST: Final = 1 << 26  # bytes of state.json, or of the ledger of an older n
 
 
 @contextmanager
-def look(folder: CampaignFolder) -> Iterator[Ledger]:
+def ledger_to_read(folder: CampaignFolder) -> Iterator[Ledger]:
     """The campaign's ledger, for reading.
 
     Raises:

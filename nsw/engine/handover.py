@@ -26,8 +26,8 @@ from nsw.engine.ledger_rows import OWNED_BY, SCRATCH, TAKEN_OVER, State
 from nsw.engine.trust import WALK, refuse_strangers
 from nsw.errors import CampaignError, CommandError, CommandResult, FencedError, UnreachableError, disk_full
 from nsw.plan.command import FILE, PRIVATE
-from nsw.resources import reducer
-from nsw.safe_files import read_bytes, read_text, replacing, write_text
+from nsw.resources import reducer_script
+from nsw.safe_files import read_bytes, read_text, replacing_file, write_text
 from nsw.schedulers.model import JOBS
 from nsw.scripts.quoting import quote
 from nsw.transport.commands import Fence, take_ownership
@@ -42,17 +42,17 @@ __all__ = [
     "TOOLS",
     "Handover",
     "describe_owner",
+    "fetch_stored_state",
     "follow_moved_folder",
     "forget_done",
     "forget_secrets",
     "handover_of",
-    "kept_there",
     "lacks_secrets",
     "mark_of",
     "noting_owner",
     "pack",
     "prepare",
-    "reducer_to",
+    "reducer_and_target",
     "require_owner",
     "require_success",
     "run_fenced",
@@ -96,7 +96,7 @@ def run_fenced(
     """
     if fence is None:
         return transport.run(argv, timeout=timeout, stdin=stdin)
-    return fence.passed(argv, transport.run(fence.around(argv), timeout=timeout, stdin=stdin))
+    return fence.unfenced_result(argv, transport.run(fence.fenced_command(argv), timeout=timeout, stdin=stdin))
 
 
 def require_owner(transport: Transport, fence: Fence | None) -> None:
@@ -281,7 +281,7 @@ def pack(state: bytes, recipe: bytes) -> bytes:
     return file.getvalue()
 
 
-def kept_there(transport: Transport, scratch: str, folder: Path) -> bytes:
+def fetch_stored_state(transport: Transport, scratch: str, folder: Path) -> bytes:
     """Download the campaign's archive from its site, and unpack its two files into a folder here.
 
     The archive is read in one piece: its owner may replace it.
@@ -342,7 +342,7 @@ def _extract_file(content: gzip.GzipFile, size: int, path: Path) -> None:
         EOFError: There are fewer.
     """
     try:
-        with replacing(path, 0o600) as file:
+        with replacing_file(path, 0o600) as file:
             while size > 0:
                 if not (data := content.read(min(size, _PIECE))):
                     raise EOFError("it is cut short")
@@ -482,9 +482,9 @@ def lacks_secrets(folder: CampaignFolder, jobs: Iterable[str]) -> bool:
     return any(_READS_SECRETS in read_bytes(script) for script in scripts if script.exists())
 
 
-def reducer_to(scratch: str) -> tuple[Path, str]:
+def reducer_and_target(scratch: str) -> tuple[Path, str]:
     """The file that reduces reports, and where the scripts of reductions look for it in the folder there."""
-    return reducer(), f"{scratch}/{TOOLS}/reduce_export.py"
+    return reducer_script(), f"{scratch}/{TOOLS}/reduce_export.py"
 
 
 def forget_done(folder: CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> None:

@@ -43,7 +43,7 @@ from nsw.engine.ledger_rows import (
     withdrawals_of,
 )
 from nsw.errors import CampaignError
-from nsw.wording import storable
+from nsw.wording import escape_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -215,7 +215,8 @@ class _Facts(_LedgerFile):
         """
         self._db.execute("DELETE FROM problems WHERE run = ?", (run,))
         rows = [
-            (run, *(text and storable(text) for text in problem), problem[2] in not_as_asked) for problem in problems
+            (run, *(text and escape_surrogates(text) for text in problem), problem[2] in not_as_asked)
+            for problem in problems
         ]
         self._db.executemany("INSERT INTO problems VALUES (?, ?, ?, ?, ?, ?)", rows)
 
@@ -513,7 +514,7 @@ class _Ends(_LedgerFile):
             reason = values.pop("reason")
             parsed = Reason(reason) if isinstance(reason, str) else reason
             values["detail"], values["cause"] = (
-                (None, None) if parsed is None else (storable(parsed.detail), parsed.cause)
+                (None, None) if parsed is None else (escape_surrogates(parsed.detail), parsed.cause)
             )
         names = ", ".join(f"{name} = ?" for name in values)
         self._db.executemany(

@@ -50,9 +50,9 @@ class Holding:
                 "held: nothing new begins until `nsw throttle N`" if self._holds else f"released: {limit} at a time"
             )
         with suppress(NswError):
-            self.pass_on()
+            self.send_limit()
 
-    def pass_on(self) -> None:
+    def send_limit(self) -> None:
         """Let the scheduler know, once.
 
         Raises:
@@ -77,7 +77,7 @@ class Holding:
         self._campaign.ledger.set_meta(HELD, [])
 
     def _hold_queued(self) -> None:
-        waiting = self._flight.holding(lambda run: run.state in {State.SUBMITTED, State.QUEUED})
+        waiting = self._flight.submissions_with(lambda run: run.state in {State.SUBMITTED, State.QUEUED})
         unheld = [run for run in waiting if run.name not in self._confirmed]
         if not unheld:
             return
@@ -138,7 +138,7 @@ class FailureLimit:
         going = {(run.job, run.task) for run in self._flight if run.id not in withdrawn}
         try:
             self._campaign.scheduler.cancel(
-                self._flight.holding(lambda run: run.id in withdrawn and (run.job, run.task) not in going)
+                self._flight.submissions_with(lambda run: run.id in withdrawn and (run.job, run.task) not in going)
             )
         except NswError as fault:
             self._campaign.say(
@@ -277,7 +277,7 @@ class Driver:
         Raises:
             NswError: It could not be asked, or refused.
         """
-        self._holding.pass_on()
+        self._holding.send_limit()
         self._watching.poll(at_once=True)  # arrays share the new number by what they run now
 
     def cancel_if_asked(self) -> bool:
@@ -314,7 +314,7 @@ class Driver:
         waiting = [
             id_ for id_ in self._campaign.ledger.waiting() if (chosen is None or id_ in chosen) and id_ not in begun_ids
         ]
-        self._campaign.scheduler.cancel(self._flight.holding(is_chosen))
+        self._campaign.scheduler.cancel(self._flight.submissions_with(is_chosen))
         self._flight.drop(lambda one: one.id in claimed and is_chosen(one))
         self._watching.poll(at_once=True)
         self._flight.drop(is_chosen)
@@ -352,7 +352,7 @@ class Driver:
         if not spare:
             return
         try:
-            self._campaign.scheduler.cancel(self._flight.holding(lambda run: run.id in spare))
+            self._campaign.scheduler.cancel(self._flight.submissions_with(lambda run: run.id in spare))
         except NswError:  # it is tried again in the next round
             return
         self._flight.drop(lambda run: run.id in spare)

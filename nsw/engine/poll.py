@@ -95,7 +95,7 @@ class InFlight:
     def __iter__(self) -> Iterator[TaskInFlight]:
         return (run for submission in self._open.values() for runs in submission.tasks.values() for run in runs)
 
-    def holding(self, matches: Callable[[TaskInFlight], bool]) -> list[Submission]:
+    def submissions_with(self, matches: Callable[[TaskInFlight], bool]) -> list[Submission]:
         """Submissions with only the tasks that hold what is wanted."""
         matching = []
         for submission in self._open.values():
@@ -326,7 +326,7 @@ class Poller:
         if not doomed:
             return
         dropped: list[TaskInFlight] = []
-        if submissions := self._flight.holding(lambda run: run.id in doomed):
+        if submissions := self._flight.submissions_with(lambda run: run.id in doomed):
             try:
                 self._campaign.scheduler.cancel(submissions)
             except NswError:  # the scheduler ends them by itself, since what they depend on failed
@@ -501,7 +501,7 @@ class Poller:
             dependents = [entry for entry in dependents if entry[1].id not in lost_ids]
             ids = {run.id for _, run, _ in dependents}
             again |= self._withdrawing.withdraw_idle((run for _, run, _ in dependents), self._ending)
-            self._campaign.scheduler.cancel(self._flight.holding(lambda run: run.id in ids))
+            self._campaign.scheduler.cancel(self._flight.submissions_with(lambda run: run.id in ids))
         except NswError:  # all of them are looked at again after the next poll
             return []
         settled = [*lost, *(entry for entry in dependents if entry[1].id in again)]
@@ -574,7 +574,7 @@ class Poller:
             for run in [run for run, _ in unbegun if self._ending.has_begun(run)]:
                 del hopeless[run.id]  # it began a moment ago
             self._drop_partial_tasks(hopeless)
-            self._campaign.scheduler.cancel(self._flight.holding(lambda run: run.id in hopeless))
+            self._campaign.scheduler.cancel(self._flight.submissions_with(lambda run: run.id in hopeless))
         except NswError:  # it is tried again after the next poll
             return []
         ends = [

@@ -17,10 +17,10 @@ from nsw.engine.tables import EARLIER_FIGURES, INVALID_FIGURES, load_rows, repla
 from nsw.engine.validity import (
     dropped_samples,
     empty_window,
-    ended_early,
-    failures,
+    failed_checks,
     fewer_launches,
     is_recorded_to_its_end,
+    reports_ended_early,
     window_gap,
 )
 from nsw.plan.counters import counted_ranks, passes_of
@@ -32,7 +32,7 @@ from nsw.readers.model import Options, Report
 from nsw.readers.program_figures import read_figure_rows
 from nsw.recipe.units import show_value
 from nsw.tables import full_rows as table_rows
-from nsw.wording import plural
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 __all__ = [
     "RankLocations",
     "expected_ranks",
-    "fault_of",
     "missing_nodes",
     "missing_rank_severity",
     "missing_ranks",
@@ -54,6 +53,7 @@ __all__ = [
     "read_reports",
     "read_traces",
     "reading",
+    "reading_fault",
     "reports_of",
 ]
 
@@ -97,10 +97,9 @@ def missing_ranks(reports: Iterable[str], expected: Collection[int] | None) -> t
 
 def missing_ranks_sentence(missing: list[int], total: int) -> str:
     """What is missing, such as `no report of ranks 1, 3: 2 of 4 processes left one`."""
-    omitted = f" and {len(missing) - _RANKS_IN_MESSAGE} more" if len(missing) > _RANKS_IN_MESSAGE else ""
-    numbers = ", ".join(map(str, missing[:_RANKS_IN_MESSAGE]))
+    numbers = first_names([str(rank) for rank in missing], _RANKS_IN_MESSAGE)
     several = "ranks" if len(missing) > 1 else "rank"
-    return f"no report of {several} {numbers}{omitted}: {total - len(missing)} of {total:,} processes left one"
+    return f"no report of {several} {numbers}: {total - len(missing)} of {total:,} processes left one"
 
 
 def missing_rank_severity(tool: str | None) -> str:
@@ -122,7 +121,7 @@ class RankLocations:
     cores: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     @property
-    def crowded(self) -> str | None:
+    def crowded_cores_sentence(self) -> str | None:
         """A sentence where the ranks of a node are bound to fewer CPU cores than they were to have; else None."""
         for host, (every, planned) in self.cores.items():
             bound = [row["cpus"] for row in self.rows if row["host"] == host]
@@ -284,14 +283,14 @@ class _Reader:
             read.tables["ranks"] = [row | source_columns for row in rows]
         if run.state is not State.DONE:  # it has a reason of its own
             return
-        if landed.crowded is not None:
+        if landed.crowded_cores_sentence is not None:
             fix = "bind each to its own: `resources: {cpus_per_task: N}`, or the launcher's own option"
-            read.report("warning", landed.crowded, fix, file=f"reports/{run.id}/{RANKS_FILE}")
+            read.report("warning", landed.crowded_cores_sentence, fix, file=f"reports/{run.id}/{RANKS_FILE}")
         reports = [file.name for file in reports_of(self._folder, run)]
         self._report_missing_reports(read, reports)
         missing = self._report_missing_ranks(read, reports, landed)
         # warn of ranks whose traces have fewer iterations than others'
-        for report, sentence in ended_early(read.tables.get("iterations", ())):
+        for report, sentence in reports_ended_early(read.tables.get("iterations", ())):
             read.report("warning", sentence, f"see how that rank ended: {_LOGS.format(read.run.id)}", file=report)
         self._judge_losses(read, len(reports), self._recipe.allow_missing - missing)
         if (twice := second_start(self._folder, run.id)) is not None:
@@ -408,7 +407,7 @@ class _Reader:
         run = read.run
         if not self._recipe.check or not run.repeat:
             return
-        for failure in failures(
+        for failure in failed_checks(
             self._recipe.check, self._folder.reports / run.id, figure_rows, profiled=run.tool is not None
         ):
             file = failure.file and f"reports/{run.id}/{failure.file}"
@@ -536,7 +535,9 @@ def read_traces(
     )
 
 
-def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow, progress: Callable[[int, int], object]) -> str | None:
+def reading_fault(
+    folder: CampaignFolder, ledger: Ledger, run: RunRow, progress: Callable[[int, int], object]
+) -> str | None:
     """Read the reports, and return what is wrong with those of one run; None when nothing is.
 
     The canary is judged by it.

@@ -18,7 +18,7 @@ from nsw.engine.tables import load_rows
 from nsw.errors import CampaignError, CommandResult, UsageError
 from nsw.recipe.document import LARGEST, as_yaml, parse
 from nsw.recipe.model import Lock, LockedBefore, LockedChoice, LockedChoices, LockedGit, Recipe
-from nsw.safe_files import differing, hashes, open_to_read, write_text
+from nsw.safe_files import changed_names, hashes, open_to_read, write_text
 from nsw.version import __version__
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def make_before_lock(
     return LockedBefore(files=hashes(files), git=git_state(folder, transport))
 
 
-def differences(before: Lock, now: Lock, transport: Transport) -> list[str]:
+def lock_differences(before: Lock, now: Lock, transport: Transport) -> list[str]:
     """Return what differs from the lock of a recipe that is run again, a sentence each, before anything runs.
 
     Args:
@@ -125,7 +125,7 @@ def _files_before(lock: Lock) -> Mapping[str, str]:
 
 
 def _changed_files(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name in differing(old, new):
+    for name in changed_names(old, new):
         yield name, "was added" if name not in old else "is gone" if name not in new else "has changed"
 
 
@@ -155,7 +155,7 @@ def _hashes_of_lock_data(lock: Any) -> dict[str, str]:
     return dict(lock.get("files") or {}) | {f"app.before/{name}": digest for name, digest in before.items()}
 
 
-def finish(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> list[str]:
+def complete_lock(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> list[str]:
     """Write the choices, and the machine, profilers and driver that the jobs met, into the campaign's recipe.lock.yaml.
 
     Args:
@@ -393,7 +393,7 @@ class _Git:
         argv = [_GIT[0], *index_setting, *_GIT[1:], *self._filters, "-C", str(self.folder), *words]
         return self._transport.run(argv, timeout=_GIT_S, without=("GIT_",), stdin=stdin)
 
-    def line(self, *words: str) -> str | None:
+    def output_line(self, *words: str) -> str | None:
         """What a command prints, on one line; None where it fails."""
         done = self(*words)
         return done.stdout.rstrip("\n") if done.returncode == 0 else None
@@ -429,10 +429,10 @@ def _belongs_to_others(folder: Path) -> bool:
 def git_state(folder: Path, transport: Transport) -> LockedGit | None:
     """The commit that a folder is at, and whether it was changed since; None outside git, or where it is not asked."""
     git = _safe_git(folder, transport)
-    head = git.line("rev-parse", "--verify", "HEAD") if git else None
+    head = git.output_line("rev-parse", "--verify", "HEAD") if git else None
     if git is None or head is None:
         return None
-    changed = git.line("status", "--porcelain", "--ignore-submodules=dirty", "--", ".")
+    changed = git.output_line("status", "--porcelain", "--ignore-submodules=dirty", "--", ".")
     return LockedGit(folder=str(folder), commit=head, dirty=changed != "")
 
 
@@ -448,7 +448,7 @@ def resolve_commit(folder: Path, name: str, transport: Transport) -> str | None:
         The commit's full hash; None: there is no such name, no repository, or git is not asked there.
     """
     git = None if name.startswith("-") else _safe_git(folder, transport)
-    return git.line("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") if git else None
+    return git.output_line("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") if git else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,7 +483,7 @@ def check_out(files: Sequence[Path], commit: str, into: Path, transport: Transpo
     """
     home = files[0].absolute().parent
     inside = _safe_git(home, transport)
-    top = inside.line("rev-parse", "--show-toplevel") if inside else None
+    top = inside.output_line("rev-parse", "--show-toplevel") if inside else None
     git = _safe_git(Path(top), transport) if top else None
     if git is None:
         raise UsageError(f"git cannot be asked about {home}")
@@ -499,7 +499,7 @@ def check_out(files: Sequence[Path], commit: str, into: Path, transport: Transpo
             written = git("checkout-index", "-z", "--stdin", f"--prefix={checkout}/", index=index, stdin=names.encode())
             _require_success(written, commit)
             from_git.append(checkout / name)
-        elif not below or not git.line("ls-files", "--", name):
+        elif not below or not git.output_line("ls-files", "--", name):
             shared.append(file)
     if not from_git:
         raise UsageError(f"commit {commit[:12]} of {git.folder} has none of the program's files (app.files)")

@@ -49,13 +49,13 @@ from nsw.engine.ledger_rows import (
     RunRow,
     State,
 )
-from nsw.engine.read import fault_of, read_reports
+from nsw.engine.read import read_reports, reading_fault
 from nsw.engine.recipe_lock import Basis, choice_mismatch, locked_choice, locked_recipe, read_basis
-from nsw.engine.tables import lazily, load_rows, load_table, put_rows
+from nsw.engine.tables import load_rows, load_rows_lazily, load_table, put_rows
 from nsw.errors import CanaryError, NswError, nearest
 from nsw.metrics import find_chip, find_metric_faults, ncu_metric_request, unsupported_reason
 from nsw.metrics.requests import estimate_passes
-from nsw.plan.counters import Limit, limit, passes_of, planned_s, price, requested
+from nsw.plan.counters import Limit, estimate_price, metric_request, passes_of, planned_limit_s, run_time_limit
 from nsw.plan.model import GRACE_S, around_s
 from nsw.profilers.files_of_one_recording import files_to_read
 from nsw.profilers.ncu import ncu_metric_options
@@ -113,7 +113,7 @@ class Canary:
 
     def fault(self, run: RunRow) -> str | None:
         """Read what a run left; what is wrong with it, or None."""
-        return fault_of(self._campaign.folder, self._ledger, run, self._campaign.progress)
+        return reading_fault(self._campaign.folder, self._ledger, run, self._campaign.progress)
 
     def _unjudged_run(self) -> RunRow | None:
         if self._is_judged:
@@ -454,7 +454,7 @@ class LateCheck:
     warnings: tuple[str, ...] = ()
 
 
-def late_check(counters_pass: CountersPass, tool: Literal["ncu", "nvprof"], basis: Basis) -> LateCheck:
+def check_against_machine(counters_pass: CountersPass, tool: Literal["ncu", "nvprof"], basis: Basis) -> LateCheck:
     """Check the tool and the metrics of a pass against the GPU and the versions that the jobs met.
 
     Args:
@@ -516,7 +516,7 @@ class Chooser:
         chip: str | None = ledger.site().get("gpus", {}).get("chip")
         if chip is None:
             basis = self.current_basis()
-            late = late_check(counters_pass, "nvprof" if tool == "nvprof" else "ncu", basis)
+            late = check_against_machine(counters_pass, "nvprof" if tool == "nvprof" else "ncu", basis)
             if late.fault is not None:
                 return late.fault
             for text in late.warnings:
@@ -524,24 +524,26 @@ class Chooser:
             chip = basis.chip
         try:
             trace = _candidate_kernels(folder, ledger, counters_pass, source)
-            measured_metrics = nvprof_metric_options(requested(counters_pass, tool, chip)) if tool == "nvprof" else ()
+            measured_metrics = (
+                nvprof_metric_options(metric_request(counters_pass, tool, chip)) if tool == "nvprof" else ()
+            )
             chosen = choose_launches(trace, launch_request(counters_pass), tool, measured_metrics)
         except NothingMatched as fault:
             return f"{fault} (of {source.id})"
         put_rows(folder, TABLE, run.id, chosen_launch_rows(chosen.picked, source.id))
-        self._campaign.say(f"chosen    {run.id} from {source.id}: {chosen.note}")
+        self._campaign.say(f"chosen    {run.id} from {source.id}: {chosen.sentence}")
         limit = _time_limit(folder, ledger, counters_pass, run, source, chip)
         if limit is not None:
             self._campaign.say(f"          {limit.note}")
         seconds = None if limit is None else limit.seconds
-        return Choice(chosen.arguments, seconds, source.id, f"{chosen.note}: {', '.join(chosen.kernels)}")
+        return Choice(chosen.arguments, seconds, source.id, f"{chosen.sentence}: {', '.join(chosen.kernels)}")
 
     def _choose_follow_up_metrics(self, run: RunRow, source: RunRow) -> Choice | str | None:
         """Choose the metrics that settle what a counters run left open, for a launch of each kernel concerned."""
         folder, ledger = self._campaign.folder, self._campaign.ledger
         tables = {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
         runs = [row for row in ledger.runs() if row.case_id == run.case_id]
-        (case,) = summarize_cases(runs, {"gpu_summary": lazily(folder, "gpu_summary")}, 1.0, tables)
+        (case,) = summarize_cases(runs, {"gpu_summary": load_rows_lazily(folder, "gpu_summary")}, 1.0, tables)
         questions = follow_up_metrics_by_kernel(case)
         launches = [
             row["launch_id"]
@@ -579,7 +581,7 @@ class Chooser:
 
 def _limit_by_plan(folder: CampaignFolder, run: RunRow, choice: Choice) -> Choice:
     """A recorded choice whose limit is at most this plan's, which was confirmed; another plan had another."""
-    planned = planned_s(locked_recipe(folder), _counters_pass_of(folder, run), run.case_id, run.params)
+    planned = planned_limit_s(locked_recipe(folder), _counters_pass_of(folder, run), run.case_id, run.params)
     within = choice.limit_s is not None and planned is not None and choice.limit_s < planned
     return choice if within else replace(choice, limit_s=None)
 
@@ -626,7 +628,7 @@ def _time_limit(
     folder: CampaignFolder, ledger: Ledger, counters_pass: CountersPass, run: RunRow, source: RunRow, chip: str | None
 ) -> Limit | None:
     """The time limit of a run whose launches are chosen; None where its price is not known."""
-    planned = planned_s(locked_recipe(folder), counters_pass, run.case_id, run.params)
+    planned = planned_limit_s(locked_recipe(folder), counters_pass, run.case_id, run.params)
     if run.tool != "ncu" or planned is None or source.seconds is None:
         return None
     times = {run_row.id: run_row.seconds for run_row in ledger.runs()}
@@ -639,13 +641,18 @@ def _time_limit(
     asked_for = estimate_passes(counters_pass.metrics, find_chip(chip))
 
     finished = [
-        (price(launches.get(run_row.id, ()), asked_for, program_s, counters_pass.replay).expected_s, run_row.seconds)
+        (
+            estimate_price(launches.get(run_row.id, ()), asked_for, program_s, counters_pass.replay).expected_s,
+            run_row.seconds,
+        )
         for run_row in ledger.runs(states=(State.DONE,))
         if run_row.pass_name == counters_pass.name
         and run_row.seconds is not None
         and (program_s := times.get(sources.get(run_row.id, ""))) is not None
     ]
-    return limit(price(launches.get(run.id, ()), asked_for, source.seconds, counters_pass.replay), planned, finished)
+    return run_time_limit(
+        estimate_price(launches.get(run.id, ()), asked_for, source.seconds, counters_pass.replay), planned, finished
+    )
 
 
 def launch_request(counters_pass: CountersPass) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
 from nsw.apart import run_isolated
 from nsw.errors import CampaignError
-from nsw.safe_files import make_folders, open_plain, replacing
+from nsw.safe_files import make_folders, open_plain, replacing_file
 from nsw.tables import TABLES, to_arrow
 from nsw.tables.parquet_tables import (
     StoredTableError,
@@ -95,7 +95,7 @@ def _replace_table_rows(
     if note:
         new = new.replace_schema_metadata({**(new.schema.metadata or {}), b"nsw_note": note.encode()})
     make_folders(path.parent)  # a person may have removed it, to have the reports read again
-    with replacing(path) as file:
+    with replacing_file(path) as file:
         pq.write_table(new, file, compression="zstd")
 
 
@@ -124,7 +124,7 @@ def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:
     return _load_table(folder, table, read_stored_rows) or []
 
 
-def lazily(folder: CampaignFolder, table: str) -> Sequence[dict[str, Any]]:
+def load_rows_lazily(folder: CampaignFolder, table: str) -> Sequence[dict[str, Any]]:
     """The same as `load_rows`; the rows of a large table of one's own are made when they are looked at."""
     # others' rows are made where memory is limited
     return _load_table(folder, table, read_rows_lazily if folder.trusted else read_stored_rows) or []

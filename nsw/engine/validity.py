@@ -14,7 +14,7 @@ from nsw.engine.collect import CHECKS_FILE, CHECKS_LOG
 from nsw.readers.program_figures import first_matching_lines, line_at_offset
 from nsw.recipe.units import MARGIN, format_duration, format_size, parse_size, show_value
 from nsw.safe_files import read_plain
-from nsw.wording import first_of, one_or, plural
+from nsw.wording import first_names, plural, singular_or_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nsw.recipe.model import Check
     from nsw.recipe.passes import CountersPass, TimelinePass
 
-__all__ = ["Failure", "failures"]
+__all__ = ["Failure", "failed_checks"]
 
 
 # CHECKS_FILE has lines `file SIZE SHA256 CHECK PATH`, SIZE `-` where there is no such file, SHA256 `-` where none was
@@ -42,7 +42,7 @@ class Failure:
     undecided: bool = False
 
 
-def failures(
+def failed_checks(
     checks: Sequence[Check], home: Path, figures: Sequence[Mapping[str, Any]], *, profiled: bool
 ) -> list[Failure]:
     """The checks that do not hold of a run, in the recipe's order.
@@ -58,7 +58,7 @@ def failures(
     for number, check in enumerate(checks, 1):
         if check.kind == "figure" and check.at_least is None and profiled:
             continue
-        failure = getattr(evidence, f"of_{check.kind}")(check)
+        failure = getattr(evidence, f"check_{check.kind}")(check)
         if failure is not None:
             sentence = f"check {number}: {failure.sentence}"
             failing.append(Failure(sentence, failure.file, failure.undecided))
@@ -84,7 +84,7 @@ class _Evidence:
             for line in (line.split("\t") for line in _read_text(home / CHECKS_FILE).splitlines())
         }
 
-    def of_regex(self, check: Check) -> Failure | None:
+    def check_regex(self, check: Check) -> Failure | None:
         """That a text is in the output, or nowhere in it."""
         shown = show_value(check.regex)
         for name, lines in self._lines:
@@ -96,7 +96,7 @@ class _Evidence:
                 return Failure(text, name) if check.never else None
         return None if check.never else Failure(f"{shown} matches nothing that the program printed", "stdout")
 
-    def of_figure(self, check: Check) -> Failure | None:
+    def check_figure(self, check: Check) -> Failure | None:
         """That a figure is large enough, or as usual."""
         row = self._figures.get(str(check.figure), {})
         value = row.get("value")
@@ -126,7 +126,7 @@ class _Evidence:
             high = check.near + off
         return low, high
 
-    def of_file(self, check: Check) -> Failure | None:
+    def check_file(self, check: Check) -> Failure | None:
         """That a file is there, large enough and the same."""
         fact = self._facts.get(("file", str(check.file)))
         if fact is None or len(fact) != 5:
@@ -142,7 +142,7 @@ class _Evidence:
             return Failure(f"file {path} has the SHA-256 {digest}, and must have {check.sha256}")
         return None
 
-    def of_command(self, check: Check) -> Failure | None:
+    def check_command(self, check: Check) -> Failure | None:
         """That a command ended with 0."""
         fact = self._facts.get(("command", str(check.command)))
         if fact is None or len(fact) != 4:
@@ -229,7 +229,7 @@ def empty_window(timeline: TimelinePass) -> str | None:
     return f"did the program run longer than {format_duration(timeline.after)}?" if timeline.after else None
 
 
-def ended_early(iterations: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def reports_ended_early(iterations: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """The report of each rank whose trace has fewer iterations than others', and a sentence.
 
     Args:
@@ -272,7 +272,7 @@ def fewer_launches(counters_pass: CountersPass, launches: Sequence[Mapping[str, 
     (_, _, kernel), count = next(iter(short.items()))
     ranks = sorted({rank for rank, _, _ in short if rank is not None})
     of_ranks = (
-        f" of rank{'s' if ranks[1:] else ''} {first_of([str(rank) for rank in ranks], _MAX_RANKS)}" if ranks else ""
+        f" of rank{'s' if ranks[1:] else ''} {first_names([str(rank) for rank in ranks], _MAX_RANKS)}" if ranks else ""
     )
     kernels = plural(len({name for *_, name in short}), "kernel")
     return f"fewer launches than the {asked} asked for, of {kernels}{of_ranks}, such as {count} of {kernel}"
@@ -285,5 +285,5 @@ def dropped_samples(metrics: Iterable[Mapping[str, Any]]) -> str | None:
         metrics: The rows of table metrics of a run.
     """
     dropped = [row["value"] for row in metrics if row["metric"] == _DROPPED and row["value"]]
-    launches = one_or(len(dropped), "one launch", "launches")
+    launches = singular_or_count(len(dropped), "one launch", "launches")
     return f"ncu dropped {sum(dropped):,.0f} samples over time of {launches} ({_DROPPED})" if dropped else None

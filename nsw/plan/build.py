@@ -23,31 +23,32 @@ from nsw.metrics import Chip, find_chip, find_metric_faults, unsupported_reason
 from nsw.metrics.catalogue import chips_by_name
 from nsw.metrics.requests import Tool, as_tool, default_counters_tool
 from nsw.plan import counters
-from nsw.plan.command import PRIVATE, RECORD_ENVIRONMENT, Box, words
+from nsw.plan.command import PRIVATE, RECORD_ENVIRONMENT, Box, command_words
 from nsw.plan.jobs import (
     WARM_UP,
     Blocks,
     Resolver,
     UnresolvedError,
     build_job,
-    in_blocks,
-    pack,
-    reductions,
-    side_by_side,
-    standing_at,
+    faults_at,
+    make_blocks,
+    pack_jobs,
+    reduction_jobs,
+    runs_per_node,
 )
-from nsw.plan.layout import Demand, layout_of
+from nsw.plan.layout import Demand, compute_layout
 from nsw.plan.model import APP, OF_BEFORE, Absent, Job, Part, Plan, Resources, Run, RunSecrets, SiteFacts, around_s
-from nsw.plan.passes import CaseProgram, profiled
+from nsw.plan.passes import CaseProgram, profile_pass
 from nsw.profilers import Profiled
 from nsw.profilers.model import SCRIPTS
-from nsw.recipe.fields import Secret, whole_number
+from nsw.recipe.fields import Secret, parse_whole_number
 from nsw.recipe.matrix import BEFORE, SIDE, Case
 from nsw.recipe.passes import AUTO, CountersPass, Pass, SecondStage
-from nsw.recipe.program import is_relative_image, source
-from nsw.recipe.units import Fault, as_text, clock, parse_duration
+from nsw.recipe.program import is_relative_image, source_path
+from nsw.recipe.units import Fault, as_text, format_clock, parse_duration
 from nsw.site.model import FILL, Site
 from nsw.site.names import LOCAL
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -88,7 +89,7 @@ def build_plan(
     built = part.built if part else ()
     faults += [*builder.faults, *builder.case_faults(), *builder.gpu_faults()]
     if not faults and not runs:
-        faults.append(builder.nothing_fault())
+        faults.append(builder.no_runs_fault())
     if faults:
         raise InputError(list(dict.fromkeys(faults)))
     recipe, site = loaded.recipe, loaded_site.site
@@ -96,13 +97,13 @@ def build_plan(
     sentences = loaded.before.notes if loaded.before else ()
     node_gpus = (facts.gpus_per_node or 0) if site.whole_nodes else 0
     per_task = None if site.limits.runs_per_job == FILL else int(site.limits.runs_per_job)
-    blocks = _blocks(loaded, loaded_site, name, runs)
+    blocks = _make_blocks(loaded, loaded_site, name, runs)
     in_order = [job for group in blocks for job in group.jobs]
     not_interleaved = [run for run in runs if not _is_interleaved(recipe, run.pass_kind)]
-    jobs = pack(name, not_interleaved, runs_per_task=per_task,
+    jobs = pack_jobs(name, not_interleaved, runs_per_task=per_task,
                 max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus,
                 around_s=around_s(site.limits.grace), first=len(in_order) + 1)  # fmt: skip
-    reducing = reductions(name, runs, site)
+    reducing = reduction_jobs(name, runs, site)
     return Plan(
         name=recipe.name,
         site=site.name,
@@ -123,7 +124,7 @@ def build_plan(
         modules=() if facts.replay else tuple(site.modules),
         builds=tuple(job for app, job in builder.builds.items() if app in apps and app not in built),
         reductions=reducing,
-        marks=marks(loaded, loaded_site, gpus=max((run.resources.gpus for run in runs), default=0)),
+        marks=resource_marks(loaded, loaded_site, gpus=max((run.resources.gpus for run in runs), default=0)),
         secrets=tuple(builder.secrets),
         replay=facts.replay is not None,
         share=site.share,
@@ -131,7 +132,7 @@ def build_plan(
     )
 
 
-def _repeats_of(recipe: Recipe, pass_: Pass, case: str) -> list[tuple[str, int]]:
+def _ids_and_repeats(recipe: Recipe, pass_: Pass, case: str) -> list[tuple[str, int]]:
     """The id and the repeat (from 1; WARM_UP) of each run of a pass, in order.
 
     Args:
@@ -140,11 +141,11 @@ def _repeats_of(recipe: Recipe, pass_: Pass, case: str) -> list[tuple[str, int]]
         case: The case's id.
     """
     begin = f"{case}.{pass_.name}"
-    warm = [(f"{begin}.w{n}", WARM_UP) for n in range(1, _warm_ups(recipe, pass_) + 1)]
+    warm = [(f"{begin}.w{n}", WARM_UP) for n in range(1, _warm_up_count(recipe, pass_) + 1)]
     return [*warm, *((f"{begin}.r{n}", n) for n in range(1, (pass_.repeats or recipe.repeats) + 1))]
 
 
-def _warm_ups(recipe: Recipe, pass_: Pass) -> int:
+def _warm_up_count(recipe: Recipe, pass_: Pass) -> int:
     """How many warm-up runs a pass has; counters, for which each kernel is replayed, have only their own."""
     if pass_.warmup is not None:
         return pass_.warmup
@@ -159,7 +160,7 @@ def _is_interleaved(recipe: Recipe, kind: str) -> bool:
 def _too_many_runs(loaded: LoadedRecipe) -> Diagnostic | None:
     """The fault of a recipe that asks for more runs than are planned; found before any of them is made."""
     recipe = loaded.recipe
-    a_case = sum((pass_.repeats or recipe.repeats) + _warm_ups(recipe, pass_) for pass_ in recipe.passes)
+    a_case = sum((pass_.repeats or recipe.repeats) + _warm_up_count(recipe, pass_) for pass_ in recipe.passes)
     if len(loaded.cases) * a_case <= _MOST_RUNS:
         return None
     key_path = ("repeats",) if loaded.document.node(("repeats",)) is not None else ("passes",)
@@ -176,7 +177,7 @@ def _separate_warm_up_note(recipe: Recipe, site: Site, per_task: int | None) -> 
         per_task: How many runs follow each other in one task; None: as many as fit.
     """
     warm_up_count = max(
-        (_warm_ups(recipe, pass_) for pass_ in recipe.passes if not _is_interleaved(recipe, pass_.kind)), default=0
+        (_warm_up_count(recipe, pass_) for pass_ in recipe.passes if not _is_interleaved(recipe, pass_.kind)), default=0
     )
     one_at_a_time = site.scheduler == "local" and site.limits.max_in_flight == 1
     if not warm_up_count or one_at_a_time or per_task is None or per_task > warm_up_count:
@@ -187,7 +188,7 @@ def _separate_warm_up_note(recipe: Recipe, site: Site, per_task: int | None) -> 
     )
 
 
-def _blocks(loaded: LoadedRecipe, loaded_site: LoadedSite, name: str, runs: list[Run]) -> list[Blocks]:
+def _make_blocks(loaded: LoadedRecipe, loaded_site: LoadedSite, name: str, runs: list[Run]) -> list[Blocks]:
     """The runs that the recipe wants in blocks.
 
     Raises:
@@ -198,10 +199,11 @@ def _blocks(loaded: LoadedRecipe, loaded_site: LoadedSite, name: str, runs: list
         return []
     timed = [run for run in runs if _is_interleaved(recipe, run.pass_kind)]
     longest = site.limits.max_walltime
-    blocks = in_blocks(name, timed, recipe.interleave.seed, longest_s=longest, around_s=around_s(site.limits.grace))
+    blocks = make_blocks(name, timed, recipe.interleave.seed, longest_s=longest, around_s=around_s(site.limits.grace))
     longest_block = max((job.walltime_s for group in blocks for job in group.jobs), default=0)
     if longest is not None and longest_block > longest:
-        message = f"a block needs a job of {clock(longest_block)}, but site {site.name} allows only {clock(longest)}"
+        allowed = f"site {site.name} allows only {format_clock(longest)}"
+        message = f"a block needs a job of {format_clock(longest_block)}, but {allowed}"
         hint = "runs of a block are never in two jobs: fewer cases (`--case`), or a shorter resources.time"
         raise InputError([loaded.document.diagnostic(("interleave",), message, hint=hint)])
     return blocks
@@ -246,13 +248,15 @@ class _Builder:
         values = {**case.params, "case": case.id, "site": self._site_values}
         try:
             program = self._case_program(case, values)
-            limits = [self._limit(number, pass_, program.needs, values) for number, pass_ in enumerate(self._passes)]
-            commands = [self._profiled(number, pass_, program) for number, pass_ in enumerate(self._passes)]
+            limits = [
+                self._with_pass_time(number, pass_, program.needs, values) for number, pass_ in enumerate(self._passes)
+            ]
+            commands = [self._put_under_profiler(number, pass_, program) for number, pass_ in enumerate(self._passes)]
         except UnresolvedError as fault:
             self._of_cases.setdefault((fault.path, fault.message, fault.hint), []).append(case.id)
             return []
-        if self._fit and (too_many := self._too_many_for(program.needs)):
-            names = [id_ for pass_ in self._passes for id_, _ in _repeats_of(recipe, pass_, case.id)]
+        if self._fit and (too_many := self._too_many_gpus_reason(program.needs)):
+            names = [id_ for pass_ in self._passes for id_, _ in _ids_and_repeats(recipe, pass_, case.id)]
             self.absent.setdefault((f"case {case.id}", too_many), []).extend(names)
             return []
         self._check_gpus(program.needs)
@@ -265,37 +269,37 @@ class _Builder:
                 continue
             key_path = ("resources", "time") if pass_.time is None else ("passes",)
             self._check_time(limit, key_path, alone=_is_interleaved(recipe, pass_.kind))
-            source = None if self._facts.replay else counters.source_of(pass_, self._passes)
+            source = None if self._facts.replay else counters.kernel_source(pass_, self._passes)
             reason = done.impossible
             if reason is None and source is not None and impossible[source] is not None:
                 reason = f"pass {source}, which chooses its kernels, is not here either: {impossible[source]}"
             if reason is not None:
                 absent.add(pass_.name)
-                names = [id_ for id_, _ in _repeats_of(recipe, pass_, case.id)]
+                names = [id_ for id_, _ in _ids_and_repeats(recipe, pass_, case.id)]
                 self.absent.setdefault((f"pass {pass_.name}", reason), []).extend(names)
                 continue
             if isinstance(pass_, CountersPass):
-                self.notes |= dict.fromkeys(counters.notes(pass_, tool, self._chip))
-            run = self._run(program, pass_, tool, done)
+                self.notes |= dict.fromkeys(counters.counters_notes(pass_, tool, self._chip))
+            run = self._draft_run(program, pass_, tool, done)
             run = replace(run, resources=limit, needs=f"{case.id}.{source}" if source else "")
-            runs += self._repeated(run, pass_)
+            runs += self._repeat_run(run, pass_)
         return runs
 
     def _case_program(self, case: Case, values: Mapping[str, Any]) -> CaseProgram:
         site = self._loaded_site.site
         needs = self._resolver.resources(self._loaded.recipe.resources, site, values)
-        env, secrets = self._env(values)
-        words = self._program(values)
-        launch = self._launch(values, needs)
+        env, secrets = self._environment_and_secret(values)
+        words = self._program_words(values)
+        launch = self._make_launch(values, needs)
         needs = replace(needs, tasks=launch.layout.tasks, one_a_node=launch.launcher.spawns)
-        app = self._app(case, needs, values)
-        box = self._box(app, values, secrets)
+        app = self._app_folder(case, needs, values)
+        box = self._make_box(app, values, secrets)
         return CaseProgram(
             case, needs, env=env, secrets=secrets, words=words, launch=launch, app=app, box=box,
-            checks=self._checks(values),
+            checks=self._check_functions(values),
         )  # fmt: skip
 
-    def _run(self, program: CaseProgram, pass_: Any, tool: str | None, done: Profiled) -> Run:
+    def _draft_run(self, program: CaseProgram, pass_: Any, tool: str | None, done: Profiled) -> Run:
         return Run(
             id="",
             case_id=program.case.id,
@@ -313,17 +317,17 @@ class _Builder:
             secrets=self._run_secrets(program.secrets, tool),
             reduction=done.reduction,
             layout=program.launch.layout,
-            before=(*self._sampler(pass_), *done.before, *shell_functions_setting_variables(done.command)),
+            before=(*self._sampler_command(pass_), *done.before, *shell_functions_setting_variables(done.command)),
             checks=program.checks,
         )
 
-    def _sampler(self, pass_: Any) -> tuple[str, ...]:
+    def _sampler_command(self, pass_: Any) -> tuple[str, ...]:
         """What samples the conditions of a run; a pass of counters replays kernels at clocks of its own."""
         is_sampled = self._loaded.recipe.conditions and pass_.kind != "counters" and self._facts.replay is None
         return ("nsw_conditions",) if is_sampled else ()
 
-    def _repeated(self, run: Run, pass_: Any) -> Iterator[Run]:
-        for id_, repeat in _repeats_of(self._loaded.recipe, pass_, run.case_id):
+    def _repeat_run(self, run: Run, pass_: Any) -> Iterator[Run]:
+        for id_, repeat in _ids_and_repeats(self._loaded.recipe, pass_, run.case_id):
             # of a warm-up nothing is read, so nothing is reduced
             reports = () if repeat == WARM_UP and run.reduction else run.reports
             checks = () if repeat == WARM_UP else run.checks
@@ -331,10 +335,10 @@ class _Builder:
 
     def files(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """Files that the recipe names: where they are, their name beside the program."""
-        paths = [source(self._loaded.folder, name) for name in names]
+        paths = [source_path(self._loaded.folder, name) for name in names]
         return tuple((str(path), path.name) for path in paths)
 
-    def _app(self, case: Case, needs: Resources, values: Mapping[str, Any]) -> str:
+    def _app_folder(self, case: Case, needs: Resources, values: Mapping[str, Any]) -> str:
         """The folder of the application that a case uses; a build step is done once for each."""
         app = self._loaded.recipe.app
         base = f"{self._base}{OF_BEFORE}" if app.before and case.params.get(SIDE) == BEFORE else self._base
@@ -346,37 +350,37 @@ class _Builder:
         self.builds.setdefault(folder, job)
         return folder
 
-    def _program(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+    def _program_words(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         command = self._loaded.recipe.app.command
-        with standing_at("app", "command"):
+        with faults_at("app", "command"):
             if isinstance(command, str):
-                return words(self._resolver.parse(command), values)
+                return command_words(self._resolver.parse(command), values)
             return tuple(as_text(self._resolver.value(word, values)) for word in command)
 
-    def _checks(self, values: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    def _check_functions(self, values: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
         """What the job writes down for the recipe's checks, each under the recipe's own text of it."""
         functions: list[tuple[str, ...]] = []
         for number, entry in enumerate(self._loaded.recipe.check):
-            with standing_at("check", number, entry.kind):
+            with faults_at("check", number, entry.kind):
                 if entry.file is not None:
                     path = as_text(self._resolver.value(entry.file, values))
                     functions.append(("nsw_check_file", entry.file, path, *(["sum"] if entry.sha256 else [])))
                 elif entry.command is not None:
-                    command = words(self._resolver.parse(entry.command), values)
+                    command = command_words(self._resolver.parse(entry.command), values)
                     functions.append(("nsw_check_command", entry.command, *command))
         return tuple(functions)
 
-    def _env(self, values: Mapping[str, Any]) -> tuple[dict[str, str], int]:
+    def _environment_and_secret(self, values: Mapping[str, Any]) -> tuple[dict[str, str], int]:
         """The environment of a case's runs, and which of the plan's `secrets` belongs to it (from 1; 0: none)."""
         variables = dict(self._loaded_site.site.env)
         for name, value in self._loaded.recipe.app.env.items():
-            with standing_at("app", "env", name):
+            with faults_at("app", "env", name):
                 if not isinstance(value, Secret):
                     variables[name] = as_text(self._resolver.value(value, values))
                 elif value.from_env is not None:
                     variables[name] = value
                 else:
-                    variables[name] = self._secret(value.value, values)
+                    variables[name] = self._evaluate_secret(value.value, values)
         env = {name: value for name, value in variables.items() if not isinstance(value, Secret)}
         secret = {name: value for name, value in variables.items() if isinstance(value, Secret)}
         if not secret or self._facts.replay is not None:
@@ -385,7 +389,7 @@ class _Builder:
             self.secrets.append(secret)
         return env, self.secrets.index(secret) + 1
 
-    def _secret(self, text: str, values: Mapping[str, Any]) -> Secret:
+    def _evaluate_secret(self, text: str, values: Mapping[str, Any]) -> Secret:
         try:
             return Secret(as_text(self._resolver.value(text, values)))
         except Fault:  # whose message repeats the text
@@ -400,23 +404,23 @@ class _Builder:
         sources = (secret.from_env for secret in secrets.values() if secret.from_env is not None)
         return RunSecrets(number, tuple(secrets), tuple(dict.fromkeys((*secrets, *sources))))
 
-    def _launch(self, values: Mapping[str, Any], needs: Resources) -> Launch:
+    def _make_launch(self, values: Mapping[str, Any], needs: Resources) -> Launch:
 
         site, requested = self._loaded_site.site, self._loaded.recipe.resources
         launcher = self._loaded.recipe.app.launcher
-        with standing_at("app", "launcher"):
+        with faults_at("app", "launcher"):
             process_count = self._resolver.value(launcher.processes, values)
-            prefix = () if launcher.prefix is None else words(self._resolver.parse(launcher.prefix), values)
+            prefix = () if launcher.prefix is None else command_words(self._resolver.parse(launcher.prefix), values)
             options = tuple(as_text(self._resolver.value(option, values)) for option in launcher.options)
-            count = None if process_count is None else whole_number(process_count, 1)
-        with standing_at("resources", "tasks_per_node"):
+            count = None if process_count is None else parse_whole_number(process_count, 1)
+        with faults_at("resources", "tasks_per_node"):
             each = self._resolver.value(requested.tasks_per_node, values)
-            each = None if each is None else whole_number(each, 1)
+            each = None if each is None else parse_whole_number(each, 1)
         if self._facts.replay is not None:  # one process prints what was recorded
             return Launch(Layout(tasks=needs.tasks, nodes=needs.nodes))
         mpi = site.mpi or self._facts.mpi
-        with standing_at("resources"):
-            layout = layout_of(
+        with faults_at("resources"):
+            layout = compute_layout(
                 Demand(
                     kind=launcher.kind,
                     nodes=needs.nodes,
@@ -438,17 +442,17 @@ class _Builder:
             )
             if site.scheduler == "slurm":
                 self._check_slurm(layout, needs)
-        with standing_at("app", "launcher"):
+        with faults_at("app", "launcher"):
             starter = site.node_launcher
             node_values = {**values, "nodes": needs.nodes}
-            node_words = () if starter is None else words(self._resolver.parse(starter), node_values)
+            node_words = () if starter is None else command_words(self._resolver.parse(starter), node_values)
             shared = site.whole_nodes and site.limits.runs_per_job != 1
             place_facts = PlaceFacts(
                 scheduler=site.scheduler,
                 mpi=mpi,
                 node_launcher=node_words,
                 gres=needs.gres,
-                steps_share_nodes=shared and side_by_side(needs, self._facts.gpus_per_node or 0) > 1,
+                steps_share_nodes=shared and runs_per_node(needs, self._facts.gpus_per_node or 0) > 1,
             )
             return Launch(layout, place_facts, options, prefix)
 
@@ -480,21 +484,21 @@ class _Builder:
                 "let the site's gres take the number from the recipe, such as `gres: 'gpu:{{ gpus }}'`",
             )
 
-    def _limit(self, number: int, pass_: Any, needs: Resources, values: Mapping[str, Any]) -> Resources:
+    def _with_pass_time(self, number: int, pass_: Any, needs: Resources, values: Mapping[str, Any]) -> Resources:
         """What a pass needs: the run's own, with the pass's time."""
         if self._time_s is not None:
             return replace(needs, time_s=self._time_s)
         if pass_.time is None:
             return needs
-        with standing_at("passes", number, pass_.kind, "time"):
+        with faults_at("passes", number, pass_.kind, "time"):
             time = self._resolver.value(pass_.time, values)
             return replace(needs, time_s=int(parse_duration(time) if isinstance(time, str) else time))
 
-    def _box(self, app: str, values: Mapping[str, Any], secret: int) -> Box | None:
+    def _make_box(self, app: str, values: Mapping[str, Any], secret: int) -> Box | None:
         container = self._loaded.recipe.app.container
         if container is None:
             return None
-        with standing_at("app", "container", "image"):
+        with faults_at("app", "container", "image"):
             image = as_text(self._resolver.value(container.image, values))
             app_keys = self._loaded.recipe.app
             sent = {name.rpartition("/")[2] for name in app_keys.files}
@@ -505,59 +509,62 @@ class _Builder:
                     " not find it",
                     hint="write its absolute path on the site, such as /home/me/image.sif or $HOME/image.sif",
                 )
-        with standing_at("app", "container", "options"):
+        with faults_at("app", "container", "options"):
             options = tuple(as_text(self._resolver.value(option, values)) for option in container.options)
         mounts = []
         for number, mount in enumerate(container.mounts):
-            with standing_at("app", "container", "mounts", number):
+            with faults_at("app", "container", "mounts", number):
                 mounts.append(as_text(self._resolver.value(mount, values)))
         env = []
         for name, value in container.env.items():
-            with standing_at("app", "container", "env", name):
+            with faults_at("app", "container", "env", name):
                 env.append((name, as_text(self._resolver.value(value, values))))
         recipe = self._loaded.recipe.app
         folders = ([app] if recipe.files or recipe.build else []) + ([PRIVATE] if secret else [])
         is_inside, seen = container.profiler == "inside", (*folders, SCRIPTS)
         return Box(container.runtime, image, options, is_inside, seen, tuple(mounts), tuple(env), container.gpus)
 
-    def _profiled(self, number: int, pass_: Any, program: CaseProgram) -> tuple[str | None, Profiled]:
+    def _put_under_profiler(self, number: int, pass_: Any, program: CaseProgram) -> tuple[str | None, Profiled]:
         if self._facts.replay is not None:
             command = self._facts.replay(program.case.params, pass_.kind)
             if command is None:
                 return None, Profiled(impossible="was not recorded; the demo replays alexnet_scaling under nsys")
             return self._facts.replayed_tool, Profiled(command, self._facts.replayed_reports)
         recipe, site = self._loaded.recipe, self._loaded_site.site
-        with standing_at("passes", number, pass_.kind, "ranks"):
-            return profiled(pass_, program, recipe, site, self._facts, chooses=counters.chooses(pass_, self._passes))
+        with faults_at("passes", number, pass_.kind, "ranks"):
+            return profile_pass(
+                pass_, program, recipe, site, self._facts, chooses=counters.chooses_kernels(pass_, self._passes)
+            )
 
     def _check_time(self, limit: Resources, key_path: tuple[str | int, ...], *, alone: bool) -> None:
         """Remember a pass whose jobs would be too long; of blocks, that are looked at later, a single run is meant."""
         limits = self._loaded_site.site.limits
         runs = 1 if alone or limits.runs_per_job == FILL else int(limits.runs_per_job)
         if self._loaded_site.site.whole_nodes:
-            runs = -(-runs // side_by_side(limit, self._facts.gpus_per_node or 0))
+            runs = -(-runs // runs_per_node(limit, self._facts.gpus_per_node or 0))
         around = around_s(limits.grace)
         needed = limit.time_s * runs + around
         if limits.max_walltime is None or needed <= limits.max_walltime:
             return
-        several = f" for {runs} runs of {clock(limit.time_s)}" if runs > 1 else ""
+        several = f" for {runs} runs of {format_clock(limit.time_s)}" if runs > 1 else ""
         name = self._loaded_site.site.name
         self.faults.append(
             self._loaded.document.diagnostic(
                 key_path,
-                f"a job would need {clock(needed)}{several}, but site {name} allows {clock(limits.max_walltime)}",
+                f"a job would need {format_clock(needed)}{several}, but site {name} allows"
+                f" {format_clock(limits.max_walltime)}",
                 hint=f"a job needs {around} s in addition to its runs; the limit is the site's limits.max_walltime",
             )
         )
 
-    def _too_many_for(self, needs: Resources) -> str | None:
+    def _too_many_gpus_reason(self, needs: Resources) -> str | None:
         """Why the site cannot hold a case; None when it can."""
         has = self._facts.gpus_per_node
         if has is None or needs.gpus <= has * needs.nodes:
             return None
-        return self._gpus_asked(needs.gpus, needs.nodes)
+        return self._too_many_gpus_message(needs.gpus, needs.nodes)
 
-    def _gpus_asked(self, gpus: int, nodes: int) -> str:
+    def _too_many_gpus_message(self, gpus: int, nodes: int) -> str:
         site, has = self._loaded_site.site, self._facts.gpus_per_node
         key = f" (gpus.per_node: {has})" if has and site.gpus.per_node == has else ""
         each = f" on each of the {nodes} nodes" if nodes > 1 else " on a node" if key else ""
@@ -572,9 +579,7 @@ class _Builder:
     def case_faults(self) -> list[Diagnostic]:
         """What is wrong with cases; the same words of several cases once."""
         return [
-            self._loaded.document.diagnostic(
-                path, f"case {cases[0]}{f' and {len(cases) - 1} more' if len(cases) > 1 else ''}: {message}", hint=hint
-            )
+            self._loaded.document.diagnostic(path, f"case {first_names(cases)}: {message}", hint=hint)
             for (path, message, hint), cases in self._of_cases.items()
         ]
 
@@ -584,7 +589,7 @@ class _Builder:
         if not max_gpus:
             return []
         has = self._facts.gpus_per_node
-        message = self._gpus_asked(max_gpus, nodes)
+        message = self._too_many_gpus_message(max_gpus, nodes)
         document = self._loaded.document
         if document.node(("resources", "gpus")) is None:
             message += ", and a recipe that does not say how many asks for 1"
@@ -601,7 +606,7 @@ class _Builder:
             hint += f"; {demo}"
         return [document.diagnostic(("resources", "gpus"), message, hint=hint)]
 
-    def nothing_fault(self) -> Diagnostic:
+    def no_runs_fault(self) -> Diagnostic:
         """The fault of a recipe of which no run can be done here, with the first reasons."""
         reasons = [f"{subject}: {reason}" for (subject, reason) in self.absent]
         omitted = [f"and {len(reasons) - _MOST_REASONS} more"] if reasons[_MOST_REASONS:] else []
@@ -647,7 +652,7 @@ _TOGETHER: Final = ("gpus", "memory", "cpus_per_task")
 _KeyLocation: TypeAlias = "tuple[LoadedRecipe | LoadedSite, tuple[str, ...]]"
 
 
-def marks(loaded: LoadedRecipe, loaded_site: LoadedSite, *, gpus: int) -> dict[str, Mark]:
+def resource_marks(loaded: LoadedRecipe, loaded_site: LoadedSite, *, gpus: int) -> dict[str, Mark]:
     """The place of everything that was asked for, by the key that a refusal names; of what was not, where it belongs.
 
     Args:
@@ -658,13 +663,13 @@ def marks(loaded: LoadedRecipe, loaded_site: LoadedSite, *, gpus: int) -> dict[s
     has_resources = loaded.document.node(("resources",)) is not None
     belongs: _KeyLocation | None = (loaded, ("resources",)) if has_resources else None
     locations = (
-        (key, _find_key(loaded, loaded_site, _asked_for(loaded, loaded_site, key, gpus)) or belongs)
+        (key, _find_key(loaded, loaded_site, _key_that_asks(loaded, loaded_site, key, gpus)) or belongs)
         for key in _RESOURCE_KEYS
     )
     return {key: mark for key, at in locations if at and (mark := at[0].document.mark(at[1]))}
 
 
-def refused_at(
+def refusal_diagnostic(
     loaded: LoadedRecipe, loaded_site: LoadedSite, key: str | None, message: str, hint: str | None, *, gpus: int
 ) -> Diagnostic:
     """The refusal of a scheduler at the line that asks for it: the recipe's where it says so, else the site's.
@@ -677,7 +682,7 @@ def refused_at(
         hint: What to do.
         gpus: How many GPUs the refused job asks for.
     """
-    at = _find_key(loaded, loaded_site, _asked_for(loaded, loaded_site, key, gpus)) if key else None
+    at = _find_key(loaded, loaded_site, _key_that_asks(loaded, loaded_site, key, gpus)) if key else None
     if at is not None:
         return at[0].document.diagnostic(at[1], message, hint=hint)
     if loaded.document.node(("resources",)) is not None:
@@ -685,7 +690,7 @@ def refused_at(
     return Diagnostic(message, hint=hint)
 
 
-def _asked_for(loaded: LoadedRecipe, loaded_site: LoadedSite, key: str, gpus: int) -> str:
+def _key_that_asks(loaded: LoadedRecipe, loaded_site: LoadedSite, key: str, gpus: int) -> str:
     """Where no node has what is asked for: the first key that does ask, and that recipe or site names."""
     if key != _TOGETHER[0]:
         return key

@@ -26,12 +26,12 @@ __all__ = [
     "RECORD_ENVIRONMENT",
     "RUNTIMES",
     "Box",
-    "boxed",
-    "boxed_step",
+    "command_words",
     "folder_of_tool",
+    "in_container",
+    "step_in_containers",
     "with_container_env",
     "with_secrets",
-    "words",
 ]
 
 PRIVATE = "private"  # folder beside `runs` in the campaign's folder on the site, closed to all but its owner
@@ -62,7 +62,7 @@ _BUILTIN = frozenset((
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 
 
-def words(expression: Expression, values: Mapping[str, Any]) -> tuple[str, ...]:
+def command_words(expression: Expression, values: Mapping[str, Any]) -> tuple[str, ...]:
     """The words of a command written as one string, its `{{ }}` filled from `values`.
 
     Args:
@@ -74,22 +74,22 @@ def words(expression: Expression, values: Mapping[str, Any]) -> tuple[str, ...]:
     """
     values_in_order: list[str] = []
 
-    def keep(value: object) -> str:
+    def placeholder(value: object) -> str:
         values_in_order.append(as_text(value))
         return f"{_OPEN}{len(values_in_order) - 1}{_CLOSE}"
 
-    text = expression.render(values, wrap=keep)
+    text = expression.render(values, wrap=placeholder)
     if len(text) > LONGEST:
         raise UsageError(
             f"the command has {len(text):,} characters, and Linux takes at most {LONGEST:,} in an argument",
             hint="write it into a script, which `app: files:` brings along, or as a list of arguments",
         )
     try:
-        parts = _taken_apart(text)
+        parts = _split_without_shell(text)
     except ValueError as fault:  # of shlex, which knows two
         if "quotation" not in str(fault):
             raise UsageError("the command ends with a backslash, and nothing follows it", hint="remove it") from None
-        quote = '"' if _contexts(text)[-1] in {"d", "E"} else "'"
+        quote = '"' if _quoting_states(text)[-1] in {"d", "E"} else "'"
         hint = f"close it, or write a literal one as \\{quote}"
         raise UsageError(f"the command opens a quote {quote} but never closes it", hint=hint) from None
     if parts is None:
@@ -98,7 +98,7 @@ def words(expression: Expression, values: Mapping[str, Any]) -> tuple[str, ...]:
             "-o",
             "pipefail",
             "-c",
-            _as_parameters(text, _contexts(text), values_in_order),
+            _as_parameters(text, _quoting_states(text), values_in_order),
             "nsw",
             *values_in_order,
         )
@@ -106,12 +106,12 @@ def words(expression: Expression, values: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _taken_apart(text: str) -> tuple[str, ...] | None:
+def _split_without_shell(text: str) -> tuple[str, ...] | None:
     """The words of a command that needs no shell, else None; the same for all cases that differ in values only."""
-    return None if _needs_shell(text, _contexts(text)) else tuple(shlex.split(text, comments=False))
+    return None if _needs_shell(text, _quoting_states(text)) else tuple(shlex.split(text, comments=False))
 
 
-def _contexts(text: str) -> str:
+def _quoting_states(text: str) -> str:
     """The quoting of each character: u(nquoted), d(ouble-quoted), s(ingle-quoted), e(scaped), E: both d and e."""
     states: list[str] = []
     state = "u"
@@ -141,7 +141,7 @@ def _needs_shell(text: str, states: str) -> bool:
 def _as_parameters(text: str, states: str, values: list[str]) -> str:
     """The text with each value as `$N`, quoted for its place; plain values stay readable."""
 
-    def reference(match: re.Match[str]) -> str:
+    def parameter_reference(match: re.Match[str]) -> str:
         before, value, state = match[1], values[int(match[2])], states[match.start() + len(match[1])]
         if _PLAIN.fullmatch(value):
             return f"{before}{value}"
@@ -152,7 +152,7 @@ def _as_parameters(text: str, states: str, values: list[str]) -> str:
             return f"{before}{before}{parameter}"
         return before + {"d": parameter, "s": f"'\"{parameter}\"'"}.get(state, f'"{parameter}"')
 
-    return _VALUE_AND_BEFORE.sub(reference, text)
+    return _VALUE_AND_BEFORE.sub(parameter_reference, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class Box:
     gpus: bool = False
 
 
-def boxed(box: Box, program: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
+def in_container(box: Box, program: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
     """The program's words inside its container; of pyxis as a step of one process.
 
     Args:
@@ -243,11 +243,11 @@ def boxed(box: Box, program: Sequence[str], tools: Sequence[str] = ()) -> tuple[
         tools: Folders of this machine that it needs at the same place inside.
     """
     if box.runtime == PYXIS:
-        return boxed_step(box, ("srun", "--ntasks=1", *with_container_env(box, program)), tools)
-    return _in_runtime(box, (), with_container_env(box, program), tools)
+        return step_in_containers(box, ("srun", "--ntasks=1", *with_container_env(box, program)), tools)
+    return _runtime_command(box, (), with_container_env(box, program), tools)
 
 
-def boxed_step(box: Box, step: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
+def step_in_containers(box: Box, step: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
     """The words of a step of srun whose processes are in containers of pyxis.
 
     Args:
@@ -255,7 +255,7 @@ def boxed_step(box: Box, step: Sequence[str], tools: Sequence[str] = ()) -> tupl
         step: The words of srun, with the program's.
         tools: Folders of this machine that it needs at the same place inside.
     """
-    return _in_runtime(box, step[1:], (), tools)
+    return _runtime_command(box, step[1:], (), tools)
 
 
 def with_container_env(box: Box, program: Sequence[str]) -> tuple[str, ...]:
@@ -265,23 +265,23 @@ def with_container_env(box: Box, program: Sequence[str]) -> tuple[str, ...]:
     return ("env", *(f"{name}={value}" for name, value in box.env), *program)
 
 
-def _in_runtime(box: Box, step: Sequence[str], program: Sequence[str], tools: Sequence[str]) -> tuple[str, ...]:
+def _runtime_command(box: Box, step: Sequence[str], program: Sequence[str], tools: Sequence[str]) -> tuple[str, ...]:
     runtime = RUNTIMES[box.runtime]
     folders = [_RUN, *(f"{_CAMPAIGN}/{shlex.quote(name)}" for name in box.folders)]
-    binds = [_mount(runtime, f"{folder}:{folder}") for folder in folders]
+    binds = [_mount_option(runtime, f"{folder}:{folder}") for folder in folders]
     texts = [mount for mount in box.mounts if "$" in mount]  # the job's shell fills in its variables
-    binds += [_mount(runtime, _for_shell(mount)) for mount in texts]
+    binds += [_mount_option(runtime, _quote_for_job_shell(mount)) for mount in texts]
     mounts = [*(f"{folder}:{folder}" for folder in tools), *(mount for mount in box.mounts if mount not in texts)]
-    bound = [_mount(runtime, mount) for mount in mounts]
+    bound = [_mount_option(runtime, mount) for mount in mounts]
     if box.runtime == PYXIS and len(binds) + len(bound) > 1:  # one option, whose values commas divide
-        binds += [_for_shell(mount) for mount in bound]
+        binds += [_quote_for_job_shell(mount) for mount in bound]
         binds, bound = [runtime.bind + ",".join(bind.removeprefix(runtime.bind) for bind in binds)], []
     env = [f"{runtime.variable}{name}={value}" for name, value in box.env if runtime.variable]
     options = (*bound, *env, *(runtime.gpus if box.gpus else ()), *box.options)
     fixed = " ".join((*runtime.words, *runtime.environment, *binds, f"{runtime.workdir}{_RUN}"))
     image = f"{runtime.image}{box.image}"
     if "$" in image:
-        image_text = f"{_for_shell(image)} "
+        image_text = f"{_quote_for_job_shell(image)} "
         text = f'set -- "${{@:1:{len(options)}}}" {image_text}"${{@:{len(options) + 1}}}"; '
         words = (*options, *runtime.end, *step, *program)
     else:
@@ -289,7 +289,7 @@ def _in_runtime(box: Box, step: Sequence[str], program: Sequence[str], tools: Se
     return ("bash", "-c", f'{text}{_BY_NAME if runtime.names else ""}exec {fixed} "$@"', "nsw", *words)
 
 
-def _mount(runtime: Runtime, mount: str) -> str:
+def _mount_option(runtime: Runtime, mount: str) -> str:
     """A mount as the runtime writes it, of `SOURCE:TARGET` or `SOURCE:TARGET:ro`."""
     source, _, target = mount.partition(":")
     target, _, rights = (target or source).partition(":")
@@ -298,7 +298,7 @@ def _mount(runtime: Runtime, mount: str) -> str:
     return f"{runtime.bind}{source}:{target}{':' + rights if rights else ''}"
 
 
-def _for_shell(text: str) -> str:
+def _quote_for_job_shell(text: str) -> str:
     """Text as a word of shell in which `$NAME` is filled in and nothing else."""
     parts = _VARIABLE.split(text)
     return "".join(

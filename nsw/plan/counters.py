@@ -12,7 +12,7 @@ from nsw.plan.jobs import Resolver
 from nsw.profilers.ncu import version_text_in_path
 from nsw.recipe.passes import AT_MOST, AUTO, SAMPLE, CountersPass, SecondStage, TimelinePass
 from nsw.recipe.units import Fault, parse_duration
-from nsw.wording import plural
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,32 +24,32 @@ if TYPE_CHECKING:
 __all__ = [
     "Limit",
     "Price",
-    "chooses",
+    "candidate_tools",
+    "chooses_kernels",
     "counted_ranks",
-    "dropped",
-    "limit",
-    "notes",
+    "counters_notes",
+    "estimate_price",
+    "kernel_source",
+    "metric_request",
     "passes_of",
-    "planned_s",
-    "price",
+    "planned_limit_s",
+    "profiles_each_process",
     "replay_fault",
-    "requested",
-    "source_of",
-    "starts_each",
-    "tools",
+    "run_time_limit",
     "unknown_sources",
+    "unsupported_version_reason",
 ]
 
 # the whole program is run again for each pass, all its processes together
 WHOLE_PROGRAM: Final = frozenset({"application", "app-range"})
 
 
-def tools(counters_pass: CountersPass, chip: Chip | None) -> tuple[str, ...]:
+def candidate_tools(counters_pass: CountersPass, chip: Chip | None) -> tuple[str, ...]:
     """The tools that may measure a pass on a chip (None: not known), the best first."""
     return counters_tools(chip) if counters_pass.tool == AUTO else (counters_pass.tool,)
 
 
-def dropped(tool: str, path: str, chip: str | None) -> str | None:
+def unsupported_version_reason(tool: str, path: str, chip: str | None) -> str | None:
     """Why the version that a tool's folder names does not measure a chip; None: it does, or nobody knows.
 
     Args:
@@ -66,7 +66,7 @@ def dropped(tool: str, path: str, chip: str | None) -> str | None:
     )
 
 
-def requested(counters_pass: CountersPass, tool: str | None, chip: str | None) -> MetricRequest:
+def metric_request(counters_pass: CountersPass, tool: str | None, chip: str | None) -> MetricRequest:
     """What a pass's metrics are to a tool, and which of them it does not measure.
 
     Args:
@@ -82,7 +82,7 @@ def requested(counters_pass: CountersPass, tool: str | None, chip: str | None) -
     )
 
 
-def starts_each(counters_pass: CountersPass, launch: Launch) -> bool:
+def profiles_each_process(counters_pass: CountersPass, launch: Launch) -> bool:
     """Whether each process of a launcher that spawns them gets a profiler of its own by default.
 
     One around the launcher profiles all its processes, and `ranks: first` is the default of counters. Where the whole
@@ -147,7 +147,7 @@ def _whole_timelines(passes: Sequence[Any]) -> list[str]:
     return [pass_.name for pass_ in passes if pass_.kind == "timeline" and not pass_.is_windowed]
 
 
-def source_of(pass_: Any, passes: Sequence[Any]) -> str | None:
+def kernel_source(pass_: Any, passes: Sequence[Any]) -> str | None:
     """The name of the pass that a pass's kernels are chosen from, mostly a timeline; None: it is not guided."""
     if isinstance(pass_, SecondStage):
         return pass_.source
@@ -157,9 +157,9 @@ def source_of(pass_: Any, passes: Sequence[Any]) -> str | None:
     return pass_.source if pass_.source in timelines else timelines[0]
 
 
-def chooses(pass_: Any, passes: Sequence[Any]) -> bool:
+def chooses_kernels(pass_: Any, passes: Sequence[Any]) -> bool:
     """Whether a timeline pass chooses for a guided one: kernels of CUDA graphs must be seen one by one then."""
-    return pass_.kind == "timeline" and any(source_of(candidate, passes) == pass_.name for candidate in passes)
+    return pass_.kind == "timeline" and any(kernel_source(candidate, passes) == pass_.name for candidate in passes)
 
 
 def unknown_sources(loaded: LoadedRecipe) -> list[Diagnostic]:
@@ -178,14 +178,18 @@ def unknown_sources(loaded: LoadedRecipe) -> list[Diagnostic]:
             message = f"timeline pass {pass_.source} has a window, and ncu counts launches from the program's start"
             hint = "choose from a timeline of the whole program, or leave `from` away: nsw adds one"
             diagnostics.append(loaded.document.diagnostic(("passes", number, "counters", "from"), message, hint=hint))
-    return [*diagnostics, *_without_ranges(loaded)]
+    return [*diagnostics, *_untraced_range_faults(loaded)]
 
 
-def _without_ranges(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
+def _untraced_range_faults(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
     """The faults of `within`: the timeline that is to choose inside an NVTX range does not trace NVTX."""
     passes = passes_of(loaded.recipe)
     for number, pass_ in enumerate(loaded.recipe.passes):
-        if not isinstance(pass_, CountersPass) or pass_.within is None or (source := source_of(pass_, passes)) is None:
+        if (
+            not isinstance(pass_, CountersPass)
+            or pass_.within is None
+            or (source := kernel_source(pass_, passes)) is None
+        ):
             continue
         timeline = next(candidate for candidate in passes if candidate.name == source)
         if "nvtx" not in timeline.trace:
@@ -201,7 +205,7 @@ _ALONG: Final = 1.6
 _ALONG_AT_MOST: Final = 2.5
 
 
-def notes(counters_pass: CountersPass, tool: str | None, chip: str | None) -> list[str]:
+def counters_notes(counters_pass: CountersPass, tool: str | None, chip: str | None) -> list[str]:
     """What is worth knowing of a counters pass before it runs: its price, and metrics that this chip does not have.
 
     Args:
@@ -209,13 +213,12 @@ def notes(counters_pass: CountersPass, tool: str | None, chip: str | None) -> li
         tool: The profiler; None: not known yet.
         chip: The chip; None: not known.
     """
-    request = requested(counters_pass, tool, chip)
+    request = metric_request(counters_pass, tool, chip)
     reasons: dict[str, list[str]] = {}
     for name, reason in request.absent.items():
         reasons.setdefault(reason, []).append(name)
     sentences = [
-        f"{counters_pass.name}: left out ({reason}): {', '.join(names[:_METRICS_IN_NOTE])}"
-        + (f" and {len(names) - _METRICS_IN_NOTE} more" if len(names) > _METRICS_IN_NOTE else "")
+        f"{counters_pass.name}: left out ({reason}): {first_names(names, _METRICS_IN_NOTE)}"
         for reason, names in reasons.items()
     ]
     if chip is not None and find_chip(chip) is None:
@@ -248,7 +251,7 @@ def _price_in_words(counters_pass: CountersPass, tool: str | None, chip: str | N
     bound = f", at most {replay_passes.at_most}" if replay_passes.at_most != replay_passes.expected else ""
     each = replay_passes.expected_overhead_s(1) - replay_passes.expected_overhead_s(0)
     cost = f"runs each {count}{bound}, about {each:.1g} s ({basis})"
-    chosen = _launches(counters_pass)
+    chosen = _launch_count(counters_pass)
     if chosen is None:
         return f"{counters_pass.name}: ncu measures every launch that the filter matches, and {cost}"
     usual, maximum = (
@@ -262,7 +265,7 @@ def _price_in_words(counters_pass: CountersPass, tool: str | None, chip: str | N
     )
 
 
-def _launches(counters_pass: CountersPass) -> int | None:
+def _launch_count(counters_pass: CountersPass) -> int | None:
     """How many launches are chosen, as far as the recipe says."""
     kernels = counters_pass.kernels
     if counters_pass.is_guided:
@@ -294,7 +297,7 @@ class Price:
     at_most_s: float
 
 
-def price(launches_ns: Sequence[int], passes: PassEstimate, program_s: float, replay: str) -> Price:
+def estimate_price(launches_ns: Sequence[int], passes: PassEstimate, program_s: float, replay: str) -> Price:
     """What a run costs, its program included.
 
     Args:
@@ -312,7 +315,7 @@ def price(launches_ns: Sequence[int], passes: PassEstimate, program_s: float, re
     )
 
 
-def limit(price: Price, plan_s: int, finished: Sequence[tuple[float, float]]) -> Limit:
+def run_time_limit(price: Price, plan_s: int, finished: Sequence[tuple[float, float]]) -> Limit:
     """The limit of a run: never above the plan's, which was confirmed.
 
     Args:
@@ -338,7 +341,7 @@ def limit(price: Price, plan_s: int, finished: Sequence[tuple[float, float]]) ->
     return Limit(limit_s, f"{head}; limit {limit_s} s instead of {plan_s} s")
 
 
-def planned_s(recipe: Recipe, counters_pass: CountersPass, case: str, params: Mapping[str, Any]) -> int | None:
+def planned_limit_s(recipe: Recipe, counters_pass: CountersPass, case: str, params: Mapping[str, Any]) -> int | None:
     """The limit that the plan gives a run of a pass, in seconds; None where it cannot be worked out again.
 
     Args:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nsw.errors import NswError
 from nsw.launchers.model import LayoutError
-from nsw.plan.command import words
+from nsw.plan.command import command_words
 from nsw.plan.model import APP, AROUND_S, REDUCTION, Job, Resources, Run
 from nsw.recipe.expressions import is_template
-from nsw.recipe.fields import flag, whole_number
+from nsw.recipe.fields import parse_flag, parse_whole_number
 from nsw.recipe.matrix import Case, case_id
 from nsw.recipe.units import Fault, parse_duration, parse_size
 from nsw.wording import plural
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 __all__ = [
     "WARM_UP",
     "Blocks",
-    "are_tasks",
     "build_job",
     "command_of",
-    "fitting",
-    "in_blocks",
-    "pack",
-    "reductions",
-    "side_by_side",
+    "make_blocks",
+    "pack_jobs",
+    "reduces_in_tasks",
+    "reduction_jobs",
+    "runs_per_node",
+    "runs_within_walltime",
 ]
 
 T = TypeVar("T")
 
 
-def pack(
+def pack_jobs(
     name: str,
     runs: Sequence[Run],
     *,
@@ -67,20 +67,22 @@ def pack(
     groups: dict[tuple[Resources, str, str], list[Run]] = {}
     for run in runs:
         stage = run.needs.removeprefix(f"{run.case_id}.")  # a task holds runs that wait for the same pass
-        groups.setdefault((_but_time(run.resources), run.app, stage), []).append(run)
+        groups.setdefault((_without_time(run.resources), run.app, stage), []).append(run)
     jobs: list[Job] = []
     for group in groups.values():
-        lanes = side_by_side(group[0].resources, node_gpus)
-        size = runs_per_task or lanes * fitting(max(run.resources.time_s for run in group), longest_s, around_s)
-        tasks = _batched(group, max(1, size))
-        for chunk in _batched(tasks, max(1, max_array)):
+        lanes = runs_per_node(group[0].resources, node_gpus)
+        size = runs_per_task or lanes * runs_within_walltime(
+            max(run.resources.time_s for run in group), longest_s, around_s
+        )
+        tasks = _split_into_batches(group, max(1, size))
+        for chunk in _split_into_batches(tasks, max(1, max_array)):
             at_a_time = min(lanes, max(len(task) for task in chunk))
             jobs.append(Job(f"{name}-j{first + len(jobs)}", chunk[0][0].resources, chunk,
                             side_by_side=at_a_time, around_s=around_s))  # fmt: skip
     return tuple(jobs)
 
 
-def _but_time(needs: Resources) -> Resources:
+def _without_time(needs: Resources) -> Resources:
     """What decides on the job: a longer limit does not need another one, since it asks for the longest of its tasks."""
     return replace(needs, time_s=0)
 
@@ -102,7 +104,7 @@ class Blocks:
         return f"{blocks}, in random order, in {jobs}; seed {self.seed}"
 
 
-def in_blocks(
+def make_blocks(
     name: str, runs: Sequence[Run], seed: int, *, longest_s: int | None, around_s: int = AROUND_S
 ) -> list[Blocks]:
     """Blocks of runs that follow each other, in an order that the seed decides; warm-ups are a block before them.
@@ -120,13 +122,13 @@ def in_blocks(
     chance = random.Random(seed + max(0, min((run.repeat for run in runs), default=0) - 1))  # noqa: S311  an order, no secret
     groups: dict[Resources, dict[int, list[Run]]] = {}
     for run in runs:
-        groups.setdefault(_but_time(run.resources), {}).setdefault(run.repeat, []).append(run)
+        groups.setdefault(_without_time(run.resources), {}).setdefault(run.repeat, []).append(run)
     groups_of_blocks: list[Blocks] = []
     for group in groups.values():
         # random() is what Python promises never to change; shuffle is not
         ordered = [sorted(group[repeat], key=lambda _: chance.random()) for repeat in sorted(group)]
         before = sum(len(blocks.jobs) for blocks in groups_of_blocks)
-        tasks = _filled(ordered, None if longest_s is None else longest_s - around_s)
+        tasks = _fill_tasks(ordered, None if longest_s is None else longest_s - around_s)
         jobs = (Job(f"{name}-j{before + n}", task[0].resources, (task,), around_s=around_s)
                 for n, task in enumerate(tasks, 1))  # fmt: skip
         cases = {run.case_id for block in ordered for run in block}
@@ -134,7 +136,7 @@ def in_blocks(
     return groups_of_blocks
 
 
-def _filled(blocks: Sequence[Sequence[Run]], seconds: int | None) -> list[tuple[Run, ...]]:
+def _fill_tasks(blocks: Sequence[Sequence[Run]], seconds: int | None) -> list[tuple[Run, ...]]:
     """Tasks that hold whole blocks, as many as fit into so many seconds."""
     tasks: list[list[Run]] = [[]]
     for block in blocks:
@@ -145,12 +147,12 @@ def _filled(blocks: Sequence[Sequence[Run]], seconds: int | None) -> list[tuple[
     return [tuple(task) for task in tasks]
 
 
-def side_by_side(needs: Resources, node_gpus: int) -> int:
+def runs_per_node(needs: Resources, node_gpus: int) -> int:
     """How many runs with these needs a whole node takes at a time; 1 for those of several nodes or without GPUs."""
     return max(1, node_gpus // needs.gpus) if needs.nodes == 1 and needs.gpus else 1
 
 
-def fitting(time_s: int, longest_s: int | None, around_s: int = AROUND_S) -> int:
+def runs_within_walltime(time_s: int, longest_s: int | None, around_s: int = AROUND_S) -> int:
     """How many runs of so many seconds follow each other within the longest walltime.
 
     Args:
@@ -161,7 +163,7 @@ def fitting(time_s: int, longest_s: int | None, around_s: int = AROUND_S) -> int
     return 1 if longest_s is None or time_s <= 0 else max(1, (longest_s - around_s) // time_s)
 
 
-def _batched(items: Sequence[T], size: int) -> list[tuple[T, ...]]:
+def _split_into_batches(items: Sequence[T], size: int) -> list[tuple[T, ...]]:
     return [tuple(items[at : at + size]) for at in range(0, len(items), size)]
 
 
@@ -193,15 +195,15 @@ def build_job(
         site: The site, which may have words of its own for GPUs.
         app: The folder of the application's files, where nothing of the case is in its name.
     """
-    with standing_at("app", "build", "command"):
+    with faults_at("app", "build", "command"):
         expression = resolver.parse(step.command)
         used = {key: value for key, value in case.params.items() if key in expression.names}
-        command = words(expression, values)
+        command = command_words(expression, values)
     suffix = f"-{case_id(used)}" if used else ""
     folder = f"{app}{suffix}"
     suffix = folder.removeprefix(APP)
-    with standing_at("app", "build", "gpus"):
-        gpus = whole_number(resolver.value(step.gpus, values))
+    with faults_at("app", "build", "gpus"):
+        gpus = parse_whole_number(resolver.value(step.gpus, values))
     gres = site_gres(site, 1, gpus, values, resolver)
     resources = replace(needs, nodes=1, tasks=1, gpus=gpus, gres=gres, exclusive=False, time_s=int(step.time))
     run = Run(
@@ -228,12 +230,12 @@ def command_of(job: Job) -> tuple[str, ...]:
 _TIME_S: Final = 1800  # seconds of one: an export of 10 GB takes a few minutes
 
 
-def are_tasks(site: Site) -> bool:
+def reduces_in_tasks(site: Site) -> bool:
     """Whether reports are reduced by tasks of their own; on this machine a job exports its reports itself."""
     return site.scheduler != "local" or site.transport.kind != "local"
 
 
-def reductions(name: str, runs: Sequence[Run], site: Site) -> tuple[Job, ...]:
+def reduction_jobs(name: str, runs: Sequence[Run], site: Site) -> tuple[Job, ...]:
     """The jobs that reduce the reports of these runs, a task a run; of a warm-up nothing is read.
 
     Args:
@@ -246,12 +248,12 @@ def reductions(name: str, runs: Sequence[Run], site: Site) -> tuple[Job, ...]:
     location = "job" if site.scheduler == "local" or len(reduced) > site.limits.login_reductions else "login"
     longest = site.limits.max_walltime
     time_s = _TIME_S if longest is None else max(1, min(_TIME_S, int(longest) - AROUND_S))
-    reduction_runs = [_reduction(run, time_s) for run in reduced]
-    jobs = pack(f"{name}-reduce", reduction_runs, runs_per_task=1, max_array=site.limits.max_array)
+    reduction_runs = [_reduction_run(run, time_s) for run in reduced]
+    jobs = pack_jobs(f"{name}-reduce", reduction_runs, runs_per_task=1, max_array=site.limits.max_array)
     return tuple(replace(job, reduction=location) for job in jobs)
 
 
-def _reduction(run: Run, time_s: int) -> Run:
+def _reduction_run(run: Run, time_s: int) -> Run:
     needs = run.resources
     resources = Resources(
         time_s=time_s, queue=needs.queue, account=needs.account, qos=needs.qos, reservation=needs.reservation,
@@ -275,7 +277,7 @@ class UnresolvedError(NswError):
 
 
 @contextmanager
-def standing_at(*path: str | int) -> Iterator[None]:
+def faults_at(*path: str | int) -> Iterator[None]:
     """Errors inside are reported at this path of the recipe.
 
     Raises:
@@ -344,33 +346,33 @@ def resources(requested: Any, site: Any, values: Mapping[str, Any], resolver: Re
         resolver: Evaluates them.
     """
 
-    def get(name: str, parse: Callable[[Any], Any] = str) -> Any:
-        with standing_at("resources", name):
+    def evaluate_key(name: str, parse: Callable[[Any], Any] = str) -> Any:
+        with faults_at("resources", name):
             value = resolver.value(getattr(requested, name), values)
             return None if value is None else parse(value)
 
-    def filled(number: int, line: str) -> str:
-        with standing_at("resources", "extra", number):
+    def fill_line(number: int, line: str) -> str:
+        with faults_at("resources", "extra", number):
             return str(resolver.value(line, values))
 
-    at_least_one = partial(whole_number, minimum=1)
-    nodes = get("nodes", at_least_one)
-    requested_gpus = get("gpus", whole_number)
+    at_least_one = partial(parse_whole_number, minimum=1)
+    nodes = evaluate_key("nodes", at_least_one)
+    requested_gpus = evaluate_key("gpus", parse_whole_number)
     gpus = _GPUS * nodes if requested_gpus is None else requested_gpus
     return Resources(
         nodes=nodes,
         gpus=gpus,
-        cpus_per_task=get("cpus_per_task", at_least_one),
-        memory_bytes=get("memory", _unless_text(parse_size)),
-        time_s=get("time", _unless_text(parse_duration)),
-        exclusive=get("exclusive", flag),
-        queue=get("queue") or get("partition") or site.queue or site.partition,
-        account=get("account") or site.account,
-        qos=get("qos") or site.qos,
-        gres=get("gres") or site_gres(site, nodes, gpus, values, resolver),
-        reservation=get("reservation"),
-        constraint=get("constraint"),
-        extra=(*site.extra, *starmap(filled, enumerate(requested.extra))),
+        cpus_per_task=evaluate_key("cpus_per_task", at_least_one),
+        memory_bytes=evaluate_key("memory", _parse_if_text(parse_size)),
+        time_s=evaluate_key("time", _parse_if_text(parse_duration)),
+        exclusive=evaluate_key("exclusive", parse_flag),
+        queue=evaluate_key("queue") or evaluate_key("partition") or site.queue or site.partition,
+        account=evaluate_key("account") or site.account,
+        qos=evaluate_key("qos") or site.qos,
+        gres=evaluate_key("gres") or site_gres(site, nodes, gpus, values, resolver),
+        reservation=evaluate_key("reservation"),
+        constraint=evaluate_key("constraint"),
+        extra=(*site.extra, *starmap(fill_line, enumerate(requested.extra))),
     )
 
 
@@ -393,7 +395,7 @@ def site_gres(site: Any, nodes: int, gpus: int, values: Mapping[str, Any], resol
     if site.gres is None or gpus == 0:
         return None
     if gpus % nodes:
-        with standing_at("resources", "gpus"):
+        with faults_at("resources", "gpus"):
             raise NswError(
                 f"{gpus} GPUs cannot be divided equally among {nodes} nodes, as this site's gres asks",
                 hint=f"such as gpus: {-(-gpus // nodes) * nodes}",
@@ -401,6 +403,6 @@ def site_gres(site: Any, nodes: int, gpus: int, values: Mapping[str, Any], resol
     return str(resolver.value(site.gres, {**values, "gpus": gpus // nodes, "nodes": nodes}))
 
 
-def _unless_text(parse: Callable[[Any], float]) -> Callable[[Any], int]:
+def _parse_if_text(parse: Callable[[Any], float]) -> Callable[[Any], int]:
     """A number was parsed when the recipe was loaded; text is what an expression gave."""
     return lambda value: int(parse(value)) if isinstance(value, str) else int(value)

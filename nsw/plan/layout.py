@@ -16,7 +16,7 @@ from nsw.recipe.launcher_names import CUSTOM, NONE, load_launcher
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["MAKERS", "Demand", "layout_of", "sentence"]
+__all__ = ["MAKERS", "Demand", "compute_layout", "layout_sentence"]
 
 # chips that are not NVIDIA's, and the variable by which a process sees some of a node's GPUs
 MAKERS: Final = {"pvc": "Intel", "gfx908": "AMD", "gfx90a": "AMD", "gfx942": "AMD"}
@@ -77,7 +77,7 @@ class _ContradictionError(Exception):
         self.ways = ways
 
 
-def layout_of(demand: Demand) -> Layout:
+def compute_layout(demand: Demand) -> Layout:
     """The layout of one case.
 
     Raises:
@@ -85,38 +85,38 @@ def layout_of(demand: Demand) -> Layout:
             names only what is accepted.
     """
     try:
-        return _layout(demand)
+        return _try_layout(demand)
     except _ContradictionError as fault:
         ways = [words for words, changed in fault.ways if changed is None or _is_accepted(changed)]
-        ways = ways or list(filter(None, (_way_out(*way, _MOST_CHANGES) for way in fault.ways)))[:1]
+        ways = ways or list(filter(None, (_complete_way_out(*way, _MOST_CHANGES) for way in fault.ways)))[:1]
         raise LayoutError(fault.path, fault.message, ", or ".join(ways) or None) from None
 
 
 _MOST_CHANGES: Final = 3  # in a hint, where a single change leads to the next contradiction
 
 
-def _way_out(words: str, changed: Demand | None, most: int) -> str | None:
+def _complete_way_out(words: str, changed: Demand | None, most: int) -> str | None:
     """A way out with the changes that it needs beside; None where so many do not suffice."""
     if changed is None or _is_accepted(changed):
         return words
     try:
-        _layout(changed)
+        _try_layout(changed)
     except _ContradictionError as fault:
         further = ((f"{words} and {more}", after) for more, after in fault.ways if most > 1 and after is not None)
-        return next(filter(None, (_way_out(more, after, most - 1) for more, after in further)), None)
+        return next(filter(None, (_complete_way_out(more, after, most - 1) for more, after in further)), None)
     return None
 
 
 def _is_accepted(demand: Demand) -> bool:
     try:
-        _layout(demand)
+        _try_layout(demand)
     except _ContradictionError:
         return False
     return demand.site_gpus is None or demand.gpus <= demand.site_gpus * demand.nodes
 
 
-def _layout(demand: Demand) -> Layout:
-    ranks, tasks = _ranks(demand)
+def _try_layout(demand: Demand) -> Layout:
+    ranks, tasks = _ranks_and_room(demand)
     node_gpus = _gpus_of_node(demand)
     _check_room(demand, tasks)
     if ranks and demand.gpus_written:
@@ -144,7 +144,7 @@ def _layout(demand: Demand) -> Layout:
     )
 
 
-def _ranks(demand: Demand) -> tuple[tuple[int, ...], int]:
+def _ranks_and_room(demand: Demand) -> tuple[tuple[int, ...], int]:
     """The processes of each node, and how many the scheduler makes room for."""
     nodes, each = demand.nodes, demand.tasks_per_node
     by_nodes = nodes * (each or 1)
@@ -165,7 +165,7 @@ def _ranks(demand: Demand) -> tuple[tuple[int, ...], int]:
         fewer = -(-total // nodes)
         raise _ContradictionError(
             ("resources", "tasks_per_node"),
-            f"{total} processes, but {_nodes(nodes)} with tasks_per_node {each}"
+            f"{total} processes, but {_node_count_text(nodes)} with tasks_per_node {each}"
             f" {'have' if nodes > 1 else 'has'} {by_nodes}",
             [
                 (
@@ -185,7 +185,8 @@ def _ranks(demand: Demand) -> tuple[tuple[int, ...], int]:
         empty = ranks.count(0)
         raise _ContradictionError(
             ("resources", "nodes"),
-            f"{total} process{'es' if total > 1 else ''} on {_nodes(nodes)}: {_nodes(empty)} would get none",
+            f"{total} process{'es' if total > 1 else ''} on {_node_count_text(nodes)}: {_node_count_text(empty)} would"
+            " get none",
             [
                 (f"`nodes: {nodes - empty}`", replace(demand, nodes=nodes - empty)),
                 (f"`processes: {full * nodes}`", replace(demand, processes=full * nodes)),
@@ -194,7 +195,7 @@ def _ranks(demand: Demand) -> tuple[tuple[int, ...], int]:
     if load_launcher(demand.kind).spawns and len(set(ranks)) > 1:
         raise _ContradictionError(
             ("app", "launcher", "processes"),
-            f"{total} processes cannot be divided equally among {_nodes(nodes)}, as {demand.kind} needs",
+            f"{total} processes cannot be divided equally among {_node_count_text(nodes)}, as {demand.kind} needs",
             [
                 (f"`processes: {count}`", replace(demand, processes=count))
                 for count in (full * nodes, (full - 1) * nodes)
@@ -212,7 +213,7 @@ def _gpus_of_node(demand: Demand) -> int:
         return 0
     raise _ContradictionError(
         ("resources", "gpus"),
-        f"{_gpus(demand.gpus)} cannot be divided equally among {_nodes(demand.nodes)}",
+        f"{_gpu_count_text(demand.gpus)} cannot be divided equally among {_node_count_text(demand.nodes)}",
         [
             (f"`gpus: {count}`", replace(demand, gpus=count))
             for count in (demand.gpus - rest + demand.nodes, demand.gpus - rest)
@@ -255,13 +256,13 @@ def _check_division(demand: Demand, ranks: Sequence[int], node_gpus: int) -> Non
     many = odd > node_gpus
     gpus = sum(ranks) if many else odd * demand.nodes
     message = (
-        f"{odd} processes would share the {_gpus(node_gpus)} of {subject}"
+        f"{odd} processes would share the {_gpu_count_text(node_gpus)} of {subject}"
         if many
-        else f"{odd} processes cannot divide the {_gpus(node_gpus)} of {subject} equally"
+        else f"{odd} processes cannot divide the {_gpu_count_text(node_gpus)} of {subject} equally"
     )
     raise _ContradictionError(
         ("resources", "gpus"),
-        f"{message} ({sum(ranks)} processes, {_gpus(demand.gpus)} in all)",
+        f"{message} ({sum(ranks)} processes, {_gpu_count_text(demand.gpus)} in all)",
         [
             (f"`gpus: {gpus}` gives each {'its own' if many else 'one'}", replace(demand, gpus=gpus)),
             ("`launcher: {share_gpus: true}` allows that", replace(demand, share_gpus=True)),
@@ -272,7 +273,7 @@ def _check_division(demand: Demand, ranks: Sequence[int], node_gpus: int) -> Non
 # --- sentences ---
 
 
-def sentence(layout: Layout) -> str | None:
+def layout_sentence(layout: Layout) -> str | None:
     """The layout for a person, such as `8 ranks: 4 on each of 2 nodes, one GPU each`; None for a single process."""
     gpus = layout.node_gpus if layout.divided else 0
     if layout.kind == NONE:
@@ -288,7 +289,7 @@ def sentence(layout: Layout) -> str | None:
             " checked"
         )
     if not layout.ranks:
-        return f"a custom launcher places its processes on {_nodes(layout.nodes)} itself: that is not checked"
+        return f"a custom launcher places its processes on {_node_count_text(layout.nodes)} itself: that is not checked"
     total = sum(layout.ranks)
     if total == 1:
         return None
@@ -312,18 +313,18 @@ def _gpus_in_words(layout: Layout, node_gpus: int) -> str:
     count = max(layout.ranks)
     share, rest = divmod(node_gpus, count)
     if rest or share == 0:
-        words = f", {_gpus(node_gpus)} of a node shared by {count} ranks"
+        words = f", {_gpu_count_text(node_gpus)} of a node shared by {count} ranks"
     else:
-        words = f", {'one GPU' if share == 1 else _gpus(share)} each"
+        words = f", {'one GPU' if share == 1 else _gpu_count_text(share)} each"
     if layout.variable:
         return words
     rank = load_launcher(layout.kind).local_rank
     return f"{words} (each sees all {node_gpus} of its node and picks by {rank})" if node_gpus > 1 else words
 
 
-def _nodes(count: int) -> str:
+def _node_count_text(count: int) -> str:
     return f"{count} nodes" if count > 1 else "1 node"
 
 
-def _gpus(count: int) -> str:
+def _gpu_count_text(count: int) -> str:
     return f"{count} GPU{'s' if count != 1 else ''}"

@@ -251,12 +251,16 @@ class Plan:
     @property
     def gpu_hours(self) -> float:
         """At most: each task's GPUs for all of its limit, as the scheduler is asked for it."""
-        return sum(len(j.tasks) * self.price(j.resources, self.asked_s(j), "gpu-hour") for j in self._paid)
+        return sum(
+            len(j.tasks) * self.price(j.resources, self.requested_time_s(j), "gpu-hour") for j in self._jobs_on_nodes
+        )
 
     @property
     def node_hours(self) -> float:
         """At most: each task's nodes for all of its limit, as the scheduler is asked for it."""
-        return sum(len(j.tasks) * self.price(j.resources, self.asked_s(j), "node-hour") for j in self._paid)
+        return sum(
+            len(j.tasks) * self.price(j.resources, self.requested_time_s(j), "node-hour") for j in self._jobs_on_nodes
+        )
 
     def price(self, needs: Resources, run_s: float, unit: AmountUnit) -> float:
         """What a time costs that a job holds its nodes, in the unit of a price.
@@ -269,13 +273,13 @@ class Plan:
         reserved_gpus = max(needs.gpus, self.node_gpus * needs.nodes)  # nobody else gets them
         return run_s * {"second": 1.0, "node-hour": needs.nodes / 3600, "gpu-hour": reserved_gpus / 3600}[unit]
 
-    def asked_s(self, job: Job) -> int:
+    def requested_time_s(self, job: Job) -> int:
         """The time limit of each task of a job, in seconds, as the scheduler is asked for it."""
         if job.place != "job":
             return job.walltime_s
         return max(self.least_time_s, -(-job.walltime_s // self.time_step_s) * self.time_step_s)
 
     @property
-    def _paid(self) -> tuple[Job, ...]:
+    def _jobs_on_nodes(self) -> tuple[Job, ...]:
         """All that takes the site's nodes: what is done on the login node does not."""
         return tuple(j for j in (*self.builds, *self.jobs, *self.reductions) if j.place == "job")

@@ -12,19 +12,19 @@ from nsw.plan.command import (
     PYXIS,
     RECORD_ENVIRONMENT,
     Box,
-    boxed,
-    boxed_step,
     folder_of_tool,
+    in_container,
+    step_in_containers,
     with_container_env,
     with_secrets,
 )
-from nsw.plan.jobs import are_tasks
+from nsw.plan.jobs import reduces_in_tasks
 from nsw.plan.layout import MAKERS
 from nsw.plan.model import Resources, SiteFacts
 from nsw.profilers import Profiled, Profiler, Request, load_profiler
 from nsw.profilers.cprofile import is_python_interpreter
 from nsw.profilers.model import CHOSEN, Counting
-from nsw.recipe.passes import AUTO, SecondStage, of_kind
+from nsw.recipe.passes import AUTO, SecondStage, profiler_modules
 from nsw.recipe.units import Fault, as_text
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from nsw.recipe.model import Recipe
     from nsw.site.model import Site
 
-__all__ = ["CaseProgram", "profiled"]
+__all__ = ["CaseProgram", "profile_pass"]
 
 
 def check_ranks(ranks: str | Sequence[int], launch: Launch, *, each: bool) -> None:
@@ -75,7 +75,7 @@ class CaseProgram:
     checks: tuple[tuple[str, ...], ...] = ()
 
 
-def profiled(
+def profile_pass(
     pass_: Any, started: CaseProgram, recipe: Recipe, site: Site, facts: SiteFacts, *, chooses: bool = False
 ) -> tuple[str | None, Profiled]:
     """The tool of a pass and what it makes of the program.
@@ -98,39 +98,39 @@ def profiled(
         launch = replace(launch, python=program[0])
         started = replace(started, launch=launch)
     if pass_.kind == "baseline":
-        return None, Profiled(_Nest(launch, box, started.secrets).ranks("all", program, program))
-    if (reason := _no_gpus(pass_, facts, chip)) is not None:
+        return None, Profiled(_Nest(launch, box, started.secrets).launcher_command("all", program, program))
+    if (reason := _no_gpus_reason(pass_, facts, chip)) is not None:
         return pass_.tool, Profiled(impossible=reason)
     # around a launcher, which is no program of the image, is the site's own profiler
     in_image = box is not None and box.profiler_inside and (launch.launcher.in_image or inside is not False)
-    tool, path, missing = _tool(
+    tool, path, missing = _find_tool(
         pass_, SiteFacts() if in_image else facts, {} if in_image else dict(site.profilers), chip
     )
-    missing = missing or _no_samples(pass_, tool, site)
+    missing = missing or _no_metrics_reason(pass_, tool, site)
     if missing is not None:
         return tool, Profiled(impossible=missing)
     profiler = load_profiler(tool)
-    each = _each_process(profiler, pass_, launch, inside)
+    each = _is_each_profiled(profiler, pass_, launch, inside)
     ranks = counting.counted_ranks(pass_, each=each) if pass_.kind == "counters" else pass_.ranks
     check_ranks(ranks, launch, each=each)
     if pass_.kind == "counters" and (reason := counting.replay_fault(pass_, launch, each=each)) is not None:
         return tool, Profiled(impossible=reason)
-    tools = () if in_image else _brought_in(profiler, path, box)
+    tools = () if in_image else _folders_to_bind(profiler, path, box)
     if tools is None:
         return tool, Profiled(impossible=f"{path} cannot be mounted into the container: {_NOT_BROUGHT}")
     request = replace(
-        _request(pass_, tool, chip, chooses=chooses),
+        _tool_request(pass_, tool, chip, chooses=chooses),
         path=path,
         export_here=recipe.collect == "tables",
-        reduce_there=are_tasks(site) and not in_image,
+        reduce_there=reduces_in_tasks(site) and not in_image,
     )
     hides_secrets = tool in RECORD_ENVIRONMENT
-    return tool, _put_around(
+    return tool, _nest_profiler(
         started, profiler, request, ranks, hides_secrets=hides_secrets, each=each, in_image=in_image, tools=tools
     )
 
 
-def _put_around(
+def _nest_profiler(
     started: CaseProgram, profiler: Profiler, request: Request, ranks: str | Sequence[int], *,
     hides_secrets: bool, each: bool, in_image: bool, tools: tuple[str, ...],
 ) -> Profiled:  # fmt: skip
@@ -152,7 +152,13 @@ def _put_around(
     outermost = not each and not launch.launcher.in_image
     if each:
         program = with_secrets(inner, program)
-    words = nest.ranks("all", program, program, tools) if outermost else program if each else nest.inside(program)
+    words = (
+        nest.launcher_command("all", program, program, tools)
+        if outermost
+        else program
+        if each
+        else nest.inner_command(program)
+    )
     done = profiler.profile(
         replace(
             request,
@@ -164,16 +170,18 @@ def _put_around(
     )
     if done.impossible is not None or outermost:
         return done
-    command = nest.ranks(ranks, done.command, program, tools) if each else nest.on_nodes(done.command, tools)
-    after = tuple(nest.boxed(words) for words in done.after) if in_image else done.after
+    command = (
+        nest.launcher_command(ranks, done.command, program, tools) if each else nest.node_command(done.command, tools)
+    )
+    after = tuple(nest.in_box(words) for words in done.after) if in_image else done.after
     return replace(done, command=command, after=after)
 
 
-def _request(pass_: Any, tool: str, chip: str | None, *, chooses: bool) -> Request:
+def _tool_request(pass_: Any, tool: str, chip: str | None, *, chooses: bool) -> Request:
     """What the recipe asks of the tool, before it is known where that is and what it starts."""
     counts = None
     if pass_.kind == "counters":
-        requested = counting.requested(pass_, tool, chip)
+        requested = counting.metric_request(pass_, tool, chip)
         if isinstance(pass_, SecondStage):  # which of them, the first decides
             requested = replace(requested, metrics=(), sections=())
         counts = Counting(requested, pass_, CHOSEN if pass_.is_guided else None)
@@ -183,7 +191,7 @@ def _request(pass_: Any, tool: str, chip: str | None, *, chooses: bool) -> Reque
         trace=tuple(getattr(pass_, "trace", ())),
         options=tuple(pass_.options),
         counting=counts,
-        report=_report(pass_, chooses=chooses),
+        report=_timeline_report_kind(pass_, chooses=chooses),
         graph_nodes=chooses,
         record=tuple(getattr(pass_, "record", ())),
         steps=(pass_.steps.skip, pass_.steps.count) if getattr(pass_, "steps", None) is not None else None,
@@ -194,7 +202,7 @@ def _request(pass_: Any, tool: str, chip: str | None, *, chooses: bool) -> Reque
     )
 
 
-def _report(pass_: Any, *, chooses: bool) -> str:
+def _timeline_report_kind(pass_: Any, *, chooses: bool) -> str:
     """What nvprof leaves of a timeline: of one that chooses kernels every launch."""
     report: str = getattr(pass_, "report", "summary")
     return "file" if chooses and report == "summary" else report
@@ -215,14 +223,18 @@ class _Nest:
         self._secrets = secrets
         self._outside = not launch.launcher.in_image
 
-    def boxed(self, words: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
-        return tuple(words) if self._box is None else boxed(self._box, words, tools)
+    def in_box(self, words: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
+        return tuple(words) if self._box is None else in_container(self._box, words, tools)
 
-    def inside(self, program: Sequence[str]) -> tuple[str, ...]:
+    def inner_command(self, program: Sequence[str]) -> tuple[str, ...]:
         """What runs in the container when the profiler does not start each process."""
-        return tuple(program) if self._outside else launch_command(self._launch, self._rank("all", program, program))
+        return (
+            tuple(program)
+            if self._outside
+            else launch_command(self._launch, self._rank_command("all", program, program))
+        )
 
-    def ranks(
+    def launcher_command(
         self, ranks: str | Sequence[int], profiled: Sequence[str], program: Sequence[str], tools: Sequence[str] = ()
     ) -> tuple[str, ...]:
         """The launcher's processes: those of `ranks` under their profiler, the others alone."""
@@ -234,26 +246,30 @@ class _Nest:
                     "write `launcher: {kind: srun}`",
                 )
             profiled, program = with_container_env(self._box, profiled), with_container_env(self._box, program)
-            return boxed_step(self._box, launch_command(self._launch, self._rank(ranks, profiled, program)), tools)
+            return step_in_containers(
+                self._box, launch_command(self._launch, self._rank_command(ranks, profiled, program)), tools
+            )
         if self._outside:
             return launch_command(
-                self._launch, self._rank(ranks, self.boxed(profiled, tools), self.boxed(program, tools))
+                self._launch, self._rank_command(ranks, self.in_box(profiled, tools), self.in_box(program, tools))
             )
-        return self.on_nodes(launch_command(self._launch, self._rank(ranks, profiled, program)), tools)
+        return self.node_command(launch_command(self._launch, self._rank_command(ranks, profiled, program)), tools)
 
-    def on_nodes(self, words: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
+    def node_command(self, words: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
         """What starts a node's processes, on each node of the run."""
         if self._box is not None and self._box.runtime == PYXIS and self._launch.starts_once_per_node:
             message = f"{self._launch.kind} over several nodes cannot be started in containers of pyxis"
             raise LayoutError(("app", "launcher"), message, "write `launcher: {kind: srun}`")
-        words = self.boxed(words, tools)
+        words = self.in_box(words, tools)
         return command_once_per_node(self._launch, words, self._secrets) if self._launch.starts_once_per_node else words
 
-    def _rank(self, ranks: str | Sequence[int], profiled: Sequence[str], program: Sequence[str]) -> tuple[str, ...]:
+    def _rank_command(
+        self, ranks: str | Sequence[int], profiled: Sequence[str], program: Sequence[str]
+    ) -> tuple[str, ...]:
         return command_of_rank(ranks, profiled, program) if self._launch.layout.has_ranks else tuple(profiled)
 
 
-def _brought_in(profiler: Profiler, path: str, box: Box | None) -> tuple[str, ...] | None:
+def _folders_to_bind(profiler: Profiler, path: str, box: Box | None) -> tuple[str, ...] | None:
     """Folders of the profiler that must be bound into the container; None when that cannot be done."""
     if box is None or profiler.EXECUTABLE is None:
         return ()
@@ -261,7 +277,7 @@ def _brought_in(profiler: Profiler, path: str, box: Box | None) -> tuple[str, ..
     return None if folder is None else (folder,)
 
 
-def _each_process(profiler: Profiler, pass_: Any, launch: Launch, inside: bool | None) -> bool:
+def _is_each_profiled(profiler: Profiler, pass_: Any, launch: Launch, inside: bool | None) -> bool:
     """Whether each process gets a profiler; where processes are a launcher's children, one around it sees all."""
     if launch.kind == "none":
         return False
@@ -269,10 +285,10 @@ def _each_process(profiler: Profiler, pass_: Any, launch: Launch, inside: bool |
         return True
     if inside is not None:
         return inside
-    return not launch.launcher.spawns or (pass_.kind == "counters" and counting.starts_each(pass_, launch))
+    return not launch.launcher.spawns or (pass_.kind == "counters" and counting.profiles_each_process(pass_, launch))
 
 
-def _no_samples(pass_: Any, tool: str, site: Site) -> str | None:
+def _no_metrics_reason(pass_: Any, tool: str, site: Site) -> str | None:
     """Why a timeline with samples of GPU metrics is left out."""
     if getattr(pass_, "gpu_metrics", None) is None:
         return None
@@ -283,7 +299,7 @@ def _no_samples(pass_: Any, tool: str, site: Site) -> str | None:
     return None
 
 
-def _no_gpus(pass_: Any, facts: SiteFacts, chip: str | None) -> str | None:
+def _no_gpus_reason(pass_: Any, facts: SiteFacts, chip: str | None) -> str | None:
     """Why a pass that measures GPUs is left out on a site whose file says that it has none.
 
     A timeline whose tool the recipe names is made: nsys records CPUs, NVTX and MPI too. This machine has what it has.
@@ -298,15 +314,17 @@ def _no_gpus(pass_: Any, facts: SiteFacts, chip: str | None) -> str | None:
     return None
 
 
-def _tool(pass_: Any, facts: SiteFacts, configured: Mapping[str, str], chip: str | None) -> tuple[str, str, str | None]:
+def _find_tool(
+    pass_: Any, facts: SiteFacts, configured: Mapping[str, str], chip: str | None
+) -> tuple[str, str, str | None]:
     """The pass's tool, its path, and why it cannot be used here (or None)."""
     maker = MAKERS.get((chip or "").lower())
     if maker is not None and pass_.kind in {"timeline", "counters"}:
         reason = f"the site's GPUs are {maker}'s ({chip}), and nsys, ncu and nvprof measure NVIDIA's only"
         return pass_.tool, "", f"{reason}; baseline and host passes can be run"
-    candidates = [tool for tool in of_kind(pass_.kind) if pass_.tool in {AUTO, tool}]
+    candidates = [tool for tool in profiler_modules(pass_.kind) if pass_.tool in {AUTO, tool}]
     if pass_.kind == "counters":
-        candidates = list(counting.tools(pass_, find_chip(chip)))
+        candidates = list(counting.candidate_tools(pass_, find_chip(chip)))
     reasons: list[str] = []
     for tool in candidates:
         executable = load_profiler(tool).EXECUTABLE
@@ -315,7 +333,9 @@ def _tool(pass_: Any, facts: SiteFacts, configured: Mapping[str, str], chip: str
         tool_path = configured.get(tool, executable) if facts.tools is None else facts.tools.get(tool)
         if tool_path is None:
             reasons.append(facts.missing.get(tool, f"{tool} was not found"))
-        elif pass_.kind == "counters" and (old := counting.dropped(tool, tool_path, chip)) is not None:
+        elif (
+            pass_.kind == "counters" and (old := counting.unsupported_version_reason(tool, tool_path, chip)) is not None
+        ):
             reasons.append(old)
         elif not reasons or facts.tools is not None or tool in configured:  # else nobody says that it is there
             return tool, tool_path, None

@@ -15,7 +15,7 @@ from nsw.analysis.sides import Compared, Side, match_cases
 from nsw.present import emit
 from nsw.present.summary_view import as_markdown, block_data, show_blocks, show_first_screen
 from nsw.present.terminal import console
-from nsw.present.untrusted_text import clean
+from nsw.present.untrusted_text import clean_line
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _compared_row_data(row: Compared) -> dict[str, Any]:
 
 
 def _side_data(side: Side) -> dict[str, Any]:
-    name, source = clean(side.name), clean(side.source)
+    name, source = clean_line(side.name), clean_line(side.source)
     return {"name": name, "source": source, "note": side.note, "conditions": dict(side.conditions)}
 
 
@@ -143,9 +143,9 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
         "first": _side_data(comparison.first),
         "second": _side_data(comparison.second),
         "by": comparison.by,
-        "headline": clean(find_headline(blocks)),
-        "differs": [clean(line) for line in comparison.differs],
-        "programs": comparison.programs and clean(comparison.programs),
+        "headline": clean_line(find_headline(blocks)),
+        "differs": [clean_line(line) for line in comparison.differs],
+        "programs": comparison.programs and clean_line(comparison.programs),
         "rows": rows_of(comparison),
         "only_in_first": list(comparison.lone[0]),
         "only_in_second": list(comparison.lone[1]),
@@ -242,17 +242,17 @@ def gate_junit(comparison: Comparison, judged: Sequence[Judged], outcome: Outcom
     outcomes = [each.outcome for each in judged]
     suite = ET.Element(
         "testsuite",
-        name=clean(f"gate {outcome}: {comparison.second.name} beside {comparison.first.name}"),
+        name=clean_line(f"gate {outcome}: {comparison.second.name} beside {comparison.first.name}"),
         tests=str(len(judged)),
         failures=str(outcomes.count(Outcome.FAILED)),
         errors=str(outcomes.count(Outcome.UNDECIDED)),
     )
     for each in judged:
         rule = f"{each.figure}: {each.tolerance}"
-        test = ET.SubElement(suite, "testcase", classname=clean(rule), name=clean(each.case or "every case"))
+        test = ET.SubElement(suite, "testcase", classname=clean_line(rule), name=clean_line(each.case or "every case"))
         if each.outcome is not Outcome.PASSED:
             kind = "failure" if each.outcome is Outcome.FAILED else "error"
-            ET.SubElement(test, kind, type=str(each.outcome), message=clean(each.why))
+            ET.SubElement(test, kind, type=str(each.outcome), message=clean_line(each.why))
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
@@ -269,6 +269,7 @@ def gate_data(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome
         outcome: The outcome of all rules together.
     """
     rules = [
-        {**asdict(j), "tolerance": str(j.tolerance), "outcome": str(j.outcome), "why": clean(j.why)} for j in judged
+        {**asdict(j), "tolerance": str(j.tolerance), "outcome": str(j.outcome), "why": clean_line(j.why)}
+        for j in judged
     ]
     return {"outcome": str(outcome), "rules": rules, "comparison": comparison_data(comparison)}

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO, TypeAlias
 from nsw.errors import UsageError, writing_to
 from nsw.present.untrusted_text import as_csv_cell
 from nsw.present.untrusted_text import as_json as json_text
-from nsw.safe_files import replacing
+from nsw.safe_files import replacing_file
 from nsw.tables import TABLES, TableData, full_rows, row_count, to_arrow
-from nsw.wording import storable
+from nsw.wording import escape_surrogates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,7 @@ def strict_json(value: Any) -> str:
     try:
         return json_text(value, default=_plain_value)
     except ValueError:  # NaN or infinity: to look for them takes longer than to write what has none
-        return json_text(finite(value), default=_plain_value)
+        return json_text(without_nonfinite(value), default=_plain_value)
 
 
 def write_utf8(text: bytes | memoryview) -> None:
@@ -132,7 +132,7 @@ def columns_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(key for row in rows for key in row))
 
 
-def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def flatten_cells(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows whose cells of several fields became a column a field: `params` of gpus=2 is `params.gpus` 2."""
     return [
         {
@@ -162,7 +162,7 @@ def of_one_type(values: list[Any]) -> list[Any]:
         return [value and {name: fields[name][at] for name in names} for at, value in enumerate(values)]
     if str not in types and (len(types) < 2 or types <= {int, float}):
         return values
-    return [None if v is None else storable(str(v)) for v in values]
+    return [None if v is None else escape_surrogates(str(v)) for v in values]
 
 
 def as_row(record: Any) -> dict[str, Any]:
@@ -178,16 +178,16 @@ def _plain_value(value: Any) -> Any:
     return str(value)
 
 
-def finite(value: Any) -> Any:
+def without_nonfinite(value: Any) -> Any:
     """The value with NaN and infinities, at any depth, as None."""
     if is_dataclass(value):
         value = _plain_value(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {k: finite(v) for k, v in value.items()}
+        return {k: without_nonfinite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(v) for v in value]
+        return [without_nonfinite(v) for v in value]
     return value
 
 
@@ -328,7 +328,7 @@ class TableFiles(ExitStack, ABC):
             return
         with writing_to(self._paths[name]):
             # a new file gets its name at the end, if that is a good one
-            new = self.enter_context(replacing(self._paths[name])) if name not in self._writers else None
+            new = self.enter_context(replacing_file(self._paths[name])) if name not in self._writers else None
             self._append_rows(name, data, report, new)
         self.written[name] = self.written.get(name, 0) + row_count(data)
 
@@ -361,7 +361,7 @@ class ParquetFiles(TableFiles):
             chunk = data[begin : begin + _ROWS] if isinstance(data, list) else data.slice(begin, _ROWS)
             table = to_arrow(name, chunk)
             at = table.schema.get_field_index("report")
-            table = table.set_column(at, table.schema.field(at), pa.repeat(storable(report), len(table)))
+            table = table.set_column(at, table.schema.field(at), pa.repeat(escape_surrogates(report), len(table)))
             if new and not begin:
                 self._writers[name] = self.enter_context(pq.ParquetWriter(new, table.schema, compression="zstd"))
             self._writers[name].write_table(table)

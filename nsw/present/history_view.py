@@ -15,9 +15,9 @@ from nsw.analysis.groups import group_by
 from nsw.analysis.steps import MIN_NIGHTS
 from nsw.present.page import page
 from nsw.present.terminal import TextTable, console
-from nsw.present.untrusted_text import clean
-from nsw.quantities import change, duration, format_ns, magnitude, moment, number
-from nsw.wording import and_more, plural
+from nsw.present.untrusted_text import clean_line
+from nsw.quantities import duration, format_change, format_magnitude, format_moment, format_ns, number
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ _CONDITIONS: Final = 4  # that a sentence names
 def show_history(history: History) -> None:
     """Print a line for each case, and what changed with the newest steps."""
     out = console()
-    out.print(clean(_title(history)), style="bold")
+    out.print(clean_line(_title(history)), style="bold")
     several = len({series.site for series in history.series}) > 1
     heads = ["case", *(["site"] if several else []), "trend", "last>", "noise>", "last step"]
     cells = [
@@ -53,13 +53,13 @@ def show_history(history: History) -> None:
     ]  # fmt: skip
     out.print(TextTable(None, heads, cells, wide="case"))
     for sentence in _step_sentences(history):
-        out.print(clean(sentence))
+        out.print(clean_line(sentence))
     for campaign, problem in history.problems:
-        out.print(clean(f"{campaign} is left out: {problem}"), style="yellow")
+        out.print(clean_line(f"{campaign} is left out: {problem}"), style="yellow")
 
 
 def _title(history: History) -> str:
-    begin, end = (moment(history.campaigns[at].created)[:10] for at in (0, -1))
+    begin, end = (format_moment(history.campaigns[at].created)[:10] for at in (0, -1))
     return f"{history.figure} of {history.recipe}: {plural(len(history.campaigns), 'campaign')}, {begin} to {end}"
 
 
@@ -73,15 +73,17 @@ def show_gate_of_history(history: History, steps: Sequence[tuple[Series, Step]],
     """
     out = console()
     result = f"{plural(len(steps), 'step')} for the worse" if steps else "no step for the worse that nobody accepted"
-    out.print(clean(f"Gate {outcome}: {history.figure} of {history.recipe}: {result}"), style="bold")
+    out.print(clean_line(f"Gate {outcome}: {history.figure} of {history.recipe}: {result}"), style="bold")
     for sentence in _step_sentences(history, steps):
-        out.print(clean(sentence))
+        out.print(clean_line(sentence))
     if steps:
         newest = max((series.nights[-1].campaign for series, _ in steps), key=lambda campaign: campaign.created)
-        out.print(clean(f"To accept the new level: `{shlex.join(['nsw', 'baseline', 'set', 'NAME', newest.name])}`"))
+        out.print(
+            clean_line(f"To accept the new level: `{shlex.join(['nsw', 'baseline', 'set', 'NAME', newest.name])}`")
+        )
     for series in history.series:
         if not series.is_long_enough:
-            out.print(clean(f"{series.case}: {_last_step_text(series)}"))
+            out.print(clean_line(f"{series.case}: {_last_step_text(series)}"))
 
 
 def step_sentence(series: Series, step: Step, cause: Cause, suffix: str = "") -> str:
@@ -94,15 +96,15 @@ def step_sentence(series: Series, step: Step, cause: Cause, suffix: str = "") ->
         suffix: What follows the case's name.
     """
     before, after = series.nights[step.at - 1].campaign, series.nights[step.until].campaign
-    since = moment(series.nights[step.at].campaign.created)
+    since = format_moment(series.nights[step.at].campaign.created)
     judged = "" if series.higher_is_better is None else ", worse" if series.is_worse(step) else ", better"
-    size = f"{magnitude(log_ratio_to_percent(step.size))} {'higher' if step.size > 0 else 'lower'}{judged}"
+    size = f"{format_magnitude(log_ratio_to_percent(step.size))} {'higher' if step.size > 0 else 'lower'}{judged}"
     phrase = f"drifts since {since}, now {size}" if step.is_drift else f"{size}, since {since}"
     conditions = [f"{each.name} {each.before} to {each.after}{_shift_text(each.nights)}" for each in cause.conditions]
     changed = [*([f"program {cause.programs}"] if cause.programs else []), *conditions]
     sentences = [
         f"{series.case}{suffix}: {phrase}",
-        f"Changed with it: {and_more(changed, _CONDITIONS)}" if changed else "No condition that nsw records changed",
+        f"Changed with it: {first_names(changed, _CONDITIONS)}" if changed else "No condition that nsw records changed",
         *([cause.work] if cause.work else []),
     ]
     if cause.group:
@@ -126,7 +128,7 @@ def _step_sentences(history: History, steps: Sequence[tuple[Series, Step]] | Non
     for group in newest_first[:_EXPLAINED]:
         series, step = max(group, key=lambda each: round(abs(each[1].size), 9))  # of equal ones the first
         suffix = f" (and {plural(len(group) - 1, 'more case')})" if len(group) > 1 else ""
-        sentences.append(step_sentence(series, step, history.cause(series, step), suffix))
+        sentences.append(step_sentence(series, step, history.explain_step(series, step), suffix))
     return sentences
 
 
@@ -154,8 +156,8 @@ def _last_step_text(series: Series) -> str:
     if not series.steps:
         return "no step"
     step = series.steps[-1]
-    date = moment(series.nights[step.at].campaign.created)[:10]
-    return f"{change(log_ratio_to_percent(step.size))} {'drift since' if step.is_drift else 'on'} {date}"
+    date = format_moment(series.nights[step.at].campaign.created)[:10]
+    return f"{format_change(log_ratio_to_percent(step.size))} {'drift since' if step.is_drift else 'on'} {date}"
 
 
 # --- data -----------------------------------------------------------------------------------------------------------
@@ -200,7 +202,7 @@ def step_row(history: History, series: Series, step: Step) -> dict[str, Any]:
         series: The case.
         step: Its step.
     """
-    cause = history.cause(series, step)
+    cause = history.explain_step(series, step)
     return {
         "case": series.case, "site": series.site, "since": series.nights[step.at].campaign.id,
         "before": series.nights[step.at - 1].campaign.id, "after": series.nights[step.until].campaign.id,
@@ -279,7 +281,7 @@ def _nights_curve(history: History, name: str, series: Series) -> Curve:
         begin = max(index for index in begins if index <= at)
         rows.append(
             (
-                f"since {moment(series.nights[begin].campaign.created)[:10]}",
+                f"since {format_moment(series.nights[begin].campaign.created)[:10]}",
                 (night.campaign.created - first) / 86400,
                 night.campaign.id,
                 night.median,
@@ -289,7 +291,7 @@ def _nights_curve(history: History, name: str, series: Series) -> Curve:
         )
     columns = (
         Column("level", "level"),
-        Column("day", f"days since {moment(first)[:10]}", "plain"),
+        Column("day", f"days since {format_moment(first)[:10]}", "plain"),
         Column("campaign", "campaign"),
         Column("value", title, "ns" if is_time else "number"),
         Column("range", "least to most", "range"),

@@ -23,9 +23,9 @@ from nsw.analysis.sides import ORDER
 from nsw.present.emit import strict_json
 from nsw.present.plots import svg_of
 from nsw.present.plots_of_planes import boxes_of, places_of
-from nsw.present.summary_view import texts as texts_of
+from nsw.present.summary_view import column_texts as texts_of
 from nsw.present.svg import column_of
-from nsw.present.untrusted_text import clean
+from nsw.present.untrusted_text import clean_line
 from nsw.quantities import in_one_unit
 from nsw.tables import TABLES
 from nsw.wording import plural
@@ -252,9 +252,11 @@ def _table_sheet(block: Table, anchor: str, picture: str | None, anchors: _Ancho
     columns, data, texts = [], [], []
     for at, (column, column_texts) in enumerate(zip(block.columns, texts_of(block), strict=True)):
         head, in_unit = in_one_unit(column.title, column_texts)
-        text = [clean(cell) for cell in in_unit]
+        text = [clean_line(cell) for cell in in_unit]
         is_number = column.unit in NUMBERS
-        columns.append(_Column(clean(head), f"{column.name}, {column.unit}" if is_number else column.name, is_number))
+        columns.append(
+            _Column(clean_line(head), f"{column.name}, {column.unit}" if is_number else column.name, is_number)
+        )
         texts.append(text)
         # a cell is sorted by its number: of a pair by its first one
         cells = (row[at] for row in block.rows)
@@ -320,13 +322,13 @@ def _evidence_sheet(behind: EvidenceRows, anchors: _Anchors) -> _Sheet:
             continue
         values = [row.get(name) for row in rows]
         is_number = all(isinstance(value, int | float | None) and not isinstance(value, bool) for value in values)
-        written = [] if is_number else ["-" if value is None else clean(value) for value in values]
+        written = [] if is_number else ["-" if value is None else clean_line(value) for value in values]
         data.append({"v": values} if is_number else {"x": _pack_texts(written)})
         texts.append(written[:_FIRST_ROWS] or list(map(_format_as_page_js, values[:_FIRST_ROWS])))
         known = schema_columns.get(name)
         unit = known.unit if known and known.unit else ""
-        hint = ", ".join(filter(None, (known.meaning, unit))) if known else clean(name)
-        columns.append(_Column(clean(name), hint, is_number, unit))
+        hint = ", ".join(filter(None, (known.meaning, unit))) if known else clean_line(name)
+        columns.append(_Column(clean_line(name), hint, is_number, unit))
     all_rows = behind.count or len(behind.rows)
     left = f"{len(rows):,} of {all_rows:,} rows are in this file, the first of each case; all: `{behind.command}`"
     return _Sheet(
@@ -409,7 +411,7 @@ def _conditions_side_by_side(conditions: Sequence[Mapping[str, str]]) -> list[tu
     names = dict.fromkeys(name for side in conditions for name in side)
     ordered = [name for name in ORDER if name in names]
     rows = [*ordered, *(name for name in names if name not in ORDER)]
-    return [(clean(name), [side.get(name, "-") for side in conditions]) for name in rows]
+    return [(clean_line(name), [side.get(name, "-") for side in conditions]) for name in rows]
 
 
 def _csp_hash(text: str) -> str:
@@ -433,7 +435,7 @@ def _sentence_markup(text: str) -> Markup:
     """A sentence, with what is to be typed as code."""
     from markupsafe import Markup, escape
 
-    pieces = _CODE.split(clean(text))  # every other one was between the marks
+    pieces = _CODE.split(clean_line(text))  # every other one was between the marks
     return Markup("").join(
         Markup("<code>{}</code>").format(piece) if at % 2 else escape(piece) for at, piece in enumerate(pieces)
     )
@@ -446,7 +448,7 @@ def _template_environment() -> Environment:
     environment = Environment(
         loader=DictLoader({_TEMPLATE: _read_page_file(_TEMPLATE)}), undefined=StrictUndefined, autoescape=True,
         # of every text only what steers nothing
-        finalize=lambda value: clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value,
+        finalize=lambda cell: clean_line(cell) if isinstance(cell, str) and not hasattr(cell, "__html__") else cell,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters.update(said=_sentence_markup, markup=_as_markup, rows=partial(plural, word="row"))

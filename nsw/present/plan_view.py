@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.groups import group_by
 from nsw.plan.jobs import WARM_UP
-from nsw.plan.layout import sentence
+from nsw.plan.layout import layout_sentence
 from nsw.plan.model import REDUCTION, Job, Plan
 from nsw.present.terminal import TextTable
 from nsw.profilers.model import CHOSEN
 from nsw.quantities import seconds
-from nsw.wording import absent_lines, first_of, plural
+from nsw.wording import absent_lines, first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,9 +38,9 @@ def show_changes(out: Console, campaign: str, changes: Changes) -> None:
     """
     out.print(f"into {campaign}", style="bold")
     if changes.added:
-        out.print(f"adds {plural(len(changes.added), 'run')}: {first_of(changes.added, _RUNS_NAMED)}")
+        out.print(f"adds {plural(len(changes.added), 'run')}: {first_names(changes.added, _RUNS_NAMED)}")
     for reason, runs in group_by(changes.again, changes.again.__getitem__).items():
-        out.print(f"does {plural(len(runs), 'run')} again, since {reason}: {first_of(runs, _RUNS_NAMED)}")
+        out.print(f"does {plural(len(runs), 'run')} again, since {reason}: {first_names(runs, _RUNS_NAMED)}")
     if changes.unchanged:
         out.print(f"leaves {plural(changes.unchanged, 'run')} as {'they are' if changes.unchanged > 1 else 'it is'}")
     if changes.absent:
@@ -80,7 +80,7 @@ def show_plan(
     if plan.note:
         out.print(plan.note, style="yellow")
     jobs = (*plan.builds, *plan.jobs, *plan.reductions)
-    rows = [_job_row(job, plan.asked_s(job)) for job in jobs[:_MOST_JOBS]]
+    rows = [_job_row(job, plan.requested_time_s(job)) for job in jobs[:_MOST_JOBS]]
     out.print(TextTable(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit>", "passes"), rows, wide="passes"))
     if (left := len(jobs) - _MOST_JOBS) > 0:
         out.print(f"... and {plural(left, 'job')} more (--json lists all)")
@@ -129,12 +129,11 @@ def _layout_lines(plan: Plan) -> list[str]:
     """The layout of the ranks of each case, one line for each layout."""
     cases: dict[str, list[str]] = {}
     for run in plan.runs:
-        if (text := sentence(run.layout)) is not None and run.case_id not in cases.setdefault(text, []):
+        if (text := layout_sentence(run.layout)) is not None and run.case_id not in cases.setdefault(text, []):
             cases[text].append(run.case_id)
     if len(cases) == 1 and len(next(iter(cases.values()))) == len({run.case_id for run in plan.runs}):
         return list(cases)
-    more_cases = {text: f" and {len(ids) - 1:,} more" if ids[1:] else "" for text, ids in cases.items()}
-    lines = [f"{ids[0]}{more_cases[text]}: {text}" for text, ids in cases.items()]
+    lines = [f"{first_names(ids)}: {text}" for text, ids in cases.items()]
     left = len(lines) - _MOST_LAYOUTS
     return [
         *lines[:_MOST_LAYOUTS],
@@ -177,16 +176,16 @@ def plan_data(plan: Plan, expected: ExpectedCost | None = None) -> dict[str, Any
         "gpu_hours_expected": expected and expected.gpu_hours,
         "node_hours_expected": expected and expected.node_hours,
         "jobs": [
-            {"name": j.name, "tasks": len(j.tasks), "walltime_s": plan.asked_s(j), "resources": asdict(j.resources),
-             "runs": [r.id for r in j.runs]}
+            {"name": j.name, "tasks": len(j.tasks), "walltime_s": plan.requested_time_s(j),
+             "resources": asdict(j.resources), "runs": [r.id for r in j.runs]}
             for j in plan.jobs
         ],
         "builds": [
-            {"name": b.name, "where": b.build, "walltime_s": plan.asked_s(b), "resources": asdict(b.resources)}
+            {"name": b.name, "where": b.build, "walltime_s": plan.requested_time_s(b), "resources": asdict(b.resources)}
             for b in plan.builds
         ],
         "reductions": [
-            {"name": r.name, "where": r.reduction, "tasks": len(r.tasks), "walltime_s": plan.asked_s(r),
+            {"name": r.name, "where": r.reduction, "tasks": len(r.tasks), "walltime_s": plan.requested_time_s(r),
              "resources": asdict(r.resources), "of": [run.id.removesuffix(REDUCTION) for run in r.runs]}
             for r in plan.reductions
         ],
@@ -205,7 +204,7 @@ def run_rows(plan: Plan) -> list[dict[str, Any]]:
 
     return [
         {"id": r.id, "case": r.case_id, "pass": r.pass_name, "tool": r.tool, "repeat": r.repeat, "job": job.name,
-         "task": task, "nodes": r.resources.nodes, "gpus": r.resources.gpus, "layout": sentence(r.layout),
+         "task": task, "nodes": r.resources.nodes, "gpus": r.resources.gpus, "layout": layout_sentence(r.layout),
          "time_s": r.resources.time_s,
          "command": shlex.join(f"<chosen from {r.needs}>" if w == CHOSEN else w for w in r.command)}
         for job in plan.jobs for task, runs in enumerate(job.tasks) for r in runs
@@ -253,7 +252,7 @@ def show_model_plan(out: Console, model_plan: ModelPlan, commands: Sequence[str]
     """
     points, over, budget = model_plan.points, model_plan.over, model_plan.budget
     values = ", ".join(f"{value:g}" for value in points.values)
-    price = f"{_price(points.price, budget)} of {_price(budget.number, budget)}"
+    price = f"{_price_text(points.price, budget)} of {_price_text(budget.number, budget)}"
     out.print(f"{over} = {values}, {plural(points.repeats, 'repeat')} each: {price}")
     at = f"{over}={points.target:g}"
     if points.errors is None:
@@ -265,9 +264,11 @@ def show_model_plan(out: Console, model_plan: ModelPlan, commands: Sequence[str]
             f" ({low} to {high}, by the law)"
         )
     if points.is_beyond_trials:
-        out.print(f"{at} is {points.reach:.3g} times the largest of these; laws were tried up to 4 times")
+        out.print(
+            f"{at} is {points.extrapolation_factor:.3g} times the largest of these; laws were tried up to 4 times"
+        )
     rows = [
-        (f"{row[f'param_{over}']:g}", _price(row["price"], budget), row["repeats"] or "")
+        (f"{row[f'param_{over}']:g}", _price_text(row["price"], budget), row["repeats"] or "")
         for row in model_plan_rows(model_plan)
     ]
     out.print(TextTable(None, [f"{over}>", "a repeat>", "repeats>"], rows))
@@ -275,6 +276,6 @@ def show_model_plan(out: Console, model_plan: ModelPlan, commands: Sequence[str]
         out.print(f"{'then' if at_line else 'next'}: `{command}`", soft_wrap=True)
 
 
-def _price(number: float, budget: Amount) -> str:
+def _price_text(number: float, budget: Amount) -> str:
     """A price in its unit: `31.5 GPU-hours`, `40 min`."""
     return seconds(number) if budget.unit == "second" else f"{number:.3g} {budget.unit.replace('gpu', 'GPU')}s"

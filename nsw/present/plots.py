@@ -30,8 +30,8 @@ from nsw.analysis.blocks import (
 from nsw.analysis.first_screen import HEADLINE
 from nsw.errors import NswError, UsageError, did_you_mean
 from nsw.present import svg
-from nsw.present.plots_of_planes import heat_map, lanes, scatter
-from nsw.present.summary_view import as_text, cells
+from nsw.present.plots_of_planes import plot_heat_map, plot_lanes, plot_scatter
+from nsw.present.summary_view import as_text, column_cells
 from nsw.quantities import in_one_unit
 from nsw.wording import plural
 
@@ -60,9 +60,10 @@ def svg_of(block: Table, *, width: int = 720, title: bool = True) -> str | None:
     head = [svg.text(block.title, 8, 20, size=15, bold=True, within=width - 16)] if heading else []
     height = round(picture.bottom)
     return svg.node(
-        "svg", svg.node("title", svg.words(block.title or block.name)), svg.node("desc", svg.words(picture.words)),
-        *head, *picture.parts, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width} {height}", width=width,
-        height=height, role="img", font_family=svg.FONT, class_="plot",
+        "svg", svg.node("title", svg.escape_text(block.title or block.name)),
+        svg.node("desc", svg.escape_text(picture.words)), *head, *picture.parts,
+        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width} {height}", width=width, height=height, role="img",
+        font_family=svg.FONT, class_="plot",
     )  # fmt: skip
 
 
@@ -106,10 +107,10 @@ def _plot_curve(block: Any, width: float, top: float) -> svg.Picture | None:
     xs = sorted({point.x for point in points})
     log = xs[0] > 0 and xs[-1] / xs[0] >= _DECADES
     log_y = log and min(lows) > 0 and max(highs) / min(lows) >= _DECADES
-    make_y = svg.logarithmic if log_y else svg.linear
+    make_y = svg.logarithmic_axis if log_y else svg.linear_axis
     from_zero = block.from_zero and not log_y
     y = make_y(min(0.0, *lows) if from_zero else min(lows), max(highs), bottom, top, unit=y_unit.unit)
-    left, right = svg.left_of(y), width - 20 - min(170.0, max(svg.room(name) + 4 for name in lines))
+    left, right = svg.left_margin(y), width - 20 - min(170.0, max(svg.text_width(name) + 4 for name in lines))
     x = _curve_x_axis(xs, left, right, log=log)
     parts = [
         *svg.y_axis(y, left, right, y_unit.title),
@@ -119,17 +120,22 @@ def _plot_curve(block: Any, width: float, top: float) -> svg.Picture | None:
     parts += [svg.text(notes, left, top - 8, size=svg.SMALL, within=width - left)] if notes else []
     for n, series_points in enumerate(lines.values()):
         ideal = [(x.at(p.x), y.at(p.ideal)) for p in series_points if p.ideal is not None]
-        parts += [svg.path(ideal, svg.class_of(n), width=1.5, dash="2 4")] if len(ideal) > 1 else []
+        parts += [svg.path(ideal, svg.series_class(n), width=1.5, dash="2 4")] if len(ideal) > 1 else []
     for n, series_points in enumerate(lines.values()):
         parts += _draw_series(block, series_points, n, x, y)
-    ends = svg.spread_out([y.at(series_points[-1].y) for series_points in lines.values()], 15, top + 4, bottom)
+    ends = svg.spread_labels([y.at(series_points[-1].y) for series_points in lines.values()], 15, top + 4, bottom)
     for n, (name, end) in enumerate(zip(lines, ends, strict=True)):
         if name:
             parts.append(svg.text(name, right + 12, end + 4, within=width - right - 16))
         if name and abs(end - y.at(lines[name][-1].y)) > 3:
             parts.append(
                 svg.line(
-                    x.at(lines[name][-1].x) + 5, y.at(lines[name][-1].y), right + 10, end, svg.class_of(n), width=0.7
+                    x.at(lines[name][-1].x) + 5,
+                    y.at(lines[name][-1].y),
+                    right + 10,
+                    end,
+                    svg.series_class(n),
+                    width=0.7,
                 )
             )
     description = f"{plural(len(points), 'point')} of {y_unit.title} over {x_unit.title}" + (
@@ -148,19 +154,19 @@ def _curve_notes(points: Sequence[_Point], *, left_out: int) -> str:
 
 def _curve_x_axis(xs: Sequence[float], left: float, right: float, *, log: bool) -> svg.Axis:
     """The x axis, from zero or logarithmic; its ticks are the values themselves where they have room."""
-    axis = (svg.logarithmic(xs[0], xs[-1], left + 12, right - 12, exact=True) if log
-            else svg.linear(min(0.0, xs[0]), xs[-1], left, right - 12, exact=True))  # fmt: skip
+    axis = (svg.logarithmic_axis(xs[0], xs[-1], left + 12, right - 12, exact=True) if log
+            else svg.linear_axis(min(0.0, xs[0]), xs[-1], left, right - 12, exact=True))  # fmt: skip
     positions = [axis.at(x) for x in xs]
     least_distance = min((b - a for a, b in itertools.pairwise(positions)), default=0.0)
-    if len(xs) <= 12 and least_distance > 10 + max(svg.room(f"{x:,g}", svg.TICK) for x in xs):
+    if len(xs) <= 12 and least_distance > 10 + max(svg.text_width(f"{x:,g}", svg.TICK) for x in xs):
         ticks = tuple(xs) if log or axis.low else tuple(dict.fromkeys((0.0, *xs)))
         return svg.Axis(axis.low, axis.high, axis.first, axis.last, ticks, is_log=log)
     return axis
 
 
 def _draw_series(block: Table, points: Sequence[_Point], series: int, x: svg.Axis, y: svg.Axis) -> list[str]:
-    parts = [svg.path([(x.at(p.x), y.at(p.y)) for p in points], svg.class_of(series))] if len(points) > 1 else []
-    parts += [svg.whisker(y.at(p.range[0]), y.at(p.range[1]), x.at(p.x), svg.class_of(series), upright=True)
+    parts = [svg.path([(x.at(p.x), y.at(p.y)) for p in points], svg.series_class(series))] if len(points) > 1 else []
+    parts += [svg.whisker(y.at(p.range[0]), y.at(p.range[1]), x.at(p.x), svg.series_class(series), upright=True)
               for p in points if p.range and p.range[0] < p.range[1]]  # fmt: skip
     for p in points:
         ideal = [f"ideal: {as_text(p.ideal, 'number')}"] if p.ideal is not None else []
@@ -190,7 +196,7 @@ class _Rows:
 
 def _place_rows(labels: Sequence[str], width: float, top: float, *, right: float, groups: Sequence[Any] = ()) -> _Rows:
     """The positions of labels and bars, with a gap where another group begins."""
-    left = min(0.36 * width, 16 + max(svg.room(label) for label in labels))
+    left = min(0.36 * width, 16 + max(svg.text_width(label) for label in labels))
     positions, at = [], top
     for n in range(len(labels)):
         at += 8 if n and groups and groups[n] != groups[n - 1] else 0
@@ -218,18 +224,18 @@ def _plot_bars(block: Any, width: float, top: float) -> svg.Picture | None:
     if len(numbered_values) < 2:
         return None
     unit = block.columns[value_at]
-    labels = [svg.label_of(block, block.rows[n], block.label) for n, _ in numbered_values]
+    labels = [svg.bar_label(block, block.rows[n], block.label) for n, _ in numbered_values]
     values = [as_text(value, unit.unit) for _, value in numbered_values]
     ranges = [svg.range_of(block, block.rows[n]) or (value, value) for n, value in numbered_values]
     rows = _place_rows(
         labels,
         width,
         top,
-        right=24 + max(map(svg.room, values)),
+        right=24 + max(map(svg.text_width, values)),
         groups=[block.rows[n][:label_at] for n, _ in numbered_values],
     )
     high, low = max(pair[1] for pair in ranges), min(0.0, *(pair[0] for pair in ranges))
-    axis = svg.linear(low, max(high, 0.0), rows.left, rows.right, unit=unit.unit)
+    axis = svg.linear_axis(low, max(high, 0.0), rows.left, rows.right, unit=unit.unit)
     parts = _draw_frame(rows, labels, axis, unit.title)
     for (n, value), value_text, (low_end, high_end), at in zip(
         numbered_values, values, ranges, rows.positions, strict=True
@@ -269,13 +275,13 @@ def _plot_stacked_bars(block: Any, width: float, top: float) -> svg.Picture | No
     bars: list[list[_Piece]] = []
     for n, row in list(enumerate(block.rows))[:_MAX_BARS]:
         lengths = [svg.number_of(row[at]) or 0.0 for at in columns]
-        total, label = sum(lengths), svg.label_of(block, row, block.label)
+        total, label = sum(lengths), svg.bar_label(block, row, block.label)
         labels.append(label)
         bars.append([])
         for series, (at, length) in enumerate(zip(columns, lengths, strict=True)):
             if length > 0:
                 text = f"{block.columns[at].title}: {as_text(length, block.columns[at].unit)}"
-                tip = svg.tip(label, f"{text}, {100 * length / total:.1f} %", *svg.source_of(block, n))
+                tip = svg.tooltip(label, f"{text}, {100 * length / total:.1f} %", *svg.row_sources(block, n))
                 bars[-1].append(_Piece(length, series, n, tip))
     names = [block.columns[at].title for at in columns]
     colours = _colour_indices([block.columns[at].name for at in columns])
@@ -315,19 +321,23 @@ def _draw_stacked_bars(
         return None
 
     def legend_mark(n: int, x: float, y: float) -> str:
-        return svg.rect(x, y - 11, 14, 13, svg.class_of(colours[n])) + svg.hatch(x, y - 11, 14, 13, colours[n])
+        return svg.rect(x, y - 11, 14, 13, svg.series_class(colours[n])) + svg.hatch(x, y - 11, 14, 13, colours[n])
 
     legend, top = svg.legend_of(names, 8, top + 12, width - 16, legend_mark)
     rows = _place_rows(labels, width, top + 4, right=24)
-    axis = svg.linear(0.0, max(sum(piece.length for piece in bar) for bar in bars), rows.left, rows.right, unit=unit)
+    axis = svg.linear_axis(
+        0.0, max(sum(piece.length for piece in bar) for bar in bars), rows.left, rows.right, unit=unit
+    )
     parts = [*legend, *_draw_frame(rows, labels, axis, "time" if unit == "ns" else "")]
     for bar, at in zip(bars, rows.positions, strict=True):
         done, total = 0.0, sum(piece.length for piece in bar)
         for piece in bar:
             x, end = axis.at(done), axis.at(done + piece.length)
-            parts.append(svg.rect(x, at, end - x, _BAR, svg.class_of(colours[piece.series]), piece.tip, row=piece.row))
+            parts.append(
+                svg.rect(x, at, end - x, _BAR, svg.series_class(colours[piece.series]), piece.tip, row=piece.row)
+            )
             share = f"{100 * piece.length / total:.0f} %"
-            if end - x > svg.room(share, svg.SMALL) + 10:
+            if end - x > svg.text_width(share, svg.SMALL) + 10:
                 parts.append(_draw_text_on_bar(share, at, (x, end), colours[piece.series]))
             else:
                 parts.append(svg.hatch(x, at, end - x, _BAR, colours[piece.series]))
@@ -339,7 +349,7 @@ def _draw_stacked_bars(
 def _draw_text_on_bar(content: str, at: float, ends: tuple[float, float], kind: int) -> str:
     """A text upon a bar, whose hatch leaves room for it."""
     middle = sum(ends) / 2
-    half = svg.room(content, svg.SMALL) / 2 + 3
+    half = svg.text_width(content, svg.SMALL) / 2 + 3
     left, right = middle - half, middle + half
     return (
         svg.hatch(ends[0], at, left - ends[0], _BAR, kind)
@@ -363,20 +373,20 @@ def _plot_intervals(block: Any, width: float, top: float) -> svg.Picture | None:
              if (value := svg.number_of(row[value_at])) is not None and value > 0]  # fmt: skip
     if len(numbered_values) < 2:
         return None
-    labels = [svg.label_of(block, block.rows[n], block.label) for n, _, _ in numbered_values]
+    labels = [svg.bar_label(block, block.rows[n], block.label) for n, _, _ in numbered_values]
     values = [as_text(value, "times") for _, value, _ in numbered_values]
-    rows = _place_rows(labels, width, top + 4, right=30 + max(map(svg.room, values)))
+    rows = _place_rows(labels, width, top + 4, right=30 + max(map(svg.text_width, values)))
     ends = [end for _, _, pair in numbered_values for end in pair]
     low, high = min(1.0, *ends), max(1.0, *ends)
     wide = high / low > 4
-    axis = (svg.logarithmic if wide else svg.linear)(low, high, rows.left, rows.right, unit="times")
+    axis = (svg.logarithmic_axis if wide else svg.linear_axis)(low, high, rows.left, rows.right, unit="times")
     one_x = axis.at(1.0)
     parts = [*_draw_frame(rows, labels, axis, block.columns[value_at].title),
              svg.line(one_x, rows.top - 2, one_x, rows.bottom, "axis", width=1.5)]  # fmt: skip
     for (n, value, (low_end, high_end)), value_text, at in zip(numbered_values, values, rows.positions, strict=True):
         decided = block.rows[n][verdict_at] in _DECIDED
         series, middle = 0 if decided else 7, at + _BAR / 2
-        parts.append(svg.whisker(axis.at(low_end), axis.at(high_end), middle, svg.class_of(series), upright=False))
+        parts.append(svg.whisker(axis.at(low_end), axis.at(high_end), middle, svg.series_class(series), upright=False))
         parts.append(svg.marker(axis.at(value), middle, series, svg.row_tip(block, n), row=n))
         parts.append(svg.text(value_text, rows.right + 12, at + _BAR - 5, size=svg.SMALL))
     description = f"{plural(len(numbered_values), 'ratio')} with {block.columns[interval_at].title}"
@@ -389,15 +399,15 @@ def _plot_waterfall(block: Any, width: float, top: float) -> svg.Picture | None:
     steps = [(svg.number_of(row[start_at]) or 0.0, svg.number_of(row[end_at]) or 0.0) for row in block.rows]
     if len(steps) < 3:
         return None
-    labels = [svg.label_of(block, row, block.label) for row in block.rows]
+    labels = [svg.bar_label(block, row, block.label) for row in block.rows]
     unit = block.columns[end_at].unit
     changes = [("+" if end > start else "\N{MINUS SIGN}") + as_text(abs(end - start), unit) for start, end in steps]
     values = [as_text(steps[0][1], unit), *changes[1:-1], as_text(steps[-1][1], unit)]
-    rows = _place_rows(labels, width, top + 4, right=24 + max(map(svg.room, values)))
+    rows = _place_rows(labels, width, top + 4, right=24 + max(map(svg.text_width, values)))
     ends = [value for step in steps[1:-1] for value in step]
     moved = max(ends) - min(ends)
     low = max(0.0, min(ends) - moved) if moved < 0.3 * max(ends) else 0.0
-    axis = svg.linear(low, max(ends), rows.left, rows.right, unit=unit)
+    axis = svg.linear_axis(low, max(ends), rows.left, rows.right, unit=unit)
     parts = _draw_frame(rows, labels, axis, "time")
     for n, ((start, end), value_text, at) in enumerate(zip(steps, values, rows.positions, strict=True)):
         is_total = n in {0, len(steps) - 1}
@@ -420,9 +430,9 @@ _PICTURES: Final[Mapping[str, Callable[[Any, float, float], svg.Picture | None]]
     Timeline.kind: _plot_timeline,
     Intervals.kind: _plot_intervals,
     Waterfall.kind: _plot_waterfall,
-    HeatMap.kind: heat_map,
-    Scatter.kind: scatter,
-    Lanes.kind: lanes,
+    HeatMap.kind: plot_heat_map,
+    Scatter.kind: plot_scatter,
+    Lanes.kind: plot_lanes,
 }
 
 
@@ -437,10 +447,12 @@ def html_of(blocks: Iterable[Block]) -> str:
     """
     overall = [block for block in blocks if block.case is None]
     heads = [
-        svg.node("p", svg.node("b", svg.words(b.text))) for b in overall if isinstance(b, Note) and b.name == HEADLINE
+        svg.node("p", svg.node("b", svg.escape_text(b.text)))
+        for b in overall
+        if isinstance(b, Note) and b.name == HEADLINE
     ]
     tables = [_html_table(block) for block in overall if isinstance(block, Table) and block.shown == "always"]
-    findings = [svg.node("li", svg.words(block.text)) for block in overall
+    findings = [svg.node("li", svg.escape_text(block.text)) for block in overall
                 if isinstance(block, Finding) and block.shown == "always"]  # fmt: skip
     plots = islice(filter(None, (svg_of(block) for block in overall if isinstance(block, Table))), _PLOTS)
     return svg.node("div", *heads, *tables[:1], *([svg.node("ul", *findings)] if findings else []), *plots)
@@ -449,13 +461,13 @@ def html_of(blocks: Iterable[Block]) -> str:
 def _html_table(block: Table) -> str:
     columns = [
         in_one_unit(column.title, column_texts)
-        for column, column_texts in zip(block.columns, cells(block), strict=True)
+        for column, column_texts in zip(block.columns, column_cells(block), strict=True)
     ]
     sides = ["right" if column.unit in NUMBERS else "left" for column in block.columns]
-    heads = [svg.node("th", svg.words(head), align=side) for (head, _), side in zip(columns, sides, strict=True)]
+    heads = [svg.node("th", svg.escape_text(head), align=side) for (head, _), side in zip(columns, sides, strict=True)]
     rows = zip(*(column_texts for _, column_texts in columns), strict=True)
     lines = [
-        svg.node("tr", *(svg.node("td", svg.words(cell), align=side) for cell, side in zip(row, sides, strict=True)))
+        svg.node("tr", *(svg.node("td", svg.escape_text(c), align=side) for c, side in zip(row, sides, strict=True)))
         for row in rows
     ]  # fmt: skip
     return svg.node("table", svg.node("thead", svg.node("tr", *heads)), svg.node("tbody", *lines))

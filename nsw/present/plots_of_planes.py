@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.present import svg
 from nsw.present.summary_view import as_text
-from nsw.present.untrusted_text import clean
+from nsw.present.untrusted_text import clean_line
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _FIELDS: Final = 40  # in a row or column: of more nobody reads the names
 
 
-def heat_map(block: Any, width: float, top: float) -> svg.Picture | None:
+def plot_heat_map(block: Any, width: float, top: float) -> svg.Picture | None:
     """Draw a field a row, the darker the larger, with its value.
 
     Args:
@@ -41,7 +41,7 @@ def heat_map(block: Any, width: float, top: float) -> svg.Picture | None:
         return None
     unit = block.columns[value_at]
     names = [as_text(y, block.columns[y_at].unit) for y in ys]
-    left = 40 + min(0.3 * width, max(svg.room(name) for name in names))
+    left = 40 + min(0.3 * width, max(svg.text_width(name) for name in names))
     across, down = min(150.0, (width - left - 16) / len(xs)), 34.0
     low, high = min(values_by_row.values()), max(values_by_row.values())
     notes = f"{unit.title}: from {as_text(low, unit.unit)} to {as_text(high, unit.unit)}"
@@ -60,7 +60,7 @@ def heat_map(block: Any, width: float, top: float) -> svg.Picture | None:
         tip_text = svg.row_tip(block, n, positions=positions)
         parts.append(svg.rect(x + 1, y + 1, across - 2, down - 2, "s1", tip_text, row=n, opacity=shade))
         value_text = as_text(row[value_at], unit.unit)
-        fits = svg.room(value_text, svg.SMALL) < across - 6
+        fits = svg.text_width(value_text, svg.SMALL) < across - 6
         if block.others or fits:
             written = svg.text(
                 value_text if fits else "", x + across / 2, y + down / 2 + 4, anchor="middle", size=svg.SMALL
@@ -99,7 +99,7 @@ def _sorted_distinct(values: Iterable[Any]) -> list[Any]:
 _NAMED_POINTS: Final = 12  # points of a scatter plot
 
 
-def scatter(block: Any, width: float, top: float) -> svg.Picture | None:
+def plot_scatter(block: Any, width: float, top: float) -> svg.Picture | None:
     """Draw points under their roofs on logarithmic axes, each with a shape for its series, the largest named.
 
     Args:
@@ -131,9 +131,9 @@ def scatter(block: Any, width: float, top: float) -> svg.Picture | None:
     xs, ys = [x for _, x, _, _ in points], [y for _, _, y, _ in points]
     unit = block.columns[y_at]
     top, bottom = top + 6, top + 366
-    y = svg.logarithmic(min(ys) / 1.5, 1.3 * max([*ys, *(roof.y for roof in flat)]), bottom, top, unit=unit.unit)
-    left, right = svg.left_of(y), width - 16
-    x = svg.logarithmic(min(xs) / 2, 2 * max([*xs, *ridges]), left, right)
+    y = svg.logarithmic_axis(min(ys) / 1.5, 1.3 * max([*ys, *(roof.y for roof in flat)]), bottom, top, unit=unit.unit)
+    left, right = svg.left_margin(y), width - 16
+    x = svg.logarithmic_axis(min(xs) / 2, 2 * max([*xs, *ridges]), left, right)
     parts = [*legend, *svg.y_axis(y, left, right, unit.title), *svg.x_axis(x, top, bottom, block.columns[x_at].title)]
     parts += _draw_ceilings(flat, slopes, x, y)
     # the square root of its share, so that the area shows the share
@@ -173,7 +173,7 @@ def _draw_ceilings(flat: Sequence[Any], slopes: Sequence[Any], x: svg.Axis, y: s
         drawn = svg.line(x.at(begin), y.at(roof.y), x.last, y.at(roof.y), "ceiling", width=1.5)
         label = f"{roof.name} {as_text(roof.y, 'FLOP/s')}"
         name = svg.text(label, x.last - 2, y.at(roof.y) - 5, anchor="end", size=svg.SMALL)
-        parts.append(svg.node("g", drawn, name, data_roof=clean(roof.name)))
+        parts.append(svg.node("g", drawn, name, data_roof=clean_line(roof.name)))
     for roof in slopes:
         begin, end = max(x.low, y.low / roof.slope), min(x.high, highest / roof.slope)
         if begin >= end:
@@ -183,7 +183,7 @@ def _draw_ceilings(flat: Sequence[Any], slopes: Sequence[Any], x: svg.Axis, y: s
         at = (b[0] - 24 * math.cos(turn) - 5 * math.sin(turn), b[1] + 24 * math.sin(turn) - 5 * math.cos(turn))
         label = f"{roof.name} {as_text(roof.slope, 'byte/s')}"
         name = svg.text(label, *at, anchor="end", size=svg.SMALL, turned=math.degrees(turn))
-        parts.append(svg.node("g", svg.path([a, b], "ceiling", width=1.5), name, data_roof=clean(roof.name)))
+        parts.append(svg.node("g", svg.path([a, b], "ceiling", width=1.5), name, data_roof=clean_line(roof.name)))
     return parts
 
 
@@ -197,11 +197,11 @@ def _draw_point_names(
     parts: list[str] = []
     boxes_by_name: dict[str, tuple[float, float, float, float]] = {}
     for n in sorted(at, key=lambda n: (-round(radius[n]), at[n][0])):
-        name = svg.cut(as_text(block.rows[n][label_at], "name"), 170.0, svg.SMALL)
+        name = svg.cut_to_width(as_text(block.rows[n][label_at], "name"), 170.0, svg.SMALL)
         if name in boxes_by_name or len(boxes_by_name) >= _NAMED_POINTS:
             continue
         x, y = at[n]
-        wide = svg.room(name, svg.SMALL)
+        wide = svg.text_width(name, svg.SMALL)
         for left, base in _label_positions(x, y, radius[n], wide):
             box = (left - 1, base - 10, left + wide + 1, base + 3)
             lead = (x - 1, y + radius[n], x + 1, max(base - 12, y + radius[n]))
@@ -255,7 +255,7 @@ _OTHER_COLOUR: Final = 0
 _NAMED_FROM: Final = 44.0  # px of a box
 
 
-def lanes(block: Any, width: float, top: float) -> svg.Picture | None:
+def plot_lanes(block: Any, width: float, top: float) -> svg.Picture | None:
     """Draw a lane a process and stream, a box a stretch of time, with its name where that has room.
 
     Args:
@@ -272,18 +272,18 @@ def lanes(block: Any, width: float, top: float) -> svg.Picture | None:
     signs = [*(colours[name] for name in coloured), _OTHER_COLOUR]
     entries = [*coloured, *(["other"] if len(coloured) < len(by_time) else [])]
     legend, top = svg.legend_of(
-        entries, 8, top + 12, width - 16, lambda n, x, y: svg.rect(x, y - 11, 14, 13, svg.class_of(signs[n]))
+        entries, 8, top + 12, width - 16, lambda n, x, y: svg.rect(x, y - 11, 14, 13, svg.series_class(signs[n]))
     )
     keys = list(dict.fromkeys(_lane_key(block, row) for row in block.rows))
     tops, bottom = _lane_tops(keys, top)
-    left = 24 + max(svg.room(key[0]) for key in keys) + max(svg.room(key[-1], svg.SMALL) for key in keys)
+    left = 24 + max(svg.text_width(key[0]) for key in keys) + max(svg.text_width(key[-1], svg.SMALL) for key in keys)
     end = max(row[start_at] + row[length_at] for row in block.rows)
-    axis = svg.linear(0.0, end, left, width - 16, unit="ns", exact=True)
+    axis = svg.linear_axis(0.0, end, left, width - 16, unit="ns", exact=True)
     field = svg.node("rect", x=left, y=top - 2, width=axis.last - left, height=bottom - top + 2, fill="none",
                  data_end=end, data_lanes=" ".join(f"{tops[key]:g}" for key in keys))  # fmt: skip
     parts = [field, *legend, *svg.x_axis(axis, top - 2, bottom, "time"), *_draw_lane_names(keys, tops, left)]
     for name, members in rows.items():
-        css_class = svg.class_of(colours.get(name, _OTHER_COLOUR))
+        css_class = svg.series_class(colours.get(name, _OTHER_COLOUR))
         boxes, names = [], []
         for n in members:
             row = block.rows[n]
@@ -294,10 +294,10 @@ def lanes(block: Any, width: float, top: float) -> svg.Picture | None:
             height = (_LANE - 3) * (1.0 if level is None else level / 100)
             y = tops[_lane_key(block, row)] + _LANE - 3 - height
             group = ", ".join(str(row[svg.column_of(block, part)]) for part in block.series)
-            tip = svg.tip(what, f"{as_text(length, 'ns')} from {as_text(start, 'ns')} on, {group}")
+            tip = svg.tooltip(what, f"{as_text(length, 'ns')} from {as_text(start, 'ns')} on, {group}")
             boxes.append(svg.node("rect", tip, x=x, y=y, width=wide, height=height, data_row=n))
             if wide > _NAMED_FROM and name != _SAMPLES:
-                label = svg.words(svg.cut(what, wide - 6, 10))
+                label = svg.escape_text(svg.cut_to_width(what, wide - 6, 10))
                 names.append(svg.node("text", label, x=x + 3, y=y + 11, font_size=10, fill=svg.COLOURS["upon"],
                                       class_="upon", pointer_events="none"))  # fmt: skip
         parts += [svg.node("g", *boxes, fill=svg.COLOURS[css_class], class_=css_class), *names]
@@ -316,13 +316,13 @@ def boxes_of(block: Any) -> dict[str, Any]:
     unmerged = replace(block, rows=block.unmerged)
     colours, classes = _class_colours(block)
     class_of_row = {n: name for name, members in svg.series_of(unmerged, unmerged.series).items() for n in members}
-    name_and_class = [(clean(row[name_at]), classes.index(class_of_row[n])) for n, row in enumerate(unmerged.rows)]
+    name_and_class = [(clean_line(row[name_at]), classes.index(class_of_row[n])) for n, row in enumerate(unmerged.rows)]
     indices = {name: at for at, name in enumerate(dict.fromkeys(name_and_class))}
     starts = [round(row[start_at]) for row in unmerged.rows]
     lengths = Counter(_lane_key(unmerged, row) for row in unmerged.rows)
     return {
-        "lanes": [[*map(clean, key), count] for key, count in lengths.items()],
-        "classes": [[clean(name), svg.class_of(colours.get(name, _OTHER_COLOUR))] for name in classes],
+        "lanes": [[*map(clean_line, key), count] for key, count in lengths.items()],
+        "classes": [[clean_line(name), svg.series_class(colours.get(name, _OTHER_COLOUR))] for name in classes],
         "names": list(indices),
         "from": [start - before for before, start in pairwise([0, *starts])],
         "length": [round(row[length_at]) for row in unmerged.rows],

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.present.untrusted_text import clean
-from nsw.wording import plural
+from nsw.present.untrusted_text import clean_line
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,13 +67,12 @@ class Merged:
             if repeated and len(problem.shown_reports) == 1:
                 continue
             if severity == "note":  # an aside, whose files do not matter
-                count, example = len(problem.shown_reports), clean(next(iter(problem.shown_reports)))
-                yield severity, f"{severity}: {plural(count, 'run')} {clean(problem.message)}, such as {example}"
+                count, example = len(problem.shown_reports), clean_line(next(iter(problem.shown_reports)))
+                yield severity, f"{severity}: {plural(count, 'run')} {clean_line(problem.message)}, such as {example}"
                 continue
-            other_reports = f" and {len(problem.shown_reports) - 1} more" if len(problem.shown_reports) > 1 else ""
-            hint = f"\n  hint: {clean(problem.fix)}" if problem.fix and not repeated else ""
-            first_report = clean(next(iter(problem.shown_reports.values())))
-            yield severity, f"{LABELS[severity]}: {first_report}{other_reports}: {clean(problem.message)}{hint}"
+            hint = f"\n  hint: {clean_line(problem.fix)}" if problem.fix and not repeated else ""
+            reports = clean_line(first_names([*problem.shown_reports.values()]))
+            yield severity, f"{LABELS[severity]}: {reports}: {clean_line(problem.message)}{hint}"
 
 
 def _with_run_masked(text: str, run: str) -> str:
@@ -109,15 +108,15 @@ def show_short(
         if severity == "error":
             out.print(text, style=STYLES.get(severity))
     for text in warnings[:_FEW]:
-        out.print(shortened(text.partition("\n")[0]), style=STYLES["warning"])
-    if len(warnings) > _FEW or any(shortened(t) != t for t in warnings):
+        out.print(shorten_line(text.partition("\n")[0]), style=STYLES["warning"])
+    if len(warnings) > _FEW or any(shorten_line(t) != t for t in warnings):
         out.print(f"({plural(len(warnings), 'warning')}: `{full_command}` has them whole)", style="dim")
     for severity, text in lines:
         if severity == "note":
             out.print(text, style=STYLES["note"])
 
 
-def shortened(text: str) -> str:
+def shorten_line(text: str) -> str:
     """The beginning of a long line, up to the end of a word."""
     if len(text) <= _SHORT:
         return text

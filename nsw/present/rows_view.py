@@ -13,10 +13,11 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.present.problems import LABELS, STYLES
-from nsw.present.terminal import TextTable, elided
-from nsw.present.untrusted_text import clean
-from nsw.quantities import MOMENTS, Quantity, duration, in_one_unit, moment, number, percent, rate, size
+from nsw.present.terminal import TextTable, shorten_middle
+from nsw.present.untrusted_text import clean_line
+from nsw.quantities import MOMENTS, Quantity, duration, format_moment, in_one_unit, number, percent, rate, size
 from nsw.tables import TABLES, TRACES, full_rows, row_count
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -132,16 +133,16 @@ def show_rules(out: Console, title: str, rows: Sequence[Mapping[str, Any]]) -> N
             out.print(_rule_launch(row, varies, out.width), style="bold")
         before = launch_key
         out.print(f"  {_rule_headline(row)}")
-        out.print(f"    {clean(row.get('message') or '')}")
+        out.print(f"    {clean_line(row.get('message') or '')}")
     out.print()
 
 
 def _rule_launch(row: Mapping[str, Any], varies: Sequence[str], width: int) -> str:
-    words = [f"{column} {clean(row.get(column))}" for column in varies]
-    words += [clean(row["run"])] if row.get("run") is not None else []
+    words = [f"{column} {clean_line(row.get(column))}" for column in varies]
+    words += [clean_line(row["run"])] if row.get("run") is not None else []
     words += [f"launch {row['launch_id']}"] if row.get("launch_id") is not None else []
     launch_text = ", ".join(words)
-    kernel = elided(clean(row.get("kernel") or ""), max(_LEAST_NAME, width - len(launch_text) - len(": ")))
+    kernel = shorten_middle(clean_line(row.get("kernel") or ""), max(_LEAST_NAME, width - len(launch_text) - len(": ")))
     return ": ".join(part for part in (launch_text, kernel) if part) or "all launches"
 
 
@@ -149,9 +150,9 @@ def _rule_headline(row: Mapping[str, Any]) -> str:
     speedup = row.get("speedup_pct")
     gain = None if speedup is None else f"estimated speed-up {percent(speedup)}"
     if gain and row.get("speedup_type"):
-        gain += f" ({clean(row['speedup_type'])})"
+        gain += f" ({clean_line(row['speedup_type'])})"
     facts = (row.get("type"), gain, row.get("rule"), row.get("section"))
-    return ", ".join(clean(fact) for fact in facts if fact)
+    return ", ".join(clean_line(fact) for fact in facts if fact)
 
 
 # left out on a terminal: the long form of what another column tells
@@ -227,7 +228,7 @@ def show_rows(
     important = (IMPORTANT if parameters is None else IMPORTANT_IN_SUMMARIES).get(table_name, ())
     typed = [c for c in shown_columns if c in (parameters or ())]
     # a person's own number or word, which no unit and no rounding may change
-    rows = [{**row, **{c: clean(row[c]) for c in typed if row.get(c) is not None}} for row in rows]
+    rows = [{**row, **{c: clean_line(row[c]) for c in typed if row.get(c) is not None}} for row in rows]
     listed = [c for c in important if c in shown_columns and c not in typed]
     rest = [c for c in shown_columns if c not in listed and c not in typed]
     # the most important first; parameters follow what never goes
@@ -237,7 +238,7 @@ def show_rows(
         return
     meaning = _column_meanings(table_name, shown_columns) if explain else {}
     fitted, cells = _fitted_table(title, rows, shown_columns, order)
-    if is_column_a_line := len(rows) == 1 and bool(meaning) and bool(fitted.hidden(out.width)):
+    if is_column_a_line := len(rows) == 1 and bool(meaning) and bool(fitted.hidden_headings(out.width)):
         heads = zip(shown_columns, _column_headings(rows, shown_columns), strict=True)
         lines = [(head, cells[column][0], meaning.get(column, "")) for column, head in heads]
         out.print(TextTable(title, ("column", "value>", "meaning"), lines))
@@ -299,13 +300,13 @@ def _show_runs(
     without = [c for c in order if c != "run"]
     order = [without[0], "run", *without[1:]]
     fitted, _ = _fitted_table(title, rows, shown_columns, order)
-    hidden = fitted.hidden(out.width)
+    hidden = fitted.hidden_headings(out.width)
     if not any(c in hidden for c in _column_headings(rows, order[:_OF_A_RUN])):
         _show_rows(out, title, rows, shown_columns, order)
         return
     columns = [c for c in shown_columns if c != "run"]
     for run, run_rows in groupby(rows, key=lambda row: row["run"]):
-        _show_rows(out, f"{title} of {clean(run)}", list(run_rows), columns, without)
+        _show_rows(out, f"{title} of {clean_line(run)}", list(run_rows), columns, without)
 
 
 def _show_rows(
@@ -313,7 +314,7 @@ def _show_rows(
 ) -> None:
     fitted, cells = _fitted_table(title, rows, shown_columns, order)
     everywhere: list[str] = []
-    if fitted.hidden(out.width):  # what is the same in every row is printed once
+    if fitted.hidden_headings(out.width):  # what is the same in every row is printed once
         constant_columns = [
             c
             for c, texts in cells.items()
@@ -321,7 +322,7 @@ def _show_rows(
         ]
         for c, head in zip(constant_columns, _column_headings(rows, constant_columns), strict=True):
             name, _, unit = head.partition(" (")  # `total 12.3 ms` of a column whose heading is `total (ms)`
-            value = elided(str(cells[c][0]), _SAID_ONCE)
+            value = shorten_middle(str(cells[c][0]), _SAID_ONCE)
             everywhere.append(f"{name} {value} {unit.removesuffix(')')}" if unit else f"{c} {value}")
         shown_columns = [c for c in shown_columns if c not in constant_columns]
         order = [c for c in order if c not in constant_columns]
@@ -382,7 +383,7 @@ def _column_heading(column: str, values: Sequence[Any], compared_values: Sequenc
     if column == _START:
         return "start (ms)"
     if column in _UNITS:
-        cells = [cell(column, value) for value in values]
+        cells = [format_cell(column, value) for value in values]
         if any(isinstance(shown_cell, Quantity) for shown_cell in cells):
             bare = column.removesuffix("_ns").removesuffix("_bytes")
             return in_one_unit(bare, cells, compared_values)[0]
@@ -396,19 +397,19 @@ def _column_heading(column: str, values: Sequence[Any], compared_values: Sequenc
     return column
 
 
-def cell(column: str, value: Any) -> str | None:
+def format_cell(column: str, value: Any) -> str | None:
     """A value for people, by the unit of its column."""
     if value is None or isinstance(value, str | bool):
-        return value if value is None else clean(value)
+        return value if value is None else clean_line(value)
     if isinstance(value, int | float) and column in _UNITS:
         return _OF_UNIT[_UNITS[column]](value)
     if isinstance(value, int | float) and column in MOMENTS:
-        return moment(value)
+        return format_moment(value)
     if column in COUNTS and isinstance(value, float) and value.is_integer():  # a mean
         value = int(value)
     if isinstance(value, int):
         return f"{value:,}" if column in COUNTS else str(value)
-    return number(value) if isinstance(value, float) else clean(value)
+    return number(value) if isinstance(value, float) else clean_line(value)
 
 
 def _cell_text(column: str, row: Mapping[str, Any], with_own_unit: bool) -> str | None:
@@ -421,7 +422,7 @@ def _cell_text(column: str, row: Mapping[str, Any], with_own_unit: bool) -> str 
             return number_text if column == "value" else unit_text
         if column == "value" and isinstance(value, float) and value.is_integer():
             return f"{int(value):,}"
-    return cell(column, value)
+    return format_cell(column, value)
 
 
 _RANGES = 5  # names in a line
@@ -445,16 +446,16 @@ def show_report(
     """
     tool_text = " ".join(str(p) for p in (report.tool, report.tool_version) if p) or "unknown"
     out.print(
-        f"{clean(report.path)}: {clean(tool_text)}" + (f" ({report.format})" if report.format else ""),
+        f"{clean_line(report.path)}: {clean_line(tool_text)}" + (f" ({report.format})" if report.format else ""),
         style="bold",
     )
     for problem in report.problems:
         if not reported.add(report.path, problem.level, problem.message, problem.fix):
             continue
         position = f"line {problem.line}: " if problem.line else ""
-        out.print(f"{LABELS[problem.level]}: {position}{clean(problem.message)}", style=STYLES[problem.level])
+        out.print(f"{LABELS[problem.level]}: {position}{clean_line(problem.message)}", style=STYLES[problem.level])
         if problem.fix:
-            out.print(f"  hint: {clean(problem.fix)}")
+            out.print(f"  hint: {clean_line(problem.fix)}")
     summed_up = kernels and _show_kernels(out, report)
     for name, data in report.tables.items():
         total = row_count(data)
@@ -500,13 +501,12 @@ def _launch_facts(report: Report) -> Iterator[str]:
         launch_facts = (("grid", launch["grid"]), ("block", launch["block_size"]), ("NVTX", launch["nvtx"]))
         if any(fact for _, fact in launch_facts):
             yield f"launch {launch['launch_id']}: " + ", ".join(
-                f"{fact_name} {clean(fact)}" for fact_name, fact in launch_facts if fact
+                f"{fact_name} {clean_line(fact)}" for fact_name, fact in launch_facts if fact
             )
         return
     ranges = Counter(launch["nvtx"] for launch in launches if launch["nvtx"])
     if ranges:
-        range_counts = ", ".join(
-            f"{clean(name)} ({times:,} launch{'' if times == 1 else 'es'})"
-            for name, times in ranges.most_common(_RANGES)
-        )
-        yield f"NVTX ranges: {range_counts}" + (f" and {len(ranges) - _RANGES} more" if len(ranges) > _RANGES else "")
+        range_counts = [
+            f"{clean_line(name)} ({times:,} launch{'' if times == 1 else 'es'})" for name, times in ranges.most_common()
+        ]
+        yield f"NVTX ranges: {first_names(range_counts, _RANGES)}"

@@ -26,8 +26,8 @@ from nsw.engine.events import (
 )
 from nsw.engine.ledger_rows import ENDED, BuildRow, Cause, RunRow, State, missing_results
 from nsw.present.problems import show_problems
-from nsw.present.terminal import TextTable, console, elided
-from nsw.present.untrusted_text import clean
+from nsw.present.terminal import TextTable, console, shorten_middle
+from nsw.present.untrusted_text import clean_line
 from nsw.quantities import rate, seconds, size
 from nsw.wording import absent_lines, headline
 
@@ -53,7 +53,7 @@ def calls_line(calls: Mapping[str, int]) -> str:
     return "scheduler calls: " + ", ".join(f"{n} {name}" for name, n in sorted(calls.items())) if calls else ""
 
 
-def so_far(elapsed: float | None, left: float | None) -> str:
+def elapsed_and_left(elapsed: float | None, left: float | None) -> str:
     """`3 min 20 s so far, about 12 min left`."""
     parts = [] if elapsed is None else [f"{seconds(elapsed)} so far"]
     if left is not None:
@@ -85,7 +85,7 @@ def show_status(
         looks: The command that asks the site for the states, where these may be old.
     """
     out.print(
-        f"{head['campaign']} on site {head['site']}" + (f", {driven_words(counts)}" if head["driven"] else ""),
+        f"{head['campaign']} on site {head['site']}" + (f", {driver_state_text(counts)}" if head["driven"] else ""),
         style="bold",
     )
     if head.get("owner"):
@@ -108,7 +108,7 @@ def show_status(
             for run in runs
         ]
         out.print("held by `nsw throttle 0`: no new run starts until `nsw throttle N`", style="yellow")
-    pace = so_far(head.get("elapsed_s"), head.get("seconds_left"))
+    pace = elapsed_and_left(head.get("elapsed_s"), head.get("seconds_left"))
     for line in filter(None, (pace, calls_line(head.get("scheduler_calls") or {}))):
         out.print(line)
     show_builds(out, head["builds"])
@@ -131,7 +131,7 @@ def show_status(
         out.print(line)
 
 
-def driven_words(counts: Mapping[str, int]) -> str:
+def driver_state_text(counts: Mapping[str, int]) -> str:
     """What the nsw that drives a campaign does, by how many runs are in each state."""
     if any(counts.get(state) for state in ("intent", "running")) or not counts.get("planned"):
         return "driven by an nsw now"
@@ -252,7 +252,7 @@ class KeyEcho:
 
     def off(self) -> None:
         """Stop the echo until `on`."""
-        if self._before is not None or (fd := _foreground_terminal()) is None:
+        if self._before is not None or (fd := _foreground_stdin()) is None:
             return
         import termios
 
@@ -264,14 +264,14 @@ class KeyEcho:
     def on(self) -> None:
         """Echo as before `off`."""
         before, self._before = self._before, None
-        if before is None or (fd := _foreground_terminal()) is None:
+        if before is None or (fd := _foreground_stdin()) is None:
             return
         import termios
 
         termios.tcsetattr(fd, termios.TCSANOW, before)
 
 
-def _foreground_terminal() -> int | None:
+def _foreground_stdin() -> int | None:
     """The descriptor of standard input if nsw is in the foreground of that terminal, else None."""
     try:
         fd = sys.stdin.fileno()
@@ -497,7 +497,7 @@ class Watch:
         if self._live is None:
             if run.state in ENDED:
                 took = f" ({seconds(run.seconds)})" if run.seconds is not None else ""
-                reason = f": {clean(run.reason)}" if run.reason else ""
+                reason = f": {clean_line(run.reason)}" if run.reason else ""
                 self._out.print(f"{event.over}/{event.total} {run.state:9} {run.id}{took}{reason}", soft_wrap=True)
             return
         self._refresh_live_view()
@@ -511,7 +511,7 @@ class Watch:
             self._told_together[run.reason] -= 1
             return
         self._told_together[run.reason] = event.alike - 1
-        text = f"{run.state:9} {run.id} and {event.alike - 1} more: {clean(run.reason or '')}"
+        text = f"{run.state:9} {run.id} and {event.alike - 1} more: {clean_line(run.reason or '')}"
         if self._live is not None:
             self.say(text)
         else:
@@ -533,19 +533,19 @@ class Watch:
         bar = max(_SHORT_BAR, min(_BAR, self._out.width - cell_len(head)))
         return Group(
             *(
-                Text(clean(line), style=STYLES.get(state, ""))
-                for state, line in picture(
+                Text(clean_line(line), style=STYLES.get(state, ""))
+                for state, line in shown_lines(
                     self._recent.values(), self._waiting, seen=self._progress, width=self._out.width
                 )
             ),
             ProgressBar(total=max(1, self._total), completed=over, width=bar),
             Text(head),
-            Text(" " + so_far(time.time() - self._began, left)),
+            Text(" " + elapsed_and_left(time.time() - self._began, left)),
             *([download_row(self._download)] if self._download is not None else []),
         )
 
 
-def picture(
+def shown_lines(
     runs: Iterable[RunRow],
     waiting: Sequence[tuple[State, str | None, str, int]],
     now: float | None = None,
@@ -589,11 +589,11 @@ def running_line(run: RunRow, now: float, seen: Progress, width: int) -> str:
     took = [seconds(max(0.0, now - run.started))] if run.started is not None else []
     job = seen.jobs.get(run.id)
     facts = [*took, *([f"job {job}"] if job else []), *([run.host] if run.host else [])]
-    rest = "  ".join(clean(fact) for fact in facts)
-    last_line = clean(seen.lines.get(run.id, ""))
+    rest = "  ".join(clean_line(fact) for fact in facts)
+    last_line = clean_line(seen.lines.get(run.id, ""))
     room = width - len(f"{State.RUNNING:9} ") - cell_len(rest) - _GAP
     line_room = min(cell_len(last_line), _WORTH_SAYING) + _GAP if last_line else 0
-    line = f"{State.RUNNING:9} {elided(run.id, max(_LEAST_ID, room - line_room))}  {rest}"
+    line = f"{State.RUNNING:9} {shorten_middle(run.id, max(_LEAST_ID, room - line_room))}  {rest}"
     left = width - cell_len(line) - _GAP
     if not last_line or left < _LEAST_SAID:
         return line

@@ -32,22 +32,22 @@ from nsw.analysis.rules.pairs import cases_with_void_ratio
 from nsw.analysis.rules.profiler_cost import time_without_profiler
 from nsw.analysis.screen_table import slowest_case
 from nsw.analysis.sweep_screen import best_two_cases
-from nsw.present.terminal import TextTable, clash_marks, unpadded, wrapped
-from nsw.present.untrusted_text import clean
+from nsw.present.terminal import TextTable, clash_marks, strip_padding, wrap_text
+from nsw.present.untrusted_text import clean_line
 from nsw.quantities import (
     MOMENTS,
-    change,
     change_of_speed,
     duration,
-    faster,
+    format_change,
+    format_moment,
+    format_range,
+    format_rate_change,
+    format_time_change,
     in_one_unit,
-    longer,
-    moment,
     number,
     percent,
     rate,
     size,
-    spread,
 )
 from nsw.wording import plural
 
@@ -69,7 +69,7 @@ def as_text(cell: Cell, unit: Unit) -> str:
     return _TEXTS.get(unit, str)(cell)
 
 
-def texts(block: Table) -> list[list[str]]:
+def column_texts(block: Table) -> list[list[str]]:
     """The texts of each column of a block; shares that add up do so as they are printed."""
     columns = [[as_text(row[n], column.unit) for row in block.rows] for n, column in enumerate(block.columns)]
     if block.best is not None and block.best[0] < len(block.rows):  # a low terminal shows the first rows
@@ -112,13 +112,13 @@ def _round_to_sum(shares: Sequence[float], total: int) -> list[int]:
     return whole
 
 
-def cells(block: Table) -> list[list[str]]:
+def column_cells(block: Table) -> list[list[str]]:
     """The texts of each column of a block; what the first columns repeat of the row above is left out."""
     heads = [row[: block.repeats] or None for row in block.rows]
     again = [head is not None and head == above for above, head in pairwise([None, *heads])]
     return [
         ["" if is_repeated and n < block.repeats else text for text, is_repeated in zip(column, again, strict=True)]
-        for n, column in enumerate(texts(block))
+        for n, column in enumerate(column_texts(block))
     ]  # fmt: skip
 
 
@@ -141,12 +141,12 @@ _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "GB/s": lambda value: f"{value:,.1f}",
     "%": percent,
     "whole %": lambda value: f"{value:.0f} %",
-    "change %": change,
-    "faster %": faster,
+    "change %": format_change,
+    "faster %": format_rate_change,
     "faster x": change_of_speed,
-    "longer %": longer,
+    "longer %": format_time_change,
     "longer x": partial(change_of_speed, is_time=True),
-    "range": lambda pair: spread(*pair),
+    "range": lambda pair: format_range(*pair),
     "achieved and limit %": _format_occupancy,
     "names and ns": lambda pairs: ", ".join(f"{name} {duration(ns)}" for name, ns in pairs),
 }
@@ -173,7 +173,7 @@ def show_blocks(out: Console, blocks: Iterable[Block], form: Shown) -> None:
 def show_block(out: Console, block: Block) -> None:
     """Print one; a kind without a form of its own as the table that it is."""
     if isinstance(block, Finding):
-        out.print(wrapped(out, f"* {block.text}"), soft_wrap=True)
+        out.print(wrap_text(out, f"* {block.text}"), soft_wrap=True)
     elif isinstance(block, Note):
         _print_note(out, block)
     elif isinstance(block, Timeline):
@@ -186,7 +186,7 @@ def _print_note(out: Console, note: Note) -> None:
     if note.tone == "heading" and note.name != HEADLINE:
         out.print()
     inside = "  " if note.tone == "plain" and note.case and note.name != "case" else ""
-    out.print(wrapped(out, inside + note.text), style=_STYLES.get(note.tone), soft_wrap=True)
+    out.print(wrap_text(out, inside + note.text), style=_STYLES.get(note.tone), soft_wrap=True)
 
 
 def _print_timeline(out: Console, block: Timeline) -> None:
@@ -202,7 +202,7 @@ _OF_KERNELS: Final = frozenset({"part", "kernel", "top"})  # columns whose names
 
 
 def _print_table(out: Console, block: Table) -> None:
-    column_texts = cells(block)
+    column_texts = column_cells(block)
     wide = _column_title(block, block.wide)
     if not block.goes_on:
         droppable = [_column_title(block, name) or "" for name in block.least]
@@ -240,7 +240,7 @@ def _fit_columns(
     parts: list[list[int]] = [[]]
     room = width - name_width
     for n, (column, column_cells) in enumerate(zip(columns, texts, strict=True)):
-        needs = max(len(column.title), *(len(clean(text)) for text in column_cells)) + _GAP
+        needs = max(len(column.title), *(len(clean_line(text)) for text in column_cells)) + _GAP
         if needs > room and parts[-1]:
             parts.append([])
             room = width - name_width
@@ -284,7 +284,7 @@ def rows_markdown(
     """
     moments = MOMENTS if title == _RUNS else frozenset()
     cells = (
-        tuple(moment(cell) if c in moments and isinstance(cell := row.get(c), int | float) else row.get(c)
+        tuple(format_moment(cell) if c in moments and isinstance(cell := row.get(c), int | float) else row.get(c)
               for c in columns)
         for row in rows
     )  # fmt: skip
@@ -301,7 +301,9 @@ def _markdown_block(block: Block) -> str:
 
 
 def _markdown_table(block: Table) -> str:
-    columns = [in_one_unit(column.title, texts) for column, texts in zip(block.columns, cells(block), strict=True)]
+    columns = [
+        in_one_unit(column.title, texts) for column, texts in zip(block.columns, column_cells(block), strict=True)
+    ]
     heads = [_markdown_cell(head) for head, _ in columns]
     sides = ["---:" if column.unit in NUMBERS else "---" for column in block.columns]
     lines = [
@@ -319,7 +321,7 @@ def _markdown_cell(text: str) -> str:
 
 def _markdown_inline(text: str, written: Callable[[str], str] = str) -> str:
     """A text inside a line: commands as code, whatever else would be markup escaped."""
-    pieces = _COMMAND.split(" ".join(clean(text).split()))  # every other one is a command
+    pieces = _COMMAND.split(" ".join(clean_line(text).split()))  # every other one is a command
     return "".join(written(piece) if n % 2 else _MARKUP.sub(r"\\\1", piece) for n, piece in enumerate(pieces))
 
 
@@ -338,9 +340,9 @@ def block_data(block: Block) -> dict[str, Any]:
         "evidence": list(block.evidence),
     }
     if isinstance(block, Finding):
-        return common_data | _finding_fields(block) | {"brief": clean(block.brief or block.text)}
+        return common_data | _finding_fields(block) | {"brief": clean_line(block.brief or block.text)}
     if isinstance(block, Note):
-        return common_data | {"text": clean(block.text), "tone": block.tone}
+        return common_data | {"text": clean_line(block.text), "tone": block.tone}
     assert isinstance(block, Table)
     parts: dict[str, Any] = {part: name if isinstance(name, str) else list(name) for part, name in block.parts.items()}
     if isinstance(block, Scatter):
@@ -352,7 +354,7 @@ def block_data(block: Block) -> dict[str, Any]:
 
 def headline_of(summary: Summary) -> str:
     """The headline of an answer."""
-    return clean(find_headline(first_screen_blocks(summary)))
+    return clean_line(find_headline(first_screen_blocks(summary)))
 
 
 def findings_data(summary: Summary) -> list[dict[str, Any]]:
@@ -365,8 +367,9 @@ def findings_data(summary: Summary) -> list[dict[str, Any]]:
 
 def _finding_fields(finding: Finding) -> dict[str, Any]:
     return {
-        "text": clean(finding.text), "cause": finding.cause, "remedy": finding.remedy and clean(finding.remedy),
-        "healthy": finding.healthy, "gain_pct": finding.gain_pct,
+        "text": clean_line(finding.text), "cause": finding.cause,
+        "remedy": finding.remedy and clean_line(finding.remedy), "healthy": finding.healthy,
+        "gain_pct": finding.gain_pct,
     }  # fmt: skip
 
 
@@ -500,8 +503,8 @@ def show_first_screen(
     sentences = []
     for finding in findings[:_FINDINGS]:
         command = proof(finding) if proof else None
-        text = wrapped(out, f"* {finding.brief or finding.text}")
-        sentences.append((text, wrapped(out, f"  `{command}`") if command else ""))
+        text = wrap_text(out, f"* {finding.brief or finding.text}")
+        sentences.append((text, wrap_text(out, f"  `{command}`") if command else ""))
     more = _with_count_left(next_command, len(findings)) if next_command else None
     lines = sum(text.count("\n") for text in printed.values())
     lines += sum(_count_terminal_lines(out, text) for text in (more, last_line) if text)
@@ -524,9 +527,9 @@ def show_first_screen(
             out.print(command, style="dim", soft_wrap=True)
         left -= 1
     if next_command:
-        out.print(wrapped(out, _with_count_left(next_command, left)), soft_wrap=True)
+        out.print(wrap_text(out, _with_count_left(next_command, left)), soft_wrap=True)
     if last_line:
-        out.print(wrapped(out, last_line), soft_wrap=True)
+        out.print(wrap_text(out, last_line), soft_wrap=True)
 
 
 def _with_count_left(next_command: str, left: int) -> str:
@@ -539,7 +542,7 @@ def _count_terminal_lines(out: Console, text: str) -> int:
     """How many lines of a terminal a text takes: commands are not broken, and the terminal breaks them."""
     if not out.is_terminal:
         return text.count("\n") + 1
-    return sum(max(1, -(-cell_len(line) // out.width)) for line in wrapped(out, text).split("\n"))
+    return sum(max(1, -(-cell_len(line) // out.width)) for line in wrap_text(out, text).split("\n"))
 
 
 def _limit_table_lines(out: Console, block: Table, lines: int, command: str | None) -> str:
@@ -548,7 +551,7 @@ def _limit_table_lines(out: Console, block: Table, lines: int, command: str | No
     Of shares that add up downwards the last row, idle time, stays.
     """
     shares = [at for at, column in enumerate(block.columns) if column.name in block.whole]
-    printed = texts(block)  # as all rows together are rounded
+    printed = column_texts(block)  # as all rows together are rounded
     all_rows = [
         tuple(printed[n][row] if n in shares else cell for n, cell in enumerate(cells))
         for row, cells in enumerate(block.rows)
@@ -573,7 +576,7 @@ def _render_block(out: Console, block: Block) -> str:
     """The text that a block prints."""
     with out.capture() as printed:
         show_block(out, block)
-    return printed.get() if out.is_terminal else unpadded(printed.get())
+    return printed.get() if out.is_terminal else strip_padding(printed.get())
 
 
 def show_counters_behind_findings(out: Console, kernels: Mapping[str | None, Sequence[KernelRow]]) -> None:
@@ -604,6 +607,6 @@ def summary_data(summary: Summary) -> dict[str, Any]:
         "findings": findings_data(summary),
         "cases": [replace(case, spent=time_without_profiler(case)) for case in summary.cases],
         "outliers": list(summary.outliers),
-        "missing": [clean(m) for m in summary.missing],
+        "missing": [clean_line(m) for m in summary.missing],
         "blocks": map(block_data, blocks),
     }

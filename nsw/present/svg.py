@@ -17,8 +17,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from nsw.analysis.groups import group_by
 from nsw.present.summary_view import as_text
-from nsw.present.untrusted_text import clean
-from nsw.quantities import BYTES, TIMES, Units, common, rates
+from nsw.present.untrusted_text import clean_line
+from nsw.quantities import BYTES, TIMES, Units, common_unit, rate_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -56,14 +56,14 @@ def _svg_number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def words(content: object) -> str:
+def escape_text(content: object) -> str:
     """A text of others as content of an element."""
-    return escape(_NO_XML.sub("\N{REPLACEMENT CHARACTER}", clean(content)))
+    return escape(_NO_XML.sub("\N{REPLACEMENT CHARACTER}", clean_line(content)))
 
 
-def tip(*lines: str) -> str:
+def tooltip(*lines: str) -> str:
     """What a mark says of itself where the pointer rests on it."""
-    return node("title", "\n".join(map(words, lines)))
+    return node("title", "\n".join(map(escape_text, lines)))
 
 
 def text(
@@ -91,15 +91,16 @@ def text(
         turned: Degrees, counter-clockwise around the anchor.
         within: px that it may take.
     """
-    visible = cut(content, within, size)
+    visible = cut_to_width(content, within, size)
     return node(
-        "text", words(visible), *([tip(content)] if visible != clean(content) else []), x=x, y=y, text_anchor=anchor,
-        font_size=size, font_weight="bold" if bold else None, fill=COLOURS[css_class], class_=css_class,
+        "text", escape_text(visible), *([tooltip(content)] if visible != clean_line(content) else []),
+        x=x, y=y, text_anchor=anchor, font_size=size, font_weight="bold" if bold else None,
+        fill=COLOURS[css_class], class_=css_class,
         transform=f"rotate({_svg_number(-turned)} {_svg_number(x)} {_svg_number(y)})" if turned else None,
     )  # fmt: skip
 
 
-def room(content: str, size: int = 12) -> float:
+def text_width(content: str, size: int = 12) -> float:
     """Estimate the width of a text in px; the viewer's font is not known."""
     return size * sum(map(_letter_width, content))
 
@@ -112,7 +113,7 @@ def _letter_width(letter: str) -> float:
     return 0.95 if letter in _WIDE or ord(letter) > _EAST_ASIAN else 0.7 if letter.isupper() else 0.6
 
 
-def cut(content: str, within: float, size: int = 12) -> str:
+def cut_to_width(content: str, within: float, size: int = 12) -> str:
     """The text, or as much of its beginning as has room, with an ellipsis.
 
     Args:
@@ -120,7 +121,7 @@ def cut(content: str, within: float, size: int = 12) -> str:
         within: px.
         size: px of its letters.
     """
-    content = clean(content)
+    content = clean_line(content)
     ends = list(accumulate(map(_letter_width, content)))
     if not ends or size * ends[-1] <= within + 0.01:  # px: sums of floats differ by their order
         return content
@@ -270,7 +271,7 @@ def _axis_steps(first: float, end: float) -> Iterator[float]:
     return (first + n * _GAP for n in range(count))
 
 
-def spread_out(heights: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+def spread_labels(heights: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Where labels go that would overlap.
 
     Args:
@@ -354,16 +355,16 @@ def _tick_label(value: float, step: float) -> str:
     return number_text.rstrip("0").rstrip(".") if "." in number_text else number_text
 
 
-def scaled(high: float, unit: Unit) -> tuple[float, str]:
+def axis_unit(high: float, unit: Unit) -> tuple[float, str]:
     """How large the unit is that an axis up to a value has, and its name, which is empty where the column has one."""
-    units: dict[str, Units] = {"ns": TIMES, "byte": BYTES, "byte/s": rates("B"), "FLOP/s": rates("FLOP")}
+    units: dict[str, Units] = {"ns": TIMES, "byte": BYTES, "byte/s": rate_units("B"), "FLOP/s": rate_units("FLOP")}
     if unit in units:
-        name, scale = common([high], units[unit])
+        name, scale = common_unit([high], units[unit])
         return scale, name
     return 1.0, {"%": "%", "whole %": "%", "change %": "%", "GB/s": "GB/s"}.get(unit, "")
 
 
-def linear(
+def linear_axis(
     low: float,
     high: float,
     first: float,
@@ -384,7 +385,7 @@ def linear(
     """
     if high <= low:
         high = low + (abs(low) or 1.0)
-    scale, name = scaled(max(abs(low), abs(high)), unit)
+    scale, name = axis_unit(max(abs(low), abs(high)), unit)
     longest_step = (high - low) / scale / _MIN_TICKS
     power = 10.0 ** math.floor(math.log10(longest_step))
     step = power * max(n for n in (1, 2, 5) if n * power <= longest_step * (1 + 1e-9)) * scale
@@ -396,7 +397,7 @@ def linear(
     return Axis(low, high, first, last, ticks, scale=scale, unit=name)
 
 
-def logarithmic(
+def logarithmic_axis(
     low: float, high: float, first: float, last: float, *, unit: Unit = "number", exact: bool = False
 ) -> Axis:
     """A logarithmic axis: ticks at 1, 2, 5 of each decade; of many decades at their beginnings.
@@ -409,7 +410,7 @@ def logarithmic(
         unit: Of the values; ticks are in a unit of this kind that suits them.
         exact: Whether the axis ends at `low` and `high`; else its ends are ticks too.
     """
-    scale, name = scaled(high, unit)
+    scale, name = axis_unit(high, unit)
     decades = math.log10(high / low)
     steps = (1, 2, 5) if decades < 3.2 else (1,)
     marks = [
@@ -475,10 +476,10 @@ def row_tip(block: Table, row: int, *first_lines: str, positions: Collection[int
         if not positions or n in positions
     ]
     cell_texts = [f"{column.title}: {as_text(cell, column.unit)}" for column, cell in cells if cell not in {None, ""}]
-    return tip(*first_lines, *cell_texts, *source_of(block, row))
+    return tooltip(*first_lines, *cell_texts, *row_sources(block, row))
 
 
-def source_of(block: Table, row: int) -> list[str]:
+def row_sources(block: Table, row: int) -> list[str]:
     """The table that proves a row, and whose rows of it."""
     return [
         f"source: table {e.table}" + (f" of {e.cases[row]}" if len(e.cases) == len(block.rows) else
@@ -504,7 +505,7 @@ def _cell_label(block: Table, row: Sequence[Any], position: int, *, with_title: 
     return f"{column.title} {cell}" if with_title and column.name.startswith("param.") else cell
 
 
-def label_of(block: Table, row: Sequence[Any], name: str) -> str:
+def bar_label(block: Table, row: Sequence[Any], name: str) -> str:
     """The name of a bar: its label, and the columns before it, by which rows are grouped.
 
     Args:
@@ -533,7 +534,7 @@ def x_axis(axis: Axis, top: float, bottom: float, title: str) -> list[str]:
     parts = []
     free = -math.inf
     for tick, label in zip(axis.ticks, axis.labels, strict=True):
-        x, half = axis.at(tick), room(label, TICK) / 2
+        x, half = axis.at(tick), text_width(label, TICK) / 2
         parts.append(line(x, top, x, bottom, "grid"))
         if x - half > free:
             parts.append(text(label, x, bottom + 16, anchor="middle", size=TICK))
@@ -561,9 +562,9 @@ def y_axis(axis: Axis, left: float, right: float, title: str) -> list[str]:
             text(axis.title(title), 16, middle, anchor="middle", turned=90, within=height)]  # fmt: skip
 
 
-def left_of(axis: Axis) -> float:
+def left_margin(axis: Axis) -> float:
     """The width in px that ticks and title need at the left of a vertical axis."""
-    return 34 + max(room(label, TICK) for label in axis.labels)
+    return 34 + max(text_width(label, TICK) for label in axis.labels)
 
 
 def whisker(low: float, high: float, across: float, css_class: str, *, upright: bool) -> str:
@@ -597,14 +598,14 @@ def legend_of(
     """
     parts, at = [], x
     for n, entry in enumerate(entries):
-        label = cut(entry, min(260.0, width - 24))
-        if at > x and at + 24 + room(label) > x + width:
+        label = cut_to_width(entry, min(260.0, width - 24))
+        if at > x and at + 24 + text_width(label) > x + width:
             at, y = x, y + 18
         parts += [sign(n, at, y), text(entry, at + 20, y, within=min(260.0, width - 24))]
-        at += 38 + room(label)
+        at += 38 + text_width(label)
     return parts, y + 10
 
 
-def class_of(series: int) -> str:
+def series_class(series: int) -> str:
     """The class, and so the colour, of a series (from 0)."""
     return f"s{series % 8 + 1}"

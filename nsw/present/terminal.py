@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 from rich.cells import cell_len
 
 from nsw.analysis.groups import group_by
-from nsw.present.untrusted_text import clean, harmless
+from nsw.present.untrusted_text import clean_line, escape_controls
 from nsw.quantities import in_one_unit
 from nsw.safe_files import read_text
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -59,14 +60,14 @@ class TextTable:
     ) -> None:  # fmt: skip
         cell_rows = [list(row) for row in rows]
         in_units = [in_one_unit(head, [row[n] for row in cell_rows]) for n, head in enumerate(columns)]
-        heads = [clean(head) for head, _ in in_units]
+        heads = [clean_line(head) for head, _ in in_units]
         self._elsewhere = elsewhere
-        self._title = None if title is None else clean(title)
+        self._title = None if title is None else clean_line(title)
         self._heads = [head.removesuffix(">") for head in heads]
         self._numbers = [head.endswith(">") for head in heads]
-        self._cells = [["" if c is None else _shorten_cell(clean(c)) for c in cells] for _, cells in in_units]
+        self._cells = [["" if c is None else _shorten_cell(clean_line(c)) for c in cells] for _, cells in in_units]
         self._widest = [max(map(_cell_width, cells), default=0) for cells in self._cells]
-        self._wide = None if wide is None or wide in _SENTENCES else self._heads.index(clean(wide))
+        self._wide = None if wide is None or wide in _SENTENCES else self._heads.index(clean_line(wide))
         self._elided = [i for i, head in enumerate(self._heads) if head in names and i != self._wide]
         self._elided += [] if self._wide is None else [self._wide]
         self._wrapping = [i for i, head in enumerate(heads) if head in _SENTENCES and i not in self._elided]
@@ -86,10 +87,9 @@ class TextTable:
             count_text = "1 column is" if len(hidden_heads) == 1 else f"{len(hidden_heads)} columns are"
             remedies = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
             remedies += [f"with {self._elsewhere}"] if self._elsewhere else []
-            omitted = len(hidden_heads) - _NAMED_COLUMNS
-            names = " | ".join(hidden_heads[:_NAMED_COLUMNS]) + (f" and {omitted} more" if omitted > 0 else "")
+            names = first_names(hidden_heads, _NAMED_COLUMNS, between=" | ")
             hint = f"({count_text} hidden, shown {' or '.join(remedies)}: {names})"
-            yield Text(wrapped(console, hint), style="dim")
+            yield Text(wrap_text(console, hint), style="dim")
 
     def _render(self, console: Console, options: ConsoleOptions, widths: Mapping[int, int]) -> RenderResult:
         """Title, headings and rows of the columns that have a width."""
@@ -102,7 +102,7 @@ class TextTable:
         if title is not None and title.cell_len > _table_width(
             [*widths.values()]
         ):  # rich would wrap it to the table's width
-            yield Text(wrapped(console, title.plain), style="bold")
+            yield Text(wrap_text(console, title.plain), style="bold")
             title = None
         rich_table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for i, width in widths.items():
@@ -110,7 +110,7 @@ class TextTable:
             rich_table.add_column(Text(self._heads[i]), justify=side, width=width, overflow="fold")
         too_wide = [i for i, width in widths.items() if self._widest[i] > width]
         columns = {
-            i: distinct(self._cells[i], width) if i in self._elided and i in too_wide else self._cells[i]
+            i: shorten_distinctly(self._cells[i], width) if i in self._elided and i in too_wide else self._cells[i]
             for i, width in widths.items()
         }
         if any(_cell_width(text) > widths[i] for i in too_wide for text in columns[i]):
@@ -130,7 +130,7 @@ class TextTable:
         rows = "".join(f" {_GAP.join(row)} \n" for row in zip(*padded, strict=True))
         yield from (Segment(rows), foot, end)
 
-    def hidden(self, width: int) -> list[str]:
+    def hidden_headings(self, width: int) -> list[str]:
         """The headings of the columns that do not fit this width."""
         visible, _ = self._fit_columns(width)
         return [self._heads[i] for i in range(len(self._heads)) if i not in visible]
@@ -219,7 +219,7 @@ def console(stream: TextIO | None = None) -> Console:
     return _plain_console()(file=out, width=width, markup=False, highlight=False, emoji=False, _environ=environment)
 
 
-def paged(out: Console) -> AbstractContextManager[object]:
+def page_output(out: Console) -> AbstractContextManager[object]:
     """What is printed meanwhile goes through the user's pager, where it goes to a terminal."""
     if not (out.is_terminal and sys.stdin.isatty()):
         return nullcontext()
@@ -227,7 +227,7 @@ def paged(out: Console) -> AbstractContextManager[object]:
     return out.pager(styles=True)
 
 
-def unpadded(printed: str) -> str:
+def strip_padding(printed: str) -> str:
     """What was printed without blanks at the ends of lines."""
     return _PADDING.sub("", printed)
 
@@ -250,8 +250,8 @@ def _plain_console() -> type[Console]:
             breaks.
             """
             if len(objects) == 1 and isinstance(objects[0], str) and not options_of_rich.get("soft_wrap"):
-                objects, options_of_rich = (wrapped(self, objects[0]),), {**options_of_rich, "soft_wrap": True}
-            texts = (as_typed(harmless(o)) if isinstance(o, str) else o for o in objects)
+                objects, options_of_rich = (wrap_text(self, objects[0]),), {**options_of_rich, "soft_wrap": True}
+            texts = (with_typed_command(escape_controls(o)) if isinstance(o, str) else o for o in objects)
             options_of_rich.setdefault("crop", False)  # all of it wraps, or fits already
             if self.is_terminal or self._buffer_index:
                 super().print(*texts, **options_of_rich)
@@ -259,7 +259,7 @@ def _plain_console() -> type[Console]:
             with self.capture() as printed:
                 super().print(*texts, **options_of_rich)
             # a table pads its lines, and its title's, up to its width
-            self.file.write(unpadded(printed.get()))
+            self.file.write(strip_padding(printed.get()))
             try:
                 self.file.flush()  # `nsw run | tee log` and `nsw logs -f | grep` show what is printed when it is
             except BrokenPipeError:
@@ -325,7 +325,7 @@ def _is_wrapper(script: str, started: str) -> bool:
         return False
 
 
-def as_typed(text: str) -> str:
+def with_typed_command(text: str) -> str:
     """A text whose hints begin with `nsw, with what was typed."""
     return text.replace(_HINT, f"`{program()} ") if _HINT in text and program() != "nsw" else text
 
@@ -337,7 +337,7 @@ def _is_same_file(first: str, second: str) -> bool:
         return False
 
 
-def elided(text: str, width: int) -> str:
+def shorten_middle(text: str, width: int) -> str:
     """At most `width` columns of a text: its beginning and its end."""
     if cell_len(text) <= width:
         return text
@@ -350,15 +350,15 @@ def elided(text: str, width: int) -> str:
     return short
 
 
-def distinct(texts: Sequence[str], width: int) -> list[str]:
+def shorten_distinctly(texts: Sequence[str], width: int) -> list[str]:
     """The texts in this width; those that would look alike though they differ are numbered."""
     marks = clash_marks(texts, width)
-    return [mark + elided(text, max(width - len(mark), 0)) for mark, text in zip(marks, texts, strict=True)]
+    return [mark + shorten_middle(text, max(width - len(mark), 0)) for mark, text in zip(marks, texts, strict=True)]
 
 
 def clash_marks(texts: Sequence[str], width: int) -> list[str]:
     """The number of each text among those that look alike in this width though they differ; empty where none does."""
-    clashes = group_by(dict.fromkeys(texts), lambda text: elided(text, width))
+    clashes = group_by(dict.fromkeys(texts), lambda text: shorten_middle(text, width))
     marks = {
         text: f"[{at}] " if len(alike) > 1 else "" for alike in clashes.values() for at, text in enumerate(alike, 1)
     }
@@ -372,7 +372,7 @@ _BEHIND_A_KERNEL: Final = "),.;:"  # of the sentence, not of the name
 _EXCERPT: Final = re.compile(r"\s*+(?:\d++\s++|(?<=\s))\| ")  # a line of a file, or what points at it
 
 
-def wrapped(out: Console, text: str, *, used_columns: int = 0) -> str:
+def wrap_text(out: Console, text: str, *, used_columns: int = 0) -> str:
     """A text with line breaks for a terminal's width; as it is for what is none.
 
     Lines of files that an error shows are left alone. What follows a break stands under the line's first word.
@@ -384,7 +384,7 @@ def wrapped(out: Console, text: str, *, used_columns: int = 0) -> str:
     """
     if not out.is_terminal:
         return text
-    lines = as_typed(harmless(text)).split("\n")
+    lines = with_typed_command(escape_controls(text)).split("\n")
     return "\n".join(
         _wrap_line(line, out.width, used_columns if number == 0 else 0) for number, line in enumerate(lines)
     )
@@ -419,7 +419,7 @@ def _shorten_kernel_names(words: Sequence[str], room: int) -> list[str]:
         if cell_len(word) > room and (kernel_parts := _parse_kernel_word(word))
     }
     around = max((len(before + behind) for before, _, behind in long.values()), default=0)
-    names = distinct([name for _, name, _ in long.values()], room - around)
+    names = shorten_distinctly([name for _, name, _ in long.values()], room - around)
     short = {n: f"{before}{name}{behind}" for (n, (before, _, behind)), name in zip(long.items(), names, strict=True)}
     return [short.get(n, word) for n, word in enumerate(words)]
 

@@ -29,7 +29,7 @@ _INSTEAD: Final = "\N{REPLACEMENT CHARACTER}"
 _FORMULA: Final = re.compile(r"[\s\ufffd]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\n]")  # also those of full width
 
 
-def harmless(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Text of several lines without what steers a terminal; line ends and tabs stay."""
     return _replace_control_characters(text, _INSTEAD)
 
@@ -38,15 +38,17 @@ def _replace_control_characters(text: str, instead: str | Callable[[re.Match[str
     return text if text.isascii() and text.isprintable() else _STEERING.sub(instead, text)
 
 
-def clean(text: object) -> str:
+def clean_line(text: object) -> str:
     """Text of one line without what steers a terminal."""
     line = str(text)
-    return line if line.isascii() and line.isprintable() else harmless(line).replace("\n", " ").replace("\t", " ")
+    return (
+        line if line.isascii() and line.isprintable() else escape_controls(line).replace("\n", " ").replace("\t", " ")
+    )
 
 
-def say(text: str, file: TextIO | None = None) -> None:
+def print_untrusted(text: str, file: TextIO | None = None) -> None:
     """Print a text in which names of others may be, on stdout or another stream."""
-    print(harmless(text), file=file or sys.stdout)
+    print(escape_controls(text), file=file or sys.stdout)
 
 
 def as_json(value: Any, **options: Any) -> str:
@@ -59,7 +61,7 @@ def as_csv_cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = value.replace("\r\n", "\n").replace("\r", "\n") if "\r" in value else value  # it would end the row
-    text = harmless(text)
+    text = escape_controls(text)
     return "'" + text if _FORMULA.match(text) else text
 
 

@@ -14,9 +14,12 @@ from nsw.profilers.model import Profiled, Profiler, Request
 
 def load_profiler(tool: str) -> Profiler:
     """The profiler's module."""
-    from nsw.recipe.passes import PROFILERS, of_kind  # pydantic takes longer to load than many a report to read
+    from nsw.recipe.passes import (  # pydantic takes longer to load than many a report to read
+        PROFILERS,
+        profiler_modules,
+    )
 
-    module = next(tools[tool] for tools in map(of_kind, PROFILERS) if tool in tools)
+    module = next(tools[tool] for tools in map(profiler_modules, PROFILERS) if tool in tools)
     return cast("Profiler", importlib.import_module(module))
 
 

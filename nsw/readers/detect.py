@@ -17,7 +17,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
-from nsw.apart import Limits, NoPoolError, inside, is_possible, out_of_memory, pool, run_isolated, starting, with_limits
+from nsw.apart import (
+    Limits,
+    NoPoolError,
+    is_isolated,
+    is_possible,
+    isolated_pool,
+    out_of_memory,
+    run_isolated,
+    starting_processes,
+    with_limits,
+)
 from nsw.errors import LimitError, did_you_mean
 from nsw.profilers.files_of_one_recording import files_to_read, recording_files_from
 from nsw.readers.invariants import (
@@ -45,7 +55,7 @@ from nsw.readers.untrusted_files import (
 )
 from nsw.safe_files import open_to_read
 from nsw.tables.exported import exported_tables_hint
-from nsw.wording import and_more
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -145,7 +155,7 @@ def _read_with_detected_reader(path: Path, options: Options, *, is_unpacked_copy
         add_other_reports(report, sample, format_, options)
     except Exception as fault:  # untrusted input: a reader's fault must spoil this file only
         if out_of_memory(fault):
-            if inside():  # the limit's: who set it names it
+            if is_isolated():  # the limit's: who set it names it
                 raise
             report.error("there is not enough memory to read it", fix=_MORE_MEMORY)
         else:
@@ -153,7 +163,7 @@ def _read_with_detected_reader(path: Path, options: Options, *, is_unpacked_copy
     report.tool = report.tool or format_.tool
     report.format = report.format or format_.id
     if not any(len(t) for t in report.tables.values()) and not sample.is_folder and not report.refused:
-        _explain_if_named_only(report, sample)
+        _explain_stand_in(report, sample)
     return report
 
 
@@ -163,7 +173,7 @@ def _add_not_report_error(report: Report, explanation: NotReport) -> Report:
     return report
 
 
-def _explain_if_named_only(report: Report, sample: Sample) -> None:
+def _explain_stand_in(report: Report, sample: Sample) -> None:
     """Of a file that only its name makes a report, what it is says more than what of a report it lacks."""
     if (explanation := explain_stand_in_file(sample)) is not None and any(
         p.severity == "error" for p in report.problems
@@ -340,10 +350,10 @@ def _read_in_pool(paths: Sequence[Path], options: Options, workers: int) -> Iter
 
     waiting: list[Future[Report]] = []
     rest = iter(paths)
-    with pool(workers) as processes:
+    with isolated_pool(workers) as processes:
         try:
             for path in rest:
-                with starting():
+                with starting_processes():
                     waiting.append(processes.submit(_read_within_limits, path, options))
                 if len(waiting) > workers * _AHEAD:
                     yield waiting.pop(0).result()
@@ -540,7 +550,8 @@ def explain_unopened_file(path: Path, reason: str) -> NotReport:
     if not path.is_symlink() or path.exists():
         names = sorted(other.name for other in path.parent.glob("*"))
         others = [name for name in names if name.endswith(path.suffix)]
-        fix = did_you_mean(path.name, names) or (f"files there: {and_more(others, _NAMES_IN_FIX)}" if others else None)
+        listing = f"files there: {first_names(others, _NAMES_IN_FIX)}" if others else None
+        fix = did_you_mean(path.name, names) or listing
         return NotReport(f"cannot be opened: {reason}", None if path.name in names else fix)
     target = os.readlink(path)  # noqa: PTH115  its text, which need not be a path here
     if ".git/annex/objects/" in target:

@@ -11,9 +11,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nsw.apart import outside
+from nsw.apart import child_processes_without_limits
 from nsw.resources import csv_rows
-from nsw.safe_files import replacing
+from nsw.safe_files import replacing_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,9 +54,9 @@ def run_tool(command: Sequence[str], timeout_s: float, output_file: Path | None 
     Raises:
         ToolFault: It cannot be started, or did not end.
     """
-    with replacing(output_file, 0o600) if output_file else nullcontext(subprocess.PIPE) as file:
+    with replacing_file(output_file, 0o600) if output_file else nullcontext(subprocess.PIPE) as file:
         try:
-            with outside():
+            with child_processes_without_limits():
                 process = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,

@@ -17,7 +17,7 @@ from nsw.readers.model import MOST_SHOWN, Report
 from nsw.readers.text.quantities import TIME_UNITS
 from nsw.tables import TABLES
 from nsw.tables.names import is_launch_call
-from nsw.wording import and_more
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -79,7 +79,7 @@ def warn_of_metrics_without_values(report: Report) -> None:
         wrong = sum(absent.pop(fault.name) for fault in faults)
         nothing = all_absent and not absent
         share = "none of its metrics has a value" if nothing else f"{wrong:,} of {len(metrics):,} metrics have no value"
-        names = and_more([fault.name for fault in faults], _NAMED)
+        names = first_names([fault.name for fault in faults], _NAMED)
         (report.error if nothing else report.warn)(
             f"{share} (nan, n/a): ncu has no metric {names}",
             fix=_correct_names_hint(faults[:_NAMED], _metric_names(metrics)),

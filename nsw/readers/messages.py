@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from nsw.readers.model import Problem, Report, Sample
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only
 from nsw.safe_files import open_to_read
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -280,8 +281,7 @@ def _listed_kernels_text(text: str) -> str | None:
     if listed is None:
         return None
     names = [line.strip().partition(". ")[2] for line in listed[1].splitlines() if line.strip()]
-    omitted = f" and {len(names) - _MAX_KERNELS} more" if len(names) > _MAX_KERNELS else ""
-    return f"the filter matched 0 of {len(names)} kernels: {', '.join(names[:_MAX_KERNELS])}{omitted}"
+    return f"the filter matched 0 of {len(names)} kernels: {first_names(names, _MAX_KERNELS)}"
 
 
 def _find_problems(tool: str, text: str, *, known_only: bool) -> list[Problem]:

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
-from nsw.apart import limited, run_isolated
+from nsw.apart import limited_block, run_isolated
 from nsw.errors import LimitError
 from nsw.safe_files import open_text, open_to_read
 
@@ -197,7 +197,7 @@ class _FirstMatchSearch:
             return
         started_at = time.process_time()
         try:
-            with limited("a figure", seconds=max(0.001, self._left)):
+            with limited_block("a figure", seconds=max(0.001, self._left)):
                 self._keep_first_match(window)
         except LimitError:
             self.gave_up = True

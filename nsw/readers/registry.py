@@ -17,7 +17,7 @@ from importlib.resources import files
 from itertools import chain
 from typing import Final
 
-from nsw.resources import registered
+from nsw.resources import entry_points_of
 
 GROUP: Final = "nsw.readers"
 
@@ -92,7 +92,7 @@ def all_formats() -> tuple[Format, ...]:
 def load_package_formats() -> tuple[tuple[Format, ...], tuple[str, ...]]:
     """The formats of other packages, and a sentence for each that cannot be loaded; the errors of these are caught."""
     formats, faults = [], []
-    for name, path in registered(GROUP).items():
+    for name, path in entry_points_of(GROUP).items():
         try:
             format_ = importlib.import_module(path).FORMAT
             if not isinstance(format_, Format):

@@ -22,9 +22,10 @@ from nsw.errors import MOST_SHOWN, Diagnostic, Mark, did_you_mean, nearest
 from nsw.metrics import find_metric_faults as metric_faults
 from nsw.recipe.document import Document, KeyPath, Node
 from nsw.recipe.expressions import Expression, find_name, is_template
-from nsw.recipe.matrix import AFTER, BEFORE, SIDE, Case, Matrix, MatrixFault, expansion, rests_of_ranges
-from nsw.recipe.program import source
-from nsw.recipe.units import Fault, as_text, plain, plain_number, show_value
+from nsw.recipe.matrix import AFTER, BEFORE, SIDE, Case, Matrix, MatrixFault, expand_matrix, range_rest_keys
+from nsw.recipe.program import source_path
+from nsw.recipe.units import Fault, as_text, escape_nonprinting, plain_number, show_value
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -140,11 +141,10 @@ def _known_keys(kind: Any) -> list[str] | None:
 
 
 def _misindented_fault(document: Document, mark: Mark, key: str, names: list[str]) -> Diagnostic:
-    listed = " and ".join(show_value(name) for name in names[:_MOST_NAMES])
-    omitted = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    listed = first_names([show_value(name) for name in names], _MOST_NAMES, between=" and ")
     verb, pronoun = ("stands", "it") if len(names) == 1 else ("stand", "them")
     hint = f"indent {pronoun} further than '{key}'"
-    return document.at(mark, f"{listed}{omitted} {verb} beside '{key}', not below it", hint=hint)
+    return document.at(mark, f"{listed} {verb} beside '{key}', not below it", hint=hint)
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -152,7 +152,9 @@ _EXPECTED = {"int": "a whole number", "bool": "true or false", "float": "a numbe
 _ROUNDS = 20  # misspelt keys that are set right, each to see what is below it
 
 
-def validate(model: type[M], document: Document, *, below: KeyPath = ()) -> tuple[M | None, list[Diagnostic], Document]:
+def validate_document(
+    model: type[M], document: Document, *, below: KeyPath = ()
+) -> tuple[M | None, list[Diagnostic], Document]:
     """Validate a document.
 
     A misspelt key is reported and read as what it was meant to be, so that faults below it show too.
@@ -366,7 +368,7 @@ class _Gathered:
         matrix = document.get(("matrix",))
         listed: list[str] = []
         if isinstance(matrix, dict):
-            rests = rests_of_ranges(matrix)
+            rests = range_rest_keys(matrix)
             listed = [name for name in matrix if name not in MATRIX_WORDS and name not in rests]
         self.has_lists = bool(listed)
         included = (name for _, point in self.includes if isinstance(point, dict) for name in point)
@@ -433,7 +435,7 @@ _TEMPLATES: Final = tuple(tuple(path.split(".")) for path in (
 ))  # fmt: skip
 
 
-def check(document: Document, folder: Path | None) -> list[Diagnostic]:
+def check_recipe(document: Document, folder: Path | None) -> list[Diagnostic]:
     """The faults of a recipe's parts taken together.
 
     Args:
@@ -458,7 +460,7 @@ def check(document: Document, folder: Path | None) -> list[Diagnostic]:
 def check_matrix(document: Document, recipe: Recipe) -> tuple[list[Case], list[Diagnostic], list[Diagnostic]]:
     """The cases, the faults of their expansion, and warnings about parts of the matrix that do nothing."""
     try:
-        expanded = expansion(recipe.matrix)
+        expanded = expand_matrix(recipe.matrix)
     except MatrixFault as fault:
         return [], [document.diagnostic(fault.path, fault.message, hint=fault.hint)], []
     gathered = _Gathered(document)
@@ -624,7 +626,7 @@ def _check_files(document: Document, folder: Path) -> Iterator[Diagnostic]:
     for path, name in (*document.find("app", "files", "*"), *document.find("app", "before", "*")):
         if not isinstance(name, str) or not name or "\0" in name:
             continue
-        file_path = source(folder, name)
+        file_path = source_path(folder, name)
         try:
             exists, can_be_copied = file_path.exists(), file_path.is_file() or file_path.is_dir()
         except OSError:
@@ -680,7 +682,7 @@ def _check_dollar_braces(recipe: _Gathered) -> Iterator[Diagnostic]:
     for path, text in recipe.templates:
         for match in _DOLLAR.finditer(text) if isinstance(text, str) else ():
             mark = recipe.document.mark_in_value(path, match.start(), len(match[0]))
-            expression = plain(match[1])
+            expression = escape_nonprinting(match[1])
             hint = f"write {expression}; for a $ before a value {{{{ '$' }}}}{expression}"
             message = "the $ before this expression is no part of it: it stays in the text"
             yield recipe.document.at(mark, message, hint=hint)

@@ -18,7 +18,7 @@ import yaml
 
 from nsw.errors import Diagnostic, InputError, Mark
 from nsw.recipe.secrets import holds_secret, looks_secret, named_secrets, secret_parts
-from nsw.recipe.units import WrittenFloat, WrittenInt, keep_text, plain, show_value
+from nsw.recipe.units import WrittenFloat, WrittenInt, escape_nonprinting, keep_text, show_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -66,13 +66,13 @@ def plain_data(node: Node) -> Any:
     return node.value
 
 
-def merged(base: Node, over: Node) -> Node:
+def merge_nodes(base: Node, over: Node) -> Node:
     """`over` laid on `base`: maps are merged key by key, everything else is replaced."""
     if not (isinstance(base.value, dict) and isinstance(over.value, dict)):
         return over
     value = dict(base.value)
     for key, child in over.value.items():
-        value[key] = merged(value[key], child) if key in value else child
+        value[key] = merge_nodes(value[key], child) if key in value else child
     return Node(value, base.span, base.keys | over.keys)
 
 
@@ -152,7 +152,7 @@ class _Tree:
         self._nodes[id(source)] = None
         if isinstance(source, yaml.ScalarNode):
             try:
-                value = scalar(source.value, source.tag)
+                value = scalar_value(source.value, source.tag)
             except ValueError as fault:
                 self._add_fault(mark, str(fault))
                 value = source.value
@@ -193,7 +193,7 @@ class _Tree:
             child = self.node(child_source, depth + 1)
             # `-1` and `-2` on lines of their own below a key are one text to YAML
             if not child.style and child.span.line > at.line and DASHED.match(child.text):
-                self._add_fault(_first_character(child.span), MISSING_SPACE, with_space(child.text))
+                self._add_fault(_first_character(child.span), MISSING_SPACE, dash_space_hint(child.text))
             if key == "<<" and key_source.tag == _PLAIN:
                 inherited += self._merged_maps(child, at)
             elif key in value:
@@ -212,7 +212,7 @@ class _Tree:
         mark = self._mark_of(source)
         if isinstance(source, yaml.ScalarNode):
             if source.tag == _PLAIN and DASHED.match(source.value):
-                raise _Stop(Diagnostic(MISSING_SPACE, mark, hint=with_space(f"{source.value}:")))
+                raise _Stop(Diagnostic(MISSING_SPACE, mark, hint=dash_space_hint(f"{source.value}:")))
             return source.value, mark
         node = self.node(source, depth + 1)
         start = parent.start_mark
@@ -239,7 +239,7 @@ class _Tree:
             )
 
 
-def scalar(text: str, tag: str) -> Scalar:
+def scalar_value(text: str, tag: str) -> Scalar:
     """The value of a scalar.
 
     Args:
@@ -329,7 +329,7 @@ class SourceText:
         secrets_found = [*named_secrets(self.text), *secret_parts(self.text)]
         if self.root is not None:
             secrets_found += _find_secrets(self.root)
-        return frozenset(plain(secret).casefold() for secret in secrets_found)
+        return frozenset(escape_nonprinting(secret).casefold() for secret in secrets_found)
 
     def diagnostic(self, mark: Mark | None, message: str, hint: str | None = None) -> Diagnostic:
         """A diagnostic at a place, with its line; where the text holds a secret, without the line and the secret.
@@ -505,7 +505,7 @@ class Document:
     def overlaid(self, path: KeyPath) -> Document:
         """This document with the map at `path` laid over the whole: maps merged, everything else replaced."""
         over = self.node(path)
-        return self if over is None or over.value is None else replace(self, root=merged(self.root, over))
+        return self if over is None or over.value is None else replace(self, root=merge_nodes(self.root, over))
 
     def renamed(self, path: KeyPath, key: str) -> Document:
         """This document with one key called otherwise; places stay true to the file."""
@@ -627,11 +627,11 @@ _CLOSES = (yaml.FlowMappingEndToken, yaml.FlowSequenceEndToken)
 MISSING_SPACE = "a space is missing after this dash"
 
 
-def with_space(item: str) -> str:
+def dash_space_hint(item: str) -> str:
     """What to write instead of an item whose dash has no space after it; '' stands for one that is not shown."""
     if not item:
         return "write '- ...' for an item of a list"
-    word = plain(item.split(maxsplit=1)[0][1:])
+    word = escape_nonprinting(item.split(maxsplit=1)[0][1:])
     return f"write '- {word}{' ...' if word.endswith(':') else ''}' for an item of a list"
 
 
@@ -648,7 +648,7 @@ def explain(fault: yaml.YAMLError, text: str, lines: Sequence[str], file: str) -
         return _explain_bad_character(fault, text, file)
     mark = getattr(fault, "problem_mark", None) or getattr(fault, "context_mark", None)
     if mark is None:
-        return Diagnostic(f"this is not YAML: {plain(str(fault))}", Mark(file, 1, 1, 1, 2))
+        return Diagnostic(f"this is not YAML: {escape_nonprinting(str(fault))}", Mark(file, 1, 1, 1, 2))
     return _FaultContext(fault, text, lines, file, mark.line, mark.column).diagnostic()
 
 
@@ -711,7 +711,7 @@ class _FaultContext:
             or self._explain_template()
             or self._explain_bracket()
             or self._explain_structure()
-            or self._diagnostic_at(f"this is not YAML: {plain(self.problem or self.context)}")
+            or self._diagnostic_at(f"this is not YAML: {escape_nonprinting(self.problem or self.context)}")
         )
 
     def _explain_composition(self) -> Diagnostic | None:
@@ -721,7 +721,7 @@ class _FaultContext:
         if "another document" in self.problem:
             return self._diagnostic_at("a second document starts here", "keep one document in a file", width=len("---"))
         word = re.match(r"[&*][^\s,\]}]+", self.text[self.column :])
-        name, width = ("...", 1) if not word else (plain(word[0][1:]), len(word[0]))
+        name, width = ("...", 1) if not word else (escape_nonprinting(word[0][1:]), len(word[0]))
         if "undefined alias" in self.problem:
             hint = "quote the value if the * is meant as text"
             return self._diagnostic_at(f"no anchor '&{name}' is defined above", hint, width=width)
@@ -743,7 +743,10 @@ class _FaultContext:
             return None
         column = self.text.rfind("\\", 0, self.column + 1)
         column = column if column >= 0 else self.column
-        word, single = plain(self.text[column : column + 2]), "in single quotes a backslash is only a backslash"
+        word, single = (
+            escape_nonprinting(self.text[column : column + 2]),
+            "in single quotes a backslash is only a backslash",
+        )
         if self.opened and self.opened[0] < self.row:
             message = (
                 f"this quote is not closed on its line, and '{word}' on line {self.row + 1} is not an escape in it"
@@ -778,7 +781,7 @@ class _FaultContext:
         positions = [*([self.opened] if self.opened else []), (self.row, self.column)]
         for row, column in positions if "flow" not in self.context else ():
             if DASHED.match(word := self.lines[row][column:].strip()):
-                return self._diagnostic_at(MISSING_SPACE, with_space(word), (row, column))
+                return self._diagnostic_at(MISSING_SPACE, dash_space_hint(word), (row, column))
         return None
 
     def _explain_glued_key(self) -> Diagnostic | None:
@@ -804,7 +807,7 @@ class _FaultContext:
     def _explain_bracket(self) -> Diagnostic | None:
         character = self.text[self.column : self.column + 1]
         if "cannot start any token" in self.problem:
-            word = f"'{plain(character)}'" if character in _RESERVED else "this character"
+            word = f"'{escape_nonprinting(character)}'" if character in _RESERVED else "this character"
             return self._diagnostic_at(f"{word} cannot start a value", "quote the value")
         for kind, close in (("flow sequence", "]"), ("flow mapping", "}")):
             if kind in self.context and self.opened:

@@ -26,7 +26,7 @@ from jinja2.exceptions import SecurityError, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
 
 from nsw.errors import did_you_mean
-from nsw.recipe.units import Fault, as_text, plain, show_value
+from nsw.recipe.units import Fault, as_text, escape_nonprinting, show_value
 
 if TYPE_CHECKING:
     from jinja2.runtime import Context
@@ -254,7 +254,7 @@ class Expression:
         except Fault:
             raise
         except (SyntaxError, RecursionError, MemoryError, ValueError, OverflowError, TypeError) as fault:
-            raise Fault(f"{_NOT_VALID}: {plain(str(fault))[:200]}") from None
+            raise Fault(f"{_NOT_VALID}: {escape_nonprinting(str(fault))[:200]}") from None
 
     def value(self, values: Mapping[str, Any]) -> Any:
         """The value with its type where the text is exactly one `{{ ... }}`; otherwise the rendered text.
@@ -353,7 +353,7 @@ def _syntax_fault(fault: TemplateSyntaxError) -> Fault:
     message = message if offset is not None else str(fault.message)
     for token, typed in _TOKENS:
         message = message.replace(token, typed)
-    syntax_message = f"{_NOT_VALID}: {plain(message).rstrip('.')}"
+    syntax_message = f"{_NOT_VALID}: {escape_nonprinting(message).rstrip('.')}"
     return Fault(syntax_message, hint=_syntax_hint(fault), offset=offset)
 
 
@@ -379,5 +379,5 @@ def _evaluation_fault(fault: Exception, text: str) -> Fault:
         hint = f"write `{unset[1]}:` below the site, in its sites file"
         return Fault(f"{show_value(text)}: the site does not set '{unset[1]}'", hint=hint)
     if isinstance(fault, UndefinedError | SecurityError):
-        return Fault(f"{show_value(text)}: {plain(str(fault))[:200]}")
-    return Fault(f"{show_value(text)} cannot be computed: {plain(str(fault))[:200]}")
+        return Fault(f"{show_value(text)}: {escape_nonprinting(str(fault))[:200]}")
+    return Fault(f"{show_value(text)} cannot be computed: {escape_nonprinting(str(fault))[:200]}")

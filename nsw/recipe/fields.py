@@ -19,7 +19,7 @@ from nsw.errors import did_you_mean
 from nsw.recipe import units
 from nsw.recipe.expressions import Expression, is_template
 from nsw.recipe.secrets import holds_secret, looks_secret
-from nsw.recipe.units import Fault, each, show_value, within
+from nsw.recipe.units import Fault, parse_below, parse_each, show_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,7 +65,7 @@ _SIGNS = frozenset("()[]{}*+?|")  # of regular expressions, which a backslash ma
 _TEMPLATE_PATTERN = r"\{[{%]"
 
 
-def text(value: object) -> str:
+def parse_text(value: object) -> str:
     """Text; a number does as well, as it was written.
 
     Raises:
@@ -83,19 +83,19 @@ def text(value: object) -> str:
     return value
 
 
-def one_line(value: object) -> str:
+def parse_line(value: object) -> str:
     """Text without a line end, which may hold Jinja expressions: it becomes (part of) one line of a script.
 
     Raises:
         Fault: It is no text, has several lines, or a fault of Jinja's syntax.
     """
-    word = template(value)
+    word = parse_template(value)
     if re.search(r"[\r\n]", word):
         raise Fault(f"expected one line, found several: {show_value(word)}")
     return word
 
 
-def variable(value: object) -> str:
+def parse_variable_name(value: object) -> str:
     """The name of an environment variable, checked.
 
     Raises:
@@ -106,27 +106,27 @@ def variable(value: object) -> str:
     return value
 
 
-def filled(value: object) -> str:
+def parse_filled_line(value: object) -> str:
     """One line of text that is not empty.
 
     Raises:
         Fault: It is empty, or no line.
     """
-    word = one_line(value)
+    word = parse_line(value)
     if not word.strip():
         raise Fault("expected text, found an empty one")
     return word
 
 
-def template(value: object) -> str:
+def parse_template(value: object) -> str:
     """Text that may hold Jinja expressions; their syntax is checked."""
-    word = text(value)
+    word = parse_text(value)
     if is_template(word):
         Expression.parse(word)
     return word
 
 
-def command(value: object) -> str | list[str]:
+def parse_command(value: object) -> str | list[str]:
     """A command: one line of shell, or a list of arguments; not empty.
 
     Raises:
@@ -135,15 +135,15 @@ def command(value: object) -> str | list[str]:
     if isinstance(value, list):
         if not value:
             raise Fault("the command is an empty list")
-        return each(template, value)
+        return parse_each(parse_template, value)
     if not isinstance(value, str):
         raise Fault(f"expected a command as text or as a list of arguments, found {show_value(value)}")
     if not value.strip():
         raise Fault("the command is empty")
-    return template(value)
+    return parse_template(value)
 
 
-def name(value: object) -> str:
+def parse_name(value: object) -> str:
     """A name: letters, digits, `.`, `_`, `-`, not starting with `-` or `.`, at most 80 characters.
 
     Raises:
@@ -160,7 +160,7 @@ def name(value: object) -> str:
     return value
 
 
-def whole_number(value: object, minimum: int = 0) -> int:
+def parse_whole_number(value: object, minimum: int = 0) -> int:
     """A whole number of at least `least`.
 
     Raises:
@@ -175,7 +175,7 @@ def whole_number(value: object, minimum: int = 0) -> int:
     return int(value)
 
 
-def amount(value: object) -> float:
+def parse_positive(value: object) -> float:
     """A number above zero: of operations, of bytes.
 
     Raises:
@@ -192,7 +192,7 @@ def amount(value: object) -> float:
     return float(number)
 
 
-def flag(value: object) -> bool:
+def parse_flag(value: object) -> bool:
     """True or false; on, off, yes and no do as well.
 
     Raises:
@@ -206,14 +206,14 @@ def flag(value: object) -> bool:
     raise Fault(f"expected true or false, found {show_value(value)}")
 
 
-def regex(value: object) -> str:
+def parse_group_regex(value: object) -> str:
     """A regular expression with exactly one group that catches.
 
     Raises:
         Fault: It does not compile, catches nothing or several things, or holds a control character
             that YAML's double quotes made of a backslash.
     """
-    pattern = expression(value)
+    pattern = parse_regex(value)
     groups = re.compile(pattern).groups
     if groups != 1:
         group_count = "none" if groups == 0 else str(groups)
@@ -226,13 +226,13 @@ def regex(value: object) -> str:
     return pattern
 
 
-def expression(value: object) -> str:
+def parse_regex(value: object) -> str:
     """A regular expression.
 
     Raises:
         Fault: It does not compile, or holds a control character that YAML's double quotes made of a backslash.
     """
-    pattern = text(value)
+    pattern = parse_text(value)
     control = re.search(r"[\x00-\x08\x0b-\x1f\x7f]", pattern)
     if control:
         letter = {"\b": "b", "\a": "a", "\f": "f", "\v": "v", "\x1b": "e", "\r": "r", "\0": "0"}.get(control[0], "x..")
@@ -252,13 +252,13 @@ def expression(value: object) -> str:
     return pattern
 
 
-def kernel_regex(value: object) -> str:
+def parse_kernel_regex(value: object) -> str:
     """A regular expression over kernels' function names, in words that Python, ncu and nvprof read alike.
 
     Raises:
         Fault: It is none, or holds what only Python knows or what ncu takes for a separator.
     """
-    pattern = filled(expression(value))
+    pattern = parse_filled_line(parse_regex(value))
     for match, hint in (
         (re.search(r"\(\?P[<=>]", pattern), "write ( ) for a group"),
         (re.search(r"(?<!\\)(?:\\\\)*(\\[1-9])", pattern), "write out what repeats: nsw adds groups before yours"),
@@ -273,13 +273,13 @@ def kernel_regex(value: object) -> str:
     return pattern
 
 
-def kernel_name(value: object) -> str:
+def parse_kernel_name(value: object) -> str:
     """The name of a kernel's function, without the namespaces and arguments that a demangled name has around it.
 
     Raises:
         Fault: It is a demangled name: ncu's filter is split at colons, and function names end before the arguments.
     """
-    name = filled(value)
+    name = parse_filled_line(value)
     match = re.search(r"::|[:<(]", name)
     if match is None:
         return name
@@ -288,7 +288,7 @@ def kernel_name(value: object) -> str:
     raise Fault(f"'{match[0]}' is in no function's name: {show_value(name)}", hint=hint, offset=match.start())
 
 
-def ranks(value: object) -> str | list[int]:
+def parse_ranks(value: object) -> str | list[int]:
     """Which processes: all, first, node (the first of each node), or a list of ranks.
 
     Raises:
@@ -298,12 +298,12 @@ def ranks(value: object) -> str | list[int]:
         return str(value)
     if not isinstance(value, list) or not value:
         raise Fault(f"expected all, first, node or a list of ranks, found {show_value(value)}")
-    return each(whole_number, value)
+    return parse_each(parse_whole_number, value)
 
 
 def or_template(parse: Callable[[object], Any], value: object) -> Any:
     """A value, or a text with an expression that will give it."""
-    return template(value) if is_template(value) else parse(value)
+    return parse_template(value) if is_template(value) else parse(value)
 
 
 def _with_serializer(parse: Callable[[Any], Any], schema: dict[str, Any], write: Callable[[Any], str]) -> Parsed:
@@ -322,31 +322,39 @@ _SIZE = {"type": "string", "examples": ["32G", "512M"]}
 _PERCENT = {"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$", "examples": ["90%"]}
 _REGEX = {"type": "string", "format": "regex"}
 
-Text = Annotated[str, Parsed(text, _TEXT)]
-Filled = Annotated[str, Parsed(filled, _TEXT | {"minLength": 1})]
-Template = Annotated[str, Parsed(template, _TEXT)]
-Line = Annotated[str, Parsed(one_line, _TEXT)]
-Variable = Annotated[str, Parsed(variable, {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"})]
+Text = Annotated[str, Parsed(parse_text, _TEXT)]
+Filled = Annotated[str, Parsed(parse_filled_line, _TEXT | {"minLength": 1})]
+Template = Annotated[str, Parsed(parse_template, _TEXT)]
+Line = Annotated[str, Parsed(parse_line, _TEXT)]
+Variable = Annotated[str, Parsed(parse_variable_name, {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"})]
 Command = Annotated[
     str | list[str],
-    Parsed(command, {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": _TEXT, "minItems": 1}]}),
+    Parsed(
+        parse_command, {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": _TEXT, "minItems": 1}]}
+    ),
 ]
-Name = Annotated[str, Parsed(name, _TEXT | {"pattern": r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,79}$"})]
-Regex = Annotated[str, Parsed(regex, _REGEX)]
-KernelName = Annotated[str, Parsed(kernel_name, _TEXT | {"minLength": 1})]
-Pattern = Annotated[str, Parsed(expression, _REGEX | {"minLength": 1})]
-KernelRegex = Annotated[str, Parsed(kernel_regex, _REGEX | {"minLength": 1})]
-Flag = Annotated[bool, Parsed(flag, {"type": ["boolean", "string"], "enum": [True, False, "on", "off", "yes", "no"]})]
-FlagOrTemplate = Annotated[bool | str, _or_expression(flag, type="boolean")]
-Count = Annotated[int, Parsed(partial(whole_number, minimum=1), {"type": "integer", "minimum": 1})]
-Number = Annotated[int, Parsed(partial(whole_number, minimum=0), {"type": "integer", "minimum": 0})]
-CountOrTemplate = Annotated[int | str, _or_expression(partial(whole_number, minimum=1), type="integer", minimum=1)]
-NumberOrTemplate = Annotated[int | str, _or_expression(partial(whole_number, minimum=0), type="integer", minimum=0)]
-AmountOrTemplate = Annotated[float | str, _or_expression(amount, type="number", exclusiveMinimum=0)]
+Name = Annotated[str, Parsed(parse_name, _TEXT | {"pattern": r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,79}$"})]
+Regex = Annotated[str, Parsed(parse_group_regex, _REGEX)]
+KernelName = Annotated[str, Parsed(parse_kernel_name, _TEXT | {"minLength": 1})]
+Pattern = Annotated[str, Parsed(parse_regex, _REGEX | {"minLength": 1})]
+KernelRegex = Annotated[str, Parsed(parse_kernel_regex, _REGEX | {"minLength": 1})]
+Flag = Annotated[
+    bool, Parsed(parse_flag, {"type": ["boolean", "string"], "enum": [True, False, "on", "off", "yes", "no"]})
+]
+FlagOrTemplate = Annotated[bool | str, _or_expression(parse_flag, type="boolean")]
+Count = Annotated[int, Parsed(partial(parse_whole_number, minimum=1), {"type": "integer", "minimum": 1})]
+Number = Annotated[int, Parsed(partial(parse_whole_number, minimum=0), {"type": "integer", "minimum": 0})]
+CountOrTemplate = Annotated[
+    int | str, _or_expression(partial(parse_whole_number, minimum=1), type="integer", minimum=1)
+]
+NumberOrTemplate = Annotated[
+    int | str, _or_expression(partial(parse_whole_number, minimum=0), type="integer", minimum=0)
+]
+AmountOrTemplate = Annotated[float | str, _or_expression(parse_positive, type="number", exclusiveMinimum=0)]
 Ranks = Annotated[
     str | list[int],
     Parsed(
-        ranks,
+        parse_ranks,
         {
             "anyOf": [
                 {"enum": ["all", "first", "node"]},
@@ -435,19 +443,19 @@ def _parse_variable_value(parse: Callable[[object], str], value: object) -> str 
     if len(value) > 1:
         raise Fault("a variable has one value, in a map with one key: 'secret' or 'plain'")
     if "plain" in value:
-        return _Plain(within("plain", parse, value["plain"]))
+        return _Plain(parse_below("plain", parse, value["plain"]))
     inner = value["secret"]
     if not isinstance(inner, dict):
-        return Secret(within("secret", parse, inner))
+        return Secret(parse_below("secret", parse, inner))
     if list(inner) != ["from_env"]:
         raise Fault("expected text or {from_env: NAME}, found a map", hint="such as {secret: {from_env: HF_TOKEN}}")
-    return Secret(from_env=within("secret", partial(within, "from_env", _parse_from_env), inner["from_env"]))
+    return Secret(from_env=parse_below("secret", partial(parse_below, "from_env", _parse_from_env), inner["from_env"]))
 
 
 def _parse_from_env(value: object) -> str:
     """Parse the name of the variable that holds a secret; a wrong name may be the secret itself."""
     try:
-        return variable(value)
+        return parse_variable_name(value)
     except Fault as fault:
         raise Fault(
             "from_env takes the name of an environment variable; this is not such a name",
@@ -509,10 +517,12 @@ _SCHEMA = {"anyOf": [_TEXT, _MAP]}
 _BY_NAME, _AS_DATA = AfterValidator(_mark_secrets), PlainSerializer(_as_recipe_data)
 
 Environment = Annotated[
-    dict[Variable, Annotated[str | Secret, Parsed(partial(_parse_variable_value, text), _SCHEMA)]], _BY_NAME, _AS_DATA
+    dict[Variable, Annotated[str | Secret, Parsed(partial(_parse_variable_value, parse_text), _SCHEMA)]],
+    _BY_NAME,
+    _AS_DATA,
 ]
 EnvironmentTemplates = Annotated[
-    dict[Variable, Annotated[str | Secret, Parsed(partial(_parse_variable_value, template), _SCHEMA)]],
+    dict[Variable, Annotated[str | Secret, Parsed(partial(_parse_variable_value, parse_template), _SCHEMA)]],
     _BY_NAME,
     _AS_DATA,
 ]

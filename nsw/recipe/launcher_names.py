@@ -12,7 +12,7 @@ from functools import cache
 from pkgutil import resolve_name
 from typing import Any, Final
 
-from nsw.resources import registered
+from nsw.resources import entry_points_of
 
 GROUP: Final = "nsw.launchers"
 NONE: Final = "none"  # starts one process
@@ -32,7 +32,7 @@ LAUNCHERS: Final = {
 
 def launchers() -> tuple[str, ...]:
     """The names that `app.launcher.kind` may have."""
-    return tuple(dict.fromkeys((*LAUNCHERS, *registered(GROUP))))
+    return tuple(dict.fromkeys((*LAUNCHERS, *entry_points_of(GROUP))))
 
 
 def launcher_commands() -> tuple[str, ...]:
@@ -43,4 +43,4 @@ def launcher_commands() -> tuple[str, ...]:
 @cache
 def load_launcher(name: str) -> Any:
     """The `nsw.launchers.model.Launcher` of this name."""
-    return resolve_name(LAUNCHERS.get(name) or registered(GROUP)[name])()
+    return resolve_name(LAUNCHERS.get(name) or entry_points_of(GROUP)[name])()

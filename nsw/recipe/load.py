@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from nsw.errors import MOST_SHOWN, Diagnostic, InputError, UsageError, did_you_mean, first_of, nearest
-from nsw.recipe.checks import check, check_matrix, kind_at, validate
-from nsw.recipe.document import LARGEST, Document, Node, SourceText, as_yaml, in_order, merged, parse
+from nsw.recipe.checks import check_matrix, check_recipe, kind_at, validate_document
+from nsw.recipe.document import LARGEST, Document, Node, SourceText, as_yaml, in_order, merge_nodes, parse
 from nsw.recipe.fields import FREE, Model
 from nsw.recipe.matrix import AFTER, BEFORE, SIDE, Case, Matrix
 from nsw.recipe.model import LockedGit, Recipe
 from nsw.recipe.passes import PassEntry
-from nsw.recipe.program import taken_from_nsw, unshipped
+from nsw.recipe.program import taken_from_nsw, unshipped_file_warnings
 from nsw.recipe.units import show_value
 from nsw.safe_files import open_regular
-from nsw.wording import and_more
+from nsw.wording import first_names
 
 DocumentKind = Literal["recipe", "sites file"]
 
@@ -104,7 +104,7 @@ def _detect_by_keys(data: object, kind: DocumentKind) -> _WrongFile | None:
     return None
 
 
-def joined(
+def extend_recipe(
     before: Mapping[str, Any], now: Mapping[str, Any], added: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any] | None:
     """The recipe `now` with the cases and passes of `before` kept in front; None where it would change a run.
@@ -257,16 +257,16 @@ def _refuse_wrong_file(
 def _validate_and_check(
     document: Document, path: Path, site: str | None, folder: Path | None, options: Overrides
 ) -> LoadedRecipe:
-    chosen = overridden(document.overlaid(("sites", site)) if site is not None else document, options)
-    recipe, faults, read_as = validate(Recipe, chosen)
-    faults += check(read_as, folder)
+    chosen = apply_overrides(document.overlaid(("sites", site)) if site is not None else document, options)
+    recipe, faults, read_as = validate_document(Recipe, chosen)
+    faults += check_recipe(read_as, folder)
     faults += islice(_faults_of_sites(document, site, folder), MOST_SHOWN + 1)
     cases: list[Case] = []
     warnings: list[Diagnostic] = []
     if recipe is not None and not faults:
         cases, faults, warnings = check_matrix(chosen, recipe)
         if folder is not None:
-            warnings += unshipped(chosen, recipe.app, folder)
+            warnings += unshipped_file_warnings(chosen, recipe.app, folder)
             warnings += taken_from_nsw(chosen, folder, recipe.app.files)
     if recipe is None or faults:
         raise InputError(in_order(faults))
@@ -302,9 +302,9 @@ def _faults_of_sites(document: Document, chosen: str | None, folder: Path | None
         if path[-1] == chosen or _NOT_PER_SITE & section.keys():
             continue
         over = document.overlaid(path)
-        _, faults, read_as = validate(Recipe, over)
+        _, faults, read_as = validate_document(Recipe, over)
         span = document.root.child("sites").child(path[-1]).span  # type: ignore[union-attr]  # just found
-        for fault in [*faults, *check(read_as, folder)]:
+        for fault in [*faults, *check_recipe(read_as, folder)]:
             if fault.mark and (span.line, span.column) <= (fault.mark.line, fault.mark.column) < (
                 span.end_line,
                 span.end_column,
@@ -324,7 +324,7 @@ class Overrides:
         settings: `NAME=VALUE`, where NAME is a parameter of the matrix or the path of a key (`resources.time`).
         passes: Names of the passes to do.
         cases: `gpus=2,batch=16` or a pattern of case names: only the cases that fit one of them, where words with one
-            parameter each count together, as `all_of_parameters` joins them.
+            parameter each count together, as `join_parameter_words` joins them.
         excluded: The same words: none of the cases that fit any of them.
         fit: Whether cases that the site cannot hold are skipped instead of refused.
         against: What the recipe is compared with, as it was named.
@@ -340,7 +340,7 @@ class Overrides:
     before: Before | None = None
 
 
-def overridden(document: Document, options: Overrides) -> Document:
+def apply_overrides(document: Document, options: Overrides) -> Document:
     """The document with the settings laid over it, and only the passes that are wanted.
 
     Raises:
@@ -412,7 +412,7 @@ def _set_node(root: Node, path: Sequence[str], node: Node) -> Node:
         items[int(part)] = _set_node(items[int(part)], rest, node)
         return replace(root, value=items)
     inner = _set_node(root.child(part) or Node({}, node.span), rest, node)
-    return merged(root, Node({part: inner}, node.span, {part: node.span}))
+    return merge_nodes(root, Node({part: inner}, node.span, {part: node.span}))
 
 
 def _resolve_pass_path(document: Document, path: list[str], file: str) -> tuple[Document, list[str]]:
@@ -440,7 +440,7 @@ def _resolve_pass_path(document: Document, path: list[str], file: str) -> tuple[
         raise UsageError(f"{file}: pass {part} is a {kind}, no {rest[0]}", hint=f"passes.{part}.{kind}, or its name")
     if len(rest) > 1 and not isinstance(item.value, dict):
         items[at] = Node({kind: Node({}, item.span)}, item.span, {kind: item.span})
-    root = merged(document.root, Node({"passes": replace(passes, value=items)}, passes.span))
+    root = merge_nodes(document.root, Node({"passes": replace(passes, value=items)}, passes.span))
     return replace(document, root=root), ["passes", str(at), *rest]
 
 
@@ -456,7 +456,9 @@ def _select_passes(document: Document, pass_names: Sequence[str]) -> Document:
             )
     assert passes is not None
     chosen_items = [item for item, name in zip(items, names, strict=True) if name in pass_names]
-    return replace(document, root=merged(document.root, Node({"passes": Node(chosen_items, passes.span)}, passes.span)))
+    return replace(
+        document, root=merge_nodes(document.root, Node({"passes": Node(chosen_items, passes.span)}, passes.span))
+    )
 
 
 def _name_of_pass_node(item: Node) -> str | None:
@@ -479,26 +481,26 @@ def choose_cases(cases: Sequence[Case], options: Overrides) -> list[Case]:
     example = ",".join(f"{name}={value}" for name, value in cases[0].params.items()) or cases[0].id
     for option, texts in (("--case", options.cases), ("--exclude", options.excluded)):
         for text in texts:
-            if not any(fits(case, text) for case in cases):
+            if not any(fits_case(case, text) for case in cases):
                 hint = (
                     unmatched_parameters(text, (case.params for case in cases))
                     or did_you_mean(text, [case.id for case in cases])
                     or f"such as {option} {example}"
                 )
                 raise UsageError(f"{option} {text}: no case matches", hint=hint)
-    patterns = all_of_parameters(options.cases)
+    patterns = join_parameter_words(options.cases)
     chosen = [
         case
         for case in cases
-        if (not patterns or any(fits(case, text) for text in patterns))
-        and not any(fits(case, text) for text in options.excluded)
+        if (not patterns or any(fits_case(case, text) for text in patterns))
+        and not any(fits_case(case, text) for text in options.excluded)
     ]
     if not chosen:
         raise UsageError("--case and --exclude leave no case")
     return chosen
 
 
-def all_of_parameters(texts: Sequence[str]) -> list[str]:
+def join_parameter_words(texts: Sequence[str]) -> list[str]:
     """The words of --case, those with one parameter each (`gpus=1`, `batch=8,16`) joined to a single word.
 
     A case must have one of the values for each parameter of that word; names, ids and words with several parameters
@@ -509,7 +511,7 @@ def all_of_parameters(texts: Sequence[str]) -> list[str]:
     return [*not_single, ",".join(single)] if single else not_single
 
 
-def fits(case: Case, text: str) -> bool:
+def fits_case(case: Case, text: str) -> bool:
     """Whether a case has these parameters (`gpus=1,2,batch=1*`: one of these values), or a name of this pattern."""
     return fits_parameters(case.id, case.params, text)
 
@@ -560,8 +562,8 @@ def unmatched_parameters(text: str, cases: Iterable[Mapping[str, Any]]) -> str |
             near = did_you_mean(wanted[0], values) if values else did_you_mean(name, known)
             hint = f"no case has {name}={','.join(wanted)};{' ' + near if near else ''}"
             break
-    listed = [f"{name} ({and_more(list(values), _LISTED)})" for name, values in known.items()]
-    return f"{hint} parameters: {and_more(listed, _LISTED)}"
+    listed = [f"{name} ({first_names(list(values), _LISTED)})" for name, values in known.items()]
+    return f"{hint} parameters: {first_names(listed, _LISTED)}"
 
 
 REPEATS: Final = 3  # the least of which a verdict can follow
@@ -618,7 +620,7 @@ def with_sides(document: Document, before: Before) -> Document:
         over["app"] = {BEFORE: list(before.files)}
     laid = parse(as_yaml(over), f"--against {before.ref}")
     options = {**document.options, laid.file: laid.source}
-    return replace(document, root=merged(document.root, laid.root), options=options)
+    return replace(document, root=merge_nodes(document.root, laid.root), options=options)
 
 
 def _two_sided_matrix(

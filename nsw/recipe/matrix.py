@@ -15,8 +15,8 @@ from pydantic import ConfigDict, Field, model_validator
 
 from nsw.recipe.document import KeyPath
 from nsw.recipe.expressions import Expression, is_template
-from nsw.recipe.fields import Model, Parsed, template
-from nsw.recipe.units import Fault, each, plain_number, show_value, within
+from nsw.recipe.fields import Model, Parsed, parse_template
+from nsw.recipe.units import Fault, parse_below, parse_each, plain_number, show_value
 
 Scalar: TypeAlias = str | int | float | bool
 
@@ -83,7 +83,7 @@ def _parse_values(value: object) -> list[Scalar] | Range:
         if not value:
             hint = "without a value there is no case: give one, or remove the parameter"
             raise Fault("the list of values is empty", hint=hint)
-        return each(_parse_list_value, value)
+        return parse_each(_parse_list_value, value)
     return [_parse_scalar(value)]
 
 
@@ -101,7 +101,7 @@ def _refuse_partial_range(text: str, container: str, hint: str) -> None:
         raise Fault(message, hint=hint)
 
 
-def rests_of_ranges(values: Mapping[str, object]) -> set[str]:
+def range_rest_keys(values: Mapping[str, object]) -> set[str]:
     """The keys that YAML makes of the rest of `{n: range(1, 9, 2)}`: the fault is reported once, at `n`."""
     rests: set[str] = set()
     inside = False
@@ -121,7 +121,7 @@ def _parse_scalar(value: object) -> Scalar:
         raise Fault(f"expected a value, found {show_value(value)}")
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):  # noqa: PLR0124  # nan
         raise Fault(f"{value} cannot be the value of a case")
-    return template(value) if isinstance(value, str) else value
+    return parse_template(value) if isinstance(value, str) else value
 
 
 def _parse_range(value: dict[str, Any]) -> Range:
@@ -176,11 +176,11 @@ Values = Annotated[
 def _parse_exclude(value: object) -> dict[str, list[Scalar]] | str:
     """Parse an exclude: a map of parameter to value or values, or a condition."""
     if isinstance(value, str):
-        return template(value)
+        return parse_template(value)
     if not isinstance(value, dict) or not value:
         raise Fault(f"expected a map such as {{gpus: 4, batch: 128}}, found {show_value(value)}")
     return {
-        key: within(key, partial(each, _parse_scalar), item if isinstance(item, list) else [item])
+        key: parse_below(key, partial(parse_each, _parse_scalar), item if isinstance(item, list) else [item])
         for key, item in value.items()
     }
 
@@ -188,7 +188,7 @@ def _parse_exclude(value: object) -> dict[str, list[Scalar]] | str:
 def _parse_include(value: object) -> dict[str, Scalar]:
     if not isinstance(value, dict) or not value:
         raise Fault(f"expected a map such as {{gpus: 4, batch: 128}}, found {show_value(value)}")
-    return {key: within(key, _parse_scalar, item) for key, item in value.items()}
+    return {key: parse_below(key, _parse_scalar, item) for key, item in value.items()}
 
 
 def _parse_zip_groups(value: object) -> list[list[str]]:
@@ -248,7 +248,7 @@ class Matrix(Model):
     def _drop_range_rests(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
-        rests = rests_of_ranges(values)
+        rests = range_rest_keys(values)
         return {key: value for key, value in values.items() if key not in rests}
 
     @property
@@ -294,7 +294,7 @@ class Expansion:
     idle_includes: list[int]
 
 
-def expansion(matrix: Matrix) -> Expansion:
+def expand_matrix(matrix: Matrix) -> Expansion:
     """All cases, the first parameter varying slowest, and what did not matter for them.
 
     Raises:
@@ -409,14 +409,14 @@ def _expression_evaluator(columns: Mapping[str, Sequence[Scalar]]) -> Callable[[
     if not order:
         return lambda params: params
 
-    def complete(params: Params) -> Params:
+    def fill_expressions(params: Params) -> Params:
         for name in order:
             value = params[name]
             if is_template(value):
                 params[name] = _evaluate_parameter(name, str(value), params)
         return params
 
-    return complete
+    return fill_expressions
 
 
 def _evaluate_parameter(name: str, text: str, params: Params) -> Scalar:

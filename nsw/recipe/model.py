@@ -40,22 +40,22 @@ from nsw.recipe.fields import (
     Text,
     ToleranceRule,
     Variable,
-    amount,
     empty_as_map,
-    flag,
     one_of,
     or_template,
+    parse_flag,
+    parse_positive,
 )
 from nsw.recipe.launcher_names import LAUNCHERS, launchers
 from nsw.recipe.matrix import Matrix
 from nsw.recipe.passes import Pass, PassEntry
-from nsw.recipe.units import Fault, parse_number, parse_size, within
+from nsw.recipe.units import Fault, parse_below, parse_number, parse_size
 
 MEASURED = ("copies", "collectives")
 
 
 def _parse_bytes(value: object) -> Any:
-    return value if value in MEASURED else or_template(partial(amount), value)
+    return value if value in MEASURED else or_template(partial(parse_positive), value)
 
 
 Bytes = Annotated[
@@ -461,9 +461,9 @@ class Check(Model):
         if (self.near is None) != (self.within is None):
             raise Fault("'near' and 'within' belong together", hint="such as near: 13000, within: -5%")
         if kind == "figure" and isinstance(self.at_least, str):
-            within("at_least", parse_number, self.at_least)
+            parse_below("at_least", parse_number, self.at_least)
         if kind == "file" and isinstance(self.at_least, float):
-            within("at_least", parse_size, self.at_least)
+            parse_below("at_least", parse_size, self.at_least)
         return self
 
 
@@ -478,7 +478,7 @@ class Interleave(Model):
 
 def _parse_interleave(value: object) -> Any:
     """`interleave: true` is short for `interleave: {}`, and false for none."""
-    return value if isinstance(value, dict | None) else {} if flag(value) else None
+    return value if isinstance(value, dict | None) else {} if parse_flag(value) else None
 
 
 class Recipe(Model):
@@ -568,7 +568,7 @@ _NOT_PER_SITE = ("nsw", "name", "lock", "sites")
 
 def recipe_schema() -> dict[str, Any]:
     """The schema of a recipe."""
-    schema = cleaned(Recipe.model_json_schema(by_alias=True))
+    schema = clean_schema(Recipe.model_json_schema(by_alias=True))
     # add examples of values for editors to complete; unlike an enum, `examples` refuse no other value
     counters = schema["$defs"]["CountersPass"]["properties"]
     from nsw.metrics import metric_groups_by_name, metrics_by_name
@@ -578,7 +578,7 @@ def recipe_schema() -> dict[str, Any]:
     schema["$defs"] |= _site_section_schemas(schema)
     (pattern,) = schema["properties"]["sites"]["patternProperties"]
     schema["properties"]["sites"]["patternProperties"] = {pattern: {"$ref": f"{_REF}SiteSection"}}
-    return headed(
+    return with_schema_head(
         schema,
         title="nsw recipe",
         description="What to run and what to profile. Begin the file with this line, and an editor knows its keys: "
@@ -586,7 +586,7 @@ def recipe_schema() -> dict[str, Any]:
     )
 
 
-def headed(schema: dict[str, Any], *, title: str, description: str) -> dict[str, Any]:
+def with_schema_head(schema: dict[str, Any], *, title: str, description: str) -> dict[str, Any]:
     """The schema with its dialect, title and description in front.
 
     Args:
@@ -597,7 +597,7 @@ def headed(schema: dict[str, Any], *, title: str, description: str) -> dict[str,
     return {"$schema": DIALECT, **schema, "title": title, "description": description}
 
 
-def cleaned(schema: dict[str, Any]) -> dict[str, Any]:
+def clean_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema without the titles that merely repeat a key's name, and with the short forms that models take."""
     schema = _strip_schema_titles(schema)
     definitions = schema.get("$defs", {})

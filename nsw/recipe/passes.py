@@ -24,7 +24,7 @@ from nsw.recipe.fields import (
     one_of,
 )
 from nsw.recipe.units import Fault, show_value
-from nsw.resources import registered
+from nsw.resources import entry_points_of
 
 Kind: TypeAlias = Literal["baseline", "timeline", "counters", "host"]
 
@@ -59,25 +59,25 @@ HOST_PROGRAMS: Final = tuple(tool for tool in PROFILERS["host"] if tool not in W
 _OPEN: Final = ("timeline", "host")  # what a counters pass measures is told in each tool's own metric names
 
 
-def of_kind(kind: str) -> dict[str, str]:
+def profiler_modules(kind: str) -> dict[str, str]:
     """Tool -> module for a kind of pass; nsw's own come first."""
     own_modules = PROFILERS.get(kind, {})
     modules = dict(own_modules)
-    for name, path in registered(GROUP).items() if kind in _OPEN else ():
+    for name, path in entry_points_of(GROUP).items() if kind in _OPEN else ():
         tool = name.removeprefix(f"{kind}.")
         if tool not in {name, AUTO, *own_modules}:
             modules[tool] = path.partition(":")[0]
     return modules
 
 
-def with_files() -> tuple[str, ...]:
+def all_profilers() -> tuple[str, ...]:
     """The profilers that have a module here or in another package."""
-    return tuple(dict.fromkeys(tool for tools in map(of_kind, PROFILERS) for tool in tools))
+    return tuple(dict.fromkeys(tool for tools in map(profiler_modules, PROFILERS) for tool in tools))
 
 
-def on_a_site() -> tuple[str, ...]:
+def site_profilers() -> tuple[str, ...]:
     """The profilers whose paths a site may tell, and whose versions jobs write down."""
-    return tuple(dict.fromkeys(tool for tool in (*PROGRAMS, *with_files()) if tool not in WITHIN_PYTHON))
+    return tuple(dict.fromkeys(tool for tool in (*PROGRAMS, *all_profilers()) if tool not in WITHIN_PYTHON))
 
 
 class PassBase(Model):
@@ -110,7 +110,7 @@ RANKS = (
 def profiler(kind: Kind, *before: str) -> Parsed:
     """The type of `tool`: what the registry of profilers holds for a kind of pass, behind the words `before`."""
     tools = [*before, *PROFILERS[kind]]
-    return Parsed(one_of(lambda: (*before, *of_kind(kind))), {"type": "string", "enum": tools})
+    return Parsed(one_of(lambda: (*before, *profiler_modules(kind))), {"type": "string", "enum": tools})
 
 
 class ProfiledPass(PassBase):

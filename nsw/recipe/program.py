@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FOLDER = "apps"
 
 
-def source(folder: Path, name: str) -> Path:
+def source_path(folder: Path, name: str) -> Path:
     """The path of a file of `app.files`: beside the recipe, else the one that nsw ships; it need not exist."""
     local_file = folder / name
     try:
@@ -47,7 +47,7 @@ def taken_from_nsw(document: Document, folder: Path, files: Sequence[str]) -> It
         files: The names in `app.files`.
     """
     for number, name in enumerate(files):
-        if (shipped_file := source(folder, name)) != folder / name:
+        if (shipped_file := source_path(folder, name)) != folder / name:
             hint = f"copy {shipped_file} here to change it; `nsw init --from RECIPE` copies a recipe with its files"
             message = f"{name} is not beside the recipe: the one that nsw ships is used"
             yield document.diagnostic(("app", "files", number), message, hint=hint)
@@ -136,7 +136,7 @@ class _Word(NamedTuple):
     is_written_whole: bool
 
 
-def unshipped(document: Document, app: App, folder: Path) -> Iterator[Diagnostic]:
+def unshipped_file_warnings(document: Document, app: App, folder: Path) -> Iterator[Diagnostic]:
     """Warns of files that the runs will not find.
 
     Args:
@@ -170,7 +170,7 @@ def unshipped(document: Document, app: App, folder: Path) -> Iterator[Diagnostic
 def _check_missing_scripts(document: Document, sent: set[str], folder: Path) -> Iterator[Diagnostic]:
     """Warns of a script that python or a shell is to run, or of a program named by its path, that is nowhere."""
     words = first_program(document)
-    start = launched(words)
+    start = split_at_launcher(words)
     words = list(start.program) if start else words
     if not words:
         return
@@ -190,10 +190,10 @@ def _possible_file_words(document: Document) -> Iterator[_Word]:
     """The words of the command that may be files which it needs."""
     command = document.get(("app", "command"))
     if isinstance(command, str):
-        words = [] if _MAY_BRING.search(command) else split(command)
+        words = [] if _MAY_BRING.search(command) else split_shell_words(command)
         paths: list[KeyPath] = [("app", "command")] * len(words)
     else:
-        words = [filled(str(word)) for word in command]
+        words = [fill_templates(str(word)) for word in command]
         paths = [("app", "command", n) for n in range(len(words))]
     before = "&"
     for path, word in zip(paths, words, strict=True):
@@ -221,21 +221,21 @@ def first_program(document: Document) -> list[str]:
     """The words of the program that the command starts first; none where the command may do without it."""
     command = document.get(("app", "command"))
     if not isinstance(command, str):
-        return [filled(str(word)) for word in command]
+        return [fill_templates(str(word)) for word in command]
     if "\n" in command.strip():
         return []
-    words = split(command)
+    words = split_shell_words(command)
     operators = [n for n, word in enumerate(words) if not word.strip(SHELL)]
     if any(words[n] not in _FAILS_TOO for n in operators):
         return []
     return words[: operators[0]] if operators else words
 
 
-def split(command: str) -> list[str]:
+def split_shell_words(command: str) -> list[str]:
     """The words of a line of shell; none where a quote of it does not end, or where it is too long to be run."""
     if len(command) > LONGEST:
         return []
-    lexer = shlex.shlex(filled(command), posix=True, punctuation_chars=SHELL)
+    lexer = shlex.shlex(fill_templates(command), posix=True, punctuation_chars=SHELL)
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
         return list(lexer)
@@ -243,7 +243,7 @@ def split(command: str) -> list[str]:
         return []
 
 
-def filled(text: str) -> str:
+def fill_templates(text: str) -> str:
     """The text with a sign in the place of each template."""
     return _TEMPLATE.sub(FILLED, text)
 
@@ -261,7 +261,7 @@ class Launched(NamedTuple):
     program: tuple[str, ...]
 
 
-def launched(words: Sequence[str]) -> Launched | None:
+def split_at_launcher(words: Sequence[str]) -> Launched | None:
     """The command line as its launcher's and its program's words; None where it starts with no launcher of PATH."""
     if not words or words[0] not in launcher_commands() or ":" in words:  # mpirun -np 1 a : -np 3 b
         return None

@@ -202,7 +202,7 @@ def parse_sha256(value: object) -> str:
     return value.lower()
 
 
-def clock(seconds: int) -> str:
+def format_clock(seconds: int) -> str:
     """`HH:MM:SS` of seconds, more than a day included: what every scheduler understands."""
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 
@@ -413,16 +413,16 @@ class Fault(ValueError):  # noqa: N818  # a fault of the file, not an error of t
         self.path: tuple[str | int, ...] = ()
 
 
-def each(parse: Callable[[object], T], items: list[Any] | tuple[Any, ...]) -> list[T]:
+def parse_each(parse: Callable[[object], T], items: list[Any] | tuple[Any, ...]) -> list[T]:
     """Every item parsed.
 
     Raises:
         Fault: Of the first that cannot be; its `path` says which.
     """
-    return [within(index, parse, item) for index, item in enumerate(items)]
+    return [parse_below(index, parse, item) for index, item in enumerate(items)]
 
 
-def within(part: str | int, parse: Callable[[object], T], value: object) -> T:
+def parse_below(part: str | int, parse: Callable[[object], T], value: object) -> T:
     """A value of a list or map parsed, its fault placed below `part`.
 
     Args:
@@ -470,11 +470,11 @@ def show_value(value: object) -> str:
         return "a list"
     if isinstance(value, str):
         short = value if len(value) <= _QUOTED_CHARACTERS else value[: _QUOTED_CHARACTERS - 3] + "..."
-        return f"'{plain(short)}'"
+        return f"'{escape_nonprinting(short)}'"
     return str(value)[:_QUOTED_CHARACTERS]
 
 
-def plain(text: str) -> str:
+def escape_nonprinting(text: str) -> str:
     """The text with control and format characters written as escapes, so that a terminal shows them."""
     if text.isascii() and text.isprintable():
         return text

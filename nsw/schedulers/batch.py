@@ -65,7 +65,7 @@ class Throttles:
         self._set: dict[str, int] = {}  # what each of them may run, where that is known
         self._running_elsewhere = 0  # what all others run
 
-    def make_way(self, requested: int) -> int:
+    def free_slots_for(self, requested: int) -> int:
         """How many tasks a new submission may run at once: what is free, else half of the widest share; never 0."""
         free = self._free_slots()
         widest = max(self._set, key=self._set.__getitem__, default=None)
@@ -107,7 +107,7 @@ class Throttles:
             self._free_slots() == 0 or (self._free_slots() > 0 and not some_want_more)
         ):
             return
-        for name, share in shares(wants, self.limit - self._running_elsewhere).items():
+        for name, share in split_evenly(wants, self.limit - self._running_elsewhere).items():
             if self._set.get(name) != share:
                 self._throttle_array(name, share)
 
@@ -121,7 +121,7 @@ class Throttles:
         return True
 
 
-def shares(wants: Mapping[str, int], total: int) -> dict[str, int]:
+def split_evenly(wants: Mapping[str, int], total: int) -> dict[str, int]:
     """Split `total` as evenly as possible: no share is larger than what is wanted, and each at least 1."""
     shares_by_name: dict[str, int] = {}
     for at, name in enumerate(sorted(wants, key=wants.__getitem__)):
@@ -201,7 +201,7 @@ class BatchScheduler:
         self._limited_to: int | None = None  # as the site knows
         self._limit_again = 0.0
 
-    def sibling(self, adapter: Adapter, limits: Limits) -> BatchScheduler:
+    def for_adapter(self, adapter: Adapter, limits: Limits) -> BatchScheduler:
         """Another batch system of the same campaign, reached the same way."""
         return BatchScheduler(
             adapter, self._transport, self._scratch, self._campaign, limits, fence=self._fence, say=self._say
@@ -242,7 +242,7 @@ class BatchScheduler:
             self._transport.make_folders([self._jobs])
             self._has_folder = True
         throttled = self._can_throttle()
-        shares = [self._throttles.make_way(len(s.tasks)) if throttled else None for s in submissions]
+        shares = [self._throttles.free_slots_for(len(s.tasks)) if throttled else None for s in submissions]
         commands = [self._submit_command(s, share) for s, share in zip(submissions, shares, strict=True)]
         patience = _SUBMIT_S + _EACH_S * len(commands)
         results = self._runner.run_many(commands, timeout=patience, counted=self._adapter.submit, changes=True)
@@ -348,7 +348,7 @@ class BatchScheduler:
             self._throttles.rebalance(submissions, answers)
         return answers
 
-    def look(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
+    def poll_without_throttling(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
         """Poll all submissions, and change no throttle."""
         answers = self._polling.poll(submissions)
         return _unknown_answers(submissions) if answers is None else answers
@@ -418,7 +418,11 @@ class BatchScheduler:
     def _jobs_of(self, submissions: Sequence[Submission]) -> list[Watched]:
         """The jobs of these submissions: a name that was submitted twice has several."""
         own_jobs = map(self._watched_job, submissions)
-        return list(dict.fromkeys([*own_jobs, *self._polling.followed(submissions), *self._polling.twins(submissions)]))
+        return list(
+            dict.fromkeys(
+                [*own_jobs, *self._polling.followed_jobs(submissions), *self._polling.duplicate_jobs(submissions)]
+            )
+        )
 
     def _filter_own_jobs(self, watched: Sequence[Watched]) -> list[Watched]:
         """The jobs whose ids still belong to their names and to this user, by a listing made for it.
@@ -828,7 +832,7 @@ class Polling:
         """
         self._followed[name, task] = Native(job, None if index is None else task - index)
 
-    def followed(self, submissions: Sequence[Submission]) -> list[Watched]:
+    def followed_jobs(self, submissions: Sequence[Submission]) -> list[Watched]:
         """The jobs that are believed instead of the submissions' own."""
         return [
             Watched(s.name, native, f"{self._jobs}/{s.name}", (task,))
@@ -837,7 +841,7 @@ class Polling:
             if (native := self._followed.get((s.name, task)))
         ]
 
-    def twins(self, submissions: Sequence[Submission]) -> list[Watched]:
+    def duplicate_jobs(self, submissions: Sequence[Submission]) -> list[Watched]:
         """The other jobs of these names that the last poll listed: of each the tasks of its submission."""
         return [
             Watched(s.name, native, f"{self._jobs}/{s.name}", tuple(s.tasks))
@@ -908,7 +912,9 @@ class Polling:
         failed = {s.name for s in submissions if any(answer.by_itself for answer in answers_by_name[s.name].values())}
         failed_submissions = [s for s in submissions if s.name in failed]
         watched = [
-            w for w in (*map(self._watched_job, failed_submissions), *self.followed(failed_submissions)) if w.native
+            w
+            for w in (*map(self._watched_job, failed_submissions), *self.followed_jobs(failed_submissions))
+            if w.native
         ]
         command = self._adapter.ends_command(watched) if watched else None
         if command is None:
@@ -1010,7 +1016,7 @@ class Polling:
         now = self._pace.clock()
         has_answered = True
         history: dict[str, dict[int, Answer]] = {s.name: {} for s in submissions}
-        watched = [w for w in (*map(self._watched_job, submissions), *self.followed(submissions)) if w.native]
+        watched = [w for w in (*map(self._watched_job, submissions), *self.followed_jobs(submissions)) if w.native]
         if watched and self.facts.history:
             results = [self._runner.run(argv, timeout=120) for argv in self._adapter.history_commands(watched)]
             parsed = [self._adapter.parse_history(result) for result in results]

@@ -191,7 +191,7 @@ class Cobalt(Adapter):
             own_lines += [f"#COBALT {' '.join(words)}"] if words else []
         option_values = {
             "-n": needs.nodes,
-            "-t": minutes(job.walltime_s),
+            "-t": whole_minutes(job.walltime_s),
             "-q": needs.queue,
             "-A": needs.account,
             "--attrs": ":".join(dict.fromkeys(attrs)) or None,  # Cobalt takes only one
@@ -206,7 +206,7 @@ class Cobalt(Adapter):
             "-O", request.log, "-e", f"{request.log}.output",
         ]  # fmt: skip
         if request.walltime_s is not None:
-            words += ["-t", str(minutes(request.walltime_s))]
+            words += ["-t", str(whole_minutes(request.walltime_s))]
         return [*words, request.script, str(submission.attempt), str(submission.tasks[0])]
 
     def parse_submitted(self, result: CommandResult) -> str | None:
@@ -302,7 +302,7 @@ class Cobalt(Adapter):
             if match := _JOB.fullmatch(log_line):
                 current = (name, match[1])
                 answers[current] = Answer(Phase.GONE)
-            elif current is not None and current[0] == name and (answer := ended(log_line)) is not None:
+            elif current is not None and current[0] == name and (answer := answer_from_log_line(log_line)) is not None:
                 answers[current] = answer
         return [Line(job, None, name, answer) for (name, job), answer in answers.items()]
 
@@ -323,7 +323,7 @@ class Cobalt(Adapter):
         return result.returncode == 0 and not self.transient(result)
 
 
-def ended(line: str) -> Answer | None:
+def answer_from_log_line(line: str) -> Answer | None:
     """How a job ended by a line of its .cobaltlog; None for a line that does not say it."""
     if match := _EXIT.search(line):
         return _answer_for_exit(match[1])
@@ -332,7 +332,7 @@ def ended(line: str) -> Answer | None:
     if "removing job from the queue" in line:
         return Answer(Phase.ENDED, "it was deleted", cancelled=True)
     if "delete" in line:
-        return Answer(Phase.ENDED, f"it was deleted{_by_user_text(line)}", cancelled=True)
+        return Answer(Phase.ENDED, f"it was deleted{_user_who_ended_text(line)}", cancelled=True)
     return None
 
 
@@ -350,7 +350,7 @@ def _answer_for_exit(text: str) -> Answer:
     return ended_by_itself(code, signal)
 
 
-def _by_user_text(line: str) -> str:
+def _user_who_ended_text(line: str) -> str:
     match = re.search(r" by user (\S+)", line)
     return f" by {match[1]}" if match else ""
 
@@ -364,7 +364,7 @@ def _parse_queue_line(text: str) -> Line | None:
     return Line(job, None, name, answer, owner=owner)
 
 
-def minutes(seconds: int) -> int:
+def whole_minutes(seconds: int) -> int:
     """Whole minutes of a time limit, at least what Cobalt takes; it drops seconds."""
     return max(_LEAST_MINUTES, -(-seconds // 60))
 

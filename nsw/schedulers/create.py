@@ -118,7 +118,7 @@ def with_login_node(jobs: Scheduler, place_of: Callable[[str], str]) -> Schedule
 
     if not isinstance(jobs, BatchScheduler):
         return jobs
-    return LoginAndJobs(jobs, jobs.sibling(Host(), Limits(in_flight=ON_LOGIN, array=1)), place_of)
+    return LoginAndJobs(jobs, jobs.for_adapter(Host(), Limits(in_flight=ON_LOGIN, array=1)), place_of)
 
 
 def create(

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CommandResult, RefusedError, UsageError
-from nsw.recipe.units import clock, format_memory
+from nsw.recipe.units import format_clock, format_memory
 from nsw.schedulers.adapter import (
     Adapter,
     Facts,
@@ -256,7 +256,7 @@ class Pbs(Adapter):
         lines = [] if "select" in requested else [directive("l", f"select={select(needs)}")]
         if "place" not in requested and (placement := placement_words(needs)) is not None:
             lines.append(directive("l", f"place={placement}"))
-        lines.append(directive("l", f"walltime={clock(job.walltime_s)}"))
+        lines.append(directive("l", f"walltime={format_clock(job.walltime_s)}"))
         lines += [directive(letter, value) for letter, value in (("q", needs.queue), ("A", needs.account)) if value]
         return [*lines, directive("j", "oe"), directive("o", f"{scratch}/jobs/"), *extra]
 
@@ -313,7 +313,7 @@ class Pbs(Adapter):
         variables = f"NSW_ATTEMPT={submission.attempt},NSW_TASK={tasks[0]}"
         words = ["qsub", "-f", "-N", submission.name, "-j", "oe", "-v", variables]
         if request.walltime_s is not None:
-            words += ["-l", f"walltime={clock(request.walltime_s)}"]
+            words += ["-l", f"walltime={format_clock(request.walltime_s)}"]
         if request.after:
             words += ["-W", f"depend=afterok:{':'.join(request.after)}"]
         if len(tasks) == 1:
@@ -416,7 +416,7 @@ class Pbs(Adapter):
         if killed is None:
             return None
         number = _LIMITS[killed["limit"]]
-        limit = clock(int(killed["most"])) if number == _OVER_TIME else ""
+        limit = format_clock(int(killed["most"])) if number == _OVER_TIME else ""
         return Answer(Phase.ENDED, _explain_exit_status(number, "", limit), over_time=number == _OVER_TIME)
 
     # --- names --------------------------------------------------------------------------------------------

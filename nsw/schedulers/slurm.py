@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CommandResult, UsageError
-from nsw.recipe.units import clock, format_memory
+from nsw.recipe.units import format_clock, format_memory
 from nsw.schedulers import slurm_nodes
 from nsw.schedulers.adapter import (
     Adapter,
@@ -376,7 +376,7 @@ class Slurm(Adapter):
         needs = job.resources
         option_values = {
             "output": f"{scratch.replace('%', '%%')}/jobs/%x.%j.log",  # nsw names it anew when it submits
-            "time": clock(job.walltime_s),
+            "time": format_clock(job.walltime_s),
             "nodes": needs.nodes,
             "ntasks": needs.tasks,
             "ntasks-per-node": -(-needs.tasks // needs.nodes) if needs.tasks > 1 else None,
@@ -427,7 +427,7 @@ class Slurm(Adapter):
             "--open-mode=append",
         ]  # fmt: skip
         if request.walltime_s is not None:
-            words.append(f"--time={clock(request.walltime_s)}")
+            words.append(f"--time={format_clock(request.walltime_s)}")
         if request.after:
             words += [f"--dependency=afterok:{':'.join(request.after)}", "--kill-on-invalid-dep=yes"]
         if len(tasks) == 1:
@@ -444,7 +444,7 @@ class Slurm(Adapter):
         """
         if result.timed_out or result.returncode <= 0 or self.parse_submitted(result) is not None:
             return None
-        if self.transient(result) or not_sent(result) or not _VERDICT.search(result.stderr):
+        if self.transient(result) or was_not_sent(result) or not _VERDICT.search(result.stderr):
             return None
         complaints = "; ".join(self.complaints(result))
         return explain_refusal(complaints, _REFUSALS) or Refusal(complaints, certain=False)
@@ -464,7 +464,7 @@ class Slurm(Adapter):
 
     def down_nodes(self, script: str, result: CommandResult) -> list[str]:
         """The nodes that the job would wait for."""
-        if not answered(result):
+        if not has_answered(result):
             return []
         lines = [line for line in script.splitlines() if self.after_marker(line)]
         wish = slurm_nodes.wish(pair for line in lines for pair in self.options_in(line))
@@ -514,7 +514,7 @@ class Slurm(Adapter):
         """The lines of squeue; what is no such line is left out. Asked for one id that is none, it fails."""
         if not result.timed_out and _NO_SUCH_JOB in result.stderr:
             return []
-        return queue_lines(result.stdout) if answered(result) else None
+        return queue_lines(result.stdout) if has_answered(result) else None
 
     def ends_command(self, watched: Sequence[Watched]) -> list[str]:
         """The squeue that prints exit statuses, which `-o` has not: for as long as it lists a job, sacct may lag."""
@@ -523,7 +523,7 @@ class Slurm(Adapter):
     def parse_ends(self, result: CommandResult) -> list[Line]:
         """Its lines; an old squeue, which knows no such fields, has none."""
         lines: list[Line] = []
-        for text in result.stdout.splitlines() if answered(result) else ():
+        for text in result.stdout.splitlines() if has_answered(result) else ():
             fields = text.strip().split("|")
             match = re.fullmatch(r"(\d+)(?::(\d+))?", fields[4].strip()) if len(fields) == 6 else None
             if match is None or fields[2] != "FAILED" or not fields[0].isdigit():
@@ -548,7 +548,7 @@ class Slurm(Adapter):
 
     def parse_history(self, result: CommandResult) -> list[Line] | None:
         """The lines of sacct, less what sbatch refused (it uses an id and shows up as failed)."""
-        return history_lines(result.stdout) if answered(result) else None
+        return history_lines(result.stdout) if has_answered(result) else None
 
     def no_history(self, result: CommandResult) -> bool:
         """No sacct on this machine, or none that is told anything, whatever the cluster's settings say.
@@ -571,12 +571,12 @@ class Slurm(Adapter):
         return ["scancel", *words] if words else None
 
 
-def answered(result: CommandResult) -> bool:
+def has_answered(result: CommandResult) -> bool:
     """Slurm's commands say by their exit status whether they could ask."""
     return result.returncode == 0 and not result.timed_out
 
 
-def not_sent(result: CommandResult) -> bool:
+def was_not_sent(result: CommandResult) -> bool:
     """The command certainly did not reach the controller."""
     return result.returncode == 127 or re.search(f"{_NOT_SENT}|{_UNUSABLE}", result.stderr) is not None
 

@@ -83,7 +83,7 @@ def nodes(stdout: str) -> list[Node]:
             continue
         partition, name, state, gres, cpus, memory, features = fields
         counted: dict[tuple[str, str], int] = {}
-        for name_part, kind, count in items(gres):
+        for name_part, kind, count in parse_gres_items(gres):
             counted[name_part, kind] = counted.get((name_part, kind), 0) + count
         listed.append(
             Node(
@@ -94,7 +94,7 @@ def nodes(stdout: str) -> list[Node]:
     return listed
 
 
-def items(text: str) -> list[tuple[str, str, int]]:
+def parse_gres_items(text: str) -> list[tuple[str, str, int]]:
     """Name, kind and number of each of `gpu:a100:4(S:0-1),nvme:2`; a number that is not written is 1."""
     if text in {"", "(null)", "none"}:
         return []
@@ -117,9 +117,9 @@ def wish(options: Iterable[tuple[str, str]]) -> Wish:
     count = _parse_positive(requests.get("nodes", "1").partition("-")[0].partition(",")[0], 1)
     tasks = _parse_positive(requests.get("tasks", ""), 1)
     each = _parse_positive(requests.get("per_node", ""), -(-tasks // count))
-    gres = items(requests.get("gres", ""))
+    gres = parse_gres_items(requests.get("gres", ""))
     for key, per_node in (("node_gpus", 1.0), ("task_gpus", each), ("gpus", 1 / count)):
-        for _, kind, number in items(_as_gpu_gres(requests[key])) if key in requests else ():
+        for _, kind, number in parse_gres_items(_as_gpu_gres(requests[key])) if key in requests else ():
             gres.append(("gpu", kind, -int(-number * per_node // 1)))
     features = requests.get("constraint", "")
     words = [part for part in re.split(r"[&,]", re.sub(r"[\[\]()]|\*\d+", "", features)) if part]

@@ -41,7 +41,7 @@ def quote_all(values: Iterable[object]) -> str:
     return " ".join(quote(v) for v in values)
 
 
-def comment(value: object) -> str:
+def escape_comment(value: object) -> str:
     """Text that is safe behind `#`: on one line, without control characters."""
     return re.sub(r"[\x00-\x1f\x7f\x85\u2028\u2029]+", " ", str(value)).strip()
 
@@ -57,11 +57,13 @@ def secrets_text(sets: Sequence[Mapping[str, Secret]], environment: Mapping[str,
         return ""
     cases = [
         f"{number})\n"
-        + "".join(f"  export {name}={quote(_text(secret, environment))}\n" for name, secret in secrets_set.items())
+        + "".join(
+            f"  export {name}={quote(_secret_value(secret, environment))}\n" for name, secret in secrets_set.items()
+        )
         for number, secrets_set in enumerate(sets, 1)
     ]
     return f"{_SECRETS_HEAD}case $1 in\n" + "  ;;\n".join(cases) + "  ;;\n*) return 1 ;;\nesac\n"
 
 
-def _text(secret: Secret, environment: Mapping[str, str]) -> str:
+def _secret_value(secret: Secret, environment: Mapping[str, str]) -> str:
     return secret.value if secret.from_env is None else environment[secret.from_env]

@@ -15,13 +15,13 @@ from jinja2.runtime import BlockReference, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner
 
-from nsw.apart import limited
+from nsw.apart import limited_block
 from nsw.errors import NswError, did_you_mean
 from nsw.profilers import shell_functions_of_profiler
-from nsw.recipe.passes import with_files
+from nsw.recipe.passes import all_profilers
 from nsw.resources import templates_folder
 from nsw.safe_files import open_regular, write_text
-from nsw.scripts.quoting import comment, quote, quote_all
+from nsw.scripts.quoting import escape_comment, quote, quote_all
 from nsw.version import __version__
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def render_job(
     site_templates = tuple(sorted((overrides or {}).items()))
     template = _template(scheduler, site_templates)
     try:
-        with limited(_template_owner(site_templates)) if site_templates else nullcontext():
+        with limited_block(_template_owner(site_templates)) if site_templates else nullcontext():
             text = template.render(
                 plan=plan,
                 job=job,
@@ -120,7 +120,7 @@ def machinery_text() -> str:
     """What all job scripts share, in a file of its own beside them."""
     text = templates_folder().joinpath("job", "machinery.sh").read_text(encoding="utf-8")
     head, mark, end = text.partition(_OF_PROFILERS)
-    return "".join((head, mark, *(shell_functions_of_profiler(tool) for tool in with_files()), end))
+    return "".join((head, mark, *(shell_functions_of_profiler(tool) for tool in all_profilers()), end))
 
 
 @lru_cache(maxsize=1)
@@ -157,7 +157,7 @@ def _environment(*, sandboxed: bool) -> jinja2.Environment:
             keep_trailing_newline=True,
         )
     )
-    environment.filters.update(sh=quote, sh_all=quote_all, comment=comment)
+    environment.filters.update(sh=quote, sh_all=quote_all, comment=escape_comment)
     return environment
 
 

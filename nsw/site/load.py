@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
-from nsw.recipe.checks import name_mark, validate
+from nsw.recipe.checks import name_mark, validate_document
 from nsw.recipe.document import Document, KeyPath, in_order
 from nsw.recipe.expressions import Expression
 from nsw.recipe.load import MOST_SITES, read_document
 from nsw.recipe.units import Fault, show_value
 from nsw.resources import recipes_folder
 from nsw.site.model import FILL, Site, SitesFile
-from nsw.site.names import BUILTIN, LOCAL, not_searched, sources, user_file
+from nsw.site.names import BUILTIN, LOCAL, searched_files, unsearched_file_hint, user_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -66,13 +66,13 @@ def load_site(
     sites_by_name = {loaded.site.name: loaded for loaded in list_sites(files, warn)}
     if name is None:
         name = next((loaded.site.name for loaded in sites_by_name.values() if loaded.site.default), None)
-        if name is None and (text := not_searched(files)):
+        if name is None and (text := unsearched_file_hint(files)):
             warn(f"no site is named, so {LOCAL} is used: {text}")
         name = name or LOCAL
     if name in sites_by_name:
         return sites_by_name[name]
     listed = "".join(f"\n  {loaded.site.name} ({loaded.origin})" for loaded in sites_by_name.values())
-    near = " ".join(filter(None, (_shipped_file(name), did_you_mean(name, sites_by_name), not_searched(files))))
+    near = " ".join(filter(None, (_shipped_file(name), did_you_mean(name, sites_by_name), unsearched_file_hint(files))))
     own_file = f"in {path}" if (path := user_file()) is not None else "in a file that `--sites` or NSW_SITES names"
     raise UsageError(f"there is no site {show_value(name)}; there are:{listed}", hint=near or f"define it {own_file}")
 
@@ -99,7 +99,7 @@ def list_sites(
     """
     sites: dict[str, LoadedSite] = {}
     faults: list[Diagnostic] = []
-    for source in sources(files):
+    for source in searched_files(files):
         if source.unsafe:
             warn(
                 f"{source.path} is ignored, because another user may have written it: {source.unsafe}."
@@ -127,19 +127,19 @@ def read_sites(path: Path, *, requested: bool = False) -> list[LoadedSite]:
     sites = document.node(("sites",))
     if sites is not None and isinstance(sites.value, dict) and len(sites.value) > MOST_SITES:
         raise InputError([document.diagnostic(("sites",), f"there are more than {MOST_SITES:,} sites", key=True)])
-    parsed, faults, read_as = validate(SitesFile, document)
-    faults += _faults(read_as, path.parent)
+    parsed, faults, read_as = validate_document(SitesFile, document)
+    faults += _site_faults(read_as, path.parent)
     if parsed is None or faults:
         raise InputError(in_order(faults))
-    return [LoadedSite(_complete(site, name), document, origin, requested) for name, site in parsed.sites.items()]
+    return [LoadedSite(_fill_in_site(site, name), document, origin, requested) for name, site in parsed.sites.items()]
 
 
-def _complete(site: Site, name: str) -> Site:
+def _fill_in_site(site: Site, name: str) -> Site:
     """The site with what is known only now: its name, its scratch folder, this machine's interpreter and GPUs."""
     site = site.model_copy(update={"name": name})
     update: dict[str, object] = {}
     if site.scratch is not None:
-        update["scratch"] = Expression.parse(site.scratch).render(_scalars(site.model_dump()))
+        update["scratch"] = Expression.parse(site.scratch).render(_scalar_values(site.model_dump()))
     if site.transport.kind == "local" and site.python is None:
         update["python"] = sys.executable or None
     if site.scheduler == "local" and site.transport.kind == "local" and site.gpus.per_node is None:
@@ -147,11 +147,11 @@ def _complete(site: Site, name: str) -> Site:
     return site.model_copy(update=update)
 
 
-def _scalars(values: Mapping[str, object]) -> dict[str, object]:
+def _scalar_values(values: Mapping[str, object]) -> dict[str, object]:
     return {key: values[key] for key in _SCALARS if values.get(key) is not None}
 
 
-def _faults(document: Document, folder: Path) -> Iterator[Diagnostic]:
+def _site_faults(document: Document, folder: Path) -> Iterator[Diagnostic]:
     """Faults of a site's parts taken together, and of the sites taken together."""
     defaults = [path for path, value in document.find("sites", "*", "default") if value is True]
     for path in defaults if len(defaults) > 1 else ():
@@ -197,7 +197,7 @@ def _gres_names(document: Document, site_path: KeyPath, site: dict[str, object])
 
 def _scratch_names(document: Document, site_path: KeyPath, site: dict[str, object]) -> Iterator[Diagnostic]:
     scratch = site.get("scratch")
-    scalars = _scalars(site | {"name": site_path[-1]})
+    scalars = _scalar_values(site | {"name": site_path[-1]})
     if not isinstance(scratch, str):
         return
     path = (*site_path, "scratch")

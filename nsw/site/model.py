@@ -22,16 +22,16 @@ from nsw.recipe.fields import (
     Size,
     Text,
     one_of,
-    whole_number,
+    parse_whole_number,
 )
-from nsw.recipe.passes import HOST_PROGRAMS, PROGRAMS, on_a_site
+from nsw.recipe.passes import HOST_PROGRAMS, PROGRAMS, site_profilers
 from nsw.recipe.units import Amount, Canary, Fault
 from nsw.site.names import ADAPTERS, LOCAL, TRANSPORTS, schedulers, transports
 
 SchedulerName: TypeAlias = Annotated[str, Parsed(one_of(schedulers), {"type": "string", "enum": ["local", *ADAPTERS]})]
 TransportName: TypeAlias = Annotated[str, Parsed(one_of(transports), {"type": "string", "enum": [*TRANSPORTS]})]
 ProfilerName: TypeAlias = Annotated[
-    str, Parsed(one_of(on_a_site), {"type": "string", "enum": [*PROGRAMS, *HOST_PROGRAMS]})
+    str, Parsed(one_of(site_profilers), {"type": "string", "enum": [*PROGRAMS, *HOST_PROGRAMS]})
 ]
 BlockName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]
 
@@ -68,7 +68,7 @@ class Transport(Model):
 
 
 def _number_or_auto(value: object) -> int | str:
-    return "auto" if value == "auto" else whole_number(value)
+    return "auto" if value == "auto" else parse_whole_number(value)
 
 
 NumberOrAuto = Annotated[
@@ -82,7 +82,7 @@ _HANDED_OVER = 1000  # runs that a machine without a batch system gets, so that 
 
 
 def _count_or_fill(value: object) -> int | str:
-    return FILL if value == FILL else whole_number(value, minimum=1)
+    return FILL if value == FILL else parse_whole_number(value, minimum=1)
 
 
 CountOrFill = Annotated[
@@ -91,7 +91,7 @@ CountOrFill = Annotated[
 
 
 def _owner(value: object) -> int | str:
-    return value if isinstance(value, str) and value else whole_number(value)
+    return value if isinstance(value, str) and value else parse_whole_number(value)
 
 
 Owner = Annotated[
@@ -288,11 +288,11 @@ class SitesFile(Model):
 
 def sites_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of sites files, for editors."""
-    from nsw.recipe.model import cleaned, headed
+    from nsw.recipe.model import clean_schema, with_schema_head
 
-    schema = cleaned(SitesFile.model_json_schema(by_alias=True))
+    schema = clean_schema(SitesFile.model_json_schema(by_alias=True))
     del schema["$defs"]["Site"]["properties"]["name"]
-    return headed(
+    return with_schema_head(
         schema,
         title="nsw sites",
         description="Where campaigns run. Begin the file with this line, and an editor knows its keys: "

@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from nsw.resources import registered, user_folder
-from nsw.safe_files import user_name, who_else_writes
+from nsw.resources import entry_points_of, user_folder
+from nsw.safe_files import foreign_write_reason, user_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,17 +55,17 @@ LOCAL: Final = "local"  # this machine, or the machine behind a transport, witho
 
 def schedulers() -> tuple[str, ...]:
     """The names that `scheduler` may have."""
-    return (LOCAL, *ADAPTERS, *registered("nsw.schedulers"))
+    return (LOCAL, *ADAPTERS, *entry_points_of("nsw.schedulers"))
 
 
 def transports() -> tuple[str, ...]:
     """The names that `transport` may have."""
-    return (*TRANSPORTS, *registered("nsw.transports"))
+    return (*TRANSPORTS, *entry_points_of("nsw.transports"))
 
 
 def adapter_path(scheduler: str) -> str | None:
     """`module:name` of a batch system's adapter; None for what is none."""
-    return ADAPTERS.get(scheduler) or registered("nsw.schedulers").get(scheduler)
+    return ADAPTERS.get(scheduler) or entry_points_of("nsw.schedulers").get(scheduler)
 
 
 def template_folders() -> list[Path]:
@@ -74,7 +74,7 @@ def template_folders() -> list[Path]:
     In it are files such as `job/NAME.sh.j2`.
     """
     folders = []
-    for path in registered("nsw.schedulers").values():
+    for path in entry_points_of("nsw.schedulers").values():
         spec = find_spec(path.partition(":")[0])
         if spec is not None and spec.origin is not None:
             folders.append(Path(spec.origin).parent / "templates")
@@ -92,7 +92,7 @@ class Source(NamedTuple):
     unsafe: str | None = None
 
 
-def sources(files: Sequence[Path] | None = None) -> list[Source]:
+def searched_files(files: Sequence[Path] | None = None) -> list[Source]:
     """The files searched, in order: those given, $NSW_SITES, the user's, the built-in one.
 
     Files that were asked for by name are listed whether they exist or not. A FIFO or folder in the place of the user's
@@ -111,10 +111,10 @@ def sources(files: Sequence[Path] | None = None) -> list[Source]:
     return list(unique.values())
 
 
-def not_searched(files: Sequence[Path] | None = None) -> str | None:
+def unsearched_file_hint(files: Sequence[Path] | None = None) -> str | None:
     """What to do about a sites file of the current folder that no search reads; None: there is none."""
     local_file = Path(FILE_NAME).absolute()
-    if not local_file.exists() or any(source.path.absolute() == local_file for source in sources(files)):
+    if not local_file.exists() or any(source.path.absolute() == local_file for source in searched_files(files)):
         return None
     return (
         f"{FILE_NAME} in the current folder is read only if you name it: `--sites {FILE_NAME}`, or"
@@ -130,7 +130,7 @@ def untrusted_reason(path: Path) -> str | None:
             return f"{link} is a link that {user_name(owner)} made"
     for checked_path in dict.fromkeys((real, real.parent, path.absolute().parent)):
         try:
-            reason = who_else_writes(checked_path)
+            reason = foreign_write_reason(checked_path)
         except OSError as fault:
             reason = f"cannot be looked at ({fault.strerror})"
         if reason:

@@ -32,7 +32,7 @@ from nsw.metrics.requests import counters_tools, default_counters_tool
 from nsw.plan.model import SiteFacts
 from nsw.profilers import load_profiler
 from nsw.quantities import seconds
-from nsw.recipe.passes import PROGRAMS, on_a_site
+from nsw.recipe.passes import PROGRAMS, site_profilers
 from nsw.recipe.units import parse_duration
 from nsw.resources import user_folder
 from nsw.safe_files import make_folders, read_plain, write_text
@@ -121,7 +121,7 @@ def _load_outcomes() -> Mapping[tuple[str, str], Mapping[str, str]]:
     return {(row["check"], row["outcome"]): row for row in csv.DictReader(io.StringIO(text, newline=""))}
 
 
-def outcome(
+def check_from_outcome(
     check: str,
     result: str,
     *,
@@ -179,10 +179,10 @@ def check_site(
         )
         yield Check(step, Verdict.BAD, _first_line(alive), fix)
         return
-    yield outcome("connection", "good", host=lines[2], bash=lines[0])
+    yield check_from_outcome("connection", "good", host=lines[2], bash=lines[0])
     if transport.host_key is not None:
         yield host_key_check(transport.host_key())
-    yield outcome("login", "good", user=lines[3])
+    yield check_from_outcome("login", "good", user=lines[3])
     yield _check_clock(lines[1], before, now())
     facts = yield from _check_scheduler(site, transport, adapter)
     if adapter is not None and facts is not None:
@@ -192,7 +192,7 @@ def check_site(
                 site, adapter.parse_queues(_run_scheduler_command(transport, adapter, command)), facts.longest_array
             )
         else:
-            yield outcome("limits", "not readable", name=adapter.name)
+            yield check_from_outcome("limits", "not readable", name=adapter.name)
         if command := adapter.accounts_command:
             yield account_check(site, adapter.parse_accounts(transport.run(command, timeout=_SECONDS)))
     yield from _check_scratch(site, transport)
@@ -204,7 +204,9 @@ def check_site(
 
 def host_key_check(key_check: HostKeyCheck) -> Check:
     """Whether somebody else could answer for the host."""
-    return outcome("host key", "verified" if key_check.verified else "not verified", evidence=key_check.evidence)
+    return check_from_outcome(
+        "host key", "verified" if key_check.verified else "not verified", evidence=key_check.evidence
+    )
 
 
 def _first_line(result: CommandResult) -> str:
@@ -216,11 +218,13 @@ def _check_clock(theirs: str, before: float, after: float) -> Check:
     try:
         skew = float(theirs) - (before + after) / 2
     except ValueError:
-        return outcome("clock", "not reported")
+        return check_from_outcome("clock", "not reported")
     slack = (after - before) / 2
     if abs(skew) > _SKEW_S + slack:
-        return outcome("clock", "off", off=abs(skew), direction="ahead" if skew > 0 else "behind", ahead_s=round(skew))
-    return outcome("clock", "good", slack=_SKEW_S + slack)
+        return check_from_outcome(
+            "clock", "off", off=abs(skew), direction="ahead" if skew > 0 else "behind", ahead_s=round(skew)
+        )
+    return check_from_outcome("clock", "good", slack=_SKEW_S + slack)
 
 
 def _check_scheduler(
@@ -228,7 +232,7 @@ def _check_scheduler(
 ) -> Generator[Check, None, Facts | None]:
     """Check the batch system; returns its settings if it answers."""
     if adapter is None:
-        yield outcome("scheduler", "none")
+        yield check_from_outcome("scheduler", "none")
         return None
     command, stated = adapter.sign_of_life_command(), site.get("scheduler")
     alive = _run_scheduler_command(transport, adapter, command)
@@ -238,20 +242,20 @@ def _check_scheduler(
         owner = owner_of(adapter.submit, version_output.stdout + version_output.stderr)
     if owner and owner.scheduler != stated:  # whatever its commands answer
         kind = "another" if owner.scheduler else "unsupported"
-        yield outcome(
+        yield check_from_outcome(
             "scheduler", kind, submit=adapter.submit, product=owner.product, stated=stated, scheduler=owner.scheduler
         )
         return None
     if alive.returncode != 0 or alive.timed_out:
         message = _first_line(adapter.plain(alive))
-        yield outcome("scheduler", "no answer", command=command[0], message=message, name=adapter.name)
+        yield check_from_outcome("scheduler", "no answer", command=command[0], message=message, name=adapter.name)
         return None
     facts = Facts()
     if facts_command := adapter.facts_command:
         answer = _run_scheduler_command(transport, adapter, facts_command)
         facts = adapter.parse_facts(answer) if answer.returncode == 0 else facts
     name = owner.product if owner else adapter.name
-    yield outcome("scheduler", "good", name_and_version=" ".join(filter(None, (name, facts.version))))
+    yield check_from_outcome("scheduler", "good", name_and_version=" ".join(filter(None, (name, facts.version))))
     return facts
 
 
@@ -263,7 +267,7 @@ def _run_scheduler_command(transport: Transport, adapter: Adapter, command: Sequ
 def _check_scratch(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:
     scratch = site.get("scratch")
     if scratch is None:
-        yield outcome("scratch", "none")
+        yield check_from_outcome("scratch", "none")
         return
     try:
         path = transport.expand(scratch)
@@ -272,18 +276,18 @@ def _check_scratch(site: Mapping[str, Any], transport: Transport) -> Iterator[Ch
         message = _first_line(fault.result) if isinstance(fault, CommandError) else fault.message
         kinds = {CommandError: "not made", UnreachableError: "not reached"}
         kind = next((kind for error, kind in kinds.items() if isinstance(fault, error)), "not a path")
-        yield outcome("scratch", kind, message=message)
+        yield check_from_outcome("scratch", kind, message=message)
         return
     script = 'file=$1/.nsw-check-$$; : >"$file" && rm -f "$file" && df -P -k "$1" | tail -n 1'
     df_output = transport.run(["bash", "-c", script, "nsw", path], timeout=_SECONDS)
     fields = (df_output.stdout.splitlines() or [""])[0].split()
     if len(fields) < 4 or not fields[3].isdigit():
-        yield outcome("scratch", "not writable", path=path, message=_first_line(df_output))
+        yield check_from_outcome("scratch", "not writable", path=path, message=_first_line(df_output))
         return
     free = int(fields[3]) << 10
-    yield outcome("scratch", "good" if free >= _LEAST_FREE else "full", path=path, free_gib=free / (1 << 30))
+    yield check_from_outcome("scratch", "good" if free >= _LEAST_FREE else "full", path=path, free_gib=free / (1 << 30))
     quota = transport.run(["bash", "-c", _QUOTA, "nsw", path], timeout=_SECONDS)
-    yield (quota_check(quota.stdout) if quota.returncode == 0 else None) or outcome("quota", "not listed")
+    yield (quota_check(quota.stdout) if quota.returncode == 0 else None) or check_from_outcome("quota", "not listed")
 
 
 def quota_check(printed: str) -> Check | None:
@@ -304,7 +308,9 @@ def quota_check(printed: str) -> Check | None:
         return None
     share, file_system, used, allowed = fullest
     kind = "good" if share < _FULL else "full"
-    return outcome("quota", kind, file_system=file_system, used_gib=used / (1 << 20), allowed_gib=allowed / (1 << 20))
+    return check_from_outcome(
+        "quota", kind, file_system=file_system, used_gib=used / (1 << 20), allowed_gib=allowed / (1 << 20)
+    )
 
 
 def probe_words(site: Mapping[str, Any]) -> list[str]:
@@ -345,15 +351,17 @@ def _check_machine(
     )
     for tool in _profilers_to_find(configured):
         if tool in present or (tool not in PROGRAMS and failed.get(tool, "not found") != "not found"):
-            yield outcome("profiler", "good", subject=tool, version=present.get(tool) or str(configured[tool]))
+            yield check_from_outcome(
+                "profiler", "good", subject=tool, version=present.get(tool) or str(configured[tool])
+            )
         elif tool in configured:
             message = failed.get(tool, "no answer")
-            yield outcome(
+            yield check_from_outcome(
                 "profiler", "not at its path", subject=tool, tool=tool, path=configured[tool], message=message
             )
         else:
             nodes = "; compute nodes may have it all the same" if has_nodes else ""
-            yield outcome("profiler", "not on PATH", subject=tool, tool=tool, location=location, nodes=nodes)
+            yield check_from_outcome("profiler", "not on PATH", subject=tool, tool=tool, location=location, nodes=nodes)
     mpi: dict[str, str] = {}
     for line in node_facts.get("mpi", ()):
         name, _, text = line.partition(" ")
@@ -370,7 +378,7 @@ def mpi_check(site: Mapping[str, Any], printed: Mapping[str, str]) -> Check:
         printed: Those that are on PATH, each with its path and below that what its `--version` printed.
     """
     if not printed:
-        return outcome(_MPI, "none")
+        return check_from_outcome(_MPI, "none")
     families = {}
     for name, text in printed.items():
         path, _, version = text.partition("\n")
@@ -381,12 +389,12 @@ def mpi_check(site: Mapping[str, Any], printed: Mapping[str, str]) -> Check:
     stated = site.get("mpi")
     known_families = {mpi for mpi in families.values() if mpi}
     if stated and known_families and stated not in known_families:
-        return outcome(_MPI, "another", stated=stated, programs=programs)
+        return check_from_outcome(_MPI, "another", stated=stated, programs=programs)
     if len(known_families) == 1 or stated in known_families:
         family = stated or next(iter(known_families))
-        return outcome(_MPI, "good", programs=programs, family=family, mpi=family)
+        return check_from_outcome(_MPI, "good", programs=programs, family=family, mpi=family)
     kind = "several" if known_families else "unknown"
-    return outcome(_MPI, kind, programs=programs, families=", ".join(FAMILIES))
+    return check_from_outcome(_MPI, kind, programs=programs, families=", ".join(FAMILIES))
 
 
 def _check_gpus(node_facts: Mapping[str, list[str]], *, has_nodes: bool) -> Iterator[Check]:
@@ -394,13 +402,15 @@ def _check_gpus(node_facts: Mapping[str, list[str]], *, has_nodes: bool) -> Iter
     names = gpu_names(node_facts.get("gpu", ()))
     if not names:
         kind = "login node" if has_nodes else "none"
-        yield outcome("GPUs", kind)
-        yield outcome(_COUNTERS, kind)
+        yield check_from_outcome("GPUs", kind)
+        yield check_from_outcome(_COUNTERS, kind)
         return
     kinds = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
-    yield outcome("GPUs", "good", kinds=kinds, gpus=tuple(names))
+    yield check_from_outcome("GPUs", "good", kinds=kinds, gpus=tuple(names))
     only_root = node_facts.get("admin")
-    yield outcome(_COUNTERS, "not reported" if not only_root else "restricted" if only_root == ["1"] else "good")
+    yield check_from_outcome(
+        _COUNTERS, "not reported" if not only_root else "restricted" if only_root == ["1"] else "good"
+    )
 
 
 def gpu_names(lines: Iterable[str]) -> list[str]:
@@ -422,7 +432,7 @@ def node_checks(
     """
     node_facts = node_facts_of(output)
     host = node_facts.get("host", ["?"])[0]
-    yield outcome("node", "good", host=host)
+    yield check_from_outcome("node", "good", host=host)
     yield _check_node_clock(node_facts.get("time", [""])[0], earliest + skew, latest + skew)
     seen = gpu_names(node_facts.get("gpu", ()))
     for site_check in _check_machine(site, node_facts, f"on {host}", has_nodes=False):
@@ -430,20 +440,20 @@ def node_checks(
             yield replace(site_check, what=f"{site_check.what} (node)")
     promised = (site.get("gpus") or {}).get("per_node")
     if promised and not seen:
-        yield outcome("GPUs", "not given", subject="GPUs (node)", promised=promised)
+        yield check_from_outcome("GPUs", "not given", subject="GPUs (node)", promised=promised)
     if len(seen) > 1 and node_facts.get("given") == [""] and not site.get("whole_nodes"):
-        yield outcome("own GPU (node)", "shared", count=len(seen))
+        yield check_from_outcome("own GPU (node)", "shared", count=len(seen))
 
 
 def _check_node_clock(text: str, earliest: float, latest: float) -> Check:
     try:
         node_time = float(text)
     except ValueError:
-        return outcome("clock (node)", "not reported")
+        return check_from_outcome("clock (node)", "not reported")
     off = node_time - latest if node_time > latest else node_time - earliest if node_time < earliest else 0.0
     if abs(off) > _SKEW_S:
-        return outcome("clock (node)", "off", off=abs(off), direction="ahead of" if off > 0 else "behind")
-    return outcome("clock (node)", "good")
+        return check_from_outcome("clock (node)", "off", off=abs(off), direction="ahead of" if off > 0 else "behind")
+    return check_from_outcome("clock (node)", "good")
 
 
 def limits_check(site: Mapping[str, Any], queues: Sequence[Queue], longest_array: int | None) -> Check:
@@ -460,24 +470,26 @@ def limits_check(site: Mapping[str, Any], queues: Sequence[Queue], longest_array
     )
     if queue is None:
         listed = ", ".join(candidate.name for candidate in queues[:_MOST_NAMES]) or "none"
-        return outcome("limits", "queue not listed" if name else "no default queue", queue=name, listed=listed)
+        return check_from_outcome(
+            "limits", "queue not listed" if name else "no default queue", queue=name, listed=listed
+        )
     limits = site.get("limits") or {}
     longest = None if limits.get("max_walltime") is None else parse_duration(limits["max_walltime"])
     per_node = (site.get("gpus") or {}).get("per_node")
     if longest is not None and queue.walltime is not None and longest > queue.walltime:
         stated, allowed = seconds(longest), seconds(queue.walltime)
-        return outcome("limits", "walltime", stated=stated, queue=queue.name, allowed=allowed)
+        return check_from_outcome("limits", "walltime", stated=stated, queue=queue.name, allowed=allowed)
     if isinstance(per_node, int) and queue.gpus is not None and per_node > queue.gpus:
-        return outcome("limits", "GPUs", stated=per_node, queue=queue.name, allowed=queue.gpus or "none")
+        return check_from_outcome("limits", "GPUs", stated=per_node, queue=queue.name, allowed=queue.gpus or "none")
     max_array = limits.get("max_array")
     if max_array and longest_array is not None and max_array > longest_array:
-        return outcome("limits", "array", stated=max_array, allowed=longest_array)
+        return check_from_outcome("limits", "array", stated=max_array, allowed=longest_array)
     queue_limits = [
         f"jobs of at most {seconds(queue.walltime)}" if queue.walltime is not None else "no longest time listed"
     ]
     queue_limits += [f"{queue.gpus} GPUs a node"] if queue.gpus else []
     queue_limits += [f"arrays of at most {longest_array}"] if longest_array is not None else []
-    return outcome("limits", "good", queue=queue.name, limits=", ".join(queue_limits))
+    return check_from_outcome("limits", "good", queue=queue.name, limits=", ".join(queue_limits))
 
 
 def account_check(site: Mapping[str, Any], accounts: Sequence[str]) -> Check:
@@ -489,9 +501,9 @@ def account_check(site: Mapping[str, Any], accounts: Sequence[str]) -> Check:
     """
     account = site.get("account")
     if not accounts:
-        return outcome("account", "not compared" if account else "no list", account=account)
+        return check_from_outcome("account", "not compared" if account else "no list", account=account)
     kind = "default" if not account else "good" if account in accounts else "another"
-    return outcome("account", kind, account=account, listed=", ".join(accounts[:_MOST_NAMES]))
+    return check_from_outcome("account", kind, account=account, listed=", ".join(accounts[:_MOST_NAMES]))
 
 
 def chip_check(site: Mapping[str, Any], checks: Iterable[Check]) -> Check:
@@ -507,15 +519,15 @@ def chip_check(site: Mapping[str, Any], checks: Iterable[Check]) -> Check:
     seen = list(dict.fromkeys(gpus))
     stated = (site.get("gpus") or {}).get("chip")
     if not stated and not seen:
-        return outcome("chip", "not seen" if site.get("scheduler") == LOCAL else "not seen from login")
+        return check_from_outcome("chip", "not seen" if site.get("scheduler") == LOCAL else "not seen from login")
     text = seen[0] if seen else str(stated)
     chip = find_chip(text)
     if chip is None:
-        return outcome("chip", "unknown", chip=text)
+        return check_from_outcome("chip", "unknown", chip=text)
     other_gpus = [name for name in seen if (other_chip := find_chip(name)) is not None and other_chip is not chip]
     stated_chip = find_chip(str(stated)) if stated else None
     if other_gpus or (seen and stated_chip is not None and stated_chip is not chip):
-        return outcome("chip", "another", stated=stated or "nothing", listed=", ".join([text, *other_gpus]))
+        return check_from_outcome("chip", "another", stated=stated or "nothing", listed=", ".join([text, *other_gpus]))
     reasons = []
     for tool in counters_tools(chip):
         printed = findings.get(f"{tool} (node)") or findings.get(tool)
@@ -524,10 +536,12 @@ def chip_check(site: Mapping[str, Any], checks: Iterable[Check]) -> Check:
         version = _VERSION.search(printed)
         reason = unsupported_reason(tool, chip, version[1] if version else None)
         if reason is None:
-            return outcome("chip", "good", chip=chip.name, tool=f"{tool} {version[1]}" if version else tool)
+            return check_from_outcome("chip", "good", chip=chip.name, tool=f"{tool} {version[1]}" if version else tool)
         reasons.append(reason)
     kind = "unsupported" if reasons else "no tool"
-    return outcome("chip", kind, chip=chip.name, tool=default_counters_tool(chip), reasons="; ".join(reasons))
+    return check_from_outcome(
+        "chip", kind, chip=chip.name, tool=default_counters_tool(chip), reasons="; ".join(reasons)
+    )
 
 
 REACHING: Final = frozenset({"connection", "host key", "login"})  # without one of these a site cannot be asked anything
@@ -542,7 +556,7 @@ def find_facts(loaded_site: LoadedSite) -> SiteFacts:
         return _demo_facts(site)
 
     def ncu_names(chip: Chip) -> Collection[str] | None:
-        return kept_names(loaded_site, chip)
+        return load_metric_names(loaded_site, chip)
 
     data = site.model_dump(mode="json", by_alias=True)
     mpi = None if site.mpi else mpi_found(data)
@@ -571,7 +585,7 @@ def _find_profilers(configured: Mapping[str, str]) -> tuple[dict[str, str], dict
     """Profilers of this machine: their paths, and why the others were not found."""
     paths: dict[str, str] = {}
     missing: dict[str, str] = {}
-    for tool in on_a_site():
+    for tool in site_profilers():
         variable = f"NSW_{tool.upper().replace('-', '_')}"
         stated = configured.get(tool) or os.environ.get(variable)
         name = stated or load_profiler(tool).EXECUTABLE or tool
@@ -603,7 +617,7 @@ def _demo_facts(site: Site) -> SiteFacts:
     )
 
 
-def keep(site: Mapping[str, Any], checks: Sequence[Check]) -> None:
+def save_checks(site: Mapping[str, Any], checks: Sequence[Check]) -> None:
     """Keep what was found of a site; where the file cannot be written nothing is kept."""
     _write_cache(
         _checks_file(site), {"site": _site_digest(site), "checks": [asdict(site_check) for site_check in checks]}
@@ -625,13 +639,13 @@ def mpi_found(site: Mapping[str, Any]) -> str | None:
 
 def _last_good_check(site: Mapping[str, Any], subject: str) -> Check | None:
     """The good result of a check on a compute node, else on the login node."""
-    age_and_checks = kept_checks(site, within=math.inf)
+    age_and_checks = load_checks(site, within=math.inf)
     checks = age_and_checks[1] if age_and_checks else []
     good = {site_check.what: site_check for site_check in checks if site_check.verdict is Verdict.GOOD}
     return good.get(f"{subject} (node)") or good.get(subject)
 
 
-def kept_checks(site: Mapping[str, Any], within: float = _DAY_S) -> tuple[float, list[Check]] | None:
+def load_checks(site: Mapping[str, Any], within: float = _DAY_S) -> tuple[float, list[Check]] | None:
     """What was found of a site in the last `within` seconds, and how many seconds ago; None where nothing was.
 
     What was found of a site whose description has changed since does not count.
@@ -657,7 +671,7 @@ def warnings(site: Mapping[str, Any], *, counters: bool) -> list[str]:
         site: The site as data.
         counters: Whether the plan has a pass that reads hardware counters.
     """
-    age_and_checks = kept_checks(site)
+    age_and_checks = load_checks(site)
     if age_and_checks is None:
         return []
     age, checks = age_and_checks
@@ -701,7 +715,7 @@ def site_metrics(loaded_site: LoadedSite, chip: Chip) -> SiteMetrics:
     from nsw.transport.model import connect
 
     ncu, site = ncu_of(loaded_site), loaded_site.site
-    if (kept := kept_names(loaded_site, chip)) is not None:
+    if (kept := load_metric_names(loaded_site, chip)) is not None:
         return SiteMetrics(kept, f"by the {len(kept)} names that {ncu} of site {site.name} lists (kept)")
     query = " ".join(query_metrics_command(ncu, chip.name))
     load = f"module load {quote_all(site.modules)} 2>/dev/null; " if site.modules else ""
@@ -720,7 +734,7 @@ def site_metrics(loaded_site: LoadedSite, chip: Chip) -> SiteMetrics:
     return SiteMetrics(names, f"by the {len(names)} names that {ncu} of site {site.name} lists")
 
 
-def kept_names(loaded_site: LoadedSite, chip: Chip) -> frozenset[str] | None:
+def load_metric_names(loaded_site: LoadedSite, chip: Chip) -> frozenset[str] | None:
     """The base names that the site's ncu listed within the last week; None where it was not asked."""
     with suppress(OSError, ValueError, KeyError, TypeError, NswError):
         return frozenset(str(name) for name in _read_cache(_metrics_file(loaded_site, chip), _WEEK_S)["names"]) or None
@@ -741,7 +755,7 @@ def _metrics_file(loaded_site: LoadedSite, chip: Chip) -> Path:
     return user_folder("cache") / "metrics" / f"{key[:32]}.json"
 
 
-def listed_metrics(loaded_site: LoadedSite, checks: Iterable[Check]) -> Check | None:
+def query_site_metrics(loaded_site: LoadedSite, checks: Iterable[Check]) -> Check | None:
     """Ask the site's ncu; None where it has no ncu, or the chip is not known or not measured by one.
 
     Args:
@@ -754,8 +768,8 @@ def listed_metrics(loaded_site: LoadedSite, checks: Iterable[Check]) -> Check | 
         return None
     metrics = site_metrics(loaded_site, chip)
     if metrics.names is None:
-        return outcome("metrics", "not listed", note=metrics.note)
-    return outcome("metrics", "good", count=len(metrics.names), chip=chip.name)
+        return check_from_outcome("metrics", "not listed", note=metrics.note)
+    return check_from_outcome("metrics", "good", count=len(metrics.names), chip=chip.name)
 
 
 def _read_cache(path: Path, within: float) -> dict[str, Any]:

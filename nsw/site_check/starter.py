@@ -166,12 +166,12 @@ def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) 
     before = sites_before(target, name, force=force)
     data = {"transport": {"kind": "local"} if host is None else {"kind": FIRST_TRANSPORT, "host": host}}
     with closing(connect(data)) as transport:
-        answers = survey(transport, host)
+        answers = survey_machine(transport, host)
     shipped_name = known_site(answers)
     if name in _NAMES and shipped_name != name:
         _refuse_other_machine(name, answers)
     text, answers_shown, todo = (
-        site_for(name, answers) if shipped_name is None else shipped_site(shipped_name, name, answers)
+        draft_site(name, answers) if shipped_name is None else shipped_site(shipped_name, name, answers)
     )
     return FirstSite(target, name, text, answers_shown, todo, before)
 
@@ -204,7 +204,7 @@ def sites_before(path: Path, name: str, *, force: bool) -> str:
     return read_text(path)
 
 
-def survey(transport: Transport, host: str | None) -> Answers:
+def survey_machine(transport: Transport, host: str | None) -> Answers:
     """What a machine answers; `host` is None for this one.
 
     Raises:
@@ -324,7 +324,7 @@ class _Draft:
         self.keys.append(f"    {text}" + (f" # {_as_comment(comment)}" if comment else "") + "\n")
 
 
-def site_for(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
+def draft_site(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
     """A site.
 
     Returns:
@@ -341,7 +341,7 @@ def site_for(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
         _draft_scratch(answers, draft)
     if batch:
         _draft_account(answers, draft)
-    chosen = best(answers.queues)
+    chosen = best_queue(answers.queues)
     if chosen is not None:
         _draft_queue(answers, chosen, draft)
     elif batch:
@@ -369,7 +369,7 @@ def transport_of(answers: Answers) -> str:
     return f"{{ kind: {FIRST_TRANSPORT}, host: {scalar(answers.host or '')}{login_shell} }}"
 
 
-def best(queues: Sequence[Queue]) -> Queue | None:
+def best_queue(queues: Sequence[Queue]) -> Queue | None:
     """The queue for a first campaign: the default or else the first, of those with GPUs where there are any."""
     candidates = [queue for queue in queues if queue.gpus] or list(queues)
     return next((queue for queue in candidates if queue.is_default), candidates[0] if candidates else None)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 
 from nsw.tables.columns import Columns
 from nsw.tables.schema import TABLES
-from nsw.wording import storable
+from nsw.wording import escape_surrogates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -308,7 +308,7 @@ def arrow_schema(table_name: str) -> pa.Schema:
 def _storable_value(value: Any) -> Any:
     """NaN and infinity are no numbers that a report could have measured; names may be no UTF-8."""
     if isinstance(value, str):
-        return storable(value)
+        return escape_surrogates(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

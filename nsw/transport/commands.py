@@ -83,12 +83,12 @@ class Fence:
         self._campaign = campaign
         self.lost: FencedError | None = None  # once it was lost: some callers go on after a command that failed
 
-    def around(self, argv: Sequence[str]) -> list[str]:
+    def fenced_command(self, argv: Sequence[str]) -> list[str]:
         """The command, which runs only while the token is there."""
         return ["bash", "-c", _RUN, "nsw", self._scratch, self.token, *argv]
 
-    def passed(self, argv: Sequence[str], result: CommandResult) -> CommandResult:
-        """The result of `around(argv)` as that of `argv`.
+    def unfenced_result(self, argv: Sequence[str], result: CommandResult) -> CommandResult:
+        """The result of `fenced_command(argv)` as that of `argv`.
 
         Raises:
             FencedError: Another nsw owns the campaign; the command did not run.
@@ -232,12 +232,12 @@ class Runner:
         """
         self.calls[counted] += len(commands)
         fence = self._fence if changes else None
-        sent = [fence.around(argv) for argv in commands] if fence else commands
+        sent = [fence.fenced_command(argv) for argv in commands] if fence else commands
         conditions: Conditions = {"timeout": timeout, "without": self._without, "keep": self._keep}
         if len(sent) == 1:
             results = [self._transport.run(sent[0], **conditions)]
         else:
             results = self._transport.run_many(sent, **conditions)
         if fence:
-            results = [fence.passed(argv, result) for argv, result in zip(commands, results, strict=True)]
+            results = [fence.unfenced_result(argv, result) for argv, result in zip(commands, results, strict=True)]
         return [self._plain(result) for result in results]

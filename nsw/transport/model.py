@@ -15,7 +15,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, Protocol, Required, TypeAlias, TypedDict, Unpack
 
 from nsw.errors import CommandResult, NotYetError, UnreachableError
-from nsw.resources import registered
+from nsw.resources import entry_points_of
 from nsw.site.names import TRANSPORTS
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ def connect(site: Mapping[str, Any], scratch: str | None = None, mark: Path | No
         NotYetError: This version does not know it.
     """
     kind = (site.get("transport") or {}).get("kind", "local")
-    path = TRANSPORTS.get(kind) or registered("nsw.transports").get(kind)
+    path = TRANSPORTS.get(kind) or entry_points_of("nsw.transports").get(kind)
     if path is None:
         raise NotYetError(f"transport {kind}: not yet")
     transport: Transport = resolve_name(path)(site, scratch, mark)

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 from nsw.errors import HostKeyError, LoginError, UnreachableError
 from nsw.transport.model import Excerpt, HostKeyCheck
 from nsw.transport.remote import RemoteTransport
-from nsw.transport.shell import ConnectionLostError, discard_output, no_bash, reached
+from nsw.transport.shell import ConnectionLostError, discard_output, is_command_status, no_bash
 from nsw.transport.ssh_login import configuration, options
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class OpenSsh:
 
     def explain(self, code: int, message: str) -> UnreachableError:
         """What a failed start means, and what to do."""
-        if reached(code):
+        if is_command_status(code):
             return no_bash(code, message)
         kind: type[UnreachableError] = UnreachableError
         connect = shlex.join([word for word in self._words if word not in _OPTIONS or word == "ssh"])

@@ -36,7 +36,16 @@ from nsw.transport.model import (
     Unreadable,
     matches,
 )
-from nsw.transport.shell import Answer, Bash, Connection, ConnectionLostError, Shell, TooLongError, reached, stream
+from nsw.transport.shell import (
+    Answer,
+    Bash,
+    Connection,
+    ConnectionLostError,
+    Shell,
+    TooLongError,
+    is_command_status,
+    stream,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -230,9 +239,9 @@ class RemoteTransport(Transport):
 
     def stage(self, files: Sequence[tuple[Path, str]]) -> None:
         """Send what differs, as one stream."""
-        candidates = uploads(files)
+        candidates = find_uploads(files)
         if candidates and (
-            missing := differing(
+            missing := changed_uploads(
                 candidates, self._run_script(HASHES, input_lines=[file.remote_path for file in candidates]).stdout
             )
         ):
@@ -384,7 +393,7 @@ class Upload:
     digest: str
 
 
-def uploads(pairs: Sequence[tuple[Path, str]]) -> list[Upload]:
+def find_uploads(pairs: Sequence[tuple[Path, str]]) -> list[Upload]:
     """The plain files in what is given, folders walked; links and other things are left out."""
     return [
         Upload(local_path, remote_path, _sha256_of_file(local_path))
@@ -408,7 +417,7 @@ def _sha256_of_file(file: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def differing(files: Sequence[Upload], answer: bytes | bytearray) -> list[Upload]:
+def changed_uploads(files: Sequence[Upload], answer: bytes | bytearray) -> list[Upload]:
     """Those that are not there with the same content, by the answer to HASHES."""
     digests = answer.decode(errors="backslashreplace").split("\0", len(files))[: len(files)]
     digests += [""] * (len(files) - len(digests))
@@ -445,7 +454,7 @@ def send(connection: Connection, files: Sequence[Upload]) -> None:
         bash.pipe.kill()
         raise UnreachableError(f"the connection was lost while files were sent: {cut or fault}") from None
     text = stderr.decode(errors="backslashreplace")
-    if not reached(code) or (cut is not None and not text.strip()):
+    if not is_command_status(code) or (cut is not None and not text.strip()):
         raise UnreachableError(f"the connection was lost while files were sent: {text.strip() or cut}")
     if code != 0 or cut is not None:
         raise CommandError(CommandResult(("cp", folder), code, "", text), subject="files cannot be written there")
@@ -481,7 +490,7 @@ class _Download:
     def part(self) -> Path:
         return self.local_path.with_name(f"{self.local_path.name}.part")
 
-    def look(self) -> int:
+    def earlier_bytes(self) -> int:
         """How much an earlier download left: 0 for none, or for what is no file of this user."""
         try:
             facts = self.part.lstat()
@@ -514,7 +523,7 @@ def receive(
     """
     downloads = [_Download(remote_path, local_path) for remote_path, local_path in files]
     for file in downloads:
-        file.have = file.look()
+        file.have = file.earlier_bytes()
     resumed_first = sorted(downloads, key=lambda file: not file.have)  # those that are resumed come first
     starts = [f"{file.have}\0" for file in resumed_first if file.have]
     try:

@@ -29,8 +29,8 @@ __all__ = [
     "Shell",
     "TooLongError",
     "discard_output",
+    "is_command_status",
     "no_bash",
-    "reached",
     "stream",
 ]
 
@@ -303,14 +303,14 @@ def discard_output(pipe: Pipe, timeout: float) -> None:
             raise TooLongError("it sends more than was asked for")
 
 
-def reached(code: int) -> bool:
+def is_command_status(code: int) -> bool:
     """Whether an exit status is that of a command over there, and not of the connection."""
     return 0 <= code < 255
 
 
 def no_bash(code: int, message: str) -> UnreachableError:
     """The error of a site where no bash came up."""
-    if not reached(code):
+    if not is_command_status(code):
         return UnreachableError(f"no shell could be started on the site: {message}")
     return UnreachableError(
         f"the site was reached, but its login shell did not start bash (exit status {code}): {message}",

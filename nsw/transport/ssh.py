@@ -22,7 +22,7 @@ from nsw.errors import UnreachableError
 from nsw.transport.model import Excerpt, HostKeyCheck
 from nsw.transport.remote import RemoteTransport
 from nsw.transport.shell import ConnectionLostError, discard_output, no_bash
-from nsw.transport.ssh_login import HostConfig, log_in, look_up, resolve, verify
+from nsw.transport.ssh_login import HostConfig, known_keys_of_host, log_in, resolve_host, verify_host_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,8 +117,8 @@ class Ssh:
         return self._hops[-1]
 
     def _connect(self) -> None:
-        target, config = resolve(self._host, self._settings), {"config": self._settings.get("config")}
-        for host in [*(resolve(jump, config) for jump in target.jumps), target]:
+        target, config = resolve_host(self._host, self._settings), {"config": self._settings.get("config")}
+        for host in [*(resolve_host(jump, config) for jump in target.jumps), target]:
             self._hops.append(self._log_in_to(host, Line(self._open_socket(host))))
 
     def _open_socket(self, host: HostConfig) -> Any:
@@ -139,14 +139,14 @@ class Ssh:
         return near
 
     def _log_in_to(self, host: HostConfig, line: Line) -> paramiko.Transport:
-        known_keys = look_up(host.known_as, host.known_hosts)
+        known_keys = known_keys_of_host(host.known_as, host.known_hosts)
         # it logs every lost connection with a traceback, which Python prints where nobody has set up logging
         logging.getLogger("paramiko").addHandler(logging.NullHandler())
         transport = paramiko.Transport(cast("Any", line), default_window_size=_WINDOW, default_max_packet_size=_PACKET)
         try:
             _set_preferences(transport, known_keys.good)
             transport.start_client(timeout=_CONNECT_S)
-            verify(transport, host, known_keys)
+            verify_host_key(transport, host, known_keys)
             log_in(transport, host, self._unlocked)
         except BaseException:
             transport.close()

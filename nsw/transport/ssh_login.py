@@ -23,7 +23,16 @@ from nsw.safe_files import open_text, read_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["HostConfig", "KnownKeys", "configuration", "log_in", "look_up", "options", "resolve", "verify"]
+__all__ = [
+    "HostConfig",
+    "KnownKeys",
+    "configuration",
+    "known_keys_of_host",
+    "log_in",
+    "options",
+    "resolve_host",
+    "verify_host_key",
+]
 
 _TRIES = 5  # keys offered; servers end the connection after six
 _INTERACTIVE = "keyboard-interactive"
@@ -44,7 +53,7 @@ class KnownKeys:
     has_line: bool = False
 
 
-def look_up(name: str, files: Sequence[str]) -> KnownKeys:
+def known_keys_of_host(name: str, files: Sequence[str]) -> KnownKeys:
     """What these files have of a host.
 
     Args:
@@ -110,7 +119,7 @@ def _parse_known_keys(lines: Iterable[str]) -> KnownKeys:
     )
 
 
-def verify(transport: paramiko.Transport, host: HostConfig, known_keys: KnownKeys) -> None:
+def verify_host_key(transport: paramiko.Transport, host: HostConfig, known_keys: KnownKeys) -> None:
     """Compare the host's key with those of known_hosts; called between key exchange and login.
 
     As ssh does, where known_hosts does not name the host with its port (not 22), a key counts that it has under the
@@ -134,7 +143,7 @@ def verify(transport: paramiko.Transport, host: HostConfig, known_keys: KnownKey
     if _contains_key(key, known_keys.good):
         return
     if host.known_without_port is not None and not known_keys.has_line:
-        plain = look_up(host.known_without_port, host.known_hosts)
+        plain = known_keys_of_host(host.known_without_port, host.known_hosts)
         if _contains_key(key, plain.good) and not _contains_key(key, plain.revoked):
             return
         known_keys = replace(known_keys, has_authority=known_keys.has_authority or plain.has_authority)
@@ -370,7 +379,7 @@ class HostConfig:
         return None if self.port == 22 or self.host_key_alias else self.hostname.lower()
 
 
-def resolve(host: str, settings: Mapping[str, Any]) -> HostConfig:
+def resolve_host(host: str, settings: Mapping[str, Any]) -> HostConfig:
     """The configuration of a host.
 
     Args:

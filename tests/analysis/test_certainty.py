@@ -80,7 +80,7 @@ def test_three_pairs_decide_with_a_measured_floor_what_both_their_scatter_and_it
 def test_what_lies_within_a_per_cent_is_the_same():
     still = estimate_from_pairs([0.001, -0.001, 0.002, 0.0, 0.001, -0.002, 0.001, 0.0])
     assert still.verdict is Verdict.SAME
-    assert still.within < 0.003
+    assert still.largest_log_ratio < 0.003
     assert (
         estimate_from_pairs([0.001, -0.001, 0.002, 0.0, 0.001, -0.002, 0.001, 0.0], equivalence=0.0001).verdict
         is Verdict.UNDECIDED

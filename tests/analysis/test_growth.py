@@ -49,7 +49,7 @@ def test_the_part_that_grows_takes_most_of_an_iteration_far_out():
     assert share.low < share.value < share.high
     assert sum(part.share_pct.value for part in parts) == pytest.approx(100)
     assert parts[0].law.growth == "log2(gpus)"
-    assert series.reach == 8
+    assert series.extrapolation_factor == 8
 
 
 def test_communication_that_begins_with_two_gpus_has_its_law_from_there():

@@ -71,7 +71,7 @@ def test_top_and_at_most_limit_the_kernels_and_a_share_that_was_not_reached_is_t
     assert choose_kernel_launches(PROGRAM, LaunchRequest(top=2), "ncu").kernels == ("gemm", "ncclAllReduce")
     chosen = choose_kernel_launches(PROGRAM, LaunchRequest(cover=0.99, at_most=1), "ncu")
     assert chosen.kernels == ("gemm",)
-    assert "(asked: 99% of 4 kernels, at most 1 of them)" in chosen.note
+    assert "(asked: 99% of 4 kernels, at most 1 of them)" in chosen.sentence
 
 
 def test_names_and_expressions_choose_among_the_kernels():

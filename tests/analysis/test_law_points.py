@@ -47,7 +47,7 @@ def test_no_other_five_values_of_that_price_predict_clearly_better(budget):
 def test_a_larger_price_promises_a_smaller_error():
     few, many = (choose_points(prices(), target=128, budget=budget, unit="gpu-hour") for budget in (40, 600))
     assert few.errors[1] > 2 * many.errors[1]
-    assert (many.reach, many.is_beyond_trials) == (4.0, False)
+    assert (many.extrapolation_factor, many.is_beyond_trials) == (4.0, False)
     assert few.is_beyond_trials
 
 

@@ -40,7 +40,7 @@ def test_nine_of_ten_laws_are_found_at_2_percent_noise_and_predict_4_times_the_r
     right = near = inside = 0
     for term, law, seed in synthetic(40):
         found = fit_law(measured(law, seed=seed))
-        far = found.at(128)
+        far = found.predict(128)
         right += abs(found.power - term.power) <= 0.26
         near += abs(far.value / law(128) - 1) <= 0.1
         inside += far.low <= law(128) <= far.high
@@ -65,8 +65,8 @@ def test_a_prediction_weighs_all_laws_that_the_values_allow():
             for factor, (term,) in zip(chosen.coefficients[1:], chosen.summands, strict=True)
         )
         of_best.append(math.log(best / law(128)) ** 2)
-        weighed.append(math.log(chosen.at(128).value / law(128)) ** 2)
-        assert fit_law(measured(law, noise=0)).at(128).value == pytest.approx(law(128), rel=1e-6)
+        weighed.append(math.log(chosen.predict(128).value / law(128)) ** 2)
+        assert fit_law(measured(law, noise=0)).predict(128).value == pytest.approx(law(128), rel=1e-6)
     assert sum(weighed) < 0.9 * sum(of_best)
 
 
@@ -76,7 +76,7 @@ def test_what_scales_ideally_falls_towards_zero(power):
     right = near = inside = 0
     for seed in range(20):
         law = fit_law(measured(lambda n: 100 * n**power, seed=seed))
-        far, true = law.at(64), 100 * 64.0**power
+        far, true = law.predict(64), 100 * 64.0**power
         right += abs(law.power - power) < 0.26
         near += abs(far.value / true - 1) < 0.1
         inside += far.low <= true <= far.high
@@ -91,14 +91,14 @@ def test_a_law_without_a_constant_is_printed_without_one():
 def test_values_that_only_scatter_have_no_growth():
     laws = [fit_law(measured(lambda _: 10.0, seed=seed)) for seed in range(30)]
     assert sum(law.growth == "constant" for law in laws) >= 20
-    assert sum(abs(law.at(128).value - 10) < 1 for law in laws) >= 27
+    assert sum(abs(law.predict(128).value - 10) < 1 for law in laws) >= 27
 
 
 @pytest.mark.parametrize("values", [(1, 2, 4), VALUES])
 def test_a_value_that_is_always_the_same_is_predicted(values):
     found = fit_law(measured(lambda _: 512.0, values, noise=0.0))
     assert found.growth == "constant"
-    assert found.at(64).value == pytest.approx(512)
+    assert found.predict(64).value == pytest.approx(512)
 
 
 @pytest.mark.parametrize(
@@ -113,26 +113,26 @@ def test_a_law_of_two_parameters_is_their_sum_or_their_product(law, growth):
     points = list(product((1, 2, 4, 8, 16), (8, 16, 32, 64, 128)))
     found = fit_law(measured(law, points, noise=0.01, repeats=3), ("gpus", "batch"))
     assert found.growth == growth
-    assert found.at(64, 256).value == pytest.approx(law(64, 256), rel=0.05)
+    assert found.predict(64, 256).value == pytest.approx(law(64, 256), rel=0.05)
 
 
 def test_few_values_that_several_laws_agree_with_predict_nothing_beyond_them():
     found = fit_law(measured(lambda n: 10 + n, (1, 2, 4), noise=0.02), ("gpus",))
-    far = found.at(64)
+    far = found.predict(64)
     assert far.value is None
     assert far.missing.startswith("gpus=64 is beyond what was measured (1 to 4), and 3 values of gpus do not determine")
-    assert found.at(3).value == pytest.approx(13, rel=0.1)
+    assert found.predict(3).value == pytest.approx(13, rel=0.1)
 
 
 def test_few_values_of_one_run_each_exclude_no_law():
     found = fit_law({1: [102.0], 2: [52.0], 4: [27.0], 8: [14.5]}, ("gpus",))
-    assert "each was measured once" in found.at(64).missing
+    assert "each was measured once" in found.predict(64).missing
 
 
 def test_few_values_that_one_class_of_laws_agrees_with_predict():
     found = fit_law(measured(lambda n: 2 + 100 / n, (1, 2, 4, 8), noise=0.001), ("gpus",))
     assert found.growth == "gpus^-1"
-    assert found.at(64).value == pytest.approx(2 + 100 / 64, rel=0.02)
+    assert found.predict(64).value == pytest.approx(2 + 100 / 64, rel=0.02)
 
 
 def test_two_values_or_values_of_zero_have_no_law():
@@ -149,10 +149,10 @@ def test_a_law_never_becomes_negative():
 def test_values_without_repeats_have_the_interval_of_their_residuals():
     found = fit_law(measured(lambda n: 10 + n, noise=0.03, repeats=1))
     assert found.noise > 0.01
-    far = found.at(64)
+    far = found.predict(64)
     assert far.low < far.value < far.high
 
 
 def test_the_same_values_give_the_same_interval():
     values = measured(lambda n: 10 + n)
-    assert fit_law(values).at(128) == fit_law(values).at(128)
+    assert fit_law(values).predict(128) == fit_law(values).predict(128)

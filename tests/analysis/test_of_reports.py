@@ -37,6 +37,12 @@ def test_results_of_different_commands_are_named_by_them(commands, names):
     assert sorted(row[0] for row in rows) == sorted(names)
 
 
+def test_a_kind_of_work_that_took_no_time_is_no_error():
+    gpu = [gpu_row("k", 9 * MS), gpu_row("[CUDA memset]", 0, kind="memset")]
+    headline, _ = shown(ReadReport("a.txt", {"gpu_summary": gpu}))
+    assert "k" in headline
+
+
 def test_results_of_processes_are_named_by_them():
     gpu = [gpu_row("k", (1 + block) * MS, block=block, pid=70 + block) for block in (0, 1)]
     _, rows = shown(ReadReport("a.txt", {"gpu_summary": gpu}))

@@ -9,7 +9,7 @@ from nsw.analysis.blocks import Table
 from nsw.analysis.rules.gaps import WORDS, divide_idle_time, idle_time_by_cause
 from nsw.analysis.rules.profiler_cost import time_without_profiler
 from nsw.analysis.spent import remove_profiler_idle_time
-from nsw.present.summary_view import texts
+from nsw.present.summary_view import column_texts
 
 from .recorded import ASKED, answer
 from .test_diagnosis import OPEN, score
@@ -22,7 +22,7 @@ def of_wholes(blocks):
     for block in blocks:
         if isinstance(block, Table) and block.whole:
             at = [n for n, column in enumerate(block.columns) if column.name in block.whole]
-            printed = texts(block)
+            printed = column_texts(block)
             cells = [[(row[n], printed[n][number]) for n in at] for number, row in enumerate(block.rows)]
             yield from [[cell for (cell,) in cells]] if len(at) == 1 else cells
 

@@ -17,7 +17,7 @@ from nsw.analysis.sides import Side
 from nsw.analysis.summary import ReportRequest, summarize
 from nsw.campaign.compare import compare
 from nsw.present.emit import flat_rows
-from nsw.present.summary_view import show_summary, texts
+from nsw.present.summary_view import column_texts, show_summary
 from nsw.present.terminal import console
 
 from .recorded import ASKED, answer, campaign, screen
@@ -138,7 +138,7 @@ def test_a_table_that_is_cut_keeps_idle_time_and_every_share(monkeypatch):
     lines = screen(summary, monkeypatch, lines=2)
     cut = next(n for n, line in enumerate(lines) if line.endswith(" more)"))
     printed = [share[1] for line in lines[3:cut] if (share := re.search(r"\b(\d+ %)", line))]
-    shares = texts(table)[2]
+    shares = column_texts(table)[2]
     assert printed == [*shares[: len(printed) - 1], shares[-1]]
     assert 1 < len(printed) < len(shares)
     assert "GPU idle" in lines[cut - 2]

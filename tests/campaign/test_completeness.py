@@ -5,9 +5,9 @@ import pytest
 from nsw.engine.validity import (
     dropped_samples,
     empty_window,
-    ended_early,
     fewer_launches,
     is_recorded_to_its_end,
+    reports_ended_early,
     window_gap,
 )
 from nsw.recipe.passes import CountersPass, TimelinePass
@@ -63,16 +63,16 @@ def iterations(rank, count, **more):
 
 def test_a_rank_whose_trace_ends_early_is_named():
     rows = [iterations(rank, 100) for rank in (0, 1, 3)] + [iterations(2, 40)]
-    assert ended_early(rows) == [
+    assert reports_ended_early(rows) == [
         ("of 2", "rank 2 has 40 iterations (step), others up to 100: its trace ends early, or it does less")
     ]
 
 
 def test_ranks_that_are_not_alike_are_not_compared():
-    assert ended_early([iterations(0, 100), iterations(1, 95)]) == []
-    assert ended_early([iterations(0, 100), iterations(1, 40, name="other")]) == []
-    assert ended_early([iterations(0, 100), iterations(1, 40, found_by="kernel_sequence")]) == []
-    assert ended_early([iterations(None, 100), iterations(None, 40)]) == []  # one report of several processes
+    assert reports_ended_early([iterations(0, 100), iterations(1, 95)]) == []
+    assert reports_ended_early([iterations(0, 100), iterations(1, 40, name="other")]) == []
+    assert reports_ended_early([iterations(0, 100), iterations(1, 40, found_by="kernel_sequence")]) == []
+    assert reports_ended_early([iterations(None, 100), iterations(None, 40)]) == []  # one report of several processes
 
 
 def launches(rank, kernel, count):

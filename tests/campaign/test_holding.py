@@ -39,7 +39,7 @@ class Scheduler:
 
 def test_what_a_killed_nsw_had_held_is_released_by_the_next():
     one = SimpleNamespace(name="nsw-1")
-    flight = SimpleNamespace(submissions=lambda: [one], holding=lambda _wanted: [one])
+    flight = SimpleNamespace(submissions=lambda: [one], submissions_with=lambda _wanted: [one])
     it = SimpleNamespace(ledger=Ledger(), scheduler=Scheduler(), say=lambda _text: None)
     it.scheduler.dies = True
     with pytest.raises(KeyboardInterrupt):

@@ -31,7 +31,7 @@ def test_what_is_over_is_asked_for_no_more_and_the_last_one_closes_the_submissio
     flight.finish("s", second)
     assert flight.submissions()[0].tasks == (1, 2)
     assert flight.submissions()[0] is flight.submissions()[0]
-    assert [s.tasks for s in flight.holding(lambda one: one.id == "r2b")] == [(2,)]
+    assert [s.tasks for s in flight.submissions_with(lambda one: one.id == "r2b")] == [(2,)]
     flight.close()
     assert book.closed == []
     assert flight.drop(lambda _one: True) == rest

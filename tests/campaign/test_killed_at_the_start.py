@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from nsw.engine import folder as folders
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import NOTE, SITE, SITE_DATA
 from nsw.plan.model import Plan
@@ -41,7 +41,7 @@ def torn(tmp_path):
 def test_a_write_cut_short_by_a_kill_is_taken_back_by_whoever_only_looks(torn):
     folder = folders.CampaignFolder(torn.parent)
     folder.trust()
-    with look(folder) as book:
+    with ledger_to_read(folder) as book:
         assert (book.meta(SITE), book.meta(NOTE)) == ("s", None)
     assert sqlite3.connect(torn).execute("SELECT count(*) FROM meta").fetchone() == (2,)
 

@@ -9,7 +9,7 @@ from nsw.engine import stages
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import RECORDED, Choice
-from nsw.engine.recipe_lock import Basis, chips_of, choice_mismatch, finish, lock_choices, read_basis
+from nsw.engine.recipe_lock import Basis, chips_of, choice_mismatch, complete_lock, lock_choices, read_basis
 from nsw.errors import CommandResult
 from nsw.recipe.model import Lock
 from tests.campaign.stand_ins import Met
@@ -98,7 +98,7 @@ def test_a_finished_campaign_records_its_choices_and_what_they_follow_from(tmp_p
     folder = Folder(tmp_path / "recipe.lock.yaml")
     folder.recipe.write_text(RECIPE)
     ledger.record_choice(Run.id, THEN)
-    finish(folder, ledger, Transport(), "/scratch")
+    complete_lock(folder, ledger, Transport(), "/scratch")
     from nsw.engine.recipe_lock import read_locked
 
     lock = Lock.model_validate(read_locked(folder)[1]["lock"])

@@ -28,7 +28,7 @@ def test_the_sentence_names_a_few_and_counts_the_others():
     assert missing_ranks_sentence([1, 3], 4) == "no report of ranks 1, 3: 2 of 4 processes left one"
     assert (
         missing_ranks_sentence([*range(1, 1500)], 2000)
-        == "no report of ranks 1, 2, 3, 4 and 1495 more: 501 of 2,000 processes left one"
+        == "no report of ranks 1, 2, 3, 4 and 1,495 more: 501 of 2,000 processes left one"
     )
 
 

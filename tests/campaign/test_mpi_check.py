@@ -11,7 +11,16 @@ import pytest
 import yaml
 
 from nsw.site.load import load_site
-from nsw.site_check.check import Check, Verdict, check_site, find_facts, keep, mpi_check, node_checks, probe_words
+from nsw.site_check.check import (
+    Check,
+    Verdict,
+    check_site,
+    find_facts,
+    mpi_check,
+    node_checks,
+    probe_words,
+    save_checks,
+)
 from nsw.transport.model import connect
 
 REAL = {"openmpi": ("mpirun.openmpi", "mpiexec.openmpi"), "mpich": ("mpirun.mpich", "mpiexec.hydra")}
@@ -103,9 +112,9 @@ def test_planning_uses_what_was_found_until_the_site_changes(tmp_path, monkeypat
     data = place.site.model_dump(mode="json", by_alias=True)
     login = Check("MPI", Verdict.GOOD, "mpirun is Open MPI's (mpi: openmpi)", mpi="openmpi")
     node = Check("MPI (node)", Verdict.GOOD, "mpirun is MPICH's or a relative's (Hydra) (mpi: mpich)", mpi="mpich")
-    keep(data, [login])
+    save_checks(data, [login])
     assert mpi_of()[1] == "openmpi"
-    keep(data, [login, node])
+    save_checks(data, [login, node])
     assert mpi_of()[1] == "mpich"
     assert mpi_of(account="other")[1] is None
     assert mpi_of(mpi="openmpi")[1] is None, "the site's own word counts"

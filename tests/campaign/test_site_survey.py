@@ -5,7 +5,7 @@ import yaml
 
 from nsw.errors import CommandResult, UnreachableError
 from nsw.site.model import SitesFile
-from nsw.site_check.starter import known_site, shipped_site, site_for, survey
+from nsw.site_check.starter import draft_site, known_site, shipped_site, survey_machine
 
 
 class Machine:
@@ -30,7 +30,7 @@ SLURM = "banner of the site\nnsw-has sbatch /opt/slurm/bin/sbatch\nnsw-scratch /
 
 
 def site_of(machine, host=None):
-    text, found, todo = site_for("mine", survey(machine, host))
+    text, found, todo = draft_site("mine", survey_machine(machine, host))
     made = yaml.safe_load("nsw: 1\nsites:\n" + text)
     SitesFile.model_validate(made)
     return made["sites"]["mine"], found, todo
@@ -59,7 +59,7 @@ def test_what_a_plain_shell_has_needs_no_login_shell():
 
 def test_a_recognised_machine_behind_ssh_is_reached_as_it_was_asked():
     names = "nsw-name login05\nnsw-name NERSC_HOST=perlmutter\nnsw-name LMOD_SYSTEM_NAME=\n"
-    answers = survey(Machine(c="", lc=SLURM + names, sinfo="gpu|up|gpu:4|1:00\n"), "nersc")
+    answers = survey_machine(Machine(c="", lc=SLURM + names, sinfo="gpu|up|gpu:4|1:00\n"), "nersc")
     assert known_site(answers) == "perlmutter"
     text, *_ = shipped_site("perlmutter", "mine", answers)
     made = yaml.safe_load("nsw: 1\nsites:\n" + text)
@@ -77,4 +77,4 @@ def test_a_name_of_the_site_stays_in_its_line():
 
 def test_a_machine_that_does_not_answer_is_told_as_that():
     with pytest.raises(UnreachableError, match="no such"):
-        survey(Machine(), "h")
+        survey_machine(Machine(), "h")

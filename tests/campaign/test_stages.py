@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nsw.campaign.start import Ingredients, begin
+from nsw.campaign.start import Ingredients, make_campaign_folders
 from nsw.engine import stages
 from nsw.engine.builds import Builds
 from nsw.engine.driven import DrivenCampaign
@@ -15,7 +15,7 @@ from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import SCRATCH, Choice, Reading, State
 from nsw.engine.loop import Driver
 from nsw.engine.stages import choice_file, release_dependents
-from nsw.plan.jobs import pack
+from nsw.plan.jobs import pack_jobs
 from nsw.plan.model import AROUND_S, Plan, Resources, Run
 from nsw.profilers.model import CHOSEN
 from nsw.schedulers.local import LocalScheduler
@@ -39,12 +39,12 @@ def second(case: str) -> Run:
 
 class Campaign:
     def __init__(self, root: Path, runs, choose):
-        plan = Plan("t", "here", CASES, pack("t", runs, runs_per_task=1, max_array=100))
+        plan = Plan("t", "here", CASES, pack_jobs("t", runs, runs_per_task=1, max_array=100))
 
         def render(job, campaign, scratch):
             return render_job(plan, job, scheduler="local", campaign=campaign, scratch=scratch)
 
-        self.folder = begin(root, plan, Ingredients({"name": "t"}, {}, None, render))
+        self.folder = make_campaign_folders(root, plan, Ingredients({"name": "t"}, {}, None, render))
         self.choose, self.reads = choose, []
         self.open()
 

@@ -6,7 +6,7 @@ from contextlib import closing, suppress
 
 import pytest
 
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.folder import STATE, CampaignFolder
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import SITE_DATA, State
@@ -46,7 +46,7 @@ def test_who_looks_at_a_campaign_of_others_sees_it_by_state_json_and_opens_no_le
     with Ledger(path, read_only=True) as ledger:
         runs, snapshot = ledger.runs(), ledger.dump()
     path.write_bytes(b"no database at all")
-    with look(folder) as ledger:
+    with ledger_to_read(folder) as ledger:
         assert ledger.runs() == runs
         assert ledger.dump() == snapshot
         assert [run.id for run in ledger.runs(states=[State.DONE])] == ["r7"]
@@ -56,7 +56,7 @@ def test_what_an_older_nsw_made_is_read_from_the_bytes_of_its_ledger(path):
     with Ledger(path, read_only=True) as ledger:
         runs = ledger.runs()
     before = path.read_bytes()
-    with look(CampaignFolder(path.parent)) as ledger:
+    with ledger_to_read(CampaignFolder(path.parent)) as ledger:
         assert ledger.runs() == runs
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
@@ -78,7 +78,7 @@ STRANGE = {
 def test_a_ledger_of_an_older_nsw_with_anything_else_in_it_is_refused(path, what):
     script, said = STRANGE[what]
     change(path, script)
-    with pytest.raises(CampaignError, match=said), look(CampaignFolder(path.parent)):
+    with pytest.raises(CampaignError, match=said), ledger_to_read(CampaignFolder(path.parent)):
         pass
 
 
@@ -86,7 +86,7 @@ def test_a_ledger_of_an_older_nsw_with_a_journal_is_not_opened(path):
     path.with_name("campaign.db-journal").write_bytes(b"")
     with (
         pytest.raises(CampaignError, match="an older nsw was killed while it wrote"),
-        look(CampaignFolder(path.parent)),
+        ledger_to_read(CampaignFolder(path.parent)),
     ):
         pass
 
@@ -154,7 +154,7 @@ HELD = {
 def test_what_a_ledger_cannot_hold_is_said(path, what):
     script, said = HELD[what]
     change(path, script)
-    with pytest.raises(CampaignError, match=said), look(written(path)):
+    with pytest.raises(CampaignError, match=said), ledger_to_read(written(path)):
         pass
 
 
@@ -172,7 +172,7 @@ STATES = {
 def test_a_state_that_nsw_does_not_write_is_an_error_that_names_it(path, what):
     folder = written(path)
     (folder.path / STATE).write_bytes(STATES[what])
-    with pytest.raises(CampaignError, match=r"state\.json"), look(folder):
+    with pytest.raises(CampaignError, match=r"state\.json"), ledger_to_read(folder):
         pass
 
 
@@ -184,5 +184,5 @@ def test_a_value_that_sqlite_cannot_hold_is_an_error(path, value):
         changed = json.loads(json.dumps(state))
         changed["tables"]["tasks"][7][column] = value
         (folder.path / STATE).write_text(json.dumps(changed))
-        with suppress(CampaignError), look(folder) as ledger:
+        with suppress(CampaignError), ledger_to_read(folder) as ledger:
             assert len(ledger.runs()) == 300

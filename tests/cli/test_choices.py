@@ -11,7 +11,7 @@ import pytest
 
 from nsw.cli.application import COMMANDS
 from nsw.engine.ledger import Ledger
-from nsw.present.status_view import driven_words
+from nsw.present.status_view import driver_state_text
 
 from .test_exit_codes import refused
 
@@ -170,9 +170,9 @@ def test_ls_elsewhere_shows_the_campaigns_that_nsw_acts_for_by_their_folders(nsw
 
 
 def test_what_waits_is_not_driven_now():
-    assert driven_words({"running": 1, "planned": 3}) == "driven by an nsw now"
-    assert driven_words({"queued": 2, "planned": 3}) == "an nsw waits with it for the queue"
-    assert driven_words({"done": 2, "planned": 3}) == "an nsw waits with it for its turn"
+    assert driver_state_text({"running": 1, "planned": 3}) == "driven by an nsw now"
+    assert driver_state_text({"queued": 2, "planned": 3}) == "an nsw waits with it for the queue"
+    assert driver_state_text({"done": 2, "planned": 3}) == "an nsw waits with it for its turn"
 
 
 def test_the_help_has_the_daily_commands_on_a_screen_and_names_the_others(nsw):

@@ -13,7 +13,7 @@ import pytest
 
 from nsw.analysis import blocks
 from nsw.cli import completion
-from nsw.cli.completion import SHIPPED, shipped
+from nsw.cli.completion import SHIPPED, load_commands
 from nsw.present.plots import _PICTURES
 from nsw.resources import recipes_folder
 
@@ -238,7 +238,7 @@ def test_every_plot_that_an_analysis_names_is_completed():
 
 
 def test_of_each_parameter_it_is_known_what_completes_it():
-    _, commands = shipped()
+    _, commands = load_commands()
     for command in commands.values():
         for parameter in command.parameters:
             known = parameter.name in completion._BY_PARAMETER or parameter.name in NOT_KNOWN

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from nsw.cli.output import tell
+from nsw.cli.output import print_on_stderr
 from nsw.present import terminal as typed
-from nsw.present.problems import shortened
+from nsw.present.problems import shorten_line
 
 PROGRAM = Path(sys.executable).with_name("nsw")
 
@@ -24,7 +24,7 @@ def as_if_typed(monkeypatch):
         typed.program.cache_clear()
         monkeypatch.setattr(sys, "argv", [word])
         monkeypatch.setattr(typed.shutil, "which", lambda _: on_path)
-        return typed.as_typed("see `nsw logs RUN`")
+        return typed.with_typed_command("see `nsw logs RUN`")
 
     yield call
     typed.program.cache_clear()
@@ -69,10 +69,10 @@ def test_the_closing_hint_works_as_it_is_printed(tmp_path):
 
 def test_a_long_warning_ends_with_a_word():
     text = "warning: " + "word " * 60
-    short = shortened(text)
+    short = shorten_line(text)
     assert len(short) <= 160
     assert short.endswith("word ...")
-    assert shortened("warning: short") == "warning: short"
+    assert shorten_line("warning: short") == "warning: short"
 
 
 def test_problems_of_a_campaign_without_any(nsw, good):
@@ -88,13 +88,13 @@ def test_sentences_on_stderr_break_between_words_and_commands_stay_whole(monkeyp
     shown = Terminal()
     monkeypatch.setattr("sys.stderr", shown)
     monkeypatch.setenv("COLUMNS", "40")
-    tell("28 files would be removed, which frees 448 bytes; `nsw fetch --file '*'` downloads files of runs")
+    print_on_stderr("28 files would be removed, which frees 448 bytes; `nsw fetch --file '*'` downloads files of runs")
     lines = shown.getvalue().splitlines()
     assert max(map(len, lines)) <= 40
     assert any("fetch --file '*'`" in line for line in lines)
     assert (
         shown.getvalue().split()
         == (
-            f"28 files would be removed, which frees 448 bytes; {typed.as_typed('`nsw fetch')} --file '*'` downloads files of runs"
+            f"28 files would be removed, which frees 448 bytes; {typed.with_typed_command('`nsw fetch')} --file '*'` downloads files of runs"
         ).split()
     )

@@ -8,7 +8,7 @@ import pytest
 
 from nsw.metrics.ncu_names import base_names_in_query_output
 from nsw.site.load import load_site
-from nsw.site_check.check import Check, Verdict, find_facts, keep
+from nsw.site_check.check import Check, Verdict, find_facts, save_checks
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "h100" / "query-gh100.txt"  # of a real ncu, cut short
 IPC = "sm__inst_executed.avg.per_cycle_active"
@@ -112,11 +112,13 @@ def test_the_chip_of_a_site_elsewhere_is_the_one_that_its_check_found(home, monk
     a_month_ago = time.time() - 30 * 24 * 3600
     with monkeypatch.context() as clock:
         clock.setattr(time, "time", lambda: a_month_ago)
-        keep(data, [login])
+        save_checks(data, [login])
     assert find_facts(place).chip == "Tesla T4"
-    keep(data, [login, node])
+    save_checks(data, [login, node])
     assert find_facts(place).chip == "NVIDIA H200"
-    keep(data, [Check("GPUs (node)", Verdict.GOOD, "1 x Tesla T4, 1 x NVIDIA H200", gpus=("Tesla T4", "NVIDIA H200"))])
+    save_checks(
+        data, [Check("GPUs (node)", Verdict.GOOD, "1 x Tesla T4, 1 x NVIDIA H200", gpus=("Tesla T4", "NVIDIA H200"))]
+    )
     assert find_facts(place).chip is None
 
 

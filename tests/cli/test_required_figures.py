@@ -145,7 +145,7 @@ def test_a_figure_that_is_not_required_and_no_number_is_warned_about(carried_out
 
 
 def test_completion_of_retry_offers_it(carried_out):
-    from nsw.cli.completion import values
+    from nsw.cli.completion import value_completions
 
     carried_out()
-    assert values("retry", "runs", {}, "") == ["n-2.baseline.r1"]
+    assert value_completions("retry", "runs", {}, "") == ["n-2.baseline.r1"]

@@ -8,8 +8,8 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
-from nsw.cli.completion import shipped
-from nsw.cli.summarizing import first
+from nsw.cli.completion import load_commands
+from nsw.cli.summarizing import first_rows
 
 from .test_exit_codes import refused
 
@@ -160,7 +160,7 @@ def test_help_has_an_example_and_no_type_for_what_is_on_or_off(nsw, command):
     assert "bool" not in text
 
 
-@pytest.mark.parametrize("command", shipped()[1])
+@pytest.mark.parametrize("command", load_commands()[1])
 def test_help_has_words_for_values_and_no_types(nsw, command):
     text = nsw(command, "--help").out
     assert not re.findall(r"<(?!ls\||table\||ncu\||recipe\||set\||case\||decided>)[^ ]*", text)
@@ -194,8 +194,8 @@ def test_moments_of_runs_are_those_of_the_clock_for_people_and_numbers_as_data(n
 def test_the_first_rows_of_a_table_are_those_of_each_run_or_case(nsw, good):
     assert len(json.loads(nsw("summarize", "--table", "runs", "--top", "1", "--json").out)["rows"]) == 1
     rows = [{"case": case, "name": name} for case in "ab" for name in "xyz"]
-    assert [row["case"] + row["name"] for row in first(rows, 2, "case")] == ["ax", "ay", "bx", "by"]
-    assert [row["case"] + row["name"] for row in first(rows, 2, None)] == ["ax", "ay"]
+    assert [row["case"] + row["name"] for row in first_rows(rows, 2, "case")] == ["ax", "ay", "bx", "by"]
+    assert [row["case"] + row["name"] for row in first_rows(rows, 2, None)] == ["ax", "ay"]
     said = nsw("summarize", "--top", "3")
     assert (said.code, "--top needs --table" in said.err) == (2, True)
 

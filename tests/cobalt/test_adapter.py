@@ -10,7 +10,7 @@ import pytest
 from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.plan.model import Job, Resources, Run
 from nsw.schedulers.adapter import Request, Watched
-from nsw.schedulers.cobalt import Cobalt, ended, minutes
+from nsw.schedulers.cobalt import Cobalt, answer_from_log_line, whole_minutes
 from nsw.schedulers.model import Native, Phase, Submission
 
 COBALT = Cobalt()
@@ -52,7 +52,7 @@ def test_directives_name_nodes_queue_and_project():
 
 @pytest.mark.parametrize(("seconds", "wanted"), [(1, 5), (299, 5), (301, 6), (3600, 60)])
 def test_time_is_in_minutes_rounded_up_and_never_under_five(seconds, wanted):
-    assert minutes(seconds) == wanted
+    assert whole_minutes(seconds) == wanted
 
 
 def test_attributes_of_several_lines_become_the_one_option_that_cobalt_takes():
@@ -301,7 +301,7 @@ def test_real_cobaltlogs(file, part, tmp_path):
 
 
 def test_what_only_happened_on_the_way_is_no_end():
-    assert ended(f"{DATE} Info: dep hold placed on job") is None
+    assert answer_from_log_line(f"{DATE} Info: dep hold placed on job") is None
 
 
 def test_cancelling_is_one_command_and_its_silence_is_no_fault():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Protocol
 
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger_rows import State
 from nsw.errors import CommandResult
@@ -86,7 +86,7 @@ def folder(place: Place) -> Path:
 
 def runs(place: Place) -> list[tuple[str, str]]:
     """State and reason of each run."""
-    with look(CampaignFolder(folder(place))) as ledger:
+    with ledger_to_read(CampaignFolder(folder(place))) as ledger:
         return [(str(run.state), run.reason or "") for run in ledger.runs()]
 
 
@@ -114,7 +114,7 @@ class Submitted:
 
 def submitted(place: Place) -> Submitted:
     """The ids that the batch system gave, and how many runs it has."""
-    with look(CampaignFolder(folder(place))) as ledger:
+    with ledger_to_read(CampaignFolder(folder(place))) as ledger:
         counts = ledger.counts()
         natives = [native for native in ledger.native_ids().values() if native]
     return Submitted(natives, sum(counts.get(s, 0) for s in (State.SUBMITTED, State.QUEUED, State.RUNNING)))
@@ -139,7 +139,7 @@ def in_queue(place: Place) -> list[str]:
 
 def words_that_cancel(place: Place, number: int) -> Sequence[str]:
     """The command by which a person cancels the task of the run with that number."""
-    with look(CampaignFolder(folder(place))) as ledger:
+    with ledger_to_read(CampaignFolder(folder(place))) as ledger:
         run = ledger.runs()[number - 1]
         native = Native.parse(ledger.native_id(run.submission or ""))
     assert native is not None

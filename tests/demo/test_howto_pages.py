@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from nsw.site.load import read_sites
-from nsw.transport.ssh_login import configuration, resolve
+from nsw.transport.ssh_login import configuration, resolve_host
 from tests.demo.pages import ROOT, compared_lines
 
 SINFO = "cpu*|up|(null)|infinite\ngpu|up|gpu:a100:4(S:0-1)|1-00:00:00"
@@ -76,7 +76,7 @@ def test_the_page_on_logging_in_has_files_that_nsw_and_ssh_read(tmp_path):
     jump, jump_site, coded, coded_site = files
     transports = [entry.site.transport for file in (jump_site, coded_site) for entry in read_sites(file)]
     assert [(each.kind, each.host) for each in transports] == [("ssh", "mycluster"), ("openssh", "mycluster")]
-    host = resolve("mycluster", {"config": str(jump)})
+    host = resolve_host("mycluster", {"config": str(jump)})
     assert (host.hostname, host.user, host.jumps) == ("login.cluster.example", "me", ("ssh://bastion.cluster.example",))
     settings = configuration(["-F", str(coded), "mycluster"])
     assert settings["controlmaster"] == ["auto"]

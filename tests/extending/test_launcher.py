@@ -52,7 +52,7 @@ def test_a_command_line_that_starts_with_it_is_taken_apart(env, tmp_path):
     argv = (
         sys.executable,
         "-c",
-        "from nsw.recipe.program import launched; import sys; print(launched(sys.argv[1:]))",
+        "from nsw.recipe.program import split_at_launcher; import sys; print(split_at_launcher(sys.argv[1:]))",
     )
     done = subprocess.run(
         (*argv, "flux", "run", "-n", "4", "-o", "x", "./prog"),

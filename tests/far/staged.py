@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.campaign.start import Ingredients, begin
+from nsw.campaign.start import Ingredients, make_campaign_folders
 from nsw.engine import handover as private
 from nsw.engine.builds import Builds
 from nsw.engine.driven import DrivenCampaign
@@ -26,7 +26,7 @@ from nsw.engine.ledger_rows import SCRATCH, Choice, Reading, State
 from nsw.engine.loop import Driver
 from nsw.engine.stages import release_dependents
 from nsw.errors import NswError, UnreachableError
-from nsw.plan.jobs import pack
+from nsw.plan.jobs import pack_jobs
 from nsw.plan.model import Plan, Resources, Run
 from nsw.profilers.model import CHOSEN
 from nsw.schedulers.batch import BatchScheduler, Limits
@@ -141,14 +141,14 @@ class Staged:
         self.begins.chmod(0o666)
         names = [f"n-{n}" for n in range(1, cases + 1)]
         runs = [run for name in names for run in (self._first(name), self._second(name))]
-        plan = Plan("t", "there", tuple(names), pack("t", runs, runs_per_task=1, max_array=in_array))
+        plan = Plan("t", "there", tuple(names), pack_jobs("t", runs, runs_per_task=1, max_array=in_array))
 
         def render(job, campaign, scratch):
             lines = site.adapter.directives(job, scratch)
             return render_job(plan, job, scheduler=site.scheduler, campaign=campaign, scratch=scratch,
                               directives=lines, restarts=site.adapter.capabilities.restarts)  # fmt: skip
 
-        self.folder = begin(root, plan, Ingredients({"name": "t"}, {}, site.scratch, render))
+        self.folder = make_campaign_folders(root, plan, Ingredients({"name": "t"}, {}, site.scratch, render))
         self.runs = [run.id for run in runs]
 
     def _first(self, case: str) -> Run:

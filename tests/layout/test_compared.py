@@ -137,11 +137,11 @@ def test_ranks_bound_to_fewer_cores_than_planned_are_a_warning(tmp_path, lines, 
     text = "".join(f"rank\t{n}\t{n}\t{host}\tb\t{cpus}\t\n" for n, (host, cpus) in enumerate(pairs))
     text += "".join(f"cores\t{host}\t0-7\t{planned}\n" for host in dict.fromkeys(host for host, _ in pairs))
     (tmp_path / "ranks.tsv").write_text(text)
-    assert rank_locations(tmp_path).crowded == said
+    assert rank_locations(tmp_path).crowded_cores_sentence == said
 
 
 def test_where_nothing_is_bound_no_rank_lacks_cores(job: Job):
     job.tool("mpiexec", MPIEXEC.replace("FACTS", repr(PLAIN)))
     home = job.run(RECIPE.replace("LAUNCHER", "kind: mpiexec, processes: 4").replace("RESOURCES", "gpus: 4"), SITE)
-    assert rank_locations(home).crowded is None
+    assert rank_locations(home).crowded_cores_sentence is None
     assert len(rows(home)) == 4

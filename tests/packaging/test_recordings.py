@@ -56,9 +56,9 @@ def test_a_file_that_is_not_what_was_recorded_is_refused_and_not_left(change: di
 )
 def test_a_damaged_archive_is_named(damage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     recording = find("alexnet-g4-b8")
-    stored = nsw.resources.recording(recording.collection).joinpath(recording.files[0].stored).read_bytes()
+    stored = nsw.resources.recordings_folder(recording.collection).joinpath(recording.files[0].stored).read_bytes()
     (tmp_path / recording.files[0].stored).write_bytes(damage(stored))
-    monkeypatch.setattr(nsw.resources, "recording", lambda _: tmp_path)
+    monkeypatch.setattr(nsw.resources, "recordings_folder", lambda _: tmp_path)
     with pytest.raises(NswError, match=r"alexnet-g4-b8\.xz is damaged"):
         extract(recording, tmp_path / "out")
 

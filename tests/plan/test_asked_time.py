@@ -58,4 +58,4 @@ def test_the_line_in_the_script_says_the_same(tmp_path, scheduler, line, seconds
     plan = planned(tmp_path, scheduler, seconds)
     (job,) = plan.jobs
     (minutes,) = [said.removeprefix(line) for said in adapter_of(scheduler).directives(job, "/s") if line in said]
-    assert plan.asked_s(job) == 60 * int(minutes)
+    assert plan.requested_time_s(job) == 60 * int(minutes)

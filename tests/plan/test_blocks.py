@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from nsw.plan.jobs import in_blocks
+from nsw.plan.jobs import make_blocks
 from nsw.plan.model import AROUND_S
 
 RECIPE = """
@@ -55,7 +55,7 @@ def test_blocks_that_are_added_have_an_order_of_their_own(planner):
     first, later = (
         [
             run.case_id
-            for run in in_blocks("t", [replace(run, repeat=run.repeat + n) for run in runs], 7, longest_s=None)[0]
+            for run in make_blocks("t", [replace(run, repeat=run.repeat + n) for run in runs], 7, longest_s=None)[0]
             .jobs[0]
             .runs
         ]

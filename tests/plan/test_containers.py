@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from nsw.errors import InputError
-from nsw.plan.command import RUNTIMES, Box, boxed, folder_of_tool
+from nsw.plan.command import RUNTIMES, Box, folder_of_tool, in_container
 from nsw.resources import templates_folder
 
 NSYS = "/opt/nvidia/nsight-systems/2024.2.1/bin/nsys"
@@ -119,7 +119,7 @@ def test_the_folder_of_a_profiler(path, folder):
 )  # fmt: skip
 def test_the_words_of_each_runtime(runtime, before, end):
     box = Box(runtime, "i", ("-o",), folders=("app-x",), mounts=("/d:/e",), env=(("K", "v"),), gpus=True)
-    words = boxed(box, ("prog", "a b"))
+    words = in_container(box, ("prog", "a b"))
     app, run = '"${PWD%/*/*/*}"/app-x', '"$PWD"'
     shell = words[2]
     for folder, name in ((app, "A"), (run, "B")):
@@ -144,13 +144,13 @@ def run_by(words, tmp_path, **variables):
 
 def test_variables_of_the_job_are_filled_in_in_mounts_and_images(tmp_path):
     box = Box("apptainer", "$IMAGES/a b.sif", ("--nv",), mounts=("$DATA:/d $x:ro",))
-    words = run_by(boxed(box, ("prog", "$DATA")), tmp_path, DATA="/a b", IMAGES="/im")
+    words = run_by(in_container(box, ("prog", "$DATA")), tmp_path, DATA="/a b", IMAGES="/im")
     assert "--bind=/a b:/d :ro" in words
     assert words[-4:] == ["--nv", "/im/a b.sif", "prog", "$DATA"]
 
 
 def test_docker_gets_the_job_s_variables_but_for_the_image_s_own(tmp_path):
-    words = run_by(boxed(Box("docker", "i"), ("prog",)), tmp_path, GIVEN="x y", HOME="/h", LD_LIBRARY_PATH="/l")
+    words = run_by(in_container(Box("docker", "i"), ("prog",)), tmp_path, GIVEN="x y", HOME="/h", LD_LIBRARY_PATH="/l")
     names = [words[at + 1] for at, word in enumerate(words) if word == "--env"]
     assert "GIVEN" in names
     assert not {"PATH", "HOME", "LD_LIBRARY_PATH"} & {*names}

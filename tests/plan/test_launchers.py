@@ -15,14 +15,14 @@ from nsw.launchers.model import (
 )
 from nsw.launchers.mpi import mpi_family
 from nsw.launchers.srun import check_slurm_line_against_layout
-from nsw.plan.layout import Demand, layout_of, sentence
+from nsw.plan.layout import Demand, compute_layout, layout_sentence
 from nsw.profilers.model import MACHINERY
 
 PROGRAM = ("./prog", "-x", "a b")
 
 
 def started(kind, options=(), place=None, prefix=(), **asked):
-    how = Launch(layout_of(Demand(kind, **asked)), place or PlaceFacts(), tuple(options), prefix)
+    how = Launch(compute_layout(Demand(kind, **asked)), place or PlaceFacts(), tuple(options), prefix)
     words = launch_command(how, PROGRAM)
     assert words[-3:] == PROGRAM
     return " ".join(words[:-3])
@@ -137,7 +137,7 @@ def test_an_option_may_count_the_processes(kind, options, count):
 
 
 def torchrun(program, options=(), place=None, python=None, **asked):
-    how = Launch(layout_of(Demand("torchrun", **asked)), place or PlaceFacts(), tuple(options), python=python)
+    how = Launch(compute_layout(Demand("torchrun", **asked)), place or PlaceFacts(), tuple(options), python=python)
     return how, launch_command(how, program)
 
 
@@ -345,7 +345,7 @@ def test_an_order_that_cannot_be_compared_is_refused(kind, options):
 )
 def test_a_binding_of_the_recipes_own_is_shown(kind, options, bound):
     assert binding_option(kind, options) == bound
-    shown = sentence(layout_of(Demand(kind, bound=bound, **TWO)))
+    shown = layout_sentence(compute_layout(Demand(kind, bound=bound, **TWO)))
     assert (f"bound to cores only as `{bound}` says" in shown) is bool(bound)
 
 
@@ -363,7 +363,7 @@ def test_a_binding_of_the_recipes_own_is_shown(kind, options, bound):
     ],
 )
 def test_a_line_for_slurm_that_contradicts_the_layout_is_refused(line, said):
-    layout = layout_of(Demand("srun", **TWO))
+    layout = compute_layout(Demand("srun", **TWO))
     if said is None:
         check_slurm_line_against_layout(line, layout, ("resources", "extra", 0))
         return

@@ -6,13 +6,13 @@ from itertools import product
 
 import pytest
 
-from nsw.plan.layout import Demand, LayoutError, layout_of, sentence
+from nsw.plan.layout import Demand, LayoutError, compute_layout, layout_sentence
 
 GPUS = {"gpus": 8, "gpus_written": True}
 
 
 def layout(kind="srun", **more):
-    return layout_of(Demand(kind, **more))
+    return compute_layout(Demand(kind, **more))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_each_rank_sees_its_own_gpu_where_it_has_exactly_one(asked, variable):
     ],
 )  # fmt: skip
 def test_a_layout_is_a_sentence_for_a_person(asked, said):
-    assert sentence(layout(**asked)) == said
+    assert layout_sentence(layout(**asked)) == said
 
 
 # what a hint says, as what it changes
@@ -135,27 +135,27 @@ def test_what_a_hint_says_is_accepted(kind):
             node_cpus=16, site_gpus=4,
         )  # fmt: skip
         try:
-            layout_of(demand)
+            compute_layout(demand)
         except LayoutError as fault:
             for way in (fault.hint or "").split(", or "):
                 if way:
-                    layout_of(applied(demand, way))
+                    compute_layout(applied(demand, way))
                     tried += 1
     assert tried > 100
 
 
 def test_a_launcher_is_missed_where_the_job_has_room_for_several_processes():
-    assert "one process, in a job with room for 4" in sentence(layout("none", tasks_per_node=4))
+    assert "one process, in a job with room for 4" in layout_sentence(layout("none", tasks_per_node=4))
 
 
 def test_nodes_that_take_ranks_in_turn_are_a_sentence_and_differ_by_one_rank_at_most():
     found = layout(nodes=3, processes=7, cyclic=True)
     assert found.ranks == (3, 2, 2)
-    assert "which take them in turn (0, 3, ... on the first)" in sentence(found)
+    assert "which take them in turn (0, 3, ... on the first)" in layout_sentence(found)
 
 
 def test_a_hint_names_every_change_where_a_single_change_leads_to_the_next_contradiction():
     demand = Demand("srun", processes=6, gpus=4, gpus_written=True, cpus=4, node_cpus=16, site_gpus=4)
     with pytest.raises(LayoutError) as caught:
-        layout_of(demand)
+        compute_layout(demand)
     assert caught.value.hint == "`nodes: 2` spreads them and `gpus: 6` gives each its own"

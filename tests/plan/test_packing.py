@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.plan.jobs import pack
+from nsw.plan.jobs import pack_jobs
 from nsw.plan.model import AROUND_S, Plan, Resources, Run
 from nsw.present.plan_view import plan_data, show_plan
 from nsw.present.terminal import console
@@ -20,7 +20,7 @@ def run(number: int, **needs) -> Run:
 
 
 def packed(runs, *, runs_per_task=1, max_array=1000):
-    return pack("n", runs, runs_per_task=runs_per_task, max_array=max_array)
+    return pack_jobs("n", runs, runs_per_task=runs_per_task, max_array=max_array)
 
 
 def ids(job):
@@ -109,7 +109,9 @@ def test_the_plan_says_how_many_runs_wait_for_nsw_to_read_another_pass(monkeypat
     monkeypatch.setenv("COLUMNS", "200")
     first, later = run(1), [replace(run(n), needs="c1.timeline") for n in (2, 3)]
     shown = io.StringIO()
-    show_plan(console(shown), Plan("n", "s", ("c1",), pack("t", [first, *later], runs_per_task=1, max_array=9)), [])
+    show_plan(
+        console(shown), Plan("n", "s", ("c1",), pack_jobs("t", [first, *later], runs_per_task=1, max_array=9)), []
+    )
     assert "2 runs can only begin once nsw has read another pass of the same case" in shown.getvalue()
     assert "they wait for `nsw resume`" in shown.getvalue()
 
@@ -117,6 +119,6 @@ def test_the_plan_says_how_many_runs_wait_for_nsw_to_read_another_pass(monkeypat
 def test_a_packed_task_holds_runs_of_one_stage():
     stages = ("", "first", "second")
     runs = [replace(run(n), needs=f"c{n}.{stages[n % 3]}" if n % 3 else "") for n in range(9)]
-    jobs = pack("t", runs, runs_per_task=4, max_array=9)
+    jobs = pack_jobs("t", runs, runs_per_task=4, max_array=9)
     found = [{r.needs.partition(".")[2] for r in task} for job in jobs for task in job.tasks]
     assert found == [{""}, {"first"}, {"second"}]

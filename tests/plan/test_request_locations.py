@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.plan.build import marks, refused_at
+from nsw.plan.build import refusal_diagnostic, resource_marks
 from nsw.recipe.load import load_recipe_text
 from nsw.site.load import load_site
 
@@ -24,5 +24,5 @@ def test_no_node_has_it_is_told_where_it_is_asked_for(tmp_path, resources, gpus,
     head = "nsw: 1\nname: t\napp: {command: ./p}\npasses: [baseline]\nresources:\n"
     loaded = load_recipe_text(head + "".join(f"  {text}\n" for text in resources))
     at = 6 + [text.split(":")[0] for text in resources].index(line)
-    assert refused_at(loaded, place, "gpus", "no node", None, gpus=gpus).mark.line == at
-    assert marks(loaded, place, gpus=gpus)["gpus"].line == at
+    assert refusal_diagnostic(loaded, place, "gpus", "no node", None, gpus=gpus).mark.line == at
+    assert resource_marks(loaded, place, gpus=gpus)["gpus"].line == at

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from nsw.plan.jobs import fitting, side_by_side
+from nsw.plan.jobs import runs_per_node, runs_within_walltime
 from nsw.plan.model import Resources
 from nsw.scripts.render import render_job, write_machinery
 
@@ -54,10 +54,10 @@ def test_what_does_not_fit_is_refused_at_its_line(planner):
 
 
 def test_runs_over_several_nodes_follow_each_other():
-    assert side_by_side(Resources(nodes=2, gpus=2), 4) == 1
-    assert side_by_side(Resources(gpus=1), 0) == 1
-    assert fitting(600, None) == 1
-    assert fitting(600, 30 * 60) == 2
+    assert runs_per_node(Resources(nodes=2, gpus=2), 4) == 1
+    assert runs_per_node(Resources(gpus=1), 0) == 1
+    assert runs_within_walltime(600, None) == 1
+    assert runs_within_walltime(600, 30 * 60) == 2
 
 
 def test_each_run_sees_gpus_of_its_own_and_they_go_at_the_same_time(planner, tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nsw.analysis.blocks import Ceiling
 from nsw.errors import NswError, UsageError
-from nsw.present.emit import as_csv, as_json, as_parquet, finite
+from nsw.present.emit import as_csv, as_json, as_parquet, without_nonfinite
 
 
 def test_json_carries_its_version_and_no_nan(capsys):
@@ -41,7 +41,7 @@ def test_a_dataclass_is_an_object_of_its_fields_and_an_iterator_a_list(capsys):
     )
 )
 def test_finite_values_can_be_written_strictly(value):
-    json.dumps(finite(value), allow_nan=False)
+    json.dumps(without_nonfinite(value), allow_nan=False)
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "=cmd|' /C calc'!A0"])

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nsw.present.rows_view import cell, show_rows
-from nsw.present.terminal import TextTable, console, distinct
+from nsw.present.rows_view import format_cell, show_rows
+from nsw.present.terminal import TextTable, console, shorten_distinctly
 
 ROWS = [
     (f"case-{n}", f"void {'gemm' * 9}<float, {n}>(float*)" + "x" * (n % 3), f"{1000 * n:,}.5", f"{n}.25", f"12345{n}",
@@ -135,12 +135,12 @@ def test_a_narrow_roofline_keeps_what_was_reached_and_says_why_a_share_is_empty(
 
 @pytest.mark.parametrize(("mean", "shown"), [(2.0, "2"), (2.5, "2.50"), (1204.0, "1,204"), (3, "3")])
 def test_a_mean_of_counts_that_is_whole_is_shown_as_a_count(mean, shown):
-    assert cell("launches", mean) == shown
+    assert format_cell("launches", mean) == shown
 
 
 def test_names_are_told_apart_after_the_cut():
     names = [f"sm90_xmma_gemm_{'f32' * 20}_tile{n}_{'cublas' * 9}" for n in (64, 128, 256)]
-    cut = distinct([*names, names[0]], 30)
+    cut = shorten_distinctly([*names, names[0]], 30)
     assert len(set(cut)) == 3
     assert cut[0] == cut[3]
     assert all(len(text) <= 30 for text in cut)
@@ -149,7 +149,7 @@ def test_names_are_told_apart_after_the_cut():
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(alphabet="ab(<漢", min_size=1, max_size=60), min_size=1, max_size=8), st.integers(20, 70))
 def test_different_names_look_different(names, width):
-    cut = distinct(names, width)
+    cut = shorten_distinctly(names, width)
     assert len(set(cut)) == len(set(names))
 
 

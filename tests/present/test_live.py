@@ -4,7 +4,7 @@ import pytest
 
 from nsw.engine.events import Progress, RunChanged
 from nsw.engine.ledger_rows import State
-from nsw.present.status_view import Watch, running_line, so_far
+from nsw.present.status_view import Watch, elapsed_and_left, running_line
 
 from .test_terminal import run_row
 
@@ -38,9 +38,9 @@ def test_what_a_program_prints_steers_nothing():
 
 
 def test_so_far():
-    assert so_far(200, 720) == "3 min 20 s so far, about 12 min left"
-    assert so_far(5, None) == "5.00 s so far"
-    assert so_far(None, None) == ""
+    assert elapsed_and_left(200, 720) == "3 min 20 s so far, about 12 min left"
+    assert elapsed_and_left(5, None) == "5.00 s so far"
+    assert elapsed_and_left(None, None) == ""
 
 
 @pytest.mark.parametrize(("done", "left"), [(1, True), (2, False)])

@@ -20,7 +20,7 @@ from nsw.analysis.blocks import (
     Waterfall,
 )  # fmt: skip
 from nsw.present.plots import svg_of
-from nsw.present.svg import linear, logarithmic, spread_out
+from nsw.present.svg import linear_axis, logarithmic_axis, spread_labels
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</text><script>alert(1)</script>\x1b[31m\u202e\ufffe\"' onload=x"
@@ -158,15 +158,15 @@ def test_names_are_harmless_and_cut_to_their_room():
 
 
 def test_ticks_are_round_and_begin_at_zero():
-    axis = linear(0, 50_110, 300, 0)
+    axis = linear_axis(0, 50_110, 300, 0)
     assert axis.labels == ["0", "10,000", "20,000", "30,000", "40,000", "50,000", "60,000"]
-    assert linear(0, 3.4e6, 0, 100, unit="ns").title("time") == "time (ms)"
-    assert logarithmic(3, 700, 0, 100).labels == ["2", "5", "10", "20", "50", "100", "200", "500", "1,000"]
+    assert linear_axis(0, 3.4e6, 0, 100, unit="ns").title("time") == "time (ms)"
+    assert logarithmic_axis(3, 700, 0, 100).labels == ["2", "5", "10", "20", "50", "100", "200", "500", "1,000"]
 
 
 def test_labels_are_spread_out_and_keep_their_order():
-    assert spread_out([10, 11, 12, 90], 15, 0, 100) == [10, 25, 40, 90]
-    assert spread_out([98, 99], 15, 0, 100) == [85, 100]
+    assert spread_labels([10, 11, 12, 90], 15, 0, 100) == [10, 25, 40, 90]
+    assert spread_labels([98, 99], 15, 0, 100) == [85, 100]
 
 
 def table(kind, columns, rows, **parts):

@@ -13,8 +13,8 @@ from nsw.engine.ledger_rows import BuildRow, Cause, Reading, RunRow, State
 from nsw.present import rows_view, status_view, summary_view
 from nsw.present.problems import Merged, show_problems, show_short
 from nsw.present.rows_view import show_rows
-from nsw.present.terminal import TextTable, console, elided
-from nsw.present.untrusted_text import clean
+from nsw.present.terminal import TextTable, console, shorten_middle
+from nsw.present.untrusted_text import clean_line
 from nsw.quantities import duration, in_one_unit, number, percent, rate, seconds, size
 from nsw.readers.model import Report
 from nsw.tables.names import number_repeated_names
@@ -51,15 +51,15 @@ def show(out, *objects):
 def test_what_steers_a_terminal_does_not_reach_it_by_any_way_of_printing(out):
     text = show(out, EVIL)
     text += show(out, TextTable(EVIL, (EVIL, "n>"), [(EVIL, 1)], wide=EVIL))
-    text += clean(EVIL)
+    text += clean_line(EVIL)
     assert not STEERS.search(text)
     assert "owned" in text
 
 
 @given(st.text())
 def test_a_cleaned_text_is_one_line_that_steers_nothing(text):
-    assert not STEERS.search(clean(text))
-    assert "\n" not in clean(text)
+    assert not STEERS.search(clean_line(text))
+    assert "\n" not in clean_line(text)
 
 
 def test_what_looks_like_markup_or_an_emoji_is_text(out):
@@ -298,7 +298,7 @@ def test_runs_that_wait_for_the_same_reason_are_one_line_and_failures_stay_in_si
     failed = [run_row(id="f", detail="exit status 1")]
     lines = [
         line
-        for _, line in status_view.picture(
+        for _, line in status_view.shown_lines(
             [*failed, *done, *running], [(State.QUEUED, waiting[0].reason, "w0", 900)], now=112.0
         )
     ]
@@ -349,7 +349,7 @@ def test_a_name_without_room_gives_up_its_middle_and_a_sentence_wraps(monkeypatc
 def test_an_elided_text_fits(text, width):
     from rich.cells import cell_len
 
-    short = elided(text, width)
+    short = shorten_middle(text, width)
     assert cell_len(short) <= width
     assert short == text or "…" in short
 
@@ -374,4 +374,4 @@ def test_what_is_the_same_in_every_row_gives_way_to_what_the_table_is_looked_at_
     [(10, "abcdefghij"), (9, "abcd…ghij"), (6, "abc…ij"), (5, "ab…ij"), (2, "a…"), (1, "…"), (0, "…")],
 )
 def test_a_long_word_keeps_its_beginning_and_its_end(width, shown):
-    assert elided("abcdefghij", width) == shown
+    assert shorten_middle("abcdefghij", width) == shown

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nsw.present.emit import as_csv
 from nsw.present.summary_view import rows_markdown
 from nsw.present.terminal import TextTable, console
-from nsw.present.untrusted_text import as_csv_cell, as_json, clean, harmless, say
+from nsw.present.untrusted_text import as_csv_cell, as_json, clean_line, escape_controls, print_untrusted
 
 ROOT = Path(__file__).parents[2]
 STEERS = re.compile(
@@ -26,8 +26,8 @@ ANY = st.text(st.characters())  # surrogates too
 
 
 def test_a_terminal_gets_nothing_that_steers_it(capsys):
-    say(EVIL)
-    for text in (capsys.readouterr().out, harmless(EVIL), clean(EVIL)):
+    print_untrusted(EVIL)
+    for text in (capsys.readouterr().out, escape_controls(EVIL), clean_line(EVIL)):
         assert not STEERS.search(text)
         assert text[0] == "a"
         assert "owned" in text
@@ -35,7 +35,7 @@ def test_a_terminal_gets_nothing_that_steers_it(capsys):
 
 def test_scripts_and_emoji_that_need_joiners_stay():
     text = "\u0645\u06cc\u200c\u062e \U0001f469\u200d\U0001f52c é 漢\t\n"
-    assert harmless(text) == text
+    assert escape_controls(text) == text
 
 
 BLANK = [
@@ -47,7 +47,7 @@ BLANK = [
 @pytest.mark.parametrize("blank", BLANK, ids=[f"{ord(c):x}" for c in BLANK])
 def test_letters_that_are_not_seen_are_shown_on_every_way_out(blank, capsys):
     name = f"my{blank}kernel"
-    say(name)
+    print_untrusted(name)
     console().print(TextTable(None, ["name"], [[name]]))
     console().print(name)
     as_csv([{"name": name}], ("name",))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.present.terminal import _EXCERPT, _parse_kernel_word, console, wrapped
+from nsw.present.terminal import _EXCERPT, _parse_kernel_word, console, wrap_text
 
 TEXT = "`nsw logs n-3_precision-tf32.baseline.r1 -c here` prints its output; `nsw retry -c here` does it again"
 
@@ -25,7 +25,7 @@ def out(monkeypatch):
 
 @pytest.mark.parametrize("width", [30, 50, 60, 80, 100, 200])
 def test_lines_fit_and_commands_stay_whole(out, width):
-    lines = wrapped(out(width), TEXT).split("\n")
+    lines = wrap_text(out(width), TEXT).split("\n")
     assert " ".join(lines) == TEXT
     for line in lines:
         assert len(line) <= width or line.count("`") == 2, "only a command may be longer than the terminal"
@@ -36,7 +36,7 @@ def test_what_follows_a_break_stands_under_the_first_word_and_excerpts_stay(out)
     text = (
         "no such key\n  7 |   figurs: a long line that is of a file and stays\n    |   ^^^^\n  hint: one two three four"
     )
-    assert wrapped(out(24), text, used_columns=7).split("\n") == [
+    assert wrap_text(out(24), text, used_columns=7).split("\n") == [
         "no such key",
         "  7 |   figurs: a long line that is of a file and stays",
         "    |   ^^^^",
@@ -46,18 +46,18 @@ def test_what_follows_a_break_stands_under_the_first_word_and_excerpts_stay(out)
 
 
 def test_a_pipe_gets_the_text_as_it_is(capsys):
-    assert wrapped(console(), TEXT) == TEXT
+    assert wrap_text(console(), TEXT) == TEXT
 
 
 def test_kernel_names_longer_than_a_line_lose_their_middle_and_stay_distinguishable(out):
     names = [f"sm80_xmma_fprop_{'f32' * 30}_{middle}_{'nchw' * 20}_kernel__5x_cudnn" for middle in ("a", "b")]
     text = f"2 launches were not measured: {names[0]} (3), {names[1]}; see reports/{'x' * 90}.csv"
-    lines = wrapped(out(80), text).split("\n")
+    lines = wrap_text(out(80), text).split("\n")
     cut = [word for word in " ".join(lines).split() if "…" in word]
     assert len(set(cut)) == 2
     assert all(word.startswith("sm80_") and word.rstrip(";").endswith("cudnn") for word in cut)
     assert [line for line in lines if len(line) > 80] == [f"reports/{'x' * 90}.csv"]  # which a person copies
-    assert wrapped(console(), text) == text
+    assert wrap_text(console(), text) == text
 
 
 @pytest.mark.parametrize(("word", "parts"), [

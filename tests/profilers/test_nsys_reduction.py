@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from nsw.profilers import shell_functions_of_profiler
-from nsw.resources import reducer
+from nsw.resources import reducer_script
 from tests.remote.reduced import EXPORT, make_nsys
 
 
@@ -23,7 +23,7 @@ def scratch(tmp_path):
         home.mkdir(parents=True)
         (home / "status").write_text(f"state={state}\n")
     (tmp_path / "tools").mkdir()
-    shutil.copy(reducer(), tmp_path / "tools" / "reduce_export.py")
+    shutil.copy(reducer_script(), tmp_path / "tools" / "reduce_export.py")
     (tmp_path / "runs" / "a.timeline.r1.reduce" / "attempt-1").mkdir(parents=True)
     (home / "timeline.rank0.nsys-rep").write_bytes(gzip.decompress(EXPORT.read_bytes()))
     return tmp_path

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nsw.readers.timeline.iterations import repetitions
+from nsw.readers.timeline.iterations import find_repetitions
 
 
 def found(sequence, pauses=()):
@@ -13,7 +13,7 @@ def found(sequence, pauses=()):
     for at in pauses:
         gaps[at] = 500
     starts = np.cumsum(gaps + 10)
-    result = repetitions(names, starts, np.full(len(names), 10))
+    result = find_repetitions(names, starts, np.full(len(names), 10))
     return None if result is None else (result[0].tolist(), result[1])
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nsw.readers import read, untrusted_files
 from nsw.readers.model import Options, Sample
 from nsw.readers.pytorch import kineto, kineto_events
-from nsw.readers.pytorch.kineto_steps import CATEGORIES, intersected, merged, subtracted, uses_tensor_cores
+from nsw.readers.pytorch.kineto_steps import CATEGORIES, intersect_spans, merge_spans, subtract_spans, uses_tensor_cores
 from nsw.tables import full_rows
 
 
@@ -473,7 +473,7 @@ def moments(pairs):
 
 def as_spans(pairs):
     starts = np.array([s for s, _ in pairs], np.int64)
-    return merged(starts, starts + np.array([n for _, n in pairs], np.int64))
+    return merge_spans(starts, starts + np.array([n for _, n in pairs], np.int64))
 
 
 def covered(found):
@@ -485,9 +485,9 @@ def covered(found):
 def test_spans_are_sets_of_moments(a, b):
     x, y = as_spans(a), as_spans(b)
     assert covered(x) == moments(a)
-    both = intersected(x, y)
+    both = intersect_spans(x, y)
     assert covered(both) == moments(a) & moments(b)
-    assert covered(subtracted(x, both)) == moments(a) - moments(b)
+    assert covered(subtract_spans(x, both)) == moments(a) - moments(b)
 
 
 @pytest.mark.parametrize(

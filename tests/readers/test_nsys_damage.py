@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nsw.readers import read
-from nsw.readers.timeline.statistics import group
+from nsw.readers.timeline.statistics import group_by_key
 from nsw.tables import full_rows
 
 
@@ -106,7 +106,7 @@ def test_grouping_is_the_same_packed_or_not(pairs, scale):
 
     keys = np.array([k // scale for k, _ in pairs], np.int64)
     values = np.array([v for _, v in pairs], np.int64)
-    grouped = group(keys, values)
+    grouped = group_by_key(keys, values)
     want = {}
     for key, value in zip(keys.tolist(), values.tolist(), strict=True):
         want.setdefault(key, []).append(value)
@@ -119,4 +119,4 @@ def test_durations_that_cannot_be_added_are_refused():
     import numpy as np
 
     with pytest.raises(OverflowError):
-        group(np.array([1, 1]), np.array([2**62, 2**62]))
+        group_by_key(np.array([1, 1]), np.array([2**62, 2**62]))

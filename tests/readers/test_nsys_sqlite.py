@@ -677,8 +677,8 @@ def test_a_file_that_changes_meanwhile_gives_nothing(typical_database, monkeypat
             file.write(b"more")
         original(*args, **kwargs)
 
-    original = nsys_sqlite.fill
-    monkeypatch.setattr(nsys_sqlite, "fill", appending)
+    original = nsys_sqlite.fill_report
+    monkeypatch.setattr(nsys_sqlite, "fill_report", appending)
     report = read(path)
     assert not report.tables
     assert "changed while it was read" in errors(report)[0]

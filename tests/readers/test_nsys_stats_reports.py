@@ -8,7 +8,7 @@ import pytest
 from nsw.readers import Options, read
 from nsw.readers.model import Sample
 from nsw.readers.nsys.stats import reader as nsys_stats
-from nsw.readers.nsys.stats.reports import REPORTS, TABLES, name_in, name_of_file
+from nsw.readers.nsys.stats.reports import REPORTS, TABLES, name_in_line, name_of_file
 from nsw.tables import full_rows
 
 FORMS = ["column", "csv", "tsv"]
@@ -67,7 +67,7 @@ def test_every_report_with_rows_is_read_or_named_with_the_reason(nsys, listed, f
     else:
         texts = {}
         for part in re.split(r"^(?=Processing \[)", text, flags=re.MULTILINE)[1:]:
-            name = name_in(part.splitlines()[0])
+            name = name_in_line(part.splitlines()[0])
             texts[name] = tmp_path / f"{len(texts)}.txt"
             texts[name].write_text(part)
     with_rows = {name: path for name, path in texts.items() if _has_rows(path.read_text())}

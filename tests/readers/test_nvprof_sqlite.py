@@ -312,7 +312,7 @@ def counted(tmp_path):
         made.kernel(name, correlation * 10_000, 1000, correlation)
         made.add("EVENT", id=15, value=100 * correlation, correlationId=correlation)
         for id_, metric, stored, _ in METRICS:
-            assert nvprof_counters.names()["metric", id_].name == metric
+            assert nvprof_counters.counters_by_id()["metric", id_].name == metric
             made.add("METRIC", id=id_, value=stored, correlationId=correlation)
     return made
 

@@ -12,7 +12,7 @@ from nsw.readers import model, read
 from nsw.readers.nvprof.text import counters as nvprof_metrics
 from nsw.readers.nvprof.text import reader as nvprof_text
 from nsw.readers.nvprof.text import state as nvprof_state
-from nsw.readers.nvprof.text.state import clean
+from nsw.readers.nvprof.text.state import clean_line
 from nsw.tables import TABLES, full_rows, to_arrow
 from tests.guard import ends
 
@@ -407,7 +407,7 @@ def test_a_long_trace_becomes_arrow_with_the_same_rows(load):
 
 
 def _numbers(text):
-    text = clean(text.replace("\0", ""))[1].replace("\r", "\n") + "\n" + text  # nvprof_lines takes colours out
+    text = clean_line(text.replace("\0", ""))[1].replace("\r", "\n") + "\n" + text  # nvprof_lines takes colours out
     tokens = re.findall(r"\d+(?:\.\d*)?(?:[eE][-+]?\d{1,3})?|\.\d+", text)
     tokens += re.findall(r"\d{1,3}(?:,\d{3})+(?:\.\d*)?", text)
     return {float(t.replace(",", "")) for t in tokens if len(t) < 60}

@@ -7,7 +7,7 @@ import pytest
 
 from nsw.readers.model import PHASE_TABLES, Options, Report
 from nsw.readers.timeline.process_phases import add_phases
-from nsw.readers.timeline.statistics import ABSENT, whole_numbers, words
+from nsw.readers.timeline.statistics import ABSENT, text_codes, whole_numbers
 from nsw.tables import to_arrow
 
 STEPS = 20
@@ -99,8 +99,8 @@ def test_a_column_is_numbers_and_which_of_them_are_known(made):
 @pytest.mark.parametrize("made", [lambda rows: rows, pa.Table.from_pylist])
 def test_texts_are_numbered_by_their_first_rows(made):
     data = made([{"a": text} for text in ("b", "a", None, "b", "c")])
-    codes, texts = words(data, "a")
+    codes, texts = text_codes(data, "a")
     assert (codes.tolist(), texts) == ([0, 1, 2, 0, 3], ["b", "a", "", "c"])
-    codes, texts = words(data, "a", codes > 1)
+    codes, texts = text_codes(data, "a", codes > 1)
     assert (codes.tolist(), texts) == ([0, 1], ["", "c"])
-    assert words(data, "z")[1] == [""]
+    assert text_codes(data, "z")[1] == [""]

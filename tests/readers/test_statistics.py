@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsw.readers.timeline import statistics
-from nsw.readers.timeline.statistics import group, merge, with_shares
+from nsw.readers.timeline.statistics import group_by_key, merge_by_label, with_shares
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=2, max_size=40), st.integers(1, 50))
 def test_statistics_are_those_of_the_standard_library_however_they_are_added(values, chunk):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(statistics, "_CHUNK", chunk)
-        got = statistics.statistics(np.array(sorted(values)))
+        got = statistics.duration_statistics(np.array(sorted(values)))
     assert got == {
         "total_ns": sum(values),
         "calls": len(values),
@@ -28,22 +28,22 @@ def test_statistics_are_those_of_the_standard_library_however_they_are_added(val
 
 
 def test_one_value_has_no_deviation():
-    assert statistics.statistics(np.array([7]))["stddev_ns"] is None
+    assert statistics.duration_statistics(np.array([7]))["stddev_ns"] is None
 
 
 @pytest.mark.parametrize("values", [[2**61, 2**61], [-(2**61), -(2**61)], [0, 2**61], [-(2**61), 0]])
 def test_what_could_overflow_when_it_is_added_is_refused(values):
     with pytest.raises(OverflowError):
-        group(np.array([1, 2]), np.array(values))
+        group_by_key(np.array([1, 2]), np.array(values))
 
 
 def test_no_values_are_no_groups():
-    assert group(np.array([], np.int64), np.array([], np.int64)).keys == ()
+    assert group_by_key(np.array([], np.int64), np.array([], np.int64)).keys == ()
 
 
 def test_groups_of_one_label_become_one_sorted_group():
-    grouped = group(np.array([1, 2, 3, 1]), np.array([5, 4, 9, 1]))
-    merged = merge(grouped, ["a", "b", "a"])
+    grouped = group_by_key(np.array([1, 2, 3, 1]), np.array([5, 4, 9, 1]))
+    merged = merge_by_label(grouped, ["a", "b", "a"])
     assert {label: values.tolist() for label, values in merged.items()} == {"a": [1, 5, 9], "b": [4]}
 
 

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from nsw.recipe.load import joined
+from nsw.recipe.load import extend_recipe
 from nsw.recipe.model import Recipe
 
 BEFORE = Recipe.model_validate(
@@ -43,11 +43,11 @@ def changed(key, value):
 @pytest.mark.parametrize("key", NOT_OF_A_RUN)
 def test_what_decides_no_run_is_the_new_recipe_s(key):
     now = changed(key, NOT_OF_A_RUN[key])
-    found = joined(BEFORE, now, [{"n": 3}])
+    found = extend_recipe(BEFORE, now, [{"n": 3}])
     assert found is not None
     assert found["matrix"]["include"] == [{"n": 3}]
 
 
 @pytest.mark.parametrize("key", OF_A_RUN)
 def test_what_decides_how_a_run_is_done_cannot_be_joined_also_a_key_of_a_later_version(key):
-    assert joined(BEFORE, changed(key, OF_A_RUN[key]), [{"n": 3}]) is None
+    assert extend_recipe(BEFORE, changed(key, OF_A_RUN[key]), [{"n": 3}]) is None

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from nsw.plan.command import words
+from nsw.plan.command import command_words
 from nsw.recipe.document import as_yaml
 from nsw.recipe.expressions import Expression
 from nsw.recipe.load import load_recipe_text
@@ -17,7 +17,7 @@ def cases(values: str, more: str = ""):
 
 
 def got(case) -> tuple[str, ...]:
-    return words(Expression.parse("./a {{ n }}"), case.params)[1:]
+    return command_words(Expression.parse("./a {{ n }}"), case.params)[1:]
 
 
 @pytest.mark.parametrize(

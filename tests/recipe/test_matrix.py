@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.recipe.matrix import MatrixFault, case_id, expansion
+from nsw.recipe.matrix import MatrixFault, case_id, expand_matrix
 from nsw.recipe.model import Recipe
 
 
 def cases(**matrix):
     recipe = Recipe.model_validate({"nsw": 1, "name": "x", "app": {"command": "a"}, "matrix": matrix})
-    return expansion(recipe.matrix).cases
+    return expand_matrix(recipe.matrix).cases
 
 
 def values(**matrix):

@@ -12,7 +12,7 @@ import pytest
 import nsw
 from nsw.campaign import attach as attaching
 from nsw.engine.folder import STATE
-from nsw.engine.handover import ARCHIVE, RECIPE, kept_there, pack, unpack
+from nsw.engine.handover import ARCHIVE, RECIPE, fetch_stored_state, pack, unpack
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import NOTE, SITE_DATA
 from nsw.errors import CampaignError, FencedError
@@ -109,7 +109,7 @@ def test_what_the_site_gives_after_it_was_shown_is_shown_too(cluster, monkeypatc
     killed_when_a_run_began(cluster)
     (campaign,) = (p.name for p in (cluster.work / "campaigns").iterdir())
     monkeypatch.chdir(cluster.work)
-    real, calls = attaching.kept_there, []
+    real, calls = attaching.fetch_stored_state, []
 
     def changing(transport, there, folder):
         ledger = real(transport, there, folder)
@@ -119,7 +119,7 @@ def test_what_the_site_gives_after_it_was_shown_is_shown_too(cluster, monkeypatc
             recipe.write_text(recipe.read_text() + "notify: touch theirs\n")
         return ledger
 
-    monkeypatch.setattr(attaching, "kept_there", changing)
+    monkeypatch.setattr(attaching, "fetch_stored_state", changing)
     shown = []
     with attaching.campaigns_on_site("cluster", [Path("sites.yaml")]) as found:
         found.attach(campaign, Path("elsewhere"), lambda _, lines: shown.append(lines), print)
@@ -132,20 +132,20 @@ def test_a_take_over_waits_for_the_submission_that_is_under_way_and_stops_the_ne
     token = take_ownership(far, str(scratch), "c-1", "1 aa", "1 aa", "me@here")
     assert token == "1 aa"
     fence = Fence(str(scratch), token, "c-1")
-    submission = fence.around(["bash", "-c", f"echo begun >>{log}; sleep 1; echo submitted >>{log}"])
+    submission = fence.fenced_command(["bash", "-c", f"echo begun >>{log}; sleep 1; echo submitted >>{log}"])
     under_way = subprocess.Popen(submission)
     until(log.exists)
     assert take_ownership(far, str(scratch), "c-1", "0 bb", "*", "you@there") == "2 bb"
     assert log.read_text().split() == ["begun", "submitted"]
     under_way.wait()
     with pytest.raises(FencedError, match="taken over by you@there"):
-        fence.passed(["true"], far.run(fence.around(["bash", "-c", f"echo late >>{log}"]), timeout=60))
+        fence.unfenced_result(["true"], far.run(fence.fenced_command(["bash", "-c", f"echo late >>{log}"]), timeout=60))
     assert log.read_text().split() == ["begun", "submitted"]
     with pytest.raises(FencedError):
         take_ownership(far, str(scratch), "c-1", "1 aa", "1 aa", "me@here")
     mine = Fence(str(scratch), "2 bb", "c-1")
     argv = ["bash", "-c", "echo out; echo err >&2; exit 3"]
-    done = mine.passed(argv, far.run(mine.around(argv), timeout=60))
+    done = mine.unfenced_result(argv, far.run(mine.fenced_command(argv), timeout=60))
     assert (done.returncode, done.stdout, done.stderr, list(done.argv)) == (3, "out\n", "err\n", argv)
 
 
@@ -198,7 +198,7 @@ def test_a_campaigns_state_that_its_owner_replaces_meanwhile_is_read_whole(far, 
         try:
             sizes = set()
             for _ in range(40):
-                kept_there(far, str(there), tmp_path)
+                fetch_stored_state(far, str(there), tmp_path)
                 sizes.add((tmp_path / STATE).stat().st_size >> 20)
         finally:
             owner.kill()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsw.engine.collect import parse_status
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger_rows import State
 
@@ -60,7 +60,7 @@ def begun(site: Cluster) -> Popen[str]:
 
 def build(site: Cluster) -> BuildRow:
     (file,) = site.work.glob("campaigns/[!.]*/campaign.db")
-    with look(CampaignFolder(file.parent)) as ledger:
+    with ledger_to_read(CampaignFolder(file.parent)) as ledger:
         (row,) = ledger.builds()
     return row
 
@@ -100,7 +100,7 @@ def test_status_and_logs_show_it_while_it_runs_and_it_knows_its_own_id(building)
     (claim,) = building.scratch.glob("*/*/runs/build/attempt-1/claim")
     row = build(building)
     (file,) = building.work.glob("campaigns/[!.]*/campaign.db")
-    with look(CampaignFolder(file.parent)) as ledger:
+    with ledger_to_read(CampaignFolder(file.parent)) as ledger:
         native = ledger.native_id(row.submission)
     assert parse_status(claim.read_bytes()).job_id == native  # else another job would be believed about it
     (building.work / "go").touch()

@@ -162,7 +162,7 @@ def test_a_build_takes_its_turn_and_sees_the_gpus(machine, tmp_path):
 
 
 def test_on_a_login_node_nothing_waits_for_a_turn(machine, tmp_path):
-    scheduler = machine().sibling(Host(), Limits(in_flight=2, array=1))
+    scheduler = machine().for_adapter(Host(), Limits(in_flight=2, array=1))
     body = f"until [ -e {tmp_path}/go ]; do sleep 0.1; done"
     sent = handed(scheduler, *(job(tmp_path, f"l{n}", body) for n in range(2)))
     until(scheduler, sent, [Phase.RUNNING, Phase.RUNNING])

@@ -184,19 +184,19 @@ def test_what_was_found_is_kept_for_a_day_and_only_for_the_same_site(tmp_path, m
         Check("scheduler", Verdict.GOOD, "Slurm"),
         Check("login", Verdict.BAD, "refused", "ask"),  # whether that is so still, the run itself sees
     ]
-    assert kept_checks.kept_checks(site) is None
-    kept_checks.keep(site, checks)
-    age, found = kept_checks.kept_checks(site)
+    assert kept_checks.load_checks(site) is None
+    kept_checks.save_checks(site, checks)
+    age, found = kept_checks.load_checks(site)
     assert found == checks
     assert age < 60
     later = time.time() + 25 * 3600
     with monkeypatch.context() as tomorrow:
         tomorrow.setattr(time, "time", lambda: later)
-        assert kept_checks.kept_checks(site) is None
-    assert kept_checks.kept_checks(site | {"queue": "b"}) is None
+        assert kept_checks.load_checks(site) is None
+    assert kept_checks.load_checks(site | {"queue": "b"}) is None
     with_counters = kept_checks.warnings(site, counters=True)
     assert len(with_counters) == 2
     assert "counters (node): for administrators only (ask)" in with_counters[0]
     assert kept_checks.warnings(site, counters=False) == with_counters[1:]
     next(tmp_path.rglob("*.json")).write_text("[]")
-    assert kept_checks.kept_checks(site) is None
+    assert kept_checks.load_checks(site) is None

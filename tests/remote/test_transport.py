@@ -13,7 +13,7 @@ import pytest
 
 from nsw.errors import CommandError, DownloadLimitError, HostKeyError, LoginError, UnreachableError, UsageError
 from nsw.transport.model import MOST_OUTPUT, Unreadable, connect
-from nsw.transport.ssh_login import look_up
+from nsw.transport.ssh_login import known_keys_of_host
 
 from .conftest import SSHD, Server
 
@@ -356,13 +356,13 @@ def test_known_hosts_is_read_without_ssh_on_this_machine_too(server, tmp_path, m
     if not plain:
         subprocess.run(["ssh-keygen", "-q", "-H", "-f", file], check=True, capture_output=True)
     file.write_text(file.read_text() + "# a remark\n\n" + host_key_line(server, f"@revoked other,{name}"))
-    with_ssh = look_up(name, [str(file)])
+    with_ssh = known_keys_of_host(name, [str(file)])
     with monkeypatch.context() as context:
         context.setenv("PATH", str(tmp_path))
-        without = look_up(name, [str(file)])
+        without = known_keys_of_host(name, [str(file)])
     assert [len(with_ssh.good), len(with_ssh.revoked), with_ssh.has_authority] == [1, 1, False]
     assert (without.good, without.revoked) == (with_ssh.good, with_ssh.revoked)
-    assert look_up("[127.0.0.1]:1", [str(file)]).good == ()
+    assert known_keys_of_host("[127.0.0.1]:1", [str(file)]).good == ()
 
 
 @pytest.mark.parametrize("kind", ["openssh", "ssh"])

@@ -190,7 +190,7 @@ def test_faults_of_the_moment_are_known(stderr):
     ],
 )
 def test_commands_that_have_no_slurm_to_speak_to_refuse_nothing(stderr):
-    assert slurm.not_sent(result(stderr))
+    assert slurm.was_not_sent(result(stderr))
     assert SLURM.refusal(result(stderr)) is None
 
 

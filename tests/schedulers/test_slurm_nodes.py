@@ -100,7 +100,7 @@ def test_all_nodes_of_a_partition_may_be_down():
     ],
 )
 def test_generic_resources_are_read_with_kind_and_number(text, found):
-    assert slurm_nodes.items(text) == found
+    assert slurm_nodes.parse_gres_items(text) == found
 
 
 @pytest.mark.parametrize("said", ["Invalid feature specification", "Node count specification invalid"])

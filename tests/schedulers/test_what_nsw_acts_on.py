@@ -10,7 +10,7 @@ from nsw.schedulers.model import ended_by_itself
 OVER = {
     "slurm": slurm.answer("TIMEOUT", "None", "2:00"),
     "pbs": pbs._ended_answer("93", "-29", "0", "", "00:02:00", depends=False),
-    "cobalt": cobalt.ended("maximum execution time exceeded; initiating job termination"),
+    "cobalt": cobalt.answer_from_log_line("maximum execution time exceeded; initiating job termination"),
     "lsf": lsf.answer("EXIT", "140", "TERM_RUNLIMIT: job killed after reaching LSF run time limit", ""),
     "sge": sge._ended_answer("37 : qmaster enforced h_rt", "137"),
     "flux": flux.answer("INACTIVE", "TIMEOUT", "142", "16", "timeout", "resource allocation expired"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.plan.jobs import pack
+from nsw.plan.jobs import pack_jobs
 from nsw.plan.model import Plan, Resources, Run
 from nsw.schedulers.create import adapter_of
 from nsw.scripts.render import render_job, write_machinery
@@ -22,7 +22,7 @@ def make_run(command, name="r1", *, env=None, params=None, time_s=60, after=(), 
 
 
 def make_plan(*runs: Run, per_task: int = 1, name: str = "t", **more) -> Plan:
-    return Plan(name, "here", (), pack(name, runs, runs_per_task=per_task, max_array=100), **more)
+    return Plan(name, "here", (), pack_jobs(name, runs, runs_per_task=per_task, max_array=100), **more)
 
 
 @dataclass

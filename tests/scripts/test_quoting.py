@@ -8,9 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nsw.errors import UsageError
-from nsw.plan.command import words
+from nsw.plan.command import command_words
 from nsw.recipe.expressions import Expression
-from nsw.scripts.quoting import comment, quote, quote_all
+from nsw.scripts.quoting import escape_comment, quote, quote_all
 
 NASTY = [
     "plain", "a b", "'", '"', "'\"'", "; touch pwned", "$(touch pwned)", "`touch pwned`", "a\nb", "\n", "", "-rf", "--", "$HOME",
@@ -51,7 +51,7 @@ def test_a_nul_is_refused_by_name():
 
 @pytest.mark.parametrize("value", NASTY)
 def test_a_comment_stays_on_its_line(value):
-    text = f"# {comment(value)}\necho reached"
+    text = f"# {escape_comment(value)}\necho reached"
     done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout == "reached\n"
 
@@ -80,7 +80,7 @@ SHELLS = {"simple": "", "with a shell": " && true"}
 def test_a_parameter_is_one_argument_wherever_it_stands(how, value, shell, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = TEMPLATES[how].replace("PROGRAM", quote_all(SHOW)) + SHELLS[shell]
-    found = words(Expression.parse(text), {"v": value})
+    found = command_words(Expression.parse(text), {"v": value})
     assert (found[:4] == SHELL) == bool(SHELLS[shell])
     assert run_words(found) == EXPECT[how](value)
     assert not list(tmp_path.iterdir())
@@ -91,7 +91,7 @@ def test_a_parameter_is_one_argument_wherever_it_stands(how, value, shell, tmp_p
 @settings(max_examples=60, deadline=None)
 def test_two_parameters_in_a_shell_text_stay_apart(one, two):
     text = quote_all(SHOW) + ' "{{ one }}" {{ two }} | cat'
-    assert run_words(words(Expression.parse(text), {"one": one, "two": two})) == [one, two]
+    assert run_words(command_words(Expression.parse(text), {"one": one, "two": two})) == [one, two]
 
 
 PIECES = ["a", " ", "'", '"', "\\", "\\$HOME", "\\`", "'$x'", "\\\n", "{{ v }}", '"', "\\"]
@@ -112,11 +112,11 @@ def test_quotes_and_backslashes_of_a_command_mean_what_they_mean_to_bash(pieces,
         return
     expected = [word.replace("V", value) for word in by_bash.stdout.decode().split("\0")[:-1]]
     for tail in SHELLS.values():
-        assert run_words(words(Expression.parse(f"{quote_all(SHOW)} {text}{tail}"), {"v": value})) == expected
+        assert run_words(command_words(Expression.parse(f"{quote_all(SHOW)} {text}{tail}"), {"v": value})) == expected
 
 
 def test_a_command_without_shell_syntax_is_taken_apart_and_needs_no_shell():
-    found = words(Expression.parse("python train.py -b {{ batch }} --out 'my file'"), {"batch": 16})
+    found = command_words(Expression.parse("python train.py -b {{ batch }} --out 'my file'"), {"batch": 16})
     assert found == ("python", "train.py", "-b", "16", "--out", "my file")
 
 
@@ -139,26 +139,26 @@ def test_a_command_without_shell_syntax_is_taken_apart_and_needs_no_shell():
     ],
 )
 def test_shell_syntax_is_given_to_bash_as_it_is_written(text):
-    assert words(Expression.parse(text), {}) == (*SHELL, text, "nsw")
+    assert command_words(Expression.parse(text), {}) == (*SHELL, text, "nsw")
 
 
 def test_plain_values_stay_readable_in_a_shell_text():
-    found = words(Expression.parse("cd build && ./run -n {{ n }}"), {"n": 4})
+    found = command_words(Expression.parse("cd build && ./run -n {{ n }}"), {"n": 4})
     assert found == (*SHELL, "cd build && ./run -n 4", "nsw", "4")
 
 
 def test_a_command_is_no_longer_than_an_argument_may_be():
     with pytest.raises(UsageError, match="has 131,073 characters, and Linux takes at most 131,072 in an argument"):
-        words(Expression.parse("x" * 131_073), {})
-    assert words(Expression.parse("x" * 131_072), {}) == ("x" * 131_072,)
+        command_words(Expression.parse("x" * 131_073), {})
+    assert command_words(Expression.parse("x" * 131_072), {}) == ("x" * 131_072,)
 
 
 def test_an_unclosed_quote_is_said_with_the_command():
     with pytest.raises(UsageError, match="opens a quote ' but never closes it"):
-        words(Expression.parse("python 'train.py"), {})
+        command_words(Expression.parse("python 'train.py"), {})
 
 
 @pytest.mark.parametrize(("line", "status"), [("(exit 3) | cat", 3), ("true | (exit 4)", 4), ("echo a | cat", 0)])
 def test_a_pipe_of_the_command_fails_when_any_of_its_parts_does(line, status):
-    found = words(Expression.parse(line), {})
+    found = command_words(Expression.parse(line), {})
     assert subprocess.run(found, check=False, stdout=subprocess.DEVNULL).returncode == status

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nsw.errors import RefusedError, UsageError
 from nsw.plan.model import Job, Resources, Run
-from nsw.recipe.units import clock
+from nsw.recipe.units import format_clock
 from nsw.schedulers.slurm import Slurm, directive
 
 
@@ -107,7 +107,7 @@ def test_a_line_of_the_recipe_is_one_line():
 
 @pytest.mark.parametrize(("seconds", "text"), [(60, "00:01:00"), (3661, "01:01:01"), (172800, "48:00:00")])
 def test_walltimes(seconds, text):
-    assert clock(seconds) == text
+    assert format_clock(seconds) == text
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_files_that_are_not_as_asked_for_are_an_error(tmp_path, ask, lie, said):
 
 
 def test_the_state_of_a_campaign_to_take_over_is_refused_when_it_is_damaged_and_kept_on_no_disk(tmp_path):
-    ask = "__import__('nsw.engine.handover', fromlist='x').kept_there(far, '/s', Path('.'))"
+    ask = "__import__('nsw.engine.handover', fromlist='x').fetch_stored_state(far, '/s', Path('.'))"
     assert asked(tmp_path, ask, "a large state").startswith("CampaignError the campaign's state on the site is damaged")
     assert not list(tmp_path.glob("*.db"))
 

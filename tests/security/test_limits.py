@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from nsw.apart import limited
+from nsw.apart import limited_block
 from nsw.campaign.starter_files import write_from_script
 from nsw.errors import NswError
 from nsw.scripts.render import SiteEnvironment
@@ -35,12 +35,12 @@ def settings():
 def test_a_template_that_goes_on_for_ever_or_grows_for_ever_is_an_error(template, least, settings):
     text = SiteEnvironment([]).from_string(template)
     seconds = 0.2 if template is LOOPS else 60
-    with pytest.raises(NswError, match=least), limited("the template", seconds=seconds, memory=256 << 20):
+    with pytest.raises(NswError, match=least), limited_block("the template", seconds=seconds, memory=256 << 20):
         text.render()
 
 
 def test_what_stays_within_is_not_touched(settings):
-    with limited("it"):
+    with limited_block("it"):
         text = SiteEnvironment([]).from_string("{{ 1 + 1 }}").render()
     assert text == "2"
 
@@ -49,7 +49,7 @@ def test_another_thread_may_plan_too(settings):
     done = []
 
     def plan():
-        with limited("it"):
+        with limited_block("it"):
             done.append(True)
 
     thread = threading.Thread(target=plan)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.engine.driven import look, write_state
+from nsw.engine.driven import ledger_to_read, write_state
 from nsw.engine.folder import STATE, CampaignFolder, is_driven, locked
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import NOTE, SITE, SITE_DATA
@@ -94,7 +94,7 @@ def test_a_write_cut_short_is_taken_back_in_a_copy_by_who_looks(ledger, tmp_path
     before = state(tmp_path)
     (temporary := tmp_path.with_name(tmp_path.name + "-tmp")).mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    with look(CampaignFolder(ledger.parent)) as book:
+    with ledger_to_read(CampaignFolder(ledger.parent)) as book:
         assert (book.meta(SITE), book.meta(NOTE)) == ("s", None)
         assert len(list(temporary.iterdir())) == 1
     assert list(temporary.iterdir()) == []
@@ -109,7 +109,7 @@ def test_what_is_no_plain_state_is_refused(ledger, tmp_path, what):
         write_state(folder, book)
     file.rename(real)
     {"link": lambda: file.symlink_to(real), "fifo": lambda: os.mkfifo(file), "folder": file.mkdir}[what]()
-    with pytest.raises(CampaignError), look(folder):
+    with pytest.raises(CampaignError), ledger_to_read(folder):
         pass
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign.planning import make_plan
-from nsw.campaign.start import Ingredients, begin
+from nsw.campaign.start import Ingredients, make_campaign_folders
 from nsw.engine import folder as folders
 from nsw.errors import InputError, NswError
 from nsw.recipe.load import load_recipe_text
@@ -68,7 +68,7 @@ def test_files_of_an_application_come_to_stand_in_its_folder_wherever_they_are_f
     (out / "x.py").write_text("pass")
     (here / "sub").mkdir()
     plan = planned(here, f"app: {{command: 'true', files: ['{source.format(out=out)}']}}\n")
-    made = begin(Path("campaigns"), plan, Ingredients({"app": {}}, {}, None, lambda *_: ""))
+    made = make_campaign_folders(Path("campaigns"), plan, Ingredients({"app": {}}, {}, None, lambda *_: ""))
     (file,) = [p for p in made.app.rglob("*") if p.is_file()]
     assert file.resolve().is_relative_to(made.app.resolve())
     assert sorted(p.name for p in here.iterdir()) == ["campaigns", "r.yaml", "sub"]

@@ -11,9 +11,9 @@ import pytest
 from nsw.campaign.planning import make_plan
 from nsw.cli.output import show_message
 from nsw.errors import InputError, NswError
-from nsw.plan.jobs import pack
+from nsw.plan.jobs import pack_jobs
 from nsw.plan.model import Plan, Resources, Run
-from nsw.safe_files import who_else_writes
+from nsw.safe_files import foreign_write_reason
 from nsw.scripts.render import LARGEST, render_job
 from nsw.site.names import untrusted_reason
 
@@ -85,10 +85,10 @@ def test_a_group_of_several_users_is_others(folder, monkeypatch):
     file = write(folder / "sites.yaml")
     file.chmod(0o664)
     members(monkeypatch, "me")
-    assert who_else_writes(file) is None
+    assert foreign_write_reason(file) is None
     for others, name in (("eve",), "me"), ((), "users"):
         members(monkeypatch, *others, name=name)
-        assert "others of its group" in who_else_writes(file)
+        assert "others of its group" in foreign_write_reason(file)
 
 
 def test_a_list_of_more_users_is_others(folder):
@@ -101,7 +101,7 @@ def test_a_list_of_more_users_is_others(folder):
         )
     except OSError:
         pytest.skip("no access lists here")
-    assert "others of its group" in who_else_writes(file)
+    assert "others of its group" in foreign_write_reason(file)
 
 
 def test_a_link_counts_by_what_it_leads_to(folder):
@@ -216,7 +216,7 @@ def test_a_template_of_another_user_is_not_read(victim, neighbour):
 
 def rendered(folder, text):
     run = Run("r", "c", {"n": 1}, "baseline", "baseline", None, 1, ("true",), {}, Resources())
-    plan = Plan("t", "here", (), pack("t", [run], runs_per_task=1, max_array=1))
+    plan = Plan("t", "here", (), pack_jobs("t", [run], runs_per_task=1, max_array=1))
     (folder / "t.j2").write_text(text)
     return render_job(plan, plan.jobs[0], scheduler="local", campaign="c", scratch="/s",
                       overrides={"finish": folder / "t.j2"})  # fmt: skip

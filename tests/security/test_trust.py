@@ -13,7 +13,7 @@ import pytest
 
 from nsw.campaign import status
 from nsw.engine import trust
-from nsw.engine.driven import look, write_state
+from nsw.engine.driven import ledger_to_read, write_state
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import NAME, SITE_DATA
@@ -301,7 +301,7 @@ def test_another_folder_that_gets_the_name_meanwhile_is_not_read(strange):
     (strange.path / "state.json").write_text("dear")
     assert strange.tail(strange.reports / "r1" / "status") == b"its own"
     for _ in range(2):
-        with look(strange) as ledger:
+        with ledger_to_read(strange) as ledger:
             assert ledger.meta(NAME) == "its own"
 
 
@@ -325,7 +325,7 @@ def test_sqlite_never_opens_a_ledger_of_others_here(strange, monkeypatch):
     )
     status.list_campaigns(strange.path.parent)
     for _ in range(2):
-        with look(strange) as ledger:
+        with ledger_to_read(strange) as ledger:
             assert ledger.meta(NAME) == "its own"
     assert set(opened) == {":memory:"}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nsw.errors import InputError, UsageError
-from nsw.recipe.passes import on_a_site
+from nsw.recipe.passes import site_profilers
 from nsw.site import load, names
 from nsw.site.load import list_sites, load_site, read_sites
 from nsw.site.names import schedulers
@@ -130,7 +130,7 @@ def test_the_full_file(tmp_path):
         ("{{ account }}", "{{ acount }}", (6, 24), "the expression uses 'acount', which this site does not set"),
         ("{{ account }}", "{{ account", (6, 32), "this expression is not valid: unexpected char '$'"),
         (", host: polaris", "", (5, 16), "the transport openssh needs a host"),
-        ("{nsys:", "{nsis:", (11, 17), f"expected one of {', '.join(on_a_site())}; found 'nsis'"),
+        ("{nsys:", "{nsis:", (11, 17), f"expected one of {', '.join(site_profilers())}; found 'nsis'"),
         ("per_node: 4", "per_node: x", (12, 35), "expected a whole number of at least 0, found 'x'"),
         ("runs_per_job: 1", "runs_per_job: 0", (13, 83), "expected a whole number of at least 1, found 0"),
         ("max_walltime: 24h, runs_per_job: 1", "runs_per_job: fill", (13, 64),

@@ -26,7 +26,7 @@ def calls():
             if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Constant)
         }
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "outcome":
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "check_from_outcome":
                 subject = node.args[0]
                 check = subject.value if isinstance(subject, ast.Constant) else constants[subject.id]
                 texts = {n.value for n in ast.walk(node.args[1]) if isinstance(n, ast.Constant)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger_rows import State
 
@@ -97,7 +97,7 @@ def evidence(place: Real, runs: int, code: int | None, listed: dict[tuple[str, s
         return found
     began, ended = _ran(place)
     folder = found_ledgers[0].parent
-    with look(CampaignFolder(found_ledgers[0].parent)) as book:
+    with ledger_to_read(CampaignFolder(found_ledgers[0].parent)) as book:
         rows = book.runs()
     for row in rows:
         n = int(row.params["n"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.engine.driven import look
+from nsw.engine.driven import ledger_to_read
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger_rows import State
 
@@ -98,7 +98,7 @@ def test_a_failed_build_fails_the_campaign_with_the_end_of_its_output_and_can_be
     assert "the build step failed with exit status 2: bash make.sh" in done.stderr
     assert "  | prog.cu(3): error: no such thing" in done.stderr
     assert states(cluster) == {"failed": 4}
-    with look(CampaignFolder(campaign(cluster))) as ledger:
+    with ledger_to_read(CampaignFolder(campaign(cluster))) as ledger:
         (reason,) = {r.reason for r in ledger.runs()}
     assert reason == (
         "its build failed: exit status 2: prog.cu(3): error: no such thing; `nsw logs build` prints its output"
@@ -157,7 +157,7 @@ def reached(place: Real, moment: str) -> bool:
         return False
     if moment == "running":
         return bool(list(place.work.glob("campaigns/*/scratch/runs/build/attempt-1/claim")))
-    with look(CampaignFolder(ledgers[0].parent)) as ledger:
+    with ledger_to_read(CampaignFolder(ledgers[0].parent)) as ledger:
         (build,) = ledger.builds()
     return build.state in {State.SUBMITTED, State.QUEUED} or (moment == "intent" and build.state is State.INTENT)
 

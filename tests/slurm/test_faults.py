@@ -349,11 +349,11 @@ def test_before_there_is_a_campaign_slurm_is_asked_twice_and_free_of_the_users_v
     monkeypatch.setenv("SLURM_CLUSTERS", "elsewhere")
     place = load_site("c", [fake.work / "sites.yaml"])
     fake.fault("sinfo", stderr=DOWN)
-    start.reach(place)
+    start.require_scheduler_answer(place)
     for _ in range(2):
         fake.fault("sinfo", stderr=DOWN)
     with pytest.raises(UnreachableError, match=r"does not answer `sinfo`: .*connect failure"):
-        start.reach(place)
+        start.require_scheduler_answer(place)
 
 
 def test_a_scheduler_that_is_not_there_is_not_asked_without_a_pause(fake, scheduler, clock):

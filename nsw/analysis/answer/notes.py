@@ -9,7 +9,7 @@ from nsw.analysis.blocks import Block, Column, Evidence, Note, Table
 from nsw.analysis.figures import RUN_TIME, WARN_PCT, Perturbation
 from nsw.analysis.groups import group_by
 from nsw.analysis.rules.profiler_cost import profiler_slowdown
-from nsw.quantities import change, changed_by
+from nsw.quantities import change_in_sentence, format_change
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,11 +107,11 @@ def _unknown_scatter_text(changes: Sequence[Perturbation]) -> str:
 def _perturbation_warning(alike: Sequence[tuple[str, Perturbation]]) -> str:
     """One warning for the cases in which a pass changed a figure much, the largest change first."""
     case, p = alike[0]
-    subject, by, case_list = case, f"by {changed_by(p.change_pct)}, more than {WARN_PCT:.0f} %", ""
+    subject, by, case_list = case, f"by {change_in_sentence(p.change_pct)}, more than {WARN_PCT:.0f} %", ""
     if len(alike) > 1:
         subject, by = f"{len(alike)} cases", f"by more than {WARN_PCT:.0f} %"
         omitted = [f"and {len(alike) - _MAX_CASES} more"] if len(alike) > _MAX_CASES else []
-        changes = [f"{case} {change(perturbation.change_pct, 0)}" for case, perturbation in alike[:_MAX_CASES]]
+        changes = [f"{case} {format_change(perturbation.change_pct, 0)}" for case, perturbation in alike[:_MAX_CASES]]
         case_list = f" ({', '.join([*changes, *omitted])})"
     message = f"pass {p.pass_name} changed {p.figure} of {subject} {by}"
     if p.figure == RUN_TIME:

@@ -16,7 +16,7 @@ from nsw.analysis.conditions import condition_blocks
 from nsw.analysis.first_screen import first_screen_blocks
 from nsw.analysis.gpu_metrics import gpu_metric_blocks
 from nsw.errors import NswError
-from nsw.resources import registered
+from nsw.resources import entry_points_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -50,7 +50,7 @@ def answer_blocks(summary: Summary, *, full: bool = True) -> Iterator[Block]:
     Raises:
         NswError: An analysis of another package failed.
     """
-    plugin_blocks = [block for name in registered(GROUP) for block in _plugin_analysis_blocks(name, summary)]
+    plugin_blocks = [block for name in entry_points_of(GROUP) for block in _plugin_analysis_blocks(name, summary)]
     findings = [block for block in plugin_blocks if isinstance(block, Finding)]
     first = (*first_screen_blocks(summary), *findings)
     if not full:
@@ -67,7 +67,7 @@ def as_full_answer_block(block: Block) -> Block:
 
 def _plugin_analysis_blocks(name: str, summary: Summary) -> list[Block]:
     """The blocks of another package's analysis."""
-    entry_point = registered(GROUP)[name]
+    entry_point = entry_points_of(GROUP)[name]
     module, _, function = entry_point.partition(":")
     try:
         blocks: list[Block] = getattr(import_module(module), function)(summary)

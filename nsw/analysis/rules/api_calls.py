@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Context, Hit, detect_framework, gpu_copy_direction
 from nsw.quantities import duration
-from nsw.wording import and_more
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -88,7 +88,8 @@ def _allocation_in_each_step_hit(case: CaseSummary, _: Context) -> Hit | None:
     gain = 100 * (took - longest) / (took + case.gpu_ns)
     if gain < _WORTH_PCT or (largest.calls or 0.0) < _MANY or often < _STEP * (largest.calls or 0.0):
         return None
-    cause, names = causes()["allocation-in-loop"], and_more([share.short_name for share in calls], _CALLS_IN_SENTENCE)
+    cause = causes()["allocation-in-loop"]
+    names = first_names([share.short_name for share in calls], _CALLS_IN_SENTENCE)
     count_text = f"{often:,.0f} calls{'' if len(calls) == 1 else ' each at most'}"
     waits = ", and cudaFree waits for the GPU" if any(share.name == "cudaFree" for share in calls) else ""
     return Hit(
@@ -106,7 +107,7 @@ def _slow_pinning_hit(case: CaseSummary, _: Context) -> Hit | None:
     longest = max((case.longest_calls_ns.get(share.name, share.total_ns or 0.0) for share in calls), default=0.0)
     if _has_time_axis(case) or not case.gpu_ns or took - longest < _TIMES * case.gpu_ns:
         return None
-    cause, names = causes()["slow-pinning"], and_more([share.short_name for share in calls], _CALLS_IN_SENTENCE)
+    cause, names = causes()["slow-pinning"], first_names([share.short_name for share in calls], _CALLS_IN_SENTENCE)
     return Hit(
         cause.id, case.id, 100 * took / (took + case.gpu_ns),
         f"{duration(took)} for pinned memory, the GPU works {duration(case.gpu_ns)}", cause.do,
@@ -126,7 +127,7 @@ def startup_text(case: CaseSummary) -> str:
     took = sum(calls.values())
     if case.iterations is not None or not gpu_ns or took < max(gpu_ns, _START_NS):
         return ""
-    names = and_more([f"{name} {duration(longest)}" for name, longest in calls.items()], _CALLS_IN_SENTENCE)
+    names = first_names([f"{name} {duration(longest)}" for name, longest in calls.items()], _CALLS_IN_SENTENCE)
     return f"Starting CUDA takes {duration(took)} ({names}), the GPU's work {duration(gpu_ns)}."
 
 

@@ -156,14 +156,14 @@ def _kernels_could_hide(case: CaseSummary, copies: Sequence[Copy]) -> bool:
     return kernel_ns >= COPIED_PCT / 100 * (kernel_ns + sum(copy.total_ns for copy in copies))
 
 
-def _is_mostly_single(copy: Copy) -> bool:
+def _has_dominant_call(copy: Copy) -> bool:
     """Whether a single copy of several takes most of their time."""
     return copy.longest_ns is not None and copy.calls >= 2 and copy.longest_ns >= MOSTLY * copy.total_ns
 
 
 def _single_copy_text(copy: Copy) -> str:
     """How much of the time of copies a single one takes, where it is most of it."""
-    if copy.longest_ns is None or not _is_mostly_single(copy):
+    if copy.longest_ns is None or not _has_dominant_call(copy):
         return ""
     return f"; one copy is {100 * copy.longest_ns / copy.total_ns:.0f} % of that"
 
@@ -180,7 +180,7 @@ def _full_link_hit(case: CaseSummary) -> Hit | None:
     if _kernels_could_hide(case, [copy]):
         beside = (
             ", or copy in pieces beside the kernels that use them (streams, pinned memory)"
-            if _is_mostly_single(copy)
+            if _has_dominant_call(copy)
             else ", or let copies run beside kernels, which needs pinned memory"
         )
     return Hit(
@@ -365,7 +365,7 @@ def _remedy_of_many_copies(case: CaseSummary, largest_copy: Copy, moved: Sequenc
         moved: All copies between host and GPU.
     """
     speed, calls = largest_copy.bytes_per_s or 0.0, largest_copy.calls
-    is_single = _is_mostly_single(largest_copy) or calls <= _ONE_OFF
+    is_single = _has_dominant_call(largest_copy) or calls <= _ONE_OFF
     could_hide, is_pinned = _kernels_could_hide(case, moved), _has_pinned_memory(case)
     if case.uses_fsdp and gpu_copy_direction(largest_copy.name) == "to":
         cure = (

@@ -55,7 +55,7 @@ from nsw.analysis.rules.latency import (
     flushed_cache_remark,
     is_shared_memory_busy_with_barriers,
     latency_remark,
-    shared_memory_reuse_remark,
+    small_tiles_remark,
     unbalanced_grid_remark,
 )
 from nsw.analysis.rules.memory_access import (
@@ -74,7 +74,7 @@ from nsw.analysis.rules.memory_access import (
 from nsw.metrics import find_chip, ncu_metric_request
 from nsw.metrics.catalogue import find_gpu
 from nsw.quantities import duration
-from nsw.wording import first_of
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -86,13 +86,13 @@ __all__ = [
     "RULES",
     "follow_up_metrics_by_kernel",
     "is_library_kernel_name",
+    "is_rule_on_limit",
     "is_waste",
     "kernel_advice_text",
     "kernel_fault",
     "largest_remarks",
     "metrics_behind",
     "missing_counters_of_largest_kernel",
-    "names_limit",
     "reportable_remarks",
     "rule_sentence",
 ]
@@ -182,7 +182,7 @@ _WASTE: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (
     scattered_access_remark, narrow_access_remark, bank_conflict_remark, local_memory_remark,
     atomic_contention_remark, divergence_remark, fp64_remark, special_function_remark,
     unfused_multiply_add_remark, unbalanced_grid_remark,
-    barrier_or_fetch_stall_remark, block_reduction_remark, shared_memory_reuse_remark,
+    barrier_or_fetch_stall_remark, block_reduction_remark, small_tiles_remark,
 )  # fmt: skip
 
 
@@ -303,7 +303,7 @@ def _ncu_rule_remark(kernel: KernelRow) -> Remark | None:
     )  # fmt: skip
 
 
-def names_limit(advice: Advice) -> bool:
+def is_rule_on_limit(advice: Advice) -> bool:
     """Whether a rule names what limits the kernel."""
     return _NAMES_LIMIT.search(advice.message) is not None
 
@@ -402,7 +402,7 @@ def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, R
     """What is wrong with the first kernel of a group, which names the others; its gain is that of all."""
     (kernel, share, remark), cause = group[0], causes()[group[0][2].cause]
     others = [f"{kernel.short_name} ({share:.0f} %)" for kernel, share, _ in group[1:]]
-    also = f"; likewise {first_of(others, _NAMED)}" if others else ""
+    also = f"; likewise {first_names(others, _NAMED)}" if others else ""
     line = kernel.source.worst.get(cause.memory) if kernel.source else None
     access = "" if line is None else f"; worst access: {line}"
     share_text = f" ({share:.0f} % of the kernels' time)" if several else ""

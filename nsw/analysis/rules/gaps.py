@@ -15,7 +15,7 @@ from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Hit, detect_framework, iteration_count
 from nsw.analysis.rules.host import host_work_while_idle
 from nsw.analysis.spent import remove_profiler_idle_time
-from nsw.quantities import format_ns, summed
+from nsw.quantities import format_ns, format_sum_and_parts
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -347,7 +347,7 @@ def _largest_parts(idle: IdleGpu, parts: Mapping[str, float]) -> dict[str, float
 
 
 def _sum_and_parts_text(parts: Mapping[str, float]) -> tuple[str, str]:
-    total, sizes = summed([*parts.values()])
+    total, sizes = format_sum_and_parts([*parts.values()])
     texts = [f"{words} {size.removesuffix(' more')}" for words, size in zip(parts, sizes, strict=True)]
     return total.removesuffix(" more"), ", ".join(texts) if len(parts) > 1 else next(iter(parts))
 

@@ -27,7 +27,7 @@ from nsw.analysis.rules.hits import (
     make_hit,
 )
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct
-from nsw.wording import and_more, plural
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -222,7 +222,7 @@ def _few_blocks_hit(case: CaseSummary, context: Context) -> Hit | None:
     if gain < WORTH_PCT:
         return None
     names, count = [work.short_name for work in few], plural(round(blocks), "block")
-    listed = " and ".join(names) if len(names) == 2 else and_more(names, 2)
+    listed = " and ".join(names) if len(names) == 2 else first_names(names, 2)
     have, at_most = ("have", "at most ") if len(few) > 1 else ("has", "")
     return Hit(
         cause.id, case.id, gain, f"{listed} {have} {at_most}{count}", cause.do,

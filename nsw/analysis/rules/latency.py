@@ -45,7 +45,7 @@ __all__ = [
     "is_shared_memory_busy_with_barriers",
     "latency_remark",
     "launch_shape_text",
-    "shared_memory_reuse_remark",
+    "small_tiles_remark",
     "unbalanced_grid_remark",
 ]
 
@@ -301,7 +301,7 @@ def is_shared_memory_busy_with_barriers(kernel: KernelRow) -> bool:
     return passes - metrics.get("shared_bank_conflicts", 0.0) > _WIDEST_ACCESS * (loads + stores)
 
 
-def shared_memory_reuse_remark(kernel: KernelRow) -> Remark | None:
+def small_tiles_remark(kernel: KernelRow) -> Remark | None:
     """Tensor cores that wait for shared memory: each operand that it hands on enters too few products.
 
     Tiles of twice the side halve what passes through shared memory, and what L2 brings there.

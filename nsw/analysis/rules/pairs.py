@@ -11,8 +11,8 @@ from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import reportable_remarks
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, profiler_slowdown, time_without_profiler
-from nsw.quantities import change_of_speed, format_ns, summed
-from nsw.wording import first_of
+from nsw.quantities import change_of_speed, format_ns, format_sum_and_parts
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -141,7 +141,7 @@ def _host_limit_findings(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]
             hits.append((gain / ratio, variant, gain, ratio))
     if hits:
         hits.sort(key=lambda hit: -hit[0])
-        examples = first_of(
+        examples = first_names(
             [
                 f"{case.id} {change_of_speed(gain)}, the program {change_of_speed(ratio)}"
                 for _, case, gain, ratio in hits
@@ -169,7 +169,7 @@ def _launch_bound_findings(pairs: Sequence[tuple[CaseSummary, CaseSummary, float
             hits.append((ratio, variant, before.operations, after.operations))
     if hits:
         hits.sort(key=lambda hit: hit[0])
-        examples = first_of(
+        examples = first_names(
             [f"{c.id} ({b:,.0f} -> {a:,.0f} operations, {change_of_speed(r)})" for r, c, b, a in hits], _MAX_NAMES
         )
         yield Finding(
@@ -208,7 +208,7 @@ def _scaling_loss(
     if pct < _LOST_PCT:
         return None
     added_times = {name: after[name] - factor * before[name] for name in after}
-    longer, added_texts = summed(list(added_times.values()))
+    longer, added_texts = format_sum_and_parts(list(added_times.values()))
     texts = dict(zip(added_times, added_texts, strict=True))
     grown = _grown_kernels_text(fewest_gpus, most_gpus, factor, added_times[_COMPUTING])
     part_list = ", ".join(

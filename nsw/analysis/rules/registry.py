@@ -25,8 +25,8 @@ from nsw.analysis.rules import (
 )
 from nsw.analysis.rules.hits import OF_GPU_TIME, Context, Hit
 from nsw.errors import NswError
-from nsw.resources import registered
-from nsw.wording import first_of
+from nsw.resources import entry_points_of
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -122,7 +122,7 @@ def _drop_small_hits(hits: Sequence[Hit]) -> list[Hit]:
 
 def _all_rules() -> Iterator[tuple[str, Rule]]:
     yield from RULES.items()
-    for name, entry_point in registered(GROUP).items():
+    for name, entry_point in entry_points_of(GROUP).items():
         module, _, function = entry_point.partition(":")
         yield name, getattr(import_module(module), function)
 
@@ -147,7 +147,7 @@ def order_hits(hits: Sequence[Hit]) -> list[Hit]:
     """
     faults = [hit for hit in hits if hit.cause not in _GENERAL]
 
-    def place(hit: Hit) -> tuple[bool, float, bool, str]:
+    def sort_key(hit: Hit) -> tuple[bool, float, bool, str]:
         others = _GENERAL.get(hit.cause, frozenset())
         by_fault = max((fault.gain_pct for fault in faults if fault.cause not in others), default=0.0)
         is_behind = hit.cause in _GENERAL and by_fault >= _EXPLAINS * hit.gain_pct
@@ -155,7 +155,7 @@ def order_hits(hits: Sequence[Hit]) -> list[Hit]:
         gain *= _EXPLAINS if hit.table == _OF_THIS_RUN else 1.0  # a longer run has less of it
         return not (hit.cause in _FAULTS and gain > 0), -gain, is_behind, hit.cause
 
-    return sorted(hits, key=place)
+    return sorted(hits, key=sort_key)
 
 
 def merge_hits_to_findings(
@@ -201,7 +201,7 @@ def _finding_of_hits(alike: Sequence[Hit], *, several: bool) -> Finding:
     head = f"{first.case}: " if several else ""
     begins = not several and first.table != _KERNELS  # which begins with a kernel's name
     fact = first.fact[:1].upper() + first.fact[1:] if begins else first.fact
-    also = f" Likewise {first_of(other_cases, _ALIKE)}." if other_cases else ""
+    also = f" Likewise {first_names(other_cases, _ALIKE)}." if other_cases else ""
     has_gain = round(first.gain_pct) > 0 and first.is_curable
     base = "this run" if first.cause == "slow-first-iteration" else "the time"
     gain = f" Gain: at most {first.gain_pct:.0f} % of {base}." if has_gain else ""

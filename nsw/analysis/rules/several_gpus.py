@@ -10,7 +10,7 @@ from nsw.analysis.rules.hits import Context, Hit, detect_framework, make_hit
 from nsw.analysis.rules.profiler_cost import time_without_profiler
 from nsw.analysis.stragglers import DELAYED, DELAYED_PCT
 from nsw.quantities import format_ns
-from nsw.wording import and_more, first_of, one_or, plural
+from nsw.wording import first_names, plural, singular_or_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -140,7 +140,7 @@ def _late_rank_text(case: CaseSummary) -> str:
     if _nccl_waiting_share(case) >= _WAITING and not case.stragglers:
         return f"; {_nccl_waiting_text(case)} for {case.waiting.late}, whose launches come last"
     if late := [entry for entry in case.stragglers if entry.late]:
-        names = first_of([entry.name for entry in late], _NAMED)
+        names = first_names([entry.name for entry in late], _NAMED)
         return f"; {sum(entry.cost_pct for entry in late):.0f} % of an iteration is waiting for {names}"
     return ", on all ranks alike: no rank is late throughout"
 
@@ -171,11 +171,11 @@ def _stray_context_hit(case: CaseSummary, _: Context) -> Hit | None:
     if not by_gpu:
         return None
     gpu, held = max(by_gpu.items(), key=lambda item: len(item[1]))
-    whose, holds = and_more([context.process for context in held], _NAMED), "holds" if len(held) == 1 else "hold"
+    whose, holds = first_names([context.process for context in held], _NAMED), "holds" if len(held) == 1 else "hold"
     kernels, copies = sum(context.kernels for context in held), sum(context.copies for context in held)
-    work = [plural(kernels, "kernel")] * bool(kernels) + [one_or(copies, "1 copy or set", "copies or sets")] * bool(
-        copies
-    )
+    work = [plural(kernels, "kernel")] * bool(kernels) + [
+        singular_or_count(copies, "1 copy or set", "copies or sets")
+    ] * bool(copies)
     use = f"hardly used: {' and '.join(work)}, {format_ns(sum(c.gpu_ns for c in held))} in all" if work else "not used"
     each, med_ns = max(c.iteration_ns or 0.0 for c in held), case.iterations.med_ns if case.iterations else 0.0
     use += f", {format_ns(each)} an iteration" if each else ""

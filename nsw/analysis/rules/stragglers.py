@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Context, Hit
 from nsw.quantities import format_ns
-from nsw.wording import first_of
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ def _straggler_hit(case: CaseSummary, _: Context) -> Hit | None:
     if not late:
         return None
     first, cost_pct = late[0], sum(entry.cost_pct for entry in late)
-    names = first_of([entry.name for entry in late], _NAMED)
+    names = first_names([entry.name for entry in late], _NAMED)
     known = causes()[first.cause or "late-rank-host"]
     fact = (
         f"{first.name} comes last to {first.last_pct:.0f} % of the collectives, {format_ns(first.late_ns)} behind the"
@@ -34,7 +34,7 @@ def _straggler_hit(case: CaseSummary, _: Context) -> Hit | None:
     if first.why:
         fact += f"; {first.why}"
     if len(late) > 1:
-        fact += f". {first_of([entry.name for entry in late[1:]], _NAMED)} too: together {cost_pct:.0f} %"
+        fact += f". {first_names([entry.name for entry in late[1:]], _NAMED)} too: together {cost_pct:.0f} %"
     return Hit(
         known.id, case.id, min(cost_pct, 95.0), f"{names} late, {cost_pct:.0f} % of an iteration", known.do, fact,
         known.remedy("any"), f"{cost_pct:.0f} %", "stragglers",

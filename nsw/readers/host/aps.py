@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.host.intel_figures import IntelSummary, is_known_metric, metric_facts, names_by_content
 from nsw.readers.model import Options, Report, Sample, read_text
-from nsw.readers.text.lines import by_rank, delimited_cells, spaced_cells, text_lines
+from nsw.readers.text.lines import delimited_cells, lines_by_rank, spaced_cells, text_lines
 from nsw.readers.text.quantities import parse_integer
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _drop_contradicted_gpu_shares(facts: Sequence[Row], report: Report) -> list[
 
 def _read_text_facts(path: Path, report: Report) -> list[Row]:
     blocks: list[_Summary | _Table] = []
-    for rank, lines in by_rank(text_lines(path)):
+    for rank, lines in lines_by_rank(text_lines(path)):
         block: _Summary | _Table | None = None
         for number, text in lines:
             new_block = _block_beginning_at(text, {"block": len(blocks), "rank": rank})
@@ -139,9 +139,9 @@ class _Summary(IntelSummary):
         """Take a line; False where it is none of the summary's."""
         match, section = _METRIC.match(text), _SECTION.match(text)
         if match is not None and (match[1] or is_known_metric(match[2])):
-            self.add_metric(self.enter(len(match[1]), match[2].rstrip()), match[3])
+            self.add_metric(self.enter_metric(len(match[1]), match[2].rstrip()), match[3])
         elif section is not None:
-            self.enter(len(section[1]), section[2])
+            self.enter_metric(len(section[1]), section[2])
         else:
             return False
         return True

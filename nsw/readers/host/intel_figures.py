@@ -71,7 +71,7 @@ class IntelSummary:
         """How many metrics the last one stands below, itself counted."""
         return len(self._path)
 
-    def enter(self, depth: int, name: str) -> list[str]:
+    def enter_metric(self, depth: int, name: str) -> list[str]:
         """Put a metric below those that it stands under, and give their names and its own."""
         self._path = [*((at, above) for at, above in self._path if at < depth), (depth, name)]
         return [above for _, above in self._path]

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.text.lines import by_rank, text_lines
+from nsw.readers.text.lines import lines_by_rank, text_lines
 from nsw.readers.text.quantities import Quantity, duration
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def read(path: Path, options: Options) -> Report:
     report = Report(str(path), tool="onednn", format="onednn")
     operators: list[Row] = []
     facts: list[Row] = []
-    for rank, lines in by_rank(text_lines(path)):
+    for rank, lines in lines_by_rank(text_lines(path)):
         log = _ProcessLog()
         for number, text in lines:
             marks = list(_MARK.finditer(text))

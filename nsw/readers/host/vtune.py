@@ -15,13 +15,13 @@ from nsw.readers.host.intel_figures import IntelSummary, parse_seconds, snake_ca
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.text.lines import (
-    as_shown,
-    by_rank,
     delimited_cells,
+    lines_by_rank,
     ruled_cells,
     ruled_spans,
     spaced_cells,
     text_lines,
+    visible_line,
 )
 from nsw.readers.text.quantities import QUANTITY, Quantity, number, percent, size
 
@@ -71,7 +71,7 @@ def sniff(sample: Sample) -> int:
     """By the titles of a table, or by the first line of a summary and another that only VTune prints."""
     if sample.is_binary:
         return 0
-    if any(_parse_titles(as_shown(line)) for line in sample.text.splitlines()):
+    if any(_parse_titles(visible_line(line)) for line in sample.text.splitlines()):
         return 95
     text = sample.text
     if _ELAPSED.search(text) and any(word in text for word in _REPORTS):
@@ -83,7 +83,7 @@ def read(path: Path, options: Options) -> Report:
     """Fill `functions`, a block a table, and `facts` with what a summary tells of the whole run."""
     report = Report(str(path), tool="vtune", format="vtune")
     tables = _CollectedRows(report)
-    for rank, lines in by_rank(text_lines(path)):
+    for rank, lines in lines_by_rank(text_lines(path)):
         _LineReader(tables, rank).read_lines(lines)
     if options.wants("functions") and tables.functions:
         report.tables["functions"] = tables.functions
@@ -178,7 +178,7 @@ class _LineReader:
         if len(cells) <= table.width:
             self._collect_table(table.inner)
             table.inner = None
-            table.summary.add_metric(table.summary.enter(depth, cells[-2]), cells[-1])
+            table.summary.add_metric(table.summary.enter_metric(depth, cells[-2]), cells[-1])
         elif table.inner is None or not table.inner.accept_cells(cells[1:]):
             self._collect_table(table.inner)
             table.inner = _TableRows(cells[1:], self._tables.block)
@@ -213,10 +213,10 @@ def _read_metric_line(summary: IntelSummary, text: str) -> None:
     if (match := _METRIC.match(text)) is not None:
         # of `NUMA: % of Remote Accesses: 0.0%` the last part is the value; a text may have colons of its own
         name, _, value = text.strip().rpartition(": ")
-        if not summary.add_metric(summary.enter(len(match[1]), name), value):
-            summary.add_metric(summary.enter(len(match[1]), match[2]), match[3])
+        if not summary.add_metric(summary.enter_metric(len(match[1]), name), value):
+            summary.add_metric(summary.enter_metric(len(match[1]), match[2]), match[3])
     elif (section := _SECTION.match(text)) is not None:
-        summary.enter(len(section[1]), section[2])
+        summary.enter_metric(len(section[1]), section[2])
 
 
 @dataclass(frozen=True, slots=True)

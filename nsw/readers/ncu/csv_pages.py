@@ -134,13 +134,13 @@ class CsvPage:
 
     @cached_property
     def _name_positions(self) -> tuple[int, ...]:
-        return self._positions("Section Name", "Metric Name", "Body Item Label", "Metric Unit")
+        return self._positions_of("Section Name", "Metric Name", "Body Item Label", "Metric Unit")
 
     @cached_property
     def _rule_positions(self) -> tuple[int, ...]:
-        return self._positions(*RULE_TITLES)
+        return self._positions_of(*RULE_TITLES)
 
-    def _positions(self, *names: str) -> tuple[int, ...]:
+    def _positions_of(self, *names: str) -> tuple[int, ...]:
         """Where columns are; a column that is missing is beyond every row."""
         return tuple(self.column_positions.get(name, sys.maxsize) for name in names)
 
@@ -171,7 +171,7 @@ class CsvPage:
 
     @cached_property
     def _launch_fact_positions(self) -> tuple[int, ...]:
-        return self._positions("Kernel Name", "Grid Size", "Block Size")
+        return self._positions_of("Kernel Name", "Grid Size", "Block Size")
 
     def is_row_of_page(self, row: Sequence[str]) -> bool:
         """Whether these fields, as many as there have to be, are a row of this page and no line of the program."""
@@ -219,7 +219,7 @@ class CsvPage:
 
     @cached_property
     def _launch_column_positions(self) -> tuple[int, ...]:
-        return self._positions(*OWNER_COLUMNS)
+        return self._positions_of(*OWNER_COLUMNS)
 
 
 def have_same_kernel_and_size(launch: Row, other: Row) -> bool:

@@ -35,7 +35,15 @@ from nsw.readers.ncu.values import (
     name_or_unit_is_number,
     parse_integer,
 )
-from nsw.readers.text.lines import LOOKED_AT, as_shown, by_rank, delimited_cells, is_labelled, line_blocks, text_lines
+from nsw.readers.text.lines import (
+    LOOKED_AT,
+    delimited_cells,
+    is_labelled,
+    line_blocks,
+    lines_by_rank,
+    text_lines,
+    visible_line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -75,7 +83,7 @@ def read(path: Path, options: Options) -> Report:
     results, messages, left, source = NcuResults(), NcuMessageCollector(), OmittedLines(), SourcePageRows()
     blocks = 0
     is_large = path.stat().st_size >= LARGE and not is_labelled(list(islice(text_lines(path), LOOKED_AT)))
-    for rank, lines in [(None, ())] if is_large else by_rank(text_lines(path)):
+    for rank, lines in [(None, ())] if is_large else lines_by_rank(text_lines(path)):
         scan = CsvScan(report, results, messages, left, rank, blocks, source)
         if is_large:
             scan.read_blocks(line_blocks(path, _BLOCK))
@@ -182,7 +190,7 @@ class CsvScan:
                 at = begin + self.add_plain_rows(rows, at - begin)
             if at < count:
                 lines = lines or block.split("\n")
-                self.feed_line(first + at, as_shown(lines[at]))
+                self.feed_line(first + at, visible_line(lines[at]))
                 at += 1
 
     def add_plain_rows(self, rows: PlainRows, first_line: int) -> int:

@@ -208,13 +208,13 @@ def _rule_columns_of_rows(rows: _CellSpans, page: CsvPage, parse: ValueParser) -
             is_rule = pc.and_(is_rule, pc.equal(rows.cell_texts(at[title]), ""))
         rows = rows.select_rows(is_rule.to_numpy(zero_copy_only=False))
 
-    def cells(title: str) -> pa.StringArray:
+    def column_cells(title: str) -> pa.StringArray:
         texts = rows.cell_texts(at[title]) if title in at else pa.repeat("", len(rows.lines))
         return pc.utf8_trim_whitespace(texts)
 
     columns = {}
     for name, title in zip(RULE_COLUMNS, RULE_TITLES[:-1], strict=True):
-        each = cells(title)
+        each = column_cells(title)
         if name == "message":  # few repeat
             columns[name] = pc.if_else(pc.equal(each, ""), pa.scalar(None, pa.string()), each)
         else:
@@ -222,7 +222,7 @@ def _rule_columns_of_rows(rows: _CellSpans, page: CsvPage, parse: ValueParser) -
             convert = section_title if name == "section" else str
             words = [convert(word) or None for word in _arrow_texts_to_list(each.dictionary)]
             columns[name] = to_arrow_column("rules", name, words, each.indices)
-    speedups = parse_values(pc.replace_substring_regex(cells(RULE_TITLES[-1]), "%$", ""), parse)
+    speedups = parse_values(pc.replace_substring_regex(column_cells(RULE_TITLES[-1]), "%$", ""), parse)
     columns |= {
         "speedup_pct": arrow_with_nan_as_null(speedups.numbers),
         "speedup_pct_pm": arrow_with_nan_as_null(speedups.halves),

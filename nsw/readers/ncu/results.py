@@ -14,7 +14,7 @@ from nsw.readers.messages import SEE_MESSAGES
 from nsw.readers.ncu.values import ABSENCE, PrintedValue, PrintedValues, time_in_ns
 from nsw.readers.text.quantities import has_other_mark
 from nsw.resources import csv_rows
-from nsw.wording import one_or
+from nsw.wording import singular_or_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -447,7 +447,7 @@ class OmittedLines:
     def add_problems_to_report(self, report: Report, *, has_no_results: bool) -> None:
         """Name it: an error where it is damage, or all that the file held."""
         if self.damaged:
-            rows = one_or(len(self.damaged), "1 row does", "rows do")
+            rows = singular_or_count(len(self.damaged), "1 row does", "rows do")
             report.error(
                 f"{rows} not match the header: left out",
                 line=self.damaged[0],
@@ -461,7 +461,7 @@ class OmittedLines:
             fix="print the report again: ncu --import REPORT --page details --csv",
         )
         if self.repeated:
-            rows = one_or(self.repeated, "a row is", "rows are")
+            rows = singular_or_count(self.repeated, "a row is", "rows are")
             report.error(
                 f"{rows} there twice in a source page: the second is left out",
                 fix="print the page again: ncu --import REPORT --page source --csv",
@@ -481,7 +481,7 @@ def section_title(name: str) -> str:
 def report_other_decimal_marks(report: Report, figures: Counter[str]) -> None:
     """Report figures that are none by the decimal mark of the rest: how often each text is there."""
     if figures:
-        several = one_or(figures.total(), "a figure is", "figures are")
+        several = singular_or_count(figures.total(), "a figure is", "figures are")
         report.error(
             f"{several} written with another decimal mark than the rest ('{next(iter(figures))}'): kept as text,"
             " without a number",

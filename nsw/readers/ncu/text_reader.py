@@ -10,8 +10,8 @@ from nsw.readers.messages import NcuMessageCollector
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.ncu.results import SUMMARY, NcuResults, OmittedLines, ncu_version_in_facts, session_fact_rows
 from nsw.readers.ncu.values import ValueParser, decide_decimal_mark, name_or_unit_is_number
-from nsw.readers.text.lines import Line, Span, by_rank, ruled_cells, ruled_spans, text_lines
-from nsw.wording import one_or
+from nsw.readers.text.lines import Line, Span, lines_by_rank, ruled_cells, ruled_spans, text_lines
+from nsw.wording import singular_or_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -208,7 +208,7 @@ def read(path: Path, options: Options) -> Report:
     """Launches numbered from 0 in order, their metrics and rules; every stream of a rank by itself."""
     report = Report(str(path), tool="ncu", format="ncu-text")
     results, messages, left = NcuResults(), NcuMessageCollector(), OmittedLines()
-    for rank, lines in by_rank(text_lines(path)):
+    for rank, lines in lines_by_rank(text_lines(path)):
         scan = _TextScan(results, messages, rank)
         scan.read_lines(lines)
         if scan.parse_collected_numbers():
@@ -219,12 +219,14 @@ def read(path: Path, options: Options) -> Report:
         left.damaged += scan.damaged
         if bare := scan.lines_of_launches_without_figures():
             report.error(
-                f"{one_or(len(bare), 'a launch has', 'launches have')} no figure that could be read",
+                f"{singular_or_count(len(bare), 'a launch has', 'launches have')} no figure that could be read",
                 line=bare[0],
                 fix=_AGAIN,
             )
         if scan.unclosed:
-            stopped = one_or(len(scan.unclosed), "a table stops before its end", "tables stop before their ends")
+            stopped = singular_or_count(
+                len(scan.unclosed), "a table stops before its end", "tables stop before their ends"
+            )
             report.warn(f"{stopped}: rows may be missing", line=next((n for n in scan.unclosed if n), None), fix=_AGAIN)
         for number in scan.headless[:_MOST_HEADLESS]:
             report.error("the header of a launch is missing: its figures are left out", line=number, fix=_AGAIN)

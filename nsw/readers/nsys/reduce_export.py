@@ -85,7 +85,7 @@ def reduce_export(export: str, out: str) -> Tuple[int, int]:
     """
     small, packed = out + ".unpacked", out + ".part"
     try:
-        _copy(export, small)
+        _copy_reduced(export, small)
         with open(small, "rb") as plain, _packing(packed, out) as file:
             shutil.copyfileobj(plain, file, 1 << 20)
         os.replace(packed, out)
@@ -107,7 +107,7 @@ def _packing(packed: str, out: str) -> Any:
     return lzma.LZMAFile(packed, "wb", preset=0)
 
 
-def _copy(export: str, small: str) -> None:
+def _copy_reduced(export: str, small: str) -> None:
     if os.path.exists(small):
         os.remove(small)
     # texts are copied by SQLite itself: Python never decodes them, so bytes that are no UTF-8 stay as they are
@@ -122,7 +122,7 @@ def _copy(export: str, small: str) -> None:
             target.commit()
         finally:
             target.close()
-        tables = _tables(source)
+        tables = _tables_to_copy(source)
     finally:
         source.close()
     if not tables:
@@ -147,7 +147,7 @@ def _copy(export: str, small: str) -> None:
 Columns = List[Tuple[str, str, bool]]  # name, type, whether it is the row's number
 
 
-def _tables(source: sqlite3.Connection) -> List[Tuple[str, Columns]]:
+def _tables_to_copy(source: sqlite3.Connection) -> List[Tuple[str, Columns]]:
     """The tables that are kept, each with the columns that are."""
     tables = []
     query = "SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name"
@@ -157,7 +157,7 @@ def _tables(source: sqlite3.Connection) -> List[Tuple[str, Columns]]:
         to_read = _columns_to_read(table)
         if not to_read and table != _STRINGS:
             continue
-        info = source.execute("PRAGMA table_info(" + _quoted(table) + ")").fetchall()
+        info = source.execute("PRAGMA table_info(" + _quote_name(table) + ")").fetchall()
         present = {str(row[1]) for row in info}
         keys = sum(bool(row[5]) for row in info)
         columns = [
@@ -179,12 +179,12 @@ def _columns_to_read(table: str) -> Sequence[str]:
 
 
 def _copy_table(db: sqlite3.Connection, table: str, columns: Columns) -> None:
-    _create(db, table, columns)
+    _create_table(db, table, columns)
     if table == _STRINGS:
         return  # once it is known which of them are used
-    names = ", ".join(_quoted(name) for name, _, _ in columns)
+    names = ", ".join(_quote_name(name) for name, _, _ in columns)
     # the order of rows counts, and an index would give another
-    copy = "INSERT INTO main.{0} SELECT {1} FROM full.{0} NOT INDEXED".format(_quoted(table), names)
+    copy = "INSERT INTO main.{0} SELECT {1} FROM full.{0} NOT INDEXED".format(_quote_name(table), names)
     if table == "SAMPLING_CALLCHAINS" and "stackDepth" in [name for name, _, _ in columns]:
         db.execute(copy + " WHERE stackDepth = 0")
     elif table == "TARGET_INFO_SYSTEM_ENV" and "name" in [name for name, _, _ in columns]:
@@ -193,9 +193,9 @@ def _copy_table(db: sqlite3.Connection, table: str, columns: Columns) -> None:
         db.execute(copy)
 
 
-def _create(db: sqlite3.Connection, table: str, columns: Columns) -> None:
-    declared = [_quoted(name) + " " + _declared_type(kind) + " PRIMARY KEY" * key for name, kind, key in columns]
-    db.execute("CREATE TABLE main." + _quoted(table) + " (" + ", ".join(declared) + ")")
+def _create_table(db: sqlite3.Connection, table: str, columns: Columns) -> None:
+    declared = [_quote_name(name) + " " + _declared_type(kind) + " PRIMARY KEY" * key for name, kind, key in columns]
+    db.execute("CREATE TABLE main." + _quote_name(table) + " (" + ", ".join(declared) + ")")
 
 
 def _declared_type(kind: str) -> str:
@@ -210,7 +210,7 @@ def _copy_strings(db: sqlite3.Connection, tables: Sequence[Tuple[str, Columns]])
     if not {"id", "value"} <= set(column_names):
         return
     uses = [
-        "SELECT DISTINCT {0} FROM main.{1} WHERE typeof({0}) = 'integer'".format(_quoted(name), _quoted(table))
+        "SELECT DISTINCT {0} FROM main.{1} WHERE typeof({0}) = 'integer'".format(_quote_name(name), _quote_name(table))
         for table, columns in tables
         for name, _, _ in columns
         if name in _NAMES
@@ -218,13 +218,13 @@ def _copy_strings(db: sqlite3.Connection, tables: Sequence[Tuple[str, Columns]])
     db.execute("CREATE TEMP TABLE used (id INTEGER PRIMARY KEY)")
     for use in uses:
         db.execute("INSERT OR IGNORE INTO used " + use)
-    names = ", ".join(map(_quoted, column_names))
+    names = ", ".join(map(_quote_name, column_names))
     db.execute(
         f"INSERT INTO main.{_STRINGS} SELECT {names} FROM full.{_STRINGS} NOT INDEXED WHERE id IN (SELECT id FROM used)"
     )
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -238,11 +238,11 @@ def main(words: Sequence[str]) -> int:
     except (sqlite3.Error, OSError) as fault:
         sys.stderr.write(f"nsw: {words[0]} cannot be reduced: {fault}\n")
         return 1
-    sys.stdout.write(f"{words[1]}: {after} bytes, {_percent(after, before)} of the export's {before}\n")
+    sys.stdout.write(f"{words[1]}: {after} bytes, {_percent_text(after, before)} of the export's {before}\n")
     return 0
 
 
-def _percent(part: int, total: int) -> str:
+def _percent_text(part: int, total: int) -> str:
     return f"{100.0 * part / total:.1f} %" if total else "all"
 
 

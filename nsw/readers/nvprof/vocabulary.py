@@ -101,7 +101,7 @@ class Sampled:
         """
         self._sums.setdefault((tuple(origin.items()), *quantity), Sum()).add(value)
 
-    def facts(self) -> list[dict[str, Any]]:
+    def fact_rows(self) -> list[dict[str, Any]]:
         """How many, their mean, least and greatest of each quantity."""
         fact_rows = []
         for (origin, key, unit), quantity_sum in self._sums.items():
@@ -184,22 +184,22 @@ _CALL_VERSION: Final = re.compile(r"_v\d+\Z")
 
 def api_name(api: Api, cbid: Any) -> str:
     """The call behind a callback id; an id that CUDA 12.5 does not know is named by its number."""
-    return _calls().get((api, cbid), f"cbid {cbid}")
+    return _calls_by_id().get((api, cbid), f"cbid {cbid}")
 
 
 @cache
 def is_call(name: str) -> bool:
     """Whether this is the name of a CUDA runtime or driver call, not of a kernel."""
-    return name.startswith("cu") and _CALL_VERSION.sub("", name) in _names()
+    return name.startswith("cu") and _CALL_VERSION.sub("", name) in _call_names()
 
 
 @cache
-def _names() -> frozenset[str]:
-    return frozenset(_CALL_VERSION.sub("", name) for name in _calls().values())
+def _call_names() -> frozenset[str]:
+    return frozenset(_CALL_VERSION.sub("", name) for name in _calls_by_id().values())
 
 
 @cache
-def _calls() -> Mapping[tuple[str, int], str]:
+def _calls_by_id() -> Mapping[tuple[str, int], str]:
     rows = csv_rows("readers/data/cuda_cbid.csv.xz")
     return {(row["api"], int(row["cbid"])): row["name"] for row in rows}
 
@@ -230,14 +230,14 @@ class Columns:
     def append(self, shared: tuple[Any, ...], own_cells: tuple[Any, ...]) -> None:
         """One row; None where there is no value."""
         if len(self._rows) >= _CHUNK:
-            self._pack()
+            self._pack_rows()
         codes = self._codes
         self._rows.append((codes.setdefault(shared, len(codes)), *own_cells))
 
     def __len__(self) -> int:
         return len(self._rows) + sum(rows for rows, _ in self._packed)
 
-    def _pack(self) -> None:
+    def _pack_rows(self) -> None:
         import pyarrow as pa
 
         if not self._rows:
@@ -246,13 +246,17 @@ class Columns:
         code_array = pa.array(codes, pa.int32())
         parts = zip(*self._codes, strict=True)
         chunk = {
-            n: self._array(n, v).take(code_array) for n, v in zip(self._shared, parts, strict=True) if _has_value(v)
+            n: self._column_array(n, v).take(code_array)
+            for n, v in zip(self._shared, parts, strict=True)
+            if _has_value(v)
         }
-        chunk |= {n: self._array(n, v) for n, v in zip(self._own_columns, own_columns, strict=True) if _has_value(v)}
+        chunk |= {
+            n: self._column_array(n, v) for n, v in zip(self._own_columns, own_columns, strict=True) if _has_value(v)
+        }
         self._packed.append((len(codes), chunk))
         self._rows, self._codes = [], {}
 
-    def _array(self, name: str, values: tuple[Any, ...]) -> pa.Array:
+    def _column_array(self, name: str, values: tuple[Any, ...]) -> pa.Array:
         """The values; of strings their codes in the whole table."""
         import pyarrow as pa
 
@@ -265,7 +269,7 @@ class Columns:
         """The table: dicts when it is small, Arrow when it is large."""
         if not self._packed and len(self._rows) <= _FEW:
             return self._as_dicts()
-        self._pack()
+        self._pack_rows()
         return self._as_arrow()
 
     def _as_dicts(self) -> list[dict[str, Any]]:
@@ -292,10 +296,13 @@ class Columns:
                 printed = [str(n) for n in self._words[name]]
                 name_columns = self._name_columns(printed)
                 columns |= {
-                    c: _coded(chunks, [name_columns[n][c] for n in printed]) for c in next(iter(name_columns.values()))
+                    c: _dictionary_array(chunks, [name_columns[n][c] for n in printed])
+                    for c in next(iter(name_columns.values()))
                 }
             else:
-                columns[name] = _coded(chunks, self._words[name]) if name in self._words else pa.chunked_array(chunks)
+                columns[name] = (
+                    _dictionary_array(chunks, self._words[name]) if name in self._words else pa.chunked_array(chunks)
+                )
         return pa.table(columns)
 
     def _name_columns(self, printed: list[str]) -> dict[str, dict[str, str | None]]:
@@ -310,7 +317,7 @@ def _has_value(values: tuple[Any, ...]) -> bool:
     return values.count(None) < len(values)
 
 
-def _coded(codes: list[pa.Array], words: Iterable[str | None]) -> pa.ChunkedArray:
+def _dictionary_array(codes: list[pa.Array], words: Iterable[str | None]) -> pa.ChunkedArray:
     import pyarrow as pa
 
     dictionary = pa.array(words, pa.string())

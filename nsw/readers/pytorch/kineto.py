@@ -15,14 +15,14 @@ from nsw.readers.untrusted_files import unpack_beginning
 from nsw.resources import csv_rows
 from nsw.tables import TRACES, Row, to_arrow
 from nsw.tables.names import demangle, short_name
-from nsw.wording import one_or
+from nsw.wording import singular_or_count
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
 
-__all__ = ["GpuTrace", "communication", "gpu_summary", "name_columns", "operators", "read", "sniff"]
+__all__ = ["GpuTrace", "communication_rows", "gpu_summary", "name_columns", "operator_rows", "read", "sniff"]
 
 
 _KINETO = re.compile(
@@ -68,7 +68,7 @@ def read(path: Path, options: Options) -> Report:
         events = "1 event has" if trace.timeless == 1 else f"{trace.timeless} events have"
         report.error(f"{events} no valid time or duration and left out", fix="profile again, or copy the trace again")
     if trace.begin_events:
-        events = one_or(
+        events = singular_or_count(
             trace.begin_events, "1 event of a kernel, call or operator is", "events of kernels, calls or operators are"
         )
         report.error(
@@ -80,20 +80,20 @@ def read(path: Path, options: Options) -> Report:
             f"kernels of {share:.0f} % of the time have no operator's External id: device times of operators lack them"
         )
     try:
-        _fill(report, options, trace, stream.header)
+        _fill_report(report, options, trace, stream.header)
     except OverflowError as fault:
         report.error(
             f"no summary: {fault}: an event holds a duration of years", fix="profile again, or drop that event"
         )
     if gpu_trace is not None and gpu_trace.count:
-        phases = kineto_steps.of_operations(trace, options.steps, options.warmup)
+        phases = kineto_steps.phase_of_operations(trace, options.steps, options.warmup)
         # starts since 1970 in microseconds are more digits than JSON's numbers hold
         spacing = math.ulp(trace.latest_us) * 1000
         halves = spacing / 2 if spacing > 0.5 else _duration_pm(trace), _duration_pm(trace)
         report.tables["gpu_trace"] = gpu_trace.table(*halves, phases=phases)
     if not (len(trace.host.kind) or len(trace.gpu.kind) or trace.peaks or report.problems):
         _report_foreign_trace(report, trace)
-    _say_where(report, path, trace, stream.header)
+    _set_origin(report, path, trace, stream.header)
     return report
 
 
@@ -108,19 +108,19 @@ def _report_foreign_trace(report: Report, trace: Trace) -> None:
     )
 
 
-def _fill(report: Report, options: Options, trace: Trace, header: dict[str, Any]) -> None:
+def _fill_report(report: Report, options: Options, trace: Trace, header: dict[str, Any]) -> None:
     from nsw.readers.pytorch import kineto_steps
 
     half = _duration_pm(trace)
     device_kind = "XPU" if any("xpu" in str(key).lower() for key in header) else "CUDA"
-    rows, eligible = operators(trace, device_kind)
+    rows, eligible = operator_rows(trace, device_kind)
     tables: dict[str, list[Row]] = {
         "gpu_summary": gpu_summary(trace),
-        "api_summary": _summary(trace, CALL),
+        "api_summary": _host_summary(trace, CALL),
         "operators": rows,
-        "nvtx_summary": [row | {"style": "pushpop"} for row in _summary(trace, ANNOTATION)],
-        "nvtx_gpu_summary": _projected(trace),
-        "communication": communication(trace),
+        "nvtx_summary": [row | {"style": "pushpop"} for row in _host_summary(trace, ANNOTATION)],
+        "nvtx_gpu_summary": _projected_rows(trace),
+        "communication": communication_rows(trace),
     }
     if options.phase_tables():
         every = options.wants("iteration_trace", default=False)
@@ -128,17 +128,17 @@ def _fill(report: Report, options: Options, trace: Trace, header: dict[str, Any]
     for name, table in tables.items():
         if table and options.wants(name, default=name not in TRACES):
             if name not in _UNROUNDED:
-                _round(table, half)
+                _add_rounding(table, half)
             report.tables[name] = table
     if options.wants("facts"):
-        facts = _header_facts(header) + _peaks(trace) + kineto_steps.facts(trace)
+        facts = _header_facts(header) + _memory_peaks(trace) + kineto_steps.step_facts(trace)
         if eligible is not None:
             facts.append({"key": "tensor_core_eligible_pct", "value": eligible, "unit": "%"})
         if len(trace.host.kind) or len(trace.gpu.kind):
             report.tables["facts"] = facts
 
 
-def _round(table: list[Row], half: float | None) -> None:
+def _add_rounding(table: list[Row], half: float | None) -> None:
     """Give times printed in whole microseconds their half-widths."""
     if half is None:
         return
@@ -155,19 +155,21 @@ def _duration_pm(trace: Trace) -> float | None:
     return 500.0 if trace.whole_us * 2 > counted else None
 
 
-def _summary(trace: Trace, kind: int) -> list[Row]:
+def _host_summary(trace: Trace, kind: int) -> list[Row]:
     """Statistics by name of one kind of host event."""
     import numpy as np
 
-    from nsw.readers.timeline.statistics import group, statistics, with_shares
+    from nsw.readers.timeline.statistics import duration_statistics, group_by_key, with_shares
 
     chosen = np.asarray(trace.host.kind) == kind
-    grouped = group(np.asarray(trace.host.name)[chosen], np.asarray(trace.host.duration)[chosen])
+    grouped = group_by_key(np.asarray(trace.host.name)[chosen], np.asarray(trace.host.duration)[chosen])
     names = list(trace.names)
-    return with_shares([{"name": names[k]} | statistics(grouped.values_of(i)) for i, k in enumerate(grouped.keys)])
+    return with_shares(
+        [{"name": names[k]} | duration_statistics(grouped.values_of(i)) for i, k in enumerate(grouped.keys)]
+    )
 
 
-def _projected(trace: Trace) -> list[Row]:
+def _projected_rows(trace: Trace) -> list[Row]:
     durations_by_name: dict[int, list[int]] = {}
     for name, duration in zip(trace.projected.name, trace.projected.duration, strict=True):
         durations_by_name.setdefault(name, []).append(duration)
@@ -204,7 +206,7 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
-def _peaks(trace: Trace) -> list[Row]:
+def _memory_peaks(trace: Trace) -> list[Row]:
     """Most memory that PyTorch's allocator gave out and held at once, by GPU."""
     facts: list[Row] = []
     for (kind, device), peak in sorted(trace.peaks.items()):
@@ -217,7 +219,7 @@ def _peaks(trace: Trace) -> list[Row]:
     return facts
 
 
-def _say_where(report: Report, path: Path, trace: Trace, header: dict[str, Any]) -> None:
+def _set_origin(report: Report, path: Path, trace: Trace, header: dict[str, Any]) -> None:
     """Set rank, host and process of all rows, where the file tells."""
     origin: Row = {}
     distributed = header.get("distributedInfo")
@@ -252,7 +254,7 @@ def gpu_summary(trace: Trace) -> list[Row]:
     """A row a kernel, copy or memset name, most time first."""
     import numpy as np
 
-    from nsw.readers.timeline.statistics import group, statistics, with_shares
+    from nsw.readers.timeline.statistics import duration_statistics, group_by_key, with_shares
 
     gpu = trace.gpu
     if not len(gpu.kind):
@@ -260,12 +262,12 @@ def gpu_summary(trace: Trace) -> list[Row]:
     kind, name, device, size = (np.asarray(a) for a in (gpu.kind, gpu.name, gpu.device, gpu.size))
     key = name * 4 + kind
     names = list(trace.names)
-    grouped = group(key, np.asarray(gpu.duration))
-    devices = {k: _only(device[key == k]) for k in grouped.keys} if len(np.unique(device)) > 1 else None
-    only_device = _only(device)
+    grouped = group_by_key(key, np.asarray(gpu.duration))
+    devices = {k: _single_device(device[key == k]) for k in grouped.keys} if len(np.unique(device)) > 1 else None
+    only_device = _single_device(device)
     rows = []
     for i, k in enumerate(grouped.keys):
-        row = name_columns(names[k // 4]) | {"kind": KINDS[k % 4]} | statistics(grouped.values_of(i))
+        row = name_columns(names[k // 4]) | {"kind": KINDS[k % 4]} | duration_statistics(grouped.values_of(i))
         row["device"] = devices[k] if devices else only_device
         if k % 4:
             moved = size[key == k]
@@ -274,7 +276,7 @@ def gpu_summary(trace: Trace) -> list[Row]:
     return with_shares(rows)
 
 
-def _only(devices: Any) -> int | None:
+def _single_device(devices: Any) -> int | None:
     return int(devices[0]) if devices[0] >= 0 and (devices == devices[0]).all() else None
 
 
@@ -287,12 +289,12 @@ def name_columns(name: str) -> Row:
     return {"name": clear, "short_name": short} | mangled
 
 
-def communication(trace: Trace) -> list[Row]:
+def communication_rows(trace: Trace) -> list[Row]:
     """NCCL kernels by collective; bytes where each of them tells its elements and their type."""
     import numpy as np
 
     from nsw.readers.timeline.phases import nccl_operation
-    from nsw.readers.timeline.statistics import statistics, with_shares
+    from nsw.readers.timeline.statistics import duration_statistics, with_shares
 
     operations = {number: nccl_operation(name) for name, number in trace.names.items() if "nccl" in name}
     by_operation: dict[str, tuple[list[int], list[int | None]]] = {}
@@ -305,7 +307,7 @@ def communication(trace: Trace) -> list[Row]:
         sizes.append(_message_bytes(trace.collectives.get(index, {})))
     rows: list[Row] = []
     for operation, (durations, sizes) in by_operation.items():
-        row = {"library": "nccl", "name": operation} | statistics(np.sort(np.array(durations, np.int64)))
+        row = {"library": "nccl", "name": operation} | duration_statistics(np.sort(np.array(durations, np.int64)))
         known_sizes = [s for s in sizes if s is not None]
         row["total_bytes"] = sum(known_sizes) if len(known_sizes) == len(sizes) else None
         rows.append(row)
@@ -391,7 +393,7 @@ class GpuTrace:
 _ELIGIBLE = frozenset(row["operator"] for row in csv_rows("readers/data/tensor_core_operators.csv"))
 
 
-def operators(trace: Trace, device_kind: str | None) -> tuple[list[Row], float | None]:
+def operator_rows(trace: Trace, device_kind: str | None) -> tuple[list[Row], float | None]:
     """Rows of `operators`, and the share of kernel time launched by operators that could use tensor cores.
 
     Operators of a thread nest by time; CUDA calls and annotations count as children, as in PyTorch. GPU work
@@ -452,7 +454,7 @@ class _Open:
     same_child: _Open | None = None  # the first child, ended, when it is an operator of the same name
 
 
-def _pauses(trace: Trace) -> Any:
+def _profiler_pauses(trace: Trace) -> Any:
     """Start, duration and thread of the profiler's pauses within operators of one thread, and within no call."""
     import numpy as np
 
@@ -486,13 +488,13 @@ class _Walk:
         self._device, self._kernels = _device_time(trace), _device_time(trace, kernels=True)  # each id is taken once
         self._eligible = {number for name, number in trace.names.items() if name in _ELIGIBLE}
         self._stack: list[_Open] = []
-        self._go(trace)
+        self._walk_trace(trace)
 
-    def _go(self, trace: Trace) -> None:
+    def _walk_trace(self, trace: Trace) -> None:
         import numpy as np
 
         host = trace.host
-        pauses = _pauses(trace)
+        pauses = _profiler_pauses(trace)
         columns = [
             np.concatenate([np.asarray(host_column, np.int64), pauses[at]])
             for at, host_column in enumerate((host.start, host.duration, host.thread))
@@ -503,24 +505,24 @@ class _Walk:
         for i in order.tolist():
             if thread[i] != current:
                 current = thread[i]
-                self._close(None)
-            self._close(start[i])
+                self._close_ended(None)
+            self._close_ended(start[i])
             if i >= events or host.kind[i] == CALL:
                 if self._stack:
                     self._stack[-1].children += 1
                     self._stack[-1].children_time += duration[i]
             else:
-                self._open(host.kind[i], host.name[i], host.start[i], host.duration[i], host.external[i])
-        self._close(None)
+                self._open_event(host.kind[i], host.name[i], host.start[i], host.duration[i], host.external[i])
+        self._close_ended(None)
 
-    def _open(self, kind: int, name: int, start: int, duration: int, external: int) -> None:
+    def _open_event(self, kind: int, name: int, start: int, duration: int, external: int) -> None:
         opened = _Open(start + duration, name, kind, duration)
         if kind == OP:
             opened.own_device = self._device.pop(external, 0)
             opened.own_kernels = self._kernels.pop(external, 0)
         self._stack.append(opened)
 
-    def _close(self, now: int | None) -> None:
+    def _close_ended(self, now: int | None) -> None:
         """End what ends by `now`; everything when None."""
         stack = self._stack
         while stack and (now is None or stack[-1].end <= now):
@@ -536,7 +538,7 @@ class _Walk:
                     done.own_device += child.own_device
                     done.same_child = None
             elif done.same_child is not None:
-                self._add(done.same_child)
+                self._add_closed(done.same_child)
             waits = False
             if stack:
                 above = stack[-1]
@@ -547,9 +549,9 @@ class _Walk:
                 if waits := above.children == 1 and above.name == done.name and above.kind == done.kind == OP:
                     above.same_child = done
             if not waits:
-                self._add(done)
+                self._add_closed(done)
 
-    def _add(self, done: _Open) -> None:
+    def _add_closed(self, done: _Open) -> None:
         if done.kind == OP:
             total = self.sums.setdefault(done.name, [0, 0, 0, 0, 0])
             total[0] += 1

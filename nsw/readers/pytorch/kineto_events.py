@@ -78,7 +78,7 @@ class EventStream:
             allowance = Allowance(self._path.stat().st_size, self._max_unpacked)
             self._chunks = unpack_chunks(raw, allowance) if packed else iter(lambda: raw.read(_WINDOW), b"")
             try:
-                yield from self._document()
+                yield from self._read_document()
             except _CutError:
                 detail = f" ({self._fault})" if self._fault else ""
                 self._report.error(
@@ -95,28 +95,28 @@ class EventStream:
         if self._damaged:
             self._report.error(f"{self._damaged} damaged events were skipped", line=self._first_damage)
 
-    def _document(self) -> Iterator[Any]:
+    def _read_document(self) -> Iterator[Any]:
         first = self._next_token_character()
         if first == "[":
             self._at += 1
-            yield from self._events(closed=False)
+            yield from self._read_events(closed=False)
             return
         if first != "{":
             raise _DamagedError("neither an object nor a list of events")
         self._at += 1
         while self._next_token_character() != "}":
-            key = self._value()
+            key = self._read_value()
             if not isinstance(key, str) or self._next_token_character() != ":":
                 raise _DamagedError("a key was expected")
             self._at += 1
             if key == "traceEvents" and self._next_token_character() == "[":
                 self._at += 1
-                yield from self._events(closed=True)
+                yield from self._read_events(closed=True)
             else:
                 self._next_token_character()
-                self.header[key] = self._value()
+                self.header[key] = self._read_value()
 
-    def _events(self, *, closed: bool) -> Iterator[Any]:
+    def _read_events(self, *, closed: bool) -> Iterator[Any]:
         """The members of the list that has just begun; a bare list need not be closed (Chrome's format)."""
         while True:
             match = _BLANK.match(self._window, self._at)
@@ -125,7 +125,7 @@ class EventStream:
                 if isinstance(event, dict):
                     yield event
                 else:
-                    self._pass_over()
+                    self._count_damage()
                 continue
             except (StopIteration, ValueError, RecursionError):
                 pass
@@ -133,18 +133,18 @@ class EventStream:
                 if self._next_token_character() == "]":
                     self._at += 1
                     return
-                event = self._value()
+                event = self._read_value()
             except _CutError:
                 if closed or self._at < len(self._window):
                     raise
                 return
             except _DamagedError:
-                self._pass_over()
+                self._count_damage()
                 self._find_next_event()
                 continue
             yield event
 
-    def _pass_over(self) -> None:
+    def _count_damage(self) -> None:
         """Count an event that is none."""
         self._damaged += 1
         self._first_damage = self._first_damage or self._current_line()
@@ -156,10 +156,10 @@ class EventStream:
             self._at = match.end() if match else self._at
             if self._at < len(self._window):
                 return self._window[self._at]
-            if not self._fill():
+            if not self._fill_window():
                 raise _CutError
 
-    def _value(self) -> Any:
+    def _read_value(self) -> Any:
         while True:
             try:
                 value, end = self._scan(self._window, self._at)
@@ -172,7 +172,7 @@ class EventStream:
             except (RecursionError, ValueError) as fault:  # nested too deep; a number of thousands of digits
                 raise _DamagedError(str(fault)) from None
             else:
-                if end < len(self._window) or isinstance(value, dict | list | str) or not self._fill():
+                if end < len(self._window) or isinstance(value, dict | list | str) or not self._fill_window():
                     self._at = end
                     return value
                 continue
@@ -181,14 +181,14 @@ class EventStream:
             waits = len(self._window) - self._at
             if waits > _LARGEST:  # its end is lacking, and it would swallow all events behind it
                 raise _DamagedError(f"a value of more than {_LARGEST >> 20} MiB")
-            if not self._fill(2 * waits):  # twice as much: it is scanned from its start again
+            if not self._fill_window(2 * waits):  # twice as much: it is scanned from its start again
                 raise _CutError
 
-    def _fill(self, min_length: int = 0) -> bool:
+    def _fill_window(self, min_length: int = 0) -> bool:
         """Read on, until about so many characters wait; False where the file ends, or can be read no further."""
         if self._ended:
             return False
-        self._drop(self._at)
+        self._drop_read(self._at)
         parts, length = [self._window], len(self._window)
         while not self._ended and (len(parts) == 1 or length < min_length):
             try:
@@ -202,7 +202,7 @@ class EventStream:
         before, self._window = len(self._window), "".join(parts)
         return not self._ended or len(self._window) > before
 
-    def _drop(self, until: int) -> None:
+    def _drop_read(self, until: int) -> None:
         self._line += self._window.count("\n", 0, until)
         self._window = self._window[until:]
         self._at = 0
@@ -219,7 +219,7 @@ class EventStream:
                 self._at = match.end()
                 return
             self._at = max(self._at, len(self._window) - _OVERLAP)
-            if not self._fill():
+            if not self._fill_window():
                 self._at = len(self._window)
                 raise _CutError
             start = 0
@@ -244,11 +244,11 @@ _MOST_PROCESSES = 100
 _STEP = "ProfilerStep#"
 
 
-def _ints() -> array[int]:
+def _int_array() -> array[int]:
     return array("q")
 
 
-def _floats() -> array[float]:
+def _float_array() -> array[float]:
     return array("d")
 
 
@@ -256,30 +256,30 @@ def _floats() -> array[float]:
 class Host:
     """Operators, annotations and CUDA calls, parallel arrays; times in ns."""
 
-    kind: array[int] = field(default_factory=_ints)
-    name: array[int] = field(default_factory=_ints)
-    start: array[int] = field(default_factory=_ints)
-    duration: array[int] = field(default_factory=_ints)
-    thread: array[int] = field(default_factory=_ints)
-    external: array[int] = field(default_factory=_ints)
-    correlation: array[int] = field(default_factory=_ints)
+    kind: array[int] = field(default_factory=_int_array)
+    name: array[int] = field(default_factory=_int_array)
+    start: array[int] = field(default_factory=_int_array)
+    duration: array[int] = field(default_factory=_int_array)
+    thread: array[int] = field(default_factory=_int_array)
+    external: array[int] = field(default_factory=_int_array)
+    correlation: array[int] = field(default_factory=_int_array)
 
 
 @dataclass(slots=True)
 class Device:
     """Work of the GPUs, parallel arrays; times in ns; NONE or NaN where the event says nothing."""
 
-    kind: array[int] = field(default_factory=_ints)
-    name: array[int] = field(default_factory=_ints)
-    start: array[int] = field(default_factory=_ints)
-    duration: array[int] = field(default_factory=_ints)
-    device: array[int] = field(default_factory=_ints)
-    external: array[int] = field(default_factory=_ints)
-    correlation: array[int] = field(default_factory=_ints)
-    lane: array[int] = field(default_factory=_ints)  # process, stream and graph node, as a number
-    size: array[int] = field(default_factory=_ints)
-    blocks_per_sm: array[float] = field(default_factory=_floats)
-    occupancy: array[float] = field(default_factory=_floats)
+    kind: array[int] = field(default_factory=_int_array)
+    name: array[int] = field(default_factory=_int_array)
+    start: array[int] = field(default_factory=_int_array)
+    duration: array[int] = field(default_factory=_int_array)
+    device: array[int] = field(default_factory=_int_array)
+    external: array[int] = field(default_factory=_int_array)
+    correlation: array[int] = field(default_factory=_int_array)
+    lane: array[int] = field(default_factory=_int_array)  # process, stream and graph node, as a number
+    size: array[int] = field(default_factory=_int_array)
+    blocks_per_sm: array[float] = field(default_factory=_float_array)
+    occupancy: array[float] = field(default_factory=_float_array)
 
 
 class Trace:
@@ -317,21 +317,21 @@ class Trace:
             if phase == "X":
                 category = event.get("cat")
                 if isinstance(category, str):
-                    self._span(event, category.lower())
+                    self._take_span(event, category.lower())
                 elif (str(event.get("pid")), str(event.get("tid"))) in self.xla_streams:
-                    self._xla(event)
+                    self._take_xla_work(event)
                 elif isinstance(process := event.get("pid"), str) and len(self.processes) < _MOST_PROCESSES:
                     self.processes.add(process[:200])
             elif phase not in _NO_SPANS and str(event.get("cat")).lower() in _TIMED:
                 self.begin_events += 1
             elif phase == "i" and event.get("name") == "[memory]":
-                self._memory(_dict(event.get("args")))
+                self._take_memory(_as_dict(event.get("args")))
             elif phase == "M" and len(self.processes) < _MOST_PROCESSES:
-                self._label(event)
+                self._take_label(event)
 
-    def _label(self, event: dict[str, Any]) -> None:
+    def _take_label(self, event: dict[str, Any]) -> None:
         """Take what the trace calls a process or a thread."""
-        label, process = str(_dict(event.get("args")).get("name"))[:200], str(event.get("pid"))
+        label, process = str(_as_dict(event.get("args")).get("name"))[:200], str(event.get("pid"))
         if event.get("name") == "process_name":
             self.processes.add(label)
             if match := _XLA_GPU.search(label):
@@ -339,9 +339,9 @@ class Trace:
         elif event.get("name") == "thread_name" and process in self.xla_gpus and (match := _XLA_STREAM.match(label)):
             self.xla_streams[process, str(event.get("tid"))] = int(match[1])
 
-    def _xla(self, event: dict[str, Any]) -> None:
+    def _take_xla_work(self, event: dict[str, Any]) -> None:
         """Take a GPU's work in a trace of XLA (JAX, TensorFlow) as Kineto would have written it."""
-        process, name, args = str(event.get("pid")), str(event.get("name")), _dict(event.get("args"))
+        process, name, args = str(event.get("pid")), str(event.get("name")), _as_dict(event.get("args"))
         work = args | {
             "device": self.xla_gpus[process],
             "stream": self.xla_streams[process, str(event.get("tid"))],
@@ -355,40 +355,44 @@ class Trace:
             work["bytes"] = details.get("size")
         elif name.startswith("Memset"):
             category = "gpu_memset"
-        self._span(event | {"name": name, "args": work}, category)
+        self._take_span(event | {"name": name, "args": work}, category)
 
-    def _span(self, event: dict[str, Any], category: str) -> None:
+    def _take_span(self, event: dict[str, Any], category: str) -> None:
         gpu, host = GPU.get(category), HOST.get(category)
         if gpu is None and host is None and category not in _OTHER_CATEGORIES:
             return
-        start, duration, name = _ns(event.get("ts")), _ns(event.get("dur")), event.get("name")
+        start, duration, name = _as_ns(event.get("ts")), _as_ns(event.get("dur")), event.get("name")
         if start is None or duration is None or not 0 <= duration <= LONGEST_NS or not isinstance(name, str):
             self.timeless += 1
             return
         self.whole_us += isinstance(event["dur"], int)
         if isinstance(event["ts"], float) and abs(event["ts"]) > self.latest_us:
             self.latest_us = abs(event["ts"])
-        args = _dict(event.get("args"))
+        args = _as_dict(event.get("args"))
         if gpu is not None:
-            self._gpu(event, args, gpu, start, duration)
+            self._append_gpu(event, args, gpu, start, duration)
         elif host is not None:
-            self._host(event, args, host, start, duration)
+            self._take_host_event(event, args, host, start, duration)
         elif category == _OVERHEAD:
             self.overhead.append((start, start + duration))
         else:
             label = f"{_STEP[:-1]}*" if name.startswith(_STEP) else name
-            self._append(self.projected, event, args, (ANNOTATION, label, start, duration))
+            self._append_host(self.projected, event, args, (ANNOTATION, label, start, duration))
 
-    def _host(self, event: dict[str, Any], args: dict[str, Any], kind: int, start: int, duration: int) -> None:
+    def _take_host_event(
+        self, event: dict[str, Any], args: dict[str, Any], kind: int, start: int, duration: int
+    ) -> None:
         name = event["name"]
         if name.startswith(_STEP):
             self.steps.append((start, start + duration))
             name, kind = f"{_STEP[:-1]}*", ANNOTATION
         if isinstance(pid := event.get("pid"), int):
             self.pids.add(pid)
-        self._append(self.host, event, args, (kind, name, start, duration))
+        self._append_host(self.host, event, args, (kind, name, start, duration))
 
-    def _append(self, host: Host, event: dict[str, Any], args: dict[str, Any], span: tuple[int, str, int, int]) -> None:
+    def _append_host(
+        self, host: Host, event: dict[str, Any], args: dict[str, Any], span: tuple[int, str, int, int]
+    ) -> None:
         kind, name, start, duration = span
         thread = (str(event.get("pid")), str(event.get("tid")))
         host.kind.append(kind)
@@ -396,24 +400,29 @@ class Trace:
         host.start.append(start)
         host.duration.append(duration)
         host.thread.append(self.threads.setdefault(thread, len(self.threads)))
-        host.external.append(_int(args.get("External id", args.get("external id"))))
-        host.correlation.append(_int(args.get("correlation")))
+        host.external.append(_as_int(args.get("External id", args.get("external id"))))
+        host.correlation.append(_as_int(args.get("correlation")))
 
-    def _gpu(self, event: dict[str, Any], args: dict[str, Any], kind: int, start: int, duration: int) -> None:
+    def _append_gpu(self, event: dict[str, Any], args: dict[str, Any], kind: int, start: int, duration: int) -> None:
         gpu, name = self.gpu, event["name"]
         index = len(gpu.kind)
         gpu.kind.append(kind)
         gpu.name.append(self.names.setdefault(name, len(self.names)))
         gpu.start.append(start)
         gpu.duration.append(duration)
-        gpu.device.append(_int(args.get("device", event.get("pid"))))
-        gpu.external.append(_int(args.get("External id", args.get("external id"))))
-        gpu.correlation.append(_int(args.get("correlation")))
-        lane = str(event.get("pid")), str(event.get("tid")), _int(args.get("stream")), _int(args.get("graph node id"))
+        gpu.device.append(_as_int(args.get("device", event.get("pid"))))
+        gpu.external.append(_as_int(args.get("External id", args.get("external id"))))
+        gpu.correlation.append(_as_int(args.get("correlation")))
+        lane = (
+            str(event.get("pid")),
+            str(event.get("tid")),
+            _as_int(args.get("stream")),
+            _as_int(args.get("graph node id")),
+        )
         gpu.lane.append(self.lanes.setdefault(lane, len(self.lanes)))
-        gpu.size.append(_int(args.get("bytes")))
-        gpu.blocks_per_sm.append(_float(args.get("blocks per SM")))
-        gpu.occupancy.append(_float(args.get("est. achieved occupancy %")))
+        gpu.size.append(_as_int(args.get("bytes")))
+        gpu.blocks_per_sm.append(_as_float(args.get("blocks per SM")))
+        gpu.occupancy.append(_as_float(args.get("est. achieved occupancy %")))
         if "Collective name" in args:
             self.collectives[index] = {k: args[k] for k in _COLLECTIVE if k in args}
         if self._each_gpu is not None:
@@ -435,21 +444,21 @@ class Trace:
         alone = float(duration[is_kernel & ~self.of_operators()].sum())
         return 100.0 * alone / total if total and OP in self.host.kind else 0.0
 
-    def _memory(self, args: dict[str, Any]) -> None:
-        device_key = (_int(args.get("Device Type")), _int(args.get("Device Id")))
+    def _take_memory(self, args: dict[str, Any]) -> None:
+        device_key = (_as_int(args.get("Device Type")), _as_int(args.get("Device Id")))
         peak = self.peaks.setdefault(device_key, [MISSING, MISSING])
         for index, key in enumerate(("Total Allocated", "Total Reserved")):
-            peak[index] = max(peak[index], _int(args.get(key)))
+            peak[index] = max(peak[index], _as_int(args.get(key)))
 
 
 _COLLECTIVE = ("Collective name", "In msg nelems", "dtype")
 
 
-def _dict(value: Any) -> dict[str, Any]:
+def _as_dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _ns(value: Any) -> int | None:
+def _as_ns(value: Any) -> int | None:
     """Microseconds, as a number or as text, in whole ns; None where they are no time."""
     if isinstance(value, str):
         try:
@@ -461,11 +470,11 @@ def _ns(value: Any) -> int | None:
     return value * 1000 if isinstance(value, int) else round(value * 1000)
 
 
-def _int(value: Any) -> int:
+def _as_int(value: Any) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else MISSING
 
 
-def _float(value: Any) -> float:
+def _as_float(value: Any) -> float:
     return float(value) if isinstance(value, int | float) and 0 <= value < 1e15 else math.nan

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CATEGORIES",
-    "facts",
-    "intersected",
-    "merged",
-    "of_operations",
+    "intersect_spans",
+    "merge_spans",
+    "phase_of_operations",
     "phase_tables",
-    "subtracted",
+    "step_facts",
+    "subtract_spans",
     "uses_tensor_cores",
 ]
 
@@ -61,27 +61,27 @@ TENSOR_CORE = re.compile(
 _NO_TENSOR_CORE = re.compile(r"_simt_|_ffma_|f32f32_f32f32_f32_|sgemm_\d+x\d+_\d*+(?:x\d*+)?_?[nt][nt]")
 
 
-def facts(trace: Trace) -> list[Row]:
+def step_facts(trace: Trace) -> list[Row]:
     """The mean step and its parts in ns, and for each GPU how it was used during the steps."""
-    starts, ends = _steps(trace)
+    starts, ends = _step_spans(trace)
     if not len(starts) or int(ends[-1]) <= int(starts[0]):
         return []
-    left = merged(starts, ends)
-    total = _length(left)
+    left = merge_spans(starts, ends)
+    total = _total_length(left)
     count = len(trace.steps)
     divisor = max(count, 1)
     rows: list[Row] = [
         {"key": "steps", "value": count},
         {"key": "step_time_ns", "value": total / divisor, "unit": "ns"},
     ]
-    for category, spans in zip(CATEGORIES, _roles(trace), strict=False):
-        overlap = intersected(left, spans)
-        left = subtracted(left, overlap)
-        rows.append({"key": f"step_{category}_ns", "value": _length(overlap) / divisor, "unit": "ns"})
-    rows.append({"key": "step_other_ns", "value": _length(left) / divisor, "unit": "ns"})
+    for category, spans in zip(CATEGORIES, _spans_by_category(trace), strict=False):
+        overlap = intersect_spans(left, spans)
+        left = subtract_spans(left, overlap)
+        rows.append({"key": f"step_{category}_ns", "value": _total_length(overlap) / divisor, "unit": "ns"})
+    rows.append({"key": "step_other_ns", "value": _total_length(left) / divisor, "unit": "ns"})
     window = (np.array([starts[0]]), np.array([ends.max()]))
     uses = np.array([uses_tensor_cores(n) for n in trace.names], dtype=bool)[np.asarray(trace.gpu.name)]
-    of_operator = _of_operator(trace)
+    of_operator = _is_launched_by_operator(trace)
     for device, kernel_rows in _kernels_of_each_device(trace):
         facts_here = _gpu_facts(trace, kernel_rows, window)
         if (share := _tensor_core_share(trace, kernel_rows, uses, of_operator)) is not None:
@@ -106,8 +106,8 @@ def _gpu_facts(trace: Trace, kernel_rows: Ints, window: Spans) -> list[Row]:
     gpu = trace.gpu
     starts = np.asarray(gpu.start)[kernel_rows]
     ends = starts + np.asarray(gpu.duration)[kernel_rows]
-    busy = _length(intersected(window, merged(starts, ends)))
-    rows: list[Row] = [{"key": "gpu_utilization_pct", "value": 100.0 * busy / _length(window), "unit": "%"}]
+    busy = _total_length(intersect_spans(window, merge_spans(starts, ends)))
+    rows: list[Row] = [{"key": "gpu_utilization_pct", "value": 100.0 * busy / _total_length(window), "unit": "%"}]
     if (efficiency := _sm_efficiency(starts, ends, np.asarray(gpu.blocks_per_sm)[kernel_rows], window)) is not None:
         rows.append({"key": "est_sm_efficiency_pct", "value": efficiency, "unit": "%"})
     weights = (np.minimum(ends, window[1][0]) - np.maximum(starts, window[0][0])).clip(0).astype(np.float64)
@@ -123,7 +123,7 @@ def _gpu_facts(trace: Trace, kernel_rows: Ints, window: Spans) -> list[Row]:
     return rows
 
 
-def _of_operator(trace: Trace) -> Any:
+def _is_launched_by_operator(trace: Trace) -> Any:
     """Of each GPU event, whether an operator launched it."""
     operators = np.asarray(trace.host.external)[np.asarray(trace.host.kind) == OP]
     return np.isin(np.asarray(trace.gpu.external), operators[operators >= 0])
@@ -147,7 +147,7 @@ def _sm_efficiency(starts: Ints, ends: Ints, blocks: Any, window: Spans) -> floa
     order = np.argsort(points, kind="stable")
     level = np.cumsum(np.concatenate((blocks[has_blocks], -blocks[has_blocks]))[order])[:-1]
     lengths = np.diff(points[order])
-    return 100.0 * float((level.clip(0.0, 1.0) * lengths).sum()) / _length(window)
+    return 100.0 * float((level.clip(0.0, 1.0) * lengths).sum()) / _total_length(window)
 
 
 def uses_tensor_cores(kernel: str) -> bool:
@@ -155,15 +155,15 @@ def uses_tensor_cores(kernel: str) -> bool:
     return TENSOR_CORE.search(kernel) is not None and _NO_TENSOR_CORE.search(kernel) is None
 
 
-def _steps(trace: Trace) -> Spans:
+def _step_spans(trace: Trace) -> Spans:
     """Starts and ends of the steps; of the whole trace where there are none."""
     gpu_start = np.asarray(trace.gpu.start)
     gpu_end = gpu_start + np.asarray(trace.gpu.duration)
-    steps = sorted(trace.steps) or _of_operators(trace)
+    steps = sorted(trace.steps) or _span_of_operators(trace)
     if not steps:
         empty = np.empty(0, np.int64)
         return (gpu_start.min(keepdims=True), gpu_end.max(keepdims=True)) if len(gpu_start) else (empty, empty)
-    times = launched(trace)
+    times = gpu_launch_times(trace)
     inside = [(times >= start) & (times <= end) for start, end in steps]
     before = steps[0][0]
     if inside[0].any():
@@ -179,7 +179,7 @@ def _steps(trace: Trace) -> Spans:
     return np.array(starts_, np.int64), np.array(ends_, np.int64)
 
 
-def _of_operators(trace: Trace) -> list[tuple[int, int]]:
+def _span_of_operators(trace: Trace) -> list[tuple[int, int]]:
     """From the start of the first operator to the end of the last, as one step; none without operators."""
     chosen = np.asarray(trace.host.kind) == OP
     starts = np.asarray(trace.host.start)[chosen]
@@ -187,14 +187,14 @@ def _of_operators(trace: Trace) -> list[tuple[int, int]]:
     return [(int(starts.min()), int(ends.max()))] if len(starts) else []
 
 
-def launched(trace: Trace) -> Ints:
+def gpu_launch_times(trace: Trace) -> Ints:
     """When the host launched each GPU event; -1 where no call tells."""
     kind, correlation = np.asarray(trace.host.kind), np.asarray(trace.host.correlation)
     calls = np.flatnonzero((kind == CALL) & (correlation >= 0))
     return launch_times(np.asarray(trace.gpu.correlation), correlation[calls], np.asarray(trace.host.start)[calls])
 
 
-def _roles(trace: Trace) -> list[Spans]:
+def _spans_by_category(trace: Trace) -> list[Spans]:
     """The spans of each category but other, in the order of precedence."""
     names = list(trace.names)
     nccl = np.array([bool(_NCCL_KERNEL.search(n)) for n in names], dtype=bool)
@@ -208,13 +208,13 @@ def _roles(trace: Trace) -> list[Spans]:
 
     def on_gpu(chosen: Any) -> Spans:
         starts = np.asarray(gpu.start)[chosen]
-        return merged(starts, starts + np.asarray(gpu.duration)[chosen])
+        return merge_spans(starts, starts + np.asarray(gpu.duration)[chosen])
 
     def on_host(chosen: Any) -> Spans:
         starts = np.asarray(host.start)[chosen]
-        return merged(starts, starts + np.asarray(host.duration)[chosen])
+        return merge_spans(starts, starts + np.asarray(host.duration)[chosen])
 
-    communication = merged(
+    communication = merge_spans(
         *(np.concatenate(pair) for pair in zip(on_gpu(collective), on_host(on_cpu & talk[name]), strict=True))
     )
     return [
@@ -228,7 +228,7 @@ def _roles(trace: Trace) -> list[Spans]:
     ]
 
 
-def merged(starts: Ints, ends: Ints) -> Spans:
+def merge_spans(starts: Ints, ends: Ints) -> Spans:
     """Spans that may overlap as spans that do not."""
     if not len(starts):
         return starts, ends
@@ -239,7 +239,7 @@ def merged(starts: Ints, ends: Ints) -> Spans:
     return starts[first], ends[last]
 
 
-def intersected(a: Spans, b: Spans) -> Spans:
+def intersect_spans(a: Spans, b: Spans) -> Spans:
     """What is in both."""
     points = np.concatenate((a[0], a[1], b[0], b[1]))
     depth = np.concatenate([np.full(len(x), s) for x, s in ((a[0], 1), (a[1], -1), (b[0], 1), (b[1], -1))])
@@ -249,7 +249,7 @@ def intersected(a: Spans, b: Spans) -> Spans:
     return points[inside], points[inside + 1]
 
 
-def subtracted(a: Spans, b: Spans) -> Spans:
+def subtract_spans(a: Spans, b: Spans) -> Spans:
     """What is in `a` and not in `b`, which lies within `a`."""
     if not len(b[0]):
         return a
@@ -259,7 +259,7 @@ def subtracted(a: Spans, b: Spans) -> Spans:
     return starts[nonempty], ends[nonempty]
 
 
-def _length(spans: Spans) -> int:
+def _total_length(spans: Spans) -> int:
     return int((spans[1] - spans[0]).sum())
 
 
@@ -275,13 +275,15 @@ def phase_tables(trace: Trace, *, named_step: str | None, warmup: int | None, ev
         warmup: How many iterations are warm-up, where a recipe says so.
         every: Whether `iteration_trace` is wanted.
     """
-    recorded = _recorded(trace)
+    recorded = _recorded_events(trace)
     if not len(recorded.start):
         return {}
-    return tables_of_process(recorded, _span(trace, recorded), named_step=named_step, warmup=warmup, every=every)
+    return tables_of_process(
+        recorded, _recorded_span(trace, recorded), named_step=named_step, warmup=warmup, every=every
+    )
 
 
-def of_operations(trace: Trace, named_step: str | None, warmup: int | None) -> list[str] | None:
+def phase_of_operations(trace: Trace, named_step: str | None, warmup: int | None) -> list[str] | None:
     """The phase of each GPU operation, in the order of the trace; None without iterations.
 
     Args:
@@ -289,10 +291,10 @@ def of_operations(trace: Trace, named_step: str | None, warmup: int | None) -> l
         named_step: The annotation that a recipe names as its step; None: the iterations are detected.
         warmup: How many iterations are warm-up; None: this is detected.
     """
-    return phases_of_operations(_recorded(trace), named_step, warmup)
+    return phases_of_operations(_recorded_events(trace), named_step, warmup)
 
 
-def _recorded(trace: Trace) -> Recorded:
+def _recorded_events(trace: Trace) -> Recorded:
     gpu, host = trace.gpu, trace.host
     calls = np.flatnonzero(np.asarray(host.kind) == CALL)
     return Recorded(
@@ -302,13 +304,13 @@ def _recorded(trace: Trace) -> Recorded:
         gpu_kind=np.asarray(gpu.kind),
         start=np.asarray(gpu.start),
         duration=np.asarray(gpu.duration),
-        launched=launched(trace),
+        launched=gpu_launch_times(trace),
         device=np.asarray(gpu.device),
         size=np.asarray(gpu.size),
         call_name=np.asarray(host.name)[calls],
         call_start=np.asarray(host.start)[calls],
         call_duration=np.asarray(host.duration)[calls],
-        marks=_marks(trace),
+        marks=_annotation_marks(trace),
         steps=_profiler_steps(trace),
     )
 
@@ -320,7 +322,7 @@ def _profiler_steps(trace: Trace) -> Iterations | None:
     return Iterations("profiler_step", _STEPS, steps[:, 0], int(steps[:, 1].max()))
 
 
-def _span(trace: Trace, recorded: Recorded) -> tuple[int, int]:
+def _recorded_span(trace: Trace, recorded: Recorded) -> tuple[int, int]:
     first, last = int(recorded.start.min()), int((recorded.start + recorded.duration).max())
     start = np.asarray(trace.host.start)
     if not len(start):
@@ -329,7 +331,7 @@ def _span(trace: Trace, recorded: Recorded) -> tuple[int, int]:
     return min(first, int(start.min())), max(last, int(end.max()))
 
 
-def _marks(trace: Trace) -> list[Marks]:
+def _annotation_marks(trace: Trace) -> list[Marks]:
     """The annotations by name and thread."""
     host, names = trace.host, list(trace.names)
     chosen = np.flatnonzero(np.asarray(host.kind) == ANNOTATION)

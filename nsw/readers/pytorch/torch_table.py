@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 from nsw.readers.messages import problem_of_known_message
 from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.text.known_words import meaning_by_pattern, meaning_by_word
-from nsw.readers.text.lines import Line, Span, as_shown, by_rank, ruled_cells, ruled_spans, spaced_cells, text_lines
+from nsw.readers.text.lines import (
+    Line,
+    Span,
+    lines_by_rank,
+    ruled_cells,
+    ruled_spans,
+    spaced_cells,
+    text_lines,
+    visible_line,
+)
 from nsw.readers.text.quantities import Quantity, digits, duration, parse_integer, percent, size
 from nsw.wording import plural
 
@@ -60,7 +69,7 @@ def sniff(sample: Sample) -> int:
         return 0
     before = ""
     for raw in sample.text.replace("**", "").split("\n"):
-        line = as_shown(raw)
+        line = visible_line(raw)
         if _may_be_header(line) and _Table(line, before).is_known:
             return 92
         before = line if line.strip() else before
@@ -75,7 +84,7 @@ def read(path: Path, options: Options) -> Report:
     odd: list[tuple[int, str, str]] = []
     torn: list[int] = []
     block = -1
-    for rank, lines in by_rank(text_lines(path)):
+    for rank, lines in lines_by_rank(text_lines(path)):
         table: _Table | None = None
         before = ""
         for number, raw in lines:
@@ -83,7 +92,9 @@ def read(path: Path, options: Options) -> Report:
             if _may_be_header(text) and (found_table := _Table(text, before)).is_known:
                 table = found_table
                 block += 1
-            elif _TORN_FOOTER.search(text) is None and (totals := [_total(match) for match in _FOOTER.finditer(text)]):
+            elif _TORN_FOOTER.search(text) is None and (
+                totals := [_total_fact(match) for match in _FOOTER.finditer(text)]
+            ):
                 table = None
                 block = _add_totals(totals, facts, {"block": max(block, 0), "rank": rank})
             elif _ANY_FOOTER.search(text) or _TORN_FOOTER.search(text):
@@ -94,11 +105,11 @@ def read(path: Path, options: Options) -> Report:
                 report.error("the titles of a table are damaged: its rows are left out", line=number, fix=_AGAIN)
             elif table is not None:
                 rows, taking = len(operators), table
-                table = _take(taking, (number, text), operators, {"block": block, "rank": rank}, report)
+                table = _take_line(taking, (number, text), operators, {"block": block, "rank": rank}, report)
                 torn += [number] if taking.is_torn else []
                 odd += [(number, *cell) for cell in taking.odd] if len(operators) > rows else []
             elif _SPOKEN.search(text) and (problem := problem_of_known_message("pytorch", text, line=number)):
-                _note(report, problem)
+                _note_once(report, problem)
             before = text if text.strip() else before
     report.errors(
         [f"'{cell[:40]}' below '{title}' is not a figure and is left out" for _, title, cell in odd],
@@ -164,13 +175,13 @@ def _are_damaged_titles(text: str) -> bool:
     return known_count >= _ENOUGH_TITLES and 2 * known_count > len(titles)
 
 
-def _note(report: Report, problem: Problem) -> None:
+def _note_once(report: Report, problem: Problem) -> None:
     """A message of the profiler; those that come again and again are kept once."""
     if len(report.problems) < _MOST_SAID and all(p.message != problem.message for p in report.problems):
         report.problems.append(problem)
 
 
-def _take(table: _Table, line: Line, operators: list[Row], origin: Row, report: Report) -> _Table | None:
+def _take_line(table: _Table, line: Line, operators: list[Row], origin: Row, report: Report) -> _Table | None:
     """Take one line below a header; None where the table ends with it."""
     number, text = line[0], table.without_lead(line[1])
     table.is_torn = False
@@ -185,7 +196,7 @@ def _take(table: _Table, line: Line, operators: list[Row], origin: Row, report: 
             table.lay_out(text)
             return table
         return None if table.rows else table
-    row = table.row(text)
+    row = table.parse_row(text)
     if row is not None:
         table.rows += 1
         operators.append(row | origin)
@@ -223,8 +234,8 @@ class _Table:
             self.lay_out(before)
             self.ruled = False  # the dashes below the header are still to come
         self.device: str | None = None
-        titles = self._titles = self._split(self.without_lead(header))
-        self._columns = [self._column(name) for name in titles]
+        titles = self._titles = self._split_at_gaps(self.without_lead(header))
+        self._columns = [self._parse_header(name) for name in titles]
         known_names = [c.name for c in self._columns if c.name]
         figures = [c.name for c in self._columns if c.read is not None]
         # hand-made extracts leave columns out, but not out of one row
@@ -244,13 +255,13 @@ class _Table:
         if match and not self._spans:
             self._spans = ruled_spans(dashes[: match.end()], match.start())
 
-    def row(self, text: str) -> Row | None:
+    def parse_row(self, text: str) -> Row | None:
         """A row of `operators`, or None where the line is none."""
         if self.has_tabs:
             return self._complete_row(text.rstrip("\n").split("\t"))
-        for cells in (self._cut(text), self._split(text)):
+        for cells in (self._cut_at_spans(text), self._split_at_gaps(text)):
             if cells is not None and len(cells) == len(self._columns):
-                row = self._fill(self._unswapped(cells))
+                row = self._row_of_cells(self._unswap_cells(cells))
                 if row is not None:
                     return row
         return None
@@ -260,9 +271,11 @@ class _Table:
         cells = [cell.strip() for cell in cells[len(cells) - len(self._columns) :]]
         if len(cells) != len(self._columns) or not all(cells):
             return None
-        row = self._fill([_MARKUP.sub("", cells[0]).strip(), *cells[1:]])
+        row = self._row_of_cells([_MARKUP.sub("", cells[0]).strip(), *cells[1:]])
         return (
-            None if row is None or self.odd or any(_contradicts(row, *mean_columns) for mean_columns in _MEANS) else row
+            None
+            if row is None or self.odd or any(_contradicts_mean(row, *mean_columns) for mean_columns in _MEANS)
+            else row
         )
 
     def more_source(self, text: str) -> str:
@@ -270,32 +283,32 @@ class _Table:
         has_source = any(c.name == "source" for c in self._columns)
         return text.strip() if has_source and self._spans and not text[: self._spans[1][1]].strip() else ""
 
-    def _cut(self, text: str) -> list[str] | None:
+    def _cut_at_spans(self, text: str) -> list[str] | None:
         if not self._spans or len(self._spans) != len(self._columns):
             return None
         return ruled_cells(text, self._spans)
 
-    def _split(self, text: str) -> list[str]:
+    def _split_at_gaps(self, text: str) -> list[str]:
         if self.has_tabs:
             return [cell.strip() for cell in text.strip().split("\t")]
         return spaced_cells(text[self._spans[0][0] if self._spans else 0 :])
 
-    def _column(self, header: str) -> _Column:
+    def _parse_header(self, header: str) -> _Column:
         name = " ".join(header.split())
         if _CALLS.fullmatch(name):
             name = "# of Calls"
         if name in _FIXED:
-            return _Column(_FIXED[name], _reader(_FIXED[name]))
+            return _Column(_FIXED[name], _cell_parser(_FIXED[name]))
         if flops := _FLOPS.fullmatch(name):
             power = _FLOPS_POWER[flops[1]]
             return _Column("flops", lambda text: (d := digits(text)) and d.scaled(power))
         for pattern, column in _DEVICE:
             if match := pattern.fullmatch(name):
                 self.device = match[1].upper()
-                return _Column(column, _reader(column))
+                return _Column(column, _cell_parser(column))
         return _Column("", None)
 
-    def _unswapped(self, cells: list[str]) -> list[str]:
+    def _unswap_cells(self, cells: list[str]) -> list[str]:
         """PyTorch prints FLOP below the header of the source, and the source below that of FLOP."""
         names = [c.name for c in self._columns]
         if "source" in names and "flops" in names:
@@ -305,7 +318,7 @@ class _Table:
                 cells[source], cells[flops] = cells[flops], cells[source]
         return cells
 
-    def _fill(self, cells: list[str]) -> Row | None:
+    def _row_of_cells(self, cells: list[str]) -> Row | None:
         row: Row = {"device_kind": self.device}
         self.odd = []
         for column, title, cell in zip(self._columns, self._titles, cells, strict=True):
@@ -328,7 +341,7 @@ class _Table:
 _MEANS = (("cpu_ns", "cpu_avg_ns"), ("device_ns", "device_avg_ns"))
 
 
-def _contradicts(row: Row, total: str, mean: str) -> bool:
+def _contradicts_mean(row: Row, total: str, mean: str) -> bool:
     """Whether a sum is not the mean times the calls, as far as they are printed."""
     if row.get(total) is None or row.get(mean) is None:
         return False
@@ -336,7 +349,7 @@ def _contradicts(row: Row, total: str, mean: str) -> bool:
     return bool(abs(row[total] - row["calls"] * row[mean]) > 2 * slack)
 
 
-def _reader(column: str) -> Callable[[str], Quantity | None] | None:
+def _cell_parser(column: str) -> Callable[[str], Quantity | None] | None:
     if column.endswith("_ns"):
         return duration
     if column.endswith("_pct"):
@@ -346,7 +359,7 @@ def _reader(column: str) -> Callable[[str], Quantity | None] | None:
     return None
 
 
-def _total(match: re.Match[str]) -> Row:
+def _total_fact(match: re.Match[str]) -> Row:
     """`Self CUDA time total: 1.763ms` as the fact self_cuda_time_total_ns."""
     time = duration(match[2])
     key = f"{match[1].lower().replace(' ', '_')}_time_total_ns"

@@ -145,7 +145,7 @@ def _statistics_row(columns: Mapping[str, str]) -> Row | None:
 def _add_gpu_summary(rows: Iterable[Row], report: Report) -> None:
     import numpy as np
 
-    from nsw.readers.timeline.statistics import require_sums, statistics, with_shares
+    from nsw.readers.timeline.statistics import duration_statistics, require_sums, with_shares
 
     durations: dict[str, list[int]] = {}
     names: dict[str, Row] = {}
@@ -158,5 +158,8 @@ def _add_gpu_summary(rows: Iterable[Row], report: Report) -> None:
         report.error(f"the kernels are not summed: {fault}")
         return
     report.tables["gpu_summary"] = with_shares(
-        [{**names[name], **statistics(np.sort(np.array(of_one, np.int64)))} for name, of_one in durations.items()]
+        [
+            {**names[name], **duration_statistics(np.sort(np.array(of_one, np.int64)))}
+            for name, of_one in durations.items()
+        ]
     )

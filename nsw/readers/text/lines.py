@@ -28,15 +28,15 @@ __all__ = [
     "Ranked",
     "Span",
     "Stacks",
-    "as_shown",
-    "by_rank",
     "delimited_cells",
     "is_labelled",
     "line_blocks",
+    "lines_by_rank",
     "ruled_cells",
     "ruled_spans",
     "spaced_cells",
     "text_lines",
+    "visible_line",
 ]
 
 
@@ -66,7 +66,7 @@ def line_blocks(path: Path, size: int = LONGEST) -> Iterator[LineBlock]:
         size: About how many bytes a block has.
     """
     number, rest, sample = 1, "", Sample(path)
-    for piece in _pieces(path, size):
+    for piece in _read_pieces(path, size):
         rest += piece
         cut = rest.rfind("\n")
         if cut >= 0:
@@ -80,7 +80,7 @@ def line_blocks(path: Path, size: int = LONGEST) -> Iterator[LineBlock]:
         yield number, sample.without_numbers(rest)
 
 
-def _pieces(path: Path, size: int) -> Iterator[str]:
+def _read_pieces(path: Path, size: int) -> Iterator[str]:
     """The text of a file; Python's own file of text decodes 8 KiB at a time, which takes five times as long."""
     decoder = codecs.getincrementaldecoder(Sample(path).encoding)("replace")
     with open_to_read(path) as file:
@@ -96,10 +96,10 @@ def text_lines(path: Path) -> Iterator[Line]:
             yield from enumerate(block.split("\n"), first)
             continue
         for number, text in enumerate(block.split("\n"), first):
-            yield number, as_shown(text)
+            yield number, visible_line(text)
 
 
-def as_shown(line: str) -> str:
+def visible_line(line: str) -> str:
     """A line without its end, without colours, and without what a progress bar drew over."""
     before, _, drawn = line.rstrip("\r").rpartition("\r")
     if before.startswith('"') and before.count('"') % 2:
@@ -113,7 +113,7 @@ def is_labelled(first: Sequence[Line]) -> bool:
     return labelled >= 4 and labelled >= 0.6 * sum(bool(text.strip()) for _, text in first)
 
 
-def by_rank(lines: Iterator[Line]) -> Iterator[Ranked]:
+def lines_by_rank(lines: Iterator[Line]) -> Iterator[Ranked]:
     """The lines of each rank where a launcher put its number before each, else all lines and None."""
     first = list(itertools.islice(lines, LOOKED_AT))
     all_lines = itertools.chain(first, lines)

@@ -57,7 +57,7 @@ class Digits(NamedTuple):
 
     def scaled(self, power: int = 0) -> Quantity:
         """The number times 10 ** power, with the half-width of its last digit."""
-        return Quantity(_times(self.mantissa, self.exponent + power), _half(self.exponent + power))
+        return Quantity(_decimal_value(self.mantissa, self.exponent + power), _half_width(self.exponent + power))
 
 
 @lru_cache(maxsize=65536)
@@ -93,7 +93,7 @@ def number(text: str, mark: Mark = ".") -> Quantity | None:
     parsed = digits(text.strip(), mark)
     if parsed is None:
         return None
-    return Quantity(_times(*parsed), None if parsed.exponent >= 0 else _half(parsed.exponent))
+    return Quantity(_decimal_value(*parsed), None if parsed.exponent >= 0 else _half_width(parsed.exponent))
 
 
 def parse_integer(text: str) -> int | None:
@@ -171,12 +171,12 @@ def size_factor(unit: str, base: Literal[1000, 1024]) -> int | None:
     return int(step ** _PREFIXES[match[1].lower()])
 
 
-def _times(mantissa: int, exponent: int) -> float:
+def _decimal_value(mantissa: int, exponent: int) -> float:
     return float(mantissa * 10**exponent) if exponent >= 0 else mantissa / 10**-exponent
 
 
-def _half(exponent: int) -> float:
-    return _times(5, exponent - 1)
+def _half_width(exponent: int) -> float:
+    return _decimal_value(5, exponent - 1)
 
 
 def is_marked(text: str) -> bool:

@@ -52,7 +52,7 @@ class Calls:
         at = np.minimum(np.searchsorted(self.start, starts), len(self.start) - 1)
         return np.where(self.start[at] == starts, self.end[at], starts)
 
-    def of(self, *kinds: int) -> Covered:
+    def time_in_kinds(self, *kinds: int) -> Covered:
         """The time in calls of these kinds, computed once for all who ask."""
         if kinds not in self._covered:
             is_chosen = np.zeros(len(CALL_KINDS) + 1, bool)  # the last one is of those without a kind
@@ -61,11 +61,13 @@ class Calls:
             if not chosen.all():
                 self._covered[kinds] = Covered(self.start[chosen], self.end[chosen])
             else:
-                self._covered[kinds] = Covered(self.start, self.end) if kinds == _ALL_KINDS else self.of(*_ALL_KINDS)
+                self._covered[kinds] = (
+                    Covered(self.start, self.end) if kinds == _ALL_KINDS else self.time_in_kinds(*_ALL_KINDS)
+                )
         return self._covered[kinds]
 
 
-def by_time(times: IntArray) -> Any:
+def time_order(times: IntArray) -> Any:
     """What puts times in order, those that are equal in their own: an index; a slice of all where they are in order."""
     return slice(None) if bool((times[1:] >= times[:-1]).all()) else np.argsort(times, kind="stable")
 
@@ -79,14 +81,14 @@ class Covered:
     """The time that intervals cover together."""
 
     def __init__(self, start: IntArray, end: IntArray) -> None:
-        order = by_time(start)
+        order = time_order(start)
         self.start, self.reach = start[order], reach(end[order])
         covered = self.reach - self.start
         np.subtract(self.reach[1:], np.maximum(self.start[1:], self.reach[:-1]), out=covered[1:])
         np.maximum(covered, 0, out=covered)
         self.total = np.cumsum(covered, out=covered)
 
-    def until(self, times: IntArray) -> IntArray:
+    def covered_before(self, times: IntArray) -> IntArray:
         """How much of the time before each of these moments is covered, ns."""
         if not len(self.start):
             return np.zeros(len(times), np.int64)
@@ -94,6 +96,6 @@ class Covered:
         until = np.where(at >= 0, self.total[at] - np.maximum(self.reach[at] - times, 0), 0)
         return np.asarray(until)
 
-    def within(self, start: IntArray, end: IntArray) -> IntArray:
+    def covered_within(self, start: IntArray, end: IntArray) -> IntArray:
         """How much of each stretch is covered, ns."""
-        return self.until(end) - self.until(start)
+        return self.covered_before(end) - self.covered_before(start)

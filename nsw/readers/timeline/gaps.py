@@ -37,8 +37,8 @@ from nsw.readers.timeline.phases import (
     MEMORIES,
     MEMORY,
     TO_GPU,
-    in_order,
     of_each_device,
+    order_operations,
 )
 from nsw.readers.timeline.statistics import distinct
 
@@ -97,7 +97,7 @@ def use_tables(timelines: Sequence[Timeline]) -> dict[str, list[Row]]:
     tables: dict[str, list[Row]] = {name: [] for name in USE_TABLES}
     for timeline in timelines:
         for device, recorded in of_each_device(timeline.work, timeline.phased):
-            work = in_order(recorded, recorded.start)
+            work = order_operations(recorded, recorded.start)
             stretches = usual_stretches(work, timeline.phased, timeline.calls)
             shared = timeline.origin | ({"device": device} if device >= 0 else {})
             in_phase = shared | {"phase": "all" if timeline.phased is None else "steady"}
@@ -128,7 +128,7 @@ def usual_stretches(work: Operations, phases: Phased | None, calls: Calls | None
         usual = durations <= _USUAL * np.median(durations)
         if calls is not None and durations[usual].sum() < _LITTLE * durations.sum():
             pauses = durations[~usual]
-            loads = calls.of(LOAD).within(edges[:-1][~usual], edges[1:][~usual]) > 0
+            loads = calls.time_in_kinds(LOAD).covered_within(edges[:-1][~usual], edges[1:][~usual]) > 0
             if len(pauses) >= _PAUSES and pauses[loads].sum() < pauses[~loads].sum():
                 usual[:] = True
         return edges[:-1][usual], edges[1:][usual]
@@ -137,7 +137,7 @@ def usual_stretches(work: Operations, phases: Phased | None, calls: Calls | None
     return first.min(keepdims=True), work.end.max(keepdims=True)
 
 
-def _inside(times: IntArray, stretches: tuple[IntArray, IntArray]) -> Any:
+def _is_in_stretches(times: IntArray, stretches: tuple[IntArray, IntArray]) -> Any:
     """Which of some times in order lie in one of the stretches, which follow one another."""
     bounds = np.stack([np.searchsorted(times, edge) for edge in stretches], axis=1).ravel()
     is_inside = np.arange(len(bounds) + 1) % 2 == 1
@@ -153,7 +153,7 @@ def _gap_rows(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
         calls: What the host calls; None: not recorded.
     """
     busy = reach(work.end)
-    gap = np.flatnonzero((work.start[1:] >= busy[:-1] + _GRAIN_NS) & _inside(busy[:-1], stretches))
+    gap = np.flatnonzero((work.start[1:] >= busy[:-1] + _GRAIN_NS) & _is_in_stretches(busy[:-1], stretches))
     before = gap  # the operation that ended there
     if busy is not work.end:
         before = np.maximum.accumulate(np.where(work.end == busy, np.arange(len(busy), dtype=np.int32), 0))[gap]
@@ -162,7 +162,7 @@ def _gap_rows(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
     sums: dict[int, dict[str, int]] = {}
     for at in range(0, len(gap), _GAPS):
         part = slice(at, at + _GAPS)
-        codes, columns = _causes(work, before[part], gap[part] + 1, calls)
+        codes, columns = _gap_causes(work, before[part], gap[part] + 1, calls)
         for code in np.flatnonzero(np.bincount(codes)).tolist():
             mine = codes == code
             lengths.setdefault(code, []).append(columns["total_ns"][mine])
@@ -177,7 +177,7 @@ def _gap_rows(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
     ]  # fmt: skip
 
 
-def _causes(
+def _gap_causes(
     work: Operations, before: IntArray, behind: IntArray, calls: Calls | None
 ) -> tuple[IntArray, dict[str, Any]]:
     """Cause * len(LENGTHS) + length of each gap, and the columns of a row that are sums over gaps.
@@ -192,15 +192,15 @@ def _causes(
     length = until - begin
     cause = np.full(len(length), BY_LAUNCH)
     to_gpu = (work.way[behind] == TO_GPU) if work.way is not None else np.zeros(len(length), bool)
-    results = _copies_back(work, before) & ~_values(work, before)
+    results = _is_copy_back(work, before) & ~_is_small_copy_back(work, before)
     columns: dict[str, Any] = {"total_ns": length, "to_gpu": to_gpu, "from_gpu": results}
     if calls is not None:
-        took = [calls.of(kind).within(begin, until) for kind in range(len(CALL_KINDS))]
+        took = [calls.time_in_kinds(kind).covered_within(begin, until) for kind in range(len(CALL_KINDS))]
         host_late = calls.ends_of(launched) > begin  # else it was launched before the GPU came to it
-        waits = calls.of(SYNCHRONISE)
-        ended = waits.within(begin - _CLOCKS_NS, np.maximum(launched, begin + 1)) > 0
-        blocked = calls.of(COPY, ALLOCATE).within(begin - _CLOCKS_NS, begin + 1) > _CLOCKS_NS // 2
-        value, to_host = _values(work, before), _values(work, behind)
+        waits = calls.time_in_kinds(SYNCHRONISE)
+        ended = waits.covered_within(begin - _CLOCKS_NS, np.maximum(launched, begin + 1)) > 0
+        blocked = calls.time_in_kinds(COPY, ALLOCATE).covered_within(begin - _CLOCKS_NS, begin + 1) > _CLOCKS_NS // 2
+        value, to_host = _is_small_copy_back(work, before), _is_small_copy_back(work, behind)
         copying = took[COPY] >= _PART * length
         cause[~host_late] = QUEUED
         cause[host_late & ended] = BY_WAIT
@@ -210,7 +210,7 @@ def _causes(
         cause[took[ALLOCATE] >= _PART * length] = BY_ALLOCATION
         cause[took[LOAD] >= _PART * length] = BY_LOAD
         columns |= {
-            "launch_ns": took[LAUNCH], "cuda_ns": calls.of(*range(OTHER + 1)).within(begin, until),
+            "launch_ns": took[LAUNCH], "cuda_ns": calls.time_in_kinds(*range(OTHER + 1)).covered_within(begin, until),
             "read_ns": took[READ], "write_ns": took[WRITE], "open_ns": took[OPEN], "lock_ns": took[LOCK],
             "writing": took[WRITE] > 0, "opening": took[OPEN] > 0,
         }  # fmt: skip
@@ -219,15 +219,15 @@ def _causes(
     return cause * len(LENGTHS) + lengths, columns
 
 
-def _values(work: Operations, chosen: Any) -> Any:
+def _is_small_copy_back(work: Operations, chosen: Any) -> Any:
     """Which of the chosen operations are copies of a few bytes to the host."""
     if work.size is None:
         return np.zeros(len(work.start[chosen]), bool)
     size = work.size[chosen]
-    return _copies_back(work, chosen) & (size >= 0) & (size <= _VALUE)
+    return _is_copy_back(work, chosen) & (size >= 0) & (size <= _VALUE)
 
 
-def _copies_back(work: Operations, chosen: Any) -> Any:
+def _is_copy_back(work: Operations, chosen: Any) -> Any:
     """Which of the chosen operations are copies to the host."""
     if work.way is None:
         return np.zeros(len(work.start[chosen]), bool)
@@ -245,13 +245,13 @@ def _copy_rows(work: Operations, stretches: tuple[IntArray, IntArray]) -> list[R
     """The copies of a GPU, one row a direction and kind of the host's memory."""
     if work.way is None or work.memory is None:
         return []
-    copies = np.flatnonzero((work.way >= 0) & _inside(work.start, stretches))
+    copies = np.flatnonzero((work.way >= 0) & _is_in_stretches(work.start, stretches))
     if not len(copies):
         return []
     kernels = work.category != MEMORY
     covered = Covered(work.start[kernels], work.end[kernels])
     start, end, code = work.start[copies], work.end[copies], work.way[copies] * 8 + work.memory[copies] + 1
-    alone = end - start - covered.within(start, end)
+    alone = end - start - covered.covered_within(start, end)
     middle = (int(stretches[0][0]) + int(stretches[1][-1])) // 2
     rows = []
     for which in np.unique(code).tolist():
@@ -272,9 +272,9 @@ def _copy_rows(work: Operations, stretches: tuple[IntArray, IntArray]) -> list[R
 def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Calls | None, phases: Phased | None) -> Row:
     """How a GPU is used."""
     start, end = stretches
-    inside = _inside(work.start, stretches)
+    inside = _is_in_stretches(work.start, stretches)
     kernels = (work.category != MEMORY) & inside
-    busy_ns = float(Covered(work.start, work.end).within(start, end).sum())
+    busy_ns = float(Covered(work.start, work.end).covered_within(start, end).sum())
     computing = Covered(work.start[kernels], work.end[kernels]).total[-1:]
     took = (work.end - work.start)[kernels]
     talk = work.category == COMMUNICATION
@@ -292,14 +292,16 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
             row["channels"] = int(np.median(work.blocks[talk & inside][lasted >= np.median(lasted)]))
     if calls is not None:
         steady = stretches if phases is None else (phases.edges[phases.warmup :][:1], phases.edges[-1:])
-        row["compiles"], row["late_compiles"], row["compile_ns"] = _compiles(work, steady, calls)
-        values = np.flatnonzero(_values(work, inside))
-        called = calls.kind[_inside(calls.start, stretches)]
+        row["compiles"], row["late_compiles"], row["compile_ns"] = _compile_gaps(work, steady, calls)
+        values = np.flatnonzero(_is_small_copy_back(work, inside))
+        called = calls.kind[_is_in_stretches(calls.start, stretches)]
         row["launches"] = int((called == LAUNCH).sum())
         for column, covered in (
-            ("cuda_ns", calls.of(*range(OTHER + 1))), ("wait_ns", calls.of(SYNCHRONISE)), ("copy_ns", calls.of(COPY)),
-        ):  # fmt: skip
-            row[column] = float(covered.within(start, end).sum())
+            ("cuda_ns", calls.time_in_kinds(*range(OTHER + 1))),
+            ("wait_ns", calls.time_in_kinds(SYNCHRONISE)),
+            ("copy_ns", calls.time_in_kinds(COPY)),
+        ):
+            row[column] = float(covered.covered_within(start, end).sum())
         row["lock_threads"], row["spawns"] = calls.lock_threads, int((calls.kind == SPAWN).sum())
         row["waits"] = int((called == SYNCHRONISE).sum())
         row["values"] = len(values)
@@ -317,12 +319,12 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         row["blocks"] = int(kernel_blocks.astype(np.int64).sum()) if bool((kernel_blocks >= 0).all()) else None
     if work.kernel is not None and phases is not None and talk.any():
         edges = phases.edges[phases.warmup :]  # slow iterations too
-        computes = (work.category == KERNEL) & _inside(work.start, (edges[:1], edges[-1:]))
-        row["delayed_pct"] = _delayed_pct(work, np.flatnonzero(computes)[:_LOOKED_AT], edges)
-    return row | (_period(phases, work, calls) | _pace(phases, calls) if phases is not None else {})
+        computes = (work.category == KERNEL) & _is_in_stretches(work.start, (edges[:1], edges[-1:]))
+        row["delayed_pct"] = _delayed_kernels_pct(work, np.flatnonzero(computes)[:_LOOKED_AT], edges)
+    return row | (_slow_period(phases, work, calls) | _host_pace(phases, calls) if phases is not None else {})
 
 
-def _delayed_pct(work: Operations, rows: IntArray, iterations: IntArray) -> float:
+def _delayed_kernels_pct(work: Operations, rows: IntArray, iterations: IntArray) -> float:
     """How much of the time of kernels is what some launches take longer than the same launches of other iterations.
 
     Launches are the same if their names, their numbers of blocks and their places among such in an iteration are.
@@ -337,11 +339,11 @@ def _delayed_pct(work: Operations, rows: IntArray, iterations: IntArray) -> floa
     took, keys = (work.end - work.start)[rows], (work.kernel[rows], work.blocks[rows])
     iteration_numbers = np.searchsorted(iterations, work.start[rows], side="right")
     order = np.lexsort((iteration_numbers, *keys))
-    new = _changes(iteration_numbers[order], *(key[order] for key in keys))
+    new = _starts_new_group(iteration_numbers[order], *(key[order] for key in keys))
     ordinal = np.empty(len(rows), np.int64)
     ordinal[order] = np.arange(len(rows)) - np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
     order = np.lexsort((took, ordinal, *keys))
-    first = np.flatnonzero(_changes(ordinal[order], *(key[order] for key in keys)))
+    first = np.flatnonzero(_starts_new_group(ordinal[order], *(key[order] for key in keys)))
     counts = np.diff(np.append(first, len(rows)))
     took = took[order].astype(np.int64)
     usual = took[first + counts // 4]
@@ -351,30 +353,30 @@ def _delayed_pct(work: Operations, rows: IntArray, iterations: IntArray) -> floa
     return float(100 * (took - usual)[delayed].sum() / max(took.sum(), 1))
 
 
-def _changes(*columns: IntArray) -> Any:
+def _starts_new_group(*columns: IntArray) -> Any:
     """Where a row differs from the one before it in any of the columns; the first does."""
     return np.append(True, np.any([column[1:] != column[:-1] for column in columns], axis=0))
 
 
-def _compiles(work: Operations, stretches: tuple[IntArray, IntArray], calls: Calls) -> tuple[int, int, float]:
+def _compile_gaps(work: Operations, stretches: tuple[IntArray, IntArray], calls: Calls) -> tuple[int, int, float]:
     """Gaps so long that a module which is loaded in them was compiled: how many, how many late, how long (ns).
 
     Late is behind half of the work: at their first use libraries are loaded, which may take most of a short run.
     """
     until, begin = work.start[1:], reach(work.end)[:-1]
     rows = np.flatnonzero(until - begin >= _COMPILES_NS)
-    rows = rows[_inside(begin[rows], stretches)]
-    rows = rows[calls.of(LOAD).within(begin[rows], until[rows]) > 0]
+    rows = rows[_is_in_stretches(begin[rows], stretches)]
+    rows = rows[calls.time_in_kinds(LOAD).covered_within(begin[rows], until[rows]) > 0]
     late = rows >= len(begin) // 2
     return len(rows), int(late.sum()), float((until - begin)[rows].sum())
 
 
-def _pace(phases: Phased, calls: Calls | None) -> Row:
+def _host_pace(phases: Phased, calls: Calls | None) -> Row:
     """How long the host takes for the median iteration without waits, and to load modules in the longest."""
     starts = phases.iterations.starts[phases.warmup :]
     if len(starts) < 2 or calls is None:
         return {}
-    waits = calls.of(SYNCHRONISE, COPY).within(starts[:-1], starts[1:])
+    waits = calls.time_in_kinds(SYNCHRONISE, COPY).covered_within(starts[:-1], starts[1:])
     longest = phases.warmup + int(np.argmax(phases.durations[phases.warmup :]))
     since, until = phases.edges[longest : longest + 1], phases.edges[longest + 1 : longest + 2]
     near = np.flatnonzero(calls.end[: int(np.searchsorted(calls.start, until[0]))] >= since[0])
@@ -383,12 +385,12 @@ def _pace(phases: Phased, calls: Calls | None) -> Row:
     loads = (kind == LOAD) | ((kind == LAUNCH) & (end - start >= _LOADS_NS))
     return {
         "host_ns": float(np.median(np.diff(starts) - waits)),
-        "slowest_load_ns": float(Covered(start[loads], end[loads]).within(since, until).sum()),
+        "slowest_load_ns": float(Covered(start[loads], end[loads]).covered_within(since, until).sum()),
         "slowest_spawns": int(((kind == SPAWN) & (start >= since)).sum()),
     }
 
 
-def _period(phases: Phased, work: Operations, calls: Calls | None) -> Row:
+def _slow_period(phases: Phased, work: Operations, calls: Calls | None) -> Row:
     """Slow iterations that come at equal distances: how far, how much slower, what of it is the GPU's, or its input's.
 
     Args:
@@ -420,7 +422,7 @@ def _period(phases: Phased, work: Operations, calls: Calls | None) -> Row:
             ("slower_results_ns", _times_behind_results(work, edges)),
         ):
             host[column] = max(float(np.median(times[slow]) - np.median(times[rest])), 0.0)
-        host["slower_spawns"] = int((calls.of(SPAWN).within(edges[:-1], edges[1:]) > 0)[slow].sum())
+        host["slower_spawns"] = int((calls.time_in_kinds(SPAWN).covered_within(edges[:-1], edges[1:]) > 0)[slow].sum())
     return host | {
         "period": period, "slow": int(slow.sum()),
         "slower_ns": float(np.median(durations[slow]) - np.median(durations[rest])),
@@ -433,7 +435,7 @@ def _period(phases: Phased, work: Operations, calls: Calls | None) -> Row:
 def _receiving_times(work: Operations, calls: Calls, edges: IntArray) -> IntArray:
     """How long in each iteration the host reads or receives in gaps that end with a copy to the GPU, ns."""
     begin, end = _gaps_before_input(work)
-    read_ns = np.append(0, np.cumsum(calls.of(READ, RECEIVE).within(begin, end)))
+    read_ns = np.append(0, np.cumsum(calls.time_in_kinds(READ, RECEIVE).covered_within(begin, end)))
     return np.asarray(np.diff(read_ns[np.searchsorted(end, edges, "right")]))
 
 
@@ -441,7 +443,7 @@ def _times_behind_results(work: Operations, edges: IntArray) -> IntArray:
     """How long the GPU has no work in each iteration behind copies of more than a few bytes to the host, ns."""
     reach = np.maximum.accumulate(work.end)
     gap = np.flatnonzero(work.start[1:] > reach[:-1])
-    gap = gap[_copies_back(work, gap) & ~_values(work, gap)]
+    gap = gap[_is_copy_back(work, gap) & ~_is_small_copy_back(work, gap)]
     idle_ns = np.append(0, np.cumsum(work.start[gap + 1] - reach[gap]))
     return np.asarray(np.diff(idle_ns[np.searchsorted(work.start[gap + 1], edges, "right")]))
 
@@ -483,12 +485,12 @@ def _collective_rows(work: Operations, phases: Phased | None) -> list[Row]:
     earlier = work.start[communicates & (work.launched < first)]
     before = int(earlier.max()) if len(earlier) else int(phases.edges[phases.warmup])
     since, until = np.append(min(before, int(start[0])), start[:-1]), start
-    computing_ns, own_ns = computing.within(since, until), own.within(since, until)
+    computing_ns, own_ns = computing.covered_within(since, until), own.covered_within(since, until)
     columns = {
         "iteration": iteration, "number": number, "start_ns": start, "duration_ns": duration,
-        "alone_ns": duration - own.within(start, start + duration), "computing_ns": computing_ns,
-        "copies_ns": own_ns - computing_ns, "idle_ns": until - since - busy.within(since, until),
-        "input_ns": waits.within(since, until),
+        "alone_ns": duration - own.covered_within(start, start + duration), "computing_ns": computing_ns,
+        "copies_ns": own_ns - computing_ns, "idle_ns": until - since - busy.covered_within(since, until),
+        "input_ns": waits.covered_within(since, until),
     }  # fmt: skip
     values = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in values]

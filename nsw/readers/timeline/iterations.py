@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
-from nsw.readers.timeline.calls import by_time
+from nsw.readers.timeline.calls import time_order
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -66,7 +66,7 @@ class Marks:
         """The sum of the durations of the ranges (ns)."""
         return int((self.ends - self.starts).sum())
 
-    def repeats(self) -> bool:
+    def are_iterations(self) -> bool:
         """Whether they follow one another often enough to be iterations, and take most of the time meanwhile."""
         if len(self.starts) < _FEWEST:
             return False
@@ -78,12 +78,12 @@ class LaunchedWork:
     """The GPU's work by the time of its launch."""
 
     def __init__(self, launched: IntArray, durations: IntArray) -> None:
-        order = by_time(launched)
+        order = time_order(launched)
         self._launched = launched[order]
         self._total = np.zeros(len(launched) + 1, np.int64)
         np.cumsum(durations[order], out=self._total[1:])
 
-    def share(self, marks: Marks) -> float:
+    def share_launched_by(self, marks: Marks) -> float:
         """How much of the work from the first mark on the marks launch, 0 to 1; 1 where there is no work."""
         at = np.searchsorted(self._launched, np.concatenate((marks.starts, marks.ends)))
         total = self._total[at].astype(float)
@@ -92,7 +92,7 @@ class LaunchedWork:
         return float((total[count:] - total[:count]).sum()) / rest if rest > 0 else 1.0
 
 
-def generic(name: str) -> str:
+def name_without_numbers(name: str) -> str:
     """A mark's name with its running numbers replaced, so that `step 1` and `step 2` are one name."""
     return _DIGITS.sub("#", name)
 
@@ -112,22 +112,25 @@ def iterations_by_marks(
     """
     marks = sorted(ranges, key=lambda m: -m.total_duration)
     if named_step is not None:
-        for alike in (str, generic, lambda name: generic(name).rstrip("# -_:([<")):
+        for alike in (str, name_without_numbers, lambda name: name_without_numbers(name).rstrip("# -_:([<")):
             match = next((m for m in marks if alike(m.name) == alike(named_step)), None)
             if match is not None:
-                return _iterations(match)
+                return _iterations_of_marks(match)
         return None
     candidates = [
         m
         for m in marks[:_LOOKED_AT]
-        if m.launches and m.repeats() and (work is None or work.share(m) >= _HELD) and numbered_layer(m.name) is None
+        if m.launches
+        and m.are_iterations()
+        and (work is None or work.share_launched_by(m) >= _HELD)
+        and numbered_layer(m.name) is None
     ]
     if not candidates:
         return None
     steps = [m for m in candidates if _STEP.search(m.name)]
     pool = steps or candidates
     often = [m for m in pool if len(m.starts) >= _MANY]
-    return _iterations((often or pool)[0])
+    return _iterations_of_marks((often or pool)[0])
 
 
 def numbered_layer(name: str) -> tuple[str, str] | None:
@@ -155,7 +158,7 @@ def are_layers(iterations: Iterations, starts: IntArray, layers: IntArray) -> bo
     return 2 * len(each) >= len(heads) and 2 * float(np.median(each)) <= count
 
 
-def _iterations(marks: Marks) -> Iterations:
+def _iterations_of_marks(marks: Marks) -> Iterations:
     """The iterations; where the marks cover a part of each only, the last one is not known whole, and is left out."""
     starts, ends = marks.starts, marks.ends
     if len(starts) > _FEWEST and marks.total_duration < _FULL_COVER * int(ends.max() - starts[0]):
@@ -240,7 +243,7 @@ def without_trials(kernels: Kernels, autotuners: Collection[int]) -> Kernels:
         kernels: The kernels of a process.
         autotuners: What kernels of an autotuner are, as in `kernels.names`.
     """
-    order = by_time(kernels.launched)
+    order = time_order(kernels.launched)
     in_order = kernels.select(np.arange(len(kernels.names))[order])
     at = np.flatnonzero(np.isin(in_order.names, list(autotuners)))
     is_trial = np.zeros(len(in_order.names) + 1, np.int64)
@@ -251,7 +254,7 @@ def without_trials(kernels: Kernels, autotuners: Collection[int]) -> Kernels:
     return in_order.select(np.flatnonzero(np.cumsum(is_trial)[:-1] == 0)) if len(at) else kernels
 
 
-def of_kernels(
+def iterations_by_kernels(
     kernels: Kernels,
     separators: Sequence[IntArray] = (),
     inputs: IntArray | None = None,
@@ -268,7 +271,7 @@ def of_kernels(
         optimizers: What kernels of optimizers are, as in `kernels.names`.
         operations: When kernels and all others were launched, in order: a last iteration of few is a remainder.
     """
-    repeated = (_of_kernels(part, separators, inputs, optimizers) for part in kernels.of_each_device())
+    repeated = (_repetition_of_kernels(part, separators, inputs, optimizers) for part in kernels.of_each_device())
     iterations = next(filter(None, repeated), None)
     if iterations is None or len(iterations) <= _FEWEST:
         return iterations
@@ -278,25 +281,25 @@ def of_kernels(
     return Iterations(iterations.found_by, iterations.name, iterations.starts[:-1], int(iterations.starts[-1]))
 
 
-def _of_kernels(
+def _repetition_of_kernels(
     kernels: Kernels, separators: Sequence[IntArray], inputs: IntArray | None, optimizers: Collection[int]
 ) -> Iterations | None:
-    """As `repetitions`, of kernels in any order."""
+    """As `find_repetitions`, of kernels in any order."""
     names, starts, durations, launched = kernels.names, kernels.starts, kernels.durations, kernels.launched
-    order = by_time(launched)
+    order = time_order(launched)
     names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
-    repeated = repetitions(names, starts, durations) or _behind_trials(names, starts, durations)
+    repeated = find_repetitions(names, starts, durations) or _behind_trials(names, starts, durations)
     # a repetition so small may be a loop within an iteration: over layers, or parameters
     length = 0.0 if repeated is None or len(repeated[0]) < 2 else float(np.median(np.diff(repeated[0])))
     if repeated is not None and 0 < length <= _LAYER_KERNELS:
-        by_input = None if inputs is None else _separated(launched, [inputs])
+        by_input = None if inputs is None else _separated_repetition(launched, [inputs])
         pauses = np.diff(launched)
         long = launched[1:][pauses > max(_LONG_PAUSE * float(np.median(pauses)), _LONG_PAUSE_NS)]
-        outer = _separated(launched, [long, *separators])
+        outer = _separated_repetition(launched, [long, *separators])
         if outer is None and length <= _FEW_KERNELS:
-            outer = repetitions(names, starts, durations, outermost=True)
+            outer = find_repetitions(names, starts, durations, outermost=True)
         longer = [by_input] if by_input is not None and 2 * len(by_input[0]) <= len(repeated[0]) else []
-        longer += [outer] if outer is not None and _holds(outer[0], repeated[0]) else []
+        longer += [outer] if outer is not None and _is_outer_repetition(outer[0], repeated[0]) else []
         if longer:
             repeated = min(longer, key=lambda one: len(one[0]))
         elif length <= _FEW_KERNELS and _is_only_inner(names, starts, repeated[0]):
@@ -306,9 +309,9 @@ def _of_kernels(
         repeated = steps  # what repeats holds several, of which some have more to do
     if repeated is None:
         return None
-    finer = (_separated(launched, [times]) for times in separators)
+    finer = (_separated_repetition(launched, [times]) for times in separators)
     repeated = next(
-        (one for one in finer if one is not None and _is_slow_in_turn(starts, one[0], repeated[0])), repeated
+        (one for one in finer if one is not None and _has_slow_step_in_each(starts, one[0], repeated[0])), repeated
     )
     heads, behind = repeated
     at, count = np.unique(launched[heads], return_counts=True)  # launches before a recording begins have one time
@@ -326,10 +329,10 @@ def _of_kernels(
 def _behind_trials(names: IntArray, starts: IntArray, durations: IntArray) -> tuple[IntArray, int] | None:
     """The large repetitions that go on to the end of a run, of which more than half is autotuning or set-up."""
     first = len(names) - len(names) // 3
-    found = repetitions(names[first:], starts[first:], durations[first:], fewest=_REPETITIONS)
+    found = find_repetitions(names[first:], starts[first:], durations[first:], fewest=_REPETITIONS)
     if found is None or len(names) - first - found[1] > 2 * (length := int(np.median(np.diff(found[0])))):
         return None
-    if length < _LARGE or repetitions(names[:first], starts[:first], durations[:first]) is not None:
+    if length < _LARGE or find_repetitions(names[:first], starts[:first], durations[:first]) is not None:
         return None
     heads = [int(found[0][0]) + first]
     while heads[-1] >= length:
@@ -369,7 +372,7 @@ def _updates_one_parameter(names: IntArray, ends: IntArray, body: IntArray) -> b
     return len(between) >= _STEPS_REST * (ends[-1] - ends[0]) and float(np.isin(between, body).mean()) < _COVERED
 
 
-def _is_slow_in_turn(starts: IntArray, heads: IntArray, outer: IntArray) -> bool:
+def _has_slow_step_in_each(starts: IntArray, heads: IntArray, outer: IntArray) -> bool:
     """Whether each of the longer repetitions is several equal ones of milliseconds, of which one takes longer."""
     if len(outer) < _FEWEST:
         return False
@@ -383,7 +386,7 @@ def _is_slow_in_turn(starts: IntArray, heads: IntArray, outer: IntArray) -> bool
     return in_turn >= _SAME_DISTANCE and float(np.quantile(took[~slow], 0.9)) <= _EQUAL_STEP * usual
 
 
-def _separated(launched: IntArray, separators: Sequence[IntArray]) -> tuple[IntArray, int] | None:
+def _separated_repetition(launched: IntArray, separators: Sequence[IntArray]) -> tuple[IntArray, int] | None:
     """The outermost repetition of kernels that are much alike, by what comes between them at equal distances.
 
     The distances count launches. What comes between is a wait, a copy, or a pause of the host.
@@ -410,7 +413,7 @@ def _separated(launched: IntArray, separators: Sequence[IntArray]) -> tuple[IntA
     return best
 
 
-def _holds(outer: IntArray, inner: IntArray) -> bool:
+def _is_outer_repetition(outer: IntArray, inner: IntArray) -> bool:
     """Whether a longer repetition has others than the shorter in it; of very few kernels always: a loop in it."""
     if min(len(outer), len(inner)) < 2:
         return False
@@ -428,17 +431,17 @@ def _is_only_inner(names: IntArray, starts: IntArray, heads: IntArray) -> bool:
     return step <= _TRIVIAL and not _is_regular(heads, step)
 
 
-def few_repetitions(kernels: Kernels) -> int:
+def count_rare_repetitions(kernels: Kernels) -> int:
     """The number of times that a sequence of kernels repeats, where that is too seldom for iterations; 0: none does."""
     for part in kernels.of_each_device():
         order = np.argsort(part.launched, kind="stable")
-        found = repetitions(part.names[order], part.starts[order], part.durations[order], fewest=2)
+        found = find_repetitions(part.names[order], part.starts[order], part.durations[order], fewest=2)
         if found is not None:
             return len(found[0])
     return 0
 
 
-def repetitions(
+def find_repetitions(
     names: IntArray, starts: IntArray, durations: IntArray, *, fewest: int | None = None, outermost: bool = False
 ) -> tuple[IntArray, int] | None:
     """Where each repetition of a sequence begins.
@@ -454,14 +457,14 @@ def repetitions(
         The indices of the first kernels, ascending, and the index behind the last repetition; None where nothing
         repeats often enough.
     """
-    for lag, is_best in _lags(names):
+    for lag, is_best in _candidate_lags(names):
         if outermost and not is_best:
             continue
-        heads = _by_anchor(names, starts, durations, lag)
+        heads = _heads_by_anchor(names, starts, durations, lag)
         if not is_best and (heads is None or not _is_regular(heads, lag)):
             continue
         if heads is None:
-            heads = _by_blocks(names, lag)
+            heads = _heads_by_blocks(names, lag)
         if len(heads) and len(names) - int(heads[-1]) < _WHOLE_REPETITION * lag:
             heads = heads[:-1]  # cut short: the end of the one before it
         if len(heads) < (fewest or (_FEW_LONG if lag >= _LONG else _REPETITIONS)):
@@ -478,10 +481,10 @@ def _is_regular(heads: IntArray, lag: int) -> bool:
     return len(distances) > 0 and bool(((distances >= lag / 2) & (distances <= 2 * lag)).mean() >= _REGULAR)
 
 
-def _lags(names: IntArray) -> list[tuple[int, bool]]:
+def _candidate_lags(names: IntArray) -> list[tuple[int, bool]]:
     """Lengths that a repetition may have, the shortest first; marked is the one at which most is equal."""
     for size in _WINDOWS:
-        window = _window(names, size)
+        window = _late_window(names, size)
         lags = _lags_within(window)
         if lags:
             return lags
@@ -490,7 +493,7 @@ def _lags(names: IntArray) -> list[tuple[int, bool]]:
     return _lags_within(names[len(names) // 4 : len(names) - len(names) // 10])  # behind a start that is much of it
 
 
-def _window(names: IntArray, size: int) -> IntArray:
+def _late_window(names: IntArray, size: int) -> IntArray:
     """The stretch that ends a little before the end: the beginning is set-up."""
     last = len(names) - len(names) // 10
     return names[max(last - size, 0) : last] if len(names) > size else names
@@ -517,7 +520,7 @@ def _lags_within(window: IntArray) -> list[tuple[int, bool]]:
     return [*((lag, False) for lag in tried if lag < best and shares[lag] >= _EQUAL), (best, True)]
 
 
-def _by_anchor(names: IntArray, starts: IntArray, durations: IntArray, lag: int) -> IntArray | None:
+def _heads_by_anchor(names: IntArray, starts: IntArray, durations: IntArray, lag: int) -> IntArray | None:
     """Where the kernel occurs that begins a repetition; None where every kernel occurs several times in one."""
     at = max(len(names) - len(names) // 10 - lag, 0)
     values, counts = np.unique(names[at : at + lag], return_counts=True)
@@ -540,7 +543,7 @@ def _by_anchor(names: IntArray, starts: IntArray, durations: IntArray, lag: int)
     return np.asarray(occurrences[regular[0] : regular[-1] + 2])
 
 
-def _by_blocks(names: IntArray, lag: int) -> IntArray:
+def _heads_by_blocks(names: IntArray, lag: int) -> IntArray:
     """Every lag-th kernel of the longest stretch in which the sequence repeats."""
     is_equal = (names[:-lag] == names[lag:]).astype(np.int64)
     total = np.concatenate(([0], np.cumsum(is_equal)))

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.readers.timeline.calls import Covered, by_time, reach
-from nsw.readers.timeline.statistics import distinct, statistics, with_shares
+from nsw.readers.timeline.calls import Covered, reach, time_order
+from nsw.readers.timeline.statistics import distinct, duration_statistics, with_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -110,7 +110,7 @@ class Phased:
     busy: IntArray
     gpus: tuple[OnGpu, ...]
 
-    def phase(self, times: IntArray) -> IntArray:
+    def phase_codes(self, times: IntArray) -> IntArray:
         """The phase of what the host did at these times, as an index of PHASES."""
         codes: np.ndarray[Any, np.dtype[Any]] = np.zeros(len(times), np.int8)
         for bound in self.host:
@@ -145,7 +145,7 @@ def assumed_launches(launched: IntArray, starts: IntArray, unknown: Any) -> IntA
     return np.where(unknown, earliest, times)
 
 
-def phased(work: Operations, iterations: Iterations, warmup: int | None = None) -> Phased:
+def split_phases(work: Operations, iterations: Iterations, warmup: int | None = None) -> Phased:
     """Split a process's timeline by its iterations.
 
     Args:
@@ -154,20 +154,26 @@ def phased(work: Operations, iterations: Iterations, warmup: int | None = None) 
         warmup: How many of them are warm-up; by default as many as take clearly longer than the later ones.
     """
     starts, marks = iterations.starts, [*iterations.starts.tolist(), iterations.end]
-    ordered = in_order(work, work.launched)
+    ordered = order_operations(work, work.launched)
     at = np.searchsorted(ordered.launched, marks)
-    devices = gpus_worked_on(_chosen(ordered, slice(at[0], at[-1]))) or gpus_worked_on(work)
-    edges = _edges(_of_devices(ordered, devices), iterations)
-    count = _warmup(edges[1:] - edges[:-1]) if warmup is None else min(warmup, len(starts) - 1)
+    devices = gpus_worked_on(_select_operations(ordered, slice(at[0], at[-1]))) or gpus_worked_on(work)
+    edges = _iteration_edges(_on_devices(ordered, devices), iterations)
+    count = _warmup_count(edges[1:] - edges[:-1]) if warmup is None else min(warmup, len(starts) - 1)
     host = int(starts[0]), int(starts[count]), iterations.end
     busy, gpus = [], []
     for device in devices:
-        mine = _of_devices(ordered, [device])
-        busy.append(_busy(mine.start, mine.end, edges))
+        mine = _on_devices(ordered, [device])
+        busy.append(_busy_between(mine.start, mine.end, edges))
         gpus.append(_on_gpu(mine, device, marks, edges, busy[-1][1:-1]))
         del mine  # before those of the next GPU are copied
     return Phased(
-        iterations, count, host, edges, _sums(ordered.end - ordered.start, at), _mean(busy, edges), tuple(gpus)
+        iterations,
+        count,
+        host,
+        edges,
+        _sums_between(ordered.end - ordered.start, at),
+        _mean_busy(busy, edges),
+        tuple(gpus),
     )
 
 
@@ -175,14 +181,16 @@ def _on_gpu(work: Operations, device: int, marks: Sequence[int], edges: IntArray
     """What the iterations do on the GPU whose operations these are, in order of launch, and that is busy so long."""
     at = np.searchsorted(work.launched, marks)
     durations = work.end - work.start
-    gpu = _sums(durations, at)[1:-1]
+    gpu = _sums_between(durations, at)[1:-1]
     memory, communication = (
-        _sums(np.where(of_kind, durations, 0), at)[1:-1] if (of_kind := work.category == what).any() else gpu * 0
+        _sums_between(np.where(of_kind, durations, 0), at)[1:-1]
+        if (of_kind := work.category == what).any()
+        else gpu * 0
         for what in (MEMORY, COMMUNICATION)
     )
 
     def at_work_on(mine: Any) -> IntArray:
-        return _busy(work.start[mine], work.end[mine], edges)[1:-1]
+        return _busy_between(work.start[mine], work.end[mine], edges)[1:-1]
 
     kernels = at_work_on(work.category != MEMORY) if memory.any() else busy
     computing = at_work_on(work.category == KERNEL) if communication.any() else kernels
@@ -211,30 +219,30 @@ def gpus_worked_on(work: Operations) -> list[int]:
     return sorted(one for one, ns in took.items() if ns >= WORKED_ON * most)
 
 
-def _chosen(work: Operations, which: Any) -> Operations:
+def _select_operations(work: Operations, which: Any) -> Operations:
     columns: Any = (None if (column := getattr(work, c)) is None else column[which] for c in work.__slots__)
     return Operations(*columns)
 
 
-def in_order(work: Operations, times: IntArray) -> Operations:
+def order_operations(work: Operations, times: IntArray) -> Operations:
     """The operations in the order of these times, one each; those with equal ones as they were."""
-    order = by_time(times)
-    return work if isinstance(order, slice) else _chosen(work, order)
+    order = time_order(times)
+    return work if isinstance(order, slice) else _select_operations(work, order)
 
 
 def of_each_device(work: Operations, phases: Phased | None) -> Iterator[tuple[int, Operations]]:
     """Yield the GPUs that a process works on, each with its operations, in the order in which they were."""
     for device in gpus_worked_on(work) if phases is None else [gpu.device for gpu in phases.gpus]:
-        yield device, _of_devices(work, [device])
+        yield device, _on_devices(work, [device])
 
 
-def _of_devices(work: Operations, devices: Sequence[int]) -> Operations:
+def _on_devices(work: Operations, devices: Sequence[int]) -> Operations:
     """The operations on these devices."""
     mine = np.isin(work.device, devices) if len(devices) != 1 else work.device == devices[0]
-    return work if mine.all() else _chosen(work, np.flatnonzero(mine))
+    return work if mine.all() else _select_operations(work, np.flatnonzero(mine))
 
 
-def lock_step(processes: list[Phased]) -> int | None:
+def shared_warmup(processes: list[Phased]) -> int | None:
     """The number of warm-up iterations of processes that iterate together: that of the one that is warm last.
 
     Returns:
@@ -244,7 +252,7 @@ def lock_step(processes: list[Phased]) -> int | None:
     return max(p.warmup for p in processes) if alike else None
 
 
-def _edges(work: Operations, iterations: Iterations) -> IntArray:
+def _iteration_edges(work: Operations, iterations: Iterations) -> IntArray:
     """The iterations' starts and the last one's end, by their operations in order of launch."""
     at = np.searchsorted(work.launched, [*iterations.starts.tolist(), iterations.end])
     has_work = np.diff(at) > 0
@@ -266,14 +274,14 @@ def _edges(work: Operations, iterations: Iterations) -> IntArray:
     return np.maximum.accumulate(edges)
 
 
-def _sums(values: IntArray, at: IntArray) -> IntArray:
+def _sums_between(values: IntArray, at: IntArray) -> IntArray:
     """The sums of the values before the first place, between each and the next, and after the last."""
     total = np.zeros(len(values) + 1, np.int64)
     np.cumsum(values, out=total[1:])
     return np.diff(total[at], prepend=0, append=total[-1])
 
 
-def _warmup(durations: IntArray) -> int:
+def _warmup_count(durations: IntArray) -> int:
     """The first iterations that take clearly longer than those of the later half; at most half of all."""
     later = durations[len(durations) // 2 :]
     low, middle, high = np.quantile(later, (0.25, 0.5, 0.75)).tolist()
@@ -282,7 +290,7 @@ def _warmup(durations: IntArray) -> int:
     return min(count, len(durations) // 2)
 
 
-def _mean(busy: Sequence[IntArray], edges: IntArray) -> IntArray:
+def _mean_busy(busy: Sequence[IntArray], edges: IntArray) -> IntArray:
     """The mean of the times in which GPUs were at work; of none zero."""
     return np.asarray(sum(busy) // len(busy)) if busy else np.zeros(len(edges) + 1, np.int64)
 
@@ -291,7 +299,7 @@ def longest_gaps(work: Operations, edges: IntArray) -> IntArray:
     """The longest time between each edge and the next in which no GPU was at work; ns, one less than edges."""
     if len(edges) < 2:
         return np.zeros(0, np.int64)
-    work = in_order(work, work.start)
+    work = order_operations(work, work.start)
     at, busy = np.searchsorted(work.start, edges, "right"), reach(work.end)
     before = np.append(busy, edges[0])[at - 1]  # when what began before each edge ends
     longest: IntArray = np.maximum(edges[1:] - np.maximum(edges[:-1], before[1:]), 0)
@@ -305,12 +313,12 @@ def longest_gaps(work: Operations, edges: IntArray) -> IntArray:
     return longest
 
 
-def _busy(start: IntArray, end: IntArray, edges: IntArray) -> IntArray:
+def _busy_between(start: IntArray, end: IntArray, edges: IntArray) -> IntArray:
     """The time in which a GPU was at work before the first edge, between each and the next, and after the last; ns."""
     if not len(start):
         return np.zeros(len(edges) + 1, np.int64)
     covered = Covered(start, end)
-    return np.diff(covered.until(edges), prepend=0, append=covered.total[-1])
+    return np.diff(covered.covered_before(edges), prepend=0, append=covered.total[-1])
 
 
 _NO_ITERATIONS: Final = "no NVTX range, step marker or sequence of kernels repeats"
@@ -369,7 +377,7 @@ def _phase_rows(timeline: Timeline) -> list[Row]:
         work = timeline.work
         at_first = np.array([first], np.int64)
         on_gpus = of_each_device(work, None)
-        busy = _mean([_busy(mine.start, mine.end, at_first) for _, mine in on_gpus], at_first)
+        busy = _mean_busy([_busy_between(mine.start, mine.end, at_first) for _, mine in on_gpus], at_first)
         row: Row = {
             "phase": "all", "found_by": "none", "reason": _no_iterations_reason(timeline),
             "start_ns": first, "duration_ns": last - first,
@@ -407,16 +415,16 @@ def _iterations_rows(timeline: Timeline) -> list[Row]:
     steady = slice(phases.warmup, None)
     durations = phases.durations[steady]
     slowest = int(np.argmax(durations))
-    figures = statistics(np.sort(durations))
+    figures = duration_statistics(np.sort(durations))
     row: Row = timeline.origin | {
         "found_by": phases.iterations.found_by, "name": phases.iterations.name, "iterations": len(phases.iterations),
         "warmup": phases.warmup, "steady": len(durations), **{c: figures[c] for c in _TIMES},
         "slowest": phases.warmup + slowest,
     }  # fmt: skip
     return [
-        row | _device(gpu.device) | {
-            "slowest_gpu_busy_pct": _pct(gpu.busy[steady][slowest], durations[slowest]),
-            "gpu_busy_pct": _pct(gpu.busy[steady].sum(), durations.sum()),
+        row | _device_column(gpu.device) | {
+            "slowest_gpu_busy_pct": _pct_or_none(gpu.busy[steady][slowest], durations[slowest]),
+            "gpu_busy_pct": _pct_or_none(gpu.busy[steady].sum(), durations.sum()),
             "med_gpu_busy_pct": _median_share(gpu.busy[steady], durations),
             "med_longest_gap_ns": float(np.median(gpu.gap[steady])),
             "med_gpu_ops": float(np.median(gpu.operations[steady])),
@@ -438,7 +446,8 @@ def _iteration_rows(timeline: Timeline) -> list[Row]:
     names = ("start_ns", "duration_ns", "gpu_busy_ns", "gpu_ops", "gpu_ns", "memory_ns", "communication_ns")
     nothing = np.zeros_like(phases.durations)
     on_gpus = [
-        (_device(gpu.device), (gpu.busy, gpu.operations, gpu.gpu, gpu.memory, gpu.communication)) for gpu in phases.gpus
+        (_device_column(gpu.device), (gpu.busy, gpu.operations, gpu.gpu, gpu.memory, gpu.communication))
+        for gpu in phases.gpus
     ] or [({}, (nothing,) * 5)]
     rows = [
         (number, timeline.origin | device
@@ -463,7 +472,7 @@ def _gpu_rows(timeline: Timeline) -> list[Row]:
     for device in sorted({*distinct(work.device), *timeline.contexts}):
         mine = work.device == device
         copies = int((work.category[mine] == MEMORY).sum())
-        row = timeline.origin | _device(device) | {
+        row = timeline.origin | _device_column(device) | {
             "works": device in worked, "kernels": int(mine.sum()) - copies, "copies": copies,
             "gpu_ns": int(took[mine].sum()),
         }  # fmt: skip
@@ -473,7 +482,7 @@ def _gpu_rows(timeline: Timeline) -> list[Row]:
     return rows
 
 
-def _device(device: int) -> Row:
+def _device_column(device: int) -> Row:
     return {"device": device} if device >= 0 else {}
 
 
@@ -485,7 +494,7 @@ def _with_phase_shares(rows: list[Row]) -> list[Row]:
     return [row for group in together.values() for row in with_shares(group)]
 
 
-def _pct(part: Any, total: Any) -> float | None:
+def _pct_or_none(part: Any, total: Any) -> float | None:
     return 100.0 * float(part) / float(total) if total > 0 else None
 
 

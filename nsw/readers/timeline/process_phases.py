@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.readers.timeline.calls import SYNCHRONISE, Calls, by_time, call_kinds
+from nsw.readers.timeline.calls import SYNCHRONISE, Calls, call_kinds, time_order
 from nsw.readers.timeline.gaps import use_tables
 from nsw.readers.timeline.iterations import (
     Iterations,
     Kernels,
     LaunchedWork,
     Marks,
-    few_repetitions,
-    generic,
+    count_rare_repetitions,
     is_autotuner,
     is_optimizer,
+    iterations_by_kernels,
     iterations_by_marks,
-    of_kernels,
+    name_without_numbers,
     without_trials,
 )
 from nsw.readers.timeline.phases import (
@@ -37,9 +37,9 @@ from nsw.readers.timeline.phases import (
     assumed_launches,
     nccl_operation,
     phase_tables,
-    phased,
+    split_phases,
 )
-from nsw.readers.timeline.statistics import ABSENT, Durations, Groups, statistics, whole_numbers, words
+from nsw.readers.timeline.statistics import ABSENT, Durations, Groups, duration_statistics, text_codes, whole_numbers
 from nsw.tables import Row, TableData, row_count
 
 if TYPE_CHECKING:
@@ -104,13 +104,13 @@ class Recorded:
         if len(categories):
             categories = np.where((categories == KERNEL) & nccl[self.gpu_name], COMMUNICATION, categories)
         launched = assumed_launches(self.launched, self.start, self.launched < 0)
-        ways, memories = self._ways()
+        ways, memories = self._copy_ways()
         return Operations(
             self.start, self.start + self.duration, launched, self.device, categories, self.size, ways,
             memories if self.memory is None else self.memory, self.stream,
         )  # fmt: skip
 
-    def _ways(self) -> tuple[IntArray, IntArray]:
+    def _copy_ways(self) -> tuple[IntArray, IntArray]:
         """The way of each operation that is a copy, and the host's memory, by its name; -1 where it does not tell."""
         ways = np.full(len(self.names), -1, np.int64)
         memories = ways.copy()
@@ -132,7 +132,7 @@ class Recorded:
             return None
         codes, code = np.unique(self.call_name, return_inverse=True)
         kinds = call_kinds([self.names[c] for c in codes.tolist()])[code]
-        order = by_time(self.call_start)
+        order = time_order(self.call_start)
         start = self.call_start[order]
         return Calls(start, start + self.call_duration[order], kinds[order])
 
@@ -153,10 +153,10 @@ def tables_of_process(
     if not len(work.start):
         return {}
     iterations = iterations_of(recorded, work, named_step)
-    phases = None if iterations is None else phased(work, iterations, warmup)
+    phases = None if iterations is None else split_phases(work, iterations, warmup)
     origin = {"device": device} if (device := _only_device(work)) is not None else {}
     summary = [] if phases is None else _by_phase(recorded, work, phases)
-    few = few_repetitions(_kernels(recorded, work)) if phases is None else 0
+    few = count_rare_repetitions(_own_kernels(recorded, work)) if phases is None else 0
     timeline = Timeline(origin, work, span, phases, few, recorded.contexts, recorded.calls())
     tables = phase_tables([timeline], [origin | row for row in summary], every=every) | use_tables([timeline])
     first = min(int(work.start.min()), span[0])
@@ -179,7 +179,7 @@ def phases_of_operations(recorded: Recorded, named_step: str | None, warmup: int
     iterations = iterations_of(recorded, work, named_step) if len(work.start) else None
     if iterations is None:
         return None
-    return [PHASES[code] for code in phased(work, iterations, warmup).phase(work.launched).tolist()]
+    return [PHASES[code] for code in split_phases(work, iterations, warmup).phase_codes(work.launched).tolist()]
 
 
 def iterations_of(recorded: Recorded, work: Operations, named_step: str | None) -> Iterations | None:
@@ -206,14 +206,14 @@ def iterations_of(recorded: Recorded, work: Operations, named_step: str | None) 
     optimizers, autotuners = (
         [code for code, name in enumerate(recorded.names) if is_one(name)] for is_one in (is_optimizer, is_autotuner)
     )
-    kernels = without_trials(_kernels(recorded, work), autotuners)
+    kernels = without_trials(_own_kernels(recorded, work), autotuners)
     if work.way is None:
-        return of_kernels(kernels, waits, optimizers=optimizers, operations=np.sort(work.launched))
+        return iterations_by_kernels(kernels, waits, optimizers=optimizers, operations=np.sort(work.launched))
     from_gpu, to_gpu = (work.launched[work.way == way] for way in (FROM_GPU, TO_GPU))
-    return of_kernels(kernels, [*waits, from_gpu], to_gpu, optimizers, operations=np.sort(work.launched))
+    return iterations_by_kernels(kernels, [*waits, from_gpu], to_gpu, optimizers, operations=np.sort(work.launched))
 
 
-def _kernels(recorded: Recorded, work: Operations) -> Kernels:
+def _own_kernels(recorded: Recorded, work: Operations) -> Kernels:
     own = work.category == KERNEL
     # NCCL's come where a bucket is full
     kernels = np.flatnonzero(
@@ -257,7 +257,7 @@ def marks_by_name(
         launching: The threads that make CUDA calls; None: all do, as far as is known.
     """
     rows_by_name: dict[tuple[str, Any], list[int]] = {}
-    generics = {name: generic(name) for name in dict.fromkeys(names)}
+    generics = {name: name_without_numbers(name) for name in dict.fromkeys(names)}
     for index, (name, thread) in enumerate(zip(names, threads, strict=True)):
         rows_by_name.setdefault((generics[name], thread), []).append(index)
     marks = []
@@ -286,33 +286,39 @@ def _by_phase(recorded: Recorded, work: Operations, phases: Phased) -> list[Row]
     groups = Groups.from_durations(
         recorded.gpu_name * 4 + recorded.gpu_kind,
         recorded.duration,
-        device * len(PHASES) + phases.phase(work.launched),
+        device * len(PHASES) + phases.phase_codes(work.launched),
         len(devices) * len(PHASES),
         np.maximum(recorded.size, 0),
     )
 
-    def operation(name: tuple[int, int], durations: Durations) -> Row:
+    def operation_row(name: tuple[int, int], durations: Durations) -> Row:
         sizes = {"total_bytes": float(durations.size)} if name[1] and has_sizes and durations.size is not None else {}
-        return recorded.name_columns(names[name[0]]) | {"kind": KINDS[name[1]]} | statistics(durations.values) | sizes
+        return (
+            recorded.name_columns(names[name[0]])
+            | {"kind": KINDS[name[1]]}
+            | duration_statistics(durations.values)
+            | sizes
+        )
 
-    rows = _rows("gpu_summary", origins, groups, lambda key: divmod(key, 4), operation)
+    rows = _phase_rows("gpu_summary", origins, groups, lambda key: divmod(key, 4), operation_row)
     talk = [nccl_operation(name) for name in names]
-    rows += _rows(
+    rows += _phase_rows(
         "communication", origins, groups, lambda key: talk[key // 4] if key % 4 == 0 else None,
-        lambda name, durations: {"kind": "nccl", "name": name, "short_name": name} | statistics(durations.values),
+        lambda name, durations: {"kind": "nccl", "name": name, "short_name": name}
+        | duration_statistics(durations.values),
     )  # fmt: skip
     if len(recorded.call_name):
         of_calls = Groups.from_durations(
-            recorded.call_name, recorded.call_duration, phases.phase(recorded.call_start), len(PHASES)
+            recorded.call_name, recorded.call_duration, phases.phase_codes(recorded.call_start), len(PHASES)
         )
-        rows += _rows(
+        rows += _phase_rows(
             "api_summary", [{}], of_calls, lambda key: names[key],
-            lambda name, durations: {"name": name, "short_name": name} | statistics(durations.values),
+            lambda name, durations: {"name": name, "short_name": name} | duration_statistics(durations.values),
         )  # fmt: skip
     return rows
 
 
-def _rows(
+def _phase_rows(
     summary: str,
     origins: Sequence[Row],
     groups: Groups,
@@ -339,11 +345,11 @@ def add_phases(report: Report, options: Options) -> None:
     trace = report.tables.get("gpu_trace", [])
     if not requested or row_count(trace) < _FEWEST:
         return
-    kinds = _kinds(trace)
+    kinds = _operation_kinds(trace)
     chosen = kinds != _NO_OPERATION
-    if not chosen.any() or not bool((_timed(trace) | ~chosen).all()):
+    if not chosen.any() or not bool((_has_times(trace) | ~chosen).all()):
         return
-    origin = _one_origin(trace, chosen)
+    origin = _single_origin(trace, chosen)
     if origin is None:
         return
 
@@ -356,20 +362,20 @@ def add_phases(report: Report, options: Options) -> None:
     report.tables.update({name: [origin | row for row in tables[name]] for name in requested if tables.get(name)})
 
 
-def _kinds(trace: TableData) -> IntArray:
+def _operation_kinds(trace: TableData) -> IntArray:
     """What each row of a trace is, as an index of KINDS, or `_NO_OPERATION`."""
-    codes, kinds = words(trace, "kind")
+    codes, kinds = text_codes(trace, "kind")
     kind_codes = [KINDS.index(kind) if kind in KINDS else _NO_OPERATION for kind in kinds]
     return np.array(kind_codes, np.int64)[codes]
 
 
-def _timed(trace: TableData) -> Chosen:
+def _has_times(trace: TableData) -> Chosen:
     """Which rows have a start and a duration."""
     timed: Chosen = whole_numbers(trace, "start_ns")[1] & whole_numbers(trace, "duration_ns")[1]
     return timed
 
 
-def _one_origin(trace: TableData, chosen: Chosen) -> Row | None:
+def _single_origin(trace: TableData, chosen: Chosen) -> Row | None:
     """Where the chosen rows come from; None where that is not one process."""
     origin: Row = {}
     for column in _ORIGIN:
@@ -382,7 +388,7 @@ def _one_origin(trace: TableData, chosen: Chosen) -> Row | None:
 
 def _recorded_events(trace: TableData, kinds: IntArray, calls: TableData) -> Recorded:
     """What the rows of a kind, and the calls that have times, say of their process."""
-    chosen, timed = kinds != _NO_OPERATION, _timed(calls)
+    chosen, timed = kinds != _NO_OPERATION, _has_times(calls)
 
     def of_operations(column: str) -> IntArray:
         values: IntArray = whole_numbers(trace, column)[0][chosen]
@@ -392,9 +398,9 @@ def _recorded_events(trace: TableData, kinds: IntArray, calls: TableData) -> Rec
         values: IntArray = whole_numbers(calls, column)[0][timed]
         return values
 
-    gpu_name, names = words(trace, "name", chosen)
+    gpu_name, names = text_codes(trace, "name", chosen)
     name_rows = _name_rows(trace, np.flatnonzero(chosen), gpu_name, names)
-    call_name, call_names = words(calls, "name", timed)
+    call_name, call_names = text_codes(calls, "name", timed)
     name_codes = {name: code for code, name in enumerate(names)}
     call_codes = np.array([name_codes.setdefault(name, len(name_codes)) for name in call_names], np.int64)
     call_start, correlation = of_calls("start_ns"), of_calls("correlation")

@@ -39,7 +39,7 @@ class Grouped:
         return self.values[self.bounds[index] : self.bounds[index + 1]]
 
 
-def group(keys: IntArray, values: IntArray) -> Grouped:
+def group_by_key(keys: IntArray, values: IntArray) -> Grouped:
     """The values by key.
 
     Args:
@@ -57,7 +57,7 @@ def group(keys: IntArray, values: IntArray) -> Grouped:
     first, last = int(keys.min()), int(keys.max())
     bits = (high - low).bit_length()
     if (last - first).bit_length() + bits < 63:
-        return _by_packing(keys, values, first, low, bits)
+        return _group_by_packing(keys, values, first, low, bits)
     order = np.lexsort((values, keys))
     ordered = keys[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
@@ -76,7 +76,7 @@ def require_sums(values: IntArray) -> tuple[int, int]:
     return low, high
 
 
-def _by_packing(keys: IntArray, values: IntArray, first: int, low: int, bits: int) -> Grouped:
+def _group_by_packing(keys: IntArray, values: IntArray, first: int, low: int, bits: int) -> Grouped:
     """Key and value in one integer, sorted once: some five times faster than an indirect sort."""
     import numpy as np
 
@@ -106,7 +106,7 @@ def distinct(values: IntArray) -> list[int]:
     return few
 
 
-def merge(grouped: Grouped, labels: Sequence[L]) -> dict[L, IntArray]:
+def merge_by_label(grouped: Grouped, labels: Sequence[L]) -> dict[L, IntArray]:
     """Sorted values by label, where `labels[i]` is that of group i: several groups may share one."""
     import numpy as np
 
@@ -121,7 +121,7 @@ def merge(grouped: Grouped, labels: Sequence[L]) -> dict[L, IntArray]:
     }
 
 
-def statistics(values: IntArray) -> dict[str, Any]:
+def duration_statistics(values: IntArray) -> dict[str, Any]:
     """total, calls, avg, med, min, max, stddev in ns, of sorted values; one value has no deviation."""
     n = len(values)
     total = int(values.sum())
@@ -133,11 +133,11 @@ def statistics(values: IntArray) -> dict[str, Any]:
         "med_ns": middle,
         "min_ns": float(values[0]),
         "max_ns": float(values[-1]),
-        "stddev_ns": _deviation(values, total / n),
+        "stddev_ns": _standard_deviation(values, total / n),
     }
 
 
-def _deviation(values: IntArray, mean: float) -> float | None:
+def _standard_deviation(values: IntArray, mean: float) -> float | None:
     if len(values) < 2:
         return None
     squares = 0.0
@@ -203,7 +203,7 @@ class Groups:
             code *= count
             code += parts
         each = 1 if parts is None else count
-        grouped = group(code, durations)
+        grouped = group_by_key(code, durations)
         pairs = [(c // each + low, c % each) for c in grouped.keys]
         if numbers is not None:
             pairs = [(int(numbers[k]), p) for k, p in pairs]
@@ -214,18 +214,20 @@ class Groups:
             totals = added.tolist()
         return cls(grouped, [k for k, _ in pairs], [p for _, p in pairs], totals)
 
-    def merged(self, label: Callable[[int], L | None]) -> dict[L, Durations]:
+    def durations_by_label(self, label: Callable[[int], L | None]) -> dict[L, Durations]:
         """All durations by the label of their key; a key without label is left out."""
-        return {name: durations for (name, _), durations in self._merged(label, lambda _: 0).items()}
+        return {name: durations for (name, _), durations in self._merge_durations(label, lambda _: 0).items()}
 
     def by_part(self, label: Callable[[int], L | None]) -> dict[int, dict[L, Durations]]:
         """The durations of each part by the label of their key."""
         durations_by_part: dict[int, dict[L, Durations]] = {}
-        for (name, part), durations in self._merged(label, lambda part: part).items():
+        for (name, part), durations in self._merge_durations(label, lambda part: part).items():
             durations_by_part.setdefault(part, {})[name] = durations
         return durations_by_part
 
-    def _merged(self, label: Callable[[int], L | None], part: Callable[[int], int]) -> dict[tuple[L, int], Durations]:
+    def _merge_durations(
+        self, label: Callable[[int], L | None], part: Callable[[int], int]
+    ) -> dict[tuple[L, int], Durations]:
         names = {key: label(key) for key in dict.fromkeys(self.keys)}
         labels: list[Any] = [
             None if names[key] is None else (names[key], part(p)) for key, p in zip(self.keys, self.parts, strict=True)
@@ -234,7 +236,7 @@ class Groups:
         for name, size in zip(labels, self.sizes or (), strict=False):
             sums[name] = sums.get(name, 0) + size
         return {
-            name: Durations(values, sums.get(name)) for name, values in merge(self.grouped, labels).items()
+            name: Durations(values, sums.get(name)) for name, values in merge_by_label(self.grouped, labels).items()
             if name is not None
         }  # fmt: skip
 
@@ -249,14 +251,14 @@ def whole_numbers(data: TableData, column: str) -> tuple[IntArray, Chosen]:
     Both have shape (rows,). NaN and infinity are absent, as in all tables, and what no int64 holds.
     """
     if not isinstance(data, list):
-        return _of_arrow(data, column)
+        return _whole_numbers_of_arrow(data, column)
     cells = [row.get(column) for row in data]
     is_present = [value is not None and abs(value) < _INT64_LIMIT for value in cells]  # of NaN that is false
     values = [value if present else ABSENT for value, present in zip(cells, is_present, strict=True)]
     return np.array(values, np.int64), np.array(is_present, bool)
 
 
-def words(data: TableData, column: str, chosen: Chosen | None = None) -> tuple[IntArray, list[str]]:
+def text_codes(data: TableData, column: str, chosen: Chosen | None = None) -> tuple[IntArray, list[str]]:
     """A column of texts: which of them each chosen row has, and these texts, in the order of their first rows.
 
     Where there is no text it is empty.
@@ -270,7 +272,7 @@ def words(data: TableData, column: str, chosen: Chosen | None = None) -> tuple[I
     return _by_first_row(codes if chosen is None else codes[chosen], [text or "" for text in texts])
 
 
-def _of_arrow(data: pa.Table, column: str) -> tuple[IntArray, Chosen]:
+def _whole_numbers_of_arrow(data: pa.Table, column: str) -> tuple[IntArray, Chosen]:
     import pyarrow.compute as pc
 
     if column not in data.column_names:

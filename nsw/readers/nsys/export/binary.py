@@ -48,12 +48,12 @@ def read(path: Path, options: Options) -> Report:
     with tempfile.TemporaryDirectory(prefix="nsw-nsys-", ignore_cleanup_errors=True) as folder:
         exports = {file: Path(folder) / f"timeline.{n}.sqlite" for n, file in enumerate(recording_files_from(path), 1)}
         for tool in list(dict.fromkeys(tools))[:_TRIES]:
-            every = (_export(tool, file, exported, Path(folder)) for file, exported in exports.items())
+            every = (_try_export(tool, file, exported, Path(folder)) for file, exported in exports.items())
             failure = next((failure for failure in every if failure is not None), None)
             if failure is None:
                 return _fill_from(report, sqlite.read(exports[path], options))
             failures.append(f"{tool}: {failure}")
-    return _without_nsys(report, path, options, failures)
+    return _report_without_nsys(report, path, options, failures)
 
 
 def find_nsys() -> list[str]:
@@ -89,14 +89,14 @@ def export_command(report: Path) -> str:
         imported = report.with_suffix(".nsys-rep")
         first = shlex.join(["QdstrmImporter", "-i", str(report), "-o", str(imported)])
         return f"{first} && {export_command(imported)}"
-    return shlex.join(_words("nsys", target, report))
+    return shlex.join(_export_words("nsys", target, report))
 
 
-def _words(tool: str, target: Path, report: Path) -> list[str]:
+def _export_words(tool: str, target: Path, report: Path) -> list[str]:
     return [tool, "export", "--type", "sqlite", "--force-overwrite", "true", "-o", str(target), str(report)]
 
 
-def _export(tool: str, path: Path, target: Path, folder: Path) -> str | None:
+def _try_export(tool: str, path: Path, target: Path, folder: Path) -> str | None:
     """What went wrong, or None."""
     link = folder / f"report{path.suffix}"  # whatever nsys leaves beside its input is left here
     link.unlink(missing_ok=True)
@@ -104,11 +104,11 @@ def _export(tool: str, path: Path, target: Path, folder: Path) -> str | None:
     target.unlink(missing_ok=True)
     if _is_raw(path):
         imported = folder / "imported.nsys-rep"
-        failure = _import(tool, link, imported)
+        failure = _import_raw(tool, link, imported)
         if failure is not None:
             return failure
         link = imported
-    return _make_file(_words(tool, target, link), target)
+    return _make_file(_export_words(tool, target, link), target)
 
 
 def _is_raw(path: Path) -> bool:
@@ -116,7 +116,7 @@ def _is_raw(path: Path) -> bool:
         return path.suffix == ".qdstrm" or file.read(len(_RAW_MAGIC)) == _RAW_MAGIC
 
 
-def _import(tool: str, raw: Path, imported: Path) -> str | None:
+def _import_raw(tool: str, raw: Path, imported: Path) -> str | None:
     """Make a report of a .qdstrm with the importer of the same installation; what went wrong, or None."""
     imported.unlink(missing_ok=True)
     homes = [p.parent.parent for p in (Path(tool).absolute(), Path(tool).resolve())]
@@ -151,7 +151,7 @@ def _fill_from(report: Report, exported: Report) -> Report:
     return report
 
 
-def _without_nsys(report: Report, path: Path, options: Options, failures: list[str]) -> Report:
+def _report_without_nsys(report: Report, path: Path, options: Options, failures: list[str]) -> Report:
     from nsw.readers.nsys.export import sqlite
 
     reason = "; ".join(failures) if failures else "no nsys is found here (NSW_NSYS, PATH, /opt/nvidia)"

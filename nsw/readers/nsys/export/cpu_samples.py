@@ -65,10 +65,10 @@ def cpu_record(source: Source) -> CpuRecord:
     }
     texts = source.strings(list(set(names.values()))) if source.columns.keys() & {CPU_SAMPLES, _SWITCHES} else {}
     threads = {thread: texts[name_id] for thread, name_id in names.items() if name_id in texts}
-    return CpuRecord(*_samples(source), *_runs(source), threads)
+    return CpuRecord(*_read_samples(source), *_running_stretches(source), threads)
 
 
-def _columns(source: Source, table: str, *columns: str) -> list[IntArray]:
+def _read_columns(source: Source, table: str, *columns: str) -> list[IntArray]:
     """Columns of a table, one value a row with a number in each of them."""
     if not has_columns(source, table, *columns):
         return [np.empty(0, np.int64) for _ in columns]
@@ -81,10 +81,10 @@ def _columns(source: Source, table: str, *columns: str) -> list[IntArray]:
     return [column[known] for column in whole]
 
 
-def _samples(source: Source) -> tuple[IntArray, IntArray, IntArray, list[tuple[str, str | None]]]:
+def _read_samples(source: Source) -> tuple[IntArray, IntArray, IntArray, list[tuple[str, str | None]]]:
     """Thread, time and function of each sample, and the functions; those without a name are one a module."""
-    number, time, thread = _columns(source, CPU_SAMPLES, "id", "start", "globalTid")
-    sample, symbol, module, depth = _columns(source, _CHAINS, "id", "symbol", "module", "stackDepth")
+    number, time, thread = _read_columns(source, CPU_SAMPLES, "id", "start", "globalTid")
+    sample, symbol, module, depth = _read_columns(source, _CHAINS, "id", "symbol", "module", "stackDepth")
     top = depth == 0
     pairs, of_row = np.unique(np.stack([symbol[top], module[top]], axis=1), axis=0, return_inverse=True)
     texts = source.strings(sorted(set(pairs.ravel().tolist())))
@@ -99,9 +99,9 @@ def _samples(source: Source) -> tuple[IntArray, IntArray, IntArray, list[tuple[s
     return thread, time, np.maximum(place, 0), list(functions)
 
 
-def _runs(source: Source) -> tuple[IntArray, IntArray, IntArray]:
+def _running_stretches(source: Source) -> tuple[IntArray, IntArray, IntArray]:
     """Thread, start and end of each stretch in which a thread ran: from where it was scheduled in to the next out."""
-    time, begins, thread = _columns(source, _SWITCHES, "start", "isSchedIn", "globalTid")
+    time, begins, thread = _read_columns(source, _SWITCHES, "start", "isSchedIn", "globalTid")
     order = np.lexsort((begins, time, thread))
     time, begins, thread = time[order], begins[order] != 0, thread[order]
     pair = np.flatnonzero(begins[:-1] & ~begins[1:] & (thread[:-1] == thread[1:])) if len(time) else np.empty(0, int)
@@ -122,7 +122,7 @@ def cpu_tables(record: CpuRecord, timelines: Sequence[Timeline], *, every: bool)
     for process in np.unique(np.concatenate((sample_process, run_process))).tolist():
         samples, runs = np.flatnonzero(sample_process == process), np.flatnonzero(run_process == process)
         times = np.concatenate((record.sample_time[samples], record.run_start[runs], record.run_end[runs]))
-        for phase, start, end in _spans(by_process.get(process), (int(times.min()), int(times.max()) + 1)):
+        for phase, start, end in _phase_spans(by_process.get(process), (int(times.min()), int(times.max()) + 1)):
             shared: Row = {"pid": process, "phase": phase}
             inside = samples[(record.sample_time[samples] >= start) & (record.sample_time[samples] < end)]
             tables["cpu_samples"] += [shared | row for row in _function_rows(record, inside)]
@@ -140,7 +140,7 @@ def cpu_tables(record: CpuRecord, timelines: Sequence[Timeline], *, every: bool)
     return tables
 
 
-def _spans(timeline: Timeline | None, recorded: tuple[int, int]) -> Iterator[tuple[str, int, int]]:
+def _phase_spans(timeline: Timeline | None, recorded: tuple[int, int]) -> Iterator[tuple[str, int, int]]:
     """The phases of a process by the host's clock: name, start and end."""
     first, last = recorded
     if timeline is None or timeline.phased is None:
@@ -168,7 +168,7 @@ def _thread_rows(record: CpuRecord, samples: IntArray, runs: IntArray, span: tup
     sampled, switched = len(record.sample_thread) > 0, len(record.run_thread) > 0
     for thread in np.unique(np.concatenate((record.sample_thread[samples], record.run_thread[runs]))).tolist():
         own = runs[record.run_thread[runs] == thread]
-        ran = float(Covered(record.run_start[own], record.run_end[own]).within(*edges)[0]) if switched else None
+        ran = float(Covered(record.run_start[own], record.run_end[own]).covered_within(*edges)[0]) if switched else None
         count = int((record.sample_thread[samples] == thread).sum()) if sampled else None
         if ran or count:
             rows.append({

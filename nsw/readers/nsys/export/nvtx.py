@@ -17,8 +17,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsw.readers.nsys.export.source import NULL, NVTX, TEXT, Source, TableFault, has_columns, narrow, require_integers
-from nsw.readers.timeline.statistics import distinct, group, merge, statistics, with_shares
+from nsw.readers.nsys.export.source import (
+    NULL,
+    NVTX,
+    TEXT,
+    Source,
+    TableFault,
+    has_columns,
+    narrowest_copy,
+    require_integers,
+)
+from nsw.readers.timeline.statistics import distinct, duration_statistics, group_by_key, merge_by_label, with_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,19 +66,19 @@ class Extremes:
         first, last = -(-low // _BLOCK), high // _BLOCK  # blocks wholly inside
         inside = first < last
         out = self._values[low]
-        self._fold(out, low, np.where(inside, first * _BLOCK, high))
-        self._fold(out, np.where(inside, last * _BLOCK, high), high)
+        self._reduce_short_slices(out, low, np.where(inside, first * _BLOCK, high))
+        self._reduce_short_slices(out, np.where(inside, last * _BLOCK, high), high)
         if inside.any():
-            out[inside] = self._ufunc(out[inside], self._blocks(first[inside], last[inside]))
+            out[inside] = self._ufunc(out[inside], self._reduce_blocks(first[inside], last[inside]))
         return out
 
-    def _fold(self, out: IntArray, low: IntArray, high: IntArray) -> None:
+    def _reduce_short_slices(self, out: IntArray, low: IntArray, high: IntArray) -> None:
         """Take short slices, of less than two blocks, into `out` value by value."""
         for step in range(int((high - low).max(initial=0))):
             active = low + step < high
             out[active] = self._ufunc(out[active], self._values[low[active] + step])
 
-    def _blocks(self, first: IntArray, last: IntArray) -> IntArray:
+    def _reduce_blocks(self, first: IntArray, last: IntArray) -> IntArray:
         power = np.frexp((last - first).astype(np.float64))[1] - 1  # 2**power <= length
         out = np.empty(len(first), np.int64)
         for level in np.unique(power).tolist():
@@ -92,7 +101,7 @@ class Boundaries:
         self.starts = start[np.lexsort((start, thread))]
         self.ends = end[np.lexsort((end, thread))]
 
-    def codes(self, thread: IntArray, start: IntArray, end: IntArray) -> IntArray:
+    def range_codes(self, thread: IntArray, start: IntArray, end: IntArray) -> IntArray:
         """The code of each call: calls of a thread that lie in the same ranges have the same code; -1: in no range.
 
         Args:
@@ -131,7 +140,7 @@ class Cells:
     last: IntArray
 
 
-def gather(boundaries: Boundaries, calls: Iterable[Batch], operations: Iterable[Batch]) -> Cells:
+def sum_operations_by_call(boundaries: Boundaries, calls: Iterable[Batch], operations: Iterable[Batch]) -> Cells:
     """Sum the GPU operations per cell of the call that launched them: the call with their process and correlation id.
 
     Where several calls have the same process and correlation id, the first one counts.
@@ -143,7 +152,7 @@ def gather(boundaries: Boundaries, calls: Iterable[Batch], operations: Iterable[
     """
     index = _CallIndex()
     for batch in calls:
-        codes = boundaries.codes(batch["globalTid"], batch["start"], batch["end"])
+        codes = boundaries.range_codes(batch["globalTid"], batch["start"], batch["end"])
         index.add(batch["globalTid"] & _PROCESS, batch["correlationId"], codes)
     codes = index.finish()
     sums = _Sums(len(codes))
@@ -175,7 +184,9 @@ class _CallIndex:
             heads = np.flatnonzero(np.append(True, mine[1:] != mine[:-1]))  # mostly calls of one cell follow each other
             different, inverse = np.unique(mine[heads], return_inverse=True)
             cells: IntArray = np.repeat(inverse, np.diff(heads, append=len(mine)))
-            self._parts.setdefault(process_id, []).append((narrow(correlation[rows]), different, narrow(cells)))
+            self._parts.setdefault(process_id, []).append(
+                (narrowest_copy(correlation[rows]), different, narrowest_copy(cells))
+            )
 
     def finish(self) -> IntArray:
         """The different codes, ascending: the place of one is the number of its cell."""
@@ -281,7 +292,7 @@ class Ranges:
     rank: int | None = None  # what nsys named the threads after, where it is one
 
     @property
-    def marks(self) -> frozenset[int]:
+    def mark_labels(self) -> frozenset[int]:
         """The labels that are marks."""
         return frozenset(i for i, label in enumerate(self.labels) if label[0] == "mark")
 
@@ -310,7 +321,7 @@ def nvtx_ranges(source: Source) -> Ranges | None:
     domains = _domain_names(source, events)
     latest = int(np.maximum(events["start"], events["end"]).max())
     chosen: Batch = {name: values[styled] for name, values in events.items()}
-    labels, numbers = _label(source, chosen, domains)
+    labels, numbers = _label_events(source, chosen, domains)
     mark = chosen["eventType"] == _MARK
     unended = (chosen["end"] == NULL) & ~mark
     end = np.where(unended, latest, np.where(mark, chosen["start"], chosen["end"]))
@@ -323,8 +334,8 @@ def nvtx_ranges(source: Source) -> Ranges | None:
 
 def nvtx_summary(ranges: Ranges) -> list[Row]:
     """One row a style, domain and name; marks have no durations. Shares are of all ranges together."""
-    grouped = group(ranges.label, ranges.end - ranges.start)
-    merged = merge(grouped, [ranges.labels[k] for k in grouped.keys])
+    grouped = group_by_key(ranges.label, ranges.end - ranges.start)
+    merged = merge_by_label(grouped, [ranges.labels[k] for k in grouped.keys])
     marks: list[Row] = []
     timed: list[Row] = []
     for label, values in merged.items():
@@ -333,7 +344,7 @@ def nvtx_summary(ranges: Ranges) -> list[Row]:
         if style == "mark":
             marks.append(row | {"calls": len(values)})
         else:
-            timed.append(row | statistics(values))
+            timed.append(row | duration_statistics(values))
     return with_shares(timed) + sorted(marks, key=lambda r: -r["calls"])
 
 
@@ -363,9 +374,9 @@ def mpi_calls(ranges: Ranges) -> list[Row]:
     if not calls:
         return []
     is_call = np.isin(ranges.label, list(calls))
-    grouped = group(ranges.label[is_call], (ranges.end - ranges.start)[is_call])
-    merged = merge(grouped, [calls[k] for k in grouped.keys])
-    return [{"library": "mpi", "name": name, **statistics(values)} for name, values in merged.items()]
+    grouped = group_by_key(ranges.label[is_call], (ranges.end - ranges.start)[is_call])
+    merged = merge_by_label(grouped, [calls[k] for k in grouped.keys])
+    return [{"library": "mpi", "name": name, **duration_statistics(values)} for name, values in merged.items()]
 
 
 def _mpi_rank(source: Source, events: Batch) -> int | None:
@@ -373,7 +384,7 @@ def _mpi_rank(source: Source, events: Batch) -> int | None:
     thread_rows = (events["eventType"] == _THREAD).nonzero()[0]
     codes = set(zip(events[TEXT][thread_rows].tolist(), events["textId"][thread_rows].tolist(), strict=True))
     texts = source.strings([t for _, t in codes if t != NULL])
-    matches = {_RANK.fullmatch(_text(source, texts, *code) or "") for code in codes}
+    matches = {_RANK.fullmatch(_event_text(source, texts, *code) or "") for code in codes}
     ranks = {int(match[1]) for match in matches if match}
     return ranks.pop() if len(ranks) == 1 else None
 
@@ -387,18 +398,20 @@ def _domain_names(source: Source, events: Batch) -> dict[tuple[int, int], str]:
     for tid, domain, text, text_id in zip(*columns, strict=True):
         name_codes.setdefault((tid & _PID, domain), (text, text_id))
     texts = source.strings([t for _, t in name_codes.values() if t != NULL])
-    names = {key: _text(source, texts, *codes) for key, codes in name_codes.items()}
+    names = {key: _event_text(source, texts, *codes) for key, codes in name_codes.items()}
     return {key: name for key, name in names.items() if name is not None}
 
 
-def _text(source: Source, texts: dict[int, str], code: int, text_id: int) -> str | None:
+def _event_text(source: Source, texts: dict[int, str], code: int, text_id: int) -> str | None:
     """The registered string, or the row's own text."""
     if text_id != NULL and text_id in texts:
         return texts[text_id]
     return None if code == NULL else source.vocabulary.texts[code]
 
 
-def _label(source: Source, events: Batch, domains: dict[tuple[int, int], str]) -> tuple[tuple[Label, ...], IntArray]:
+def _label_events(
+    source: Source, events: Batch, domains: dict[tuple[int, int], str]
+) -> tuple[tuple[Label, ...], IntArray]:
     """The different labels and the number of each event's."""
     columns = [events["eventType"], events["globalTid"] & _PID, events["domainId"], events["textId"], events[TEXT]]
     code = np.zeros(len(columns[0]), np.int64)
@@ -412,7 +425,7 @@ def _label(source: Source, events: Batch, domains: dict[tuple[int, int], str]) -
     of_code = []
     for kind, pid, domain, text_id, text in zip(*(c[first].tolist() for c in columns), strict=True):
         unnamed = None if domain in {NULL, _DEFAULT} else f"domain {domain}"
-        label = (_STYLES[kind], domains.get((pid, domain), unnamed), _text(source, texts, text, text_id))
+        label = (_STYLES[kind], domains.get((pid, domain), unnamed), _event_text(source, texts, text, text_id))
         of_code.append(numbers.setdefault(label, len(numbers)))
     return tuple(numbers), np.array(of_code, np.int64)[code]
 
@@ -434,7 +447,7 @@ def nvtx_gpu_summary(ranges: Ranges, calls: Collected | None, gpu: Iterable[Coll
     Raises:
         TableFault: A table that is needed is damaged.
     """
-    usable = ~np.isin(ranges.label, list(ranges.marks)) & (ranges.thread != NULL)
+    usable = ~np.isin(ranges.label, list(ranges.mark_labels)) & (ranges.thread != NULL)
     # ended on another thread: it covers no stretch of one thread's calls
     usable &= (ranges.end_thread == NULL) | (ranges.end_thread == ranges.thread)
     chosen = usable.nonzero()[0]
@@ -444,7 +457,7 @@ def nvtx_gpu_summary(ranges: Ranges, calls: Collected | None, gpu: Iterable[Coll
     start, end, thread, label = (a[chosen] for a in (ranges.start, ranges.end, ranges.thread, ranges.label))
     boundaries = Boundaries(thread, start, end)
     span = int(start.min()), int(end.max())
-    cells = gather(boundaries, _calls(calls, boundaries.threads, span), _operations(gpu))
+    cells = sum_operations_by_call(boundaries, _calls_in_span(calls, boundaries.threads, span), _operation_batches(gpu))
     names = [name for _, *name in ranges.labels]
     numbers: dict[tuple[str | None, ...], int] = {}
     number = np.array([numbers.setdefault(tuple(n), len(numbers)) for n in names], np.int64)[label]
@@ -454,11 +467,11 @@ def nvtx_gpu_summary(ranges: Ranges, calls: Collected | None, gpu: Iterable[Coll
         low, high = np.searchsorted(cells.thread_index, (thread_index, thread_index + 1)).tolist()
         thread_ranges = slice(int(boundaries.first[thread_index]), int(boundaries.first[thread_index + 1]))
         if low < high:
-            figures = _project(start[thread_ranges], end[thread_ranges], _select_cells(cells, slice(low, high)))
-            _add(totals, number[thread_ranges], figures)
+            figures = _project_ranges(start[thread_ranges], end[thread_ranges], _select_cells(cells, slice(low, high)))
+            _add_by_label(totals, number[thread_ranges], figures)
             has_work = figures[0] > 0
             spans.append((number[thread_ranges][has_work], figures[3][has_work]))
-    medians = _medians(spans)
+    medians = _median_projections(spans)
     rows = [
         {
             "domain": domain, "name": name, "calls": calls, "gpu_ops": ops,
@@ -472,18 +485,18 @@ def nvtx_gpu_summary(ranges: Ranges, calls: Collected | None, gpu: Iterable[Coll
     return sorted(rows, key=lambda r: -r["projected_ns"])
 
 
-def _add(totals: IntArray, label: IntArray, figures: IntArray) -> None:
+def _add_by_label(totals: IntArray, label: IntArray, figures: IntArray) -> None:
     for row, values in zip(totals, figures, strict=True):
         np.add.at(row, label, values)
 
 
-def _medians(spans: list[tuple[IntArray, IntArray]]) -> dict[int, float]:
+def _median_projections(spans: list[tuple[IntArray, IntArray]]) -> dict[int, float]:
     """The median projection of each label."""
-    from nsw.readers.timeline.statistics import group
+    from nsw.readers.timeline.statistics import group_by_key
 
     if not spans:
         return {}
-    grouped = group(*(np.concatenate(column) for column in zip(*spans, strict=True)))
+    grouped = group_by_key(*(np.concatenate(column) for column in zip(*spans, strict=True)))
     return {key: float(np.median(grouped.values_of(at))) for at, key in enumerate(grouped.keys)}
 
 
@@ -491,7 +504,7 @@ def _select_cells(cells: Cells, rows: IntArray | slice) -> Cells:
     return type(cells)(*(getattr(cells, name)[rows] for name in cells.__slots__))
 
 
-def _project(start: IntArray, end: IntArray, cells: Cells) -> IntArray:
+def _project_ranges(start: IntArray, end: IntArray, cells: Cells) -> IntArray:
     """For each range: 1 if it has operations, how many, their time, their span; shape (4, ranges)."""
     low = np.searchsorted(cells.call_start, start, "left")
     high = np.searchsorted(cells.call_start, end, "right")
@@ -506,13 +519,13 @@ def _project(start: IntArray, end: IntArray, cells: Cells) -> IntArray:
     figures[:, nonempty] = (np.ones_like(low), count[high] - count[low], busy[high] - busy[low], last - first)
     over = Extremes(cells.call_end, np.maximum).over_slices(low, high) > end[nonempty]
     for index in over.nonzero()[0].tolist():
-        figures[:, nonempty[index]] = _project_one(
+        figures[:, nonempty[index]] = _project_cut_range(
             _select_cells(cells, slice(low[index], high[index])), int(end[nonempty[index]])
         )
     return figures
 
 
-def _project_one(cells: Cells, end: int) -> tuple[int, int, int, int]:
+def _project_cut_range(cells: Cells, end: int) -> tuple[int, int, int, int]:
     """The figures of one range of which some calls go on after its end; those do not count."""
     inside = cells.call_end <= end
     if not inside.any():
@@ -526,7 +539,7 @@ def _project_one(cells: Cells, end: int) -> tuple[int, int, int, int]:
     )
 
 
-def _calls(calls: Collected, threads: IntArray, span: tuple[int, int]) -> Iterator[Batch]:
+def _calls_in_span(calls: Collected, threads: IntArray, span: tuple[int, int]) -> Iterator[Batch]:
     """The calls of these threads within the span, in batches."""
     for batch in calls.batches("globalTid", "correlationId"):
         selected = (batch["correlationId"] != NULL) & (batch["start"] >= span[0]) & (batch["start"] <= span[1])
@@ -535,7 +548,7 @@ def _calls(calls: Collected, threads: IntArray, span: tuple[int, int]) -> Iterat
             yield batch if selected.all() else {name: values[selected] for name, values in batch.items()}
 
 
-def _operations(gpu: Iterable[Collected]) -> Iterator[Batch]:
+def _operation_batches(gpu: Iterable[Collected]) -> Iterator[Batch]:
     """All work of the GPUs whose process is known, in batches."""
     for table in gpu:
         for batch in table.batches("globalPid", "correlationId"):

@@ -56,9 +56,9 @@ class ParquetSource:
         parts = ["start", "end"] if DURATION in columns else []
         needed = dict.fromkeys([*(c for c in columns if c != DURATION), *parts, *([text] if text else [])])
         for raw in self._batches(table, list(needed)):
-            batch = {name: self._column(table, raw, name) for name in needed if name != text}
+            batch = {name: self._integer_column(table, raw, name) for name in needed if name != text}
             if text:
-                batch[TEXT] = self._coded(raw, text)
+                batch[TEXT] = self._text_codes(raw, text)
             if DURATION in columns:
                 batch = with_duration(table, batch, self.contradictions)
             if batch and len(next(iter(batch.values()))):
@@ -104,7 +104,7 @@ class ParquetSource:
         except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
             raise TableFault(table, str(fault)) from fault
 
-    def _column(self, table: str, batch: pa.RecordBatch, name: str) -> IntArray:
+    def _integer_column(self, table: str, batch: pa.RecordBatch, name: str) -> IntArray:
         if name not in batch.schema.names:
             return np.full(batch.num_rows, NULL, np.int64)
         column = batch.column(name)
@@ -116,7 +116,7 @@ class ParquetSource:
             values[column.is_null().to_numpy(zero_copy_only=False)] = NULL
         return values
 
-    def _coded(self, batch: pa.RecordBatch, name: str) -> IntArray:
+    def _text_codes(self, batch: pa.RecordBatch, name: str) -> IntArray:
         if name not in batch.schema.names:
             return np.full(batch.num_rows, NULL, np.int64)
         coded = batch.column(name).dictionary_encode()
@@ -160,7 +160,7 @@ def sniff(sample: Sample) -> int:
 def read(path: Path, options: Options) -> Report:
     """Read the folder; see `nsw.readers.nsys.export.tables` for what comes out."""
     # with pyarrow: this module is loaded to look at other folders too
-    from nsw.readers.nsys.export.tables import fill
+    from nsw.readers.nsys.export.tables import fill_report
 
     report = Report(str(path), tool="nsys", format="nsys-parquet")
     source = ParquetSource(path)
@@ -168,5 +168,5 @@ def read(path: Path, options: Options) -> Report:
         report.error(
             f"{source.file_name(table)} cannot be read: {fault}", fix="export the report again, or copy it again"
         )
-    fill(report, source, options)
+    fill_report(report, source, options)
     return report

@@ -15,11 +15,11 @@ from nsw.readers.timeline.iterations import (
     LaunchedWork,
     Marks,
     are_layers,
-    few_repetitions,
-    generic,
+    count_rare_repetitions,
+    iterations_by_kernels,
     iterations_by_marks,
+    name_without_numbers,
     numbered_layer,
-    of_kernels,
     without_trials,
 )
 from nsw.readers.timeline.phases import (
@@ -35,8 +35,8 @@ from nsw.readers.timeline.phases import (
     Phased,
     Timeline,
     assumed_launches,
-    lock_step,
-    phased,
+    shared_warmup,
+    split_phases,
 )
 from nsw.readers.timeline.phases import KERNEL as COMPUTE
 from nsw.readers.timeline.statistics import Groups
@@ -80,7 +80,7 @@ class Split:
     repetitions: dict[int, int] = field(default_factory=dict)  # of processes without phases: how often kernels repeat
     missing_range: MissingRange | None = None
 
-    def owners(self, found: Collected) -> list[Row]:
+    def row_owners(self, found: Collected) -> list[Row]:
         """Process and device that a row of a table may have; a table of calls has no devices."""
         return [
             {"pid": process} | ({} if device is None else {"device": None if device == NULL else device})
@@ -88,9 +88,9 @@ class Split:
             for device in found.distinct.get("deviceId", (None,))
         ]
 
-    def parts(self, found: Collected, column: str) -> IntArray:
+    def row_parts(self, found: Collected, column: str) -> IntArray:
         """Place in `owners` * PARTS + phase of each row of a table; `column` tells its process or thread."""
-        codes = self._phases(found, column)
+        codes = self._phase_codes(found, column)
         devices = found.distinct.get("deviceId", ())
         if len(devices) < 2:
             return codes
@@ -98,17 +98,17 @@ class Split:
         parts: IntArray = (places * len(devices) + found.codes["deviceId"]) * PARTS + phases
         return parts
 
-    def _phases(self, collected: Collected, column: str) -> IntArray:
+    def _phase_codes(self, collected: Collected, column: str) -> IntArray:
         """Place of the process * PARTS + phase of each row of a table."""
         times = self.launched.get(collected.table, collected.columns["start"])
         if len(self.processes) == 1:
-            return self.phased[0].phase(times)
+            return self.phased[0].phase_codes(times)
         indices = _process_indices(self, collected, column)
         codes: IntArray = np.full(len(times), UNPHASED, np.int64)
         codes[np.isin(indices, self.hosts)] = SETUP
         for index, phases in self.phased.items():
             rows = np.flatnonzero(indices == index)
-            codes[rows] = phases.phase(times[rows])
+            codes[rows] = phases.phase_codes(times[rows])
         codes += indices * PARTS
         return codes
 
@@ -130,16 +130,16 @@ def phase_groups(collected: Collected, split: Split, column: str, sizes: IntArra
     Raises:
         TableFault: The durations are too large to be added.
     """
-    parts = split.parts(collected, column) if split.phased else None
+    parts = split.row_parts(collected, column) if split.phased else None
     try:
         return Groups.from_durations(
-            collected.keys, collected.durations, parts, len(split.owners(collected)) * PARTS, sizes
+            collected.keys, collected.durations, parts, len(split.row_owners(collected)) * PARTS, sizes
         )
     except OverflowError as fault:
         raise TableFault(collected.table, str(fault)) from fault
 
 
-def split(
+def split_by_iterations(
     gpu: Mapping[str, Collected],
     calls: Collected | None,
     ranges: Ranges | None,
@@ -164,14 +164,14 @@ def split(
         named_step: The NVTX range that a recipe names as its step.
         warmup: How many iterations are warm-up, where a recipe says so.
     """
-    processes, hosts = _processes(gpu, calls)
+    processes, hosts = _processes_and_hosts(gpu, calls)
     result = Split(processes, hosts)
     for table, collected in gpu.items():
         result.launched[table] = _launch_times(result, collected, calls)
     marks = _iteration_range_candidates(result, ranges, calls)
     missing = named_step
     for index in range(len(result.processes)):
-        work = result.work[index] = _work(result, gpu, index, nccl)
+        work = result.work[index] = _process_work(result, gpu, index, nccl)
         of_marks = len(work.start) and index in marks
         launched_work = LaunchedWork(work.launched, work.end - work.start) if of_marks else None
         iterations = iterations_by_marks(marks.get(index, []), launched_work, named_step=named_step)
@@ -180,25 +180,27 @@ def split(
             iterations = iterations_by_marks(marks.get(index, []), launched_work)
         has_kernels = KERNEL in gpu or GRAPH in gpu
         if iterations is None and has_kernels:
-            kernels = without_trials(_kernels(result, gpu, index, nccl), autotuners)
+            kernels = without_trials(_process_kernels(result, gpu, index, nccl), autotuners)
             graphs = np.flatnonzero(kernels.names < 0)
             if 2 * kernels.durations[graphs].sum() > kernels.durations.sum():  # other kernels are of its start
                 kernels = kernels.select(graphs)
             separators = _wait_and_copy_times(result, work, index, host)
             operations = np.sort(work.launched)
-            iterations = of_kernels(kernels, *separators, optimizers, operations=operations)
+            iterations = iterations_by_kernels(kernels, *separators, optimizers, operations=operations)
             if iterations is None and len(graphs := _graphs_behind_start(kernels)):
-                iterations = of_kernels(kernels.select(graphs), *separators, optimizers, operations=operations)
+                iterations = iterations_by_kernels(
+                    kernels.select(graphs), *separators, optimizers, operations=operations
+                )
             if layers := _repeated_layers(result, index, ranges, iterations):
                 result.layers[index], iterations = layers, None
         if iterations is not None:
-            result.phased[index] = phased(work, iterations, warmup)
+            result.phased[index] = split_phases(work, iterations, warmup)
         elif has_kernels:
-            result.repetitions[index] = few_repetitions(_kernels(result, gpu, index))
-    together = lock_step(list(result.phased.values())) if warmup is None and len(result.phased) > 1 else None
+            result.repetitions[index] = count_rare_repetitions(_process_kernels(result, gpu, index))
+    together = shared_warmup(list(result.phased.values())) if warmup is None and len(result.phased) > 1 else None
     if together is not None:
         result.phased = {
-            p: phases if phases.warmup == together else phased(result.work[p], phases.iterations, together)
+            p: phases if phases.warmup == together else split_phases(result.work[p], phases.iterations, together)
             for p, phases in result.phased.items()
         }
     if missing is not None:
@@ -213,17 +215,17 @@ def _describe_iterations(split: Split) -> str:
     return " and ".join(sorted(words)) or "not known"
 
 
-def _processes(gpu: Mapping[str, Collected], calls: Collected | None) -> tuple[list[int | None], list[int]]:
+def _processes_and_hosts(gpu: Mapping[str, Collected], calls: Collected | None) -> tuple[list[int | None], list[int]]:
     """The processes, those with GPU work first, and the indices of the others; None where the export does not tell."""
-    working = _owners(v for collected in gpu.values() for v in collected.distinct["globalPid"])
-    calling = _owners(calls.distinct["globalTid"] if calls is not None else ())
+    working = _distinct_processes(v for collected in gpu.values() for v in collected.distinct["globalPid"])
+    calling = _distinct_processes(calls.distinct["globalTid"] if calls is not None else ())
     if not working or None in working:  # who calls may be who works
         return working or calling or [None], []
     processes = list(dict.fromkeys([*working, *calling]))
     return processes, list(range(len(working), len(processes)))
 
 
-def _owners(values: Iterable[int]) -> list[int | None]:
+def _distinct_processes(values: Iterable[int]) -> list[int | None]:
     return list(dict.fromkeys(None if v == NULL else process_of(v) for v in values))
 
 
@@ -242,26 +244,26 @@ def _launch_times(split: Split, collected: Collected, calls: Collected | None) -
     if calls is None:
         return launched
     for index in range(len(split.processes)):
-        rows = _rows(split, calls, index, "globalTid")
+        rows = _process_rows(split, calls, index, "globalTid")
         keys, starts = calls.columns["correlationId"][rows], calls.columns["start"][rows]
         if not len(keys):
             continue
-        operations = _rows(split, collected, index)
+        operations = _process_rows(split, collected, index)
         at = Lookup(keys, np.arange(len(keys), dtype=np.int32)).find(correlation[operations])
         times = starts[at].astype(np.int64, copy=False)
         launched[operations] = assumed_launches(times, launched[operations], at < 0)
     return launched
 
 
-def _work(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collection[int]) -> Operations:
+def _process_work(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collection[int]) -> Operations:
     columns: list[list[IntArray]] = [[np.empty(0, np.int64)] for _ in Operations.__slots__]
     for table, collected in gpu.items():
-        rows = _rows(split, collected, index)
+        rows = _process_rows(split, collected, index)
         start = collected.columns["start"][rows]
         categories = np.full(len(start), MEMORY if table in (MEMCPY, MEMSET) else COMPUTE, np.int8)
         if table == KERNEL and nccl:
             categories[np.isin(collected.keys[rows], list(nccl))] = COMMUNICATION
-        device = _small(collected.distinct["deviceId"])[collected.codes["deviceId"][rows]]
+        device = _narrow_array(collected.distinct["deviceId"])[collected.codes["deviceId"][rows]]
         values = (
             start, start + collected.durations[rows], split.launched[table][rows], device, categories,
             *(column[rows] for column in _operation_details(collected)),
@@ -295,12 +297,12 @@ def _operation_details(collected: Collected) -> tuple[IntArray, ...]:
     return columns.get("bytes", absent), way, memory, stream, blocks, kernel
 
 
-def _small(values: list[int]) -> np.ndarray[Any, np.dtype[Any]]:
+def _narrow_array(values: list[int]) -> np.ndarray[Any, np.dtype[Any]]:
     fits = all(-(2**15) <= v < 2**15 for v in values)
     return np.array(values).astype(np.int16 if fits else np.int64, copy=False)
 
 
-def _rows(split: Split, collected: Collected, index: int, column: str = "globalPid") -> Any:
+def _process_rows(split: Split, collected: Collected, index: int, column: str = "globalPid") -> Any:
     """What picks the rows of a process."""
     several = len(split.processes) > 1
     return np.flatnonzero(_process_indices(split, collected, column) == index) if several else slice(None)
@@ -312,7 +314,9 @@ def _iteration_range_candidates(split: Split, ranges: Ranges | None, calls: Coll
         return {}
     names: dict[str, int] = {}
     of_label = [
-        -1 if style == "mark" or name is None or domain in _NO_STEPS else names.setdefault(generic(name), len(names))
+        -1
+        if style == "mark" or name is None or domain in _NO_STEPS
+        else names.setdefault(name_without_numbers(name), len(names))
         for style, domain, name in ranges.labels
     ]
     number = np.array(of_label, np.int64)[ranges.label]
@@ -374,7 +378,7 @@ def _wait_and_copy_times(
     return [*waits, work.launched[work.way == FROM_GPU]], work.launched[work.way == TO_GPU]
 
 
-def _kernels(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collection[int] = ()) -> Kernels:
+def _process_kernels(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collection[int] = ()) -> Kernels:
     """A process's kernels and whole graphs, without NCCL's kernels: they come where a bucket is full."""
     parts = [_kernels_of_table(split, gpu[table], index, nccl) for table in (KERNEL, GRAPH) if table in gpu]
     if len(parts) == 1:
@@ -398,12 +402,12 @@ def _kernels_of_table(
     split: Split, collected: Collected, index: int, nccl: Collection[int]
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Key, start, duration, launch and GPU of each; a graph's key is below zero."""
-    rows = _rows(split, collected, index)
+    rows = _process_rows(split, collected, index)
     keys = collected.keys[rows] if collected.table == KERNEL else -1 - collected.keys[rows].astype(np.int64)
     is_computing = ~np.isin(keys, list(nccl)) if nccl else np.ones(len(keys), bool)
     takes_all = is_computing.all() or 2 * int(is_computing.sum()) <= len(is_computing)
     chosen = slice(None) if takes_all else np.flatnonzero(is_computing)
-    device = _small(collected.distinct["deviceId"])[collected.codes["deviceId"][rows]]
+    device = _narrow_array(collected.distinct["deviceId"])[collected.codes["deviceId"][rows]]
     return (
         keys[chosen], collected.columns["start"][rows][chosen], collected.durations[rows][chosen],
         split.launched[collected.table][rows][chosen], device[chosen],
@@ -421,7 +425,7 @@ def kernels_of(
         process: The process.
         device: The GPU, as the process counts them.
     """
-    rows = _rows(made, kernels, made.processes.index(process))
+    rows = _process_rows(made, kernels, made.processes.index(process))
     mine = np.array(kernels.distinct["deviceId"])[kernels.codes["deviceId"][rows]] == device
     start = kernels.columns["start"][rows][mine].astype(np.int64)
     return kernels.keys[rows][mine], start, start + kernels.durations[rows][mine]
@@ -433,7 +437,7 @@ def process_spans(ranges: Ranges, process: int | None) -> Any:
     return (ranges.end > ranges.start) & of_process
 
 
-def timelines(
+def process_timelines(
     made: Split,
     calls: Collected | None,
     ranges: Ranges | None,
@@ -486,7 +490,7 @@ def _process_span(
     times: list[int] = []
     if len(work.start):
         times += [int(work.start.min()), int(work.end.max())]
-    rows = slice(0) if calls is None else _rows(split, calls, index, "globalTid")
+    rows = slice(0) if calls is None else _process_rows(split, calls, index, "globalTid")
     if calls is not None and len(start := calls.columns["start"][rows]):
         times += [int(start.min()), int((start + calls.durations[rows]).max())]
     if ranges is not None and (selected := (ranges.thread >> 24) & 0xFFFFFF == split.processes[index]).any():

@@ -130,7 +130,7 @@ def processes_of_gpus(source: Source) -> dict[tuple[int | None, int], int]:
     return gpus
 
 
-def _on_gpus(
+def _sampled_work(
     samples: Mapping[int, Sampled], timelines: Sequence[Timeline], gpus: Mapping[tuple[int | None, int], int]
 ) -> Iterator[tuple[int, Timeline, int, Operations]]:
     """Each GPU that was sampled with a process that works on it, the process's ordinal of it, and its work there."""
@@ -158,29 +158,31 @@ def gpu_metric_rows(
         ranges: The NVTX ranges.
     """
     rows: list[Row] = []
-    for gpu, timeline, device, work in _on_gpus(samples, timelines, gpus):
+    for gpu, timeline, device, work in _sampled_work(samples, timelines, gpus):
         sampled, process = samples[gpu], timeline.origin.get("pid")
         start, end = sampled.start, sampled.end
         stretches = usual_stretches(work, timeline.phased)
         most = _INSIDE * np.maximum(end - start, 1)
-        usual = Covered(*stretches).within(start, end) >= most
+        usual = Covered(*stretches).covered_within(start, end) >= most
         phase = "all" if timeline.phased is None else "steady"
         shared: Row = timeline.origin | {"device": device, "phase": phase, "interval_ns": sampled.interval}
-        for part, time, covered in _parts(work, stretches, (start, end)):
+        for part, time, covered in _iteration_parts(work, stretches, (start, end)):
             if time:
-                rows.append(shared | {"part": part, "time_ns": time} | _figures(sampled, usual & (covered >= most)))
+                rows.append(
+                    shared | {"part": part, "time_ns": time} | _mean_figures(sampled, usual & (covered >= most))
+                )
         for part, name, spans in (
             *_kernel_spans(kernels, names, split, process, device),
             *_range_spans(work, ranges, process),
         ):
-            figures = _figures(sampled, usual & (spans.within(start, end) >= most))
+            figures = _mean_figures(sampled, usual & (spans.covered_within(start, end) >= most))
             if "missing" not in figures:
-                time = float(spans.within(*stretches).sum())
+                time = float(spans.covered_within(*stretches).sum())
                 rows.append(shared | {"part": part, "name": name, "time_ns": time} | figures)
     return rows
 
 
-def _parts(
+def _iteration_parts(
     work: Operations, stretches: tuple[IntArray, IntArray], moments: tuple[IntArray, IntArray]
 ) -> Iterator[tuple[str, float, IntArray]]:
     """The parts of an iteration: name, time (ns), and how much of each sample lies in it."""
@@ -188,14 +190,14 @@ def _parts(
     computing, kernels, busy = (Covered(work.start[c], work.end[c]) for c in (own, any_kernel, slice(None)))
     everything = Covered(*stretches)
     before: Any = Covered(work.start[:0], work.end[:0])
-    yield "iteration", float(everything.within(*stretches).sum()), everything.within(*moments)
+    yield "iteration", float(everything.covered_within(*stretches).sum()), everything.covered_within(*moments)
     for part, covered in (("computing", computing), ("nccl", kernels), ("copies", busy), ("idle", everything)):
-        time = float((covered.within(*stretches) - before.within(*stretches)).sum())
-        yield part, time, covered.within(*moments) - before.within(*moments)
+        time = float((covered.covered_within(*stretches) - before.covered_within(*stretches)).sum())
+        yield part, time, covered.covered_within(*moments) - before.covered_within(*moments)
         before = covered
 
 
-def _figures(sampled: Sampled, chosen: Any) -> Row:
+def _mean_figures(sampled: Sampled, chosen: Any) -> Row:
     """The means of the chosen samples; where they are too few, why there are none."""
     count = int(chosen.sum())
     if count < FEWEST:
@@ -254,7 +256,7 @@ def gpu_metric_trace(
     from nsw.tables.parquet_tables import arrow_schema
 
     owners: dict[int, list[tuple[int | None, int]]] = {}
-    for gpu, timeline, device, _ in _on_gpus(samples, timelines, gpus):
+    for gpu, timeline, device, _ in _sampled_work(samples, timelines, gpus):
         owners.setdefault(gpu, []).append((timeline.origin.get("pid"), device))
     schema, tables = arrow_schema("gpu_metric_trace"), []
     for gpu, sampled in samples.items():

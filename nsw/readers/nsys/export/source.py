@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 import numpy as np
 
 from nsw.readers.invariants import LONGEST_NS
-from nsw.readers.timeline.statistics import Grouped, group, require_sums
+from nsw.readers.timeline.statistics import Grouped, group_by_key, require_sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -76,9 +76,9 @@ class Vocabulary:
     def codes(self, texts: Iterable[str | None]) -> list[int]:
         """The number of each text, `NULL` for None."""
         with self._adding:
-            return [NULL if text is None else self._code(text) for text in texts]
+            return [NULL if text is None else self._code_of_text(text) for text in texts]
 
-    def _code(self, text: str) -> int:
+    def _code_of_text(self, text: str) -> int:
         if text not in self._codes:
             self._codes[text] = len(self.texts)
             self.texts.append(text)
@@ -177,13 +177,13 @@ def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> B
     return {name: values[~backwards] for name, values in timed.items()}
 
 
-def narrow(values: IntArray) -> IntArray:
+def narrowest_copy(values: IntArray) -> IntArray:
     """A copy in the least room where the integers fit; at least one. A copy frees the other columns of a batch."""
     low, high = int(values.min()), int(values.max())
     return values.astype(next(t for t in _WIDTHS if np.iinfo(t).min <= low and high <= np.iinfo(t).max))
 
 
-def total(table: str, values: IntArray) -> int:
+def checked_total(table: str, values: IntArray) -> int:
     """The sum of sizes or counts.
 
     Raises:
@@ -228,7 +228,7 @@ class Collected:
     @cached_property
     def grouped(self) -> Grouped:
         """The durations by key."""
-        return group(self.keys, self.durations)
+        return group_by_key(self.keys, self.durations)
 
     def batches(self, distinct: str, column: str) -> Iterator[Batch]:
         """Start, end, and two columns more of all rows, some at a time."""
@@ -243,13 +243,13 @@ class Collected:
                 distinct: values[self.codes[distinct][rows]],
             }
 
-    def only(self, column: str) -> int | None:
+    def shared_value(self, column: str) -> int | None:
         """The value of a column that all rows share, or None."""
         values = self.distinct.get(column, [])
         return values[0] if len(values) == 1 and NULL not in values else None
 
 
-def collect(
+def collect_durations(
     source: Source,
     table: str,
     key: str,
@@ -288,11 +288,11 @@ def collect(
             continue
         require_integers(table, batch, key, DURATION)
         for column, values in parts.items():
-            values.add(narrow(batch[column]))
+            values.add(narrowest_copy(batch[column]))
         for column in distinct:
             codes[column].add(interned[column].codes(batch[column]))
         if companion:
-            _remember(first, batch[key], batch[companion])
+            _note_first_values(first, batch[key], batch[companion])
     if not parts[key].parts:
         return None
     joined = {column: parts.pop(column).joined() for column in list(parts)}
@@ -355,20 +355,20 @@ class _Interned:
         """The number of each value."""
         low, high = int(column.min()), int(column.max())
         if low == high:
-            return np.full(len(column), self._code(low), self._type())
+            return np.full(len(column), self._code_of_value(low), self._type())
         numbers = np.full(len(column), -1, np.int32)
         for code, value in enumerate(self.values[:_FEW]):
             numbers[column == value] = code
         while len(rest := np.flatnonzero(numbers < 0)):
             if len(self.values) >= _FEW:
                 fresh, inverse = np.unique(column[rest], return_inverse=True)
-                numbers[rest] = np.array([self._code(v) for v in fresh.tolist()], np.int32)[inverse]
+                numbers[rest] = np.array([self._code_of_value(v) for v in fresh.tolist()], np.int32)[inverse]
                 break
             value = int(column[rest[0]])
-            numbers[column == value] = self._code(value)
+            numbers[column == value] = self._code_of_value(value)
         return numbers.astype(self._type())
 
-    def _code(self, value: int) -> int:
+    def _code_of_value(self, value: int) -> int:
         if value not in self._numbers:
             self._numbers[value] = len(self.values)
             self.values.append(value)
@@ -378,7 +378,7 @@ class _Interned:
         return next(t for t in _WIDTHS if len(self.values) <= np.iinfo(t).max)
 
 
-def _remember(first: dict[int, int], keys: IntArray, values: IntArray) -> None:
+def _note_first_values(first: dict[int, int], keys: IntArray, values: IntArray) -> None:
     """Note the first value of each key that was not met in the rows before."""
     fresh = np.flatnonzero(~np.isin(keys, np.fromiter(first, np.int64, len(first)), kind=None))
     if len(fresh):
@@ -440,7 +440,7 @@ class SplicedSource:
         """
         for number, part in enumerate(self._parts):
             for batch in part.scan(table, columns, text=text):
-                yield {name: self._shifted(number, name, values) for name, values in batch.items()}
+                yield {name: self._shift_column(number, name, values) for name, values in batch.items()}
 
     def rows(self, table: str, columns: Sequence[str], *, at_most: int = 10_000) -> list[tuple[Any, ...]]:
         """Different rows of a small table, as `Source.rows` gives them; the parts' durations are added.
@@ -461,7 +461,7 @@ class SplicedSource:
         self.contradictions.nameless.update(set(ids) - texts.keys())
         return texts
 
-    def _shifted(self, number: int, name: str, values: IntArray) -> IntArray:
+    def _shift_column(self, number: int, name: str, values: IntArray) -> IntArray:
         """A column of a part as it is in the whole."""
         if name in ("start", "end"):
             return np.where(values == NULL, NULL, values + self._shifts[number])

@@ -27,7 +27,7 @@ from nsw.readers.nsys.export.source import (
     with_duration,
 )
 from nsw.readers.nsys.export.sqlite_pages import NotPlainError, plain_batches
-from nsw.readers.nsys.export.tables import fill
+from nsw.readers.nsys.export.tables import fill_report
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only, sqlite_read_only_uri
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def read(path: Path, options: Options) -> Report:
         for source in sources:
             if source.path.stat().st_size <= _CHECKED and (found := source.check()):
                 report.error(f"the database is damaged: {found}", fix=_AGAIN)
-        fill(report, sources[0] if len(sources) == 1 else SplicedSource(sources), options)
+        fill_report(report, sources[0] if len(sources) == 1 else SplicedSource(sources), options)
     except TableFault as fault:
         report.error(f"a table of the export cannot be read: {fault}", fix=_AGAIN)
     except (sqlite3.Error, UnicodeDecodeError) as fault:  # its own messages quote the file's bytes
@@ -112,7 +112,7 @@ class SqliteSource:
         self.contradictions = Contradictions()
         with closing(open_sqlite_read_only(path)) as connection:
             self._encoding = str(connection.execute("PRAGMA encoding").fetchone()[0])
-            self.columns = _tables(connection)
+            self.columns = _columns_by_table(connection)
 
     def scan(self, table: str, columns: Sequence[str], *, text: str | None = None) -> Iterator[Batch]:
         """Yield integer columns in batches of rows, as `Source.scan` does.
@@ -124,7 +124,7 @@ class SqliteSource:
         """
         timed = ("start", "end") if DURATION in columns else ()
         plain = list(dict.fromkeys([*(c for c in columns if c != DURATION), *timed]))
-        select = _select(table, plain, self.columns.get(table, frozenset()), text)
+        select = _select_statement(table, plain, self.columns.get(table, frozenset()), text)
         names = [*plain, *([TEXT] if text else [])]
         if table not in self.columns:
             return
@@ -147,7 +147,7 @@ class SqliteSource:
         """
         if table not in self.columns:
             return []
-        select = _select(table, columns, self.columns[table], None)
+        select = _select_statement(table, columns, self.columns[table], None)
         try:
             with closing(open_sqlite_read_only(self.path)) as connection:
                 return connection.execute(f"{select} LIMIT ?", (at_most,)).fetchall()
@@ -201,44 +201,44 @@ class SqliteSource:
             out: Batch = {}
             for name, column in zip(names, batch.columns, strict=True):
                 if name == TEXT:
-                    texts, of_row = _coded(column)
-                    out[name] = np.array(self.vocabulary.codes(map(self._decoded, texts)), np.int64)[of_row]
+                    texts, of_row = _distinct_and_codes(column)
+                    out[name] = np.array(self.vocabulary.codes(map(self._decode_text, texts)), np.int64)[of_row]
                 elif column.type != pa.int64():
                     raise TableFault(table, f"column {name} contains values that are not integers")
                 else:
-                    out[name] = _integers(column)
+                    out[name] = _integer_array(column)
             yield out
 
-    def _decoded(self, text: bytes) -> str | None:
+    def _decode_text(self, text: bytes) -> str | None:
         return None if text == _NO_TEXT else text.decode(self._encoding, errors="replace")
 
 
-def _tables(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
+def _columns_by_table(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
     """Columns by table; views and virtual tables are none of nsys's and would run code of the file."""
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
     names = [n for n, sql in rows if isinstance(n, str) and str(sql)[:14].upper().startswith("CREATE TABLE")]
     return {
-        name: frozenset(str(r[1]) for r in connection.execute(f"PRAGMA table_xinfo({_quoted(name)})") if r[6] == 0)
+        name: frozenset(str(r[1]) for r in connection.execute(f"PRAGMA table_xinfo({_quote_name(name)})") if r[6] == 0)
         for name in names
     }
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _select(table: str, columns: Sequence[str], present: frozenset[str], text: str | None) -> str:
+def _select_statement(table: str, columns: Sequence[str], present: frozenset[str], text: str | None) -> str:
     """A SELECT of these columns by name, NULL for those that the table lacks."""
 
-    def expression(column: str) -> str:
-        return _quoted(column) if column in present else "NULL"
+    def column_expression(column: str) -> str:
+        return _quote_name(column) if column in present else "NULL"
 
-    expressions = [expression(c) for c in columns]
+    expressions = [column_expression(c) for c in columns]
     if text:
         # a blob is taken as it is; as text, one byte that is no UTF-8 would spoil a whole batch
         no_text = f"x'{_NO_TEXT.hex()}'"
-        expressions.append(f"coalesce(CAST({_quoted(text)} AS BLOB), {no_text})" if text in present else no_text)
-    return f"SELECT {', '.join(expressions)} FROM {_quoted(table)} NOT INDEXED"  # noqa: S608  names are quoted
+        expressions.append(f"coalesce(CAST({_quote_name(text)} AS BLOB), {no_text})" if text in present else no_text)
+    return f"SELECT {', '.join(expressions)} FROM {_quote_name(table)} NOT INDEXED"  # noqa: S608  names are quoted
 
 
 _SMALL = 50_000  # rows
@@ -271,7 +271,7 @@ def _arrow_batches(uri: str, table: str, select: str, *, rows: int) -> Iterator[
         raise TableFault(table, str(fault)) from fault
 
 
-def _integers(column: pa.Array) -> IntArray:
+def _integer_array(column: pa.Array) -> IntArray:
     """An Arrow column of int64 as numpy, `NULL` where it is null.
 
     The buffers are read as they are: pyarrow's own `to_numpy` imports pandas, `fill_null` its compute kernels.
@@ -285,7 +285,7 @@ def _integers(column: pa.Array) -> IntArray:
     return values
 
 
-def _coded(column: pa.Array) -> tuple[list[bytes], IntArray]:
+def _distinct_and_codes(column: pa.Array) -> tuple[list[bytes], IntArray]:
     """The different values of a binary column without nulls, and for each row the number of its value."""
     if len(column) < _SMALL:  # for these the import of pyarrow's compute kernels takes longer
         numbers: dict[bytes, int] = {}

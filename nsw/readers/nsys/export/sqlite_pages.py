@@ -76,12 +76,12 @@ def plain_batches(path: Path, table: str, columns: Sequence[str]) -> Iterator[Ba
     chosen = [indices.get(column, -1) for column in columns]
     with open_to_read(path) as file, ThreadPoolExecutor(1) as pool:  # decodes what follows while a batch is looked at
         pages = _Pages(file)
-        leaves = pages.leaves(root)
+        leaves = pages.leaf_pages(root)
         at_a_time = max(_AT_A_TIME // pages.size, 1)
         running: deque[Future[list[IntArray]]] = deque()
         for at in range(0, len(leaves) + at_a_time, at_a_time):
             if at < len(leaves):
-                running.append(pool.submit(_decode, pages, leaves[at : at + at_a_time], len(declared), chosen))
+                running.append(pool.submit(_decode_columns, pages, leaves[at : at + at_a_time], len(declared), chosen))
             if at and len((batch := running.popleft().result())[0]):
                 yield dict(zip(columns, batch, strict=True))
 
@@ -112,7 +112,7 @@ class _Pages:
             at += length
         return block
 
-    def leaves(self, root: int) -> IntArray:
+    def leaf_pages(self, root: int) -> IntArray:
         """The numbers of the pages with a table's rows, in their order."""
         numbers = np.array([root], np.int64)
         for _ in range(_DEEPEST):
@@ -120,17 +120,17 @@ class _Pages:
                 raise NotPlainError
             if self.read(numbers[:1])[0] != _INTERIOR:
                 return numbers
-            numbers = np.concatenate([self._children(number) for number in numbers.tolist()])
+            numbers = np.concatenate([self._child_pages(number) for number in numbers.tolist()])
         raise NotPlainError
 
-    def _children(self, number: int) -> IntArray:
+    def _child_pages(self, number: int) -> IntArray:
         block = self.read(np.array([number]))
-        cells = _cells(block, self, _INTERIOR, header=12)
+        cells = _cell_positions(block, self, _INTERIOR, header=12)
         four = np.append(cells, 8)[:, None] + np.arange(4)
         return block[four].view(">u4")[:, 0].astype(np.int64)
 
 
-def _cells(block: Bytes, pages: _Pages, kind: int, *, header: int) -> IntArray:
+def _cell_positions(block: Bytes, pages: _Pages, kind: int, *, header: int) -> IntArray:
     """Where the cells of pages of a kind begin in the block, in order."""
     bases = np.arange(0, len(block) - _ROOM, pages.size)
     counts = _two_bytes(block, bases + 3)
@@ -148,7 +148,7 @@ def _two_bytes(block: Bytes, at: IntArray) -> IntArray:
     return block[at].astype(np.int64) << 8 | block[at + 1]
 
 
-def _decode(pages: _Pages, leaves: IntArray, count: int, indices: Sequence[int]) -> list[IntArray]:
+def _decode_columns(pages: _Pages, leaves: IntArray, count: int, indices: Sequence[int]) -> list[IntArray]:
     """The columns at these indices of the rows of leaves; at -1, `NULL`.
 
     Args:
@@ -158,7 +158,7 @@ def _decode(pages: _Pages, leaves: IntArray, count: int, indices: Sequence[int])
         indices: Of the columns that are decoded, among all of the table.
     """
     block = pages.read(leaves)
-    at = _cells(block, pages, _LEAF, header=8)
+    at = _cell_positions(block, pages, _LEAF, header=8)
     payload = block[at].astype(np.int64)
     long = payload >= _CONTINUED
     if long.any():
@@ -197,13 +197,13 @@ def _decode(pages: _Pages, leaves: IntArray, count: int, indices: Sequence[int])
     values = {-1: np.full(len(at), NULL)}
     for index, begin in begins.items():
         if sizes[index].any():
-            values[index] = _integers(eight[begin].view(">i8").astype(np.int64), kinds[index], sizes[index])
+            values[index] = _decode_integers(eight[begin].view(">i8").astype(np.int64), kinds[index], sizes[index])
         else:
             values[index] = np.full(len(at), _without_bytes(kinds[index]))
     return [values[index] for index in indices]
 
 
-def _integers(taken: IntArray, kinds: Bytes, sizes: Any) -> IntArray:
+def _decode_integers(taken: IntArray, kinds: Bytes, sizes: Any) -> IntArray:
     """The integers, of which the bytes were taken with those behind them."""
     least = int(sizes.min(initial=8))
     if least and least == int(sizes.max(initial=0)):

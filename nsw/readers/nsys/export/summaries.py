@@ -25,18 +25,25 @@ from nsw.readers.nsys.export.source import (
     Collected,
     Source,
     TableFault,
-    collect,
+    checked_total,
+    collect_durations,
     has_columns,
-    narrow,
+    narrowest_copy,
     process_of,
     require_integers,
-    total,
 )
 from nsw.readers.text.known_words import meaning_by_word
-from nsw.readers.timeline.calls import LOCK, Calls, by_time, call_kinds
+from nsw.readers.timeline.calls import LOCK, Calls, call_kinds, time_order
 from nsw.readers.timeline.iterations import is_autotuner, is_optimizer
 from nsw.readers.timeline.phases import nccl_operation
-from nsw.readers.timeline.statistics import Durations, Groups, group, merge, statistics, with_shares
+from nsw.readers.timeline.statistics import (
+    Durations,
+    Groups,
+    duration_statistics,
+    group_by_key,
+    merge_by_label,
+    with_shares,
+)
 from nsw.tables.names import api_name_without_version
 
 if TYPE_CHECKING:
@@ -77,17 +84,17 @@ class GpuTables:
     decompressions: int = 0
 
     @property
-    def nccl(self) -> list[int]:
+    def nccl_keys(self) -> list[int]:
         """The keys of NCCL's kernels."""
         return [key for key, name in self.names.items() if nccl_operation(name) is not None]
 
     @property
-    def optimizers(self) -> list[int]:
+    def optimizer_keys(self) -> list[int]:
         """The keys of optimizers' kernels."""
         return [key for key, name in self.names.items() if is_optimizer(name)]
 
     @property
-    def autotuners(self) -> list[int]:
+    def autotuner_keys(self) -> list[int]:
         """The keys of an autotuner's kernels."""
         return [key for key, name in self.names.items() if is_autotuner(name)]
 
@@ -120,7 +127,7 @@ def gpu_tables(source: Source) -> GpuTables:
         (GRAPH, graph, ()),
     ):
         more = [column for column in ("streamId", *more_columns) if has_columns(source, table, column)]
-        collected = collect(
+        collected = collect_durations(
             source, table, key, distinct=("deviceId", "globalPid"), keep=("start", "correlationId", *more),
             companion="mangledName" if table == KERNEL else None,
         )  # fmt: skip
@@ -145,14 +152,14 @@ def _add_launch_details(tables: GpuTables, kernels: Collected) -> None:
     names = [tables.names[key] for key in keys.tolist()]
     grid = [kernels.columns.pop(axis) for axis in ("gridX", "gridY", "gridZ") if axis in kernels.columns]
     if len(grid) == _AXES:
-        kernels.columns["blocks"] = narrow(grid[0].astype(np.int64) * grid[1] * grid[2])
+        kernels.columns["blocks"] = narrowest_copy(grid[0].astype(np.int64) * grid[1] * grid[2])
         largest = np.zeros(len(keys), np.int64)
         np.maximum.at(largest, codes, kernels.columns["blocks"])
         for name, blocks in zip(names, largest.tolist(), strict=True):
             tables.blocks[name] = max(blocks, tables.blocks.get(name, 0))
     if len(keys) > _MANY_NAMES:
         return
-    in_order = codes[by_time(kernels.columns["start"])].astype(np.int64)
+    in_order = codes[time_order(kernels.columns["start"])].astype(np.int64)
     pairs = np.bincount(in_order[:-1] * len(keys) + in_order[1:], minlength=len(keys) ** 2).reshape(len(keys), -1)
     often = pairs.max(axis=1) >= np.maximum(_USUALLY * pairs.sum(axis=1), 1)
     for code in np.flatnonzero(often).tolist():
@@ -171,13 +178,18 @@ def gpu_work(tables: GpuTables, split: Split) -> GpuWork:
     work = GpuWork(decompressions=tables.decompressions)
     rows: list[Row] = []
     for table, collected in tables.collected.items():
-        groups = phase_groups(collected, split, "globalPid", sizes=_sizes(collected))
-        label, owner = _labels(tables, table), _owner(collected)
-        owners = split.owners(collected)
-        rows += [owner | _row(tables, table, name, durations) for name, durations in groups.merged(label).items()]
+        groups = phase_groups(collected, split, "globalPid", sizes=_byte_sizes(collected))
+        label, owner = _name_of_key(tables, table), _owner_columns(collected)
+        owners = split.row_owners(collected)
+        rows += [
+            owner | _summary_row(tables, table, name, durations)
+            for name, durations in groups.durations_by_label(label).items()
+        ]
         for part, names in groups.by_part(label).items() if split.phased else ():
             origin = owners[part // PARTS] | {"phase": phase_name(part) or "all", "summary": "gpu_summary"}
-            work.by_phase += [origin | _row(tables, table, name, durations) for name, durations in names.items()]
+            work.by_phase += [
+                origin | _summary_row(tables, table, name, durations) for name, durations in names.items()
+            ]
         if table == KERNEL:
             _add_communication(work, groups, tables, owner, owners, split)
     work.summary = with_shares(rows)
@@ -192,12 +204,16 @@ def _add_communication(
     work: GpuWork, groups: Groups, tables: GpuTables, owner: Row, owners: list[Row], split: Split
 ) -> None:
     operations = {key: nccl_operation(name) for key, name in tables.names.items()}
-    for operation, durations in groups.merged(operations.get).items():
-        work.communication.append(owner | {"library": "nccl", "name": operation} | statistics(durations.values))
+    for operation, durations in groups.durations_by_label(operations.get).items():
+        work.communication.append(
+            owner | {"library": "nccl", "name": operation} | duration_statistics(durations.values)
+        )
     for part, names in groups.by_part(operations.get).items() if split.phased else ():
         origin = owners[part // PARTS] | {"phase": phase_name(part) or "all", "summary": "communication"}
         work.by_phase += [
-            origin | {"kind": "nccl", "name": operation, "short_name": operation} | statistics(durations.values)
+            origin
+            | {"kind": "nccl", "name": operation, "short_name": operation}
+            | duration_statistics(durations.values)
             for operation, durations in names.items()
         ]
 
@@ -209,8 +225,8 @@ def um_summary(source: Source) -> list[Row]:
         {
             "name": COPY_KINDS[kind].removeprefix("Unified "),
             "calls": len(sizes),
-            "total_bytes": float(total(MEMCPY, sizes)),
-            "avg_bytes": total(MEMCPY, sizes) / len(sizes),
+            "total_bytes": float(checked_total(MEMCPY, sizes)),
+            "avg_bytes": checked_total(MEMCPY, sizes) / len(sizes),
             "min_bytes": float(sizes.min()),
             "max_bytes": float(sizes.max()),
             "total_ns": float(durations.sum()),
@@ -226,13 +242,13 @@ def um_summary(source: Source) -> list[Row]:
         for batch in gpu:
             require_integers(table, batch, "numberOfPageFaults", DURATION)
         faults, took = (np.concatenate([b[c] for b in gpu]) for c in ("numberOfPageFaults", DURATION))
-        rows.append({"name": "GPU page faults", "calls": total(table, faults), "total_ns": float(took.sum())})
-    device_name = origin(source).gpu_name
+        rows.append({"name": "GPU page faults", "calls": checked_total(table, faults), "total_ns": float(took.sum())})
+    device_name = report_origin(source).gpu_name
     return [r | {"device_name": device_name} for r in rows]
 
 
-def _owner(collected: Collected) -> dict[str, Any]:
-    return {"pid": pid_of(collected, "globalPid"), "device": collected.only("deviceId")}
+def _owner_columns(collected: Collected) -> dict[str, Any]:
+    return {"pid": pid_of(collected, "globalPid"), "device": collected.shared_value("deviceId")}
 
 
 def copy_labels(source: Source) -> dict[int, str]:
@@ -241,7 +257,7 @@ def copy_labels(source: Source) -> dict[int, str]:
     return COPY_KINDS | {i: t for i, t in rows if isinstance(i, int) and isinstance(t, str)}
 
 
-def _labels(tables: GpuTables, table: str) -> Callable[[int], str]:
+def _name_of_key(tables: GpuTables, table: str) -> Callable[[int], str]:
     """The name of each key of a table."""
     if table == KERNEL:
         return lambda key: tables.names.get(key, f"string {key}")
@@ -253,10 +269,10 @@ def _labels(tables: GpuTables, table: str) -> Callable[[int], str]:
 _KINDS = {KERNEL: "kernel", MEMCPY: "memcpy", MEMSET: "memset", GRAPH: "graph"}
 
 
-def _row(tables: GpuTables, table: str, name: str, durations: Durations) -> Row:
+def _summary_row(tables: GpuTables, table: str, name: str, durations: Durations) -> Row:
     from nsw.tables.names import short_name
 
-    row: Row = {"kind": _KINDS[table], "name": name, "short_name": name, **statistics(durations.values)}
+    row: Row = {"kind": _KINDS[table], "name": name, "short_name": name, **duration_statistics(durations.values)}
     if table == KERNEL:
         row |= {"short_name": short_name(name), "mangled_name": tables.mangled_of.get(name)}
         row |= {"blocks": tables.blocks.get(name), "successor": tables.successors.get(name)}
@@ -265,11 +281,11 @@ def _row(tables: GpuTables, table: str, name: str, durations: Durations) -> Row:
     return row
 
 
-def _sizes(collected: Collected) -> IntArray | None:
+def _byte_sizes(collected: Collected) -> IntArray | None:
     if "bytes" not in collected.columns:
         return None
     require_integers(collected.table, collected.columns, "bytes")
-    total(collected.table, collected.columns["bytes"])
+    checked_total(collected.table, collected.columns["bytes"])
     return collected.columns["bytes"]
 
 
@@ -300,12 +316,12 @@ _MPI = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MP
 
 def api_calls(source: Source) -> Collected | None:
     """Scan the calls of the CUDA runtime and driver; None where there are none."""
-    return collect(source, RUNTIME, "nameId", distinct=("globalTid",), keep=("start", "correlationId"))
+    return collect_durations(source, RUNTIME, "nameId", distinct=("globalTid",), keep=("start", "correlationId"))
 
 
 def host_calls(source: Source, calls: Collected | None) -> HostCalls:
     """The calls of CUDA and of the system that tell what a host does while its GPU waits."""
-    system = collect(source, "OSRT_API", "nameId", distinct=("globalTid",), keep=("start",))
+    system = collect_durations(source, "OSRT_API", "nameId", distinct=("globalTid",), keep=("start",))
     kept = [collected for collected in (calls, system) if collected is not None]
     callers = {} if calls is None else dict.fromkeys(calls.distinct["globalTid"])  # others only wait in the background
     parts, locking = [], np.empty(0, np.int64)
@@ -320,12 +336,12 @@ def host_calls(source: Source, calls: Collected | None) -> HostCalls:
         known = (kinds >= 0) & np.isin(threads, list(callers))[thread]
         rows = slice(None) if known.all() else np.flatnonzero(known)
         start = collected.columns["start"][rows].astype(np.int64, copy=False)
-        processes = narrow(np.array([process_of(v) for v in threads.tolist()]))[thread[rows]]
+        processes = narrowest_copy(np.array([process_of(v) for v in threads.tolist()]))[thread[rows]]
         parts.append((start, start + collected.durations[rows], kinds[rows], processes))
     if calls is None:
         return HostCalls(None, np.empty(0, np.int64), locking)
     columns = parts[0] if len(parts) == 1 else [np.concatenate(column) for column in zip(*parts, strict=True)]
-    order = by_time(columns[0])
+    order = time_order(columns[0])
     start, end, kind, processes = (column[order] for column in columns)
     return HostCalls(Calls(start, end, kind), processes, locking)
 
@@ -347,14 +363,14 @@ def api_summary(source: Source, calls: Collected, split: Split) -> tuple[list[Ro
     names = {key: api_name_without_version(texts.get(key, f"string {key}")) for key in groups.keys}
     pid = pid_of(calls, "globalTid")
     rows = [
-        {"pid": pid, "name": name, **statistics(durations.values)}
-        for name, durations in groups.merged(names.get).items()
+        {"pid": pid, "name": name, **duration_statistics(durations.values)}
+        for name, durations in groups.durations_by_label(names.get).items()
     ]
-    owners = split.owners(calls)
+    owners = split.row_owners(calls)
     by_phase = [
         owners[part // PARTS]
         | {"phase": phase_name(part) or "all", "summary": "api_summary", "name": name, "short_name": name}
-        | statistics(durations.values)
+        | duration_statistics(durations.values)
         for part, of_part in (groups.by_part(names.get).items() if split.phased else ())
         for name, durations in of_part.items()
     ]
@@ -363,12 +379,14 @@ def api_summary(source: Source, calls: Collected, split: Split) -> tuple[list[Ro
 
 def osrt_summary(source: Source) -> list[Row]:
     """Calls of the operating system's runtime."""
-    collected = collect(source, "OSRT_API", "nameId", distinct=("globalTid",))
+    collected = collect_durations(source, "OSRT_API", "nameId", distinct=("globalTid",))
     if collected is None:
         return []
     pid = pid_of(collected, "globalTid")
-    calls = merge(collected.grouped, _key_names(source, collected)).items()
-    return with_shares([{"pid": pid, "name": name, **statistics(v)} for name, v in calls if name not in _NO_CALLS])
+    calls = merge_by_label(collected.grouped, _key_names(source, collected)).items()
+    return with_shares(
+        [{"pid": pid, "name": name, **duration_statistics(v)} for name, v in calls if name not in _NO_CALLS]
+    )
 
 
 def openacc_summary(source: Source) -> list[Row]:
@@ -376,7 +394,7 @@ def openacc_summary(source: Source) -> list[Row]:
     rows: list[Row] = []
     for table, kind in _OPENACC.items():
         if has_columns(source, table, "start", "end", "nameId"):
-            rows += [r | {"kind": kind} for r in _constructs(source, table)]
+            rows += [r | {"kind": kind} for r in _construct_rows(source, table)]
     return with_shares(rows)
 
 
@@ -384,12 +402,12 @@ def openmp_summary(source: Source) -> list[Row]:
     """OpenMP events by name; two tables that give an event one name make one row."""
     values: dict[str, list[IntArray]] = {}
     for table in sorted(t for t in source.columns if t.startswith(_OPENMP)):
-        collected = collect(source, table, "nameId")
+        collected = collect_durations(source, table, "nameId")
         if collected is None:
             continue
         for index, name in enumerate(_key_names(source, collected)):
             values.setdefault(name, []).append(collected.grouped.values_of(index))
-    return with_shares([{"name": name, **statistics(_joined(parts))} for name, parts in values.items()])
+    return with_shares([{"name": name, **duration_statistics(_join_sorted(parts))} for name, parts in values.items()])
 
 
 def mpi_summary(source: Source) -> tuple[list[Row], int]:
@@ -402,7 +420,7 @@ def mpi_summary(source: Source) -> tuple[list[Row], int]:
     values: dict[str, list[IntArray]] = {}
     sizes: dict[str, int] = {}
     for table in _MPI:
-        collected = collect(source, table, "textId", may_be_unended=True)
+        collected = collect_durations(source, table, "textId", may_be_unended=True)
         if collected is None:
             continue
         unended += collected.unended
@@ -412,7 +430,12 @@ def mpi_summary(source: Source) -> tuple[list[Row], int]:
             if key in sent and size_is_of_sent_bytes(name):
                 sizes[name] = sizes.get(name, 0) + sent[key]
     rows: list[Row] = [
-        {"library": "mpi", "name": name, **statistics(_joined(parts)), "total_bytes": _float(sizes.get(name))}
+        {
+            "library": "mpi",
+            "name": name,
+            **duration_statistics(_join_sorted(parts)),
+            "total_bytes": _float_or_none(sizes.get(name)),
+        }
         for name, parts in values.items()
     ]
     return rows, unended
@@ -435,7 +458,7 @@ def _key_names(source: Source, collected: Collected) -> list[str]:
     return [names.get(key, f"string {key}") for key in collected.grouped.keys]
 
 
-def _constructs(source: Source, table: str) -> list[Row]:
+def _construct_rows(source: Source, table: str) -> list[Row]:
     constructs: dict[tuple[int, int, int], int] = {}
     keys: list[IntArray] = []
     durations: list[IntArray] = []
@@ -449,11 +472,11 @@ def _constructs(source: Source, table: str) -> list[Row]:
     texts = source.strings([i for name, file, _ in constructs for i in (name, file) if i != NULL])
     labels = [_construct_name(texts, *t) for t in constructs]
     try:
-        grouped = group(np.concatenate(keys), np.concatenate(durations))
+        grouped = group_by_key(np.concatenate(keys), np.concatenate(durations))
     except OverflowError as fault:
         raise TableFault(table, str(fault)) from fault
-    merged = merge(grouped, [labels[k] for k in grouped.keys])
-    return [{"name": name, **statistics(values)} for name, values in merged.items()]
+    merged = merge_by_label(grouped, [labels[k] for k in grouped.keys])
+    return [{"name": name, **duration_statistics(values)} for name, values in merged.items()]
 
 
 def _construct_name(texts: dict[int, str], name: int, file: int, line: int) -> str:
@@ -474,11 +497,11 @@ def _bytes_by_key(source: Source, table: str) -> dict[int, int]:
     return sizes
 
 
-def _joined(parts: list[IntArray]) -> IntArray:
+def _join_sorted(parts: list[IntArray]) -> IntArray:
     return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
 
 
-def _float(value: int | None) -> float | None:
+def _float_or_none(value: int | None) -> float | None:
     return None if value is None else float(value)
 
 
@@ -502,24 +525,24 @@ class Origin:
     gpu_name: str | None = None
 
 
-def facts(source: Source) -> list[Row]:
+def fact_rows(source: Source) -> list[Row]:
     """One row a fact; GPU facts are a row a GPU (column `device`: CUDA's own number) where GPUs differ."""
-    environment = _environment(source)
-    rows = _gpus(source)
-    rows += [_text(key, environment[name]) for name, key in _ENVIRONMENT.items() if environment.get(name)]
+    environment = _environment_values(source)
+    rows = _gpu_fact_rows(source)
+    rows += [_text_fact(key, environment[name]) for name, key in _ENVIRONMENT.items() if environment.get(name)]
     cuda = environment.get("CudaDriverVersion", "")
     if cuda.isdecimal() and int(cuda) > 0:  # 12040: CUDA 12.4
-        rows.append(_text("cuda_driver_version", f"{int(cuda) // 1000}.{int(cuda) % 1000 // 10}"))
+        rows.append(_text_fact("cuda_driver_version", f"{int(cuda) // 1000}.{int(cuda) % 1000 // 10}"))
     for (duration,) in source.rows("ANALYSIS_DETAILS", ["duration"], at_most=1):
         if isinstance(duration, int):
-            rows.append(_number("duration_ns", duration, "ns"))
+            rows.append(_number_fact("duration_ns", duration, "ns"))
     for (utc,) in source.rows("TARGET_INFO_SESSION_START_TIME", ["utcTime"], at_most=1):
         if isinstance(utc, str):
-            rows.append(_text("capture_time_utc", utc))
+            rows.append(_text_fact("capture_time_utc", utc))
     meta = metadata(source)
     for name, key in (("EXPORT_PRODUCT_VERSION", "nsys_version"), ("EXPORT_SCHEMA_VERSION", "nsys_schema_version")):
         if name in meta:
-            rows.append(_text(key, meta[name]))
+            rows.append(_text_fact(key, meta[name]))
     return rows
 
 
@@ -529,15 +552,15 @@ def metadata(source: Source) -> dict[str, str]:
     return {n: v for n, v in pairs if isinstance(n, str) and isinstance(v, str)}
 
 
-def origin(source: Source) -> Origin:
+def report_origin(source: Source) -> Origin:
     """Host, rank and GPU name, each None where the report has none or several."""
-    hosts = {v for n, v in _environment(source).items() if n == "Hostname" and v}
+    hosts = {v for n, v in _environment_values(source).items() if n == "Hostname" and v}
     ranks = {r for (r,) in source.rows("MPI_RANKS", ["rank"]) if isinstance(r, int)}
     gpus = {n for (n,) in source.rows("TARGET_INFO_GPU", ["name"]) if isinstance(n, str)}
-    return Origin(_single(hosts), _single(ranks), _single(gpus))
+    return Origin(_single_or_none(hosts), _single_or_none(ranks), _single_or_none(gpus))
 
 
-def contexts(source: Source) -> dict[int | None, list[int]]:
+def cuda_contexts(source: Source) -> dict[int | None, list[int]]:
     """By process the devices on which it has a CUDA context; empty where the export does not tell."""
     found: dict[int | None, list[int]] = {}
     for process, device in source.rows("TARGET_INFO_CUDA_CONTEXT_INFO", ["processId", "deviceId"]):
@@ -546,49 +569,53 @@ def contexts(source: Source) -> dict[int | None, list[int]]:
     return found
 
 
-def _single(values: set[Any]) -> Any:
+def _single_or_none(values: set[Any]) -> Any:
     return next(iter(values)) if len(values) == 1 else None
 
 
-def _environment(source: Source) -> dict[str, str]:
+def _environment_values(source: Source) -> dict[str, str]:
     names = {*_ENVIRONMENT, "CudaDriverVersion"}
     rows = source.rows("TARGET_INFO_SYSTEM_ENV", ["name", "value"])
     return {n: v for n, v in rows if n in names and isinstance(v, str)}
 
 
-def _gpus(source: Source) -> list[Row]:
+def _gpu_fact_rows(source: Source) -> list[Row]:
     columns = ["name", "cuDevice", "computeMajor", "computeMinor", *(c for c, _, _ in _GPU_FIGURES)]
     gpus = source.rows("TARGET_INFO_GPU", columns)
     if not gpus:
         return []
-    described = [_describe(dict(zip(columns, gpu, strict=True))) for gpu in gpus]
-    count = _number("gpu_count", len(gpus), None)
+    described = [_facts_of_gpu(dict(zip(columns, gpu, strict=True))) for gpu in gpus]
+    count = _number_fact("gpu_count", len(gpus), None)
     if all(d == described[0] for d in described):
         return [count, *described[0]]
     return [
         count,
-        *(row | {"device": _integer(gpu[1])} for gpu, rows in zip(gpus, described, strict=True) for row in rows),
+        *(
+            row | {"device": _integer_or_none(gpu[1])}
+            for gpu, rows in zip(gpus, described, strict=True)
+            for row in rows
+        ),
     ]
 
 
-def _describe(gpu: dict[str, Any]) -> list[Row]:
-    rows = [_text("gpu_name", gpu["name"])] if isinstance(gpu["name"], str) else []
+def _facts_of_gpu(gpu: dict[str, Any]) -> list[Row]:
+    rows = [_text_fact("gpu_name", gpu["name"])] if isinstance(gpu["name"], str) else []
     if isinstance(gpu["computeMajor"], int) and isinstance(gpu["computeMinor"], int):
-        rows.append(_text("gpu_compute_capability", f"{gpu['computeMajor']}.{gpu['computeMinor']}"))
+        rows.append(_text_fact("gpu_compute_capability", f"{gpu['computeMajor']}.{gpu['computeMinor']}"))
     # a figure that nsys could not find out is 0 there
-    rows += [_number(key, gpu[c], unit) for c, key, unit in _GPU_FIGURES if isinstance(gpu[c], int) and gpu[c] > 0]
+    rows += [_number_fact(key, gpu[c], unit) for c, key, unit in _GPU_FIGURES if isinstance(gpu[c], int) and gpu[c] > 0]
     return rows
 
 
-def _integer(value: Any) -> int | None:
+def _integer_or_none(value: Any) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _text(key: str, text: str) -> Row:
+def _text_fact(key: str, text: str) -> Row:
     return {"key": key, "text": text}
 
 
-def _number(key: str, value: float, unit: str | None) -> Row:
+def _number_fact(key: str, value: float, unit: str | None) -> Row:
     return {"key": key, "value": float(value), "unit": unit}
 
 
@@ -606,9 +633,14 @@ _SHARED = {"static_smem_bytes": "staticSharedMemory", "dynamic_smem_bytes": "dyn
 
 def gpu_trace(source: Source, phases: Phases) -> pa.Table:
     """One row per operation on a GPU, sorted by start; the columns are those of the table `gpu_trace`."""
-    parts = [*_kernels(source, phases), *_copies(source, phases), *_memsets(source, phases), *_graphs(source, phases)]
-    table = _by_start("gpu_trace", parts)
-    return _constant(table, "device_name", origin(source).gpu_name)
+    parts = [
+        *_kernel_trace(source, phases),
+        *_copy_trace(source, phases),
+        *_memset_trace(source, phases),
+        *_graph_trace(source, phases),
+    ]
+    table = _join_by_start("gpu_trace", parts)
+    return _with_constant_column(table, "device_name", report_origin(source).gpu_name)
 
 
 def api_trace(source: Source, phases: Phases) -> pa.Table:
@@ -616,28 +648,31 @@ def api_trace(source: Source, phases: Phases) -> pa.Table:
     from nsw.tables.names import api_name_without_version
 
     def extra_columns(batch: Batch) -> dict[str, Any]:
-        return {"tid": _part(batch["globalTid"], 0), "name": _names(source, batch["nameId"], api_name_without_version)}
+        return {
+            "tid": _id_part(batch["globalTid"], 0),
+            "name": _name_column(source, batch["nameId"], api_name_without_version),
+        }
 
     columns = _TIMES | {"correlation": "correlationId", "return_value": "returnValue"}
-    return _by_start("api_trace", _parts(source, RUNTIME, columns, ["nameId"], extra_columns, phases))
+    return _join_by_start("api_trace", _trace_parts(source, RUNTIME, columns, ["nameId"], extra_columns, phases))
 
 
-def _kernels(source: Source, phases: Phases) -> list[pa.Table]:
+def _kernel_trace(source: Source, phases: Phases) -> list[pa.Table]:
     from nsw.tables.names import short_name
 
     def extra_columns(batch: Batch) -> dict[str, Any]:
         return {
             "kind": "kernel",
-            "name": _names(source, batch["demangledName"], str),
-            "short_name": _names(source, batch["demangledName"], short_name),
-            "mangled_name": _names(source, batch["mangledName"], str),
+            "name": _name_column(source, batch["demangledName"], str),
+            "short_name": _name_column(source, batch["demangledName"], short_name),
+            "mangled_name": _name_column(source, batch["mangledName"], str),
         }
 
     columns = _TIMES | _ID_COLUMNS | _LAUNCH | _SHARED
-    return _parts(source, KERNEL, columns, ["demangledName", "mangledName"], extra_columns, phases)
+    return _trace_parts(source, KERNEL, columns, ["demangledName", "mangledName"], extra_columns, phases)
 
 
-def _copies(source: Source, phases: Phases) -> list[pa.Table]:
+def _copy_trace(source: Source, phases: Phases) -> list[pa.Table]:
     labels = copy_labels(source)
     memory = dict(enumerate(_MEMORY))
 
@@ -647,40 +682,40 @@ def _copies(source: Source, phases: Phases) -> list[pa.Table]:
             "kind": "memcpy",
             "name": names,
             "short_name": names,
-            "bytes_per_s": _speed(batch["bytes"], batch[DURATION]),
+            "bytes_per_s": _bytes_per_second(batch["bytes"], batch[DURATION]),
             "src_memory": _spell_distinct(batch["srcKind"], memory.get),
             "dst_memory": _spell_distinct(batch["dstKind"], memory.get),
         }
 
-    return _parts(
+    return _trace_parts(
         source, MEMCPY, _TIMES | _ID_COLUMNS | _MOVED, ["copyKind", "srcKind", "dstKind"], extra_columns, phases
     )
 
 
-def _memsets(source: Source, phases: Phases) -> list[pa.Table]:
+def _memset_trace(source: Source, phases: Phases) -> list[pa.Table]:
     def extra_columns(batch: Batch) -> dict[str, Any]:
         return {
             "kind": "memset",
             "name": "[CUDA memset]",
             "short_name": "[CUDA memset]",
-            "bytes_per_s": _speed(batch["bytes"], batch[DURATION]),
+            "bytes_per_s": _bytes_per_second(batch["bytes"], batch[DURATION]),
             "dst_memory": _spell_distinct(batch["memKind"], dict(enumerate(_MEMORY)).get),
         }
 
-    return _parts(source, MEMSET, _TIMES | _ID_COLUMNS | _MOVED, ["memKind"], extra_columns, phases)
+    return _trace_parts(source, MEMSET, _TIMES | _ID_COLUMNS | _MOVED, ["memKind"], extra_columns, phases)
 
 
-def _graphs(source: Source, phases: Phases) -> list[pa.Table]:
+def _graph_trace(source: Source, phases: Phases) -> list[pa.Table]:
     key = "graphId" if has_columns(source, GRAPH, "graphId") else "graphExecId"
 
     def extra_columns(batch: Batch) -> dict[str, Any]:
         names = _spell_distinct(batch[key], lambda k: f"[CUDA graph {k}]")
         return {"kind": "graph", "name": names, "short_name": names}
 
-    return _parts(source, GRAPH, _TIMES | _ID_COLUMNS | {"graph": key}, [], extra_columns, phases)
+    return _trace_parts(source, GRAPH, _TIMES | _ID_COLUMNS | {"graph": key}, [], extra_columns, phases)
 
 
-def _parts(
+def _trace_parts(
     source: Source,
     table: str,
     columns: Mapping[str, str],
@@ -698,17 +733,17 @@ def _parts(
         require_integers(table, batch, "start" if "start" in batch else DURATION, DURATION)
         arrays = (
             {column: batch[export_column] for column, export_column in columns.items()}
-            | {"pid": _part(batch[owner], 24)}
+            | {"pid": _id_part(batch[owner], 24)}
             | extra_columns(batch)
         )
         if codes is not None:
             arrays["phase"] = _spell_distinct(codes[done : done + len(batch[DURATION])], phase_name)
         done += len(batch[DURATION])
-        out.append(_table(name, arrays))
+        out.append(_trace_table(name, arrays))
     return out
 
 
-def _table(name: str, columns: Mapping[str, Any]) -> pa.Table:
+def _trace_table(name: str, columns: Mapping[str, Any]) -> pa.Table:
     import pyarrow as pa
 
     from nsw.tables.parquet_tables import arrow_schema
@@ -728,7 +763,7 @@ def _table(name: str, columns: Mapping[str, Any]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=arrow_schema(name))
 
 
-def _by_start(name: str, parts: list[pa.Table]) -> pa.Table:
+def _join_by_start(name: str, parts: list[pa.Table]) -> pa.Table:
     import pyarrow as pa
 
     from nsw.tables.parquet_tables import arrow_schema
@@ -737,14 +772,14 @@ def _by_start(name: str, parts: list[pa.Table]) -> pa.Table:
     return table.sort_by("start_ns")
 
 
-def _constant(table: pa.Table, column: str, value: str | None) -> pa.Table:
+def _with_constant_column(table: pa.Table, column: str, value: str | None) -> pa.Table:
     import pyarrow as pa
 
     index = table.schema.get_field_index(column)
     return table.set_column(index, table.schema.field(index), pa.repeat(pa.scalar(value, pa.string()), len(table)))
 
 
-def _names(source: Source, ids: IntArray, spell: Callable[[str], str]) -> Any:
+def _name_column(source: Source, ids: IntArray, spell: Callable[[str], str]) -> Any:
     texts = source.strings([i for i in np.unique(ids).tolist() if i != NULL])
     return _spell_distinct(ids, lambda i: spell(texts[i]) if i in texts else (None if i == NULL else f"string {i}"))
 
@@ -757,11 +792,11 @@ def _spell_distinct(values: IntArray, spell: Callable[[int], str | None]) -> Any
     return pa.array([spell(v) for v in distinct.tolist()], pa.string()).take(pa.array(inverse))
 
 
-def _part(ids: IntArray, shift: int) -> IntArray:
+def _id_part(ids: IntArray, shift: int) -> IntArray:
     return np.where(ids == NULL, NULL, (ids >> shift) & 0xFFFFFF)
 
 
-def _speed(sizes: IntArray, durations: IntArray) -> Any:
+def _bytes_per_second(sizes: IntArray, durations: IntArray) -> Any:
     import pyarrow as pa
 
     has_speed = (sizes != NULL) & (durations > 0)

@@ -15,7 +15,7 @@ from nsw.readers.model import MOST_SHOWN, PHASE_TABLES, Options, Problem, Report
 from nsw.readers.nsys.export import nvtx, samples, summaries
 from nsw.readers.nsys.export.cpu_samples import CPU_TABLES, cpu_record, cpu_tables
 from nsw.readers.nsys.export.nvtx import Ranges, nvtx_gpu_summary
-from nsw.readers.nsys.export.phases import HostCalls, Split, split, timelines
+from nsw.readers.nsys.export.phases import HostCalls, Split, process_timelines, split_by_iterations
 from nsw.readers.nsys.export.source import (
     GRAPH,
     KERNEL,
@@ -33,7 +33,7 @@ from nsw.readers.timeline.phases import phase_tables
 from nsw.readers.timeline.statistics import with_shares
 from nsw.resources import csv_rows
 from nsw.tables import TABLES, TRACES, Row
-from nsw.wording import one_or
+from nsw.wording import singular_or_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -44,7 +44,7 @@ _DAMAGED = "export the report again, or copy the file again"
 _EVENTS = frozenset(TABLES) - {"facts"}
 
 
-def fill(report: Report, source: Source, options: Options) -> None:
+def fill_report(report: Report, source: Source, options: Options) -> None:
     """Fill a report from an export, table by table; a damaged table is left out and reported.
 
     Args:
@@ -55,7 +55,7 @@ def fill(report: Report, source: Source, options: Options) -> None:
     results: dict[str, Any] = {"split": Split()}
     faults: dict[str, TableFault] = {}
 
-    def make(makers: Mapping[str, Callable[[Source], Any]]) -> None:
+    def run_makers(makers: Mapping[str, Callable[[Source], Any]]) -> None:
         """Make them two at a time, which takes a quarter less time: the drivers work outside Python's lock.
 
         What makers share is the source alone, whose docstring says why that is safe.
@@ -68,20 +68,20 @@ def fill(report: Report, source: Source, options: Options) -> None:
             except TableFault as fault:
                 faults[name] = fault
 
-    make(_first_makers(options))
-    make({"host_calls": lambda source: _host_calls(source, results, options)})
-    make({"split": lambda _: _split(results, faults, options)})
-    make(_second_makers(results, options))
+    run_makers(_first_makers(options))
+    run_makers({"host_calls": lambda source: _host_calls(source, results, options)})
+    run_makers({"split": lambda _: _split_phases(results, faults, options)})
+    run_makers(_second_makers(results, options))
     for fault in {str(fault): fault for fault in faults.values()}.values():
         report.error(f"a table of the export cannot be read: {fault}", fix=_DAMAGED)
     report.tool_version = results.get("metadata", {}).get("EXPORT_PRODUCT_VERSION")
     report.problems += [*results.get("shapes", {}).values(), *results.get("diagnostics", [])]
-    _warn(report, results)
+    _add_warnings(report, results)
     _report_contradictions(report, source, results)
     for collected in (results.get("calls"), *results.get("gpu", summaries.GpuTables()).collected.values()):
         if collected is not None:
             del collected.columns["correlationId"]  # 40 MB of ten million rows, which nothing below needs
-    _assemble(report, results, options)
+    _assemble_tables(report, results, options)
     if options.tables is None and not faults and not report.tables.keys() & _EVENTS:
         report.error("the report contains no kernels, API calls, NVTX ranges or other events that nsw reads")
 
@@ -95,7 +95,7 @@ def _first_makers(options: Options) -> dict[str, Callable[[Source], Any]]:
     """What must be made, the longest first."""
     makers: dict[str, tuple[Callable[[Source], Any], tuple[str, ...]]] = {
         "gpu": (summaries.gpu_tables, ("gpu_summary", "communication", "nvtx_gpu_summary", *_PHASES)),
-        "nvtx": (lambda s: _nvtx(s, options), (*_NVTX, *_PHASES)),
+        "nvtx": (lambda s: _nvtx_tables(s, options), (*_NVTX, *_PHASES)),
         "calls": (summaries.api_calls, ("api_summary", "nvtx_gpu_summary", *_PHASES)),
         "osrt_summary": (summaries.osrt_summary, ("osrt_summary",)),
         "openacc_summary": (summaries.openacc_summary, ("openacc_summary",)),
@@ -104,45 +104,45 @@ def _first_makers(options: Options) -> dict[str, Callable[[Source], Any]]:
         "um_summary": (summaries.um_summary, ("um_summary",)),
         "gpu_samples": (samples.gpu_samples, ("gpu_metrics", "gpu_metric_trace")),
         "cpu": (cpu_record, CPU_TABLES),
-        "facts": (summaries.facts, ("facts",)),
+        "facts": (summaries.fact_rows, ("facts",)),
     }
     return {
-        **{name: make for name, (make, tables) in makers.items() if any(_wants(options, t) for t in tables)},
-        "diagnostics": diagnostics,
+        **{name: make for name, (make, tables) in makers.items() if any(_is_wanted(options, t) for t in tables)},
+        "diagnostics": diagnostic_problems,
         "shapes": unknown_shapes,
         "metadata": summaries.metadata,
-        "contexts": summaries.contexts,
+        "contexts": summaries.cuda_contexts,
         "gpus": samples.processes_of_gpus,
-        "origin": summaries.origin,
+        "origin": summaries.report_origin,
     }
 
 
-def _wants(options: Options, table: str) -> bool:
+def _is_wanted(options: Options, table: str) -> bool:
     return options.wants(table, default=table not in TRACES)
 
 
 def _host_calls(source: Source, results: Mapping[str, Any], options: Options) -> HostCalls | None:
     """What the hosts of the processes call, where the phases are wanted."""
-    wanted = any(_wants(options, t) for t in _PHASES) and results.get("gpu") is not None
+    wanted = any(_is_wanted(options, t) for t in _PHASES) and results.get("gpu") is not None
     return summaries.host_calls(source, results.get("calls")) if wanted else None
 
 
-def _split(results: Mapping[str, Any], faults: Collection[str], options: Options) -> Split:
+def _split_phases(results: Mapping[str, Any], faults: Collection[str], options: Options) -> Split:
     """The phases; none where a table that they follow from cannot be read, which is an error of its own."""
     tables = results.get("gpu", summaries.GpuTables())
     if (
         not {"gpu", "calls", "nvtx", "shapes"}.isdisjoint(faults)
         or _OF_PHASES & results["shapes"].keys()
-        or not any(_wants(options, t) for t in _PHASES)
+        or not any(_is_wanted(options, t) for t in _PHASES)
     ):
         return Split()
-    return split(
+    return split_by_iterations(
         tables.collected,
         results.get("calls"),
         results.get("nvtx", _Nvtx()).ranges,
-        nccl=tables.nccl,
-        optimizers=tables.optimizers,
-        autotuners=tables.autotuners,
+        nccl=tables.nccl_keys,
+        optimizers=tables.optimizer_keys,
+        autotuners=tables.autotuner_keys,
         host=results.get("host_calls"),
         named_step=options.steps,
         warmup=options.warmup,
@@ -159,14 +159,14 @@ def _second_makers(results: Mapping[str, Any], options: Options) -> dict[str, Ca
     if calls is not None:
         makers["api"] = lambda source: summaries.api_summary(source, calls, divided)
 
-    def parts(table: str) -> Any:
+    def row_parts(table: str) -> Any:
         collected = calls if table == RUNTIME else tables.collected.get(table)
         column = "globalTid" if table == RUNTIME else "globalPid"
-        return divided.parts(collected, column) if collected is not None and divided.phased else None
+        return divided.row_parts(collected, column) if collected is not None and divided.phased else None
 
     for name, trace in (("gpu_trace", summaries.gpu_trace), ("api_trace", summaries.api_trace)):
-        if _wants(options, name):
-            makers[name] = partial(trace, phases=parts)
+        if _is_wanted(options, name):
+            makers[name] = partial(trace, phases=row_parts)
     return makers
 
 
@@ -179,7 +179,7 @@ class _Nvtx:
     rank: int | None = None
 
 
-def _nvtx(source: Source, options: Options) -> _Nvtx:
+def _nvtx_tables(source: Source, options: Options) -> _Nvtx:
     ranges = nvtx.nvtx_ranges(source)
     if ranges is None:
         return _Nvtx()
@@ -187,13 +187,13 @@ def _nvtx(source: Source, options: Options) -> _Nvtx:
     return _Nvtx(ranges, timed, nvtx.mpi_calls(ranges), ranges.unended, ranges.rank)
 
 
-def _assemble(report: Report, results: Mapping[str, Any], options: Options) -> None:
+def _assemble_tables(report: Report, results: Mapping[str, Any], options: Options) -> None:
     """Put what was made into the report's tables; the columns that all rows share are filled here."""
     work, gpu = results.get("work", summaries.GpuWork()), results.get("gpu", summaries.GpuTables())
     marked = results.get("nvtx", _Nvtx())
     mpi, _ = results.get("mpi", ([], 0))
     api, api_by_phase = results.get("api", ([], []))
-    processes = timelines(
+    processes = process_timelines(
         results["split"], results.get("calls"), marked.ranges, results.get("contexts", {}), results.get("host_calls")
     )
     sampled = results.get("gpu_samples", {}), processes, results.get("gpus", {})
@@ -203,7 +203,7 @@ def _assemble(report: Report, results: Mapping[str, Any], options: Options) -> N
         "osrt_summary": results.get("osrt_summary", []),
         "nvtx_summary": marked.timed,
         "nvtx_gpu_summary": results.get("projected", []),
-        "nvtx_trace": nvtx.nvtx_trace(marked.ranges) if marked.ranges and _wants(options, "nvtx_trace") else [],
+        "nvtx_trace": nvtx.nvtx_trace(marked.ranges) if marked.ranges and _is_wanted(options, "nvtx_trace") else [],
         "um_summary": results.get("um_summary", []),
         "openacc_summary": results.get("openacc_summary", []),
         "openmp_summary": results.get("openmp_summary", []),
@@ -212,22 +212,22 @@ def _assemble(report: Report, results: Mapping[str, Any], options: Options) -> N
         **phase_tables(
             processes,
             work.by_phase + api_by_phase,
-            every=_wants(options, "iteration_trace"),
+            every=_is_wanted(options, "iteration_trace"),
         ),
         "gpu_metrics": samples.gpu_metric_rows(
             *sampled, kernels=gpu.collected.get(KERNEL), names=gpu.names, split=results["split"], ranges=marked.ranges
         ),
         **(
-            cpu_tables(results["cpu"], processes, every=_wants(options, "cpu_trace")) if "cpu" in results else {}
+            cpu_tables(results["cpu"], processes, every=_is_wanted(options, "cpu_trace")) if "cpu" in results else {}
         ),
-        **(use_tables(processes) if any(_wants(options, name) for name in USE_TABLES) else {}),
+        **(use_tables(processes) if any(_is_wanted(options, name) for name in USE_TABLES) else {}),
     }  # fmt: skip
     origin = results.get("origin", summaries.Origin())
     shared = {"host": origin.host, "rank": marked.rank if origin.rank is None else origin.rank}
     for name, rows in tables.items():
-        if rows and _wants(options, name):
+        if rows and _is_wanted(options, name):
             report.tables[name] = [shared | row for row in rows]
-    if _wants(options, "gpu_metric_trace") and sampled[0]:
+    if _is_wanted(options, "gpu_metric_trace") and sampled[0]:
         report.tables["gpu_metric_trace"] = samples.gpu_metric_trace(*sampled)
     report.tables.update({name: results[name] for name in TRACES if name in results and len(results[name])})
 
@@ -243,10 +243,10 @@ def _report_contradictions(report: Report, source: Source, results: Mapping[str,
             (early, "a row starts before time 0", "rows start before time 0"),
         ):
             if faulty:
-                report.error(f"{table}: {one_or(len(faulty), singular, plural)}: left out", fix=_DAMAGED)
+                report.error(f"{table}: {singular_or_count(len(faulty), singular, plural)}: left out", fix=_DAMAGED)
     if nameless := source.contradictions.nameless:
         first = ", ".join(f"'string {i}'" for i in sorted(nameless)[:MOST_SHOWN])
-        count = one_or(len(nameless), "a name is", "names are")
+        count = singular_or_count(len(nameless), "a name is", "names are")
         report.error(f"{count} not in StringIds: shown as {first}", fix=_DAMAGED)
     unrelated = sum(
         int((collected.columns["correlationId"] == NULL).sum())
@@ -254,13 +254,13 @@ def _report_contradictions(report: Report, source: Source, results: Mapping[str,
         if collected is not None and has_columns(source, collected.table, "correlationId")
     )
     if unrelated:
-        subject = one_or(unrelated, "1 CUDA call or GPU operation has", "CUDA calls or GPU operations have")
+        subject = singular_or_count(unrelated, "1 CUDA call or GPU operation has", "CUDA calls or GPU operations have")
         report.error(
             f"{subject} no correlation id: nvtx_gpu_summary and the phases lack what they launched", fix=_DAMAGED
         )
 
 
-def _warn(report: Report, results: Mapping[str, Any]) -> None:
+def _add_warnings(report: Report, results: Mapping[str, Any]) -> None:
     work = results.get("work", summaries.GpuWork())
     if work.graph_launches:
         share = "an unknown share" if work.graph_share is None else f"{work.graph_share:.1f} %"
@@ -330,7 +330,7 @@ _NOT_ALL = "Not all {} events might have been collected"
 _NONE = re.compile(r"No (.+) events collected")
 
 
-def diagnostics(source: Source) -> list[Problem]:
+def diagnostic_problems(source: Source) -> list[Problem]:
     """Warnings and errors of DIAGNOSTIC_EVENT; those that differ only in numbers and quoted names are one.
 
     Of a process without events nsys says beside that not all of them might have been collected, which tells nothing.
@@ -351,7 +351,7 @@ def diagnostics(source: Source) -> list[Problem]:
             continue
         if not any(pattern.search(text) for pattern in untrue):
             seen.setdefault((_LEVELS.get(level, "nsys"), _VARYING.sub("#", text)), []).append(text)
-    problems = [_problem(reporter, texts) for (reporter, _), texts in seen.items()]
+    problems = [_diagnostic_problem(reporter, texts) for (reporter, _), texts in seen.items()]
     if len(problems) > _MAX_MESSAGES:
         left = len(problems) - _MAX_MESSAGES
         problems[_MAX_MESSAGES:] = [Problem("warning", f"{left} more kinds of nsys diagnostics are not shown")]
@@ -365,7 +365,7 @@ def _has_rows(source: Source, table: str) -> bool:
         return False  # named where the table itself is read
 
 
-def _problem(reporter: str, texts: list[str]) -> Problem:
+def _diagnostic_problem(reporter: str, texts: list[str]) -> Problem:
     text = " ".join(texts[0].split())[:_LONGEST].partition(" CUDA trace will be collected using libraries")[0]
     repeats = f" (and {len(texts) - 1} like it)" if len(texts) > 1 else ""
     entry = find_known_message("nsys", text)

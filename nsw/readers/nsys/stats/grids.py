@@ -104,7 +104,7 @@ def _grids_at(line: Line, pending: Line | None, lines: Lines, before: deque[str]
     nearer = (*titles, pending[1].strip()) if pending else titles  # with the line right before this one
     is_ruled = "--" in text
     if is_ruled and pending is not None and (dashes := _dashes_in(text)):
-        yield from _under_dashes(dashes, pending, lines, titles)
+        yield from _dashed_table(dashes, pending, lines, titles)
     elif is_ruled and _BORDER.search(text):
         yield from _boxed_table(line, lines, nearer)
     elif ("[" in text or "<" in text) and (opens := _OPENS.match(text)) is not None:
@@ -139,7 +139,7 @@ def _first_cell(text: str) -> re.Match[str] | None:
     return _FIRST_CELL.search(text) if any(word in text for word in _IN_FIRST_CELLS) else None
 
 
-def _is_between(text: str) -> bool:
+def _is_table_border(text: str) -> bool:
     """Whether the line ends a table, or begins one."""
     return (
         _BETWEEN.match(text) is not None
@@ -166,7 +166,7 @@ def _delimited_table(line: Line, lines: Lines, titles: tuple[str, ...]) -> Itera
     """The parts of the table whose titles this line is; nothing where it is none."""
     number, text = line
     first = _first_cell(text)
-    delimiter = _delimiter(text, first.start()) if first else None
+    delimiter = _find_delimiter(text, first.start()) if first else None
     if first is None or delimiter is None:
         return
     start = _titles_start(text, first.start(), delimiter)
@@ -182,7 +182,7 @@ def _titles_start(text: str, known_start: int, delimiter: str) -> int:
     return 0 if cells and is_known(cells[0]) else known_start
 
 
-def _delimiter(text: str, start: int) -> str | None:
+def _find_delimiter(text: str, start: int) -> str | None:
     rest = text[start:]
     delimiter = max(",;\t", key=rest.count)
     min_count = 1 if _SHORT_TITLES.match(rest) else 3
@@ -198,7 +198,7 @@ def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator
             yield line[1][prefix:] + "\n"
 
     def is_record(text: str) -> bool:
-        return _fits(grid, delimited_cells(text[prefix:], delimiter))
+        return _fits_grid(grid, delimited_cells(text[prefix:], delimiter))
 
     for row in itertools.count():
         if row % _MANY == 0:  # where they hold something else, the next hundreds are looked at one by one
@@ -210,7 +210,7 @@ def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator
             cells = None
         if sum(text.count('"') for _, text in record_lines) % 2:  # the file ends within a cell
             cells = None
-        if cells is None or not _fits(grid, cells):
+        if cells is None or not _fits_grid(grid, cells):
             lines.give_back(record_lines)
             skipped = _skip_stray_lines(lines, is_record)
             last = lines.peek()
@@ -224,7 +224,7 @@ def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator
         yield record_lines[0][0], [cell.strip() for cell in cells]
 
 
-def _fits(grid: Grid, cells: list[str] | None) -> bool:
+def _fits_grid(grid: Grid, cells: list[str] | None) -> bool:
     return cells is not None and len(cells) == len(grid.headers) and is_row(grid.headers, cells)
 
 
@@ -241,7 +241,7 @@ def _many_csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Ite
         for size in sizes:
             part += [line for _, line in zip(range(size - len(part)), iter(lines.take, None), strict=False)]
             texts = [text[prefix:] for _, text in part] if prefix else [text for _, text in part]
-            rows = _nothing_but_rows(texts, grid.headers, delimiter) if len(part) == size else None
+            rows = _parse_if_all_rows(texts, grid.headers, delimiter) if len(part) == size else None
             if rows is None:
                 lines.give_back(part)
                 return
@@ -250,7 +250,7 @@ def _many_csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Ite
         sizes = (_MANY,)
 
 
-def _nothing_but_rows(texts: list[str], headers: list[str], delimiter: str) -> list[list[str]] | None:
+def _parse_if_all_rows(texts: list[str], headers: list[str], delimiter: str) -> list[list[str]] | None:
     """The cells of lines each of which is a row; None where one is none, however the lines go on."""
     try:
         records = list(csv.reader(texts, delimiter=delimiter))
@@ -260,7 +260,7 @@ def _nothing_but_rows(texts: list[str], headers: list[str], delimiter: str) -> l
     return rows if len(rows) == len(texts) and are_rows(headers, rows) else None
 
 
-def _under_dashes(dashes: _Ruler, header: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
+def _dashed_table(dashes: _Ruler, header: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
     """The parts of the table whose titles, `header`, are above a line of dashes."""
     spans = list(ruled_spans(dashes.before + dashes.dashes, dashes.start))
     if not dashes.before.strip():  # numbers may begin left of their dashes
@@ -301,9 +301,11 @@ def _printed_rows(lines: Lines, grid: Grid, spans: Sequence[Span]) -> Iterator[t
     while (line := lines.peek()) is not None:
         cells = _printed_row(line[1], grid.headers, spans)
         if cells is None:
-            skipped = _skip_stray_lines(lines, lambda text: _fits(grid, ruled_cells(text, spans, is_last_open=True)))
+            skipped = _skip_stray_lines(
+                lines, lambda text: _fits_grid(grid, ruled_cells(text, spans, is_last_open=True))
+            )
             if not skipped:
-                if _FIGURES.search(line[1]) and not _is_between(line[1]):
+                if _FIGURES.search(line[1]) and not _is_table_border(line[1]):
                     grid.stray.append(line[0])
                 return
             grid.stray.extend(skipped)
@@ -327,7 +329,7 @@ def _skip_stray_lines(lines: Lines, is_row_of_it: Callable[[str], bool]) -> list
     """Take the lines that another program printed between two rows; their numbers."""
     for ahead in range(_STRAY):
         current, following = lines.peek(ahead), lines.peek(ahead + 1)
-        if current is None or following is None or not current[1].strip() or _is_between(current[1]):
+        if current is None or following is None or not current[1].strip() or _is_table_border(current[1]):
             break
         if is_row_of_it(following[1]):
             return [line[0] for line in itertools.islice(iter(lines.take, None), ahead + 1)]

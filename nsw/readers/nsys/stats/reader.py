@@ -15,22 +15,22 @@ from nsw.readers.nsys.stats.reports import (
     TABLES,
     Kind,
     Marks,
-    announced,
-    column,
+    announced_name,
     decide_marks,
     have_units,
     is_clipped,
     kind_of,
     name_of_file,
     names_ranges,
+    parse_header,
     table_name,
     unknown_unit,
     unread_reason,
 )
 from nsw.readers.nsys.stats.rows import Tally
-from nsw.readers.text.lines import by_rank, text_lines
+from nsw.readers.text.lines import lines_by_rank, text_lines
 from nsw.readers.text.quantities import Votes
-from nsw.wording import one_or
+from nsw.wording import singular_or_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,8 +83,8 @@ _UNREAD_STYLES: Final = {
 }
 _AGAIN = "copy or print the report again"
 _SIMPLE = {
-    "api": make.api_calls, "osrt": make.calls, "openacc": make.openacc, "openmp": make.calls, "nvtx": make.nvtx,
-    "nvtx_gpu": make.nvtx_gpu, "mpi": make.mpi, "um": make.unified_memory,
+    "api": make.api_call_rows, "osrt": make.call_rows, "openacc": make.openacc_rows, "openmp": make.call_rows,
+    "nvtx": make.nvtx_rows, "nvtx_gpu": make.nvtx_gpu_rows, "mpi": make.mpi_rows, "um": make.unified_memory_rows,
 }  # fmt: skip
 _COMPLAINT = re.compile(
     r"(?:SKIPPED|ERROR|Error|FATAL ERROR|WARNING|Importer error status): *\S|.*Exportation error: |usage: nsys "
@@ -118,23 +118,23 @@ def read(path: Path, options: Options) -> Report:
     )
     votes, gaps = Votes(), _Gaps()
     file_report = name_of_file(path.stem)
-    for rank, lines in by_rank(text_lines(path)):
+    for rank, lines in lines_by_rank(text_lines(path)):
         collected.rank = rank
         kind: Kind = "other"
         untitled = _Untitled(report)
         for grid in find_grids(lines):
             if isinstance(grid, tuple):
                 _note_line_outside_tables(report, *grid)
-                untitled.line(*grid)
+                untitled.take_line(*grid)
                 continue
-            untitled.table()
+            untitled.take_table()
             if grid.style in _UNREAD_STYLES:
                 gaps.unread.setdefault(grid.style, grid.line)
                 continue
             if not _has_titles(report, grid):
                 continue
             marks = decide_marks(grid.headers, (cells for _, cells in grid.rows), votes) or Marks()
-            grid.report = announced(grid.titles) or file_report
+            grid.report = announced_name(grid.titles) or file_report
             if grid.part == 0:
                 kind = kind_of(grid.headers, grid.titles, [cells[-1] for _, cells in grid.rows], grid.report)
                 _note_doubts(report, kind, grid)
@@ -195,7 +195,7 @@ class _Gaps:
                 fix="print them with --format csv",
             )
         if self._other_marks:
-            figures = one_or(len(self._other_marks), "a figure is", "figures are")
+            figures = singular_or_count(len(self._other_marks), "a figure is", "figures are")
             text, line = self._other_marks[0]
             report.error(
                 f"{figures} written with another decimal mark than the rest ('{text}'): absent here",
@@ -216,7 +216,7 @@ class _Untitled:
         self._name = ""
         self._is_advised = False
 
-    def line(self, number: int, text: str) -> None:
+    def take_line(self, number: int, text: str) -> None:
         """Take a line that is outside of tables."""
         if match := _PROCESSING.match(text.lstrip()):
             self._name = match[1]
@@ -233,7 +233,7 @@ class _Untitled:
             )
             self._name = ""
 
-    def table(self) -> None:
+    def take_table(self) -> None:
         """Take note of a table that has its titles."""
         self._name = ""
 
@@ -242,32 +242,32 @@ def _add_table(collected: Collected, kind: Kind, grid: Grid, marks: Marks) -> No
     """Hand the rows of one table over."""
     match kind:
         case "kernels":
-            collected.kernels(make.kernels(grid, marks), grid)
+            collected.add_kernels(make.kernel_rows(grid, marks), grid)
         case "launches":
-            collected.kernels(make.launches(grid, marks), grid)
+            collected.add_kernels(make.launch_rows(grid, marks), grid)
         case "copies":
-            collected.copies(make.kernels(grid, marks), grid)
+            collected.add_copies(make.kernel_rows(grid, marks), grid)
         case "sizes":
-            collected.sizes(make.sizes(grid, marks), grid)
+            collected.add_sizes(make.size_rows(grid, marks), grid)
         case "gpu":
-            gpu, api = make.combined(grid, marks)
-            collected.kernels(gpu, grid)
-            collected.simple("api_summary", api, grid)
+            gpu, api = make.gpu_and_api_rows(grid, marks)
+            collected.add_kernels(gpu, grid)
+            collected.add_simple("api_summary", api, grid)
         case "api" | "osrt" | "openacc" | "openmp" | "nvtx" | "nvtx_gpu" | "mpi" | "um":
-            collected.simple(TABLES[kind], _SIMPLE[kind](grid, marks), grid)
+            collected.add_simple(TABLES[kind], _SIMPLE[kind](grid, marks), grid)
         case "gpu_trace":
-            collected.trace("gpu_trace", make.gpu_trace, grid, marks)
+            collected.add_trace("gpu_trace", make.gpu_trace, grid, marks)
         case "api_trace":
-            collected.trace("api_trace", make.api_trace, grid, marks)
+            collected.add_trace("api_trace", make.api_trace, grid, marks)
         case "launch_trace":
-            collected.trace("gpu_trace", lambda *table: make.launch_trace(*table)[0], grid, marks)
-            collected.trace("api_trace", lambda *table: make.launch_trace(*table)[1], grid, marks)
+            collected.add_trace("gpu_trace", lambda *table: make.launch_trace(*table)[0], grid, marks)
+            collected.add_trace("api_trace", lambda *table: make.launch_trace(*table)[1], grid, marks)
         case "nvtx_trace" | "nvtx_gpu_trace" | "mpi_trace" | "cpu_faults":
-            collected.events(kind, grid, marks)
+            collected.add_events(kind, grid, marks)
         case "mpi_sizes":
-            collected.messages(make.messages(grid, marks), grid)
+            collected.add_messages(make.message_rows(grid, marks), grid)
         case "other":
-            collected.unread(grid.report or table_name(grid.titles, grid.headers), grid)
+            collected.note_unread(grid.report or table_name(grid.titles, grid.headers), grid)
 
 
 def _note_line_outside_tables(report: Report, number: int, text: str) -> None:
@@ -283,7 +283,7 @@ def _note_line_outside_tables(report: Report, number: int, text: str) -> None:
 
 def _note_doubts(report: Report, kind: Kind, grid: Grid) -> None:
     """What a table does not say of itself, and what was asked for that changes its names."""
-    names = {column(header).name for header in grid.headers}
+    names = {parse_header(header).name for header in grid.headers}
     if (
         kind == "nvtx"
         and grid.report is None
@@ -306,7 +306,9 @@ def _note_doubts(report: Report, kind: Kind, grid: Grid) -> None:
 def _note_faults(report: Report, grid: Grid) -> None:
     if grid.stray:
         lost = len(grid.stray)
-        lines = one_or(lost, "a line in a table of nsys is not a row", "lines in a table of nsys are not rows")
+        lines = singular_or_count(
+            lost, "a line in a table of nsys is not a row", "lines in a table of nsys are not rows"
+        )
         report.warn(f"{lines} of it (damaged, or another program's): skipped", line=grid.stray[0])
         grid.stray.clear()  # the next part of the table has the same list
     rows = grid.rows if grid.style != "csv" else ()  # only columns have widths
@@ -341,7 +343,7 @@ class Collected:
         self._tallies: list[Tally] = []
         self._messages: list[tuple[Grid, int | None, list[Row]]] = []
 
-    def kernels(self, rows: list[Row], grid: Grid) -> None:
+    def add_kernels(self, rows: list[Row], grid: Grid) -> None:
         """gpu_summary rows of kernels, or of kernels and copies; either may be in another table too."""
         groups = {
             "kernels": [r for r in rows if r["kind"] == "kernel"],
@@ -351,39 +353,41 @@ class Collected:
         repeated = {group for group, group_rows in present.items() if self._was_read_before(group, group_rows, grid)}
         new = present.keys() - repeated
         if repeated:
-            self._repeats.append((f"the {repeated.pop()} of {_name(grid)}" if new else _name(grid), grid.line))
+            self._repeats.append(
+                (f"the {repeated.pop()} of {_grid_name(grid)}" if new else _grid_name(grid), grid.line)
+            )
         if not new:
             return
         chosen = [r for r in rows if ("kernels" if r["kind"] == "kernel" else "copies") in new]
         counters = ("kernels", "copies") if "copies" in new else ("kernels",)
-        self._add("gpu_summary", chosen, self._next_block(*counters, part=grid.part))
+        self._add_rows("gpu_summary", chosen, self._next_block(*counters, part=grid.part))
         if "copies" in new:
-            self._halves.setdefault(("copies", _counts(groups["copies"])), []).append(groups["copies"])
+            self._halves.setdefault(("copies", _names_and_calls(groups["copies"])), []).append(groups["copies"])
 
-    def copies(self, rows: list[Row], grid: Grid) -> None:
+    def add_copies(self, rows: list[Row], grid: Grid) -> None:
         """gpu_summary rows of copies, by time; their bytes come in another table."""
         if not rows or self._is_repeat("copies", rows, grid):
             return
-        sizes = self._other_half("sizes", rows)
+        sizes = self._take_other_half("sizes", rows)
         if sizes is None:
-            self._add("gpu_summary", rows, self._next_block("copies", part=grid.part))
-            self._halves.setdefault(("copies", _counts(rows)), []).append(rows)
+            self._add_rows("gpu_summary", rows, self._next_block("copies", part=grid.part))
+            self._halves.setdefault(("copies", _names_and_calls(rows)), []).append(rows)
         else:
             for bare in sizes:
-                _fill(bare, next(r for r in rows if r["name"] == bare["name"]))
+                _fill_missing(bare, next(r for r in rows if r["name"] == bare["name"]))
 
-    def sizes(self, rows: list[Row], grid: Grid) -> None:
+    def add_sizes(self, rows: list[Row], grid: Grid) -> None:
         """The bytes of copies: joined with their times where a table has the same names and counts."""
-        copies = self._other_half("copies", rows)
+        copies = self._take_other_half("copies", rows)
         if copies is None:
-            self._add("gpu_summary", rows, self._next_block("copies", part=grid.part))
-            self._halves.setdefault(("sizes", _counts(rows)), []).append(rows)
+            self._add_rows("gpu_summary", rows, self._next_block("copies", part=grid.part))
+            self._halves.setdefault(("sizes", _names_and_calls(rows)), []).append(rows)
             return
         timed = {(row["name"], row["calls"]): row for row in copies}
         for row in rows:
-            _fill(timed[row["name"], row["calls"]], row)
+            _fill_missing(timed[row["name"], row["calls"]], row)
 
-    def simple(self, table: str, rows: list[Row], grid: Grid) -> None:
+    def add_simple(self, table: str, rows: list[Row], grid: Grid) -> None:
         """Add a table whose rows need only a block; a repeat of a table that was read is left out.
 
         Args:
@@ -392,9 +396,9 @@ class Collected:
             grid: The printed table that they come from.
         """
         if rows and not self._is_repeat(table, rows, grid):
-            self._add(table, rows, self._next_block(table, part=grid.part))
+            self._add_rows(table, rows, self._next_block(table, part=grid.part))
 
-    def trace(self, table: str, make: Callable[[Grid, Marks], pa.Table], grid: Grid, marks: Marks) -> None:
+    def add_trace(self, table: str, make: Callable[[Grid, Marks], pa.Table], grid: Grid, marks: Marks) -> None:
         """Add the rows of a trace, which may be millions; they are made only where the table is wanted.
 
         Args:
@@ -416,7 +420,7 @@ class Collected:
             )
         self._chunks.setdefault(table, []).append(arrow_table)
 
-    def events(self, kind: Kind, grid: Grid, marks: Marks) -> None:
+    def add_events(self, kind: Kind, grid: Grid, marks: Marks) -> None:
         """Add the rows of a trace that is summed instead of kept.
 
         Args:
@@ -428,18 +432,18 @@ class Collected:
             self._tallies.append(Tally(kind, grid, self.rank))
         self._tallies[-1].add(grid, marks)
 
-    def messages(self, rows: list[Row], grid: Grid) -> None:
+    def add_messages(self, rows: list[Row], grid: Grid) -> None:
         """Bytes that MPI calls sent; their times come in another table."""
         self._messages.append((grid, self.rank, rows))
 
-    def unread(self, name: str, grid: Grid) -> None:
+    def note_unread(self, name: str, grid: Grid) -> None:
         """A table that nsw has no place for."""
         self._unread.setdefault(name, grid.line)
 
     def finish(self) -> None:
         """Hand the tables to the report."""
         for tally in self._tallies:
-            self._finish(tally)
+            self._finish_tally(tally)
         for grid, rank, rows in self._messages:
             self.rank = rank
             self._finish_messages(grid, rows)
@@ -464,8 +468,8 @@ class Collected:
             message = f"{len(self._repeats)} tables repeat rows of tables before them and were left out"
             self._report.warn(f"{message}: {names}", line=line)
 
-    def _finish(self, tally: Tally) -> None:
-        name = _name(tally.first)
+    def _finish_tally(self, tally: Tally) -> None:
+        name = _grid_name(tally.first)
         if tally.contradictions:
             self._report.error(
                 f"{len(tally.contradictions)} rows of {name} contradict themselves (start and duration make another"
@@ -476,7 +480,7 @@ class Collected:
         if tally.unended:
             self._report.warn(f"{tally.unended} events of {name} had not ended when the trace did: left out")
         self.rank = tally.rank
-        self.simple(tally.table, tally.rows(), tally.first)
+        self.add_simple(tally.table, tally.rows(), tally.first)
 
     def _finish_messages(self, grid: Grid, rows: list[Row]) -> None:
         """Put bytes beside the times of the same calls, where those are here too."""
@@ -493,9 +497,9 @@ class Collected:
             else:
                 timed_row["total_bytes"] = row["total_bytes"]  # exact, where a trace has rounded sizes
                 timed_row.pop("total_bytes_pm", None)
-        self.simple("communication", alone, grid)
+        self.add_simple("communication", alone, grid)
 
-    def _add(self, table: str, rows: list[Row], block: int) -> None:
+    def _add_rows(self, table: str, rows: list[Row], block: int) -> None:
         if not self._options.wants(table):
             return
         for row in rows:
@@ -516,7 +520,7 @@ class Collected:
         """Whether the rows are left out (and reported), since an earlier table has them."""
         repeated = bool(rows) and self._was_read_before(table, rows, grid)
         if repeated:
-            self._repeats.append((_name(grid), grid.line))
+            self._repeats.append((_grid_name(grid), grid.line))
         return repeated
 
     def _was_read_before(self, table: str, rows: list[Row], grid: Grid) -> bool:
@@ -541,20 +545,20 @@ class Collected:
         before = [(r["name"], r.get("calls")) for r in self._rows.get("um_summary", ())]
         return len(rows) == 1 and (rows[0]["name"], rows[0]["calls"]) in before
 
-    def _other_half(self, half: str, rows: list[Row]) -> list[Row] | None:
-        waiting = self._halves.get((half, _counts(rows)))
+    def _take_other_half(self, half: str, rows: list[Row]) -> list[Row] | None:
+        waiting = self._halves.get((half, _names_and_calls(rows)))
         return waiting.pop(0) if waiting else None
 
 
-def _name(grid: Grid) -> str:
+def _grid_name(grid: Grid) -> str:
     return grid.report or table_name(grid.titles, grid.headers)
 
 
-def _counts(rows: list[Row]) -> frozenset[tuple[str, Any]]:
+def _names_and_calls(rows: list[Row]) -> frozenset[tuple[str, Any]]:
     return frozenset((row["name"], row["calls"]) for row in rows)
 
 
-def _fill(row: Row, source: Row) -> None:
+def _fill_missing(row: Row, source: Row) -> None:
     """Add what `source` knows and `row` does not."""
     for key, value in source.items():
         if row.get(key) is None:

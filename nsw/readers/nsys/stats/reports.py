@@ -58,7 +58,7 @@ _OF_FILE: Final = re.compile(
 )
 
 
-def name_in(line: str) -> str | None:
+def name_in_line(line: str) -> str | None:
     """The name of the report that a line announces, or None; one of another's line counts where it is the only one."""
     match = _RUN.match(line) or _EXECUTING.match(line) or _TITLED.fullmatch(line)
     if match:
@@ -69,9 +69,9 @@ def name_in(line: str) -> str | None:
     return words.pop() if len(words) == 1 else None
 
 
-def announced(titles: tuple[str, ...]) -> str | None:
+def announced_name(titles: tuple[str, ...]) -> str | None:
     """The name of the report that nsys announced in the lines before a table; the nearest counts."""
-    return next(filter(None, map(name_in, reversed(titles))), None)
+    return next(filter(None, map(name_in_line, reversed(titles))), None)
 
 
 def name_of_file(stem: str) -> str | None:
@@ -120,17 +120,17 @@ def kind_of(headers: list[str], titles: tuple[str, ...], names: Iterable[str], r
         names: Its last column.
         report: What nsys called it, where that is known.
     """
-    columns = [column(header) for header in headers]
+    columns = [parse_header(header) for header in headers]
     column_names = {c.name for c in columns}
     reported_kind = None if report is None else REPORTS.get(report, "other")
-    kind = _by_columns(columns, column_names)
+    kind = _kind_by_columns(columns, column_names)
     if kind is not None and (kind != "nvtx" or reported_kind is None):
-        return "other" if kind == "nvtx" and _title(titles) == "other" else kind
+        return "other" if kind == "nvtx" and _kind_by_title(titles) == "other" else kind
     if reported_kind is not None and {"time", "total time"} <= column_names:
         return reported_kind
     if not {"time", "total time"} <= column_names:
         return "other"
-    title = _title(titles)
+    title = _kind_by_title(titles)
     if "event type" in column_names or title == "other":
         return "other"
     if "source" in column_names:
@@ -138,13 +138,13 @@ def kind_of(headers: list[str], titles: tuple[str, ...], names: Iterable[str], r
     if "name" in column_names and (title == "openmp" or ("count" in column_names and title is None)):
         return "openmp"
     if column_names & {"num calls", "calls"} and "name" in column_names:
-        return _calls(list(names), title)
+        return _kind_of_calls(list(names), title)
     if column_names & {"instances"} and "name" in column_names:
         return "other" if title == "mpi" else "kernels"
     return "other"
 
 
-def _by_columns(columns: list[Column], column_names: set[str]) -> Kind | None:
+def _kind_by_columns(columns: list[Column], column_names: set[str]) -> Kind | None:
     for kind, needed in _TELLING:
         if needed <= column_names:
             return kind
@@ -161,7 +161,7 @@ def _by_columns(columns: list[Column], column_names: set[str]) -> Kind | None:
     return "sizes" if is_size else None
 
 
-def _calls(names: list[str], title: str | None) -> Kind:
+def _kind_of_calls(names: list[str], title: str | None) -> Kind:
     """CUDA's API, the operating system's, or OpenACC: names are surer than a line from elsewhere."""
     if sum(bool(_CUDA.fullmatch(n)) for n in names) * 2 > len(names):
         return "api"
@@ -174,7 +174,7 @@ def _calls(names: list[str], title: str | None) -> Kind:
     return "api" if title == "api" else "other"
 
 
-def _title(titles: tuple[str, ...]) -> str | None:
+def _kind_by_title(titles: tuple[str, ...]) -> str | None:
     for line in reversed(titles):
         for words, kind in _TITLE:
             if words.search(line):
@@ -252,7 +252,7 @@ class Column(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def column(header: str) -> Column:
+def parse_header(header: str) -> Column:
     """What a header says."""
     text = " ".join(header.split())
     with_unit = _UNIT.fullmatch(text)
@@ -263,7 +263,7 @@ def column(header: str) -> Column:
 
 def unknown_unit(header: str) -> str | None:
     """The unit of a column of numbers where it is none of time, size or share."""
-    name, unit = column(header)
+    name, unit = parse_header(header)
     if unit is None or unit == "%" or name not in _NUMBERS or unit.lower() in TIME_UNITS:
         return None
     return None if size_factor(re.sub(r"(?:ps|/s)$", "", unit), 1000) is not None else unit
@@ -271,7 +271,7 @@ def unknown_unit(header: str) -> str | None:
 
 def is_header(headers: list[str]) -> bool:
     """Whether these are column names that nsys gives."""
-    names = [column(h).name for h in headers]
+    names = [parse_header(h).name for h in headers]
     if len(names) < _FEW:
         return frozenset(names) in _SHORT
     count = sum(name in _COLUMNS for name in names)
@@ -280,7 +280,7 @@ def is_header(headers: list[str]) -> bool:
 
 def is_known(header: str) -> bool:
     """Whether nsys gives a column this name."""
-    return column(header).name in _COLUMNS
+    return parse_header(header).name in _COLUMNS
 
 
 def have_units(headers: list[str]) -> bool:
@@ -291,7 +291,7 @@ def have_units(headers: list[str]) -> bool:
 
 def are_damaged(headers: list[str]) -> bool:
     """Whether a title is missing, or there twice."""
-    names = [column(h).name for h in headers]
+    names = [parse_header(h).name for h in headers]
     return "" in names or len(set(names)) < len(names)
 
 
@@ -327,7 +327,7 @@ def are_rows(headers: list[str], rows: list[list[str]]) -> bool:
 @lru_cache(maxsize=64)
 def _number_columns(headers: tuple[str, ...]) -> tuple[tuple[int, bool], ...]:
     """Where numbers are, and whether one must be there."""
-    names = [column(header).name for header in headers]
+    names = [parse_header(header).name for header in headers]
     always = _ALWAYS | ({"cpu page faults"} if "cpu instruction address" in names else frozenset())
     return tuple((index, name in always) for index, name in enumerate(names) if name in _NUMBERS)
 
@@ -343,7 +343,7 @@ class Marks:
         """The number; None where there is none, it is cut off, or nobody groups digits so."""
         if text.isascii() and text.isdigit():
             return digits(text)
-        shape = _shape(self.decimal).fullmatch(text)
+        shape = _number_pattern(self.decimal).fullmatch(text)
         if shape is None:
             if has_other_mark(text):
                 self.rejected.append(text)
@@ -353,7 +353,7 @@ class Marks:
 
 
 @lru_cache(maxsize=4)
-def _shape(decimal: str) -> re.Pattern[str]:
+def _number_pattern(decimal: str) -> re.Pattern[str]:
     """Groups of three, of four (Chinese, Japanese), or of two before the last three (Indian)."""
     group = _GROUP.format(other="," if decimal == "." else ".")
     integer = rf"\d+|\d{{1,4}}(?:{group}\d{{2,4}})*{group}\d{{3,4}}"
@@ -368,7 +368,7 @@ def decide_marks(headers: list[str], rows: Iterable[list[str]], before: Votes) -
         rows: Its cells.
         before: What the tables before it prove; what this one proves is added.
     """
-    indices = [index for index, header in enumerate(headers) if column(header).name in _NUMBERS]
+    indices = [index for index, header in enumerate(headers) if parse_header(header).name in _NUMBERS]
     votes = Votes()
     for cells in rows:
         votes.add(proven_mark(cells[index], _GROUPS) for index in indices if not cells[index].isdigit())

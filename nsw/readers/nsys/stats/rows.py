@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nsw.readers.nsys import size_is_of_sent_bytes
-from nsw.readers.nsys.stats.reports import Kind, Marks, column, nvtx_style, openacc_kind, title_unit
+from nsw.readers.nsys.stats.reports import Kind, Marks, nvtx_style, openacc_kind, parse_header, title_unit
 from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.text.quantities import TIME_UNITS, Quantity, size_factor
-from nsw.readers.timeline.statistics import statistics, with_shares
+from nsw.readers.timeline.statistics import duration_statistics, with_shares
 from nsw.tables import Row, to_arrow
 from nsw.tables.names import api_name_without_version, gpu_operation_kind, name_columns_by_printed_name
 
@@ -58,8 +58,8 @@ class Columns:
 
     def __init__(self, grid: Grid, marks: Marks) -> None:
         texts = zip(*(cells for _, cells in grid.rows), strict=True)
-        self._texts = {column(h).name: column_ for h, column_ in zip(grid.headers, texts, strict=False)}
-        self._units = {column(h).name: column(h).unit or title_unit(grid.titles) for h in grid.headers}
+        self._texts = {parse_header(h).name: column_ for h, column_ in zip(grid.headers, texts, strict=False)}
+        self._units = {parse_header(h).name: parse_header(h).unit or title_unit(grid.titles) for h in grid.headers}
         self._marks = marks
         self._rows = len(grid.rows)
         self._factors: dict[str, int | None] = {}  # bytes in a column's unit
@@ -83,7 +83,7 @@ class Columns:
             for cells in zip(*present.values(), strict=True)
         ]
 
-    def each(self, name: str, convert: Callable[[str], V]) -> list[V] | None:
+    def convert_column(self, name: str, convert: Callable[[str], V]) -> list[V] | None:
         """A column, converted; of a long one each different text once. None where there is no such column."""
         texts = self._texts.get(name)
         if texts is None:
@@ -98,31 +98,31 @@ class Columns:
     def counts(self, *names: str) -> Sequence[int | None]:
         """The first of the columns that is there, as whole numbers."""
         title = next((name for name in names if name in self._texts), "")
-        return self._integers(title) or [None] * self._rows
+        return self._parse_integers(title) or [None] * self._rows
 
     def times(self, name: str) -> Sequence[Quantity | None]:
         """A column of times in nanoseconds."""
-        return self.each(name, lambda text: self._as_time(name, text)) or [None] * self._rows
+        return self.convert_column(name, lambda text: self._as_time(name, text)) or [None] * self._rows
 
     def sizes(self, name: str) -> Sequence[Quantity | None]:
         """A column of sizes in bytes."""
-        return self.each(name, lambda text: self._as_bytes(name, text)) or [None] * self._rows
+        return self.convert_column(name, lambda text: self._as_bytes(name, text)) or [None] * self._rows
 
     def size_column(self, name: str, target: str) -> dict[str, Sequence[Any] | None]:
         """A column of sizes, or of bytes a second, and its `_pm` twin."""
-        return self._quantities(name, target, self._as_bytes)
+        return self._quantity_columns(name, target, self._as_bytes)
 
     def time_columns(self, targets: Mapping[str, str]) -> dict[str, Sequence[Any] | None]:
         """Columns of times in nanoseconds and their `_pm` twins, by the names of the printed ones."""
         columns: dict[str, Sequence[Any] | None] = {}
         for name, target in targets.items():
-            columns |= self._quantities(name, target, self._as_time)
+            columns |= self._quantity_columns(name, target, self._as_time)
         return columns
 
-    def statistics(self) -> dict[str, Sequence[Any] | None]:
+    def statistics_columns(self) -> dict[str, Sequence[Any] | None]:
         """Calls, shares and times of a summary."""
         times = {name: f"{name}_ns" for name in _STATISTICS} | {"total time": "total_ns"}
-        shares = self._quantities("time", "time_pct", lambda _, text: self._percent(text))
+        shares = self._quantity_columns("time", "time_pct", lambda _, text: self._parse_percent(text))
         return {"calls": self.counts(*_COUNTS)} | shares | self.time_columns(times)
 
     def kind_and_names(self, *names: str) -> dict[str, Sequence[Any] | None]:
@@ -132,20 +132,22 @@ class Columns:
         rows = [row_of_text[text] for text in texts]
         return {key: [row.get(key) for row in rows] for key in ("kind", "name", "short_name", "mangled_name")}
 
-    def events(self, start: str, duration: str) -> dict[str, Sequence[Any] | None]:
+    def event_columns(self, start: str, duration: str) -> dict[str, Sequence[Any] | None]:
         """Ids, start and duration."""
-        columns: dict[str, Sequence[Any] | None] = {target: self._integers(header) for header, target in _IDS.items()}
+        columns: dict[str, Sequence[Any] | None] = {
+            target: self._parse_integers(header) for header, target in _IDS.items()
+        }
         for header, target in ((start, "start_ns"), (duration, "duration_ns")):
-            integers = (self._units.get(header) or "ns").lower() == "ns" and self._plain(header)
+            integers = (self._units.get(header) or "ns").lower() == "ns" and self._plain_integers(header)
             if integers:
                 columns[target] = integers
             else:
-                columns |= self._quantities(header, target, self._as_time, rounded=True)
+                columns |= self._quantity_columns(header, target, self._as_time, rounded=True)
         return columns
 
-    def devices(self) -> dict[str, Sequence[Any] | None]:
+    def device_columns(self) -> dict[str, Sequence[Any] | None]:
         """Name and number of each row's GPU, out of `NVIDIA H100 (0)`."""
-        matches = self.each("device", _DEVICE.fullmatch)
+        matches = self.convert_column("device", _DEVICE.fullmatch)
         if matches is None:
             return {}
         return {
@@ -153,36 +155,36 @@ class Columns:
             "device": [device and int(device[2]) for device in matches],
         }
 
-    def extents(self) -> dict[str, Sequence[Any] | None]:
+    def extent_columns(self) -> dict[str, Sequence[Any] | None]:
         """Grid and block out of cells such as `  128    1    1`."""
         columns: dict[str, Sequence[Any] | None] = {}
         for header, target in _EXTENTS.items():
-            sizes = self.each(header, _parse_dimensions)
+            sizes = self.convert_column(header, _parse_dimensions)
             for index, axis in enumerate("xyz"):
                 columns[f"{target}_{axis}"] = sizes and [size and size[index] for size in sizes]
         return columns
 
-    def _integers(self, name: str) -> Sequence[int | None] | None:
-        return self._plain(name) or self.each(name, self._as_count)
+    def _parse_integers(self, name: str) -> Sequence[int | None] | None:
+        return self._plain_integers(name) or self.convert_column(name, self._as_count)
 
-    def _plain(self, name: str) -> list[int] | None:
+    def _plain_integers(self, name: str) -> list[int] | None:
         """A column of nothing but digits, which need no marks to be read."""
         texts = self._texts.get(name, ())
         joined = "".join(texts)
         plain = joined.isascii() and joined.isdigit() and all(texts) and len(max(texts, key=len)) < 19
         return list(map(int, texts)) if plain else None
 
-    def _quantities(
+    def _quantity_columns(
         self, header: str, target: str, convert: Callable[[str, str], Quantity | None], *, rounded: bool = False
     ) -> dict[str, Sequence[Any] | None]:
         """A column of numbers and its `_pm` twin."""
-        quantities = self.each(header, lambda text: convert(header, text))
+        quantities = self.convert_column(header, lambda text: convert(header, text))
         if quantities is None:
             return {}
-        values = [q and (_rounded(q.value) if rounded else q.value) for q in quantities]
+        values = [q and (_round_if_small(q.value) if rounded else q.value) for q in quantities]
         return {target: values, f"{target}_pm": [q and q.pm for q in quantities]}
 
-    def _percent(self, text: str) -> Quantity | None:
+    def _parse_percent(self, text: str) -> Quantity | None:
         """A share, which is always rounded."""
         digits = self._marks.digits(text.removesuffix("%"))
         return digits.scaled() if digits else None
@@ -219,13 +221,13 @@ def kind_and_names(name: str) -> Row:
     return {"kind": gpu_operation_kind(name)} | name_columns_by_printed_name((name,))[name]
 
 
-def kernels(grid: Grid, marks: Marks) -> list[Row]:
+def kernel_rows(grid: Grid, marks: Marks) -> list[Row]:
     """gpu_summary rows: kernels, or copies by time."""
     columns = Columns(grid, marks)
-    return columns.rows(columns.kind_and_names("name", "operation") | columns.statistics())
+    return columns.rows(columns.kind_and_names("name", "operation") | columns.statistics_columns())
 
 
-def combined(grid: Grid, marks: Marks) -> tuple[list[Row], list[Row]]:
+def gpu_and_api_rows(grid: Grid, marks: Marks) -> tuple[list[Row], list[Row]]:
     """gpu_summary and api_summary rows of a table of both.
 
     Where both are in it a row's share is one of API and GPU time together: no column means that.
@@ -233,7 +235,7 @@ def combined(grid: Grid, marks: Marks) -> tuple[list[Row], list[Row]]:
     gpu: list[Row] = []
     api: list[Row] = []
     columns = Columns(grid, marks)
-    figures = columns.rows(columns.statistics())
+    figures = columns.rows(columns.statistics_columns())
     for name, category, row in zip(columns.texts("operation"), columns.texts("category"), figures, strict=True):
         if category == "CUDA_API":
             api.append({"name": api_name_without_version(name)} | row)
@@ -246,38 +248,38 @@ def combined(grid: Grid, marks: Marks) -> tuple[list[Row], list[Row]]:
     return gpu, api
 
 
-def sizes(grid: Grid, marks: Marks) -> list[Row]:
+def size_rows(grid: Grid, marks: Marks) -> list[Row]:
     """gpu_summary rows that have bytes and no time."""
     columns = Columns(grid, marks)
     names = columns.kind_and_names("operation", "name") | {"calls": columns.counts(*_COUNTS)}
     return columns.rows(names | columns.size_column("total", "total_bytes"))
 
 
-def calls(grid: Grid, marks: Marks) -> list[Row]:
+def call_rows(grid: Grid, marks: Marks) -> list[Row]:
     """Rows of calls: osrt_summary."""
     columns = Columns(grid, marks)
-    return columns.rows({"name": columns.texts("name")} | columns.statistics())
+    return columns.rows({"name": columns.texts("name")} | columns.statistics_columns())
 
 
-def api_calls(grid: Grid, marks: Marks) -> list[Row]:
+def api_call_rows(grid: Grid, marks: Marks) -> list[Row]:
     """api_summary rows: calls of CUDA less the version in their names."""
-    return [row | {"name": api_name_without_version(row["name"])} for row in calls(grid, marks)]
+    return [row | {"name": api_name_without_version(row["name"])} for row in call_rows(grid, marks)]
 
 
-def openacc(grid: Grid, marks: Marks) -> list[Row]:
+def openacc_rows(grid: Grid, marks: Marks) -> list[Row]:
     """openacc_summary rows."""
-    return [row | {"kind": openacc_kind(row["name"])} for row in calls(grid, marks)]
+    return [row | {"kind": openacc_kind(row["name"])} for row in call_rows(grid, marks)]
 
 
-def nvtx(grid: Grid, marks: Marks) -> list[Row]:
+def nvtx_rows(grid: Grid, marks: Marks) -> list[Row]:
     """nvtx_summary rows."""
     columns = Columns(grid, marks)
     styles = [nvtx_style(cell, grid.titles, grid.report) for cell in columns.texts("style")]
     names = [*map(range_name, columns.texts("range"))]
-    return columns.rows({"name": names, "style": styles, **columns.statistics()})
+    return columns.rows({"name": names, "style": styles, **columns.statistics_columns()})
 
 
-def nvtx_gpu(grid: Grid, marks: Marks) -> list[Row]:
+def nvtx_gpu_rows(grid: Grid, marks: Marks) -> list[Row]:
     """nvtx_gpu_summary rows: nsys prints the styles of one name apart."""
     rows_by_name: dict[str, Row] = {}
     columns = Columns(grid, marks)
@@ -319,14 +321,14 @@ def range_name(text: str) -> str:
     return text[1:] if re.match(r":[^:]", text) else text
 
 
-def mpi(grid: Grid, marks: Marks) -> list[Row]:
+def mpi_rows(grid: Grid, marks: Marks) -> list[Row]:
     """Communication rows."""
     columns = Columns(grid, marks)
     origin = {"library": ["mpi"] * len(grid.rows), "name": columns.texts("name"), "pid": columns.counts("pid")}
-    return columns.rows(origin | columns.statistics())
+    return columns.rows(origin | columns.statistics_columns())
 
 
-def messages(grid: Grid, marks: Marks) -> list[Row]:
+def message_rows(grid: Grid, marks: Marks) -> list[Row]:
     """Communication rows that have the bytes that were sent, always whole ones here, and no times."""
     columns = Columns(grid, marks)
     figures = zip(
@@ -340,7 +342,7 @@ def messages(grid: Grid, marks: Marks) -> list[Row]:
     ]
 
 
-def unified_memory(grid: Grid, marks: Marks) -> list[Row]:
+def unified_memory_rows(grid: Grid, marks: Marks) -> list[Row]:
     """um_summary rows out of the one row of totals."""
     columns = Columns(grid, marks)
     rows: list[Row] = []
@@ -352,7 +354,7 @@ def unified_memory(grid: Grid, marks: Marks) -> list[Row]:
     return rows
 
 
-def launches(grid: Grid, marks: Marks) -> list[Row]:
+def launch_rows(grid: Grid, marks: Marks) -> list[Row]:
     """gpu_summary rows of the kernels' part of launch statistics; the sum is mean times count."""
     columns = Columns(grid, marks)
     ids = {"calls": columns.counts("count"), "pid": columns.counts("pid"), "device": columns.counts("devid")}
@@ -372,30 +374,36 @@ def gpu_trace(grid: Grid, marks: Marks) -> pa.Table:
     for header, target in _BYTES.items():
         sizes_and_rates |= columns.size_column(header, target)
     return columns.table("gpu_trace", {
-        **columns.kind_and_names("name"), **columns.events("start", "duration"), **sizes_and_rates,
-        **columns.devices(),
-        **{target: columns.each(header, lambda text: text.lower() or None) for header, target in _MEMORY.items()},
+        **columns.kind_and_names("name"), **columns.event_columns("start", "duration"), **sizes_and_rates,
+        **columns.device_columns(),
+        **{to: columns.convert_column(header, lambda text: text.lower() or None) for header, to in _MEMORY.items()},
     })  # fmt: skip
 
 
 def api_trace(grid: Grid, marks: Marks) -> pa.Table:
     """api_trace rows."""
     columns = Columns(grid, marks)
-    names = {"name": columns.each("name", api_name_without_version)}
-    return columns.table("api_trace", names | columns.events("start", "duration"))
+    names = {"name": columns.convert_column("name", api_name_without_version)}
+    return columns.table("api_trace", names | columns.event_columns("start", "duration"))
 
 
 def launch_trace(grid: Grid, marks: Marks) -> tuple[pa.Table, pa.Table]:
     """gpu_trace and api_trace rows of a table that has both in a row."""
     columns = Columns(grid, marks)
-    kernels = columns.kind_and_names("kernel name") | columns.events("kernel start", "kernel dur") | columns.extents()
-    calls = {"name": columns.each("api function", api_name_without_version)} | columns.events("api start", "api dur")
+    kernels = (
+        columns.kind_and_names("kernel name")
+        | columns.event_columns("kernel start", "kernel dur")
+        | columns.extent_columns()
+    )
+    calls = {"name": columns.convert_column("api function", api_name_without_version)} | columns.event_columns(
+        "api start", "api dur"
+    )
     kernels.pop("tid", None)
     calls.pop("device", None)
     return columns.table("gpu_trace", kernels), columns.table("api_trace", calls)
 
 
-def _rounded(value: float) -> int | None:
+def _round_if_small(value: float) -> int | None:
     return round(value) if abs(value) < 2**62 else None
 
 
@@ -441,8 +449,8 @@ class Tally:
         self._ranks: set[int | None] = set()
         self._faults = 0
         self._take: Callable[[Grid, Columns], None] = {
-            "nvtx_trace": self._ranges, "nvtx_gpu_trace": self._projections, "mpi_trace": self._mpi,
-        }.get(kind, self._page_faults)  # fmt: skip
+            "nvtx_trace": self._add_ranges, "nvtx_gpu_trace": self._add_projections, "mpi_trace": self._add_mpi,
+        }.get(kind, self._add_page_faults)  # fmt: skip
 
     def add(self, grid: Grid, marks: Marks) -> None:
         """Take the next rows of the trace."""
@@ -459,22 +467,22 @@ class Tally:
             return _with_exact_shares(
                 [{"name": name, "style": "pushpop"} | _time_statistics(t) for name, t in self._times.items()]
             )
-        return _with_exact_shares([self._call(name, times) for name, times in self._times.items()])
+        return _with_exact_shares([self._mpi_row(name, times) for name, times in self._times.items()])
 
-    def _call(self, name: str, times: _Times) -> Row:
+    def _mpi_row(self, name: str, times: _Times) -> Row:
         row: Row = {"library": "mpi", "name": name} | _time_statistics(times)
         if sent := self._sent.get(name):
-            set_quantity(row, "total_bytes", _sum(sent))
+            set_quantity(row, "total_bytes", _sum_quantities(sent))
         if len(self._ranks) == 1:
             row["rank"] = next(iter(self._ranks))
         return row
 
-    def _ranges(self, grid: Grid, columns: Columns) -> None:
+    def _add_ranges(self, grid: Grid, columns: Columns) -> None:
         names = columns.texts("name")
-        for index, duration in self._ended(grid, columns):
+        for index, duration in self._ended_events(grid, columns):
             self._times.setdefault(range_name(names[index]), _Times()).add(duration)
 
-    def _projections(self, grid: Grid, columns: Columns) -> None:
+    def _add_projections(self, grid: Grid, columns: Columns) -> None:
         del grid
         figures = zip(
             columns.texts("name"), columns.counts("rangeid"),
@@ -486,34 +494,34 @@ class Tally:
                 continue  # 2023 has a row of what was launched in no range
             add_projected(self._projected, range_name(name), 1, operations, projected)
 
-    def _mpi(self, grid: Grid, columns: Columns) -> None:
+    def _add_mpi(self, grid: Grid, columns: Columns) -> None:
         self._ranks |= set(columns.counts("rank"))
         names = columns.texts("event")
         sizes = [columns.sizes(name) for name in ("size", "collsendsize")]
-        for index, duration in self._ended(grid, columns):
+        for index, duration in self._ended_events(grid, columns):
             name = names[index]
             self._times.setdefault(name, _Times()).add(duration)
             sent = next((size[index] for size in sizes if size[index] is not None), None)
             if sent is not None and size_is_of_sent_bytes(name):
                 self._sent.setdefault(name, []).append(sent)
 
-    def _page_faults(self, grid: Grid, columns: Columns) -> None:
+    def _add_page_faults(self, grid: Grid, columns: Columns) -> None:
         del grid
         self._faults += sum(count for count in columns.counts("cpu page faults") if count is not None)
 
-    def _ended(self, grid: Grid, columns: Columns) -> Iterator[tuple[int, Quantity]]:
+    def _ended_events(self, grid: Grid, columns: Columns) -> Iterator[tuple[int, Quantity]]:
         """Place and duration of each event that has an end, and the end that it should have."""
         times = zip(columns.times("start"), columns.times("end"), columns.times("duration"), strict=True)
         for index, (start, end, duration) in enumerate(times):
             if duration is None and end is None and start is not None:
                 self.unended += 1
-            elif start is None or end is None or duration is None or not _fits(start, end, duration):
+            elif start is None or end is None or duration is None or not _times_agree(start, end, duration):
                 self.contradictions.append(grid.rows[index][0])
             else:
                 yield index, duration
 
 
-def _fits(start: Quantity, end: Quantity, duration: Quantity) -> bool:
+def _times_agree(start: Quantity, end: Quantity, duration: Quantity) -> bool:
     slack = sum(q.pm or 0.0 for q in (start, end, duration))
     difference = abs(start.value + duration.value - end.value)
     return difference <= slack * 1.001 and 0 <= duration.value < _LONGEST
@@ -525,7 +533,7 @@ def _time_statistics(times: _Times) -> Row:
     values = np.sort(np.array(times.values, np.float64))
     n, pm = len(values), times.pm
     if pm is None and values[-1] * n < 2**62:
-        return statistics(values.astype(np.int64))
+        return duration_statistics(values.astype(np.int64))
     row: dict[str, Any] = {"calls": n}
     set_quantity(row, "total_ns", Quantity(float(values.sum()), pm and n * pm))
     middle = (values[(n - 1) // 2] + values[n // 2]) / 2
@@ -536,7 +544,7 @@ def _time_statistics(times: _Times) -> Row:
     return row
 
 
-def _sum(quantities: Sequence[Quantity]) -> Quantity:
+def _sum_quantities(quantities: Sequence[Quantity]) -> Quantity:
     widths = [q.pm for q in quantities if q.pm is not None]
     return Quantity(float(sum(q.value for q in quantities)), float(sum(widths)) if widths else None)
 

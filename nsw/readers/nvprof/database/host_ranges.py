@@ -70,7 +70,7 @@ def nvtx_summary(database: Database) -> list[dict[str, Any]]:
     if not database.has(_MARKERS, "flags", "timestamp", "id", "name"):
         return []
     rows: list[dict[str, Any]] = []
-    domain = _domain(database)
+    domain = _domain_sql(database)
     for name, domain_code, calls, total, low, high in database.rows(_RANGES_SQL.format(domain=domain)):
         row = {"block": 0, "name": database.text(name), "domain": _domain_name(database, domain_code), "calls": calls}
         rows.append(row | {"total_ns": total, "avg_ns": total / calls, "min_ns": low, "max_ns": high})
@@ -90,23 +90,23 @@ class Span(NamedTuple):
     end: int
 
 
-def spans(database: Database) -> Iterator[Span]:
+def nvtx_spans(database: Database) -> Iterator[Span]:
     """Every range, in order of start."""
     if database.has(_MARKERS, "flags", "timestamp", "id", "name", "objectId"):
-        for name, _, object_, start, end in database.rows(_SPANS_SQL.format(domain=_domain(database))):
-            yield Span(database.text(name), _thread(object_), start, end)
+        for name, _, object_, start, end in database.rows(_SPANS_SQL.format(domain=_domain_sql(database))):
+            yield Span(database.text(name), _process_and_thread(object_), start, end)
 
 
 def nvtx_gpu_summary(database: Database) -> list[dict[str, Any]]:
     """One row a name and domain of ranges that launched GPU work."""
     if not database.has(_MARKERS, "flags", "timestamp", "id", "name", "objectId"):
         return []
-    threads = _launches(database)
+    threads = _launches_by_thread(database)
     sums: dict[tuple[Any, Any], list[int]] = {}
     for name, domain_code, object_, start, end in (
-        database.rows(_SPANS_SQL.format(domain=_domain(database))) if threads else ()
+        database.rows(_SPANS_SQL.format(domain=_domain_sql(database))) if threads else ()
     ):
-        launches = threads.get(_thread(object_))
+        launches = threads.get(_process_and_thread(object_))
         if launches is None:
             continue
         starts, operations, times = launches
@@ -129,7 +129,7 @@ def nvtx_gpu_summary(database: Database) -> list[dict[str, Any]]:
     ]
 
 
-def _launches(database: Database) -> dict[tuple[int, int], tuple[array[int], array[int], array[int]]]:
+def _launches_by_thread(database: Database) -> dict[tuple[int, int], tuple[array[int], array[int], array[int]]]:
     """By thread: the starts of the calls that launched work, in order; operations and time before each of them."""
     work = " UNION ALL ".join(
         f"SELECT correlationId, {TIMED} AS took FROM {table}"  # noqa: S608  names of this module
@@ -162,7 +162,7 @@ def _launches(database: Database) -> dict[tuple[int, int], tuple[array[int], arr
     }
 
 
-def _thread(object_: Any) -> tuple[int, int]:
+def _process_and_thread(object_: Any) -> tuple[int, int]:
     """Process and thread of a marker's object; of a damaged one those of none."""
     if not isinstance(object_, bytes) or len(object_) < 8:
         return -1, -1
@@ -170,7 +170,7 @@ def _thread(object_: Any) -> tuple[int, int]:
     return process, thread
 
 
-def _domain(database: Database) -> str:
+def _domain_sql(database: Database) -> str:
     return "domain" if database.has(_MARKERS, "domain") else "0"
 
 
@@ -215,7 +215,8 @@ def openacc_summary(database: Database) -> list[dict[str, Any]]:
     for key, own_time in _own_times(database.rows(sql)):
         sums.setdefault(key, Sum()).add(own_time)
     rows = [
-        {"name": (name := _name(database, *key)), "kind": openacc_kind(name), **_figures(t)} for key, t in sums.items()
+        {"name": (name := _construct_name(database, *key)), "kind": openacc_kind(name), **_figure_columns(t)}
+        for key, t in sums.items()
     ]
     return with_shares(rows)
 
@@ -229,7 +230,7 @@ def openmp_summary(database: Database) -> list[dict[str, Any]]:
     sql = f"SELECT {integer_sql('eventKind')}, start, end FROM {table}{_TIMES}"  # noqa: S608
     for kind, start, end in database.rows(sql):
         sums.setdefault(f"omp_{_OPENMP.get(kind, 'unknown')}", Sum()).add(end - start)
-    return with_shares([{"name": name, **_figures(times)} for name, times in sums.items()])
+    return with_shares([{"name": name, **_figure_columns(times)} for name, times in sums.items()])
 
 
 def _own_times(events: Iterable[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], int]]:
@@ -249,14 +250,14 @@ def _own_times(events: Iterable[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, .
     yield from ((key, own_time) for key, _, own_time in open_)
 
 
-def _name(database: Database, kind: Any, line: Any, file: Any, thing: Any) -> str:
+def _construct_name(database: Database, kind: Any, line: Any, file: Any, thing: Any) -> str:
     name = _EVENTS.get(kind, f"acc event {kind}")
     if file:
         name += f"@{database.text(file).replace(chr(92), '/').rpartition('/')[2]}:{line}"
     return name + (f" ({database.text(thing)})" if thing else "")
 
 
-def _figures(sums: Sum) -> dict[str, Any]:
+def _figure_columns(sums: Sum) -> dict[str, Any]:
     times = {"total_ns": sums.total, "avg_ns": sums.total / sums.count, "min_ns": sums.minimum, "max_ns": sums.maximum}
     return {"calls": sums.count, **times, "block": 0}
 
@@ -271,7 +272,7 @@ _CONTEXTS: Final = "CUPTI_ACTIVITY_KIND_CONTEXT"
 def phase_tables(database: Database, options: Options) -> dict[str, list[Row]]:
     """The tables of phases and iterations that were asked for; none without operations that have times."""
     requested = options.phase_tables()
-    recorded = _recorded(database)
+    recorded = _recorded_events(database)
     if not len(recorded.start):
         return {}
     first, last = int(recorded.start.min()), int((recorded.start + recorded.duration).max())
@@ -284,10 +285,10 @@ def phase_tables(database: Database, options: Options) -> dict[str, list[Row]]:
     return {name: [{"block": 0} | row for row in tables[name]] for name in requested if tables.get(name)}
 
 
-def _recorded(database: Database) -> Recorded:
+def _recorded_events(database: Database) -> Recorded:
     names: dict[str, int] = {}
-    work = _array(_operations(database, names), 8)
-    calls = _array(_calls(database, names), 4)
+    work = _array_of_rows(_operation_rows(database, names), 8)
+    calls = _array_of_rows(_call_rows(database, names), 4)
     return Recorded(
         names=list(names),
         name_columns=name_columns_by_printed_name(names).__getitem__,
@@ -302,12 +303,12 @@ def _recorded(database: Database) -> Recorded:
         call_name=calls[:, 0],
         call_start=calls[:, 1],
         call_duration=calls[:, 2] - calls[:, 1],
-        marks=_marks(database),
-        contexts=_contexts(database),
+        marks=_range_marks(database),
+        contexts=_context_devices(database),
     )
 
 
-def _contexts(database: Database) -> list[int]:
+def _context_devices(database: Database) -> list[int]:
     """The devices on which the process has a CUDA context."""
     if not database.has(_CONTEXTS, "deviceId"):
         return []
@@ -315,12 +316,12 @@ def _contexts(database: Database) -> list[int]:
     return [device for (device,) in found if device is not None and device >= 0]
 
 
-def _array(rows: Iterable[tuple[int, ...]], columns: int) -> IntArray:
+def _array_of_rows(rows: Iterable[tuple[int, ...]], columns: int) -> IntArray:
     values = np.fromiter((value for row in rows for value in row), np.int64)
     return values.reshape(-1, columns)
 
 
-def _operations(database: Database, names: dict[str, int]) -> Iterable[tuple[int, ...]]:
+def _operation_rows(database: Database, names: dict[str, int]) -> Iterable[tuple[int, ...]]:
     """Name, kind, start, end, correlation, device, bytes and the host's memory of each operation with valid times.
 
     -1: not known, or none.
@@ -350,7 +351,7 @@ def _operation_name(database: Database, kind: int, label_code: Any) -> str:
     return "[CUDA memset]" if kind == _MEMSET else f"[CUDA memcpy {COPY_KINDS.get(label_code, 'Unknown')}]"
 
 
-def _calls(database: Database, names: dict[str, int]) -> Iterable[tuple[int, ...]]:
+def _call_rows(database: Database, names: dict[str, int]) -> Iterable[tuple[int, ...]]:
     """Name, start, end and correlation of each API call with valid times."""
     for table, api in API.items():
         if database.has(table, "cbid", "start", "end"):
@@ -361,17 +362,17 @@ def _calls(database: Database, names: dict[str, int]) -> Iterable[tuple[int, ...
                 yield name, start, end, -1 if correlation_id is None else correlation_id
 
 
-def _marks(database: Database) -> list[Marks]:
+def _range_marks(database: Database) -> list[Marks]:
     """The NVTX ranges by name and thread."""
-    ranges = list(spans(database))
+    ranges = list(nvtx_spans(database))
     starts = np.array([span.start for span in ranges], np.int64)
     ends = np.array([span.end for span in ranges], np.int64)
     return marks_by_name(
-        [span.name for span in ranges], [span.thread for span in ranges], starts, ends, _launching(database)
+        [span.name for span in ranges], [span.thread for span in ranges], starts, ends, _launching_threads(database)
     )
 
 
-def _launching(database: Database) -> set[tuple[int, int]] | None:
+def _launching_threads(database: Database) -> set[tuple[int, int]] | None:
     """The threads that make CUDA calls; None where that is not told."""
     tables = [table for table in API if database.has(table, "processId", "threadId")]
     if not tables:

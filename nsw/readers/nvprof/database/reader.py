@@ -30,9 +30,9 @@ from nsw.readers.nvprof.database.records import (
     MEMORY_KINDS,
     TIMED,
     Database,
-    counters,
+    counter_rows,
     durations_sql,
-    functions,
+    function_rows,
     integer_sql,
     memory_trace_sql,
     say_what_is_left_out,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row, TableData
 
-__all__ = ["facts", "read", "sniff"]
+__all__ = ["read", "report_facts", "sniff"]
 
 
 _MEMORY = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
@@ -63,9 +63,9 @@ _SIGN = b"CUPTI_ACTIVITY_KIND_"
 def sniff(sample: Sample) -> int:
     """A database with CUPTI's tables and a StringTable, or samples of the CPU, or a session of the Visual Profiler."""
     if sample.head.startswith(SQLITE_MAGIC):
-        if _holds(sample, "CREATE TABLE StringTable") and _holds(sample, _SIGN.decode()):
+        if _contains_text(sample, "CREATE TABLE StringTable") and _contains_text(sample, _SIGN.decode()):
             return 95
-        if _holds(sample, f"CREATE TABLE {HITS}(") and _holds(sample, "CREATE TABLE profCall("):
+        if _contains_text(sample, f"CREATE TABLE {HITS}(") and _contains_text(sample, "CREATE TABLE profCall("):
             return 95
         return 40 if sample.suffix in {".nvvp", ".nvprof"} else 0
     if _is_session(sample):
@@ -73,7 +73,7 @@ def sniff(sample: Sample) -> int:
     return 0
 
 
-def _holds(sample: Sample, text: str) -> bool:
+def _contains_text(sample: Sample, text: str) -> bool:
     return text.encode() in sample.head or sample.contains(text)
 
 
@@ -93,13 +93,13 @@ def read(path: Path, options: Options) -> Report:
         return report
     try:
         with closing(open_sqlite_read_only(path)) as connection:
-            _fill(Database(connection, report), options)
+            _fill_tables(Database(connection, report), options)
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as fault:  # its own messages quote the file's bytes
         report.error(f"damaged database: {fault}", fix="copy the file again, or profile again")
     return report
 
 
-def _fill(database: Database, options: Options) -> None:
+def _fill_tables(database: Database, options: Options) -> None:
     """Make all tables that are wanted; a damaged table spoils itself alone."""
     if not database.has("StringTable", "_id_", "value") and HITS not in database.columns:
         database.report.error("a database without nvprof's tables")
@@ -119,14 +119,14 @@ def _fill(database: Database, options: Options) -> None:
 def _gpu_summary(database: Database) -> list[Row]:
     rows: list[dict[str, Any]] = []
     if source := database.union(KERNELS, "name"):
-        for key, figures in _durations(database, source, "name"):
+        for key, figures in _summaries_by_key(database, source, "name"):
             rows.append({"kind": "kernel", "name": database.text(key), **figures})
     if source := database.union(MEMCPYS, "copyKind", "bytes"):
-        for key, figures in _durations(database, source, "copyKind", size="bytes"):
+        for key, figures in _summaries_by_key(database, source, "copyKind", size="bytes"):
             name = f"[CUDA memcpy {COPY_KINDS.get(key, 'Unknown')}]"
             rows.append({"kind": "memcpy", "name": name, **figures})
     if database.has("CUPTI_ACTIVITY_KIND_MEMSET", "start", "end", "bytes"):
-        for _, figures in _durations(database, "CUPTI_ACTIVITY_KIND_MEMSET", "0", size="bytes"):
+        for _, figures in _summaries_by_key(database, "CUPTI_ACTIVITY_KIND_MEMSET", "0", size="bytes"):
             rows.append({"kind": "memset", "name": "[CUDA memset]", **figures})
     names_by_kernel = name_columns_by_printed_name(row["name"] for row in rows)
     for row in rows:
@@ -134,7 +134,7 @@ def _gpu_summary(database: Database) -> list[Row]:
     return with_shares(rows)
 
 
-def _durations(
+def _summaries_by_key(
     database: Database, table: str, key: str, size: str | None = None
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
     """For each key the columns of a summary row; operations without valid times are counted, not timed."""
@@ -169,7 +169,9 @@ def _api_summary(database: Database) -> list[Row]:
     for table, api in API.items():
         if database.has(table, "cbid", "start", "end"):
             key = _call_key(database, table, api)
-            rows += [{"name": api_name(api, cbid), **figures} for cbid, figures in _durations(database, table, key)]
+            rows += [
+                {"name": api_name(api, cbid), **figures} for cbid, figures in _summaries_by_key(database, table, key)
+            ]
     return with_shares(rows)
 
 
@@ -275,19 +277,25 @@ _OF_LINKS: Final = {"pcieGeneration": None, "linkWidth": None, "linkRate": "MT/s
 _OVERHEADS: Final = {1: "compiler", 1 << 16: "buffer_flush", 2 << 16: "instrumentation", 3 << 16: "resource"}
 
 
-def facts(database: Database) -> list[dict[str, Any]]:
+def report_facts(database: Database) -> list[dict[str, Any]]:
     """The version of the file, the GPUs and their links, what the profiler cost, clocks and temperatures."""
-    return [*_version(database), *_gpus(database), *_links(database), *_overheads(database), *system_facts(database)]
+    return [
+        *_version_facts(database),
+        *_gpu_facts(database),
+        *_link_facts(database),
+        *_overhead_facts(database),
+        *system_facts(database),
+    ]
 
 
-def _version(database: Database) -> list[dict[str, Any]]:
+def _version_facts(database: Database) -> list[dict[str, Any]]:
     if not database.has("Version", "version"):
         return []
     versions = database.rows("SELECT version FROM Version")
     return [{"key": "nvprof_file_version", "value": float(v)} for (v,) in versions if isinstance(v, int)]
 
 
-def _gpus(database: Database) -> list[dict[str, Any]]:
+def _gpu_facts(database: Database) -> list[dict[str, Any]]:
     if not database.has(_DEVICE, "id", "name"):
         return []
     fact_rows: list[dict[str, Any]] = []
@@ -296,16 +304,16 @@ def _gpus(database: Database) -> list[dict[str, Any]]:
     for column, unit in _OF_GPUS.items():
         if database.has(_DEVICE, column):
             sql = f"SELECT {integer_sql('id')}, {integer_sql(column)} FROM {_DEVICE} ORDER BY 1"  # noqa: S608  ours
-            fact_rows += _values(database, sql, f"gpu_{column}", unit)
+            fact_rows += _query_facts(database, sql, f"gpu_{column}", unit)
     return fact_rows
 
 
-def _values(database: Database, sql: str, key: str, unit: str | None) -> list[dict[str, Any]]:
+def _query_facts(database: Database, sql: str, key: str, unit: str | None) -> list[dict[str, Any]]:
     rows = database.rows(sql)
     return [{"device": d, "key": key, "unit": unit, "value": float(v)} for d, v in rows if v is not None]
 
 
-def _links(database: Database) -> list[dict[str, Any]]:
+def _link_facts(database: Database) -> list[dict[str, Any]]:
     """Of the GPUs among the PCI devices; an id is bytes that begin with the GPU's number."""
     if not database.has(_PCIE, "type", "id", *_OF_LINKS):
         return []
@@ -321,7 +329,7 @@ def _links(database: Database) -> list[dict[str, Any]]:
     return fact_rows
 
 
-def _overheads(database: Database) -> list[dict[str, Any]]:
+def _overhead_facts(database: Database) -> list[dict[str, Any]]:
     """Time that the profiler took by kind: it is in the times of what it interrupted."""
     if not database.has(_OVERHEAD, "overheadKind", "start", "end"):
         return []
@@ -352,13 +360,13 @@ def system_facts(database: Database) -> list[dict[str, Any]]:
             sampled.add_sample({"device": device}, quantity, float(value))
     if lost:
         database.report.warn(f"not read: {lost} samples of clocks, temperatures and power that are damaged")
-    return sampled.facts()
+    return sampled.fact_rows()
 
 
 _MAKERS: Final[Mapping[str, Callable[[Database], TableData]]] = {
-    "facts": facts, "gpu_summary": _gpu_summary, "api_summary": _api_summary, "um_summary": _um_summary,
+    "facts": report_facts, "gpu_summary": _gpu_summary, "api_summary": _api_summary, "um_summary": _um_summary,
     "nvtx_summary": nvtx_summary, "nvtx_gpu_summary": nvtx_gpu_summary, "openacc_summary": openacc_summary,
-    "openmp_summary": openmp_summary, "functions": functions, "metrics": counters, "gpu_trace": _gpu_trace,
+    "openmp_summary": openmp_summary, "functions": function_rows, "metrics": counter_rows, "gpu_trace": _gpu_trace,
     "api_trace": _api_trace,
 }  # fmt: skip
 _KEPT_EMPTY: Final = frozenset({"facts", "gpu_summary", "api_summary"})

@@ -29,12 +29,12 @@ __all__ = [
     "MEMORY_KINDS",
     "TIMED",
     "Database",
-    "counters",
+    "counter_rows",
+    "counters_by_id",
     "durations_sql",
-    "functions",
+    "function_rows",
     "integer_sql",
     "memory_trace_sql",
-    "names",
     "say_what_is_left_out",
     "say_what_lacks_columns",
     "trace_sql",
@@ -185,7 +185,7 @@ def say_what_is_left_out(database: Database) -> None:
     left_out = {
         row["table"]: f"{count} {row['meaning']}"
         for row in csv_rows("readers/data/cupti_unread_tables.csv")
-        if database.has(row["table"]) and (count := _count(database, row["table"]))
+        if database.has(row["table"]) and (count := _count_rows(database, row["table"]))
     }
     if left_out:
         text = f"not read: {'; '.join(left_out.values())}"
@@ -196,12 +196,12 @@ def say_what_lacks_columns(database: Database) -> None:
     """Name the tables of which a column that they are read by is missing."""
     for table, columns in _NEEDED.items():
         missing = [c for c in columns if not database.has(table, c)]
-        if missing and database.has(table) and (count := _count(database, table)):
+        if missing and database.has(table) and (count := _count_rows(database, table)):
             database.report.error(f"not read: the {count} records of {table}, which have no {', '.join(missing)}")
     if (
         database.has(_COUNTERS)
         and not database.has(_COUNTERS, "start", "end")
-        and (count := _count(database, _COUNTERS))
+        and (count := _count_rows(database, _COUNTERS))
     ):
         database.report.warn(
             f"not read: {count} samples of Unified Memory's counters in the form of CUDA 6.0, which do not tell"
@@ -209,7 +209,7 @@ def say_what_lacks_columns(database: Database) -> None:
         )
 
 
-def _count(database: Database, table: str) -> int:
+def _count_rows(database: Database, table: str) -> int:
     (count,) = next(database.rows(f"SELECT COUNT(*) FROM {table}"))  # noqa: S608  a name of this module
     return int(count)
 
@@ -229,29 +229,29 @@ class Counter:
     description: str | None
 
 
-def counters(database: Database) -> list[dict[str, Any]]:
+def counter_rows(database: Database) -> list[dict[str, Any]]:
     """One row a kernel and counter: least, greatest, mean over its launches; values without a meaning are told."""
     kernels = database.union(KERNELS, "name", "deviceId", "correlationId")
     counter_rows = []
-    for counter_kind, decode in (("event", _event), ("metric", _metric)):
+    for counter_kind, decode in (("event", _decode_event), ("metric", _decode_metric)):
         table = f"CUPTI_ACTIVITY_KIND_{counter_kind.upper()}"
         if database.has(table, "id", "value", "correlationId"):
-            counter_rows += _read(database, table, kernels, decode, counter_kind)
+            counter_rows += _read_counters(database, table, kernels, decode, counter_kind)
         if database.has(f"{table}_INSTANCE", "id", "value", "correlationId", "instance"):
-            counter_rows += _read(database, f"{table}_INSTANCE", kernels, decode, counter_kind)
+            counter_rows += _read_counters(database, f"{table}_INSTANCE", kernels, decode, counter_kind)
     clear = demangle_all(row["kernel"] for row in counter_rows)
     for row in counter_rows:
         row["kernel"] = clear[row["kernel"]]
     return counter_rows
 
 
-def _read(
+def _read_counters(
     database: Database, table: str, kernels: str, decode: Callable[[Any, Any], float | None], counter_kind: str
 ) -> list[dict[str, Any]]:
     sums: dict[_Key, Sum] = {}
     unknown: set[Any] = set()
     lost = 0
-    for device, kernel, id_, unit, raw in _values(database, table, kernels):
+    for device, kernel, id_, unit, raw in _counter_values(database, table, kernels):
         if kernel is None:
             lost += 1
             continue
@@ -268,14 +268,16 @@ def _read(
             f"not read: values of {len(unknown)} {counter_kind}s whose ids are unknown or damaged ({ids})",
             fix="nvprof -i FILE of the CUDA that wrote the file prints them",
         )
-    return [_row(database, counter_kind, *key, value) for key, value in sorted(sums.items(), key=_order)]
+    return [
+        _counter_row(database, counter_kind, *key, value) for key, value in sorted(sums.items(), key=_counter_order)
+    ]
 
 
-def _order(item: tuple[_Key, Sum]) -> tuple[int, ...]:
+def _counter_order(item: tuple[_Key, Sum]) -> tuple[int, ...]:
     return tuple(n if isinstance(n, int) else -1 for n in item[0])
 
 
-def _values(database: Database, table: str, kernels: str) -> Iterator[tuple[Any, ...]]:
+def _counter_values(database: Database, table: str, kernels: str) -> Iterator[tuple[Any, ...]]:
     unit = integer_sql("v.instance") if table.endswith("_INSTANCE") else "NULL"
     if not kernels:
         return database.rows(f"SELECT NULL, NULL, v.id, {unit}, v.value FROM {table} v")  # noqa: S608  names of this module
@@ -287,10 +289,10 @@ def _values(database: Database, table: str, kernels: str) -> Iterator[tuple[Any,
     )
 
 
-def _row(
+def _counter_row(
     database: Database, counter_kind: str, device: Any, kernel: Any, id_: Any, unit: int | None, values: Sum
 ) -> dict[str, Any]:
-    counter = names().get((counter_kind, id_)) or Counter(f"{counter_kind} {id_}", "uint64", None)
+    counter = counters_by_id().get((counter_kind, id_)) or Counter(f"{counter_kind} {id_}", "uint64", None)
     return {
         "block": 0,
         "device": device,
@@ -313,14 +315,14 @@ def _device_names(database: Database) -> dict[Any, str]:
     return {id_: database.text(name) for id_, name in database.rows(f"SELECT id, name FROM {table}")}  # noqa: S608
 
 
-def _event(_: Any, raw: Any) -> float | None:
+def _decode_event(_: Any, raw: Any) -> float | None:
     if not isinstance(raw, int):
         return None
     return float(raw if raw >= 0 else raw + (1 << 64))  # SQLite has no unsigned numbers
 
 
-def _metric(id_: Any, raw: Any) -> float | None:
-    counter = names().get(("metric", id_))
+def _decode_metric(id_: Any, raw: Any) -> float | None:
+    counter = counters_by_id().get(("metric", id_))
     if counter is None or not isinstance(raw, bytes) or len(raw) < 8:
         return None
     (value,) = struct.unpack_from(_FORMATS[counter.kind], raw)
@@ -328,7 +330,7 @@ def _metric(id_: Any, raw: Any) -> float | None:
 
 
 @cache
-def names() -> Mapping[tuple[str, int], Counter]:
+def counters_by_id() -> Mapping[tuple[str, int], Counter]:
     """What each id of a metric or an event stands for."""
     return {
         (row["what"], int(row["id"])): Counter(row["name"], row["kind"], row["description"] or None)
@@ -348,7 +350,7 @@ GROUP BY f.id ORDER BY 3 DESC, 1, 2
 _MICROSECONDS: Final = 1e6
 
 
-def functions(database: Database) -> list[dict[str, Any]]:
+def function_rows(database: Database) -> list[dict[str, Any]]:
     """One row a function that was running when a sample was taken, the longest first."""
     if not all(database.has(table, *columns) for table, columns in _NEEDED_BY_SAMPLES.items()):
         return []

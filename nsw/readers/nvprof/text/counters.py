@@ -81,16 +81,16 @@ def metric_value(printed: str) -> Value:
 def are_of_one_kind(printed: Sequence[str]) -> bool:
     """Whether values can be the least, greatest and mean of one metric: numbers of one kind of unit, or words."""
     values = [metric_value(text) for text in printed]
-    kinds = {_kind(value.unit) for value in values if value.number is not None}
+    kinds = {_unit_kind(value.unit) for value in values if value.number is not None}
     return len(kinds) <= 1 and not any((value.text_alone or "")[:1].isdigit() for value in values)
 
 
-def _kind(unit: str | None) -> str:
+def _unit_kind(unit: str | None) -> str:
     """What a unit counts, less its prefix: `GB/s` and `MB/s` are one kind."""
     return next((kind for kind in ("B/s", "B") if unit is not None and unit.endswith(kind)), unit or "")
 
 
-def of_mean(value: Value, maximum: float | None) -> Value:
+def refine_mean(value: Value, maximum: float | None) -> Value:
     """The mean of a throughput with what nvprof knows of it: it computes them in whole 10^6 byte/s.
 
     `361.442566MB/s` is 379,000,000 byte/s and `0.000000B/s` anything below 10^6, though more digits are printed.
@@ -104,7 +104,7 @@ def of_mean(value: Value, maximum: float | None) -> Value:
     return value._replace(pm=_MEAN_STEP / factor) if rest <= value.pm * factor else value
 
 
-def in_unit(value: Value, unit: str | None) -> tuple[float | None, float | None]:
+def convert_to_unit(value: Value, unit: str | None) -> tuple[float | None, float | None]:
     """The value and its twin in the unit of its row.
 
     nvprof picks one for each cell (`0.00000B/s  4.0291GB/s  1.2132GB/s`); of what is no such unit there is none.
@@ -127,7 +127,7 @@ _NO_LAUNCH: Final = (None, None, None)
 _CORRELATION: Final = re.compile(r"\s+\[\d+\]\Z")
 
 
-def _table(stream: Stream) -> Columns:
+def _metrics_table(stream: Stream) -> Columns:
     return stream.sink.table("metrics", _SHARED, _OWN_COLUMNS, "kernel")
 
 
@@ -145,12 +145,12 @@ def add_metric(
         values: Least, greatest and mean, as printed; a fourth, the total of an event, is ignored.
     """
     *range_, mean = [metric_value(v) for v in values[:3]]
-    read = [*range_, of_mean(mean, range_[-1].number if range_ else None)]
+    read = [*range_, refine_mean(mean, range_[-1].number if range_ else None)]
     last = read[-1]
     origin = (*stream.origin_values(), stream.device, stream.device_name)
-    spread = chain.from_iterable(in_unit(value, last.unit) for value in read)
-    shared = (*origin, metric, description, last.unit, last.text_alone, _plain(kernel))
-    _table(stream).append(shared, (calls, *spread, *_NO_LAUNCH))
+    spread = chain.from_iterable(convert_to_unit(value, last.unit) for value in read)
+    shared = (*origin, metric, description, last.unit, last.text_alone, _without_correlation(kernel))
+    _metrics_table(stream).append(shared, (calls, *spread, *_NO_LAUNCH))
 
 
 def add_value(stream: Stream, launch: int | None, kernel: str, metric: str, device: str, value: Value) -> None:
@@ -164,18 +164,18 @@ def add_value(stream: Stream, launch: int | None, kernel: str, metric: str, devi
         device: The device as printed: `Tesla V100-SXM2-16GB (0)`, or its ordinal alone.
         value: The value and its unit.
     """
-    shared = (*_origin(stream, device), metric, None, value.unit, value.text_alone, kernel)
-    _table(stream).append(shared, (*[None] * 7, value.number, value.pm, launch))
+    shared = (*_device_origin(stream, device), metric, None, value.unit, value.text_alone, kernel)
+    _metrics_table(stream).append(shared, (*[None] * 7, value.number, value.pm, launch))
 
 
-def _origin(stream: Stream, device: str | None) -> tuple[int | str | None, ...]:
+def _device_origin(stream: Stream, device: str | None) -> tuple[int | str | None, ...]:
     if device is None:
         return (*stream.origin_values(), stream.device, stream.device_name)
     name, ordinal = split_device(device)
     return (*stream.origin_values(), ordinal, name)
 
 
-def _plain(kernel: str) -> str:
+def _without_correlation(kernel: str) -> str:
     return _CORRELATION.sub("", kernel) if kernel.endswith("]") else kernel
 
 
@@ -223,7 +223,7 @@ class MetricTable:
         """Read a device, a kernel or a row."""
         if UNITS_SIGN in text or ("[ " in text and _LISTED.match(text)):
             return self._take_units(number, text)
-        cells = self._cells(text)
+        cells = self._split_cells(text)
         if cells is None:
             return self._take_heading(number, text)
         self.rows += 1
@@ -251,7 +251,7 @@ class MetricTable:
             self.rows += 1
         return True
 
-    def _cells(self, text: str) -> tuple[str, str, str | None, list[str]] | None:
+    def _split_cells(self, text: str) -> tuple[str, str, str | None, list[str]] | None:
         """Invocations, name, description and values of a row."""
         cells = _GAP.split(text.strip())
         first = 3 if self._described else 2

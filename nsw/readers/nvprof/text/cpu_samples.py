@@ -79,7 +79,7 @@ class CpuTable:
     def take(self, number: int, text: str) -> bool:
         """Read a row, the line of titles, or what is below the table."""
         if text[:1] == "=":
-            return self._hear(number, text)
+            return self._take_heading(number, text)
         # with blanks at the end of the pattern, each blank of a name would be tried as the first of them
         match = _ROW.match(text.rstrip()) if self._is_open else None
         if match is not None:
@@ -110,12 +110,12 @@ class CpuTable:
             return
         self._tops = 0  # reported once
         if off > max_deviation:
-            self._withdraw(self._began, "doubled")
+            self._withdraw_rows(self._began, "doubled")
         elif off < -max_deviation:
             missing = f"CPU samples: lines are missing, the functions make {self._shares:.2f} % of the time"
             self._sink.warn(missing, self._began, AGAIN)
 
-    def _hear(self, number: int, text: str) -> bool:
+    def _take_heading(self, number: int, text: str) -> bool:
         if _THREAD.match(text):
             self._is_later_thread = self._tops > 0
             self._is_summed = True
@@ -126,7 +126,7 @@ class CpuTable:
         if (limit := _LIMIT.match(text)) is not None:
             self._limits.append(limit["what"])
             if not self._is_known or (self._is_summed and "threshold" in limit["what"]):
-                self._withdraw(number)
+                self._withdraw_rows(number)
             elif self._rows and "threshold" in limit["what"]:
                 self._sink.note(f"CPU samples: the functions below the threshold are not printed ({limit['what']})")
             return True
@@ -141,16 +141,16 @@ class CpuTable:
             return self._leave_out("top down", number)
         if len(match["gap"]) == 1:
             return self._leave_out("flattened", number)
-        row = _row(match)
+        row = _parse_row(match)
         if row is None:
             return self._leave_out("flattened", number)
         if len(match["gap"]) == 2 and not match["name"].startswith(_BRANCH):
-            self._add(row)
+            self._add_function(row)
         elif not self._is_known:
-            self._withdraw(number, "unknown")
+            self._withdraw_rows(number, "unknown")
         return True
 
-    def _add(self, row: _Row) -> None:
+    def _add_function(self, row: _Row) -> None:
         """A function of a flat table, or from the bottom up: its time is its own."""
         if not self._is_later_thread:
             self._shares += row.share
@@ -163,7 +163,7 @@ class CpuTable:
             self._sink.add("functions", existing)
         existing["self_s"] = existing["cpu_time_s"] = round(existing["self_s"] * 1e9 + row.time, 3) / 1e9
 
-    def _withdraw(self, number: int, reason: str = "limited") -> None:
+    def _withdraw_rows(self, number: int, reason: str = "limited") -> None:
         """Take back what was read: it is not what the table seemed to say."""
         withdrawn = {id(row) for row in self._rows.values()}
         remaining = [row for row in self._sink.rows.get("functions", ()) if id(row) not in withdrawn]
@@ -174,19 +174,19 @@ class CpuTable:
         self._rows.clear()
         message = f"{_UNREAD[reason]} ({'; '.join(self._limits)})" if self._limits else _UNREAD[reason]
         if not self._is_reported:
-            self._say(message, number, _FIX_LIMITED if reason == "limited" else AGAIN)
+            self._warn_once(message, number, _FIX_LIMITED if reason == "limited" else AGAIN)
 
     def _leave_out(self, reason: str, number: int) -> bool:
         if not self._is_reported:
-            self._say(_UNREAD[reason], number, _FLAT)
+            self._warn_once(_UNREAD[reason], number, _FLAT)
         return True
 
-    def _say(self, message: str, number: int, fix: str) -> None:
+    def _warn_once(self, message: str, number: int, fix: str) -> None:
         self._sink.warn(message, number, fix)
         self._is_reported = True
 
 
-def _row(match: re.Match[str]) -> _Row | None:
+def _parse_row(match: re.Match[str]) -> _Row | None:
     time, share = duration(match["time"]), number(match["share"])
     name = _BRANCHES.sub("", match["name"], count=1)
     placed = _LOCATION.match(name) if len(name) <= _LONGEST_NAME else None

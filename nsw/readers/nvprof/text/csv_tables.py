@@ -72,16 +72,16 @@ class CsvTable:
             return False
         cells = cells_of(text.strip(" ") if self._mark != "\t" else text, self._mark)
         if not cells:  # one is longer than Python's csv module takes
-            return self._fault(number, [cell.strip(' "') for cell in text.split(self._mark)])
+            return self._report_cut_row(number, [cell.strip(' "') for cell in text.split(self._mark)])
         if not self.rows and self._take_units(cells):
             return True
-        fitted = None if self._is_damaged else self._fit(cells, quoted='"' in text)
+        fitted = None if self._is_damaged else self._fit_to_titles(cells, quoted='"' in text)
         if fitted is None:
-            return self._fault(number, cells)
+            return self._report_cut_row(number, cells)
         if self._add_row is None:
-            self._add_row = self._adder()
+            self._add_row = self._row_adder()
         if not self._add_row(fitted, number):
-            return self._fault(number, cells)
+            return self._report_cut_row(number, cells)
         self.rows += 1
         return True
 
@@ -99,14 +99,14 @@ class CsvTable:
             self.rows += 1
         return True
 
-    def _adder(self) -> Callable[[Sequence[str], int], bool]:
+    def _row_adder(self) -> Callable[[Sequence[str], int], bool]:
         """What puts the cells of a row, of the line of this number, into the sink."""
         if self._kind == "trace":
             columns = TraceColumns(self._stream, self._titles, self._units)
             return lambda cells, _: columns.add(cells)
         return partial(_ADDERS[self._kind], self._stream, Titles(self._titles, self._units))
 
-    def _fault(self, number: int, cells: Sequence[str]) -> bool:
+    def _report_cut_row(self, number: int, cells: Sequence[str]) -> bool:
         if not cells or not self._looks_like_a_row(cells):
             return False  # a line of the program's own
         self._stream.sink.fault("a row of a CSV table is cut short or damaged", number)
@@ -130,7 +130,7 @@ class CsvTable:
         self._is_damaged = not width <= len(stripped) <= self._padded or any(stripped[width:])
         return True
 
-    def _fit(self, cells: list[str], *, quoted: bool) -> list[str] | None:
+    def _fit_to_titles(self, cells: list[str], *, quoted: bool) -> list[str] | None:
         """The cells, as many as there are titles: a name that was split at its commas is joined again.
 
         In quotes a name is one cell, and none begins with a number: then there is a cell too many or a title missing.
@@ -169,7 +169,7 @@ class Titles:
         self.titles, self.units = titles, units
         self._at = {title: at for at, title in enumerate(titles)}
 
-    def picked(self, cells: Sequence[str], requested: Sequence[str]) -> list[str]:
+    def cells_of_titles(self, cells: Sequence[str], requested: Sequence[str]) -> list[str]:
         """The cells of these titles; "" for a title that there is not."""
         return ["" if (at := self._at.get(title)) is None else cells[at].strip() for title in requested]
 
@@ -181,17 +181,17 @@ class Titles:
 
 def _add_summary(stream: Stream, titles: Titles, cells: Sequence[str], number: int) -> bool:
     """A row of a summary, with the Type column or without; whether its cells are what the titles say."""
-    name, label, plain_calls, host, device, share, *times = titles.picked(cells, _SUMMARY)
+    name, label, plain_calls, host, device, share, *times = titles.cells_of_titles(cells, _SUMMARY)
     calls = calls_of(host or plain_calls, device)
     total, avg, low, high = map(duration, times, map(titles.unit, _TIMES))
     if not name or calls is None or total is None:
         return False
-    stream.section = _section(stream, label)
+    stream.section = _section_of_label(stream, label)
     add_summary_row(stream, number, figures_of(percent(share), calls, total, avg, low, high), name)
     return True
 
 
-def _section(stream: Stream, label: str) -> str:
+def _section_of_label(stream: Stream, label: str) -> str:
     if label:
         return SECTIONS.get(label.rstrip(":"), "other")
     return stream.section or "gpu"
@@ -199,7 +199,7 @@ def _section(stream: Stream, label: str) -> str:
 
 def _add_counter(stream: Stream, titles: Titles, cells: Sequence[str], _: int) -> bool:
     """A row of metrics or events."""
-    device, kernel, metric, event, description, invocations, *values = titles.picked(cells, _METRICS)
+    device, kernel, metric, event, description, invocations, *values = titles.cells_of_titles(cells, _METRICS)
     calls = parse_integer(invocations)
     if not kernel or not (metric or event) or calls is None or not all(values):
         return False
@@ -215,7 +215,7 @@ def _add_memory(stream: Stream, titles: Titles, cells: Sequence[str], _: int) ->
     name = cells[-1].strip()
     if not name or name in titles.titles:
         return False
-    device, count, time, *printed = titles.picked(cells, ("Device", "Count", "Total Time", *_SIZES))
+    device, count, time, *printed = titles.cells_of_titles(cells, ("Device", "Count", "Total Time", *_SIZES))
     stream.set_device(device)
     counted = parse_integer(count)
     sizes = list(map(size_of, printed, map(titles.unit, _SIZES)))

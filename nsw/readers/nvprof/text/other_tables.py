@@ -27,9 +27,9 @@ __all__ = [
     "PassedOver",
     "add_fact",
     "add_memory_row",
-    "announce",
     "is_lone_total",
     "misplaced_count",
+    "note_unread_section",
     "section_table",
     "size_of",
 ]
@@ -59,14 +59,14 @@ class MemoryTable:
         """Read a row."""
         match = _ROW.match(text)
         if match is None:
-            return self._fault(number, text)
+            return self._report_cut_row(number, text)
         count, avg, low, high, total, time, name = match.groups()
         add_memory_row(
             self._stream, parse_integer(count), [size_of(s) for s in (avg, low, high, total)], duration(time), name
         )
         return True
 
-    def _fault(self, number: int, text: str) -> bool:
+    def _report_cut_row(self, number: int, text: str) -> bool:
         """A row that lost a cell: what else has so many sizes."""
         words = text.split()
         if sum(map(bool, map(_MEASURED.fullmatch, words))) < _ENOUGH:
@@ -206,7 +206,7 @@ _SAMPLED: Final = re.compile(
 _PATH_UNITS: Final = re.compile(r"(?:%|[num]?s)(?:,[num]?s){2,3},\s*\Z")
 
 
-def announce(sink: Sink, title: str) -> None:
+def note_unread_section(sink: Sink, title: str) -> None:
     """Say that a section is not read, when its title is of one."""
     description = _UNREAD.get(title)
     if description is not None:
@@ -223,7 +223,7 @@ def section_table(stream: Stream, text: str) -> RowTaker | None:
         text: The line.
     """
     if _PATH.match(text):
-        announce(stream.sink, "dependency analysis")
+        note_unread_section(stream.sink, "dependency analysis")
         return PassedOver()
     if _SAMPLED.match(text):
         stream.sink.note(

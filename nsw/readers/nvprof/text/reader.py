@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nvprof.text import counters, cpu_samples, other_tables, summaries, traces
 from nsw.readers.nvprof.text.csv_tables import csv_table, header_of
-from nsw.readers.nvprof.text.state import AGAIN, RowTaker, Sink, Stream, clean, read_lines
+from nsw.readers.nvprof.text.state import AGAIN, RowTaker, Sink, Stream, clean_line, read_lines
 from nsw.readers.nvprof.text.summaries import nvtx_name, take_old_range
 from nsw.readers.text.known_words import meaning_by_word
-from nsw.wording import one_or
+from nsw.wording import singular_or_count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +77,7 @@ def sniff(sample: Sample) -> int:
         return 0
     if any(t in sample.text for t in _TELLING) or sample.contains(*_TELLING):
         return 90
-    lines = [clean(line)[1] for line in sample.text.splitlines()[:4000]]
+    lines = [clean_line(line)[1] for line in sample.text.splitlines()[:4000]]
     if any(_SECTION.match(line) for line in lines):
         return 90
     if any(_is_header(line) or _LABELLED_ROW.match(line) for line in lines):
@@ -103,7 +103,7 @@ def read(path: Path, options: Options) -> Report:
     for number, rank, text in read_lines(path):
         reading.take(number, rank, text)
     reading.finish()
-    _want_results(report)
+    _require_results(report)
     _explain_missing_kernels(report)
     _warn_of_cut_names(report)
     if "gpu_trace" in report.tables:
@@ -115,7 +115,7 @@ def read(path: Path, options: Options) -> Report:
     return report
 
 
-def _want_results(report: Report) -> None:
+def _require_results(report: Report) -> None:
     """A file of nvprof's messages only, or of tables of which no line was understood, is not read."""
     facts = report.tables.get("facts", [])
     figures = any(len(t) for name, t in report.tables.items() if name != "facts")
@@ -165,7 +165,9 @@ def _warn_of_cut_names(report: Report) -> None:
             cut |= {row["name"]} if call in calls else set()
             calls.add(call)
     if cut:
-        report.warn(one_or(len(cut), "a name is cut", "names are cut"), fix="copy the report again, with whole lines")
+        report.warn(
+            singular_or_count(len(cut), "a name is cut", "names are cut"), fix="copy the report again, with whole lines"
+        )
 
 
 class _Reading:
@@ -183,9 +185,9 @@ class _Reading:
         if stream.table is not None and stream.table.take(number, text):
             return
         if _TELLS.match(text) or "== " in text:
-            self._follow(stream, number, text)
+            self._take_stream_line(stream, number, text)
 
-    def _follow(self, stream: Stream, number: int, text: str) -> None:
+    def _take_stream_line(self, stream: Stream, number: int, text: str) -> None:
         if _RESULT_AND_MORE.search(text):
             self._sink.fault("a result without line breaks: its cells cannot be assigned to rows", number)
         message = _MESSAGE.match(text)
@@ -194,10 +196,10 @@ class _Reading:
         if message is not None:
             text = message["text"]
             if message["pid"] is not None:
-                self._switch(stream, int(message["pid"]))
-            if self._hear(stream, number, text):
+                self._switch_process(stream, int(message["pid"]))
+            if self._take_message(stream, number, text):
                 return
-        elif self._hear_bare(stream, number, text.strip()):
+        elif self._take_bare_message(stream, number, text.strip()):
             return
         if _RESULT.match(text):
             self._check_rows(stream)
@@ -207,11 +209,11 @@ class _Reading:
                 self._sink.message(number, text.strip(), None)
         elif (title := _TITLE.match(text)) is not None:
             self._check_rows(stream)
-            self._enter(stream, title["what"].lower())
-        elif not (stream.in_nvtx and take_old_range(stream, number, text)) and not self._describe(stream, text):
+            self._begin_section(stream, title["what"].lower())
+        elif not (stream.in_nvtx and take_old_range(stream, number, text)) and not self._take_context(stream, text):
             self._begin_table(stream, number, text)
 
-    def _switch(self, stream: Stream, pid: int) -> None:
+    def _switch_process(self, stream: Stream, pid: int) -> None:
         """A line of another process: what follows is of its block, when it has one."""
         if pid == stream.pid:
             return
@@ -232,7 +234,7 @@ class _Reading:
             return False
         return True
 
-    def _hear(self, stream: Stream, number: int, text: str) -> bool:
+    def _take_message(self, stream: Stream, number: int, text: str) -> bool:
         """What nvprof says of itself; whether the line is done with."""
         if self._takes_command(stream, number, text, is_bare=False):
             return True
@@ -247,7 +249,7 @@ class _Reading:
         self._sink.message(number, text, None)
         return False
 
-    def _hear_bare(self, stream: Stream, number: int, text: str) -> bool:
+    def _take_bare_message(self, stream: Stream, number: int, text: str) -> bool:
         """What only nvprof says of itself, in a report that lost the marks before it; whether the line is done with."""
         if self._takes_command(stream, number, text, is_bare=True):
             return True
@@ -256,10 +258,10 @@ class _Reading:
             return True
         return False
 
-    def _enter(self, stream: Stream, title: str) -> None:
+    def _begin_section(self, stream: Stream, title: str) -> None:
         """A title that says what the next table is of."""
         stream.table = cpu_samples.CpuTable(stream, title) if title.startswith("cpu ") else None
-        other_tables.announce(self._sink, title)
+        other_tables.note_unread_section(self._sink, title)
         section = _SECTIONS.get(title) or next((s for s in ("openacc", "openmp") if s in title), "other")
         if section == "nvtx":
             stream.in_nvtx = True
@@ -268,7 +270,7 @@ class _Reading:
             stream.in_nvtx = False
         stream.section = section
 
-    def _describe(self, stream: Stream, text: str) -> bool:
+    def _take_context(self, stream: Stream, text: str) -> bool:
         """The device, NVTX domain or range that the next table is of, or a figure on its own."""
         if (kernel := counters.KERNEL.match(text)) is not None:
             stream.kernel = kernel[1]  # some put it before the titles
@@ -288,14 +290,14 @@ class _Reading:
         return stream.section == "um" and other_tables.add_fact(stream, text)
 
     def _begin_table(self, stream: Stream, number: int, text: str) -> None:
-        if (table := self._table(stream, number, text)) is not None:
+        if (table := self._table_at(stream, number, text)) is not None:
             self._check_rows(stream)
             stream.table = table
 
-    def _table(self, stream: Stream, number: int, text: str) -> RowTaker | None:
+    def _table_at(self, stream: Stream, number: int, text: str) -> RowTaker | None:
         if (section_table := other_tables.section_table(stream, text)) is not None:
             if not isinstance(section_table, other_tables.PassedOver):
-                self._need_block(stream)
+                self._ensure_block(stream)
             return section_table
         if "(%)" in text:
             if cpu_samples.HEADER.match(text):
@@ -304,27 +306,27 @@ class _Reading:
                 self._begin_summary(stream, typed=match[1] is not None)
                 return summaries.SummaryTable(stream, typed=match[1] is not None, number=number)
         if traces.HEADER.match(text) or traces.COUNTER_HEADER.match(text):
-            self._need_block(stream)
+            self._ensure_block(stream)
             return traces.TraceTable(stream, text, number)
         if match := counters.HEADER.match(text):
-            self._need_block(stream)
+            self._ensure_block(stream)
             return counters.MetricTable(stream, match, number)
         if other_tables.HEADER.match(text):
-            self._need_block(stream)
+            self._ensure_block(stream)
             return other_tables.MemoryTable(stream)
         if (header := header_of(text)) is not None:
             if header[0] == "summary":
                 self._begin_summary(stream, typed="Type" in header[1])
-            self._need_block(stream)
+            self._ensure_block(stream)
             return csv_table(stream, text, number, header)
         if stream.table is None and summaries.ROW.match(text) and stream.section not in {"cpu", "other"}:
-            self._need_block(stream)  # rows that were pasted without their titles
+            self._ensure_block(stream)  # rows that were pasted without their titles
             table = summaries.SummaryTable(stream, typed=False, number=number)
             table.take(number, text)
             return table
         return None
 
-    def _need_block(self, stream: Stream) -> None:
+    def _ensure_block(self, stream: Stream) -> None:
         if stream.block is None:
             state_before = stream.section, stream.in_nvtx, stream.device, stream.device_name
             self._sink.new_block(stream)
@@ -333,7 +335,7 @@ class _Reading:
     def _begin_summary(self, stream: Stream, *, typed: bool) -> None:
         """A title line of a summary: of the block that was announced, else of one of its own."""
         announced = stream.section is not None and not typed
-        self._need_block(stream)
+        self._ensure_block(stream)
         if not announced and not stream.in_nvtx and stream.filled:
             section = stream.section
             self._sink.new_block(stream)

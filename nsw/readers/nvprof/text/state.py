@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Report
 
-__all__ = ["AGAIN", "Line", "RowTaker", "Sink", "Stream", "cells_of", "clean", "read_lines"]
+__all__ = ["AGAIN", "Line", "RowTaker", "Sink", "Stream", "cells_of", "clean_line", "read_lines"]
 
 
 AGAIN = "copy the report again"
@@ -205,11 +205,11 @@ def read_lines(path: Path) -> Iterator[Line]:
     for first, text in line_blocks(path):
         block = text.removesuffix("\r").replace("\r\n", "\n") if "\r" in text else text
         if any(mark in block for mark in _MARKS) or ("<" in block and _TAG.search(block)):
-            yield from _marked(first, block)
+            yield from _lines_of_marked_block(first, block)
             continue
         lines = block.split("\n")
         if _are_wrapped(lines):
-            yield from ((number, *_unwrapped(line)) for number, line in enumerate(lines, first))
+            yield from ((number, *_strip_wrapping(line)) for number, line in enumerate(lines, first))
         else:
             yield from ((number, None, line) for number, line in enumerate(lines, first))
 
@@ -223,15 +223,15 @@ def _are_wrapped(lines: Sequence[str]) -> bool:
     return ":" in "".join(heads) and any(":" in head and head[0] in _DIGITS for head in heads)
 
 
-def _marked(first: int, block: str) -> Iterator[Line]:
+def _lines_of_marked_block(first: int, block: str) -> Iterator[Line]:
     """The lines of a block that has colours, entities, tags or progress bars in it."""
     for number, text in enumerate(block.split("\n"), first):
         # a progress bar draws over itself; what nvprof wrote may come after it
         for drawn in text.rstrip("\r").split("\r"):
-            yield number, *clean(drawn)
+            yield number, *clean_line(drawn)
 
 
-def clean(text: str) -> tuple[int | None, str]:
+def clean_line(text: str) -> tuple[int | None, str]:
     """One line without colours, entities and prefixes, and the rank that its prefix names."""
     if "\x1b" in text or "\x08" in text or "\x00" in text:
         text = CONTROL.sub("", text)
@@ -243,10 +243,10 @@ def clean(text: str) -> tuple[int | None, str]:
         text = _TAG.sub("", text)
     if "\\" in text:
         text = _ESCAPE.sub(r"\1", text)
-    return _unwrapped(text)
+    return _strip_wrapping(text)
 
 
-def _unwrapped(text: str) -> tuple[int | None, str]:
+def _strip_wrapping(text: str) -> tuple[int | None, str]:
     rank = None
     head = text.lstrip()[:1]
     if head == '"' and text[0] == "\t":

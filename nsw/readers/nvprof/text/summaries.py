@@ -95,10 +95,18 @@ def figures_of(
     """
     width = None if mean is None else max(mean.pm or 0.0, _MEAN_WIDTH)
     mean_of = None if mean is None else mean.value
-    return (calls, *(share or _NO_FIGURE), *_exact(total), mean_of, width, *_exact(minimum), *_exact(maximum))
+    return (
+        calls,
+        *(share or _NO_FIGURE),
+        *_value_and_error(total),
+        mean_of,
+        width,
+        *_value_and_error(minimum),
+        *_value_and_error(maximum),
+    )
 
 
-def _exact(time: Quantity | None) -> tuple[float | None, float | None]:
+def _value_and_error(time: Quantity | None) -> tuple[float | None, float | None]:
     return _NO_FIGURE if time is None else (time.value, exact_to_a_ns(time.pm))
 
 
@@ -123,9 +131,9 @@ def add_summary_row(stream: Stream, number: int, figures: Figures, name: str) ->
     if stream.in_nvtx and stream.section == "gpu":
         _add_gpu_work_to_nvtx_range(stream, figures)
         return None
-    if (table := _table(stream)) is None:
+    if (table := _section_table(stream)) is None:
         return None
-    shared = _shared(stream, name)
+    shared = _shared_cells(stream, name)
     going_on = OpenName(shared[-1]) if stream.section == "gpu" and not is_closed(shared[-1]) else None
     table.append((*shared[:-1], going_on or shared[-1]), figures)
     if stream.section == "range":
@@ -142,10 +150,10 @@ def add_openacc(sink: Sink, origin: tuple[int | None, ...], name: str, figures: 
         name: The name of the event.
         figures: The figures, as `figures_of` returns them.
     """
-    _columns(sink, "openacc").append((*origin, openacc_kind(name), name), figures)
+    _section_columns(sink, "openacc").append((*origin, openacc_kind(name), name), figures)
 
 
-def _table(stream: Stream) -> Columns | None:
+def _section_table(stream: Stream) -> Columns | None:
     """The table of the section, None where there is none."""
     section = stream.section
     if stream.in_nvtx and section != "range":
@@ -155,7 +163,7 @@ def _table(stream: Stream) -> Columns | None:
     if section not in _TABLES or (section in _OF_THE_PROCESS and _is_repeated(stream, section)):
         return None
     stream.sink.summed.add((section, stream.origin_values()))
-    return _columns(stream.sink, section)
+    return _section_columns(stream.sink, section)
 
 
 def _is_repeated(stream: Stream, section: str) -> bool:
@@ -168,12 +176,12 @@ def _is_repeated(stream: Stream, section: str) -> bool:
     return first != below
 
 
-def _columns(sink: Sink, section: str) -> Columns:
+def _section_columns(sink: Sink, section: str) -> Columns:
     table, *columns = _TABLES[section]
     return sink.table(table, ("block", "rank", "pid", *columns), _FIGURES)
 
 
-def _shared(stream: Stream, name: str) -> tuple[Any, ...]:
+def _shared_cells(stream: Stream, name: str) -> tuple[Any, ...]:
     """What all rows of this name and section share, the name as it is kept at their end."""
     origin = stream.origin_values()
     match stream.section:
@@ -253,7 +261,7 @@ class SummaryTable:
 
     def take(self, number: int, text: str) -> bool:
         """Read a row, or a line that a name goes on in."""
-        if (match := self._row(text)) is not None:
+        if (match := self._match_row(text)) is not None:
             label, pct, total, calls, device_calls, avg, low, high, name = match.groups()
             times = map(duration, (total, avg, low, high), self._units)
             figures = figures_of(percent(pct), calls_of(calls, device_calls or ""), *times)
@@ -264,11 +272,11 @@ class SummaryTable:
             self._stream.section = SECTIONS[alone[1]]
             return True
         elif (labelled := _LABELLED.match(text)) is not None or _ROWISH.match(text):
-            return self._fault(number, SECTIONS[labelled[1]] if labelled else None)
+            return self._report_damaged_row(number, SECTIONS[labelled[1]] if labelled else None)
         elif (torn := _UNLABELLED.match(text)) is not None:
-            return self._fault(number, _LEFT_OF_LABELS.get(torn["label"].strip(), "other"))
+            return self._report_damaged_row(number, _LEFT_OF_LABELS.get(torn["label"].strip(), "other"))
         elif _is_shareless(text):
-            return self._fault(number, None)
+            return self._report_damaged_row(number, None)
         else:
             return self._take_continuation(text)
         self.rows += 1
@@ -281,14 +289,14 @@ class SummaryTable:
         self._continuations = 0
         return True
 
-    def _fault(self, number: int, section: str | None) -> bool:
+    def _report_damaged_row(self, number: int, section: str | None) -> bool:
         """A row that is damaged; what follows is of its section all the same, where that is known."""
         self._stream.sink.fault("a row of a summary is cut short or damaged", number)
         self._stream.section = section or self._stream.section
         self._open = None
         return True
 
-    def _row(self, text: str) -> re.Match[str] | None:
+    def _match_row(self, text: str) -> re.Match[str] | None:
         if self._units[0] is not None:
             return _UNITLESS_ROW.match(text)
         return ROW.match(text) or (None if self._typed else _BARE_ROW.match(text))
@@ -345,5 +353,5 @@ def take_old_range(stream: Stream, number: int, text: str) -> bool:
     calls = parse_integer(match["times"]) if match["times"] else 1
     if total is not None:
         columns = (*stream.origin_values(), stream.nvtx_domain, name)
-        _columns(stream.sink, "range").append(columns, figures_of(None, calls, total, None, None, None))
+        _section_columns(stream.sink, "range").append(columns, figures_of(None, calls, total, None, None, None))
     return True

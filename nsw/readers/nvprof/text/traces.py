@@ -91,12 +91,15 @@ class Asides:
         entry.calls += 1
         entry.total += took[0]
         entry.half += took[1] or 0.0
-        entry.minimum, entry.maximum = min(entry.minimum, took, key=_value), max(entry.maximum, took, key=_value)
+        entry.minimum, entry.maximum = (
+            min(entry.minimum, took, key=_nanoseconds),
+            max(entry.maximum, took, key=_nanoseconds),
+        )
         return True
 
     def __call__(self) -> None:
         """Hand them over: the report is read."""
-        for fact in self._sampled.facts():
+        for fact in self._sampled.fact_rows():
             self._sink.add("facts", fact)
         for origin, sums in self._openacc.items():
             origin_values = tuple(value for _, value in origin)
@@ -117,7 +120,7 @@ def asides_of(sink: Sink) -> Asides:
     return asides
 
 
-def _value(time: Time) -> int:
+def _nanoseconds(time: Time) -> int:
     return time[0] or 0
 
 
@@ -169,7 +172,7 @@ class TraceColumns:
         self._units: list[str | None] = [u.strip() or None for u in units] + [None] * (self.width - len(units))
         columns = [c for c in self._at if c not in {*VARYING, "name"}]
         self._positions = {column: position for position, column in enumerate(columns)}
-        self._rest = _getter([self._at[c] for c in columns])
+        self._rest = _cells_getter([self._at[c] for c in columns])
         self._operation = lru_cache(_REMEMBERED)(self._read_operation)
         self._tables: dict[str, Columns] = {}
         if "start" in self._at:
@@ -178,46 +181,50 @@ class TraceColumns:
 
     def add(self, cells: Sequence[str]) -> bool:
         """One row; whether its cells are what the titles say."""
-        name, start = self._cell(cells, "name"), self._read(whole_ns, cells, "start")
+        name, start = self._cell_of(cells, "name"), self._read_cell(whole_ns, cells, "start")
         if not name or (start[0] is None and "start" in self._at):
             return False
         if is_aside(name):
-            took, device = self._read(_took, cells, "duration"), split_device(self._cell(cells, "device"))[1]
+            took, device = self._read_cell(_took, cells, "duration"), split_device(self._cell_of(cells, "device"))[1]
             return asides_of(self._stream.sink).add(
-                self._stream.origin(), name, took, device, self._cell(cells, "system")
+                self._stream.origin(), name, took, device, self._cell_of(cells, "system")
             )
-        alike, id_in_name = self._alike(cells, name)
-        printed = parse_integer(self._cell(cells, "correlation"))
+        alike, id_in_name = self._shared_cells(cells, name)
+        printed = parse_integer(self._cell_of(cells, "correlation"))
         correlation = id_in_name if printed is None or (id_in_name is not None and alike.kind == "work") else printed
         if (table := self._tables.get(alike.kind)) is not None:
             moved: tuple[float | None, ...] = ()
             if alike.kind == "work":
-                is_unified = alike.is_copy and self._cell(cells, "unified")  # of other events it is an address, a count
+                is_unified = alike.is_copy and self._cell_of(
+                    cells, "unified"
+                )  # of other events it is an address, a count
                 size_column = "unified" if is_unified else "bytes"
-                moved = self._read(_byte_size, cells, size_column) + self._read(_byte_rate, cells, "bytes_per_s")
-            own_cells = (*start, *self._read(_took, cells, "duration"), correlation, *moved)
+                moved = self._read_cell(_byte_size, cells, size_column) + self._read_cell(
+                    _byte_rate, cells, "bytes_per_s"
+                )
+            own_cells = (*start, *self._read_cell(_took, cells, "duration"), correlation, *moved)
             table.append((*self._stream.origin_values(), *alike.shared), own_cells)
         if self._metrics and alike.kind == "work":
             self._add_metrics(cells, alike.shared[-1], correlation)
         return True
 
-    def _unit(self, column: str) -> str | None:
+    def _unit_of(self, column: str) -> str | None:
         return self._units[self._at[column]] if column in self._at else None
 
-    def _cell(self, cells: Sequence[str], column: str) -> str:
+    def _cell_of(self, cells: Sequence[str], column: str) -> str:
         at = self._at.get(column)
         return "" if at is None else cells[at].strip()
 
-    def _read(
+    def _read_cell(
         self, read: Callable[[str, str | None], tuple[Any, Any]], cells: Sequence[str], column: str
     ) -> tuple[Any, Any]:
         """A cell in the unit of its column."""
         at = self._at.get(column)
         return _NO_VALUE if at is None else read(cells[at].strip(), self._units[at])
 
-    def _alike(self, cells: Sequence[str], name: str) -> tuple[_Alike, int | None]:
+    def _shared_cells(self, cells: Sequence[str], name: str) -> tuple[_Alike, int | None]:
         """What the row shares with others, and the id in its name."""
-        call = _CALL.match(name) if name.startswith("cu") and self._cell(cells, "device") in {"", "-"} else None
+        call = _CALL.match(name) if name.startswith("cu") and self._cell_of(cells, "device") in {"", "-"} else None
         if call is not None:
             match = _CORRELATION.match(call[2] or "")
             return _Alike("call", (api_name_without_version(call[1]),)), match and int(match[2])
@@ -236,24 +243,24 @@ class TraceColumns:
             gpu_operation_kind(name),
             parse_integer(get("context", "")),
             parse_integer(get("stream", "")),
-            *_dimensions(cells),
+            *_grid_and_block(cells),
             parse_integer(get("registers", "")),
-            *self._size(cells, "static_smem"),
-            *self._size(cells, "dynamic_smem"),
-            memory(get("src_memory", "")),
-            memory(get("dst_memory", "")),
+            *self._size_pair(cells, "static_smem"),
+            *self._size_pair(cells, "dynamic_smem"),
+            memory_kind(get("src_memory", "")),
+            memory_kind(get("dst_memory", "")),
             name,
         )
 
-    def _size(self, cells: dict[str, str], column: str) -> Pair:
-        return _byte_size(cells.get(column, ""), self._unit(column))
+    def _size_pair(self, cells: dict[str, str], column: str) -> Pair:
+        return _byte_size(cells.get(column, ""), self._unit_of(column))
 
     def _add_metrics(self, cells: Sequence[str], name: str, correlation: int | None) -> None:
         for at, metric in self._metrics:
             printed = cells[at].strip()
             if printed not in {"", "-"}:
                 value = metric_value(cells[at] + ((self._units[at] or "") if printed[-1:].isdigit() else ""))
-                add_value(self._stream, correlation, name, metric, self._cell(cells, "device"), value)
+                add_value(self._stream, correlation, name, metric, self._cell_of(cells, "device"), value)
 
 
 def _byte_size(text: str, unit: str | None) -> Pair:
@@ -264,21 +271,21 @@ def _byte_rate(text: str, unit: str | None) -> Pair:
     return rate(text, unit, base=1024) or _NO_VALUE
 
 
-def _getter(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+def _cells_getter(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """The cells at these places as a tuple."""
     if len(positions) < 2:
         return lambda cells: tuple(cells[p] for p in positions)
     return itemgetter(*positions)
 
 
-def _dimensions(cells: dict[str, str]) -> tuple[int | None, ...]:
+def _grid_and_block(cells: dict[str, str]) -> tuple[int | None, ...]:
     if "grid" not in cells and "block" not in cells:
         return tuple(parse_integer(cells.get(d, "")) for d in _DIMENSIONS)
     matches = [_GRID.match(cells.get(dimension, "")) for dimension in ("grid", "block")]
     return tuple(n for f in matches for n in (map(int, f.groups()) if f else (None, None, None)))
 
 
-def memory(text: str) -> str | None:
+def memory_kind(text: str) -> str | None:
     """Pageable -> pageable; "-" -> None."""
     return text.lower() if text not in {"", "-"} else None
 
@@ -358,7 +365,7 @@ class TraceTable:
     def _take_cells(self, number: int, text: str) -> bool:
         columns = self._columns
         cells = _GAP.split(text, columns.width - 1)
-        if len(cells) == columns.width and self._fits(cells) and columns.add(cells):
+        if len(cells) == columns.width and self._cells_fit_titles(cells) and columns.add(cells):
             self.rows += 1
             return True
         if not text[0].isdigit():
@@ -368,7 +375,7 @@ class TraceTable:
             self._shape = re.compile(r"\s+".join(f"({s})" for s in shapes) + r"\Z")
         match = self._shape.match(text[:_LONGEST_SHAPE])
         shaped_cells = list(match.groups()) if match else None
-        if shaped_cells is not None and self._fits(shaped_cells) and columns.add(shaped_cells):
+        if shaped_cells is not None and self._cells_fit_titles(shaped_cells) and columns.add(shaped_cells):
             self.rows += 1
             return True
         if _LOOKS_LIKE_A_START.match(text) or abs(len(cells) - columns.width) <= 1:
@@ -376,7 +383,7 @@ class TraceTable:
             return True
         return False
 
-    def _fits(self, cells: Sequence[str]) -> bool:
+    def _cells_fit_titles(self, cells: Sequence[str]) -> bool:
         """Whether every cell is what its title says."""
         for check, cell in zip(self._checks, cells, strict=True):
             if check is not None and cell not in {"", "-"} and check.match(cell) is None:
