@@ -3,7 +3,6 @@
 import copy
 import json
 from functools import cached_property, partial
-from pathlib import Path
 from secrets import randbelow
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
@@ -560,7 +559,6 @@ class Recipe(Model):
 
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-SHIPPED = Path(__file__).with_name("recipe.schema.json")
 _REF = "#/$defs/"
 _SETS = ("set:basic", "set:detailed", "set:full", "set:roofline", "set:analysis", "all")
 _NOT_PER_SITE = ("nsw", "name", "lock", "sites")

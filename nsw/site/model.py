@@ -1,6 +1,5 @@
 """A site as types. Each key is documented here once; the JSON Schema is made from it."""
 
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, WithJsonSchema, model_validator
@@ -76,7 +75,6 @@ NumberOrAuto = Annotated[
 ]
 
 
-SHIPPED = Path(__file__).with_name("sites.schema.json")
 FILL = "fill"
 _HANDED_OVER = 1000  # runs that a machine without a batch system gets, so that they go on without nsw
 
