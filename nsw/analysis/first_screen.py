@@ -6,6 +6,7 @@ baseline, or programs and parameters beside each other; of a single case where i
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Block, Note, Table
@@ -52,6 +53,12 @@ _AS_TRACED: Final = (
     "Idle times are those of the traced run: tracing slows each launch, so that the program alone is idle less."
     " Compare the time of a step without the profiler."
 )
+_OF_START: Final = (
+    "These launches look like the start of a program (random numbers, fills, copies): `ncu --launch-skip N` or"
+    " `ncu -k KERNEL` measures its loop."
+)
+# kernels of PyTorch that make a model, one of which draws its random numbers
+_MAKES_MODEL: Final = re.compile(r"distribution_|elementwise_kernel|reduce_kernel|CatArray")
 _MUCH_OF_IDLE: Final = 0.3  # of the idle time, in short gaps before launches
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
@@ -172,6 +179,8 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
         )
     if len(summary.cases) == 1 and _waits_for_traced_launches(summary.cases[0]):
         notes.append(Note("traced", _AS_TRACED, tone="aside"))
+    if len(summary.cases) == 1 and _are_launches_of_start(summary.cases[0]):
+        notes.append(Note("start", _OF_START, tone="aside"))
     notes += _missing_pass_blocks(summary)
     pages = [kernel.source for case in summary.cases for kernel in case.kernels if kernel.source is not None]
     if pages and not any(page.has_lines for page in pages):
@@ -189,6 +198,12 @@ def _waits_for_traced_launches(case: CaseSummary) -> bool:
     if case.perturbation or idle is None or idle.busy_pct >= BUSY_PCT:
         return False
     return idle.in_gaps("launch", lengths=SHORT) >= _MUCH_OF_IDLE * idle.idle_ns
+
+
+def _are_launches_of_start(case: CaseSummary) -> bool:
+    """Whether only kernels that make a model were counted, in a report without a timeline."""
+    names = [kernel.name for kernel in case.kernels] if case.spent is None else []
+    return any("distribution_" in name for name in names) and all(_MAKES_MODEL.search(name) for name in names)
 
 
 def _missing_pass_blocks(summary: Summary) -> list[Block]:

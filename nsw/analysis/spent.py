@@ -31,6 +31,7 @@ _ALL_PCT, _TOGETHER_PCT = 97.0, 103.0  # that the printed shares of a table add 
 _SHORT_NS = 5e3  # a kernel that takes less is hardly more than its launch
 _FEW, _NEARLY_ALL = 8, 0.95  # operations, and the share of all GPU work that one less takes
 _MUCH = 0.25  # of all GPU work
+_UNLIKE_WORK = 0.1  # by which the GPU's work of the mean iteration differs from that of the median one
 _ARITHMETIC = ("GEMM", "convolution")
 
 
@@ -115,7 +116,10 @@ def divide_time(
         gpu = rows_of_working_gpus(gpu, iterations)
     # steady work is that of all iterations on all GPUs: of one iteration on one GPU the mean
     times = sum(row["steady"] for row in iterations) or max(runs, 1)
-    spans = times if is_mean else times * _mean_to_median_work(gpu, iterations)
+    mean_to_median = 1.0 if is_mean else _mean_to_median_work(gpu, iterations)
+    spans = times * mean_to_median
+    # operations are whole numbers where iterations are alike; else they are those of the usual one, as times are
+    counted = spans if abs(mean_to_median - 1) >= _UNLIKE_WORK else times
     took: dict[str, dict[str, list[float]]] = {}  # by class and name
     fp32 = short = kernels = 0.0
     for operation, kind, short_name, total_ns, count in gpu.rows("name", "kind", "short_name", "total_ns", "calls"):
@@ -123,7 +127,7 @@ def divide_time(
         name = classify_gpu_operation(operation, kind, classes)
         entry = took.setdefault(name, {}).setdefault(short_name or operation, [0.0, 0.0])
         entry[0] += ns / spans
-        entry[1] += calls / times
+        entry[1] += calls / counted
         if name in _ARITHMETIC and is_fp32_matrix_kernel(operation):
             fp32 += ns / spans
         if kind == "kernel" and name != NCCL:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.cases import CaseSummary
-from nsw.analysis.first_screen import find_headline, first_screen_blocks
+from nsw.analysis.first_screen import _are_launches_of_start, find_headline, first_screen_blocks
 from nsw.analysis.idle_gpu import IdleGpu
 from nsw.analysis.kernels import Advice, Stall, kernel_table_of_report
 from nsw.analysis.of_reports import summarize_reports
@@ -646,3 +646,13 @@ def test_few_registers_are_spilled_in_large_blocks_alone():
 def test_threads_that_are_predicated_off_are_no_full_use():
     off = pipe("single_precision_fu_utilization", warp_nonpred_execution_efficiency=88.0)
     assert hits(off)["compute-bound"].what == "all threads active, 12 % of them predicated off"
+
+
+def test_launches_that_make_a_model_are_told_from_those_of_a_loop():
+    names = [
+        "void at::native::distribution_elementwise_grid_stride_kernel<float>",
+        "void at::native::elementwise_kernel<A>",
+    ]
+    assert _are_launches_of_start(case(*(kernel(name=name) for name in names)))
+    assert not _are_launches_of_start(case(*(kernel(name=name) for name in [*names, "sm90_xmma_gemm"])))
+    assert not _are_launches_of_start(case(kernel(name=names[1])))

@@ -3,13 +3,13 @@
 import pytest
 
 from nsw.analysis.cases import summarize_cases
-from nsw.analysis.first_screen import first_screen_blocks
+from nsw.analysis.first_screen import find_headline, first_screen_blocks
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct
 from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 
 from .made import figure_row, make_run
-from .test_steady import MS, iterations_row, part, timeline, told, whole
+from .test_steady import MS, iterations_row, part, phase_row, timeline, told, whole
 
 US = 1e3
 KERNELS = part("steady", "k", 18 * MS)
@@ -105,6 +105,19 @@ def paused(*gaps, **numbers):
               "gpu_use": [use(span_ns=13 * MS, **numbers)]}  # fmt: skip
     summary = summarize(CampaignData("c", "", None, [timeline()], tables), ReportRequest())
     return first_screen_blocks(summary), [finding.text for finding in summary.findings]
+
+
+def test_a_headline_names_idle_time_where_it_is_more_than_any_work():
+    """No cause wins a fifth of the time, so that none is the headline."""
+    gaps = [gap(cause, "middle", 1, 0.7 * MS) for cause in ("allocate", "copy", "migration")] + [
+        gap("queued", "short", 9, 30 * US)
+    ]
+    for busy, says in ((40.0, "the GPU is idle 60 % of that"), (85.0, "is k")):
+        parts = [*(part("steady", f"k{n}", 6 * MS) for n in range(3)), LAUNCHES]
+        tables = {"gpu_summary": whole(parts), "phase_summary": parts, "iterations": [idle(busy)], "gaps": gaps,
+                  "gpu_use": [use()], "host_copies": []}  # fmt: skip
+        summary = summarize(CampaignData("c", "", None, [timeline()], tables), ReportRequest())
+        assert says in find_headline(first_screen_blocks(summary))
 
 
 def test_pauses_that_take_more_than_the_usual_iterations_are_in_the_iteration_that_is_spoken_of():
@@ -224,7 +237,8 @@ def test_gaps_of_a_few_launches_are_cured_with_the_launches():
     launches, short = gap("launch", "middle", 120, 18 * US), gap("launch", "long", 1, 0.55 * MS)
     (text,) = explained(launches, short)
     assert "launch-bound" in text
-    assert "us more of idle time: the host" in text
+    assert "the host makes no CUDA call" not in text
+    assert "more of idle time" not in text
 
 
 def test_operations_of_which_one_takes_most_have_no_mean():
@@ -256,7 +270,7 @@ def test_input_from_workers_is_told_from_other_gaps_of_the_host():
     assert "1.52 ms of that are one gap, in which the host makes no CUDA call. " in first
     assert second.startswith(
         "1.2 ms of the same idle time are one gap, in which the host receives its input from a DataLoader's worker, and"
-        " then copies it to the GPU. The workers are late: more of them"
+        " then copies it to the GPU. DataLoader(pin_memory=True) receives the next batch in a thread of its own. Where"
     )
     receiving = gap("input", "long", 1, 1.2 * MS, to_gpu=1, read_ns=0.8 * MS)
     assert "DataLoader(pin_memory=True)" in explained(receiving, other, parts=torch, copies=[pageable])[1]
@@ -425,6 +439,25 @@ def test_of_a_busy_gpu_what_pytorch_could_fuse_is_named_where_it_is_much():
     assert "elementwise" not in text("mine")
 
 
+def test_beside_another_fault_it_is_named_too_unless_that_is_of_kernels():
+    rows = [
+        part("steady", "sm90_xmma_gemm", 9 * MS),
+        part("steady", "void at::native::elementwise_kernel<Add>", 8 * MS),
+    ]
+    long = gap("launch", "long", 1, 0.8 * MS)
+    host, fusible = explained(long, busy=80.0, parts=[*rows, LAUNCHES])
+    assert "one gap, in which the host" in host
+    assert fusible.startswith(
+        "47 % of the GPU's work are elementwise, normalisation and reduction kernels. Each of them"
+    )
+    assert "elementwise" not in " ".join(explained(long, busy=40.0, parts=[*rows, LAUNCHES])[1:])
+
+
+def test_gaps_that_are_no_whole_number_an_iteration_have_a_decimal():
+    (text,) = explained(gap("launch", "long", 1.56, 1.7 * MS))
+    assert "are 1.6 gaps of 1.7 ms, in which" in text
+
+
 def test_a_loop_in_a_compiled_step_is_told_from_steps_that_are_not_compiled():
     tables = {"gaps": [gap("launch", "short", 1200, 2.2 * US)], "gpu_use": [use()], "host_copies": []}
     for name, is_loop in (("XlaModule:#hlo_module=jit_step#", True), ("step", False)):
@@ -527,7 +560,7 @@ def test_iterations_that_are_slow_in_turn_are_told_with_their_period_and_what_di
     (text,) = explained(busy=98.0, slower_gpu_ns=0.0, slower_results_ns=2.2 * MS, **slow)
     assert "for 2.2 ms of that the GPU waits for the host, which works on results that were copied to it" in text
     torch = (part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES)
-    (text,) = explained(busy=98.0, slower_gpu_ns=0.0, slower_spawns=2, parts=torch, **slow)
+    text, _ = explained(busy=98.0, slower_gpu_ns=0.0, slower_spawns=2, parts=torch, **slow)
     assert (
         "starts processes in it, as an epoch does for its DataLoader's workers. DataLoader(persistent_workers" in text
     )
@@ -574,6 +607,27 @@ def test_modules_in_half_of_the_slow_iterations_are_no_compiler():
     one, each = (" ".join(explained(busy=98.0, parts=(KERNELS, LAUNCHES, load), **slow)) for load in loads)
     assert "a compiler compiles again" in each
     assert "compiles again" not in one
+
+
+def test_what_xla_compiles_is_named_with_its_modules_and_those_that_are_compiled_again():
+    def texts(*modules):
+        parts = [part("steady", "loop_add_fusion", 18 * MS), LAUNCHES]
+        ranges = [
+            {"run": "r", "report": "a", "style": "pushpop", "domain": "TSL", "name": f"XlaCompile:#module={name}#",
+             "calls": calls, "total_ns": ns * MS, "avg_ns": ns * MS / calls} for name, calls, ns in modules
+        ]  # fmt: skip
+        phases = [phase_row("steady", 6000 * MS, iterations=18)]
+        tables = {"gaps": [], "gpu_use": [use()], "host_copies": [], "nvtx_summary": ranges}
+        return " ".join(told(parts, [idle(98.0)], phases=phases, **tables)[1])
+
+    again = texts(("jit_step", 2, 2400), ("jit_loss", 1, 600))
+    assert "XLA compiles for 3 s of 6 s (from the first CUDA call to the last): jit_step (2 times) 2.4 s" in again
+    assert "Pad to few shapes what is compiled several times" in again
+    apart = texts(("jit_step", 1, 2000), ("jit__mean", 3, 900))
+    assert "Put operations that are compiled one by one (jit__...) into one jitted function" in apart
+    assert "Pad" not in apart
+    assert "XLA" not in texts(("jit_step", 1, 1900))  # as the start of any program
+    assert "XLA" not in texts(("XlaPass", 1, 100))
 
 
 def test_of_tables_made_before_gaps_were_measured_only_that_is_said():

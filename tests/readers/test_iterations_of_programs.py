@@ -592,6 +592,17 @@ def test_slow_iterations_at_equal_distances_have_a_period(host, every, period):
     assert use["period"] == period
 
 
+def test_slow_iterations_of_the_first_half_alone_are_its_start_and_have_no_period(host):
+    for n in range(60):
+        host.run(*[A, B, C, D] * 9, OPT)
+        host.wait()
+        if n % 5 == 4 and n < 25:
+            host.sleep(4000)
+    (use,) = tables_of(host)["gpu_use"]
+    assert use["period"] is None
+    assert use["slow"] is None
+
+
 def test_a_slow_iteration_that_launches_more_says_how_many_operations_more(host):
     for n in range(60):
         host.run(*[A, B, C, D] * 9, "void multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata>()")

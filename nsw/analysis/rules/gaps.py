@@ -69,6 +69,7 @@ _IDLE_TIME: Final = "{idle time}"  # in a cause's fact: its sentence names the i
 _ONCE: Final = 1.5  # an iteration, at whose end a value may be read back
 _OUTWEIGHS: Final = 1.5  # times what waits cost: launches that are the first thing to cure
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
+_ONE_GAP, _ROUNDED = 1.25, 0.1  # gaps an iteration; of a number, by which a whole one may differ
 _SOME: Final = 0.1  # of gaps
 _OF_LOOPS: Final = 1000  # operations of one compiled program, from which a loop in it launches them
 _UNROLL: Final = (
@@ -252,6 +253,8 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
     # what nobody knows of the host, in gaps that are some launches long, is cured with the launches
     worth = [cause for cause in worth if cause.cause != "host-work" or 3 * cause.saved_ns > launches_ns or case.host]
     explained = {WORDS[cause.cause] for cause in worth}
+    if launches_ns and len(worth) < len(found):
+        explained.add(WORDS["host-work"])
     for cause in found:
         gain = 100 * cause.saved_ns / idle.med_ns
         if cause in worth:
@@ -411,8 +414,8 @@ def _received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
         reads = sum(gap.read_ns for gap in idle.gaps if gap.cause == "input")
         if reads < _PART * took:  # it waits before there is something to read
             advice = (
-                "The workers are late: more of them (num_workers), persistent_workers=True where each epoch starts them"
-                " again, and less work in the dataset's __getitem__."
+                "DataLoader(pin_memory=True) receives the next batch in a thread of its own. Where the workers are"
+                " late: more of them (num_workers), and less work in the dataset's __getitem__."
             )
         elif any(copy.direction == "to the GPU" and copy.memory == "pageable" for copy in idle.copies):
             advice = (
@@ -579,7 +582,10 @@ def _gap_count_text(idle: IdleGpu, gaps: Sequence[Gaps]) -> str:
     length_ns = sum(gap.total_ns for gap in gaps) / count
     if idle.is_iteration and count < _RARE and (iterations := idle.use.get("iterations")):
         return f"{plural(round(count * iterations), 'gap')} of {format_ns(length_ns)} in {iterations:.0f} iterations"
-    return "one gap" if count <= 1.5 else f"{count:.0f} gaps of {format_ns(length_ns)}"
+    if count <= _ONE_GAP:
+        return "one gap"
+    number = f"{count:.0f}" if abs(count - round(count)) < _ROUNDED * count else f"{count:.1f}"
+    return f"{number} gaps of {format_ns(length_ns)}"
 
 
 def _often_text(idle: IdleGpu, count: float) -> str:

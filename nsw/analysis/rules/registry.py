@@ -86,8 +86,7 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, rereadable: bool = False)
         remaining = timeline.unmeasured_kernel_hit(case, hits) if len(cases) == 1 else None
         if all(hit.healthy or (hit.cause in _OF_SLOW_ITERATIONS and not hit.gain_pct) for hit in hits):
             remaining = timeline.healthy_gpu_hit(case)
-        if remaining is not None:
-            hits.append(remaining)
+        hits += [hit for hit in (remaining, timeline.fusible_work_hit(case, hits)) if hit is not None]
         found[case.id] = order_hits(_drop_small_hits(_behind_input(case, _gains_of_all_time(case, hits))))
     return found
 

@@ -227,18 +227,24 @@ def _compilation_hit(case: CaseSummary, _: Context) -> Hit | None:
         return None
     largest = [module for module in case.compiled if module[2] >= _OF_COMPILED * compiled_ns][:_MODULES]
     listed = ", ".join(
-        f"{name}{f' {calls:.0f} times' if calls >= _TWICE else ''} {format_ns(ns)}" for name, calls, ns in largest
+        f"{name}{f' ({calls:.0f} times)' if calls >= _TWICE else ''} {format_ns(ns)}" for name, calls, ns in largest
     )
-    again = any(calls >= _TWICE for _, calls, _ in largest)
+    # jit__mean and its like are of operations outside of any jit, each compiled by itself
+    again = any(
+        calls >= _TWICE and not name.startswith("jit__") and ns >= _PART * compiled_ns for name, calls, ns in largest
+    )
+    apart = any(name.startswith("jit__") for name, *_ in largest)
     advice = (
         "A folder of compiled programs (jax.config.update('jax_compilation_cache_dir', FOLDER)) saves it in later runs;"
         " a longer run has less of it."
     )
+    if apart:
+        advice = f"Put operations that are compiled one by one (jit__...) into one jitted function. {advice}"
     if again:
         advice = f"Pad to few shapes what is compiled several times (a last, smaller batch). {advice}"
     return Hit(
         "slow-first-iteration", case.id, share, f"compiles {format_ns(compiled_ns)}", "keep compiled programs",
-        f"XLA compiles for {format_ns(compiled_ns)} of {format_ns(run_ns)} (from the first GPU operation to the last):"
+        f"XLA compiles for {format_ns(compiled_ns)} of {format_ns(run_ns)} (from the first CUDA call to the last):"
         f" {listed}", advice, f"{share:.0f} %", "nvtx_summary",
     )  # fmt: skip
 

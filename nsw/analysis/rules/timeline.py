@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.idle_gpu import Copies
 
-__all__ = ["RULES", "healthy_gpu_hit", "unmeasured_kernel_hit"]
+__all__ = ["RULES", "fusible_work_hit", "healthy_gpu_hit", "unmeasured_kernel_hit"]
 
 _ALL: Final = 0.9  # of the time: copies that decide it
 _MOST_PCT: Final = 50.0  # of the GPU's work: a kernel that stands out
@@ -59,6 +59,24 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
     return Hit(cause, case.id, 0.0, f"GPU busy {busy:.0f} %", known.do,
                f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; {stands_out}",
                " ".join(filter(None, (advice, counters))), f"{busy:.0f} %", "iterations")  # fmt: skip
+
+
+def fusible_work_hit(case: CaseSummary, hits: Sequence[Hit]) -> Hit | None:
+    """Beside faults of another kind: that a compiler would fuse much of the work of a GPU that is mostly busy.
+
+    Args:
+        case: The case.
+        hits: What else is said of it.
+    """
+    busy, fusible = least_gpu_busy_pct(case), _fusible_work_pct(case)
+    faults = [hit for hit in hits if hit.gain_pct > 0]
+    is_said = any("torch.compile" in hit.advice or hit.table == "hotspots" for hit in hits)
+    if busy is None or busy < _MOST_PCT or fusible < _LARGE_PCT or not faults or is_said:
+        return None
+    return Hit("gpu-busy", case.id, 0.0, f"{fusible:.0f} % elementwise work", "torch.compile",
+               f"{fusible:.0f} % of the GPU's work are elementwise, normalisation and reduction kernels",
+               "Each of them passes over memory by itself; torch.compile fuses many of them.",
+               f"{fusible:.0f} %", "hotspots")  # fmt: skip
 
 
 def _fusible_work_pct(case: CaseSummary) -> float:

@@ -410,8 +410,8 @@ def _slow_period(phases: Phased, work: Operations, calls: Calls | None) -> Row:
     period = _constant_distance(slow)
     if period is None and (period := _constant_distance(others)) is not None:
         slow = others
-    if slow.sum() < fewest or 2 * slow.sum() >= len(slow):
-        return {}
+    if slow.sum() < fewest or 2 * slow.sum() >= len(slow) or np.flatnonzero(slow)[-1] < len(slow) // 2:
+        return {}  # those of the first half alone are its start
     rest = ~slow
     operations = np.sum([one.operations[phases.warmup :] for one in phases.gpus], axis=0)
     host: Row = {}
