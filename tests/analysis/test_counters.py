@@ -656,3 +656,12 @@ def test_launches_that_make_a_model_are_told_from_those_of_a_loop():
     assert _are_launches_of_start(case(*(kernel(name=name) for name in names)))
     assert not _are_launches_of_start(case(*(kernel(name=name) for name in [*names, "sm90_xmma_gemm"])))
     assert not _are_launches_of_start(case(kernel(name=names[1])))
+
+
+def test_what_a_kernel_wins_of_a_program_is_of_the_time_in_which_kernels_are_at_work():
+    ill = case(kernel(memory=85.0, l2_throughput=85.0, **BOTH))
+    alone = find_hits_by_case([ill])["c"][0].gain_pct
+    idle = IdleGpu(True, 80.0, 4e6, 1.0, (), (), {"span_ns": 4e6, "computing_ns": 1e6}, {}, 1, False, "the GPU")
+    beside_copies = find_hits_by_case([replace(ill, idle_gpu=idle)])["c"]
+    (scattered,) = [hit for hit in beside_copies if hit.table == "kernels"]
+    assert scattered.gain_pct == pytest.approx(alone / 4)

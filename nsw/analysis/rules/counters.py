@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.idle_gpu import IdleGpu
     from nsw.analysis.kernels import Advice, KernelRow
 
 __all__ = [
@@ -398,6 +399,12 @@ def _remedy_text(cause: str, *, is_librarys: bool) -> str:
     return "larger or fused calls" if is_librarys and cause in _OF_CALLS else causes()[cause].do
 
 
+def _share_of_time_with_kernels(idle: IdleGpu) -> float:
+    """For how much of the time a kernel is at work, 0 to 1; the GPU, where copies are not told apart."""
+    computing_ns, span_ns = idle.use.get("computing_ns", 0.0), idle.use.get("span_ns", 0.0)
+    return min(computing_ns / span_ns if computing_ns and span_ns else 1.0, idle.busy_pct / 100)
+
+
 def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, Remark]], *, several: bool) -> Hit:
     """What is wrong with the first kernel of a group, which names the others; its gain is that of all."""
     (kernel, share, remark), cause = group[0], causes()[group[0][2].cause]
@@ -412,7 +419,7 @@ def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, R
         framework = framework if framework in _PYTHON_FRAMEWORKS else "library"
     else:  # Triton's kernels have no parameters in their names
         framework = "triton" if framework in _PYTHON_FRAMEWORKS and "(" not in kernel.name else "cuda"
-    at_work = 1.0 if case.idle_gpu is None else case.idle_gpu.busy_pct / 100
+    at_work = 1.0 if case.idle_gpu is None else _share_of_time_with_kernels(case.idle_gpu)
     return Hit(
         remark.cause, case.id, at_work * sum(remark.won * share for _, share, remark in group) / 100, remark.what,
         _remedy_text(remark.cause, is_librarys=is_librarys),
