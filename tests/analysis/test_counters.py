@@ -665,3 +665,12 @@ def test_what_a_kernel_wins_of_a_program_is_of_the_time_in_which_kernels_are_at_
     beside_copies = find_hits_by_case([replace(ill, idle_gpu=idle)])["c"]
     (scattered,) = [hit for hit in beside_copies if hit.table == "kernels"]
     assert scattered.gain_pct == pytest.approx(alone / 4)
+
+
+@pytest.mark.parametrize(("share", "launches", "is_named"), [(20.0, 4.0, False), (30.0, 4.0, True), (20.0, 2.0, True)])
+def test_kernels_of_set_up_are_in_no_finding(share, launches, is_named):
+    scattered = kernel(memory=85.0, l2_throughput=85.0, **BOTH)
+    once = replace(scattered, name="init", short_name="init", launches=1.0, share_pct=share)
+    again = replace(scattered, launches=launches, share_pct=100 - share)
+    (hit,) = hits(again, once).values()
+    assert ("likewise init" in hit.fact) is is_named
