@@ -6,6 +6,7 @@ import re
 import pytest
 
 from nsw.analysis.answer.kernels import counters_behind_findings, kernel_table_blocks
+from nsw.analysis.rules.counters import share_of_time_with_kernels
 from nsw.present.summary_view import show_blocks, show_counters_behind_findings
 from nsw.present.terminal import console
 
@@ -52,7 +53,7 @@ def test_figures_of_a_sentence_are_in_the_table_that_proves_it(case):
 def test_a_gain_is_what_its_table_says_can_be_won_of_the_kernel_times_its_share(case):
     summary = score.summary_of(OPEN[case])
     for each in summary.cases:
-        at_work = each.idle_gpu.busy_pct if each.idle_gpu else 100.0
+        at_work = 100 * share_of_time_with_kernels(each.idle_gpu) if each.idle_gpu else 100.0
         values = {(cause, name): text for block in counters_behind_findings(None, each.kernels)
                   for _, cause, name, text in block.rows}  # fmt: skip
         for hit in summary.hits[each.id]:

@@ -96,6 +96,7 @@ __all__ = [
     "missing_counters_of_largest_kernel",
     "reportable_remarks",
     "rule_sentence",
+    "share_of_time_with_kernels",
 ]
 
 _WORTH_PCT: Final = 5.0  # of the kernels' time that could be won
@@ -409,8 +410,12 @@ def _remedy_text(cause: str, *, is_librarys: bool) -> str:
     return "larger or fused calls" if is_librarys and cause in _OF_CALLS else causes()[cause].do
 
 
-def _share_of_time_with_kernels(idle: IdleGpu) -> float:
-    """For how much of the time a kernel is at work, 0 to 1; the GPU, where copies are not told apart."""
+def share_of_time_with_kernels(idle: IdleGpu) -> float:
+    """For how much of the time a kernel is at work, 0 to 1; the GPU, where copies are not told apart.
+
+    Args:
+        idle: How the GPU is used.
+    """
     computing_ns, span_ns = idle.use.get("computing_ns", 0.0), idle.use.get("span_ns", 0.0)
     return min(computing_ns / span_ns if computing_ns and span_ns else 1.0, idle.busy_pct / 100)
 
@@ -429,7 +434,7 @@ def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, R
         framework = framework if framework in _PYTHON_FRAMEWORKS else "library"
     else:  # Triton's kernels have no parameters in their names
         framework = "triton" if framework in _PYTHON_FRAMEWORKS and "(" not in kernel.name else "cuda"
-    at_work = 1.0 if case.idle_gpu is None else _share_of_time_with_kernels(case.idle_gpu)
+    at_work = 1.0 if case.idle_gpu is None else share_of_time_with_kernels(case.idle_gpu)
     return Hit(
         remark.cause, case.id, at_work * sum(remark.won * share for _, share, remark in group) / 100, remark.what,
         _remedy_text(remark.cause, is_librarys=is_librarys),
