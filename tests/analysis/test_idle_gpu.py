@@ -398,6 +398,23 @@ def test_copies_are_told_to_be_pinned_only_where_their_memory_is_pageable():
     assert "pageable" not in " ".join(named(copies(memory="pinned", each=2 * MS)))
 
 
+def test_large_copies_are_seen_among_small_ones_of_the_same_memory():
+    mixed = copies(memory="pageable", each=2 * MS) | {"med_bytes": 8.0}
+    assert "is copying pageable memory to the GPU" in " ".join(named(mixed))
+    small = copies(memory="pageable", calls=4, each=0.4 * MS, size=6e4)
+    assert "is copying pageable memory" not in " ".join(named(small))
+
+
+def test_the_hosts_own_work_behind_a_copy_is_none_that_pinned_memory_saves():
+    def gain(in_calls):
+        row = gap("copy", "middle", 2, 0.4 * MS, cuda_ns=0.8 * MS * in_calls)
+        (text,) = explained(row, busy=80.0, copies=[copies(memory="pageable", each=1 * MS)], busy_ns=3.2 * MS,
+                            computing_ns=2.2 * MS)  # fmt: skip
+        return int(text.rpartition("at most ")[2].partition(" %")[0])
+
+    assert gain(1.0) - gain(0.5) == 10  # half of the 20 % in which the GPU waits
+
+
 def test_copies_of_pageable_memory_have_the_rate_of_their_direction():
     rows = [copies(memory="pageable", each=2 * MS), copies("from the GPU", "pageable", each=0.4 * MS)]
     (text,) = explained(copies=rows, busy=98.0, busy_ns=4 * MS, computing_ns=2 * MS, kernel_ns=2 * MS)

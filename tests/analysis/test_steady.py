@@ -332,3 +332,12 @@ def test_work_of_a_stray_context_is_left_out_and_that_of_an_unknown_gpu_is_not()
     rows = Columns.from_rows([gpu(0), gpu(1), gpu(None), gpu(0, pid=2)])
     assert [*rows_of_working_gpus(rows, [gpu(1)]).rows("device", "pid")] == [(1, 1), (None, 1), (0, 2)]
     assert rows_of_working_gpus(rows, [gpu(None)]) is rows  # a table that was made before devices were read there
+
+
+def test_operations_of_a_usual_iteration_are_counted_as_its_times_are():
+    """A slow iteration with 36 times the operations of a usual one is in the sums, and not in the table."""
+    work = [part("steady", "k", 53 * 0.5 * MS, calls=53 * 10)]
+    rows = [iterations_row(4 * MS) | {"med_gpu_ns": 0.5 * MS}]
+    (case,), _ = told(work, rows)
+    (kernel,) = case.spent.parts
+    assert (kernel.ns, kernel.operations) == (pytest.approx(0.5 * MS), pytest.approx(10))
