@@ -110,14 +110,18 @@ def test_the_start_of_cuda_is_no_allocation(api):
             call("cudaMalloc", 9, 220 * MS, 211 * MS),
             "Starting CUDA takes 211.0 ms (cudaMalloc 211.0 ms), the GPU's work",
         ),
+        (
+            [call("cudaMalloc", 9, 220 * MS, 211 * MS), call("cudaFree", 9, 300 * MS, 200 * MS)],
+            "Starting CUDA takes at least 411.0 ms (cudaMalloc 211.0 ms, cudaFree 200.0 ms)",
+        ),
         (call("cudaMalloc", 900, 220 * MS, 9 * MS), ""),
         (call("cudaFree", 9, 90 * MS, 90 * MS), ""),
         (call("cudaDeviceSynchronize", 9, 220 * MS, 211 * MS), ""),
     ],
-    ids=["start", "many short ones", "may wait for the GPU", "a wait"],
+    ids=["start", "two calls", "many short ones", "may wait for the GPU", "a wait"],
 )
 def test_starting_cuda_is_named_where_it_takes_longer_than_the_gpu_works(api, text):
-    tables = {"gpu_summary": [gpu_row("conv", 100 * MS)], "api_summary": [api]}
+    tables = {"gpu_summary": [gpu_row("conv", 100 * MS)], "api_summary": api if isinstance(api, list) else [api]}
     (case,) = summarize_cases([make_run()], tables, 0.9)
     assert startup_text(case).startswith(text)
     assert bool(startup_text(case)) == bool(text)

@@ -303,6 +303,18 @@ def test_a_start_that_tries_kernels_takes_long_though_no_iteration_does():
     assert hit("slow-first-iteration", case(phases=data_made, iterations=STEPS)) is None
 
 
+def test_what_faster_copies_win_is_what_the_speed_in_their_sentence_leaves():
+    link = hit("copies-dominate", case(copies=(Copy("[CUDA memcpy HtoD]", 9, 60 * MS, 60 * MB, 0.6e9),)))
+    assert link.gain_pct == pytest.approx(60 * (1 - 0.6 / 6))
+    both = (
+        Copy("[CUDA memcpy DtoH]", 9, 60 * MS, 120 * MB, 2e9),
+        Copy("[CUDA memcpy HtoD]", 9, 20 * MS, 160 * MB, 8e9),
+    )
+    one_way = hit("copies-dominate", case(copies=both))
+    assert "copy into pinned memory" in one_way.do
+    assert one_way.gain_pct == pytest.approx(60 * (1 - 2 / 8))  # of 100 ms of GPU work
+
+
 def test_many_tables_are_merged_before_their_gradients_are_sparse_and_their_step_is_named_once():
     def tables(count):
         return launched((FOREACH, 60), (FILL, 4), ("embedding_backward_feature_kernel<float>()", 10, count))

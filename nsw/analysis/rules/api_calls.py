@@ -128,7 +128,8 @@ def startup_text(case: CaseSummary) -> str:
     if case.iterations is not None or not gpu_ns or took < max(gpu_ns, _START_NS):
         return ""
     names = first_names([f"{name} {duration(longest)}" for name, longest in calls.items()], _CALLS_IN_SENTENCE)
-    return f"Starting CUDA takes {duration(took)} ({names}), the GPU's work {duration(gpu_ns)}."
+    at_least = "at least " if len(calls) > 1 else ""  # by the longest call of each
+    return f"Starting CUDA takes {at_least}{duration(took)} ({names}), the GPU's work {duration(gpu_ns)}."
 
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | Sequence[Hit] | None]]] = {

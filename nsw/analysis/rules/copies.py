@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["RULES"]
 
 _PAGEABLE: Final = 16e9  # byte/s: what pageable memory gives at most over PCIe 4 and 5
+_ANY_PAGEABLE: Final = 6e9  # byte/s, that any link gives
+_CHECK_LINK, _FASTER_ONE_WAY = "check the link", ("copy into pinned memory", "reuse the host's memory")
 _SLOWEST: Final = 1e9  # what it gives at least
 _PAGEABLE_PCIE_3: Final = 8e9  # of GPUs before those of capability 8
 _PINNED, _PINNED_PCIE_4, _PINNED_PCIE_3 = 50e9, 25e9, 12e9  # byte/s: what pinned memory gives
@@ -348,8 +350,13 @@ def _copies_outweigh_kernels_hit(case: CaseSummary, context: Context) -> Hit | N
         return unread
     speed = f" at {rate(largest_copy.bytes_per_s)}" if largest_copy.bytes_per_s else ""
     do, advice = _remedy_of_many_copies(case, largest_copy, moved)
+    gain, faster = share, _faster_opposite_copy(largest_copy, moved)
+    if do in _FASTER_ONE_WAY and faster is not None:  # that direction alone, as fast as the other
+        gain = share * part / 100 * (1 - (largest_copy.bytes_per_s or 0.0) / (faster.bytes_per_s or math.inf))
+    elif do == _CHECK_LINK:
+        gain = share * (1 - (largest_copy.bytes_per_s or 0.0) / _ANY_PAGEABLE)
     return Hit(
-        "copies-dominate", case.id, share, f"{share:.0f} % copies", do,
+        "copies-dominate", case.id, gain, f"{share:.0f} % copies", do,
         f"{share:.0f} % {_OF_ALL_GPU_TIME} is copies between host and GPU, {part:.0f} % of them"
         f" {_direction_text(largest_copy)}{speed}{_single_copy_text(largest_copy)}", advice, f"{share:.0f} %",
         "copies", OF_GPU_TIME,
@@ -384,12 +391,12 @@ def _remedy_of_many_copies(case: CaseSummary, largest_copy: Copy, moved: Sequenc
             f" types), or keep on the GPU what several kernels use{beside}."
         )
     if 0 < speed < _SLOWEST and (largest_copy.total_bytes or 0.0) >= _LARGE * calls:
-        return "check the link", (
+        return _CHECK_LINK, (
             "Even pageable memory gives 3 to 6 GB/s: look at the link (`nvidia-smi -q`: PCIe generation and width), and"
             " at what else uses it."
         )
     if (faster := _faster_opposite_copy(largest_copy, moved)) is not None and not is_single:
-        return "copy into pinned memory", (
+        return _FASTER_ONE_WAY[0], (
             f"Copies {_direction_text(faster)} reach {rate(faster.bytes_per_s or 0.0)} over the same link: copy into"
             " pinned memory (cudaMallocHost), which is allocated once."
         )
@@ -403,7 +410,7 @@ def _remedy_of_many_copies(case: CaseSummary, largest_copy: Copy, moved: Sequenc
             "Keep the arrays on the GPU: a data region around the loop, and update directives for what the host reads."
         )
     if is_single and faster is not None and gpu_copy_direction(largest_copy.name) == "from":
-        return "reuse the host's memory", (
+        return _FASTER_ONE_WAY[1], (
             f"Copies to the GPU reach {rate(faster.bytes_per_s or 0.0)} over the same link: the host's memory is"
             " probably new, and its pages are made during the copy. Copy into memory that was used before."
         )

@@ -470,7 +470,7 @@ def _short_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
     if sum(part.ns for part in elementwise) >= _LONG_MEAN_NS * sum(part.operations for part in elementwise):
         return None  # their time is in a few long ones
     return Hit(
-        "short-kernels", case.id, share / 2, f"{work[0].short_pct:.0f} % of the kernels take less than 5 us", "fuse",
+        "short-kernels", case.id, share, f"{work[0].short_pct:.0f} % of the kernels take less than 5 us", "fuse",
         f"{work[0].short_pct:.0f} % of the kernels take less than 5 us, and elementwise ones {share:.0f} % of GPU time",
         "Fuse them (torch.compile, a kernel of your own).", f"{share:.0f} %", "hotspots",
     )  # fmt: skip
