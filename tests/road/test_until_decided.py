@@ -127,7 +127,7 @@ main()
 
 @pytest.mark.parametrize(
     ("function", "call"),
-    [("write_locked", 1), ("_apply_delta", 1), ("_add_part", 1), ("record", 1), ("write_locked", 2)],
+    [("write_locked", 1), ("_apply_delta", 1), ("_add_part", 1), ("record_version", 1), ("write_locked", 2)],
 )
 def test_killed_while_it_adds_pairs_it_adds_them_when_it_is_resumed(road, function, call):
     words = ("run", str(road.recipe(recipe(road))), "--site", "here", *DECIDED)
