@@ -213,7 +213,7 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("dependent-chain", kernel(achieved_occupancy_pct=60.0), [kernel(memory=65.0, l2_throughput=65.0), kernel(stalls=())]),
     ("memory-latency", kernel(memory=55.0, l2_throughput=55.0, stall_memory_dependency=50.0, stall_barrier=25.0),
      [kernel(memory=55.0, l2_throughput=55.0, stall_memory_dependency=50.0, stall_barrier=25.0, achieved_occupancy_pct=60.0),
-      kernel(memory=55.0, l2_throughput=55.0, stall_memory_dependency=40.0, stall_barrier=25.0)]),
+      kernel(memory=55.0, l2_throughput=55.0, stall_memory_dependency=55.0, stall_barrier=5.0)]),
     ("small-launches", kernel(duration=2 * US, l1_throughput=1.0, l2_throughput=1.0, issue_slot_utilization=1.0, sm=1.0, memory=1.0, dram=1.0),
      [kernel(duration=2 * US)]),
     ("low-clock", pipe("alu_pipe_utilization", sm_frequency=0.9e9), [pipe("alu_pipe_utilization", sm_frequency=1.6e9), dram(sm_frequency=0.9e9)]),

@@ -14,7 +14,7 @@ SHORT = {
     "mxnet::op::convMM(float const *, float*, int)": "convMM",
     "void (anonymous namespace)::k<float, 4>(float*, int)": "k",
     "void <unnamed>::softmax_warp_forward<float, 8>(float *)": "softmax_warp_forward",
-    "void unnamed>::softmax_warp_forward<float, 8>(float *)": "softmax_warp_forward",  # as ncu cuts it
+    "void unnamed>::fill_kernel<float, void unnamed>::inner<float>(T1)>(T3)": "fill_kernel",  # as ncu cuts <unnamed>
     "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long) [105]": (
         "ncclKernel_AllReduce_RING_LL_Sum_float"
     ),
