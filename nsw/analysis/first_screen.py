@@ -15,7 +15,7 @@ from nsw.analysis.conditions import condition_notes
 from nsw.analysis.idle_gpu import BUSY_PCT
 from nsw.analysis.rules.api_calls import startup_text
 from nsw.analysis.rules.counters import missing_counters_of_largest_kernel
-from nsw.analysis.rules.gaps import SHORT
+from nsw.analysis.rules.idle_causes import SHORT
 from nsw.analysis.rules.pairs import cases_with_void_ratio
 from nsw.analysis.rules.profiler_cost import profiler_slowdown, time_without_profiler
 from nsw.analysis.scaling_screen import scaling_screen, unshown_axis_values

@@ -10,10 +10,25 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.idle_gpu import BUSY_PCT, Copies, Gaps, IdleGpu
+from nsw.analysis.idle_gpu import BUSY_PCT, Gaps, IdleGpu
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.hits import Hit, detect_framework, iteration_count
+from nsw.analysis.rules.hits import MOSTLY, Hit, detect_framework
 from nsw.analysis.rules.host import host_work_while_idle
+from nsw.analysis.rules.idle_causes import (
+    EACH,
+    GAP_WORDS,
+    IDLE_TIME,
+    LOCKING,
+    NEARLY,
+    PART,
+    RARE,
+    SHORT,
+    SLOW_HOST_NS,
+    SOME,
+    IdleCause,
+    slow_reads,
+)
+from nsw.analysis.rules.short_gaps import round_trip_cause, small_copy_gap_cause, wait_and_launch_gap_causes
 from nsw.analysis.spent import remove_profiler_idle_time
 from nsw.quantities import format_ns, format_sum_and_parts
 from nsw.wording import plural
@@ -24,9 +39,7 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
 
 __all__ = [
-    "SHORT",
     "WORDS",
-    "IdleCause",
     "SlowIterations",
     "divide_idle_time",
     "find_slow_iterations",
@@ -41,44 +54,19 @@ _BESIDE_PCT: Final = 10.0  # of an iteration: idle time of other causes that is 
 _WORTH_PCT: Final = 8.0  # of an iteration
 _NAMED_PCT: Final = 2.0  # of an iteration: idle time behind a cause that says nothing of more
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
-_PART: Final = 0.25  # of a time: what takes as much explains it
-_MOSTLY: Final = 0.5
-_NEARLY: Final = 0.8
-_EACH: Final = 0.25  # waits a kernel, or long gaps an operation
-_LOCKING: Final = 3  # threads that wait for a lock in turn
-_MANY: Final = 20  # launches of an iteration
 _VERY_MANY: Final = 1000  # of an iteration: so many short operations are launched one by one
 _LAUNCH_NS: Final = 20e3  # a framework's launch takes no longer: neither do a short operation and the gap behind it
 _FEW_ITERATIONS: Final = 8  # of fewer no one is usual
 _UNLIKE: Final = 1.5  # times by which waits differ whose range is worth a word
-_RARE: Final = 0.75  # an iteration: fewer are counted over several iterations
 _SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
 _PAUSE_NS: Final = 10e6  # that one iteration takes longer: shorter pauses are the system's, or the profiler's
-_SLOW_HOST_NS: Final = 1e6  # what a checkpoint, a log, a collection of garbage takes at least
 _LOOP: Final = 4  # operations of a repetition: fewer may be a loop within an iteration
 _ALIKE: Final = 0.25  # by which long gaps differ from what slow iterations take longer, where they are the same
 MOST_OF_SLOWER, LITTLE_OF_SLOWER = 0.7, 0.2  # of what a slow iteration takes longer: the GPU's
-SHORT: Final = ("short", "middle")
 _ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free|Create|Map)|Host(?:Alloc|Register))")
-_GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
 _BY_OTHERS: Final = frozenset({"data-loader", "file-io", "logging", "python-threads"})  # told without CUDA calls
-_SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail::select|nonzero", re.IGNORECASE)
-_SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
 _LITTLE: Final = 0.01  # of the idle time
-_IDLE_TIME: Final = "{idle time}"  # in a cause's fact: its sentence names the idle time before, or another one does
-_ONCE: Final = 1.5  # an iteration, at whose end a value may be read back
-_OUTWEIGHS: Final = 1.5  # times what waits cost: launches that are the first thing to cure
-_PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
 _ONE_GAP, _ROUNDED = 1.25, 0.1  # gaps an iteration; of a number, by which a whole one may differ
-_SOME: Final = 0.1  # of gaps
-_OF_LOOPS: Final = 1000  # operations of one compiled program, from which a loop in it launches them
-_UNROLL: Final = (
-    "Give a step of the loop more work: jax.lax.scan(..., unroll=8) or more, jax.vmap over independent problems"
-    " (chains, samples); where steps combine associatively, jax.lax.associative_scan."
-)
-_A_FEW, _VALUE, _SMALL = 64, 4096, 65536  # bytes
-_FEW_COPIES: Final = 4  # an iteration
-_HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
 
 # a cause -> its word beside the idle time of a table
 WORDS: Final = {
@@ -94,45 +82,7 @@ WORDS: Final = {
 _OF_OTHER_RULES: Final = frozenset({"page-faults", "periodic-slow-iteration"})
 # causes of long gaps that say no more than that an iteration is slow
 _VAGUE: Final = frozenset({"data-loader", "host-work"})
-# what the host does in a gap of table gaps -> the same
-_GAP_WORDS: Final = {
-    "launch": "launches", "queued": "starts of queued operations", "synchronise": "waits for the GPU",
-    "value": "values read back", "copy": "copies", "allocate": "allocation", "load": "modules loaded",
-    "migration": "page migrations", "input": "input",
-}  # fmt: skip
 _OF_ANY_LENGTH: Final = frozenset({"allocate", "load", "migration", "input"})  # long ones of others: the host's own
-
-
-@dataclass(frozen=True, slots=True)
-class IdleCause:
-    """Idle time of an iteration by its cause: what a cure saves at most, ns; the sentence, and the size in words.
-
-    `gaps_ns` is the idle time that it explains, by the gaps of its kind; None: all that it saves. `named`: what of that
-    has other words in table gaps, by these. `is_of_slow_iterations`: it is why iterations are slow of which
-    `find_slow_iterations` tells. In `fact`, `_IDLE_TIME` stands for the idle time.
-    """
-
-    cause: str
-    saved_ns: float
-    what: str
-    fact: str
-    advice: str = ""
-    do: str = ""
-    gaps_ns: float | None = None
-    named: tuple[tuple[str, float], ...] = ()
-    is_of_slow_iterations: bool = False
-
-    @property
-    def explained_ns(self) -> float:
-        """The idle time that it explains."""
-        return self.saved_ns if self.gaps_ns is None else self.gaps_ns
-
-    @property
-    def fact_of_rest(self) -> str:
-        """Its fact where a sentence before it names the same idle time."""
-        if _IDLE_TIME in self.fact:
-            return self.fact.replace(_IDLE_TIME, "the same idle time")
-        return f"{format_ns(self.explained_ns)} of the same idle time: {self.fact}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +128,9 @@ def find_slow_iterations(case: CaseSummary) -> SlowIterations | None:
     slow = SlowIterations(
         subject, bool(period), more_ns, max(use.get("slower_gpu_ns", 0.0), 0.0), use["slower_pct"]
     )  # fmt: skip
-    if idle.loads >= _PART * use["slow"] and not period and slow.is_of_host:  # a compiler, or kernels' first use
+    if idle.loads >= PART * use["slow"] and not period and slow.is_of_host:  # a compiler, or kernels' first use
         return None
-    if slow.is_of_host and more_ns < (_SLOW_HOST_NS if period else _PAUSE_NS):  # the system's, or Python's
+    if slow.is_of_host and more_ns < (SLOW_HOST_NS if period else _PAUSE_NS):  # the system's, or Python's
         return None
     if not period and not slow.is_of_host and slow.gpu_ns < MOST_OF_SLOWER * more_ns:
         return None
@@ -261,7 +211,7 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
             known = causes()[cause.cause]
             hits.append(Hit(
                 cause.cause, case.id, gain, cause.what, cause.do or known.do,
-                f"{base}: {cause.fact.replace(_IDLE_TIME, 'that')}{others}"
+                f"{base}: {cause.fact.replace(IDLE_TIME, 'that')}{others}"
                 f"{'' if _has_few_iterations(case) else _other_idle_time_text(idle, cause, division, explained)}",
                 cause.advice or known.remedy(detect_framework(case)), f"{100 - busy_pct:.0f} % idle", "gaps",
                 continued=cause.fact_of_rest,
@@ -287,7 +237,7 @@ def _unmeasured_gaps_hit(case: CaseSummary, idle: IdleGpu, base: str, *, rereada
         why = "its report has no CUDA calls, which would show why"
     work_ns, gap_ns = (ns / max(idle.operations, 1.0) for ns in (idle.med_ns - idle.idle_ns, idle.idle_ns))
     wait_ns = sum(ns for name, ns in idle.calls.items() if "Synchronize" in name)
-    if idle.operations >= _VERY_MANY and max(work_ns, gap_ns) <= _LAUNCH_NS and wait_ns <= _PART * idle.idle_ns:
+    if idle.operations >= _VERY_MANY and max(work_ns, gap_ns) <= _LAUNCH_NS and wait_ns <= PART * idle.idle_ns:
         known = causes()["launch-bound"]
         launches = f"{idle.operations:,.0f} operations of {format_ns(work_ns)}"
         return Hit(
@@ -357,12 +307,12 @@ def _sum_and_parts_text(parts: Mapping[str, float]) -> tuple[str, str]:
 
 def _gap_times_by_words(idle: IdleGpu) -> dict[str, float]:
     """The idle time by what the host does in the gaps, as table gaps has it; long gaps are the host's own; ns."""
-    of_any_length = _OF_ANY_LENGTH | ({"value"} if _slow_reads(idle) else set())
+    of_any_length = _OF_ANY_LENGTH | ({"value"} if slow_reads(idle) else set())
     times = {
         words: idle.in_gaps(kind, lengths=(*SHORT, "long") if kind in of_any_length else SHORT)
-        for kind, words in _GAP_WORDS.items()
+        for kind, words in GAP_WORDS.items()
     }
-    kinds = [kind for kind in _GAP_WORDS if kind not in of_any_length]
+    kinds = [kind for kind in GAP_WORDS if kind not in of_any_length]
     return times | {WORDS["host-work"]: idle.in_gaps(*kinds, lengths=("long",))}
 
 
@@ -385,7 +335,7 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     """What keeps a GPU idle, the longest first; no idle time has two causes."""
     migrations = [IdleCause("page-faults", ns, "", "")] if (ns := idle.in_gaps("migration")) else []
     paged = sum(copy.calls for copy in idle.copies if copy.memory == "managed")
-    if paged >= _MOSTLY * idle.operations:  # gaps between migrations, which page faults cause
+    if paged >= MOSTLY * idle.operations:  # gaps between migrations, which page faults cause
         return migrations
     received, long_gaps = _received_input_cause(case, idle), _long_gap_cause(case, idle, _OF_ANY_LENGTH)
     if received and (idle.is_mean or (long_gaps and long_gaps.cause == received.cause)):  # then they are one cause
@@ -394,8 +344,8 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
         *migrations, received, long_gaps,
         _call_gap_cause(idle, "allocate", "allocation-in-loop", "allocates and frees memory"),
         _loading_gap_cause(case, idle),
-        _small_copy_gap_cause(idle) or _round_trip_cause(idle),
-        *_wait_and_launch_gap_causes(case, idle),
+        small_copy_gap_cause(idle) or round_trip_cause(idle),
+        *wait_and_launch_gap_causes(case, idle),
     ]  # fmt: skip
     has_evidence = idle.has_calls or case.host is not None
     known = [part for part in parts if part is not None and (has_evidence or part.cause in _BY_OTHERS)]
@@ -412,7 +362,7 @@ def _received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     if detect_framework(case) == "pytorch":
         sender = "a DataLoader's worker"
         reads = sum(gap.read_ns for gap in idle.gaps if gap.cause == "input")
-        if reads < _PART * took:  # it waits before there is something to read
+        if reads < PART * took:  # it waits before there is something to read
             advice = (
                 "DataLoader(pin_memory=True) receives the next batch in a thread of its own. Where the workers are"
                 " late: more of them (num_workers), and less work in the dataset's __getitem__."
@@ -422,7 +372,7 @@ def _received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
                 "DataLoader(pin_memory=True) receives and pins the next batch in a thread of its own, and"
                 " .to(device, non_blocking=True) copies it."
             )
-    fact = f"{format_ns(took)} of {_IDLE_TIME} are {gaps}, in which the host receives its input from {sender}"
+    fact = f"{format_ns(took)} of {IDLE_TIME} are {gaps}, in which the host receives its input from {sender}"
     return IdleCause(
         "data-loader", took, f"waits {format_ns(took)} for input", f"{fact}, and then copies it to the GPU", advice
     )
@@ -431,15 +381,15 @@ def _received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
 def _long_gap_cause(case: CaseSummary, idle: IdleGpu, others: frozenset[str]) -> IdleCause | None:
     """Gaps of milliseconds, in which the host does something of its own; `others`: causes of gaps told apart."""
     gaps = [g for g in idle.gaps if g.length == "long" and g.cause not in others and g.gaps]
-    gaps = [g for g in gaps if g not in _slow_reads(idle)]
-    large_ns = _PART * sum(g.total_ns for g in gaps)
+    gaps = [g for g in gaps if g not in slow_reads(idle)]
+    large_ns = PART * sum(g.total_ns for g in gaps)
     longest = max((g.total_ns / g.gaps for g in gaps if g.total_ns >= large_ns), default=0.0)
-    gaps = [g for g in gaps if g.total_ns >= _PART * longest * g.gaps]  # those of a few ms beside them are others
+    gaps = [g for g in gaps if g.total_ns >= PART * longest * g.gaps]  # those of a few ms beside them are others
     took = idle.in_gaps(*{g.cause for g in gaps}, lengths=("long",))
     if not took:
         return None
     times = [(g.cause, idle.in_gaps(g.cause, lengths=("long",))) for g in gaps]
-    named = tuple((_GAP_WORDS[kind] if kind in _OF_ANY_LENGTH else WORDS["host-work"], ns) for kind, ns in times)
+    named = tuple((GAP_WORDS[kind] if kind in _OF_ANY_LENGTH else WORDS["host-work"], ns) for kind, ns in times)
     slow = find_slow_iterations(case) if idle.is_mean else None
     if slow is not None and slow.is_of_host and abs(slow.share_pct / 100 * idle.med_ns - took) <= _ALIKE * took:
         cause = replace(_cause_of_long_gaps(case, idle, gaps, took, slow), named=named)
@@ -448,15 +398,6 @@ def _long_gap_cause(case: CaseSummary, idle: IdleGpu, others: frozenset[str]) ->
             cause, cause="periodic-slow-iteration" if vague else cause.cause, is_of_slow_iterations=not vague
         )
     return replace(_cause_of_long_gaps(case, idle, gaps, took, None), named=named)
-
-
-def _slow_reads(idle: IdleGpu) -> list[Gaps]:
-    """Long gaps behind values read back that are hardly longer than others behind such values, as many of which are."""
-    long_gaps, between = (
-        [gap for gap in idle.gaps if gap.cause == "value" and gap.length == length] for length in ("long", "middle")
-    )
-    is_same = sum(g.gaps for g in between) >= _MOSTLY * sum(g.gaps for g in long_gaps)
-    return [g for g in long_gaps if is_same and g.total_ns <= _SLOW_HOST_NS * g.gaps]
 
 
 def _cause_of_long_gaps(
@@ -469,7 +410,7 @@ def _cause_of_long_gaps(
         sum(getattr(g, f"{what}_ns") for g in gaps) for what in ("read", "write", "open", "lock")
     )
     head, waits = (
-        f"{format_ns(took)} of {_IDLE_TIME} are {_gap_count_text(idle, gaps)}",
+        f"{format_ns(took)} of {IDLE_TIME} are {_gap_count_text(idle, gaps)}",
         f"waits {format_ns(took)} for ",
     )
     slow_text = ""
@@ -481,20 +422,20 @@ def _cause_of_long_gaps(
     if case.host is not None and (work := host_work_while_idle(case, took)) is not None:
         fact = f"{slow_text.removeprefix(': ')}; {work.fact}" if slow_text else work.fact
         return IdleCause(work.cause, took, work.what, fact, work.advice, work.do)
-    loads_apart = sum(g.gaps for g in idle.gaps if g.cause == "load" and g.length == "long") >= _RARE  # of a library
+    loads_apart = sum(g.gaps for g in idle.gaps if g.cause == "load" and g.length == "long") >= RARE  # of a library
     if (
         idle.is_iteration and not loads_apart
         and case.iterations is not None and idle.loads >= case.iterations.count
     ):  # fmt: skip
         text = f"{head}the host computes: modules are loaded in each iteration, as a compiler compiles again"
         return IdleCause("recompilation", took, f"compiles {format_ns(took)}", text)
-    everywhere = count >= _EACH * idle.operations
-    if idle.use.get("lock_threads", 0.0) >= _LOCKING and (locks >= _PART * all_ns or everywhere):
+    everywhere = count >= EACH * idle.operations
+    if idle.use.get("lock_threads", 0.0) >= LOCKING and (locks >= PART * all_ns or everywhere):
         text = f"the host waits for its other threads: {idle.use.get('lock_threads', 0.0):.0f} wait for a lock in turn"
         return IdleCause("python-threads", took, waits + "threads", f"{head}{text}, as threads of Python do")
     framework = detect_framework(case)
     behind_results, before_input, opening = (
-        sum(getattr(g, column) for g in gaps) >= _MOSTLY * count for column in ("from_gpu", "to_gpu", "opening")
+        sum(getattr(g, column) for g in gaps) >= MOSTLY * count for column in ("from_gpu", "to_gpu", "opening")
     )
     if framework == "pytorch" and idle.use.get("spawns") and before_input and not opening and not behind_results:
         return IdleCause(
@@ -502,7 +443,7 @@ def _cause_of_long_gaps(
             f"{head}the host waits for input, which it then copies to the GPU, from processes that it started"
             " (a DataLoader's workers)",
         )  # fmt: skip
-    if reads + writes + opens >= _PART * all_ns:
+    if reads + writes + opens >= PART * all_ns:
         does = "writes" if writes >= reads else "reads"
         return IdleCause("file-io", took, waits + "files",
                          f"{head}the host {does} files ({_percent_text(reads + writes + opens, all_ns)})")  # fmt: skip
@@ -514,18 +455,18 @@ def _cause_of_long_gaps(
             " instead of text, or write less often.",
             "write beside",
         )  # fmt: skip
-    if (case.loading_ns or 0.0) >= _PART * took:
+    if (case.loading_ns or 0.0) >= PART * took:
         problem, fact = _loading_time_texts(case, idle, took)
         return IdleCause("data-loader", took, f"waits {problem}", fact)
-    if calls >= _MOSTLY * all_ns:
+    if calls >= MOSTLY * all_ns:
         call, call_ns = max(idle.calls.items(), key=lambda item: item[1], default=("a CUDA call", took))
         return IdleCause("host-call", took, f"waits {format_ns(took)} for a CUDA call",
                          f"{head}the host is in CUDA calls, most in {call} ({format_ns(call_ns)})")  # fmt: skip
     between = [g for g in idle.gaps if g.length == "middle"]
-    is_everywhere = sum(g.writing for g in between) >= _MOSTLY * sum(g.gaps for g in between) > 0  # threads' signals
-    if (writing := sum(g.writing for g in gaps)) >= _MOSTLY * count and not is_everywhere:
+    is_everywhere = sum(g.writing for g in between) >= MOSTLY * sum(g.gaps for g in between) > 0  # threads' signals
+    if (writing := sum(g.writing for g in gaps)) >= MOSTLY * count and not is_everywhere:
         text = "and writes: a log"
-        if writing < _NEARLY * count:
+        if writing < NEARLY * count:
             text = f"and writes in {100 * writing / count:.0f} % of the gaps: probably a log"
         return IdleCause("logging", took, waits + "the host, which writes",
                          f"{head}the host computes or formats, {text}")  # fmt: skip
@@ -545,7 +486,7 @@ def _cause_of_long_gaps(
             does = "the GPU waits for a copy to it"
         return IdleCause("data-loader", took, waits + "input", head + does)
     does = "makes no CUDA call"
-    if calls >= _SOME * all_ns:
+    if calls >= SOME * all_ns:
         does = f"is outside of CUDA calls for {100 * (1 - calls / all_ns):.0f} % of the time"
     return IdleCause("host-work", took, waits + "the host", f"{head}the host {does}")
 
@@ -580,19 +521,12 @@ def _gap_count_text(idle: IdleGpu, gaps: Sequence[Gaps]) -> str:
     """How many gaps there are in an iteration, with the length of the mean one; few are counted over all."""
     count = sum(gap.gaps for gap in gaps)
     length_ns = sum(gap.total_ns for gap in gaps) / count
-    if idle.is_iteration and count < _RARE and (iterations := idle.use.get("iterations")):
+    if idle.is_iteration and count < RARE and (iterations := idle.use.get("iterations")):
         return f"{plural(round(count * iterations), 'gap')} of {format_ns(length_ns)} in {iterations:.0f} iterations"
     if count <= _ONE_GAP:
         return "one gap"
     number = f"{count:.0f}" if abs(count - round(count)) < _ROUNDED * count else f"{count:.1f}"
     return f"{number} gaps of {format_ns(length_ns)}"
-
-
-def _often_text(idle: IdleGpu, count: float) -> str:
-    """How often, behind a number of which there are so many in the mean iteration."""
-    if not idle.is_iteration:
-        return "in all"
-    return f"every {1 / count:.0f} iterations" if 0 < count < _RARE else "an iteration"
 
 
 def _percent_text(part: float, total: float) -> str:
@@ -608,11 +542,11 @@ def _call_gap_cause(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCaus
     if allocations:
         took = min(took, sum(allocations.values()))  # a gap may hold copies too
     largest = sorted(allocations, key=lambda name: -allocations[name])
-    much = [name for name in largest if allocations[name] >= _PART * sum(allocations.values())]
+    much = [name for name in largest if allocations[name] >= PART * sum(allocations.values())]
     listed = " and ".join(f"{name} ({format_ns(allocations[name])} an iteration)" for name in much[:2])
     most = f", most in {listed}" if listed else ""
     return IdleCause(cause, took, f"{text.replace('memory', '').strip()} {format_ns(took)}",
-                     f"for {format_ns(took)} of {_IDLE_TIME} the host {text}{most}")  # fmt: skip
+                     f"for {format_ns(took)} of {IDLE_TIME} the host {text}{most}")  # fmt: skip
 
 
 def _loading_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
@@ -622,248 +556,3 @@ def _loading_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     loading = _call_gap_cause(idle, "load", "recompilation", "loads modules, as a library does for each plan or handle")
     advice = "Make plans and handles of libraries (cuFFT, cuBLAS, cuDNN) once, before the loop."
     return loading and replace(loading, advice=advice, do="make plans once")
-
-
-def _small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
-    """Gaps around copies that block the host: many small ones."""
-    share, follow = _small_copy_share(idle), float(_do_waits_follow_copies(idle))
-    parts = {"copy": 1.0, "synchronise": follow, "launch": share, "queued": share}
-    named = tuple((_GAP_WORDS[kind], part * idle.in_gaps(kind, lengths=SHORT)) for kind, part in parts.items() if part)
-    took = sum(ns for _, ns in named)
-    count = sum(copy.calls for copy in _host_copies(idle))
-    small = _small_copies(idle)
-    if not took or sum(copy.calls for copy in small) < max(_MOSTLY * count, _FEW_COPIES):
-        return None
-    saved = (took + sum(c.alone_ns for c in small)) * (1 - 1 / count)
-    size = max(small, key=lambda c: c.calls).med_bytes or 0.0
-    return IdleCause(
-        "small-copies",
-        saved,
-        f"{count:,.0f} copies of {_size_text(size)}",
-        f"{format_ns(took)} of {_IDLE_TIME} are gaps around {count:,.0f} small copies ({_size_text(size)} the median)",
-        gaps_ns=took,
-        named=named,
-    )
-
-
-def _round_trip_cause(idle: IdleGpu) -> IdleCause | None:
-    """Gaps between kernels in which the host works on what it copied from the GPU, many times an iteration."""
-    gaps = [gap for gap in idle.gaps if gap.cause == "copy" and gap.length == "middle"]
-    count, total_ns = sum(gap.gaps for gap in gaps), sum(gap.total_ns for gap in gaps)
-    own_ns = total_ns - sum(gap.cuda_ns for gap in gaps)
-    behind_copies = sum(gap.from_gpu for gap in gaps)
-    if not idle.is_iteration or count < _FEW_COPIES or behind_copies < _NEARLY * count or own_ns < _PART * total_ns:
-        return None
-    took = idle.in_gaps("copy", lengths=("middle",))
-    return IdleCause(
-        "host-round-trips", took, f"{count:,.0f} round trips to the host",
-        f"{count:,.0f} times an iteration, for {format_ns(took)} of {_IDLE_TIME}, the next kernel waits while the host"
-        f" copies a result from the GPU and works {format_ns(own_ns / count)} on it",
-        named=((_GAP_WORDS["copy"], took),),
-    )  # fmt: skip
-
-
-def _host_copies(idle: IdleGpu) -> list[Copies]:
-    """The copies between host and GPU."""
-    return [copy for copy in idle.copies if copy.direction != "on the GPU"]
-
-
-def _small_copies(idle: IdleGpu) -> list[Copies]:
-    """Those that are small."""
-    return [copy for copy in _host_copies(idle) if copy.med_bytes is not None and copy.med_bytes <= _SMALL]
-
-
-def _small_copy_share(idle: IdleGpu) -> float:
-    """What of the gaps between launches is between small copies, 0 to 1: where most operations are such copies."""
-    few = sum(copy.calls for copy in _small_copies(idle))
-    is_most = few >= max(
-        _MOSTLY * idle.operations, _MOSTLY * sum(copy.calls for copy in _host_copies(idle)), _FEW_COPIES
-    )
-    return min(few / idle.operations, 1.0) if is_most else 0.0
-
-
-def _do_waits_follow_copies(idle: IdleGpu) -> bool:
-    """Whether the GPU does little more than copies to it, and the host waits for each, as PyTorch's `copy_` does."""
-    waits = [gaps for gaps in idle.gaps if gaps.cause == "synchronise" and gaps.length in SHORT]
-    copies = sum(copy.calls for copy in idle.copies if copy.direction == "to the GPU")
-    to_gpu, count = sum(gaps.to_gpu for gaps in waits), sum(gaps.gaps for gaps in waits)
-    return copies >= _NEARLY * idle.operations and to_gpu >= _NEARLY * count
-
-
-def _size_text(size: float) -> str:
-    return f"{size / 1024:.0f} KiB" if size >= 1024 else f"{size:.0f} bytes"
-
-
-def _wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
-    """Gaps of microseconds: waits for the GPU, as far as the host would be ahead without them, and launches."""
-    launches, waits, values = (idle.in_gaps(kind, lengths=SHORT) for kind in ("launch", "synchronise", "value"))
-    if _slow_reads(idle):
-        values = idle.in_gaps("value")
-    launches *= 1 - _small_copy_share(idle)
-    launch_gaps_ns = launches
-    use, gpu_ns = idle.use, idle.med_ns * idle.busy_pct / 100
-    scale = idle.med_ns / use["span_ns"] if use.get("span_ns") and idle.is_iteration else 1.0
-    if _do_waits_follow_copies(idle):
-        waits = 0.0
-    waiting = scale * (use.get("wait_ns", 0.0) + use.get("copy_ns", 0.0))
-    host_ns = max(idle.med_ns - waiting, 0.0)
-    count, kernels = use.get("launches") or idle.operations, max(use.get("kernels", 0.0), 1.0)
-    each = use.get("waits", 0.0) / kernels
-    graphs = any(_GRAPH.match(name) for name in idle.calls)
-    if waits and (each < _EACH or graphs):  # behind many kernels, or a graph, is no fault
-        waits, launches = 0.0, launches if graphs else launches + waits * (each >= _EACH)
-    by_waits, outweighed = waits + values, False
-    if launches and by_waits:
-        # without waits the host is ahead, unless it takes longer than the GPU
-        ahead = max(gpu_ns, host_ns)
-        freed = min(max(idle.med_ns - ahead, by_waits), launches + by_waits)
-        selected = _selection_kernel_share(case, idle) if values > waits else 0.0
-        freed = max(freed, by_waits + selected * launches)
-        # graphs can hold what lies between the values, and save all launches
-        outweighed = not selected and launches >= _OUTWEIGHS * freed
-        if not outweighed:
-            launches, by_waits = launches + by_waits - freed, freed
-    parts = []
-    if by_waits:
-        by_wait = _gpu_wait_gap_cause(case, idle, by_waits, is_value=values >= waits, a_kernel=each)
-        parts.append(replace(by_wait, gaps_ns=max(values, waits)))
-        if by_waits >= _PREVENTS * idle.med_ns and not outweighed:  # no graph can hold them
-            return parts
-    between_few = [g for g in idle.gaps if g.cause == "launch" and g.length == "middle"]
-    hosts = idle.operations < _MANY and sum(g.total_ns for g in between_few) >= _HOSTS_NS * sum(
-        g.gaps for g in between_few
-    )
-    if launches and (locked := _lock_share_of_launch_gaps(idle)):
-        threads = f"{use['lock_threads']:.0f} wait for a lock in turn, as threads of Python do"
-        locked_ns = launch_gaps_ns * locked
-        took = format_ns(locked_ns)
-        parts.append(IdleCause(
-            "python-threads", launches * locked, f"waits {took} for threads",
-            f"for {took} of {_IDLE_TIME}, between launches, the host waits for its other threads: {threads}",
-            gaps_ns=locked_ns, named=((_GAP_WORDS["launch"], locked_ns),),
-        ))  # fmt: skip
-    elif launches and not (hosts and between_few):
-        each, work = idle.med_ns / max(idle.operations, 1.0), gpu_ns / max(idle.operations, 1.0)
-        operations = f"{plural(round(idle.operations), 'operation')}{' an iteration' if idle.is_iteration else ''}"
-        is_one = round(idle.operations) == 1
-        # a mean says nothing of operations of which one takes most
-        is_uneven = not is_one and _is_work_in_few_operations(case)
-        busy = f"keep{'s' * is_one} it busy for {format_ns(gpu_ns if is_uneven else work)}"
-        busy += "" if is_one else " in all" if is_uneven else " each"
-        spent = scale * (use.get("cuda_ns", 0.0) - use.get("wait_ns", 0.0)) / count if count else 0.0
-        long_ns = idle.in_gaps(*_GAP_WORDS, lengths=("long",))  # which the host does something else in
-        a_launch = max((host_ns - long_ns) / count, spent) if count else 0.0
-        between = a_launch - spent
-        of_launches = f"the host takes {format_ns(a_launch)} for " + (
-            f"each of {count:,.0f} launches" if round(count) > 1 else "a launch"
-        )
-        if not idle.is_iteration or not spent:  # its calls are those of set-up too
-            fact = f"{operations}, one every {format_ns(each)}, {busy}"
-        elif between >= _MOSTLY * a_launch:
-            fact = (
-                f"{operations} {busy}; {of_launches}, {format_ns(between)} of that"
-                " between CUDA calls (Python, the framework)"
-            )
-        else:
-            fact = f"{operations} {busy}; {of_launches}, {format_ns(spent)} of that in CUDA calls"
-        short = f"launch-bound, {plural(round(idle.operations), 'operation')}"
-        short += "" if is_uneven else f" of {format_ns(work)}"
-        advice, do = "", ""
-        if _is_loop_of_compiled_step(case, idle):
-            advice, do = _UNROLL, "unroll the loop, or make it parallel"
-            fact = f"an iteration is one call of a compiled program (jax.jit), whose loop runs step by step: {fact}"
-        elif (values := use.get("values", 0.0)) > _ONCE and _are_values_conditions(case, idle):
-            advice = (
-                f"First remove conditions on tensors (`if tensor:`, validate_args of torch.distributions): {values:.0f}"
-                f" values are read back an iteration, most of one byte, and no graph can hold them. Then"
-                f" {causes()['launch-bound'].remedy('pytorch')}"
-            )
-        parts.append(
-            IdleCause("launch-bound", launches, short, f"launch-bound: {fact}", advice, do, gaps_ns=launch_gaps_ns)
-        )
-    elif launches:
-        operations = plural(round(idle.operations), "operation")
-        parts.append(IdleCause("host-work", launches, f"waits for the host, {operations}",
-                               f"between its {operations} it waits for the host", gaps_ns=launch_gaps_ns,
-                               named=((_GAP_WORDS["launch"], launch_gaps_ns),)))  # fmt: skip
-    return parts
-
-
-def _is_work_in_few_operations(case: CaseSummary) -> bool:
-    """Whether most of the GPU's work is in few of its operations."""
-    first, calls = next(iter(case.gpu_work), None), sum(share.calls or 0.0 for share in case.gpu_work)
-    return first is not None and first.share_pct >= 100 * _MOSTLY and (first.calls or calls) < _SOME * calls
-
-
-def _are_values_conditions(case: CaseSummary, idle: IdleGpu) -> bool:
-    """Whether most values that PyTorch reads back are of one byte: truth values."""
-    sizes = [copy.med_bytes for copy in idle.copies if copy.direction == "from the GPU"]
-    return detect_framework(case) == "pytorch" and bool(sizes) and all(size is not None and size <= 1 for size in sizes)
-
-
-def _is_loop_of_compiled_step(case: CaseSummary, idle: IdleGpu) -> bool:
-    """Whether an iteration is one call of a program that XLA compiled, which launches very many operations itself."""
-    name = (case.iterations.name if case.iterations else None) or ""
-    return idle.operations >= _OF_LOOPS and name.startswith("XlaModule")
-
-
-def _lock_share_of_launch_gaps(idle: IdleGpu) -> float:
-    """How much of the time between launches waits for a lock of several threads, 0 to 1; 0 where it is little.
-
-    NCCL has threads of its own, which wait for locks beside the program's.
-    """
-    gaps = [gap for gap in idle.gaps if gap.cause == "launch" and gap.length in SHORT]
-    share = sum(gap.lock_ns for gap in gaps) / max(sum(gap.total_ns for gap in gaps), 1.0)
-    is_threads = idle.use.get("lock_threads", 0.0) >= _LOCKING and not idle.collectives
-    return share if share >= _PART and is_threads else 0.0
-
-
-def _read_back_size_text(idle: IdleGpu) -> str:
-    """How large the values are that the host reads back."""
-    sizes = [copy.med_bytes for copy in idle.copies if copy.direction == "from the GPU" and copy.med_bytes]
-    if not sizes or not _A_FEW < max(sizes) <= _VALUE:
-        return "a few bytes"
-    return f"{'at most ' if min(sizes) < max(sizes) else ''}{_size_text(max(sizes))}"
-
-
-def _selection_kernel_share(case: CaseSummary, idle: IdleGpu) -> float:
-    """How much of the kernels select or gather rows by data, 0 to 1; 0 where most values read are no selection's size.
-
-    A selection has a kernel or two by whose name it is known, and the host reads its size.
-    """
-    kernels = [share for share in case.gpu_work if share.kind == "kernel"]
-    total = sum(share.calls or 0.0 for share in kernels)
-    selections = sum(share.calls or 0.0 for share in kernels if _SELECTS.search(share.name))
-    selections /= max(iteration_count(case), 1) if idle.is_iteration else 1
-    if not selections or selections < _MOSTLY * idle.use.get("values", 0.0):
-        return 0.0
-    return sum(share.calls or 0.0 for share in kernels if _SELECTING.search(share.name)) / total
-
-
-def _gpu_wait_gap_cause(
-    case: CaseSummary, idle: IdleGpu, saved: float, *, is_value: bool, a_kernel: float
-) -> IdleCause:
-    waits, values = idle.use.get("waits", 0.0), idle.use.get("values", 0.0)
-    if is_value:
-        count, often = "a value" if values < 1.5 else f"{values:,.0f} values", _often_text(idle, values)
-        if _selection_kernel_share(case, idle):
-            return IdleCause("changing-shapes", saved, f"waits for {count} {often}",
-                             f"the host waits for the size of a selection ({count} read from the GPU {often}),"
-                             " since shapes depend on data")  # fmt: skip
-        read = [gap for gap in idle.gaps if gap.cause == "value"]
-        own = sum(gap.total_ns - gap.cuda_ns for gap in read) / max(sum(gap.gaps for gap in read), 1.0)
-        then = "and only then launches on"
-        if own >= _HOSTS_NS:  # more than a framework takes to launch the next operation
-            then = f"and works {format_ns(own)} behind it before it launches on (a print, a log, other work)"
-        by = " (.item(), print)" if detect_framework(case) in {"pytorch", "jax", "python"} else ""
-        return IdleCause(
-            "scalar-reads",
-            saved,
-            f"reads {count} back {often}",
-            f"the host reads {count} of {_read_back_size_text(idle)} back {often}{by}, waits for each, {then}",
-        )
-    which = "each operation" if a_kernel >= 0.8 else "many operations"
-    count, often = plural(round(waits), "wait") if waits >= _RARE else f"{waits:.1f} waits", _often_text(idle, 1.0)
-    return IdleCause("sync-each-operation", saved, f"{count} for the GPU {often}",
-                     f"the host synchronises with the GPU after {which} ({count} for"
-                     f" {plural(round(idle.operations), 'operation')} {often}), launching none ahead")  # fmt: skip

@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Final
 from nsw.analysis.kernel_classes import OTHER_KERNELS, cached_pattern_search, classify_gpu_operation
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import is_library_kernel_name
-from nsw.analysis.rules.gaps import (
-    SHORT,
-)
 from nsw.analysis.rules.hits import (
     AMPERE,
     MOSTLY,
@@ -26,6 +23,7 @@ from nsw.analysis.rules.hits import (
     iteration_count,
     make_hit,
 )
+from nsw.analysis.rules.idle_causes import SHORT
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct
 from nsw.wording import first_names, plural
 

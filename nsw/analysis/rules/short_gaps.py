@@ -1,0 +1,291 @@
+"""Rules over gaps of microseconds: launches, waits for the GPU, values read back, small copies, round trips."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from nsw.analysis.rules.causes import causes
+from nsw.analysis.rules.hits import MOSTLY, detect_framework, iteration_count
+from nsw.analysis.rules.idle_causes import (
+    EACH,
+    GAP_WORDS,
+    IDLE_TIME,
+    LOCKING,
+    NEARLY,
+    PART,
+    RARE,
+    SHORT,
+    SOME,
+    IdleCause,
+    often_text,
+    slow_reads,
+)
+from nsw.quantities import format_ns
+from nsw.wording import plural
+
+if TYPE_CHECKING:
+    from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.idle_gpu import Copies, IdleGpu
+
+__all__ = ["round_trip_cause", "small_copy_gap_cause", "wait_and_launch_gap_causes"]
+
+_MANY: Final = 20  # launches of an iteration
+_GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
+_SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail::select|nonzero", re.IGNORECASE)
+_SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
+_ONCE: Final = 1.5  # an iteration, at whose end a value may be read back
+_OUTWEIGHS: Final = 1.5  # times what waits cost: launches that are the first thing to cure
+_PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
+_OF_LOOPS: Final = 1000  # operations of one compiled program, from which a loop in it launches them
+_UNROLL: Final = (
+    "Give a step of the loop more work: jax.lax.scan(..., unroll=8) or more, jax.vmap over independent problems"
+    " (chains, samples); where steps combine associatively, jax.lax.associative_scan."
+)
+_A_FEW, _VALUE, _SMALL = 64, 4096, 65536  # bytes
+_FEW_COPIES: Final = 4  # an iteration
+_HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
+
+
+def small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
+    """Gaps around copies that block the host: many small ones."""
+    share, follow = _small_copy_share(idle), float(_do_waits_follow_copies(idle))
+    parts = {"copy": 1.0, "synchronise": follow, "launch": share, "queued": share}
+    named = tuple((GAP_WORDS[kind], part * idle.in_gaps(kind, lengths=SHORT)) for kind, part in parts.items() if part)
+    took = sum(ns for _, ns in named)
+    count = sum(copy.calls for copy in _host_copies(idle))
+    small = _small_copies(idle)
+    if not took or sum(copy.calls for copy in small) < max(MOSTLY * count, _FEW_COPIES):
+        return None
+    saved = (took + sum(c.alone_ns for c in small)) * (1 - 1 / count)
+    size = max(small, key=lambda c: c.calls).med_bytes or 0.0
+    return IdleCause(
+        "small-copies",
+        saved,
+        f"{count:,.0f} copies of {_size_text(size)}",
+        f"{format_ns(took)} of {IDLE_TIME} are gaps around {count:,.0f} small copies ({_size_text(size)} the median)",
+        gaps_ns=took,
+        named=named,
+    )
+
+
+def round_trip_cause(idle: IdleGpu) -> IdleCause | None:
+    """Gaps between kernels in which the host works on what it copied from the GPU, many times an iteration."""
+    gaps = [gap for gap in idle.gaps if gap.cause == "copy" and gap.length == "middle"]
+    count, total_ns = sum(gap.gaps for gap in gaps), sum(gap.total_ns for gap in gaps)
+    own_ns = total_ns - sum(gap.cuda_ns for gap in gaps)
+    behind_copies = sum(gap.from_gpu for gap in gaps)
+    if not idle.is_iteration or count < _FEW_COPIES or behind_copies < NEARLY * count or own_ns < PART * total_ns:
+        return None
+    took = idle.in_gaps("copy", lengths=("middle",))
+    return IdleCause(
+        "host-round-trips", took, f"{count:,.0f} round trips to the host",
+        f"{count:,.0f} times an iteration, for {format_ns(took)} of {IDLE_TIME}, the next kernel waits while the host"
+        f" copies a result from the GPU and works {format_ns(own_ns / count)} on it",
+        named=((GAP_WORDS["copy"], took),),
+    )  # fmt: skip
+
+
+def _host_copies(idle: IdleGpu) -> list[Copies]:
+    """The copies between host and GPU."""
+    return [copy for copy in idle.copies if copy.direction != "on the GPU"]
+
+
+def _small_copies(idle: IdleGpu) -> list[Copies]:
+    """Those that are small."""
+    return [copy for copy in _host_copies(idle) if copy.med_bytes is not None and copy.med_bytes <= _SMALL]
+
+
+def _small_copy_share(idle: IdleGpu) -> float:
+    """What of the gaps between launches is between small copies, 0 to 1: where most operations are such copies."""
+    few = sum(copy.calls for copy in _small_copies(idle))
+    is_most = few >= max(MOSTLY * idle.operations, MOSTLY * sum(copy.calls for copy in _host_copies(idle)), _FEW_COPIES)
+    return min(few / idle.operations, 1.0) if is_most else 0.0
+
+
+def _do_waits_follow_copies(idle: IdleGpu) -> bool:
+    """Whether the GPU does little more than copies to it, and the host waits for each, as PyTorch's `copy_` does."""
+    waits = [gaps for gaps in idle.gaps if gaps.cause == "synchronise" and gaps.length in SHORT]
+    copies = sum(copy.calls for copy in idle.copies if copy.direction == "to the GPU")
+    to_gpu, count = sum(gaps.to_gpu for gaps in waits), sum(gaps.gaps for gaps in waits)
+    return copies >= NEARLY * idle.operations and to_gpu >= NEARLY * count
+
+
+def _size_text(size: float) -> str:
+    return f"{size / 1024:.0f} KiB" if size >= 1024 else f"{size:.0f} bytes"
+
+
+def wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
+    """Gaps of microseconds: waits for the GPU, as far as the host would be ahead without them, and launches."""
+    launches, waits, values = (idle.in_gaps(kind, lengths=SHORT) for kind in ("launch", "synchronise", "value"))
+    if slow_reads(idle):
+        values = idle.in_gaps("value")
+    launches *= 1 - _small_copy_share(idle)
+    launch_gaps_ns = launches
+    use, gpu_ns = idle.use, idle.med_ns * idle.busy_pct / 100
+    scale = idle.med_ns / use["span_ns"] if use.get("span_ns") and idle.is_iteration else 1.0
+    if _do_waits_follow_copies(idle):
+        waits = 0.0
+    waiting = scale * (use.get("wait_ns", 0.0) + use.get("copy_ns", 0.0))
+    host_ns = max(idle.med_ns - waiting, 0.0)
+    count, kernels = use.get("launches") or idle.operations, max(use.get("kernels", 0.0), 1.0)
+    each = use.get("waits", 0.0) / kernels
+    graphs = any(_GRAPH.match(name) for name in idle.calls)
+    if waits and (each < EACH or graphs):  # behind many kernels, or a graph, is no fault
+        waits, launches = 0.0, launches if graphs else launches + waits * (each >= EACH)
+    by_waits, outweighed = waits + values, False
+    if launches and by_waits:
+        # without waits the host is ahead, unless it takes longer than the GPU
+        ahead = max(gpu_ns, host_ns)
+        freed = min(max(idle.med_ns - ahead, by_waits), launches + by_waits)
+        selected = _selection_kernel_share(case, idle) if values > waits else 0.0
+        freed = max(freed, by_waits + selected * launches)
+        # graphs can hold what lies between the values, and save all launches
+        outweighed = not selected and launches >= _OUTWEIGHS * freed
+        if not outweighed:
+            launches, by_waits = launches + by_waits - freed, freed
+    parts = []
+    if by_waits:
+        by_wait = _gpu_wait_gap_cause(case, idle, by_waits, is_value=values >= waits, a_kernel=each)
+        parts.append(replace(by_wait, gaps_ns=max(values, waits)))
+        if by_waits >= _PREVENTS * idle.med_ns and not outweighed:  # no graph can hold them
+            return parts
+    between_few = [g for g in idle.gaps if g.cause == "launch" and g.length == "middle"]
+    hosts = idle.operations < _MANY and sum(g.total_ns for g in between_few) >= _HOSTS_NS * sum(
+        g.gaps for g in between_few
+    )
+    if launches and (locked := _lock_share_of_launch_gaps(idle)):
+        threads = f"{use['lock_threads']:.0f} wait for a lock in turn, as threads of Python do"
+        locked_ns = launch_gaps_ns * locked
+        took = format_ns(locked_ns)
+        parts.append(IdleCause(
+            "python-threads", launches * locked, f"waits {took} for threads",
+            f"for {took} of {IDLE_TIME}, between launches, the host waits for its other threads: {threads}",
+            gaps_ns=locked_ns, named=((GAP_WORDS["launch"], locked_ns),),
+        ))  # fmt: skip
+    elif launches and not (hosts and between_few):
+        each, work = idle.med_ns / max(idle.operations, 1.0), gpu_ns / max(idle.operations, 1.0)
+        operations = f"{plural(round(idle.operations), 'operation')}{' an iteration' if idle.is_iteration else ''}"
+        is_one = round(idle.operations) == 1
+        # a mean says nothing of operations of which one takes most
+        is_uneven = not is_one and _is_work_in_few_operations(case)
+        busy = f"keep{'s' * is_one} it busy for {format_ns(gpu_ns if is_uneven else work)}"
+        busy += "" if is_one else " in all" if is_uneven else " each"
+        spent = scale * (use.get("cuda_ns", 0.0) - use.get("wait_ns", 0.0)) / count if count else 0.0
+        long_ns = idle.in_gaps(*GAP_WORDS, lengths=("long",))  # which the host does something else in
+        a_launch = max((host_ns - long_ns) / count, spent) if count else 0.0
+        between = a_launch - spent
+        of_launches = f"the host takes {format_ns(a_launch)} for " + (
+            f"each of {count:,.0f} launches" if round(count) > 1 else "a launch"
+        )
+        if not idle.is_iteration or not spent:  # its calls are those of set-up too
+            fact = f"{operations}, one every {format_ns(each)}, {busy}"
+        elif between >= MOSTLY * a_launch:
+            fact = (
+                f"{operations} {busy}; {of_launches}, {format_ns(between)} of that"
+                " between CUDA calls (Python, the framework)"
+            )
+        else:
+            fact = f"{operations} {busy}; {of_launches}, {format_ns(spent)} of that in CUDA calls"
+        short = f"launch-bound, {plural(round(idle.operations), 'operation')}"
+        short += "" if is_uneven else f" of {format_ns(work)}"
+        advice, do = "", ""
+        if _is_loop_of_compiled_step(case, idle):
+            advice, do = _UNROLL, "unroll the loop, or make it parallel"
+            fact = f"an iteration is one call of a compiled program (jax.jit), whose loop runs step by step: {fact}"
+        elif (values := use.get("values", 0.0)) > _ONCE and _are_values_conditions(case, idle):
+            advice = (
+                f"First remove conditions on tensors (`if tensor:`, validate_args of torch.distributions): {values:.0f}"
+                f" values are read back an iteration, most of one byte, and no graph can hold them. Then"
+                f" {causes()['launch-bound'].remedy('pytorch')}"
+            )
+        parts.append(
+            IdleCause("launch-bound", launches, short, f"launch-bound: {fact}", advice, do, gaps_ns=launch_gaps_ns)
+        )
+    elif launches:
+        operations = plural(round(idle.operations), "operation")
+        parts.append(IdleCause("host-work", launches, f"waits for the host, {operations}",
+                               f"between its {operations} it waits for the host", gaps_ns=launch_gaps_ns,
+                               named=((GAP_WORDS["launch"], launch_gaps_ns),)))  # fmt: skip
+    return parts
+
+
+def _is_work_in_few_operations(case: CaseSummary) -> bool:
+    """Whether most of the GPU's work is in few of its operations."""
+    first, calls = next(iter(case.gpu_work), None), sum(share.calls or 0.0 for share in case.gpu_work)
+    return first is not None and first.share_pct >= 100 * MOSTLY and (first.calls or calls) < SOME * calls
+
+
+def _are_values_conditions(case: CaseSummary, idle: IdleGpu) -> bool:
+    """Whether most values that PyTorch reads back are of one byte: truth values."""
+    sizes = [copy.med_bytes for copy in idle.copies if copy.direction == "from the GPU"]
+    return detect_framework(case) == "pytorch" and bool(sizes) and all(size is not None and size <= 1 for size in sizes)
+
+
+def _is_loop_of_compiled_step(case: CaseSummary, idle: IdleGpu) -> bool:
+    """Whether an iteration is one call of a program that XLA compiled, which launches very many operations itself."""
+    name = (case.iterations.name if case.iterations else None) or ""
+    return idle.operations >= _OF_LOOPS and name.startswith("XlaModule")
+
+
+def _lock_share_of_launch_gaps(idle: IdleGpu) -> float:
+    """How much of the time between launches waits for a lock of several threads, 0 to 1; 0 where it is little.
+
+    NCCL has threads of its own, which wait for locks beside the program's.
+    """
+    gaps = [gap for gap in idle.gaps if gap.cause == "launch" and gap.length in SHORT]
+    share = sum(gap.lock_ns for gap in gaps) / max(sum(gap.total_ns for gap in gaps), 1.0)
+    is_threads = idle.use.get("lock_threads", 0.0) >= LOCKING and not idle.collectives
+    return share if share >= PART and is_threads else 0.0
+
+
+def _read_back_size_text(idle: IdleGpu) -> str:
+    """How large the values are that the host reads back."""
+    sizes = [copy.med_bytes for copy in idle.copies if copy.direction == "from the GPU" and copy.med_bytes]
+    if not sizes or not _A_FEW < max(sizes) <= _VALUE:
+        return "a few bytes"
+    return f"{'at most ' if min(sizes) < max(sizes) else ''}{_size_text(max(sizes))}"
+
+
+def _selection_kernel_share(case: CaseSummary, idle: IdleGpu) -> float:
+    """How much of the kernels select or gather rows by data, 0 to 1; 0 where most values read are no selection's size.
+
+    A selection has a kernel or two by whose name it is known, and the host reads its size.
+    """
+    kernels = [share for share in case.gpu_work if share.kind == "kernel"]
+    total = sum(share.calls or 0.0 for share in kernels)
+    selections = sum(share.calls or 0.0 for share in kernels if _SELECTS.search(share.name))
+    selections /= max(iteration_count(case), 1) if idle.is_iteration else 1
+    if not selections or selections < MOSTLY * idle.use.get("values", 0.0):
+        return 0.0
+    return sum(share.calls or 0.0 for share in kernels if _SELECTING.search(share.name)) / total
+
+
+def _gpu_wait_gap_cause(
+    case: CaseSummary, idle: IdleGpu, saved: float, *, is_value: bool, a_kernel: float
+) -> IdleCause:
+    waits, values = idle.use.get("waits", 0.0), idle.use.get("values", 0.0)
+    if is_value:
+        count, often = "a value" if values < 1.5 else f"{values:,.0f} values", often_text(idle, values)
+        if _selection_kernel_share(case, idle):
+            return IdleCause("changing-shapes", saved, f"waits for {count} {often}",
+                             f"the host waits for the size of a selection ({count} read from the GPU {often}),"
+                             " since shapes depend on data")  # fmt: skip
+        read = [gap for gap in idle.gaps if gap.cause == "value"]
+        own = sum(gap.total_ns - gap.cuda_ns for gap in read) / max(sum(gap.gaps for gap in read), 1.0)
+        then = "and only then launches on"
+        if own >= _HOSTS_NS:  # more than a framework takes to launch the next operation
+            then = f"and works {format_ns(own)} behind it before it launches on (a print, a log, other work)"
+        by = " (.item(), print)" if detect_framework(case) in {"pytorch", "jax", "python"} else ""
+        return IdleCause(
+            "scalar-reads",
+            saved,
+            f"reads {count} back {often}",
+            f"the host reads {count} of {_read_back_size_text(idle)} back {often}{by}, waits for each, {then}",
+        )
+    which = "each operation" if a_kernel >= 0.8 else "many operations"
+    count, often = plural(round(waits), "wait") if waits >= RARE else f"{waits:.1f} waits", often_text(idle, 1.0)
+    return IdleCause("sync-each-operation", saved, f"{count} for the GPU {often}",
+                     f"the host synchronises with the GPU after {which} ({count} for"
+                     f" {plural(round(idle.operations), 'operation')} {often}), launching none ahead")  # fmt: skip
