@@ -7,6 +7,7 @@ import pytest
 from nsw.analysis.answer.registry import answer_blocks
 from nsw.analysis.blocks import Table
 from nsw.analysis.rules.gaps import WORDS, divide_idle_time, idle_time_by_cause
+from nsw.analysis.rules.idle_causes import slow_reads
 from nsw.analysis.rules.profiler_cost import time_without_profiler
 from nsw.analysis.spent import remove_profiler_idle_time
 from nsw.present.summary_view import column_texts
@@ -27,7 +28,6 @@ def of_wholes(blocks):
             yield from [[cell for (cell,) in cells]] if len(at) == 1 else cells
 
 
-LONG_NS = 1e6
 IN_TABLE = {"launches": "launch", "waits for the GPU": "synchronise", "values read back": "value", "copies": "copy",
             "starts of queued operations": "queued"}  # fmt: skip
 
@@ -43,12 +43,11 @@ def check_idle_time(case):
     assert min(shares.values()) >= -1e-6
     rows = {(row.cause, row.length): row.total_ns for row in idle.gaps}
     renamed = {words for cause in found for words, _ in cause.named}
-    long_reads = rows.get(("value", "long"), 0.0) / max(sum(g.gaps for g in idle.gaps if g.cause == "value"), 1.0)
     for words, kind in IN_TABLE.items():
-        if words not in renamed and not (
-            kind == "value" and 0 < long_reads < LONG_NS
-        ):  # hardly longer ones are no others
+        if words not in renamed:
             short = rows.get((kind, "short"), 0.0) + rows.get((kind, "middle"), 0.0)
+            if kind == "value":  # long ones that are hardly longer are reads too
+                short += sum(gaps.total_ns for gaps in slow_reads(idle))
             assert shares[words] == pytest.approx(100 * short / sum(rows.values()))
     for cause in found:
         assert cause.explained_ns <= division[WORDS[cause.cause]] * (1 + 1e-9)

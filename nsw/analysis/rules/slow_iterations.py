@@ -46,15 +46,7 @@ _COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; behind half of 
 
 _PYTHONS: Final = frozenset({"pytorch", "jax", "python"})
 _WORK_BESIDE: Final = "Do that work on the GPU, in a thread beside the GPU's next iterations, or less often."
-# what processes that are started in slow iterations are, and what to do
-_STARTS: Final = {
-    "pytorch": (
-        ", as an epoch does for its DataLoader's workers",
-        ("keep the workers", "DataLoader(persistent_workers=True) keeps its workers from epoch to epoch."),
-    ),
-    "jax": (", as XLA does to compile", ("stable shapes", causes()["recompilation"].remedy("jax"))),
-    "any": ("", None),
-}
+_KEEP_WORKERS: Final = "DataLoader(persistent_workers=True) keeps its workers from epoch to epoch."
 _ONCE: Final = "Where it is the first time it is paid once: leave this iteration out of measurements."
 _LOOK_AT_KERNELS: Final = (
     "Its GPU work takes longer: look at its kernels (`--table gpu_trace`), and whether its input is larger."
@@ -117,8 +109,13 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
             f"for {format_ns(min(input_ns, more))} of that the GPU waits for input, which the host reads or receives"
         )
     elif slow.is_of_host and use.get("slower_spawns", 0.0) >= MOSTLY * use["slow"]:
-        what, remedy = _STARTS.get(detect_framework(case), _STARTS["any"])
-        differs = f"the host starts processes in it{what}"
+        differs = "the host starts processes in it"
+        if (framework := detect_framework(case)) == "pytorch":
+            differs += ", as an epoch does for its DataLoader's workers"
+            remedy = "keep the workers", _KEEP_WORKERS
+        elif framework == "jax":
+            differs += ", as XLA does to compile"
+            remedy = _remedy_of(case, "recompilation")
     elif slow.is_of_host and (results_ns := use.get("slower_results_ns", 0.0)) >= MOST_OF_SLOWER * more:
         remedy = "work on results beside", _WORK_BESIDE
         differs = (
