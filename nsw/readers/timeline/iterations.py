@@ -296,7 +296,7 @@ def _repetition_of_kernels(
         pauses = np.diff(launched)
         long = launched[1:][pauses > max(_LONG_PAUSE * float(np.median(pauses)), _LONG_PAUSE_NS)]
         outer = _separated_repetition(launched, [long, *separators])
-        if outer is None and length <= _FEW_KERNELS:
+        if length <= _FEW_KERNELS and (outer is None or not _is_outer_repetition(outer[0], repeated[0])):
             outer = find_repetitions(names, starts, durations, outermost=True)
         longer = [by_input] if by_input is not None and 2 * len(by_input[0]) <= len(repeated[0]) else []
         longer += [outer] if outer is not None and _is_outer_repetition(outer[0], repeated[0]) else []
@@ -511,12 +511,15 @@ def _lags_within(window: IntArray) -> list[tuple[int, bool]]:
     equal = np.fft.ifft(np.abs(spectrum) ** 2).real[: max_lag + 1]
     equal /= len(window) - np.arange(max_lag + 1)
     likely = (np.argsort(-equal[1:], kind="stable")[:_LIKELY] + 1).tolist()
-    # small fractions of a lag too: where many multiples fit equally well the shortest may not be among the likely
+    # fractions of a lag too: where many multiples fit equally well the shortest may not be among the likely
     tried = sorted({*likely, *(lag // n for lag in likely for n in range(2, 33) if lag % n == 0)})
     shares = {lag: float((window[:-lag] == window[lag:]).mean()) for lag in tried}
     if max(shares.values()) < _EQUAL:
         return []
     best = min(lag for lag in tried if shares[lag] >= max(shares.values()) - _NEARLY)
+    exact = (lag for lag in range(1, best // 2 + 1) if best % lag == 0 and bool((window[:-lag] == window[lag:]).all()))
+    if (shortest := next(exact, None)) is not None:
+        return [(shortest, True)]
     return [*((lag, False) for lag in tried if lag < best and shares[lag] >= _EQUAL), (best, True)]
 
 
