@@ -88,6 +88,11 @@ _SPARSE_CONVERSION: Final = re.compile(
 )
 _SPARSE_PRODUCT: Final = re.compile(r"csrmm|csrmv|spmm|spmv", re.IGNORECASE)
 _COALESCES: Final = re.compile(r"coalesceValues|coo_?to_?csr|coo2csr", re.IGNORECASE)
+_GATHERS: Final = re.compile(r"at::native::(?:vectorized_gather|index(?:Select|_elementwise_kernel)|gather)")
+_ADDS_BY_INDEX: Final = re.compile(
+    r"at::native::(?:indexFunc\w+.*ReduceAdd|_?scatter_gather_elementwise_kernel.*ReduceAdd|\w*segment_reduce)"
+)
+_GATHERED_PCT, _MESSAGES_PCT, _MESSAGES_GAIN = 10.0, 40.0, 0.75
 _CAST: Final = re.compile(
     rf"^(?!.*{_STRIDED}).*(?:float16_copy|LoadWithCast|direct_copy_kernel|to_copy)", re.IGNORECASE
 )
@@ -389,6 +394,26 @@ def _dense_embedding_gradient_hit(case: CaseSummary, _: Context) -> Hit | None:
     return replace(hit, do="one table, sparse gradients", advice=advice)
 
 
+def _gather_scatter_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """Rows that are gathered by index, and rows that are added by index, as of a graph's messages."""
+    work = _gpu_work_with_share(case)
+    total = sum(share.total_ns or 0.0 for share in case.gpu_work)
+    if work is None or not total:
+        return None
+    gathered, added = (
+        100 * sum(share.total_ns or 0.0 for share in case.gpu_work if pattern.search(share.name)) / total
+        for pattern in (_GATHERS, _ADDS_BY_INDEX)
+    )
+    share = gathered + added
+    if min(gathered, added) < _GATHERED_PCT or share < _MESSAGES_PCT:
+        return None
+    return make_hit(
+        case, "gather-scatter", _MESSAGES_GAIN * share * work[1] / 100, f"{share:.0f} % gathers and adds rows by index",
+        f"{gathered:.0f} % of GPU time gathers rows by index, and {added:.0f} % adds rows by index, as messages along"
+        " the edges of a graph", f"{share:.0f} %", "hotspots", "of GPU time",
+    )  # fmt: skip
+
+
 def _kernel_pattern_hit(
     case: CaseSummary, cause: str, pattern: re.Pattern[str], least_pct: float, description: str, *, least: float = 0,
     needs: re.Pattern[str] | None = None, without: re.Pattern[str] | None = None, of_each: float = 1.0,
@@ -505,5 +530,6 @@ RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
     "attention": _attention_hit,
     "casts": _cast_hit,
     "embedding": _dense_embedding_gradient_hit,
+    "messages of a graph": _gather_scatter_hit,
     "short kernels": _short_kernel_hit,
 }
