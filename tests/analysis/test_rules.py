@@ -322,7 +322,9 @@ def test_what_faster_copies_win_is_what_the_speed_in_their_sentence_leaves():
 
 
 def test_advice_that_several_findings_of_a_case_share_is_given_once():
-    hits = [Hit(cause, "c", gain, "", "", f"fact {cause}", "Do that.", "", "gaps") for cause, gain in (("a", 9), ("b", 8))]
+    hits = [
+        Hit(cause, "c", gain, "", "", f"fact {cause}", "Do that.", "", "gaps") for cause, gain in (("a", 9), ("b", 8))
+    ]
     texts = [finding.text for finding in merge_hits_to_findings({"c": hits}, several=False)]
     assert texts[0].startswith("Fact a. Do that. Gain")
     assert texts[1].startswith("Fact b. The same helps. Gain")
