@@ -47,6 +47,7 @@ __all__ = ["FAILED", "HEADLINE", "find_headline", "first_screen_blocks"]
 
 HEADLINE: Final = "headline"
 FAILED: Final = "program failed"  # the finding that a report's program failed
+_HARDLY_BUSY_PCT: Final = 20.0  # below it what a profiler adds to launches decides nothing
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _NOISY: Final = 2.0  # times by which repeats of a case differ, from which the headline begins with it
 _AS_TRACED: Final = (
@@ -195,7 +196,7 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
 def _waits_for_traced_launches(case: CaseSummary) -> bool:
     """Whether launches are much of the idle time of a case of which no run without a profiler is known."""
     idle = case.idle_gpu
-    if case.perturbation or idle is None or idle.busy_pct >= BUSY_PCT:
+    if case.perturbation or idle is None or not _HARDLY_BUSY_PCT <= idle.busy_pct < BUSY_PCT:
         return False
     return idle.in_gaps("launch", lengths=SHORT) >= _MUCH_OF_IDLE * idle.idle_ns
 

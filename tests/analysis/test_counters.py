@@ -461,7 +461,7 @@ def test_kernels_of_one_cause_are_named_together_where_each_is_worth_it_and_the_
 
 @pytest.mark.parametrize(("ill", "says"), [
     (kernel(memory=45.0, l2_throughput=45.0, **BOTH), "4 of 32 bytes of a sector used"),
-    (few(occupancy_limiter="registers"), "bound by latency, occupancy 24 of 25 % (registers)"),
+    (few(occupancy_limiter="registers"), "bound by latency, only 25 % of the warps fit (registers)"),
     (l1(**SCATTERED), "bound by L1, 88 % of its peak, 4 of 32 bytes of a sector used"),
 ])  # fmt: skip
 def test_a_headline_names_waste_rather_than_the_latency_that_it_makes(ill, says):

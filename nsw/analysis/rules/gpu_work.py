@@ -40,6 +40,7 @@ _HARDLY: Final = 0.05  # of the kernels' time that is beside other kernels
 _OFTEN_BETWEEN: Final = 0.1  # times a kernel that work of the default stream comes behind another stream's
 _LONGER_NS: Final = 8e3  # of a kernel, which its launch does not decide
 _BINDS: Final = 0.7  # of the time: what kernels take that bind it
+_LIBRARYS: Final = 0.25  # of the SMs: a library chooses its grids
 _FEW_BLOCKS: Final = 32  # of a kernel that fills a part of any GPU
 _EMPTY: Final = 0.75  # of the GPU, that a kernel of 32 blocks leaves empty at least
 _SEVERAL: Final = 4  # kernels of an iteration, of which some may be independent
@@ -206,7 +207,10 @@ def _few_threads_hit(case: CaseSummary, _: Context) -> Hit | None:
 
 
 def _few_blocks_hit(case: CaseSummary, context: Context) -> Hit | None:
-    """A user's kernel that takes much of the time, with none beside it, and has fewer blocks than the GPU has SMs."""
+    """A kernel that takes much of the time, with none beside it, and has fewer blocks than the GPU has SMs.
+
+    Of a library's, which chooses its grids, for a quarter of them.
+    """
     use, busy = case.idle_gpu.use if case.idle_gpu else {}, least_gpu_busy_pct(case)
     if not case.sm_count or busy is None or not use.get("computing_ns"):
         return None
@@ -214,14 +218,16 @@ def _few_blocks_hit(case: CaseSummary, context: Context) -> Hit | None:
         return None
     few = [
         work for work in case.gpu_work
-        if 0 < case.blocks.get(work.name, 0) < case.sm_count and work.share_pct * busy / 100 >= WORTH_PCT
-        and (work.total_ns or 0.0) >= _LONG_NS * (work.calls or 1.0) and not is_library_kernel_name(work.name)
+        if 0 < case.blocks.get(work.name, 0) < case.sm_count * (_LIBRARYS if is_library_kernel_name(work.name) else 1)
+        and work.share_pct * busy / 100 >= WORTH_PCT and (work.total_ns or 0.0) >= _LONG_NS * (work.calls or 1.0)
     ]  # fmt: skip
     share = sum(work.share_pct for work in few)
-    if share * busy / 100 < _MUCH_PCT or _few_threads_hit(case, context) or _serial_small_kernel_hit(case, context):
+    others = (_few_threads_hit, _serial_small_kernel_hit, _serial_stream_hit)
+    if share * busy / 100 < _MUCH_PCT or any(rule(case, context) for rule in others):
         return None
     cause, blocks = causes()["too-few-blocks"], max(case.blocks[work.name] for work in few)
-    gain = sum(work.share_pct * busy / 100 * (1 - case.blocks[work.name] / case.sm_count) for work in few)
+    # a block is half of what an SM holds at most
+    gain = sum(work.share_pct * busy / 100 * (1 - case.blocks[work.name] / case.sm_count / 2) for work in few)
     if gain < WORTH_PCT:
         return None
     names, count = [work.short_name for work in few], plural(round(blocks), "block")
@@ -231,7 +237,7 @@ def _few_blocks_hit(case: CaseSummary, context: Context) -> Hit | None:
         cause.id, case.id, gain, f"{listed} {have} {at_most}{count}", cause.do,
         f"{share:.0f} % of GPU time is {listed}, which {have} {at_most}{count} for {case.sm_count:.0f} SMs and"
         f" run{'' if len(few) > 1 else 's'} with no other kernel beside {'them' if len(few) > 1 else 'it'}",
-        cause.remedy(), f"{blocks:.0f}", "hotspots",
+        cause.remedy("library" if is_library_kernel_name(few[0].name) else "any"), f"{blocks:.0f}", "hotspots",
     )  # fmt: skip
 
 

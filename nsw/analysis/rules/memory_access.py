@@ -73,6 +73,7 @@ _FULL_REGISTERS: Final = 250  # of 255 a thread
 _REGISTER_STEP: Final = 8  # limits of registers are multiples of it
 _READ_AGAIN: Final = 1.25  # times the program's memory
 _DRIVER_BYTES: Final = 0.5e9  # of that memory: what the driver takes itself on H100 and H200
+_LOADS_A_STORE: Final = 2.0  # sectors, where neither was counted
 _LOADED_OFTEN: Final = 8.0  # loads a store to local memory
 
 
@@ -146,8 +147,13 @@ def _moves_mostly_other_bytes(kernel: KernelRow) -> bool:
 
 
 def _atomic_share_of_l2(kernel: KernelRow) -> float:
-    """What of the sectors that L2 reads, or writes if these are more, are those of atomic operations, 0 to 1."""
+    """What of the sectors that L2 reads, or writes if these are more, are those of atomic operations, 0 to 1.
+
+    Where neither was measured, of all sectors.
+    """
     sectors = [kernel.metrics.get(f"l2_{way}_transactions", 0.0) for way in ("read", "write")]
+    if not any(sectors):
+        sectors = [kernel.metrics.get("l2_sectors", kernel.metrics.get("l2_bytes", 0.0) / 32)]
     return min(kernel.metrics.get("l2_atomic_transactions", 0.0) / 2 / max(sectors), 1.0) if any(sectors) else 0.0
 
 
@@ -172,6 +178,10 @@ def useful_shares_by_level(kernel: KernelRow, accesses: list[_Access]) -> dict[s
         used = max(access.used for access in accesses)
         misses = 1 - metrics.get("tex_cache_hit_rate", 100.0) / 100
         to_l2 = min(1.0, used / misses) if misses > 0 else 1.0
+        by_word = {access.word: access.used for access in accesses}
+        if by_word.keys() == {word for word, _ in _ACCESSES}:  # L1 hands on all stores, and of loads what it lacks
+            asked = _LOADS_A_STORE * by_word["loads"] + by_word["stores"]
+            to_l2 = min(1.0, asked / (_LOADS_A_STORE * misses + 1))
         further = misses * (1 - metrics.get("l2_tex_hit_rate", 100.0) / 100)
         to_dram = min(1.0, used / further) if further > 0 else 1.0
         return {L1: used, CACHES: used, L2: to_l2, DRAM: to_dram}

@@ -43,6 +43,10 @@ _UNROLL: Final = (
     "Give a step of the loop more work: jax.lax.scan(..., unroll=8) or more, jax.vmap over independent problems"
     " (chains, samples); where steps combine associatively, jax.lax.associative_scan."
 )
+_COMPUTE_ON_GPU: Final = (
+    "Keep the values on the GPU, and compute there what the host computes from them (tensors, a kernel of one block,"
+    " cuSOLVER), or do so less often."
+)
 _A_FEW, _VALUE, _SMALL = 64, 4096, 65536  # bytes
 _FEW_COPIES: Final = 4  # an iteration
 _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
@@ -274,6 +278,13 @@ def _gpu_wait_gap_cause(
                              " since shapes depend on data")  # fmt: skip
         read = [gap for gap in idle.gaps if gap.cause == "value"]
         own = sum(gap.total_ns - gap.cuda_ns for gap in read) / max(sum(gap.gaps for gap in read), 1.0)
+        # of a value that is read a gap may be before its copy, and one behind it
+        if 2 * sum(gap.to_gpu for gap in read) >= NEARLY * sum(gap.gaps for gap in read) > 0:
+            return IdleCause(
+                "scalar-reads", saved, f"{count} to the host and back",
+                f"the host reads {count} of {_read_back_size_text(idle)} back {often}, and copies to the GPU what it"
+                " computes from each", _COMPUTE_ON_GPU,
+            )  # fmt: skip
         then = "and only then launches on"
         if own >= _HOSTS_NS:  # more than a framework takes to launch the next operation
             then = f"and works {format_ns(own)} behind it before it launches on (a print, a log, other work)"
