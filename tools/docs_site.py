@@ -29,7 +29,7 @@ FENCED = re.compile(r"(^ *```.*?^ *```[^\n]*$)", re.DOTALL | re.MULTILINE)
 OUTSIDE = "repository"  # where the site has files that are not in docs
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".c": "c", ".cu": "cpp", ".toml": "toml"}
 # what the search shows first: pages that answer a user's question, and last those for developers
-_FIRST = "faq.md howto/ recipe.md layout.md site.md remote.md slurm.md gpu.md pairs.md compare.md believe.md conditions.md"
+_FIRST = "faq howto/ recipe layout site remote slurm gpu.md pairs compare believe conditions environment"
 _LAST = f"gpu-measurements.md internals.md one-run.md crash-proof.md extending/ skill/ studies/ {OUTSIDE}/"
 _BOOSTS = dict.fromkeys(_FIRST.split(), 2) | dict.fromkeys(_LAST.split(), 0.5)
 _LARGEST = 100_000  # bytes of a file that a page shows

@@ -66,7 +66,10 @@ def test_the_search_ranks_pages_for_users_before_those_for_developers():
         assert page.meta["search"]["exclude"] is False
         boosts[uri] = page.meta["search"].get("boost", 1)
     assert (
-        boosts["compare.md"] > boosts["reference.md"] > boosts["internals.md"] == boosts["repository/recipes/sites/index.md"]
+        boosts["compare.md"]
+        > boosts["reference.md"]
+        > boosts["internals.md"]
+        == boosts["repository/recipes/sites/index.md"]
     )
 
 
