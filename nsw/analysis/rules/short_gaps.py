@@ -273,6 +273,10 @@ def _gpu_wait_gap_cause(
     if is_value:
         count, often = "a value" if values < 1.5 else f"{values:,.0f} values", often_text(idle, values)
         if _selection_kernel_share(case, idle):
+            if idle.in_gaps("value") < MOSTLY * saved:  # what else a selection launches takes longer
+                return IdleCause("changing-shapes", saved, f"launch-bound, {count.removeprefix('a ')} of selections",
+                                 "selections by data (masks, nonzero, unique) are much of its launches, and before it"
+                                 f" launches on the host reads the size of each ({count} {often})")  # fmt: skip
             return IdleCause("changing-shapes", saved, f"waits for {count} {often}",
                              f"the host waits for the size of a selection ({count} read from the GPU {often}),"
                              " since shapes depend on data")  # fmt: skip
