@@ -328,6 +328,45 @@ def test_truth_values_that_are_read_back_are_conditions_to_remove_before_graphs(
     assert "conditions on tensors" not in " ".join(explained(*rows, values=4, waits=4, copies=number, parts=parts))
 
 
+RESULTS = {"run": "r", "report": "a", "pid": 1, "device": 0, "phase": "steady", "direction": "from the GPU",
+           "memory": "pinned", "calls": 18, "total_ns": 18 * 0.1 * MS, "alone_ns": 0.0, "late_pct": 0.0,
+           "late_calls": 0}  # fmt: skip
+
+
+@pytest.mark.parametrize(("size", "works"), [(1 << 20, True), (1 << 14, False)])
+def test_a_long_gap_behind_large_results_is_work_on_them(size, works):
+    copy = RESULTS | {"total_bytes": 18.0 * size, "med_bytes": float(size)}
+    (text, *_) = explained(gap("launch", "long", 1, 2.7 * MS, from_gpu=1), copies=[copy])
+    assert ("behind a copy of results to it: it works on them" in text) == works
+    assert ("Do that on the GPU" in text) == works
+
+
+def test_what_the_host_does_while_it_allocates_is_its_own_where_it_takes_longer():
+    slow = gap("allocate", "long", 1, 2.7 * MS, cuda_ns=0.5 * MS)
+    texts = explained(slow, parts=(KERNELS, LAUNCHES, call("cudaMalloc", 1, 0.5 * MS)))
+    assert "2.22 ms of that are one gap, in which the host makes no CUDA call" in texts[0]
+    assert "500 us of the same idle time the host allocates" in texts[1]
+    calls = gap("allocate", "long", 1, 2.7 * MS, cuda_ns=2.6 * MS)
+    (text,) = explained(calls, parts=(KERNELS, LAUNCHES, call("cudaMalloc", 1, 2.6 * MS)))
+    assert "for 2.6 ms of that the host allocates" in text
+
+
+@pytest.mark.parametrize(("gaps", "advice"), [(1, "More workers"), (4, "Make on the GPU what is copied there")])
+def test_input_that_is_made_several_times_a_step_is_no_batch(gaps, advice):
+    (text, *_) = explained(
+        gap("launch", "long", gaps, 2.7 * MS / gaps, to_gpu=gaps),
+        parts=(part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES),
+    )
+    assert "then copies its input to the GPU" in text
+    assert advice in text
+
+
+@pytest.mark.parametrize(("behind", "computes"), [(40, True), (4, False)])
+def test_values_whose_results_go_back_to_the_gpu_are_computed_there(behind, computes):
+    (text, *_) = explained(gap("value", "middle", 80, 30 * US, to_gpu=behind), waits=0, values=40)
+    assert ("copies to the GPU what it computes from each" in text) == computes
+
+
 def test_results_that_the_host_works_on_between_kernels_are_round_trips_and_no_slow_copies():
     def texts(own, behind=12):
         row = gap("copy", "middle", 12, 200 * US, cuda_ns=12 * (200 * US - own), from_gpu=behind)

@@ -364,6 +364,12 @@ def test_kernels_of_few_blocks_that_others_follow_need_more_blocks_and_no_stream
     assert find_hits_by_case([beside])["c"][0].cause == "kernels-not-concurrent"
 
 
+def test_of_librarys_kernels_those_of_very_few_blocks_are_named():
+    few, some = (hit("too-few-blocks", blocks(count, name="sm80_xmma_wgrad_implicit_gemm")) for count in (6, 64))
+    assert some is None
+    assert "another of its algorithms" in few.advice
+
+
 def test_launches_that_an_optimizer_makes_are_the_optimizers_fault_with_those_that_have_no_name_of_their_own():
     steps = launched(
         ("void at::native::vectorized_elementwise_kernel<4, addcdiv_cuda_kernel>()", 7, 20.0), (FILL, 50, 30.0)

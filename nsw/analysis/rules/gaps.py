@@ -67,7 +67,7 @@ _ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free|Create
 _BY_OTHERS: Final = frozenset({"data-loader", "file-io", "logging", "python-threads"})  # told without CUDA calls
 _LITTLE: Final = 0.01  # of the idle time
 _LARGE_RESULT: Final = 1 << 18  # bytes that the host copies back an iteration: its work on them takes long
-_OF_ONE_STEP: Final = 1.9  # gaps before input of an iteration, which a loader fills once
+_OF_ONE_STEP: Final = 2.9  # gaps before input of an iteration, of which a loader's batch has one or two
 _MAKE_ON_GPU: Final = (
     "Make on the GPU what is copied there, before the loop if it does not change; else make it ahead, in a thread or"
     " in DataLoader's workers."

@@ -40,7 +40,7 @@ _HARDLY: Final = 0.05  # of the kernels' time that is beside other kernels
 _OFTEN_BETWEEN: Final = 0.1  # times a kernel that work of the default stream comes behind another stream's
 _LONGER_NS: Final = 8e3  # of a kernel, which its launch does not decide
 _BINDS: Final = 0.7  # of the time: what kernels take that bind it
-_LIBRARYS: Final = 0.25  # of the SMs: a library chooses its grids
+_OWN, _LIBRARYS = 0.8, 0.25  # of the SMs, that have a block: a library chooses its grids
 _FEW_BLOCKS: Final = 32  # of a kernel that fills a part of any GPU
 _EMPTY: Final = 0.75  # of the GPU, that a kernel of 32 blocks leaves empty at least
 _SEVERAL: Final = 4  # kernels of an iteration, of which some may be independent
@@ -218,7 +218,7 @@ def _few_blocks_hit(case: CaseSummary, context: Context) -> Hit | None:
         return None
     few = [
         work for work in case.gpu_work
-        if 0 < case.blocks.get(work.name, 0) < case.sm_count * (_LIBRARYS if is_library_kernel_name(work.name) else 1)
+        if 0 < case.blocks.get(work.name, 0) < case.sm_count * (_LIBRARYS if is_library_kernel_name(work.name) else _OWN)
         and work.share_pct * busy / 100 >= WORTH_PCT and (work.total_ns or 0.0) >= _LONG_NS * (work.calls or 1.0)
     ]  # fmt: skip
     share = sum(work.share_pct for work in few)
