@@ -238,6 +238,18 @@ def hits(*kernels):
     return {hit.cause: hit for hit in find_hits_by_case([case(*kernels)])["c"]}
 
 
+@pytest.mark.parametrize(("used", "lanes", "hits_l2", "cause"), [
+    (23.0, 55.0, 99.0, "random-gather"), (12.5, 55.0, 99.0, "uncoalesced-access"),
+    (23.0, 99.0, 99.0, "uncoalesced-access"), (23.0, 55.0, 60.0, "uncoalesced-access"),
+])  # fmt: skip
+def test_lists_are_gathered_where_sectors_were_not_counted(used, lanes, hits_l2, cause):
+    """Few active threads, some of whose loads are of indices side by side, and a table that L2 holds."""
+    listed = l1(gld_efficiency=used, warp_execution_efficiency=lanes, l2_tex_hit_rate=hits_l2, threads_per_block=128.0,
+                gst_efficiency=used)  # fmt: skip
+    uncounted = {name: value for name, value in listed.metrics.items() if "transactions" not in name}
+    assert cause in hits(replace(listed, metrics=uncounted))
+
+
 def test_blocks_of_few_threads_lack_more_than_those_of_idle_sms():
     def found(threads):
         waits = kernel(sm=5.0, memory=5.0, dram=4.0, l1_throughput=5.0, l2_throughput=5.0, issue_slot_utilization=2.0,

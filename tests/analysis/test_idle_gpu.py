@@ -320,12 +320,28 @@ def test_launches_that_take_much_longer_than_what_a_value_read_costs_are_the_cau
 
 
 def test_truth_values_that_are_read_back_are_conditions_to_remove_before_graphs():
-    rows = [gap("value", "middle", 4, 10 * US), gap("launch", "middle", 120, 21 * US)]
+    rows = [gap("value", "middle", 8, 10 * US), gap("launch", "middle", 120, 21 * US)]
     parts = [part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES]
     truth, number = ([copies("from the GPU", size=size)] for size in (1, 8))
-    (text,) = explained(*rows, values=4, waits=4, copies=truth, parts=parts)
-    assert "First remove conditions on tensors (`if tensor:`, validate_args of torch.distributions): 4 values" in text
-    assert "conditions on tensors" not in " ".join(explained(*rows, values=4, waits=4, copies=number, parts=parts))
+    (text,) = explained(*rows, values=8, waits=8, copies=truth, parts=parts)
+    assert "First remove conditions on tensors (`if tensor:`, validate_args of torch.distributions): 8 values" in text
+    assert "conditions on tensors" not in " ".join(explained(*rows, values=8, waits=8, copies=number, parts=parts))
+
+
+@pytest.mark.parametrize(("values", "advice"), [(12, "compute there"), (3, "a convergence test every tenth")])
+def test_many_values_of_an_iteration_are_no_convergence_test(values, advice):
+    (text, *_) = explained(gap("value", "middle", values, 2.4 * MS / values), waits=0, values=values)
+    assert advice in text
+
+
+@pytest.mark.parametrize(("values", "begins"), [(4, "torch.compile"), (40, "First remove conditions on tensors")])
+def test_graphs_come_first_where_conditions_are_far_apart(values, begins):
+    copy = RESULTS | {"total_bytes": 18.0 * values, "med_bytes": 1.0, "calls": 18 * values}
+    parts = (part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES)
+    rows = [gap("launch", "middle", 125, 21.8 * US)]
+    (text, *_) = explained(*rows, copies=[copy], parts=parts, values=values)
+    assert f"(Python, the framework). {begins}" in text
+    assert "conditions on tensors" in text
 
 
 RESULTS = {"run": "r", "report": "a", "pid": 1, "device": 0, "phase": "steady", "direction": "from the GPU",
@@ -663,6 +679,8 @@ def test_modules_in_half_of_the_slow_iterations_are_no_compiler():
     one, each = (" ".join(explained(busy=98.0, parts=(KERNELS, LAUNCHES, load), **slow)) for load in loads)
     assert "a compiler compiles again" in each
     assert "compiles again" not in one
+    evaluates = explained(busy=98.0, parts=(KERNELS, LAUNCHES, loads[1]), slower_operations=300, **slow)
+    assert "an evaluation, or other work of its own" in " ".join(evaluates)
 
 
 def test_what_xla_compiles_is_named_with_its_modules_and_those_that_are_compiled_again():

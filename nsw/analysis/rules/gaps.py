@@ -65,6 +65,7 @@ _ALIKE: Final = 0.25  # by which long gaps differ from what slow iterations take
 MOST_OF_SLOWER, LITTLE_OF_SLOWER = 0.7, 0.2  # of what a slow iteration takes longer: the GPU's
 _ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free|Create|Map)|Host(?:Alloc|Register))")
 _BY_OTHERS: Final = frozenset({"data-loader", "file-io", "logging", "python-threads"})  # told without CUDA calls
+MORE_WORK: Final = 2.0  # times the operations of a usual iteration, that a slow one has more: an evaluation
 _LITTLE: Final = 0.01  # of the idle time
 _LARGE_RESULT: Final = 1 << 18  # bytes that the host copies back an iteration: its work on them takes long
 _OF_ONE_STEP: Final = 2.9  # gaps before input of an iteration, of which a loader's batch has one or two
@@ -134,8 +135,9 @@ def find_slow_iterations(case: CaseSummary) -> SlowIterations | None:
     slow = SlowIterations(
         subject, bool(period), more_ns, max(use.get("slower_gpu_ns", 0.0), 0.0), use["slower_pct"]
     )  # fmt: skip
-    if idle.loads >= PART * use["slow"] and not period and slow.is_of_host:  # a compiler, or kernels' first use
-        return None
+    is_as_usual = use.get("slower_operations", 0.0) < MORE_WORK * idle.operations
+    if idle.loads >= PART * use["slow"] and not period and slow.is_of_host and is_as_usual:
+        return None  # a compiler, or kernels' first use
     if slow.is_of_host and more_ns < (SLOW_HOST_NS if period else _PAUSE_NS):  # the system's, or Python's
         return None
     if not period and not slow.is_of_host and slow.gpu_ns < MOST_OF_SLOWER * more_ns:
@@ -220,7 +222,7 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
                 f"{base}: {cause.fact.replace(IDLE_TIME, 'that')}{others}"
                 f"{'' if _has_few_iterations(case) else _other_idle_time_text(idle, cause, division, explained)}",
                 cause.advice or known.remedy(detect_framework(case)), f"{100 - busy_pct:.0f} % idle", "gaps",
-                continued=cause.fact_of_rest,
+                continued=cause.fact_of_rest, gain_of="the time" if idle.is_iteration else "that time",
             ))  # fmt: skip
     return hits
 

@@ -216,9 +216,10 @@ def _few_blocks_hit(case: CaseSummary, context: Context) -> Hit | None:
         return None
     if use["kernel_ns"] > (1 + _HARDLY) * use["computing_ns"] or any(kernel.metrics for kernel in case.kernels):
         return None
+    most = {name: case.sm_count * (_LIBRARYS if is_library_kernel_name(name) else _OWN) for name in case.blocks}
     few = [
         work for work in case.gpu_work
-        if 0 < case.blocks.get(work.name, 0) < case.sm_count * (_LIBRARYS if is_library_kernel_name(work.name) else _OWN)
+        if 0 < case.blocks.get(work.name, 0) < most.get(work.name, 0)
         and work.share_pct * busy / 100 >= WORTH_PCT and (work.total_ns or 0.0) >= _LONG_NS * (work.calls or 1.0)
     ]  # fmt: skip
     share = sum(work.share_pct for work in few)

@@ -61,6 +61,7 @@ _FEW_ACTIVE: Final = 24.0  # threads an instruction
 _OWN_SECTOR: Final = 0.9  # sectors of a request for each of them, and of all that loads move
 _AGAIN: Final = 2.0  # times what DRAM moves: bytes that are asked for again and again
 _NO_INDICES: Final = 4.2 / 32  # used of each sector: all loads are scattered, and none is of indices side by side
+_INDEXED, _OF_TABLE = 0.3, 90.0  # used of each sector at most; hits of L2 (%) at least
 _WALK: Final = 8  # loads of a thread, by which it could use all of a sector itself
 _LOCAL: Final = 0.2  # of the memory instructions
 _WIDEST_SPILL: Final = 16.5  # sectors an instruction: 16 of 16 bytes a thread
@@ -254,9 +255,12 @@ def _reads_apart(kernel: KernelRow, bad: Sequence[_Access]) -> bool:
     """Whether each of the few active threads reads a sector of its own, as of lists; a stride has all active."""
     lanes, threads = (kernel.metrics.get(name) for name in ("warp_execution_efficiency", "threads_per_block"))
     loads, moved = bad[0], sum(access.sectors or 0.0 for access in bad)
-    if lanes is None or loads.each is None or loads.word != "loads" or (threads or 0.0) < WARP:
+    if lanes is None or loads.word != "loads" or (threads or 0.0) < WARP:
         return False
     active = WARP * lanes / 100
+    if loads.each is None:  # not counted: indices are loaded side by side, and what they name is in L2
+        is_table = kernel.metrics.get("l2_tex_hit_rate", 0.0) >= _OF_TABLE
+        return active < _FEW_ACTIVE and _NO_INDICES < loads.used < _INDEXED and is_table
     if loads.each >= WARP - 0.5:  # all threads load, and fewer go on
         return False
     return active < _FEW_ACTIVE and loads.each >= _OWN_SECTOR * active and (loads.sectors or 0.0) >= _OWN_SECTOR * moved

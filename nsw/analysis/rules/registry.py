@@ -208,7 +208,7 @@ def _finding_of_hits(alike: Sequence[Hit], *, several: bool, is_advised: bool) -
     fact = first.fact[:1].upper() + first.fact[1:] if begins else first.fact
     also = f" Likewise {first_names(other_cases, _ALIKE)}." if other_cases else ""
     has_gain = round(first.gain_pct) > 0 and first.is_curable
-    base = "this run" if first.cause == "slow-first-iteration" else "the time"
+    base = "this run" if first.cause == "slow-first-iteration" else first.gain_of
     gain = f" Gain: at most {first.gain_pct:.0f} % of {base}." if has_gain else ""
     advice = "The same helps." if is_advised and first.advice else first.advice
     return Finding(
