@@ -11,6 +11,7 @@ from nsw.analysis.comparison import Scaling, Variant, compare_variants, scaling_
 from nsw.analysis.effective import AskedModel, Effective, model_cases
 from nsw.analysis.figures import Outlier, find_outliers
 from nsw.analysis.groups import group_by
+from nsw.analysis.model_flops import ModelFlops, StepFlops, measure_model_flops
 from nsw.analysis.placement import crowded_gpu_sentences, node_sentences_by_case
 from nsw.analysis.rules.pairs import (
     cases_with_void_ratio,
@@ -81,6 +82,7 @@ class ReportRequest:
     tied: Sequence[str] = ()  # parameters that vary together with the compared one
     higher_is_better: bool | None = None
     models: Mapping[str, AskedModel | str] = field(default_factory=dict)  # by case; a text: why it has none
+    flops: Mapping[str, StepFlops | str] = field(default_factory=dict)  # likewise
     classes: Mapping[str, str] = field(default_factory=dict)  # of kernels, a pattern each
     windowed: Collection[str] = ()  # passes that record a part of the program
 
@@ -102,6 +104,7 @@ class Summary:
     findings: tuple[Finding, ...]
     missing: tuple[str, ...]
     model: tuple[Effective, ...] = ()
+    model_flops: tuple[ModelFlops, ...] = ()
     outliers: tuple[Outlier, ...] = ()
     nodes: tuple[tuple[str, str], ...] = ()  # of each case with several ranks, where they were
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False, compare=False)
@@ -142,6 +145,7 @@ class Summary:
                 *_ordered_findings(curve, variants, by_id, hits, several=len(cases) > 1),
             ),
             model=tuple(m for m in self.model if m.case_id in cases),
+            model_flops=tuple(m for m in self.model_flops if m.case_id in cases),
             outliers=tuple(o for o in self.outliers if o.case_id in cases),
             nodes=tuple(case_nodes for case_nodes in self.nodes if case_nodes[0] in cases),
             hits=hits,
@@ -199,6 +203,7 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
         campaign_findings=campaign_findings,
         missing=tuple(data.missing),
         model=model_cases(cases, request.models, runs, tables),
+        model_flops=measure_model_flops(cases, request.flops, runs),
         outliers=tuple(find_outliers(runs, tables.get("figures", ()))),
         nodes=tuple(node_sentences_by_case(tables.get("ranks", ()), case_of)),
         tables=tables,
