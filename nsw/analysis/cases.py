@@ -144,6 +144,7 @@ def summarize_cases(
     counters: Mapping[str, TableData] | None = None,
     classes: Mapping[str, str] | None = None,
     windowed: Collection[str] = (),
+    racks: Mapping[str, str] | None = None,
 ) -> list[CaseSummary]:
     """Summarise every case of a campaign, in the plan's order.
 
@@ -155,10 +156,11 @@ def summarize_cases(
         classes: Classes of kernels that the recipe names, a pattern each.
         windowed: Passes that record a part of the program. A profiler halts it there for seconds, so that their
             figures and run times tell nothing of how much it slows the rest.
+        racks: The rack of each node, where the site tells it.
     """
     by_run = {name: rows_by_run(rows) for name, rows in tables.items()}
     return [
-        _summarize_case(id_, members, by_run, cover, counters or {}, classes, windowed)
+        _summarize_case(id_, members, by_run, cover, counters or {}, classes, windowed, racks)
         for id_, members in group_by(runs, lambda run: run.case_id).items()
     ]
 
@@ -171,6 +173,7 @@ def _summarize_case(
     counters: Mapping[str, TableData],
     classes: Mapping[str, str] | None,
     windowed: Collection[str],
+    racks: Mapping[str, str] | None,
 ) -> CaseSummary:
     @cache
     def table_rows_of_run(table: str, run: str) -> Sequence[Mapping[str, Any]]:
@@ -272,7 +275,7 @@ def _summarize_case(
         iterations=summarize_iterations(table_rows("iterations", with_gpu)),
         waiting=summarize_nccl_waiting(talk, gpu_ns, table_rows("gpu_use", with_gpu), table_rows("gaps", with_gpu)),
         collectives=summarize_collectives(table_rows("gpu_use", with_gpu[:1])),
-        stragglers=find_stragglers({name: table_rows(name, with_gpu) for name in OF_STRAGGLERS})
+        stragglers=find_stragglers({name: table_rows(name, with_gpu) for name in OF_STRAGGLERS}, racks)
         if table_rows("collectives", with_gpu)
         else (),
         idle_gpu=idle_gpu,

@@ -54,6 +54,7 @@ class CampaignData:
         campaign_findings: Findings of the campaign itself, which come first.
         kernels: By case, where they are known already, in place of `counters`.
         rereadable: Whether `nsw reread` can read its reports here.
+        racks: The rack of each node, where the site tells it.
     """
 
     campaign: str
@@ -66,6 +67,7 @@ class CampaignData:
     campaign_findings: Sequence[Finding] = ()
     kernels: Mapping[str, tuple[KernelRow, ...]] = field(default_factory=dict)
     rereadable: bool = False
+    racks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ class Summary:
 def summarize(data: CampaignData, request: ReportRequest) -> Summary:
     """Summarise a campaign by what its recipe asks for."""
     runs, tables = data.runs, data.tables
-    cases = summarize_cases(runs, tables, request.cover, data.counters, request.classes, request.windowed)
+    cases = summarize_cases(runs, tables, request.cover, data.counters, request.classes, request.windowed, data.racks)
     cases = [replace(case, kernels=data.kernels[case.id]) if case.id in data.kernels else case for case in cases]
     request = _fill_default_comparison(request, runs)
     case_of = {run.id: run.case_id for run in runs}

@@ -24,6 +24,7 @@ from nsw.recipe.matrix import expand_matrix
 from nsw.recipe.passes import TimelinePass
 from nsw.recipe.units import Fault, format_duration
 from nsw.site.names import LOCAL
+from nsw.site.topology import racks_by_node
 from nsw.wording import absent_lines, headline, plural
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ def summary_of(folder: CampaignFolder, ledger: Ledger, figure: str | None = None
         counters=counters,
         campaign_findings=version_findings(folder, ledger),
         rereadable=_is_rereadable(folder, ledger, runs),
+        racks=racks_by_node(ledger.site().get("topology") or {}),
     )
     measured = {row["name"] for row in tables["figures"]} if figure is not None else set()
     if figure is not None and figure not in measured:

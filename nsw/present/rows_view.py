@@ -96,7 +96,8 @@ IMPORTANT_IN_SUMMARIES: Final[Mapping[str, tuple[str, ...]]] = {
     "functions": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct"),
     "figures": ("case", "name", "median", "mean", "stddev", "unit", "pass_name", "least", "most", "runs", "profiled"),
     "model": ("case_id", "measured_flop_per_s", "modelled_flop_per_s", "flop_per_s", "intensity", "missing"),
-    "stragglers": ("case", "name", "last_pct", "late_ns", "cost_ns", "cost_pct", "why", "node", "device", "late"),
+    "stragglers": ("case", "name", "last_pct", "late_ns", "cost_ns", "cost_pct", "why", "node", "rack", "device",
+                   "late"),
     "perturbation": ("case", "pass_name", "figure", "change_pct", "baseline", "profiled", "unit", "certain"),
 }  # fmt: skip
 
