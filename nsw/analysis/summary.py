@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 TABLES = (
     "gpu_summary", "api_summary", "communication", "functions", "operators", "figures", "facts", "phases",
     "phase_summary", "iterations", "nvtx_summary", "nvtx_gpu_summary", "process_gpus", "ranks", "gaps",
-    "host_copies", "gpu_use", "collectives", "conditions", "gpu_metrics",
+    "host_copies", "gpu_use", "collectives", "bandwidth", "conditions", "gpu_metrics",
 )  # fmt: skip
 OF_KERNELS = ("metrics", "launches", "rules", "source_metrics")  # as columns: a row a metric of a launch is many
 

@@ -72,6 +72,7 @@ IMPORTANT: Final[Mapping[str, tuple[str, ...]]] = {
                   "self_cpu_pct", "input_shapes"),
     "functions": ("name", "self_s", "calls", "file", "line", "cpu_time_s", "module"),
     "communication": ("name", *_STATISTICS[:3], "total_bytes", *_STATISTICS[3:]),
+    "bandwidth": ("name", "ranks", "message_bytes", "calls", "med_ns", "alg_bytes_per_s", "bus_bytes_per_s"),
     "ranks": ("rank", "host", "local_rank", "gpus", "cpus"),
     "conditions": ("host", "gpu", "sm_mhz", "power_w", "temperature_c", "energy_j", "energy_error_j", "samples",
                    "power_limited_pct", "heat_limited_pct", "memory_before_mib", "load_before", "missing"),

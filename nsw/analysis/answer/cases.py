@@ -64,6 +64,26 @@ def _straggler_blocks(case: CaseSummary) -> list[Block]:
                   least=least, **fields)]  # fmt: skip
 
 
+_SPEEDS: Final = (
+    Column("name", "collective", "name"), Column("ranks", "ranks", "count"), Column("message_bytes", "message", "byte"),
+    Column("calls", "calls", "count"), Column("med_ns", "median", "ns"),
+    Column("alg_bytes_per_s", "algorithm", "byte/s"), Column("bus_bytes_per_s", "bus", "byte/s"),
+    Column("nvlink_pct", "of NVLink", "whole %"),
+)  # fmt: skip
+
+
+def _collective_speed_blocks(case: CaseSummary) -> list[Block]:
+    """The speeds of the collectives that move most bytes."""
+    columns, rows = drop_empty_columns(
+        _SPEEDS, [[getattr(speed, column.name) for column in _SPEEDS] for speed in case.bandwidth[:_RANKS]]
+    )
+    if not rows:
+        return []
+    fields = _full_answer_block_fields(case, "bandwidth")
+    return [Table("bandwidth", "speed of collectives, by the rank that waits least", columns, rows, wide="name",
+                  **fields)]  # fmt: skip
+
+
 _FOUND_BY: Final = {"profiler_step": "PyTorch's step markers", "kernel_sequence": "the sequence of kernels"}
 _ITERATIONS: Final = (
     Column("case", "case", "name"), Column("count", "count", "count"), Column("med_ns", "median", "ns"),
@@ -154,6 +174,7 @@ def _full_case_blocks(case: CaseSummary, cover: float) -> list[Block]:
         *_phase_blocks(case),
         *(replace(block, shown="full") for block in time_by_kernel_class(case)),
         *_straggler_blocks(case),
+        *_collective_speed_blocks(case),
         *_share_table_blocks(case, "hotspots", f"GPU operations that take {portion} of GPU time{phase_note}",
          case.hotspots, case.gpu_work),
         *kernel_table_blocks(case.kernels, case=case.id, visibility="full"),
