@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.collective_speed import collective_speed_text, collective_speeds
-from nsw.readers import read
+from nsw.readers import Options, read
 from nsw.readers.timeline.bandwidth import Collective, bandwidth_rows, bus_factor
 
 H200 = Path(__file__).parents[1] / "fixtures/h200"
@@ -62,3 +62,9 @@ def test_what_has_no_size_or_ranks_has_no_speed():
     assert (by_size[4096]["alg_bytes_per_s"], by_size[4096]["bus_bytes_per_s"]) == (40.96e9, None)
     assert collective_speeds(made, ["NVIDIA H200"]) == ()
     assert collective_speed_text(()) == ""
+
+
+def test_a_report_without_sizes_says_where_they_are():
+    report = read(H200 / "tiled.sqlite.gz", Options(tables=frozenset({"bandwidth"})))
+    problem = next(p for p in report.problems if p.message == "holds nothing of bandwidth")
+    assert problem.fix.startswith("the sizes of NCCL's messages are in traces of PyTorch's profiler")
