@@ -46,10 +46,10 @@ def collective_speeds(rows: Iterable[Mapping[str, Any]], gpus: Sequence[str]) ->
     """
     gpu = find_gpu(gpus[0]) if len(gpus) == 1 else None
     nvlink = (gpu.nvlink_bytes_per_s or None) if gpu is not None else None
-    known = (row for row in rows if row.get("bus_bytes_per_s"))
+    measured = (row for row in rows if row.get("bus_bytes_per_s"))
     speeds = []
     for (name, ranks, message), members in group_by(
-        known, lambda row: (row["name"], row["ranks"], row["message_bytes"])
+        measured, lambda row: (row["name"], row["ranks"], row["message_bytes"])
     ).items():
         first = min(members, key=lambda row: float(row["med_ns"]))
         bus = first["bus_bytes_per_s"]

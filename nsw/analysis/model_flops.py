@@ -82,45 +82,45 @@ class ModelFlops:
 
 
 def measure_model_flops(
-    cases: Sequence[CaseSummary], asked: Mapping[str, StepFlops | str], runs: Sequence[Any]
+    cases: Sequence[CaseSummary], request: Mapping[str, StepFlops | str], runs: Sequence[Any]
 ) -> tuple[ModelFlops, ...]:
     """The model FLOP/s of each case that the recipe has operations for.
 
     Args:
         cases: The cases.
-        asked: By case what the recipe says of it, or why it cannot be computed.
+        request: By case what the recipe says of it, or why it cannot be computed.
         runs: The campaign's runs, which have `case_id` and `gpus`.
     """
-    gpus = {run.case_id: run.gpus for run in runs if run.case_id in asked}
-    return tuple(_model_flops(case, asked[case.id], gpus[case.id]) for case in cases if case.id in asked)
+    gpus = {run.case_id: run.gpus for run in runs if run.case_id in request}
+    return tuple(_model_flops(case, request[case.id], gpus[case.id]) for case in cases if case.id in request)
 
 
-def _model_flops(case: CaseSummary, asked: StepFlops | str, gpus: int) -> ModelFlops:
-    if isinstance(asked, str):
-        return ModelFlops(case.id, missing=f"report.flops_per_step: {asked}")
-    known = ModelFlops(case.id, asked.precision, asked.flop, gpus)
+def _model_flops(case: CaseSummary, request: StepFlops | str, gpus: int) -> ModelFlops:
+    if isinstance(request, str):
+        return ModelFlops(case.id, missing=f"report.flops_per_step: {request}")
+    flops = ModelFlops(case.id, request.precision, request.flop, gpus)
     step_ns, step_by = _step_time(case)
     if not step_ns:
-        return replace(known, missing=_NO_STEP_TIME)
-    flop_per_s = asked.flop / step_ns * 1e9
-    known = replace(known, step_ns=step_ns, step_by=step_by, flop_per_s=flop_per_s)
-    peak = _gpu_peak(case.gpus or ((asked.gpu,) if asked.gpu else ()), asked.precision)
+        return replace(flops, missing=_NO_STEP_TIME)
+    flop_per_s = request.flop / step_ns * 1e9
+    flops = replace(flops, step_ns=step_ns, step_by=step_by, flop_per_s=flop_per_s)
+    peak = _gpu_peak(case.gpus or ((request.gpu,) if request.gpu else ()), request.precision)
     if isinstance(peak, str):
-        return replace(known, missing=peak)
+        return replace(flops, missing=peak)
     if not gpus:
-        return replace(known, missing="its runs were given no GPU")
-    known = replace(known, peak_flop_per_s=gpus * peak)
+        return replace(flops, missing="its runs were given no GPU")
+    flops = replace(flops, peak_flop_per_s=gpus * peak)
     mfu_pct = 100 * flop_per_s / (gpus * peak)
     if mfu_pct > 100:
         reason = (
-            f"{asked.flop:.3g} FLOP in {format_ns(step_ns)} a step ({step_by}) are {mfu_pct:.0f} % of the dense"
-            f" {asked.precision.upper()} peak of {plural(gpus, 'GPU')}: check value and precision of"
+            f"{request.flop:.3g} FLOP in {format_ns(step_ns)} a step ({step_by}) are {mfu_pct:.0f} % of the dense"
+            f" {request.precision.upper()} peak of {plural(gpus, 'GPU')}: check value and precision of"
             " report.flops_per_step, and report.steps, which names the range that is a step"
         )
-        return replace(known, missing=reason)
+        return replace(flops, missing=reason)
     spent = time_without_profiler(case)
     computing_pct = spent.computing_pct if spent is not None else None
-    return replace(known, mfu_pct=mfu_pct, computing_mfu_pct=100 * mfu_pct / computing_pct if computing_pct else None)
+    return replace(flops, mfu_pct=mfu_pct, computing_mfu_pct=100 * mfu_pct / computing_pct if computing_pct else None)
 
 
 def _step_time(case: CaseSummary) -> tuple[float | None, str | None]:
@@ -161,9 +161,10 @@ def mfu_notes(cases: Sequence[CaseSummary], measured: Sequence[ModelFlops]) -> l
 
 def _mfu_text(case: CaseSummary, flops: ModelFlops) -> str:
     """How near to the peak a case is, and whether waits or kernels keep it from there."""
-    own, peak = (rate((each or 0.0) / (flops.gpus or 1), "FLOP") for each in (flops.flop_per_s, flops.peak_flop_per_s))
+    rates = (flops.flop_per_s, flops.peak_flop_per_s)
+    reached_rate, peak = (rate((flop_per_s or 0.0) / (flops.gpus or 1), "FLOP") for flop_per_s in rates)
     text = (
-        f"MFU {flops.mfu_pct:.1f} %: {own} a GPU of {peak} (dense {(flops.precision or '').upper()}),"
+        f"MFU {flops.mfu_pct:.1f} %: {reached_rate} a GPU of {peak} (dense {(flops.precision or '').upper()}),"
         f" {format_ns(flops.step_ns)} a step by {'the ' if flops.step_by == 'timeline' else ''}{flops.step_by}."
     )
     spent = time_without_profiler(case)

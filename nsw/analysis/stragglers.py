@@ -166,8 +166,8 @@ def _common_collectives(rows: Sequence[Row]) -> _Arrivals | None:
 
 def _racks_of_nodes(nodes: Iterable[str | None], racks: Mapping[str, str]) -> dict[str | None, str]:
     """The rack of each node that is in one."""
-    known = {node: racks.get(node) or racks.get(node.partition(".")[0]) for node in nodes if node}
-    return {node: rack for node, rack in known.items() if rack}
+    rack_of = {node: racks.get(node) or racks.get(node.partition(".")[0]) for node in nodes if node}
+    return {node: rack for node, rack in rack_of.items() if rack}
 
 
 def _stragglers_of_run(
@@ -194,14 +194,14 @@ def _stragglers_of_run(
         if 1 < len(members) < len(nodes)
     ]
     stragglers = [({at}, _make_straggler(arrivals, [at], iteration_ns, evidence)) for at in range(len(arrivals.ranks))]
-    for name, rack, parts, least in groups:
+    for name, rack, parts, min_share in groups:
         members = [at for part in parts for at in part]
-        shared = _is_cost_of_parts(np.array([arrivals.cost[part].sum(axis=0) for part in parts]), least)
+        shared = _is_cost_of_parts(np.array([arrivals.cost[part].sum(axis=0) for part in parts]), min_share)
         entry = _make_straggler(arrivals, members, iteration_ns, evidence, name=name, can_be_late=shared)
         if rack is not None:
             count = "both" if len(parts) == 2 else f"all {len(parts)}"
-            why = f"{count} of its nodes are late{entry.why and '; '}{entry.why}" if entry.late else ""
-            entry = replace(entry, node=None, rack=rack, why=why)
+            reason = f"{count} of its nodes are late{entry.why and '; '}{entry.why}" if entry.late else ""
+            entry = replace(entry, node=None, rack=rack, why=reason)
         if entry.late:
             stragglers = [
                 (ranks, replace(part, late=False, cause=None, why="") if ranks <= {*members} else part)
@@ -211,17 +211,17 @@ def _stragglers_of_run(
     return [entry for _, entry in stragglers]
 
 
-def _is_cost_of_parts(cost: Any, least: float) -> bool:
+def _is_cost_of_parts(cost: Any, min_share: float) -> bool:
     """Whether a node's or rack's cost is that of so many of its ranks or nodes.
 
     Args:
         cost: What each of them costs, shape (parts, iterations).
-        least: How many of them share in it, 0 to 1.
+        min_share: How many of them share in it, 0 to 1.
     """
     of_all = cost.sum(axis=0)
     # by cost: most iterations of a node where one rank is late now and then cost little, which all of its ranks share
     shared = (of_all * (cost >= of_all / (2 * len(cost)))).sum(axis=1)
-    return bool(of_all.any() and (shared >= _AS_LATE * of_all.sum()).mean() >= least)
+    return bool(of_all.any() and (shared >= _AS_LATE * of_all.sum()).mean() >= min_share)
 
 
 def _make_straggler(

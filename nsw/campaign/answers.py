@@ -207,14 +207,14 @@ def _models_by_case(model: PerformanceModel, cases: Mapping[str, Mapping[str, An
 
 
 def _step_flops_by_case(
-    asked: FlopsPerStep, cases: Mapping[str, Mapping[str, Any]], lock: Lock | None
+    request: FlopsPerStep, cases: Mapping[str, Mapping[str, Any]], lock: Lock | None
 ) -> dict[str, StepFlops | str]:
     """The FLOP of a step of each case; or why they cannot be computed."""
     gpu = lock.machine.get("chip") if lock else None
     flops: dict[str, StepFlops | str] = {}
     for case, params in cases.items():
         try:
-            flops[case] = StepFlops(_evaluate_amount(asked.value, {**params, "case": case}), asked.precision, gpu)
+            flops[case] = StepFlops(_evaluate_amount(request.value, {**params, "case": case}), request.precision, gpu)
         except Fault as fault:
             flops[case] = fault.message
     return flops

@@ -17,7 +17,7 @@ _LINE: Final = re.compile(r"['\"]?([^\s:'\"]+)['\"]?[\s:]+['\"]?([^\s:'\"]+)['\"
 _SLURM: Final = re.compile(r"(\w+)=(\S+)")
 _NAMES: Final = re.compile(r"(?:\[[^\]]*\]|[^,\[\]])+")  # between commas that are in no brackets
 _BRACKETS: Final = re.compile(r"\[([^\]]*)\]")
-_MOST: Final = 100_000  # nodes
+_MAX_NODES: Final = 100_000  # nodes
 _LIST: Final = "such as node[01-18,20]"
 _HINT: Final = "a line is such as `node[01-18]: rack1`; on Slurm `scontrol show topology > FILE` writes the file"
 
@@ -71,9 +71,9 @@ def expand_hostlist(text: str) -> list[str]:
     for part in _NAMES.findall(text):
         literals = _BRACKETS.split(part)
         parts = [_numbers(piece, text) if at % 2 else [piece] for at, piece in enumerate(literals)]
-        names += map("".join, islice(product(*parts), _MOST + 1))
-    if not names or len(names) > _MOST or text.count("[") != text.count("]"):
-        raise Fault(f"{show_value(text)} is no list of at most {_MOST:,} nodes", hint=_LIST)
+        names += map("".join, islice(product(*parts), _MAX_NODES + 1))
+    if not names or len(names) > _MAX_NODES or text.count("[") != text.count("]"):
+        raise Fault(f"{show_value(text)} is no list of at most {_MAX_NODES:,} nodes", hint=_LIST)
     return names
 
 
@@ -83,7 +83,7 @@ def _numbers(ranges: str, text: str) -> list[str]:
     for piece in ranges.split(","):
         match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", piece)
         last = int(match[2] or match[1]) if match else -1
-        if match is None or not 0 <= last - int(match[1]) < _MOST:
+        if match is None or not 0 <= last - int(match[1]) < _MAX_NODES:
             raise Fault(f"{show_value(piece)} in {show_value(text)} is no range of nodes", hint=_LIST)
         numbers += [f"{number:0{len(match[1])}d}" for number in range(int(match[1]), last + 1)]
     return numbers

@@ -31,16 +31,16 @@ def answer(runs=None, asked=STEP, gpus=2, show=screen, **tables):
 
 
 def flops_of(**how):
-    (found,) = answer(show=summarized, **how).model_flops
-    return found
+    (flops,) = answer(show=summarized, **how).model_flops
+    return flops
 
 
 def test_an_iteration_of_the_timeline_is_a_step():
-    found = flops_of(**traced())
-    assert found.flop_per_s == pytest.approx(989.4e12)
-    assert found.peak_flop_per_s == pytest.approx(2 * 989.4e12)
-    assert found.mfu_pct == pytest.approx(50)
-    assert found.computing_mfu_pct == pytest.approx(50 / 0.8)
+    flops = flops_of(**traced())
+    assert flops.flop_per_s == pytest.approx(989.4e12)
+    assert flops.peak_flop_per_s == pytest.approx(2 * 989.4e12)
+    assert flops.mfu_pct == pytest.approx(50)
+    assert flops.computing_mfu_pct == pytest.approx(50 / 0.8)
 
 
 def test_a_single_case_says_whether_waits_or_kernels_limit_it():
@@ -61,16 +61,16 @@ def test_a_single_case_says_whether_waits_or_kernels_limit_it():
 def test_a_figure_of_an_unprofiled_run_counts_before_the_timeline(value, unit):
     runs = [make_run("b"), timeline()]
     runs[1].case_id = runs[0].case_id
-    found = flops_of(runs=runs, **traced(figures=[figure_row(value, run="b", name="step", unit=unit)]))
-    assert (found.step_ns, found.step_by) == (pytest.approx(20 * MS), "figure step")
-    assert found.mfu_pct == pytest.approx(25)
+    flops = flops_of(runs=runs, **traced(figures=[figure_row(value, run="b", name="step", unit=unit)]))
+    assert (flops.step_ns, flops.step_by) == (pytest.approx(20 * MS), "figure step")
+    assert flops.mfu_pct == pytest.approx(25)
 
 
 @pytest.mark.parametrize("unit", ["ms", "images/s", "s/epoch", "stepsize/s"])
 def test_other_units_are_no_time_of_a_step(unit):
-    found = flops_of(runs=[make_run("r")], figures=[figure_row(20.0, unit=unit)], facts=H200)
-    assert found.mfu_pct is None
-    assert found.missing.startswith("no step time was measured: add a pass `timeline: {}`")
+    flops = flops_of(runs=[make_run("r")], figures=[figure_row(20.0, unit=unit)], facts=H200)
+    assert flops.mfu_pct is None
+    assert flops.missing.startswith("no step time was measured: add a pass `timeline: {}`")
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_other_units_are_no_time_of_a_step(unit):
     ],
 )  # fmt: skip
 def test_where_there_is_no_mfu_its_reason_is_said(changed, reason):
-    found = flops_of(**traced(**changed))
-    assert found.mfu_pct is None
-    assert found.missing.startswith(reason)
+    flops = flops_of(**traced(**changed))
+    assert flops.mfu_pct is None
+    assert flops.missing.startswith(reason)
     assert answer(**traced(**changed))["mfu"].text.startswith(f"no MFU of c: {reason}")
 
 
@@ -129,5 +129,5 @@ app: {command: ./train}
 matrix: {batch: [0, 8]}
 report: {flops_per_step: {value: '{{ 6 * 7e9 * batch * 4096 }}', precision: bf16}}
 """).recipe
-    found = flops_by_case(recipe.report.flops_per_step, {"c0": {"batch": 0}, "c8": {"batch": 8}}, None)
-    assert found == {"c0": "expected a number above 0, found 0.0", "c8": StepFlops(6 * 7e9 * 8 * 4096, "bf16")}
+    flops = flops_by_case(recipe.report.flops_per_step, {"c0": {"batch": 0}, "c8": {"batch": 8}}, None)
+    assert flops == {"c0": "expected a number above 0, found 0.0", "c8": StepFlops(6 * 7e9 * 8 * 4096, "bf16")}

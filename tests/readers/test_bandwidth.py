@@ -35,12 +35,12 @@ def test_the_buses_share_of_each_kind(operation, ranks, factor):
 @pytest.mark.parametrize("name", MEASURED_US)
 def test_speeds_of_a_recording_are_those_by_the_programs_own_clock(rows, name):
     message = (512 if name in {"AllGather", "ReduceScatter"} else 256) * MIB
-    found = next(row for row in rows if row["name"] == name and row["message_bytes"] == message)
+    row = next(row for row in rows if row["name"] == name and row["message_bytes"] == message)
     speed = message / MEASURED_US[name] * 1e6
-    assert found["calls"] == 6
-    assert found["alg_bytes_per_s"] == pytest.approx(speed, rel=0.02)
+    assert row["calls"] == 6
+    assert row["alg_bytes_per_s"] == pytest.approx(speed, rel=0.02)
     halved = name in {"AllGather", "ReduceScatter", "AllToAll"}
-    assert found["bus_bytes_per_s"] == pytest.approx(speed / (1 + halved), rel=0.02)
+    assert row["bus_bytes_per_s"] == pytest.approx(speed / (1 + halved), rel=0.02)
 
 
 def test_the_rank_that_waits_least_tells_the_speed_beside_nvlink(rows):
@@ -56,11 +56,11 @@ def test_the_rank_that_waits_least_tells_the_speed_beside_nvlink(rows):
 
 
 def test_what_has_no_size_or_ranks_has_no_speed():
-    made = bandwidth_rows([Collective("AllReduce", 8, None, 100), Collective("AllReduce", None, 4096, 100)])
-    by_size = {row["message_bytes"]: row for row in made}
+    rows = bandwidth_rows([Collective("AllReduce", 8, None, 100), Collective("AllReduce", None, 4096, 100)])
+    by_size = {row["message_bytes"]: row for row in rows}
     assert (by_size[None]["alg_bytes_per_s"], by_size[None]["bus_bytes_per_s"]) == (None, None)
     assert (by_size[4096]["alg_bytes_per_s"], by_size[4096]["bus_bytes_per_s"]) == (40.96e9, None)
-    assert collective_speeds(made, ["NVIDIA H200"]) == ()
+    assert collective_speeds(rows, ["NVIDIA H200"]) == ()
     assert collective_speed_text(()) == ""
 
 
