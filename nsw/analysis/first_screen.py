@@ -13,6 +13,7 @@ from nsw.analysis.blocks import Block, Note, Table
 from nsw.analysis.comparison import is_time_unit, least_disturbed_figure
 from nsw.analysis.conditions import condition_notes
 from nsw.analysis.idle_gpu import BUSY_PCT
+from nsw.analysis.model_flops import mfu_notes
 from nsw.analysis.rules.api_calls import startup_text
 from nsw.analysis.rules.counters import missing_counters_of_largest_kernel
 from nsw.analysis.rules.idle_causes import SHORT
@@ -79,6 +80,7 @@ def first_screen_blocks(summary: Summary) -> list[Block]:
     if screen.table is not None and screen.table.rows:
         blocks += [screen.table, *legend_notes(screen.table)]
     blocks += [
+        *mfu_notes(summary.cases, summary.model_flops),
         *_unshown_axis_value_blocks(summary),
         *_caveat_blocks(summary),
         *_unshown_figure_blocks(summary, screen.table),
