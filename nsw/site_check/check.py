@@ -7,9 +7,7 @@ site's own ncu lists are kept for a week: `nsw sites check` and `nsw metrics che
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import math
 import os
@@ -21,7 +19,6 @@ from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import CommandError, CommandResult, HostKeyError, LoginError, NswError, UnreachableError
@@ -34,7 +31,7 @@ from nsw.profilers import load_profiler
 from nsw.quantities import seconds
 from nsw.recipe.passes import PROGRAMS, site_profilers
 from nsw.recipe.units import parse_duration
-from nsw.resources import user_folder
+from nsw.resources import csv_rows, user_folder
 from nsw.safe_files import make_folders, read_plain, write_text
 from nsw.schedulers.adapter import Adapter, Facts, Queue
 from nsw.schedulers.create import is_shared, owner_of
@@ -117,8 +114,7 @@ class Check:
 
 @cache
 def _load_outcomes() -> Mapping[tuple[str, str], Mapping[str, str]]:
-    text = files("nsw.site_check").joinpath("outcomes.csv").read_text(encoding="utf-8")
-    return {(row["check"], row["outcome"]): row for row in csv.DictReader(io.StringIO(text, newline=""))}
+    return {(row["check"], row["outcome"]): row for row in csv_rows("site_check/outcomes.csv")}
 
 
 def check_from_outcome(
