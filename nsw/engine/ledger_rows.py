@@ -295,13 +295,6 @@ class SubmissionRow(NamedTuple):
     native_id: str | None
 
 
-class StateCount(NamedTuple):
-    """How many runs are in a state."""
-
-    state: State
-    runs: int
-
-
 class Waiting(NamedTuple):
     """Runs that are submitted and wait for the same reason."""
 
@@ -310,16 +303,6 @@ class Waiting(NamedTuple):
     cause: Cause | None
     id: str  # of the first
     runs: int
-
-
-class Chosen(NamedTuple):
-    """A choice, and the run that it is for."""
-
-    run: str
-    arguments: tuple[str, ...]
-    limit_s: int | None
-    source: str
-    note: str
 
 
 class Absent(NamedTuple):
