@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.schedulers.adapter import (
     Adapter,
-    KnownRefusal,
     Line,
     Queue,
     Refusal,
@@ -23,6 +22,7 @@ from nsw.schedulers.adapter import (
     Watched,
     explain_refusal,
     job_ids,
+    known_refusals,
     parse_time_limit,
     refused_option,
     split_words,
@@ -86,30 +86,6 @@ _STARTS: Final = {
     127: "exit status 127: the job script's interpreter, or a command in it, was not found",
 }
 
-
-# what qsub says when it refuses -> the key of `resources` that asks for it, and what to do; the first that fits
-# counts, and nothing was submitted when one of them is printed
-_REFUSALS: Final[tuple[KnownRefusal, ...]] = (
-    (r"non-existent queue|queue is (draining|dead)|queue \S+ does not exist", "queue",
-     "`qstat -Q` lists the queues, their states and limits"),
-    (r"not (a member|allowed|permitted|in).*queue|queue.*(not permitted|access)", "queue",
-     "`qstat -Q` says who may use a queue"),
-    (r"walltime (less|greater) than|invalid time specification|'time' not provided", "time",
-     "`qstat -Q` lists the queues' limits; Cobalt accepts no job under 5 minutes"),
-    (r"node count out of realistic range|'nodecount' not provided|nodes?\b.*(limit|greater|less)", "nodes",
-     "`qstat -Q` lists the queues' limits"),
-    (r"filesystem", "extra",
-     "such as extra: ['#COBALT --attrs filesystems=home,eagle'], in the recipe or for the site"),
-    (r"\b(mcdram|numa) \S+ not valid|Improperly formatted argument to attrs|Multiple --attrs", "extra",
-     "see extra: ['#COBALT --attrs NAME=VALUE:NAME=VALUE']"),
-    (r"project|allocation|account", "account", "name a project of yours on this machine"),
-    ((r"no such option|takes no value|requires? (an|\d) argument|ambiguous option|Specifed mode|Invalid umask|"
-      r"Improperly formatted|invalid \w+ value"), "extra", "see the head of the job script: `nsw render`"),
-    (r"not found, or is not a file|is not executable|directory \S+ does not exist", None,
-     "was the campaign's remote folder removed?"),
-    (r"\bFilter \S+ failed", None, "a filter of the site refused the job"),
-    (r"<Fault 100[14]: |in system\.validate_job", None, None),
-)  # fmt: skip
 
 _LEAST_MINUTES: Final = 5  # Cobalt refuses less
 _CHANGED: Final = r"\s$'\"\\"  # characters of paths that it drops or replaces, as in `[...]` of a regular expression
@@ -228,8 +204,8 @@ class Cobalt(Adapter):
         # the queue manager's own sentence goes before what a filter that let the job pass has printed
         faults = [match["said"] for match in _FAULT.finditer(result.stderr)]
         reason = "; ".join(faults or [line for line in complaints if not _FILTER.fullmatch(line)])
-        matched_refusal = explain_refusal(reason, _REFUSALS) or explain_refusal(
-            result.stderr, (pattern for pattern in _REFUSALS if not pattern[1])
+        matched_refusal = explain_refusal(reason, known_refusals("cobalt")) or explain_refusal(
+            result.stderr, (pattern for pattern in known_refusals("cobalt") if not pattern[1])
         )
         return replace(matched_refusal, message="; ".join(complaints)) if matched_refusal else None
 
