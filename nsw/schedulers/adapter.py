@@ -153,6 +153,13 @@ def known_refusals(system: str) -> tuple[KnownRefusal, ...]:
     )
 
 
+@cache
+def refused_options(system: str) -> dict[str, str]:
+    """The options of a batch system that a line of the recipe's own may not have, each with the reason."""
+    rows = csv_rows("schedulers/refused_options.csv")
+    return {row["option"]: row["reason"] for row in rows if row["scheduler"] == system}
+
+
 def explain_refusal(message: str, known: Iterable[KnownRefusal]) -> Refusal | None:
     """The refusal in these words, with the key and the hint of the first pattern that fits; None where none does."""
     for pattern, key, hint in known:

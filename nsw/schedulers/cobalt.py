@@ -25,6 +25,7 @@ from nsw.schedulers.adapter import (
     known_refusals,
     parse_time_limit,
     refused_option,
+    refused_options,
     split_words,
 )
 from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself
@@ -90,25 +91,7 @@ _STARTS: Final = {
 _LEAST_MINUTES: Final = 5  # Cobalt refuses less
 _CHANGED: Final = r"\s$'\"\\"  # characters of paths that it drops or replaces, as in `[...]` of a regular expression
 
-# options that a line of the recipe's own may not have, each with the reason
-_FORBIDDEN_OPTIONS: Final = {
-    ("-n", "--nodecount"): "nsw asks for the nodes that resources.nodes says",
-    ("-t", "--time"): "nsw requests the time that a job's runs need: set resources.time, the time of one run",
-    ("--jobname",): "nsw finds its jobs by the names that it gives them",
-    ("-O", "--outputprefix"): "nsw looks for the job's files where it told Cobalt to write them",
-    ("-o", "--output"): "`nsw logs` prints the job's output, which it looks for where nsw told Cobalt to write it",
-    ("-e", "--error"): "`nsw logs` shows what the job prints, with its errors",
-    ("--debuglog",): "nsw reads how a job ended in the .cobaltlog that it named itself",
-    ("--cwd",): "nsw names the folder of the job's files itself",
-    ("-I", "--interactive"): "an interactive job would wait for a terminal",
-    ("-h", "--held"): "the job would never start",
-    ("--mode",): "a job of nsw is a script",
-    ("--env",): "Cobalt writes --env values into its logs; write the variables into the recipe's app.env",
-    ("--dependencies",): "a job of Cobalt whose dependency failed waits for ever; nsw sets the order itself",
-    ("-v", "-d", "--debug", "--verbose"): "qsub would print more than the job's id",
-}  # fmt: skip
 _KEYS: Final = {"-q": "queue", "-A": "account"}  # of `resources`
-_REFUSED: Final = {option: reason for options, reason in _FORBIDDEN_OPTIONS.items() for option in options}
 
 
 class Cobalt(Adapter):
@@ -379,7 +362,7 @@ def _split_options(line: str) -> tuple[list[str], list[str]]:
         option, equals, value = word.partition("=")
         if not option.startswith("--") and option.startswith("-"):
             option, value = word[:2], word[2:]
-        if reason := _REFUSED.get(option):
+        if reason := refused_options("cobalt").get(option):
             raise refused_option(option, reason)
         if option == "--attrs":
             attrs += (value if equals else words.pop(0) if words else "").split(":")

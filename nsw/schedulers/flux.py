@@ -19,6 +19,7 @@ from nsw.schedulers.adapter import (
     explain_refusal,
     job_ids,
     known_refusals,
+    refused_options,
 )
 from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself
 
@@ -36,13 +37,6 @@ _DELIMITER: Final = "^"  # which the last field, free text, may hold
 _FORMAT: Final = _DELIMITER.join(f"{{{field}}}" for field in _FIELDS)
 _EACH: Final = 'code=0; for job; do flux job urgency "$job" {} || code=$?; done; exit "$code"'
 _ERROR: Final = re.compile(r"^flux[- ]batch: (?:error|ERROR): (?:\[Errno \d+\] )?(.+)", re.MULTILINE)
-# options that a line of the recipe's own may not have, with the reason where there is another than that nsw sets them
-_OPTIONS: Final = frozenset({"-t", "--time-limit", "--job-name", "--output", "--error", "--urgency", "--dependency",
-                             "--dry-run", "--wrap", "--flags"})  # fmt: skip
-_REASONS: Final = {
-    "-t": "resources.time sets it", "--time-limit": "resources.time sets it",
-    "--urgency": "`nsw throttle` changes it", "--dry-run": "nothing would be submitted",
-}  # fmt: skip
 _PLAIN: Final = r"[A-Za-z0-9_.,@+/-]+"
 _PENDING: Final = frozenset({"NEW", "DEPEND", "PRIORITY", "SCHED"})
 
@@ -108,8 +102,8 @@ class Flux(Adapter):
     def unwanted(self, line: str) -> tuple[str, str] | None:
         """The first option that is nsw's own."""
         for option, _ in self.options_in(line):
-            if option in _OPTIONS:
-                return option, _REASONS.get(option, "nsw sets it itself")
+            if reason := refused_options("flux").get(option):
+                return option, reason
         return None
 
     def submit_command(self, request: Request) -> list[str]:

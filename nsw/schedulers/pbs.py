@@ -31,6 +31,7 @@ from nsw.schedulers.adapter import (
     limit_words,
     parse_time_limit,
     refused_option,
+    refused_options,
     split_words,
     task_words,
 )
@@ -119,26 +120,6 @@ _VERDICT: Final = frozenset({1, 2, 3, 4, 5, 6, 7, 12, 32, 38, *range(148, 160), 
     185,
 }
 
-# options that a line of the recipe's own may not have, each with the reason
-_REFUSED = {
-    "J": "nsw makes the arrays itself, as limits.max_array and limits.max_in_flight say",
-    "N": "nsw finds its jobs by the names that it gives them",
-    "o": "`nsw logs` prints the job's output, which it looks for where nsw told PBS to write it",
-    "e": "`nsw logs` shows what the job prints, with its errors",
-    "j": "`nsw logs` shows what the job prints, with its errors",
-    "v": "nsw's own -v would replace it; write the variables into the recipe's app.env",
-    "I": "an interactive job would wait for a terminal",
-    "z": "qsub would not print the job's id",
-    "h": "the job would never start; `nsw run` holds nothing back",
-    "C": "the directives that nsw writes begin with #PBS",
-    "S": "the job script is bash",
-    "t": "-t is Torque's; PBS has -J, which nsw writes itself",
-}
-_REFUSED_ATTRIBUTES = {
-    "block": "qsub would wait for the job's end, and nsw could submit nothing else",
-    "depend": "nsw sets the dependencies itself",
-    "stageout": "nsw fetches what the runs left",
-}
 _CHUNK = re.compile(r"[A-Za-z][\w.-]*=[\w.,-]+(:[A-Za-z][\w.-]*=[\w.,-]+)*")
 _PLAIN = r"[A-Za-z0-9_.,:@%+/=*^~-]+"
 
@@ -253,12 +234,12 @@ class Pbs(Adapter):
         Raises:
             RefusedError: It sets the walltime.
         """
+        refused = refused_options("pbs")
         for letter, value in _directive_options(line):
-            reason = _REFUSED.get(letter)
+            reason = refused.get(letter)
             if letter == "W":
-                reason = next(
-                    (_REFUSED_ATTRIBUTES[n] for n in _resource_names(value) if n in _REFUSED_ATTRIBUTES), None
-                )
+                attributes = (f"W {name}" for name in _resource_names(value))
+                reason = next((refused[attribute] for attribute in attributes if attribute in refused), None)
             if letter == "l" and "walltime" in _resource_names(value):
                 reason = "nsw requests the time that a job's runs need"
                 raise refused_option("-l walltime", reason, "set resources.time, the time of one run")

@@ -21,6 +21,7 @@ from nsw.schedulers.adapter import (
     explain_refusal,
     job_ids,
     known_refusals,
+    refused_options,
     split_words,
     task_words,
 )
@@ -38,9 +39,6 @@ _REFUSED: Final = re.compile(
 _SEPARATOR: Final = re.compile(r"^=+$", re.MULTILINE)
 _NOT_FOUND: Final = re.compile(r"^error: job (?:id|name) \S+ not found", re.MULTILINE)
 _EACH: Final = 'code=0; for job; do qacct -j "$job" || code=$?; done; exit "$code"'
-_OPTIONS: Final = frozenset(
-    {"N", "o", "e", "j", "t", "tc", "sync", "hold_jid", "hold_jid_ad", "terse", "S", "h", "now"}
-)
 _LIMIT: Final = "37"
 # `failed` of qacct -> in words
 _FAILED: Final = {
@@ -129,8 +127,8 @@ class Sge(Adapter):
         for option in re.findall(r"\s-([A-Za-z_]+)", line):
             if option == "l" and "h_rt" in line:
                 return "-l", "resources.time sets h_rt"
-            if option in _OPTIONS:
-                return f"-{option}", "nsw sets it itself"
+            if reason := refused_options("sge").get(option):
+                return f"-{option}", reason
         return None
 
     def submit_command(self, request: Request) -> list[str]:

@@ -26,6 +26,7 @@ from nsw.schedulers.adapter import (
     known_refusals,
     limit_words,
     parse_time_limit,
+    refused_options,
     split_words,
     task_words,
 )
@@ -70,18 +71,6 @@ _UNUSABLE: Final = (
     "|Unable to establish control machine address|authentication error|SlurmctldHost"
     "|Incompatible versions of client and server code"
 )
-# options that a line of the recipe's own may not have, each with the reason
-_FORBIDDEN_OPTIONS: Final = {
-    ("--array", "-a"): "nsw makes the arrays itself, as limits.max_array and limits.max_in_flight say",
-    ("--clusters", "--cluster", "-M"): "nsw asks the cluster of its own login node, and would take the job for lost",
-    ("--test-only",): "nothing would be submitted; `nsw plan` asks whether the jobs would be accepted",
-    ("--wait", "-W"): "sbatch would wait for the job's end, and nsw could submit nothing else",
-    ("--job-name", "-J"): "nsw finds its jobs by the names that it gives them",
-    ("--output", "-o"): "`nsw logs` prints the job's output, which it looks for where nsw told Slurm to write it",
-    ("--comment",): "it holds the campaign's id, by which all jobs of a campaign are known",
-    ("--open-mode",): "what a job printed before it was put back into the queue is kept",
-}
-_REFUSED: Final = {option: reason for options, reason in _FORBIDDEN_OPTIONS.items() for option in options}
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:@%+/=*|&()\[\]~^!<>-]+")
 
 
@@ -276,7 +265,8 @@ class Slurm(Adapter):
 
     def unwanted(self, line: str) -> tuple[str, str] | None:
         """The first option that is nsw's own."""
-        return next(((option, _REFUSED[option]) for option in _option_names(line) if option in _REFUSED), None)
+        refused = refused_options("slurm")
+        return next(((option, refused[option]) for option in _option_names(line) if option in refused), None)
 
     def submit_command(self, request: Request) -> list[str]:
         """The sbatch of a submission: an array when it holds several tasks."""
