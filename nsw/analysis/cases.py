@@ -15,6 +15,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.collective_speed import CollectiveSpeed, collective_speeds
 from nsw.analysis.figures import Figure, Perturbation, figures_by_pass, profiler_perturbations
 from nsw.analysis.groups import group_by, sum_times_and_calls
 from nsw.analysis.host import HostSide, own_time_weights, summarize_host
@@ -115,6 +116,7 @@ class CaseSummary:
     waiting: Waiting | None = None
     collectives: Collectives | None = None
     stragglers: tuple[Straggler, ...] = ()
+    bandwidth: tuple[CollectiveSpeed, ...] = ()
     import_ns: float | None = None
     perturbation: tuple[Perturbation, ...] = ()
     idle_gpu: IdleGpu | None = None
@@ -144,6 +146,7 @@ def summarize_cases(
     counters: Mapping[str, TableData] | None = None,
     classes: Mapping[str, str] | None = None,
     windowed: Collection[str] = (),
+    racks: Mapping[str, str] | None = None,
 ) -> list[CaseSummary]:
     """Summarise every case of a campaign, in the plan's order.
 
@@ -155,10 +158,11 @@ def summarize_cases(
         classes: Classes of kernels that the recipe names, a pattern each.
         windowed: Passes that record a part of the program. A profiler halts it there for seconds, so that their
             figures and run times tell nothing of how much it slows the rest.
+        racks: The rack of each node, where the site tells it.
     """
     by_run = {name: rows_by_run(rows) for name, rows in tables.items()}
     return [
-        _summarize_case(id_, _CaseRows(members, by_run), cover, counters or {}, classes, windowed)
+        _summarize_case(id_, _CaseRows(members, by_run), cover, counters or {}, classes, windowed, racks)
         for id_, members in group_by(runs, lambda run: run.case_id).items()
     ]
 
@@ -176,9 +180,9 @@ class _CaseRows:
         self.runs, self.by_run = runs, by_run
         self.rows_of_run = cache(lambda table, run: by_run.get(table, {}).get(run, ()))
         self.columns_of_run = cache(lambda table, run: _columns_of_run(by_run.get(table, {}), run))
-        self.with_gpu, self.with_api, self.with_functions = (
+        self.with_gpu, self.with_api, self.with_functions, self.with_speeds = (
             runs_of_first_measured_pass(runs, by_run.get(table, {}))
-            for table in ("gpu_summary", "api_summary", "functions")
+            for table in ("gpu_summary", "api_summary", "functions", "bandwidth")
         )
 
     def rows(self, table: str, runs: Sequence[Any]) -> Sequence[Mapping[str, Any]]:
@@ -212,6 +216,7 @@ def _summarize_case(
     counters: Mapping[str, TableData],
     classes: Mapping[str, str] | None,
     windowed: Collection[str],
+    racks: Mapping[str, str] | None,
 ) -> CaseSummary:
     runs, with_gpu, several = rows.runs, rows.with_gpu, max(1, len(rows.with_gpu))
     facts, functions = rows.rows("facts", runs), rows.rows("functions", rows.with_functions)
@@ -232,6 +237,7 @@ def _summarize_case(
         iterations,
         {"phase_summary": parts, "gaps": gaps, "host_copies": rows.traced("host_copies"), "gpu_use": gpu_use},
     )
+    gpus = tuple(sorted({str(row["text"]) for row in facts if row["key"] == "gpu_name" and row.get("text")}))
     alike = _are_iterations_alike(iterations)
     loading = _longest_loading_range(ranges)
     return CaseSummary(
@@ -263,16 +269,17 @@ def _summarize_case(
         page_fault_ns=sum(row["value"] for row in rows.traced("facts") if row["key"] == PAGE_FAULTS) / several,
         compiled=_compiled_modules(ranges, several),
         uses_fsdp=any(str(row["name"]).startswith("FSDP::") for row in ranges),
-        gpus=tuple(sorted({str(row["text"]) for row in facts if row["key"] == "gpu_name" and row.get("text")})),
+        gpus=gpus,
         measured=len(with_gpu or rows.with_api or rows.with_functions),
         kernels=_kernels_with_counters(runs, counters, gpu, several),
         phases=summarize_phases(rows.traced("phases"), parts),
         iterations=summarize_iterations(iterations),
         waiting=summarize_nccl_waiting(nccl, gpu_ns, gpu_use, gaps),
         collectives=summarize_collectives(rows.rows("gpu_use", with_gpu[:1])),
-        stragglers=find_stragglers({name: rows.traced(name) for name in OF_STRAGGLERS})
+        stragglers=find_stragglers({name: rows.traced(name) for name in OF_STRAGGLERS}, racks)
         if rows.traced("collectives")
         else (),
+        bandwidth=collective_speeds(rows.rows("bandwidth", rows.with_speeds), gpus),
         idle_gpu=idle_gpu,
         traced_by=with_gpu[0].pass_name if with_gpu else None,
         one_phase=unsplit_timeline_reason(rows.traced("phases")),

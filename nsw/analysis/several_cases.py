@@ -33,6 +33,7 @@ from nsw.analysis.screen_table import (
     is_smaller_figure_better,
     kernel_columns,
     mean_gpu_busy_pct,
+    mfu_column,
     milliseconds_change_text,
     parameter_value_cell,
     parameter_value_text,
@@ -82,6 +83,7 @@ def scaling_screen(summary: Summary, curve: Scaling) -> Screen:
         (Column("efficiency_range", "its range"),
          lambda e: "{:.0f} to {:.0f} %".format(*low_high) if (low_high := efficiency_range(curve, *e)) else "")
         if any(point.runs > 1 for point in curve.points) else None,
+        mfu_column(summary, lambda e: e[1].case_id),
         (Column("step", "iteration, ms"),
          lambda e: milliseconds_change_text(*(getattr(spent[point.case_id], "span_ns", None) for point in e)))
         if any(share_cell(end, "span_ns") for end in ends) else None,
@@ -204,6 +206,7 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
         (Column("operations", "operations"),
          lambda p: " -> ".join(f"{count:,.0f}" for count in counts)
          if all(counts := [operations.get(v.case_id, 0.0) for v in p]) else "-") if is_timed else None,
+        mfu_column(summary, lambda p: p[1].case_id),
         (Column("idle_pct", f"GPU idle, {parameter_value_text(second.variant)}", "whole %"),
          lambda p: None if (busy := mean_gpu_busy_pct(by_id[p[1].case_id])) is None else 100 - busy),
     ]  # fmt: skip
@@ -287,6 +290,7 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
                 "longer x" if is_time else "faster x"),
          lambda v: SET_ASIDE if v.case_id in no_ratio else v.ratio),
         (Column("gpu_ns", "GPU time an iteration", "ns"), lambda v: gpu_ns.get(v.case_id)),
+        mfu_column(summary, lambda v: v.case_id),
         *kernel_columns(lambda v: by_id[v.case_id]),
         (Column("what", "what is wrong"), lambda v: first_problem_text(summary.hits.get(v.case_id, ()))),
     ]  # fmt: skip
@@ -442,6 +446,7 @@ def _side_by_side_table(
         (Column("figure_range", "its range", "range"), lambda c: figure_range(c, figure[0])) if figure else None,
         *((Column(f"figure.{name}", figure_heading(name, unit, is_median=repeated), "number"),
            lambda c, name=name: figure_median(c, name)) for name, unit in more_figures),
+        mfu_column(summary, lambda c: c.id),
         (Column("busy_pct", "GPU busy, median iteration" if is_uneven else "GPU busy", "whole %"), mean_gpu_busy_pct),
         (Column("least_busy_pct", "least busy GPU", "whole %"), least_gpu_busy_pct)
         if any(map(has_uneven_gpus, cases)) else None,
