@@ -19,7 +19,6 @@ from nsw.analysis.rules.counters import missing_counters_of_largest_kernel
 from nsw.analysis.rules.idle_causes import SHORT
 from nsw.analysis.rules.pairs import cases_with_void_ratio
 from nsw.analysis.rules.profiler_cost import profiler_slowdown, time_without_profiler
-from nsw.analysis.scaling_screen import scaling_screen, unshown_axis_values
 from nsw.analysis.screen_table import (
     CASES_NAMED,
     WASTE_PCT,
@@ -30,9 +29,13 @@ from nsw.analysis.screen_table import (
     legend_notes,
     two_digit_factor_text,
 )
+from nsw.analysis.several_cases import (
+    scaling_screen,
+    side_by_side_screen,
+    unshown_axis_values,
+    variants_screen,
+)
 from nsw.analysis.single_case import NO_GPU_WORK, main_time_section
-from nsw.analysis.sweep_screen import side_by_side_screen
-from nsw.analysis.variants_screen import variants_screen
 from nsw.quantities import NO_CHANGE, change_of_speed, duration, number
 from nsw.recipe.matrix import SIDE
 from nsw.wording import first_names, plural
@@ -44,7 +47,6 @@ if TYPE_CHECKING:
     from nsw.analysis.comparison import Scaling
     from nsw.analysis.summary import Summary
 
-__all__ = ["FAILED", "HEADLINE", "find_headline", "first_screen_blocks"]
 
 HEADLINE: Final = "headline"
 FAILED: Final = "program failed"  # the finding that a report's program failed

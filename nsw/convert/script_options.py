@@ -8,9 +8,7 @@ mean, the adapters of the batch systems know.
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
@@ -20,6 +18,7 @@ from nsw.metrics.requests import Tool, find_metric_faults
 from nsw.profilers.vtune import ANALYSES, OLD_ANALYSES
 from nsw.recipe.passes import TraceDomain
 from nsw.recipe.units import Fault, format_size, parse_size
+from nsw.resources import toml_data
 from nsw.schedulers.create import adapters
 from nsw.site.names import LOCAL
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 _OWN_REPORT: Final = "nsw names the report itself"
 _NOT_KNOWN: Final = "only the job knows its value"
 KEEPS_OUTPUT: Final = "nsw keeps what a run prints: `nsw logs`"
-_TABLES: Final = tomllib.loads(files("nsw.convert").joinpath("profiler_options.toml").read_text(encoding="utf-8"))
+_TABLES: Final = toml_data("convert/profiler_options.toml")
 _TOOLS: Final = {program: tool for tool, programs in _TABLES["profilers"].items() for program in programs.split()}
 
 

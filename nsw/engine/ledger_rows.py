@@ -26,67 +26,6 @@ from typing import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = [
-    "AGAIN",
-    "APP_FOLDER",
-    "AT_A_TIME",
-    "BAD",
-    "CALLS",
-    "CLEANED",
-    "COLLECT",
-    "CREATED",
-    "ENDED",
-    "FAILED_BEFORE",
-    "FIGURES_FROM",
-    "HELD",
-    "IN_FLIGHT",
-    "NAME",
-    "NOTE",
-    "ORIGINS",
-    "OWNED_BY",
-    "PARTS",
-    "PLACES",
-    "PREPARED",
-    "RECIPE",
-    "RECORDED",
-    "SCRATCH",
-    "SITE",
-    "SITE_DATA",
-    "STOPPED",
-    "STOP_AFTER",
-    "TAKEN_OVER",
-    "UNTIL",
-    "VERSION",
-    "VERSIONS",
-    "WERE_READ",
-    "WITH_OUTPUT",
-    "Absent",
-    "BuildRow",
-    "Cause",
-    "Choice",
-    "Chosen",
-    "Doomed",
-    "Key",
-    "Kind",
-    "NeedReason",
-    "NeedState",
-    "Pending",
-    "Problem",
-    "ProgramVersion",
-    "Reading",
-    "RunRow",
-    "State",
-    "StateCount",
-    "SubmissionRow",
-    "TaskInFlight",
-    "Waiting",
-    "is_site",
-    "lacks_figure",
-    "lacks_reports",
-    "missing_results",
-    "row_reader",
-    "withdrawals_of",
-]
 
 T = TypeVar("T")
 _TEXTS: Final = (str, str | None)
@@ -356,13 +295,6 @@ class SubmissionRow(NamedTuple):
     native_id: str | None
 
 
-class StateCount(NamedTuple):
-    """How many runs are in a state."""
-
-    state: State
-    runs: int
-
-
 class Waiting(NamedTuple):
     """Runs that are submitted and wait for the same reason."""
 
@@ -371,16 +303,6 @@ class Waiting(NamedTuple):
     cause: Cause | None
     id: str  # of the first
     runs: int
-
-
-class Chosen(NamedTuple):
-    """A choice, and the run that it is for."""
-
-    run: str
-    arguments: tuple[str, ...]
-    limit_s: int | None
-    source: str
-    note: str
 
 
 class Absent(NamedTuple):

@@ -11,7 +11,6 @@ from nsw.tables.schema import TABLES
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["exported_tables_hint"]
 
 _LEDGER: Final = "campaign.db"
 _ANSWER: Final = "answer.html"  # of `nsw export --share`

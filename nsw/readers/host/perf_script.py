@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
-__all__ = ["read", "sniff"]
-
 
 Frame: TypeAlias = tuple[str, str | None]  # symbol, module
 

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from nsw.readers.ncu.results import Names
     from nsw.readers.text.lines import Line, LineBlock
 
-__all__ = ["CsvScan", "read", "sniff"]
-
 
 Launches: TypeAlias = "dict[int | str, int]"
 
